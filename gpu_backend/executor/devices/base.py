@@ -1,0 +1,117 @@
+"""The device seam: what an executor needs of the thing that computes.
+
+Two devices stand behind it: ``cuda`` (real CuPy) and ``cpu`` (NumPy, SciPy and compiled kernels). One conformance
+suite, ``tests/conformance/test_device.py``, runs over both. Arrays and objects are opaque to the executor; only the
+device looks inside.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from contextlib import AbstractContextManager
+from typing import Any, NamedTuple, Protocol
+
+import numpy as np
+
+
+class DeviceInfo(NamedTuple):
+    """What a device is, for people and for placement."""
+
+    kind: str  #: "cuda" or "cpu"
+    name: str  #: as the vendor calls it
+    total_bytes: int  #: memory that could ever be had
+    library: str  #: the array library and its version
+    compute_capability: str  #: "90" for Hopper; "" on the CPU
+
+
+class MemoryUse(NamedTuple):
+    """Memory of this executor on its device, in bytes."""
+
+    used_bytes: int  #: held by live arrays
+    limit_bytes: int  #: most that may be held; 0 for no limit
+    free_bytes: int  #: free on the whole device
+    total_bytes: int  #: of the whole device
+
+
+class ArrayLayout(NamedTuple):
+    """How an array lies in memory; strides are in bytes."""
+
+    shape: tuple[int, ...]
+    strides: tuple[int, ...]
+    dtype: np.dtype[Any]
+
+
+class Device(Protocol):
+    """Computes. One instance per executor process; called from its op loop only.
+
+    Every array it returns is an array of the device even when it is 0-d: results never turn into host scalars.
+    """
+
+    info: DeviceInfo
+
+    def resolve(self, qualname: str) -> Any:
+        """Return the object with the public name ``qualname`` ("cupy.linalg.svd", "cupy.ndarray.sum", ...).
+
+        Called once per name; the executor caches the answer.
+
+        Raises
+        ------
+        AttributeError
+            If this device has nothing of that name; the message says so in one sentence.
+        """
+
+    def is_array(self, value: object) -> bool:
+        """Tell whether ``value`` is an array of this device."""
+
+    def layout(self, array: Any) -> ArrayLayout:
+        """Return the layout of ``array``."""
+
+    def memory_order(self, array: Any) -> str:
+        """Return "C" or "F" for how ``array`` lies in memory ("" if 0-d or 1-d contiguous, "?" if neither)."""
+
+    def shares_base(self, array: Any, other: Any) -> int | None:
+        """Return the byte offset of ``array`` in the memory of ``other``, or None if it lies elsewhere."""
+
+    def view(
+        self, root: Any, offset: int, shape: tuple[int, ...], strides: tuple[int, ...], dtype: np.dtype[Any]
+    ) -> Any:
+        """Return the array that starts ``offset`` bytes into ``root``'s memory. Nothing is copied.
+
+        Raises
+        ------
+        ValueError
+            If any element would lie outside the memory of ``root``.
+        """
+
+    def upload(self, host: np.ndarray[Any, Any]) -> Any:
+        """Return a new device array with the contents of ``host`` (C-contiguous unless ``host`` is F-contiguous)."""
+
+    def write(self, array: Any, offset: int, data: memoryview) -> None:
+        """Copy ``data`` to ``offset`` bytes into the memory of the contiguous ``array``."""
+
+    def download(self, array: Any) -> np.ndarray[Any, Any]:
+        """Return a C-contiguous host copy of ``array``, once everything that computes it is done."""
+
+    def on_stream(self, stream: Any) -> AbstractContextManager[object]:
+        """Return a context in which work goes to ``stream`` (an object resolved as ``cupy.cuda.Stream``)."""
+
+    def synchronize(self) -> None:
+        """Wait until all work given to the device is done."""
+
+    def marker(self) -> Callable[[], bool]:
+        """Return a function that tells whether all work given so far is done. Bounds the work in flight."""
+
+    def memory(self) -> MemoryUse:
+        """Return the present use of memory."""
+
+    def set_memory_limit(self, limit_bytes: int) -> None:
+        """Refuse from now on, by CuPy's ``OutOfMemoryError``, allocations that would hold more than this in all."""
+
+    def free_unused(self) -> None:
+        """Give cached memory back to the device."""
+
+    def error_name(self, error: BaseException) -> str:
+        """Return the public name of the class of ``error`` ("cupy.cuda.memory.OutOfMemoryError", ...)."""
+
+    def is_fatal(self, error: BaseException) -> bool:
+        """Tell whether ``error`` leaves the device unusable for this process (a sticky CUDA error)."""

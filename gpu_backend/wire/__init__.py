@@ -1,0 +1,1 @@
+"""The wire: typed, versioned messages and their bytes. Pure; it opens no socket."""

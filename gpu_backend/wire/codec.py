@@ -1,0 +1,76 @@
+"""Messages to frames and back. Every message opens with ``MAGIC`` and ``PROTOCOL_VERSION``."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, Generic, TypeVar
+
+import msgspec
+
+from gpu_backend.wire.errors import ForeignVersion, MalformedMessage, OversizedMessage
+from gpu_backend.wire.version import MAGIC, PROTOCOL_VERSION
+
+#: Largest encoded struct, without its buffers. A full batch of ordinary ops is some 10 kB.
+MAX_HEADER_BYTES = 8 << 20
+#: Most buffers in one message.
+MAX_FRAMES = 1024
+
+_PREFIX = bytes((MAGIC, PROTOCOL_VERSION))
+_encode = msgspec.msgpack.Encoder().encode
+
+M = TypeVar("M")
+Frame = bytes | bytearray | memoryview
+
+
+def encode(message: msgspec.Struct, buffers: Sequence[Frame] = ()) -> list[Frame]:
+    """Return the frames of ``message``: the encoded struct, then ``buffers`` untouched."""
+    return [_PREFIX + _encode(message), *buffers]
+
+
+class Codec(Generic[M]):
+    """Decodes the messages of one direction.
+
+    Parameters
+    ----------
+    message_types
+        The union of structs that may arrive. Anything else is refused by name.
+    """
+
+    def __init__(self, message_types: Any) -> None:
+        self._decoder: msgspec.msgpack.Decoder[M] = msgspec.msgpack.Decoder(message_types)
+
+    def decode(self, frames: Sequence[Frame]) -> M:
+        """Return the message in ``frames[0]``; the buffers stay in ``frames[1:]``.
+
+        Raises
+        ------
+        ForeignVersion
+            If the first two bytes are not ours.
+        OversizedMessage
+            If the header or the number of frames is over its limit.
+        MalformedMessage
+            If the bytes are no message of this direction.
+        """
+        header = memoryview(frames[0]) if frames else memoryview(b"")
+        if len(header) < 2:
+            raise MalformedMessage("The message is empty.")
+        if header[0] != MAGIC or header[1] != PROTOCOL_VERSION:
+            raise ForeignVersion(_foreign(header))
+        if len(header) > MAX_HEADER_BYTES or len(frames) - 1 > MAX_FRAMES:
+            raise OversizedMessage(
+                f"The message has a header of {len(header)} bytes and {len(frames) - 1} buffers; "
+                f"at most {MAX_HEADER_BYTES} bytes and {MAX_FRAMES} buffers are accepted."
+            )
+        try:
+            return self._decoder.decode(header[2:])
+        except (msgspec.DecodeError, ValueError, RecursionError, OverflowError) as error:
+            raise MalformedMessage(f"The message does not decode: {error}") from None
+
+
+def _foreign(header: memoryview) -> str:
+    if header[0] != MAGIC:
+        return "The message is not of the gpu-workbench protocol."
+    return (
+        f"The peer speaks protocol version {header[1]}, this side speaks {PROTOCOL_VERSION}. "
+        "Install the same version of gpu-workbench on both sides."
+    )

@@ -1,0 +1,105 @@
+"""The exception tree of the pool, and how an exception crosses the wire.
+
+::
+
+    WorkbenchError
+    ├── WireError                 bytes that are not a message of ours
+    │   ├── MalformedMessage
+    │   ├── ForeignVersion
+    │   └── OversizedMessage
+    ├── PoolError                 the pool cannot or will not serve
+    │   ├── PoolUnreachable
+    │   ├── NotAuthorized
+    │   ├── PoolRefusal           admission said no: the message says why and what to do
+    │   └── SessionLost           the executor is gone; its arrays with it
+    ├── ProtocolError             a peer broke the rules (credits, order, epoch)
+    └── OpFailed                  an op raised something that has no class here
+"""
+
+from __future__ import annotations
+
+from enum import StrEnum
+
+import msgspec
+
+
+class WorkbenchError(Exception):
+    """Base of every error that the workbench itself raises."""
+
+
+class WireError(WorkbenchError):
+    """Bytes that are not a message of ours."""
+
+
+class MalformedMessage(WireError):
+    """The bytes do not decode as any message of this protocol version."""
+
+
+class ForeignVersion(WireError):
+    """The peer speaks another version of the protocol, or another protocol."""
+
+
+class OversizedMessage(WireError):
+    """A message is larger than the receiver accepts."""
+
+
+class PoolError(WorkbenchError):
+    """The pool cannot or will not serve."""
+
+
+class PoolUnreachable(PoolError):
+    """Nobody answers at the pool's address."""
+
+
+class NotAuthorized(PoolError):
+    """The key that was shown is not known to the pool, or not allowed here."""
+
+
+class PoolRefusal(PoolError):
+    """Admission said no. The message says why and what to do."""
+
+
+class SessionLost(PoolError):
+    """The executor of the session has ended, and its arrays with it."""
+
+
+class ProtocolError(WorkbenchError):
+    """A peer broke the rules of the protocol (credits, order, epoch)."""
+
+
+class OpFailed(WorkbenchError):
+    """A remote op raised an exception that has no class on this side; the message names it."""
+
+
+class RefusalCode(StrEnum):
+    """Why a message or a request was not accepted."""
+
+    MALFORMED = "malformed"
+    FOREIGN_VERSION = "foreign_version"
+    OVERSIZED = "oversized"
+    NOT_GREETED = "not_greeted"
+    WRONG_SESSION = "wrong_session"
+    STALE_EPOCH = "stale_epoch"
+    OVER_CREDIT = "over_credit"
+    OUT_OF_ORDER = "out_of_order"
+    NOT_AUTHORIZED = "not_authorized"
+    POOL_FULL = "pool_full"
+    QUOTA = "quota"
+    NO_DEVICE = "no_device"
+    UNKNOWN_SESSION = "unknown_session"
+    LAUNCH_FAILED = "launch_failed"
+    ENDED = "ended"
+
+
+class ErrorRecord(msgspec.Struct, frozen=True, array_like=True):
+    """An exception on the wire.
+
+    ``kind`` is the qualified public name of its class ("builtins.ValueError", "cupy.cuda.memory.OutOfMemoryError").
+    ``caused_by`` is the number of the op whose failure made this one impossible, or -1.
+    """
+
+    kind: str
+    message: str
+    traceback: str = ""
+    caused_by: int = -1
+    args: tuple[int | str | float | None, ...] = ()

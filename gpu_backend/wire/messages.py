@@ -1,0 +1,125 @@
+"""The messages between a notebook and its executor (the data plane).
+
+Every message is one ZeroMQ multipart message: the encoded struct, then the raw buffers it refers to.
+"""
+
+from __future__ import annotations
+
+from enum import IntEnum
+
+import msgspec
+
+from gpu_backend.wire.errors import ErrorRecord
+from gpu_backend.wire.values import Value
+
+
+class Want(IntEnum):
+    """What the client needs to hear of an op."""
+
+    NOTHING = 0  #: its result was proved by the client; only a failure is reported
+    DESCRIPTION = 1  #: the result stays remote and is described
+    CONTENTS = 2  #: the result comes back by value: arrays as buffers
+
+
+class Op(msgspec.Struct, frozen=True, array_like=True):
+    """One call on the CuPy surface, or a verb of the protocol (``.read``, ``.method``, ... see docs/reference/wire.md).
+
+    ``out`` is the handle of the result; further arrays of the same result take the next handles. ``drop`` lists the
+    handles to forget before the op runs. ``stream`` is the handle of the current stream, 0 for the default one.
+    """
+
+    name: str
+    out: int
+    args: tuple[Value, ...]
+    drop: tuple[int, ...] | None = None
+    want: Want = Want.NOTHING
+    kwargs: dict[str, Value] | None = None
+    stream: int = 0
+
+
+class Hello(msgspec.Struct, frozen=True, array_like=True, tag="hello"):
+    """Client: first message on every connection. ``received`` is the last reply the client has read, by op number."""
+
+    session: str
+    epoch: int
+    received: int
+
+
+class Batch(msgspec.Struct, frozen=True, array_like=True, tag="batch"):
+    """Client: ops in order. The first has number ``first``; the others follow without gaps."""
+
+    first: int
+    received: int
+    ops: tuple[Op, ...]
+
+
+class Cancel(msgspec.Struct, frozen=True, array_like=True, tag="cancel"):
+    """Client: forget every op numbered up to ``through`` that has not started."""
+
+    through: int
+
+
+class Ping(msgspec.Struct, frozen=True, array_like=True, tag="ping"):
+    """Client: are you there, and how far? Answered by ``Ack``; keeps the session's lease."""
+
+    received: int
+
+
+class Bye(msgspec.Struct, frozen=True, array_like=True, tag="bye"):
+    """Client: the notebook is done with the session; release it."""
+
+
+class Welcome(msgspec.Struct, frozen=True, array_like=True, tag="welcome"):
+    """Executor: the connection is this session's now. The client resends every op after ``applied``."""
+
+    applied: int
+    epoch: int
+    credit_ops: int
+    credit_bytes: int
+    memory_limit_bytes: int
+    device: dict[str, Value]
+
+
+class Ack(msgspec.Struct, frozen=True, array_like=True, tag="ack"):
+    """Executor: every op up to ``applied`` has been carried out, so its credit is free again."""
+
+    applied: int
+
+
+class Reply(msgspec.Struct, frozen=True, array_like=True, tag="reply"):
+    """Executor: the answer to op ``seq``."""
+
+    seq: int
+    value: Value
+
+
+class Chunk(msgspec.Struct, frozen=True, array_like=True, tag="chunk"):
+    """Executor: part of the bytes that op ``seq`` asked for, to be put at ``offset``; a ``Reply`` ends the series."""
+
+    seq: int
+    offset: int
+
+
+class Failed(msgspec.Struct, frozen=True, array_like=True, tag="failed"):
+    """Executor: op ``seq`` raised. Sent for every failing op, whatever the client wanted of it."""
+
+    seq: int
+    error: ErrorRecord
+
+
+class Cancelled(msgspec.Struct, frozen=True, array_like=True, tag="cancelled"):
+    """Executor: ops ``first`` to ``last`` were cancelled before they started; they count as applied."""
+
+    first: int
+    last: int
+
+
+class Refused(msgspec.Struct, frozen=True, array_like=True, tag="refused"):
+    """Executor or gateway: the message was not accepted. ``code`` is one of ``errors.RefusalCode``."""
+
+    code: str
+    message: str
+
+
+ToExecutor = Hello | Batch | Cancel | Ping | Bye
+ToClient = Welcome | Ack | Reply | Chunk | Failed | Cancelled | Refused

@@ -1,0 +1,99 @@
+"""Layouts: shape, strides and dtype of an array, interned so that equal layouts are one object.
+
+Interning makes inference a dictionary look-up: the result of ``add`` on two layouts is found by their identities.
+"""
+
+from __future__ import annotations
+
+from math import prod
+from typing import Any, ClassVar
+
+import numpy as np
+
+Shape = tuple[int, ...]
+DType = np.dtype[Any]
+
+
+class Layout:
+    """How an array lies in memory. Make one with `contiguous` or `strided`; never by the class itself.
+
+    Attributes
+    ----------
+    shape, strides
+        As in NumPy; strides are in bytes.
+    dtype
+        The element type.
+    ndim, size, itemsize, nbytes
+        As in NumPy.
+    c_contiguous, f_contiguous
+        As CuPy's flags.
+    """
+
+    __slots__ = (
+        "c_contiguous", "dtype", "f_contiguous", "itemsize", "nbytes", "ndim", "shape", "size", "strides",
+    )  # fmt: skip
+
+    _interned: ClassVar[dict[tuple[Shape, Shape, DType], Layout]] = {}
+
+    def __init__(self, shape: Shape, strides: Shape, dtype: DType) -> None:
+        self.shape = shape
+        self.strides = strides
+        self.dtype = dtype
+        self.ndim = len(shape)
+        self.size = prod(shape)
+        self.itemsize = dtype.itemsize
+        self.nbytes = self.size * self.itemsize
+        self.c_contiguous = _is_contiguous(shape, strides, self.itemsize)
+        self.f_contiguous = _is_contiguous(shape[::-1], strides[::-1], self.itemsize)
+
+    @property
+    def memory_order(self) -> str:
+        """ "C" or "F" if contiguous ("" when both), "?" if neither."""
+        if self.c_contiguous:
+            return "" if self.f_contiguous else "C"
+        return "F" if self.f_contiguous else "?"
+
+    def __repr__(self) -> str:
+        return f"Layout(shape={self.shape}, strides={self.strides}, dtype={self.dtype})"
+
+
+def strided(shape: Shape, strides: Shape, dtype: DType) -> Layout:
+    """Return the one layout with these properties."""
+    key = (shape, strides, dtype)
+    layout = Layout._interned.get(key)
+    if layout is None:
+        if len(Layout._interned) >= _MOST_INTERNED:
+            Layout._interned.clear()  # equal layouts may then be two objects: slower once, never wrong
+        layout = Layout._interned[key] = Layout(shape, strides, dtype)
+    return layout
+
+
+def contiguous(shape: Shape, dtype: DType, order: str = "C") -> Layout:
+    """Return the layout of a fresh array in memory order "C" or "F"."""
+    return strided(shape, contiguous_strides(shape, dtype.itemsize, order), dtype)
+
+
+def contiguous_strides(shape: Shape, itemsize: int, order: str = "C") -> Shape:
+    """Return the strides, in bytes, of a contiguous array. Zero-sized extents count as one, as in CuPy."""
+    strides: list[int] = []
+    step = itemsize
+    for extent in reversed(shape) if order == "C" else shape:
+        strides.append(step)
+        step *= max(extent, 1)
+    return tuple(reversed(strides)) if order == "C" else tuple(strides)
+
+
+#: Bounds memory in sessions that make arrays of ever new shapes.
+_MOST_INTERNED = 65_536
+
+
+def _is_contiguous(shape: Shape, strides: Shape, itemsize: int) -> bool:
+    step = itemsize
+    for extent, stride in zip(reversed(shape), reversed(strides), strict=True):
+        if extent == 0:
+            return True
+        if extent != 1:
+            if stride != step:
+                return False
+            step *= extent
+    return True
