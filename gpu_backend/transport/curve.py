@@ -1,0 +1,65 @@
+"""CURVE keys: making, keeping and reading them. Secret keys live in files that only their owner can read."""
+
+from __future__ import annotations
+
+import os
+import stat
+from pathlib import Path
+from typing import NamedTuple
+
+import zmq
+
+from gpu_backend.wire.errors import NotAuthorized
+
+
+class KeyPair(NamedTuple):
+    """A CURVE key pair, each half 40 bytes of Z85."""
+
+    public: bytes
+    secret: bytes
+
+    def __repr__(self) -> str:  # a key pair in a log or a traceback must not give itself away
+        return f"KeyPair(public={self.public!r}, secret=...)"
+
+
+def generate() -> KeyPair:
+    """Return a new key pair."""
+    return KeyPair(*zmq.curve_keypair())
+
+
+def save(keys: KeyPair, path: Path) -> None:
+    """Write ``keys`` to ``path`` with mode 0600, in a directory made with mode 0700. Replaces the file atomically."""
+    path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+    fresh = path.with_name(f".{path.name}.{os.getpid()}")
+    # zmq.auth.create_certificates would leave the secret world-readable.
+    descriptor = os.open(fresh, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
+    with os.fdopen(descriptor, "wb") as file:
+        file.write(keys.public + b"\n" + keys.secret + b"\n")
+    fresh.replace(path)
+
+
+def load(path: Path) -> KeyPair:
+    """Return the key pair in ``path``.
+
+    Raises
+    ------
+    NotAuthorized
+        If there is no such file, if others can read it, or if it holds no key pair.
+    """
+    try:
+        mode = stat.S_IMODE(path.stat().st_mode)
+        lines = path.read_bytes().split()
+    except OSError as error:
+        raise NotAuthorized(f"No key at {path} ({error.strerror}). Run `workbench connect` to get one.") from None
+    if mode & 0o077:
+        raise NotAuthorized(f"The key {path} can be read by others (mode {mode:04o}). Run `chmod 600 {path}`.")
+    if len(lines) != 2 or zmq.curve_public(lines[1]) != lines[0]:
+        raise NotAuthorized(f"{path} does not hold a key pair. Ask your operator for a new key.")
+    return KeyPair(lines[0], lines[1])
+
+
+def load_or_generate(path: Path) -> KeyPair:
+    """Return the key pair in ``path``, made now if the file does not exist."""
+    if not path.exists():
+        save(generate(), path)
+    return load(path)

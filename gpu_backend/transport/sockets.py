@@ -1,0 +1,49 @@
+"""Sockets with the options that every connection of ours has: CURVE, bounded queues, no linger, heartbeats."""
+
+from __future__ import annotations
+
+from typing import Any, TypeVar
+
+import zmq
+
+from gpu_backend.transport.curve import KeyPair
+
+#: The ZAP domain of every server socket; the authenticator must name exactly the same.
+ZAP_DOMAIN = "workbench"
+#: Largest single frame a server reads; libzmq drops the connection of whoever sends more. Bulk data is chunked far below.
+MAX_FRAME_BYTES = 64 << 20
+
+S = TypeVar("S", bound="zmq.Socket[Any]")
+
+
+def as_server(socket: S, keys: KeyPair, max_frame_bytes: int = MAX_FRAME_BYTES) -> S:
+    """Make ``socket`` admit only peers that its context's authenticator knows. Bind it afterwards."""
+    _common(socket)
+    socket.curve_server = True
+    socket.curve_secretkey = keys.secret
+    socket.curve_publickey = keys.public
+    socket.zap_domain = ZAP_DOMAIN.encode()
+    socket.maxmsgsize = max_frame_bytes
+    socket.handshake_ivl = 5_000
+    return socket
+
+
+def as_client(socket: S, keys: KeyPair, server_key: bytes) -> S:
+    """Make ``socket`` show ``keys`` and accept only the server that owns ``server_key``. Connect it afterwards."""
+    _common(socket)
+    socket.curve_secretkey = keys.secret
+    socket.curve_publickey = keys.public
+    socket.curve_serverkey = server_key
+    socket.reconnect_ivl = 50
+    socket.reconnect_ivl_max = 1_000
+    return socket
+
+
+def _common(socket: zmq.Socket[Any]) -> None:
+    socket.linger = 0
+    # Flow control is by credits; the high-water marks only bound what a peer that ignores them can pile up.
+    socket.sndhwm = 1_000
+    socket.rcvhwm = 1_000
+    socket.heartbeat_ivl = 2_000
+    socket.heartbeat_timeout = 10_000
+    socket.tcp_keepalive = 1

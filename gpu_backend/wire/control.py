@@ -1,0 +1,190 @@
+"""The messages of the control plane: notebook to gateway, gateway to agent, agent to executor.
+
+Requests and answers carry a ``request`` number, so that an answer that comes late is not taken for another's.
+"""
+
+from __future__ import annotations
+
+from enum import StrEnum
+
+import msgspec
+
+# --- notebook, provisioner or command line -> gateway -------------------------------------------------------------
+
+
+class OpenSession(msgspec.Struct, frozen=True, array_like=True, tag="open_session"):
+    """I want a session. Answered by ``Ticket`` or ``Denied``, within two seconds.
+
+    ``label`` is for people (the notebook's path) and is shown to its owner only. ``device_kind`` is "cuda", "cpu" or
+    "" for whatever the pool has. ``memory_bytes`` 0 asks for the pool's default limit.
+    """
+
+    request: int
+    label: str
+    device_kind: str = ""
+    memory_bytes: int = 0
+    protocol_version: int = 0
+
+
+class RenewTicket(msgspec.Struct, frozen=True, array_like=True, tag="renew_ticket"):
+    """Where is my session now? Asked after the connection to its executor was lost. Answered like `OpenSession`."""
+
+    request: int
+    session: str
+
+
+class RestartSession(msgspec.Struct, frozen=True, array_like=True, tag="restart_session"):
+    """Keep the lease, drop the arrays: a fresh executor under the next epoch. Answered like `OpenSession`."""
+
+    request: int
+    session: str
+
+
+class CloseSession(msgspec.Struct, frozen=True, array_like=True, tag="close_session"):
+    """The notebook is gone for good. Idempotent. Answered by ``Done``."""
+
+    request: int
+    session: str
+
+
+class AskPool(msgspec.Struct, frozen=True, array_like=True, tag="ask_pool"):
+    """How is the pool? Answered by ``PoolView``. Other users' labels and keys are left out of it."""
+
+    request: int
+
+
+class StopPool(msgspec.Struct, frozen=True, array_like=True, tag="stop_pool"):
+    """End every session and the pool itself. For its operator only. Answered by ``Done``."""
+
+    request: int
+
+
+class Ticket(msgspec.Struct, frozen=True, array_like=True, tag="ticket"):
+    """The way to an executor: where, whose key, which epoch.
+
+    ``endpoints`` are in order of preference; an ``ipc`` one is usable on the pool's own host only. ``server_key`` is
+    the executor's public CURVE key (Z85). The executor admits only the client key that asked for this ticket.
+    """
+
+    request: int
+    session: str
+    epoch: int
+    endpoints: tuple[str, ...]
+    server_key: str
+    device: str
+    device_kind: str
+    memory_limit_bytes: int
+    lease_seconds: float
+
+
+class Denied(msgspec.Struct, frozen=True, array_like=True, tag="denied"):
+    """The request was not granted. ``message`` says why, ``remedy`` what the user can do."""
+
+    request: int
+    code: str
+    message: str
+    remedy: str = ""
+
+
+class Done(msgspec.Struct, frozen=True, array_like=True, tag="done"):
+    """The request was carried out and has no other answer."""
+
+    request: int
+
+
+class DeviceView(msgspec.Struct, frozen=True, array_like=True):
+    """A device of the pool, for people."""
+
+    node: str
+    ordinal: int
+    kind: str
+    name: str
+    total_bytes: int
+    sessions: int
+    capacity: int
+
+
+class SessionView(msgspec.Struct, frozen=True, array_like=True):
+    """A session of the pool, for people. ``label`` is empty unless the asker owns the session."""
+
+    session: str
+    user: str
+    label: str
+    state: str
+    epoch: int
+    node: str
+    device: int
+    memory_limit_bytes: int
+    opened_at: float
+    mine: bool
+
+
+class PoolView(msgspec.Struct, frozen=True, array_like=True, tag="pool_view"):
+    """The pool as one user may see it. ``user`` is the asker. Times are seconds since the epoch."""
+
+    request: int
+    pool: str
+    version: str
+    user: str
+    started_at: float
+    devices: tuple[DeviceView, ...]
+    sessions: tuple[SessionView, ...]
+
+
+ToGateway = OpenSession | RenewTicket | RestartSession | CloseSession | AskPool | StopPool
+FromGateway = Ticket | Denied | Done | PoolView
+
+# --- agent <-> executor (ipc, on one node) --------------------------------------------------------------------------
+
+
+class Assign(msgspec.Struct, frozen=True, array_like=True, tag="assign"):
+    """Agent to a warm executor: you serve this session now."""
+
+    session: str
+    epoch: int
+    client_key: str
+    memory_limit_bytes: int
+    lease_seconds: float
+
+
+class RenewLease(msgspec.Struct, frozen=True, array_like=True, tag="renew_lease"):
+    """Agent to executor: you are still wanted for so long. Without it the executor ends by itself."""
+
+    seconds: float
+
+
+class Stop(msgspec.Struct, frozen=True, array_like=True, tag="stop"):
+    """Agent to executor: end now. The notebook is told ``reason``."""
+
+    reason: str
+
+
+class Phase(StrEnum):
+    """How far an executor is."""
+
+    WARM = "warm"  #: device open, no session yet
+    SERVING = "serving"  #: assigned to a session; its client may or may not be connected
+    ENDING = "ending"  #: about to exit; ``detail`` says why
+
+
+class Report(msgspec.Struct, frozen=True, array_like=True, tag="report"):
+    """Executor to agent: sent on every change and with every lease renewal.
+
+    ``idle_seconds`` is how long the notebook has not been heard of; the executor ends itself with phase "ending" when
+    that passes the session's lease.
+    """
+
+    phase: str
+    session: str
+    epoch: int
+    pid: int
+    endpoints: tuple[str, ...]
+    server_key: str
+    used_bytes: int
+    ops: int
+    idle_seconds: float
+    detail: str = ""
+
+
+ToExecutorControl = Assign | RenewLease | Stop
+FromExecutorControl = Report
