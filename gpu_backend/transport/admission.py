@@ -6,9 +6,9 @@ import threading
 from collections.abc import Callable, Iterable
 
 import zmq
+import zmq.asyncio
 import zmq.auth.asyncio
 import zmq.auth.thread
-import zmq.asyncio
 
 from gpu_backend.transport.sockets import ZAP_DOMAIN
 

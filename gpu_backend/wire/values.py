@@ -132,7 +132,25 @@ class ObjectInfo(msgspec.Struct, frozen=True, array_like=True, tag=21):
 
 
 Value = Union[  # noqa: UP007 (msgspec needs the forward reference in a typing construct)
-    None, bool, int, float, str,
-    Ref, View, Scalar, Complex, BigInt, Tuple, List, Dict, Slice, Ellipsis, DType, Buffer, Name, Bytes,
-    ArrayInfo, ObjectInfo,
+    None,
+    bool,
+    int,
+    float,
+    str,
+    Ref,
+    View,
+    Scalar,
+    Complex,
+    BigInt,
+    Tuple,
+    List,
+    Dict,
+    Slice,
+    Ellipsis,
+    DType,
+    Buffer,
+    Name,
+    Bytes,
+    ArrayInfo,
+    ObjectInfo,
 ]
