@@ -1,0 +1,205 @@
+"""What must hold inside an entry and between entries, beyond its shape.
+
+Pure functions from entries to sentences. Every gate of the catalogue that concerns the data is here, so that a
+contributor reads the same sentence from ``python -m catalog.check`` as from the tests.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import itertools
+from collections import Counter
+from collections.abc import Iterable, Iterator, Sequence
+
+from catalog import carriers
+from catalog.entry import Claim, Classification, Placement, Source, System
+from catalog.nearest import did_you_mean
+from catalog.taxonomy import EVERYWHERE, Taxonomy, taxonomy
+
+__all__ = ["SYMMETRIC", "orphan_terms", "problems_between", "problems_of"]
+
+#: Kinds of relation that hold in both directions.
+SYMMETRIC = frozenset({"same-authors", "same-mechanism", "name-clash", "see-also"})
+
+_NEEDS_SOURCE = frozenset({"builds-on", "compares-with", "follow-up-of"})
+_MONTHS = frozenset("jan feb mar apr may jun jul aug sep oct nov dec".split())
+
+
+def problems_of(system: System) -> list[str]:
+    """Return what is wrong inside one entry, one sentence each."""
+    vocabulary = taxonomy()
+    return [
+        *_sources(system),
+        *_classification(system.classification, vocabulary),
+        *itertools.chain.from_iterable(_claim(claim, vocabulary) for claim in system.claims),
+        *_bibliography(system),
+        *_tables(system),
+        *_pool(system),
+    ]
+
+
+def problems_between(systems: Sequence[System]) -> list[str]:
+    """Return what is wrong between entries: unknown targets, contradicting relations, keys used twice."""
+    ids = [system.id for system in systems]
+    problems = [f"{name}.toml: the id {name!r} is used twice" for name, n in Counter(ids).items() if n > 1]
+    keys = Counter(publication.key for system in systems for publication in system.publications)
+    problems += [f"the BibTeX key {key!r} is used {n} times" for key, n in keys.items() if n > 1]
+    names = Counter(name.casefold() for system in systems for name in {system.name, *system.aliases})
+    problems += [f"the name {name!r} belongs to {n} systems" for name, n in names.items() if n > 1]
+    problems += _relations(systems)
+    problems += [f"taxonomy.toml: {term} is used by no entry" for term in orphan_terms(systems)]
+    return problems
+
+
+def orphan_terms(systems: Iterable[System]) -> list[str]:
+    """Return the terms, measures and units of the taxonomy that no entry uses."""
+    vocabulary = taxonomy()
+    known = {f"{d.id}.{term}" for d in vocabulary.dimensions.values() for term in d.terms}
+    known |= {f"measures.{name}" for name in vocabulary.measures} | {f"units.{name}" for name in vocabulary.units}
+    used: set[str] = set()
+    for system in systems:
+        used |= {f"{name}.{term}" for name, placement in placements(system) for term in placement.terms}
+        used |= {f"measures.{claim.measure}" for claim in system.claims}
+        used |= {f"units.{claim.unit}" for claim in system.claims}
+    return sorted(known - used)
+
+
+def placements(system: System) -> Iterator[tuple[str, Placement]]:
+    """Yield ``(dimension, placement)`` in the order of :class:`~catalog.entry.Classification`."""
+    for field in dataclasses.fields(Classification):
+        yield field.name, getattr(system.classification, field.name)
+
+
+def _sources(system: System) -> Iterator[str]:
+    known = [source.id for source in system.sources]
+    for name, count in Counter(known).items():
+        if count > 1:
+            yield f"the source {name!r} is declared {count} times"
+    used: set[str] = set()
+    for what, sources, needed in _references(system):
+        used.update(sources)
+        if needed and not sources:
+            yield f"{what} names no source"
+        for name in sources:
+            if name not in known:
+                yield f"{what} names the source {name!r}, which is not declared{did_you_mean(name, known)}"
+    for source in system.sources:
+        if source.id not in used:
+            yield f"nothing refers to the source {source.id!r}"
+        if not _has_address(source):
+            yield f"the source {source.id!r} has neither url nor doi"
+
+
+def _has_address(source: Source) -> bool:
+    return bool(source.url or source.doi or source.kind == "third-party")
+
+
+def _references(system: System) -> Iterator[tuple[str, list[str], bool]]:
+    """Yield everything in the entry that refers to sources: a name for it, the ids, whether one is required."""
+    yield "problem", system.problem.sources, True
+    for list_name in ("mechanism", "limitations", "evaluation", "tables", "corrections"):
+        for number, item in enumerate(getattr(system, list_name), 1):
+            yield f"{list_name} {number}", item.sources, True
+    for name, placement in placements(system):
+        yield f"classification.{name}", placement.sources, not set(placement.terms) <= EVERYWHERE
+    for claim in system.claims:
+        yield f"the claim {claim.id!r}", claim.sources, claim.confidence != "unverified"
+    yield "code", system.code.sources, system.code.availability not in {"none-found", "not-applicable"}
+    for relation in system.relations:
+        yield f"the relation to {relation.target!r}", relation.sources, relation.kind in _NEEDS_SOURCE
+
+
+def _classification(classification: Classification, vocabulary: Taxonomy) -> Iterator[str]:
+    for field in dataclasses.fields(classification):
+        placement: Placement = getattr(classification, field.name)
+        allowed = vocabulary.dimensions[field.name].terms
+        if not placement.terms:
+            yield f"classification.{field.name} has no term; use 'not-stated' if nothing says"
+        for term in placement.terms:
+            if term not in allowed and term not in EVERYWHERE:
+                hint = did_you_mean(term, [*allowed, *EVERYWHERE])
+                yield f"{term!r} is no term of the dimension {field.name!r}{hint}"
+
+
+def _claim(claim: Claim, vocabulary: Taxonomy) -> Iterator[str]:
+    what = f"the claim {claim.id!r}"
+    if (claim.value is None) == (not claim.expression):
+        yield f"{what} needs either a value or an expression"
+    if (claim.value is None) != (not claim.unit):
+        yield f"{what} needs a unit exactly if it has a value"
+    if claim.unit and claim.unit not in vocabulary.units:
+        yield f"{what} has the unknown unit {claim.unit!r}{did_you_mean(claim.unit, vocabulary.units)}"
+    if claim.measure not in vocabulary.measures:
+        yield f"{what} has the unknown measure {claim.measure!r}{did_you_mean(claim.measure, vocabulary.measures)}"
+    if (claim.value_to is not None) != (claim.bound in {"between", "from-to"}):
+        yield f"{what} needs value_to exactly if its bound is 'between' or 'from-to'"
+    if claim.confidence == "unverified" and not claim.note:
+        yield f"{what} is unverified and must say in its note where it was seen"
+    if claim.kind == "result" and claim.confidence != "unverified" and not any(_conditions(claim)):
+        yield f"{what} is a result without conditions"
+
+
+def _conditions(claim: Claim) -> tuple[str, ...]:
+    held = claim.conditions
+    return (held.hardware, held.workload, held.baseline, held.other)
+
+
+def _bibliography(system: System) -> Iterator[str]:
+    if not system.publications:
+        yield "there is no publication; a product or a vendor's mechanism has its guide (type 'manual' or 'misc')"
+    for publication in system.publications:
+        if publication.type in {"inproceedings", "article"} and not publication.container:
+            yield f"the publication {publication.key!r} needs its container (proceedings or journal)"
+        if not (publication.doi or publication.url or publication.arxiv):
+            yield f"the publication {publication.key!r} needs a doi, an arxiv number or a url"
+        if publication.month and publication.month not in _MONTHS:
+            yield f"the publication {publication.key!r} has the unknown month {publication.month!r}"
+    for link in system.links:
+        if not link.url:
+            yield f"a link of kind {link.kind!r} has no url"
+    duplicate = [name for name, n in Counter(claim.id for claim in system.claims).items() if n > 1]
+    yield from (f"the claim {name!r} is there twice" for name in duplicate)
+
+
+def _tables(system: System) -> Iterator[str]:
+    for table in system.tables:
+        if any(len(row) != len(table.columns) for row in table.rows):
+            yield f"the table {table.title!r} has rows that are not {len(table.columns)} cells long"
+
+
+def _pool(system: System) -> Iterator[str]:
+    pool = system.pool
+    claims = {claim.id: claim for claim in system.claims}
+    if pool.headline and pool.headline not in claims:
+        yield f"pool.headline names the unknown claim {pool.headline!r}{did_you_mean(pool.headline, claims)}"
+    elif pool.headline and claims[pool.headline].confidence == "unverified":
+        yield f"pool.headline names the claim {pool.headline!r}, which is unverified"
+    for name in pool.carriers:
+        kind, _, feature = name.partition(":")
+        if kind == "feature" and feature not in carriers.features():
+            yield f"pool.carriers names the unknown feature {feature!r}{did_you_mean(feature, carriers.features())}"
+    if pool.carriers and not pool.differs and not pool.faithful:
+        yield "pool names carriers but neither what is faithful nor what differs"
+    if pool.carriers and all(carriers.available(name) for name in pool.carriers) and not pool.cell:
+        yield "every carrier is available in the code, so pool.cell must show it"
+
+
+def _relations(systems: Sequence[System]) -> Iterator[str]:
+    ids = {system.id for system in systems}
+    stated: dict[tuple[str, str, str], str] = {}
+    for system in systems:
+        for relation in system.relations:
+            where = f"{system.id}.toml: the relation {relation.kind!r} to {relation.target!r}"
+            if relation.target == system.id:
+                yield f"{where} points at itself"
+            elif relation.target not in ids:
+                yield f"{where} has an unknown target{did_you_mean(relation.target, ids)}"
+            one, other = system.id, relation.target
+            if (one, relation.kind, other) in stated:
+                yield f"{where} is there twice"
+            mirrored = stated.get((other, relation.kind, one))
+            if mirrored is not None and relation.kind not in SYMMETRIC:
+                yield f"{where} is stated in both directions, which it cannot be"
+            elif mirrored is not None and mirrored != relation.confidence:
+                yield f"{where} is stated by both entries with different confidence"
+            stated[one, relation.kind, other] = relation.confidence
