@@ -134,6 +134,114 @@ class PoolView(msgspec.Struct, frozen=True, array_like=True, tag="pool_view"):
 ToGateway = OpenSession | RenewTicket | RestartSession | CloseSession | AskPool | StopPool
 FromGateway = Ticket | Denied | Done | PoolView
 
+# --- agent <-> gateway ----------------------------------------------------------------------------------------------
+
+
+class Launch(msgspec.Struct, frozen=True, array_like=True, tag="launch"):
+    """Gateway to agent: have an executor serve this session on that device. Idempotent by session and epoch.
+
+    Answered by ``Launched`` or ``LaunchFailed``.
+    """
+
+    session: str
+    epoch: int
+    ordinal: int
+    client_key: str
+    memory_limit_bytes: int
+    lease_seconds: float
+
+
+class StopExecutor(msgspec.Struct, frozen=True, array_like=True, tag="stop_executor"):
+    """Gateway to agent: end the executor of this session and epoch; a launch under way is given up. Idempotent."""
+
+    session: str
+    epoch: int
+    reason: str
+
+
+class StopNode(msgspec.Struct, frozen=True, array_like=True, tag="stop_node"):
+    """Gateway to agent: end every executor, then yourself."""
+
+    reason: str
+
+
+class DeviceReport(msgspec.Struct, frozen=True, array_like=True):
+    """A device of a node. ``uuid`` stays the same over restarts of the node; ``warm`` counts executors kept ready."""
+
+    ordinal: int
+    kind: str
+    name: str
+    uuid: str
+    total_bytes: int
+    warm: int
+
+
+class ExecutorReport(msgspec.Struct, frozen=True, array_like=True):
+    """An executor that serves a session."""
+
+    session: str
+    epoch: int
+    ordinal: int
+    client_key: str
+    endpoints: tuple[str, ...]
+    server_key: str
+    memory_limit_bytes: int
+    lease_seconds: float
+    used_bytes: int
+    ops: int
+    idle_seconds: float
+
+
+class NodeReport(msgspec.Struct, frozen=True, array_like=True, tag="node_report"):
+    """Agent to gateway: everything on this node, once a second and after every change.
+
+    Each report is the whole truth, so a lost one does no harm and a restarted gateway learns all from the first.
+    """
+
+    devices: tuple[DeviceReport, ...]
+    executors: tuple[ExecutorReport, ...]
+
+
+class Launched(msgspec.Struct, frozen=True, array_like=True, tag="launched"):
+    """Agent to gateway: the session has its executor."""
+
+    session: str
+    epoch: int
+    endpoints: tuple[str, ...]
+    server_key: str
+
+
+class LaunchFailed(msgspec.Struct, frozen=True, array_like=True, tag="launch_failed"):
+    """Agent to gateway: no executor could be had for the session."""
+
+    session: str
+    epoch: int
+    message: str
+
+
+class EndCause(StrEnum):
+    """Why an executor ended."""
+
+    RELEASED = "released"  #: its client said ``Bye``
+    LEASE_LAPSED = "lease_lapsed"  #: its client was not heard for the session's lease
+    STOPPED = "stopped"  #: its agent said ``Stop``
+    ORPHANED = "orphaned"  #: its agent was not heard for ``orphan_seconds``
+    DEVICE_FAULT = "device_fault"  #: its device is unusable for this process (a sticky CUDA error)
+    CRASHED = "crashed"  #: it died without a word
+
+
+class ExecutorEnded(msgspec.Struct, frozen=True, array_like=True, tag="executor_ended"):
+    """Agent to gateway: the executor of this session and epoch is gone. ``cause`` is an `EndCause`."""
+
+    session: str
+    epoch: int
+    cause: str
+    detail: str
+
+
+ToAgent = Launch | StopExecutor | StopNode
+FromAgent = NodeReport | Launched | LaunchFailed | ExecutorEnded
+
 # --- agent <-> executor (ipc, on one node) --------------------------------------------------------------------------
 
 
@@ -171,7 +279,7 @@ class Report(msgspec.Struct, frozen=True, array_like=True, tag="report"):
     """Executor to agent: sent on every change and with every lease renewal.
 
     ``idle_seconds`` is how long the notebook has not been heard of; the executor ends itself with phase "ending" when
-    that passes the session's lease.
+    that passes the session's lease. With phase "ending", ``cause`` is an `EndCause` and ``detail`` says it in words.
     """
 
     phase: str
@@ -184,6 +292,7 @@ class Report(msgspec.Struct, frozen=True, array_like=True, tag="report"):
     ops: int
     idle_seconds: float
     detail: str = ""
+    cause: str = ""
 
 
 ToExecutorControl = Assign | RenewLease | Stop
