@@ -15,20 +15,29 @@ _WATCHED = (
     | zmq.EVENT_DISCONNECTED
     | zmq.EVENT_CONNECTED
 )
+#: A peer that dies in the middle of a handshake looks once like one with another key; a wrong key fails every time.
+#: libzmq tries again after 50 ms, so the verdict is there in about a tenth of a second.
+_FAILURES_THAT_COUNT = 2
 
 
 class HandshakeWatch:
-    """Follows one socket's handshakes. Make it before ``connect``."""
+    """Follows one socket's handshakes. Make it before ``connect``; works for plain and for asyncio sockets."""
 
     def __init__(self, socket: zmq.Socket[Any]) -> None:
         self._socket = socket
         self._monitor = socket.get_monitor_socket(_WATCHED)
+        # An asyncio monitor would hand out futures where ``read`` needs messages.
+        self._plain: zmq.Socket[bytes] = zmq.Socket(shadow=self._monitor)
+        self._failures = 0
         #: True once the peer accepted our key.
         self.succeeded = False
-        #: Why the peer cannot be had, in words; empty while nothing speaks against it.
+        #: Why the peer cannot be had, in words; empty while nothing speaks against it. After a refused key libzmq
+        #: does not try again: the socket must be closed and a new one made.
         self.failure = ""
         #: How often the connection was lost since the watch began.
         self.disconnects = 0
+        #: How often a transport connection was made, whatever came of it.
+        self.connects = 0
 
     @property
     def monitor(self) -> zmq.Socket[Any]:
@@ -37,19 +46,23 @@ class HandshakeWatch:
 
     def read(self) -> None:
         """Take in all news. Never blocks."""
-        while self._monitor.poll(0):
-            event = recv_monitor_message(self._monitor)
+        while self._plain.poll(0):
+            event = recv_monitor_message(self._plain)
             self._note(event["event"], event["value"])
 
     def _note(self, event: int, value: int) -> None:
         if event == zmq.EVENT_HANDSHAKE_SUCCEEDED:
-            self.succeeded, self.failure = True, ""
+            self.succeeded, self.failure, self._failures = True, "", 0
         elif event == zmq.EVENT_HANDSHAKE_FAILED_AUTH:
             self.failure = f"the key was refused (status {value})"
         elif event in (zmq.EVENT_HANDSHAKE_FAILED_PROTOCOL, zmq.EVENT_HANDSHAKE_FAILED_NO_DETAIL):
-            self.failure = "the peer speaks no CURVE, or has another server key"
+            self._failures += 1
+            if self._failures >= _FAILURES_THAT_COUNT or event == zmq.EVENT_HANDSHAKE_FAILED_PROTOCOL:
+                self.failure = "the peer speaks no CURVE, or has another server key"
         elif event == zmq.EVENT_DISCONNECTED:
             self.disconnects += 1
+        elif event == zmq.EVENT_CONNECTED:
+            self.connects += 1
 
     def close(self) -> None:
         """Stop watching."""
