@@ -1,0 +1,83 @@
+"""Where the pool is and whose key we show: the client's one settings file."""
+
+from __future__ import annotations
+
+import json
+import os
+import tomllib
+from pathlib import Path
+
+import msgspec
+
+from gpu_backend.wire.errors import PoolUnreachable
+
+#: Names the settings file, for a process that must not use the user's own.
+CONFIG_VARIABLE = "GPU_WORKBENCH_CONFIG"
+_AGAIN = "Run `workbench connect` again."
+
+
+class ClientSettings(msgspec.Struct, frozen=True, kw_only=True):
+    """How to reach the pool. msgspec and not pydantic: a kernel's start must be quick."""
+
+    #: The gateway's ZeroMQ endpoint, ``tcp://host:port`` or ``ipc://path``.
+    gateway: str
+    #: The gateway's public CURVE key (Z85, 40 characters).
+    server_key: str
+    #: The file with our own key pair, mode 0600. Relative paths start at the settings file.
+    key_file: Path
+
+
+def config_path() -> Path:
+    """Return the path of the settings file, whether it exists or not."""
+    named = os.environ.get(CONFIG_VARIABLE)
+    if named:
+        return Path(named)
+    base = os.environ.get("XDG_CONFIG_HOME") or Path.home() / ".config"
+    return Path(base) / "gpu-workbench" / "client.toml"
+
+
+def load(path: Path | None = None) -> ClientSettings:
+    """Return the settings in ``path``, or in the file of `config_path`.
+
+    Raises
+    ------
+    PoolUnreachable
+        If there is no such file or it does not say where the pool is.
+    """
+    path = path or config_path()
+    try:
+        settings = msgspec.convert(tomllib.loads(path.read_text()), ClientSettings, dec_hook=_path)
+    except OSError as error:
+        raise PoolUnreachable(
+            f"No pool is set up here: {path} cannot be read ({error.strerror}). Run `workbench lab` for a pool on this "
+            "machine, or `workbench connect` with the address and key that your pool's operator gave you."
+        ) from None
+    except (tomllib.TOMLDecodeError, UnicodeDecodeError, msgspec.ValidationError) as error:
+        raise PoolUnreachable(
+            f"{path} does not say where the pool is: {error}. Run `workbench connect` again."
+        ) from None
+    if len(settings.server_key) != 40:
+        raise PoolUnreachable(
+            f"The server_key in {path} is no CURVE key (40 characters). Run `workbench connect` again."
+        )
+    return msgspec.structs.replace(settings, key_file=path.parent / settings.key_file.expanduser())
+
+
+def save(settings: ClientSettings, path: Path | None = None) -> Path:
+    """Write ``settings`` to ``path`` (else `config_path`), readable by its owner only, and return the path."""
+    path = path or config_path()
+    path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+    fields = {"gateway": settings.gateway, "server_key": settings.server_key, "key_file": str(settings.key_file)}
+    # A JSON string in ASCII is a TOML basic string.
+    text = "".join(f"{name} = {json.dumps(value)}\n" for name, value in fields.items())
+    fresh = path.with_name(f".{path.name}.{os.getpid()}")
+    with os.fdopen(os.open(fresh, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), "w") as file:
+        file.write(text)
+    fresh.replace(path)
+    return path
+
+
+def _path(kind: type, value: object) -> object:
+    if kind is Path and isinstance(value, str):
+        return Path(value)
+    raise NotImplementedError(f"no way from {value!r} to {kind}")
