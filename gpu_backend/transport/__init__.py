@@ -1,1 +1,1 @@
-"""ZeroMQ and nothing but: sockets, keys, admission at the door. The only package that imports zmq."""
+"""ZeroMQ with our options: sockets, keys, admission at the door, and how a refused handshake is noticed."""

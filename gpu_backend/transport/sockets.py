@@ -10,7 +10,8 @@ from gpu_backend.transport.curve import KeyPair
 
 #: The ZAP domain of every server socket; the authenticator must name exactly the same.
 ZAP_DOMAIN = "workbench"
-#: Largest single frame a server reads; libzmq drops the connection of whoever sends more. Bulk data is chunked far below.
+#: Largest single frame a server reads; libzmq drops the connection of whoever sends more. Bulk data is chunked far
+#: below it.
 MAX_FRAME_BYTES = 64 << 20
 
 S = TypeVar("S", bound="zmq.Socket[Any]")

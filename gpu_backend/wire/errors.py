@@ -13,6 +13,7 @@
     │   ├── PoolRefusal           admission said no: the message says why and what to do
     │   └── SessionLost           the executor is gone; its arrays with it
     ├── ProtocolError             a peer broke the rules (credits, order, epoch)
+    ├── OpCancelled               an array is missing: its op was cancelled before it ran
     └── OpFailed                  an op raised something that has no class here
 """
 
@@ -71,6 +72,10 @@ class OpFailed(WorkbenchError):
     """A remote op raised an exception that has no class on this side; the message names it."""
 
 
+class OpCancelled(WorkbenchError):
+    """The op that should have made this object was cancelled by an interrupt before it started."""
+
+
 class RefusalCode(StrEnum):
     """Why a message or a request was not accepted."""
 
@@ -79,6 +84,7 @@ class RefusalCode(StrEnum):
     OVERSIZED = "oversized"
     NOT_GREETED = "not_greeted"
     WRONG_SESSION = "wrong_session"
+    IN_USE = "in_use"
     STALE_EPOCH = "stale_epoch"
     OVER_CREDIT = "over_credit"
     OUT_OF_ORDER = "out_of_order"

@@ -38,10 +38,17 @@ class Op(msgspec.Struct, frozen=True, array_like=True):
 
 
 class Hello(msgspec.Struct, frozen=True, array_like=True, tag="hello"):
-    """Client: first message on every connection. ``received`` is the last reply the client has read, by op number."""
+    """Client: first message on every connection.
+
+    ``instance`` is a random name of the client process: an epoch belongs to the first instance that greets it.
+    ``first`` is the oldest op the client may still send; a fresh executor starts counting there. ``received`` is the
+    last reply the client has read, by op number.
+    """
 
     session: str
     epoch: int
+    instance: str
+    first: int
     received: int
 
 

@@ -1,0 +1,235 @@
+"""The protocol with the notebook, without its sockets: greeting, order, credits, cancelling, answers not yet read."""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+import numpy as np
+
+from gpu_backend.executor.stream import Answer
+from gpu_backend.wire import messages as wire
+from gpu_backend.wire.codec import Codec, Frame, encode
+from gpu_backend.wire.errors import ErrorRecord, ForeignVersion, OversizedMessage, RefusalCode, WireError
+from gpu_backend.wire.values import Value
+
+#: Contents larger than this travel in chunks, so that no message is ever large.
+CHUNK_BYTES = 8 << 20
+#: With so many answers unread the executor waits for the notebook to read them.
+MAX_UNREAD = 1_024
+
+_codec: Codec[wire.ToExecutor] = Codec(wire.ToExecutor)
+Message = list[Frame]
+
+
+class _QueuedBatch:
+    """Ops of one message, taken from the front."""
+
+    __slots__ = ("bytes", "first", "frames", "next", "ops")
+
+    def __init__(self, first: int, ops: tuple[wire.Op, ...], skip: int, frames: Sequence[Frame]) -> None:
+        self.first, self.ops, self.next, self.frames = first, ops, skip, frames
+        self.bytes = sum(len(frame) for frame in frames)
+
+
+class Conversation:
+    """One session's talk with its notebook. Bytes in, bytes out; it opens no socket and reads no clock.
+
+    A connection counts only after its Hello; a later Hello of the same client instance takes over, so a client that
+    reconnects is never locked out by its own old connection. Ops are taken strictly by number: those already taken are
+    skipped, a gap is refused, and so no op is lost or run twice.
+    """
+
+    def __init__(self, welcome: wire.Welcome, session: str) -> None:
+        self._welcome = welcome
+        self._session = session
+        self._instance: str | None = None
+        self._peer: bytes | None = None
+        self._queue: deque[_QueuedBatch] = deque()
+        self._queued_ops = 0
+        self._queued_bytes = 0
+        self._taken = 0
+        self._cancel_through = 0
+        self._reported = 0
+        self._unread: deque[tuple[int, list[Message]]] = deque()
+        #: Number of the last op carried out.
+        self.applied = 0
+        #: True once the notebook has said that it is done with the session.
+        self.released = False
+        #: Messages to send: the peer and the frames.
+        self.outbox: deque[tuple[bytes, Message]] = deque()
+
+    @property
+    def has_work(self) -> bool:
+        """True if an op may run now. False while too many answers are unread or unsent."""
+        return bool(self._queue) and len(self._unread) < MAX_UNREAD and len(self.outbox) < MAX_UNREAD
+
+    @property
+    def is_connected(self) -> bool:
+        """True if some connection has been greeted."""
+        return self._peer is not None
+
+    # --- what comes in ------------------------------------------------------------------------------------------------
+
+    def receive(self, peer: bytes, frames: Sequence[Frame]) -> None:
+        """Take one message from ``peer``. Bad ones are refused by name and change nothing."""
+        try:
+            message = _codec.decode(frames)
+        except WireError as error:
+            self._refuse(peer, _code_of(error), str(error))
+            return
+        if isinstance(message, wire.Hello):
+            self._greet(peer, message)
+        elif peer != self._peer:
+            self._refuse(peer, RefusalCode.NOT_GREETED, "Say Hello first: this connection is not known.")
+        elif isinstance(message, wire.Batch):
+            self._take(peer, message, frames[1:])
+        elif isinstance(message, wire.Cancel):
+            self._cancel_through = max(self._cancel_through, message.through)
+        elif isinstance(message, wire.Ping):
+            self._forget_read(message.received)
+            self.report_progress(always=True)
+        else:
+            self.released = True
+
+    def _greet(self, peer: bytes, hello: wire.Hello) -> None:
+        if hello.session != self._session:
+            self._refuse(peer, RefusalCode.WRONG_SESSION, f"This executor does not serve session {hello.session!r}.")
+        elif hello.epoch != self._welcome.epoch:
+            message = f"The session is in epoch {self._welcome.epoch}, not {hello.epoch}. Ask for a new ticket."
+            self._refuse(peer, RefusalCode.STALE_EPOCH, message)
+        elif self._instance not in (None, hello.instance):
+            message = "Another process already uses this session. Restart the kernel, or open a session of its own."
+            self._refuse(peer, RefusalCode.IN_USE, message)
+        else:
+            self._admit(peer, hello)
+
+    def _admit(self, peer: bytes, hello: wire.Hello) -> None:
+        if self._instance is None:
+            self._instance = hello.instance
+            self.applied = self._taken = self._reported = hello.first - 1
+        self._peer = peer
+        self.outbox.clear()
+        self._forget_read(hello.received)
+        # The client resends all that we have not taken, so what counts here is what we took, run or not.
+        self._send(encode(_with_applied(self._welcome, self._taken)))
+        for _, answer in self._unread:
+            for message in answer:
+                self._send(message)
+
+    def _take(self, peer: bytes, batch: wire.Batch, frames: Sequence[Frame]) -> None:
+        self._forget_read(batch.received)
+        skip = self._taken + 1 - batch.first
+        fresh = len(batch.ops) - skip
+        if skip < 0:
+            message = f"Op {batch.first} came, op {self._taken + 1} was expected. Say Hello and send again from there."
+            self._refuse(peer, RefusalCode.OUT_OF_ORDER, message)
+        elif fresh > 0:
+            queued = _QueuedBatch(batch.first, batch.ops, skip, frames)
+            if self._over_credit(fresh, queued.bytes):
+                self._refuse(peer, RefusalCode.OVER_CREDIT, self._credit_story())
+                self._peer = None
+                return
+            self._queue.append(queued)
+            self._queued_ops += fresh
+            self._queued_bytes += queued.bytes
+            self._taken += fresh
+
+    def _over_credit(self, ops: int, size: int) -> bool:
+        if self._queued_ops + ops > self._welcome.credit_ops:
+            return True
+        # One message may pass the limit alone, or nothing larger than it could ever be sent.
+        return self._queued_bytes > 0 and self._queued_bytes + size > self._welcome.credit_bytes
+
+    def _credit_story(self) -> str:
+        return (
+            f"More was sent than the {self._welcome.credit_ops} ops and {self._welcome.credit_bytes} bytes that may be "
+            "under way. Wait for Ack before sending more."
+        )
+
+    def _forget_read(self, received: int) -> None:
+        while self._unread and self._unread[0][0] <= received:
+            self._unread.popleft()
+
+    # --- what is done -------------------------------------------------------------------------------------------------
+
+    def ops(self) -> Iterator[tuple[int, wire.Op, Sequence[Frame], bool]]:
+        """Yield the ops to run: number, op, buffers, and whether it was cancelled. `finish` each before the next."""
+        unread = self._unread
+        while self.has_work:
+            batch = self._queue[0]
+            ops, first, frames = batch.ops, batch.first, batch.frames
+            while batch.next < len(ops) and len(unread) < MAX_UNREAD:
+                place = batch.next
+                batch.next = place + 1
+                yield first + place, ops[place], frames, first + place <= self._cancel_through
+            if batch.next >= len(ops):
+                self._queue.popleft()
+                self._queued_bytes -= batch.bytes
+
+    def finish(self, seq: int, answer: Answer | None) -> None:
+        """Note that op ``seq`` has been carried out, and send its answer if it has one."""
+        self.applied = seq
+        self._queued_ops -= 1
+        if answer is not None:
+            messages = list(_encode_answer(seq, answer))
+            self._unread.append((seq, messages))
+            for message in messages:
+                self._send(message)
+
+    def report_progress(self, always: bool = False) -> None:
+        """Tell the client how far the ops are, if it does not know yet."""
+        if always or self.applied > self._reported:
+            self._reported = self.applied
+            self._send(encode(wire.Ack(self.applied)))
+
+    def end(self, reason: str) -> None:
+        """Tell the client that the session is over."""
+        self._send(encode(wire.Refused(RefusalCode.ENDED, reason)))
+
+    def _refuse(self, peer: bytes, code: RefusalCode, message: str) -> None:
+        if len(self.outbox) < 2 * MAX_UNREAD:  # whoever sends rubbish and reads nothing costs no more memory than this
+            self.outbox.append((peer, encode(wire.Refused(code, message))))
+
+    def _send(self, message: Message) -> None:
+        if self._peer is not None:
+            self.outbox.append((self._peer, message))
+
+
+def _with_applied(welcome: wire.Welcome, applied: int) -> wire.Welcome:
+    return wire.Welcome(
+        applied, welcome.epoch, welcome.credit_ops, welcome.credit_bytes, welcome.memory_limit_bytes, welcome.device
+    )
+
+
+def _code_of(error: WireError) -> RefusalCode:
+    if isinstance(error, ForeignVersion):
+        return RefusalCode.FOREIGN_VERSION
+    if isinstance(error, OversizedMessage):
+        return RefusalCode.OVERSIZED
+    return RefusalCode.MALFORMED
+
+
+def _encode_answer(seq: int, answer: Answer) -> Iterator[Message]:
+    if answer.error is not None:
+        yield encode(wire.Failed(seq, answer.error))
+        return
+    try:
+        if len(answer.buffers) == 1 and answer.buffers[0].nbytes > CHUNK_BYTES:
+            yield from _encode_chunks(seq, answer.value, answer.buffers[0])
+        else:
+            yield encode(wire.Reply(seq, answer.value), [_bytes_of(one) for one in answer.buffers])
+    except (OverflowError, ValueError, TypeError) as error:  # a value that msgspec will not encode
+        yield encode(wire.Failed(seq, ErrorRecord("builtins.TypeError", f"The result cannot be sent: {error}")))
+
+
+def _encode_chunks(seq: int, value: Value, buffer: np.ndarray[Any, Any]) -> Iterator[Message]:
+    content = memoryview(_bytes_of(buffer))
+    for offset in range(0, len(content), CHUNK_BYTES):
+        yield encode(wire.Chunk(seq, offset), [content[offset : offset + CHUNK_BYTES]])
+    yield encode(wire.Reply(seq, value))
+
+
+def _bytes_of(buffer: np.ndarray[Any, Any]) -> memoryview:
+    return np.ascontiguousarray(buffer).reshape(-1).view(np.uint8).data

@@ -1,0 +1,155 @@
+"""The executor's sockets: data for its notebook, control for its agent, each open to exactly one key."""
+
+from __future__ import annotations
+
+import json
+import os
+from collections import deque
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import zmq
+
+from gpu_backend.executor.config import ExecutorConfig
+from gpu_backend.executor.conversation import Message
+from gpu_backend.transport import curve
+from gpu_backend.transport.admission import AllowedKeys, guard_thread
+from gpu_backend.transport.sockets import as_server
+from gpu_backend.wire import control
+from gpu_backend.wire.codec import Codec, Frame, encode
+from gpu_backend.wire.errors import WireError
+
+#: Messages read in one go; the rest waits its turn in the socket.
+_MOST_AT_ONCE = 64
+#: Frames smaller than this are cheaper copied than shared.
+_SHARE_BYTES = 32 << 10
+
+_orders: Codec[control.ToExecutorControl] = Codec(control.ToExecutorControl)
+
+
+class Ready(NamedTuple):
+    """Which sockets have messages."""
+
+    data: bool
+    control: bool
+
+
+class Ports:
+    """Binds both sockets and writes ``state.json``, by which an agent finds this executor again."""
+
+    def __init__(self, context: zmq.Context[Any], directory: Path, config: ExecutorConfig) -> None:
+        keys = curve.generate()
+        self._directory = directory
+        self._agent_key = config.agent_key.encode()
+        self._allowed = AllowedKeys([self._agent_key])
+        self._client_key = b""
+        self._guard = guard_thread(context, self._allowed)
+        self._data = as_server(context.socket(zmq.ROUTER), keys)
+        self._data.router_mandatory = True
+        self._data.bind(f"ipc://{directory}/data")
+        port = self._data.bind_to_random_port(f"tcp://{config.bind_host}")
+        self._control = as_server(context.socket(zmq.ROUTER), keys)
+        self._control.bind(f"ipc://{directory}/control")
+        self._agent: bytes | None = None
+        self._poller = zmq.Poller()
+        self._poller.register(self._data, zmq.POLLIN)
+        self._poller.register(self._control, zmq.POLLIN)
+        self.server_key = keys.public.decode()
+        self.endpoints = (f"ipc://{directory}/data", f"tcp://{config.bind_host}:{port}")
+        self._write_state({})
+
+    def admit(self, client_key: bytes) -> None:
+        """Let the holder of ``client_key`` in from now on."""
+        self._client_key = client_key
+        self._allowed.replace([self._agent_key, client_key])
+
+    def wait(self, timeout_seconds: float) -> Ready:
+        """Wait until a socket has a message, at most ``timeout_seconds``."""
+        if not timeout_seconds:
+            return Ready(bool(self._data.events & zmq.POLLIN), bool(self._control.events & zmq.POLLIN))
+        ready = dict(self._poller.poll(int(timeout_seconds * 1_000)))
+        return Ready(self._data in ready, self._control in ready)
+
+    def read_data(self) -> Iterator[tuple[bytes, list[Frame]]]:
+        """Yield what has come from notebooks: the connection and its message."""
+        for _ in range(_MOST_AT_ONCE):
+            try:
+                peer = self._data.recv(zmq.NOBLOCK)
+            except zmq.Again:
+                return
+            frames: list[Frame] = []
+            user = None
+            while self._data.rcvmore:
+                frame = self._data.recv(copy=False)
+                user = user or frame.get("User-Id")
+                frames.append(frame.buffer if len(frame) > _SHARE_BYTES else frame.bytes)
+            # The agent's key opens both doors, but only the notebook's may speak here.
+            if user is not None and str(user).encode() == self._client_key:
+                yield peer, frames
+
+    def read_control(self) -> Iterator[control.ToExecutorControl]:
+        """Yield the agent's orders. What does not decode is dropped: the agent is ours and of this version."""
+        for _ in range(_MOST_AT_ONCE):
+            try:
+                agent, *frames = self._control.recv_multipart(zmq.NOBLOCK, copy=False)
+            except zmq.Again:
+                return
+            if str(frames[0].get("User-Id") if frames else "").encode() != self._agent_key:
+                continue
+            self._agent = agent.bytes
+            try:
+                yield _orders.decode([frame.bytes for frame in frames])
+            except WireError:
+                continue
+
+    def send(self, outbox: deque[tuple[bytes, Message]]) -> None:
+        """Send what the sockets take now; the rest stays in ``outbox``."""
+        while outbox:
+            peer, message = outbox[0]
+            try:
+                self._data.send_multipart([peer, *message], zmq.NOBLOCK, copy=len(message) == 1)
+            except zmq.Again:
+                return
+            except zmq.ZMQError as error:
+                if error.errno != zmq.EHOSTUNREACH:
+                    raise
+                # The connection is gone. What it has not read is kept and sent again after the next Hello.
+            outbox.popleft()
+
+    def report(self, report: control.Report) -> None:
+        """Tell the agent, if one has called; what it misses it learns with its next lease renewal."""
+        if self._agent is not None:
+            try:
+                self._control.send_multipart([self._agent, *encode(report)], zmq.NOBLOCK)
+            except zmq.Again:
+                return
+
+    def note_end(self, reason: str) -> None:
+        """Leave word of why this executor ended."""
+        self._write_state({"ended": reason})
+
+    def close(self) -> None:
+        """Close the sockets; what was sent gets a moment to leave."""
+        self._data.close(linger=500)
+        self._control.close(linger=500)
+        self._guard.stop()
+
+    def _write_state(self, more: dict[str, str]) -> None:
+        state = {
+            "pid": os.getpid(),
+            "start_time": _start_time(),
+            "server_key": self.server_key,
+            "endpoints": self.endpoints,
+            "control": f"ipc://{self._directory}/control",
+            **more,
+        }
+        fresh = self._directory / f".state.{os.getpid()}"
+        fresh.write_text(json.dumps(state))
+        fresh.replace(self._directory / "state.json")
+
+
+def _start_time() -> int:
+    """Return this process's start in clock ticks since boot; with the pid it names a process for good."""
+    # The command's name may hold spaces, so count fields from behind its closing parenthesis.
+    return int(Path("/proc/self/stat").read_text().rpartition(")")[2].split()[19])

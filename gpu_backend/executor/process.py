@@ -1,0 +1,207 @@
+"""The executor's process: sockets around the conversation, one loop, and the leases that end it."""
+
+from __future__ import annotations
+
+import logging
+import os
+import sys
+from pathlib import Path
+from time import monotonic, perf_counter
+
+import msgspec
+import zmq
+
+from gpu_backend.executor import config as configuration
+from gpu_backend.executor.conversation import Conversation
+from gpu_backend.executor.devices import open_device
+from gpu_backend.executor.devices.base import Device
+from gpu_backend.executor.pace import Pace
+from gpu_backend.executor.ports import Ports
+from gpu_backend.executor.stream import OpStream
+from gpu_backend.wire import control
+from gpu_backend.wire.messages import Welcome
+
+log = logging.getLogger("executor")
+
+#: How long to look for the next message without sleeping, seconds: a wake-up costs more than most ops.
+_SPIN_SECONDS = 60e-6
+#: How long ops run before the sockets are looked at, seconds: bounds how late a Cancel is seen.
+_SLICE_SECONDS = 0.01
+#: How long to sleep at most, seconds: bounds how late a lease's end is seen.
+_SLEEP_SECONDS = 1.0
+
+EXIT_ORDERED = 0
+EXIT_FATAL = 3
+
+
+class Executor:
+    """Serves one session on one device, from its assignment to its end."""
+
+    def __init__(self, config: configuration.ExecutorConfig, device: Device, ports: Ports) -> None:
+        self._config = config
+        self._device = device
+        self._ports = ports
+        self._stream = OpStream(device)
+        self._pace = Pace(device.marker)
+        self._conversation: Conversation | None = None
+        self._assignment: control.Assign | None = None
+        self._wanted_until = monotonic() + config.orphan_seconds
+        self._heard = monotonic()
+        self._ended: str | None = None
+        self._status = EXIT_ORDERED
+
+    def run(self) -> int:
+        """Serve until something ends the session; return the exit status."""
+        self._report()
+        while self._ended is None:
+            self._receive()
+            if self._conversation is not None and self._conversation.has_work:
+                self._run_ops(self._conversation)
+            self._check_leases()
+        self._finish()
+        return self._status
+
+    # --- ops ----------------------------------------------------------------------------------------------------------
+
+    def _run_ops(self, conversation: Conversation) -> None:
+        stream, pace = self._stream, self._pace
+        until = perf_counter() + _SLICE_SECONDS
+        for seq, op, frames, cancelled in conversation.ops():
+            answer = stream.cancel(seq, op) if cancelled else stream.run(seq, op, frames)
+            conversation.finish(seq, answer)
+            if answer is not None:
+                if answer.fatal and answer.error is not None:
+                    self._end(f"The device failed: {answer.error.message}", EXIT_FATAL)
+                    return
+                self._ports.send(conversation.outbox)
+            if pace.is_due() or perf_counter() > until:
+                break
+        self._pace.note_launches(_SLICE_SECONDS)
+
+    # --- messages -----------------------------------------------------------------------------------------------------
+
+    def _receive(self) -> None:
+        conversation = self._conversation
+        if conversation is not None:
+            self._ports.send(conversation.outbox)
+            if conversation.has_work and not self._pace.is_full():
+                self._take_in(0)
+                return
+            if self._spin():
+                return
+            if not conversation.has_work:
+                conversation.report_progress()
+                self._ports.send(conversation.outbox)
+        self._take_in(self._timeout())
+
+    def _spin(self) -> bool:
+        until = perf_counter() + _SPIN_SECONDS
+        while perf_counter() < until:
+            if self._take_in(0):
+                return True
+        return False
+
+    def _timeout(self) -> float:
+        if self._conversation is not None and (self._conversation.has_work or self._conversation.outbox):
+            return 0.001  # waiting for the device or for the peer to read
+        return _SLEEP_SECONDS
+
+    def _take_in(self, timeout_seconds: float) -> bool:
+        ready = self._ports.wait(timeout_seconds)
+        if ready.data and self._conversation is not None:
+            self._heard = monotonic()
+            for peer, frames in self._ports.read_data():
+                self._conversation.receive(peer, frames)
+            if self._conversation.released:
+                self._end("The notebook released the session.")
+        if ready.control:
+            for order in self._ports.read_control():
+                self._obey(order)
+        return ready.data or ready.control
+
+    def _obey(self, order: control.Assign | control.RenewLease | control.Stop) -> None:
+        if isinstance(order, control.RenewLease):
+            self._wanted_until = monotonic() + order.seconds
+        elif isinstance(order, control.Stop):
+            self._end(order.reason)
+            return
+        elif self._assignment is None:
+            self._assign(order)
+        self._report()
+
+    def _assign(self, order: control.Assign) -> None:
+        self._assignment = order
+        self._heard = monotonic()
+        if order.memory_limit_bytes:
+            self._device.set_memory_limit(order.memory_limit_bytes)
+        info = self._device.info
+        welcome = Welcome(
+            0,
+            order.epoch,
+            self._config.credit_ops,
+            self._config.credit_bytes,
+            self._device.memory().limit_bytes,
+            dict(info._asdict()),
+        )
+        self._conversation = Conversation(welcome, order.session)
+        self._ports.admit(order.client_key.encode())
+
+    # --- leases and the end -------------------------------------------------------------------------------------------
+
+    def _check_leases(self) -> None:
+        now = monotonic()
+        if now > self._wanted_until:
+            self._end("Nobody in the pool answers for this executor any more.")
+        elif self._assignment is not None and now - self._heard > self._assignment.lease_seconds:
+            self._end(f"The notebook was not heard for {self._assignment.lease_seconds:.0f} s.")
+
+    def _end(self, reason: str, status: int = EXIT_ORDERED) -> None:
+        self._ended, self._status = reason, status
+
+    def _finish(self) -> None:
+        reason = self._ended or ""
+        log.info("ends: %s", reason)
+        if self._conversation is not None:
+            self._conversation.end(reason)
+            self._ports.send(self._conversation.outbox)
+        self._report()
+        self._ports.note_end(reason)
+        self._ports.close()
+
+    def _report(self) -> None:
+        assigned = self._assignment
+        phase = control.Phase.WARM if assigned is None else control.Phase.SERVING
+        self._ports.report(
+            control.Report(
+                phase=str(control.Phase.ENDING if self._ended is not None else phase),
+                session=assigned.session if assigned else "",
+                epoch=assigned.epoch if assigned else 0,
+                pid=os.getpid(),
+                endpoints=self._ports.endpoints,
+                server_key=self._ports.server_key,
+                used_bytes=self._device.memory().used_bytes,
+                ops=self._conversation.applied if self._conversation else 0,
+                idle_seconds=monotonic() - self._heard,
+                detail=self._ended or "",
+            )
+        )
+
+
+def main() -> None:
+    """Run the executor whose directory is the one command-line argument."""
+    directory = Path(sys.argv[1])
+    logging.basicConfig(level=logging.INFO, format="%(asctime)s %(name)s %(message)s")
+    try:
+        config = configuration.read(directory)
+        if config.cache_dir:
+            os.environ["CUPY_CACHE_DIR"] = os.path.join(config.cache_dir, "cupy")
+            os.environ["GPU_WORKBENCH_KERNEL_CACHE"] = os.path.join(config.cache_dir, "cpu")
+        device = open_device(config.device_kind, config.ordinal)
+    except (OSError, msgspec.ValidationError, RuntimeError, ImportError) as error:
+        log.error("cannot start: %s", error)
+        raise SystemExit(2) from None
+    if config.memory_limit_bytes:
+        device.set_memory_limit(config.memory_limit_bytes)
+    with zmq.Context(io_threads=1) as context:
+        ports = Ports(context, directory, config)
+        raise SystemExit(Executor(config, device, ports).run())

@@ -1,0 +1,162 @@
+"""The op stream: runs ops in order, keeps their results, and says which of them failed and why."""
+
+from __future__ import annotations
+
+import traceback
+from collections.abc import Sequence
+from contextlib import AbstractContextManager
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from gpu_backend.executor.devices.base import Device
+from gpu_backend.executor.heap import Failure, Heap
+from gpu_backend.executor.surface_names import SurfaceNames
+from gpu_backend.executor.values import PLAIN, MissingHandle, Reader, Writer
+from gpu_backend.executor.verbs import Verbs
+from gpu_backend.wire.codec import Frame
+from gpu_backend.wire.errors import ErrorRecord
+from gpu_backend.wire.messages import Op, Want
+from gpu_backend.wire.values import Ref, Value, View
+
+#: A traceback is for people; more of it than this helps nobody and costs memory until it is read.
+_MAX_TRACEBACK_CHARS = 4_000
+CANCELLED = ErrorRecord(
+    "gpu_backend.wire.errors.OpCancelled",
+    "This was never computed, because the cell that asked for it was interrupted. Run that cell again.",
+)
+
+
+_NOT_HERE = (
+    "This object was lost with the executor that held it; a fresh one has taken over since. "
+    "Run the cell again that made it."
+)
+
+
+class Answer(NamedTuple):
+    """What an op has to say: its value with its buffers, or its error."""
+
+    value: Value = None
+    buffers: tuple[np.ndarray[Any, Any], ...] = ()
+    error: ErrorRecord | None = None
+    fatal: bool = False
+
+
+class OpStream:
+    """Runs one session's ops on one device."""
+
+    def __init__(self, device: Device) -> None:
+        self._device = device
+        self.heap = Heap()
+        self._names = SurfaceNames(device)
+        self._functions: dict[str, Any] = dict(Verbs(device, self._resolve).table)
+        self._reader = Reader(self.heap, device, self._resolve)
+        self._writer = Writer(self.heap, device, self._names.type_name)
+        self._stream = 0
+        self._stream_context: AbstractContextManager[object] | None = None
+
+    def run(self, seq: int, op: Op, frames: Sequence[Frame]) -> Answer | None:
+        """Run ``op`` and return its answer; None if it went well and nobody asked."""
+        heap = self.heap
+        if op.drop is not None:
+            for handle in op.drop:
+                heap.drop(handle)
+        if op.stream != self._stream:
+            self._switch_stream(op.stream)
+        try:
+            function = self._functions.get(op.name) or self._resolve(op.name)
+            # The common argument is a whole array; everything else takes the long way.
+            args = [
+                heap[arg.handle] if type(arg) is Ref and arg.handle in heap else self._read(arg, frames)
+                for arg in op.args
+            ]
+            if op.kwargs is None:
+                result = function(*args)
+            else:
+                result = function(*args, **{key: self._read(value, frames) for key, value in op.kwargs.items()})
+            if op.want is Want.NOTHING:
+                if op.out:
+                    self._keep(op.out, result)
+                return None
+            return self._answer(op, args, result)
+        except MissingHandle as missing:
+            return self._fail(seq, op, self._blame(missing.handle))
+        except Exception as error:  # whatever a user's op raises is the user's to see, and never ends the executor
+            return self._fail(seq, op, self._record(error), self._device.is_fatal(error))
+
+    def cancel(self, seq: int, op: Op) -> Answer | None:
+        """Do not run ``op``, but keep the order of what came with it."""
+        for handle in op.drop or ():
+            self.heap.drop(handle)
+        if op.out:
+            self.heap.fail(op.out, Failure(seq, CANCELLED))
+        return None if op.want is Want.NOTHING else Answer(error=CANCELLED)
+
+    def clear(self) -> None:
+        """Drop everything."""
+        self._switch_stream(0)
+        self.heap.clear()
+        self._device.free_unused()
+
+    def _read(self, value: Any, frames: Sequence[Frame]) -> Any:
+        if type(value) in PLAIN:
+            return value
+        self._reader.with_frames(frames)
+        return self._reader.read(value)
+
+    def _resolve(self, name: str) -> Any:
+        function = self._names.resolve(name)
+        self._functions[name] = function
+        return function
+
+    def _keep(self, out: int, result: Any) -> None:
+        if type(result) is tuple or type(result) is list:
+            for place, item in enumerate(result):
+                self.heap[out + place] = item
+        else:
+            self.heap[out] = result
+
+    def _answer(self, op: Op, args: list[Any], result: Any) -> Answer:
+        if op.want is Want.CONTENTS:
+            buffers: list[np.ndarray[Any, Any]] = []
+            value = self._writer.contents(result, buffers)
+            return Answer(value, tuple(buffers))
+        known = {id(held): arg.handle for arg, held in zip(op.args, args, strict=True) if type(arg) is Ref}
+        return Answer(self._writer.describe(result, op.out, known, self._roots(op)))
+
+    def _roots(self, op: Op) -> list[tuple[int, Any]]:
+        handles: list[int] = []
+        for arg in (*op.args, *(op.kwargs or {}).values()):
+            if type(arg) is Ref:
+                handles.append(arg.handle)
+            elif type(arg) is View:
+                handles.append(arg.root)
+        return [(one, self.heap[one]) for one in handles if self._device.is_array(self.heap.get(one))]
+
+    def _fail(self, seq: int, op: Op, error: ErrorRecord, fatal: bool = False) -> Answer:
+        if op.out:
+            caused_by = error.caused_by if error.caused_by >= 0 else seq
+            self.heap.fail(op.out, Failure(caused_by, error))
+        return Answer(error=error, fatal=fatal)
+
+    def _record(self, error: BaseException) -> ErrorRecord:
+        text = "".join(traceback.format_exception(error))[-_MAX_TRACEBACK_CHARS:]
+        args = tuple(arg if isinstance(arg, (int, str, float)) else repr(arg) for arg in error.args)
+        return ErrorRecord(self._device.error_name(error), str(error), text, args=args)
+
+    def _blame(self, handle: int) -> ErrorRecord:
+        failure = self.heap.why_missing(handle)
+        if failure is None:
+            return ErrorRecord("gpu_backend.wire.errors.SessionLost", _NOT_HERE)
+        return ErrorRecord(failure.error.kind, failure.error.message, failure.error.traceback, failure.seq)
+
+    def _switch_stream(self, handle: int) -> None:
+        if self._stream_context is not None:
+            self._stream_context.__exit__(None, None, None)
+            self._stream_context = None
+        self._stream = 0
+        stream = self.heap.get(handle)
+        if handle and stream is not None:
+            self._stream_context = self._device.on_stream(stream)
+            self._stream_context.__enter__()
+            self._stream = handle

@@ -1,0 +1,40 @@
+"""Which names an op may use, and what they are on this device: the executor's allow-list."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from gpu_backend.executor.devices.base import Device
+from gpu_backend.surface import load
+
+
+class SurfaceNames:
+    """Resolves public names, each once."""
+
+    def __init__(self, device: Device) -> None:
+        self._device = device
+        self._surface = load()
+
+    def resolve(self, qualname: str) -> Any:
+        """Return the object called ``qualname`` on this device.
+
+        Raises
+        ------
+        AttributeError
+            If the name is not public, not allowed from afar, or not there on this device.
+        """
+        if not self._surface.is_public(qualname):
+            raise AttributeError(f"{qualname} is not a public name of CuPy {self._surface.version}.")
+        if not self._surface.is_remote(qualname):
+            raise AttributeError(f"{qualname} works on the files or addresses of one process; it runs in the notebook.")
+        return self._device.resolve(qualname)
+
+    def type_name(self, value: object) -> str | None:
+        """Return the public name of the type of a result that stays remote; None if it should go by value."""
+        kind = type(value)
+        module = kind.__module__ or ""
+        if module.split(".")[0] in ("cupy", "cupyx", "cupy_backends", "scipy", "gpu_backend") and not isinstance(
+            value, (tuple, str, int, float)
+        ):
+            return f"{module}.{kind.__qualname__}"
+        return None

@@ -1,0 +1,241 @@
+"""Wire values to device objects and back."""
+
+from __future__ import annotations
+
+import types
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+from gpu_backend.executor.devices.base import Device
+from gpu_backend.executor.heap import Heap
+from gpu_backend.wire import values as wire
+from gpu_backend.wire.codec import Frame
+from gpu_backend.wire.dtypes import dtype_to_text, text_to_dtype
+from gpu_backend.wire.errors import ProtocolError
+
+#: Types that mean the same on the wire and in Python.
+PLAIN = frozenset({type(None), bool, int, float, str})
+
+
+class MissingHandle(LookupError):
+    """An op refers to a handle that holds nothing."""
+
+    def __init__(self, handle: int) -> None:
+        super().__init__(handle)
+        self.handle = handle
+
+
+class Reader:
+    """Turns what came over the wire into what the device's functions take."""
+
+    def __init__(self, heap: Heap, device: Device, resolve: Callable[[str], Any]) -> None:
+        self._heap = heap
+        self._device = device
+        self._resolve = resolve
+        self._frames: Sequence[Frame] = ()
+        self._by_type: dict[type, Callable[[Any], Any]] = {
+            wire.Ref: self._ref,
+            wire.View: self._view,
+            wire.Scalar: _scalar,
+            wire.Complex: lambda v: complex(v.real, v.imag),
+            wire.BigInt: lambda v: int(v.digits, 16),
+            wire.Tuple: lambda v: tuple(self.read(item) for item in v.items),
+            wire.List: lambda v: [self.read(item) for item in v.items],
+            wire.Dict: lambda v: {self.read(key): self.read(item) for key, item in v.items},
+            wire.Slice: lambda v: slice(self.read(v.start), self.read(v.stop), self.read(v.step)),
+            wire.Ellipsis: lambda v: Ellipsis,
+            wire.DType: lambda v: text_to_dtype(v.descr),
+            wire.Buffer: self._buffer,
+            wire.Name: lambda v: self._resolve(v.qualname),
+            wire.Bytes: lambda v: v.data,
+        }
+
+    def with_frames(self, frames: Sequence[Frame]) -> None:
+        """Take the buffers of the message whose values come next."""
+        self._frames = frames
+
+    def read(self, value: Any) -> Any:
+        """Return the object that ``value`` stands for.
+
+        Raises
+        ------
+        MissingHandle
+            If a handle holds nothing.
+        ProtocolError
+            If ``value`` is of a kind that only the executor may send, or lies about its buffer or root.
+        """
+        kind = type(value)
+        if kind in PLAIN:
+            return value
+        reader = self._by_type.get(kind)
+        if reader is None:
+            raise ProtocolError(f"A notebook may not send a {kind.__name__}.")
+        return reader(value)
+
+    def _ref(self, value: wire.Ref) -> Any:
+        try:
+            return self._heap[value.handle]
+        except KeyError:
+            raise MissingHandle(value.handle) from None
+
+    def _view(self, value: wire.View) -> Any:
+        try:
+            root = self._heap[value.root]
+        except KeyError:
+            raise MissingHandle(value.root) from None
+        order = self._device.memory_order(root)
+        if order and value.order != order:
+            raise ProtocolError(
+                f"The array {value.root} lies in memory order {order!r}, but its view was made for {value.order!r}. "
+                "This is a defect of gpu-workbench; please report the cell that led to it."
+            )
+        return self._device.view(root, value.offset, value.shape, value.strides, text_to_dtype(value.dtype))
+
+    def _buffer(self, value: wire.Buffer) -> np.ndarray[Any, Any]:
+        if not 0 <= value.frame < len(self._frames):
+            raise ProtocolError(f"Buffer {value.frame} is missing from its message.")
+        dtype = text_to_dtype(value.dtype)
+        try:
+            return np.frombuffer(self._frames[value.frame], dtype=np.uint8).view(dtype).reshape(value.shape)
+        except ValueError as error:
+            raise ProtocolError(f"Buffer {value.frame} does not hold {value.shape} of {dtype}: {error}") from None
+
+
+def _scalar(value: wire.Scalar) -> np.generic[Any]:
+    dtype = text_to_dtype(value.dtype)
+    if len(value.data) != dtype.itemsize:
+        raise ProtocolError(f"A {dtype} scalar has {dtype.itemsize} bytes, not {len(value.data)}.")
+    scalar: np.generic[Any] = np.frombuffer(value.data, dtype=dtype)[0]
+    return scalar
+
+
+class Writer:
+    """Turns results into wire values. Arrays and objects that stay get the handles ``out``, ``out + 1``, ..."""
+
+    def __init__(self, heap: Heap, device: Device, type_name: Callable[[object], str | None]) -> None:
+        self._heap = heap
+        self._device = device
+        self._type_name = type_name
+
+    def describe(self, result: Any, out: int, known: dict[int, int], roots: Sequence[tuple[int, Any]]) -> wire.Value:
+        """Return the description of ``result``, whose arrays and objects stay here.
+
+        Parameters
+        ----------
+        out
+            The first handle to give.
+        known
+            Handles of the op's own arguments, by ``id`` of the object: a result that is an argument keeps its handle.
+        roots
+            The op's array arguments with their handles: a result may share their memory.
+        """
+        return _Description(self._heap, self._device, self._type_name, out, known, roots).of(result)
+
+    def contents(self, result: Any, buffers: list[np.ndarray[Any, Any]]) -> wire.Value:
+        """Return ``result`` by value; arrays are appended to ``buffers``.
+
+        Raises
+        ------
+        TypeError
+            If it holds an object that has no value outside the device.
+        """
+        if self._device.is_array(result):
+            host = self._device.download(result)
+            buffers.append(host)
+            return wire.Buffer(len(buffers) - 1, dtype_to_text(host.dtype), host.shape)
+        if isinstance(result, np.ndarray):
+            buffers.append(np.ascontiguousarray(result).reshape(result.shape))
+            return wire.Buffer(len(buffers) - 1, dtype_to_text(result.dtype), result.shape)
+        return encode_plain(result, lambda item: self.contents(item, buffers))
+
+
+class _Description:
+    """One result being described: hands out its handles."""
+
+    def __init__(
+        self,
+        heap: Heap,
+        device: Device,
+        type_name: Callable[[object], str | None],
+        out: int,
+        known: dict[int, int],
+        roots: Sequence[tuple[int, Any]],
+    ) -> None:
+        self._heap, self._device, self._type_name = heap, device, type_name
+        self._next, self._known, self._roots = out, known, roots
+
+    def of(self, result: Any) -> wire.Value:
+        handle = self._known.get(id(result))
+        if handle is not None:
+            return wire.Ref(handle)
+        if self._device.is_array(result):
+            return self._array(result)
+        name = self._type_name(result)
+        if name is not None:
+            return wire.ObjectInfo(self._keep(result), name)
+        return encode_plain(result, self.of)
+
+    def _array(self, array: Any) -> wire.ArrayInfo:
+        base, offset = 0, 0
+        for handle, root in self._roots:
+            shared = self._device.shares_base(array, root)
+            if shared is not None:
+                base, offset = handle, shared
+                break
+        layout = self._device.layout(array)
+        return wire.ArrayInfo(
+            self._keep(array), layout.shape, layout.strides, dtype_to_text(layout.dtype), base, offset
+        )
+
+    def _keep(self, result: Any) -> int:
+        handle = self._next
+        self._next += 1
+        self._heap[handle] = result
+        self._known[id(result)] = handle
+        return handle
+
+
+def encode_plain(result: Any, item: Callable[[Any], wire.Value]) -> wire.Value:
+    """Return the wire value of a host object; ``item`` encodes what a container holds.
+
+    Raises
+    ------
+    TypeError
+        If ``result`` cannot cross the wire by value.
+    """
+    kind = type(result)
+    if kind in PLAIN:
+        if kind is int and not -(1 << 63) <= result < 1 << 64:
+            return wire.BigInt(hex(result))
+        return result  # type: ignore[no-any-return]
+    if isinstance(result, np.generic):
+        return wire.Scalar(dtype_to_text(result.dtype), result.tobytes())
+    if isinstance(result, complex):
+        return wire.Complex(result.real, result.imag)
+    if isinstance(result, tuple):
+        return wire.Tuple(tuple(item(one) for one in result))
+    if isinstance(result, list):
+        return wire.List(tuple(item(one) for one in result))
+    if isinstance(result, dict):
+        return wire.Dict(tuple((item(key), item(one)) for key, one in result.items()))
+    if isinstance(result, np.dtype):
+        return wire.DType(dtype_to_text(result))
+    if isinstance(result, type) and issubclass(result, np.generic):
+        return wire.DType(dtype_to_text(np.dtype(result)))
+    return _encode_rare(result, item)
+
+
+def _encode_rare(result: Any, item: Callable[[Any], wire.Value]) -> wire.Value:
+    if isinstance(result, slice):
+        return wire.Slice(item(result.start), item(result.stop), item(result.step))
+    if result is Ellipsis:
+        return wire.Ellipsis()
+    if isinstance(result, (bytes, bytearray, memoryview)):
+        return wire.Bytes(bytes(result))
+    if isinstance(result, (bool, int, float, str)):  # subclasses such as enum members
+        return item(next(base for base in (bool, int, float, str) if isinstance(result, base))(result))
+    if isinstance(result, types.GeneratorType):
+        return wire.List(tuple(item(one) for one in result))
+    raise TypeError(f"A {type(result).__module__}.{type(result).__qualname__} cannot leave the executor.")

@@ -1,0 +1,72 @@
+"""The protocol's own ops. Their names begin with a dot, which no public name of CuPy does."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from gpu_backend.executor.devices.base import Device
+from gpu_backend.surface import is_public_attribute
+from gpu_backend.wire.errors import ProtocolError
+
+
+class Verbs:
+    """The verbs, bound to a device. ``table`` maps each name to a function of the op's arguments."""
+
+    def __init__(self, device: Device, resolve: Callable[[str], Any]) -> None:
+        self._device = device
+        self._resolve = resolve
+        self.table: dict[str, Callable[..., Any]] = {
+            ".nothing": _nothing,
+            ".same": _same,
+            ".call": _call,
+            ".method": self._method,
+            ".getattr": self._getattr,
+            ".setattr": self._setattr,
+            ".write": self._write,
+            ".synchronize": device.synchronize,
+            ".memory": lambda: tuple(device.memory()),
+            ".doc": self._doc,
+        }
+
+    def _method(self, target: Any, name: str, *args: Any, **kwargs: Any) -> Any:
+        return self._public(target, name)(*args, **kwargs)
+
+    def _getattr(self, target: Any, name: str) -> Any:
+        value = self._public(target, name)
+        if callable(value) and inspect.isroutine(value):
+            raise AttributeError(f"{name!r} is a method; it is called, not read, across the wire.")
+        return value
+
+    def _setattr(self, target: Any, name: str, value: Any) -> None:
+        self._public(target, name)
+        setattr(target, name, value)
+
+    def _public(self, target: Any, name: str) -> Any:
+        if not is_public_attribute(name):
+            raise AttributeError(f"{type(target).__name__!r} object has no public attribute {name!r}")
+        if inspect.ismodule(target) or inspect.isclass(target) or inspect.isroutine(target):
+            raise ProtocolError("Only objects have attributes here; functions and classes go by their public names.")
+        return getattr(target, name)
+
+    def _write(self, array: Any, offset: int, data: np.ndarray[Any, Any]) -> None:
+        self._device.write(array, offset, np.ascontiguousarray(data).reshape(-1).view(np.uint8).data)
+
+    def _doc(self, qualname: str) -> str:
+        return inspect.getdoc(self._resolve(qualname)) or ""
+
+
+def _nothing() -> None:
+    """Do nothing: carries handles to drop."""
+
+
+def _same(value: Any) -> Any:
+    """Return ``value``: reads its contents, or gives a view a handle of its own."""
+    return value
+
+
+def _call(target: Any, *args: Any, **kwargs: Any) -> Any:
+    return target(*args, **kwargs)

@@ -1,0 +1,74 @@
+"""Remote errors become local exceptions of the class that CuPy itself would have raised."""
+
+from __future__ import annotations
+
+import builtins
+import importlib
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from gpu_backend.wire import errors as wire_errors
+from gpu_backend.wire.errors import ErrorRecord, OpFailed
+from kernelproxy.source_lines import Site
+
+_Maker = Callable[[ErrorRecord], BaseException]
+
+
+def remote_exception(record: ErrorRecord) -> Exception:
+    """Return the exception that ``record`` describes, with the executor's traceback as its cause."""
+    error = _construct(record)
+    if record.traceback:
+        error.__cause__ = RemoteTraceback(record.traceback)
+    return error
+
+
+def deferred_exception(record: ErrorRecord, site: Site | None) -> Exception:
+    """Return the exception of an op that nobody waited for; its note names the line that recorded it."""
+    error = remote_exception(record)
+    if site is not None:
+        error.add_note(f"Raised by an operation recorded earlier, at {site.describe()}")
+    return error
+
+
+class RemoteTraceback(Exception):
+    """The traceback inside the executor, shown as the cause of an exception here."""
+
+    def __str__(self) -> str:
+        return f"\n{self.args[0]}"
+
+
+def _construct(record: ErrorRecord) -> Exception:
+    cls = _class_of(record.kind)
+    if cls is None:
+        return OpFailed(f"{record.kind}: {record.message}")
+    try:
+        if issubclass(cls, np.exceptions.AxisError):
+            return cls(record.message)
+        error = cls.__new__(cls)
+        error.args = record.args if len(record.args) != 1 else (record.message,)
+        if not hasattr(error, "__str__") or str(error) != record.message:
+            error.args = (record.message,)
+    except Exception:  # a foreign class may want anything of its constructor; the user still gets the message
+        return OpFailed(f"{record.kind}: {record.message}")
+    return error
+
+
+def _class_of(kind: str) -> type[Exception] | None:
+    module_name, _, name = kind.rpartition(".")
+    found: Any = None
+    if module_name == "builtins":
+        found = getattr(builtins, name, None)
+    elif module_name == "gpu_backend.wire.errors":
+        found = getattr(wire_errors, name, None)
+    elif module_name.split(".")[0] in ("numpy", "cupy", "cupyx"):
+        found = _from_module(module_name, name)
+    return found if isinstance(found, type) and issubclass(found, Exception) else None
+
+
+def _from_module(module_name: str, name: str) -> Any:
+    try:
+        return getattr(importlib.import_module(module_name), name, None)
+    except ImportError:
+        return None

@@ -1,0 +1,66 @@
+"""The background sender: sends ops that nobody flushes, and keeps the lease while the notebook is idle."""
+
+from __future__ import annotations
+
+import threading
+
+from gpu_backend.wire.errors import WorkbenchError
+from kernelproxy.pipeline import Pipeline
+
+#: How long recorded ops may wait for company, seconds.
+_PATIENCE_SECONDS = 0.002
+#: After so many looks without an op the sender sleeps until it is woken.
+_QUIET_LOOKS = 50
+
+
+class Sender:
+    """A daemon thread. A full batch never needs it; it serves the last ops before a pause, and pings."""
+
+    def __init__(self, pipeline: Pipeline, ping_seconds: float) -> None:
+        self._pipeline = pipeline
+        self._ping_seconds = ping_seconds
+        self._wake = threading.Event()
+        self._closed = threading.Event()
+        self._thread = threading.Thread(target=self._run, name="gpu-workbench-sender", daemon=True)
+
+    def start(self) -> None:
+        """Begin."""
+        self._pipeline.wake_sender = self._woken
+        self._thread.start()
+
+    def close(self) -> None:
+        """End, and wait for the thread."""
+        self._closed.set()
+        self._wake.set()
+        self._thread.join()
+
+    def _woken(self) -> None:
+        self._pipeline.sender_sleeps = False
+        self._wake.set()
+
+    def _run(self) -> None:
+        while not self._closed.is_set():
+            self._pipeline.sender_sleeps = True
+            if not self._pipeline.open_batch.ops and not self._wake.wait(self._ping_seconds):
+                self._quietly(self._pipeline.ping)
+            self._pipeline.sender_sleeps = False
+            self._wake.clear()
+            self._send_while_busy()
+
+    def _send_while_busy(self) -> None:
+        quiet = 0
+        before = self._pipeline.open_batch
+        while quiet < _QUIET_LOOKS and not self._closed.wait(_PATIENCE_SECONDS):
+            batch = self._pipeline.open_batch
+            if batch is before and batch.ops:
+                self._quietly(lambda: self._pipeline.flush_if_open(before))
+            quiet = quiet + 1 if batch is before else 0
+            before = batch
+
+    @staticmethod
+    def _quietly(action: object) -> None:
+        """Run ``action``; what goes wrong here is found and told by the next op of the user's own thread."""
+        try:
+            action()  # type: ignore[operator]
+        except WorkbenchError:
+            return

@@ -1,0 +1,200 @@
+"""The notebook's session in the pool: how it is opened, kept, found again and closed."""
+
+from __future__ import annotations
+
+import os
+import secrets
+import threading
+from pathlib import Path
+from time import monotonic
+from typing import Any
+
+import msgspec
+import zmq
+
+from gpu_backend.transport import curve
+from gpu_backend.wire import control
+from gpu_backend.wire.control import Ticket
+from gpu_backend.wire.errors import NotAuthorized, PoolError, PoolUnreachable, ProtocolError, SessionLost
+from gpu_backend.wire.messages import Bye, Want, Welcome
+from gpu_backend.wire.values import Tuple, Value
+from gpu_backend.wire.version import PROTOCOL_VERSION
+from kernelproxy import gateway_client
+from kernelproxy.connection import Connection
+from kernelproxy.counters import Counters
+from kernelproxy.pipeline import Pipeline
+from kernelproxy.sender import Sender
+from kernelproxy.settings import ClientSettings
+from kernelproxy.settings import load as load_settings
+
+#: Names a file with the ticket that the kernel's provisioner has taken.
+TICKET_VARIABLE = "GPU_WORKBENCH_TICKET"
+#: How long the gateway may take to answer, seconds.
+_GATEWAY_SECONDS = 5.0
+#: How long an executor may take to greet us, seconds. After a lost connection each try gets the shorter time.
+_GREET_SECONDS = 5.0
+_REGREET_SECONDS = 1.0
+#: How long a lost connection is tried before the session is given up, seconds.
+_PATIENCE_SECONDS = 60.0
+
+
+class Session:
+    """A lease on an executor, and the pipeline to it."""
+
+    def __init__(self, ticket: Ticket, settings: ClientSettings) -> None:
+        self.ticket = ticket
+        self._settings = settings
+        self._keys = curve.load(settings.key_file)
+        self._context: zmq.Context[Any] = zmq.Context(io_threads=1)
+        self._instance = secrets.token_hex(8)
+        self._process = os.getpid()
+        connection = Connection(self._context, ticket, self._keys, self._instance)
+        welcome = connection.greet(1, 0, _GREET_SECONDS)
+        self._note_welcome(welcome)
+        self.pipeline = Pipeline(connection, welcome, self._renew)
+        self._sender = Sender(self.pipeline, ping_seconds=max(1.0, ticket.lease_seconds / 4))
+        self._sender.start()
+
+    def _note_welcome(self, welcome: Welcome) -> None:
+        #: What computes: kind, name, total_bytes, library, compute_capability.
+        self.device: dict[str, Value] = welcome.device
+        #: Most bytes that arrays may hold; 0 for no limit.
+        self.memory_limit_bytes = welcome.memory_limit_bytes
+
+    @property
+    def epoch(self) -> int:
+        """How often the session has been moved or restored, from 1."""
+        return self.ticket.epoch
+
+    @property
+    def counters(self) -> Counters:
+        """What the session has cost so far."""
+        return self.pipeline.counters
+
+    @property
+    def is_connected(self) -> bool:
+        """True unless the connection is known to be cut."""
+        return not self.pipeline.connection.is_cut
+
+    def memory(self) -> dict[str, int]:
+        """Return used_bytes, limit_bytes, free_bytes and total_bytes. One round trip."""
+        value = self.pipeline.call(".memory", (), Want.CONTENTS).value
+        if not isinstance(value, Tuple):
+            raise ProtocolError("The executor's answer to .memory is no tuple.")
+        names = ("used_bytes", "limit_bytes", "free_bytes", "total_bytes")
+        return {name: int(item) for name, item in zip(names, value.items, strict=True)}  # type: ignore[arg-type]
+
+    def flush(self) -> None:
+        """Send all that has been recorded."""
+        self.pipeline.flush()
+
+    def synchronize(self) -> None:
+        """Wait until the device has done all that was asked of it. Raises what failed on the way."""
+        self.pipeline.call(".synchronize", (), Want.CONTENTS)
+
+    def cancel_pending(self) -> None:
+        """Drop the queued remote work that has not started."""
+        self.pipeline.cancel_pending()
+
+    def pool(self) -> control.PoolView:
+        """Return the pool as this user may see it. One question to the gateway."""
+        view = gateway_client.request(self._settings, control.AskPool(0), _GATEWAY_SECONDS)
+        if not isinstance(view, control.PoolView):
+            raise ProtocolError("The gateway did not answer with a view of the pool.")
+        return view
+
+    def close(self, release: bool) -> None:
+        """Close the connection. With ``release`` the session ends and its arrays go; else the lease keeps it."""
+        self._sender.close()
+        connection = self.pipeline.connection
+        if release:
+            connection.send(Bye())
+        connection.close(linger_milliseconds=500 if release else 0)
+        self._context.term()
+        if release:
+            try:
+                gateway_client.request(self._settings, control.CloseSession(0, self.ticket.session), _GATEWAY_SECONDS)
+            except PoolError:
+                return  # the executor has the Bye, and the lease runs out by itself
+
+    # --- a lost connection --------------------------------------------------------------------------------------------
+
+    def _renew(self, pipeline: Pipeline) -> Connection:
+        """Return a greeted connection in place of the lost one: to the same executor, or to its successor."""
+        pipeline.connection.close()
+        deadline = monotonic() + _PATIENCE_SECONDS
+        while True:
+            try:
+                return self._connect_again(pipeline)
+            except (PoolUnreachable, NotAuthorized, SessionLost) as error:
+                if monotonic() > deadline:
+                    raise SessionLost(
+                        f"The connection to the pool was lost and did not come back within {_PATIENCE_SECONDS:.0f} s "
+                        f"({error}). Check `workbench doctor`, then restart the kernel."
+                    ) from None
+            self._ask_where()
+
+    def _connect_again(self, pipeline: Pipeline) -> Connection:
+        connection = Connection(self._context, self.ticket, self._keys, self._instance)
+        try:
+            self._note_welcome(connection.greet(pipeline.first, pipeline.received, _REGREET_SECONDS))
+        except BaseException:
+            connection.close()
+            raise
+        return connection
+
+    def _ask_where(self) -> None:
+        """Ask the gateway where the session is now. While the gateway itself is away, keep what we know."""
+        try:
+            answer = gateway_client.request(
+                self._settings, control.RenewTicket(0, self.ticket.session), _GATEWAY_SECONDS
+            )
+        except PoolUnreachable:
+            return
+        except PoolError as error:
+            raise SessionLost(f"The pool no longer has this session: {error} Restart the kernel.") from None
+        if isinstance(answer, Ticket):
+            self.ticket = answer
+
+
+def open_session(label: str = "") -> Session:
+    """Open a session: with the ticket that the provisioner took, else by asking the gateway for one.
+
+    Raises
+    ------
+    PoolUnreachable
+        If no pool is configured or nobody answers there.
+    NotAuthorized
+        If our key is not known to the pool.
+    PoolRefusal
+        If the pool is full or a quota is used up.
+    """
+    settings = load_settings()
+    path = os.environ.get(TICKET_VARIABLE)
+    if path and Path(path).exists():
+        return Session(msgspec.json.decode(Path(path).read_bytes(), type=Ticket), settings)
+    request = control.OpenSession(0, label, protocol_version=PROTOCOL_VERSION)
+    answer = gateway_client.request(settings, request, _GATEWAY_SECONDS)
+    if not isinstance(answer, Ticket):
+        raise ProtocolError("The gateway did not answer with a ticket.")
+    return Session(answer, settings)
+
+
+_current: Session | None = None
+_opening = threading.Lock()
+
+
+def current_session() -> Session:
+    """Return this process's session, opened on first use. Raises as `open_session` does."""
+    global _current
+    with _opening:
+        if _current is None:
+            _current = open_session()
+        return _current
+
+
+def adopt_session(session: Session | None) -> None:
+    """Make ``session`` this process's session; None forgets the present one without closing it."""
+    global _current
+    with _opening:
+        _current = session
