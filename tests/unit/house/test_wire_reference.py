@@ -1,0 +1,61 @@
+"""`docs/reference/wire.md` describes every message, every field, every verb and every reason for a refusal."""
+
+from __future__ import annotations
+
+import re
+from types import SimpleNamespace
+
+import msgspec
+import pytest
+
+from gpu_backend.executor.verbs import Verbs
+from gpu_backend.wire import control, errors, messages, values, version
+
+from .tree import ROOT
+
+PAGE = (ROOT / "docs" / "reference" / "wire.md").read_text(encoding="utf-8")
+MODULES = (messages, values, control, errors)
+
+
+def structs() -> list[type[msgspec.Struct]]:
+    return [
+        item
+        for module in MODULES
+        for item in vars(module).values()
+        if isinstance(item, type) and issubclass(item, msgspec.Struct) and item.__module__ == module.__name__
+    ]
+
+
+def row(name: str) -> str:
+    """Return the table row that describes ``name``."""
+    match = re.search(rf"^\| `{re.escape(name)}` \|.*$", PAGE, re.MULTILINE)
+    assert match, f"docs/reference/wire.md has no row for {name}"
+    return match[0]
+
+
+@pytest.mark.parametrize("struct", structs(), ids=lambda struct: struct.__name__)
+def test_each_struct_has_a_row_with_its_tag_and_fields_in_order(struct: type[msgspec.Struct]) -> None:
+    described = row(struct.__name__)
+    tag = msgspec.inspect.type_info(struct).tag  # type: ignore[attr-defined]
+    if tag is not None:
+        assert f"`{tag}`" in described
+    fields = [f"`{field}`" for field in struct.__struct_fields__]
+    places = [described.find(field, described.index("|", 2)) for field in fields]
+    assert -1 not in places, f"not described: {[f for f, place in zip(fields, places, strict=True) if place == -1]}"
+    assert places == sorted(places), "the fields stand in another order than on the wire"
+
+
+def test_each_verb_has_a_row() -> None:
+    verbs = Verbs(SimpleNamespace(synchronize=None), resolve=str)  # type: ignore[arg-type]
+    described = re.findall(r"^\| `(\.\w+)` \|", PAGE, re.MULTILINE)
+    assert sorted(described) == sorted(verbs.table)
+
+
+@pytest.mark.parametrize("code", list(errors.RefusalCode), ids=str)
+def test_each_refusal_has_a_row(code: errors.RefusalCode) -> None:
+    row(code.value)
+
+
+def test_the_version_is_stated() -> None:
+    assert f"0x{version.MAGIC:02x}" in PAGE
+    assert f"version {version.PROTOCOL_VERSION}" in PAGE
