@@ -1,0 +1,131 @@
+"""What this field invented: GPU disaggregation and sharing systems, structured, sourced and browsable.
+
+>>> import catalog
+>>> catalog.systems().filter(sharing="temporal", year=">=2020").sort("year")
+>>> catalog.search("unified memory")
+>>> catalog.get("tgs")
+>>> catalog.compare(["tgs", "antman", "gemini"], fields=["interception", "scheduling", "claims.overhead"])
+>>> catalog.timeline().plot()
+>>> print(catalog.cite("tgs").bibtex)
+
+Results are objects: iterate them, filter them, ``to_pandas()`` them, or let the notebook show them. Nothing is
+read until it is asked for.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import TYPE_CHECKING
+
+from catalog.entry import System
+from catalog.errors import CatalogError, NothingFound, UnknownField, UnknownSystem, UnknownTerm
+
+if TYPE_CHECKING:
+    # Imported by the functions that need them: half of the time is then spent at the first question instead of
+    # at the import, and each half is short enough not to be noticed (benchmarks/catalog.py).
+    from catalog.chart import Graph, Timeline
+    from catalog.citations import Citations
+    from catalog.claims import Claims
+    from catalog.comparison import Comparison
+    from catalog.fields import Field
+    from catalog.systems import Systems, Wanted
+    from catalog.trial import Trial
+
+__all__ = [
+    "CatalogError",
+    "NothingFound",
+    "System",
+    "UnknownField",
+    "UnknownSystem",
+    "UnknownTerm",
+    "cite",
+    "claims",
+    "compare",
+    "fields",
+    "get",
+    "graph",
+    "search",
+    "systems",
+    "timeline",
+    "trial",
+]
+
+
+def systems(**criteria: Wanted) -> Systems:
+    """Return all systems, oldest first, or those that fit ``criteria`` (see :meth:`Systems.filter`)."""
+    from catalog.loader import entries
+    from catalog.systems import Systems
+
+    everything = Systems(entries().values())
+    return everything.filter(**criteria) if criteria else everything
+
+
+def get(name: str) -> System:
+    """Return one system by id, name or alias.
+
+    Raises
+    ------
+    UnknownSystem
+        With the nearest name.
+    """
+    from catalog.systems import find_system
+
+    return find_system(name)
+
+
+def search(query: str) -> Systems:
+    """Return the systems whose entries contain the words of ``query``, best first.
+
+    Raises
+    ------
+    NothingFound
+        If no entry has any of the words, with the nearest word that one has.
+    """
+    return systems().search(query)
+
+
+def fields() -> dict[str, Field]:
+    """Return the fields by which systems are listed, filtered, sorted and compared, by name."""
+    from catalog.fields import fields
+
+    return fields()
+
+
+def compare(names: Iterable[str | System], fields: Sequence[str] | None = None) -> Comparison:
+    """Return systems side by side on any fields (see :func:`fields`)."""
+    from catalog.comparison import Comparison
+
+    return Comparison(names, fields)
+
+
+def claims(*, unverified: bool = False) -> Claims:
+    """Return the claims of all systems, without the unverified ones unless asked for."""
+    return systems().claims(unverified=unverified)
+
+
+def timeline(**criteria: Wanted) -> Timeline:
+    """Return all systems, or those that fit ``criteria``, over the years."""
+    from catalog.chart import Timeline
+
+    return Timeline(systems(**criteria))
+
+
+def graph(around: str = "", kinds: Sequence[str] | None = None, **criteria: Wanted) -> Graph:
+    """Return the relations between systems, all or those ``around`` one system."""
+    from catalog.chart import Graph
+
+    return Graph(systems(**criteria), kinds, get(around).id if around else "")
+
+
+def cite(*names: str) -> Citations:
+    """Return the citations of the named systems, or of all."""
+    from catalog.citations import Citations
+
+    return Citations([get(name) for name in names] or systems())
+
+
+def trial(name: str) -> Trial:
+    """Return what of a system runs on this pool, how true to it, and the cell that shows it."""
+    from catalog.trial import Trial
+
+    return Trial(get(name))

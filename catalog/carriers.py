@@ -10,8 +10,9 @@ from __future__ import annotations
 import ast
 import functools
 import tomllib
-from dataclasses import dataclass
 from pathlib import Path
+
+import msgspec
 
 from catalog.paths import CARRIERS, INSTALLATION
 
@@ -23,8 +24,7 @@ _POLICIES = "gpu_backend.arbiter.policies"
 _SEAM = frozenset({"__init__", "base", "registry"})
 
 
-@dataclass(frozen=True, slots=True)
-class Feature:
+class Feature(msgspec.Struct, frozen=True):
     """A feature of the pool and the modules or names (``package.module:name``) that provide it."""
 
     id: str

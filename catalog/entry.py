@@ -53,6 +53,7 @@ Doi = Annotated[str, Pattern(r"^(10\.\d{4,9}/\S+)?$")]
 Date = Annotated[str, Pattern(r"^(\d{4}(-\d{2}(-\d{2})?)?)?$")]
 Carrier = Annotated[str, Pattern(r"^(policy:[a-z][a-z0-9_]*|feature:[a-z0-9]+(-[a-z0-9]+)*)$")]
 
+Availability = Literal["open", "partial", "binaries", "closed", "none-found", "not-applicable"]
 Confidence = Literal["high", "medium", "low"]
 ClaimConfidence = Literal["high", "medium", "low", "unverified"]
 Kind = Literal["research-system", "product", "vendor-mechanism", "open-source-project", "survey"]
@@ -246,7 +247,7 @@ class Table:
 class CodeStatus:
     """Whether the code can be had."""
 
-    availability: Literal["open", "partial", "binaries", "closed", "none-found", "not-applicable"]
+    availability: Availability
     """``partial``: some of the system is public; ``binaries``: programs without source."""
     sources: list[Slug] = field(default_factory=list)
     """Ids of this entry's sources; at least one unless ``none-found`` or ``not-applicable``."""
@@ -357,7 +358,7 @@ class InThePool:
     """Python cell that shows it, ready to run; required as soon as every carrier is available."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True, kw_only=True, repr=False, eq=False)
 class System:
     """One system of the field: what it is, how it works, what it claims, and who says so."""
 
@@ -410,3 +411,16 @@ class System:
     corrections: list[Correction] = field(default_factory=list)
     unverified: list[Unverified] = field(default_factory=list)
     links: list[Link] = field(default_factory=list)
+
+    def __repr__(self) -> str:
+        return f"<{self.name} ({self.venue} {self.year}): {self.summary}>"
+
+    def __str__(self) -> str:
+        from catalog.show import as_text  # what shows an entry knows its shape, not the other way round
+
+        return as_text(self)
+
+    def _repr_mimebundle_(self, include: Any = None, exclude: Any = None) -> dict[str, str]:
+        from catalog.show import as_bundle
+
+        return as_bundle(self)

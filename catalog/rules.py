@@ -14,12 +14,10 @@ from collections.abc import Iterable, Iterator, Sequence
 from catalog import carriers
 from catalog.entry import Claim, Classification, Placement, Source, System
 from catalog.nearest import did_you_mean
+from catalog.relations import SYMMETRIC
 from catalog.taxonomy import EVERYWHERE, Taxonomy, taxonomy
 
-__all__ = ["SYMMETRIC", "orphan_terms", "problems_between", "problems_of"]
-
-#: Kinds of relation that hold in both directions.
-SYMMETRIC = frozenset({"same-authors", "same-mechanism", "name-clash", "see-also"})
+__all__ = ["orphan_terms", "placements", "problems_between", "problems_of"]
 
 _NEEDS_SOURCE = frozenset({"builds-on", "compares-with", "follow-up-of"})
 _MONTHS = frozenset("jan feb mar apr may jun jul aug sep oct nov dec".split())

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import functools
 import tomllib
-from dataclasses import dataclass
+
+import msgspec
 
 from catalog.paths import TAXONOMY
 
@@ -14,8 +15,7 @@ __all__ = ["EVERYWHERE", "Dimension", "Measure", "Taxonomy", "Term", "Unit", "ta
 EVERYWHERE = frozenset({"not-stated", "not-applicable"})
 
 
-@dataclass(frozen=True, slots=True)
-class Term:
+class Term(msgspec.Struct, frozen=True):
     """One place in a dimension; ``survey`` if it is the 2017 survey's own."""
 
     id: str
@@ -24,8 +24,7 @@ class Term:
     survey: bool = False
 
 
-@dataclass(frozen=True, slots=True)
-class Dimension:
+class Dimension(msgspec.Struct, frozen=True):
     """A question asked of every system, with the answers it may get. Its id is a field of Classification."""
 
     id: str
@@ -34,8 +33,7 @@ class Dimension:
     terms: dict[str, Term]
 
 
-@dataclass(frozen=True, slots=True)
-class Measure:
+class Measure(msgspec.Struct, frozen=True):
     """A sort of quantity; claims of one measure can be set side by side."""
 
     id: str
@@ -43,8 +41,7 @@ class Measure:
     description: str
 
 
-@dataclass(frozen=True, slots=True)
-class Unit:
+class Unit(msgspec.Struct, frozen=True):
     """A unit with what it measures and the factor to that quantity's base unit."""
 
     id: str
@@ -53,8 +50,7 @@ class Unit:
     factor: float
 
 
-@dataclass(frozen=True, slots=True)
-class Taxonomy:
+class Taxonomy(msgspec.Struct, frozen=True):
     """The whole vocabulary, each part by id and in the order of the file."""
 
     dimensions: dict[str, Dimension]

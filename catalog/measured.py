@@ -1,0 +1,69 @@
+"""Our own figures for the systems' claims, as the benchmarks recorded them.
+
+Any JSON file under ``benchmarks/results/`` may carry them: wherever an object in it has the key ``catalogue``,
+its value is one record or a list of records::
+
+    {"catalogue": {"system": "tgs", "quantity": "throughput of the production session", "value": 0.98, "unit": "x",
+                   "conditions": "one H200, opportunistic matmuls", "recorded": "2026-11-21", "claim": "..."}}
+
+``system``, ``quantity``, ``value`` and ``unit`` are required. ``claim`` names the entry's claim that the figure
+stands beside, if it is the same quantity; ``policy`` may say under which policy it was measured.
+"""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+from catalog.paths import RESULTS
+from catalog.render.words import number_text
+
+__all__ = ["Measured", "measured"]
+
+
+class Measured(msgspec.Struct, frozen=True, kw_only=True):
+    """A figure that one of this project's benchmarks recorded."""
+
+    system: str
+    quantity: str
+    value: float
+    unit: str
+    conditions: str = ""
+    recorded: str = ""
+    claim: str = ""
+    policy: str = ""
+    file: str = ""
+
+    def sentence(self) -> str:
+        """Return the figure with its conditions and where it was recorded."""
+        number = f"{number_text(self.value)}{'' if self.unit in {'x', '1'} else ' '}{self.unit.replace('1', '')}"
+        details = [self.conditions, f"policy {self.policy}" if self.policy else "", self.recorded, self.file]
+        return f"{self.quantity}: {number.strip()} ({'; '.join(part for part in details if part)})"
+
+
+@functools.cache
+def measured(root: Path = RESULTS) -> dict[str, tuple[Measured, ...]]:
+    """Return the recorded figures by system id; empty where there is no folder of results."""
+    found: dict[str, list[Measured]] = {}
+    for path in sorted(root.rglob("*.json")):
+        for record in _records(msgspec.json.decode(path.read_bytes())):
+            one = msgspec.convert({**record, "file": f"benchmarks/results/{path.relative_to(root)}"}, Measured)
+            found.setdefault(one.system, []).append(one)
+    return {system: tuple(records) for system, records in found.items()}
+
+
+def _records(data: Any) -> Iterator[dict[str, Any]]:
+    """Yield every record under a key ``catalogue``, however deep."""
+    if isinstance(data, dict):
+        for key, value in data.items():
+            if key == "catalogue":
+                yield from value if isinstance(value, list) else [value]
+            else:
+                yield from _records(value)
+    elif isinstance(data, list):
+        for value in data:
+            yield from _records(value)
