@@ -25,11 +25,11 @@ if TYPE_CHECKING:
     # at the import, and each half is short enough not to be noticed (benchmarks/catalog.py).
     from catalog.chart import Graph, Timeline
     from catalog.citations import Citations
-    from catalog.claims import Claims
     from catalog.comparison import Comparison
-    from catalog.fields import Field
-    from catalog.systems import Systems, Wanted
-    from catalog.trial import Trial
+    from catalog.field import Field
+    from catalog.listing import Systems, Wanted
+    from catalog.quantities import Claims
+    from catalog.tryout import Trial
 
 __all__ = [
     "CatalogError",
@@ -53,8 +53,8 @@ __all__ = [
 
 def systems(**criteria: Wanted) -> Systems:
     """Return all systems, oldest first, or those that fit ``criteria`` (see :meth:`Systems.filter`)."""
+    from catalog.listing import Systems
     from catalog.loader import entries
-    from catalog.systems import Systems
 
     everything = Systems(entries().values())
     return everything.filter(**criteria) if criteria else everything
@@ -68,7 +68,7 @@ def get(name: str) -> System:
     UnknownSystem
         With the nearest name.
     """
-    from catalog.systems import find_system
+    from catalog.listing import find_system
 
     return find_system(name)
 
@@ -86,7 +86,7 @@ def search(query: str) -> Systems:
 
 def fields() -> dict[str, Field]:
     """Return the fields by which systems are listed, filtered, sorted and compared, by name."""
-    from catalog.fields import fields
+    from catalog.field import fields
 
     return fields()
 
@@ -126,6 +126,6 @@ def cite(*names: str) -> Citations:
 
 def trial(name: str) -> Trial:
     """Return what of a system runs on this pool, how true to it, and the cell that shows it."""
-    from catalog.trial import Trial
+    from catalog.tryout import Trial
 
     return Trial(get(name))

@@ -7,9 +7,9 @@ from typing import Any
 
 from catalog.entry import System
 from catalog.errors import NothingFound
-from catalog.fields import COMPARED, Field, field
+from catalog.field import COMPARED, Field, field
+from catalog.listing import find_system
 from catalog.render.document import Displayed, Document, Grid, Run
-from catalog.systems import find_system
 
 __all__ = ["Comparison"]
 

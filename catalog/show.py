@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator
 from catalog import carriers
 from catalog.carried import carrier_title, status_mark
 from catalog.entry import Claim, Statement, System
-from catalog.fields import fields
+from catalog.field import fields
 from catalog.loader import entries
 from catalog.relations import KINDS, related
 from catalog.render import html, text

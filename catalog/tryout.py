@@ -1,0 +1,101 @@
+"""From reading to trying: what of a system runs on this pool, how true to it, and the cell that shows it."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from catalog import carriers
+from catalog.carried import status, status_mark
+from catalog.entry import Claim, System
+from catalog.measured import Measured, measured
+from catalog.render.document import Block, Bullets, Code, Displayed, Document, Facts, Heading, Paragraph, Run
+from catalog.render.words import conditions_text, joined, value_text
+from catalog.show import carrier_run
+
+__all__ = ["Trial"]
+
+_STATUS = {
+    "available": "Everything that carries it is in this pool.",
+    "partly": "Some of what carries it is in this pool; the rest is planned.",
+    "planned": "Not carried yet: what would carry it is planned.",
+    "not carried": "Not carried, and not planned.",
+}
+
+
+class Trial(Displayed):
+    """How one system can be tried here."""
+
+    def __init__(self, system: System) -> None:
+        self.system = system
+
+    @property
+    def status(self) -> str:
+        """``available``, ``partly``, ``planned`` or ``not carried``, read off the code."""
+        return status(self.system)
+
+    @property
+    def cell(self) -> str:
+        """The cell to run; empty unless everything that it needs is in the code."""
+        return self.system.pool.cell.strip("\n") if self.status == "available" else ""
+
+    @property
+    def headline(self) -> Claim | None:
+        """The claim to set beside our own figure, if the entry has one."""
+        return next((claim for claim in self.system.claims if claim.id == self.system.pool.headline), None)
+
+    @property
+    def measured(self) -> tuple[Measured, ...]:
+        """Our own recorded figures, none if nothing has been recorded."""
+        return measured().get(self.system.id, ())
+
+    def __repr__(self) -> str:
+        return f"<trial of {self.system.name}: {self.status}>"
+
+    def records(self) -> list[dict[str, Any]]:
+        """Return one dictionary: status, carriers, fidelity, headline, our figures, cell."""
+        pool = self.system.pool
+        return [
+            {
+                "system": self.system.id,
+                "status": self.status,
+                "carriers": {name: carriers.available(name) for name in pool.carriers},
+                "how": pool.how,
+                "faithful": list(pool.faithful),
+                "differs": list(pool.differs),
+                "headline": _claim_text(self.headline) if self.headline else None,
+                "measured": [each.sentence() for each in self.measured],
+                "expectation": pool.expectation,
+                "cell": self.cell,
+            }
+        ]
+
+    def document(self) -> Document:
+        """Show what carries the system, what is faithful, both figures, and the cell."""
+        pool = self.system.pool
+        blocks: list[Block] = [
+            Paragraph((status_mark(self.system), f" {_STATUS[self.status]}")),
+            Facts(tuple(self._facts())),
+        ]
+        for title, items in (("As in the original", pool.faithful), ("Not as in the original", pool.differs)):
+            if items:
+                blocks += [Heading(title), Bullets(tuple(items))]
+        if self.cell:
+            blocks += [Heading("A cell to run"), Code(self.cell)]
+        return Document(f"{self.system.name} on this pool", tuple(blocks))
+
+    def _facts(self) -> list[tuple[str, Run]]:
+        pool = self.system.pool
+        rows: list[tuple[str, Run]] = [
+            ("carried by", joined((carrier_run(name) for name in pool.carriers), ", ") or "nothing"),
+            ("how", pool.how),
+            ("they report", _claim_text(self.headline) if self.headline else "no figure that could be verified"),
+            ("we measured", "; ".join(each.sentence() for each in self.measured) or "nothing recorded yet"),
+        ]
+        if pool.expectation:
+            rows.append(("should show", f"{pool.expectation} (our target, not theirs)"))
+        return rows
+
+
+def _claim_text(claim: Claim) -> str:
+    held = conditions_text(claim.conditions)
+    return f"{claim.quantity}: {value_text(claim)}{f' ({held})' if held else ''}; {claim.confidence} confidence"
