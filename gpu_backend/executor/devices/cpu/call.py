@@ -1,0 +1,60 @@
+"""What every call on the CPU device has in common: silence, array results, books of memory, CuPy's own errors."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable
+from contextvars import ContextVar
+from typing import Any
+
+import numpy as np
+
+from gpu_backend.executor.devices.cpu.memory import LEDGER, as_out_of_memory
+
+ndarray = np.ndarray
+
+_silenced: ContextVar[bool] = ContextVar("_silenced", default=False)
+
+
+def silence() -> None:
+    """Turn NumPy's floating-point warnings off in this context; a GPU has none.
+
+    Once per context: entering ``np.errstate`` for each call would cost more than the call.
+    """
+    if not _silenced.get():
+        np.seterr(all="ignore")
+        _silenced.set(True)
+
+
+def settle(result: Any) -> Any:
+    """Return ``result`` with every NumPy scalar as a 0-d array, and book the memory of its arrays."""
+    kind = type(result)
+    if kind is ndarray:
+        LEDGER.hold(result)
+        return result
+    if isinstance(result, np.generic):
+        result = np.asarray(result)
+        LEDGER.hold(result)
+        return result
+    if isinstance(result, ndarray):  # np.matrix, np.memmap, a masked array
+        return settle(np.asarray(result))
+    if kind is tuple or kind is list:
+        return kind(settle(item) for item in result)
+    if isinstance(result, tuple):  # a named tuple of NumPy's
+        return tuple(settle(item) for item in result)
+    return result
+
+
+def guarded(function: Callable[..., Any]) -> Callable[..., Any]:
+    """Return ``function`` as a function of the device."""
+
+    @functools.wraps(function)
+    def call(*args: Any, **kwargs: Any) -> Any:
+        if not _silenced.get():
+            silence()
+        try:
+            return settle(function(*args, **kwargs))
+        except MemoryError as error:
+            raise as_out_of_memory(error) from None
+
+    return call

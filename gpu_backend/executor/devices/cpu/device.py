@@ -1,0 +1,193 @@
+"""The face of the CPU device: the seam ``Device`` over NumPy arrays."""
+
+from __future__ import annotations
+
+import platform
+from collections.abc import Callable
+from contextlib import AbstractContextManager, nullcontext
+from typing import Any
+
+import numpy as np
+
+from gpu_backend.executor.devices.base import ArrayLayout, DeviceInfo, MemoryUse
+from gpu_backend.executor.devices.cpu import table
+from gpu_backend.executor.devices.cpu.arrays import Array
+from gpu_backend.executor.devices.cpu.call import guarded
+from gpu_backend.executor.devices.cpu.dtypes import require_supported
+from gpu_backend.executor.devices.cpu.memory import LEDGER, bound_process, machine_bytes
+
+
+class CpuDevice:
+    """Computes with NumPy, SciPy and compiled kernels. Arrays are plain ``numpy.ndarray``, 0-d ones included.
+
+    Work is synchronous: when a call returns, its result is there. The books of memory are the process's, so there
+    should be one device per process.
+    """
+
+    def __init__(self) -> None:
+        _, total = machine_bytes()
+        self.info = DeviceInfo(
+            kind="cpu",
+            name=_processor_name(),
+            total_bytes=total,
+            library=f"NumPy {np.__version__}",
+            compute_capability="",
+        )
+        self._upload = guarded(_upload)
+
+    def resolve(self, qualname: str) -> Any:
+        """Return the object with the public name ``qualname``; see the seam."""
+        return table.lookup(qualname)
+
+    def is_array(self, value: object) -> bool:
+        """Tell whether ``value`` is an array of this device."""
+        return isinstance(value, np.ndarray)
+
+    def layout(self, array: Array) -> ArrayLayout:
+        """Return the layout of ``array``."""
+        return ArrayLayout(array.shape, array.strides, array.dtype)
+
+    def memory_order(self, array: Array) -> str:
+        """Return "C" or "F" for how ``array`` lies in memory ("" if both, "?" if neither)."""
+        flags = array.flags
+        if flags.c_contiguous:
+            return "" if flags.f_contiguous else "C"
+        return "F" if flags.f_contiguous else "?"
+
+    def shares_base(self, array: Array, other: Array) -> int | None:
+        """Return the byte offset of ``array`` in the memory of ``other``, or None if it lies elsewhere."""
+        if _owner(array) is not _owner(other):
+            return None
+        return int(array.ctypes.data - other.ctypes.data)
+
+    def view(
+        self, root: Array, offset: int, shape: tuple[int, ...], strides: tuple[int, ...], dtype: np.dtype[Any]
+    ) -> Array:
+        """Return the array that starts ``offset`` bytes into ``root``'s memory. Nothing is copied.
+
+        Raises
+        ------
+        ValueError
+            If any element would lie outside the memory of ``root``.
+        """
+        low, memory = _memory(root)
+        try:
+            return np.ndarray(shape, dtype, memory, offset - low, strides)
+        except (TypeError, ValueError):  # NumPy's two ways to say "out of bounds"
+            raise ValueError(
+                f"the view of shape {shape}, strides {strides} and dtype {dtype} at byte {offset} reaches beyond "
+                f"the {memory.size} bytes of its root array"
+            ) from None
+
+    def upload(self, host: Array) -> Array:
+        """Return a new device array with the contents of ``host``.
+
+        Raises
+        ------
+        OutOfMemoryError
+            If it does not fit.
+        ValueError
+            If CuPy does not support its dtype.
+        """
+        array: Array = self._upload(host)
+        return array
+
+    def write(self, array: Array, offset: int, data: memoryview) -> None:
+        """Copy ``data`` to ``offset`` bytes into the memory of the contiguous ``array``."""
+        source = np.frombuffer(data, np.uint8)
+        low, target = _memory(array)
+        offset -= low
+        if offset < 0 or offset + source.size > target.size:
+            raise ValueError(f"{source.size} bytes at byte {offset} do not fit into {target.size} bytes")
+        target[offset : offset + source.size] = source
+
+    def download(self, array: Array) -> Array:
+        """Return a C-contiguous host copy of ``array``."""
+        return np.array(array, order="C", copy=True, subok=False)
+
+    def on_stream(self, stream: Any) -> AbstractContextManager[object]:
+        """Return ``stream`` as a context if it is one; work is in order on any stream of this device."""
+        return stream if hasattr(stream, "__enter__") else nullcontext()
+
+    def synchronize(self) -> None:
+        """Return at once: work is done when its call returns."""
+
+    def marker(self) -> Callable[[], bool]:
+        """Return a function that says True: work is done when its call returns."""
+        return _done
+
+    def memory(self) -> MemoryUse:
+        """Return the present use of memory."""
+        free, total = machine_bytes()
+        return MemoryUse(LEDGER.used_bytes, LEDGER.limit_bytes, free, total)
+
+    def set_memory_limit(self, limit_bytes: int) -> None:
+        """Refuse from now on allocations that would hold more than this in all; 0 lifts the limit."""
+        if limit_bytes < 0:
+            raise ValueError(f"memory limit size out of range: {limit_bytes}")
+        LEDGER.limit_bytes = limit_bytes
+        bound_process(limit_bytes)
+
+    def free_unused(self) -> None:
+        """Forget cached blocks."""
+        LEDGER.free_all_blocks()
+
+    def error_name(self, error: BaseException) -> str:
+        """Return the public name of the class of ``error``, or of its nearest public ancestor."""
+        for kind in type(error).__mro__:
+            own = kind.__dict__.get("public_name")
+            if isinstance(own, str):
+                return own
+            if kind.__module__ in _PUBLIC_MODULES and not kind.__name__.startswith("_"):
+                return f"{kind.__module__}.{kind.__qualname__}"
+        return "builtins.Exception"
+
+    def is_fatal(self, error: BaseException) -> bool:
+        """Return False: no error leaves the CPU unusable."""
+        return False
+
+
+_PUBLIC_MODULES = frozenset({"builtins", "numpy.exceptions", "numpy.linalg"})
+
+
+def _done() -> bool:
+    return True
+
+
+def _upload(host: Array) -> Array:
+    require_supported(host.dtype)
+    LEDGER.require(host.nbytes)
+    order = "F" if host.flags.f_contiguous and not host.flags.c_contiguous else "C"
+    return np.array(host, order=order, copy=True, subok=False)
+
+
+def _owner(array: Array) -> Array:
+    base = array.base
+    while isinstance(base, np.ndarray):
+        array = base
+        base = array.base
+    return array
+
+
+def _memory(root: Array) -> tuple[int, Array]:
+    """Return the memory of ``root`` as bytes, and where it begins relative to the first element of ``root``."""
+    flags = root.flags
+    if flags.c_contiguous:
+        return 0, root.reshape(-1).view(np.uint8)
+    if flags.f_contiguous:
+        return 0, root.T.reshape(-1).view(np.uint8)
+    low, high = np.lib.array_utils.byte_bounds(root)
+    lowest = root[tuple(slice(None, None, -1) if stride < 0 else slice(None) for stride in root.strides)]
+    first = lowest[(slice(0, 1),) * root.ndim].reshape(-1).view(np.uint8)
+    return low - root.ctypes.data, np.lib.stride_tricks.as_strided(first, (high - low,), (1,))
+
+
+def _processor_name() -> str:
+    try:
+        with open("/proc/cpuinfo") as file:
+            for line in file:
+                if line.startswith("model name"):
+                    return line.partition(":")[2].strip()
+    except OSError:
+        pass  # not Linux
+    return platform.processor() or platform.machine()

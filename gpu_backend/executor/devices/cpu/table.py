@@ -1,0 +1,87 @@
+"""The table of public names, filled by the area modules and read by `CpuDevice.resolve`."""
+
+from __future__ import annotations
+
+import importlib
+from collections.abc import Callable, Iterable
+from typing import Any, TypeVar
+
+from gpu_backend.executor.devices.cpu.call import guarded
+
+F = TypeVar("F", bound=Callable[..., Any])
+
+_TABLE: dict[str, Any] = {}
+
+#: Which area modules define the names under a prefix. The longest prefix that fits is loaded, then shorter ones.
+_AREAS: dict[str, tuple[str, ...]] = {
+    "cupy": ("plain", "ufuncs"),
+}
+_loaded: set[str] = set()
+
+
+def define(*names: str) -> Callable[[F], F]:
+    """Register the decorated function, guarded, under public names such as "cupy.linalg.svd"."""
+
+    def register(function: F) -> F:
+        call = guarded(function)
+        for name in names:
+            _TABLE[name] = call
+        return function
+
+    return register
+
+
+def define_value(value: Any, *names: str) -> None:
+    """Register ``value`` as it is: a class, a constant, or a function with host results."""
+    for name in names:
+        _TABLE[name] = value
+
+
+def define_plain(prefix: str, source: Any, names: Iterable[str]) -> None:
+    """Register functions of ``source`` (a NumPy or SciPy module) that need nothing but the guard."""
+    for name in names:
+        define(f"{prefix}.{name}")(getattr(source, name))
+
+
+def define_alias(alias: str, name: str) -> None:
+    """Register what ``name`` stands for under ``alias`` too."""
+    _TABLE[alias] = _TABLE[name]
+
+
+def lookup(qualname: str) -> Any:
+    """Return what is registered under ``qualname``.
+
+    Raises
+    ------
+    AttributeError
+        If nothing is; the message says so.
+    """
+    if qualname not in _TABLE:
+        _load_areas(qualname)
+    try:
+        return _TABLE[qualname]
+    except KeyError:
+        raise AttributeError(f"the CPU device has no {qualname!r}; a CUDA device may have it") from None
+
+
+def names() -> frozenset[str]:
+    """Return every name that can be looked up. Loads all areas."""
+    for prefix in _AREAS:
+        _load(prefix)
+    return frozenset(_TABLE)
+
+
+def _load_areas(qualname: str) -> None:
+    parts = qualname.split(".")
+    for length in range(len(parts), 0, -1):
+        _load(".".join(parts[:length]))
+        if qualname in _TABLE:
+            return
+
+
+def _load(prefix: str) -> None:
+    if prefix in _loaded:
+        return
+    for module in _AREAS.get(prefix, ()):
+        importlib.import_module(f"{__package__}.{module}")
+    _loaded.add(prefix)
