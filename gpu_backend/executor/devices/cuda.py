@@ -1,0 +1,230 @@
+"""The CUDA device: real CuPy behind the seam. The only module of the project that imports CuPy."""
+
+from __future__ import annotations
+
+import importlib
+from collections.abc import Callable
+from contextlib import AbstractContextManager, nullcontext
+from ctypes import CDLL, byref, c_int
+from typing import Any
+
+import cupy
+import numpy as np
+from cupy.cuda import runtime
+
+from gpu_backend.executor.devices.base import ArrayLayout, DeviceInfo, MemoryUse
+
+#: Modules in which a class of an exception is public, most wanted first.
+_PUBLIC_MODULES = (
+    "builtins",
+    "cupy.cuda.memory",
+    "cupy.cuda.compiler",
+    "cupy.cuda.runtime",
+    "cupy.exceptions",
+    "numpy.exceptions",
+    "numpy.linalg",
+)
+
+#: Statuses after which every later call of the process fails: the context is lost.
+_STICKY = frozenset(
+    {
+        "cudaErrorAssert", "cudaErrorECCUncorrectable", "cudaErrorHardwareStackError", "cudaErrorIllegalAddress",
+        "cudaErrorIllegalInstruction", "cudaErrorInvalidAddressSpace", "cudaErrorInvalidPc", "cudaErrorLaunchFailure",
+        "cudaErrorLaunchTimeout", "cudaErrorMisalignedAddress", "cudaErrorNvlinkUncorrectable",
+        "cudaErrorTensorMemoryLeak", "cudaErrorContained", "cudaErrorMpsClientTerminated",
+    }
+)  # fmt: skip
+
+
+class CudaDevice:
+    """Computes with CuPy on one GPU.
+
+    Parameters
+    ----------
+    ordinal
+        Which of the GPUs that this process can see.
+
+    Raises
+    ------
+    cupy.cuda.runtime.CUDARuntimeError
+        If there is no such GPU or no driver.
+    """
+
+    def __init__(self, ordinal: int = 0) -> None:
+        self._device = cupy.cuda.Device(ordinal)
+        self._device.use()
+        self._pool = cupy.get_default_memory_pool()
+        properties = runtime.getDeviceProperties(ordinal)
+        name = properties["name"]
+        self.info = DeviceInfo(
+            kind="cuda",
+            name=name.decode() if isinstance(name, bytes) else str(name),
+            total_bytes=int(properties["totalGlobalMem"]),
+            library=f"CuPy {cupy.__version__}",
+            compute_capability=str(self._device.compute_capability),
+        )
+
+    def resolve(self, qualname: str) -> Any:
+        """Return the object with the public name ``qualname`` under ``cupy`` or ``cupyx``; see the seam."""
+        root, *rest = qualname.split(".")
+        if root not in ("cupy", "cupyx"):
+            raise AttributeError(f"{qualname!r} is not under cupy or cupyx")
+        found: Any = importlib.import_module(root)
+        path = root
+        for part in rest:
+            path = f"{path}.{part}"
+            try:
+                found = getattr(found, part)
+            except AttributeError:
+                found = _submodule(path, qualname)
+        return found
+
+    def is_array(self, value: object) -> bool:
+        """Tell whether ``value`` is a CuPy array."""
+        return isinstance(value, cupy.ndarray)
+
+    def layout(self, array: Any) -> ArrayLayout:
+        """Return the layout of ``array``."""
+        return ArrayLayout(array.shape, array.strides, array.dtype)
+
+    def memory_order(self, array: Any) -> str:
+        """Return "C" or "F" for how ``array`` lies in memory ("" if both, "?" if neither)."""
+        flags = array.flags
+        if flags.c_contiguous:
+            return "" if flags.f_contiguous else "C"
+        return "F" if flags.f_contiguous else "?"
+
+    def shares_base(self, array: Any, other: Any) -> int | None:
+        """Return the byte offset of ``array`` in the memory of ``other``, or None if it lies elsewhere."""
+        if array.data.mem is not other.data.mem:
+            return None
+        return int(array.data.ptr - other.data.ptr)
+
+    def view(
+        self, root: Any, offset: int, shape: tuple[int, ...], strides: tuple[int, ...], dtype: np.dtype[Any]
+    ) -> Any:
+        """Return the array that starts ``offset`` bytes into ``root``'s memory. Nothing is copied.
+
+        Raises
+        ------
+        ValueError
+            If any element would lie outside the memory of ``root``.
+        """
+        if 0 not in shape:
+            low, high = _reach(shape, strides, dtype.itemsize)
+            root_low, root_high = _reach(root.shape, root.strides, root.dtype.itemsize) if root.size else (0, 0)
+            if offset + low < root_low or offset + high > root_high:
+                raise ValueError(
+                    f"the view of shape {shape}, strides {strides} and dtype {dtype} at byte {offset} reaches "
+                    f"beyond the {root_high - root_low} bytes of its root array"
+                )
+            pointer = root.data + offset
+        else:
+            pointer = root.data
+        return cupy.ndarray(shape, dtype, memptr=pointer, strides=strides)
+
+    def upload(self, host: np.ndarray[Any, Any]) -> Any:
+        """Return a new device array with the contents of ``host``; the copy is done when this returns."""
+        order = "F" if host.flags.f_contiguous and not host.flags.c_contiguous else "C"
+        return cupy.array(host, order=order, blocking=True)
+
+    def write(self, array: Any, offset: int, data: memoryview) -> None:
+        """Copy ``data`` to ``offset`` bytes into the memory of the contiguous ``array``; done when this returns."""
+        if offset < 0 or offset + data.nbytes > array.nbytes:
+            raise ValueError(f"{data.nbytes} bytes at byte {offset} do not fit into {array.nbytes} bytes")
+        if not data.nbytes:
+            return
+        source = np.frombuffer(data, np.uint8)
+        # On the current stream: the memory may still be read there by work given before it was freed and reused.
+        stream = cupy.cuda.get_current_stream()
+        (array.data + offset).copy_from_host_async(source.ctypes.data, data.nbytes, stream)
+        stream.synchronize()
+
+    def download(self, array: Any) -> np.ndarray[Any, Any]:
+        """Return a C-contiguous host copy of ``array``, once everything that computes it is done."""
+        host: np.ndarray[Any, Any] = cupy.asnumpy(array, order="C")
+        return host
+
+    def on_stream(self, stream: Any) -> AbstractContextManager[object]:
+        """Return a context in which work goes to ``stream``."""
+        return stream if stream is not None else nullcontext()
+
+    def synchronize(self) -> None:
+        """Wait until all work given to the device is done."""
+        self._device.synchronize()
+
+    def marker(self) -> Callable[[], bool]:
+        """Return a function that tells whether all work given so far to the current stream is done."""
+        event = cupy.cuda.Event(disable_timing=True)
+        event.record()
+        return lambda: bool(event.done)
+
+    def memory(self) -> MemoryUse:
+        """Return the present use of memory."""
+        free, total = runtime.memGetInfo()
+        return MemoryUse(self._pool.used_bytes(), self._pool.get_limit(), free, total)
+
+    def set_memory_limit(self, limit_bytes: int) -> None:
+        """Refuse from now on allocations that would hold more than this in all; 0 lifts the limit."""
+        self._pool.set_limit(size=limit_bytes)
+
+    def free_unused(self) -> None:
+        """Give cached blocks of device and pinned memory back."""
+        self._pool.free_all_blocks()
+        cupy.get_default_pinned_memory_pool().free_all_blocks()
+
+    def error_name(self, error: BaseException) -> str:
+        """Return the public name of the class of ``error``, or of its nearest public ancestor."""
+        for kind in type(error).__mro__:
+            for module in _PUBLIC_MODULES:
+                if getattr(importlib.import_module(module), kind.__name__, None) is kind:
+                    return f"{module}.{kind.__name__}"
+            if kind.__module__.partition(".")[0] in ("cupy", "cupyx", "cupy_backends"):
+                return f"{kind.__module__}.{kind.__qualname__}"
+        return "builtins.Exception"
+
+    def is_fatal(self, error: BaseException) -> bool:
+        """Tell whether ``error`` leaves the device unusable for this process (a sticky CUDA error)."""
+        if not isinstance(error, (runtime.CUDARuntimeError, cupy.cuda.driver.CUDADriverError)):
+            return False
+        text = str(error)
+        name = text.partition(":")[0].strip()
+        return name in _STICKY or name.replace("CUDA_ERROR_", "cudaError").replace("_", "").lower() in _STICKY_LOWER
+
+
+_STICKY_LOWER = frozenset(name.lower() for name in _STICKY)
+
+
+def available_devices() -> int:
+    """Return how many GPUs the driver shows, without making a context in this process; 0 without a driver.
+
+    Asks the driver library itself: the runtime's own question would make a primary context here.
+    """
+    try:
+        driver = CDLL("libcuda.so.1")
+    except OSError:
+        return 0
+    count = c_int(0)
+    if driver.cuInit(0) or driver.cuDeviceGetCount(byref(count)):
+        return 0
+    return count.value
+
+
+def _submodule(path: str, qualname: str) -> Any:
+    try:
+        return importlib.import_module(path)
+    except ModuleNotFoundError as error:
+        if error.name and path.startswith(error.name):
+            raise AttributeError(f"CuPy {cupy.__version__} has no {qualname!r}") from None
+        raise
+
+
+def _reach(shape: tuple[int, ...], strides: tuple[int, ...], itemsize: int) -> tuple[int, int]:
+    """Return the first byte and the one after the last of an array, relative to its first element."""
+    low, high = 0, itemsize
+    for extent, stride in zip(shape, strides, strict=True):
+        if stride < 0:
+            low += stride * (extent - 1)
+        else:
+            high += stride * (extent - 1)
+    return low, high
