@@ -17,9 +17,10 @@ from gpu_backend.executor.devices.base import ArrayLayout, DeviceInfo, MemoryUse
 #: Modules in which a class of an exception is public, most wanted first.
 _PUBLIC_MODULES = (
     "builtins",
+    "cupy.cuda.runtime",
+    "cupy.cuda.driver",
     "cupy.cuda.memory",
     "cupy.cuda.compiler",
-    "cupy.cuda.runtime",
     "cupy.exceptions",
     "numpy.exceptions",
     "numpy.linalg",
@@ -177,7 +178,7 @@ class CudaDevice:
         """Return the public name of the class of ``error``, or of its nearest public ancestor."""
         for kind in type(error).__mro__:
             for module in _PUBLIC_MODULES:
-                if getattr(importlib.import_module(module), kind.__name__, None) is kind:
+                if getattr(_module(module), kind.__name__, None) is kind:
                     return f"{module}.{kind.__name__}"
             if kind.__module__.partition(".")[0] in ("cupy", "cupyx", "cupy_backends"):
                 return f"{kind.__module__}.{kind.__qualname__}"
@@ -208,6 +209,11 @@ def available_devices() -> int:
     if driver.cuInit(0) or driver.cuDeviceGetCount(byref(count)):
         return 0
     return count.value
+
+
+def _module(name: str) -> Any:
+    # cupy.cuda.driver is an attribute, not a module of that name
+    return cupy.cuda.driver if name == "cupy.cuda.driver" else importlib.import_module(name)
 
 
 def _submodule(path: str, qualname: str) -> Any:
