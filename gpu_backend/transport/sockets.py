@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
-from typing import Any, TypeVar
+import asyncio
+from collections.abc import Sequence
+from typing import Any, TypeVar, cast
 
 import zmq
+import zmq.asyncio
 
 from gpu_backend.transport.curve import KeyPair
 
@@ -38,6 +41,13 @@ def as_client(socket: S, keys: KeyPair, server_key: bytes) -> S:
     socket.reconnect_ivl = 50
     socket.reconnect_ivl_max = 1_000
     return socket
+
+
+def send_now(socket: zmq.asyncio.Socket, frames: Sequence[bytes | bytearray | memoryview]) -> bool:
+    """Send without waiting, from an event loop; tell whether it was sent. What cannot be sent now is dropped."""
+    # An asyncio socket tries NOBLOCK sends at once: what it returns is settled.
+    sending = cast("asyncio.Future[object]", socket.send_multipart(frames, flags=zmq.NOBLOCK))
+    return sending.done() and sending.exception() is None
 
 
 def _common(socket: zmq.Socket[Any]) -> None:

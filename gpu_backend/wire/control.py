@@ -140,7 +140,7 @@ FromGateway = Ticket | Denied | Done | PoolView
 class Launch(msgspec.Struct, frozen=True, array_like=True, tag="launch"):
     """Gateway to agent: have an executor serve this session on that device. Idempotent by session and epoch.
 
-    Answered by ``Launched`` or ``LaunchFailed``.
+    Answered by a ``NodeReport`` that lists the executor, or by ``LaunchFailed``.
     """
 
     session: str
@@ -160,7 +160,7 @@ class StopExecutor(msgspec.Struct, frozen=True, array_like=True, tag="stop_execu
 
 
 class StopNode(msgspec.Struct, frozen=True, array_like=True, tag="stop_node"):
-    """Gateway to agent: end every executor, then yourself."""
+    """Gateway to agent: end every executor, and start none any more."""
 
     reason: str
 
@@ -196,19 +196,12 @@ class NodeReport(msgspec.Struct, frozen=True, array_like=True, tag="node_report"
     """Agent to gateway: everything on this node, once a second and after every change.
 
     Each report is the whole truth, so a lost one does no harm and a restarted gateway learns all from the first.
+    ``processes`` counts all executor processes, those that start, wait or end among them.
     """
 
     devices: tuple[DeviceReport, ...]
     executors: tuple[ExecutorReport, ...]
-
-
-class Launched(msgspec.Struct, frozen=True, array_like=True, tag="launched"):
-    """Agent to gateway: the session has its executor."""
-
-    session: str
-    epoch: int
-    endpoints: tuple[str, ...]
-    server_key: str
+    processes: int
 
 
 class LaunchFailed(msgspec.Struct, frozen=True, array_like=True, tag="launch_failed"):
@@ -240,7 +233,7 @@ class ExecutorEnded(msgspec.Struct, frozen=True, array_like=True, tag="executor_
 
 
 ToAgent = Launch | StopExecutor | StopNode
-FromAgent = NodeReport | Launched | LaunchFailed | ExecutorEnded
+FromAgent = NodeReport | LaunchFailed | ExecutorEnded
 
 # --- agent <-> executor (ipc, on one node) --------------------------------------------------------------------------
 

@@ -1,0 +1,53 @@
+"""Who is asking: users and nodes by the CURVE key that a connection showed, never by what a message says."""
+
+from __future__ import annotations
+
+import logging
+import sqlite3
+from collections.abc import Sequence
+
+import zmq
+
+from gpu_backend.gateway.directory import Directory, User
+from gpu_backend.wire.errors import MalformedMessage
+
+log = logging.getLogger("gateway.authenticator")
+
+
+class Authenticator:
+    """Looks keys up in the directory, so that a key added or revoked there counts from the next message on."""
+
+    def __init__(self, directory: Directory) -> None:
+        self._directory = directory
+
+    def is_known(self, key: bytes) -> bool:
+        """Tell whether the holder of ``key`` may connect at all. Called by the ZAP handler at each handshake."""
+        try:
+            public = key.decode("ascii")
+            return self._directory.user_of(public) is not None or self._directory.node_of(public) is not None
+        except (sqlite3.Error, UnicodeDecodeError) as error:
+            # An exception here would end the ZAP handler and lock everybody out until the gateway is restarted.
+            log.error("a key could not be looked up: %s", error)
+            return False
+
+    def user(self, key: str) -> User | None:
+        """Return the user whose good key this is."""
+        return self._directory.user_of(key)
+
+    def node(self, key: str) -> str | None:
+        """Return the node whose agent has this key."""
+        return self._directory.node_of(key)
+
+
+def key_of(frames: Sequence[zmq.Frame]) -> str:
+    """Return the public key (Z85) that the sender of ``frames`` showed; libzmq attaches it to every frame.
+
+    Raises
+    ------
+    MalformedMessage
+        If there is none, which a CURVE socket does not let happen.
+    """
+    try:
+        return str(frames[-1].get("User-Id"))
+    except zmq.ZMQError:
+        raise MalformedMessage("The message comes without a key.") from None

@@ -1,0 +1,186 @@
+"""What the gateway must still know after it was killed: users, keys, nodes, sessions. SQLite, written at once."""
+
+from __future__ import annotations
+
+import json
+import sqlite3
+from pathlib import Path
+from typing import NamedTuple
+
+from gpu_backend.lifecycle.states import Session, SessionState
+from gpu_backend.wire.errors import PoolRefusal
+
+_SCHEMA = """
+CREATE TABLE IF NOT EXISTS users (
+    name TEXT PRIMARY KEY, is_operator INTEGER NOT NULL, added_at REAL NOT NULL
+) STRICT;
+CREATE TABLE IF NOT EXISTS keys (
+    public TEXT PRIMARY KEY, user TEXT NOT NULL REFERENCES users(name), note TEXT NOT NULL, added_at REAL NOT NULL,
+    revoked_at REAL
+) STRICT;
+CREATE TABLE IF NOT EXISTS nodes (name TEXT PRIMARY KEY, public TEXT NOT NULL UNIQUE) STRICT;
+CREATE TABLE IF NOT EXISTS sessions (
+    id TEXT PRIMARY KEY, user TEXT NOT NULL, client_key TEXT NOT NULL, label TEXT NOT NULL, node TEXT NOT NULL,
+    ordinal INTEGER NOT NULL, device_kind TEXT NOT NULL, memory_limit_bytes INTEGER NOT NULL,
+    lease_seconds REAL NOT NULL, opened_at REAL NOT NULL, state TEXT NOT NULL, epoch INTEGER NOT NULL,
+    endpoints TEXT NOT NULL, server_key TEXT NOT NULL, reason TEXT NOT NULL
+) STRICT;
+CREATE INDEX IF NOT EXISTS sessions_by_state ON sessions(state);
+"""
+_SCHEMA_VERSION = 1
+_SESSION_COLUMNS = (
+    "id, user, client_key, label, node, ordinal, device_kind, memory_limit_bytes, lease_seconds, opened_at, state, "
+    "epoch, endpoints, server_key, reason"
+)
+
+
+class User(NamedTuple):
+    """Somebody who may use the pool."""
+
+    name: str
+    is_operator: bool
+
+
+class Key(NamedTuple):
+    """A public key (Z85) of a user. Times are seconds since 1970; ``revoked_at`` is None while it is good."""
+
+    public: str
+    user: str
+    note: str
+    added_at: float
+    revoked_at: float | None
+
+
+class Directory:
+    """The pool's records. Several processes may hold one open: the gateway, and the command line of the operator."""
+
+    def __init__(self, path: Path) -> None:
+        """Open the records in ``path``, made now if there are none.
+
+        Raises
+        ------
+        PoolRefusal
+            If the file is none of ours, is damaged, or was written by a newer version.
+        """
+        try:
+            self._db = sqlite3.connect(path, isolation_level=None, timeout=5.0)
+            # Write-ahead: readers never wait for the gateway. NORMAL: a kill loses nothing, a power cut at most the
+            # last moment, and the executors with it.
+            self._db.execute("PRAGMA journal_mode = WAL")
+            self._db.execute("PRAGMA synchronous = NORMAL")
+            self._db.execute("PRAGMA foreign_keys = ON")
+            version = self._db.execute("PRAGMA user_version").fetchone()[0]
+            if version > _SCHEMA_VERSION:
+                raise PoolRefusal(f"{path} was written by a newer version of gpu-workbench. Install that one here.")
+            if version < _SCHEMA_VERSION:
+                self._db.executescript(f"BEGIN; {_SCHEMA} PRAGMA user_version = {_SCHEMA_VERSION}; COMMIT;")
+        except sqlite3.DatabaseError as error:
+            raise PoolRefusal(
+                f"The pool's records in {path} cannot be used: {error}. Move the file away; the users must then be "
+                "added again, running sessions are learned from the nodes."
+            ) from None
+        path.chmod(0o600)
+
+    def close(self) -> None:
+        """Close the records."""
+        self._db.close()
+
+    # --- users and keys -----------------------------------------------------------------------------------------------
+
+    def add_user(self, name: str, is_operator: bool, now: float) -> None:
+        """Add a user, or change whether an existing one is an operator."""
+        self._db.execute(
+            "INSERT INTO users VALUES (?, ?, ?) ON CONFLICT(name) DO UPDATE SET is_operator = excluded.is_operator",
+            (name, int(is_operator), now),
+        )
+
+    def users(self) -> list[User]:
+        """Return all users, by name."""
+        rows = self._db.execute("SELECT name, is_operator FROM users ORDER BY name")
+        return [User(name, bool(is_operator)) for name, is_operator in rows]
+
+    def remove_user(self, name: str, now: float) -> None:
+        """Revoke all keys of a user. The name stays, so that it never comes to mean another person."""
+        self._db.execute("UPDATE keys SET revoked_at = ? WHERE user = ? AND revoked_at IS NULL", (now, name))
+
+    def add_key(self, public: str, user: str, note: str, now: float) -> None:
+        """Register a public key of ``user``.
+
+        Raises
+        ------
+        PoolRefusal
+            If there is no such user, or if the key is registered already, be it revoked.
+        """
+        try:
+            self._db.execute("INSERT INTO keys VALUES (?, ?, ?, ?, NULL)", (public, user, note, now))
+        except sqlite3.IntegrityError:
+            row = self._db.execute("SELECT user FROM keys WHERE public = ?", (public,)).fetchone()
+            if row is None:
+                raise PoolRefusal(f"There is no user {user!r}. Run `workbench pool users add {user}` first.") from None
+            raise PoolRefusal(f"This key is registered already, for {row[0]!r}. Make a new one.") from None
+
+    def keys(self) -> list[Key]:
+        """Return all keys, by user and age."""
+        rows = self._db.execute("SELECT public, user, note, added_at, revoked_at FROM keys ORDER BY user, added_at")
+        return [Key(*row) for row in rows]
+
+    def revoke_key(self, public: str, now: float) -> bool:
+        """Admit ``public`` no more; tell whether it was a good key until now."""
+        sql = "UPDATE keys SET revoked_at = ? WHERE public = ? AND revoked_at IS NULL"
+        return self._db.execute(sql, (now, public)).rowcount == 1
+
+    def user_of(self, public: str) -> User | None:
+        """Return whose good key ``public`` is, or None."""
+        row = self._db.execute(
+            "SELECT name, is_operator FROM keys JOIN users ON users.name = keys.user "
+            "WHERE public = ? AND revoked_at IS NULL",
+            (public,),
+        ).fetchone()
+        return User(row[0], bool(row[1])) if row is not None else None
+
+    # --- nodes --------------------------------------------------------------------------------------------------------
+
+    def set_node(self, name: str, public: str) -> None:
+        """Let the holder of ``public`` speak for the node ``name``, and nobody else any more."""
+        self._db.execute(
+            "INSERT INTO nodes VALUES (?, ?) ON CONFLICT(name) DO UPDATE SET public = excluded.public", (name, public)
+        )
+
+    def node_of(self, public: str) -> str | None:
+        """Return the node whose agent has the key ``public``, or None."""
+        row = self._db.execute("SELECT name FROM nodes WHERE public = ?", (public,)).fetchone()
+        return row[0] if row is not None else None
+
+    # --- sessions -----------------------------------------------------------------------------------------------------
+
+    def save(self, session: Session) -> None:
+        """Keep ``session`` as it is now. It is on record when this returns."""
+        values = (
+            session.id, session.user, session.client_key, session.label, session.node, session.ordinal,
+            session.device_kind, session.memory_limit_bytes, session.lease_seconds, session.opened_at,
+            str(session.state), session.epoch, json.dumps(session.endpoints), session.server_key, session.reason,
+        )  # fmt: skip
+        marks = ", ".join("?" * len(values))
+        self._db.execute(f"INSERT OR REPLACE INTO sessions ({_SESSION_COLUMNS}) VALUES ({marks})", values)
+
+    def sessions(self) -> list[Session]:
+        """Return every session that is not closed, as last saved; deadlines are not kept."""
+        rows = self._db.execute(f"SELECT {_SESSION_COLUMNS} FROM sessions WHERE state != ?", (SessionState.CLOSED,))
+        return [_session(row) for row in rows]
+
+    def is_closed(self, session: str) -> bool:
+        """Tell whether ``session`` is on record as closed."""
+        row = self._db.execute("SELECT state FROM sessions WHERE id = ?", (session,)).fetchone()
+        return row is not None and row[0] == SessionState.CLOSED
+
+    def forget_closed(self, before: float) -> None:
+        """Drop the records of sessions that were closed and opened before that time (seconds since 1970)."""
+        self._db.execute("DELETE FROM sessions WHERE state = ? AND opened_at < ?", (SessionState.CLOSED, before))
+
+
+def _session(row: tuple[object, ...]) -> Session:
+    names = _SESSION_COLUMNS.split(", ")
+    fields = dict(zip(names, row, strict=True))
+    fields["state"] = SessionState(str(fields["state"]))
+    fields["endpoints"] = tuple(json.loads(str(fields["endpoints"])))
+    return Session(**fields)  # type: ignore[arg-type]

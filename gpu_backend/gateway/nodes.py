@@ -1,0 +1,78 @@
+"""The nodes as the gateway sees them: how to reach each agent, and what it last reported."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Sequence
+from dataclasses import dataclass
+from time import monotonic
+
+import zmq.asyncio
+
+from gpu_backend.gateway.placement import DeviceLoad
+from gpu_backend.transport.sockets import send_now
+from gpu_backend.wire.codec import encode
+from gpu_backend.wire.control import DeviceReport, NodeReport, ToAgent
+
+
+@dataclass(frozen=True, slots=True)
+class _Link:
+    route: bytes
+    report: NodeReport
+    heard_at: float
+
+
+class Nodes:
+    """Knows each node's last report and the way to its agent. A node that falls silent is left out of `devices`."""
+
+    def __init__(self, socket: zmq.asyncio.Socket, silence_seconds: float, capacity: int) -> None:
+        self._socket = socket
+        self._silence_seconds = silence_seconds
+        self._capacity = capacity
+        self._links: dict[str, _Link] = {}
+        self._changed = asyncio.Event()
+
+    def note(self, node: str, route: bytes, report: NodeReport) -> None:
+        """Take in a report. Orders go to where the last one came from: a restarted agent has another route."""
+        self._links[node] = _Link(route, report, monotonic())
+        self._changed.set()
+        self._changed = asyncio.Event()
+
+    def forget(self, node: str) -> None:
+        """The node is gone."""
+        self._links.pop(node, None)
+
+    async def next_report(self) -> None:
+        """Wait for the next report of any node."""
+        await self._changed.wait()
+
+    def send(self, node: str, order: ToAgent) -> bool:
+        """Give an order; tell whether there was a way to the agent. Lost orders are given again after its reports."""
+        link = self._links.get(node)
+        return link is not None and send_now(self._socket, [link.route, *encode(order)])
+
+    def names(self) -> list[str]:
+        """Return the nodes that can be reached now."""
+        horizon = monotonic() - self._silence_seconds
+        return [node for node, link in self._links.items() if link.heard_at >= horizon]
+
+    def devices(self) -> list[DeviceLoad]:
+        """Return the devices that can be reached now, as if nobody used them."""
+        return [
+            DeviceLoad(node, d.ordinal, d.kind, d.name, d.total_bytes, self._capacity, warm=d.warm)
+            for node in self.names()
+            for d in self._reported(node)
+        ]
+
+    def device(self, node: str, ordinal: int) -> DeviceReport | None:
+        """Return what a node last said about one device, reachable or not."""
+        if node not in self._links:
+            return None
+        return next((device for device in self._reported(node) if device.ordinal == ordinal), None)
+
+    def processes(self) -> int:
+        """Return how many executor processes the nodes that can be reached still have."""
+        return sum(self._links[node].report.processes for node in self.names())
+
+    def _reported(self, node: str) -> Sequence[DeviceReport]:
+        return self._links[node].report.devices

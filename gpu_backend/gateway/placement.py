@@ -1,0 +1,105 @@
+"""Where a session goes: the least loaded device that has room for it. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
+from gpu_backend.gateway.admission import Refusal
+from gpu_backend.lifecycle.states import PLACED, Session
+from gpu_backend.wire.errors import RefusalCode
+
+
+@dataclass(frozen=True, slots=True)
+class DeviceLoad:
+    """A device that can be reached now, and what is on it."""
+
+    node: str
+    ordinal: int
+    kind: str
+    name: str
+    total_bytes: int
+    #: Most sessions that may share it.
+    capacity: int
+    #: Sessions that have a place on it.
+    sessions: int = 0
+    #: Sum of their memory limits; those without a limit of their own count as nothing.
+    promised_bytes: int = 0
+    #: Executors ready on it: a session there starts at once.
+    warm: int = 0
+
+
+def with_sessions(devices: Iterable[DeviceLoad], sessions: Iterable[Session]) -> list[DeviceLoad]:
+    """Return ``devices`` with the load that ``sessions`` put on them."""
+    counts: dict[tuple[str, int], tuple[int, int]] = {}
+    for session in sessions:
+        if session.state in PLACED:
+            count, promised = counts.get((session.node, session.ordinal), (0, 0))
+            counts[session.node, session.ordinal] = (count + 1, promised + session.memory_limit_bytes)
+    return [_loaded(device, *counts.get((device.node, device.ordinal), (0, 0))) for device in devices]
+
+
+def place(devices: Sequence[DeviceLoad], kind: str, memory_bytes: int) -> DeviceLoad | Refusal:
+    """Return the device for a session, or why there is none.
+
+    Parameters
+    ----------
+    devices
+        All devices that can be reached, with their load.
+    kind
+        "cuda", "cpu", or "" for any; a GPU is preferred then.
+    memory_bytes
+        The session's memory limit; 0 for none of its own.
+    """
+    fitting = [device for device in devices if kind in ("", device.kind)]
+    if not fitting:
+        return _no_device(devices, kind)
+    large = [device for device in fitting if device.total_bytes >= memory_bytes]
+    if not large:
+        most = max(device.total_bytes for device in fitting)
+        return Refusal(
+            RefusalCode.QUOTA,
+            f"{memory_bytes / 2**30:.3g} GiB were asked for; the largest device here has {most / 2**30:.3g} GiB.",
+            "Ask for less memory.",
+        )
+    free = [device for device in large if _has_room(device, memory_bytes)]
+    if not free:
+        return _full(large)
+    return min(free, key=lambda d: (d.kind != "cuda", d.sessions / d.capacity, -d.warm, d.node, d.ordinal))
+
+
+def _has_room(device: DeviceLoad, memory_bytes: int) -> bool:
+    return device.sessions < device.capacity and device.promised_bytes + memory_bytes <= device.total_bytes
+
+
+def _no_device(devices: Sequence[DeviceLoad], kind: str) -> Refusal:
+    if not devices:
+        return Refusal(
+            RefusalCode.NO_DEVICE,
+            "No node of the pool can be reached at the moment.",
+            "Try again in some seconds; if it stays so, ask the pool's operator to run `workbench pool status`.",
+        )
+    kinds = ", ".join(sorted({device.kind for device in devices}))
+    return Refusal(
+        RefusalCode.NO_DEVICE,
+        f"The pool has no device of kind {kind!r}; it has: {kinds}.",
+        "Ask for one of these, or leave the kind open.",
+    )
+
+
+def _full(devices: Sequence[DeviceLoad]) -> Refusal:
+    used, capacity = sum(d.sessions for d in devices), sum(d.capacity for d in devices)
+    promised, total = sum(d.promised_bytes for d in devices), sum(d.total_bytes for d in devices)
+    memory = f"; {promised / 2**30:.3g} of {total / 2**30:.3g} GiB of memory are promised" if promised else ""
+    return Refusal(
+        RefusalCode.POOL_FULL,
+        f"The pool is full: {used} of {capacity} places are taken{memory}.",
+        "Try again when somebody has shut down a kernel, or ask for less memory.",
+    )
+
+
+def _loaded(device: DeviceLoad, sessions: int, promised_bytes: int) -> DeviceLoad:
+    return DeviceLoad(
+        device.node, device.ordinal, device.kind, device.name, device.total_bytes, device.capacity, sessions,
+        promised_bytes, device.warm,
+    )  # fmt: skip

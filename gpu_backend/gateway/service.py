@@ -1,0 +1,219 @@
+"""The gateway's process: two doors, one for users and one for agents, and the loops that keep the pool in order."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections import Counter
+from collections.abc import Sequence
+from contextlib import ExitStack
+from time import monotonic, time
+
+import zmq
+import zmq.asyncio
+
+from gpu_backend.engine.base import Engine, NodeChange
+from gpu_backend.gateway.authenticator import Authenticator, key_of
+from gpu_backend.gateway.desk import Desk, Request
+from gpu_backend.gateway.directory import Directory, User
+from gpu_backend.gateway.nodes import Nodes
+from gpu_backend.gateway.sessions import Sessions
+from gpu_backend.gateway.settings import GatewaySettings
+from gpu_backend.lifecycle import events as ev
+from gpu_backend.lifecycle.machine import InvalidTransition
+from gpu_backend.lifecycle.states import HELD
+from gpu_backend.transport.admission import LookedUpKeys, guard_async
+from gpu_backend.transport.curve import KeyPair
+from gpu_backend.transport.sockets import as_server, send_now
+from gpu_backend.wire.codec import Codec, encode
+from gpu_backend.wire.control import Denied, Done, FromAgent, FromGateway, NodeReport, StopNode, StopPool, ToGateway
+from gpu_backend.wire.errors import ForeignVersion, MalformedMessage, OversizedMessage, RefusalCode, WireError
+
+log = logging.getLogger("gateway")
+
+#: A request is some hundred bytes; whoever sends a frame above this is cut off by libzmq.
+_MOST_REQUEST_BYTES = 64 << 10
+#: A report has some 300 bytes an executor.
+_MOST_REPORT_BYTES = 4 << 20
+#: Requests of one key that may wait for an executor at a time.
+_MOST_WAITING = 32
+_TICK_SECONDS = 0.5
+#: How long records of closed sessions are kept, seconds.
+_KEEP_CLOSED_SECONDS = 7 * 86_400.0
+
+_requests: Codec[ToGateway] = Codec(ToGateway)
+_reports: Codec[FromAgent] = Codec(FromAgent)
+_CODES = {
+    MalformedMessage: RefusalCode.MALFORMED,
+    ForeignVersion: RefusalCode.FOREIGN_VERSION,
+    OversizedMessage: RefusalCode.OVERSIZED,
+}
+
+
+class Gateway:
+    """The one door of a pool. Keeps nothing that its directory or the agents' reports would not give back."""
+
+    def __init__(self, settings: GatewaySettings, keys: KeyPair, directory: Directory, engine: Engine) -> None:
+        self._settings = settings
+        self._keys = keys
+        self._directory = directory
+        self._engine = engine
+        self._authenticator = Authenticator(directory)
+        self._waiting: Counter[str] = Counter()
+        self._stop = asyncio.Event()
+
+    async def run(self) -> None:
+        """Serve until `stop` is called or an operator stops the pool."""
+        self._directory.forget_closed(time() - _KEEP_CLOSED_SECONDS)
+        context = zmq.asyncio.Context()
+        # Before any socket is bound: libzmq admits everybody while it finds no authenticator.
+        guard = guard_async(context, LookedUpKeys(self._authenticator.is_known))
+        try:
+            with ExitStack() as stack:
+                users = stack.enter_context(context.socket(zmq.ROUTER))
+                agents = stack.enter_context(context.socket(zmq.ROUTER))
+                self._bind(as_server(users, self._keys, _MOST_REQUEST_BYTES), self._settings.client_endpoints)
+                self._bind(as_server(agents, self._keys, _MOST_REPORT_BYTES), self._settings.agent_endpoints)
+                await self._serve(users, agents)
+        finally:
+            guard.stop()
+            context.destroy(linger=0)
+
+    def stop(self) -> None:
+        """End the gateway and nothing else; sessions, executors and agents go on."""
+        self._stop.set()
+
+    async def _serve(self, users: zmq.asyncio.Socket, agents: zmq.asyncio.Socket) -> None:
+        self._users = users
+        self._agents = agents
+        self._nodes = Nodes(agents, self._settings.node_silence_seconds, self._settings.sessions_per_device)
+        self._sessions = Sessions(self._directory, self._nodes)
+        self._desk = Desk(self._settings, self._nodes, self._sessions)
+        async with asyncio.TaskGroup() as group:
+            self._group = group
+            loops = [
+                group.create_task(loop)
+                for loop in (self._hear_users(), self._hear_agents(), self._watch_nodes(), self._watch_time())
+            ]
+            log.info("pool %s is open at %s", self._settings.pool, ", ".join(self._settings.client_endpoints))
+            await self._stop.wait()
+            for task in loops:
+                task.cancel()
+
+    # --- users --------------------------------------------------------------------------------------------------------
+
+    async def _hear_users(self) -> None:
+        while True:
+            frames = await self._users.recv_multipart(copy=False)
+            self._hear_user(frames)
+            await asyncio.sleep(0)  # a flood must not keep agents and time from being heard
+
+    def _hear_user(self, frames: Sequence[zmq.Frame]) -> None:
+        route = frames[0].bytes
+        try:
+            key = key_of(frames)
+            user = self._authenticator.user(key)
+            if user is None:
+                message = "The key is not, or not any more, that of a user."
+                self._answer(route, Denied(0, RefusalCode.NOT_AUTHORIZED, message, "Ask the pool's operator."))
+                return
+            request = _requests.decode([frame.buffer for frame in frames[1:]])
+        except WireError as error:
+            self._answer(route, Denied(0, _CODES.get(type(error), RefusalCode.MALFORMED), str(error)))
+            return
+        if isinstance(request, StopPool):
+            self._answer(route, self._stop_pool(user, request))
+        elif self._waiting[key] >= _MOST_WAITING:
+            message = f"{_MOST_WAITING} requests of yours are waiting already."
+            self._answer(route, Denied(request.request, RefusalCode.OVER_CREDIT, message, "Wait for their answers."))
+        else:
+            self._waiting[key] += 1
+            self._group.create_task(self._serve_user(route, user, key, request))
+
+    async def _serve_user(self, route: bytes, user: User, key: str, request: Request) -> None:
+        try:
+            answer = await self._desk.answer(user, key, request)
+        except Exception:  # whatever one request runs into, the other users' sessions must not suffer from it
+            log.exception("a request could not be answered")
+            message = "The gateway ran into an error of its own."
+            answer = Denied(request.request, RefusalCode.LAUNCH_FAILED, message, "Ask the operator to read its log.")
+        finally:
+            self._waiting[key] -= 1
+            if not self._waiting[key]:
+                del self._waiting[key]
+        self._answer(route, answer)
+
+    def _answer(self, route: bytes, answer: FromGateway) -> None:
+        send_now(self._users, [route, *encode(answer)])
+
+    # --- agents -------------------------------------------------------------------------------------------------------
+
+    async def _hear_agents(self) -> None:
+        while True:
+            frames = await self._agents.recv_multipart(copy=False)
+            try:
+                self._hear_agent(frames)
+            except WireError as error:
+                log.warning("a message at the agents' door was dropped: %s", error)
+            except InvalidTransition:  # the node's next report puts it right; the other nodes must not suffer from it
+                log.exception("an agent said what cannot be")
+
+    def _hear_agent(self, frames: Sequence[zmq.Frame]) -> None:
+        node = self._authenticator.node(key_of(frames))
+        if node is None:
+            raise MalformedMessage("it does not come from an agent")
+        message = _reports.decode([frame.buffer for frame in frames[1:]])
+        if isinstance(message, NodeReport):
+            self._nodes.note(node, frames[0].bytes, message)
+            self._sessions.reconcile(node, message)
+        else:
+            self._sessions.hear(node, message)
+
+    async def _watch_nodes(self) -> None:
+        async for event in self._engine.watch():
+            log.info("node %s: %s. %s", event.node, event.change, event.detail)
+            if event.change is NodeChange.JOINED:
+                await self._engine.ensure_agent(event.node)
+            elif event.change is NodeChange.LOST:
+                self._nodes.forget(event.node)
+                self._sessions.apply(ev.NodeLost(event.node, f"The node {event.node} was lost. {event.detail}".strip()))
+
+    # --- time and the end ---------------------------------------------------------------------------------------------
+
+    async def _watch_time(self) -> None:
+        while True:
+            await asyncio.sleep(_TICK_SECONDS)
+            self._sessions.apply(ev.TimePassed())
+            self._close_revoked()
+
+    def _close_revoked(self) -> None:
+        held = [session for session in self._sessions.all.values() if session.state in HELD]
+        good = {key: self._authenticator.user(key) is not None for key in {session.client_key for session in held}}
+        for session in held:
+            if not good[session.client_key]:
+                self._sessions.apply(ev.CloseWanted(session.id, "The key that opened it was revoked."))
+
+    def _stop_pool(self, user: User, request: StopPool) -> FromGateway:
+        if not user.is_operator:
+            message = f"{user.name} is not an operator of this pool."
+            return Denied(request.request, RefusalCode.NOT_AUTHORIZED, message, "Ask the pool's operator.")
+        self._group.create_task(self._end_pool())
+        return Done(request.request)
+
+    async def _end_pool(self) -> None:
+        for session in list(self._sessions.all.values()):
+            self._sessions.apply(ev.CloseWanted(session.id, "The pool was stopped by its operator."))
+        nodes = await self._engine.nodes()
+        until = monotonic() + self._settings.stop_seconds
+        for node in self._nodes.names():
+            self._nodes.send(node, StopNode("The pool was stopped by its operator."))
+        while self._nodes.processes() and monotonic() < until:
+            await asyncio.sleep(0.02)
+        for node in nodes:
+            await self._engine.stop_agent(node)
+        self.stop()
+
+    @staticmethod
+    def _bind(socket: zmq.asyncio.Socket, endpoints: tuple[str, ...]) -> None:
+        for endpoint in endpoints:
+            socket.bind(endpoint)

@@ -1,0 +1,116 @@
+"""The sessions in action: the pure life cycle, its instructions carried out, and who waits for what."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Mapping
+from time import monotonic, time
+
+from gpu_backend.gateway.directory import Directory
+from gpu_backend.gateway.nodes import Nodes
+from gpu_backend.lifecycle import events as ev
+from gpu_backend.lifecycle.machine import Lifecycle, Patience
+from gpu_backend.lifecycle.states import Session
+from gpu_backend.wire import control
+from gpu_backend.wire.control import EndCause
+
+log = logging.getLogger("gateway.sessions")
+
+#: Ends that the client wanted or let happen: nobody will come back for the session.
+_FINAL = frozenset({EndCause.RELEASED, EndCause.LEASE_LAPSED})
+
+
+class Sessions:
+    """Feeds the life cycle and does what it says. Records first, then acts: a kill in between loses no session."""
+
+    def __init__(self, directory: Directory, nodes: Nodes, patience: Patience | None = None) -> None:
+        self._directory = directory
+        self._nodes = nodes
+        self._lifecycle = Lifecycle(directory.sessions(), patience, monotonic())
+        self._waiting: dict[str, list[asyncio.Future[Session | ev.Refuse]]] = {}
+
+    @property
+    def all(self) -> Mapping[str, Session]:
+        """Every session by its id, the last closed ones among them."""
+        return self._lifecycle.sessions
+
+    def apply(self, event: ev.Event) -> None:
+        """Let ``event`` happen."""
+        for instruction in self._lifecycle.handle(event, monotonic()):
+            self._carry_out(instruction)
+
+    async def wait_for(self, event: ev.Event, session: str, seconds: float) -> Session | ev.Refuse | None:
+        """Let ``event`` happen and wait for the session's ticket or its refusal; None if neither came in time."""
+        future: asyncio.Future[Session | ev.Refuse] = asyncio.get_running_loop().create_future()
+        self._waiting.setdefault(session, []).append(future)
+        try:
+            self.apply(event)
+            return await asyncio.wait_for(future, seconds)
+        except TimeoutError:
+            return None
+        finally:
+            waiting = self._waiting[session]
+            waiting.remove(future)
+            if not waiting:
+                del self._waiting[session]
+
+    # --- what agents say ----------------------------------------------------------------------------------------------
+
+    def hear(self, node: str, message: control.LaunchFailed | control.ExecutorEnded) -> None:
+        """Take in what the agent of ``node`` says about one executor."""
+        session = self.all.get(message.session)
+        if session is not None and session.node != node:
+            return  # the session was moved meanwhile; that node's next report settles it
+        match message:
+            case control.LaunchFailed():
+                self.apply(ev.LaunchFailed(message.session, message.epoch, message.message))
+            case control.ExecutorEnded():
+                is_final = message.cause in _FINAL
+                self.apply(ev.ExecutorEnded(message.session, message.epoch, is_final, message.detail))
+
+    def reconcile(self, node: str, report: control.NodeReport) -> None:
+        """Compare a node's report with what is on record, and settle the difference."""
+        kinds = {device.ordinal: device.kind for device in report.devices}
+        live = tuple(self._live(executor, kinds) for executor in report.executors)
+        self.apply(ev.NodeReported(node, live, time()))
+
+    def _live(self, executor: control.ExecutorReport, kinds: dict[int, str]) -> ev.LiveExecutor:
+        owner = None
+        if executor.session not in self.all and not self._directory.is_closed(executor.session):
+            owner = self._directory.user_of(executor.client_key)
+        return ev.LiveExecutor(
+            session=executor.session, epoch=executor.epoch, ordinal=executor.ordinal,
+            kind=kinds.get(executor.ordinal, ""), user=owner.name if owner else "", client_key=executor.client_key,
+            endpoints=executor.endpoints, server_key=executor.server_key,
+            memory_limit_bytes=executor.memory_limit_bytes, lease_seconds=executor.lease_seconds,
+            idle_seconds=executor.idle_seconds,
+        )  # fmt: skip
+
+    # --- what the life cycle wants ------------------------------------------------------------------------------------
+
+    def _carry_out(self, instruction: ev.Instruction) -> None:
+        match instruction:
+            case ev.Save(session):
+                self._directory.save(session)
+                log.info("session %s of %s: %s, epoch %d", session.id, session.user, session.state, session.epoch)
+            case ev.Launch(session):
+                self._nodes.send(session.node, _launch(session))
+            case ev.StopExecutor(node, session_id, epoch, reason):
+                self._nodes.send(node, control.StopExecutor(session_id, epoch, reason))
+            case ev.Grant(session):
+                self._tell(session.id, session)
+            case ev.Refuse(session_id):
+                self._tell(session_id, instruction)
+
+    def _tell(self, session: str, outcome: Session | ev.Refuse) -> None:
+        for future in self._waiting.get(session, ()):
+            if not future.done():
+                future.set_result(outcome)
+
+
+def _launch(session: Session) -> control.Launch:
+    return control.Launch(
+        session.id, session.epoch, session.ordinal, session.client_key, session.memory_limit_bytes,
+        session.lease_seconds,
+    )  # fmt: skip

@@ -1,0 +1,35 @@
+"""What a gateway is told when it starts."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from gpu_backend.gateway.admission import Limits
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class GatewaySettings:
+    """Settings of one gateway, fixed for its life."""
+
+    #: The pool's name, for people.
+    pool: str
+    #: Version of the software, for people.
+    version: str
+    #: ZeroMQ endpoints for notebooks and the command line.
+    client_endpoints: tuple[str, ...]
+    #: ZeroMQ endpoints for agents.
+    agent_endpoints: tuple[str, ...]
+    #: What one user may hold.
+    limits: Limits
+    #: Most sessions on one device.
+    sessions_per_device: int
+    #: Memory limit of a session that asks for none; 0 for no limit.
+    default_memory_bytes: int
+    #: How long a session's client may be silent.
+    lease_seconds: float
+    #: Within this time every request is answered.
+    answer_seconds: float = 1.8
+    #: An agent that was not heard for so long gets no new sessions. It reports once a second.
+    node_silence_seconds: float = 5.0
+    #: How long executors have to end when the pool goes down.
+    stop_seconds: float = 10.0

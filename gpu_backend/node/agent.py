@@ -1,0 +1,259 @@
+"""The agent: starts, watches and re-adopts the executors of one node, and tells the gateway about them.
+
+It may be killed at any moment. Executors go on without it for ``orphan_seconds``; the next agent finds them by their
+directories and verifies each by pid and start time.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path
+from subprocess import CalledProcessError
+from time import monotonic
+
+import zmq.asyncio
+
+from gpu_backend.node import launcher, stock
+from gpu_backend.node.executor import End, Executor, Stage, Times
+from gpu_backend.node.gateway_link import GatewayLink
+from gpu_backend.node.inventory import Found
+from gpu_backend.node.settings import NodeSettings
+from gpu_backend.transport.curve import KeyPair
+from gpu_backend.wire import control
+from gpu_backend.wire.control import EndCause
+
+log = logging.getLogger("node.agent")
+
+_REPORT_SECONDS = 1.0
+#: How often to try while the gateway is away, seconds.
+_TRY_SECONDS = 0.05
+#: How often a launch is given another executor because the one it got died before it served.
+_MOST_TRIES = 2
+
+
+@dataclass(slots=True)
+class _Waiting:
+    order: control.Launch
+    tries: int = 0
+
+
+class Agent:
+    """Keeps the executors of one node."""
+
+    def __init__(self, settings: NodeSettings, keys: KeyPair, devices: Sequence[Found]) -> None:
+        self._settings = settings
+        self._keys = keys
+        self._devices = {device.ordinal: device for device in devices}
+        self._times = Times(settings.orphan_seconds, settings.start_seconds, settings.stop_seconds)
+        self._executors: list[Executor] = []
+        self._waiting: list[_Waiting] = []
+        #: Starts that failed in a row, and when the next may be tried, per device.
+        self._failures = dict.fromkeys(self._devices, 0)
+        self._next_start = dict.fromkeys(self._devices, 0.0)
+        self._is_stopping = False
+        self._tending: set[asyncio.Task[None]] = set()
+        self._news = asyncio.Event()
+        self._stop = asyncio.Event()
+
+    async def run(self) -> None:
+        """Serve until `stop` is called. The executors outlive it."""
+        settings = self._settings
+        self._context = zmq.asyncio.Context()
+        self._link = GatewayLink(self._context, self._keys, settings.gateway, settings.gateway_key.encode())
+        try:
+            async with asyncio.TaskGroup() as group:
+                self._group = group
+                self._adopt()
+                loops = [group.create_task(self._hear_gateway()), group.create_task(self._attend())]
+                await self._stop.wait()
+                for task in [*loops, *self._tending]:
+                    task.cancel()
+        finally:
+            self._link.close()
+            self._context.destroy(linger=0)
+
+    def stop(self) -> None:
+        """End the agent and nothing else."""
+        self._stop.set()
+
+    # --- executors ----------------------------------------------------------------------------------------------------
+
+    def _adopt(self) -> None:
+        for directory in launcher.directories(self._settings.runtime_dir):
+            config, process = launcher.config_in(directory), launcher.process_in(directory)
+            if config is None or process is None or config.agent_key != self._keys.public.decode():
+                launcher.sweep(directory, None)
+                continue
+            log.info("adopted the executor in %s, pid %d", directory, process.pid)
+            self._follow(Executor(directory, process, config.ordinal))
+
+    def _follow(self, executor: Executor) -> None:
+        self._executors.append(executor)
+        task = self._group.create_task(self._tend(executor))
+        self._tending.add(task)
+        task.add_done_callback(self._tending.discard)
+
+    async def _tend(self, executor: Executor) -> None:
+        end = await executor.tend(self._context, self._keys, self._times, self._changed)
+        self._executors.remove(executor)
+        log.info("the executor in %s ended: %s (%s)", executor.directory, end.detail, end.cause)
+        launcher.sweep(executor.directory, Path(self._settings.log_dir) if end.cause is EndCause.CRASHED else None)
+        if executor.state is None and end.cause is not EndCause.STOPPED:
+            self._note_failed_start(executor.ordinal, end)
+        order = executor.assignment
+        if order is not None and not self._has_another_try(executor, end):
+            self._link.send(control.ExecutorEnded(order.session, order.epoch, end.cause, end.detail))
+        self._news.set()
+
+    def _changed(self, executor: Executor) -> None:
+        order, report = executor.assignment, executor.report
+        if executor.stage is Stage.WARM:
+            self._failures[executor.ordinal] = 0
+        if order is not None and report is not None and report.phase == control.Phase.ENDING:
+            # The session need not wait until the process is gone: with a GPU that takes a while.
+            cause = report.cause or EndCause.CRASHED
+            self._link.send(control.ExecutorEnded(order.session, order.epoch, cause, report.detail))
+        self._news.set()
+
+    def _has_another_try(self, executor: Executor, end: End) -> bool:
+        """Give a session another executor if its first one died before it ever served."""
+        order = executor.assignment
+        if order is None or executor.has_served or end.cause is EndCause.STOPPED or executor.tries >= _MOST_TRIES:
+            return False
+        launch = control.Launch(
+            order.session, order.epoch, executor.ordinal, order.client_key, order.memory_limit_bytes,
+            order.lease_seconds,
+        )  # fmt: skip
+        self._waiting.append(_Waiting(launch, executor.tries))
+        return True
+
+    def _note_failed_start(self, ordinal: int, end: End) -> None:
+        self._failures[ordinal] = self._failures.get(ordinal, 0) + 1
+        pause = stock.pause_after(self._failures[ordinal])
+        self._next_start[ordinal] = monotonic() + pause
+        log.error(
+            "an executor for device %d did not start, the next is tried in %.1f s: %s", ordinal, pause, end.detail
+        )
+        for waiting in [w for w in self._waiting if w.order.ordinal == ordinal]:
+            self._waiting.remove(waiting)
+            order = waiting.order
+            self._link.send(control.LaunchFailed(order.session, order.epoch, end.detail))
+
+    # --- orders -------------------------------------------------------------------------------------------------------
+
+    async def _hear_gateway(self) -> None:
+        while True:
+            order = await self._link.receive(_REPORT_SECONDS)
+            match order:
+                case control.Launch():
+                    self._launch(order)
+                case control.StopExecutor():
+                    self._stop_executor(order)
+                case control.StopNode():
+                    self._stop_all(order.reason)
+            if order is not None:
+                self._news.set()
+
+    def _launch(self, order: control.Launch) -> None:
+        if self._is_stopping or order.ordinal not in self._devices:
+            reason = "The node is being stopped." if self._is_stopping else f"There is no device {order.ordinal}."
+            self._link.send(control.LaunchFailed(order.session, order.epoch, reason))
+            return
+        known = any(e.serves(order.session, order.epoch) for e in self._executors)
+        if not known and all((w.order.session, w.order.epoch) != (order.session, order.epoch) for w in self._waiting):
+            self._waiting.append(_Waiting(order))
+
+    def _stop_executor(self, order: control.StopExecutor) -> None:
+        serving = [e for e in self._executors if e.serves(order.session, order.epoch)]
+        for executor in serving:
+            executor.stop(order.reason)
+        if not serving:
+            self._waiting = [
+                w for w in self._waiting if (w.order.session, w.order.epoch) != (order.session, order.epoch)
+            ]
+            self._link.send(control.ExecutorEnded(order.session, order.epoch, EndCause.STOPPED, order.reason))
+
+    def _stop_all(self, reason: str) -> None:
+        self._is_stopping = True
+        for executor in self._executors:
+            executor.stop(reason)
+
+    # --- what is to be done, and what there is to tell ----------------------------------------------------------------
+
+    async def _attend(self) -> None:
+        pause = 0.0
+        while True:
+            with suppress(TimeoutError):
+                await asyncio.wait_for(self._news.wait(), pause)
+            self._news.clear()
+            for device in self._devices.values():
+                self._balance(device)
+            pause = _REPORT_SECONDS if self._link.send(self._whole_report()) else _TRY_SECONDS
+
+    def _balance(self, device: Found) -> None:
+        if self._is_stopping:
+            return
+        mine = [e for e in self._executors if e.ordinal == device.ordinal]
+        warm = [e for e in mine if e.stage is Stage.WARM]
+        waiting = [w for w in self._waiting if w.order.ordinal == device.ordinal]
+        while warm and waiting:
+            self._hand_over(warm.pop(0), waiting.pop(0))
+        settings, now = self._settings, monotonic()
+        starting = sum(1 for e in mine if e.stage is Stage.STARTING and e.assignment is None)
+        if now >= self._next_start[device.ordinal]:
+            for _ in range(stock.to_start(len(waiting), starting, len(warm), settings.warm_count)):
+                self._start(device)
+        idle = sorted(now - e.since for e in warm)
+        surplus = stock.to_let_go(idle, len(waiting), settings.warm_count, settings.linger_seconds)
+        for executor in warm[:surplus]:
+            executor.stop("It is not needed.")
+
+    def _hand_over(self, executor: Executor, waiting: _Waiting) -> None:
+        self._waiting.remove(waiting)
+        order = waiting.order
+        executor.tries = waiting.tries + 1
+        executor.assign(
+            control.Assign(order.session, order.epoch, order.client_key, order.memory_limit_bytes, order.lease_seconds)
+        )
+
+    def _start(self, device: Found) -> None:
+        try:
+            directory, process = launcher.launch(self._settings, self._keys.public, device)
+        except (OSError, CalledProcessError) as error:
+            self._note_failed_start(device.ordinal, End(EndCause.CRASHED, f"It could not be started: {error}"))
+            return
+        self._follow(Executor(directory, process, device.ordinal))
+
+    def _whole_report(self) -> control.NodeReport:
+        devices = tuple(
+            control.DeviceReport(d.ordinal, d.kind, d.name, d.uuid, d.total_bytes, self._count_warm(d.ordinal))
+            for d in self._devices.values()
+        )
+        executors = tuple(
+            self._line(e, e.assignment, e.state)
+            for e in self._executors
+            if e.stage is Stage.SERVING and e.assignment is not None and e.state is not None
+        )
+        return control.NodeReport(devices, executors, len(self._executors))
+
+    def _count_warm(self, ordinal: int) -> int:
+        return sum(1 for e in self._executors if e.ordinal == ordinal and e.stage is Stage.WARM)
+
+    def _line(self, executor: Executor, order: control.Assign, state: launcher.ExecutorState) -> control.ExecutorReport:
+        report = executor.report
+        used, ops, idle = (report.used_bytes, report.ops, report.idle_seconds) if report is not None else (0, 0, 0.0)
+        return control.ExecutorReport(
+            order.session, order.epoch, executor.ordinal, order.client_key, self._reachable(state.endpoints),
+            state.server_key, order.memory_limit_bytes, order.lease_seconds, used, ops, idle,
+        )  # fmt: skip
+
+    def _reachable(self, endpoints: Sequence[str]) -> tuple[str, ...]:
+        """Return ``endpoints`` as seen from outside: who listens on every address must still name one."""
+        host = self._settings.advertise_host
+        return tuple(
+            f"tcp://{host}:{e.rpartition(':')[2]}" if host and e.startswith("tcp://") else e for e in endpoints
+        )

@@ -1,0 +1,77 @@
+"""The agent's line to its gateway. It comes back by itself, whichever end was away."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from time import monotonic
+
+import zmq
+import zmq.asyncio
+
+from gpu_backend.transport.curve import KeyPair
+from gpu_backend.transport.handshake import HandshakeWatch
+from gpu_backend.transport.sockets import as_client, send_now
+from gpu_backend.wire.codec import Codec, encode
+from gpu_backend.wire.control import FromAgent, ToAgent
+from gpu_backend.wire.errors import WireError
+
+log = logging.getLogger("node.gateway_link")
+
+#: A refused connection is tried anew after this long: the gateway may have learned our key by then.
+_AGAIN_SECONDS = 1.0
+
+_orders: Codec[ToAgent] = Codec(ToAgent)
+
+
+class GatewayLink:
+    """Sends what can be sent now and drops the rest: every report is whole, so none is worth a queue."""
+
+    def __init__(self, context: zmq.asyncio.Context, keys: KeyPair, endpoint: str, server_key: bytes) -> None:
+        self._context = context
+        self._keys = keys
+        self._endpoint = endpoint
+        self._server_key = server_key
+        self._refused_at = 0.0
+        self._open()
+
+    def _open(self) -> None:
+        self._socket = as_client(self._context.socket(zmq.DEALER), self._keys, self._server_key)
+        self._socket.immediate = True  # without a gateway nothing is queued
+        self._watch = HandshakeWatch(self._socket)
+        self._socket.connect(self._endpoint)
+
+    def send(self, message: FromAgent) -> bool:
+        """Send if the gateway is there; tell whether it was."""
+        return send_now(self._socket, encode(message))
+
+    async def receive(self, seconds: float) -> ToAgent | None:
+        """Return the next order, or None if none came in that time."""
+        try:
+            frames = await asyncio.wait_for(self._socket.recv_multipart(), seconds)
+        except TimeoutError:
+            self._look_after()
+            return None
+        try:
+            return _orders.decode(frames)
+        except WireError as error:
+            log.warning("an order was dropped: %s", error)
+            return None
+
+    def close(self) -> None:
+        """Close the line."""
+        self._watch.close()
+        self._socket.close(linger=0)
+
+    def _look_after(self) -> None:
+        self._watch.read()
+        if not self._watch.failure:
+            return
+        # libzmq gives up for good when a key is refused; only a new socket tries again.
+        if not self._refused_at:
+            log.error("the gateway at %s turned us away: %s", self._endpoint, self._watch.failure)
+            self._refused_at = monotonic()
+        elif monotonic() - self._refused_at > _AGAIN_SECONDS:
+            self._refused_at = 0.0
+            self.close()
+            self._open()

@@ -1,0 +1,63 @@
+"""What an agent is told when it starts: the file ``config.json`` in its state directory."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+import msgspec
+
+from gpu_backend.wire.errors import PoolRefusal
+
+
+class NodeSettings(msgspec.Struct, frozen=True, kw_only=True):
+    """Settings of one agent, fixed for its life."""
+
+    #: The node's name, as the gateway knows it by the agent's key.
+    node: str
+    #: Where the gateway hears agents.
+    gateway: str
+    #: The gateway's public CURVE key (Z85).
+    gateway_key: str
+    #: The agent's own key pair, a file of mode 0600.
+    key_file: str
+    #: A private directory with a short path, for the executors' directories: ipc paths have at most 107 bytes.
+    runtime_dir: str
+    #: Where the logs of executors that crashed are kept.
+    log_dir: str
+    #: Where compiled kernels are kept.
+    cache_dir: str
+    #: "auto" (GPUs if there are any that CuPy can use, else the CPU), "cuda" or "cpu".
+    devices: str = "auto"
+    #: How many CPU devices the node offers where it offers the CPU.
+    cpu_devices: int = 1
+    #: Executors kept ready per device. Each holds a CUDA context: some 560 MB of GPU memory.
+    warm_count: int = 1
+    #: Address that executors listen on for notebooks of other hosts.
+    bind_host: str = "127.0.0.1"
+    #: Name or address under which notebooks of other hosts reach this node; empty for ``bind_host``.
+    advertise_host: str = ""
+    #: Without their agent for this long, executors end. An agent is back within seconds.
+    orphan_seconds: float = 120.0
+    #: How long an executor may take to come up.
+    start_seconds: float = 60.0
+    #: How long an executor has to end after it was told to, before it is killed.
+    stop_seconds: float = 5.0
+    #: How long executors beyond ``warm_count`` are kept ready.
+    linger_seconds: float = 60.0
+    #: The command that runs an executor; its directory is appended.
+    executor_command: tuple[str, ...] = (sys.executable, "-m", "gpu_backend.executor")
+
+
+def read(state: Path) -> NodeSettings:
+    """Return the settings in the state directory of an agent.
+
+    Raises
+    ------
+    PoolRefusal
+        If they cannot be read or do not fit.
+    """
+    try:
+        return msgspec.json.decode((state / "config.json").read_bytes(), type=NodeSettings)
+    except (OSError, msgspec.DecodeError) as error:
+        raise PoolRefusal(f"The agent has no settings in {state}: {error}. Start it by `workbench pool up`.") from None

@@ -1,0 +1,145 @@
+"""Asking a gateway: one request, one answer, on a socket of its own that lives no longer than that."""
+
+from __future__ import annotations
+
+import asyncio
+import secrets
+from time import monotonic
+from typing import Any, NamedTuple
+
+import msgspec
+import zmq
+import zmq.asyncio
+
+from gpu_backend.transport.curve import KeyPair
+from gpu_backend.transport.handshake import HandshakeWatch
+from gpu_backend.transport.sockets import as_client
+from gpu_backend.wire.codec import Codec, encode
+from gpu_backend.wire.control import Denied, FromGateway, ToGateway
+from gpu_backend.wire.errors import NotAuthorized, PoolRefusal, PoolUnreachable, RefusalCode, SessionLost, WireError
+
+#: The gateway answers within two seconds; the rest is for the way.
+ANSWER_SECONDS = 3.0
+#: How long to sleep at most before the deadline is looked at, seconds.
+_LOOK_SECONDS = 0.2
+
+_answers: Codec[FromGateway] = Codec(FromGateway)
+
+
+class Door(NamedTuple):
+    """A gateway as a client knows it, and the key to show there."""
+
+    endpoint: str
+    server_key: bytes
+    keys: KeyPair
+
+
+def ask(door: Door, message: ToGateway, timeout_seconds: float = ANSWER_SECONDS) -> FromGateway:
+    """Send ``message`` to the gateway and return its answer. The ``request`` number is set here.
+
+    Raises
+    ------
+    NotAuthorized
+        If the pool does not know our key, or the key may not do this; or if the pool is not the one whose key we
+        hold. Known within a second.
+    PoolUnreachable
+        If nobody answers within ``timeout_seconds``.
+    SessionLost
+        If the message is about a session that has ended.
+    PoolRefusal
+        If the pool says no; the message says why and what to do.
+    """
+    exchange = _Exchange(zmq.Context(), door, message)
+    try:
+        deadline = monotonic() + timeout_seconds
+        while (answer := exchange.read()) is None:
+            remaining = deadline - monotonic()
+            if remaining <= 0:
+                raise exchange.silence(timeout_seconds)
+            zmq.zmq_poll(exchange.polled, int(min(remaining, _LOOK_SECONDS) * 1000) + 1)
+        return answer
+    finally:
+        exchange.close()
+
+
+async def ask_async(door: Door, message: ToGateway, timeout_seconds: float = ANSWER_SECONDS) -> FromGateway:
+    """Like `ask`, from an event loop."""
+    exchange = _Exchange(zmq.asyncio.Context(), door, message)
+    poller = zmq.asyncio.Poller()
+    for socket, events in exchange.polled:
+        poller.register(socket, events)
+    try:
+        async with asyncio.timeout(timeout_seconds):
+            while (answer := exchange.read()) is None:
+                await poller.poll(int(_LOOK_SECONDS * 1000))
+            return answer
+    except TimeoutError:
+        raise exchange.silence(timeout_seconds) from None
+    finally:
+        exchange.close()
+
+
+class _Exchange:
+    """One request under way. Does no waiting, so that both calling styles share it."""
+
+    def __init__(self, context: zmq.Context[Any], door: Door, message: ToGateway) -> None:
+        self._address = door.endpoint
+        self._number = secrets.randbits(32)
+        self._context = context
+        self._socket: zmq.Socket[Any] = context.socket(zmq.DEALER)
+        # An asyncio socket would hand out futures where ``read`` needs messages.
+        self._plain: zmq.Socket[bytes] = zmq.Socket(shadow=self._socket)
+        self._watch = HandshakeWatch(self._socket)
+        try:
+            as_client(self._socket, door.keys, door.server_key).connect(door.endpoint)
+        except zmq.ZMQError as error:
+            self.close()
+            raise PoolUnreachable(
+                f"The address {door.endpoint} or its key cannot be used: {error}. Run `workbench connect` again."
+            ) from None
+        self._plain.send_multipart(encode(msgspec.structs.replace(message, request=self._number)))
+        self.polled = [(self._socket, zmq.POLLIN), (self._watch.monitor, zmq.POLLIN)]
+
+    def read(self) -> FromGateway | None:
+        """Return the answer if it is there."""
+        self._watch.read()
+        if self._watch.failure:
+            raise NotAuthorized(
+                f"The pool at {self._address} turned us away: {self._watch.failure}. Run `workbench doctor` to see "
+                "which key is used, and ask the pool's operator to add it, or for the pool's present key."
+            )
+        while self._plain.poll(0):
+            try:
+                answer = _answers.decode(self._plain.recv_multipart())
+            except WireError as error:
+                raise PoolRefusal(f"The pool at {self._address} answered something else. {error}") from None
+            if isinstance(answer, Denied) and answer.request in (self._number, 0):
+                raise refusal(answer)
+            if answer.request == self._number:
+                return answer
+        return None
+
+    def silence(self, seconds: float) -> PoolUnreachable:
+        """Return what to raise when the time is up."""
+        if self._watch.succeeded:
+            return PoolUnreachable(
+                f"The pool at {self._address} took the request and did not answer within {seconds:.1f} s. "
+                "Try again; if it stays so, ask the pool's operator to look at its log."
+            )
+        return PoolUnreachable(
+            f"Nobody answers at {self._address} (waited {seconds:.1f} s). Is the pool up? `workbench doctor` says more."
+        )
+
+    def close(self) -> None:
+        self._watch.close()
+        self._context.destroy(linger=0)
+
+
+def refusal(answer: Denied) -> NotAuthorized | SessionLost | PoolRefusal:
+    """Return the exception that ``answer`` stands for, with the remedy in its text."""
+    text = f"{answer.message} {answer.remedy}".strip()
+    if answer.code == RefusalCode.NOT_AUTHORIZED:
+        return NotAuthorized(text)
+    if answer.code in (RefusalCode.ENDED, RefusalCode.UNKNOWN_SESSION):
+        return SessionLost(text)
+    return PoolRefusal(text)
