@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from catalog.entry import System
@@ -28,7 +29,27 @@ _CHARACTER = 6.7
 _COLUMN = 62.0
 
 
-class Timeline(Displayed):
+class Chart(Displayed):
+    """A result with a figure."""
+
+    def scene(self) -> Scene:
+        """Return the figure before any library draws it."""
+        raise NotImplementedError
+
+    def plot(self, ax: Axes | None = None) -> Axes:
+        """Draw the figure with matplotlib, on ``ax`` or a new figure, and return the axes."""
+        from catalog.render.figure import draw
+
+        return draw(self.scene(), ax)
+
+    def save(self, path: str | Path) -> None:
+        """Draw the figure with matplotlib into a file; its ending chooses the format (svg, png, pdf)."""
+        from catalog.render.figure import save
+
+        save(self.scene(), Path(path))
+
+
+class Timeline(Chart):
     """Systems by year, in one lane per category."""
 
     def __init__(self, systems: Iterable[System]) -> None:
@@ -57,19 +78,13 @@ class Timeline(Displayed):
         first, last = self.systems[0].year, self.systems[-1].year
         return _scene(f"GPU disaggregation and sharing, {first} to {last}", self.systems)
 
-    def plot(self, ax: Axes | None = None) -> Axes:
-        """Draw the figure with matplotlib, on ``ax`` or a new figure, and return the axes."""
-        from catalog.render.figure import draw
-
-        return draw(self.scene(), ax)
-
     def document(self) -> Document:
         """Show the figure, and the same as a table."""
         rows = tuple((str(row["year"]), row["name"], row["venue"], row["category"]) for row in self.records())
         return Document("", (Drawing(self.scene()), Grid(("year", "system", "venue", "category"), rows)))
 
 
-class Graph(Displayed):
+class Graph(Chart):
     """Systems and the relations between them.
 
     Iterating yields the relations, each once and as its entry states it.
@@ -145,12 +160,6 @@ class Graph(Displayed):
             for edge in sorted(self.edges, key=lambda edge: list(KINDS).index(edge.kind))
         )
         return Scene(base.title, base.width, base.height, base.dots, lines, base.words)
-
-    def plot(self, ax: Axes | None = None) -> Axes:
-        """Draw the figure with matplotlib, on ``ax`` or a new figure, and return the axes."""
-        from catalog.render.figure import draw
-
-        return draw(self.scene(), ax)
 
     def document(self) -> Document:
         """Show the figure, and the relations as a table."""

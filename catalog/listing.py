@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, overload
 
 from catalog.entry import System
-from catalog.errors import UnknownSystem, UnknownTerm
+from catalog.errors import CatalogError, UnknownSystem, UnknownTerm
 from catalog.field import LISTED, Field, field
 from catalog.loader import entries
 from catalog.nearest import fold
@@ -206,4 +206,4 @@ def _years(wanted: str | int | range | Iterable[str | int]) -> Callable[[int], b
     first, dash, last = text.partition("-")
     if first.isdigit() and (last.isdigit() or not dash):
         return lambda year: int(first) <= year <= int(last or first)
-    raise UnknownTerm(str(wanted), "year", ["2023", "2020-2023", ">=2020", "<2020"])
+    raise CatalogError(f"{wanted!r} is no year; write 2023, 2020-2023 or >=2020")

@@ -46,7 +46,24 @@ def problems_between(systems: Sequence[System]) -> list[str]:
     problems += [f"the name {name!r} belongs to {n} systems" for name, n in names.items() if n > 1]
     problems += _relations(systems)
     problems += [f"taxonomy.toml: {term} is used by no entry" for term in orphan_terms(systems)]
+    problems += _carriers(systems)
     return problems
+
+
+def _carriers(systems: Iterable[System]) -> Iterator[str]:
+    """Hold the entries against the code, both ways round."""
+    named = {carrier for system in systems for carrier in system.pool.carriers}
+    for policy in carriers.policies():
+        if f"policy:{policy}" not in named:
+            yield f"the policy {policy!r} is in the code but no entry names it in pool.carriers"
+        if policy in carriers.planned_policies():
+            yield f"carriers.toml: the policy {policy!r} is in the code; take it out of 'planned'"
+    for policy in carriers.planned_policies():
+        if f"policy:{policy}" not in named:
+            yield f"carriers.toml: the planned policy {policy!r} is named by no entry"
+    for feature in carriers.features():
+        if f"feature:{feature}" not in named:
+            yield f"carriers.toml: the feature {feature!r} is named by no entry"
 
 
 def orphan_terms(systems: Iterable[System]) -> list[str]:
@@ -173,9 +190,10 @@ def _pool(system: System) -> Iterator[str]:
     elif pool.headline and claims[pool.headline].confidence == "unverified":
         yield f"pool.headline names the claim {pool.headline!r}, which is unverified"
     for name in pool.carriers:
-        kind, _, feature = name.partition(":")
-        if kind == "feature" and feature not in carriers.features():
-            yield f"pool.carriers names the unknown feature {feature!r}{did_you_mean(feature, carriers.features())}"
+        kind, _, rest = name.partition(":")
+        known = carriers.features() if kind == "feature" else {*carriers.policies(), *carriers.planned_policies()}
+        if rest not in known:
+            yield f"pool.carriers names the unknown {kind} {rest!r}{did_you_mean(rest, known)}"
     if pool.carriers and not pool.differs and not pool.faithful:
         yield "pool names carriers but neither what is faithful nor what differs"
     if pool.carriers and all(carriers.available(name) for name in pool.carriers) and not pool.cell:

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import contextlib
+from collections.abc import Iterator
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from catalog.render.palette import colour, dash, shape
@@ -10,7 +13,7 @@ from catalog.render.scene import Scene
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-__all__ = ["draw"]
+__all__ = ["draw", "save"]
 
 _PIXELS_PER_INCH = 90
 
@@ -47,18 +50,45 @@ def draw(scene: Scene, axes: Axes | None = None) -> Axes:
     return axes
 
 
+def save(scene: Scene, path: Path) -> None:
+    """Draw ``scene`` into a file; its ending chooses the format.
+
+    Raises
+    ------
+    ModuleNotFoundError
+        Without matplotlib.
+    ValueError
+        If matplotlib does not know the format.
+    """
+    with _explained():
+        from matplotlib.figure import Figure
+    figure = Figure(figsize=_size(scene), layout="constrained")
+    draw(scene, figure.subplots())
+    figure.savefig(path)
+
+
 def _new_axes(scene: Scene) -> Axes:
-    try:
+    with _explained():
         from matplotlib import pyplot
+    _, axes = pyplot.subplots(figsize=_size(scene), layout="constrained")
+    return axes
+
+
+def _size(scene: Scene) -> tuple[float, float]:
+    return (scene.width / _PIXELS_PER_INCH, scene.height / _PIXELS_PER_INCH)
+
+
+@contextlib.contextmanager
+def _explained() -> Iterator[None]:
+    """Turn a missing matplotlib into a sentence that says what to do."""
+    try:
+        yield
     except ModuleNotFoundError:
         raise ModuleNotFoundError(
-            "plot() needs matplotlib, which is not installed here: pip install matplotlib; "
-            "the figure that a notebook shows by itself needs nothing",
+            "this figure needs matplotlib, which is not installed here: pip install matplotlib; "
+            "the one that a notebook shows by itself needs nothing",
             name="matplotlib",
         ) from None
-    size = (scene.width / _PIXELS_PER_INCH, scene.height / _PIXELS_PER_INCH)
-    _, axes = pyplot.subplots(figsize=size, layout="constrained")
-    return axes
 
 
 def _dots(scene: Scene, axes: Axes, ink: dict[str, Any]) -> None:
