@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from abc import abstractmethod
 from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -32,9 +33,9 @@ _COLUMN = 62.0
 class Chart(Displayed):
     """A result with a figure."""
 
+    @abstractmethod
     def scene(self) -> Scene:
         """Return the figure before any library draws it."""
-        raise NotImplementedError
 
     def plot(self, ax: Axes | None = None) -> Axes:
         """Draw the figure with matplotlib, on ``ax`` or a new figure, and return the axes."""

@@ -12,13 +12,28 @@ The text under a field is its description in the JSON Schema and in ``docs/refer
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import Annotated, Any, ClassVar, Literal
+from typing import Any, ClassVar
+
+from catalog.evidence import Claim, Source, Statement, Unverified
+from catalog.values import (
+    ArxivNumber,
+    Availability,
+    BibtexKey,
+    Carrier,
+    Confidence,
+    Doi,
+    Kind,
+    LinkKind,
+    PublicationType,
+    RelationKind,
+    Slug,
+    Text,
+    Url,
+)
 
 __all__ = [
-    "Claim",
     "Classification",
     "CodeStatus",
-    "Conditions",
     "Correction",
     "Evaluation",
     "InThePool",
@@ -26,141 +41,9 @@ __all__ = [
     "Placement",
     "Publication",
     "Relation",
-    "Source",
-    "Statement",
     "System",
     "Table",
-    "Unverified",
 ]
-
-
-@dataclass(frozen=True, slots=True)
-class Pattern:
-    """A regular expression that a string must match; pydantic applies it, msgspec passes over it."""
-
-    regex: str
-
-    def __get_pydantic_core_schema__(self, source: Any, handler: Any) -> Any:
-        from pydantic_core import core_schema  # only ever reached from inside pydantic
-
-        return core_schema.str_schema(pattern=self.regex)
-
-
-Slug = Annotated[str, Pattern(r"^[a-z0-9]+(-[a-z0-9]+)*$")]
-Text = Annotated[str, Pattern(r"\S")]
-Url = Annotated[str, Pattern(r"^(https?://[^\s/?#]+\.[^\s]+)?$")]
-Doi = Annotated[str, Pattern(r"^(10\.\d{4,9}/\S+)?$")]
-Date = Annotated[str, Pattern(r"^(\d{4}(-\d{2}(-\d{2})?)?)?$")]
-Carrier = Annotated[str, Pattern(r"^(policy:[a-z][a-z0-9_]*|feature:[a-z0-9]+(-[a-z0-9]+)*)$")]
-
-Availability = Literal["open", "partial", "binaries", "closed", "none-found", "not-applicable"]
-Confidence = Literal["high", "medium", "low"]
-ClaimConfidence = Literal["high", "medium", "low", "unverified"]
-Kind = Literal["research-system", "product", "vendor-mechanism", "open-source-project", "survey"]
-SourceKind = Literal[
-    "paper", "abstract", "artifact", "code", "documentation", "vendor-post", "bibliographic-record", "third-party"
-]
-RelationKind = Literal[
-    "builds-on", "compares-with", "follow-up-of", "same-authors", "same-mechanism", "name-clash", "see-also"
-]
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Source:
-    """Something that was read, and how much of it."""
-
-    id: Slug
-    """Short name by which the rest of this entry refers to the source, for example ``abstract`` or ``code``."""
-    kind: SourceKind
-    """``paper`` means the full text; ``third-party`` is everything that neither authors nor vendor wrote."""
-    title: Text
-    """What it is, in words a reader can look up."""
-    read: Text
-    """What was read of it: ``abstract``, ``sections 3 and 4``, the file names."""
-    url: Url = ""
-    """Where it stands; required unless ``doi`` is given or the kind is ``third-party``."""
-    doi: Doi = ""
-    """DOI without resolver, ``10.1145/3617995``."""
-    revision: str = ""
-    """Commit, tag or release that was read, where there are several."""
-    accessed: Date = ""
-    """When it was read."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Statement:
-    """One sentence of fact with the sources that carry it."""
-
-    text: Text
-    """The fact, in our own words."""
-    sources: list[Slug]
-    """Ids of this entry's sources; at least one."""
-    confidence: Confidence
-    """``high``: read in a primary source; ``medium``: secondary, or our inference; ``low``: a doubtful source."""
-    note: str = ""
-    """What a careful reader should know about the reading, for example that a number is our arithmetic."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Unverified:
-    """Something heard but not checked. It is shown as such and never used in comparisons or figures."""
-
-    text: Text
-    """The statement."""
-    seen_in: Text
-    """Why it is here at all: ``remembered``, ``a lecture note``, ``a later paper's related work``."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Conditions:
-    """What a claim holds under. An empty field means that what was read does not state it."""
-
-    hardware: str = ""
-    """Devices, machines, network."""
-    workload: str = ""
-    """What ran."""
-    baseline: str = ""
-    """What it is compared with."""
-    other: str = ""
-    """Anything else: section, figure, averaging, statement level."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Claim:
-    """A quantity with its value, unit, conditions, source and confidence.
-
-    A claim has either a ``value`` (a number, or two) or an ``expression`` (a formula, or a word where the
-    source gives no number); never both, never neither.
-    """
-
-    id: Slug
-    """Name within the entry, for example ``opportunistic-throughput``."""
-    kind: Literal["result", "parameter", "limit", "requirement"]
-    """A measured ``result``, a ``parameter`` of the design, a ``limit`` of it, or what it requires."""
-    measure: Slug
-    """What sort of quantity: a term of ``taxonomy.toml``, ``[measures]``. Claims of one measure are comparable."""
-    quantity: Text
-    """Exactly what is counted, as a noun phrase: ``throughput of opportunistic jobs``."""
-    sources: list[Slug]
-    """Ids of this entry's sources; at least one unless the confidence is ``unverified``."""
-    confidence: ClaimConfidence
-    """As for statements; ``unverified`` claims are shown marked and stay out of comparisons and figures."""
-    bound: Literal["exactly", "about", "up-to", "at-least", "below", "above", "between", "from-to"] = "exactly"
-    """How the number is meant. ``between`` is a range, ``from-to`` a before and an after."""
-    value: float | None = None
-    """The number, in ``unit``."""
-    value_to: float | None = None
-    """Second number of ``between`` and ``from-to``."""
-    unit: str = ""
-    """A term of ``taxonomy.toml``, ``[units]``; required with ``value``."""
-    expression: str = ""
-    """Formula or wording where there is no number, for example ``max(0.00025 * max_rate, 1000)``."""
-    better: Literal["higher", "lower", "neither"] = "neither"
-    """Which direction is good, for figures and comparisons."""
-    conditions: Conditions = field(default_factory=Conditions)
-    """What the number holds under."""
-    note: str = ""
-    """Caveats; required for ``unverified``: where it was seen."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -267,9 +150,9 @@ class CodeStatus:
 class Publication:
     """One bibliographic record; the first of an entry is what ``%catalog cite`` prints first."""
 
-    key: Annotated[str, Pattern(r"^[A-Za-z][A-Za-z0-9:_-]*$")]
+    key: BibtexKey
     """BibTeX key, unique in the catalogue, for example ``wu2023tgs``."""
-    type: Literal["inproceedings", "article", "techreport", "manual", "misc"]
+    type: PublicationType
     """BibTeX entry type."""
     title: Text
     """Full title."""
@@ -287,7 +170,7 @@ class Publication:
     month: str = ""
     """Three letters, ``apr``."""
     doi: Doi = ""
-    arxiv: Annotated[str, Pattern(r"^(\d{4}\.\d{4,5})?$")] = ""
+    arxiv: ArxivNumber = ""
     """arXiv number without prefix."""
     url: Url = ""
     """Where to read it."""
@@ -298,7 +181,7 @@ class Publication:
 class Link:
     """Somewhere to go on reading."""
 
-    kind: Literal["paper", "preprint", "code", "homepage", "documentation", "slides", "talk", "artifact", "notes"]
+    kind: LinkKind
     url: Url
     label: str = ""
     """What is behind it, where the kind does not say enough."""

@@ -10,13 +10,15 @@ from typing import get_args
 import msgspec
 
 from catalog.carried import STATUSES, status, status_mark
-from catalog.entry import Availability, Claim, Classification, Kind, Placement, System
+from catalog.entry import Classification, Placement, System
 from catalog.errors import UnknownField
+from catalog.evidence import Claim
 from catalog.loader import entries
 from catalog.relations import KINDS, related
 from catalog.render.document import Run
 from catalog.render.words import conditions_text, confidence_mark, joined, placement_run, terms_text, value_text
 from catalog.taxonomy import EVERYWHERE, taxonomy
+from catalog.values import Availability, Kind
 
 __all__ = ["COMPARED", "LISTED", "Field", "field", "fields"]
 

@@ -21,9 +21,6 @@ from catalog.paths import ENTRIES, PACKAGE
 
 __all__ = ["entries", "read_entry"]
 
-#: Grows when :mod:`catalog.entry` changes its meaning, so that older files are not read any more.
-_FORMAT = 1
-
 
 class _Kept(msgspec.Struct, frozen=True):
     """What was parsed, and from which contents."""
@@ -80,15 +77,11 @@ def read_entry(text: bytes, name: str) -> System:
 
 
 def _fingerprint(texts: dict[str, bytes]) -> str:
-    digest = hashlib.blake2b(f"{_FORMAT}".encode(), digest_size=16)
-    for part in (*(text for item in texts.items() for text in (item[0].encode(), item[1])), _entry_source()):
-        digest.update(len(part).to_bytes(8, "little") + part)
+    digest = hashlib.blake2b(digest_size=16)
+    shape = {name: (PACKAGE / name).read_bytes() for name in ("entry.py", "evidence.py", "values.py")}
+    for name, text in {**texts, **shape}.items():
+        digest.update(f"{name} {len(text)} ".encode() + text)
     return digest.hexdigest()
-
-
-def _entry_source() -> bytes:
-    """Return the text of the entry's classes, so that a changed field makes the kept file stale."""
-    return (PACKAGE / "entry.py").read_bytes()
 
 
 def _places() -> Iterator[Path]:

@@ -7,8 +7,9 @@ from typing import Any, overload
 
 import msgspec
 
-from catalog.entry import Claim, System
+from catalog.entry import System
 from catalog.errors import UnknownTerm
+from catalog.evidence import Claim
 from catalog.render.document import Displayed, Document, Grid, Paragraph
 from catalog.render.words import conditions_text, confidence_mark, value_text
 from catalog.taxonomy import taxonomy

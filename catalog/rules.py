@@ -12,7 +12,8 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 
 from catalog import carriers
-from catalog.entry import Claim, Classification, Placement, Source, System
+from catalog.entry import Classification, Placement, System
+from catalog.evidence import Claim, Source
 from catalog.nearest import did_you_mean
 from catalog.relations import SYMMETRIC
 from catalog.taxonomy import EVERYWHERE, Taxonomy, taxonomy

@@ -6,7 +6,8 @@ from collections.abc import Iterable, Iterator
 
 from catalog import carriers
 from catalog.carried import carrier_title, status_mark
-from catalog.entry import Claim, Statement, System
+from catalog.entry import System
+from catalog.evidence import Claim, Statement
 from catalog.field import fields
 from catalog.loader import entries
 from catalog.relations import KINDS, related

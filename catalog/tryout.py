@@ -6,7 +6,8 @@ from typing import Any
 
 from catalog import carriers
 from catalog.carried import status, status_mark
-from catalog.entry import Claim, System
+from catalog.entry import System
+from catalog.evidence import Claim
 from catalog.measured import Measured, measured
 from catalog.render.document import Block, Bullets, Code, Displayed, Document, Facts, Heading, Paragraph, Run
 from catalog.render.words import conditions_text, joined, value_text

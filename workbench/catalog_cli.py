@@ -10,7 +10,7 @@ if TYPE_CHECKING:
     from catalog.entry import System
     from catalog.render.document import Displayed
 
-__all__ = ["register", "run"]
+__all__ = ["execute", "register"]
 
 
 def register(subparsers: Any) -> None:
@@ -22,16 +22,16 @@ def register(subparsers: Any) -> None:
     Parameters
     ----------
     subparsers
-        What ``ArgumentParser.add_subparsers()`` returned. The parser's defaults get ``run``, a function from the
-        parsed arguments to an exit status.
+        What ``ArgumentParser.add_subparsers()`` returned. The parser's defaults get ``execute``, a function from
+        the parsed arguments to an exit status.
     """
     about = "GPU disaggregation and sharing systems: what they are, claim, and share with this pool"
     parser = subparsers.add_parser("catalog", help=about, description=about, add_help=False)
     parser.add_argument("words", nargs=argparse.REMAINDER, help="a sub-command and what belongs to it")
-    parser.set_defaults(run=run)
+    parser.set_defaults(execute=execute)
 
 
-def run(arguments: argparse.Namespace) -> int:
+def execute(arguments: argparse.Namespace) -> int:
     """Carry out ``workbench catalog`` and return the exit status: 0, or 2 for what cannot be understood."""
     from catalog.check import MalformedEntry
     from catalog.commands import CommandError, Helped, as_json, parse, perform
@@ -53,6 +53,10 @@ def run(arguments: argparse.Namespace) -> int:
 
 
 def _print(result: Displayed | System) -> None:
+    if not sys.stdout.isatty():
+        # What reads a pipe or a file wants lines that do not depend on a window.
+        sys.stdout.write(f"{result}\n")
+        return
     from rich.console import Console
 
     from catalog.entry import System
@@ -60,9 +64,4 @@ def _print(result: Displayed | System) -> None:
     from catalog.show import system_document
 
     document = system_document(result) if isinstance(result, System) else result.document()
-    # Without a window to fit (a pipe, a file) lines are as wide as the text form's.
-    console = Console() if sys.stdout.isatty() else Console(width=_PIPED_WIDTH)
-    console.print(render(document), highlight=False)
-
-
-_PIPED_WIDTH = 120
+    Console().print(render(document), highlight=False)

@@ -6,6 +6,7 @@ output, so that no format knows more than another.
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -114,7 +115,7 @@ def plain(run: Run) -> str:
     return run if isinstance(run, str) else "".join(part if isinstance(part, str) else part.text for part in run)
 
 
-class Displayed:
+class Displayed(ABC):
     """A result that shows itself: as text where it is printed, as HTML in a notebook.
 
     A subclass says what to show in ``document`` and what its data are in ``records``.
@@ -122,13 +123,13 @@ class Displayed:
 
     __slots__ = ()
 
+    @abstractmethod
     def document(self) -> Document:
         """Return what is shown."""
-        raise NotImplementedError
 
+    @abstractmethod
     def records(self) -> list[dict[str, Any]]:
         """Return the data as plain dictionaries, one per row."""
-        raise NotImplementedError
 
     def to_pandas(self) -> Any:
         """Return the records as a ``pandas.DataFrame``.

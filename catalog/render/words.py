@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from catalog.entry import Claim, Conditions, Placement, Publication, Source, System
+from catalog.entry import Placement, Publication, System
+from catalog.evidence import Claim, Conditions, Source
 from catalog.render.document import Inline, Link, Mark, Run
 from catalog.taxonomy import EVERYWHERE, taxonomy
 
