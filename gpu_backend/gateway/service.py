@@ -61,6 +61,8 @@ class Gateway:
         self._authenticator = Authenticator(directory)
         self._waiting: Counter[str] = Counter()
         self._stop = asyncio.Event()
+        #: Whether the pool, and not only this process, is to end.
+        self.was_stopped_by_operator = False
 
     async def run(self) -> None:
         """Serve until `stop` is called or an operator stops the pool."""
@@ -211,6 +213,7 @@ class Gateway:
             await asyncio.sleep(0.02)
         for node in nodes:
             await self._engine.stop_agent(node)
+        self.was_stopped_by_operator = True
         self.stop()
 
     @staticmethod

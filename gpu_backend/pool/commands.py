@@ -1,0 +1,160 @@
+"""What an operator does with a pool: up, down, status. The command line and `workbench lab` call these."""
+
+from __future__ import annotations
+
+import json
+import logging
+import sys
+from collections.abc import Sequence
+from contextlib import suppress
+from pathlib import Path
+from time import monotonic, sleep
+
+from gpu_backend.engine.detached import ProcessId, end, read_identity, spawn, wait_gone
+from gpu_backend.node import launcher
+from gpu_backend.pool import settings as pool_settings
+from gpu_backend.pool.settings import PoolSettings
+from gpu_backend.pool.setup import prepare
+from gpu_backend.pool.state import PoolState
+from gpu_backend.transport import curve
+from gpu_backend.transport.asking import Door, ask
+from gpu_backend.wire.control import AskPool, PoolView, StopPool
+from gpu_backend.wire.errors import PoolError, PoolRefusal, PoolUnreachable
+
+log = logging.getLogger("pool")
+
+#: How long a pool may take until it has a device to offer, seconds: the CUDA driver may sleep.
+_UP_SECONDS = 60.0
+_GRACE_SECONDS = 3.0
+
+
+def up(state: PoolState, settings: PoolSettings | None = None, owner: ProcessId | None = None) -> PoolView:
+    """Start the pool and return it as its operator sees it. A pool that is up already is left as it is.
+
+    Parameters
+    ----------
+    state
+        Where the pool keeps its things.
+    settings
+        For a pool that has no ``pool.toml`` yet; else that file counts.
+    owner
+        A process that the pool must not outlive.
+
+    Raises
+    ------
+    PoolRefusal
+        If a setting is wrong, or the pool does not come up; the message quotes its log.
+    """
+    if settings is None or state.settings_file.exists():
+        settings = pool_settings.read(state.settings_file)
+    prepare(state, settings)
+    if read_identity(state.process_file("supervisor")) is None:
+        command = [sys.executable, "-m", "gpu_backend.pool", "supervise", "--state", str(state.root)]
+        if owner is not None:
+            command += ["--owner", f"{owner.pid}:{owner.start_time}"]
+        spawn(command, state.logs / "supervisor.log", state.root)
+    return _wait_until_up(state)
+
+
+def down(state: PoolState) -> None:
+    """End the pool: sessions, executors, agent, gateway, supervisor. Idempotent; leaves no process behind."""
+    with suppress(PoolError, OSError):  # what cannot be asked to end is ended below
+        ask(operator_door(state), StopPool(0), _GRACE_SECONDS)
+        supervisor = read_identity(state.process_file("supervisor"))
+        settings = pool_settings.read(state.settings_file)
+        if supervisor is not None:
+            wait_gone(supervisor, settings.stop_seconds + 2 * _GRACE_SECONDS)
+    end_processes(state, ("supervisor", "gateway", "agent"))
+
+
+def end_processes(state: PoolState, names: Sequence[str]) -> None:
+    """End these processes of the pool, in an order in which nobody starts anew what was just ended, and executors."""
+    for name in names:
+        identity = read_identity(state.process_file(name))
+        if identity is not None:
+            end(identity, _GRACE_SECONDS)
+    end_executors(state)
+
+
+def end_executors(state: PoolState) -> None:
+    """End every executor that is left, and remove what they left behind."""
+    if not state.runtime.is_dir():
+        return
+    for directory in launcher.directories(str(state.runtime)):
+        identity = launcher.process_in(directory)
+        if identity is not None:
+            end(identity, _GRACE_SECONDS)
+        launcher.sweep(directory, None)
+
+
+def status(state: PoolState) -> PoolView:
+    """Return the pool as its operator sees it.
+
+    Raises
+    ------
+    PoolUnreachable
+        If it is not up.
+    """
+    answer = ask(operator_door(state), AskPool(0))
+    if not isinstance(answer, PoolView):
+        raise PoolRefusal(f"The pool answered {type(answer).__name__} where its view was asked for.")
+    return answer
+
+
+def operator_door(state: PoolState) -> Door:
+    """Return the way in for the pool's operator.
+
+    Raises
+    ------
+    PoolUnreachable
+        If there never was a pool.
+    """
+    if not state.operator_key.exists():
+        raise PoolUnreachable(f"There is no pool in {state.root}. Run `workbench pool up` or `workbench lab`.")
+    gateway = curve.load(state.gateway_key)
+    return Door(state.client_endpoint, gateway.public, curve.load(state.operator_key))
+
+
+def write_client_file(state: PoolState, path: Path) -> Path:
+    """Write the settings of a client on this machine that uses the operator's own key, and return ``path``."""
+    door = operator_door(state)
+    fields = {"gateway": door.endpoint, "server_key": door.server_key.decode(), "key_file": str(state.operator_key)}
+    text = "".join(f"{name} = {json.dumps(value)}\n" for name, value in fields.items())
+    launcher.write_private(path, text.encode())
+    return path
+
+
+def embedded(state: PoolState, settings: PoolSettings | None = None) -> Path:
+    """Have a pool of one's own on this machine for as long as this process lives; return its client settings file.
+
+    Everything is on loopback and private socket files. Called by ``workbench lab``, which sets the file's path in
+    the environment of what it starts, and calls `down` when it is done; if it is killed, the pool ends by itself.
+    """
+    up(state, settings, ProcessId.mine())
+    return write_client_file(state, state.root / "client.toml")
+
+
+def _wait_until_up(state: PoolState) -> PoolView:
+    deadline = monotonic() + _UP_SECONDS
+    problem: PoolError | None = None
+    while monotonic() < deadline:
+        try:
+            view = status(state)
+            if view.devices:
+                return view
+            problem = PoolUnreachable("Its agent has not reported a device yet.")
+        except PoolError as error:
+            problem = error
+        if read_identity(state.process_file("supervisor")) is None:
+            break
+        sleep(0.02)
+    logs = "; ".join(f"{name}: {line}" for name in ("supervisor", "gateway", "agent") if (line := _tail(state, name)))
+    raise PoolRefusal(f"The pool did not come up. {problem} Its logs in {state.logs} end: {logs or 'empty'}.")
+
+
+def _tail(state: PoolState, name: str) -> str:
+    try:
+        lines = (state.logs / f"{name}.log").read_text(errors="replace").splitlines()
+    except OSError:
+        return ""
+    return lines[-1].strip()[-300:] if lines else ""

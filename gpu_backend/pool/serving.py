@@ -1,0 +1,67 @@
+"""The gateway's process, put together from a pool's state directory."""
+
+from __future__ import annotations
+
+import asyncio
+import signal
+import sys
+from importlib import metadata
+
+from gpu_backend.engine.detached import ProcessId, write_identity
+from gpu_backend.engine.local import LocalEngine
+from gpu_backend.gateway.admission import Limits
+from gpu_backend.gateway.directory import Directory
+from gpu_backend.gateway.service import Gateway
+from gpu_backend.gateway.settings import GatewaySettings
+from gpu_backend.node import settings as node_settings
+from gpu_backend.pool.settings import PoolSettings
+from gpu_backend.pool.state import PoolState
+from gpu_backend.transport import curve
+
+
+def serve(state: PoolState, settings: PoolSettings) -> None:
+    """Be the gateway of the pool until a signal, or an operator, ends it."""
+    write_identity(state.process_file("gateway"), ProcessId.mine())
+    asyncio.run(_serve(state, settings))
+
+
+async def _serve(state: PoolState, settings: PoolSettings) -> None:
+    directory = Directory(state.directory_file)
+    command = [sys.executable, "-m", "gpu_backend.node", "--state", str(state.node)]
+    engine = LocalEngine(node_settings.read(state.node).node, command, state.node, state.logs / "agent.log")
+    gateway = Gateway(gateway_settings(state, settings), curve.load(state.gateway_key), directory, engine)
+    loop = asyncio.get_running_loop()
+    for number in (signal.SIGTERM, signal.SIGINT):
+        loop.add_signal_handler(number, gateway.stop)
+    try:
+        await gateway.run()
+    finally:
+        directory.close()
+    if gateway.was_stopped_by_operator:
+        state.stopped_note.touch()  # tells the supervisor not to start another
+
+
+def gateway_settings(state: PoolState, settings: PoolSettings) -> GatewaySettings:
+    """Return what the gateway is told."""
+    endpoints = [state.client_endpoint]
+    if settings.listen_host:
+        endpoints.append(f"tcp://{settings.listen_host}:{settings.listen_port}")
+    return GatewaySettings(
+        pool=settings.name,
+        version=version(),
+        client_endpoints=tuple(endpoints),
+        agent_endpoints=(state.agent_endpoint,),
+        limits=Limits(settings.max_sessions_per_user, settings.max_memory_bytes_per_user),
+        sessions_per_device=settings.sessions_per_device,
+        default_memory_bytes=settings.default_memory_bytes,
+        lease_seconds=settings.lease_seconds,
+        stop_seconds=settings.stop_seconds + 5.0,
+    )
+
+
+def version() -> str:
+    """Return the version of the software, as installed."""
+    try:
+        return metadata.version("gpu-workbench")
+    except metadata.PackageNotFoundError:
+        return "not installed"

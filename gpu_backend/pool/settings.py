@@ -1,0 +1,112 @@
+"""What an operator can set: the file ``pool.toml`` in the pool's state directory."""
+
+from __future__ import annotations
+
+import tomllib
+from pathlib import Path
+from typing import Literal
+
+from pydantic import BaseModel, ConfigDict, Field, ValidationError
+
+from gpu_backend.wire.errors import PoolRefusal
+
+
+class PoolSettings(BaseModel):
+    """Settings of a pool. Every setting has its unit in its name; `render` writes them with their descriptions."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    name: str = Field(default="pool", min_length=1, max_length=60, description="The pool's name, as people see it.")
+    listen_host: str = Field(
+        default="",
+        description="Address on which notebooks of other machines are heard ('0.0.0.0' for all). Empty: only notebooks "
+        "of this machine, through a private socket file.",
+    )
+    executor_host: str = Field(
+        default="",
+        description="Address on which executors are heard by notebooks of other machines; empty for listen_host.",
+    )
+    listen_port: int = Field(
+        default=7766, ge=1, le=65535, description="TCP port of the gateway, if listen_host is set."
+    )
+    advertise_host: str = Field(
+        default="",
+        description="Name or address under which other machines reach this one. Needed if listen_host is '0.0.0.0'.",
+    )
+    devices: Literal["auto", "cuda", "cpu"] = Field(
+        default="auto",
+        description="'auto' offers the GPUs, or the CPU where CuPy can use no GPU; 'cuda' or 'cpu' insist.",
+    )
+    cpu_devices: int = Field(
+        default=1, ge=1, le=64, description="How many devices the CPU stands for where it is offered."
+    )
+    sessions_per_device: int = Field(default=8, ge=1, description="Most sessions on one device at a time.")
+    max_sessions_per_user: int = Field(
+        default=8, ge=0, description="Most sessions of one user at a time; 0 for no limit."
+    )
+    max_memory_bytes_per_user: int = Field(
+        default=0, ge=0, description="Most device memory that the sessions of one user may hold in all; 0 for no limit."
+    )
+    default_memory_bytes: int = Field(
+        default=0,
+        ge=0,
+        description="Memory limit of a session that asks for none; 0 for no limit but the device's own.",
+    )
+    lease_seconds: float = Field(
+        default=600.0,
+        ge=1,
+        description="How long a notebook may be unheard (asleep, cut off) before its session is freed.",
+    )
+    warm_executors_per_device: int = Field(
+        default=1, ge=0, le=64, description="Executors kept ready per device. Each holds some 560 MB of a GPU's memory."
+    )
+    orphan_seconds: float = Field(
+        default=120.0,
+        ge=2,
+        description="How long executors go on without their agent, which is restarted when it dies.",
+    )
+    stop_seconds: float = Field(default=5.0, ge=0.1, description="How long an executor has to end before it is killed.")
+    start_seconds: float = Field(default=60.0, ge=1, description="How long an executor may take to come up.")
+    gateway_memory_bytes: int = Field(
+        default=1 << 30, ge=64 << 20, description="A gateway that grows beyond this is restarted; no session notices."
+    )
+    executor_command: tuple[str, ...] = Field(
+        default=(), description="Command that runs an executor, for a wrapper such as numactl; empty for the plain one."
+    )
+
+
+def read(path: Path) -> PoolSettings:
+    """Return the settings in ``path``; the defaults if there is no such file.
+
+    Raises
+    ------
+    PoolRefusal
+        If the file does not fit; the message names each wrong setting.
+    """
+    try:
+        return PoolSettings.model_validate(tomllib.loads(path.read_text()))
+    except FileNotFoundError:
+        return PoolSettings()
+    except ValidationError as error:
+        wrong = "; ".join(f"{'.'.join(map(str, e['loc']))}: {e['msg']}" for e in error.errors())
+        raise PoolRefusal(f"{path} is not right: {wrong}. Correct it, or remove it for the defaults.") from None
+    except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
+        raise PoolRefusal(f"{path} cannot be read: {error}. Correct it, or remove it for the defaults.") from None
+
+
+def render(settings: PoolSettings) -> str:
+    """Return ``settings`` as TOML, each with its description; those at their defaults are commented out."""
+    lines = ["# Settings of a gpu-workbench pool. They count from the next `workbench pool up`.", ""]
+    for name, field in PoolSettings.model_fields.items():
+        value = getattr(settings, name)
+        mark = "# " if value == field.default else ""
+        lines += [f"# {field.description}", f"{mark}{name} = {_toml(value)}", ""]
+    return "\n".join(lines)
+
+
+def _toml(value: object) -> str:
+    if isinstance(value, str):
+        return '"' + value.replace("\\", "\\\\").replace('"', '\\"') + '"'
+    if isinstance(value, tuple):
+        return f"[{', '.join(_toml(item) for item in value)}]"
+    return str(value)

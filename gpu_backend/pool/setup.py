@@ -1,0 +1,90 @@
+"""A pool's state directory made ready: settings, keys, records, the agent's instructions."""
+
+from __future__ import annotations
+
+import getpass
+import os
+from pathlib import Path
+from time import time
+
+import msgspec
+
+from gpu_backend.gateway.directory import Directory
+from gpu_backend.node import settings as node_settings
+from gpu_backend.node.launcher import write_private
+from gpu_backend.node.settings import NodeSettings
+from gpu_backend.pool import settings as pool_settings
+from gpu_backend.pool.settings import PoolSettings
+from gpu_backend.pool.state import PoolState
+from gpu_backend.transport import curve
+from gpu_backend.wire.errors import PoolRefusal
+
+
+def prepare(state: PoolState, settings: PoolSettings) -> None:
+    """Make or complete everything that the pool's processes expect to find. Idempotent."""
+    state.make()
+    if not state.settings_file.exists():
+        write_private(state.settings_file, pool_settings.render(settings).encode())
+    gateway = curve.load_or_generate(state.gateway_key)
+    agent = curve.load_or_generate(state.agent_key)
+    operator = curve.load_or_generate(state.operator_key)
+    node = _node_settings(state, settings, gateway.public)
+    write_private(state.node / "config.json", msgspec.json.encode(node))
+    directory = Directory(state.directory_file)
+    try:
+        directory.set_node(node.node, agent.public.decode())
+        if directory.user_of(operator.public.decode()) is None:
+            name = user_name()
+            directory.add_user(name, True, time())
+            directory.add_key(operator.public.decode(), name, "made with the pool", time())
+    finally:
+        directory.close()
+
+
+def user_name() -> str:
+    """Return the name of whoever runs this."""
+    try:
+        return getpass.getuser()
+    except (KeyError, OSError):  # a container's user may have no name
+        return f"uid{os.geteuid()}"
+
+
+def _node_settings(state: PoolState, settings: PoolSettings, gateway_key: bytes) -> NodeSettings:
+    advertise = settings.advertise_host
+    if settings.listen_host in ("0.0.0.0", "*", "::") and not advertise:
+        raise PoolRefusal(
+            f"listen_host is {settings.listen_host!r}, so notebooks elsewhere must be told a name of this machine: set "
+            f"advertise_host in {state.settings_file}."
+        )
+    default = NodeSettings(
+        node=_node_name(state),
+        gateway=state.agent_endpoint,
+        gateway_key=gateway_key.decode(),
+        key_file=str(state.agent_key),
+        runtime_dir=str(state.runtime),
+        log_dir=str(state.logs),
+        cache_dir=str(_cache_dir()),
+        devices=settings.devices,
+        cpu_devices=settings.cpu_devices,
+        warm_count=settings.warm_executors_per_device,
+        bind_host=settings.executor_host or settings.listen_host or "127.0.0.1",
+        advertise_host=advertise,
+        orphan_seconds=settings.orphan_seconds,
+        start_seconds=settings.start_seconds,
+        stop_seconds=settings.stop_seconds,
+    )
+    command = settings.executor_command
+    return msgspec.structs.replace(default, executor_command=command) if command else default
+
+
+def _node_name(state: PoolState) -> str:
+    # The first name stays: sessions on record are known by it, whatever the machine is called later.
+    try:
+        return node_settings.read(state.node).node
+    except PoolRefusal:
+        return os.uname().nodename
+
+
+def _cache_dir() -> Path:
+    base = os.environ.get("XDG_CACHE_HOME")
+    return (Path(base) if base else Path.home() / ".cache") / "gpu-workbench" / "kernels"

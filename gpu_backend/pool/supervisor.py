@@ -1,0 +1,120 @@
+"""The supervisor: keeps one gateway running for as long as the pool is up."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import os
+import signal
+import sys
+from contextlib import suppress
+from pathlib import Path
+from time import monotonic
+
+from gpu_backend.engine.detached import ProcessId, Watched, read_identity, spawn, write_identity
+from gpu_backend.pool.settings import PoolSettings
+from gpu_backend.pool.state import PoolState
+
+log = logging.getLogger("pool.supervisor")
+
+_STEADY_SECONDS = 5.0
+_LONGEST_PAUSE_SECONDS = 10.0
+_LOOK_SECONDS = 1.0
+_GRACE_SECONDS = 3.0
+
+
+class Supervisor:
+    """Starts the gateway, adopts one that runs already, and starts it again whenever it ends or grows too large."""
+
+    def __init__(self, state: PoolState, settings: PoolSettings, owner: ProcessId | None) -> None:
+        """Keep the pool of ``state``; if ``owner`` is given, only until that process ends."""
+        self._state = state
+        self._settings = settings
+        self._owner = owner
+        self._stop = asyncio.Event()
+
+    async def run(self) -> bool:
+        """Keep the gateway until the pool is stopped or the owner is gone; tell whether the owner is gone."""
+        write_identity(self._state.process_file("supervisor"), ProcessId.mine())
+        self._state.stopped_note.unlink(missing_ok=True)
+        loop = asyncio.get_running_loop()
+        for number in (signal.SIGTERM, signal.SIGINT):
+            loop.add_signal_handler(number, self._stop.set)
+        keeping = asyncio.create_task(self._keep_gateway())
+        stopping = asyncio.create_task(self._stop.wait())
+        orphaned = asyncio.create_task(self._owner_gone())
+        await asyncio.wait({keeping, stopping, orphaned}, return_when=asyncio.FIRST_COMPLETED)
+        is_orphan = orphaned.done()
+        for task in (keeping, stopping, orphaned):
+            task.cancel()
+        results = await asyncio.gather(keeping, stopping, orphaned, return_exceptions=True)
+        for result in results:
+            if isinstance(result, Exception):
+                raise result
+        return is_orphan
+
+    async def _keep_gateway(self) -> None:
+        failures = 0
+        while not self._state.stopped_note.exists():
+            gateway = self._adopt() or self._start()
+            since = monotonic()
+            if gateway is not None:
+                await self._follow(gateway)
+            failures = 0 if monotonic() - since > _STEADY_SECONDS else failures + 1
+            if failures > 1:
+                await asyncio.sleep(min(0.1 * 2**failures, _LONGEST_PAUSE_SECONDS))
+
+    def _adopt(self) -> Watched | None:
+        running = read_identity(self._state.process_file("gateway"))
+        if running is None:
+            return None
+        with suppress(ProcessLookupError):
+            return Watched(running)
+        return None
+
+    def _start(self) -> Watched | None:
+        command = [sys.executable, "-m", "gpu_backend.pool", "gateway", "--state", str(self._state.root)]
+        try:
+            identity = spawn(command, self._state.logs / "gateway.log", self._state.root)
+            gateway = Watched(identity)
+        except ProcessLookupError as error:
+            log.error("the gateway ended at once: %s", error)
+            return None
+        write_identity(self._state.process_file("gateway"), identity)
+        log.info("started the gateway, pid %d", identity.pid)
+        return gateway
+
+    async def _follow(self, gateway: Watched) -> None:
+        """Wait until the gateway has ended, and see to it that it does not eat the machine meanwhile.
+
+        A peer whose key is good may send one message of endless many frames, which libzmq gathers in memory.
+        """
+        ended = asyncio.create_task(gateway.ended())
+        try:
+            while not (await asyncio.wait({ended}, timeout=_LOOK_SECONDS))[0]:
+                if _resident_bytes(gateway.identity.pid) > self._settings.gateway_memory_bytes:
+                    log.error("the gateway holds more than %d bytes: killed", self._settings.gateway_memory_bytes)
+                    gateway.send_signal(signal.SIGKILL)
+            log.info("the gateway has ended")
+        finally:
+            ended.cancel()
+            await asyncio.gather(ended, return_exceptions=True)
+            gateway.close()
+
+    async def _owner_gone(self) -> None:
+        if self._owner is None:
+            await asyncio.Event().wait()
+            return
+        with suppress(ProcessLookupError):
+            owner = Watched(self._owner)
+            try:
+                await owner.ended()
+            finally:
+                owner.close()
+
+
+def _resident_bytes(pid: int) -> int:
+    try:
+        return int(Path(f"/proc/{pid}/statm").read_text().split()[1]) * os.sysconf("SC_PAGE_SIZE")
+    except (OSError, IndexError, ValueError):
+        return 0
