@@ -1,6 +1,6 @@
 """One side of `remoting.py`: the same measurements by native CuPy (or NumPy), or through the pool.
 
-Run by `remoting.py` in a process of its own, ``python remoting_side.py native|remote cuda|cpu``; prints one JSON object.
+Run by `remoting.py` in a process of its own as ``remoting_side.py native|remote cuda|cpu``; prints one JSON object.
 """
 
 from __future__ import annotations

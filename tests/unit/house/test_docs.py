@@ -60,6 +60,14 @@ def test_the_journey_visits_every_hop() -> None:
         assert any(path.startswith(package + "/") for path in visited), package
 
 
+def test_the_journeys_cell_prints_what_the_page_says(capsys: pytest.CaptureFixture[str]) -> None:
+    page = (ROOT / "docs" / "explanation" / "journey-of-a-cell.md").read_text()
+    cell = re.search(r"```python\n(.*?)```", page, re.DOTALL)
+    assert cell
+    exec(cell[1].replace("import cupy as cp", "import numpy as cp"), {})
+    assert capsys.readouterr().out.strip() == cell[1].rpartition("# ")[2].strip()
+
+
 def test_decisions_are_numbered_and_listed() -> None:
     assert [int(path.name[:4]) for path in DECISIONS] == list(range(1, len(DECISIONS) + 1))
     index = (ROOT / "docs" / "adr" / "index.md").read_text()
