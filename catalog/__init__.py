@@ -19,10 +19,11 @@ from typing import TYPE_CHECKING
 
 from catalog.entry import System
 from catalog.errors import CatalogError, NothingFound, UnknownField, UnknownSystem, UnknownTerm
+from catalog.loader import entries
 
 if TYPE_CHECKING:
-    # Imported by the functions that need them: half of the time is then spent at the first question instead of
-    # at the import, and each half is short enough not to be noticed (benchmarks/catalog.py).
+    # Imported by the functions that need them: part of the time is then spent at the first question instead of
+    # at the import, and each part is short enough not to be noticed (benchmarks/catalog.py).
     from catalog.chart import Graph, Timeline
     from catalog.citations import Citations
     from catalog.comparison import Comparison
@@ -54,7 +55,6 @@ __all__ = [
 def systems(**criteria: Wanted) -> Systems:
     """Return all systems, oldest first, or those that fit ``criteria`` (see :meth:`Systems.filter`)."""
     from catalog.listing import Systems
-    from catalog.loader import entries
 
     everything = Systems(entries().values())
     return everything.filter(**criteria) if criteria else everything
