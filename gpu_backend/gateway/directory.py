@@ -119,7 +119,7 @@ class Directory:
                 raise PoolRefusal(f"There is no user {user!r}. Run `workbench pool users add {user}` first.") from None
             raise PoolRefusal(f"This key is registered already, for {row[0]!r}. Make a new one.") from None
 
-    def keys(self) -> list[Key]:
+    def all_keys(self) -> list[Key]:
         """Return all keys, by user and age."""
         rows = self._db.execute("SELECT public, user, note, added_at, revoked_at FROM keys ORDER BY user, added_at")
         return [Key(*row) for row in rows]

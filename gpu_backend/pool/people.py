@@ -9,8 +9,6 @@ from pathlib import Path
 from time import time
 from typing import NamedTuple
 
-import zmq.utils.z85
-
 from gpu_backend.gateway.directory import Directory, Key
 from gpu_backend.pool import settings as pool_settings
 from gpu_backend.pool.setup import prepare
@@ -58,7 +56,7 @@ def add_key(state: PoolState, user: str, public: str, note: str = "") -> None:
     PoolRefusal
         If it is no key, is registered already, or there is no such user.
     """
-    if not _is_public_key(public):
+    if not curve.is_public_key(public):
         raise PoolRefusal(f"{public!r} is no public key: it has 40 characters and `workbench connect` prints it.")
     with _records(state) as records:
         records.add_key(public, user, note, time())
@@ -85,7 +83,7 @@ def make_key(state: PoolState, user: str, path: Path, note: str = "") -> str:
 def people(state: PoolState) -> list[Person]:
     """Return all users with their keys, by name."""
     with _records(state) as records:
-        keys = records.keys()
+        keys = records.all_keys()
         return [
             Person(user.name, user.is_operator, tuple(key for key in keys if key.user == user.name))
             for user in records.users()
@@ -101,7 +99,7 @@ def revoke_key(state: PoolState, public: str) -> Key:
         If no good key, or more than one, begins like this; or if it is the last key of the last operator.
     """
     with _records(state) as records:
-        found = [key for key in records.keys() if key.public.startswith(public) and key.revoked_at is None]
+        found = [key for key in records.all_keys() if key.public.startswith(public) and key.revoked_at is None]
         if not public or len(found) != 1:
             problem = "more than one good key begins" if found else "no good key begins"
             raise PoolRefusal(f"In this pool, {problem} with {public!r}. `workbench pool keys` lists them.")
@@ -121,7 +119,7 @@ def remove_user(state: PoolState, name: str) -> None:
     with _records(state) as records:
         if name not in {user.name for user in records.users()}:
             raise PoolRefusal(f"There is no user {name!r}. `workbench pool users` lists them.")
-        _keep_an_operator(records, {key.public for key in records.keys() if key.user == name})
+        _keep_an_operator(records, {key.public for key in records.all_keys() if key.user == name})
         records.remove_user(name, time())
 
 
@@ -135,16 +133,9 @@ def address(state: PoolState) -> Address:
 
 def _keep_an_operator(records: Directory, lost: set[str]) -> None:
     operators = {user.name for user in records.users() if user.is_operator}
-    left = [k for k in records.keys() if k.user in operators and k.revoked_at is None and k.public not in lost]
+    left = [k for k in records.all_keys() if k.user in operators and k.revoked_at is None and k.public not in lost]
     if not left:
         raise PoolRefusal("That would leave the pool without an operator. Make another user an operator first.")
-
-
-def _is_public_key(text: str) -> bool:
-    try:
-        return len(text) == 40 and len(zmq.utils.z85.decode(text.encode("ascii"))) == 32
-    except (ValueError, KeyError, UnicodeEncodeError):
-        return False
 
 
 @contextmanager

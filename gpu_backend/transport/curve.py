@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 import zmq
+from zmq.utils import z85
 
 from gpu_backend.wire.errors import NotAuthorized
 
@@ -63,3 +64,11 @@ def load_or_generate(path: Path) -> KeyPair:
     if not path.exists():
         save(generate(), path)
     return load(path)
+
+
+def is_public_key(text: str) -> bool:
+    """Tell whether ``text`` can be a public key: 32 bytes as 40 characters of Z85."""
+    try:
+        return len(text) == 40 and len(z85.decode(text.encode("ascii"))) == 32
+    except (ValueError, KeyError, UnicodeEncodeError):
+        return False
