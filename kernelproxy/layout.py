@@ -43,8 +43,8 @@ class Layout:
         self.size = prod(shape)
         self.itemsize = dtype.itemsize
         self.nbytes = self.size * self.itemsize
-        self.c_contiguous = _is_contiguous(shape, strides, self.itemsize)
-        self.f_contiguous = _is_contiguous(shape[::-1], strides[::-1], self.itemsize)
+        self.c_contiguous = self.size == 0 or _is_contiguous(shape, strides, self.itemsize)
+        self.f_contiguous = self.size == 0 or _is_contiguous(shape[::-1], strides[::-1], self.itemsize)
 
     @property
     def memory_order(self) -> str:
@@ -74,12 +74,14 @@ def contiguous(shape: Shape, dtype: DType, order: str = "C") -> Layout:
 
 
 def contiguous_strides(shape: Shape, itemsize: int, order: str = "C") -> Shape:
-    """Return the strides, in bytes, of a contiguous array. Zero-sized extents count as one, as in CuPy."""
+    """Return the strides, in bytes, of a fresh contiguous array; without elements they are all zero, as in CuPy."""
+    if 0 in shape:
+        return (0,) * len(shape)
     strides: list[int] = []
     step = itemsize
     for extent in reversed(shape) if order == "C" else shape:
         strides.append(step)
-        step *= max(extent, 1)
+        step *= extent
     return tuple(reversed(strides)) if order == "C" else tuple(strides)
 
 
@@ -90,8 +92,6 @@ _MOST_INTERNED = 65_536
 def _is_contiguous(shape: Shape, strides: Shape, itemsize: int) -> bool:
     step = itemsize
     for extent, stride in zip(reversed(shape), reversed(strides), strict=True):
-        if extent == 0:
-            return True
         if extent != 1:
             if stride != step:
                 return False

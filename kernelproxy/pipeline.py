@@ -64,6 +64,8 @@ class Pipeline:
         self._renew = renew
         self._credit_ops = welcome.credit_ops
         self._credit_bytes = welcome.credit_bytes
+        #: Most bytes that arrays may hold; 0 for no limit.
+        self.memory_limit_bytes = welcome.memory_limit_bytes
         self._recording = threading.RLock()
         self._io = threading.RLock()
         self._open = OpenBatch(1)
@@ -107,17 +109,16 @@ class Pipeline:
             self.wake_sender()
         return out
 
-    def record_with_buffer(self, make: Callable[[int], tuple[str, tuple[Value, ...]]], data: Frame) -> int:
-        """Note an op that carries ``data``; ``make`` gets the buffer's number in its message. Return its handle."""
+    def record_with_buffer(self, make: Callable[[int], tuple[str, tuple[Value, ...]]], data: Frame) -> None:
+        """Note an op without result that carries ``data``; ``make`` gets the buffer's number in its message."""
         with self._recording:
             batch = self._open
             name, args = make(len(batch.frames))
             batch.frames.append(data)
             batch.bytes += len(data)
-            out = self.record(name, args)
+            self.record(name, args, 0)
         if batch.bytes >= BATCH_BYTES:
             self.flush()
-        return out
 
     def call(
         self,

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import secrets
 import threading
+from collections import deque
 from pathlib import Path
 from time import monotonic
 from typing import Any
@@ -19,7 +20,7 @@ from gpu_backend.wire.errors import NotAuthorized, PoolError, PoolUnreachable, P
 from gpu_backend.wire.messages import Bye, Want, Welcome
 from gpu_backend.wire.values import Tuple, Value
 from gpu_backend.wire.version import PROTOCOL_VERSION
-from kernelproxy import gateway_client
+from kernelproxy import array_core, gateway_client
 from kernelproxy.connection import Connection
 from kernelproxy.counters import Counters
 from kernelproxy.pipeline import Pipeline
@@ -186,15 +187,32 @@ _opening = threading.Lock()
 
 def current_session() -> Session:
     """Return this process's session, opened on first use. Raises as `open_session` does."""
-    global _current
     with _opening:
         if _current is None:
-            _current = open_session()
+            _use(open_session())
+        assert _current is not None
         return _current
+
+
+def opened_session() -> Session | None:
+    """Return this process's session if it has one already; opens none."""
+    return _current
+
+
+def pipeline() -> Pipeline:
+    """Return the pipeline of this process's session. On every op's path, so it looks before it locks."""
+    session = _current
+    return session.pipeline if session is not None else current_session().pipeline
 
 
 def adopt_session(session: Session | None) -> None:
     """Make ``session`` this process's session; None forgets the present one without closing it."""
-    global _current
     with _opening:
-        _current = session
+        _use(session)
+
+
+def _use(session: Session | None) -> None:
+    global _current
+    _current = session
+    # Arrays of another session must not drop handles of this one.
+    array_core.dropped_handles = session.pipeline.dropped if session is not None else deque()

@@ -27,6 +27,7 @@ class Verbs:
             ".getattr": self._getattr,
             ".setattr": self._setattr,
             ".write": self._write,
+            ".wait_event": self._wait_event,
             ".synchronize": device.synchronize,
             ".memory": lambda: tuple(device.memory()),
             ".doc": self._doc,
@@ -54,6 +55,9 @@ class Verbs:
 
     def _write(self, array: Any, offset: int, data: np.ndarray[Any, Any]) -> None:
         self._device.write(array, offset, np.ascontiguousarray(data).reshape(-1).view(np.uint8).data)
+
+    def _wait_event(self, event: Any) -> None:
+        self._resolve("cupy.cuda.get_current_stream")().wait_event(event)
 
     def _doc(self, qualname: str) -> str:
         return inspect.getdoc(self._resolve(qualname)) or ""

@@ -67,3 +67,5 @@ class HandshakeWatch:
     def close(self) -> None:
         """Stop watching."""
         self._socket.disable_monitor()
+        # Left open, the monitor would keep its context from ever ending.
+        self._monitor.close(linger=0)

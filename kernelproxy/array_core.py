@@ -1,0 +1,105 @@
+"""What every remote array is: a layout, the way ops name it, and the root whose memory it shows.
+
+`remote_array.ndarray` puts operators, indexing, views, methods and conversions on top; this file stands below them so
+that they can make arrays without knowing the class.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from typing import Any
+
+from gpu_backend.wire import values as wire
+from gpu_backend.wire.dtypes import dtype_to_text, text_to_dtype
+from kernelproxy.layout import Layout, strided
+
+
+class ArrayCore:
+    """Base of ``cupy.ndarray``.
+
+    Attributes
+    ----------
+    _layout
+        Shape, strides and dtype; known without asking anybody.
+    _ref
+        How ops name it: `Ref` for an array of its own, `View` for a window on its root.
+    _root
+        The array that owns the memory, for a view; None for an owner.
+    _dropped
+        Where the handle goes when this object ends; None for views.
+    """
+
+    __slots__ = ("__weakref__", "_dropped", "_layout", "_ref", "_root")
+
+    _layout: Layout
+    _ref: wire.Ref | wire.View
+    _root: ArrayCore | None
+    _dropped: deque[int] | None
+
+    def __del__(self) -> None:
+        # Runs in whatever thread the collector chose, so it takes no lock: a deque's append is atomic.
+        dropped = self._dropped
+        if dropped is not None:
+            dropped.append(handle_of(self._ref))
+
+    def _wire_value(self) -> wire.Ref | wire.View:
+        return self._ref
+
+
+#: The class of new arrays; `remote_array` sets it.
+array_class: type[Any] = ArrayCore
+#: Where the handles of arrays go that end; the session sets it.
+dropped_handles: deque[int] = deque()
+
+_new = object.__new__
+_Ref = wire.Ref
+
+
+def handle_of(reference: wire.Ref | wire.View) -> int:
+    """Return the handle of the memory that ``reference`` shows."""
+    return reference.handle if isinstance(reference, wire.Ref) else reference.root
+
+
+def fresh(layout: Layout, handle: int) -> Any:
+    """Return the array that owns ``handle``."""
+    array = _new(array_class)
+    array._layout = layout
+    array._ref = _Ref(handle)
+    array._root = None
+    array._dropped = dropped_handles
+    return array
+
+
+def view_of(array: ArrayCore, offset: int, layout: Layout) -> Any:
+    """Return the window on ``array`` that starts ``offset`` bytes behind its first element. Nothing is sent."""
+    reference = array._ref
+    if type(reference) is wire.View:
+        offset += reference.offset
+        handle, order = reference.root, reference.order
+    else:
+        handle, order = handle_of(reference), array._layout.memory_order
+    view = _new(array_class)
+    view._layout = layout
+    view._ref = wire.View(handle, offset, layout.shape, layout.strides, dtype_to_text(layout.dtype), order)
+    view._root = array._root or array
+    view._dropped = None
+    return view
+
+
+def relayout(array: ArrayCore, layout: Layout) -> None:
+    """Give ``array`` another shape or dtype in place, as ``array.shape = ...`` does."""
+    changed = view_of(array, 0, layout)
+    array._layout, array._ref = layout, changed._ref
+
+
+def as_subclass(array: Any, cls: type[Any]) -> Any:
+    """Return ``array`` as an instance of the user's subclass ``cls``, which takes over its memory."""
+    made = _new(cls)
+    made._layout, made._ref, made._root = array._layout, array._ref, array._root
+    made._dropped, array._dropped = array._dropped, None
+    return made
+
+
+def from_description(info: wire.ArrayInfo) -> Any:
+    """Return the array that the executor described."""
+    return fresh(strided(info.shape, info.strides, text_to_dtype(info.dtype)), info.handle)

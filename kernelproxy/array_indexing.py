@@ -1,0 +1,80 @@
+"""Reading and writing parts of remote arrays. Basic indices make views here; everything else is the executor's."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+
+from kernelproxy import array_core, dispatch
+from kernelproxy.array_core import ArrayCore
+from kernelproxy.infer import setitem, views
+
+_BASIC = (int, slice, type(None), type(Ellipsis))
+
+
+class Indexing(ArrayCore):
+    """``x[key]``, ``x[key] = value``, iteration."""
+
+    __slots__ = ()
+
+    def __getitem__(self, key: Any) -> Any:
+        if is_basic(key):
+            window = views.getitem(self._layout, key)
+            return array_core.view_of(self, *window)
+        key = _host_keys(self, key)
+        return dispatch.call("cupy.ndarray.__getitem__", (self, key), {})
+
+    def __setitem__(self, key: Any, value: Any) -> None:
+        if is_basic(key):
+            offset, layout = views.getitem(self._layout, key)
+            if setitem.is_proved(layout, dispatch.layouts(value)):
+                target = array_core.view_of(self, offset, layout)
+                dispatch.record("cupy.ndarray.__setitem__", (target, Ellipsis, value))
+                return
+            if isinstance(value, (list, np.ndarray)) and not _is_scalar(value):
+                setitem.refuse_host_values(value, self._layout, layout)
+        key = _host_keys(self, key)
+        dispatch.call("cupy.ndarray.__setitem__", (self, key, value), {})
+
+    def __len__(self) -> int:
+        if not self._layout.shape:
+            raise TypeError("len() of unsized object")
+        return self._layout.shape[0]
+
+    def __iter__(self) -> Iterator[Any]:
+        if not self._layout.shape:
+            raise TypeError("iteration over a 0-d array")
+        return (self[place] for place in range(self._layout.shape[0]))
+
+
+def is_basic(key: Any) -> bool:
+    """Tell whether ``key`` selects a view by itself: ints, slices of ints, None and Ellipsis."""
+    kind = type(key)
+    if kind is int:
+        return True
+    if kind is slice:
+        return _is_basic_slice(key)
+    if kind is tuple:
+        return all(type(part) in _BASIC and (type(part) is not slice or _is_basic_slice(part)) for part in key)
+    return key is None or key is Ellipsis
+
+
+def _is_basic_slice(key: slice) -> bool:
+    return all(part is None or type(part) is int for part in (key.start, key.stop, key.step))
+
+
+def _host_keys(array: Any, key: Any) -> Any:
+    """Return ``key`` with 0-d arrays inside slices read, as CuPy does, and NumPy integers as Python's."""
+    if isinstance(key, tuple):
+        return tuple(_host_keys(array, part) for part in key)
+    if isinstance(key, slice):
+        return slice(*(None if part is None else int(part) for part in (key.start, key.stop, key.step)))
+    if isinstance(key, np.integer):
+        return int(key)
+    return key
+
+
+def _is_scalar(value: Any) -> bool:
+    return isinstance(value, np.ndarray) and value.ndim == 0

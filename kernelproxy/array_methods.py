@@ -1,0 +1,67 @@
+"""The methods of remote arrays that compute: each is forwarded under its own public name."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from gpu_backend import surface
+from kernelproxy import dispatch
+from kernelproxy.array_core import ArrayCore
+
+
+class Methods(ArrayCore):
+    """Methods of ``cupy.ndarray`` that need no care of their own; filled from the surface below."""
+
+    __slots__ = ()
+
+    def __array_ufunc__(self, function: Any, method: str, *inputs: Any, **kwargs: Any) -> Any:
+        from kernelproxy.numpy_protocols import array_ufunc
+
+        return array_ufunc(function, method, inputs, kwargs)
+
+    def __array_function__(self, function: Any, types: Any, args: Any, kwargs: Any) -> Any:
+        from kernelproxy.numpy_protocols import array_function
+
+        return array_function(function, types, args, kwargs)
+
+    def fill(self, value: Any) -> None:
+        """Set every element to ``value``."""
+        self[...] = value  # type: ignore[index]
+
+    @property
+    def data(self) -> Any:
+        """The pointer to the first element, on the device."""
+        return dispatch.ask_object(".getattr", self, "data")
+
+    @property
+    def device(self) -> Any:
+        """The device that holds the array."""
+        from kernelproxy.namespace.cuda import Device
+
+        return Device(0)
+
+    @property
+    def flat(self) -> Any:
+        """An iterator over the elements."""
+        return dispatch.ask_object(".getattr", self, "flat")
+
+
+def _forward(name: str) -> Any:
+    qualname = f"cupy.ndarray.{name}"
+
+    def method(self: Any, *args: Any, **kwargs: Any) -> Any:
+        return dispatch.call(qualname, (self, *args), kwargs)
+
+    method.__name__ = name
+    method.__qualname__ = f"ndarray.{name}"
+    entry = surface.load()[qualname]
+    signature = surface.signature_of(entry) if isinstance(entry, surface.Method) else None
+    if signature is not None:
+        method.__signature__ = signature  # type: ignore[attr-defined]
+    return method
+
+
+for _name in surface.load().below("cupy.ndarray"):
+    if not _name.startswith("_") and not hasattr(Methods, _name):
+        if isinstance(surface.load()[f"cupy.ndarray.{_name}"], surface.Method):
+            setattr(Methods, _name, _forward(_name))

@@ -1,0 +1,117 @@
+"""Operators of remote arrays: each is its ufunc."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from kernelproxy import dispatch
+from kernelproxy.array_core import ArrayCore
+from kernelproxy.ufunc import ufunc
+from kernelproxy.ufuncs import ufunc_named
+
+_Method = Callable[[Any, Any], Any]
+
+
+def _defers(array: Any, other: Any) -> bool:
+    """Tell whether ``other`` wants to be asked instead: CuPy's rule for foreign array types."""
+    if isinstance(other, (ArrayCore, int, float, complex, np.generic, np.ndarray)):
+        return False
+    if hasattr(other, "__array_ufunc__"):
+        return other.__array_ufunc__ is None
+    return getattr(other, "__array_priority__", -1) > array.__array_priority__
+
+
+def _forward(function: ufunc) -> _Method:
+    binary = function.binary
+
+    def operator(self: Any, other: Any) -> Any:
+        if isinstance(other, ArrayCore) or not _defers(self, other):
+            return binary(self, other)
+        return NotImplemented
+
+    return operator
+
+
+def _reflected(function: ufunc) -> _Method:
+    binary = function.binary
+
+    def operator(self: Any, other: Any) -> Any:
+        return NotImplemented if _defers(self, other) else binary(other, self)
+
+    return operator
+
+
+def _inplace(function: ufunc) -> _Method:
+    inplace = function.inplace
+
+    def operator(self: Any, other: Any) -> Any:
+        return NotImplemented if _defers(self, other) else inplace(self, other)
+
+    return operator
+
+
+def _unary(function: ufunc) -> Callable[[Any], Any]:
+    unary = function.unary
+
+    def operator(self: Any) -> Any:
+        return unary(self)
+
+    return operator
+
+
+_ADD, _SUBTRACT, _MULTIPLY = ufunc_named("add"), ufunc_named("subtract"), ufunc_named("multiply")
+_DIVIDE, _FLOOR_DIVIDE = ufunc_named("true_divide"), ufunc_named("floor_divide")
+_REMAINDER, _POWER = ufunc_named("remainder"), ufunc_named("power")
+_LEFT, _RIGHT = ufunc_named("left_shift"), ufunc_named("right_shift")
+_AND, _OR, _XOR = ufunc_named("bitwise_and"), ufunc_named("bitwise_or"), ufunc_named("bitwise_xor")
+
+
+class Operators(ArrayCore):
+    """Arithmetic, comparison and bit operators."""
+
+    __slots__ = ()
+
+    __add__, __radd__, __iadd__ = _forward(_ADD), _reflected(_ADD), _inplace(_ADD)
+    __sub__, __rsub__, __isub__ = _forward(_SUBTRACT), _reflected(_SUBTRACT), _inplace(_SUBTRACT)
+    __mul__, __rmul__, __imul__ = _forward(_MULTIPLY), _reflected(_MULTIPLY), _inplace(_MULTIPLY)
+    __truediv__, __rtruediv__, __itruediv__ = _forward(_DIVIDE), _reflected(_DIVIDE), _inplace(_DIVIDE)
+    __floordiv__, __rfloordiv__ = _forward(_FLOOR_DIVIDE), _reflected(_FLOOR_DIVIDE)
+    __ifloordiv__ = _inplace(_FLOOR_DIVIDE)
+    __mod__, __rmod__, __imod__ = _forward(_REMAINDER), _reflected(_REMAINDER), _inplace(_REMAINDER)
+    __lshift__, __rlshift__, __ilshift__ = _forward(_LEFT), _reflected(_LEFT), _inplace(_LEFT)
+    __rshift__, __rrshift__, __irshift__ = _forward(_RIGHT), _reflected(_RIGHT), _inplace(_RIGHT)
+    __and__, __rand__, __iand__ = _forward(_AND), _reflected(_AND), _inplace(_AND)
+    __or__, __ror__, __ior__ = _forward(_OR), _reflected(_OR), _inplace(_OR)
+    __xor__, __rxor__, __ixor__ = _forward(_XOR), _reflected(_XOR), _inplace(_XOR)
+    __ipow__ = _inplace(_POWER)
+    __lt__, __le__ = _forward(ufunc_named("less")), _forward(ufunc_named("less_equal"))
+    __gt__, __ge__ = _forward(ufunc_named("greater")), _forward(ufunc_named("greater_equal"))
+    __eq__, __ne__ = _forward(ufunc_named("equal")), _forward(ufunc_named("not_equal"))  # type: ignore[assignment]
+    __hash__ = None  # type: ignore[assignment]
+    __neg__, __pos__ = _unary(ufunc_named("negative")), _unary(ufunc_named("positive"))
+    __abs__, __invert__ = _unary(ufunc_named("absolute")), _unary(ufunc_named("invert"))
+
+    def __pow__(self, other: Any, modulo: Any = None) -> Any:
+        if modulo is not None or _defers(self, other):
+            return NotImplemented
+        return _POWER.binary(self, other)
+
+    def __rpow__(self, other: Any, modulo: Any = None) -> Any:
+        if modulo is not None or _defers(self, other):
+            return NotImplemented
+        return _POWER.binary(other, self)
+
+    def __divmod__(self, other: Any) -> Any:
+        return NotImplemented if _defers(self, other) else ufunc_named("divmod")(self, other)
+
+    def __rdivmod__(self, other: Any) -> Any:
+        return NotImplemented if _defers(self, other) else ufunc_named("divmod")(other, self)
+
+    def __matmul__(self, other: Any) -> Any:
+        return NotImplemented if _defers(self, other) else dispatch.call("cupy.matmul", (self, other), {})
+
+    def __rmatmul__(self, other: Any) -> Any:
+        return NotImplemented if _defers(self, other) else dispatch.call("cupy.matmul", (other, self), {})

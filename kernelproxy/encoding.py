@@ -1,0 +1,99 @@
+"""Python values to wire values: what a notebook may hand to a remote function."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from gpu_backend.wire import values as wire
+from gpu_backend.wire.codec import Frame
+from gpu_backend.wire.dtypes import dtype_to_text
+
+_PLAIN = frozenset({type(None), bool, float, str})
+_PYTHON_TYPES = {bool: "|b1", int: "<i8", float: "<f8", complex: "<c16"}
+
+
+class Unsendable(TypeError):
+    """A value that has no meaning outside this process."""
+
+
+class Encoder:
+    """Encodes the arguments of one op and collects their buffers."""
+
+    __slots__ = ("buffers",)
+
+    def __init__(self) -> None:
+        self.buffers: list[Frame] = []
+
+    def encode(self, value: Any) -> wire.Value:
+        """Return the wire value of ``value``.
+
+        Raises
+        ------
+        Unsendable
+            If it is an object that only means something in this process.
+        """
+        kind = type(value)
+        if kind in _PLAIN:
+            return value  # type: ignore[no-any-return]
+        if kind is int:
+            return value if -(1 << 63) <= value < 1 << 64 else wire.BigInt(hex(value))
+        encoder = _BY_TYPE.get(kind)
+        if encoder is not None:
+            return encoder(self, value)
+        reference = getattr(kind, "_wire_value", None)  # remote arrays, objects, functions
+        if reference is not None:
+            return reference(value)  # type: ignore[no-any-return]
+        return self._encode_by_base(value)
+
+    def _encode_by_base(self, value: Any) -> wire.Value:
+        if isinstance(value, np.ndarray):
+            return self.buffer(value)
+        if isinstance(value, np.generic):
+            return wire.Scalar(dtype_to_text(value.dtype), value.tobytes())
+        if isinstance(value, np.dtype):
+            return wire.DType(dtype_to_text(value))
+        if isinstance(value, type):
+            return _encode_type(value)
+        for base in (tuple, list, dict, bool, int, float, complex, str):
+            if isinstance(value, base):
+                return self.encode(base(value))
+        if hasattr(value, "__index__"):
+            return self.encode(value.__index__())
+        raise Unsendable(
+            f"A {type(value).__module__}.{type(value).__qualname__} cannot be used by the remote GPU: it exists in this "
+            "process only. Pass arrays, numbers, strings, or containers of them."
+        )
+
+    def buffer(self, array: np.ndarray[Any, Any]) -> wire.Buffer:
+        """Return the reference to a copy of ``array``'s contents, C-contiguous, taken now."""
+        if array.dtype.hasobject:
+            raise ValueError(f"Unsupported dtype {array.dtype}")
+        self.buffers.append(array.tobytes())
+        return wire.Buffer(len(self.buffers) - 1, dtype_to_text(array.dtype), array.shape)
+
+
+def _encode_type(value: type) -> wire.Value:
+    if value in _PYTHON_TYPES:
+        return wire.DType(_PYTHON_TYPES[value])
+    if issubclass(value, np.generic):
+        return wire.DType(dtype_to_text(np.dtype(value)))
+    raise Unsendable(f"The class {value.__qualname__} cannot be used by the remote GPU; it knows only dtypes.")
+
+
+_BY_TYPE: dict[type, Callable[[Encoder, Any], wire.Value]] = {
+    complex: lambda encoder, value: wire.Complex(value.real, value.imag),
+    tuple: lambda encoder, value: wire.Tuple(tuple(encoder.encode(item) for item in value)),
+    list: lambda encoder, value: wire.List(tuple(encoder.encode(item) for item in value)),
+    dict: lambda encoder, value: wire.Dict(
+        tuple((encoder.encode(key), encoder.encode(item)) for key, item in value.items())
+    ),
+    slice: lambda encoder, value: wire.Slice(
+        encoder.encode(value.start), encoder.encode(value.stop), encoder.encode(value.step)
+    ),
+    type(Ellipsis): lambda encoder, value: wire.Ellipsis(),
+    bytes: lambda encoder, value: wire.Bytes(value),
+    bytearray: lambda encoder, value: wire.Bytes(bytes(value)),
+}

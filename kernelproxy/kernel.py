@@ -1,0 +1,66 @@
+"""The kernel "Remote GPU (CuPy)": IPython's own, with our extension loaded and an interrupt that always arrives."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import signal
+from collections.abc import Iterator
+from contextlib import contextmanager
+from types import FrameType
+from typing import Any
+
+from ipykernel.ipkernel import IPythonKernel
+
+from kernelproxy.session import TICKET_VARIABLE, adopt_session, opened_session
+
+_BANNER = (
+    "Remote GPU (CuPy): `import cupy` computes in the pool, its arrays live there.\n"
+    "`%gpu status` shows device, memory and pool.\n"
+)
+
+
+class RemoteGpuKernel(IPythonKernel):
+    """An ordinary IPython kernel whose ``import cupy`` is remote.
+
+    Named by ``kernel_class`` in the kernelspec's command line. Everything that can live in the IPython extension
+    does, so that it works in any other Python kernel too.
+    """
+
+    def __init__(self, **kwargs: Any) -> None:
+        super().__init__(**kwargs)  # type: ignore[no-untyped-call]
+        assert self.shell is not None  # made by IPythonKernel.__init__
+        self.shell.extension_manager.load_extension("workbench")
+
+    @property
+    def banner(self) -> str:  # type: ignore[override]  # a property there too, but not annotated as one
+        """What a console shows at its start."""
+        return _BANNER + str(super().banner)
+
+    @contextmanager
+    def _cancel_on_sigint(self, future: asyncio.Future[Any]) -> Iterator[None]:
+        """Let an interrupt reach a cell with ``await`` at once.
+
+        ipykernel 7.4 asks its event loop to cancel the cell without waking the loop, so an awaiting cell goes on for
+        as long as nothing else happens. While the cell itself computes, KeyboardInterrupt does what it does elsewhere.
+        """
+        loop = asyncio.get_running_loop()
+
+        def interrupt(number: int, frame: FrameType | None) -> None:
+            if asyncio.current_task(loop) is future:
+                signal.default_int_handler(number, frame)
+            loop.call_soon_threadsafe(future.cancel)
+
+        previous = signal.signal(signal.SIGINT, interrupt)
+        try:
+            yield
+        finally:
+            signal.signal(signal.SIGINT, previous)
+
+    async def do_shutdown(self, restart: bool) -> dict[str, Any]:
+        """Leave the pool. A lease that the provisioner took outlives a restart; one of our own does not."""
+        session = opened_session()
+        if session is not None:
+            adopt_session(None)
+            session.close(release=not restart or TICKET_VARIABLE not in os.environ)
+        return dict(super().do_shutdown(restart))  # type: ignore[no-untyped-call]

@@ -1,0 +1,92 @@
+"""Making arrays from what the notebook holds."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from kernelproxy import dispatch
+from kernelproxy.array_core import ArrayCore
+
+
+def array(
+    obj: Any,
+    dtype: Any = None,
+    copy: bool | None = True,
+    order: str = "K",
+    subok: bool = False,
+    ndmin: int = 0,
+    *,
+    blocking: bool = False,
+) -> Any:
+    """Return a remote array with the contents of ``obj``: a NumPy array, remote array, number, or nest of these.
+
+    The contents of host memory are taken at once, so ``obj`` may be changed as soon as this returns.
+
+    Raises
+    ------
+    ValueError
+        If the dtype is none that a device array can have, or if ``copy=False`` cannot be kept.
+    """
+    if isinstance(obj, ArrayCore) or _holds_remote(obj):
+        given = {"dtype": dtype, "copy": copy, "order": order, "subok": subok, "ndmin": ndmin}
+        return dispatch.call("cupy.array", (obj,), given)
+    if copy is False:
+        raise ValueError("Unable to avoid copy while creating an array as requested: host data must be copied.")
+    return dispatch.upload(_host_array(obj, dtype, order, ndmin))
+
+
+def asarray(
+    a: Any, dtype: Any = None, order: str | None = None, *, copy: bool | None = None, blocking: bool = False
+) -> Any:
+    """Return ``a`` as a remote array; ``a`` itself if it is one already and fits."""
+    if isinstance(a, ArrayCore):
+        layout = a._layout
+        fits_dtype = dtype is None or np.dtype(dtype) == layout.dtype
+        fits_order = order in (None, "K", "A") or (layout.f_contiguous if order == "F" else layout.c_contiguous)
+        if fits_dtype and fits_order and copy is not True:
+            return a
+        return dispatch.call("cupy.array", (a,), {"dtype": dtype, "copy": copy, "order": order or "K"})
+    return array(a, dtype, True if copy is None else copy, order or "K")
+
+
+def asanyarray(a: Any, dtype: Any = None, order: str | None = None, *, blocking: bool = False) -> Any:
+    """Return ``a`` as a remote array; the same as `asarray`."""
+    return asarray(a, dtype, order)
+
+
+def ascontiguousarray(a: Any, dtype: Any = None) -> Any:
+    """Return ``a`` as a C-contiguous remote array of at least one dimension."""
+    made = asarray(a, dtype, "C")
+    return made if made.ndim else made.reshape(1)
+
+
+def asfortranarray(a: Any, dtype: Any = None) -> Any:
+    """Return ``a`` as an F-contiguous remote array."""
+    return asarray(a, dtype, "F")
+
+
+def frombuffer(*args: Any, **kwargs: Any) -> Any:
+    """Return a one-dimensional remote array with the contents of a buffer; parameters as in NumPy."""
+    return dispatch.upload(np.frombuffer(*args, **kwargs))
+
+
+def from_dlpack(array: Any, *, device: Any = None, copy: bool | None = None) -> Any:
+    """Return a remote array with the contents of any array that speaks DLPack and lies in host memory."""
+    if isinstance(array, ArrayCore):
+        return array
+    return dispatch.upload(np.from_dlpack(array, device="cpu"))
+
+
+def _host_array(obj: Any, dtype: Any, order: str, ndmin: int) -> np.ndarray[Any, Any]:
+    host = np.array(obj, dtype=dtype, order=order or "K", ndmin=ndmin)  # type: ignore[call-overload]
+    if host.dtype.kind not in "biufcV" or host.dtype.hasobject:
+        raise ValueError(f"Unsupported dtype {host.dtype}")
+    return host  # type: ignore[no-any-return]
+
+
+def _holds_remote(obj: Any) -> bool:
+    if isinstance(obj, (list, tuple)):
+        return any(isinstance(item, ArrayCore) or _holds_remote(item) for item in obj)
+    return False

@@ -1,0 +1,232 @@
+"""``cupy.cuda`` objects with state in the notebook: streams, events, devices."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from kernelproxy import dispatch, session, streams
+from kernelproxy.remote_object import RemoteObject, bind
+
+
+class Stream(RemoteObject):
+    """A queue of device work. `Stream.null` is the default one and exists always."""
+
+    _qualname = "cupy.cuda.Stream"
+    __module__ = "cupy.cuda"
+    null: Stream
+    ptds: Stream
+
+    def __new__(
+        cls, null: bool = False, non_blocking: bool = False, ptds: bool = False, priority: int | None = None
+    ) -> Any:
+        """Make a stream in the executor. Costs no round trip."""
+        if null or ptds:
+            return cls.null
+        made = object.__new__(cls)
+        handle = session.pipeline().record("cupy.cuda.Stream", (False, non_blocking, False, priority))
+        object.__setattr__(made, "_before", [])
+        return bind(made, handle)
+
+    def use(self) -> Stream:
+        """Make this the current stream of the calling thread."""
+        streams.set_current(self)
+        return self
+
+    def __enter__(self) -> Stream:
+        self._before.append(streams.set_current(self))
+        return self
+
+    def __exit__(self, *exc: Any) -> None:
+        streams.set_current(self._before.pop())
+
+    def synchronize(self) -> None:
+        """Wait until all work of this stream is done. Raises what failed on the way."""
+        if self._handle == 0:
+            session.current_session().synchronize()
+        else:
+            dispatch.ask_object(".method", self, "synchronize")
+
+    def record(self, event: Event | None = None) -> Event:
+        """Put an event behind the work given so far; return it."""
+        event = event or Event()
+        event.record(self)
+        return event
+
+    def wait_event(self, event: Event) -> None:
+        """Let further work of this stream wait for ``event``."""
+        with self:
+            dispatch.record(".wait_event", (event,))
+
+    def add_callback(self, callback: Callable[..., Any], arg: Any) -> None:
+        """Call ``callback(stream, status, arg)`` in the notebook once the work given so far is done."""
+        self.synchronize()
+        callback(self, 0, arg)
+
+    def launch_host_func(self, callback: Callable[[Any], Any], arg: Any) -> None:
+        """Call ``callback(arg)`` in the notebook once the work given so far is done."""
+        self.synchronize()
+        callback(arg)
+
+    @property
+    def done(self) -> bool:
+        """True if all work of this stream is done."""
+        if self._handle == 0:
+            session.current_session().synchronize()
+            return True
+        return bool(dispatch.ask_object(".getattr", self, "done"))
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Stream) and other._handle == self._handle
+
+    def __hash__(self) -> int:
+        return hash(self._handle)
+
+    def __repr__(self) -> str:
+        return f"<Stream {self._handle} (remote)>"
+
+
+def _default_stream() -> Stream:
+    made = object.__new__(Stream)
+    for name, value in (("_handle", 0), ("_before", []), ("_dropped", None)):
+        object.__setattr__(made, name, value)
+    return made
+
+
+Stream.null = Stream.ptds = _default_stream()
+
+
+class ExternalStream(RemoteObject):
+    """A stream made by another library. There is none that a remote GPU could use."""
+
+    def __new__(cls, ptr: int, device_id: int = -1) -> Any:
+        """Refuse."""
+        raise RuntimeError(
+            "A stream of another library in this process cannot be used by the remote GPU. Use cupy.cuda.Stream()."
+        )
+
+
+def get_current_stream(device_id: int = -1) -> Stream:
+    """Return the current stream of the calling thread."""
+    return streams.current() or Stream.null
+
+
+class Event(RemoteObject):
+    """A mark in a stream."""
+
+    _qualname = "cupy.cuda.Event"
+    __module__ = "cupy.cuda"
+
+    def __new__(cls, block: bool = False, disable_timing: bool = False, interprocess: bool = False) -> Any:
+        """Make an event in the executor. Costs no round trip."""
+        handle = session.pipeline().record("cupy.cuda.Event", (block, disable_timing, False))
+        return bind(object.__new__(cls), handle)
+
+    def record(self, stream: Stream | None = None) -> None:
+        """Put the event behind the work given to ``stream`` so far."""
+        before = streams.set_current(stream) if stream is not None else None
+        try:
+            dispatch.record(".method", (self, "record"))
+        finally:
+            if stream is not None:
+                streams.set_current(before)
+
+    def synchronize(self) -> None:
+        """Wait until the event has happened."""
+        dispatch.ask_object(".method", self, "synchronize")
+
+    @property
+    def done(self) -> bool:
+        """True if the event has happened."""
+        return bool(dispatch.ask_object(".getattr", self, "done"))
+
+
+def get_elapsed_time(start_event: Event, end_event: Event) -> float:
+    """Return the milliseconds between two events."""
+    return float(dispatch.value_of("cupy.cuda.get_elapsed_time", (start_event, end_event), {}))
+
+
+class Device:
+    """A device, by its number. The pool gives a notebook one: number 0."""
+
+    def __init__(self, device: int | Device | None = None) -> None:
+        self.id = device.id if isinstance(device, Device) else int(device or 0)
+
+    def __int__(self) -> int:
+        return self.id
+
+    def __enter__(self) -> Device:
+        return self.use()
+
+    def __exit__(self, *exc: Any) -> None:
+        """Do nothing: there is one device."""
+
+    def use(self) -> Device:
+        """Make this the current device.
+
+        Raises
+        ------
+        CUDARuntimeError
+            If there is no such device.
+        """
+        if self.id != 0:
+            import cupy
+
+            raise cupy.cuda.runtime.CUDARuntimeError("cudaErrorInvalidDevice: invalid device ordinal")
+        return self
+
+    def synchronize(self) -> None:
+        """Wait until all work is done. Raises what failed on the way."""
+        self.use()
+        session.current_session().synchronize()
+
+    @property
+    def mem_info(self) -> tuple[int, int]:
+        """Free and total bytes of the device."""
+        memory = session.current_session().memory()
+        return memory["free_bytes"], memory["total_bytes"]
+
+    @property
+    def compute_capability(self) -> str:
+        """Such as "90"."""
+        return str(session.current_session().device["compute_capability"])
+
+    @property
+    def pci_bus_id(self) -> str:
+        """Where the device is plugged in, on its node."""
+        return str(dispatch.value_of("cupy.cuda.runtime.deviceGetPCIBusId", (self.id,), {}))
+
+    @property
+    def attributes(self) -> dict[str, Any]:
+        """What CUDA says of the device."""
+        remote = dispatch.ask_object("cupy.cuda.Device", self.id)
+        return dict(remote.attributes)
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Device) and other.id == self.id
+
+    def __lt__(self, other: Device) -> bool:
+        return self.id < other.id
+
+    def __hash__(self) -> int:
+        return hash(self.id)
+
+    def __repr__(self) -> str:
+        return f"<CUDA Device {self.id}>"
+
+
+def get_device_id() -> int:
+    """Return the number of the current device."""
+    return 0
+
+
+def is_available() -> bool:
+    """Tell whether there is a device."""
+    return session.current_session().is_connected
+
+
+def alloc_pinned_memory(size: int) -> memoryview:
+    """Return ``size`` bytes of ordinary host memory: there is no pinned memory without a GPU."""
+    return memoryview(np.empty(size, dtype=np.uint8).data)

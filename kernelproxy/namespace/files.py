@@ -1,0 +1,81 @@
+"""File functions: they read and write the notebook's own disk, then move the contents."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from kernelproxy import dispatch
+from kernelproxy.array_core import ArrayCore
+
+
+class RemoteNpzFile:
+    """What `load` returns for an archive: its arrays become remote when they are asked for."""
+
+    def __init__(self, npz_file: Any) -> None:
+        self.npz_file = npz_file
+
+    def __enter__(self) -> RemoteNpzFile:
+        self.npz_file.__enter__()
+        return self
+
+    def __exit__(self, *exc: Any) -> None:
+        self.npz_file.__exit__(*exc)
+
+    def __getitem__(self, key: str) -> Any:
+        return dispatch.upload(self.npz_file[key])
+
+    @property
+    def files(self) -> list[str]:
+        """Names of the arrays."""
+        return list(self.npz_file.files)
+
+    def close(self) -> None:
+        """Close the archive."""
+        self.npz_file.close()
+
+
+def load(file: Any, mmap_mode: str | None = None, allow_pickle: bool | None = None) -> Any:
+    """Load arrays that `save` or `savez` has written, from this machine's disk."""
+    loaded = np.load(file, mmap_mode=mmap_mode, allow_pickle=bool(allow_pickle))  # type: ignore[arg-type]
+    return dispatch.upload(np.asarray(loaded)) if isinstance(loaded, np.ndarray) else RemoteNpzFile(loaded)
+
+
+def save(file: Any, arr: Any, allow_pickle: bool | None = None) -> None:
+    """Save one array to this machine's disk."""
+    np.save(file, _host(arr), allow_pickle=bool(allow_pickle))
+
+
+def savez(file: Any, *args: Any, **kwds: Any) -> None:
+    """Save several arrays to one archive on this machine's disk."""
+    np.savez(file, *map(_host, args), **{name: _host(arr) for name, arr in kwds.items()})
+
+
+def savez_compressed(file: Any, *args: Any, **kwds: Any) -> None:
+    """Save several arrays to one compressed archive on this machine's disk."""
+    np.savez_compressed(file, *map(_host, args), **{name: _host(arr) for name, arr in kwds.items()})
+
+
+def savetxt(fname: Any, X: Any, *args: Any, **kwargs: Any) -> None:  # noqa: N803 (NumPy's name)
+    """Save an array as text to this machine's disk."""
+    np.savetxt(fname, _host(X), *args, **kwargs)
+
+
+def loadtxt(*args: Any, **kwargs: Any) -> Any:
+    """Load an array from text on this machine's disk; parameters as in NumPy."""
+    return dispatch.upload(np.loadtxt(*args, **kwargs))
+
+
+def genfromtxt(*args: Any, **kwargs: Any) -> Any:
+    """Load an array from text with missing values; parameters as in NumPy."""
+    return dispatch.upload(np.genfromtxt(*args, **kwargs))
+
+
+def fromfile(*args: Any, **kwargs: Any) -> Any:
+    """Load an array from a binary or text file on this machine's disk; parameters as in NumPy."""
+    return dispatch.upload(np.fromfile(*args, **kwargs))
+
+
+def _host(arr: Any) -> Any:
+    return arr.get() if isinstance(arr, ArrayCore) else arr

@@ -1,0 +1,71 @@
+"""The import hook: while it is installed, ``import cupy`` gives the remote CuPy."""
+
+from __future__ import annotations
+
+import importlib.machinery
+import sys
+import types
+from collections.abc import Sequence
+from importlib.abc import Loader, MetaPathFinder
+
+from gpu_backend import surface
+from kernelproxy.namespace.module import RemoteModule
+
+_ROOTS = ("cupy", "cupyx")
+
+
+class RemoteLoader(Loader):
+    """Makes the module objects."""
+
+    def create_module(self, spec: importlib.machinery.ModuleSpec) -> types.ModuleType:
+        """Return an empty remote module; its names appear when they are used."""
+        return RemoteModule(spec.name)
+
+    def exec_module(self, module: types.ModuleType) -> None:
+        """Do nothing: there is no code."""
+
+
+class RemoteFinder(MetaPathFinder):
+    """Finds every module of the surface, before any CuPy that may be installed."""
+
+    def find_spec(
+        self, fullname: str, path: Sequence[str] | None, target: types.ModuleType | None = None
+    ) -> importlib.machinery.ModuleSpec | None:
+        """Return the spec of a module of the surface, None for all others."""
+        if fullname.split(".")[0] not in _ROOTS:
+            return None
+        described = surface.load()
+        if not isinstance(described.get(described.canonical(fullname)), surface.Module):
+            return None
+        return importlib.machinery.ModuleSpec(fullname, RemoteLoader(), origin="gpu-workbench", is_package=True)
+
+
+_finder = RemoteFinder()
+
+
+def install() -> None:
+    """Serve the remote CuPy from now on.
+
+    Raises
+    ------
+    ImportError
+        If another CuPy has been imported already: its arrays would not be ours.
+    """
+    for root in _ROOTS:
+        module = sys.modules.get(root)
+        if module is not None and not isinstance(module, RemoteModule):
+            raise ImportError(
+                f"{root} has already been imported from {getattr(module, '__file__', 'elsewhere')}. "
+                "Restart the kernel and load the workbench before importing it."
+            )
+    if _finder not in sys.meta_path:
+        sys.meta_path.insert(0, _finder)
+
+
+def uninstall() -> None:
+    """Serve it no more, and forget the modules that were served."""
+    if _finder in sys.meta_path:
+        sys.meta_path.remove(_finder)
+    for name, module in list(sys.modules.items()):
+        if isinstance(module, RemoteModule):
+            del sys.modules[name]

@@ -1,0 +1,305 @@
+"""Functions that need no device: they look at metadata, print, or act on the notebook's own memory."""
+
+from __future__ import annotations
+
+import contextlib
+import functools
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import numpy as np
+
+from kernelproxy import dispatch, session
+from kernelproxy.array_core import ArrayCore, handle_of
+
+base_repr, binary_repr = np.base_repr, np.binary_repr
+format_float_positional, format_float_scientific = np.format_float_positional, np.format_float_scientific
+get_printoptions, set_printoptions, printoptions = np.get_printoptions, np.set_printoptions, np.printoptions
+issubdtype, isdtype, mintypecode, typename = np.issubdtype, np.isdtype, np.mintypecode, np.typename
+promote_types, broadcast_shapes, isscalar, iterable = np.promote_types, np.broadcast_shapes, np.isscalar, np.iterable
+
+
+def _dtype_or_value(value: Any) -> Any:
+    return value._layout.dtype if isinstance(value, ArrayCore) else value
+
+
+def _host(value: Any) -> Any:
+    return value.get() if isinstance(value, ArrayCore) else value
+
+
+def asnumpy(
+    a: Any, stream: Any = None, order: str = "C", out: Any = None, *, blocking: bool = True
+) -> np.ndarray[Any, Any]:
+    """Return ``a``, remote or not, as a NumPy array. One round trip for a remote one."""
+    if isinstance(a, ArrayCore):
+        return a.get(stream, order, out)  # type: ignore[attr-defined,no-any-return]
+    host = np.asarray(_host(a), order=order)  # type: ignore[call-overload]
+    if out is None:
+        return host  # type: ignore[no-any-return]
+    np.copyto(out, host)
+    return out  # type: ignore[no-any-return]
+
+
+def array_repr(
+    arr: Any, max_line_width: int | None = None, precision: int | None = None, suppress_small: Any = None
+) -> str:
+    """Return what ``repr`` of the array shows."""
+    return np.array_repr(_host(arr), max_line_width, precision, suppress_small)
+
+
+def array_str(
+    arr: Any, max_line_width: int | None = None, precision: int | None = None, suppress_small: Any = None
+) -> str:
+    """Return what ``str`` of the array shows."""
+    return np.array_str(_host(arr), max_line_width, precision, suppress_small)
+
+
+def array2string(a: Any, *args: Any, **kwargs: Any) -> str:
+    """Return the array as text; parameters as in NumPy."""
+    return np.array2string(_host(a), *args, **kwargs)
+
+
+def result_type(*arrays_and_dtypes: Any) -> np.dtype[Any]:
+    """Return the dtype that NEP 50 gives these arrays, dtypes and scalars together."""
+    return np.result_type(*map(_dtype_or_value, arrays_and_dtypes))
+
+
+def min_scalar_type(a: Any) -> np.dtype[Any]:
+    """Return the smallest dtype that holds a scalar; for arrays, their dtype."""
+    return np.min_scalar_type(_dtype_or_value(a) if isinstance(a, ArrayCore) else a)
+
+
+def can_cast(from_: Any, to: Any, casting: str = "safe") -> bool:
+    """Tell whether the cast is allowed under the rule ``casting``."""
+    return bool(np.can_cast(_dtype_or_value(from_), to, casting))  # type: ignore[arg-type]
+
+
+def common_type(*arrays: Any) -> Any:
+    """Return the inexact type that all arrays can be cast to."""
+    return np.common_type(*(np.empty(0, array.dtype) for array in arrays))
+
+
+def iscomplexobj(x: Any) -> bool:
+    """Tell whether the dtype is complex."""
+    return bool(np.issubdtype(x.dtype, np.complexfloating)) if isinstance(x, ArrayCore) else np.iscomplexobj(x)
+
+
+def isrealobj(x: Any) -> bool:
+    """Tell whether the dtype is not complex."""
+    return not iscomplexobj(x)
+
+
+def isfortran(a: Any) -> bool:
+    """Tell whether the array is F- and not C-contiguous."""
+    return bool(a.flags.fnc)
+
+
+def ndim(a: Any) -> int:
+    """Return the number of axes."""
+    return a._layout.ndim if isinstance(a, ArrayCore) else np.ndim(a)
+
+
+def shape(a: Any) -> tuple[int, ...]:
+    """Return the lengths of the axes."""
+    return a._layout.shape if isinstance(a, ArrayCore) else np.shape(a)
+
+
+def size(a: Any, axis: int | None = None) -> int:
+    """Return the number of elements, or the length of ``axis``."""
+    lengths = shape(a)
+    return int(np.prod(lengths)) if axis is None else lengths[axis]
+
+
+def may_share_memory(a: Any, b: Any, max_work: Any = None) -> bool:
+    """Tell whether the arrays are windows on overlapping stretches of the same memory."""
+    if not isinstance(a, ArrayCore) or not isinstance(b, ArrayCore) or handle_of(a._ref) != handle_of(b._ref):
+        return False
+    (a_low, a_high), (b_low, b_high) = _bounds(a), _bounds(b)
+    return a_low < b_high and b_low < a_high
+
+
+shares_memory = may_share_memory
+
+
+def _bounds(a: ArrayCore) -> tuple[int, int]:
+    start = getattr(a._ref, "offset", 0)
+    layout = a._layout
+    if layout.size == 0:
+        return start, start
+    reach = [(length - 1) * stride for length, stride in zip(layout.shape, layout.strides, strict=True)]
+    low = start + sum(one for one in reach if one < 0)
+    return low, start + sum(one for one in reach if one > 0) + layout.itemsize
+
+
+def get_array_module(*args: Any) -> Any:
+    """Return the module whose functions fit the arguments: ``cupy`` if any of them is remote, else ``numpy``."""
+    import cupy
+
+    from kernelproxy.remote_object import RemoteObject
+
+    return cupy if any(isinstance(one, (ArrayCore, RemoteObject)) for one in args) else np
+
+
+def is_available() -> bool:
+    """Tell whether there is a device: True when the pool can be reached."""
+    return bool(session.current_session().is_connected)
+
+
+def copyto(dst: Any, src: Any, casting: str = "same_kind", where: Any = None) -> None:
+    """Copy values into ``dst``, broadcasting; parameters as in CuPy."""
+    dispatch.call("cupy.copyto", (dst, src, casting, where), {})
+
+
+def real(val: Any) -> Any:
+    """Return the real part: a view for a complex array."""
+    return val.real if isinstance(val, ArrayCore) else dispatch.call("cupy.real", (val,), {})  # type: ignore[attr-defined]
+
+
+def imag(val: Any) -> Any:
+    """Return the imaginary part: a view for a complex array."""
+    return val.imag if isinstance(val, ArrayCore) else dispatch.call("cupy.imag", (val,), {})  # type: ignore[attr-defined]
+
+
+def clear_memo() -> None:
+    """Forget the results of memoised functions."""
+    _memos.clear()
+
+
+_memos: dict[Any, Any] = {}
+
+
+def memoize(for_each_device: bool = False) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
+    """Return a decorator that keeps the results of a function by its arguments."""
+
+    def decorate(function: Callable[..., Any]) -> Callable[..., Any]:
+        @functools.wraps(function)
+        def remembered(*args: Any, **kwargs: Any) -> Any:
+            key = (function, args, frozenset(kwargs.items()))
+            if key not in _memos:
+                _memos[key] = function(*args, **kwargs)
+            return _memos[key]
+
+        return remembered
+
+    return decorate
+
+
+def show_config(*, _full: bool = False) -> None:
+    """Print what computes and where."""
+    opened = session.current_session()
+    for name, value in opened.device.items():
+        print(f"{name:<20}: {value}")  # noqa: T201 (printing is what it is for)
+
+
+def fuse(*args: Any, **kwargs: Any) -> Any:
+    """Return the function itself: its operations are sent one after the other and mean the same."""
+    if args and callable(args[0]):
+        return args[0]
+    return lambda function: function
+
+
+# --- splitting: views, so nothing is sent ---------------------------------------------------------------------------------
+
+
+def array_split(ary: Any, indices_or_sections: Any, axis: int = 0) -> list[Any]:
+    """Split into views of nearly equal or given lengths along ``axis``."""
+    length = ary.shape[axis]
+    if isinstance(indices_or_sections, (int, np.integer)):
+        sections = int(indices_or_sections)
+        if sections <= 0:
+            raise ValueError("number sections must be larger than 0.")
+        each, extras = divmod(length, sections)
+        bounds = np.cumsum([0, *([each + 1] * extras), *([each] * (sections - extras))]).tolist()
+    else:
+        bounds = [0, *(int(one) for one in indices_or_sections), length]
+    before = (slice(None),) * (axis % ary.ndim)
+    return [ary[(*before, slice(start, stop))] for start, stop in zip(bounds[:-1], bounds[1:], strict=True)]
+
+
+def split(ary: Any, indices_or_sections: Any, axis: int = 0) -> list[Any]:
+    """Split into views of equal or given lengths along ``axis``."""
+    if ary.ndim <= axis:
+        raise IndexError("Axis exceeds ndim")
+    if isinstance(indices_or_sections, (int, np.integer)) and ary.shape[axis] % indices_or_sections:
+        raise ValueError(
+            "indices_or_sections must divide the size along the axes.\n"
+            "If you want to split the array into non-equally-sized arrays, use array_split instead."
+        )
+    return array_split(ary, indices_or_sections, axis)
+
+
+def vsplit(ary: Any, indices_or_sections: Any) -> list[Any]:
+    """Split along the first axis."""
+    if ary.ndim <= 1:
+        raise ValueError("Cannot vsplit an array with less than 2 dimensions")
+    return split(ary, indices_or_sections, 0)
+
+
+def hsplit(ary: Any, indices_or_sections: Any) -> list[Any]:
+    """Split along the second axis; along the only one of a vector."""
+    if ary.ndim == 0:
+        raise ValueError("Cannot hsplit a zero-dimensional array")
+    return split(ary, indices_or_sections, 0 if ary.ndim == 1 else 1)
+
+
+def dsplit(ary: Any, indices_or_sections: Any) -> list[Any]:
+    """Split along the third axis."""
+    if ary.ndim <= 2:
+        raise ValueError("Cannot dsplit an array with less than 3 dimensions")
+    return split(ary, indices_or_sections, 2)
+
+
+# --- host memory ----------------------------------------------------------------------------------------------------------
+
+
+def empty_pinned(shape: Any, dtype: Any = float, order: str = "C") -> np.ndarray[Any, Any]:
+    """Return an uninitialised NumPy array. There is no pinned memory without a GPU: this is ordinary memory."""
+    return np.empty(shape, dtype, order)  # type: ignore[call-overload,no-any-return]
+
+
+def zeros_pinned(shape: Any, dtype: Any = float, order: str = "C") -> np.ndarray[Any, Any]:
+    """Return a NumPy array of zeros, in ordinary memory."""
+    return np.zeros(shape, dtype, order)  # type: ignore[call-overload,no-any-return]
+
+
+def empty_like_pinned(a: Any, dtype: Any = None, **kwargs: Any) -> np.ndarray[Any, Any]:
+    """Return an uninitialised NumPy array shaped like ``a``, in ordinary memory."""
+    return np.empty(shape(a), dtype or a.dtype)
+
+
+def zeros_like_pinned(a: Any, dtype: Any = None, **kwargs: Any) -> np.ndarray[Any, Any]:
+    """Return a NumPy array of zeros shaped like ``a``, in ordinary memory."""
+    return np.zeros(shape(a), dtype or a.dtype)
+
+
+_error_state: dict[str, Any] = {
+    "divide": None,
+    "over": None,
+    "under": None,
+    "invalid": None,
+    "linalg": "ignore",
+    "fallback_mode": "ignore",
+}
+
+
+def geterr() -> dict[str, Any]:
+    """Return how numerical trouble is handled."""
+    return dict(_error_state)
+
+
+def seterr(**kinds: Any) -> dict[str, Any]:
+    """Set how numerical trouble is handled, in the executor as well; return what was before."""
+    before = geterr()
+    _error_state.update({name: kind for name, kind in kinds.items() if kind is not None})
+    dispatch.ask_object("cupyx.seterr", **kinds)
+    return before
+
+
+@contextlib.contextmanager
+def errstate(**kinds: Any) -> Iterator[None]:
+    """Handle numerical trouble in another way inside the ``with`` block."""
+    before = seterr(**kinds)
+    try:
+        yield
+    finally:
+        seterr(**{name: before[name] for name in kinds})

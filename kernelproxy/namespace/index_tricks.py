@@ -1,0 +1,66 @@
+"""``r_``, ``c_``, ``mgrid``, ``ogrid``, ``s_`` and ``index_exp``: objects that are indexed instead of called."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from kernelproxy import dispatch
+from kernelproxy.array_core import ArrayCore
+
+s_ = np.s_
+index_exp = np.index_exp
+
+
+class Grid:
+    """``mgrid`` and ``ogrid``: NumPy makes the grid, the device holds it."""
+
+    def __init__(self, numpy_grid: Any) -> None:
+        self._numpy_grid = numpy_grid
+
+    def __getitem__(self, key: Any) -> Any:
+        made = self._numpy_grid[key]
+        return tuple(map(dispatch.upload, made)) if isinstance(made, (tuple, list)) else dispatch.upload(made)
+
+    def __len__(self) -> int:
+        return 0
+
+
+class Concatenator:
+    """``r_`` and ``c_``."""
+
+    def __init__(self, numpy_concatenator: Any, axis: int, ndmin: int, trans1d: int) -> None:
+        self._numpy_concatenator = numpy_concatenator
+        self._axis, self._ndmin, self._trans1d = axis, ndmin, trans1d
+
+    def __getitem__(self, key: Any) -> Any:
+        parts = key if isinstance(key, tuple) else (key,)
+        if not any(isinstance(part, ArrayCore) for part in parts):
+            return dispatch.upload(np.asarray(self._numpy_concatenator[key]))
+        axis, ndmin, trans1d = self._axis, self._ndmin, self._trans1d
+        if isinstance(parts[0], str):
+            numbers = [int(number) for number in parts[0].split(",")]
+            axis, ndmin, trans1d = (*numbers, *(ndmin, trans1d)[len(numbers) - 1 :])
+            parts = parts[1:]
+        arrays = [self._as_array(part, ndmin, trans1d) for part in parts]
+        return dispatch.call("cupy.concatenate", (arrays,), {"axis": axis})
+
+    def _as_array(self, part: Any, ndmin: int, trans1d: int) -> Any:
+        if not isinstance(part, ArrayCore):
+            part = dispatch.upload(np.asarray(np.r_[part]))
+        missing = ndmin - part.ndim
+        if missing <= 0:
+            return part
+        # As in NumPy: the old axes start at place ``trans1d`` of the new ones; -1 puts them last.
+        first = missing + trans1d + 1 if trans1d < 0 else trans1d
+        return part.reshape((1,) * first + part.shape + (1,) * (missing - first))
+
+    def __len__(self) -> int:
+        return 0
+
+
+mgrid = Grid(np.mgrid)
+ogrid = Grid(np.ogrid)
+r_ = Concatenator(np.r_, 0, 1, -1)
+c_ = Concatenator(np.c_, -1, 2, 0)

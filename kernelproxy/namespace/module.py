@@ -1,0 +1,36 @@
+"""One module of the remote CuPy. Its names are made when they are first used."""
+
+from __future__ import annotations
+
+import importlib
+import types
+from typing import Any
+
+from gpu_backend import surface
+from kernelproxy.namespace.names import make
+
+
+class RemoteModule(types.ModuleType):
+    """Looks every name up in the surface description; names that CuPy lacks are not there."""
+
+    def __getattr__(self, name: str) -> Any:
+        if name == "__version__":
+            return surface.CUPY_VERSION
+        if name == "__all__":
+            return [one for one in self.__dir__() if not one.startswith("_")]
+        qualname = f"{self.__name__}.{name}"
+        described = surface.load()
+        entry = described.get(qualname)
+        if isinstance(entry, surface.Module):
+            return importlib.import_module(qualname)
+        if entry is None and not described.is_public(qualname):
+            raise AttributeError(f"module {self.__name__!r} has no attribute {name!r}")
+        value = make(qualname)
+        setattr(self, name, value)
+        return value
+
+    def __dir__(self) -> list[str]:
+        return sorted({*surface.load().below(self.__name__), *super().__dir__()})
+
+    def __repr__(self) -> str:
+        return f"<module {self.__name__!r} (remote, CuPy {surface.CUPY_VERSION})>"

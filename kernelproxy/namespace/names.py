@@ -1,0 +1,68 @@
+"""From a public name to the object that stands for it in the notebook."""
+
+from __future__ import annotations
+
+import importlib
+from functools import cache
+from typing import Any
+
+import kernelproxy.remote_array  # noqa: F401 (registers the class of new arrays)
+from gpu_backend import surface
+from kernelproxy.namespace.function import RemoteFunction
+from kernelproxy.namespace.own import OWN
+from kernelproxy.remote_object import remote_class
+from kernelproxy.ufuncs import make_ufunc
+
+
+@cache
+def make(qualname: str) -> Any:
+    """Return what ``qualname`` is here; an alias is the object of its target.
+
+    Raises
+    ------
+    AttributeError
+        If the name works only where the GPU is, and this client has no other way to offer it.
+    """
+    described = surface.load()
+    canonical = described.canonical(qualname)
+    if canonical != qualname:
+        return make(canonical)
+    if qualname in OWN:
+        module, _, attribute = OWN[qualname].partition(":")
+        return getattr(importlib.import_module(module), attribute)
+    entry = described[qualname]
+    if isinstance(entry, surface.NumpyName):
+        return _imported(entry.target)
+    if isinstance(entry, surface.Constant):
+        return entry.value
+    if isinstance(entry, surface.Ufunc):
+        return make_ufunc(qualname)
+    if isinstance(entry, surface.Class):
+        return _exception(qualname, entry) if entry.exception else remote_class(qualname)
+    if isinstance(entry, (surface.Function, surface.GeneralizedUfunc)):
+        if getattr(entry, "local", False):
+            raise AttributeError(f"{qualname} is not available in remote CuPy: it works on one process's own memory.")
+        return RemoteFunction(qualname, entry)
+    raise AttributeError(f"{qualname} is not available in remote CuPy.")
+
+
+def _imported(target: str) -> Any:
+    parts = target.split(".")
+    for split in range(len(parts) - 1, 0, -1):
+        try:
+            found = importlib.import_module(".".join(parts[:split]))
+        except ImportError:
+            continue
+        for part in parts[split:]:
+            found = getattr(found, part)
+        return found
+    raise AttributeError(target)
+
+
+def _exception(qualname: str, entry: surface.Class) -> type[BaseException]:
+    bases = []
+    for base in entry.bases:
+        found = make(base) if base.split(".")[0] in ("cupy", "cupyx") else _imported(base)
+        bases.append(found)
+    module, _, name = qualname.rpartition(".")
+    return type(name, tuple(bases), {"__module__": module})

@@ -1,0 +1,112 @@
+"""Names that the client implements itself, and where: they act on the notebook's own memory, disk or threads."""
+
+from __future__ import annotations
+
+_CREATION = "kernelproxy.namespace.creation"
+_HOST = "kernelproxy.namespace.host_functions"
+_FILES = "kernelproxy.namespace.files"
+_INDEX = "kernelproxy.namespace.index_tricks"
+_CUDA = "kernelproxy.namespace.cuda"
+_KERNELS = "kernelproxy.namespace.kernels"
+
+#: Public name to "module:attribute".
+OWN: dict[str, str] = {
+    "cupy.ndarray": "kernelproxy.remote_array:ndarray",
+    "cupy.ufunc": "kernelproxy.ufunc:ufunc",
+    **{
+        f"cupy.{name}": f"{_CREATION}:{name}"
+        for name in (
+            "array",
+            "asarray",
+            "asanyarray",
+            "ascontiguousarray",
+            "asfortranarray",
+            "from_dlpack",
+            "frombuffer",
+        )
+    },
+    **{
+        f"cupy.{name}": f"{_FILES}:{name}"
+        for name in ("load", "save", "savez", "savez_compressed", "loadtxt", "savetxt", "genfromtxt", "fromfile")
+    },
+    **{f"cupy.{name}": f"{_INDEX}:{name}" for name in ("r_", "c_", "mgrid", "ogrid", "s_", "index_exp")},
+    **{
+        f"cupy.{name}": f"{_HOST}:{name}"
+        for name in (
+            "array2string",
+            "array_repr",
+            "array_str",
+            "asnumpy",
+            "base_repr",
+            "binary_repr",
+            "broadcast_shapes",
+            "can_cast",
+            "common_type",
+            "format_float_positional",
+            "format_float_scientific",
+            "get_array_module",
+            "get_printoptions",
+            "isdtype",
+            "iscomplexobj",
+            "isfortran",
+            "isrealobj",
+            "isscalar",
+            "issubdtype",
+            "iterable",
+            "may_share_memory",
+            "min_scalar_type",
+            "mintypecode",
+            "ndim",
+            "promote_types",
+            "printoptions",
+            "result_type",
+            "set_printoptions",
+            "shape",
+            "shares_memory",
+            "size",
+            "typename",
+            "clear_memo",
+            "memoize",
+            "is_available",
+            "copyto",
+            "show_config",
+            "fuse",
+            "real",
+            "imag",
+            "split",
+            "array_split",
+            "vsplit",
+            "hsplit",
+            "dsplit",
+        )
+    },
+    **{
+        f"cupy.{name}": f"{_KERNELS}:{name}"
+        for name in ("ElementwiseKernel", "ReductionKernel", "RawKernel", "RawModule")
+    },
+    **{
+        f"cupy.cuda.{name}": f"{_CUDA}:{name}"
+        for name in (
+            "Stream",
+            "ExternalStream",
+            "Event",
+            "Device",
+            "get_current_stream",
+            "get_elapsed_time",
+            "alloc_pinned_memory",
+            "get_device_id",
+            "is_available",
+        )
+    },
+    "cupyx.errstate": f"{_HOST}:errstate",
+    "cupyx.geterr": f"{_HOST}:geterr",
+    "cupyx.seterr": f"{_HOST}:seterr",
+    "cupyx.empty_pinned": f"{_HOST}:empty_pinned",
+    "cupyx.empty_like_pinned": f"{_HOST}:empty_like_pinned",
+    "cupyx.zeros_pinned": f"{_HOST}:zeros_pinned",
+    "cupyx.zeros_like_pinned": f"{_HOST}:zeros_like_pinned",
+    "cupyx.profiler.benchmark": "kernelproxy.namespace.profiler:benchmark",
+    "cupyx.profiler.time_range": "kernelproxy.namespace.profiler:time_range",
+    "cupyx.profiler.profile": "kernelproxy.namespace.profiler:profile",
+    "cupyx.scipy.get_array_module": f"{_HOST}:get_array_module",
+}

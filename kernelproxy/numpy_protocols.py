@@ -1,0 +1,59 @@
+"""NumPy's functions called with remote arrays: each goes to the CuPy function of the same name."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from gpu_backend import surface
+from kernelproxy.array_core import ArrayCore
+from kernelproxy.ufuncs import make_ufunc
+
+_METHODS = frozenset({"__call__", "outer", "at", "reduce", "accumulate", "reduceat"})
+
+
+def array_ufunc(function: Any, method: str, inputs: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+    """Carry out ``function.method(*inputs)`` remotely; NotImplemented if CuPy has no such ufunc.
+
+    Raises
+    ------
+    TypeError
+        If an operand is a NumPy array: CuPy converts nothing by itself.
+    """
+    name = _ufunc_name(function.__name__)
+    if name is None or method not in _METHODS:
+        return NotImplemented
+    for one in inputs:
+        if not isinstance(one, (ArrayCore, int, float, complex, np.generic, np.ndarray)):
+            return NotImplemented
+    out = kwargs.get("out")
+    if isinstance(out, tuple) and len(out) == 1:
+        kwargs = {**kwargs, "out": out[0]}
+    if isinstance(kwargs.get("out"), np.ndarray):
+        raise TypeError("return arrays must be of ArrayType")
+    ours = make_ufunc(name)
+    return getattr(ours, "__call__" if method == "__call__" else method)(*inputs, **kwargs)
+
+
+def array_function(function: Any, types: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+    """Carry out a NumPy function remotely; NotImplemented if CuPy has none of that name."""
+    import cupy  # our own, from the import hook
+
+    if any(not issubclass(kind, (ArrayCore, np.ndarray)) for kind in types):
+        return NotImplemented
+    target: Any = cupy
+    module = function.__module__ or "numpy"
+    for part in (*module.split(".")[1:], function.__name__):
+        target = getattr(target, part, None)
+        if target is None:
+            return NotImplemented
+    return target(*args, **kwargs)
+
+
+def _ufunc_name(name: str) -> str | None:
+    described = surface.load()
+    for qualname in (f"cupy.{name}", f"cupyx.scipy.special.{name}"):
+        if isinstance(described.get(described.canonical(qualname)), surface.Ufunc):
+            return qualname
+    return None

@@ -1,0 +1,42 @@
+"""``cupy.ndarray`` in the notebook: metadata and a handle. Its elements live in the executor."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from kernelproxy import array_core, dispatch
+from kernelproxy.array_conversions import Conversions
+from kernelproxy.array_indexing import Indexing
+from kernelproxy.array_methods import Methods
+from kernelproxy.array_operators import Operators
+from kernelproxy.array_views import Views
+
+__all__ = ["ndarray"]
+
+
+class ndarray(Operators, Indexing, Views, Conversions, Methods):  # noqa: N801 (CuPy's name)
+    """A remote array. Shape, dtype and views are known here; values cost a round trip."""
+
+    __slots__ = ()
+    __module__ = "cupy"
+    __array_priority__ = 100
+
+    def __new__(cls, shape: Any, dtype: Any = float, memptr: Any = None, strides: Any = None, order: str = "C") -> Any:
+        """Make an uninitialised array, as CuPy does; over ``memptr`` if one is given."""
+        if memptr is None and strides is None:
+            made = dispatch.call("cupy.empty", (shape, dtype, order or "C"), {})
+        else:
+            made = dispatch.ask_object("cupy.ndarray", shape, dtype, memptr, strides, order)
+        return made if cls is ndarray else array_core.as_subclass(made, cls)
+
+    def __class_getitem__(cls, item: Any) -> Any:
+        """Allow ``ndarray[...]`` in annotations."""
+        import types
+
+        return types.GenericAlias(cls, item)
+
+    def __array_finalize__(self, obj: Any) -> None:
+        """Do nothing; subclasses may."""
+
+
+array_core.array_class = ndarray

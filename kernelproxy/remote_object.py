@@ -1,0 +1,141 @@
+"""Objects that stay remote and are no arrays: generators, kernels, sparse matrices, plans, splines.
+
+A class on the surface becomes a class here whose instances hold a handle; methods and attributes are asked of the
+executor.
+"""
+
+from __future__ import annotations
+
+from functools import cache
+from typing import Any
+
+from gpu_backend import surface
+from gpu_backend.wire import values as wire
+from kernelproxy import array_core, dispatch
+
+
+class RemoteObject:
+    """Base of all stand-ins. ``_qualname`` is the public name of the class it stands for."""
+
+    _qualname = ""
+    _handle: int
+
+    def __new__(cls, *args: Any, **kwargs: Any) -> Any:
+        """Construct the object in the executor."""
+        return dispatch.call(cls._qualname, args, kwargs)
+
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        """Do nothing: the executor has done it."""
+
+    def __del__(self) -> None:
+        handle = getattr(self, "_handle", None)
+        if handle is not None:
+            self._dropped.append(handle)
+
+    def _wire_value(self) -> wire.Ref:
+        return wire.Ref(self._handle)
+
+    def __getattr__(self, name: str) -> Any:
+        if name.startswith("_") or not surface.is_public_attribute(name):
+            raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
+        if is_method(self._qualname, name):
+            return RemoteMethod(self, name)
+        try:
+            return dispatch.ask_object(".getattr", self, name)
+        except AttributeError as error:
+            if "is a method" in str(error):
+                return RemoteMethod(self, name)
+            raise
+
+    def __setattr__(self, name: str, value: Any) -> None:
+        if name.startswith("_"):
+            object.__setattr__(self, name, value)
+        else:
+            dispatch.ask_object(".setattr", self, name, value)
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        return dispatch.ask_object(".call", self, *args, **kwargs)
+
+    def __repr__(self) -> str:
+        return str(dispatch.ask_object(".method", self, "__repr__"))
+
+
+class RemoteMethod:
+    """A method of a remote object, ready to be called."""
+
+    def __init__(self, target: RemoteObject, name: str) -> None:
+        self._target = target
+        self.__name__ = name
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        """Call the method in the executor."""
+        return dispatch.ask_object(".method", self._target, self.__name__, *args, **kwargs)
+
+    def __repr__(self) -> str:
+        return f"<remote method {self._target._qualname}.{self.__name__}>"
+
+
+def _forwarded(name: str) -> Any:
+    def method(self: RemoteObject, *args: Any) -> Any:
+        return dispatch.ask_object(".method", self, name, *args)
+
+    method.__name__ = name
+    return method
+
+
+_CONTAINER_AND_NUMBER_METHODS = """__len__ __getitem__ __setitem__ __iter__ __next__ __enter__ __exit__ __eq__ __ne__
+__lt__ __le__ __gt__ __ge__ __add__ __radd__ __sub__ __rsub__ __mul__ __rmul__ __truediv__ __rtruediv__ __pow__
+__matmul__ __rmatmul__ __neg__ __abs__ __iadd__ __isub__ __imul__ __itruediv__ __int__ __float__""".split()
+
+
+@cache
+def remote_class(qualname: str) -> type[RemoteObject]:
+    """Return the stand-in for the class ``qualname``, below the stand-ins of its public bases."""
+    described = surface.load()
+    entry = described.resolved(qualname)
+    assert isinstance(entry, surface.Class)
+    bases = tuple(
+        remote_class(base)
+        for base in entry.bases
+        if base in described and isinstance(described[base], surface.Class) and base != qualname
+    )
+    module, _, name = qualname.rpartition(".")
+    body: dict[str, Any] = {"_qualname": qualname, "__module__": module, "__doc__": f"{qualname}, in the remote GPU."}
+    own = set(described.below(qualname))
+    for method in _CONTAINER_AND_NUMBER_METHODS:
+        if method in own:
+            body[method] = _forwarded(method)
+    if "__eq__" in body:
+        body["__hash__"] = object.__hash__
+    return type(name, bases or (RemoteObject,), body)
+
+
+@cache
+def is_method(qualname: str, name: str) -> bool:
+    """Tell whether the surface knows ``name`` as a method of the class ``qualname``."""
+    return isinstance(surface.load().get(f"{qualname}.{name}"), surface.Method)
+
+
+@cache
+def _public_class(type_name: str) -> type[RemoteObject]:
+    """Return the stand-in class for what the executor calls ``type_name``, which may be a private path."""
+    described = surface.load()
+    if isinstance(described.get(type_name), surface.Class):
+        return remote_class(type_name)
+    name = type_name.rpartition(".")[2]
+    for qualname, entry in described.items():
+        if isinstance(entry, surface.Class) and qualname.rpartition(".")[2] == name:
+            return remote_class(qualname)
+    return type(name, (RemoteObject,), {"_qualname": type_name, "__module__": type_name.rpartition(".")[0]})
+
+
+def object_from_description(info: wire.ObjectInfo) -> RemoteObject:
+    """Return the stand-in for the object that the executor described."""
+    return bind(object.__new__(_public_class(info.type_name)), info.handle)
+
+
+def bind(stand_in: RemoteObject, handle: int) -> RemoteObject:
+    """Make ``stand_in`` stand for ``handle`` and drop it when it ends."""
+    object.__setattr__(stand_in, "_handle", handle)
+    object.__setattr__(stand_in, "_dropped", array_core.dropped_handles)
+    return stand_in
