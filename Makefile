@@ -28,7 +28,7 @@ check: $(VENV)/.test ## style, types and import contracts
 	$(BIN)/codespell
 
 docs: $(VENV)/.docs ## build the documentation into site/
-	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict --quiet
+	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict
 
 wheel: $(VENV)/.dev ## build the wheel and the source distribution into dist/
 	$(BIN)/python -m hatchling build

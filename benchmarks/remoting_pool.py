@@ -1,0 +1,101 @@
+"""A pool for one benchmark, and the processes that are measured in it."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+from time import monotonic, perf_counter, sleep
+from types import TracebackType
+from typing import Any
+
+from jupyter_client.manager import KernelManager
+
+import workbench
+from gpu_backend.pool import commands, state
+from gpu_backend.pool.settings import PoolSettings
+
+_SIDE = Path(__file__).parent / "remoting_side.py"
+_SECONDS = 900
+
+
+class OwnPool:
+    """A pool in a directory of its own, ended with the benchmark.
+
+    Attributes
+    ----------
+    device_kind
+        "cuda" or "cpu": what it turned out to offer.
+    environment
+        For processes that shall use it.
+    """
+
+    def __init__(self, device: str) -> None:
+        self._root = Path(tempfile.mkdtemp(prefix="gw-"))
+        self._state = state.at(self._root / "pool")
+        self._settings = PoolSettings(devices=device, warm_executors_per_device=1)  # type: ignore[arg-type]
+
+    def __enter__(self) -> OwnPool:
+        config = commands.embedded(self._state, self._settings)
+        self.device_kind = commands.status(self._state).devices[0].kind
+        kernels = self._root / "jupyter" / "kernels"
+        kernels.mkdir(parents=True)
+        (kernels / "remote-gpu").symlink_to(Path(workbench.__file__).parent / "kernelspec")
+        self.environment = {
+            **os.environ,
+            "GPU_WORKBENCH_CONFIG": str(config),
+            "JUPYTER_PATH": str(kernels.parent),
+            "IPYTHONDIR": str(self._root / "ipython"),
+        }
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        commands.down(self._state)
+        shutil.rmtree(self._root, ignore_errors=True)
+
+    def wait_for_warm(self) -> None:
+        """Wait until no session is held and an executor is ready to take the next."""
+        ready = self._state.runtime
+        until = monotonic() + 60
+        while monotonic() < until:
+            view = commands.status(self._state)
+            if not view.sessions and any(ready.glob("x/*/state.json")):
+                return
+            sleep(0.05)
+        raise RuntimeError("No executor became ready within 60 s.")
+
+
+def measure(which: str, device: str, environment: dict[str, str]) -> dict[str, Any]:
+    """Run one side in a process of its own and return what it measured."""
+    command = [sys.executable, str(_SIDE), which, device]
+    done = subprocess.run(command, env=environment, stdout=subprocess.PIPE, text=True, timeout=_SECONDS, check=True)
+    measured: dict[str, Any] = json.loads(done.stdout.splitlines()[-1])
+    return measured
+
+
+def kernel_seconds(pool: OwnPool) -> dict[str, float]:
+    """Start the kernel with an executor kept warm; return how long it took to be ready, and to its first result."""
+    pool.wait_for_warm()
+    os.environ.update(pool.environment)
+    manager = KernelManager(kernel_name="remote-gpu")
+    started = perf_counter()
+    manager.start_kernel()
+    client = manager.client()
+    client.start_channels()
+    try:
+        client.wait_for_ready(timeout=60)
+        ready = perf_counter()
+        reply = client.execute_interactive("import cupy; print(float(cupy.ones(3).sum()))", timeout=60)
+        first = perf_counter()
+        if reply["content"]["status"] != "ok":
+            raise RuntimeError(f"the cell failed: {reply['content']}")
+    finally:
+        client.stop_channels()
+        manager.shutdown_kernel(now=False)
+    return {"ready_s": ready - started, "first_result_s": first - ready}
