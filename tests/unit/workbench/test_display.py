@@ -1,0 +1,95 @@
+"""What people see of a session: complete in plain text, escaped in HTML, numbers in JSON."""
+
+from __future__ import annotations
+
+import json
+from html.parser import HTMLParser
+from io import StringIO
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from rich.console import Console
+
+from workbench.display import Json, bytes_in_words
+from workbench.status import GpuStatus, PoolFacts
+
+STATUS = GpuStatus(
+    session="s1",
+    epoch=2,
+    is_connected=True,
+    device={
+        "kind": "cuda",
+        "name": "NVIDIA H200",
+        "total_bytes": 1 << 37,
+        "library": "CuPy 14.2.0",
+        "compute_capability": "90",
+    },
+    memory={"used_bytes": 3 << 30, "limit_bytes": 4 << 30, "free_bytes": 1 << 36, "total_bytes": 1 << 37},
+    counters={"ops": 1234, "batches": 20, "round_trips": 7, "bytes_sent": 1536},
+    pool=PoolFacts("lab", "tcp://gpu:7766", "ada", "0.1.0", devices=1, sessions=3, capacity=8, mine=1),
+)
+
+
+class Tags(HTMLParser):
+    def __init__(self, html: str) -> None:
+        super().__init__()
+        self.names: list[str] = []
+        self.words: list[str] = []
+        self.feed(html)
+
+    def handle_starttag(self, tag: str, attrs: object) -> None:
+        self.names.append(tag)
+
+    def handle_data(self, data: str) -> None:
+        self.words.append(data)
+
+
+def test_plain_text_says_everything() -> None:
+    text = repr(STATUS)
+    for fact in ("NVIDIA H200", "CuPy 14.2.0", "3.0 GiB", "4.0 GiB", "s1", "connected", "1,234", "7", "1.5 KiB", "ada"):
+        assert fact in text
+    assert "lab at tcp://gpu:7766" in text
+
+
+def test_html_says_what_the_text_says() -> None:
+    bundle = STATUS._repr_mimebundle_()
+    assert bundle["text/plain"] == repr(STATUS)
+    words = " ".join(Tags(bundle["text/html"]).words)
+    for section in STATUS.sections():
+        for name, value in section.rows:
+            assert name in words
+            assert value in words
+
+
+def test_the_terminal_shows_it_too() -> None:
+    out = StringIO()
+    Console(file=out, width=100).print(STATUS)
+    assert "NVIDIA H200" in out.getvalue()
+
+
+@given(st.text(max_size=30))
+def test_no_text_becomes_markup(text: str) -> None:
+    plain = Tags(GpuStatus(session="s", problem="p").html()).names
+    assert Tags(GpuStatus(session=text or "s", problem=text or "p").html()).names == plain
+
+
+def test_a_problem_comes_first_and_what_is_known_stays() -> None:
+    status = GpuStatus(problem="Nobody answers at tcp://gpu:7766.", session="s1", epoch=1)
+    assert repr(status).splitlines()[1].strip() == "Nobody answers at tcp://gpu:7766."
+    assert "s1" in repr(status)
+    assert 'role="alert"' in status.html()
+
+
+def test_json_is_json() -> None:
+    shown = Json(STATUS.to_dict())
+    assert json.loads(repr(shown)) == STATUS.to_dict()
+    assert shown._repr_mimebundle_()["application/json"]["counters"]["round_trips"] == 7
+
+
+@pytest.mark.parametrize(
+    ("count", "words"),
+    [(0, "0 B"), (1023, "1023 B"), (1536, "1.5 KiB"), (1 << 30, "1.0 GiB"), (3 << 40, "3.0 TiB")],
+)
+def test_bytes_in_words(count: int, words: str) -> None:
+    assert bytes_in_words(count) == words

@@ -1,0 +1,190 @@
+"""The provisioner's lease: when it is taken, kept, given back, and how a refusal reads."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import signal
+import stat
+from pathlib import Path
+
+import msgspec
+import pytest
+from jupyter_client.kernelspec import KernelSpec
+from tornado.web import HTTPError
+
+from gpu_backend.wire.control import CloseSession, Denied, OpenSession, RestartSession, Ticket
+from gpu_backend.wire.errors import RefusalCode
+from kernelproxy.session import TICKET_VARIABLE
+from kernelproxy.settings import CONFIG_VARIABLE
+from tests.unit.workbench.scripted_gateway import ScriptedGateway, a_ticket
+from workbench.provisioner import PREVIOUS_END_VARIABLE, RemoteGpuProvisioner
+
+
+@pytest.fixture
+def provisioner(gateway: ScriptedGateway, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> RemoteGpuProvisioner:
+    monkeypatch.setenv("JUPYTER_RUNTIME_DIR", str(tmp_path / "runtime"))
+    spec = KernelSpec(argv=["sleep", "60"], display_name="x", language="python")
+    return RemoteGpuProvisioner(kernel_id="k1", kernel_spec=spec)
+
+
+def environment(label: str = "") -> dict[str, str]:
+    return {**os.environ, "JPY_SESSION_NAME": label}
+
+
+def test_the_lease_carries_the_notebooks_name(provisioner: RemoteGpuProvisioner, gateway: ScriptedGateway) -> None:
+    kwargs = asyncio.run(provisioner.pre_launch(env=environment("work/fit.ipynb")))
+    (asked,) = gateway.asked_for(OpenSession)
+    assert asked.label == "work/fit.ipynb"
+    path = Path(kwargs["env"][TICKET_VARIABLE])
+    assert stat.S_IMODE(path.stat().st_mode) == 0o600
+    assert msgspec.json.decode(path.read_bytes(), type=Ticket).session == "s1"
+
+
+def test_no_environment_is_no_obstacle(provisioner: RemoteGpuProvisioner) -> None:
+    """A program may start a kernel with no arguments at all."""
+    assert TICKET_VARIABLE in asyncio.run(provisioner.pre_launch())["env"]
+
+
+def test_a_restart_keeps_the_session_and_moves_its_epoch(
+    provisioner: RemoteGpuProvisioner, gateway: ScriptedGateway
+) -> None:
+    async def restart() -> dict[str, object]:
+        await provisioner.pre_launch(env=environment())
+        await provisioner.shutdown_requested(restart=True)
+        await provisioner.cleanup(restart=True)
+        return await provisioner.pre_launch(env=environment())
+
+    asyncio.run(restart())
+    assert not gateway.asked_for(CloseSession)
+    assert [asked.session for asked in gateway.asked_for(RestartSession)] == ["s1"]
+    assert msgspec.json.decode(provisioner.ticket_file.read_bytes(), type=Ticket).epoch == 2
+
+
+def test_a_restart_after_the_session_has_ended_takes_a_new_one(
+    provisioner: RemoteGpuProvisioner, gateway: ScriptedGateway
+) -> None:
+    def forgetful(message: object) -> Ticket | Denied:
+        if isinstance(message, RestartSession):
+            return Denied(0, RefusalCode.UNKNOWN_SESSION, "No such session.")
+        return a_ticket(f"s{len(gateway.asked)}")
+
+    gateway.answer = forgetful
+
+    async def restart() -> None:
+        await provisioner.pre_launch(env=environment())
+        await provisioner.cleanup(restart=True)
+        await provisioner.pre_launch(env=environment())
+
+    asyncio.run(restart())
+    assert provisioner.ticket is not None
+    assert provisioner.ticket.session == "s3"
+
+
+def test_shutdown_gives_the_lease_back_once(provisioner: RemoteGpuProvisioner, gateway: ScriptedGateway) -> None:
+    async def shut_down() -> None:
+        await provisioner.pre_launch(env=environment())
+        await provisioner.kill(restart=False)  # a crash calls this too, and restarts
+        assert not gateway.asked_for(CloseSession)
+        await provisioner.cleanup(restart=False)
+        await provisioner.cleanup(restart=False)
+
+    asyncio.run(shut_down())
+    assert [asked.session for asked in gateway.asked_for(CloseSession)] == ["s1"]
+    assert not provisioner.ticket_file.exists()
+
+
+def test_a_kernel_that_cannot_be_launched_gives_its_lease_back(
+    provisioner: RemoteGpuProvisioner, gateway: ScriptedGateway
+) -> None:
+    async def launch() -> None:
+        kwargs = await provisioner.pre_launch(env=environment())
+        with pytest.raises(FileNotFoundError):
+            await provisioner.launch_kernel(["/nowhere/python"], env=kwargs["env"])
+
+    asyncio.run(launch())
+    assert len(gateway.asked_for(CloseSession)) == 1
+
+
+def test_a_refusal_is_readable(provisioner: RemoteGpuProvisioner, gateway: ScriptedGateway) -> None:
+    gateway.answer = lambda _: Denied(
+        0, RefusalCode.QUOTA, "You have 2 sessions of at most 2, 100% of them.", "Close a notebook."
+    )
+    with pytest.raises(HTTPError) as refused:
+        asyncio.run(provisioner.pre_launch(env=environment()))
+    assert refused.value.status_code == 503
+    assert refused.value.reason == "The GPU pool gave no session"
+    assert refused.value.log_message == "You have 2 sessions of at most 2, 100 percent of them. Close a notebook."
+
+
+def test_silence_is_answered_within_the_deadline(provisioner: RemoteGpuProvisioner, gateway: ScriptedGateway) -> None:
+    gateway.answer = lambda _: None
+    provisioner.lease_timeout = 0.2
+
+    async def timed() -> float:
+        loop = asyncio.get_running_loop()
+        start = loop.time()
+        with pytest.raises(HTTPError, match="The GPU pool cannot be reached"):
+            await provisioner.pre_launch(env=environment())
+        return loop.time() - start
+
+    assert asyncio.run(timed()) < 1.0
+
+
+def test_no_pool_at_all_says_what_to_run(provisioner: RemoteGpuProvisioner, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv(CONFIG_VARIABLE, "/nowhere/client.toml")
+    with pytest.raises(HTTPError, match="workbench connect"):
+        asyncio.run(provisioner.pre_launch(env=environment()))
+
+
+def test_a_key_the_pool_does_not_know(provisioner: RemoteGpuProvisioner, gateway: ScriptedGateway) -> None:
+    gateway.allowed.replace([])
+    with pytest.raises(HTTPError, match="does not know this key"):
+        asyncio.run(provisioner.pre_launch(env=environment()))
+
+
+def test_the_next_kernel_is_told_why_the_last_one_died(provisioner: RemoteGpuProvisioner) -> None:
+    async def die_and_restart() -> dict[str, str]:
+        kwargs = await provisioner.pre_launch(env=environment())
+        await provisioner.launch_kernel(["sleep", "60"], env=kwargs["env"], start_new_session=True)
+        assert await provisioner.poll() is None
+        provisioner.process.send_signal(signal.SIGKILL)
+        while await provisioner.poll() is None:
+            await asyncio.sleep(0.01)
+        await provisioner.kill(restart=False)
+        await provisioner.wait()
+        await provisioner.cleanup(restart=True)
+        first = await provisioner.pre_launch(env=environment())
+        second = await provisioner.pre_launch(env={**environment(), PREVIOUS_END_VARIABLE: "old news"})
+        assert PREVIOUS_END_VARIABLE not in second["env"]
+        return dict(first["env"])
+
+    told = asyncio.run(die_and_restart())[PREVIOUS_END_VARIABLE]
+    assert "was killed (SIGKILL)" in told
+    assert "Run your cells again" in told
+
+
+def test_a_wanted_end_is_no_news(provisioner: RemoteGpuProvisioner) -> None:
+    async def restart_now() -> dict[str, str]:
+        kwargs = await provisioner.pre_launch(env=environment())
+        await provisioner.launch_kernel(["sleep", "60"], env=kwargs["env"], start_new_session=True)
+        await provisioner.kill(restart=True)
+        await provisioner.wait()
+        await provisioner.cleanup(restart=True)
+        return dict((await provisioner.pre_launch(env=environment()))["env"])
+
+    assert PREVIOUS_END_VARIABLE not in asyncio.run(restart_now())
+
+
+def test_another_server_takes_the_lease_over(provisioner: RemoteGpuProvisioner, gateway: ScriptedGateway) -> None:
+    async def hand_over() -> RemoteGpuProvisioner:
+        await provisioner.pre_launch(env=environment())
+        info = msgspec.json.decode(msgspec.json.encode(await provisioner.get_provisioner_info()))
+        successor = RemoteGpuProvisioner(kernel_id="", kernel_spec=provisioner.kernel_spec)
+        await successor.load_provisioner_info(info)
+        await successor.cleanup(restart=False)
+        return successor
+
+    successor = asyncio.run(hand_over())
+    assert successor.kernel_id == "k1"
+    assert [asked.session for asked in gateway.asked_for(CloseSession)] == ["s1"]

@@ -1,0 +1,47 @@
+"""``workbench run``: which of Python's own options are let through, and what the hook does."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from workbench.commands import run
+
+
+@pytest.mark.parametrize(
+    ("words", "found"),
+    [
+        (["script.py", "-I"], ""),
+        (["-m", "module", "-E"], ""),
+        (["-mmodule"], ""),
+        (["-um", "module", "-S"], ""),
+        (["-c", "print()", "-I"], ""),
+        (["-X", "importtime", "script.py", "-I"], ""),
+        (["-W", "error::ImportWarning", "-I", "s.py"], "-I"),
+        (["-Werror::ImportWarning", "s.py"], ""),
+        (["-uI", "s.py"], "-uI"),
+        (["-E", "s.py"], "-E"),
+        (["-S"], "-S"),
+        (["--version"], ""),
+        (["-"], ""),
+        ([], ""),
+    ],
+)
+def test_options_that_would_hide_the_hook(words: list[str], found: str) -> None:
+    assert run.isolating_option(words) == found
+
+
+def test_the_next_sitecustomize_runs_too(tmp_path: Path) -> None:
+    """A user's own sitecustomize, or the distribution's, is not lost behind ours."""
+    (tmp_path / "sitecustomize.py").write_text("import builtins; builtins.theirs = __name__")
+    environment = {**os.environ, "PYTHONPATH": f"{run.HOOK}{os.pathsep}{tmp_path}"}
+    code = "import sys; print(theirs, sys.modules['sitecustomize'].__file__)"
+    printed = subprocess.run(
+        [sys.executable, "-c", code], env=environment, capture_output=True, text=True, check=True, timeout=20
+    )
+    assert printed.stderr == ""
+    assert printed.stdout.split() == ["sitecustomize", str(tmp_path / "sitecustomize.py")]

@@ -1,0 +1,85 @@
+"""The command ``workbench``. Each sub-command is one file in `workbench.commands`.
+
+Exit status: 0 done, 1 not done (one sentence on stderr says why), 2 wrong usage, 130 interrupted. ``workbench run``
+ends with the status of its program.
+"""
+
+from __future__ import annotations
+
+import importlib
+import sys
+from argparse import ArgumentParser
+from collections.abc import Sequence
+from types import ModuleType
+
+import workbench
+from gpu_backend.wire.errors import WorkbenchError
+from workbench.terminal import complain
+
+#: Sub-command and what `workbench --help` says of it. Only the one that is used is imported.
+_COMMANDS = {
+    "lab": "open JupyterLab with a pool of this machine's own",
+    "run": "run a Python program with remote CuPy",
+    "connect": "use a pool on another machine",
+    "pool": "run a pool on this machine",
+    "doctor": "check everything between the notebook and the pool",
+    "install": "make the kernel known to a Jupyter in another environment",
+}
+_CATALOG = "workbench.catalog_cli"
+_KEY_OPTIONS = ("--key", "--server-key")
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Run one command and return its exit status."""
+    words = list(sys.argv[1:] if argv is None else argv)
+    try:
+        if words[:1] == ["run"]:  # what follows is Python's own command line, not ours to parse
+            return int(_module("run").execute(words[1:]))
+        arguments = _parser(words[0] if words else "").parse_args(with_keys_attached(words))
+        return int(arguments.execute(arguments))
+    except WorkbenchError as error:
+        complain(str(error))
+        return 1
+    except KeyboardInterrupt:
+        return 130
+
+
+def with_keys_attached(words: Sequence[str]) -> list[str]:
+    """Return ``words`` with each public key attached to its option: one key in 85 starts with a hyphen."""
+    attached: list[str] = []
+    for word in words:
+        if attached and attached[-1] in _KEY_OPTIONS:
+            attached[-1] += f"={word}"
+        else:
+            attached.append(word)
+    return attached
+
+
+def _parser(used: str) -> ArgumentParser:
+    parser = ArgumentParser(
+        prog="workbench", description="CuPy in JupyterLab on a GPU that a whole group shares.", allow_abbrev=False
+    )
+    parser.add_argument("--version", action="version", version=f"gpu-workbench {workbench.__version__}")
+    commands = parser.add_subparsers(title="commands", metavar="COMMAND", required=True)
+    for name, help_text in _COMMANDS.items():
+        one = commands.add_parser(name, help=help_text)
+        if name == used:
+            _module(name).configure(one)
+    catalog = _catalog()
+    if catalog is not None:
+        catalog.register(commands)
+    return parser
+
+
+def _module(command: str) -> ModuleType:
+    return importlib.import_module(f"workbench.commands.{command}")
+
+
+def _catalog() -> ModuleType | None:
+    """Return the module with ``workbench catalog``; None where the catalogue is not part of the installation."""
+    try:
+        return importlib.import_module(_CATALOG)
+    except ModuleNotFoundError as error:
+        if error.name != _CATALOG:
+            raise
+        return None

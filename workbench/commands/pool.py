@@ -1,0 +1,162 @@
+"""``workbench pool``: a pool on this machine, for its operator. Users and keys are in `pool_users`."""
+
+from __future__ import annotations
+
+from argparse import ArgumentParser, Namespace
+from collections.abc import Sequence
+from pathlib import Path
+
+import msgspec
+
+from gpu_backend.pool import commands as pool
+from gpu_backend.pool import settings as pool_settings
+from gpu_backend.pool.settings import PoolSettings
+from gpu_backend.pool.state import PoolState, at
+from gpu_backend.transport import curve
+from gpu_backend.wire.control import PoolView
+from gpu_backend.wire.errors import PoolRefusal
+from kernelproxy import settings as client_settings
+from workbench.commands import pool_users
+from workbench.display import Facts, Section, bytes_in_words
+from workbench.terminal import add_json_option, say, show
+
+#: Options of `up` and the settings that they are.
+_SETTINGS = {
+    "name": "name",
+    "listen": "listen_host",
+    "port": "listen_port",
+    "advertise": "advertise_host",
+    "devices": "devices",
+}
+
+
+class PoolStatus(Facts):
+    """A pool as its operator sees it."""
+
+    def __init__(self, view: PoolView, state: PoolState, address: str, server_key: str) -> None:
+        self.title = f"Pool {view.pool}"
+        self._view = view
+        self._state = state
+        #: Where other machines reach it; empty if they do not.
+        self.address = address
+        self.server_key = server_key
+
+    def sections(self) -> Sequence[Section]:
+        """Return devices, sessions, and how others connect."""
+        devices = tuple(
+            (
+                f"{one.node}/{one.kind}{one.ordinal}",
+                f"{one.name}, {bytes_in_words(one.total_bytes)}, {one.sessions} of {one.capacity} sessions",
+            )
+            for one in self._view.devices
+        )
+        sessions = tuple(
+            (one.session, f"{one.user}, {one.state}, {one.node}/{one.device}, epoch {one.epoch}")
+            for one in self._view.sessions
+        )
+        parts = [Section("Devices", devices or (("none", "no node has reported yet"),))]
+        parts.append(Section("Sessions", sessions or (("none", ""),)))
+        if self.address:
+            command = f"workbench connect {self.address} --server-key='{self.server_key}'"
+            parts.append(Section("From other machines", (("run", command),)))
+        return [
+            *parts,
+            Section("Files", (("settings", str(self._state.settings_file)), ("logs", str(self._state.logs)))),
+        ]
+
+    def to_dict(self) -> dict[str, object]:
+        """Return the same for programs."""
+        return {
+            "pool": self._view.pool,
+            "version": self._view.version,
+            "started_at": self._view.started_at,
+            "address": self.address,
+            "server_key": self.server_key,
+            "state": str(self._state.root),
+            "logs": str(self._state.logs),
+            "devices": [msgspec.structs.asdict(one) for one in self._view.devices],
+            "sessions": [msgspec.structs.asdict(one) for one in self._view.sessions],
+        }
+
+
+def configure(parser: ArgumentParser) -> None:
+    """Add the sub-commands."""
+    parser.description = "Run a pool on this machine, for its operator."
+    parts = parser.add_subparsers(title="commands", metavar="COMMAND", required=True)
+    up_parser = parts.add_parser("up", help="start the pool")
+    up_parser.add_argument("--name", help="its name, as people see it")
+    up_parser.add_argument("--listen", metavar="HOST", help="address for other machines' notebooks; none by default")
+    up_parser.add_argument("--port", type=int, help="its TCP port")
+    up_parser.add_argument("--advertise", metavar="HOST", help="name under which other machines reach this one")
+    up_parser.add_argument("--devices", choices=("auto", "cuda", "cpu"), help="what it offers")
+    _finish(up_parser, up)
+    _finish(parts.add_parser("down", help="end the pool and every session in it"), down)
+    _finish(parts.add_parser("status", help="show devices and sessions"), status)
+    pool_users.register(parts, _finish)
+
+
+def _finish(parser: ArgumentParser, execute: object) -> None:
+    """Give ``parser`` what every sub-command has."""
+    parser.add_argument("--state", type=Path, metavar="DIR", help="where the pool keeps its records and keys")
+    add_json_option(parser)
+    parser.set_defaults(execute=execute)
+
+
+def up(arguments: Namespace) -> int:
+    """Start the pool; connect this user to it if they have no other pool."""
+    state = at(arguments.state)
+    settings = _wanted_settings(arguments, state)
+    if not arguments.json:
+        say("Starting the pool ...")
+    pool.up(state, settings)
+    if not client_settings.config_path().exists():
+        pool.write_client_file(state, _made(client_settings.config_path()))
+    return status(arguments)
+
+
+def down(arguments: Namespace) -> int:
+    """End the pool."""
+    state = at(arguments.state)
+    pool.down(state)
+    show(arguments, "The pool is down.", {"state": str(state.root), "is_up": False})
+    return 0
+
+
+def status(arguments: Namespace) -> int:
+    """Show the pool."""
+    state = at(arguments.state)
+    view = pool.status(state)
+    settings = pool_settings.read(state.settings_file)
+    host = settings.advertise_host or settings.listen_host
+    address = f"tcp://{host}:{settings.listen_port}" if settings.listen_host else ""
+    shown = PoolStatus(view, state, address, curve.load(state.gateway_key).public.decode())
+    show(arguments, shown, shown.to_dict())
+    return 0
+
+
+def _wanted_settings(arguments: Namespace, state: PoolState) -> PoolSettings | None:
+    """Return the settings for a new pool; None if it has some already.
+
+    Raises
+    ------
+    PoolRefusal
+        If it has settings and others are asked for.
+    """
+    given = {
+        setting: value for option, setting in _SETTINGS.items() if (value := getattr(arguments, option)) is not None
+    }
+    if not state.settings_file.exists():
+        return PoolSettings(**given)
+    present = pool_settings.read(state.settings_file)
+    other = [name for name, value in given.items() if getattr(present, name) != value]
+    if other:
+        raise PoolRefusal(
+            f"This pool has its settings already, with another {' and '.join(other)}. Change {state.settings_file} and "
+            "run `workbench pool down` and `workbench pool up`."
+        )
+    return None
+
+
+def _made(path: Path) -> Path:
+    path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+    return path

@@ -1,0 +1,190 @@
+"""What ``workbench doctor`` looks at: each check tries one thing and says what it found and what to do about it."""
+
+from __future__ import annotations
+
+import importlib.metadata
+import importlib.util
+import platform
+import shutil
+import sys
+from collections.abc import Iterator
+from dataclasses import dataclass
+from enum import StrEnum
+from pathlib import Path
+
+import zmq
+from jupyter_client.kernelspec import KernelSpecManager, NoSuchKernel
+from jupyter_client.provisioning.factory import KernelProvisionerFactory
+
+import workbench
+from gpu_backend.transport import curve
+from gpu_backend.wire.control import AskPool, PoolView
+from gpu_backend.wire.errors import PoolError
+from kernelproxy import open_session, settings
+from kernelproxy.gateway_client import request
+from workbench.commands.install import NAME
+from workbench.display import bytes_in_words
+from workbench.local_gpu import probe
+
+
+class State(StrEnum):
+    """How a check came out."""
+
+    OK = "ok"
+    NOTE = "note"  #: something that not everybody needs is missing
+    PROBLEM = "problem"  #: something that was set up does not work
+
+
+@dataclass(frozen=True)
+class Finding:
+    """The outcome of one check. ``remedy`` says what to do unless all is well."""
+
+    subject: str
+    state: State
+    found: str
+    remedy: str = ""
+
+
+def diagnose() -> Iterator[Finding]:
+    """Check everything between the notebook and the pool, nearest first."""
+    yield _python()
+    yield _encryption()
+    yield _jupyterlab()
+    yield _kernel()
+    yield _compiler()
+    yield _local_gpu()
+    if not settings.config_path().exists():
+        yield Finding(
+            "pool",
+            State.NOTE,
+            "none is set up on this machine",
+            "`workbench lab` brings its own, `workbench pool up` starts one, `workbench connect` uses another's.",
+        )
+        return
+    yield from _pool()
+
+
+def _python() -> Finding:
+    found = f"{platform.python_version()} with gpu-workbench {workbench.__version__} in {sys.prefix}"
+    return Finding("Python", State.OK, found)
+
+
+def _encryption() -> Finding:
+    found = f"ZeroMQ {zmq.zmq_version()}"
+    if zmq.has("curve"):
+        return Finding("encryption", State.OK, f"{found} with CURVE")
+    return Finding(
+        "encryption", State.PROBLEM, f"{found} without CURVE", "Install pyzmq from PyPI: its wheels have it."
+    )
+
+
+def _jupyterlab() -> Finding:
+    if importlib.util.find_spec("jupyterlab") is None:
+        return Finding(
+            "JupyterLab",
+            State.NOTE,
+            "not in this environment",
+            "`pip install 'gpu-workbench[lab]'` adds it; for a Jupyter elsewhere run `workbench install --user`.",
+        )
+    return Finding("JupyterLab", State.OK, importlib.metadata.version("jupyterlab"))
+
+
+def _kernel() -> Finding:
+    subject = "kernel"
+    try:
+        spec = KernelSpecManager().get_kernel_spec(NAME)
+    except NoSuchKernel:
+        again = "Install gpu-workbench again in the environment of your Jupyter, or run `workbench install --user`."
+        return Finding(subject, State.PROBLEM, "Jupyter does not see “Remote GPU (CuPy)”", again)
+    python = spec.argv[0]
+    if not Path(python).is_absolute() or python == sys.executable:
+        if not KernelProvisionerFactory.instance(parent=None).is_provisioner_available(spec):
+            return Finding(
+                subject,
+                State.PROBLEM,
+                f"its provisioner is not registered, so Jupyter hides {spec.resource_dir}",
+                "Install gpu-workbench again: `pip install --force-reinstall --no-deps gpu-workbench`.",
+            )
+        return Finding(subject, State.OK, f"“{spec.display_name}” in {spec.resource_dir}")
+    return Finding(
+        subject,
+        State.NOTE,
+        f"{spec.resource_dir} runs {python}, not this Python",
+        "If that is not what you want, run `workbench install --user` here.",
+    )
+
+
+def _compiler() -> Finding:
+    path = shutil.which("c++")
+    if path:
+        return Finding("C++ compiler", State.OK, path)
+    return Finding(
+        "C++ compiler",
+        State.NOTE,
+        "none, so a CPU device on this machine cannot run RawKernel and ElementwiseKernel",
+        "On Debian: `sudo apt-get install g++`.",
+    )
+
+
+def _local_gpu() -> Finding:
+    gpu = probe()
+    if gpu.name:
+        return Finding("GPU here", State.OK, f"{gpu.name}, {gpu.library}")
+    return Finding("GPU here", State.NOTE, gpu.reason, gpu.remedy)
+
+
+def _pool() -> Iterator[Finding]:
+    try:
+        wanted = settings.load()
+        curve.load(wanted.key_file)
+    except PoolError as error:
+        yield Finding("settings", State.PROBLEM, str(error))
+        return
+    yield Finding("settings", State.OK, f"{settings.config_path()}, key in {wanted.key_file}")
+    try:
+        view = request(wanted, AskPool(0))
+    except PoolError as error:
+        yield Finding("pool", State.PROBLEM, str(error))
+        return
+    if isinstance(view, PoolView):
+        yield _pool_finding(view, wanted.gateway)
+    yield _session()
+
+
+def _pool_finding(view: PoolView, address: str) -> Finding:
+    devices = ", ".join(f"{one.name} ({bytes_in_words(one.total_bytes)})" for one in view.devices)
+    found = f"{view.pool} at {address}, you are {view.user}; devices: {devices or 'none'}"
+    if not view.devices:
+        return Finding("pool", State.PROBLEM, found, "No node has reported to it. Ask the pool's operator.")
+    if view.version != workbench.__version__:
+        return Finding(
+            "pool", State.NOTE, f"{found}; it runs version {view.version}", "Install the same version on both sides."
+        )
+    return Finding("pool", State.OK, found)
+
+
+def _session() -> Finding:
+    """Take a session, have it answer, and give it back."""
+    try:
+        session = open_session("workbench doctor")
+    except PoolError as error:
+        return Finding("session", State.PROBLEM, str(error))
+    try:
+        memory = session.memory()
+        device = session.device
+    except PoolError as error:
+        return Finding("session", State.PROBLEM, str(error))
+    finally:
+        session.close(release=True)
+    limit = bytes_in_words(memory["limit_bytes"] or memory["total_bytes"])
+    return Finding("session", State.OK, f"granted and answered: {device['name']}, {device['library']}, up to {limit}")
+
+
+def to_dict(finding: Finding) -> dict[str, str]:
+    """Return ``finding`` as plain data."""
+    return {
+        "subject": finding.subject,
+        "state": finding.state.value,
+        "found": finding.found,
+        "remedy": finding.remedy,
+    }

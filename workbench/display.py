@@ -1,0 +1,102 @@
+"""Facts as people see them: complete plain text, a table in the notebook, JSON for programs."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from html import escape
+from typing import Any
+
+from rich.table import Table
+from rich.text import Text
+
+#: Left-aligned, and no colours of its own: JupyterLab's theme gives those.
+_CELL = 'style="text-align: left"'
+
+
+class Json(dict[str, Any]):
+    """A dictionary that shows itself as JSON."""
+
+    def __repr__(self) -> str:
+        return json.dumps(self, indent=2, ensure_ascii=False)
+
+    def _repr_mimebundle_(self, include: object = None, exclude: object = None) -> dict[str, Any]:
+        return {"text/plain": repr(self), "application/json": dict(self)}
+
+
+@dataclass(frozen=True)
+class Section:
+    """Facts that belong together. ``share`` in 0..1 draws a bar beside the row of that name."""
+
+    title: str
+    rows: tuple[tuple[str, str], ...]
+    share: Mapping[str, float] = field(default_factory=dict)
+
+
+class Facts:
+    """Something with sections of facts; shows itself in a notebook, a terminal and a log alike.
+
+    ``problem``, if there is one, comes first: it says what does not work and what to do.
+    """
+
+    title: str = ""
+    problem: str = ""
+
+    def sections(self) -> Sequence[Section]:
+        """Return what to show, in order."""
+        return ()
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the same for programs: plain numbers, no units in words."""
+        return {}
+
+    def __repr__(self) -> str:
+        sections = self.sections()
+        width = max((len(name) for section in sections for name, _ in section.rows), default=0)
+        lines = [self.title]
+        if self.problem:
+            lines += [f"  {self.problem}"]
+        for section in sections:
+            lines += [section.title, *(f"  {name:<{width}}  {value}" for name, value in section.rows)]
+        return "\n".join(lines)
+
+    def _repr_mimebundle_(self, include: object = None, exclude: object = None) -> dict[str, Any]:
+        return {"text/plain": repr(self), "text/html": self.html()}
+
+    def html(self) -> str:
+        """Return a table without script, images or colours; every value is escaped."""
+        parts = [f'<table aria-label="{escape(self.title)}"><caption {_CELL}><b>{escape(self.title)}</b></caption>']
+        if self.problem:
+            parts.append(f'<tr><td colspan="2" role="alert" {_CELL}>⚠ {escape(self.problem)}</td></tr>')
+        for section in self.sections():
+            parts.append(f'<tr><th colspan="2" scope="rowgroup" {_CELL}>{escape(section.title)}</th></tr>')
+            parts += [_row(name, value, section.share.get(name)) for name, value in section.rows]
+        return "".join([*parts, "</table>"])
+
+    def __rich__(self) -> Table:
+        table = Table(title=self.title, title_justify="left", show_header=False, box=None, padding=(0, 2, 0, 0))
+        if self.problem:
+            table.add_row(Text("problem", "bold red"), Text(self.problem))
+        for section in self.sections():
+            table.add_row(Text(section.title, "bold"), "")
+            for name, value in section.rows:
+                table.add_row(Text(f"  {name}", "dim"), Text(value))
+        return table
+
+
+def _row(name: str, value: str, share: float | None) -> str:
+    bar = ""
+    if share is not None:
+        bar = f' <meter min="0" max="1" high="0.8" value="{share:.3f}">{share:.0%}</meter>'
+    return f"<tr><td {_CELL}>{escape(name)}</td><td {_CELL}>{escape(value)}{bar}</td></tr>"
+
+
+def bytes_in_words(count: int) -> str:
+    """Return ``count`` bytes as people say it: 1536 is "1.5 KiB"."""
+    size = float(count)
+    for unit in ("B", "KiB", "MiB", "GiB"):
+        if abs(size) < 1024:
+            return f"{size:.0f} B" if unit == "B" else f"{size:.1f} {unit}"
+        size /= 1024
+    return f"{size:.1f} TiB"

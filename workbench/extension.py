@@ -1,0 +1,79 @@
+"""The IPython extension: what makes any Python kernel a notebook of the pool, and how it is undone."""
+
+from __future__ import annotations
+
+import asyncio
+import importlib
+import os
+import sys
+from types import ModuleType
+from typing import TYPE_CHECKING, Any
+
+import kernelproxy
+from kernelproxy.session import opened_session
+from workbench.magics import GpuMagics
+from workbench.provisioner import PREVIOUS_END_VARIABLE
+
+if TYPE_CHECKING:
+    from IPython.core.interactiveshell import ExecutionResult, InteractiveShell
+
+_CATALOG = "workbench.catalog_magics"
+
+
+def load(shell: InteractiveShell) -> None:
+    """Make ``import cupy`` remote, add ``%gpu`` and ``%catalog``, and tell why a previous kernel ended."""
+    kernelproxy.activate()
+    magics = GpuMagics(shell)
+    shell.register_magics(magics)
+    shell.configurables.append(magics)  # type: ignore[arg-type]  # IPython's list holds more than it says
+    shell.Completer.custom_matchers.append(magics.complete)
+    shell.events.register("post_run_cell", cancel_interrupted)
+    if PREVIOUS_END_VARIABLE in os.environ:
+        shell.events.register("pre_run_cell", _tell_previous_end)
+    catalog = _catalog_magics()
+    if catalog is not None:
+        catalog.load(shell)
+
+
+def unload(shell: InteractiveShell) -> None:
+    """Undo `load`. Arrays that the notebook holds go on working."""
+    for magics in [one for one in shell.configurables if isinstance(one, GpuMagics)]:
+        shell.configurables.remove(magics)
+        shell.Completer.custom_matchers.remove(magics.complete)
+        shell.magics_manager.magics["line"].pop("gpu", None)
+        shell.magics_manager.registry.pop(GpuMagics.__name__, None)
+    for event, callback in (("post_run_cell", cancel_interrupted), ("pre_run_cell", _tell_previous_end)):
+        if callback in shell.events.callbacks[event]:
+            shell.events.unregister(event, callback)
+    catalog = _catalog_magics()
+    if catalog is not None:
+        catalog.unload(shell)
+    kernelproxy.deactivate()
+
+
+def cancel_interrupted(result: ExecutionResult) -> None:
+    """Drop the remote work that an interrupted cell has queued. Called by IPython after every cell.
+
+    An interrupt that strikes while a cell waits for the pool is handled where it waits; this is for a cell that was
+    only recording, thousands of operations ahead of the device.
+    """
+    session = opened_session()
+    if session is not None and isinstance(result.error_in_exec, KeyboardInterrupt | asyncio.CancelledError):
+        session.cancel_pending()
+
+
+def _tell_previous_end(info: Any) -> None:
+    """Say once, at the first cell, why the kernel before this one ended."""
+    reason = os.environ.pop(PREVIOUS_END_VARIABLE, "")
+    if reason:
+        print(reason, file=sys.stderr)  # noqa: T201  # a cell's output is where the user looks
+
+
+def _catalog_magics() -> ModuleType | None:
+    """Return the module with ``%catalog``; None where the catalogue is not part of the installation."""
+    try:
+        return importlib.import_module(_CATALOG)
+    except ModuleNotFoundError as error:
+        if error.name != _CATALOG:
+            raise
+        return None

@@ -1,0 +1,190 @@
+"""The provisioner of the kernel "Remote GPU (CuPy)": takes the lease before the kernel starts, gives it back after.
+
+As the server calls it: start = ``pre_launch``, ``launch_kernel``; restart = ``cleanup(restart=True)``, ``pre_launch``
+again on the same object; shutdown = ``cleanup(restart=False)``, perhaps twice. A crash calls ``kill(restart=False)``
+although a restart follows, so the lease is given back in ``cleanup`` only. Where no hook runs at all (the server was
+killed, or gave up after five crashes) the lease runs out by itself.
+"""
+
+from __future__ import annotations
+
+import os
+import signal
+import sys
+from pathlib import Path
+from time import strftime
+from typing import Any
+
+import msgspec
+from jupyter_client.provisioning.local_provisioner import LocalProvisioner
+from jupyter_core.paths import jupyter_runtime_dir
+from tornado.web import HTTPError
+from traitlets import Float
+
+from gpu_backend.wire.control import CloseSession, OpenSession, RestartSession, Ticket
+from gpu_backend.wire.errors import NotAuthorized, PoolError, PoolRefusal, PoolUnreachable, SessionLost
+from gpu_backend.wire.version import PROTOCOL_VERSION
+from kernelproxy import settings
+from kernelproxy.gateway_client import request_async
+from kernelproxy.session import TICKET_VARIABLE
+
+#: Tells a kernel why the one before it ended.
+PREVIOUS_END_VARIABLE = "GPU_WORKBENCH_PREVIOUS_END"
+
+_REASONS: dict[type[Exception], str] = {
+    PoolRefusal: "The GPU pool gave no session",
+    PoolUnreachable: "The GPU pool cannot be reached",
+    NotAuthorized: "The GPU pool does not know this key",
+}
+
+
+class RemoteGpuProvisioner(LocalProvisioner):
+    """Starts the kernel on this machine, with a session in the pool."""
+
+    lease_timeout = Float(
+        2.0, help="How long the pool may take to grant or refuse a session, seconds; the dialog waits for it."
+    ).tag(config=True)
+
+    #: What the pool granted; kept over restarts.
+    ticket: Ticket | None = None
+    _previous_end = ""
+    _end_is_wanted = False
+
+    async def pre_launch(self, **kwargs: Any) -> dict[str, Any]:
+        """Take a session, or move the one we have to its next epoch; then prepare the launch.
+
+        Raises
+        ------
+        tornado.web.HTTPError
+            503 with the pool's own words if it refuses, cannot be reached or does not know us.
+        """
+        label = kwargs.get("env", os.environ).get("JPY_SESSION_NAME", "")
+        try:
+            self.ticket = await self._lease(label)
+        except PoolError as error:
+            raise _as_dialog(error) from None
+        try:
+            kwargs = await super().pre_launch(**kwargs)
+            self._write_ticket(self.ticket)
+        except BaseException:  # whatever stopped the launch, nobody would give the lease back later
+            await self._release()
+            raise
+        kwargs["env"][TICKET_VARIABLE] = str(self.ticket_file)
+        kwargs["env"].pop(PREVIOUS_END_VARIABLE, None)
+        if self._previous_end:
+            kwargs["env"][PREVIOUS_END_VARIABLE] = self._previous_end
+            self._previous_end = ""
+        return kwargs
+
+    async def poll(self) -> int | None:
+        """Return None while the kernel runs, else its exit status; a death is noted for the kernel after it."""
+        status = await super().poll()
+        if self.process is not None and status:
+            self._note_end(status)
+        return status
+
+    async def shutdown_requested(self, restart: bool = False) -> None:
+        """Note that the end to come is wanted. Called before the kernel is asked to leave."""
+        self._end_is_wanted = True
+        await super().shutdown_requested(restart)
+
+    async def kill(self, restart: bool = False) -> None:
+        """Kill the process. Of one that still runs, the end is wanted; a dead one's was noted by `poll`."""
+        self._end_is_wanted = True
+        await super().kill(restart)
+
+    async def terminate(self, restart: bool = False) -> None:
+        """End the process; its end is wanted."""
+        self._end_is_wanted = True
+        await super().terminate(restart)
+
+    async def launch_kernel(self, cmd: list[str], **kwargs: Any) -> Any:
+        """Start the process; if that fails the lease is given back."""
+        self._end_is_wanted = False
+        try:
+            return await super().launch_kernel(cmd, **kwargs)
+        except BaseException:  # as above: a kernel that never ran has no cleanup
+            await self._release()
+            raise
+
+    async def cleanup(self, restart: bool = False) -> None:
+        """Give the lease back, unless the kernel starts again."""
+        await super().cleanup(restart)
+        if not restart:
+            await self._release()
+
+    async def get_provisioner_info(self) -> dict[str, Any]:
+        """Return what another server needs to take this kernel over, its lease included."""
+        info = await super().get_provisioner_info()
+        return {**info, "ticket": msgspec.to_builtins(self.ticket)}
+
+    async def load_provisioner_info(self, provisioner_info: dict[str, Any]) -> None:
+        """Take over a kernel and its lease."""
+        await super().load_provisioner_info(provisioner_info)
+        ticket = provisioner_info.get("ticket")
+        self.ticket = None if ticket is None else msgspec.convert(ticket, Ticket)
+
+    @property
+    def ticket_file(self) -> Path:
+        """Where the kernel finds its ticket."""
+        return Path(jupyter_runtime_dir()) / f"gpu-workbench-{self.kernel_id}.json"
+
+    # --- the lease ----------------------------------------------------------------------------------------------------
+
+    async def _lease(self, label: str) -> Ticket:
+        if self.ticket is not None:
+            try:
+                return await self._ask(RestartSession(0, self.ticket.session))
+            except SessionLost as lost:  # the pool was started anew, or this machine slept through the lease
+                self.log.warning("The session %s has ended: %s Taking a new one.", self.ticket.session, lost)
+                self.ticket = None
+        return await self._ask(OpenSession(0, label, protocol_version=PROTOCOL_VERSION))
+
+    async def _ask(self, message: OpenSession | RestartSession) -> Ticket:
+        answer = await request_async(settings.load(), message, self.lease_timeout)
+        if not isinstance(answer, Ticket):
+            raise PoolRefusal("The pool did not answer with a session. Is its version the same as ours?")
+        return answer
+
+    async def _release(self) -> None:
+        ticket, self.ticket = self.ticket, None
+        self.ticket_file.unlink(missing_ok=True)
+        if ticket is None:
+            return
+        try:
+            await request_async(settings.load(), CloseSession(0, ticket.session), self.lease_timeout)
+        except SessionLost:
+            return
+        except PoolError as error:
+            self.log.warning("The session %s could not be given back and will run out: %s", ticket.session, error)
+
+    def _write_ticket(self, ticket: Ticket) -> None:
+        path = self.ticket_file
+        path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+        with os.fdopen(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), "wb") as file:
+            file.write(msgspec.json.encode(ticket))
+
+    def _note_end(self, status: int) -> None:
+        if self._end_is_wanted or self._previous_end:
+            return
+        self._previous_end = (
+            f"The kernel before this one {_in_words(status)} at {strftime('%H:%M:%S')}; its variables and remote "
+            "arrays are gone. Run your cells again from the top."
+        )
+        self.log.warning("%s", self._previous_end)
+
+
+def _in_words(status: int) -> str:
+    if status > 0:
+        return f"ended with status {status}"
+    name = signal.Signals(-status).name
+    if -status == signal.SIGKILL and sys.platform == "linux":
+        return f"was killed ({name}), often because this machine's memory ran out,"
+    return f"was ended by {name}"
+
+
+def _as_dialog(error: PoolError) -> HTTPError:
+    """Return ``error`` in the one form whose text the server shows to the user."""
+    reason = next((text for kind, text in _REASONS.items() if isinstance(error, kind)), "The GPU pool failed")
+    # tornado doubles a percent sign in the message, and the dialog shows both.
+    return HTTPError(503, str(error).replace("%", " percent"), reason=reason)

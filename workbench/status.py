@@ -1,0 +1,150 @@
+"""What ``%gpu status`` and ``workbench doctor`` tell of a session: device, memory, cost so far, pool."""
+
+from __future__ import annotations
+
+from dataclasses import asdict, dataclass, field, replace
+from typing import Any
+
+from gpu_backend.wire.control import PoolView
+from gpu_backend.wire.errors import PoolError
+from kernelproxy import settings
+from kernelproxy.session import Session, current_session
+from workbench.display import Facts, Section, bytes_in_words
+
+
+@dataclass(frozen=True, repr=False)
+class PoolFacts:
+    """The pool as one user sees it."""
+
+    name: str
+    address: str
+    user: str
+    version: str
+    devices: int
+    sessions: int
+    capacity: int
+    mine: int
+
+    @classmethod
+    def of(cls, view: PoolView, address: str) -> PoolFacts:
+        """Return the facts of ``view``, which came from ``address``."""
+        return cls(
+            name=view.pool,
+            address=address,
+            user=view.user,
+            version=view.version,
+            devices=len(view.devices),
+            sessions=sum(device.sessions for device in view.devices),
+            capacity=sum(device.capacity for device in view.devices),
+            mine=sum(session.mine for session in view.sessions),
+        )
+
+
+@dataclass(frozen=True, repr=False)
+class GpuStatus(Facts):
+    """A session at one moment. Empty fields are not known; ``problem`` says why."""
+
+    problem: str = ""
+    session: str = ""
+    epoch: int = 0
+    is_connected: bool = False
+    device: dict[str, Any] = field(default_factory=dict)
+    memory: dict[str, int] = field(default_factory=dict)
+    counters: dict[str, int] = field(default_factory=dict)
+    pool: PoolFacts | None = None
+
+    title = "Remote GPU"
+
+    @classmethod
+    def now(cls) -> GpuStatus:
+        """Ask session and pool. Opens the session if there is none yet; never raises because of the pool."""
+        try:
+            session = current_session()
+        except PoolError as error:
+            return cls(problem=str(error))
+        known = cls(
+            session=session.ticket.session,
+            epoch=session.epoch,
+            device=dict(session.device),
+            counters=dict(vars(session.counters)),  # before `memory`, whose own round trip is not the notebook's
+        )
+        try:
+            memory = session.memory()
+        except PoolError as error:
+            return replace(known, problem=str(error))
+        problem, pool = _pool(session)
+        return replace(known, problem=problem, is_connected=session.is_connected, memory=memory, pool=pool)
+
+    def sections(self) -> tuple[Section, ...]:
+        """Return what is known, in the order of interest."""
+        return tuple(
+            part for part in (self._device(), self._memory(), self._session(), self._so_far(), self._pool()) if part
+        )
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return all fields as plain data."""
+        return asdict(self)
+
+    def _device(self) -> Section | None:
+        if not self.device:
+            return None
+        rows = [("name", str(self.device["name"])), ("kind", str(self.device["kind"]))]
+        if self.device.get("compute_capability"):
+            rows.append(("compute capability", str(self.device["compute_capability"])))
+        return Section("Device", (*rows, ("computed by", str(self.device["library"]))))
+
+    def _memory(self) -> Section | None:
+        if not self.memory:
+            return None
+        used, limit = self.memory["used_bytes"], self.memory["limit_bytes"]
+        total, free = self.memory["total_bytes"], self.memory["free_bytes"]
+        most = limit or total
+        rows = (
+            ("used by your arrays", bytes_in_words(used)),
+            ("your limit", bytes_in_words(limit) if limit else "none"),
+            ("free on the device", f"{bytes_in_words(free)} of {bytes_in_words(total)}"),
+        )
+        return Section("Memory", rows, {"used by your arrays": used / most} if most else {})
+
+    def _session(self) -> Section | None:
+        if not self.session:
+            return None
+        state = "connected" if self.is_connected else "not connected"
+        return Section("Session", (("id", self.session), ("epoch", str(self.epoch)), ("state", state)))
+
+    def _so_far(self) -> Section | None:
+        rows = tuple((_COUNTED.get(name, name), _amount(name, count)) for name, count in self.counters.items())
+        return Section("So far", rows) if rows else None
+
+    def _pool(self) -> Section | None:
+        if self.pool is None:
+            return None
+        return Section(
+            "Pool",
+            (
+                ("name", f"{self.pool.name} at {self.pool.address}"),
+                ("you are", self.pool.user),
+                ("sessions", f"{self.pool.sessions} of {self.pool.capacity}, {self.pool.mine} of them yours"),
+                ("devices", str(self.pool.devices)),
+            ),
+        )
+
+
+_COUNTED = {
+    "ops": "operations",
+    "batches": "messages that carried them",
+    "round_trips": "round trips",
+    "bytes_sent": "sent",
+    "bytes_received": "received",
+}
+
+
+def _amount(name: str, count: int) -> str:
+    return bytes_in_words(count) if name.startswith("bytes_") else f"{count:,}"
+
+
+def _pool(session: Session) -> tuple[str, PoolFacts | None]:
+    try:
+        return "", PoolFacts.of(session.pool(), settings.load().gateway)
+    except PoolError as error:
+        return str(error), None
