@@ -1,0 +1,483 @@
+"""The gateway in one process with its test: real sockets and keys, an agent and an engine that only play along."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import asynccontextmanager, suppress
+from pathlib import Path
+from time import monotonic
+
+import pytest
+import zmq
+import zmq.asyncio
+
+from gpu_backend.engine.base import NodeChange, NodeEvent
+from gpu_backend.gateway.admission import Limits
+from gpu_backend.gateway.directory import Directory
+from gpu_backend.gateway.service import Gateway
+from gpu_backend.gateway.settings import GatewaySettings
+from gpu_backend.transport import curve
+from gpu_backend.transport.asking import Door, ask_async
+from gpu_backend.transport.curve import KeyPair
+from gpu_backend.transport.sockets import as_client
+from gpu_backend.wire import control
+from gpu_backend.wire.codec import Codec, encode
+from gpu_backend.wire.errors import NotAuthorized, PoolRefusal, PoolUnreachable, RefusalCode, SessionLost
+
+GATEWAY, AGENT, ADA, EVE, BOSS = (curve.generate() for _ in range(5))
+DEVICE = control.DeviceReport(0, "cpu", "a CPU", "cpu-0", 1 << 34, 1)
+
+
+class OneNode:
+    """An engine of one node whose agent is the test's business."""
+
+    def __init__(self) -> None:
+        self.events: asyncio.Queue[NodeEvent] = asyncio.Queue()
+        self.ensured: list[str] = []
+        self.stopped: list[str] = []
+
+    async def nodes(self) -> tuple[str, ...]:
+        return ("n",)
+
+    async def watch(self) -> AsyncIterator[NodeEvent]:
+        yield NodeEvent("n", NodeChange.JOINED)
+        while True:
+            yield await self.events.get()
+
+    async def ensure_agent(self, node: str) -> None:
+        self.ensured.append(node)
+
+    async def stop_agent(self, node: str) -> None:
+        self.stopped.append(node)
+
+    async def ask_capacity(self, devices: int) -> int:
+        return 0
+
+
+class PlayedAgent:
+    """Has an executor for whatever it is told to launch, unless ``launches`` is false."""
+
+    def __init__(self, context: zmq.asyncio.Context, endpoint: str, keys: KeyPair) -> None:
+        self._socket = as_client(context.socket(zmq.DEALER), keys, GATEWAY.public)
+        self._socket.connect(endpoint)
+        self._orders: Codec[control.ToAgent] = Codec(control.ToAgent)
+        self.launches = True
+        self.executors: dict[tuple[str, int], control.Launch] = {}
+        self.heard: list[control.ToAgent] = []
+
+    async def serve(self) -> None:
+        await self.report()
+        while True:
+            order = self._orders.decode(await self._socket.recv_multipart())
+            self.heard.append(order)
+            if isinstance(order, control.Launch) and self.launches:
+                self.executors[order.session, order.epoch] = order
+            elif isinstance(order, control.StopExecutor):
+                self.executors.pop((order.session, order.epoch), None)
+            elif isinstance(order, control.StopNode):
+                self.executors.clear()
+            await self.report()
+
+    async def report(self) -> None:
+        lines = tuple(
+            control.ExecutorReport(
+                o.session, o.epoch, o.ordinal, o.client_key, (f"ipc://{o.session}",), "s" * 40, o.memory_limit_bytes,
+                o.lease_seconds, 0, 0, 0.0,
+            )
+            for o in self.executors.values()
+        )  # fmt: skip
+        await self.send(control.NodeReport((DEVICE,), lines, len(lines)))
+
+    async def lose(self, session: str, epoch: int, cause: control.EndCause) -> None:
+        del self.executors[session, epoch]
+        await self.send(control.ExecutorEnded(session, epoch, cause, "It is gone."))
+
+    async def send(self, message: control.FromAgent) -> None:
+        await self._socket.send_multipart(encode(message))
+
+
+class World:
+    """A running gateway and the ways to it."""
+
+    def __init__(self, tmp_path: Path, context: zmq.asyncio.Context, engine: OneNode) -> None:
+        self.context = context
+        self.engine = engine
+        self.users_endpoint = f"ipc://{tmp_path}/users"
+        self.agents_endpoint = f"ipc://{tmp_path}/agents"
+
+    async def ask(self, keys: KeyPair, message: control.ToGateway) -> control.FromGateway:
+        return await ask_async(Door(self.users_endpoint, GATEWAY.public, keys), message)
+
+    async def open(self, keys: KeyPair = ADA, label: str = "a.ipynb") -> control.Ticket:
+        answer = await self.ask(keys, control.OpenSession(0, label))
+        assert isinstance(answer, control.Ticket)
+        return answer
+
+    async def view(self, keys: KeyPair = ADA) -> control.PoolView:
+        answer = await self.ask(keys, control.AskPool(0))
+        assert isinstance(answer, control.PoolView)
+        return answer
+
+    def raw(self, endpoint: str, keys: KeyPair) -> zmq.asyncio.Socket:
+        socket = as_client(self.context.socket(zmq.DEALER), keys, GATEWAY.public)
+        socket.connect(endpoint)
+        return socket
+
+
+@asynccontextmanager
+async def gateway_only(tmp_path: Path) -> AsyncIterator[World]:
+    records = Directory(tmp_path / "directory.sqlite")
+    records.set_node("n", AGENT.public.decode())
+    for name, keys in (("ada", ADA), ("eve", EVE), ("boss", BOSS)):
+        records.add_user(name, name == "boss", 0.0)
+        with suppress(PoolRefusal):  # the gateway is started again in some tests
+            records.add_key(keys.public.decode(), name, "", 0.0)
+    context = zmq.asyncio.Context()
+    world = World(tmp_path, context, OneNode())
+    settings = GatewaySettings(
+        pool="test", version="1", client_endpoints=(world.users_endpoint,), agent_endpoints=(world.agents_endpoint,),
+        limits=Limits(2, 0), sessions_per_device=3, default_memory_bytes=0, lease_seconds=60.0, answer_seconds=0.4,
+        stop_seconds=1.0,
+    )  # fmt: skip
+    gateway = Gateway(settings, GATEWAY, records, world.engine)
+    serving = asyncio.create_task(gateway.run())
+    try:
+        yield world
+    finally:
+        gateway.stop()
+        await serving
+        records.close()
+        context.destroy(linger=0)
+
+
+@asynccontextmanager
+async def pool(tmp_path: Path) -> AsyncIterator[tuple[World, PlayedAgent]]:
+    async with gateway_only(tmp_path) as world:
+        agent = PlayedAgent(world.context, world.agents_endpoint, AGENT)
+        playing = asyncio.create_task(agent.serve())
+        try:
+            yield world, agent
+        finally:
+            playing.cancel()
+            with suppress(asyncio.CancelledError):
+                await playing
+
+
+Story = Callable[[World, PlayedAgent], Awaitable[None]]
+
+
+def play(tmp_path: Path, story: Story) -> None:
+    async def all_of_it() -> None:
+        async with pool(tmp_path) as (world, agent):
+            await story(world, agent)
+
+    asyncio.run(all_of_it())
+
+
+async def until(condition: Callable[[], Awaitable[bool]]) -> None:
+    async with asyncio.timeout(5):
+        while not await condition():
+            await asyncio.sleep(0.01)
+
+
+def test_a_session_is_opened_with_a_ticket(tmp_path: Path) -> None:
+    async def story(world: World, agent: PlayedAgent) -> None:
+        ticket = await world.open()
+        assert (ticket.epoch, ticket.device, ticket.device_kind, ticket.lease_seconds) == (1, "a CPU", "cpu", 60.0)
+        assert ticket.endpoints == (f"ipc://{ticket.session}",)
+        launch = agent.executors[ticket.session, 1]
+        assert launch.client_key == ADA.public.decode()
+        assert world.engine.ensured == ["n"]
+
+    play(tmp_path, story)
+
+
+def test_an_unknown_key_is_told_within_a_second(tmp_path: Path) -> None:
+    async def story(world: World, agent: PlayedAgent) -> None:
+        since = monotonic()
+        with pytest.raises(NotAuthorized, match="refused"):
+            await world.ask(curve.generate(), control.AskPool(0))
+        assert monotonic() - since < 1.0
+
+    play(tmp_path, story)
+
+
+def test_another_server_key_is_told_within_a_second(tmp_path: Path) -> None:
+    async def story(world: World, agent: PlayedAgent) -> None:
+        since = monotonic()
+        with pytest.raises(NotAuthorized, match="another server key"):
+            await ask_async(Door(world.users_endpoint, curve.generate().public, ADA), control.AskPool(0))
+        assert monotonic() - since < 1.0
+
+    play(tmp_path, story)
+
+
+def test_a_full_quota_is_refused_with_the_numbers(tmp_path: Path) -> None:
+    async def story(world: World, agent: PlayedAgent) -> None:
+        await world.open()
+        await world.open()
+        with pytest.raises(PoolRefusal, match="2 of 2 sessions"):
+            await world.open()
+
+    play(tmp_path, story)
+
+
+def test_a_full_pool_is_refused_with_the_numbers(tmp_path: Path) -> None:
+    async def story(world: World, agent: PlayedAgent) -> None:
+        for keys in (ADA, ADA, EVE):
+            await world.open(keys)
+        with pytest.raises(PoolRefusal, match="3 of 3 places"):
+            await world.open(EVE)
+
+    play(tmp_path, story)
+
+
+def test_a_pool_without_nodes_answers_in_time(tmp_path: Path) -> None:
+    async def story() -> None:
+        async with gateway_only(tmp_path) as world:
+            since = monotonic()
+            with pytest.raises(PoolRefusal, match="No node"):
+                await world.open()
+            assert monotonic() - since < 1.0
+
+    asyncio.run(story())
+
+
+def test_a_launch_that_takes_too_long_is_refused_in_time_and_leaves_nothing(tmp_path: Path) -> None:
+    async def story(world: World, agent: PlayedAgent) -> None:
+        agent.launches = False
+        since = monotonic()
+        with pytest.raises(PoolRefusal, match="still starting"):
+            await world.open()
+        assert monotonic() - since < 1.0
+
+        async def nothing_left() -> bool:
+            return not (await world.view()).sessions
+
+        await until(nothing_left)
+        assert isinstance(agent.heard[-1], control.StopExecutor)
+
+    play(tmp_path, story)
+
+
+def test_a_launch_that_fails_says_why(tmp_path: Path) -> None:
+    async def story(world: World, agent: PlayedAgent) -> None:
+        agent.launches = False
+        opening = asyncio.create_task(world.open())
+        async with asyncio.timeout(5):
+            while not any(isinstance(order, control.Launch) for order in agent.heard):
+                await asyncio.sleep(0.01)
+        launch = next(order for order in agent.heard if isinstance(order, control.Launch))
+        await agent.send(control.LaunchFailed(launch.session, 1, "No CuPy here."))
+        with pytest.raises(PoolRefusal, match="No CuPy here"):
+            await opening
+
+    play(tmp_path, story)
+
+
+def test_a_crashed_executor_is_replaced_under_the_next_epoch(tmp_path: Path) -> None:
+    async def story(world: World, agent: PlayedAgent) -> None:
+        ticket = await world.open()
+        await agent.lose(ticket.session, 1, control.EndCause.CRASHED)
+
+        async def lost() -> bool:
+            return [s.state for s in (await world.view()).sessions] == ["lost"]
+
+        await until(lost)
+        renewed = await world.ask(ADA, control.RenewTicket(0, ticket.session))
+        assert isinstance(renewed, control.Ticket)
+        assert (renewed.session, renewed.epoch) == (ticket.session, 2)
+
+    play(tmp_path, story)
+
+
+def test_a_released_session_is_over(tmp_path: Path) -> None:
+    async def story(world: World, agent: PlayedAgent) -> None:
+        ticket = await world.open()
+        await agent.lose(ticket.session, 1, control.EndCause.RELEASED)
+
+        async def over() -> bool:
+            return not (await world.view()).sessions
+
+        await until(over)
+        with pytest.raises(SessionLost, match="It is gone"):
+            await world.ask(ADA, control.RenewTicket(0, ticket.session))
+
+    play(tmp_path, story)
+
+
+def test_a_restart_keeps_the_session_and_stops_the_old_executor(tmp_path: Path) -> None:
+    async def story(world: World, agent: PlayedAgent) -> None:
+        ticket = await world.open()
+        fresh = await world.ask(ADA, control.RestartSession(0, ticket.session))
+        assert isinstance(fresh, control.Ticket)
+        assert (fresh.session, fresh.epoch) == (ticket.session, 2)
+        assert list(agent.executors) == [(ticket.session, 2)]
+
+    play(tmp_path, story)
+
+
+def test_a_session_can_be_closed_twice_and_by_its_owner_only(tmp_path: Path) -> None:
+    async def story(world: World, agent: PlayedAgent) -> None:
+        ticket = await world.open()
+        assert isinstance(await world.ask(EVE, control.CloseSession(0, ticket.session)), control.Done)
+        assert agent.executors
+        with pytest.raises(SessionLost):
+            await world.ask(EVE, control.RenewTicket(0, ticket.session))
+        for _ in range(2):
+            assert isinstance(await world.ask(ADA, control.CloseSession(0, ticket.session)), control.Done)
+
+        async def stopped() -> bool:
+            return not agent.executors
+
+        await until(stopped)
+
+    play(tmp_path, story)
+
+
+def test_others_are_seen_without_their_names(tmp_path: Path) -> None:
+    async def story(world: World, agent: PlayedAgent) -> None:
+        ticket = await world.open(ADA, label="secret plan.ipynb")
+        seen = (await world.view(EVE)).sessions[0]
+        assert (seen.session, seen.user, seen.label, seen.mine) == ("", "", "", False)
+        own = (await world.view(ADA)).sessions[0]
+        assert (own.session, own.user, own.label, own.mine) == (ticket.session, "ada", "secret plan.ipynb", True)
+        operators = (await world.view(BOSS)).sessions[0]
+        assert (operators.session, operators.user, operators.label) == (ticket.session, "ada", "")
+
+    play(tmp_path, story)
+
+
+def test_a_new_gateway_knows_the_sessions_before_it_hears_from_a_node(tmp_path: Path) -> None:
+    async def story(world: World, agent: PlayedAgent) -> None:
+        nonlocal ticket
+        ticket = await world.open()
+
+    ticket: control.Ticket | None = None
+    play(tmp_path, story)
+
+    async def again() -> None:
+        assert ticket is not None
+        async with gateway_only(tmp_path) as world:
+            renewed = await world.ask(ADA, control.RenewTicket(0, ticket.session))
+            assert isinstance(renewed, control.Ticket)
+            assert (renewed.epoch, renewed.endpoints, renewed.server_key) == (1, ticket.endpoints, ticket.server_key)
+
+    asyncio.run(again())
+
+
+def test_a_gateway_that_lost_its_records_learns_the_sessions_from_the_node(tmp_path: Path) -> None:
+    async def story(world: World, agent: PlayedAgent) -> None:
+        agent.executors["lost", 3] = control.Launch("lost", 3, 0, ADA.public.decode(), 7, 60.0)
+        agent.executors["foreign", 1] = control.Launch("foreign", 1, 0, curve.generate().public.decode(), 7, 60.0)
+        await agent.report()
+
+        async def learned() -> bool:
+            return [(s.session, s.epoch) for s in (await world.view()).sessions] == [("lost", 3)]
+
+        await until(learned)
+        renewed = await world.ask(ADA, control.RenewTicket(0, "lost"))
+        assert isinstance(renewed, control.Ticket)
+        assert renewed.epoch == 3
+        assert ("foreign", 1) not in agent.executors
+
+    play(tmp_path, story)
+
+
+def test_a_revoked_key_ends_its_sessions(tmp_path: Path) -> None:
+    async def story(world: World, agent: PlayedAgent) -> None:
+        await world.open(ADA)
+        kept = await world.open(EVE)
+        records = Directory(tmp_path / "directory.sqlite")
+        records.revoke_key(ADA.public.decode(), 1.0)
+        records.close()
+
+        async def ended() -> bool:
+            return list(agent.executors) == [(kept.session, 1)]
+
+        await until(ended)
+        with pytest.raises(NotAuthorized):
+            await world.ask(ADA, control.AskPool(0))
+
+    play(tmp_path, story)
+
+
+def test_only_an_operator_stops_the_pool(tmp_path: Path) -> None:
+    async def story(world: World, agent: PlayedAgent) -> None:
+        await world.open()
+        with pytest.raises(NotAuthorized, match="not an operator"):
+            await world.ask(ADA, control.StopPool(0))
+        assert isinstance(await world.ask(BOSS, control.StopPool(0)), control.Done)
+
+        async def stopped() -> bool:
+            return world.engine.stopped == ["n"]
+
+        await until(stopped)
+        assert isinstance(agent.heard[-1], control.StopNode)
+        with pytest.raises(PoolUnreachable):
+            await ask_async(Door(world.users_endpoint, GATEWAY.public, BOSS), control.AskPool(0), 0.3)
+
+    play(tmp_path, story)
+
+
+def test_a_lost_node_loses_its_sessions(tmp_path: Path) -> None:
+    async def story(world: World, agent: PlayedAgent) -> None:
+        await world.open()
+        await world.engine.events.put(NodeEvent("n", NodeChange.LOST, "power cut"))
+
+        async def lost() -> bool:
+            return [s.state for s in (await world.view()).sessions] == ["lost"]
+
+        await until(lost)
+
+    play(tmp_path, story)
+
+
+MALFORMED = {
+    RefusalCode.MALFORMED: [b""],
+    RefusalCode.FOREIGN_VERSION: [b"GET / HTTP/1.1\r\n"],
+    RefusalCode.OVERSIZED: [encode(control.AskPool(1))[0], *[b"x"] * 2_000],
+}
+
+
+@pytest.mark.parametrize("code", list(MALFORMED))
+def test_what_is_no_request_is_refused_by_name(tmp_path: Path, code: RefusalCode) -> None:
+    async def story(world: World, agent: PlayedAgent) -> None:
+        answers: Codec[control.FromGateway] = Codec(control.FromGateway)
+        with world.raw(world.users_endpoint, ADA) as socket:
+            await socket.send_multipart(MALFORMED[code])
+            answer = answers.decode(await asyncio.wait_for(socket.recv_multipart(), 2))
+        assert isinstance(answer, control.Denied)
+        assert answer.code == code
+
+    play(tmp_path, story)
+
+
+def test_the_agents_door_is_not_for_users_nor_the_users_door_for_agents(tmp_path: Path) -> None:
+    async def story(world: World, agent: PlayedAgent) -> None:
+        with world.raw(world.agents_endpoint, ADA) as socket:
+            await socket.send_multipart(encode(control.NodeReport((), (), 0)))
+        with pytest.raises(NotAuthorized):
+            await world.ask(AGENT, control.AskPool(0))
+        assert len((await world.view()).devices) == 1
+
+    play(tmp_path, story)
+
+
+def test_one_key_cannot_make_the_gateway_wait_without_end(tmp_path: Path) -> None:
+    async def story() -> None:
+        async with gateway_only(tmp_path) as world:
+            answers: Codec[control.FromGateway] = Codec(control.FromGateway)
+            with world.raw(world.users_endpoint, ADA) as socket:
+                for number in range(1, 101):  # without a node each waits until its time is up
+                    await socket.send_multipart(encode(control.OpenSession(number, "x")))
+                codes = []
+                for _ in range(100):
+                    answer = answers.decode(await asyncio.wait_for(socket.recv_multipart(), 5))
+                    assert isinstance(answer, control.Denied)
+                    codes.append(answer.code)
+            assert codes.count(RefusalCode.OVER_CREDIT) == 68
+            assert codes.count(RefusalCode.NO_DEVICE) == 32
+
+    asyncio.run(story())
