@@ -1,5 +1,6 @@
 # Everything a person types. Each target sets up what it needs: `make lab` and `make test` start from a plain Debian
 # with make and Python 3.11 or newer. CI=true makes a missing piece an error instead of a message.
+# Options for `workbench lab` go into ARGS: make lab ARGS="--no-browser --port 9000".
 
 PYTHON ?= python3
 VENV := .venv
@@ -13,7 +14,7 @@ help: ## say what there is
 	@sed -n 's/^\([a-z]*\):[^#]*## /make \1\t/p' Makefile
 
 lab: $(VENV)/.lab compiler ## open JupyterLab with the kernel "Remote GPU (CuPy)"
-	@$(BIN)/workbench lab --root-dir examples
+	@$(BIN)/workbench lab $(ARGS)
 
 test: $(VENV)/.test compiler chromium ## all checks, then all tests that need no GPU
 	@$(MAKE) --no-print-directory check
