@@ -15,10 +15,15 @@ from catalog.render.words import address
 
 __all__ = ["Citations", "bibtex_entry"]
 
+#: Braces get names, because BibTeX counts them even behind a backslash.
 _ESCAPES = {
-    "\\": r"\textbackslash{}", "{": r"\{", "}": r"\}", "&": r"\&", "%": r"\%", "$": r"\$", "#": r"\#", "_": r"\_",
-    "~": r"\textasciitilde{}", "^": r"\textasciicircum{}",
-}  # fmt: skip
+    "\\": r"\textbackslash{}",
+    "{": r"\textbraceleft{}",
+    "}": r"\textbraceright{}",
+    "~": r"\textasciitilde{}",
+    "^": r"\textasciicircum{}",
+    **{sign: f"\\{sign}" for sign in "&%$#_"},
+}
 _SPECIAL = re.compile("[" + re.escape("".join(_ESCAPES)) + "]")
 _CONTAINER = {"inproceedings": "booktitle", "article": "journal"}
 

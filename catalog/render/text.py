@@ -37,7 +37,7 @@ def render(document: Document, width: int = WIDTH) -> str:
 
 
 def _title(title: str, width: int) -> str:
-    lines = textwrap.wrap(title, width)
+    lines = textwrap.wrap(title, width) or [""]
     return "\n".join([*lines, "=" * max(map(len, lines))])
 
 
@@ -99,7 +99,7 @@ def render_grid(grid: Grid, width: int = WIDTH) -> str:
 def _column_widths(rows: list[list[str]], width: int) -> list[int]:
     """Give every column what it needs, then take from the widest until the table fits."""
     columns = list(zip(*rows, strict=True))
-    widths = [max(map(len, column)) for column in columns]
+    widths = [max(1, *map(len, column)) for column in columns]
     words = [max((len(word) for cell in column for word in cell.split()), default=1) for column in columns]
     least = [min(word, _LONGEST_WORD) for word in words]
     room = width - _GAP * (len(columns) - 1)
