@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import os
 import signal
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -12,7 +11,7 @@ from typing import Any
 
 from ipykernel.ipkernel import IPythonKernel
 
-from kernelproxy.session import TICKET_VARIABLE, adopt_session, opened_session
+from kernelproxy.session import adopt_session, keep_ticket, opened_session
 
 _BANNER = (
     "Remote GPU (CuPy): `import cupy` computes in the pool, its arrays live there.\n"
@@ -29,6 +28,7 @@ class RemoteGpuKernel(IPythonKernel):
 
     def __init__(self, **kwargs: Any) -> None:
         super().__init__(**kwargs)  # type: ignore[no-untyped-call]
+        keep_ticket()
         assert self.shell is not None  # made by IPythonKernel.__init__
         self.shell.extension_manager.load_extension("workbench")
 
@@ -62,5 +62,5 @@ class RemoteGpuKernel(IPythonKernel):
         session = opened_session()
         if session is not None:
             adopt_session(None)
-            session.close(release=not restart or TICKET_VARIABLE not in os.environ)
+            session.close(release=session.is_ours or not restart)
         return dict(super().do_shutdown(restart))  # type: ignore[no-untyped-call]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import atexit
 import os
 import secrets
 import threading
@@ -42,8 +43,10 @@ _PATIENCE_SECONDS = 60.0
 class Session:
     """A lease on an executor, and the pipeline to it."""
 
-    def __init__(self, ticket: Ticket, settings: ClientSettings) -> None:
+    def __init__(self, ticket: Ticket, settings: ClientSettings, is_ours: bool = True) -> None:
         self.ticket = ticket
+        #: Whether this process took the lease and so gives it back; a provisioner does that for the one it took.
+        self.is_ours = is_ours
         self._settings = settings
         self._keys = curve.load(settings.key_file)
         self._context: zmq.Context[Any] = zmq.Context(io_threads=1)
@@ -170,10 +173,13 @@ def open_session(label: str = "") -> Session:
     PoolRefusal
         If the pool is full or a quota is used up.
     """
+    global _handed
+    keep_ticket()
     settings = load_settings()
-    path = os.environ.get(TICKET_VARIABLE)
-    if path and Path(path).exists():
-        return Session(msgspec.json.decode(Path(path).read_bytes(), type=Ticket), settings)
+    if _handed and Path(_handed).exists():
+        session = Session(msgspec.json.decode(Path(_handed).read_bytes(), type=Ticket), settings, is_ours=False)
+        _handed = ""
+        return session
     request = control.OpenSession(0, label, protocol_version=PROTOCOL_VERSION)
     answer = gateway_client.request(settings, request, _GATEWAY_SECONDS)
     if not isinstance(answer, Ticket):
@@ -181,6 +187,14 @@ def open_session(label: str = "") -> Session:
     return Session(answer, settings)
 
 
+def keep_ticket() -> None:
+    """Take the ticket that we were handed out of the environment: processes that we start must not use it too."""
+    global _handed
+    _handed = os.environ.pop(TICKET_VARIABLE, _handed)
+
+
+#: The file with a ticket that this process was handed and has not used yet.
+_handed = ""
 _current: Session | None = None
 _opening = threading.Lock()
 
@@ -190,6 +204,7 @@ def current_session() -> Session:
     with _opening:
         if _current is None:
             _use(open_session())
+            atexit.register(_leave, os.getpid())
         assert _current is not None
         return _current
 
@@ -209,6 +224,12 @@ def adopt_session(session: Session | None) -> None:
     """Make ``session`` this process's session; None forgets the present one without closing it."""
     with _opening:
         _use(session)
+
+
+def _leave(process: int) -> None:
+    """Give our lease back as the process ends. A forked child has the session's copy, which is not its to close."""
+    if _current is not None and os.getpid() == process:
+        _current.close(release=_current.is_ours)
 
 
 def _use(session: Session | None) -> None:

@@ -9,10 +9,11 @@ from pathlib import Path
 import msgspec
 
 from gpu_backend.pool import commands as pool
+from gpu_backend.pool import people
 from gpu_backend.pool import settings as pool_settings
+from gpu_backend.pool.people import Address
 from gpu_backend.pool.settings import PoolSettings
 from gpu_backend.pool.state import PoolState, at
-from gpu_backend.transport import curve
 from gpu_backend.wire.control import PoolView
 from gpu_backend.wire.errors import PoolRefusal
 from kernelproxy import settings as client_settings
@@ -33,13 +34,11 @@ _SETTINGS = {
 class PoolStatus(Facts):
     """A pool as its operator sees it."""
 
-    def __init__(self, view: PoolView, state: PoolState, address: str, server_key: str) -> None:
+    def __init__(self, view: PoolView, state: PoolState, address: Address) -> None:
         self.title = f"Pool {view.pool}"
         self._view = view
         self._state = state
-        #: Where other machines reach it; empty if they do not.
-        self.address = address
-        self.server_key = server_key
+        self._address = address
 
     def sections(self) -> Sequence[Section]:
         """Return devices, sessions, and how others connect."""
@@ -56,8 +55,8 @@ class PoolStatus(Facts):
         )
         parts = [Section("Devices", devices or (("none", "no node has reported yet"),))]
         parts.append(Section("Sessions", sessions or (("none", ""),)))
-        if self.address:
-            command = f"workbench connect {self.address} --server-key='{self.server_key}'"
+        if self._address.gateway.startswith("tcp:"):
+            command = f"workbench connect {self._address.gateway} --server-key='{self._address.server_key}'"
             parts.append(Section("From other machines", (("run", command),)))
         return [
             *parts,
@@ -70,8 +69,7 @@ class PoolStatus(Facts):
             "pool": self._view.pool,
             "version": self._view.version,
             "started_at": self._view.started_at,
-            "address": self.address,
-            "server_key": self.server_key,
+            **self._address._asdict(),
             "state": str(self._state.root),
             "logs": str(self._state.logs),
             "devices": [msgspec.structs.asdict(one) for one in self._view.devices],
@@ -126,10 +124,7 @@ def status(arguments: Namespace) -> int:
     """Show the pool."""
     state = at(arguments.state)
     view = pool.status(state)
-    settings = pool_settings.read(state.settings_file)
-    host = settings.advertise_host or settings.listen_host
-    address = f"tcp://{host}:{settings.listen_port}" if settings.listen_host else ""
-    shown = PoolStatus(view, state, address, curve.load(state.gateway_key).public.decode())
+    shown = PoolStatus(view, state, people.address(state))
     show(arguments, shown, shown.to_dict())
     return 0
 

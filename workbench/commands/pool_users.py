@@ -3,24 +3,27 @@
 from __future__ import annotations
 
 from argparse import ArgumentParser, Namespace
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
-from time import localtime, strftime, time
-from typing import TYPE_CHECKING
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from time import localtime, strftime
+from typing import TYPE_CHECKING, Any
 
-import zmq
+from rich.console import Group
 from rich.table import Table
+from rich.text import Text
 
-from gpu_backend.gateway.directory import Directory
+from gpu_backend.pool import people
+from gpu_backend.pool.people import Person
 from gpu_backend.pool.state import PoolState, at
-from gpu_backend.transport import curve
-from gpu_backend.wire.errors import PoolRefusal, PoolUnreachable
+from gpu_backend.wire.errors import PoolRefusal
 from workbench.terminal import show
 
 if TYPE_CHECKING:
     from argparse import _SubParsersAction
 
 _Finish = Callable[[ArgumentParser, object], None]
+#: Characters of a public key: they are of no use when they are cut.
+_KEY_WIDTH = 40
 
 
 def register(parts: _SubParsersAction[ArgumentParser], finish: _Finish) -> None:
@@ -31,99 +34,87 @@ def register(parts: _SubParsersAction[ArgumentParser], finish: _Finish) -> None:
     users.add_argument("--key", default="", metavar="PUBLIC", help="add: the public key that `workbench connect` shows")
     users.add_argument("--operator", action="store_true", help="add: may stop the pool and see all sessions")
     finish(users, execute_users)
-    keys = parts.add_parser("keys", help="list, add or revoke keys; shows the pool's own public key")
-    keys.add_argument("action", nargs="?", choices=("list", "add", "revoke"), default="list")
+    keys = parts.add_parser("keys", help="list, add, make or revoke keys; shows the pool's own public key")
+    keys.add_argument("action", nargs="?", choices=("list", "add", "make", "revoke"), default="list")
     keys.add_argument("--key", default="", metavar="PUBLIC", help="add, revoke: the public key")
-    keys.add_argument("--user", default="", help="add: whose key it is")
-    keys.add_argument("--note", default="", help="add: for people, such as the machine's name")
+    keys.add_argument("--user", default="", help="add, make: whose key it is")
+    keys.add_argument("--file", type=Path, help="make: where the new key pair is written, for its user to fetch")
+    keys.add_argument("--note", default="", help="add, make: for people, such as the machine's name")
     finish(keys, execute_keys)
 
 
 def execute_users(arguments: Namespace) -> int:
     """Carry out ``users``, then list them."""
-    with records(at(arguments.state)) as directory:
-        if arguments.action != "list" and not arguments.name:
-            raise PoolRefusal(f"Whom? Run `workbench pool users {arguments.action} NAME`.")
-        if arguments.action == "add":
-            _checked(arguments.key)
-            directory.add_user(arguments.name, arguments.operator, time())
-            if arguments.key:
-                directory.add_key(arguments.key, arguments.name, "", time())
-        elif arguments.action == "remove":
-            if arguments.name not in {user.name for user in directory.users()}:
-                raise PoolRefusal(f"There is no user {arguments.name!r}. `workbench pool users` lists them.")
-            directory.remove_user(arguments.name, time())
-        good: dict[str, int] = {}
-        for key in directory.all_keys():
-            good[key.user] = good.get(key.user, 0) + (key.revoked_at is None)
-        users = [
-            {"name": user.name, "is_operator": user.is_operator, "keys": good.get(user.name, 0)}
-            for user in directory.users()
-        ]
-    table = Table("user", "role", "good keys", box=None, padding=(0, 3, 0, 0))
-    for user in users:
-        table.add_row(str(user["name"]), "operator" if user["is_operator"] else "user", str(user["keys"]))
-    show(arguments, table, {"users": users})
+    state = at(arguments.state)
+    action = f"workbench pool users {arguments.action}"
+    if arguments.action == "add":
+        people.add_user(state, _needed(arguments.name, f"{action} NAME"), arguments.operator)
+        if arguments.key:
+            people.add_key(state, arguments.name, arguments.key)
+    elif arguments.action == "remove":
+        people.remove_user(state, _needed(arguments.name, f"{action} NAME"))
+    everybody = people.people(state)
+    show(arguments, _table_of_users(everybody), {"users": [_as_dict(one) for one in everybody]})
     return 0
 
 
 def execute_keys(arguments: Namespace) -> int:
     """Carry out ``keys``, then list them."""
     state = at(arguments.state)
-    with records(state) as directory:
-        if arguments.action != "list":
-            _change_key(directory, arguments)
-        keys = [key._asdict() for key in directory.all_keys()]
-    server_key = curve.load(state.gateway_key).public.decode()
-    table = Table("public key", "of", "since", "state", "note", box=None, padding=(0, 3, 0, 0))
-    table.add_row(server_key, "the pool itself", "", "good", "for `workbench connect --server-key`")
-    for key in keys:
-        revoked = "good" if key["revoked_at"] is None else f"revoked {_day(key['revoked_at'])}"
-        table.add_row(key["public"], key["user"], _day(key["added_at"]), revoked, key["note"])
-    show(arguments, table, {"server_key": server_key, "keys": keys})
+    _change_keys(state, arguments)
+    everybody = people.people(state)
+    address = people.address(state)
+    keys = [key._asdict() for one in everybody for key in one.keys]
+    show(arguments, _table_of_keys(keys, address.server_key), {**address._asdict(), "keys": keys})
     return 0
 
 
-@contextmanager
-def records(state: PoolState) -> Iterator[Directory]:
-    """Open the pool's records, which a running gateway reads at every message.
-
-    Raises
-    ------
-    PoolUnreachable
-        If there never was a pool.
-    """
-    if not state.directory_file.exists():
-        raise PoolUnreachable(f"There is no pool in {state.root}. Run `workbench pool up` first.")
-    directory = Directory(state.directory_file)
-    try:
-        yield directory
-    finally:
-        directory.close()
+def _change_keys(state: PoolState, arguments: Namespace) -> None:
+    action = f"workbench pool keys {arguments.action}"
+    if arguments.action == "revoke":
+        people.revoke_key(state, _needed(arguments.key, f"{action} --key PUBLIC"))
+    elif arguments.action == "add":
+        usage = f"{action} --user NAME --key PUBLIC"
+        user, key = _needed(arguments.user, usage), _needed(arguments.key, usage)
+        people.add_key(state, user, key, arguments.note)
+    elif arguments.action == "make":
+        usage = f"{action} --user NAME --file FILE"
+        user, file = _needed(arguments.user, usage), _needed(arguments.file, usage)
+        people.make_key(state, user, file, arguments.note)
 
 
-def _change_key(directory: Directory, arguments: Namespace) -> None:
-    if not arguments.key:
-        raise PoolRefusal(f"Which? Run `workbench pool keys {arguments.action} --key PUBLIC`.")
-    _checked(arguments.key)
-    if arguments.action == "add":
-        if not arguments.user:
-            raise PoolRefusal("Whose is it? Add --user NAME.")
-        directory.add_key(arguments.key, arguments.user, arguments.note, time())
-    elif not directory.revoke_key(arguments.key, time()):
-        raise PoolRefusal("No user has this key, or it is revoked already. `workbench pool keys` lists them.")
+def _needed(value: Any, usage: str) -> Any:
+    if not value:
+        raise PoolRefusal(f"Something is missing. Run `{usage}`.")
+    return value
 
 
-def _checked(key: str) -> None:
-    """Refuse what is no public key, so that a typing error is told here and not at somebody's first connection."""
-    if not key:
-        return
-    try:
-        is_key = len(key) == 40 and len(zmq.utils.z85.decode(key.encode())) == 32
-    except (KeyError, ValueError, OverflowError):  # what z85 raises for characters and values out of range
-        is_key = False
-    if not is_key:
-        raise PoolRefusal(f"{key!r} is no public key: those have 40 characters. `workbench connect` shows it.")
+def _as_dict(person: Person) -> dict[str, Any]:
+    return {
+        "name": person.name,
+        "is_operator": person.is_operator,
+        "good_keys": sum(key.revoked_at is None for key in person.keys),
+    }
+
+
+def _table_of_users(everybody: Sequence[Person]) -> Table:
+    table = Table("user", "role", "good keys", box=None, padding=(0, 3, 0, 0))
+    for one in everybody:
+        role = "operator" if one.is_operator else "user"
+        table.add_row(Text(one.name), role, str(_as_dict(one)["good_keys"]))
+    return table
+
+
+def _table_of_keys(keys: Sequence[dict[str, Any]], server_key: str) -> Group:
+    table = Table(box=None, padding=(0, 2, 0, 0))
+    table.add_column("public key", no_wrap=True, min_width=_KEY_WIDTH)
+    for heading in ("of", "since", "state"):
+        table.add_column(heading, no_wrap=True)
+    table.add_column("note", overflow="fold")
+    for key in keys:
+        state = "good" if key["revoked_at"] is None else "revoked"
+        table.add_row(*map(Text, (key["public"], key["user"], _day(key["added_at"]), state, key["note"])))
+    return Group(Text.assemble(("The pool's own public key: ", "bold"), server_key), Text(), table)
 
 
 def _day(moment: float) -> str:
