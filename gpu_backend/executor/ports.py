@@ -125,9 +125,9 @@ class Ports:
             except zmq.Again:
                 return
 
-    def note_end(self, reason: str) -> None:
-        """Leave word of why this executor ended."""
-        self._write_state({"ended": reason})
+    def note_end(self, reason: str, cause: str) -> None:
+        """Leave word of why this executor ended: in words, and as an `EndCause`."""
+        self._write_state({"ended": reason, "cause": cause})
 
     def close(self) -> None:
         """Close the sockets; what was sent gets a moment to leave."""

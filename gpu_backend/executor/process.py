@@ -19,6 +19,7 @@ from gpu_backend.executor.pace import Pace
 from gpu_backend.executor.ports import Ports
 from gpu_backend.executor.stream import OpStream
 from gpu_backend.wire import control
+from gpu_backend.wire.control import EndCause
 from gpu_backend.wire.messages import Welcome
 
 log = logging.getLogger("executor")
@@ -48,6 +49,7 @@ class Executor:
         self._wanted_until = monotonic() + config.orphan_seconds
         self._heard = monotonic()
         self._ended: str | None = None
+        self._cause = ""
         self._status = EXIT_ORDERED
 
     def run(self) -> int:
@@ -71,7 +73,7 @@ class Executor:
             conversation.finish(seq, answer)
             if answer is not None:
                 if answer.fatal and answer.error is not None:
-                    self._end(f"The device failed: {answer.error.message}", EXIT_FATAL)
+                    self._end(f"The device failed: {answer.error.message}", EndCause.DEVICE_FAULT, EXIT_FATAL)
                     return
                 self._ports.send(conversation.outbox)
             if pace.is_due() or perf_counter() > until:
@@ -113,7 +115,7 @@ class Executor:
             for peer, frames in self._ports.read_data():
                 self._conversation.receive(peer, frames)
             if self._conversation.released:
-                self._end("The notebook released the session.")
+                self._end("The notebook released the session.", EndCause.RELEASED)
         if ready.control:
             for order in self._ports.read_control():
                 self._obey(order)
@@ -123,7 +125,7 @@ class Executor:
         if isinstance(order, control.RenewLease):
             self._wanted_until = monotonic() + order.seconds
         elif isinstance(order, control.Stop):
-            self._end(order.reason)
+            self._end(order.reason, EndCause.STOPPED)
             return
         elif self._assignment is None:
             self._assign(order)
@@ -149,14 +151,20 @@ class Executor:
     # --- leases and the end -------------------------------------------------------------------------------------------
 
     def _check_leases(self) -> None:
+        lapse = self._lapse()
+        if lapse is not None and not self._take_in(0):  # it may have been heard while a long op ran
+            self._end(*lapse)
+
+    def _lapse(self) -> tuple[str, EndCause] | None:
         now = monotonic()
         if now > self._wanted_until:
-            self._end("Nobody in the pool answers for this executor any more.")
-        elif self._assignment is not None and now - self._heard > self._assignment.lease_seconds:
-            self._end(f"The notebook was not heard for {self._assignment.lease_seconds:.0f} s.")
+            return "Nobody in the pool answers for this executor any more.", EndCause.ORPHANED
+        if self._assignment is not None and now - self._heard > self._assignment.lease_seconds:
+            return f"The notebook was not heard for {self._assignment.lease_seconds:.0f} s.", EndCause.LEASE_LAPSED
+        return None
 
-    def _end(self, reason: str, status: int = EXIT_ORDERED) -> None:
-        self._ended, self._status = reason, status
+    def _end(self, reason: str, cause: EndCause, status: int = EXIT_ORDERED) -> None:
+        self._ended, self._cause, self._status = reason, cause, status
 
     def _finish(self) -> None:
         reason = self._ended or ""
@@ -165,7 +173,7 @@ class Executor:
             self._conversation.end(reason)
             self._ports.send(self._conversation.outbox)
         self._report()
-        self._ports.note_end(reason)
+        self._ports.note_end(reason, self._cause)
         self._ports.close()
 
     def _report(self) -> None:
@@ -183,6 +191,7 @@ class Executor:
                 ops=self._conversation.applied if self._conversation else 0,
                 idle_seconds=monotonic() - self._heard,
                 detail=self._ended or "",
+                cause=self._cause,
             )
         )
 

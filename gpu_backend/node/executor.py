@@ -208,7 +208,7 @@ class Executor:
         if report is not None and report.phase == Phase.ENDING:
             return End(_cause(report.cause), report.detail)
         if state is not None and state.ended:
-            return End(_cause(state.ended), state.ended)
+            return End(_cause(state.cause), state.ended)
         words = launcher.last_words(self.directory)
         return End(
             EndCause.CRASHED, "The executor died without a word" + (f"; its log ends: {words}" if words else ".")

@@ -32,7 +32,7 @@ class LaunchConfig(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class ExecutorState(msgspec.Struct, frozen=True):
-    """What an executor says of itself in ``state.json``, once it listens. ``ended`` is why it ended, if it did."""
+    """What an executor says of itself in ``state.json`` once it listens; of its end in words and as `EndCause`."""
 
     pid: int
     start_time: int
@@ -40,6 +40,7 @@ class ExecutorState(msgspec.Struct, frozen=True):
     endpoints: tuple[str, ...]
     control: str
     ended: str = ""
+    cause: str = ""
 
 
 def launch(settings: NodeSettings, agent_key: bytes, device: Found) -> tuple[Path, ProcessId]:

@@ -1,0 +1,170 @@
+"""What every engine must do: one file, run over all of them."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import signal
+import sys
+from collections.abc import Awaitable, Callable, Iterator
+from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+
+from gpu_backend.engine.base import Engine, NodeChange, NodeEvent
+from gpu_backend.engine.detached import ProcessId, read_identity
+from gpu_backend.engine.local import LocalEngine
+
+#: An agent as far as an engine can tell. It notes each start in the directory it is started in.
+AGENT = "import os, signal; open(f'started.{os.getpid()}', 'w').close(); signal.pause()"
+
+
+@dataclass
+class Cluster:
+    """Where engines of one kind work, and what can be seen of their agents from outside."""
+
+    directory: Path
+
+    def engine(self) -> Engine:
+        """Return an engine as a newly started gateway makes it."""
+        return LocalEngine("n", [sys.executable, "-c", AGENT], self.directory, self.directory / "log")
+
+    def agent(self) -> ProcessId | None:
+        """Return the agent of the node ``n``, if it runs."""
+        return read_identity(self.directory / "agent.json")
+
+    def starts(self) -> int:
+        """Return how often an agent was started."""
+        return len(list(self.directory.glob("started.*")))
+
+
+@pytest.fixture(params=["local"])
+def cluster(tmp_path: Path) -> Iterator[Cluster]:
+    made = Cluster(tmp_path)
+    yield made
+    agent = made.agent()
+    if agent is not None:
+        os.kill(agent.pid, signal.SIGKILL)
+
+
+class Watcher:
+    """Keeps an engine's agents by watching it, as a gateway does, and remembers what it said."""
+
+    def __init__(self, engine: Engine) -> None:
+        self.engine = engine
+        self.events: list[NodeEvent] = []
+
+    async def watch(self) -> None:
+        async for event in self.engine.watch():
+            self.events.append(event)
+            if event.change is NodeChange.JOINED:
+                await self.engine.ensure_agent(event.node)
+
+    def changes(self) -> list[NodeChange]:
+        return [event.change for event in self.events]
+
+
+def run(cluster: Cluster, story: Callable[[Watcher], Awaitable[None]]) -> None:
+    async def all_of_it() -> None:
+        watcher = Watcher(cluster.engine())
+        watching = asyncio.create_task(watcher.watch())
+        try:
+            async with asyncio.timeout(20):
+                await story(watcher)
+        finally:
+            watching.cancel()
+            with suppress(asyncio.CancelledError):
+                await watching
+
+    asyncio.run(all_of_it())
+
+
+async def until(condition: Callable[[], bool]) -> None:
+    while not condition():
+        await asyncio.sleep(0.01)
+
+
+def test_the_nodes_that_are_there_join_first(cluster: Cluster) -> None:
+    async def story(watcher: Watcher) -> None:
+        await until(lambda: len(watcher.events) > 0)
+        assert watcher.events[0] == NodeEvent("n", NodeChange.JOINED)
+        assert await watcher.engine.nodes() == ("n",)
+
+    run(cluster, story)
+
+
+def test_a_node_has_one_agent_however_often_it_is_wanted(cluster: Cluster) -> None:
+    async def story(watcher: Watcher) -> None:
+        await until(lambda: cluster.starts() == 1)
+        agent = cluster.agent()
+        for _ in range(3):
+            await watcher.engine.ensure_agent("n")
+        assert cluster.agent() == agent
+        assert cluster.starts() == 1
+
+    run(cluster, story)
+
+
+def test_an_agent_that_dies_is_started_again(cluster: Cluster) -> None:
+    async def story(watcher: Watcher) -> None:
+        await until(lambda: cluster.starts() == 1)
+        first = cluster.agent()
+        assert first is not None
+        os.kill(first.pid, signal.SIGKILL)
+        await until(lambda: NodeChange.AGENT_STARTED in watcher.changes())
+        await until(lambda: cluster.starts() == 2)
+        second = cluster.agent()
+        assert second is not None
+        assert second != first
+
+    run(cluster, story)
+
+
+def test_an_agent_outlives_its_engine_and_is_adopted_by_the_next(cluster: Cluster) -> None:
+    async def first(watcher: Watcher) -> None:
+        await until(lambda: cluster.starts() == 1)
+
+    async def second(watcher: Watcher) -> None:
+        agent = cluster.agent()
+        await until(lambda: watcher.changes() == [NodeChange.JOINED])
+        await watcher.engine.ensure_agent("n")
+        assert cluster.agent() == agent
+        assert cluster.starts() == 1
+        assert agent is not None
+        os.kill(agent.pid, signal.SIGKILL)  # adopted means kept
+        await until(lambda: cluster.starts() == 2)
+
+    run(cluster, first)
+    run(cluster, second)
+
+
+def test_a_stopped_agent_stays_stopped_until_it_is_wanted_again(cluster: Cluster) -> None:
+    async def story(watcher: Watcher) -> None:
+        await until(lambda: cluster.starts() == 1)
+        for _ in range(2):
+            await watcher.engine.stop_agent("n")
+        assert cluster.agent() is None
+        assert NodeChange.AGENT_STARTED not in watcher.changes()
+        await watcher.engine.ensure_agent("n")
+        await until(lambda: cluster.starts() == 2)
+
+    run(cluster, story)
+
+
+def test_an_unknown_node_is_named(cluster: Cluster) -> None:
+    async def story(watcher: Watcher) -> None:
+        with pytest.raises(LookupError, match="elsewhere"):
+            await watcher.engine.ensure_agent("elsewhere")
+        with pytest.raises(LookupError, match="elsewhere"):
+            await watcher.engine.stop_agent("elsewhere")
+
+    run(cluster, story)
+
+
+def test_asking_for_capacity_says_what_to_expect(cluster: Cluster) -> None:
+    async def story(watcher: Watcher) -> None:
+        assert await watcher.engine.ask_capacity(4) >= 0
+
+    run(cluster, story)

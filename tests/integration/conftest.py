@@ -1,0 +1,139 @@
+"""Pools of real processes for the tests, each with everything of its own, and nothing left of them afterwards."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import signal
+import sys
+import tempfile
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+
+from gpu_backend.engine.detached import ProcessId, read_identity
+from gpu_backend.node import launcher
+from gpu_backend.pool import commands, people, state
+from gpu_backend.pool.settings import PoolSettings
+from gpu_backend.transport import curve
+from gpu_backend.transport.asking import Door, ask
+from gpu_backend.wire import control
+from gpu_backend.wire.errors import PoolError
+
+PLAIN_EXECUTOR = (sys.executable, str(Path(__file__).with_name("plain_executor.py")))
+
+
+class RunningPool:
+    """A pool of real processes, and a user ``ada`` of it."""
+
+    def __init__(self, root: Path, settings: PoolSettings) -> None:
+        self.state = state.at(root)
+        commands.up(self.state, settings)
+        self.ada = self.add_user("ada")
+
+    def add_user(self, name: str) -> Door:
+        """Add a user and return their way in."""
+        people.add_user(self.state, name)
+        path = self.state.root / f"{name}.key"
+        people.make_key(self.state, name, path)
+        operators = commands.operator_door(self.state)
+        return Door(operators.endpoint, operators.server_key, curve.load(path))
+
+    def open(self, label: str = "a.ipynb", door: Door | None = None) -> control.Ticket:
+        """Open a session, by ada unless said otherwise."""
+        answer = ask(door or self.ada, control.OpenSession(0, label))
+        assert isinstance(answer, control.Ticket)
+        return answer
+
+    def renew(self, ticket: control.Ticket) -> control.Ticket:
+        """Ask for the ticket of ada's session again."""
+        answer = ask(self.ada, control.RenewTicket(0, ticket.session))
+        assert isinstance(answer, control.Ticket)
+        return answer
+
+    def sessions(self) -> dict[str, str]:
+        """Return the state of each session that is not closed."""
+        return {session.session: session.state for session in commands.status(self.state).sessions}
+
+    def process(self, name: str) -> ProcessId:
+        """Return "supervisor", "gateway" or "agent"; it runs."""
+        identity = read_identity(self.state.process_file(name))
+        assert identity is not None, f"no {name} runs"
+        return identity
+
+    def executor(self, ticket: control.Ticket) -> ProcessId:
+        """Return the executor that a ticket leads to; it runs."""
+        identity = launcher.process_in(Path(ticket.endpoints[0].removeprefix("ipc://")).parent)
+        assert identity is not None, "the executor does not run"
+        return identity
+
+    def kill(self, name: str) -> ProcessId:
+        """Kill a process of the pool without warning, wait for its successor and return it."""
+        old = self.process(name)
+        os.kill(old.pid, signal.SIGKILL)
+        until(lambda: read_identity(self.state.process_file(name)) not in (None, old))
+        return self.process(name)
+
+    def wait_warm(self, count: int = 1) -> None:
+        """Wait until so many executors listen and serve nobody."""
+        until(lambda: len(self._warm()) >= count)
+
+    def _warm(self) -> list[Path]:
+        directories = launcher.directories(str(self.state.runtime))
+        return [d for d in directories if launcher.state_in(d) is not None and launcher.assignment_in(d) is None]
+
+
+def until(condition: Callable[[], bool], seconds: float = 15.0) -> None:
+    """Wait for a state of the pool. A gateway that is just away does not count against it."""
+    deadline = time.monotonic() + seconds
+    while True:
+        try:
+            if condition():
+                return
+        except PoolError:
+            pass
+        assert time.monotonic() < deadline, "it never happened"
+        time.sleep(0.02)
+
+
+def processes_with(text: str) -> list[str]:
+    """Return the command lines of all running processes that contain ``text``."""
+    found = []
+    for path in Path("/proc").glob("[0-9]*/cmdline"):
+        try:
+            line = path.read_bytes().replace(b"\0", b" ").decode(errors="replace")
+        except OSError:
+            continue
+        if text in line and ProcessId.of(int(path.parent.name)) is not None:
+            found.append(line)
+    return found
+
+
+MakePool = Callable[..., RunningPool]
+
+
+@pytest.fixture(scope="module")
+def make_pool() -> Iterator[MakePool]:
+    """Make pools whose settings are given by keyword; they are ended, and that is checked, after the module."""
+    base = Path(tempfile.mkdtemp(prefix="gwb"))  # pytest's own directories have paths too long for sockets
+    pools: list[RunningPool] = []
+
+    def make(**settings: object) -> RunningPool:
+        plain = {"devices": "cpu", "executor_command": PLAIN_EXECUTOR, "start_seconds": 20.0, "stop_seconds": 2.0}
+        made = RunningPool(base / str(len(pools)), PoolSettings(**{**plain, **settings}))  # type: ignore[arg-type]
+        pools.append(made)
+        return made
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.delenv("XDG_RUNTIME_DIR", raising=False)
+        yield make
+        for pool in pools:
+            commands.down(pool.state)
+            shutil.rmtree(pool.state.runtime, ignore_errors=True)
+    left = [
+        line for pool in pools for part in (pool.state.root, pool.state.runtime) for line in processes_with(str(part))
+    ]
+    shutil.rmtree(base, ignore_errors=True)
+    assert not left
