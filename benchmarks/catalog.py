@@ -1,0 +1,109 @@
+"""How long the catalogue keeps a reader waiting, against what it allows itself.
+
+Each figure is the best of several fresh interpreters (other work on the machine only ever adds time): the import,
+then every sub-command as the first one after the import, shown as text and as HTML. For comparison: what importing
+pydantic alone costs, which the catalogue avoids, and reading the entries without what was kept of them.
+
+    python benchmarks/catalog.py [--runs 5] [--json FILE]
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+from run_record import circumstances
+
+IMPORT_LIMIT_MS = 150
+COMMAND_LIMIT_MS = 100
+LINES = {
+    "list": "list",
+    "list, filtered": "list sharing=temporal year=2020-2023 --sort year",
+    "show": "show tgs",
+    "search": "search unified memory",
+    "compare five": "compare tgs antman reef gemini orion",
+    "timeline": "timeline",
+    "graph": "graph",
+    "cite": "cite tgs",
+    "try": "try rcuda",
+}
+
+_TIMED = """
+import sys, time
+start = time.perf_counter()
+{code}
+print((time.perf_counter() - start) * 1e3)
+"""
+
+_COMMAND = """
+import catalog, shlex
+start = time.perf_counter()
+from catalog.commands import parse, perform
+bundle = perform(parse(shlex.split({line!r}), "%catalog"))._repr_mimebundle_()
+"""
+
+_UNKEPT = """
+import catalog
+from catalog import loader
+loader._places = lambda: iter(())
+start = time.perf_counter()
+catalog.systems()
+"""
+
+
+def best_ms(code: str, runs: int) -> float:
+    """Return the shortest time in milliseconds that ``code`` took in fresh interpreters."""
+    program = _TIMED.format(code=code)
+    root = Path(__file__).resolve().parent.parent
+    times = [
+        float(
+            subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True, cwd=root).stdout
+        )
+        for _ in range(runs)
+    ]
+    return min(times)
+
+
+def measure(runs: int) -> list[dict[str, Any]]:
+    """Return one record per figure: what, milliseconds, limit (None where there is none)."""
+    rows: list[dict[str, Any]] = [
+        {"what": "import catalog", "ms": best_ms("import catalog", runs), "limit_ms": IMPORT_LIMIT_MS}
+    ]
+    for what, line in LINES.items():
+        found = best_ms(_COMMAND.format(line=line), runs)
+        rows.append({"what": f"%catalog {what}, first after the import", "ms": found, "limit_ms": COMMAND_LIMIT_MS})
+    again = _COMMAND.format(line="list") + _COMMAND.format(line="compare tgs antman reef gemini orion")
+    rows.append(
+        {"what": "%catalog compare five, second command", "ms": best_ms(again, runs), "limit_ms": COMMAND_LIMIT_MS}
+    )
+    rows.append(
+        {"what": "import pydantic (not done)", "ms": best_ms("from pydantic import BaseModel", runs), "limit_ms": None}
+    )
+    rows.append(
+        {"what": "entries parsed from TOML (once after a change)", "ms": best_ms(_UNKEPT, runs), "limit_ms": None}
+    )
+    return rows
+
+
+def main() -> int:
+    """Print the figures; 1 if one is over its limit."""
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else "")
+    parser.add_argument("--runs", type=int, default=5, help="fresh interpreters per figure")
+    parser.add_argument("--json", type=Path, help="write the figures and their circumstances there")
+    arguments = parser.parse_args()
+    rows = measure(arguments.runs)
+    for row in rows:
+        limit = row["limit_ms"]
+        share = f"{row['ms'] / limit:5.0%} of {limit} ms" if limit else ""
+        print(f"{row['what']:48} {row['ms']:7.1f} ms   {share}")
+    if arguments.json:
+        arguments.json.write_text(json.dumps({"circumstances": circumstances(), "figures": rows}, indent=2) + "\n")
+    return int(any(row["limit_ms"] and row["ms"] > row["limit_ms"] for row in rows))
+
+
+if __name__ == "__main__":
+    sys.exit(main())
