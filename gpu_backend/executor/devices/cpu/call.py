@@ -5,13 +5,14 @@ from __future__ import annotations
 import functools
 from collections.abc import Callable
 from contextvars import ContextVar
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 
 from gpu_backend.executor.devices.cpu.memory import LEDGER, as_out_of_memory
 
 ndarray = np.ndarray
+T = TypeVar("T")
 
 _silenced: ContextVar[bool] = ContextVar("_silenced", default=False)
 
@@ -58,3 +59,11 @@ def guarded(function: Callable[..., Any]) -> Callable[..., Any]:
             raise as_out_of_memory(error) from None
 
     return call
+
+
+def guarded_methods(kind: type[T]) -> type[T]:
+    """Guard the public methods of a class whose objects stay on the device."""
+    for name, member in list(vars(kind).items()):
+        if callable(member) and not isinstance(member, type) and (name == "__init__" or not name.startswith("_")):
+            setattr(kind, name, guarded(member))
+    return kind

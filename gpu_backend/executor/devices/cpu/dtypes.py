@@ -56,6 +56,13 @@ def warn_complex() -> None:
     warnings.warn(message, np.exceptions.ComplexWarning, stacklevel=2)
 
 
+def store(target: Array, source: Array) -> None:
+    """Write ``source``, broadcast, into ``target`` as `cast_into` does, and warn if imaginary parts are dropped."""
+    if source.dtype.kind == "c" and target.dtype.kind in "iuf":
+        warn_complex()
+    cast_into(target, source)
+
+
 def cast_into(target: Array, source: Array) -> None:
     """Write ``source`` into ``target`` by the conversions of a GPU: floats saturate at the ends of an integer type.
 

@@ -65,15 +65,3 @@ _METHODS = (
 )  # fmt: skip
 
 define_plain("cupy.ndarray", np.ndarray, _METHODS)
-define_plain(
-    "cupy.random",
-    np.random,
-    (
-        "beta", "binomial", "bytes", "chisquare", "choice", "dirichlet", "exponential", "f", "gamma", "geometric",
-        "gumbel", "hypergeometric", "laplace", "logistic", "lognormal", "logseries", "multinomial",
-        "multivariate_normal", "negative_binomial", "noncentral_chisquare", "noncentral_f", "normal", "pareto",
-        "permutation", "poisson", "power", "rand", "randint", "randn", "random", "random_sample", "ranf", "rayleigh",
-        "sample", "seed", "shuffle", "standard_cauchy", "standard_exponential", "standard_gamma", "standard_normal",
-        "standard_t", "triangular", "uniform", "vonmises", "wald", "weibull", "zipf",
-    ),
-)  # fmt: skip

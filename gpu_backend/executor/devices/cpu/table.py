@@ -14,7 +14,9 @@ _TABLE: dict[str, Any] = {}
 
 #: Which area modules define the names under a prefix. The longest prefix that fits is loaded, then shorter ones.
 _AREAS: dict[str, tuple[str, ...]] = {
-    "cupy": ("plain", "ufuncs"),
+    "cupy": ("plain", "ufuncs", "creation", "conversion", "index", "scatter", "selection", "reductions", "statistics"),
+    "cupy.random": ("random_functions", "random_generator"),
+    "cupyx": ("scatter",),
 }
 _loaded: set[str] = set()
 
@@ -58,10 +60,12 @@ def lookup(qualname: str) -> Any:
     """
     if qualname not in _TABLE:
         _load_areas(qualname)
-    try:
+    if qualname in _TABLE:
         return _TABLE[qualname]
-    except KeyError:
-        raise AttributeError(f"the CPU device has no {qualname!r}; a CUDA device may have it") from None
+    parent, _, attribute = qualname.rpartition(".")
+    if isinstance(_TABLE.get(parent), type) and not attribute.startswith("_"):
+        return getattr(_TABLE[parent], attribute)
+    raise AttributeError(f"the CPU device has no {qualname!r}; a CUDA device may have it")
 
 
 def names() -> frozenset[str]:
