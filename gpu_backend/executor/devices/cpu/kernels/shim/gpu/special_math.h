@@ -1,7 +1,7 @@
 // Math functions that CUDA has and C does not.
 #pragma once
 
-#include "math.h"
+#include "device_math.h"
 
 namespace gpu {
 

@@ -1,11 +1,7 @@
 // Device math functions: C's, overloaded for float, double and integers as CUDA overloads them, and CUDA's own.
 #pragma once
 
-// libstdc++'s <math.h> would pull in all of <cmath>.
-#define _GLIBCXX_INCLUDE_NEXT_C_HEADERS
-#ifdef __cplusplus
-#include_next <math.h>
-#endif
+#include <math.h>
 
 #include "language.h"
 
@@ -19,6 +15,7 @@
 // ---- f(x), f(x, y), f(x, y, z) for float and for integers; C brings the double ----
 #define GPU_MATH1(name)                                    \
   inline float name(float x) { return ::name##f(x); }      \
+  inline long double name(long double x) { return ::name##l(x); } \
   template <class T>                                       \
   inline typename gpu::enable_if<gpu::is_integer<T>, double>::type name(T x) { return ::name(static_cast<double>(x)); }
 #define GPU_MATH2(name)                                                \
@@ -78,13 +75,13 @@ GPU_CLASSIFY(signbit, x < 0)
 
 // ---- abs, min, max: overloads, not templates, so that a kernel's own templates of these names win nothing and lose
 // nothing. A NaN gives way to the other operand, as on the GPU; written so that the compiler can vectorise it. ----
-inline int abs(int x) { return x < 0 ? -x : x; }
+extern "C" inline int abs(int x) noexcept { return x < 0 ? -x : x; }
 inline long abs(long x) { return x < 0 ? -x : x; }
 inline long long abs(long long x) { return x < 0 ? -x : x; }
 inline float abs(float x) { return __builtin_fabsf(x); }
 inline double abs(double x) { return __builtin_fabs(x); }
-inline long labs(long x) noexcept { return x < 0 ? -x : x; }
-inline long long llabs(long long x) noexcept { return x < 0 ? -x : x; }
+extern "C" inline long labs(long x) noexcept { return x < 0 ? -x : x; }
+extern "C" inline long long llabs(long long x) noexcept { return x < 0 ? -x : x; }
 
 #define GPU_MINMAX(T, U, R)                                                                         \
   inline R min(T x, U y) { R a = static_cast<R>(x), b = static_cast<R>(y); return b < a ? b : a; }  \

@@ -1,0 +1,4 @@
+// All of its device side stands in kernel.h.
+#pragma once
+
+#include "gpu/kernel.h"
