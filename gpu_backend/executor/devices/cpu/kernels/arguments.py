@@ -57,7 +57,9 @@ def value_bytes(value: object) -> bytes:
     if isinstance(value, np.generic):
         return value.tobytes()
     if isinstance(value, int):
-        return struct.pack("=Q" if value >= 1 << 63 else "=q", value) if -(1 << 63) <= value < 1 << 64 else _refuse(value)
+        return (
+            struct.pack("=Q" if value >= 1 << 63 else "=q", value) if -(1 << 63) <= value < 1 << 64 else _refuse(value)
+        )
     if isinstance(value, float):
         return struct.pack("=d", value)
     if isinstance(value, complex):

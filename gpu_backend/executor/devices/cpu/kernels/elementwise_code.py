@@ -156,6 +156,4 @@ def _thread_loop(spec: Spec) -> str:
     elements = "".join(
         f"    [[maybe_unused]] {_const(o.param)}{o.ctype} &{o.param.name} = _raw_{o.param.name}[i];\n" for o in walked
     )
-    return (
-        f"  CUPY_FOR(i, _gpu_count) {{\n    _ind.set(i);\n{elements}{_operation(spec.body, leaves=False)}\n  }}"
-    )
+    return f"  CUPY_FOR(i, _gpu_count) {{\n    _ind.set(i);\n{elements}{_operation(spec.body, leaves=False)}\n  }}"

@@ -8,8 +8,8 @@
         ├── CUDADriverError       cupy_backends.cuda.api.driver.CUDADriverError: a launch or a look-up failed
         └── NoCompilerError       this machine has no C++ compiler, so no user kernel can run
 
-The first two say where CuPy has them in ``__module__``, so that ``f"{cls.__module__}.{cls.__qualname__}"`` is the public
-name under which an error travels.
+The first two say in ``__module__`` where CuPy has them, so that ``f"{cls.__module__}.{cls.__qualname__}"`` is the
+public name under which an error travels.
 """
 
 from __future__ import annotations

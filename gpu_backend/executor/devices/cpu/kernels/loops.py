@@ -52,9 +52,7 @@ def joined(shape: Sequence[int], strides: Sequence[Sequence[int]], *, any_order:
     lengths: list[int] = []
     moves: list[list[int]] = [[] for _ in strides]
     for axis in axes:
-        if lengths and all(
-            move[-1] == array[axis] * shape[axis] for move, array in zip(moves, strides, strict=True)
-        ):
+        if lengths and all(move[-1] == array[axis] * shape[axis] for move, array in zip(moves, strides, strict=True)):
             lengths[-1] *= shape[axis]
             for move, array in zip(moves, strides, strict=True):
                 move[-1] = array[axis]

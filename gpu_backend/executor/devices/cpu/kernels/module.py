@@ -165,4 +165,3 @@ def _explained(log: str, unit: TranslationUnit) -> str:
     if re.search(r"\basm\b[\s\w]*\(", unit.source):
         log += "\nnote: this kernel contains inline PTX (asm), which the CPU device cannot run."
     return log
-

@@ -37,7 +37,8 @@ _DROPPED = {
     "--builtin-move-forward", "-builtin-initializer-list", "--builtin-initializer-list", "-default-device",
     "--device-as-default-execution-space", "-device-int128", "--device-int128", "-no-source-include",
     "--no-source-include", "-err-no", "--display-error-number", "-minimal", "--minimal", "-extensible-whole-program",
-    "--extensible-whole-program", "-m64", "--expt-relaxed-constexpr", "-expt-relaxed-constexpr", "--expt-extended-lambda",
+    "--extensible-whole-program", "-m64", "--expt-relaxed-constexpr", "-expt-relaxed-constexpr",
+    "--expt-extended-lambda",
     "--extended-lambda", "-extended-lambda", "-time", "--time", "-pch", "--pch",
 }  # fmt: skip
 

@@ -1,8 +1,8 @@
 """The parameter lists of ``ElementwiseKernel`` and ``ReductionKernel``, and how arguments decide their types.
 
-A parameter is "[raw] [_non_const] type name". A type of one letter is a placeholder: all parameters of that letter share
-the dtype of the first array found among the outputs, then the inputs. Python and NumPy scalars decide nothing; they are
-converted to the type that the arrays decide. Source: CuPy's user guide, "User-Defined Kernels".
+A parameter is "[raw] [_non_const] type name". A type of one letter is a placeholder: all parameters of that letter
+share the dtype of the first array found among the outputs, then the inputs. Python and NumPy scalars decide nothing;
+they are converted to the type that the arrays decide. Source: CuPy's user guide, "User-Defined Kernels".
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ class ParameterInfo:
     def __init__(self, param: str, is_const: bool) -> None:
         words = param.split()
         if len(words) < 2:
-            raise Exception(f"Syntax error: {param}")  # noqa: TRY002 (CuPy's own class for it)
+            raise Exception(f"Syntax error: {param}")  # CuPy's own class for it
         self.is_const = is_const
         self.raw = False
         kind, self.name = words[-2:]
@@ -57,7 +57,7 @@ class ParameterInfo:
             elif word == "_non_const":
                 self.is_const = False
             else:
-                raise Exception(f'Unknown keyword "{word}"')  # noqa: TRY002 (CuPy's own class for it)
+                raise Exception(f'Unknown keyword "{word}"')  # CuPy's own class for it
 
     def _key(self) -> tuple[object, ...]:
         return self.name, self.dtype, self.ctype, self.raw, self.is_const
@@ -156,7 +156,7 @@ SCALARS = (bool, int, float, complex, np.generic)
 
 def check_scalar(value: object) -> None:
     """Raise ``TypeError`` unless ``value`` is a scalar that a kernel can take."""
-    if not isinstance(value, SCALARS) or isinstance(value, np.generic) and value.dtype.kind in "OSUMm":
+    if not isinstance(value, SCALARS) or (isinstance(value, np.generic) and value.dtype.kind in "OSUMm"):
         raise TypeError(f"Unsupported type {type(value)}")
 
 

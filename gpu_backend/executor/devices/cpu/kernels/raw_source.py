@@ -53,7 +53,9 @@ class GlobalVariable:
         kind = np.dtype(dtype)
         count = int(np.prod(shape, dtype=np.int64))
         if self.size and offset + count * kind.itemsize > self.size:
-            raise ValueError(f"{count} elements of {kind} at {offset} are more than the {self.size} bytes of the variable.")
+            raise ValueError(
+                f"{count} elements of {kind} at {offset} are more than the {self.size} bytes of the variable."
+            )
         memory = (ctypes.c_char * (count * kind.itemsize)).from_address(self.ptr + offset)
         array = np.frombuffer(memory, dtype=kind, count=count).reshape(shape) if count else np.empty(shape, kind)
         _keep_alive(memory, self.mem)
@@ -96,7 +98,7 @@ def symbol_size(address: int) -> int:
         return 0
     by_symbol = 1
     found = find(ctypes.c_void_p(address), ctypes.byref(info), ctypes.byref(symbol), ctypes.c_int(by_symbol))
-    return int(symbol.contents.size) if found and symbol and info.symbol_address == address else 0
+    return int(symbol.contents.size) if found and info.symbol_address == address else 0
 
 
 @dataclass

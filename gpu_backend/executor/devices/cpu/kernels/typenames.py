@@ -42,7 +42,9 @@ def type_name(dtype: np.dtype[Any]) -> str:
     if dtype.name == "bfloat16":
         return "bfloat16"
     if dtype.fields is not None:
-        fields = [f"gpu::Field<{type_name(field[0])}, {field[1]}>" for field in map(dtype.fields.__getitem__, _names(dtype))]
+        fields = [
+            f"gpu::Field<{type_name(field[0])}, {field[1]}>" for field in map(dtype.fields.__getitem__, _names(dtype))
+        ]
         return f"gpu::Structure<{', '.join([str(dtype.itemsize), str(dtype.alignment), *fields])}>"
     if dtype.kind == "V" and dtype.subdtype is None and dtype.itemsize:
         return f"gpu::Structure<{dtype.itemsize}, 1>"
