@@ -56,7 +56,7 @@ class Conversions(ArrayCore):
 
     def tobytes(self, order: str = "C") -> bytes:
         """Return the contents as bytes."""
-        return self.get(order="A").tobytes(order)  # type: ignore[arg-type,no-any-return]
+        return self.get(order="A").tobytes(order)  # type: ignore[no-any-return]
 
     def tofile(self, fid: Any, sep: str = "", format: str = "%s") -> None:
         """Write the contents to a file on this machine, as NumPy does."""

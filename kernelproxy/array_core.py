@@ -7,7 +7,7 @@ that they can make arrays without knowing the class.
 from __future__ import annotations
 
 from collections import deque
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from gpu_backend.wire import values as wire
 from gpu_backend.wire.dtypes import dtype_to_text, text_to_dtype
@@ -44,6 +44,10 @@ class ArrayCore:
 
     def _wire_value(self) -> wire.Ref | wire.View:
         return self._ref
+
+    if TYPE_CHECKING:  # what the classes on top bring, for those who import only this one
+
+        def __getattr__(self, name: str) -> Any: ...
 
 
 #: The class of new arrays; `remote_array` sets it.

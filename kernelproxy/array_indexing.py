@@ -22,19 +22,21 @@ class Indexing(ArrayCore):
     def __getitem__(self, key: Any) -> Any:
         if is_basic(key):
             window = views.getitem(self._layout, key)
-            return array_core.view_of(self, *window)
+            if isinstance(window, tuple):
+                return array_core.view_of(self, *window)
         key = _host_keys(self, key)
         return dispatch.call("cupy.ndarray.__getitem__", (self, key), {})
 
     def __setitem__(self, key: Any, value: Any) -> None:
         if is_basic(key):
-            offset, layout = views.getitem(self._layout, key)
-            if setitem.is_proved(layout, dispatch.layouts(value)):
-                target = array_core.view_of(self, offset, layout)
-                dispatch.record("cupy.ndarray.__setitem__", (target, Ellipsis, value))
-                return
-            if isinstance(value, (list, np.ndarray)) and not _is_scalar(value):
-                setitem.refuse_host_values(value, self._layout, layout)
+            window = views.getitem(self._layout, key)
+            if isinstance(window, tuple):
+                if setitem.is_proved(window[1], dispatch.layouts(value)):
+                    target = array_core.view_of(self, *window)
+                    dispatch.record("cupy.ndarray.__setitem__", (target, Ellipsis, value))
+                    return
+                if isinstance(value, (list, np.ndarray)) and not _is_scalar(value):
+                    setitem.refuse_host_values(value, self._layout, window[1])
         key = _host_keys(self, key)
         dispatch.call("cupy.ndarray.__setitem__", (self, key, value), {})
 

@@ -26,7 +26,7 @@ class Methods(ArrayCore):
 
     def fill(self, value: Any) -> None:
         """Set every element to ``value``."""
-        self[...] = value  # type: ignore[index]
+        self[...] = value
 
     @property
     def data(self) -> Any:
@@ -61,7 +61,10 @@ def _forward(name: str) -> Any:
     return method
 
 
-for _name in surface.load().below("cupy.ndarray"):
-    if not _name.startswith("_") and not hasattr(Methods, _name):
-        if isinstance(surface.load()[f"cupy.ndarray.{_name}"], surface.Method):
-            setattr(Methods, _name, _forward(_name))
+def _is_forwarded(name: str) -> bool:
+    entry = surface.load()[f"cupy.ndarray.{name}"]
+    return isinstance(entry, surface.Method) and not name.startswith("_") and not hasattr(Methods, name)
+
+
+for _name in filter(_is_forwarded, surface.load().below("cupy.ndarray")):
+    setattr(Methods, _name, _forward(_name))

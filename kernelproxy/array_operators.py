@@ -21,7 +21,7 @@ def _defers(array: Any, other: Any) -> bool:
         return False
     if hasattr(other, "__array_ufunc__"):
         return other.__array_ufunc__ is None
-    return getattr(other, "__array_priority__", -1) > array.__array_priority__
+    return bool(getattr(other, "__array_priority__", -1) > array.__array_priority__)
 
 
 def _forward(function: ufunc) -> _Method:
@@ -89,7 +89,7 @@ class Operators(ArrayCore):
     __ipow__ = _inplace(_POWER)
     __lt__, __le__ = _forward(ufunc_named("less")), _forward(ufunc_named("less_equal"))
     __gt__, __ge__ = _forward(ufunc_named("greater")), _forward(ufunc_named("greater_equal"))
-    __eq__, __ne__ = _forward(ufunc_named("equal")), _forward(ufunc_named("not_equal"))  # type: ignore[assignment]
+    __eq__, __ne__ = _forward(ufunc_named("equal")), _forward(ufunc_named("not_equal"))
     __hash__ = None  # type: ignore[assignment]
     __neg__, __pos__ = _unary(ufunc_named("negative")), _unary(ufunc_named("positive"))
     __abs__, __invert__ = _unary(ufunc_named("absolute")), _unary(ufunc_named("invert"))

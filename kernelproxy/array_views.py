@@ -8,7 +8,8 @@ import numpy as np
 
 from kernelproxy import array_core, dispatch
 from kernelproxy.array_core import ArrayCore
-from kernelproxy.infer import Unproved, views
+from kernelproxy.infer import views
+from kernelproxy.infer.outcome import Unproved
 from kernelproxy.layout import strided
 
 

@@ -71,7 +71,8 @@ def buffer_to_array(value: wire.Buffer, buffers: Sequence[Frame]) -> np.ndarray[
     if 0 in value.shape:
         return np.empty(value.shape, dtype)
     # The frame's memory belongs to the message; what the user gets must be writable and live on its own.
-    raw = bytearray(buffers[value.frame]) if not isinstance(buffers[value.frame], bytearray) else buffers[value.frame]
+    content = value.data if value.frame < 0 else buffers[value.frame]
+    raw = content if isinstance(content, bytearray) else bytearray(content)
     return np.frombuffer(raw, dtype=np.uint8).view(dtype).reshape(value.shape)
 
 

@@ -13,19 +13,14 @@ import numpy as np
 from gpu_backend.wire import values as wire
 from gpu_backend.wire.codec import Frame
 from gpu_backend.wire.messages import Want
-from kernelproxy import streams, transfer
-from kernelproxy.array_core import ArrayCore, from_description, fresh
+from kernelproxy import remote_object, streams, transfer
+from kernelproxy.array_core import ArrayCore, fresh, from_description, view_of
 from kernelproxy.decoding import Decoder, buffer_to_array
 from kernelproxy.encoding import Encoder
-from kernelproxy.infer import Unproved, infer
-from kernelproxy.layout import Layout, contiguous
-from kernelproxy import remote_object
+from kernelproxy.infer import prove
+from kernelproxy.infer.outcome import ArrayProof, Proof, Unproved, View
+from kernelproxy.layout import Layout
 from kernelproxy.session import pipeline
-
-Proof = Layout | tuple[Layout, ...] | None | Unproved
-
-#: Arrays above this share of the memory limit are made synchronously, so that OutOfMemoryError comes at its own line.
-_SURE_SHARE = 0.25
 
 
 def call(qualname: str, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
@@ -34,45 +29,66 @@ def call(qualname: str, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
     Raises
     ------
     Exception
-        What CuPy raises. If the call was proved wrong here, without asking.
+        What CuPy raises: at once if the call was proved wrong here, else when the executor has said so.
     """
-    proof = infer(qualname, layouts(args), layouts(kwargs) if kwargs else {})
-    return run_proved(qualname, args, kwargs, proof)
+    return run_proved(qualname, args, kwargs, prove(qualname, layouts(args), layouts(kwargs) if kwargs else {}))
 
 
 def record(qualname: str, args: tuple[Any, ...]) -> None:
     """Record a call that is known to succeed and whose result nobody needs."""
-    encoder = Encoder()
-    wire_args = tuple([encoder.encode(arg) for arg in args])
+    wire_args, _, _ = _encode(args, {})
     pipeline().record(qualname, wire_args, 0, None, streams.current_handle())
 
 
 def run_proved(qualname: str, args: tuple[Any, ...], kwargs: dict[str, Any], proof: Proof) -> Any:
     """Carry out a call whose result the caller has proved: recorded, unless it carries host data or is large."""
+    if isinstance(proof, View):
+        return _realise(proof, 0, args, kwargs)
+    wire_args, wire_kwargs, buffers = _encode(args, kwargs)
+    if isinstance(proof, Unproved) or buffers or _made_bytes(proof) > pipeline().sure_bytes:
+        return ask(qualname, wire_args, wire_kwargs, buffers, args, kwargs)
+    several = _several(proof)
+    if several is not None:
+        if all(isinstance(one, View) for one in several):  # nothing to compute
+            return type(several)(_realise(one, 0, args, kwargs) for one in several)
+        first = pipeline().record(qualname, wire_args, len(several), wire_kwargs, streams.current_handle())
+        return type(several)(_realise(one, first + place, args, kwargs) for place, one in enumerate(several))
+    count = int(isinstance(proof, Layout))
+    handle = pipeline().record(qualname, wire_args, count, wire_kwargs, streams.current_handle())
+    return None if proof is None else _realise(proof, handle, args, kwargs)  # type: ignore[arg-type]
+
+
+def _realise(proof: ArrayProof, handle: int, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+    """Return the array that was proved: new under ``handle``, or made of an argument."""
+    if isinstance(proof, Layout):
+        return fresh(proof, handle)
+    given = kwargs[proof.of] if isinstance(proof.of, str) else args[proof.of]
+    if handle:
+        pipeline().dropped.append(handle)  # the executor keeps each item of a result that has several
+    if isinstance(proof, View):
+        return view_of(given, proof.offset, proof.layout)
+    return given[0] if isinstance(given, tuple) else given
+
+
+def _several(proof: Proof) -> tuple[ArrayProof, ...] | list[ArrayProof] | None:
+    """Return the parts of a proof of several results; None for one of a single result, which may be a tuple too."""
+    return proof if type(proof) in (tuple, list) else None  # type: ignore[return-value]
+
+
+def _made_bytes(proof: Proof) -> int:
+    """Return how many bytes of new memory the result needs."""
+    if isinstance(proof, Layout):
+        return proof.nbytes
+    return sum(one.nbytes for one in _several(proof) or () if isinstance(one, Layout))
+
+
+def _encode(
+    args: tuple[Any, ...], kwargs: dict[str, Any]
+) -> tuple[tuple[wire.Value, ...], dict[str, wire.Value] | None, list[Frame]]:
     encoder = Encoder()
     wire_args = tuple([encoder.encode(arg) for arg in args])
     wire_kwargs = {key: encoder.encode(value) for key, value in kwargs.items()} if kwargs else None
-    if isinstance(proof, Unproved) or encoder.buffers or not fits(proof):
-        return ask(qualname, wire_args, wire_kwargs, encoder.buffers, args, kwargs)
-    return _record_proved(qualname, wire_args, wire_kwargs, proof, kwargs)
-
-
-def _record_proved(
-    qualname: str,
-    args: tuple[wire.Value, ...],
-    kwargs: dict[str, wire.Value] | None,
-    proof: Layout | tuple[Layout, ...] | None,
-    given: dict[str, Any],
-) -> Any:
-    stream = streams.current_handle()
-    out = given.get("out")
-    if proof is None or out is not None:
-        pipeline().record(qualname, args, 0, kwargs, stream)
-        return out
-    if isinstance(proof, tuple):
-        handle = pipeline().record(qualname, args, len(proof), kwargs, stream)
-        return tuple(fresh(layout, handle + place) for place, layout in enumerate(proof))
-    return fresh(proof, pipeline().record(qualname, args, 1, kwargs, stream))
+    return wire_args, wire_kwargs, encoder.buffers
 
 
 def ask(
@@ -97,10 +113,8 @@ def ask(
 
 def ask_object(verb: str, *args: Any, **kwargs: Any) -> Any:
     """Carry out ``verb`` on a remote object, the first of ``args``. One round trip."""
-    encoder = Encoder()
-    wire_args = tuple([encoder.encode(arg) for arg in args])
-    wire_kwargs = {key: encoder.encode(value) for key, value in kwargs.items()} if kwargs else None
-    return ask(verb, wire_args, wire_kwargs, encoder.buffers, args, kwargs)
+    wire_args, wire_kwargs, buffers = _encode(args, kwargs)
+    return ask(verb, wire_args, wire_kwargs, buffers, args, kwargs)
 
 
 def contents(reference: wire.Value) -> np.ndarray[Any, Any]:
@@ -112,8 +126,7 @@ def contents(reference: wire.Value) -> np.ndarray[Any, Any]:
 
 def upload(host: np.ndarray[Any, Any]) -> Any:
     """Return a remote array with the contents of ``host``. Costs no round trip unless it is large."""
-    layout = contiguous(host.shape, host.dtype)
-    if not fits(layout):  # make sure that it can be had before its contents travel
+    if host.nbytes > pipeline().sure_bytes:  # make sure that it can be had before its contents travel
         array = call("cupy.empty", (host.shape, host.dtype), {})
         transfer.write(pipeline(), array, host)
         return array
@@ -127,20 +140,9 @@ def write(array: ArrayCore, host: np.ndarray[Any, Any]) -> None:
 
 def value_of(qualname: str, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
     """Call ``qualname`` and return its result by value: arrays as NumPy arrays."""
-    encoder = Encoder()
-    wire_args = tuple([encoder.encode(arg) for arg in args])
-    wire_kwargs = {key: encoder.encode(value) for key, value in kwargs.items()} if kwargs else None
-    answer = pipeline().call(qualname, wire_args, Want.CONTENTS, wire_kwargs, encoder.buffers, streams.current_handle())
+    wire_args, wire_kwargs, buffers = _encode(args, kwargs)
+    answer = pipeline().call(qualname, wire_args, Want.CONTENTS, wire_kwargs, buffers, streams.current_handle())
     return Decoder(answer.buffers, {}, from_description, remote_object.object_from_description).decode(answer.value)
-
-
-def fits(proof: Layout | tuple[Layout, ...] | None) -> bool:
-    """Tell whether the result is small enough that its allocation need not be waited for."""
-    if proof is None:
-        return True
-    size = proof.nbytes if isinstance(proof, Layout) else sum(layout.nbytes for layout in proof)
-    limit = pipeline().memory_limit_bytes
-    return not limit or size <= _SURE_SHARE * limit
 
 
 def layouts(value: Any) -> Any:

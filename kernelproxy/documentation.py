@@ -22,7 +22,7 @@ class Documented:
 
     __slots__ = ()
     _qualname: str
-    __doc__ = _LazyDoc()  # type: ignore[assignment]
+    __doc__ = _LazyDoc()
 
     def __get__(self, instance: Any, owner: type | None = None) -> Any:
         # Makes pydoc take these objects for routines, so that help(cupy.sum) shows the function and not our class.
@@ -30,7 +30,7 @@ class Documented:
 
 
 def fetch_doc(qualname: str) -> str:
-    """Return CuPy's documentation of ``qualname``; a sentence that says why there is none if the pool cannot be asked."""
+    """Return CuPy's documentation of ``qualname``, or a sentence that says why there is none."""
     from kernelproxy.session import pipeline
 
     try:

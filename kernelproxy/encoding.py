@@ -12,6 +12,8 @@ from gpu_backend.wire.codec import Frame
 from gpu_backend.wire.dtypes import dtype_to_text
 
 _PLAIN = frozenset({type(None), bool, float, str})
+#: Subclasses of these travel as the base: enum members, named tuples, NumPy's str_.
+_BASES: tuple[type[Any], ...] = (tuple, list, dict, bool, int, float, complex, str)
 _PYTHON_TYPES = {bool: "|b1", int: "<i8", float: "<f8", complex: "<c16"}
 
 
@@ -57,20 +59,22 @@ class Encoder:
             return wire.DType(dtype_to_text(value))
         if isinstance(value, type):
             return _encode_type(value)
-        for base in (tuple, list, dict, bool, int, float, complex, str):
+        for base in _BASES:
             if isinstance(value, base):
                 return self.encode(base(value))
         if hasattr(value, "__index__"):
             return self.encode(value.__index__())
         raise Unsendable(
-            f"A {type(value).__module__}.{type(value).__qualname__} cannot be used by the remote GPU: it exists in this "
-            "process only. Pass arrays, numbers, strings, or containers of them."
+            f"A {type(value).__module__}.{type(value).__qualname__} cannot be used by the remote GPU: it exists in "
+            "this process only. Pass arrays, numbers, strings, or containers of them."
         )
 
     def buffer(self, array: np.ndarray[Any, Any]) -> wire.Buffer:
         """Return the reference to a copy of ``array``'s contents, C-contiguous, taken now."""
         if array.dtype.hasobject:
             raise ValueError(f"Unsupported dtype {array.dtype}")
+        if array.nbytes <= wire.INLINE_BYTES:
+            return wire.Buffer(-1, dtype_to_text(array.dtype), array.shape, array.tobytes())
         self.buffers.append(array.tobytes())
         return wire.Buffer(len(self.buffers) - 1, dtype_to_text(array.dtype), array.shape)
 

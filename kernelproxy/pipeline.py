@@ -28,10 +28,14 @@ from kernelproxy.source_lines import Site, user_site
 BATCH_OPS = 64
 #: Bytes of buffers after which a batch is sent even if it holds few ops.
 BATCH_BYTES = 4 << 20
+#: What `Pipeline.sure_bytes` is where there is no limit.
+_SURE_BYTES = 1 << 30
 #: How long one thread reads on behalf of all before others get a turn, seconds.
 _TURN_SECONDS = 0.005
 #: Failures remembered after they were shown, to explain what they make impossible later.
 _REMEMBERED_FAILURES = 1_000
+
+_CANCELLED = "gpu_backend.wire.errors.OpCancelled"
 
 Renew = Callable[["Pipeline"], Connection]
 
@@ -64,8 +68,8 @@ class Pipeline:
         self._renew = renew
         self._credit_ops = welcome.credit_ops
         self._credit_bytes = welcome.credit_bytes
-        #: Most bytes that arrays may hold; 0 for no limit.
-        self.memory_limit_bytes = welcome.memory_limit_bytes
+        #: Results up to this size are not waited for: larger ones are, so that OutOfMemoryError comes at its own line.
+        self.sure_bytes = welcome.memory_limit_bytes // 8 or _SURE_BYTES
         self._recording = threading.RLock()
         self._io = threading.RLock()
         self._open = OpenBatch(1)
@@ -305,6 +309,8 @@ class Pipeline:
         error, seq = failed.error, failed.seq
         site = self.journal.site(seq)
         self._note_read(seq)
+        if error.kind == _CANCELLED and error.caused_by < 0 and seq not in self._awaited:
+            return  # nobody waits any more for the op that an interrupt gave up
         cause = self._remembered.get(error.caused_by)
         if cause is not None:
             site = cause[1]

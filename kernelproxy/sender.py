@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import threading
+from collections.abc import Callable
 
 from gpu_backend.wire.errors import WorkbenchError
+from kernelproxy.journal import OpenBatch
 from kernelproxy.pipeline import Pipeline
 
 #: How long recorded ops may wait for company, seconds.
@@ -53,14 +55,14 @@ class Sender:
         while quiet < _QUIET_LOOKS and not self._closed.wait(_PATIENCE_SECONDS):
             batch = self._pipeline.open_batch
             if batch is before and batch.ops:
-                self._quietly(lambda: self._pipeline.flush_if_open(before))
+                self._quietly(self._pipeline.flush_if_open, batch)
             quiet = quiet + 1 if batch is before else 0
             before = batch
 
     @staticmethod
-    def _quietly(action: object) -> None:
+    def _quietly(action: Callable[..., None], *args: OpenBatch) -> None:
         """Run ``action``; what goes wrong here is found and told by the next op of the user's own thread."""
         try:
-            action()  # type: ignore[operator]
+            action(*args)
         except WorkbenchError:
             return

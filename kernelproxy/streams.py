@@ -22,7 +22,7 @@ def current_handle() -> int:
 
 def _current_handle() -> int:
     stream = _current.stream
-    return 0 if stream is None else stream._handle  # type: ignore[no-any-return]
+    return 0 if stream is None else stream._handle
 
 
 def current() -> Any:

@@ -4,97 +4,75 @@ from __future__ import annotations
 
 from typing import Any
 
-import numpy as np
-
 from gpu_backend.surface import Ufunc as Description
 from gpu_backend.wire import values as wire
 from kernelproxy import array_core, dispatch, session, streams
 from kernelproxy.array_core import ArrayCore
 from kernelproxy.documentation import Documented
-from kernelproxy.infer import infer
+from kernelproxy.infer.ufuncs import rule_for
 from kernelproxy.layout import Layout
 
-#: Python ints in this range fit every integer dtype, so a proof need not look at their value.
-_SMALL = range(128)
-#: Proofs kept per ufunc; a loop over ever new shapes must not grow without end.
-_MOST_PROOFS = 4_096
+#: Operands that travel as they are.
+_PLAIN = (int, float, bool)
 
 
 class ufunc(Documented):  # noqa: N801 (CuPy's name)
-    """A universal function. Results are proved once per pair of operand kinds and then looked up."""
+    """A universal function. Its results are proved by the rule of its name, which remembers what it has proved."""
 
-    __slots__ = ("_inplace", "_proved", "_qualname", "description")
+    __slots__ = ("_qualname", "_rule", "description")
 
     def __init__(self, qualname: str, description: Description) -> None:
         self._qualname = qualname
         self.description = description
-        self._proved: dict[tuple[Any, ...], Layout] = {}
-        self._inplace: set[tuple[Any, ...]] = set()
+        self._rule = rule_for(qualname)
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         """Apply the function. Arguments and keywords are those of CuPy's ufuncs."""
-        if not kwargs and len(args) == self.description.nin:
-            if len(args) == 2:
-                return self.binary(args[0], args[1])
-            if len(args) == 1:
-                return self.unary(args[0])
-        _check_operands(args)
+        if not kwargs and len(args) == 2 == self.description.nin and self.description.nout == 1:
+            return self.binary(args[0], args[1])
         return dispatch.call(self._qualname, args, kwargs)
 
     def unary(self, operand: Any) -> Any:
         """Apply the function to one operand."""
-        if isinstance(operand, ArrayCore):
-            layout = self._proved.get((operand._layout,))
-            if layout is not None:
-                handle = session.pipeline().record(self._qualname, (operand._ref,), 1, None, streams.current_handle())
-                return array_core.fresh(layout, handle)
-        return self._prove((operand,))
+        return dispatch.call(self._qualname, (operand,), {})
 
     def binary(self, left: Any, right: Any) -> Any:
-        """Apply the function to two operands."""
-        left_kind, left_value = _kind_and_value(left)
-        right_kind, right_value = _kind_and_value(right)
-        layout = self._proved.get((left_kind, right_kind))
-        if layout is None:
-            return self._prove((left, right))
-        handle = session.pipeline().record(self._qualname, (left_value, right_value), 1, None, streams.current_handle())
-        return array_core.fresh(layout, handle)
+        """Apply the function to two operands; raises what CuPy raises for them."""
+        left_operand: Any
+        right_operand: Any
+        left_value: Any
+        right_value: Any
+        if isinstance(left, ArrayCore):
+            left_operand, left_value = left._layout, left._ref
+        else:
+            left_operand = left_value = left
+        if isinstance(right, ArrayCore):
+            right_operand, right_value = right._layout, right._ref
+        else:
+            right_operand = right_value = right
+        proof = self._rule.result(left_operand, right_operand)
+        pipeline = session.pipeline()
+        if (
+            type(proof) is Layout
+            and proof.nbytes <= pipeline.sure_bytes
+            and (left_value is not left or type(left) in _PLAIN)
+            and (right_value is not right or type(right) in _PLAIN)
+        ):
+            handle = pipeline.record(self._qualname, (left_value, right_value), 1, None, streams.current_handle())
+            return array_core.fresh(proof, handle)
+        return dispatch.run_proved(self._qualname, (left, right), {}, proof)
 
     def inplace(self, target: Any, operand: Any) -> Any:
         """Apply the function to ``target`` and ``operand``, put the result into ``target``, and return that."""
-        kind, value = _kind_and_value(operand)
-        if (target._layout, kind) in self._inplace or self._prove_inplace(target, operand, kind):
-            if isinstance(value, (wire.Ref, wire.View, float, int)):
-                session.pipeline().record(
-                    self._qualname, (target._ref, value, target._ref), 0, None, streams.current_handle()
-                )
-                return target
-        _check_operands((target, operand))
-        dispatch.call(self._qualname, (target, operand, target), {})
+        is_array = isinstance(operand, ArrayCore)
+        proof = self._rule.inplace(target._layout, operand._layout if is_array else operand)
+        if proof is None and (is_array or type(operand) in _PLAIN):
+            value = operand._ref if is_array else operand
+            args = (target._ref, value, target._ref)
+            session.pipeline().record(self._qualname, args, 0, None, streams.current_handle())
+        else:
+            dispatch.call(self._qualname, (target, operand, target), {})
         return target
-
-    def _prove(self, operands: tuple[Any, ...]) -> Any:
-        _check_operands(operands)
-        kinds = tuple(_kind_and_value(one)[0] for one in operands)
-        if None not in kinds:
-            proof = infer(self._qualname, tuple(dispatch.layouts(one) for one in operands), {})
-            if isinstance(proof, Layout) and dispatch.fits(proof):
-                if len(self._proved) >= _MOST_PROOFS:
-                    self._proved.clear()
-                self._proved[kinds] = proof
-        return dispatch.call(self._qualname, operands, {})
-
-    def _prove_inplace(self, target: Any, operand: Any, kind: Any) -> bool:
-        if kind is None:
-            return False
-        proof = infer(self._qualname, (target._layout, dispatch.layouts(operand)), {})
-        into = target._layout
-        if not isinstance(proof, Layout) or proof.shape != into.shape:
-            return False
-        if not np.can_cast(proof.dtype, into.dtype, "same_kind"):
-            return False
-        self._inplace.add((into, kind))
-        return True
 
     # --- what a ufunc is asked ----------------------------------------------------------------------------------------
 
@@ -163,21 +141,3 @@ class ufunc(Documented):  # noqa: N801 (CuPy's name)
 
     def _wire_value(self) -> wire.Name:
         return wire.Name(self._qualname)
-
-
-def _kind_and_value(operand: Any) -> tuple[Any, Any]:
-    """Return what a proof depends on, or None if it depends on the operand's value, and the operand on the wire."""
-    if isinstance(operand, ArrayCore):
-        return operand._layout, operand._ref
-    kind = type(operand)
-    if kind is float or (kind is int and operand in _SMALL):
-        return kind, operand
-    return None, None
-
-
-def _check_operands(operands: tuple[Any, ...]) -> None:
-    for one in operands:
-        if isinstance(one, np.ndarray) and one.ndim > 0:
-            raise TypeError(f"Unsupported type {type(one)}")
-        if isinstance(one, (list, str)):
-            raise TypeError(f"Unsupported type {type(one)}")

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from gpu_backend.executor.stream import Answer
+from gpu_backend.executor.answer import Answer
 from gpu_backend.wire import messages as wire
 from gpu_backend.wire.codec import Codec, Frame, encode
 from gpu_backend.wire.errors import ErrorRecord, ForeignVersion, OversizedMessage, RefusalCode, WireError
@@ -23,8 +23,8 @@ _codec: Codec[wire.ToExecutor] = Codec(wire.ToExecutor)
 Message = list[Frame]
 
 
-class _QueuedBatch:
-    """Ops of one message, taken from the front."""
+class QueuedBatch:
+    """Ops of one message. Those from ``next`` on have not started; ``first`` is the number of ``ops[0]``."""
 
     __slots__ = ("bytes", "first", "frames", "next", "ops")
 
@@ -46,7 +46,7 @@ class Conversation:
         self._session = session
         self._instance: str | None = None
         self._peer: bytes | None = None
-        self._queue: deque[_QueuedBatch] = deque()
+        self._queue: deque[QueuedBatch] = deque()
         self._queued_ops = 0
         self._queued_bytes = 0
         self._taken = 0
@@ -126,7 +126,7 @@ class Conversation:
             message = f"Op {batch.first} came, op {self._taken + 1} was expected. Say Hello and send again from there."
             self._refuse(peer, RefusalCode.OUT_OF_ORDER, message)
         elif fresh > 0:
-            queued = _QueuedBatch(batch.first, batch.ops, skip, frames)
+            queued = QueuedBatch(batch.first, batch.ops, skip, frames)
             if self._over_credit(fresh, queued.bytes):
                 self._refuse(peer, RefusalCode.OVER_CREDIT, self._credit_story())
                 self._peer = None
@@ -154,29 +154,30 @@ class Conversation:
 
     # --- what is done -------------------------------------------------------------------------------------------------
 
-    def ops(self) -> Iterator[tuple[int, wire.Op, Sequence[Frame], bool]]:
-        """Yield the ops to run: number, op, buffers, and whether it was cancelled. `finish` each before the next."""
-        unread = self._unread
-        while self.has_work:
-            batch = self._queue[0]
-            ops, first, frames = batch.ops, batch.first, batch.frames
-            while batch.next < len(ops) and len(unread) < MAX_UNREAD:
-                place = batch.next
-                batch.next = place + 1
-                yield first + place, ops[place], frames, first + place <= self._cancel_through
-            if batch.next >= len(ops):
-                self._queue.popleft()
-                self._queued_bytes -= batch.bytes
+    def front(self) -> QueuedBatch | None:
+        """Return the batch whose turn it is, if an op may run now."""
+        return self._queue[0] if self.has_work else None
 
-    def finish(self, seq: int, answer: Answer | None) -> None:
-        """Note that op ``seq`` has been carried out, and send its answer if it has one."""
-        self.applied = seq
-        self._queued_ops -= 1
-        if answer is not None:
-            messages = list(_encode_answer(seq, answer))
-            self._unread.append((seq, messages))
-            for message in messages:
-                self._send(message)
+    def is_cancelled(self, batch: QueuedBatch) -> bool:
+        """Tell whether the next op of ``batch`` is not to be run."""
+        return batch.first + batch.next <= self._cancel_through
+
+    def advance(self, batch: QueuedBatch, place: int) -> None:
+        """Note that the ops of the front ``batch`` before ``place`` have been carried out."""
+        self._queued_ops -= place - batch.next
+        self.applied = batch.first + place - 1
+        batch.next = place
+        if place >= len(batch.ops):
+            self._queue.popleft()
+            self._queued_bytes -= batch.bytes
+
+    def answer(self, answer: Answer) -> None:
+        """Send the answer of the last op carried out."""
+        seq = self._reported = self.applied
+        messages = list(_encode_answer(seq, answer))
+        self._unread.append((seq, messages))
+        for message in messages:
+            self._send(message)
 
     def report_progress(self, always: bool = False) -> None:
         """Tell the client how far the ops are, if it does not know yet."""

@@ -24,17 +24,12 @@ class Pace:
         self._since_marker = 0
         self._ops_per_marker = _OPS_PER_MARKER
 
-    def is_due(self) -> bool:
-        """Count one op; tell whether the loop should pause and look at `is_full`."""
-        self._since_marker += 1
-        return self._since_marker >= self._ops_per_marker
-
-    def note_launches(self, slice_seconds: float) -> None:
-        """Set a marker behind the ops launched since the last one."""
-        if self._since_marker < self._ops_per_marker:
-            return
-        self._since_marker = 0
-        self._in_flight.append(self._marker())
+    def note_launches(self, ops: int) -> None:
+        """Count ``ops`` launches; put a marker behind them if enough have gathered."""
+        self._since_marker += ops
+        if self._since_marker >= self._ops_per_marker:
+            self._since_marker = 0
+            self._in_flight.append(self._marker())
 
     def is_full(self) -> bool:
         """True while the device has all the work it may have."""

@@ -22,8 +22,8 @@ from gpu_backend.wire.errors import WireError
 
 #: Messages read in one go; the rest waits its turn in the socket.
 _MOST_AT_ONCE = 64
-#: Frames smaller than this are cheaper copied than shared.
-_SHARE_BYTES = 32 << 10
+#: The ZAP domain of the control socket: the agent's key opens it, and no other.
+_CONTROL = "control"
 
 _orders: Codec[control.ToExecutorControl] = Codec(control.ToExecutorControl)
 
@@ -41,15 +41,13 @@ class Ports:
     def __init__(self, context: zmq.Context[Any], directory: Path, config: ExecutorConfig) -> None:
         keys = curve.generate()
         self._directory = directory
-        self._agent_key = config.agent_key.encode()
-        self._allowed = AllowedKeys([self._agent_key])
-        self._client_key = b""
-        self._guard = guard_thread(context, self._allowed)
+        self._allowed = AllowedKeys()
+        self._guard = guard_thread(context, self._allowed, {_CONTROL: AllowedKeys([config.agent_key.encode()])})
         self._data = as_server(context.socket(zmq.ROUTER), keys)
         self._data.router_mandatory = True
         self._data.bind(f"ipc://{directory}/data")
         port = self._data.bind_to_random_port(f"tcp://{config.bind_host}")
-        self._control = as_server(context.socket(zmq.ROUTER), keys)
+        self._control = as_server(context.socket(zmq.ROUTER), keys, zap_domain=_CONTROL)
         self._control.bind(f"ipc://{directory}/control")
         self._agent: bytes | None = None
         self._poller = zmq.Poller()
@@ -61,8 +59,7 @@ class Ports:
 
     def admit(self, client_key: bytes) -> None:
         """Let the holder of ``client_key`` in from now on."""
-        self._client_key = client_key
-        self._allowed.replace([self._agent_key, client_key])
+        self._allowed.replace([client_key])
 
     def wait(self, timeout_seconds: float) -> Ready:
         """Wait until a socket has a message, at most ``timeout_seconds``."""
@@ -73,33 +70,24 @@ class Ports:
 
     def read_data(self) -> Iterator[tuple[bytes, list[Frame]]]:
         """Yield what has come from notebooks: the connection and its message."""
+        data = self._data
         for _ in range(_MOST_AT_ONCE):
-            try:
-                peer = self._data.recv(zmq.NOBLOCK)
-            except zmq.Again:
+            if not data.events & zmq.POLLIN:
                 return
+            peer = data.recv(zmq.NOBLOCK)
             frames: list[Frame] = []
-            user = None
-            while self._data.rcvmore:
-                frame = self._data.recv(copy=False)
-                user = user or frame.get("User-Id")
-                frames.append(frame.buffer if len(frame) > _SHARE_BYTES else frame.bytes)
-            # The agent's key opens both doors, but only the notebook's may speak here.
-            if user is not None and str(user).encode() == self._client_key:
-                yield peer, frames
+            while data.rcvmore:
+                frames.append(data.recv() if not frames else data.recv(copy=False).buffer)
+            yield peer, frames
 
     def read_control(self) -> Iterator[control.ToExecutorControl]:
         """Yield the agent's orders. What does not decode is dropped: the agent is ours and of this version."""
         for _ in range(_MOST_AT_ONCE):
-            try:
-                agent, *frames = self._control.recv_multipart(zmq.NOBLOCK, copy=False)
-            except zmq.Again:
+            if not self._control.events & zmq.POLLIN:
                 return
-            if str(frames[0].get("User-Id") if frames else "").encode() != self._agent_key:
-                continue
-            self._agent = agent.bytes
+            self._agent, *frames = self._control.recv_multipart(zmq.NOBLOCK)
             try:
-                yield _orders.decode([frame.bytes for frame in frames])
+                yield _orders.decode(frames)
             except WireError:
                 continue
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import logging
 import os
 import sys
@@ -68,17 +69,19 @@ class Executor:
     def _run_ops(self, conversation: Conversation) -> None:
         stream, pace = self._stream, self._pace
         until = perf_counter() + _SLICE_SECONDS
-        for seq, op, frames, cancelled in conversation.ops():
-            answer = stream.cancel(seq, op) if cancelled else stream.run(seq, op, frames)
-            conversation.finish(seq, answer)
+        while (batch := conversation.front()) is not None and not pace.is_full():
+            before = batch.next
+            place, answer = stream.cancel(batch) if conversation.is_cancelled(batch) else stream.run(batch, until)
+            conversation.advance(batch, place)
+            pace.note_launches(place - before)
             if answer is not None:
+                conversation.answer(answer)
+                self._ports.send(conversation.outbox)
                 if answer.fatal and answer.error is not None:
                     self._end(f"The device failed: {answer.error.message}", EndCause.DEVICE_FAULT, EXIT_FATAL)
                     return
-                self._ports.send(conversation.outbox)
-            if pace.is_due() or perf_counter() > until:
-                break
-        self._pace.note_launches(_SLICE_SECONDS)
+            if perf_counter() > until:
+                return
 
     # --- messages -----------------------------------------------------------------------------------------------------
 
@@ -187,7 +190,7 @@ class Executor:
                 pid=os.getpid(),
                 endpoints=self._ports.endpoints,
                 server_key=self._ports.server_key,
-                used_bytes=self._device.memory().used_bytes,
+                used_bytes=0 if self._status == EXIT_FATAL else self._device.memory().used_bytes,
                 ops=self._conversation.applied if self._conversation else 0,
                 idle_seconds=monotonic() - self._heard,
                 detail=self._ended or "",
@@ -211,6 +214,9 @@ def main() -> None:
         raise SystemExit(2) from None
     if config.memory_limit_bytes:
         device.set_memory_limit(config.memory_limit_bytes)
+    # Ops and their values come and go by the thousand and hold no cycles; what was imported stays for good.
+    gc.freeze()
+    gc.set_threshold(50_000, 20, 20)
     with zmq.Context(io_threads=1) as context:
         ports = Ports(context, directory, config)
         raise SystemExit(Executor(config, device, ports).run())

@@ -5,10 +5,13 @@ from __future__ import annotations
 import traceback
 from collections.abc import Sequence
 from contextlib import AbstractContextManager
-from typing import Any, NamedTuple
+from time import perf_counter
+from typing import Any
 
 import numpy as np
 
+from gpu_backend.executor.answer import Answer
+from gpu_backend.executor.conversation import QueuedBatch
 from gpu_backend.executor.devices.base import Device
 from gpu_backend.executor.heap import Failure, Heap
 from gpu_backend.executor.surface_names import SurfaceNames
@@ -17,8 +20,9 @@ from gpu_backend.executor.verbs import Verbs
 from gpu_backend.wire.codec import Frame
 from gpu_backend.wire.errors import ErrorRecord
 from gpu_backend.wire.messages import Op, Want
-from gpu_backend.wire.values import Ref, Value, View
+from gpu_backend.wire.values import Ref, View
 
+NOTHING = Want.NOTHING
 #: A traceback is for people; more of it than this helps nobody and costs memory until it is read.
 _MAX_TRACEBACK_CHARS = 4_000
 CANCELLED = ErrorRecord(
@@ -31,15 +35,6 @@ _NOT_HERE = (
     "This object was lost with the executor that held it; a fresh one has taken over since. "
     "Run the cell again that made it."
 )
-
-
-class Answer(NamedTuple):
-    """What an op has to say: its value with its buffers, or its error."""
-
-    value: Value = None
-    buffers: tuple[np.ndarray[Any, Any], ...] = ()
-    error: ErrorRecord | None = None
-    fatal: bool = False
 
 
 class OpStream:
@@ -55,42 +50,72 @@ class OpStream:
         self._stream = 0
         self._stream_context: AbstractContextManager[object] | None = None
 
-    def run(self, seq: int, op: Op, frames: Sequence[Frame]) -> Answer | None:
-        """Run ``op`` and return its answer; None if it went well and nobody asked."""
-        heap = self.heap
-        if op.drop is not None:
-            for handle in op.drop:
-                heap.drop(handle)
+    def run(self, batch: QueuedBatch, until: float) -> tuple[int, Answer | None]:
+        """Run ops of ``batch`` until one has an answer, the batch ends, or ``perf_counter()`` passes ``until``.
+
+        Returns the place behind the last op that ran, and its answer if it has one. At least one op runs.
+
+        The loop is the executor's hot path: what happens for every op happens here, inline.
+        """
+        heap, functions, read = self.heap, self._functions, self._read
+        ops, frames, place = batch.ops, batch.frames, batch.next
+        while place < len(ops):
+            op = ops[place]
+            place += 1
+            if op.drop is not None:
+                for handle in op.drop:
+                    heap.drop(handle)
+            try:
+                if op.want is not NOTHING or op.kwargs is not None or op.stream != self._stream:
+                    answer = self._run_one(op, frames)
+                    if answer is not None:
+                        return place, answer
+                else:
+                    result = (functions.get(op.name) or self._resolve(op.name))(
+                        *[
+                            heap[arg.handle] if type(arg) is Ref and arg.handle in heap else read(arg, frames)
+                            for arg in op.args
+                        ]
+                    )
+                    if op.out:
+                        if type(result) is tuple or type(result) is list:
+                            self._keep_all(op.out, result)
+                        else:
+                            heap[op.out] = result
+            except MissingHandle as missing:
+                return place, self._fail(batch.first + place - 1, op, self._blame(missing.handle))
+            except Exception as error:  # whatever a user's op raises is the user's to see; it never ends the executor
+                fatal = self._device.is_fatal(error)
+                return place, self._fail(batch.first + place - 1, op, self._record(error), fatal)
+            if perf_counter() > until:
+                break
+        return place, None
+
+    def _run_one(self, op: Op, frames: Sequence[Frame]) -> Answer | None:
+        """Run an op that wants an answer, has keywords, or is for another stream."""
         if op.stream != self._stream:
             self._switch_stream(op.stream)
-        try:
-            function = self._functions.get(op.name) or self._resolve(op.name)
-            # The common argument is a whole array; everything else takes the long way.
-            args = [
-                heap[arg.handle] if type(arg) is Ref and arg.handle in heap else self._read(arg, frames)
-                for arg in op.args
-            ]
-            if op.kwargs is None:
-                result = function(*args)
-            else:
-                result = function(*args, **{key: self._read(value, frames) for key, value in op.kwargs.items()})
-            if op.want is Want.NOTHING:
-                if op.out:
-                    self._keep(op.out, result)
-                return None
+        function = self._functions.get(op.name) or self._resolve(op.name)
+        args = [self._read(arg, frames) for arg in op.args]
+        kwargs = {key: self._read(value, frames) for key, value in op.kwargs.items()} if op.kwargs else {}
+        result = function(*args, **kwargs)
+        if op.want is not NOTHING:
             return self._answer(op, args, result)
-        except MissingHandle as missing:
-            return self._fail(seq, op, self._blame(missing.handle))
-        except Exception as error:  # whatever a user's op raises is the user's to see, and never ends the executor
-            return self._fail(seq, op, self._record(error), self._device.is_fatal(error))
+        if op.out:
+            if type(result) is tuple or type(result) is list:
+                self._keep_all(op.out, result)
+            else:
+                self.heap[op.out] = result
+        return None
 
-    def cancel(self, seq: int, op: Op) -> Answer | None:
-        """Do not run ``op``, but keep the order of what came with it."""
+    def cancel(self, batch: QueuedBatch) -> tuple[int, Answer | None]:
+        """Pass over the next op of ``batch``, but drop what it drops. Returns as `run`."""
+        op = batch.ops[batch.next]
         for handle in op.drop or ():
             self.heap.drop(handle)
         if op.out:
-            self.heap.fail(op.out, Failure(seq, CANCELLED))
-        return None if op.want is Want.NOTHING else Answer(error=CANCELLED)
+            self.heap.fail(op.out, Failure(batch.first + batch.next, CANCELLED))
+        return batch.next + 1, None if op.want is NOTHING else Answer(error=CANCELLED)
 
     def clear(self) -> None:
         """Drop everything."""
@@ -109,12 +134,9 @@ class OpStream:
         self._functions[name] = function
         return function
 
-    def _keep(self, out: int, result: Any) -> None:
-        if type(result) is tuple or type(result) is list:
-            for place, item in enumerate(result):
-                self.heap[out + place] = item
-        else:
-            self.heap[out] = result
+    def _keep_all(self, out: int, results: Sequence[Any]) -> None:
+        for place, item in enumerate(results):
+            self.heap[out + place] = item
 
     def _answer(self, op: Op, args: list[Any], result: Any) -> Answer:
         if op.want is Want.CONTENTS:

@@ -94,11 +94,12 @@ class Reader:
         return self._device.view(root, value.offset, value.shape, value.strides, text_to_dtype(value.dtype))
 
     def _buffer(self, value: wire.Buffer) -> np.ndarray[Any, Any]:
-        if not 0 <= value.frame < len(self._frames):
+        if not -1 <= value.frame < len(self._frames):
             raise ProtocolError(f"Buffer {value.frame} is missing from its message.")
         dtype = text_to_dtype(value.dtype)
+        content = value.data if value.frame < 0 else self._frames[value.frame]
         try:
-            return np.frombuffer(self._frames[value.frame], dtype=np.uint8).view(dtype).reshape(value.shape)
+            return np.frombuffer(content, dtype=np.uint8).view(dtype).reshape(value.shape)
         except ValueError as error:
             raise ProtocolError(f"Buffer {value.frame} does not hold {value.shape} of {dtype}: {error}") from None
 
@@ -142,13 +143,17 @@ class Writer:
             If it holds an object that has no value outside the device.
         """
         if self._device.is_array(result):
-            host = self._device.download(result)
-            buffers.append(host)
-            return wire.Buffer(len(buffers) - 1, dtype_to_text(host.dtype), host.shape)
+            return _buffer_of(self._device.download(result), buffers)
         if isinstance(result, np.ndarray):
-            buffers.append(np.ascontiguousarray(result).reshape(result.shape))
-            return wire.Buffer(len(buffers) - 1, dtype_to_text(result.dtype), result.shape)
+            return _buffer_of(np.ascontiguousarray(result).reshape(result.shape), buffers)
         return encode_plain(result, lambda item: self.contents(item, buffers))
+
+
+def _buffer_of(host: np.ndarray[Any, Any], buffers: list[np.ndarray[Any, Any]]) -> wire.Buffer:
+    if host.nbytes <= wire.INLINE_BYTES:
+        return wire.Buffer(-1, dtype_to_text(host.dtype), host.shape, host.tobytes())
+    buffers.append(host)
+    return wire.Buffer(len(buffers) - 1, dtype_to_text(host.dtype), host.shape)
 
 
 class _Description:

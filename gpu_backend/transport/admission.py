@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 
 import zmq
 import zmq.asyncio
@@ -41,11 +41,17 @@ class LookedUpKeys:
         return self._is_known(key)
 
 
-def guard_thread(context: zmq.Context[zmq.Socket[bytes]], keys: AllowedKeys) -> zmq.auth.thread.ThreadAuthenticator:
-    """Start the authenticator of ``context`` in a thread of its own, for processes without an event loop."""
+def guard_thread(
+    context: zmq.Context[zmq.Socket[bytes]], keys: AllowedKeys, more: Mapping[str, AllowedKeys] | None = None
+) -> zmq.auth.thread.ThreadAuthenticator:
+    """Start the authenticator of ``context`` in a thread of its own, for processes without an event loop.
+
+    ``more`` names the keys of further ZAP domains, for a process whose doors are open to different peers.
+    """
     authenticator = zmq.auth.thread.ThreadAuthenticator(context)
     authenticator.start()
-    authenticator.configure_curve_callback(domain=ZAP_DOMAIN, credentials_provider=keys)
+    for domain, allowed in {ZAP_DOMAIN: keys, **(more or {})}.items():
+        authenticator.configure_curve_callback(domain=domain, credentials_provider=allowed)
     return authenticator
 
 

@@ -20,13 +20,13 @@ MAX_FRAME_BYTES = 64 << 20
 S = TypeVar("S", bound="zmq.Socket[Any]")
 
 
-def as_server(socket: S, keys: KeyPair, max_frame_bytes: int = MAX_FRAME_BYTES) -> S:
-    """Make ``socket`` admit only peers that its context's authenticator knows. Bind it afterwards."""
+def as_server(socket: S, keys: KeyPair, max_frame_bytes: int = MAX_FRAME_BYTES, zap_domain: str = ZAP_DOMAIN) -> S:
+    """Make ``socket`` admit only peers that its context's authenticator knows in ``zap_domain``. Bind it afterwards."""
     _common(socket)
     socket.curve_server = True
     socket.curve_secretkey = keys.secret
     socket.curve_publickey = keys.public
-    socket.zap_domain = ZAP_DOMAIN.encode()
+    socket.zap_domain = zap_domain.encode()
     socket.maxmsgsize = max_frame_bytes
     socket.handshake_ivl = 5_000
     return socket

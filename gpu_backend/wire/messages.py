@@ -21,7 +21,7 @@ class Want(IntEnum):
     CONTENTS = 2  #: the result comes back by value: arrays as buffers
 
 
-class Op(msgspec.Struct, frozen=True, array_like=True):
+class Op(msgspec.Struct, frozen=True, array_like=True, gc=False):
     """One call on the CuPy surface, or a verb of the protocol (``.read``, ``.method``, ... see docs/reference/wire.md).
 
     ``out`` is the handle of the result; further arrays of the same result take the next handles. ``drop`` lists the

@@ -90,11 +90,16 @@ class DType(msgspec.Struct, frozen=True, array_like=True, tag=11, gc=False):
 
 
 class Buffer(msgspec.Struct, frozen=True, array_like=True, tag=12, gc=False):
-    """Host data: frame number ``frame`` of the same message, C-contiguous, read as ``dtype`` and ``shape``."""
+    """Host data, C-contiguous, read as ``dtype`` and ``shape``: ``data`` if ``frame`` is -1, else that frame.
+
+    Frames count from 0 behind the message's first. Small data travel inside the message: a frame of its own costs more
+    than the copy.
+    """
 
     frame: int
     dtype: str
     shape: tuple[int, ...]
+    data: bytes = b""
 
 
 class Name(msgspec.Struct, frozen=True, array_like=True, tag=13, gc=False):
@@ -107,6 +112,10 @@ class Bytes(msgspec.Struct, frozen=True, array_like=True, tag=14, gc=False):
     """A Python ``bytes``."""
 
     data: bytes
+
+
+#: Buffers up to this size travel inside their message.
+INLINE_BYTES = 1024
 
 
 class ArrayInfo(msgspec.Struct, frozen=True, array_like=True, tag=20, gc=False):

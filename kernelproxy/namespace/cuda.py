@@ -152,7 +152,7 @@ class Device:
     """A device, by its number. The pool gives a notebook one: number 0."""
 
     def __init__(self, device: int | Device | None = None) -> None:
-        self.id = device.id if isinstance(device, Device) else int(device or 0)
+        self.id: int = device.id if isinstance(device, Device) else int(device or 0)
 
     def __int__(self) -> int:
         return self.id

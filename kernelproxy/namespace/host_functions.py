@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import functools
+import itertools
 from collections.abc import Callable, Iterator
 from typing import Any
 
@@ -32,7 +33,7 @@ def asnumpy(
 ) -> np.ndarray[Any, Any]:
     """Return ``a``, remote or not, as a NumPy array. One round trip for a remote one."""
     if isinstance(a, ArrayCore):
-        return a.get(stream, order, out)  # type: ignore[attr-defined,no-any-return]
+        return a.get(stream, order, out)  # type: ignore[no-any-return]
     host = np.asarray(_host(a), order=order)  # type: ignore[call-overload]
     if out is None:
         return host  # type: ignore[no-any-return]
@@ -152,12 +153,12 @@ def copyto(dst: Any, src: Any, casting: str = "same_kind", where: Any = None) ->
 
 def real(val: Any) -> Any:
     """Return the real part: a view for a complex array."""
-    return val.real if isinstance(val, ArrayCore) else dispatch.call("cupy.real", (val,), {})  # type: ignore[attr-defined]
+    return val.real if isinstance(val, ArrayCore) else dispatch.call("cupy.real", (val,), {})
 
 
 def imag(val: Any) -> Any:
     """Return the imaginary part: a view for a complex array."""
-    return val.imag if isinstance(val, ArrayCore) else dispatch.call("cupy.imag", (val,), {})  # type: ignore[attr-defined]
+    return val.imag if isinstance(val, ArrayCore) else dispatch.call("cupy.imag", (val,), {})
 
 
 def clear_memo() -> None:
@@ -198,7 +199,7 @@ def fuse(*args: Any, **kwargs: Any) -> Any:
     return lambda function: function
 
 
-# --- splitting: views, so nothing is sent ---------------------------------------------------------------------------------
+# --- splitting: views, so nothing is sent ----------------------------------------------------------------------------
 
 
 def array_split(ary: Any, indices_or_sections: Any, axis: int = 0) -> list[Any]:
@@ -213,7 +214,7 @@ def array_split(ary: Any, indices_or_sections: Any, axis: int = 0) -> list[Any]:
     else:
         bounds = [0, *(int(one) for one in indices_or_sections), length]
     before = (slice(None),) * (axis % ary.ndim)
-    return [ary[(*before, slice(start, stop))] for start, stop in zip(bounds[:-1], bounds[1:], strict=True)]
+    return [ary[(*before, slice(start, stop))] for start, stop in itertools.pairwise(bounds)]
 
 
 def split(ary: Any, indices_or_sections: Any, axis: int = 0) -> list[Any]:
@@ -249,7 +250,7 @@ def dsplit(ary: Any, indices_or_sections: Any) -> list[Any]:
     return split(ary, indices_or_sections, 2)
 
 
-# --- host memory ----------------------------------------------------------------------------------------------------------
+# --- host memory -----------------------------------------------------------------------------------------------------
 
 
 def empty_pinned(shape: Any, dtype: Any = float, order: str = "C") -> np.ndarray[Any, Any]:

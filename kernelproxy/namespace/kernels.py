@@ -10,8 +10,8 @@ from typing import Any
 
 from kernelproxy import dispatch, streams
 from kernelproxy.array_core import ArrayCore
-from kernelproxy.infer import Unproved
 from kernelproxy.infer import kernels as proofs
+from kernelproxy.infer.outcome import Unproved
 from kernelproxy.remote_object import RemoteObject
 
 

@@ -13,7 +13,7 @@ from kernelproxy.namespace.cuda import Event, get_current_stream, get_elapsed_ti
 
 
 class PerfCaseResult:
-    """Measured times of one function, in seconds. ``cpu_times`` is what the notebook spent, ``gpu_times`` the device."""
+    """Measured times of one function, in seconds: ``cpu_times`` in the notebook, ``gpu_times`` on the device."""
 
     def __init__(self, name: str, cpu_times: np.ndarray[Any, Any], gpu_times: np.ndarray[Any, Any]) -> None:
         self.name = name

@@ -90,10 +90,10 @@ class CudaDevice:
 
     def memory_order(self, array: Any) -> str:
         """Return "C" or "F" for how ``array`` lies in memory ("" if both, "?" if neither)."""
-        flags = array.flags
-        if flags.c_contiguous:
-            return "" if flags.f_contiguous else "C"
-        return "F" if flags.f_contiguous else "?"
+        # The fields behind ``array.flags``, without making that object: this is asked for every view.
+        if array._c_contiguous:
+            return "" if array._f_contiguous else "C"
+        return "F" if array._f_contiguous else "?"
 
     def shares_base(self, array: Any, other: Any) -> int | None:
         """Return the byte offset of ``array`` in the memory of ``other``, or None if it lies elsewhere."""
@@ -113,7 +113,10 @@ class CudaDevice:
         """
         if 0 not in shape:
             low, high = _reach(shape, strides, dtype.itemsize)
-            root_low, root_high = _reach(root.shape, root.strides, root.dtype.itemsize) if root.size else (0, 0)
+            if root._c_contiguous or root._f_contiguous:
+                root_low, root_high = 0, root.nbytes
+            else:
+                root_low, root_high = _reach(root.shape, root.strides, root.dtype.itemsize)
             if offset + low < root_low or offset + high > root_high:
                 raise ValueError(
                     f"the view of shape {shape}, strides {strides} and dtype {dtype} at byte {offset} reaches "

@@ -1,0 +1,19 @@
+"""What an op has to say."""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from gpu_backend.wire.errors import ErrorRecord
+from gpu_backend.wire.values import Value
+
+
+class Answer(NamedTuple):
+    """The value of an op with its buffers, or its error. ``fatal`` says that the device is lost with it."""
+
+    value: Value = None
+    buffers: tuple[np.ndarray[Any, Any], ...] = ()
+    error: ErrorRecord | None = None
+    fatal: bool = False
