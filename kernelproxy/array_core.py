@@ -85,7 +85,7 @@ def view_of(array: ArrayCore, offset: int, layout: Layout) -> Any:
     view = _new(array_class)
     view._layout = layout
     view._ref = wire.View(handle, offset, layout.shape, layout.strides, dtype_to_text(layout.dtype), order)
-    view._root = array._root or array
+    view._root = array if array._root is None else array._root  # `or` would ask the root for its truth, a value
     view._dropped = None
     return view
 
