@@ -1,0 +1,216 @@
+"""The protocol with a notebook: order, credits, taking over, cancelling, refusing."""
+
+from __future__ import annotations
+
+import random
+
+import msgspec
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from gpu_backend.executor.answer import Answer
+from gpu_backend.executor.conversation import MAX_UNREAD, Conversation
+from gpu_backend.wire import messages as wire
+from gpu_backend.wire.codec import Codec, encode
+from gpu_backend.wire.errors import ErrorRecord
+from gpu_backend.wire.values import Ref
+
+CLIENT: Codec[wire.ToClient] = Codec(wire.ToClient)
+PEER = b"a"
+
+
+def conversation(credit_ops: int = 100, credit_bytes: int = 1_000) -> Conversation:
+    return Conversation(wire.Welcome(0, 1, credit_ops, credit_bytes, 0, {}), "s")
+
+
+def greeted(**credits: int) -> Conversation:
+    talk = conversation(**credits)
+    talk.receive(PEER, encode(wire.Hello("s", 1, "me", 1, 0)))
+    assert isinstance(sent(talk)[-1], wire.Welcome)
+    return talk
+
+
+def sent(talk: Conversation, peer: bytes = PEER) -> list[wire.ToClient]:
+    """Return and forget what has been sent to ``peer``."""
+    found = [CLIENT.decode(frames) for to, frames in talk.outbox if to == peer]
+    talk.outbox.clear()
+    return found
+
+
+def ops(count: int) -> tuple[wire.Op, ...]:
+    return tuple(wire.Op("cupy.add", 1, (Ref(1),)) for _ in range(count))
+
+
+def batch(first: int, count: int, received: int = 0) -> list[bytes]:
+    return encode(wire.Batch(first, received, ops(count)))  # type: ignore[return-value]
+
+
+def run_all(talk: Conversation) -> list[int]:
+    """Carry out everything queued; return the numbers of the ops."""
+    numbers = []
+    while (front := talk.front()) is not None:
+        numbers.append(front.first + front.next)
+        talk.advance(front, front.next + 1)
+    return numbers
+
+
+def refusal(talk: Conversation, peer: bytes = PEER) -> str:
+    message = sent(talk, peer)[-1]
+    assert isinstance(message, wire.Refused)
+    return message.code
+
+
+def test_ops_run_in_order_across_batches() -> None:
+    talk = greeted()
+    talk.receive(PEER, batch(1, 3))
+    talk.receive(PEER, batch(4, 2))
+    assert run_all(talk) == [1, 2, 3, 4, 5]
+    assert talk.applied == 5
+
+
+@given(st.lists(st.tuples(st.integers(1, 12), st.integers(1, 6)), max_size=12))
+def test_no_op_is_run_twice_or_left_out_however_often_batches_are_resent(resent: list[tuple[int, int]]) -> None:
+    talk = greeted()
+    talk.receive(PEER, batch(1, 4))
+    for first, count in resent:
+        talk.receive(PEER, batch(first, count))
+    numbers = run_all(talk)
+    assert numbers == list(range(1, len(numbers) + 1))
+    assert len(numbers) >= 4
+
+
+def test_a_gap_is_refused_and_changes_nothing() -> None:
+    talk = greeted()
+    talk.receive(PEER, batch(3, 2))
+    assert refusal(talk) == "out_of_order"
+    assert run_all(talk) == []
+
+
+def test_a_reconnecting_client_takes_over_and_gets_unread_answers_again() -> None:
+    talk = greeted()
+    talk.receive(PEER, batch(1, 1))
+    front = talk.front()
+    assert front is not None
+    talk.advance(front, 1)
+    talk.answer(Answer("first"))
+    talk.outbox.clear()  # lost on the way
+    talk.receive(b"b", encode(wire.Hello("s", 1, "me", 1, 0)))
+    welcome, reply = sent(talk, b"b")
+    assert isinstance(welcome, wire.Welcome)
+    assert welcome.applied == 1
+    assert reply == wire.Reply(1, "first")
+    talk.receive(PEER, batch(2, 1))
+    assert refusal(talk) == "not_greeted"
+
+
+def test_another_process_cannot_take_the_session() -> None:
+    talk = greeted()
+    talk.receive(b"b", encode(wire.Hello("s", 1, "somebody else", 1, 0)))
+    assert refusal(talk, b"b") == "in_use"
+    talk.receive(PEER, batch(1, 1))
+    assert run_all(talk) == [1]
+
+
+@pytest.mark.parametrize(
+    ("hello", "code"),
+    [(wire.Hello("other", 1, "me", 1, 0), "wrong_session"), (wire.Hello("s", 2, "me", 1, 0), "stale_epoch")],
+)
+def test_foreign_sessions_and_epochs_are_refused(hello: wire.Hello, code: str) -> None:
+    talk = conversation()
+    talk.receive(PEER, encode(hello))
+    assert refusal(talk) == code
+    assert not talk.is_connected
+
+
+def test_more_ops_than_credited_end_the_connection() -> None:
+    talk = greeted(credit_ops=10)
+    talk.receive(PEER, batch(1, 10))
+    talk.receive(PEER, batch(11, 1))
+    assert refusal(talk) == "over_credit"
+    assert not talk.is_connected
+    assert run_all(talk) == list(range(1, 11))
+
+
+def test_more_bytes_than_credited_end_the_connection_but_one_large_message_passes() -> None:
+    talk = greeted(credit_bytes=100)
+    talk.receive(PEER, [*batch(1, 1), b"x" * 1_000])
+    talk.receive(PEER, [*batch(2, 1), b"x"])
+    assert refusal(talk) == "over_credit"
+
+
+def test_cancel_reaches_exactly_the_ops_up_to_its_number() -> None:
+    talk = greeted()
+    talk.receive(PEER, batch(1, 5))
+    talk.receive(PEER, encode(wire.Cancel(3)))
+    seen = []
+    while (front := talk.front()) is not None:
+        seen.append(talk.is_cancelled(front))
+        talk.advance(front, front.next + 1)
+    assert seen == [True, True, True, False, False]
+
+
+def test_a_client_that_reads_nothing_stops_its_own_ops_only() -> None:
+    talk = greeted(credit_ops=10 * MAX_UNREAD)
+    talk.receive(PEER, batch(1, 2 * MAX_UNREAD))
+    while (front := talk.front()) is not None:
+        talk.advance(front, front.next + 1)
+        talk.answer(Answer(error=ErrorRecord("builtins.ValueError", "no")))
+        talk.outbox.clear()
+    assert talk.applied == MAX_UNREAD
+    talk.receive(PEER, encode(wire.Ping(MAX_UNREAD // 2)))
+    talk.outbox.clear()
+    assert talk.has_work
+
+
+def test_large_contents_travel_in_chunks() -> None:
+    import numpy as np
+
+    from gpu_backend.executor.conversation import CHUNK_BYTES
+    from gpu_backend.wire.values import Buffer
+
+    talk = greeted()
+    talk.receive(PEER, batch(1, 1))
+    front = talk.front()
+    assert front is not None
+    talk.advance(front, 1)
+    content = np.arange(CHUNK_BYTES // 8 * 2 + 5, dtype="<f8")
+    talk.answer(Answer(Buffer(0, "<f8", content.shape), (content,)))
+    *chunks, _ = list(talk.outbox)
+    joined = b"".join(bytes(frames[1]) for _, frames in chunks)
+    assert joined == content.tobytes()
+    assert max(len(frames[1]) for _, frames in chunks) <= CHUNK_BYTES
+
+
+def test_ten_thousand_random_and_mutated_messages_are_refused_and_nothing_more() -> None:
+    talk = greeted()
+    rng = random.Random(20)
+    honest = [
+        batch(1, 3)[0],
+        encode(wire.Hello("s", 1, "me", 1, 0))[0],
+        encode(wire.Ping(0))[0],
+        encode(wire.Cancel(1))[0],
+    ]
+    for _ in range(10_000):
+        if rng.random() < 0.3:
+            frame = rng.randbytes(rng.randrange(200))
+        else:
+            mutable = bytearray(rng.choice(honest))
+            for _ in range(rng.randrange(1, 6)):
+                mutable[rng.randrange(len(mutable))] = rng.randrange(256)
+            frame = bytes(mutable)
+        talk.receive(rng.choice([PEER, b"b"]), [frame, *([b"y"] * rng.randrange(3))])
+        assert len(talk.outbox) <= 2 * MAX_UNREAD + 2
+    talk.outbox.clear()
+    talk.receive(b"c", encode(wire.Hello("s", 1, "me", 1, 0)))
+    assert any(isinstance(message, wire.Welcome) for message in sent(talk, b"c"))
+
+
+def test_nested_values_too_deep_to_decode_are_malformed() -> None:
+    deep = b"\xc0"
+    for _ in range(100_000):
+        deep = b"\x92\x07\x91" + deep
+    talk = greeted()
+    payload = encode(wire.Ping(0))[0][:2] + msgspec.msgpack.encode(["batch", 1, 0])[:-1] + b"\x91\x93" + deep
+    talk.receive(PEER, [payload])
+    assert refusal(talk) == "malformed"
