@@ -132,6 +132,7 @@ class _Exchange:
 
     def close(self) -> None:
         self._watch.close()
+        self._socket.close(linger=0)
         self._context.destroy(linger=0)
 
 

@@ -67,5 +67,6 @@ class HandshakeWatch:
     def close(self) -> None:
         """Stop watching."""
         self._socket.disable_monitor()
+        self._monitor.close(linger=0)
         # Left open, the monitor would keep its context from ever ending.
         self._monitor.close(linger=0)

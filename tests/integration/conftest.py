@@ -73,6 +73,10 @@ class RunningPool:
         """Kill a process of the pool without warning, wait for its successor and return it."""
         old = self.process(name)
         os.kill(old.pid, signal.SIGKILL)
+        return self.successor(name, old)
+
+    def successor(self, name: str, old: ProcessId) -> ProcessId:
+        """Wait until another process has the place of ``old`` and return it."""
         until(lambda: read_identity(self.state.process_file(name)) not in (None, old))
         return self.process(name)
 

@@ -1,0 +1,177 @@
+"""What dies in a pool, one after the other, and what a notebook notices of it."""
+
+from __future__ import annotations
+
+import os
+import signal
+import threading
+import time
+from pathlib import Path
+
+import pytest
+
+from gpu_backend.node import launcher
+from gpu_backend.pool import commands
+from gpu_backend.transport.asking import ask
+from gpu_backend.wire import control
+from gpu_backend.wire.errors import PoolRefusal, PoolUnreachable, SessionLost
+
+from .conftest import MakePool, RunningPool, until
+
+
+@pytest.fixture(scope="module")
+def pool(make_pool: MakePool) -> RunningPool:
+    return make_pool(max_sessions_per_user=0, sessions_per_device=32)
+
+
+def kill(process: object) -> None:
+    os.kill(process.pid, signal.SIGKILL)  # type: ignore[attr-defined]
+
+
+def test_a_killed_agent_is_back_and_has_all_executors_again(pool: RunningPool) -> None:
+    tickets = [pool.open() for _ in range(3)]
+    executors = [pool.executor(ticket) for ticket in tickets]
+    pool.kill("agent")
+    assert pool.open().epoch == 1  # and new sessions work again
+    assert all(executor.is_running for executor in executors)
+    assert [pool.renew(ticket).epoch for ticket in tickets] == [1, 1, 1]
+    ask(pool.ada, control.CloseSession(0, tickets[0].session))  # adopted means obedient
+    until(lambda: not executors[0].is_running)
+    kill(executors[1])  # and watched, although none of them is the new agent's child
+    until(lambda: pool.sessions()[tickets[1].session] == "lost")
+
+
+def test_a_killed_gateway_is_back_and_knows_all_sessions(pool: RunningPool) -> None:
+    tickets = [pool.open(f"{number}.ipynb") for number in range(3)]
+    agent = pool.process("agent")
+    pool.kill("gateway")
+    until(lambda: [pool.renew(ticket) for ticket in tickets] != [])
+    assert [pool.renew(ticket).server_key for ticket in tickets] == [ticket.server_key for ticket in tickets]
+    assert pool.process("agent") == agent
+    assert pool.open().epoch == 1
+
+
+def test_gateway_and_agent_may_die_together(pool: RunningPool) -> None:
+    ticket = pool.open()
+    executor = pool.executor(ticket)
+    gateway, agent = pool.process("gateway"), pool.process("agent")
+    kill(gateway)
+    kill(agent)
+    pool.successor("gateway", gateway)
+    pool.successor("agent", agent)
+    until(lambda: pool.renew(ticket).epoch == 1)
+    assert executor.is_running
+    until(lambda: pool.open().epoch == 1)
+
+
+def test_a_killed_supervisor_is_noticed_by_nobody_and_replaced_by_the_next_up(pool: RunningPool) -> None:
+    gateway = pool.process("gateway")
+    kill(pool.process("supervisor"))
+    ticket = pool.open()
+    commands.up(pool.state)
+    assert pool.process("gateway") == gateway  # adopted
+    pool.kill("gateway")  # and kept
+    until(lambda: pool.renew(ticket).epoch == 1)
+
+
+def test_a_killed_executor_loses_its_session_and_no_other(pool: RunningPool) -> None:
+    ticket, other = pool.open(), pool.open()
+    kill(pool.executor(ticket))
+    until(lambda: pool.sessions()[ticket.session] == "lost")
+    renewed = pool.renew(ticket)
+    assert (renewed.session, renewed.epoch) == (ticket.session, 2)
+    assert pool.executor(renewed).is_running
+    assert pool.renew(other).epoch == 1
+
+
+def test_an_executor_killed_while_its_agent_is_away_is_missed_by_the_next_agent(pool: RunningPool) -> None:
+    ticket = pool.open()
+    executor = pool.executor(ticket)
+    agent = pool.process("agent")
+    os.kill(agent.pid, signal.SIGSTOP)
+    kill(executor)
+    kill(agent)
+    until(lambda: pool.sessions()[ticket.session] == "lost")
+    assert pool.renew(ticket).epoch == 2
+
+
+def test_a_killed_warm_executor_is_replaced(pool: RunningPool) -> None:
+    pool.wait_warm()
+    warm = [d for d in launcher.directories(str(pool.state.runtime)) if launcher.assignment_in(d) is None]
+    for directory in warm:
+        process = launcher.process_in(directory)
+        if process is not None:
+            kill(process)
+    until(lambda: not any(directory.exists() for directory in warm))
+    pool.wait_warm()
+    assert pool.open().epoch == 1
+
+
+def test_the_log_of_a_crashed_executor_is_kept(pool: RunningPool) -> None:
+    ticket = pool.open()
+    name = Path(ticket.endpoints[0].removeprefix("ipc://")).parent.name
+    kill(pool.executor(ticket))
+    until((pool.state.logs / f"executor-{name}.log").exists)
+
+
+def test_requests_made_while_the_gateway_is_away_are_answered_or_end_in_words(pool: RunningPool) -> None:
+    outcomes: list[str] = []
+
+    def keep_asking() -> None:
+        for _ in range(30):
+            try:
+                outcomes.append(type(ask(pool.ada, control.AskPool(0))).__name__)
+            except (PoolUnreachable, PoolRefusal) as error:
+                outcomes.append(str(error))
+
+    asking = threading.Thread(target=keep_asking)
+    asking.start()
+    for _ in range(2):
+        pool.kill("gateway")
+    asking.join()
+    assert outcomes.count("PoolView") >= 28  # a request on its way when the gateway dies is the only one to fail
+
+
+def test_executors_without_an_agent_end_by_themselves(make_pool: MakePool) -> None:
+    pool = make_pool(orphan_seconds=2)
+    ticket = pool.open()
+    executor = pool.executor(ticket)
+    for name in ("supervisor", "gateway", "agent"):
+        kill(pool.process(name))
+    until(lambda: not executor.is_running)
+    commands.up(pool.state)
+    until(lambda: pool.sessions() == {ticket.session: "lost"})
+
+
+def test_an_executor_that_cannot_start_says_why_at_once(make_pool: MakePool, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("GPU_WORKBENCH_TEST_REFUSAL", "No CuPy here; install gpu-workbench[cuda13].")
+    pool = make_pool(warm_executors_per_device=0)
+    with pytest.raises(PoolRefusal, match="No CuPy here"):
+        pool.open()
+    assert pool.sessions() == {}
+
+
+def test_a_slow_start_is_refused_in_two_seconds_and_succeeds_later(
+    make_pool: MakePool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("GPU_WORKBENCH_TEST_START_SECONDS", "3")
+    pool = make_pool(warm_executors_per_device=0)
+    since = time.monotonic()
+    with pytest.raises(PoolRefusal, match="still starting"):
+        pool.open()
+    assert time.monotonic() - since < 2.5
+    pool.wait_warm()  # the start went on
+    assert pool.open().epoch == 1
+
+
+def test_a_lost_session_is_freed_when_nobody_comes_back_for_it(make_pool: MakePool) -> None:
+    pool = make_pool(lease_seconds=1.5, max_sessions_per_user=1)
+    ticket = pool.open()
+    kill(pool.executor(ticket))
+    until(lambda: pool.sessions() == {ticket.session: "lost"})
+    with pytest.raises(PoolRefusal, match="1 of 1 sessions"):
+        pool.open()  # the place is kept for as long as the lease
+    until(lambda: pool.sessions() == {})
+    with pytest.raises(SessionLost):
+        pool.renew(ticket)
+    assert pool.open().epoch == 1
