@@ -161,7 +161,6 @@ def main() -> None:
 
         counters = kernelproxy.current_session().counters
         measured["counters"] = {name: getattr(counters, name) for name in ("ops", "batches", "round_trips")}
-        kernelproxy.current_session().close(release=True)
     print(json.dumps(measured))
 
 
