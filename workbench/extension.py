@@ -25,7 +25,6 @@ def load(shell: InteractiveShell) -> None:
     kernelproxy.activate()
     magics = GpuMagics(shell)
     shell.register_magics(magics)
-    shell.configurables.append(magics)  # type: ignore[arg-type]  # IPython's list holds more than it says
     shell.Completer.custom_matchers.append(magics.complete)
     shell.events.register("post_run_cell", cancel_interrupted)
     if PREVIOUS_END_VARIABLE in os.environ:

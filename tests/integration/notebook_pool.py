@@ -1,0 +1,63 @@
+"""A pool on the CPU device, and a Jupyter that finds our kernel and nothing of the user's."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from time import monotonic, sleep
+
+import pytest
+
+import workbench
+from gpu_backend.pool import commands, state
+from gpu_backend.pool.settings import PoolSettings
+from gpu_backend.wire.control import SessionView
+
+KERNELSPEC = Path(workbench.__file__).parent / "kernelspec"
+
+
+@contextmanager
+def environment(root: Path) -> Iterator[pytest.MonkeyPatch]:
+    """Keep everything that Jupyter, IPython and we write below ``root``."""
+    kernels = root / "jupyter" / "kernels"
+    kernels.mkdir(parents=True)
+    (kernels / "remote-gpu").symlink_to(KERNELSPEC)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("HOME", str(root))
+        patch.setenv("JUPYTER_PATH", str(kernels.parent))
+        patch.setenv("JUPYTER_RUNTIME_DIR", str(root / "runtime"))
+        patch.setenv("JUPYTER_CONFIG_DIR", str(root / "jupyter-config"))
+        patch.setenv("JUPYTER_DATA_DIR", str(root / "jupyter-data"))
+        patch.setenv("IPYTHONDIR", str(root / "ipython"))
+        patch.setenv("XDG_CACHE_HOME", str(root / "cache"))
+        patch.setenv("XDG_CONFIG_HOME", str(root / "config"))
+        patch.setenv("XDG_STATE_HOME", str(root / "state"))
+        patch.delenv("GPU_WORKBENCH_CONFIG", raising=False)
+        patch.delenv("GPU_WORKBENCH_TICKET", raising=False)
+        yield patch
+
+
+@contextmanager
+def cpu_pool(root: Path, settings: PoolSettings | None = None) -> Iterator[state.PoolState]:
+    """Have a pool, with this process's settings pointing to it."""
+    own = state.at(root / "pool")
+    with environment(root) as patch:
+        try:
+            config = commands.embedded(own, settings or PoolSettings(devices="cpu"))
+            patch.setenv("GPU_WORKBENCH_CONFIG", str(config))
+            yield own
+        finally:
+            commands.down(own)
+
+
+def sessions(pool: state.PoolState) -> tuple[SessionView, ...]:
+    return commands.status(pool).sessions
+
+
+def wait_until(is_so: Callable[[], bool], seconds: float = 10.0) -> None:
+    """Wait for a state; fail if it does not come."""
+    deadline = monotonic() + seconds
+    while not is_so():
+        assert monotonic() < deadline, "the state did not come"
+        sleep(0.02)

@@ -1,0 +1,238 @@
+"""The kernel as Jupyter runs it: its lease, its interrupt, its restart, its death, and the magics in it."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from time import monotonic
+from typing import Any
+
+import pytest
+from jupyter_client.blocking import BlockingKernelClient
+from jupyter_client.ioloop import AsyncIOLoopKernelManager
+from jupyter_client.manager import KernelManager
+from tornado.web import HTTPError
+
+from gpu_backend.pool.settings import PoolSettings
+from gpu_backend.pool.state import PoolState
+from tests.integration.notebook_pool import cpu_pool, sessions, wait_until
+from workbench.commands.install import install
+
+_READY_SECONDS = 30.0
+_COUNT = "import cupy as cp\nx = cp.arange(10)\nprint(float(x.sum()))"
+
+
+@pytest.fixture(scope="module")
+def pool(tmp_path_factory: pytest.TempPathFactory) -> Iterator[PoolState]:
+    root = tmp_path_factory.mktemp("kernel")
+    with cpu_pool(root, PoolSettings(devices="cpu", max_sessions_per_user=2)) as own:
+        yield own
+
+
+class Notebook:
+    """A running kernel and its client."""
+
+    def __init__(self, manager: KernelManager) -> None:
+        self.manager = manager
+        self.client: BlockingKernelClient = manager.blocking_client()
+        self.client.start_channels()
+        self.client.wait_for_ready(timeout=_READY_SECONDS)
+
+    def run(self, code: str, timeout: float = 30.0) -> str:
+        """Return what a cell printed and returned as text; what it raised, as "Name: message"."""
+        return self.collect(self.client.execute(code), timeout)
+
+    def collect(self, message_id: str, timeout: float = 30.0) -> str:
+        said = []
+        while True:
+            message = self.client.get_iopub_msg(timeout=timeout)
+            if message["parent_header"].get("msg_id") != message_id:
+                continue
+            kind, content = message["msg_type"], message["content"]
+            if kind == "stream":
+                said.append(content["text"])
+            elif kind in ("execute_result", "display_data"):
+                said.append(content["data"]["text/plain"])
+            elif kind == "error":
+                said.append(f"{content['ename']}: {content['evalue']}")
+            elif kind == "status" and content["execution_state"] == "idle":
+                return "".join(said)
+
+    def start(self, code: str) -> str:
+        """Send a cell that prints "started" first, and return its message's id once it has."""
+        message_id: str = self.client.execute(f"print('started', flush=True)\n{code}")
+        while True:
+            message = self.client.get_iopub_msg(timeout=30.0)
+            if message["msg_type"] == "stream" and "started" in message["content"]["text"]:
+                return message_id
+
+    def interrupted(self, code: str) -> tuple[str, float]:
+        """Interrupt ``code``; return what it said then, and how long that took, seconds."""
+        message_id = self.start(code)
+        since = monotonic()
+        self.manager.interrupt_kernel()
+        return self.collect(message_id), monotonic() - since
+
+    def restart(self) -> None:
+        self.manager.restart_kernel()
+        self.client.wait_for_ready(timeout=_READY_SECONDS)
+
+
+@contextmanager
+def notebook(name: str = "remote-gpu", **options: Any) -> Iterator[Notebook]:
+    manager = KernelManager(kernel_name=name, **options)
+    manager.start_kernel()
+    try:
+        running = Notebook(manager)
+        yield running
+        running.client.stop_channels()
+    finally:
+        manager.shutdown_kernel()
+        manager.context.destroy(linger=0)
+
+
+def test_a_session_from_start_to_end(pool: PoolState) -> None:
+    with notebook() as running:
+        (taken,) = sessions(pool)
+        assert taken.epoch == 1, "the lease is taken before the kernel runs"
+        assert running.run(_COUNT) == "45.0\n"
+        running.restart()
+        (kept,) = sessions(pool)
+        assert (kept.session, kept.epoch) == (taken.session, 2)
+        assert running.run("x").startswith("NameError")
+        assert running.run(_COUNT) == "45.0\n"
+    assert sessions(pool) == ()
+
+
+def test_the_connection_to_the_server_can_be_encrypted(pool: PoolState) -> None:
+    with notebook(transport_encryption="required") as running:
+        assert running.run(_COUNT) == "45.0\n"
+
+
+def test_status_and_connect(pool: PoolState) -> None:
+    with notebook() as running:
+        (taken,) = sessions(pool)
+        assert "connected" in running.run("%gpu connect")
+        assert taken.session in running.run("%gpu status")
+        assert running.run("state = %gpu status --json\nprint(state['device']['kind'])") == "cpu\n"
+        before = int(running.run("state = %gpu\nprint(state.counters['round_trips'])"))
+        assert running.run(_COUNT) == "45.0\n"
+        assert int(running.run("state = %gpu\nprint(state.counters['round_trips'])")) > before
+        assert "UsageError" in running.run("%gpu connect tcp://127.0.0.1:9 --server-key k")
+        assert running.run("x").startswith("array"), "the refused connection left the old one as it was"
+
+
+def test_magics_are_completed(pool: PoolState) -> None:
+    with notebook() as running:
+        running.client.complete("%gpu st", 7)
+        assert running.client.get_shell_msg(timeout=10)["content"]["matches"] == ["status"]
+        running.client.complete("%gpu status --", 14)
+        assert running.client.get_shell_msg(timeout=10)["content"]["matches"] == ["--json"]
+
+
+def test_a_full_pool_refuses_in_words(pool: PoolState) -> None:
+    with notebook(), notebook():
+        with pytest.raises(HTTPError) as refused:
+            KernelManager(kernel_name="remote-gpu").start_kernel()
+        assert refused.value.reason == "The GPU pool gave no session"
+        assert "2" in str(refused.value.log_message)
+        assert len(sessions(pool)) == 2
+
+
+@pytest.mark.parametrize(
+    "code",
+    [
+        "while True: x = x + 1",
+        "for _ in range(10**7): x = cp.sin(x)\nfloat(x[0])",
+        "import asyncio; await asyncio.Event().wait()",
+        "import asyncio; await asyncio.sleep(0)\nwhile True: float(cp.sin(x)[0])",
+    ],
+    ids=["recording", "far ahead", "awaiting", "computing after await"],
+)
+def test_an_interrupt_stops_the_cell_and_its_remote_work(pool: PoolState, code: str) -> None:
+    with notebook() as running:
+        running.run("import cupy as cp\nx = cp.zeros(100_000)")
+        said, seconds = running.interrupted(code)
+        # asyncio cancels a cell that awaits; one that computes gets what every cell gets.
+        assert said.startswith(("KeyboardInterrupt", "CancelledError"))
+        assert seconds < 1.0
+        since = monotonic()
+        assert running.run("float(cp.ones(3).sum())") == "3.0"
+        assert monotonic() - since < 1.0, "the queued work was not dropped"
+
+
+def test_a_kernel_that_died_is_explained_by_its_successor(pool: PoolState) -> None:
+    async def die() -> str:
+        manager = AsyncIOLoopKernelManager(kernel_name="remote-gpu")
+        await manager.start_kernel()
+        client = manager.client()
+        client.start_channels()
+        try:
+            await client.wait_for_ready(timeout=_READY_SECONDS)
+            (taken,) = sessions(pool)
+            client.execute("import os; os.kill(os.getpid(), 9)")
+            while sessions(pool)[0].epoch == 1:
+                await asyncio.sleep(0.05)
+            await client.wait_for_ready(timeout=_READY_SECONDS)
+            assert sessions(pool)[0].session == taken.session
+            message_id = client.execute("1")
+            while True:
+                message = await client.get_iopub_msg(timeout=30)
+                if message["parent_header"].get("msg_id") == message_id and message["msg_type"] == "stream":
+                    return str(message["content"]["text"])
+        finally:
+            client.stop_channels()
+            await manager.shutdown_kernel()
+            manager.context.destroy(linger=0)
+
+    told = asyncio.run(die())
+    assert "was killed (SIGKILL)" in told
+    assert sessions(pool) == ()
+
+
+def test_without_a_provisioner_the_kernel_takes_its_own_lease(
+    pool: PoolState, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As in VS Code, or under a Jupyter of another environment after `workbench install`."""
+    install(prefix=tmp_path)
+    monkeypatch.setenv("JUPYTER_PATH", str(tmp_path / "share" / "jupyter"))
+    with notebook() as running:
+        assert sessions(pool) == ()
+        assert running.run(_COUNT) == "45.0\n"
+        (taken,) = sessions(pool)
+        running.restart()
+        wait_until(lambda: sessions(pool) == ())
+        assert running.run(_COUNT) == "45.0\n"
+        assert sessions(pool)[0].session != taken.session
+    wait_until(lambda: sessions(pool) == ())
+
+
+def test_any_python_kernel_can_load_the_extension(pool: PoolState) -> None:
+    with notebook("python3") as running:
+        assert "ModuleNotFoundError" in running.run("import cupy")
+        assert running.run("%load_ext workbench") == ""
+        assert running.run(_COUNT) == "45.0\n"
+        assert "Remote GPU" in running.run("%gpu status")
+        running.run("del cp; import sys; [sys.modules.pop(m) for m in list(sys.modules) if m.split('.')[0] == 'cupy']")
+        assert running.run("%unload_ext workbench") == ""
+        assert "not found" in running.run("%gpu status")
+        assert "ModuleNotFoundError" in running.run("import cupy")
+    wait_until(lambda: sessions(pool) == ())
+
+
+def test_a_program_started_from_a_cell_does_not_use_the_notebooks_session(pool: PoolState) -> None:
+    with notebook() as running:
+        running.run(_COUNT)
+        code = "import os, subprocess, sys; print(subprocess.run(['env'], capture_output=True, text=True).stdout)"
+        assert "GPU_WORKBENCH_TICKET" not in running.run(code)
+
+
+def test_shutdown_in_the_middle_of_work_gives_the_lease_back(pool: PoolState) -> None:
+    with notebook() as running:
+        running.run("import cupy as cp\nx = cp.zeros(100_000)")
+        running.start("while True: float(cp.sin(x)[0])")
+        since = monotonic()
+    assert monotonic() - since < 6.0
+    wait_until(lambda: sessions(pool) == ())
