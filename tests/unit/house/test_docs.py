@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from .tree import FOLDERS, ROOT, markdown_files, short
+from .tree import FOLDERS, PACKAGES, ROOT, markdown_files, short
 
 LINK = re.compile(r"(?<!!)\[[^\]]+\]\(([^)\s]+)\)|!\[[^\]]*\]\(([^)\s]+)\)")
 HEADING = re.compile(r"^#{1,6}\s+(.*?)\s*$", re.MULTILINE)
@@ -47,7 +47,7 @@ def test_links_lead_somewhere(page: Path) -> None:
 @pytest.mark.parametrize("page", markdown_files(), ids=short)
 def test_named_files_exist(page: Path) -> None:
     named = {path for path in PATH.findall(prose(page)) if path not in NOT_OURS and "NNNN" not in path}
-    places = (ROOT, page.parent)
+    places = (ROOT, page.parent, *(ROOT / package for package in PACKAGES))
     assert not [path for path in sorted(named) if not any((place / path).exists() for place in places)]
 
 
