@@ -12,8 +12,8 @@ from catalog.errors import NothingFound, UnknownTerm
 from catalog.loader import entries
 from catalog.relations import KINDS, REVERSE, Edge, edges
 from catalog.render.document import Displayed, Document, Drawing, Grid, Run
-from catalog.render.scene import Dot, Line, Scene, Words
-from catalog.render.words import term_name
+from catalog.render.layout import category, lanes, network
+from catalog.render.scene import Line, Scene
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -22,12 +22,6 @@ __all__ = ["Graph", "Timeline"]
 
 #: Kinds of relation a graph shows unless told otherwise: those that carry an idea from one system to another.
 DRAWN = ("builds-on", "compares-with", "follow-up-of", "same-mechanism", "same-authors")
-
-_ROW = 24.0
-_TOP = 34.0
-_LEFT = 168.0
-_CHARACTER = 6.7
-_COLUMN = 62.0
 
 
 class Chart(Displayed):
@@ -70,14 +64,14 @@ class Timeline(Chart):
     def records(self) -> list[dict[str, Any]]:
         """Return one dictionary per system: year, id, name, venue, category."""
         return [
-            {"year": s.year, "id": s.id, "name": s.name, "venue": s.venue, "category": _category(s)}
+            {"year": s.year, "id": s.id, "name": s.name, "venue": s.venue, "category": category(s)}
             for s in self.systems
         ]
 
     def scene(self) -> Scene:
         """Return the figure: a column per year that has systems, a lane per category."""
         first, last = self.systems[0].year, self.systems[-1].year
-        return _scene(f"GPU disaggregation and sharing, {first} to {last}", self.systems)
+        return lanes(f"GPU disaggregation and sharing, {first} to {last}", self.systems)
 
     def document(self) -> Document:
         """Show the figure, and the same as a table."""
@@ -145,15 +139,13 @@ class Graph(Chart):
         ]
 
     def scene(self) -> Scene:
-        """Return the figure: the timeline's places, with the relations drawn between them."""
+        """Return the figure: a column per year, related systems near each other; lonely ones are left out."""
         title = f"Relations of {entries()[self.around].name}" if self.around else "Who builds on whom"
-        base = _scene(title, sorted(self.systems, key=lambda system: (system.year, system.name.casefold())), 1.25)
-        at = {dot.label: (dot.x, dot.y) for dot in base.dots}
-        names = {system.id: _label(system) for system in self.systems}
+        base, at = network(title, self.systems, [(edge.source, edge.target) for edge in self.edges])
         lines = tuple(
             Line(
-                *at[names[edge.source]],
-                *at[names[edge.target]],
+                *at[edge.source],
+                *at[edge.target],
                 group=edge.kind.replace("-", " "),
                 arrow=edge.kind in REVERSE,
                 hint=_sentence(edge),
@@ -176,33 +168,3 @@ def _sentence(edge: Edge) -> str:
     known = entries()
     note = f": {edge.note}" if edge.note else ""
     return f"{known[edge.source].name} {KINDS[edge.kind]} {known[edge.target].name}{note}"
-
-
-def _category(system: System) -> str:
-    return term_name("category", system.classification.category.terms[0])
-
-
-def _label(system: System) -> str:
-    """Return the name, cut where a long one would run over the figure."""
-    return system.name if len(system.name) <= 26 else f"{system.name[:25].rstrip()}…"
-
-
-def _scene(title: str, systems: Sequence[System], spread: float = 1.0) -> Scene:
-    """Place systems: x by year (years without a system take no room), y by category, labels never overlapping."""
-    years = sorted({system.year for system in systems})
-    x_of = {year: _LEFT + 14 + number * _COLUMN for number, year in enumerate(years)}
-    dots: list[Dot] = []
-    words = [Words(x_of[year], str(year), "x") for year in years]
-    y = _TOP
-    for lane in dict.fromkeys(sorted(_category(system) for system in systems)):
-        rows: list[float] = []  # where the last label of each row of this lane ends
-        words.append(Words(y, lane, "y"))
-        for system in (s for s in systems if _category(s) == lane):
-            x, label = x_of[system.year], _label(system)
-            row = next((n for n, end in enumerate(rows) if end < x - 8), len(rows))
-            rows[row : row + 1] = [x + 12 + _CHARACTER * len(label)]
-            hint = f"{system.name}, {system.venue} {system.year}: {system.summary}"
-            dots.append(Dot(x, y + row * _ROW * spread, label, lane, hint))
-        y += len(rows) * _ROW * spread + 8
-    right = max(dot.x + 14 + _CHARACTER * len(dot.label) for dot in dots)
-    return Scene(title, max(right, x_of[years[-1]] + 30), y, tuple(dots), words=tuple(words))

@@ -13,7 +13,7 @@ from catalog.loader import entries
 from catalog.relations import KINDS, related
 from catalog.render import html, text
 from catalog.render.document import Block, Bullets, Document, Facts, Grid, Heading, Inline, Link, Mark, Paragraph, Run
-from catalog.render.words import address, conditions_text, confidence_mark, joined, source_links, value_text
+from catalog.render.words import address, conditions_text, confidence_mark, doubt_mark, joined, source_links, value_text
 from catalog.rules import placements
 
 __all__ = ["as_bundle", "as_text", "carrier_run", "system_document"]
@@ -83,7 +83,7 @@ def _code(system: System) -> Run:
     words = [code.availability.replace("-", " "), code.licence, code.detail]
     words.append(f"last activity {code.last_activity}" if code.last_activity else "")
     known = "; ".join(word for word in words if word)
-    return (known, *source_links(system, code.sources), *_doubt(code.confidence))
+    return (known, *source_links(system, code.sources), *doubt_mark(code.confidence))
 
 
 def _statements(system: System, title: str, statements: Iterable[Statement]) -> Iterator[Block]:
@@ -95,11 +95,7 @@ def _statements(system: System, title: str, statements: Iterable[Statement]) -> 
 
 def _statement(system: System, statement: Statement) -> tuple[Inline, ...]:
     note = f" ({statement.note.rstrip('.')})" if statement.note else ""
-    return (statement.text + note, *source_links(system, statement.sources), *_doubt(statement.confidence))
-
-
-def _doubt(confidence: str) -> tuple[Inline, ...]:
-    return () if confidence == "high" else (" ", Mark(f"{confidence} confidence", "doubt"))
+    return (statement.text + note, *source_links(system, statement.sources), *doubt_mark(statement.confidence))
 
 
 def _classification(system: System) -> Iterator[Block]:
@@ -140,7 +136,7 @@ def _tables(system: System) -> Iterator[Block]:
     for table in system.tables:
         yield Heading(table.title)
         yield Grid(tuple(table.columns), tuple(tuple(row) for row in table.rows))
-        yield Paragraph((table.note, *source_links(system, table.sources), *_doubt(table.confidence)))
+        yield Paragraph((table.note, *source_links(system, table.sources), *doubt_mark(table.confidence)))
 
 
 def _evaluation(system: System) -> Iterator[Block]:
@@ -151,7 +147,7 @@ def _evaluation(system: System) -> Iterator[Block]:
                 ("hardware", each.hardware or "not stated in what was read"),
                 ("workloads", "; ".join(each.workloads) or "not stated in what was read"),
                 ("baselines", "; ".join(each.baselines) or "not stated in what was read"),
-                ("read in", (each.note, *source_links(system, each.sources), *_doubt(each.confidence))),
+                ("read in", (each.note, *source_links(system, each.sources), *doubt_mark(each.confidence))),
             )
         )
 
@@ -161,7 +157,7 @@ def _relations(system: System) -> Iterator[Block]:
     items: list[Run] = []
     for edge in related(system.id):
         note = f": {edge.note}" if edge.note else ""
-        items.append((f"{KINDS[edge.kind]} {known[edge.target].name}{note}", *_doubt(edge.confidence)))
+        items.append((f"{KINDS[edge.kind]} {known[edge.target].name}{note}", *doubt_mark(edge.confidence)))
     if items:
         yield Heading("Relations")
         yield Bullets(tuple(items))

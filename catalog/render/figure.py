@@ -41,12 +41,13 @@ def draw(scene: Scene, axes: Axes | None = None) -> Axes:
             axes.axvline(words.at, color=ink["color"], alpha=0.12, linewidth=0.8, zorder=0)
             axes.text(words.at, 8, words.text, ha="center", va="center", alpha=0.7, **ink)
         else:
-            axes.text(2, words.at, words.text, va="center", alpha=0.7, **ink)
+            axes.text(20, words.at, words.text, va="center", alpha=0.7, **ink)
     _lines(scene, axes)
     _dots(scene, axes, ink)
     axes.set(xlim=(0, scene.width), ylim=(scene.height, 0), title=scene.title)
     axes.set_axis_off()
-    axes.legend(loc="upper left", bbox_to_anchor=(0, -0.02), ncols=4, frameon=False, fontsize=8)
+    if axes.get_legend_handles_labels()[0]:
+        axes.legend(loc="upper left", bbox_to_anchor=(0, -0.02), ncols=4, frameon=False, fontsize=8)
     return axes
 
 
@@ -75,7 +76,8 @@ def _new_axes(scene: Scene) -> Axes:
 
 
 def _size(scene: Scene) -> tuple[float, float]:
-    return (scene.width / _PIXELS_PER_INCH, scene.height / _PIXELS_PER_INCH)
+    """Return width and height in inches, with room for a title above and a legend below."""
+    return (max(scene.width / _PIXELS_PER_INCH, 7.0), scene.height / _PIXELS_PER_INCH + 1.5)
 
 
 @contextlib.contextmanager
@@ -92,14 +94,22 @@ def _explained() -> Iterator[None]:
 
 
 def _dots(scene: Scene, axes: Axes, ink: dict[str, Any]) -> None:
+    lanes = {words.text for words in scene.words if words.axis == "y"}
     for number, group in enumerate(scene.dot_groups):
         dots = [dot for dot in scene.dots if dot.group == group]
         # matplotlib's y axis is turned round here, so the outlines are too.
         marker: Any = [(x, -y) for x, y in shape(number)] or "o"
         xs, ys = [dot.x for dot in dots], [dot.y for dot in dots]
-        axes.scatter(xs, ys, s=45, marker=marker, color=colour(number), label=group, zorder=3)
+        axes.scatter(
+            xs, ys, s=45, marker=marker, color=colour(number), zorder=3, label=None if group in lanes else group
+        )
+        beside = [words.at for words in scene.words if words.text == group]
+        axes.scatter([8] * len(beside), beside, s=45, marker=marker, color=colour(number))
         for dot in dots:
-            axes.text(dot.x + 9, dot.y, dot.label, va="center", zorder=4, **ink)
+            if dot.above:
+                axes.text(dot.x, dot.y - 8, dot.label, va="bottom", ha="center", zorder=4, **ink)
+            else:
+                axes.text(dot.x + 9, dot.y, dot.label, va="center", zorder=4, **ink)
 
 
 def _lines(scene: Scene, axes: Axes) -> None:

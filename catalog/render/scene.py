@@ -8,7 +8,10 @@ from __future__ import annotations
 
 import msgspec
 
-__all__ = ["Dot", "Line", "Scene", "Words"]
+__all__ = ["CHARACTER", "Dot", "Line", "Scene", "Words"]
+
+#: How wide a character of a label may be at a font size of 12, in the widest of the usual fonts (DejaVu Sans).
+CHARACTER = 7.4
 
 
 class Dot(msgspec.Struct, frozen=True):
@@ -20,6 +23,16 @@ class Dot(msgspec.Struct, frozen=True):
     group: str
     hint: str = ""
     """Longer text, shown on hovering and read by screen readers."""
+    above: bool = False
+    """The label stands above the point, leaving both sides to lines, instead of to its right."""
+
+    @property
+    def box(self) -> tuple[float, float, float, float]:
+        """Return left, top, right and bottom of point and label together."""
+        length = CHARACTER * len(self.label)
+        if self.above:
+            return (self.x - length / 2, self.y - 22, self.x + length / 2, self.y + 7)
+        return (self.x - 7, self.y - 9, self.x + 10 + length, self.y + 9)
 
 
 class Line(msgspec.Struct, frozen=True):

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from html import escape
 
 from catalog.render.palette import colour, dash, shape
-from catalog.render.scene import Dot, Line, Scene
+from catalog.render.scene import CHARACTER, Dot, Line, Scene
 
 __all__ = ["render"]
 
@@ -16,8 +16,9 @@ _FONT = 12
 
 def render(scene: Scene) -> str:
     """Return ``scene`` as one ``<svg>`` element with a title, a legend and a hint on every point."""
-    height = scene.height + _LEGEND_HEIGHT * bool(scene.dot_groups) + _LEGEND_HEIGHT * bool(scene.line_groups)
-    body = "".join([*_margins(scene), *_lines(scene), *_dots(scene), *_legend(scene)])
+    legend, legend_height = _legend(scene)
+    height = scene.height + legend_height
+    body = "".join([*_margins(scene), *_lines(scene), *_dots(scene), *legend])
     return (
         f'<svg xmlns="http://www.w3.org/2000/svg" role="img" aria-label="{escape(scene.title)}" '
         f'width="{scene.width:.0f}" height="{height:.0f}" viewBox="0 0 {scene.width:.0f} {height:.0f}" '
@@ -31,15 +32,20 @@ def _margins(scene: Scene) -> Iterator[str]:
             yield f'<line class="grid" x1="{words.at:.1f}" x2="{words.at:.1f}" y1="20" y2="{scene.height:.1f}"/>'
             yield f'<text class="quiet" x="{words.at:.1f}" y="13" text-anchor="middle">{escape(words.text)}</text>'
         else:
-            yield f'<text class="quiet" x="2" y="{words.at + 4:.1f}">{escape(words.text)}</text>'
+            if words.text in scene.dot_groups:
+                yield _marker(Dot(8, words.at, "", words.text), scene.dot_groups.index(words.text))
+            yield f'<text class="quiet" x="20" y="{words.at + 4:.1f}">{escape(words.text)}</text>'
 
 
 def _dots(scene: Scene) -> Iterator[str]:
     groups = scene.dot_groups
     for dot in scene.dots:
+        place = f'x="{dot.x:.1f}" y="{dot.y - 10:.1f}" text-anchor="middle"'
+        if not dot.above:
+            place = f'x="{dot.x + 9:.1f}" y="{dot.y + 4:.1f}"'
         yield (
             f"<g><title>{escape(dot.hint or dot.label)}</title>{_marker(dot, groups.index(dot.group))}"
-            f'<text class="halo" x="{dot.x + 9:.1f}" y="{dot.y + 4:.1f}">{escape(dot.label)}</text></g>'
+            f'<text class="halo" {place}>{escape(dot.label)}</text></g>'
         )
 
 
@@ -67,7 +73,7 @@ def _curve(line: Line) -> str:
     dx, dy = line.x_to - line.x, line.y_to - line.y
     length = max((dx * dx + dy * dy) ** 0.5, 1.0)
     start, stop = 7 / length, 1 - 9 / length
-    bend = min(0.16 * length, 40) / length
+    bend = min(0.12 * length, 26) / length
     middle_x, middle_y = line.x + dx / 2 + dy * bend, line.y + dy / 2 - dx * bend
     return (
         f"M{line.x + dx * start:.1f},{line.y + dy * start:.1f}"
@@ -89,16 +95,30 @@ def _arrow_heads(scene: Scene) -> str:
     return f"<defs>{heads}</defs>" if heads else ""
 
 
-def _legend(scene: Scene) -> Iterator[str]:
-    y = scene.height + 14
-    x = 6.0
-    for number, group in enumerate(scene.dot_groups):
-        yield _marker(Dot(x, y, group, group), number) + f'<text x="{x + 9:.1f}" y="{y + 4:.1f}">{escape(group)}</text>'
-        x += 30 + 6.4 * len(group)
-    x, y = 6.0, y + _LEGEND_HEIGHT * bool(scene.dot_groups)
-    for number, group in enumerate(scene.line_groups):
-        yield (
-            f'<line x1="{x - 4:.1f}" x2="{x + 18:.1f}" y1="{y}" y2="{y}" stroke="{colour(number)}" stroke-width="2" '
-            f'stroke-dasharray="{dash(number)}"/><text x="{x + 24:.1f}" y="{y + 4:.1f}">{escape(group)}</text>'
-        )
-        x += 46 + 6.4 * len(group)
+def _legend(scene: Scene) -> tuple[list[str], float]:
+    """Return what explains the lines, and the points unless the margin does, with its height."""
+    parts: list[str] = []
+    y = scene.height - _LEGEND_HEIGHT / 2
+    named = {words.text for words in scene.words if words.axis == "y"}
+    dots = [(_dot_sign, number, group) for number, group in enumerate(scene.dot_groups) if group not in named]
+    lines = [(_line_sign, number, group) for number, group in enumerate(scene.line_groups)]
+    for row in (dots, lines):
+        x = scene.width  # begin a new row
+        for sign, number, group in row:
+            room = 52 + CHARACTER * len(group)
+            if x + room > scene.width:
+                x, y = 8.0, y + _LEGEND_HEIGHT
+            parts.append(sign(x, y, number) + f'<text x="{x + 26:.1f}" y="{y + 4:.1f}">{escape(group)}</text>')
+            x += room
+    return parts, y + _LEGEND_HEIGHT / 2 - scene.height
+
+
+def _dot_sign(x: float, y: float, number: int) -> str:
+    return _marker(Dot(x + 11, y, "", ""), number)
+
+
+def _line_sign(x: float, y: float, number: int) -> str:
+    return (
+        f'<line x1="{x:.1f}" x2="{x + 20:.1f}" y1="{y:.1f}" y2="{y:.1f}" stroke="{colour(number)}" '
+        f'stroke-width="2" stroke-dasharray="{dash(number)}"/>'
+    )

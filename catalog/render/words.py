@@ -13,6 +13,7 @@ __all__ = [
     "address",
     "conditions_text",
     "confidence_mark",
+    "doubt_mark",
     "joined",
     "number_text",
     "placement_run",
@@ -22,6 +23,7 @@ __all__ = [
     "value_text",
 ]
 
+_TONES = {"high": "plain", "medium": "waiting", "low": "doubt", "unverified": "doubt"}
 _BOUNDS = {"exactly": "", "about": "about ", "up-to": "up to ", "at-least": "at least ", "below": "below ",
            "above": "above ", "between": "", "from-to": ""}  # fmt: skip
 
@@ -64,7 +66,12 @@ def conditions_text(held: Conditions) -> str:
 
 def confidence_mark(confidence: str) -> Mark:
     """Return the confidence as a mark; what is not high stands out."""
-    return Mark(confidence, "plain" if confidence in {"high", "medium"} else "doubt")
+    return Mark(confidence, _TONES[confidence])
+
+
+def doubt_mark(confidence: str) -> tuple[Inline, ...]:
+    """Return what follows a statement: nothing if it is certain, or a mark that says how certain it is."""
+    return () if confidence == "high" else (" ", Mark(f"{confidence} confidence", _TONES[confidence]))
 
 
 def term_name(dimension: str, term: str) -> str:
@@ -82,9 +89,7 @@ def placement_run(dimension: str, placement: Placement) -> Run:
     """Return a place in the taxonomy: terms, detail, and a mark where the confidence is not high."""
     words = ", ".join(term_name(dimension, term) for term in placement.terms)
     detail = f" ({placement.detail})" if placement.detail else ""
-    if placement.confidence == "high":
-        return words + detail
-    return (f"{words}{detail} ", Mark(f"{placement.confidence} confidence", "doubt"))
+    return (words + detail, *doubt_mark(placement.confidence))
 
 
 def address(thing: Source | Publication) -> str:

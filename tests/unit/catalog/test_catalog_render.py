@@ -108,17 +108,13 @@ def test_numbers_read_well(value: float, shown: str) -> None:
     assert number_text(value) == shown
 
 
-def boxes(scene: Scene) -> list[tuple[float, float, float, float]]:
-    return [(dot.x - 5, dot.y - 8, dot.x + 9 + 6 * len(dot.label), dot.y + 8) for dot in scene.dots]
-
-
 @pytest.mark.parametrize("scene", [catalog.timeline().scene(), catalog.graph().scene(), catalog.graph("tgs").scene()])
 def test_labels_do_not_overlap_and_stay_inside(scene: Scene) -> None:
-    placed = boxes(scene)
+    placed = [dot.box for dot in scene.dots]
     for number, (left, top, right, bottom) in enumerate(placed):
         assert left >= 0
         assert right <= scene.width
-        assert bottom <= scene.height + 8
+        assert bottom <= scene.height
         for other_left, other_top, other_right, other_bottom in placed[:number]:
             apart = left >= other_right or other_left >= right or top >= other_bottom or other_top >= bottom
             assert apart
