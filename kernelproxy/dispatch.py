@@ -31,6 +31,7 @@ def call(qualname: str, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
     Exception
         What CuPy raises: at once if the call was proved wrong here, else when the executor has said so.
     """
+    __tracebackhide__ = True
     return run_proved(qualname, args, kwargs, prove(qualname, layouts(args), layouts(kwargs) if kwargs else {}))
 
 
@@ -42,6 +43,7 @@ def record(qualname: str, args: tuple[Any, ...]) -> None:
 
 def run_proved(qualname: str, args: tuple[Any, ...], kwargs: dict[str, Any], proof: Proof) -> Any:
     """Carry out a call whose result the caller has proved: recorded, unless it carries host data or is large."""
+    __tracebackhide__ = True
     if isinstance(proof, View):
         return _realise(proof, 0, args, kwargs)
     wire_args, wire_kwargs, buffers = _encode(args, kwargs)
@@ -100,6 +102,7 @@ def ask(
     given_kwargs: dict[str, Any],
 ) -> Any:
     """Carry out an op whose result is not known here: one round trip. Results that can stay remote do."""
+    __tracebackhide__ = True
     answer = pipeline().call(name, args, Want.DESCRIPTION, kwargs, buffers, streams.current_handle())
     known = {item._wire_value().handle: item for item in _remote_items(given_args, given_kwargs)}
     result = Decoder(answer.buffers, known, from_description, remote_object.object_from_description).decode(
@@ -113,12 +116,14 @@ def ask(
 
 def ask_object(verb: str, *args: Any, **kwargs: Any) -> Any:
     """Carry out ``verb`` on a remote object, the first of ``args``. One round trip."""
+    __tracebackhide__ = True
     wire_args, wire_kwargs, buffers = _encode(args, kwargs)
     return ask(verb, wire_args, wire_kwargs, buffers, args, kwargs)
 
 
 def contents(reference: wire.Value) -> np.ndarray[Any, Any]:
     """Return the contents of the remote array ``reference`` as a NumPy array. Waits for all that computes it."""
+    __tracebackhide__ = True
     answer = pipeline().call(".same", (reference,), Want.CONTENTS, None, None, streams.current_handle())
     assert isinstance(answer.value, wire.Buffer)
     return buffer_to_array(answer.value, answer.buffers)
@@ -140,6 +145,7 @@ def write(array: ArrayCore, host: np.ndarray[Any, Any]) -> None:
 
 def value_of(qualname: str, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
     """Call ``qualname`` and return its result by value: arrays as NumPy arrays."""
+    __tracebackhide__ = True
     wire_args, wire_kwargs, buffers = _encode(args, kwargs)
     answer = pipeline().call(qualname, wire_args, Want.CONTENTS, wire_kwargs, buffers, streams.current_handle())
     return Decoder(answer.buffers, {}, from_description, remote_object.object_from_description).decode(answer.value)

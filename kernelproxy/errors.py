@@ -17,10 +17,14 @@ _Maker = Callable[[ErrorRecord], BaseException]
 
 
 def remote_exception(record: ErrorRecord) -> Exception:
-    """Return the exception that ``record`` describes, with the executor's traceback as its cause."""
+    """Return the exception that ``record`` describes.
+
+    It looks as if CuPy had raised it here. Where it was raised in the executor is kept as ``remote_traceback``, for
+    those who look for a defect in the pool.
+    """
     error = _construct(record)
     if record.traceback:
-        error.__cause__ = RemoteTraceback(record.traceback)
+        error.remote_traceback = record.traceback  # type: ignore[attr-defined]
     return error
 
 
@@ -30,13 +34,6 @@ def deferred_exception(record: ErrorRecord, site: Site | None) -> Exception:
     if site is not None:
         error.add_note(f"Raised by an operation recorded earlier, at {site.describe()}")
     return error
-
-
-class RemoteTraceback(Exception):
-    """The traceback inside the executor, shown as the cause of an exception here."""
-
-    def __str__(self) -> str:
-        return f"\n{self.args[0]}"
 
 
 def _construct(record: ErrorRecord) -> Exception:

@@ -142,6 +142,7 @@ class Pipeline:
         Exception
             What the op raised, or the first deferred failure of an earlier op, with the line that recorded it.
         """
+        __tracebackhide__ = True
         with self._recording:
             if buffers:
                 self._seal()
@@ -268,6 +269,7 @@ class Pipeline:
         Exception
             What the op raised, with a note naming the line that recorded it.
         """
+        __tracebackhide__ = True
         if self._failures:
             error = self._failures[min(self._failures)]
             self._forget_consequences()

@@ -112,26 +112,26 @@ class ufunc(Documented):  # noqa: N801 (CuPy's name)
 
     def outer(self, left: Any, right: Any, **kwargs: Any) -> Any:
         """Apply the function to all pairs of elements."""
-        return dispatch.call("cupy.ufunc.outer", (self, left, right), kwargs)
+        return dispatch.call(f"{self._qualname}.outer", (left, right), kwargs)
 
     def at(self, array: Any, indices: Any, operand: Any = None) -> None:
         """Apply the function in place, unbuffered, at ``indices``."""
         operands = () if operand is None else (operand,)
-        dispatch.call("cupy.ufunc.at", (self, array, indices, *operands), {})
+        dispatch.call(f"{self._qualname}.at", (array, indices, *operands), {})
 
     def reduce(self, array: Any, axis: Any = 0, dtype: Any = None, out: Any = None, keepdims: bool = False) -> Any:
         """Reduce along ``axis``."""
         given = {"axis": axis, "dtype": dtype, "out": out, "keepdims": keepdims}
-        return dispatch.call("cupy.ufunc.reduce", (self, array), given)
+        return dispatch.call(f"{self._qualname}.reduce", (array,), given)
 
     def accumulate(self, array: Any, axis: Any = 0, dtype: Any = None, out: Any = None) -> Any:
         """Accumulate along ``axis``."""
-        return dispatch.call("cupy.ufunc.accumulate", (self, array), {"axis": axis, "dtype": dtype, "out": out})
+        return dispatch.call(f"{self._qualname}.accumulate", (array,), {"axis": axis, "dtype": dtype, "out": out})
 
     def reduceat(self, array: Any, indices: Any, axis: Any = 0, dtype: Any = None, out: Any = None) -> Any:
         """Reduce the slices that begin at ``indices``."""
         given = {"axis": axis, "dtype": dtype, "out": out}
-        return dispatch.call("cupy.ufunc.reduceat", (self, array, indices), given)
+        return dispatch.call(f"{self._qualname}.reduceat", (array, indices), given)
 
     def __repr__(self) -> str:
         return f"<ufunc '{self.description.name}'>"

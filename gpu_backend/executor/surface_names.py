@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from gpu_backend.executor.devices.base import Device
-from gpu_backend.surface import load
+from gpu_backend.surface import Ufunc, load
 
 
 class SurfaceNames:
@@ -23,11 +23,15 @@ class SurfaceNames:
         AttributeError
             If the name is not public, not allowed from afar, or not there on this device.
         """
-        if not self._surface.is_public(qualname):
+        if not self._surface.is_public(qualname) and not self._is_ufunc_method(qualname):
             raise AttributeError(f"{qualname} is not a public name of CuPy {self._surface.version}.")
-        if not self._surface.is_remote(qualname):
+        if self._surface.is_public(qualname) and not self._surface.is_remote(qualname):
             raise AttributeError(f"{qualname} works on the files or addresses of one process; it runs in the notebook.")
         return self._device.resolve(qualname)
+
+    def _is_ufunc_method(self, qualname: str) -> bool:
+        owner, _, method = qualname.rpartition(".")
+        return isinstance(self._surface.get(owner), Ufunc) and self._surface.is_public(f"cupy.ufunc.{method}")
 
     def type_name(self, value: object) -> str | None:
         """Return the public name of the type of a result that stays remote; None if it should go by value."""

@@ -22,6 +22,7 @@ class RemoteFunction(Documented):
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         """Call the function."""
+        __tracebackhide__ = True
         return dispatch.call(self._qualname, args, kwargs)
 
     @property
