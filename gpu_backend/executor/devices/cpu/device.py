@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import platform
 from collections.abc import Callable
 from contextlib import AbstractContextManager, nullcontext
 from typing import Any
@@ -15,6 +14,7 @@ from gpu_backend.executor.devices.cpu.arrays import Array
 from gpu_backend.executor.devices.cpu.call import guarded
 from gpu_backend.executor.devices.cpu.dtypes import require_supported
 from gpu_backend.executor.devices.cpu.memory import LEDGER, bound_process, machine_bytes
+from gpu_backend.executor.devices.cpu.processor import processor_name
 
 
 class CpuDevice:
@@ -28,7 +28,7 @@ class CpuDevice:
         _, total = machine_bytes()
         self.info = DeviceInfo(
             kind="cpu",
-            name=_processor_name(),
+            name=processor_name(),
             total_bytes=total,
             library=f"NumPy {np.__version__}",
             compute_capability="",
@@ -125,7 +125,7 @@ class CpuDevice:
         """Refuse from now on allocations that would hold more than this in all; 0 lifts the limit."""
         if limit_bytes < 0:
             raise ValueError(f"memory limit size out of range: {limit_bytes}")
-        LEDGER.limit_bytes = limit_bytes
+        LEDGER.set_quota(limit_bytes)
         bound_process(limit_bytes)
 
     def free_unused(self) -> None:
@@ -180,14 +180,3 @@ def _memory(root: Array) -> tuple[int, Array]:
     lowest = root[tuple(slice(None, None, -1) if stride < 0 else slice(None) for stride in root.strides)]
     first = lowest[(slice(0, 1),) * root.ndim].reshape(-1).view(np.uint8)
     return low - root.ctypes.data, np.lib.stride_tricks.as_strided(first, (high - low,), (1,))
-
-
-def _processor_name() -> str:
-    try:
-        with open("/proc/cpuinfo") as file:
-            for line in file:
-                if line.startswith("model name"):
-                    return line.partition(":")[2].strip()
-    except OSError:
-        pass  # not Linux
-    return platform.processor() or platform.machine()

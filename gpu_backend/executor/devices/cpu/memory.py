@@ -73,7 +73,22 @@ class Ledger:
         self._used = 0
         self._total = 0
         self.limit_bytes = 0  #: most that ``total_bytes`` may be; 0 for no limit
+        self._quota = 0
+        self._own_limit = 0
         self._end = self._ended.append
+
+    def set_quota(self, nbytes: int) -> None:
+        """Set the operator's limit; 0 for none."""
+        self._quota = nbytes
+        self._agree_limit()
+
+    def set_own_limit(self, nbytes: int) -> None:
+        """Set the limit the program set itself; 0 for none. The operator's limit holds beside it."""
+        self._own_limit = nbytes
+        self._agree_limit()
+
+    def _agree_limit(self) -> None:
+        self.limit_bytes = min((limit for limit in (self._quota, self._own_limit) if limit), default=0)
 
     def hold(self, array: Array) -> None:
         """Enter the memory of ``array``, unless it is entered already.

@@ -115,13 +115,13 @@ class RandomState:
     # Other continuous distributions
 
     def beta(self, a: Any, b: Any, size: Any = None, dtype: Any = float) -> Array:
-        return self._float("beta", (a, b), size, dtype)
+        return self._sample("beta", (a, b), size, dtype)
 
     def chisquare(self, df: Any, size: Any = None, dtype: Any = float) -> Array:
-        return self._float("chisquare", (df,), size, dtype)
+        return self._sample("chisquare", (df,), size, dtype)
 
     def dirichlet(self, alpha: Any, size: Any = None, dtype: Any = float) -> Array:
-        return self._float("dirichlet", (alpha,), size, dtype)
+        return self._sample("dirichlet", (alpha,), size, dtype)
 
     def exponential(self, scale: Any = 1.0, size: Any = None, dtype: Any = float) -> Array:
         if (np.asarray(scale) < 0).any():
@@ -131,10 +131,10 @@ class RandomState:
         return np.asarray(self.standard_exponential(size, dtype) * scale).astype(dtype, copy=False)
 
     def f(self, dfnum: Any, dfden: Any, size: Any = None, dtype: Any = float) -> Array:
-        return self._float("f", (dfnum, dfden), size, dtype)
+        return self._sample("f", (dfnum, dfden), size, dtype)
 
     def gamma(self, shape: Any, scale: Any = 1.0, size: Any = None, dtype: Any = float) -> Array:
-        return self._float("gamma", (shape, scale), size, dtype)
+        return self._sample("gamma", (shape, scale), size, dtype)
 
     def gumbel(self, loc: Any = 0.0, scale: Any = 1.0, size: Any = None, dtype: Any = float) -> Array:
         return self._float("gumbel", (loc, scale), size, dtype)
@@ -171,10 +171,10 @@ class RandomState:
         return values.astype(chosen, copy=False)
 
     def noncentral_chisquare(self, df: Any, nonc: Any, size: Any = None, dtype: Any = float) -> Array:
-        return self._float("noncentral_chisquare", (df, nonc), size, dtype)
+        return self._sample("noncentral_chisquare", (df, nonc), size, dtype)
 
     def noncentral_f(self, dfnum: Any, dfden: Any, nonc: Any, size: Any = None, dtype: Any = float) -> Array:
-        return self._float("noncentral_f", (dfnum, dfden, nonc), size, dtype)
+        return self._sample("noncentral_f", (dfnum, dfden, nonc), size, dtype)
 
     def pareto(self, a: Any, size: Any = None, dtype: Any = float) -> Array:
         return self._float("pareto", (a,), size, dtype)
@@ -186,22 +186,22 @@ class RandomState:
         return self._float("rayleigh", (scale,), size, dtype)
 
     def standard_cauchy(self, size: Any = None, dtype: Any = float) -> Array:
-        return self._float("standard_cauchy", (), size, dtype)
+        return self._sample("standard_cauchy", (), size, dtype)
 
     def standard_exponential(self, size: Any = None, dtype: Any = float) -> Array:
         return self._float("standard_exponential", (), size, dtype)
 
     def standard_gamma(self, shape: Any, size: Any = None, dtype: Any = float) -> Array:
-        return self._float("standard_gamma", (shape,), size, dtype)
+        return self._sample("standard_gamma", (shape,), size, dtype)
 
     def standard_t(self, df: Any, size: Any = None, dtype: Any = float) -> Array:
-        return self._float("standard_t", (df,), size, dtype)
+        return self._sample("standard_t", (df,), size, dtype)
 
     def triangular(self, left: Any, mode: Any, right: Any, size: Any = None, dtype: Any = float) -> Array:
         return self._float("triangular", (left, mode, right), size, dtype)
 
     def vonmises(self, mu: Any, kappa: Any, size: Any = None, dtype: Any = float) -> Array:
-        return self._float("vonmises", (mu, kappa), size, dtype)
+        return self._sample("vonmises", (mu, kappa), size, dtype)
 
     def wald(self, mean: Any, scale: Any, size: Any = None, dtype: Any = float) -> Array:
         return self._float("wald", (mean, scale), size, dtype)
