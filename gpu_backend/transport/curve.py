@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import stat
+import struct
 from pathlib import Path
 from typing import NamedTuple
 
@@ -54,7 +55,7 @@ def load(path: Path) -> KeyPair:
         raise NotAuthorized(f"No key at {path} ({error.strerror}). Run `workbench connect` to get one.") from None
     if mode & 0o077:
         raise NotAuthorized(f"The key {path} can be read by others (mode {mode:04o}). Run `chmod 600 {path}`.")
-    if len(lines) != 2 or zmq.curve_public(lines[1]) != lines[0]:
+    if len(lines) != 2 or not _belong_together(*lines):
         raise NotAuthorized(f"{path} does not hold a key pair. Ask your operator for a new key.")
     return KeyPair(lines[0], lines[1])
 
@@ -70,5 +71,12 @@ def is_public_key(text: str) -> bool:
     """Tell whether ``text`` can be a public key: 32 bytes as 40 characters of Z85."""
     try:
         return len(text) == 40 and len(z85.decode(text.encode("ascii"))) == 32
-    except (ValueError, KeyError, UnicodeEncodeError):
+    except (ValueError, KeyError, struct.error):  # the last for groups of characters above 32 bits
+        return False
+
+
+def _belong_together(public: bytes, secret: bytes) -> bool:
+    try:
+        return zmq.curve_public(secret) == public
+    except (ValueError, zmq.ZMQError):
         return False

@@ -1,0 +1,103 @@
+"""Executors' directories: private, found again, swept away."""
+
+from __future__ import annotations
+
+import json
+import sys
+from pathlib import Path
+
+import pytest
+
+from gpu_backend.engine import detached
+from gpu_backend.node import launcher
+from gpu_backend.node import settings as node_settings
+from gpu_backend.node.inventory import Found
+from gpu_backend.node.settings import NodeSettings
+from gpu_backend.wire.control import Assign
+from gpu_backend.wire.errors import PoolRefusal
+
+CPU = Found(0, "cpu", "a CPU", "cpu-0", 1 << 30)
+
+
+@pytest.fixture
+def settings(tmp_path: Path) -> NodeSettings:
+    return NodeSettings(
+        node="n", gateway="ipc://g", gateway_key="k" * 40, key_file="k", runtime_dir=str(tmp_path),
+        log_dir=str(tmp_path / "logs"), cache_dir="/c", orphan_seconds=7.0,
+        executor_command=(sys.executable, "-c", "import signal; signal.pause()"),
+    )  # fmt: skip
+
+
+def test_an_executor_is_told_all_it_needs_in_a_private_file(settings: NodeSettings) -> None:
+    directory, process = launcher.launch(settings, b"a" * 40, CPU)
+    detached.end(process, 1.0)
+    config = directory / "config.json"
+    assert json.loads(config.read_text()) == {
+        "device_kind": "cpu", "ordinal": 0, "bind_host": "127.0.0.1", "agent_key": "a" * 40, "orphan_seconds": 7.0,
+        "cache_dir": "/c",
+    }  # fmt: skip
+    assert (config.stat().st_mode & 0o777, directory.stat().st_mode & 0o777) == (0o600, 0o700)
+
+
+def test_a_running_executor_is_found_again_and_a_dead_one_is_not(settings: NodeSettings) -> None:
+    directory, process = launcher.launch(settings, b"a" * 40, CPU)
+    assert list(launcher.directories(settings.runtime_dir)) == [directory]
+    assert launcher.process_in(directory) == process
+    detached.end(process, 1.0)
+    assert launcher.process_in(directory) is None
+
+
+def test_an_executor_whose_start_was_not_noted_is_known_by_its_own_word(settings: NodeSettings) -> None:
+    directory, process = launcher.launch(settings, b"a" * 40, CPU)
+    (directory / "process.json").unlink()
+    assert launcher.process_in(directory) is None
+    state = {"pid": process.pid, "start_time": process.start_time, "server_key": "s", "endpoints": [], "control": "c"}
+    (directory / "state.json").write_text(json.dumps(state))
+    assert launcher.process_in(directory) == process
+    (directory / "state.json").write_text(json.dumps({**state, "start_time": process.start_time - 1}))
+    assert launcher.process_in(directory) is None, "another process of the same number"
+    detached.end(process, 1.0)
+
+
+def test_an_assignment_is_kept_for_the_next_agent(tmp_path: Path) -> None:
+    order = Assign("s", 2, "k" * 40, 5, 60.0)
+    assert launcher.assignment_in(tmp_path) is None
+    launcher.note_assignment(tmp_path, order)
+    assert launcher.assignment_in(tmp_path) == order
+    assert not launcher.is_serving(tmp_path)
+    launcher.note_serving(tmp_path)
+    assert launcher.is_serving(tmp_path)
+
+
+def test_half_written_files_are_not_there_yet(tmp_path: Path) -> None:
+    (tmp_path / "state.json").write_text('{"pid": 1')
+    (tmp_path / "assign.json").write_text('["assign", "s"')
+    assert launcher.state_in(tmp_path) is None
+    assert launcher.assignment_in(tmp_path) is None
+
+
+def test_the_last_words_are_the_last_line(tmp_path: Path) -> None:
+    assert launcher.last_words(tmp_path) == ""
+    (tmp_path / "log").write_bytes(b"x" * 10_000 + b"\nTraceback\n  in it\nMemoryError: \xff too much\n\n")
+    assert launcher.last_words(tmp_path) == "MemoryError: \ufffd too much"
+
+
+def test_sweeping_keeps_the_logs_of_the_last_crashes(tmp_path: Path) -> None:
+    logs = tmp_path / "logs"
+    for number in range(25):
+        directory = tmp_path / f"{number:08x}"
+        directory.mkdir()
+        (directory / "log").write_text(str(number))
+        launcher.sweep(directory, logs)
+        assert not directory.exists()
+    assert len(list(logs.iterdir())) == 20
+    quiet = tmp_path / "quiet"
+    quiet.mkdir()
+    (quiet / "log").write_text("nothing to see")
+    launcher.sweep(quiet, None)
+    assert len(list(logs.iterdir())) == 20
+
+
+def test_settings_that_are_not_there_say_what_to_run(tmp_path: Path) -> None:
+    with pytest.raises(PoolRefusal, match="workbench pool up"):
+        node_settings.read(tmp_path)

@@ -1,0 +1,150 @@
+"""What an operator can set, and where a pool keeps its things."""
+
+from __future__ import annotations
+
+import os
+import tomllib
+from pathlib import Path
+
+import pytest
+
+from gpu_backend.pool import commands, people, setup, state
+from gpu_backend.pool import settings as pool_settings
+from gpu_backend.pool.settings import PoolSettings
+from gpu_backend.transport import curve
+from gpu_backend.wire.errors import PoolRefusal, PoolUnreachable
+from kernelproxy import settings as client_settings
+
+
+@pytest.fixture
+def pool(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> state.PoolState:
+    (tmp_path / "run").mkdir(mode=0o700)
+    monkeypatch.setenv("XDG_RUNTIME_DIR", str(tmp_path / "run"))
+    return state.at(tmp_path / "pool")
+
+
+def test_rendered_settings_are_read_back(tmp_path: Path) -> None:
+    written = PoolSettings(name='a "pool"', lease_seconds=12.5, executor_command=("numactl", "-N0", "python"))
+    (tmp_path / "pool.toml").write_text(pool_settings.render(written))
+    assert pool_settings.read(tmp_path / "pool.toml") == written
+
+
+def test_every_setting_stands_in_the_file_with_its_description() -> None:
+    text = pool_settings.render(PoolSettings())
+    assert tomllib.loads(text) == {}, "defaults are comments"
+    for name, field in PoolSettings.model_fields.items():
+        assert f"# {field.description}\n# {name} = " in text
+
+
+@pytest.mark.parametrize(
+    ("line", "named"),
+    [
+        ("lease_seconds = -1", "lease_seconds"),
+        ("lease = 5", "lease: "),
+        ("name = ", "cannot be read"),
+        ("devices = 'tpu'", "devices"),
+    ],
+)
+def test_a_wrong_setting_is_named(tmp_path: Path, line: str, named: str) -> None:
+    (tmp_path / "pool.toml").write_text(line)
+    with pytest.raises(PoolRefusal, match=named):
+        pool_settings.read(tmp_path / "pool.toml")
+
+
+def test_no_file_means_the_defaults(tmp_path: Path) -> None:
+    assert pool_settings.read(tmp_path / "pool.toml") == PoolSettings()
+
+
+def test_listening_everywhere_needs_a_name(pool: state.PoolState) -> None:
+    with pytest.raises(PoolRefusal, match="advertise_host"):
+        setup.prepare(pool, PoolSettings(listen_host="0.0.0.0"))
+
+
+def test_socket_paths_fit_however_deep_the_state_lies(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    deep = tmp_path / ("deep" * 20) / ("deeper" * 20)
+    deep.mkdir(parents=True)
+    monkeypatch.setenv("XDG_RUNTIME_DIR", str(deep))
+    runtime = state.at(deep).runtime
+    assert len(os.fsencode(runtime / "x" / "01234567" / "control")) <= 107
+    assert runtime != state.at(tmp_path).runtime
+
+
+def test_the_sockets_are_found_again_from_another_login(pool: state.PoolState, monkeypatch: pytest.MonkeyPatch) -> None:
+    pool.make()
+    monkeypatch.delenv("XDG_RUNTIME_DIR")
+    assert state.at(pool.root) == pool
+
+
+def test_a_directory_that_others_can_enter_is_refused(pool: state.PoolState) -> None:
+    pool.make()
+    pool.runtime.chmod(0o755)
+    with pytest.raises(PoolRefusal, match="chmod 700"):
+        pool.make()
+
+
+def test_a_planted_link_is_refused(pool: state.PoolState, tmp_path: Path) -> None:
+    (tmp_path / "elsewhere").mkdir(mode=0o700)
+    pool.runtime.symlink_to(tmp_path / "elsewhere")
+    with pytest.raises(PoolRefusal, match="not a directory of yours"):
+        pool.make()
+
+
+def test_preparing_twice_changes_nothing(pool: state.PoolState) -> None:
+    setup.prepare(pool, PoolSettings())
+    files = {path: path.read_bytes() for path in pool.root.rglob("*") if path.is_file() and "sqlite" not in path.name}
+    setup.prepare(pool, PoolSettings())
+    assert files == {path: path.read_bytes() for path in files}
+    assert [person.is_operator for person in people.people(pool)] == [True]
+
+
+def test_nothing_that_is_secret_can_be_read_by_others(pool: state.PoolState) -> None:
+    setup.prepare(pool, PoolSettings())
+    commands.write_client_file(pool, pool.root / "client.toml")
+    people.add_user(pool, "ada")
+    people.make_key(pool, "ada", pool.root / "ada.key")
+    readable = [path for path in pool.root.rglob("*") if path.is_file() and path.stat().st_mode & 0o077]
+    assert [path.name for path in readable if path.suffix in (".key", ".sqlite", ".json", ".toml")] == []
+
+
+def test_the_client_file_is_what_clients_read(pool: state.PoolState) -> None:
+    setup.prepare(pool, PoolSettings())
+    path = commands.write_client_file(pool, pool.root / "client.toml")
+    settings = client_settings.load(path)
+    door = commands.operator_door(pool)
+    assert (settings.gateway, settings.server_key.encode()) == (door.endpoint, door.server_key)
+    assert curve.load(settings.key_file) == door.keys
+
+
+def test_the_address_is_the_network_s_if_the_pool_listens_there(pool: state.PoolState) -> None:
+    setup.prepare(pool, PoolSettings(listen_host="0.0.0.0", listen_port=7001, advertise_host="gpu.lab"))
+    assert people.address(pool).gateway == "tcp://gpu.lab:7001"
+
+
+def test_users_and_keys_come_and_go(pool: state.PoolState) -> None:
+    people.add_user(pool, "ada")
+    public = curve.generate().public.decode()
+    people.add_key(pool, "ada", public, "laptop")
+    (ada,) = [person for person in people.people(pool) if person.name == "ada"]
+    assert [(key.public, key.note, key.revoked_at) for key in ada.keys] == [(public, "laptop", None)]
+    assert people.revoke_key(pool, public[:12]).public == public
+    with pytest.raises(PoolRefusal, match="no good key begins"):
+        people.revoke_key(pool, public[:12])
+
+
+def test_what_cannot_be_is_refused_in_words(pool: state.PoolState) -> None:
+    with pytest.raises(PoolRefusal, match="no user name"):
+        people.add_user(pool, "../ada")
+    with pytest.raises(PoolRefusal, match="no public key"):
+        people.add_key(pool, "ada", "short")
+    with pytest.raises(PoolRefusal, match="users add ada"):
+        people.add_key(pool, "ada", curve.generate().public.decode())
+    with pytest.raises(PoolRefusal, match="There is no user"):
+        people.remove_user(pool, "ada")
+    with pytest.raises(PoolRefusal, match="without an operator"):
+        people.remove_user(pool, people.people(pool)[0].name)
+
+
+def test_a_pool_that_never_was_says_what_to_run(pool: state.PoolState) -> None:
+    with pytest.raises(PoolUnreachable, match="workbench pool up"):
+        commands.status(pool)
+    commands.down(pool)  # nothing to do, and no error
