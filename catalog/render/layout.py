@@ -68,11 +68,12 @@ def network(
     for one, other in pairs:
         friends[one].append(other)
         friends[other].append(one)
+    crowds = _crowds(start)
     for _ in range(_ROUNDS):
         for name, near in friends.items():
             if near:
                 height[name] += 0.35 * (sum(height[other] for other in near) / len(near) - height[name])
-        _apart(start, height)
+        _apart(crowds, height)
     _close_gaps(height)
     shift = max(0.0, 6 - min(dot.box[0] for dot in start.values()))
     x_of = {year: x + shift for year, x in x_of.items()}
@@ -81,15 +82,24 @@ def network(
     return _scene(title, dots, _years(x_of), max(dot.y for dot in dots) + _ROW), at
 
 
-def _apart(dots: Mapping[str, Dot], height: dict[str, float]) -> None:
+def _crowds(dots: Mapping[str, Dot]) -> dict[str, list[str]]:
+    """Return, for every system, those whose labels would meet its own at the same height."""
+    sides = {name: (dot.box[0], dot.box[2]) for name, dot in dots.items()}
+    return {
+        name: [other for other, (start, end) in sides.items() if left - 8 < end and start - 8 < right and other != name]
+        for name, (left, right) in sides.items()
+    }
+
+
+def _apart(crowds: Mapping[str, Sequence[str]], height: dict[str, float]) -> None:
     """Move systems down, from the top on, until no label meets one above it."""
-    placed: list[str] = []
-    for name in sorted(dots, key=lambda each: (height[each], each)):
-        for other in sorted(placed, key=height.__getitem__):
-            meets = dots[name].box[0] - 8 < dots[other].box[2] and dots[other].box[0] - 8 < dots[name].box[2]
-            if meets and height[name] < height[other] + _NETWORK_ROW:
-                height[name] = height[other] + _NETWORK_ROW
-        placed.append(name)
+    placed: set[str] = set()
+    for name in sorted(crowds, key=lambda each: (height[each], each)):
+        above = sorted(height[other] for other in crowds[name] if other in placed)
+        for taken in above:
+            if height[name] < taken + _NETWORK_ROW:
+                height[name] = taken + _NETWORK_ROW
+        placed.add(name)
 
 
 def _close_gaps(height: dict[str, float]) -> None:
