@@ -90,6 +90,14 @@ def view_of(array: ArrayCore, offset: int, layout: Layout) -> Any:
     return view
 
 
+def is_window(view: ArrayCore, array: ArrayCore, offset: int, layout: Layout) -> bool:
+    """Tell whether ``view`` is the window on ``array`` that `view_of` would return."""
+    if view._layout is not layout or view._root is None or view._root is not (array._root or array):
+        return False
+    start = array._ref.offset if isinstance(array._ref, wire.View) else 0
+    return isinstance(view._ref, wire.View) and view._ref.offset == start + offset
+
+
 def relayout(array: ArrayCore, layout: Layout) -> None:
     """Give ``array`` another shape or dtype in place, as ``array.shape = ...`` does."""
     changed = view_of(array, 0, layout)

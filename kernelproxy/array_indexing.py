@@ -31,6 +31,8 @@ class Indexing(ArrayCore):
         if is_basic(key):
             window = views.getitem(self._layout, key)
             if isinstance(window, tuple):
+                if isinstance(value, ArrayCore) and array_core.is_window(value, self, *window):
+                    return  # the last step of ``x[key] += y``: it is there already
                 if setitem.is_proved(window[1], dispatch.layouts(value)):
                     target = array_core.view_of(self, *window)
                     dispatch.record("cupy.ndarray.__setitem__", (target, Ellipsis, value))
@@ -59,12 +61,20 @@ def is_basic(key: Any) -> bool:
     if kind is slice:
         return _is_basic_slice(key)
     if kind is tuple:
-        return all(type(part) in _BASIC and (type(part) is not slice or _is_basic_slice(part)) for part in key)
+        for part in key:  # noqa: SIM110 (a generator costs more than what it looks at)
+            if type(part) not in _BASIC or (type(part) is slice and not _is_basic_slice(part)):
+                return False
+        return True
     return key is None or key is Ellipsis
 
 
 def _is_basic_slice(key: slice) -> bool:
-    return all(part is None or type(part) is int for part in (key.start, key.stop, key.step))
+    start, stop, step = key.start, key.stop, key.step
+    return (
+        (start is None or type(start) is int)
+        and (stop is None or type(stop) is int)
+        and (step is None or type(step) is int)
+    )
 
 
 def _host_keys(array: Any, key: Any) -> Any:

@@ -12,6 +12,8 @@ from kernelproxy.documentation import Documented
 from kernelproxy.infer.ufuncs import rule_for
 from kernelproxy.layout import Layout
 
+#: Proofs kept per ufunc: a loop over ever new shapes must not grow without end.
+_MOST_PROOFS = 4_096
 #: Operands that travel as they are.
 _PLAIN = (int, float, bool)
 
@@ -19,22 +21,39 @@ _PLAIN = (int, float, bool)
 class ufunc(Documented):  # noqa: N801 (CuPy's name)
     """A universal function. Its results are proved by the rule of its name, which remembers what it has proved."""
 
-    __slots__ = ("_qualname", "_rule", "description")
+    __slots__ = ("_alone", "_qualname", "_rule", "description")
 
     def __init__(self, qualname: str, description: Description) -> None:
         self._qualname = qualname
         self.description = description
         self._rule = rule_for(qualname)
+        #: Results for one array operand, by its layout.
+        self._alone: dict[Layout, Layout] = {}
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         """Apply the function. Arguments and keywords are those of CuPy's ufuncs."""
-        if not kwargs and len(args) == 2 == self.description.nin and self.description.nout == 1:
-            return self.binary(args[0], args[1])
+        if not kwargs and len(args) == self.description.nin and self.description.nout == 1:
+            if len(args) == 2:
+                return self.binary(args[0], args[1])
+            if len(args) == 1:
+                return self.unary(args[0])
         return dispatch.call(self._qualname, args, kwargs)
 
     def unary(self, operand: Any) -> Any:
-        """Apply the function to one operand."""
-        return dispatch.call(self._qualname, (operand,), {})
+        """Apply the function to one operand; raises what CuPy raises for it."""
+        if not isinstance(operand, ArrayCore):
+            return dispatch.call(self._qualname, (operand,), {})
+        proof = self._alone.get(operand._layout)
+        pipeline = session.pipeline()
+        if proof is None or proof.nbytes > pipeline.sure_bytes:
+            found = self._rule.results(operand._layout)
+            if isinstance(found, Layout):
+                if len(self._alone) >= _MOST_PROOFS:
+                    self._alone.clear()
+                self._alone[operand._layout] = found
+            return dispatch.run_proved(self._qualname, (operand,), {}, found)
+        handle = pipeline.record(self._qualname, (operand._ref,), 1, None, streams.current_handle())
+        return array_core.fresh(proof, handle)
 
     def binary(self, left: Any, right: Any) -> Any:
         """Apply the function to two operands; raises what CuPy raises for them."""
