@@ -41,8 +41,9 @@ def settle(result: Any) -> Any:
         return settle(np.asarray(result))
     if kind is tuple or kind is list:
         return kind(settle(item) for item in result)
-    if isinstance(result, tuple):  # a named tuple of NumPy's
-        return tuple(settle(item) for item in result)
+    if isinstance(result, tuple):  # a named tuple: our own stay, CuPy has no others where NumPy has them
+        items = (settle(item) for item in result)
+        return kind(*items) if kind.__module__.startswith(__package__) else tuple(items)
     return result
 
 

@@ -15,12 +15,18 @@ _TABLE: dict[str, Any] = {}
 #: Which area modules define the names under a prefix. The longest prefix that fits is loaded, then shorter ones.
 _AREAS: dict[str, tuple[str, ...]] = {
     "cupy": ("plain", "ufuncs", "creation", "conversion", "index", "scatter", "selection", "reductions", "statistics",
-             "array_class", "grids"),  # fmt: skip
+             "array_class", "grids", "manipulation", "sets"),  # fmt: skip
     "cupy.cuda": ("cuda_errors", "cuda_device", "cuda_stream", "cuda_memory", "cuda_runtime"),
     "cupy.get_default_memory_pool": ("cuda_memory",),
     "cupy.get_default_pinned_memory_pool": ("cuda_memory",),
     "cupy.is_available": ("cuda_memory",),
     "cupy.ndarray.data": ("cuda_memory",),
+    "cupy.ElementwiseKernel": ("kernels.surface",),
+    "cupy.RawKernel": ("kernels.surface",),
+    "cupy.RawModule": ("kernels.surface",),
+    "cupy.ReductionKernel": ("kernels.surface",),
+    "cupy.cuda.compiler": ("kernels.surface",),
+    "cupy.cuda.driver": ("kernels.surface",),
     "cupy.random": ("random_functions", "random_generator"),
     "cupyx": ("scatter",),
 }
