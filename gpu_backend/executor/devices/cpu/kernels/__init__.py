@@ -13,7 +13,6 @@ from gpu_backend.executor.devices.cpu.kernels.launch import set_printf_sink
 from gpu_backend.executor.devices.cpu.kernels.module import set_cache_directory
 from gpu_backend.executor.devices.cpu.kernels.raw import RawKernel
 from gpu_backend.executor.devices.cpu.kernels.raw_module import RawModule
-from gpu_backend.executor.devices.cpu.kernels.raw_source import GlobalVariable
 from gpu_backend.executor.devices.cpu.kernels.reduction import ReductionKernel
 
 __all__ = [
@@ -21,7 +20,6 @@ __all__ = [
     "CUDADriverError",
     "CompileException",
     "ElementwiseKernel",
-    "GlobalVariable",
     "NoCompilerError",
     "RawKernel",
     "RawModule",

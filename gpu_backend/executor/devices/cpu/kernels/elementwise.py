@@ -7,43 +7,34 @@ Sources:
 
 from __future__ import annotations
 
-import ctypes
 import operator
 import warnings
 from collections.abc import Sequence
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
 from gpu_backend.executor.devices.cpu.kernels import loops
 from gpu_backend.executor.devices.cpu.kernels.elementwise_code import Body, Operand, Spec, elementwise_code
 from gpu_backend.executor.devices.cpu.kernels.generated import build_generated
-from gpu_backend.executor.devices.cpu.kernels.launch import KernelEntry
 from gpu_backend.executor.devices.cpu.kernels.parameters import (
     DType,
     check_kernel_name,
     check_scalar,
     decide_types,
     parse_parameters,
-    scalar_array,
 )
-
-Array = np.ndarray[Any, Any]
-
-#: Plans are forgotten all at once when a kernel has been called with more kinds of arguments than this.
-MAX_PLANS = 1024
-
-
-class Plan(NamedTuple):
-    """What one kind of call comes to: all but the addresses."""
-
-    entry: KernelEntry | None  #: None if there is nothing to do
-    layout: Array
-    scalars: tuple[tuple[int, DType], ...]  #: position and type of each scalar argument
-    shape: tuple[int, ...]  #: of the outputs that are to be made
-    outputs: tuple[DType, ...]  #: their types; empty if they were given
-    grid: int
-    block: int
+from gpu_backend.executor.devices.cpu.kernels.plans import (
+    Array,
+    Plan,
+    Plans,
+    argument_kind,
+    broadcast_shape,
+    check_outputs,
+    make_outputs,
+    run_plan,
+    stand_in,
+)
 
 
 class ElementwiseKernel:
@@ -100,7 +91,7 @@ class ElementwiseKernel:
         self.kwargs = kwargs
         if any(param.name == "i" for param in self.params):
             raise ValueError("Can not use 'i' as a parameter name")
-        self._plans: dict[tuple[Any, ...], Plan] = {}
+        self._plans = Plans()
         self._cached_codes: dict[tuple[DType, ...], str] = {}
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
@@ -138,16 +129,10 @@ class ElementwiseKernel:
                 f"Wrong number of arguments for {self.name!r}. It must be either {self.nin} or {self.nargs} "
                 f"(with outputs), but given {len(args)}."
             )
-        key = (size, block_size, *[_kind(arg) for arg in args])
-        plan = self._plans.get(key)
-        if plan is None:
-            plan = self._plan(args, size, block_size)
-            if len(self._plans) >= MAX_PLANS:
-                self._plans.clear()
-            self._plans[key] = plan
-        outputs = args[self.nin :] or tuple([np.empty(plan.shape, dtype) for dtype in plan.outputs])
-        if plan.entry is not None:
-            run_plan(plan, args[: self.nin], outputs)
+        key = (size, block_size, *[argument_kind(arg) for arg in args])
+        plan = self._plans.get(key, lambda: self._plan(args, size, block_size))
+        outputs = args[self.nin :] or make_outputs(plan)
+        run_plan(plan, args[: self.nin], outputs)
         if self.no_return:
             return None
         return outputs[0] if self.nout == 1 and not self.return_tuple else outputs
@@ -171,7 +156,7 @@ class ElementwiseKernel:
         made = () if given else types.outputs
         if 0 in shape:
             return Plan(None, np.empty(0, np.int64), scalars, shape, made, 0, 0)
-        outputs = given or [np.empty(shape, dtype) for dtype in types.outputs]
+        outputs = given or [stand_in(shape, dtype) for dtype in types.outputs]
         spec, layout = self._spec([*args[: self.nin], *outputs], types, shape)
         code = elementwise_code(spec)
         self._cached_codes.setdefault(tuple(a.dtype for a in [*args, *made] if isinstance(a, np.ndarray)), code)
@@ -238,55 +223,3 @@ class ElementwiseKernel:
                 "The input types of the kernel could not be inferred. Please use `.cached_codes` instead.", stacklevel=2
             )
         return next(iter(self._cached_codes.values()))
-
-
-def _kind(arg: Any) -> Any:
-    return (arg.dtype, arg.shape, arg.strides) if isinstance(arg, np.ndarray) else type(arg)
-
-
-def broadcast_shape(args: Sequence[Any], params: Sequence[Any], size: int) -> tuple[int, ...]:
-    """Return the shape of a call's loop.
-
-    Raises
-    ------
-    ValueError
-        If the shapes do not fit, or ``size`` is given although an array decides, or not given although none does.
-    """
-    shapes = [
-        arg.shape for arg, param in zip(args, params, strict=False) if isinstance(arg, np.ndarray) and not param.raw
-    ]
-    if size != -1:
-        if shapes:
-            raise ValueError("Specified 'size' can be used only if all of the ndarray are 'raw'.")
-        return (size,)
-    if not shapes:
-        raise ValueError("Loop size is undecided.")
-    try:
-        return np.broadcast_shapes(*shapes)
-    except ValueError:
-        listed = " ".join(str(shape) for shape in shapes)
-        raise ValueError(f"operands could not be broadcast together with shapes {listed}") from None
-
-
-def check_outputs(given: Sequence[Any], params: Sequence[Any], shape: tuple[int, ...], sized: bool) -> None:
-    """Raise unless the ``given`` outputs can be written, or, if there are none, the outputs can be made."""
-    if not given and not sized and any(param.raw for param in params):
-        raise ValueError("Output array size is Undecided")
-    for arg, param in zip(given, params, strict=False):
-        if not isinstance(arg, np.ndarray):
-            raise TypeError("Output arguments type must be cupy.ndarray")
-        if not param.raw and arg.shape != shape:
-            raise ValueError("Out shape is mismatched")
-
-
-def run_plan(plan: Plan, inputs: Sequence[Any], outputs: Sequence[Array]) -> None:
-    """Run the kernel of ``plan`` on these arguments."""
-    operands = [*inputs, *outputs]
-    for position, dtype in plan.scalars:
-        operands[position] = scalar_array(inputs[position], dtype)
-    values = (ctypes.c_void_p * len(operands))(*[operand.ctypes.data for operand in operands])
-    arguments = (ctypes.c_uint64 * 2)(ctypes.addressof(values), plan.layout.ctypes.data)
-    start = ctypes.addressof(arguments)
-    table = (ctypes.c_void_p * 2)(start, start + 8)
-    assert plan.entry is not None
-    plan.entry.launch((plan.grid, 1, 1), (plan.block, 1, 1), ctypes.addressof(table))

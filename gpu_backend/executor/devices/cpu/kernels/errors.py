@@ -5,11 +5,10 @@
     Exception
     ├── CompileException          cupy.cuda.compiler.CompileException: the compiler refused the source
     └── RuntimeError
-        ├── CUDADriverError       cupy_backends.cuda.api.driver.CUDADriverError: a launch or a look-up failed
+        ├── CUDADriverError       cupy.cuda.driver.CUDADriverError: a launch or a look-up failed
         └── NoCompilerError       this machine has no C++ compiler, so no user kernel can run
 
-The first two say in ``__module__`` where CuPy has them, so that ``f"{cls.__module__}.{cls.__qualname__}"`` is the
-public name under which an error travels.
+``public_name`` is the name under which an error travels.
 """
 
 from __future__ import annotations
@@ -33,6 +32,8 @@ class CompileException(Exception):
     backend
         Name of the compiler, for the heading of :meth:`dump`.
     """
+
+    public_name = "cupy.cuda.compiler.CompileException"
 
     def __init__(self, msg: str, source: str, name: str, options: tuple[str, ...], backend: str = "nvrtc") -> None:
         super().__init__(msg)
@@ -68,6 +69,8 @@ class CompileException(Exception):
 
 class CUDADriverError(RuntimeError):
     """What the CUDA driver would refuse: an unknown kernel, an impossible launch, a failed device assertion."""
+
+    public_name = "cupy.cuda.driver.CUDADriverError"
 
     def __init__(self, code: str, explanation: str) -> None:
         super().__init__(f"{code}: {explanation}")

@@ -19,7 +19,8 @@ MAX_SHARED_BYTES = 227 * 1024
 #: Blocks of a grid whose blocks wait for one another; each is a thread of the operating system.
 MAX_COOPERATIVE_BLOCKS = 64
 
-STACK_BYTES = 256 * 1024
+#: Of a thread that waits, 64 KiB of it a guard. Only what is touched costs memory.
+STACK_BYTES = 320 * 1024
 PRINTF_BYTES = 1 << 20
 
 
@@ -28,7 +29,7 @@ class Arena(ctypes.Structure):
         ("base", ctypes.c_void_p),
         ("stack_bytes", ctypes.c_size_t),
         ("count", ctypes.c_size_t),
-        ("guarded", ctypes.c_size_t),
+        ("opened", ctypes.c_size_t),
     )
 
 

@@ -162,6 +162,9 @@ def _explained(log: str, unit: TranslationUnit) -> str:
     """Return the compiler's text with what only we know: NVRTC's own words for it, or why it cannot work here."""
     log = re.sub(r"fatal error: '?([^':\n]+)'?:? (?:No such file or directory|file not found)",
                  r'catastrophic error: cannot open source file "\1"', log)  # fmt: skip
+    before, _, _ = log.partition("name expressions:")
+    if "error:" in before:  # the table of kernels fails only because the source does
+        log = before
     if re.search(r"\basm\b[\s\w]*\(", unit.source):
         log += "\nnote: this kernel contains inline PTX (asm), which the CPU device cannot run."
     return log

@@ -148,9 +148,6 @@ class RawKernel(KernelAttributes):
         """Compile now. What the compiler prints, if it has to run, goes to ``log_stream``."""
         self._entry = self._source.load(log_stream).kernel(self.name)
 
-    def __getstate__(self) -> dict[str, Any]:
-        return {**self.__dict__, "_entry": None}
-
 
 def _cooperative_grid(grid: tuple[int, int, int]) -> tuple[int, int, int]:
     most = limits.MAX_COOPERATIVE_BLOCKS

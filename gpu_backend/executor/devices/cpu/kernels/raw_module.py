@@ -9,9 +9,10 @@ from __future__ import annotations
 
 from typing import Any, TextIO
 
+from gpu_backend.executor.devices.cpu.cuda_memory import MemoryPointer
 from gpu_backend.executor.devices.cpu.kernels.errors import CUDADriverError
 from gpu_backend.executor.devices.cpu.kernels.raw import RawKernel, check_type
-from gpu_backend.executor.devices.cpu.kernels.raw_source import GlobalVariable, LoadedSource, RawSource
+from gpu_backend.executor.devices.cpu.kernels.raw_source import LoadedSource, RawSource
 
 
 class RawModule:
@@ -89,9 +90,8 @@ class RawModule:
         kernel.compile()
         return kernel
 
-    def get_global(self, name: str) -> GlobalVariable:
-        """Return the global variable ``name`` (of ``__constant__`` or ``__device__`` memory), shaped like a
-        ``cupy.cuda.MemoryPointer``.
+    def get_global(self, name: str) -> MemoryPointer:
+        """Return the memory of the global variable ``name``, a ``__constant__`` or ``__device__`` one.
 
         Raises
         ------

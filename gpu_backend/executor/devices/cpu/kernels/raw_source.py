@@ -6,10 +6,9 @@ import ctypes
 import functools
 import re
 from dataclasses import dataclass
-from typing import Any, TextIO
+from typing import TextIO
 
-import numpy as np
-
+from gpu_backend.executor.devices.cpu.cuda_memory import MemoryPointer, UnownedMemory
 from gpu_backend.executor.devices.cpu.kernels.errors import CompileException, CUDADriverError
 from gpu_backend.executor.devices.cpu.kernels.launch import KernelEntry
 from gpu_backend.executor.devices.cpu.kernels.module import Module, TranslationUnit, build
@@ -17,53 +16,6 @@ from gpu_backend.executor.devices.cpu.kernels.options import UnknownOptionError,
 from gpu_backend.executor.devices.cpu.kernels.source import blanked, find_kernels, translate
 
 FILE_NAME = "kernel.cu"
-
-
-class GlobalVariable:
-    """A global variable of a module, with what a ``cupy.cuda.MemoryPointer`` tells of itself.
-
-    Attributes
-    ----------
-    ptr
-        Its address.
-    size
-        Its size in bytes, 0 if the system does not know it.
-    device_id
-        Always 0.
-    """
-
-    device_id = 0
-
-    def __init__(self, ptr: int, size: int, module: Module) -> None:
-        self.ptr = ptr
-        self.size = size
-        self.mem = module  # keeps the variable's module loaded
-
-    def __int__(self) -> int:
-        return self.ptr
-
-    def array(self, shape: tuple[int, ...], dtype: Any, offset: int = 0) -> np.ndarray[Any, Any]:
-        """Return the memory ``offset`` bytes into the variable as an array; writing to it writes the variable.
-
-        Raises
-        ------
-        ValueError
-            If that is more than the variable holds.
-        """
-        kind = np.dtype(dtype)
-        count = int(np.prod(shape, dtype=np.int64))
-        if self.size and offset + count * kind.itemsize > self.size:
-            raise ValueError(
-                f"{count} elements of {kind} at {offset} are more than the {self.size} bytes of the variable."
-            )
-        memory = (ctypes.c_char * (count * kind.itemsize)).from_address(self.ptr + offset)
-        array = np.frombuffer(memory, dtype=kind, count=count).reshape(shape) if count else np.empty(shape, kind)
-        _keep_alive(memory, self.mem)
-        return array
-
-
-def _keep_alive(memory: Any, owner: object) -> None:
-    memory.owner = owner
 
 
 class _Symbol(ctypes.Structure):
@@ -124,12 +76,12 @@ class LoadedSource:
             return found
         raise CUDADriverError("CUDA_ERROR_NOT_FOUND", f"named symbol not found: '{name}'")
 
-    def variable(self, name: str) -> GlobalVariable:
-        """Return the global variable ``name``, or raise CUDA_ERROR_NOT_FOUND."""
+    def variable(self, name: str) -> MemoryPointer:
+        """Return the memory of the global variable ``name``, or raise CUDA_ERROR_NOT_FOUND."""
         address = self.module.global_address(name)
         if address is None:
             raise CUDADriverError("CUDA_ERROR_NOT_FOUND", f"named symbol not found: '{name}'")
-        return GlobalVariable(address, symbol_size(address), self.module)
+        return MemoryPointer(UnownedMemory(address, symbol_size(address), self.module, 0), 0)
 
 
 @dataclass(frozen=True)

@@ -14,15 +14,6 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from gpu_backend.executor.devices.cpu.kernels import loops
-from gpu_backend.executor.devices.cpu.kernels.elementwise import (
-    MAX_PLANS,
-    Array,
-    Plan,
-    _kind,
-    broadcast_shape,
-    check_outputs,
-    run_plan,
-)
 from gpu_backend.executor.devices.cpu.kernels.generated import build_generated
 from gpu_backend.executor.devices.cpu.kernels.parameters import (
     DType,
@@ -31,6 +22,17 @@ from gpu_backend.executor.devices.cpu.kernels.parameters import (
     check_scalar,
     decide_types,
     parse_parameters,
+)
+from gpu_backend.executor.devices.cpu.kernels.plans import (
+    Array,
+    Plan,
+    Plans,
+    argument_kind,
+    broadcast_shape,
+    check_outputs,
+    make_outputs,
+    run_plan,
+    stand_in,
 )
 from gpu_backend.executor.devices.cpu.kernels.reduction_code import (
     ReductionBody,
@@ -107,7 +109,7 @@ class ReductionKernel:
         self.reduce_dims = reduce_dims
         self.preamble = preamble
         self.options = options
-        self._plans: dict[tuple[Any, ...], Plan] = {}
+        self._plans = Plans()
         self._cached_codes: dict[tuple[str, ...], str] = {}
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
@@ -151,16 +153,10 @@ class ReductionKernel:
                 raise ValueError("cannot specify 'out' as both a positional and keyword argument")
             given = (out,)
         axis = tuple(axis) if isinstance(axis, list | np.ndarray) else axis
-        key = (axis, keepdims, *[_kind(arg) for arg in (*inputs, *given)])
-        plan = self._plans.get(key)
-        if plan is None:
-            plan = self._plan(inputs, given, axis, keepdims)
-            if len(self._plans) >= MAX_PLANS:
-                self._plans.clear()
-            self._plans[key] = plan
-        outputs = given or tuple([np.empty(plan.shape, dtype) for dtype in plan.outputs])
-        if plan.entry is not None:
-            run_plan(plan, inputs, outputs)
+        key = (axis, keepdims, *[argument_kind(arg) for arg in (*inputs, *given)])
+        plan = self._plans.get(key, lambda: self._plan(inputs, given, axis, keepdims))
+        outputs = given or make_outputs(plan)
+        run_plan(plan, inputs, outputs)
         return outputs[0]
 
     def _plan(self, inputs: Sequence[Any], given: Sequence[Any], axis: Any, keepdims: bool) -> Plan:
@@ -176,7 +172,7 @@ class ReductionKernel:
         check_outputs(given, self.out_params, out_shape, False)
         scalars = tuple((n, types.inputs[n]) for n, dtype in enumerate(in_dtypes) if dtype is None)
         made = () if given else types.outputs
-        outputs = given or [np.empty(out_shape, dtype) for dtype in types.outputs]
+        outputs = given or [stand_in(out_shape, dtype) for dtype in types.outputs]
         if outputs[0].size == 0:
             return Plan(None, np.empty(0, np.int64), scalars, out_shape, made, 0, 0)
         if self.identity == "" and 0 in shape:

@@ -1,8 +1,8 @@
 """The C++ text of a reduction kernel.
 
 As on the GPU, ``lanes`` partial results take the mapped elements in turn and are then joined pairwise as a tree, so
-that rounding errors stay small and results are those of CuPy's own kernel. Outputs are worked on in tiles, so that the
-inner loop runs over whatever lies next to one another in memory: the outputs of a tile or, for a tile of one, the lanes.
+that rounding errors stay small and results are those of CuPy's own kernel. Outputs are worked on in tiles so that the
+inner loop runs over what lies side by side in memory: the outputs of a tile or, for a tile of one, its lanes.
 """
 
 from __future__ import annotations

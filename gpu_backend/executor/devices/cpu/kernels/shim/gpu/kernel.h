@@ -24,7 +24,7 @@ struct Kernel;
 template <class... P, void (*F)(P...)>
 struct Kernel<F> {
   static constexpr int count = sizeof...(P);
-  static constexpr uint32_t sizes[sizeof...(P) + 1] = {sizeof(P)...};
+  static constexpr unsigned sizes[sizeof...(P) + 1] = {sizeof(P)...};
 
   /// The arguments, where the compiler sees that no pointer of the kernel leads to them.
   template <size_t I, class T>
@@ -48,7 +48,7 @@ struct Entry {
   const char *name;
   Status (*run)(const Launch &);
   int parameters;
-  const uint32_t *sizes;
+  const unsigned *sizes;
 };
 
 template <auto F>

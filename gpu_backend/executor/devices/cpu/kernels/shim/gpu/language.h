@@ -1,12 +1,12 @@
 // CUDA C++'s own words, spelled for a C++17 compiler that makes code for this machine's processor.
 //
-// Only C headers are included anywhere in this shim: a C++ standard header costs about half a second a compilation.
+// Only C headers are included anywhere in this shim: a C++ standard header costs about half a second a compilation. Not
+// <stdint.h>: many kernels declare its types themselves, as NVRTC has none of them.
 #pragma once
 
 #include <float.h>
 #include <limits.h>
 #include <stddef.h>
-#include <stdint.h>
 
 #define __host__
 #define __device__
@@ -43,12 +43,8 @@
 #define GPU_UNLIKELY(x) __builtin_expect(!!(x), 0)
 #define GPU_NOINLINE __attribute__((noinline))
 
-typedef unsigned char uchar;
 typedef unsigned short ushort;
 typedef unsigned int uint;
-typedef unsigned long ulong;
-typedef long long longlong;
-typedef unsigned long long ulonglong;
 
 namespace gpu {
 

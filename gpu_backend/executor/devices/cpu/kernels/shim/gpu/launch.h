@@ -10,7 +10,7 @@ struct Arena {
   char *base;
   size_t stack_bytes;
   size_t count;
-  size_t guarded;  // how many stacks have their guard page already
+  size_t opened;  // how many stacks may be used already
 };
 
 /// What kernels printed. Grows on the C heap up to `limit`; what comes after that is dropped, as CUDA's FIFO does.
@@ -22,8 +22,8 @@ struct Output {
 };
 
 struct Launch {
-  uint32_t grid[3];
-  uint32_t block[3];
+  unsigned grid[3];
+  unsigned block[3];
   void **arguments;  // one pointer to the value of each parameter
   size_t shared_bytes;
   Arena *arena;

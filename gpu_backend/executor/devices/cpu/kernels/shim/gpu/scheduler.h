@@ -22,6 +22,7 @@ int mprotect(void *, size_t, int) noexcept;
 namespace gpu {
 
 constexpr unsigned max_threads = 1024;
+constexpr size_t guard_bytes = 65536;  // a page on any system, and more than most frames
 
 struct Fiber {
   void *context;
@@ -108,17 +109,19 @@ GPU_STATE bool waited;
   __builtin_unreachable();
 }
 
-/// Returns the stack number `index`, with a page below it that may not be touched.
+/// Returns the stack number `index`, whose lowest bytes may not be touched, so that an overflow is a clean fault.
 GPU_NOINLINE inline char *stack_of(unsigned index) {
-  constexpr int none = 0, read_write = 3, private_anonymous_noreserve = 0x02 | 0x20 | 0x4000;
+  constexpr int none = 0, read_write = 3, private_anonymous = 0x02 | 0x20;
   Arena &arena = *state.launch->arena;
   if (!arena.base) {
-    void *base = mmap(nullptr, arena.stack_bytes * arena.count, read_write, private_anonymous_noreserve, -1, 0);
+    void *base = mmap(nullptr, arena.stack_bytes * arena.count, none, private_anonymous, -1, 0);
     if (base == reinterpret_cast<void *>(-1)) leave_launch(NO_STACKS);
     arena.base = static_cast<char *>(base);
   }
-  for (; arena.guarded <= index; ++arena.guarded)
-    mprotect(arena.base + arena.guarded * arena.stack_bytes, 4096, none);
+  for (; arena.opened <= index; ++arena.opened) {
+    char *stack = arena.base + arena.opened * arena.stack_bytes;
+    if (mprotect(stack + guard_bytes, arena.stack_bytes - guard_bytes, read_write) != 0) leave_launch(NO_STACKS);
+  }
   return arena.base + index * arena.stack_bytes;
 }
 

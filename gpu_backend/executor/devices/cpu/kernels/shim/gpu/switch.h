@@ -57,7 +57,7 @@ namespace gpu {
 inline void *new_context(char *stack, size_t bytes, void (*entry)()) {
   // Above the six saved registers lies the address that `ret` takes; at entry the stack pointer must be 8 below a
   // multiple of 16, as after a call.
-  void **sp = reinterpret_cast<void **>(reinterpret_cast<uintptr_t>(stack + bytes) & ~uintptr_t(15)) - 2;
+  void **sp = reinterpret_cast<void **>(reinterpret_cast<size_t>(stack + bytes) & ~size_t(15)) - 2;
   sp[0] = reinterpret_cast<void *>(entry);
   for (int i = 1; i <= 6; ++i) sp[-i] = nullptr;
   return sp - 6;
@@ -122,7 +122,7 @@ gpu_enter:
 
 namespace gpu {
 inline void *new_context(char *stack, size_t bytes, void (*entry)()) {
-  void **sp = reinterpret_cast<void **>(reinterpret_cast<uintptr_t>(stack + bytes) & ~uintptr_t(15)) - 20;
+  void **sp = reinterpret_cast<void **>(reinterpret_cast<size_t>(stack + bytes) & ~size_t(15)) - 20;
   for (int i = 0; i < 20; ++i) sp[i] = nullptr;
   sp[11] = reinterpret_cast<void *>(entry);  // x30, where `ret` goes
   return sp;
@@ -151,7 +151,7 @@ extern "C" inline void gpu_enter(void **save, void (*function)()) {
 
 namespace gpu {
 inline void *new_context(char *stack, size_t bytes, void (*entry)()) {
-  ucontext_t *context = reinterpret_cast<ucontext_t *>((reinterpret_cast<uintptr_t>(stack) + 63) & ~uintptr_t(63));
+  ucontext_t *context = reinterpret_cast<ucontext_t *>((reinterpret_cast<size_t>(stack) + 63) & ~size_t(63));
   getcontext(context);
   context->uc_stack.ss_sp = context + 1;
   context->uc_stack.ss_size = static_cast<size_t>(stack + bytes - reinterpret_cast<char *>(context + 1));
