@@ -11,7 +11,7 @@ import signal
 from pathlib import Path
 
 from gpu_backend.engine.detached import ProcessId, write_identity
-from gpu_backend.node import inventory
+from gpu_backend.node import inventory, launcher
 from gpu_backend.node import settings as node_settings
 from gpu_backend.node.agent import Agent
 from gpu_backend.transport import curve
@@ -27,6 +27,7 @@ def main() -> None:
     state: Path = parser.parse_args().state
     os.umask(0o077)
     logging.basicConfig(level=logging.INFO, format="%(asctime)s %(name)s %(message)s")
+    problem = state / launcher.PROBLEM_NOTE
     try:
         settings = node_settings.read(state)
         lock = os.open(Path(settings.runtime_dir) / "agent.lock", os.O_RDWR | os.O_CREAT, 0o600)
@@ -39,7 +40,9 @@ def main() -> None:
         raise SystemExit(1) from None
     except (PoolError, OSError) as error:
         log.error("cannot start: %s", error)
+        launcher.write_private(problem, str(error).encode())  # for whoever waits for the pool to come up
         raise SystemExit(2) from None
+    problem.unlink(missing_ok=True)
     asyncio.run(_run(Agent(settings, keys, devices)))
 
 

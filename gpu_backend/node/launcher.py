@@ -15,6 +15,8 @@ from gpu_backend.node.inventory import Found
 from gpu_backend.node.settings import NodeSettings
 from gpu_backend.wire.control import Assign
 
+#: Where an agent that cannot start says why, in its state directory.
+PROBLEM_NOTE = "problem"
 #: Logs of crashed executors that are kept.
 _LOGS_KEPT = 20
 _LOG_TAIL_BYTES = 4_096

@@ -48,26 +48,33 @@ def up(state: PoolState, settings: PoolSettings | None = None, owner: ProcessId 
     if settings is None or state.settings_file.exists():
         settings = pool_settings.read(state.settings_file)
     prepare(state, settings)
-    if read_identity(state.process_file("supervisor")) is None:
-        command = [sys.executable, "-m", "gpu_backend.pool", "supervise", "--state", str(state.root)]
-        if owner is not None:
-            command += ["--owner", f"{owner.pid}:{owner.start_time}"]
-        spawn(command, state.logs / "supervisor.log", state.root)
-    return _wait_until_up(state)
+    if read_identity(state.process_file("supervisor")) is not None:
+        return _wait_until_up(state)
+    state.problem_note.unlink(missing_ok=True)
+    command = [sys.executable, "-m", "gpu_backend.pool", "supervise", "--state", str(state.root)]
+    if owner is not None:
+        command += ["--owner", f"{owner.pid}:{owner.start_time}"]
+    spawn(command, state.logs / "supervisor.log", state.root)
+    try:
+        return _wait_until_up(state)
+    except BaseException:  # Ctrl-C as well: what was begun here is not left half up
+        end_processes(state)
+        raise
 
 
 def down(state: PoolState) -> None:
     """End the pool: sessions, executors, agent, gateway, supervisor. Idempotent; leaves no process behind."""
-    with suppress(PoolError, OSError):  # what cannot be asked to end is ended below
-        ask(operator_door(state), StopPool(0), _GRACE_SECONDS)
-        supervisor = read_identity(state.process_file("supervisor"))
-        settings = pool_settings.read(state.settings_file)
-        if supervisor is not None:
-            wait_gone(supervisor, settings.stop_seconds + 2 * _GRACE_SECONDS)
-    end_processes(state, ("supervisor", "gateway", "agent"))
+    with suppress(PoolError):  # what cannot be asked to end is ended below
+        if read_identity(state.process_file("gateway")) is not None:
+            ask(operator_door(state), StopPool(0), _GRACE_SECONDS)
+            supervisor = read_identity(state.process_file("supervisor"))
+            settings = pool_settings.read(state.settings_file)
+            if supervisor is not None:
+                wait_gone(supervisor, settings.stop_seconds + 2 * _GRACE_SECONDS)
+    end_processes(state)
 
 
-def end_processes(state: PoolState, names: Sequence[str]) -> None:
+def end_processes(state: PoolState, names: Sequence[str] = ("supervisor", "gateway", "agent")) -> None:
     """End these processes of the pool, in an order in which nobody starts anew what was just ended, and executors."""
     for name in names:
         identity = read_identity(state.process_file(name))
@@ -95,6 +102,8 @@ def status(state: PoolState) -> PoolView:
     PoolUnreachable
         If it is not up.
     """
+    if all(read_identity(state.process_file(name)) is None for name in ("supervisor", "gateway")):
+        raise PoolUnreachable(f"The pool in {state.root} is not up. Run `workbench pool up` or `workbench lab`.")
     answer = ask(operator_door(state), AskPool(0))
     if not isinstance(answer, PoolView):
         raise PoolRefusal(f"The pool answered {type(answer).__name__} where its view was asked for.")
@@ -136,16 +145,19 @@ def embedded(state: PoolState, settings: PoolSettings | None = None) -> Path:
 
 def _wait_until_up(state: PoolState) -> PoolView:
     deadline = monotonic() + _UP_SECONDS
-    problem: PoolError | None = None
+    problem = ""
     while monotonic() < deadline:
         try:
             view = status(state)
             if view.devices:
                 return view
-            problem = PoolUnreachable("Its agent has not reported a device yet.")
+            problem = "Its agent has not reported a device yet."
         except PoolError as error:
-            problem = error
+            problem = str(error)
+        if state.problem_note.exists():
+            raise PoolRefusal(f"The pool did not come up. {state.problem_note.read_text()}")
         if read_identity(state.process_file("supervisor")) is None:
+            problem = "Its supervisor has ended."
             break
         sleep(0.02)
     logs = "; ".join(f"{name}: {line}" for name in ("supervisor", "gateway", "agent") if (line := _tail(state, name)))

@@ -8,6 +8,7 @@ import stat
 from dataclasses import dataclass
 from pathlib import Path
 
+from gpu_backend.node.launcher import PROBLEM_NOTE
 from gpu_backend.wire.errors import PoolRefusal
 
 #: ``sun_path`` holds 108 bytes with its final zero.
@@ -67,6 +68,10 @@ class PoolState:
     @property
     def stopped_note(self) -> Path:
         return self.runtime / "stopped"
+
+    @property
+    def problem_note(self) -> Path:
+        return self.node / PROBLEM_NOTE
 
     def process_file(self, name: str) -> Path:
         """Return where the identity of the process called ``name`` is noted."""

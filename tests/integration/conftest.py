@@ -122,22 +122,20 @@ MakePool = Callable[..., RunningPool]
 def make_pool() -> Iterator[MakePool]:
     """Make pools whose settings are given by keyword; they are ended, and that is checked, after the module."""
     base = Path(tempfile.mkdtemp(prefix="gwb"))  # pytest's own directories have paths too long for sockets
-    pools: list[RunningPool] = []
+    roots: list[Path] = []
 
     def make(**settings: object) -> RunningPool:
+        roots.append(base / str(len(roots)))
         plain = {"devices": "cpu", "executor_command": PLAIN_EXECUTOR, "start_seconds": 20.0, "stop_seconds": 2.0}
-        made = RunningPool(base / str(len(pools)), PoolSettings(**{**plain, **settings}))  # type: ignore[arg-type]
-        pools.append(made)
-        return made
+        return RunningPool(roots[-1], PoolSettings(**{**plain, **settings}))  # type: ignore[arg-type]
 
     with pytest.MonkeyPatch.context() as patch:
         patch.delenv("XDG_RUNTIME_DIR", raising=False)
         yield make
+        pools = [state.at(root) for root in roots]
         for pool in pools:
-            commands.down(pool.state)
-            shutil.rmtree(pool.state.runtime, ignore_errors=True)
-    left = [
-        line for pool in pools for part in (pool.state.root, pool.state.runtime) for line in processes_with(str(part))
-    ]
+            commands.down(pool)
+            shutil.rmtree(pool.runtime, ignore_errors=True)
+    left = [line for pool in pools for part in (pool.root, pool.runtime) for line in processes_with(str(part))]
     shutil.rmtree(base, ignore_errors=True)
     assert not left
