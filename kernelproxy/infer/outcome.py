@@ -1,0 +1,82 @@
+"""What inference can say about a call: its result, its failure, or that it does not know."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import wraps
+from typing import Any, NamedTuple, ParamSpec, TypeVar
+
+from kernelproxy.layout import Layout
+
+P = ParamSpec("P")
+R = TypeVar("R")
+
+#: An offset in bytes into an array's memory, and the layout found there.
+Window = tuple[int, Layout]
+
+
+class Unproved:
+    """The executor must be asked. ``reason`` says why, for people."""
+
+    __slots__ = ("reason",)
+
+    def __init__(self, reason: str) -> None:
+        self.reason = reason
+
+    def __repr__(self) -> str:
+        return f"Unproved({self.reason!r})"
+
+    def __bool__(self) -> bool:
+        return False
+
+
+class View(NamedTuple):
+    """The result is a window on the memory of argument ``of``: a place among the arguments, or a keyword."""
+
+    offset: int
+    layout: Layout
+    of: int | str
+
+
+class Returned(NamedTuple):
+    """The result is the very argument ``of``: a place among the arguments, or a keyword."""
+
+    of: int | str
+
+
+#: What `prove` gives for one array.
+ArrayProof = Layout | View | Returned
+#: What `prove` gives: a list or tuple has the type of CuPy's result.
+Proof = ArrayProof | tuple[ArrayProof, ...] | list[ArrayProof] | None | Unproved
+
+
+class CannotProve(Exception):
+    """Ends a rule that does not know."""
+
+
+class WillRaise(Exception):
+    """Ends a rule that knows what CuPy raises: ``error``."""
+
+    def __init__(self, error: Exception) -> None:
+        super().__init__(error)
+        self.error = error
+
+
+def refusal(kind: type[Exception], *args: Any) -> WillRaise:
+    """Return what to raise in a rule that knows the exception of CuPy."""
+    return WillRaise(kind(*args))
+
+
+def proves(function: Callable[P, R]) -> Callable[P, R | Unproved]:
+    """Make a function of rules one for callers: it raises what CuPy raises, and returns `Unproved` if it must."""
+
+    @wraps(function)
+    def proved(*args: P.args, **kwargs: P.kwargs) -> R | Unproved:
+        try:
+            return function(*args, **kwargs)
+        except CannotProve as unknown:
+            return Unproved(str(unknown))
+        except WillRaise as known:
+            raise known.error from None
+
+    return proved

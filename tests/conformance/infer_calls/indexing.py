@@ -1,0 +1,87 @@
+"""Calls of reading and writing parts of arrays."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from tests.conformance.infer_calls.draw import INTS, Array, Draw, template
+
+
+def index_part(draw: Draw, extent: int) -> Any:
+    """Return one part of a basic index for an axis."""
+    if draw.chance(0.35):
+        return draw.one((0, -1, 1, extent - 1, np.int32(0), extent if draw.chance(0.1) else 0))
+    bounds = (None, 0, 1, 2, -1, -2, extent, extent + 3, -extent - 2)
+    return slice(draw.one(bounds), draw.one(bounds), draw.one((None, None, 1, 2, -1, -2, 0 if draw.chance(0.1) else 1)))
+
+
+def basic_key(draw: Draw, a: Array) -> Any:
+    """Return a basic index for an array."""
+    parts: list[Any] = [index_part(draw, extent) for extent in a.shape[: draw.random.randint(0, len(a.shape))]]
+    if draw.chance(0.3):
+        parts.insert(draw.random.randint(0, len(parts)), Ellipsis)
+    if draw.chance(0.3):
+        parts.insert(draw.random.randint(0, len(parts)), None)
+    return parts[0] if len(parts) == 1 and draw.chance(0.5) else tuple(parts)
+
+
+@template("cupy.ndarray.__getitem__")
+def _getitem(draw: Draw) -> Any:
+    a = draw.array()
+    return (a, basic_key(draw, a)), {}
+
+
+def advanced_key(draw: Draw, a: Array) -> Any:
+    """Return an index with arrays in it."""
+    shape = draw.shape(0, 2)
+    parts: list[Any] = []
+    for extent in a.shape[: draw.random.randint(1, max(len(a.shape), 1))]:
+        if draw.chance(0.5):
+            parts.append(draw.partner(Array(shape), INTS) if draw.chance(0.7) else draw.one(([0, 1], [[0], [1]], [])))
+        else:
+            parts.append(index_part(draw, extent))
+    if draw.chance(0.2):
+        parts.insert(draw.random.randint(0, len(parts)), draw.one((None, Ellipsis)))
+    return tuple(parts)
+
+
+@template("cupy.ndarray.__getitem__")
+def _getitem_by_arrays(draw: Draw) -> Any:
+    a = draw.array(1)
+    return (a, advanced_key(draw, a)), {}
+
+
+def assigned(draw: Draw, a: Array) -> Any:
+    """Return a value to assign to a part of an array."""
+    if draw.chance(0.4):
+        return draw.scalar()
+    if draw.chance(0.15):
+        return draw.one(([1, 2], np.array(3), np.arange(3), [1.5], np.float32(2)))
+    return draw.one((draw.partner(a), draw.partner(a, a.dtype), draw.array(0, 2), Array((1, 1, 1), a.dtype)))
+
+
+@template("cupy.ndarray.__setitem__")
+def _setitem(draw: Draw) -> Any:
+    a = draw.array()
+    return (a, basic_key(draw, a), assigned(draw, a)), {}
+
+
+@template("cupy.ndarray.__setitem__")
+def _setitem_to_all(draw: Draw) -> Any:
+    a = draw.array()
+    return (a, draw.one((Ellipsis, slice(None))), assigned(draw, a)), {}
+
+
+@template("cupy.ndarray.__setitem__")
+def _setitem_by_arrays(draw: Draw) -> Any:
+    a = draw.array(1)
+    return (a, advanced_key(draw, a), assigned(draw, a)), {}
+
+
+@template("cupy.ndarray.__setitem__")
+def _setitem_by_mask(draw: Draw) -> Any:
+    a = draw.array(1)
+    ndim = draw.random.randint(1, len(a.shape))
+    return (a, Array(a.shape[:ndim], "?"), assigned(draw, a)), {}
