@@ -10,7 +10,7 @@ from contextlib import suppress
 from pathlib import Path
 from time import monotonic, sleep
 
-from gpu_backend.engine.detached import ProcessId, end, read_identity, spawn, wait_gone
+from gpu_backend.engine.detached import ProcessId, end, read_identity, spawn, wait_gone, write_identity
 from gpu_backend.node import launcher
 from gpu_backend.pool import settings as pool_settings
 from gpu_backend.pool.settings import PoolSettings
@@ -54,7 +54,8 @@ def up(state: PoolState, settings: PoolSettings | None = None, owner: ProcessId 
     command = [sys.executable, "-m", "gpu_backend.pool", "supervise", "--state", str(state.root)]
     if owner is not None:
         command += ["--owner", f"{owner.pid}:{owner.start_time}"]
-    spawn(command, state.logs / "supervisor.log", state.root)
+    supervisor = spawn(command, state.logs / "supervisor.log", state.root)
+    write_identity(state.process_file("supervisor"), supervisor)
     try:
         return _wait_until_up(state)
     except BaseException:  # Ctrl-C as well: what was begun here is not left half up
