@@ -1,0 +1,179 @@
+"""A gateway in one process with its test: real sockets and keys, an agent and an engine that only play along."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import asynccontextmanager, suppress
+from pathlib import Path
+
+import zmq
+import zmq.asyncio
+
+from gpu_backend.engine.base import NodeChange, NodeEvent
+from gpu_backend.gateway.admission import Limits
+from gpu_backend.gateway.directory import Directory
+from gpu_backend.gateway.service import Gateway
+from gpu_backend.gateway.settings import GatewaySettings
+from gpu_backend.transport import curve
+from gpu_backend.transport.asking import Door, ask_async
+from gpu_backend.transport.curve import KeyPair
+from gpu_backend.transport.sockets import as_client
+from gpu_backend.wire import control
+from gpu_backend.wire.codec import Codec, encode
+from gpu_backend.wire.errors import PoolRefusal
+
+GATEWAY, AGENT, ADA, EVE, BOSS = (curve.generate() for _ in range(5))
+DEVICE = control.DeviceReport(0, "cpu", "a CPU", "cpu-0", 1 << 34, 1)
+
+
+class OneNode:
+    """An engine of one node whose agent is the test's business."""
+
+    def __init__(self) -> None:
+        self.events: asyncio.Queue[NodeEvent] = asyncio.Queue()
+        self.ensured: list[str] = []
+        self.stopped: list[str] = []
+
+    async def nodes(self) -> tuple[str, ...]:
+        return ("n",)
+
+    async def watch(self) -> AsyncIterator[NodeEvent]:
+        yield NodeEvent("n", NodeChange.JOINED)
+        while True:
+            yield await self.events.get()
+
+    async def ensure_agent(self, node: str) -> None:
+        self.ensured.append(node)
+
+    async def stop_agent(self, node: str) -> None:
+        self.stopped.append(node)
+
+    async def ask_capacity(self, devices: int) -> int:
+        return 0
+
+
+class PlayedAgent:
+    """Has an executor for whatever it is told to launch, unless ``launches`` is false."""
+
+    def __init__(self, context: zmq.asyncio.Context, endpoint: str, keys: KeyPair) -> None:
+        self._socket = as_client(context.socket(zmq.DEALER), keys, GATEWAY.public)
+        self._socket.connect(endpoint)
+        self._orders: Codec[control.ToAgent] = Codec(control.ToAgent)
+        self.launches = True
+        self.executors: dict[tuple[str, int], control.Launch] = {}
+        self.heard: list[control.ToAgent] = []
+
+    async def serve(self) -> None:
+        await self.report()
+        while True:
+            order = self._orders.decode(await self._socket.recv_multipart())
+            self.heard.append(order)
+            if isinstance(order, control.Launch) and self.launches:
+                self.executors[order.session, order.epoch] = order
+            elif isinstance(order, control.StopExecutor):
+                self.executors.pop((order.session, order.epoch), None)
+            elif isinstance(order, control.StopNode):
+                self.executors.clear()
+            await self.report()
+
+    async def report(self) -> None:
+        lines = tuple(
+            control.ExecutorReport(
+                o.session, o.epoch, o.ordinal, o.client_key, (f"ipc://{o.session}",), "s" * 40, o.memory_limit_bytes,
+                o.lease_seconds, 0, 0, 0.0,
+            )
+            for o in self.executors.values()
+        )  # fmt: skip
+        await self.send(control.NodeReport((DEVICE,), lines, len(lines)))
+
+    async def lose(self, session: str, epoch: int, cause: control.EndCause) -> None:
+        del self.executors[session, epoch]
+        await self.send(control.ExecutorEnded(session, epoch, cause, "It is gone."))
+
+    async def send(self, message: control.FromAgent) -> None:
+        await self._socket.send_multipart(encode(message))
+
+
+class World:
+    """A running gateway and the ways to it."""
+
+    def __init__(self, tmp_path: Path, context: zmq.asyncio.Context, engine: OneNode) -> None:
+        self.context = context
+        self.engine = engine
+        self.users_endpoint = f"ipc://{tmp_path}/users"
+        self.agents_endpoint = f"ipc://{tmp_path}/agents"
+
+    async def ask(self, keys: KeyPair, message: control.ToGateway) -> control.FromGateway:
+        return await ask_async(Door(self.users_endpoint, GATEWAY.public, keys), message)
+
+    async def open(self, keys: KeyPair = ADA, label: str = "a.ipynb") -> control.Ticket:
+        answer = await self.ask(keys, control.OpenSession(0, label))
+        assert isinstance(answer, control.Ticket)
+        return answer
+
+    async def view(self, keys: KeyPair = ADA) -> control.PoolView:
+        answer = await self.ask(keys, control.AskPool(0))
+        assert isinstance(answer, control.PoolView)
+        return answer
+
+    def raw(self, endpoint: str, keys: KeyPair) -> zmq.asyncio.Socket:
+        socket = as_client(self.context.socket(zmq.DEALER), keys, GATEWAY.public)
+        socket.connect(endpoint)
+        return socket
+
+
+@asynccontextmanager
+async def gateway_only(tmp_path: Path) -> AsyncIterator[World]:
+    records = Directory(tmp_path / "directory.sqlite")
+    records.set_node("n", AGENT.public.decode())
+    for name, keys in (("ada", ADA), ("eve", EVE), ("boss", BOSS)):
+        records.add_user(name, name == "boss", 0.0)
+        with suppress(PoolRefusal):  # the gateway is started again in some tests
+            records.add_key(keys.public.decode(), name, "", 0.0)
+    context = zmq.asyncio.Context()
+    world = World(tmp_path, context, OneNode())
+    settings = GatewaySettings(
+        pool="test", version="1", client_endpoints=(world.users_endpoint,), agent_endpoints=(world.agents_endpoint,),
+        limits=Limits(2, 0), sessions_per_device=3, default_memory_bytes=0, lease_seconds=60.0, answer_seconds=0.4,
+        stop_seconds=1.0,
+    )  # fmt: skip
+    gateway = Gateway(settings, GATEWAY, records, world.engine)
+    serving = asyncio.create_task(gateway.run())
+    try:
+        yield world
+    finally:
+        gateway.stop()
+        await serving
+        records.close()
+        context.destroy(linger=0)
+
+
+@asynccontextmanager
+async def pool(tmp_path: Path) -> AsyncIterator[tuple[World, PlayedAgent]]:
+    async with gateway_only(tmp_path) as world:
+        agent = PlayedAgent(world.context, world.agents_endpoint, AGENT)
+        playing = asyncio.create_task(agent.serve())
+        try:
+            yield world, agent
+        finally:
+            playing.cancel()
+            with suppress(asyncio.CancelledError):
+                await playing
+
+
+Story = Callable[[World, PlayedAgent], Awaitable[None]]
+
+
+def play(tmp_path: Path, story: Story) -> None:
+    async def all_of_it() -> None:
+        async with pool(tmp_path) as (world, agent):
+            await story(world, agent)
+
+    asyncio.run(all_of_it())
+
+
+async def until(condition: Callable[[], Awaitable[bool]]) -> None:
+    async with asyncio.timeout(5):
+        while not await condition():
+            await asyncio.sleep(0.01)
