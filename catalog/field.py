@@ -154,7 +154,7 @@ def _substance() -> list[Field]:
         _words("carriers", "carried here by", "Policies and features of this pool.", lambda s: s.pool.carriers),
         Field(
             name="here",
-            label="in this pool",
+            label="its carrier here",
             about="Whether this pool carries the mechanism, as the code says.",
             values=lambda s: (status(s),),
             show=lambda s: (status_mark(s),),

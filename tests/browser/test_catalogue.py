@@ -8,6 +8,7 @@ from __future__ import annotations
 import json
 import os
 import re
+import secrets
 import subprocess
 import sys
 import urllib.error
@@ -23,7 +24,7 @@ pytestmark = [pytest.mark.browser, pytest.mark.timeout(240)]
 
 ROOT = Path(__file__).resolve().parents[2]
 CHROMIUM = Path("/usr/bin/chromium")
-TOKEN = "a-token-for-this-test-only"
+TOKEN = secrets.token_hex(16)
 THEMES = ("JupyterLab Light", "JupyterLab Dark")
 LINES = {
     "list": "%catalog list year>=2020 --fields id,name,year,venue,category,sharing,here",
