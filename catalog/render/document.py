@@ -30,6 +30,7 @@ __all__ = [
     "Paragraph",
     "Run",
     "plain",
+    "word",
 ]
 
 
@@ -111,8 +112,17 @@ class Document(msgspec.Struct, frozen=True):
 
 
 def plain(run: Run) -> str:
-    """Return the words of a run without links and marks."""
-    return run if isinstance(run, str) else "".join(part if isinstance(part, str) else part.text for part in run)
+    """Return the words of a run; a mark among other words is put in brackets, since colour is gone."""
+    if isinstance(run, str):
+        return run
+    return "".join(word(part, alone=len(run) == 1) for part in run)
+
+
+def word(part: Inline, *, alone: bool) -> str:
+    """Return the words of one part of a run."""
+    if isinstance(part, str):
+        return part
+    return f"({part.text})" if isinstance(part, Mark) and not alone else part.text
 
 
 class Displayed(ABC):

@@ -24,6 +24,7 @@ from catalog.render.document import (
     Mark,
     Paragraph,
     Run,
+    word,
 )
 
 __all__ = ["render"]
@@ -75,18 +76,19 @@ def _grid(grid: Grid) -> Table:
 
 def _text(run: Run, style: str = "") -> Text:
     text = Text(style=style)
-    for part in (run,) if isinstance(run, str) else run:
-        _append(text, part)
+    parts = (run,) if isinstance(run, str) else run
+    for part in parts:
+        _append(text, part, alone=len(parts) == 1)
     return text
 
 
-def _append(text: Text, part: Inline) -> None:
+def _append(text: Text, part: Inline, *, alone: bool) -> None:
     match part:
         case Link(words, url, spelled):
             text.append(words, style=f"link {url}" if url else "")
             if spelled and words != url:
                 text.append(f" <{url}>", style="dim")
-        case Mark(words, tone):
-            text.append(words, style=_TONES.get(tone, ""))
+        case Mark(_, tone):
+            text.append(word(part, alone=alone), style=_TONES.get(tone, ""))
         case _:
             text.append(part)

@@ -17,6 +17,7 @@ from catalog.render.document import (
     Paragraph,
     Run,
     plain,
+    word,
 )
 
 __all__ = ["WIDTH", "render", "render_grid"]
@@ -72,7 +73,7 @@ def _spelled(run: Run) -> str:
     return "".join(
         f"{part.text} <{part.url}>"
         if isinstance(part, Link) and part.spelled and part.url != part.text
-        else plain((part,))
+        else word(part, alone=len(run) == 1)
         for part in run
     )
 

@@ -95,7 +95,7 @@ def test_what_is_not_verified_is_marked_in_text_and_html(system: System) -> None
     plain = text.render(system_document(system), 100_000)
     for sentence in unverified:
         line = next(line for line in plain.splitlines() if " ".join(sentence.split()) in " ".join(line.split()))
-        assert line.startswith("- unverified ")
+        assert line.startswith("- (unverified) ")
     assert page.count('<span class="mark doubt">unverified</span>') == len(unverified)
 
 

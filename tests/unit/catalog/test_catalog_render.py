@@ -97,7 +97,8 @@ def test_text_keeps_every_word_and_its_width(words: str, width: int) -> None:
 def test_a_table_is_as_wide_as_it_may_be() -> None:
     grid = Grid(("one", "two"), (("word " * 30, "more " * 30),))
     assert max(map(len, text.render_grid(grid, 60).splitlines())) <= 60
-    assert plain(("a", Link("b", "https://c.d"), Mark("e"))) == "abe"
+    assert plain(("a ", Link("b", "https://c.d"), " ", Mark("e"))) == "a b (e)"
+    assert plain((Mark("e"),)) == "e"
 
 
 @pytest.mark.parametrize(
