@@ -164,7 +164,7 @@ class Desk:
 
     def _ticket(self, request: int, outcome: Session | ev.Refuse | None, code: RefusalCode) -> FromGateway:
         if outcome is None:
-            return Denied(request, RefusalCode.LAUNCH_FAILED, _STILL_STARTING, "Try again in some seconds.")
+            return Denied(request, RefusalCode.STARTING, _STILL_STARTING, "Try again in some seconds.")
         if isinstance(outcome, ev.Refuse):
             return Denied(request, code, f"The session cannot be had: {outcome.reason}", "Restart the kernel.")
         device = self._nodes.device(outcome.node, outcome.ordinal)

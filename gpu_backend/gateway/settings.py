@@ -27,8 +27,8 @@ class GatewaySettings:
     default_memory_bytes: int
     #: How long a session's client may be silent.
     lease_seconds: float
-    #: Within this time every request is answered.
-    answer_seconds: float = 1.8
+    #: Within this time every request is answered. Clients wait for two seconds, and the way takes time as well.
+    answer_seconds: float = 1.6
     #: An agent that was not heard for so long gets no new sessions. It reports once a second.
     node_silence_seconds: float = 5.0
     #: How long executors have to end when the pool goes down.

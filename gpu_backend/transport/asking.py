@@ -16,7 +16,15 @@ from gpu_backend.transport.handshake import HandshakeWatch
 from gpu_backend.transport.sockets import as_client
 from gpu_backend.wire.codec import Codec, encode
 from gpu_backend.wire.control import Denied, FromGateway, ToGateway
-from gpu_backend.wire.errors import NotAuthorized, PoolRefusal, PoolUnreachable, RefusalCode, SessionLost, WireError
+from gpu_backend.wire.errors import (
+    ExecutorStarting,
+    NotAuthorized,
+    PoolRefusal,
+    PoolUnreachable,
+    RefusalCode,
+    SessionLost,
+    WireError,
+)
 
 #: The gateway answers within two seconds; the rest is for the way.
 ANSWER_SECONDS = 3.0
@@ -143,4 +151,6 @@ def refusal(answer: Denied) -> NotAuthorized | SessionLost | PoolRefusal:
         return NotAuthorized(text)
     if answer.code in (RefusalCode.ENDED, RefusalCode.UNKNOWN_SESSION):
         return SessionLost(text)
+    if answer.code == RefusalCode.STARTING:
+        return ExecutorStarting(text)
     return PoolRefusal(text)

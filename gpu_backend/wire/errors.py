@@ -11,6 +11,7 @@
     │   ├── PoolUnreachable
     │   ├── NotAuthorized
     │   ├── PoolRefusal           admission said no: the message says why and what to do
+    │   │   └── ExecutorStarting  not yet: an executor is on its way; asking again helps
     │   └── SessionLost           the executor is gone; its arrays with it
     ├── ProtocolError             a peer broke the rules (credits, order, epoch)
     ├── OpCancelled               an array is missing: its op was cancelled before it ran
@@ -60,6 +61,10 @@ class PoolRefusal(PoolError):
     """Admission said no. The message says why and what to do."""
 
 
+class ExecutorStarting(PoolRefusal):
+    """No executor was ready in time; one is on its way. Asking again helps."""
+
+
 class SessionLost(PoolError):
     """The executor of the session has ended, and its arrays with it."""
 
@@ -94,6 +99,7 @@ class RefusalCode(StrEnum):
     NO_DEVICE = "no_device"
     UNKNOWN_SESSION = "unknown_session"
     LAUNCH_FAILED = "launch_failed"
+    STARTING = "starting"
     ENDED = "ended"
 
 

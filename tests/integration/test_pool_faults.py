@@ -14,7 +14,7 @@ from gpu_backend.node import launcher
 from gpu_backend.pool import commands
 from gpu_backend.transport.asking import ask
 from gpu_backend.wire import control
-from gpu_backend.wire.errors import PoolRefusal, PoolUnreachable, SessionLost
+from gpu_backend.wire.errors import ExecutorStarting, PoolRefusal, PoolUnreachable, SessionLost
 
 from .conftest import MakePool, RunningPool, until
 
@@ -157,7 +157,7 @@ def test_a_slow_start_is_refused_in_two_seconds_and_succeeds_later(
     monkeypatch.setenv("GPU_WORKBENCH_TEST_START_SECONDS", "3")
     pool = make_pool(warm_executors_per_device=0)
     since = time.monotonic()
-    with pytest.raises(PoolRefusal, match="still starting"):
+    with pytest.raises(ExecutorStarting, match="still starting"):
         pool.open()
     assert time.monotonic() - since < 2.5
     pool.wait_warm()  # the start went on

@@ -14,7 +14,14 @@ from gpu_backend.transport import curve
 from gpu_backend.transport.asking import Door, ask_async
 from gpu_backend.wire import control
 from gpu_backend.wire.codec import Codec, encode
-from gpu_backend.wire.errors import NotAuthorized, PoolRefusal, PoolUnreachable, RefusalCode, SessionLost
+from gpu_backend.wire.errors import (
+    ExecutorStarting,
+    NotAuthorized,
+    PoolRefusal,
+    PoolUnreachable,
+    RefusalCode,
+    SessionLost,
+)
 
 from .played_pool import ADA, AGENT, BOSS, EVE, GATEWAY, PlayedAgent, World, gateway_only, play, until
 
@@ -86,7 +93,7 @@ def test_a_launch_that_takes_too_long_is_refused_in_time_and_leaves_nothing(tmp_
     async def story(world: World, agent: PlayedAgent) -> None:
         agent.launches = False
         since = monotonic()
-        with pytest.raises(PoolRefusal, match="still starting"):
+        with pytest.raises(ExecutorStarting, match="still starting"):
             await world.open()
         assert monotonic() - since < 1.0
 
