@@ -34,13 +34,17 @@ class ArrayCore:
     _layout: Layout
     _ref: wire.Ref | wire.View
     _root: ArrayCore | None
-    _dropped: deque[int] | None
+    _dropped: deque[tuple[int, Layout | None]] | None
 
     def __del__(self) -> None:
         # Runs in whatever thread the collector chose, so it takes no lock: a deque's append is atomic.
         dropped = self._dropped
         if dropped is not None:
-            dropped.append(handle_of(self._ref))
+            reference = self._ref
+            if type(reference) is wire.Ref:
+                dropped.append((reference.handle, self._layout))
+            else:  # its shape was changed in place: the memory lies otherwise than the layout says
+                dropped.append((handle_of(reference), None))
 
     def _wire_value(self) -> wire.Ref | wire.View:
         return self._ref
@@ -53,7 +57,7 @@ class ArrayCore:
 #: The class of new arrays; `remote_array` sets it.
 array_class: type[Any] = ArrayCore
 #: Where the handles of arrays go that end; the session sets it.
-dropped_handles: deque[int] = deque()
+dropped_handles: deque[tuple[int, Layout | None]] = deque()
 
 _new = object.__new__
 _Ref = wire.Ref

@@ -66,7 +66,7 @@ def _realise(proof: ArrayProof, handle: int, args: tuple[Any, ...], kwargs: dict
         return fresh(proof, handle)
     given = kwargs[proof.of] if isinstance(proof.of, str) else args[proof.of]
     if handle:
-        pipeline().dropped.append(handle)  # the executor keeps each item of a result that has several
+        pipeline().dropped.append((handle, None))  # the executor keeps each item of a result that has several
     if isinstance(proof, View):
         return view_of(given, proof.offset, proof.layout)
     return given[0] if isinstance(given, tuple) else given

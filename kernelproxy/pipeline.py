@@ -22,8 +22,10 @@ from kernelproxy.connection import Connection, refusal_error
 from kernelproxy.counters import Counters
 from kernelproxy.errors import deferred_exception, remote_exception
 from kernelproxy.journal import Journal, OpenBatch
+from kernelproxy.layout import Layout
 from kernelproxy.source_lines import Site, user_site
 
+NOTHING = Want.NOTHING
 #: Ops per message: large enough to hide its cost, small enough that the device starts early.
 BATCH_OPS = 64
 #: Bytes of buffers after which a batch is sent even if it holds few ops.
@@ -75,7 +77,8 @@ class Pipeline:
         self._open = OpenBatch(1)
         self._next_handle = 1
         #: Handles whose objects the notebook has dropped; filled by finalizers, which must not take locks.
-        self.dropped: deque[int] = deque()
+        #: With each its layout, if its memory can serve for a result of that layout.
+        self.dropped: deque[tuple[int, Layout | None]] = deque()
         self.journal = Journal()
         self.counters = Counters()
         self._received = 0
@@ -98,15 +101,25 @@ class Pipeline:
         results: int = 1,
         kwargs: dict[str, Value] | None = None,
         stream: int = 0,
+        layout: Layout | None = None,
     ) -> int:
-        """Note an op whose ``results`` are proved, and return the handle of the first. Sent later, in order."""
+        """Note an op whose ``results`` are proved, and return the handle of the first. Sent later, in order.
+
+        With ``layout``, that of its one result, the op may compute into the memory of an array of the same layout that
+        the notebook has dropped; the name must be a ufunc's, which takes its output behind its operands.
+        """
         with self._recording:
             out = self._next_handle if results else 0
             self._next_handle += results
-            drop = self._take_dropped() if self.dropped else None
+            drop, reuse = None, 0
+            if self.dropped:
+                if layout is not None and self.dropped[-1][1] is layout:
+                    reuse = self.dropped.pop()[0]
+                if self.dropped:
+                    drop = self._take_dropped()
             batch = self._open
             batch.sites.append(user_site(2))
-            batch.ops.append(Op(name, out, args, drop, Want.NOTHING, kwargs, stream))
+            batch.ops.append(Op(name, out, args, drop, NOTHING, kwargs, stream, reuse))
         if len(batch.ops) >= BATCH_OPS:
             self.flush()
         elif self.sender_sleeps:
@@ -171,7 +184,7 @@ class Pipeline:
 
     def _take_dropped(self) -> tuple[int, ...]:
         dropped = self.dropped
-        return tuple([dropped.popleft() for _ in range(len(dropped))])
+        return tuple([dropped.popleft()[0] for _ in range(len(dropped))])
 
     # --- sending ------------------------------------------------------------------------------------------------------
 

@@ -29,8 +29,8 @@ class RemoteObject:
 
     def __del__(self) -> None:
         handle = getattr(self, "_handle", None)
-        if handle is not None:
-            self._dropped.append(handle)
+        if handle:
+            self._dropped.append((handle, None))
 
     def _wire_value(self) -> wire.Ref:
         return wire.Ref(self._handle)

@@ -20,6 +20,11 @@ def current_handle() -> int:
     return _current_handle() if _used else 0
 
 
+def is_used() -> bool:
+    """Tell whether any thread has ever left the default stream."""
+    return _used
+
+
 def _current_handle() -> int:
     stream = _current.stream
     return 0 if stream is None else stream._handle

@@ -77,7 +77,11 @@ class ufunc(Documented):  # noqa: N801 (CuPy's name)
             and (left_value is not left or type(left) in _PLAIN)
             and (right_value is not right or type(right) in _PLAIN)
         ):
-            handle = pipeline.record(self._qualname, (left_value, right_value), 1, None, streams.current_handle())
+            args = (left_value, right_value)
+            if streams.is_used():  # memory may be reused only in the order in which all work runs
+                handle = pipeline.record(self._qualname, args, 1, None, streams.current_handle())
+            else:
+                handle = pipeline.record(self._qualname, args, 1, None, 0, proof)
             return array_core.fresh(proof, handle)
         return dispatch.run_proved(self._qualname, (left, right), {}, proof)
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import select
 from collections import deque
 from collections.abc import Iterator
 from pathlib import Path
@@ -15,6 +16,7 @@ from gpu_backend.executor.config import ExecutorConfig
 from gpu_backend.executor.conversation import Message
 from gpu_backend.transport import curve
 from gpu_backend.transport.admission import AllowedKeys, guard_thread
+from gpu_backend.transport.local import LocalClosed, LocalListener, LocalSocket
 from gpu_backend.transport.sockets import as_server
 from gpu_backend.wire import control
 from gpu_backend.wire.codec import Codec, Frame, encode
@@ -47,14 +49,22 @@ class Ports:
         self._data.router_mandatory = True
         self._data.bind(f"ipc://{directory}/data")
         port = self._data.bind_to_random_port(f"tcp://{config.bind_host}")
+        self._listener = LocalListener(directory / "local")
+        self._locals: dict[bytes, LocalSocket] = {}
         self._control = as_server(context.socket(zmq.ROUTER), keys, zap_domain=_CONTROL)
         self._control.bind(f"ipc://{directory}/control")
         self._agent: bytes | None = None
         self._poller = zmq.Poller()
         self._poller.register(self._data, zmq.POLLIN)
         self._poller.register(self._control, zmq.POLLIN)
+        self._poller.register(self._listener.fileno(), zmq.POLLIN)
+        self._local_poll = select.poll()
         self.server_key = keys.public.decode()
-        self.endpoints = (f"ipc://{directory}/data", f"tcp://{config.bind_host}:{port}")
+        self.endpoints = (
+            f"unix://{directory}/local",
+            f"ipc://{directory}/data",
+            f"tcp://{config.bind_host}:{port}",
+        )
         self._write_state({})
 
     def admit(self, client_key: bytes) -> None:
@@ -64,12 +74,28 @@ class Ports:
     def wait(self, timeout_seconds: float) -> Ready:
         """Wait until a socket has a message, at most ``timeout_seconds``."""
         if not timeout_seconds:
-            return Ready(bool(self._data.events & zmq.POLLIN), bool(self._control.events & zmq.POLLIN))
+            data = bool(self._locals and self._local_poll.poll(0)) or bool(self._data.events & zmq.POLLIN)
+            return Ready(data, bool(self._control.events & zmq.POLLIN))
+        self._push_locals()
         ready = dict(self._poller.poll(int(timeout_seconds * 1_000)))
-        return Ready(self._data in ready, self._control in ready)
+        if self._listener.fileno() in ready:
+            self._accept()
+        heard = any(socket.fileno() in ready for socket in self._locals.values())
+        return Ready(heard or self._data in ready, self._control in ready)
+
+    def _push_locals(self) -> None:
+        for peer, socket in list(self._locals.items()):
+            try:
+                done = socket.push()
+            except LocalClosed:
+                self._forget(peer, socket)
+                continue
+            self._poller.modify(socket.fileno(), zmq.POLLIN if done else zmq.POLLIN | zmq.POLLOUT)
 
     def read_data(self) -> Iterator[tuple[bytes, list[Frame]]]:
         """Yield what has come from notebooks: the connection and its message."""
+        for peer, socket in list(self._locals.items()):
+            yield from self._read_local(peer, socket)
         data = self._data
         for _ in range(_MOST_AT_ONCE):
             if not data.events & zmq.POLLIN:
@@ -79,6 +105,30 @@ class Ports:
             while data.rcvmore:
                 frames.append(data.recv() if not frames else data.recv(copy=False).buffer)
             yield peer, frames
+
+    def _read_local(self, peer: bytes, socket: LocalSocket) -> Iterator[tuple[bytes, list[Frame]]]:
+        try:
+            for _ in range(_MOST_AT_ONCE):
+                message = socket.receive()
+                if message is None:
+                    return
+                yield peer, message
+        except LocalClosed:
+            self._forget(peer, socket)
+
+    def _accept(self) -> None:
+        socket = self._listener.accept()
+        if socket is not None:
+            # ZeroMQ's own routing ids start with a zero byte, so these are never taken for one.
+            self._locals[b"local-%d" % socket.fileno()] = socket
+            self._poller.register(socket.fileno(), zmq.POLLIN)
+            self._local_poll.register(socket.fileno(), select.POLLIN)
+
+    def _forget(self, peer: bytes, socket: LocalSocket) -> None:
+        self._poller.unregister(socket.fileno())
+        self._local_poll.unregister(socket.fileno())
+        socket.close()
+        self._locals.pop(peer, None)
 
     def read_control(self) -> Iterator[control.ToExecutorControl]:
         """Yield the agent's orders. What does not decode is dropped: the agent is ours and of this version."""
@@ -95,15 +145,28 @@ class Ports:
         """Send what the sockets take now; the rest stays in ``outbox``."""
         while outbox:
             peer, message = outbox[0]
-            try:
-                self._data.send_multipart([peer, *message], zmq.NOBLOCK, copy=len(message) == 1)
-            except zmq.Again:
+            socket = self._locals.get(peer)
+            if not (self._send_local(peer, socket, message) if socket is not None else self._send_far(peer, message)):
                 return
-            except zmq.ZMQError as error:
-                if error.errno != zmq.EHOSTUNREACH:
-                    raise
-                # The connection is gone. What it has not read is kept and sent again after the next Hello.
             outbox.popleft()
+
+    def _send_local(self, peer: bytes, socket: LocalSocket, message: Message) -> bool:
+        try:
+            return socket.send(message)
+        except LocalClosed:
+            self._forget(peer, socket)
+            return True  # what it has not read is kept, and sent again after the next Hello
+
+    def _send_far(self, peer: bytes, message: Message) -> bool:
+        try:
+            self._data.send_multipart([peer, *message], zmq.NOBLOCK, copy=len(message) == 1)
+        except zmq.Again:
+            return False
+        except zmq.ZMQError as error:
+            if error.errno != zmq.EHOSTUNREACH:
+                raise
+            # The connection is gone. What it has not read is kept and sent again after the next Hello.
+        return True
 
     def report(self, report: control.Report) -> None:
         """Tell the agent, if one has called; what it misses it learns with its next lease renewal."""
@@ -121,6 +184,9 @@ class Ports:
         """Close the sockets; what was sent gets a moment to leave."""
         self._data.close(linger=500)
         self._control.close(linger=500)
+        self._listener.close()
+        for socket in self._locals.values():
+            socket.close()
         self._guard.stop()
 
     def _write_state(self, more: dict[str, str]) -> None:

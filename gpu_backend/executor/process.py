@@ -107,7 +107,8 @@ class Executor:
         return False
 
     def _timeout(self) -> float:
-        if self._conversation is not None and (self._conversation.has_work or self._conversation.outbox):
+        talk = self._conversation
+        if talk is not None and (talk.has_work or talk.outbox):
             return 0.001  # waiting for the device or for the peer to read
         return _SLEEP_SECONDS
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import traceback
 from collections.abc import Sequence
 from contextlib import AbstractContextManager
+from sys import getrefcount
 from time import perf_counter
 from typing import Any
 
@@ -71,12 +72,16 @@ class OpStream:
                     if answer is not None:
                         return place, answer
                 else:
-                    result = (functions.get(op.name) or self._resolve(op.name))(
-                        *[
-                            heap[arg.handle] if type(arg) is Ref and arg.handle in heap else read(arg, frames)
-                            for arg in op.args
-                        ]
-                    )
+                    args = [
+                        heap[arg.handle] if type(arg) is Ref and arg.handle in heap else read(arg, frames)
+                        for arg in op.args
+                    ]
+                    if op.reuse:
+                        spare = heap.pop(op.reuse, None)
+                        # Two references: this name and the call's argument. Any view or second handle would be a third.
+                        if spare is not None and getrefcount(spare) == 2:
+                            args.append(spare)
+                    result = (functions.get(op.name) or self._resolve(op.name))(*args)
                     if op.out:
                         if type(result) is tuple or type(result) is list:
                             self._keep_all(op.out, result)

@@ -26,6 +26,8 @@ class Op(msgspec.Struct, frozen=True, array_like=True, gc=False):
 
     ``out`` is the handle of the result; further arrays of the same result take the next handles. ``drop`` lists the
     handles to forget before the op runs. ``stream`` is the handle of the current stream, 0 for the default one.
+    ``reuse`` is one more handle to forget, of an array that lies exactly as the result will: if nothing else refers to
+    its memory, the executor may compute into it instead of allocating.
     """
 
     name: str
@@ -35,6 +37,7 @@ class Op(msgspec.Struct, frozen=True, array_like=True, gc=False):
     want: Want = Want.NOTHING
     kwargs: dict[str, Value] | None = None
     stream: int = 0
+    reuse: int = 0
 
 
 class Hello(msgspec.Struct, frozen=True, array_like=True, tag="hello"):

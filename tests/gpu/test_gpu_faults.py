@@ -15,7 +15,7 @@ ILLEGAL = """
 import cupy as cp
 kernel = cp.RawKernel('extern "C" __global__ void f(float* p) { p[1ULL << 40] = 1; }', "f")
 x = cp.zeros(4, cp.float32)
-{trigger}
+TRIGGER
 """
 
 
@@ -32,14 +32,14 @@ except Exception as error:
     results["then"] = type(error).__name__
 results["after"] = float((cp.arange(3) + 1).sum())
 """
-    results = sides.remote(ILLEGAL.format(trigger=trigger))
+    results = sides.remote(ILLEGAL.replace("TRIGGER", trigger))
     assert "cudaErrorIllegalAddress" in results["first"]
     assert results["then"] == "SessionLost"
     assert results["after"] == 6.0
 
 
 def test_another_session_does_not_notice(sides: Sides) -> None:
-    bad = ILLEGAL.format(trigger="kernel((1,), (1,), (x,)); print(float(x[0]))")
+    bad = ILLEGAL.replace("TRIGGER", "kernel((1,), (1,), (x,)); print(float(x[0]))")
     path = sides.root / "bad.py"
     path.write_text(bad)
     program = f"""

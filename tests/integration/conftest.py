@@ -10,6 +10,7 @@ import tempfile
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from urllib.parse import urlsplit
 
 import pytest
 
@@ -65,7 +66,7 @@ class RunningPool:
 
     def executor(self, ticket: control.Ticket) -> ProcessId:
         """Return the executor that a ticket leads to; it runs."""
-        identity = launcher.process_in(Path(ticket.endpoints[0].removeprefix("ipc://")).parent)
+        identity = launcher.process_in(Path(urlsplit(ticket.endpoints[0]).path).parent)
         assert identity is not None, "the executor does not run"
         return identity
 

@@ -1,0 +1,158 @@
+"""The two ways to an executor: directly, to one of our own user on our own host, and by CURVE to any other."""
+
+from __future__ import annotations
+
+import select
+from collections.abc import Sequence
+from time import monotonic
+from typing import Any, Protocol
+
+import zmq
+
+from gpu_backend.transport import local
+from gpu_backend.transport.curve import KeyPair
+from gpu_backend.transport.handshake import HandshakeWatch
+from gpu_backend.transport.local import LocalClosed
+from gpu_backend.transport.sockets import as_client
+from gpu_backend.wire.codec import Frame
+
+#: Buffers smaller than this are cheaper copied than shared with libzmq's own thread.
+_SHARE_BYTES = 64 << 10
+#: How long to look for an answer without sleeping, seconds: most answers come sooner than a sleeper wakes.
+_SPIN_SECONDS = 100e-6
+
+
+class Link(Protocol):
+    """Carries messages. Used by one thread at a time."""
+
+    def send(self, frames: Sequence[Frame]) -> bool:
+        """Send a message; False if there is no room for it now."""
+
+    def receive(self, timeout_seconds: float) -> list[Frame] | None:
+        """Return the next message, or None if none comes in time. Ctrl-C interrupts the wait."""
+
+    @property
+    def failure(self) -> str:
+        """Why the peer will not have us; "" while nothing says so."""
+
+    def was_cut(self) -> bool:
+        """Tell whether the way was lost since this was last asked."""
+
+    @property
+    def is_cut(self) -> bool:
+        """True while the way is known to be lost."""
+
+    def close(self, linger_milliseconds: int) -> None:
+        """Close; what was sent gets so long to leave."""
+
+
+class CurveLink:
+    """A DEALER socket that shows our key and accepts only the executor's."""
+
+    def __init__(self, context: zmq.Context[Any], endpoint: str, keys: KeyPair, server_key: bytes) -> None:
+        self._socket = as_client(context.socket(zmq.DEALER), keys, server_key)
+        self._watch = HandshakeWatch(self._socket)
+        self._socket.connect(endpoint)
+        self._disconnects = 0
+
+    def send(self, frames: Sequence[Frame]) -> bool:
+        """Send a message; False if there is no room for it now."""
+        try:
+            for frame in frames[:-1]:
+                self._socket.send(frame, zmq.NOBLOCK | zmq.SNDMORE, copy=len(frame) < _SHARE_BYTES)
+            self._socket.send(frames[-1], zmq.NOBLOCK, copy=len(frames[-1]) < _SHARE_BYTES)
+        except zmq.Again:
+            return False
+        return True
+
+    def receive(self, timeout_seconds: float) -> list[Frame] | None:
+        """Return the next message, or None if none comes in time."""
+        if not self._socket.events & zmq.POLLIN and not self._await(timeout_seconds):
+            return None
+        frames: list[Frame] = [self._socket.recv(zmq.NOBLOCK)]
+        while self._socket.rcvmore:
+            frames.append(self._socket.recv(copy=False).buffer)
+        return frames
+
+    def _await(self, timeout_seconds: float) -> bool:
+        if timeout_seconds <= 0:
+            return False
+        spin_until = monotonic() + min(_SPIN_SECONDS, timeout_seconds)
+        while monotonic() < spin_until:
+            if self._socket.events & zmq.POLLIN:
+                return True
+        return bool(self._socket.poll(max(1, int(timeout_seconds * 1_000))))
+
+    @property
+    def failure(self) -> str:
+        """Why the executor will not have us."""
+        self._watch.read()
+        return self._watch.failure
+
+    def was_cut(self) -> bool:
+        """Tell whether the connection was lost since this was last asked."""
+        self._watch.read()
+        cut = self._watch.disconnects > self._disconnects
+        self._disconnects = self._watch.disconnects
+        return cut
+
+    @property
+    def is_cut(self) -> bool:
+        """True once the connection has been lost."""
+        return self._watch.disconnects > 0
+
+    def close(self, linger_milliseconds: int) -> None:
+        """Close the socket."""
+        self._watch.close()
+        self._socket.close(linger=linger_milliseconds)
+
+
+class LocalLink:
+    """A Unix socket to an executor of our own user."""
+
+    failure = ""
+
+    def __init__(self, path: str) -> None:
+        self._socket = local.connect(path)
+        self._poll = select.poll()
+        self._poll.register(self._socket.fileno(), select.POLLIN)
+        self.is_cut = False
+
+    def send(self, frames: Sequence[Frame]) -> bool:
+        """Send a message; False if the one before is still on its way."""
+        try:
+            return self._socket.send(frames)
+        except LocalClosed:
+            self.is_cut = True
+            return True  # lost like everything under way: it is sent again after the next greeting
+
+    def receive(self, timeout_seconds: float) -> list[Frame] | None:
+        """Return the next message, or None if none comes in time."""
+        until = monotonic() + timeout_seconds
+        spin_until = min(until, monotonic() + _SPIN_SECONDS)
+        try:
+            was_sending = not self._socket.push()
+            while (message := self._socket.receive()) is None:
+                now = monotonic()
+                if now >= until or (was_sending and self._socket.push()):
+                    return None  # the caller may have waited for room to send
+                if now >= spin_until:
+                    self._sleep(until - now)
+        except LocalClosed:
+            self.is_cut = True
+            return None
+        return message
+
+    def _sleep(self, seconds: float) -> None:
+        wanted = select.POLLIN | (select.POLLOUT if self._socket.is_sending else 0)
+        self._poll.modify(self._socket.fileno(), wanted)
+        self._poll.poll(max(1, int(seconds * 1_000)))
+        self._socket.push()
+
+    def was_cut(self) -> bool:
+        """Tell whether the connection is lost."""
+        return self.is_cut
+
+    def close(self, linger_milliseconds: int) -> None:
+        """Close the socket."""
+        self._socket.close()
