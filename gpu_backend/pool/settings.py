@@ -100,13 +100,14 @@ def render(settings: PoolSettings) -> str:
     for name, field in PoolSettings.model_fields.items():
         value = getattr(settings, name)
         mark = "# " if value == field.default else ""
-        lines += [f"# {field.description}", f"{mark}{name} = {_toml(value)}", ""]
+        lines += [f"# {field.description}", f"{mark}{name} = {as_toml(value)}", ""]
     return "\n".join(lines)
 
 
-def _toml(value: object) -> str:
+def as_toml(value: object) -> str:
+    """Return a setting's value as TOML writes it."""
     if isinstance(value, str):
         return '"' + value.replace("\\", "\\\\").replace('"', '\\"') + '"'
     if isinstance(value, tuple):
-        return f"[{', '.join(_toml(item) for item in value)}]"
+        return f"[{', '.join(as_toml(item) for item in value)}]"
     return str(value)

@@ -36,6 +36,16 @@ def test_every_setting_stands_in_the_file_with_its_description() -> None:
         assert f"# {field.description}\n# {name} = " in text
 
 
+def test_every_setting_stands_in_the_reference() -> None:
+    page = (Path(__file__).parents[3] / "docs" / "reference" / "pool.md").read_text()
+    missing = [
+        name
+        for name, field in PoolSettings.model_fields.items()
+        if f"| `{name}` | `{pool_settings.as_toml(field.default)}` | {field.description} |" not in page
+    ]
+    assert not missing
+
+
 @pytest.mark.parametrize(
     ("line", "named"),
     [
