@@ -37,25 +37,6 @@ define_plain(
     ),
 )  # fmt: skip
 
-define_plain(
-    "cupy.linalg",
-    np.linalg,
-    (
-        "cholesky", "cond", "cross", "det", "eig", "eigh", "eigvals", "eigvalsh", "inv", "lstsq", "matmul",
-        "matrix_power", "matrix_rank", "matrix_transpose", "norm", "pinv", "qr", "slogdet", "solve", "svd",
-        "tensorinv", "tensorsolve",
-    ),
-)  # fmt: skip
-
-define_plain(
-    "cupy.fft",
-    np.fft,
-    (
-        "fft", "fft2", "fftfreq", "fftn", "fftshift", "hfft", "ifft", "ifft2", "ifftn", "ifftshift", "ihfft", "irfft",
-        "irfft2", "irfftn", "rfft", "rfft2", "rfftfreq", "rfftn",
-    ),
-)  # fmt: skip
-
 _METHODS = (
     "all", "any", "argmax", "argmin", "argpartition", "argsort", "astype", "choose", "clip", "compress", "conj",
     "conjugate", "copy", "cumprod", "cumsum", "diagonal", "dot", "fill", "flatten", "item", "max", "mean", "min",

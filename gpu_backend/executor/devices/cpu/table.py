@@ -15,7 +15,8 @@ _TABLE: dict[str, Any] = {}
 #: Which area modules define the names under a prefix. The longest prefix that fits is loaded, then shorter ones.
 _AREAS: dict[str, tuple[str, ...]] = {
     "cupy": ("plain", "ufuncs", "creation", "conversion", "index", "scatter", "selection", "reductions", "statistics",
-             "array_class", "grids", "manipulation", "sets"),  # fmt: skip
+             "array_class", "grids", "manipulation", "sets",
+             "polynomials", "host_answers", "products"),  # fmt: skip
     "cupy.cuda": ("cuda_errors", "cuda_device", "cuda_stream", "cuda_memory", "cuda_runtime"),
     "cupy.get_default_memory_pool": ("cuda_memory",),
     "cupy.get_default_pinned_memory_pool": ("cuda_memory",),
@@ -27,8 +28,10 @@ _AREAS: dict[str, tuple[str, ...]] = {
     "cupy.ReductionKernel": ("kernels.surface",),
     "cupy.cuda.compiler": ("kernels.surface",),
     "cupy.cuda.driver": ("kernels.surface",),
+    "cupy.linalg": ("linalg", "products", "manipulation"),
+    "cupy.fft": ("fft",),
     "cupy.random": ("random_functions", "random_generator"),
-    "cupyx": ("scatter",),
+    "cupyx": ("scatter", "error_state"),
 }
 _loaded: set[str] = set()
 

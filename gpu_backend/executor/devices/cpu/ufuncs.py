@@ -57,6 +57,30 @@ def _complex_power(x: Array, y: Array) -> Array:
     return np.where(y == 0, x.dtype.type(1), np.power(x, y))
 
 
+def _wide_complex_power(x: Array, y: Array) -> Array:
+    return _complex_power(x.astype(np.complex128), y.astype(np.complex128))
+
+
+def _ldexp(x: Array, y: Array) -> Array:
+    return np.ldexp(x, y.astype("l"))
+
+
+def _logical_and(x: Array, y: Array) -> Array:
+    return np.logical_and(x != 0, y != 0)
+
+
+def _logical_or(x: Array, y: Array) -> Array:
+    return np.logical_or(x != 0, y != 0)
+
+
+def _divide_integers(x: Array, y: Array) -> Array:
+    return np.true_divide(x.astype(np.float64), y.astype(np.float64))
+
+
+def _power_of_bools(x: Array, y: Array) -> Array:
+    return np.power(x.astype(np.int8), y.astype(np.int8))
+
+
 def _integer_reciprocal(x: Array) -> Array:
     return np.where(x == 0, 0, 1 // np.where(x == 0, 1, np.abs(x)) * np.sign(x)).astype(x.dtype)
 
@@ -91,8 +115,12 @@ _SPECIAL: dict[str, dict[str, Any]] = {
     "floor_divide": _for("efd", 2, _floor_divide),
     "remainder": _for("efd", 2, _remainder),
     "divmod": _for("efd", 2, _divmod, 2),
-    "power": _for(_SIGNED, 2, _integer_power) | _for("FD", 2, _complex_power),
-    "float_power": {"DD->D": _complex_power, "FF->D": np.power},
+    "power": {"??->b": _power_of_bools} | _for(_SIGNED, 2, _integer_power) | _for("FD", 2, _complex_power),
+    "true_divide": dict.fromkeys(("qq->d", "qQ->d", "Qq->d", "QQ->d"), _divide_integers),
+    "float_power": {"DD->D": _complex_power, "FF->D": _wide_complex_power},
+    "ldexp": {"dq->d": _ldexp},
+    "logical_and": dict.fromkeys(("qQ->?", "Qq->?"), _logical_and),
+    "logical_or": dict.fromkeys(("qQ->?", "Qq->?"), _logical_or),
     "reciprocal": _for(_INTEGERS, 1, _integer_reciprocal),
     "exp2": _for("FD", 1, _exp2),
     # NumPy before 2.1 rounds integers by way of float64.
