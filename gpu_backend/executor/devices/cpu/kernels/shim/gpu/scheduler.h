@@ -86,6 +86,7 @@ struct State {
   unsigned threads;  // of a block
   unsigned started;  // this and `alive` are kept only once a thread of the block has waited
   unsigned alive;
+  bool must_start;  // the next to run is a thread that has not started, whoever is ready
   Queue at_barrier;
   unsigned arrived;
   int counted, counted_result;
@@ -222,7 +223,8 @@ GPU_NOINLINE inline void yield() {
   if (!s.ready.head && s.started == s.threads) return;
   Fiber *me = s.current;
   s.ready.push(me);
-  Fiber *to = s.started < s.threads ? idle_worker() : s.ready.pop();
+  s.must_start = s.started < s.threads;
+  Fiber *to = s.must_start ? idle_worker() : s.ready.pop();
   s.current = to;
   gpu_switch(&me->context, to->context);
   threadIdx = me->thread;
@@ -289,7 +291,8 @@ void work() {
     slowly:
       end_thread();
     }
-    while (!s.ready.head && s.started < s.threads) {
+    while ((!s.ready.head || s.must_start) && s.started < s.threads) {
+      s.must_start = false;
       unsigned linear = s.started++;
       unsigned xy = blockDim.x * blockDim.y;
       threadIdx = {linear % blockDim.x, linear % xy / blockDim.x, linear / xy};
@@ -316,6 +319,7 @@ inline Status run_workers(const Launch &launch, void (*work)(), void (*begin)(vo
   s.workers = 1;
   s.current = &s.fibers[0];
   s.arrived = s.counted = 0;
+  s.must_start = false;
   blockDim = dim3(launch.block[0], launch.block[1], launch.block[2]);
   gridDim = dim3(launch.grid[0], launch.grid[1], launch.grid[2]);
   start_block();
