@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING, Any
 
 import kernelproxy
 from kernelproxy.session import opened_session
+from workbench.environment import PREVIOUS_END_VARIABLE
 from workbench.magics import GpuMagics
-from workbench.provisioner import PREVIOUS_END_VARIABLE
 
 if TYPE_CHECKING:
     from IPython.core.interactiveshell import ExecutionResult, InteractiveShell

@@ -27,9 +27,7 @@ from gpu_backend.wire.version import PROTOCOL_VERSION
 from kernelproxy import settings
 from kernelproxy.gateway_client import request_async
 from kernelproxy.session import TICKET_VARIABLE
-
-#: Tells a kernel why the one before it ended.
-PREVIOUS_END_VARIABLE = "GPU_WORKBENCH_PREVIOUS_END"
+from workbench.environment import PREVIOUS_END_VARIABLE
 
 _REASONS: dict[type[Exception], str] = {
     PoolRefusal: "The GPU pool gave no session",

@@ -18,7 +18,8 @@ from gpu_backend.wire.errors import RefusalCode
 from kernelproxy.session import TICKET_VARIABLE
 from kernelproxy.settings import CONFIG_VARIABLE
 from tests.unit.workbench.scripted_gateway import ScriptedGateway, a_ticket
-from workbench.provisioner import PREVIOUS_END_VARIABLE, RemoteGpuProvisioner
+from workbench.environment import PREVIOUS_END_VARIABLE
+from workbench.provisioner import RemoteGpuProvisioner
 
 
 @pytest.fixture
