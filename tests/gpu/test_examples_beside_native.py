@@ -43,4 +43,5 @@ def test_an_example_gives_the_same(sides: Sides, path: Path) -> None:
     assert native
     deterministic = {name: value for name, value in native.items() if again[name] == value}
     assert len(deterministic) > len(native) // 2
-    assert {name: remote[name] for name in deterministic} == deterministic
+    different = {name: (value, remote[name]) for name, value in deterministic.items() if remote[name] != value}
+    assert different == {}
