@@ -38,17 +38,15 @@ def array_ufunc(function: Any, method: str, inputs: tuple[Any, ...], kwargs: dic
 
 def array_function(function: Any, types: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
     """Carry out a NumPy function remotely; NotImplemented if CuPy has none of that name."""
-    import cupy  # our own, from the import hook
+    from kernelproxy.namespace.names import make
 
     if any(not issubclass(kind, (ArrayCore, np.ndarray)) for kind in types):
         return NotImplemented
-    target: Any = cupy
-    module = function.__module__ or "numpy"
-    for part in (*module.split(".")[1:], function.__name__):
-        target = getattr(target, part, None)
-        if target is None:
-            return NotImplemented
-    return target(*args, **kwargs)
+    module = (function.__module__ or "numpy").removeprefix("numpy")
+    qualname = f"cupy{module}.{function.__name__}"
+    if not surface.load().is_public(qualname):
+        return NotImplemented
+    return make(qualname)(*args, **kwargs)
 
 
 def _ufunc_name(name: str) -> str | None:

@@ -172,9 +172,9 @@ class Device:
             If there is no such device.
         """
         if self.id != 0:
-            import cupy
+            from kernelproxy.namespace.names import make
 
-            raise cupy.cuda.runtime.CUDARuntimeError("cudaErrorInvalidDevice: invalid device ordinal")
+            raise make("cupy.cuda.runtime.CUDARuntimeError")("cudaErrorInvalidDevice: invalid device ordinal")
         return self
 
     def synchronize(self) -> None:

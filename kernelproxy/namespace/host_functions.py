@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import functools
+import importlib
 import itertools
 from collections.abc import Callable, Iterator
 from typing import Any
@@ -134,11 +135,10 @@ def _bounds(a: ArrayCore) -> tuple[int, int]:
 
 def get_array_module(*args: Any) -> Any:
     """Return the module whose functions fit the arguments: ``cupy`` if any of them is remote, else ``numpy``."""
-    import cupy
-
     from kernelproxy.remote_object import RemoteObject
 
-    return cupy if any(isinstance(one, (ArrayCore, RemoteObject)) for one in args) else np
+    remote = any(isinstance(one, (ArrayCore, RemoteObject)) for one in args)
+    return importlib.import_module("cupy") if remote else np
 
 
 def is_available() -> bool:
