@@ -147,7 +147,7 @@ class ElementwiseKernel:
             self.in_params,
             self.out_params,
             [arg.dtype if isinstance(arg, np.ndarray) else None for arg in args[: self.nin]],
-            [arg.dtype for arg in given],
+            [np.asarray(arg).dtype for arg in given],
         )
         check_outputs(given, self.out_params, shape, size != -1)
         scalars = tuple(

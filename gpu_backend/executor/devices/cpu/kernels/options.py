@@ -60,7 +60,7 @@ def translate_options(options: Iterable[str]) -> tuple[str, ...]:
     """
     flags: list[str] = []
     standard = "17"
-    words = [word for option in options for word in ([option] if option.startswith("-") else option.split())]
+    words = list(options)
     position = 0
     while position < len(words):
         word = words[position].strip()
@@ -86,5 +86,5 @@ def _one_word(word: str) -> list[str]:
     if match and (match[1] in _DROPPED_WITH_VALUE or match[1] in _DROPPED):
         return []
     if word[:2] in ("-D", "-U", "-I") and len(word) > 2:
-        return [word[:2], word[2:]]
+        return [word[:2], word[2:].strip()]
     raise UnknownOptionError(f"nvrtc: error: unrecognized option '{word}' found")

@@ -47,7 +47,8 @@ __global__ void histogram(const unsigned char* data, int n, unsigned* bins) {
     __shared__ unsigned local[256];
     local[threadIdx.x] = 0;
     __syncthreads();
-    for (int i = blockIdx.x * blockDim.x + threadIdx.x; i < n; i += blockDim.x * gridDim.x) atomicAdd(&local[data[i]], 1);
+    int step = blockDim.x * gridDim.x;
+    for (int i = blockIdx.x * blockDim.x + threadIdx.x; i < n; i += step) atomicAdd(&local[data[i]], 1);
     __syncthreads();
     atomicAdd(&bins[threadIdx.x], local[threadIdx.x]);
 }
