@@ -78,8 +78,9 @@ class OpStream:
                     ]
                     if op.reuse:
                         spare = heap.pop(op.reuse, None)
-                        # Two references: this name and the call's argument. Any view or second handle would be a third.
-                        if spare is not None and getrefcount(spare) == 2:
+                        # It must own its memory, and have two references: this name and the call's argument. Any view
+                        # of it, or a second handle, would be a third.
+                        if spare is not None and spare.base is None and getrefcount(spare) == 2:
                             args.append(spare)
                     result = (functions.get(op.name) or self._resolve(op.name))(*args)
                     if op.out:
