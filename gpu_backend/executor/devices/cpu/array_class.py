@@ -36,7 +36,9 @@ def ndarray(shape: Any, dtype: Any = float, memptr: Any = None, strides: Any = N
         raise ValueError("ndarray() with strides currently does not allow negative strides")
     needed = sum(reach) + chosen.itemsize if flat.size else 0
     if needed > flat.nbytes:
-        raise ValueError(f"ndarray() with strides must stay withing a contiguous size of {flat.nbytes} but got {needed}.")
+        raise ValueError(
+            f"ndarray() with strides must stay withing a contiguous size of {flat.nbytes} but got {needed}."
+        )
     return np.ndarray(shape, chosen, flat.reshape(-1, order="A").view(np.uint8), 0, strides)
 
 

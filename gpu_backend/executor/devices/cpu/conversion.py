@@ -7,7 +7,13 @@ from typing import Any
 import numpy as np
 
 from gpu_backend.executor.devices.cpu.arrays import Array
-from gpu_backend.executor.devices.cpu.dtypes import as_dtype, cast_into, require_castable, require_supported, warn_complex
+from gpu_backend.executor.devices.cpu.dtypes import (
+    as_dtype,
+    cast_into,
+    require_castable,
+    require_supported,
+    warn_complex,
+)
 from gpu_backend.executor.devices.cpu.memory import LEDGER
 from gpu_backend.executor.devices.cpu.table import define
 

@@ -7,7 +7,6 @@ import warnings
 from collections.abc import Callable, Iterator
 from typing import Any
 
-
 from gpu_backend.executor.devices.cpu.cuda_device import (
     CUDA_VERSION,
     Device,

@@ -37,9 +37,7 @@ def _as_index(item: Any) -> Any:
                 "are valid indices"
             )
     if item.dtype.kind not in "biu":
-        raise IndexError(
-            f"arrays used as indices must be of integer or boolean type. (actual: {item.dtype.type})"
-        )
+        raise IndexError(f"arrays used as indices must be of integer or boolean type. (actual: {item.dtype.type})")
     return item
 
 
@@ -61,9 +59,7 @@ def parse_index(array: Array, index: Any) -> tuple[tuple[Any, ...], bool]:
     if ellipses > 1:
         raise IndexError("an index can only have a single ellipsis ('...')")
     if consumed > array.ndim:
-        raise IndexError(
-            f"too many indices for array: array is {array.ndim}-dimensional, but {consumed} were indexed"
-        )
+        raise IndexError(f"too many indices for array: array is {array.ndim}-dimensional, but {consumed} were indexed")
     if not ellipses:
         parts.append(Ellipsis)
     axis, has_arrays = 0, False

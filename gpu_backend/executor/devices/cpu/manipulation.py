@@ -152,9 +152,7 @@ def column_stack(tup: Any) -> Array:
 
 
 @define("cupy.stack")
-def stack(
-    tup: Any, axis: int = 0, out: Array | None = None, *, dtype: Any = None, casting: str = "same_kind"
-) -> Array:
+def stack(tup: Any, axis: int = 0, out: Array | None = None, *, dtype: Any = None, casting: str = "same_kind") -> Array:
     arrays = [np.asarray(a) for a in tup]
     if not arrays:
         raise ValueError("need at least one array to stack")
@@ -180,10 +178,10 @@ def repeat(a: Array, repeats: Any, axis: int | None = None) -> Array:
     if (np.asarray(counts) < 0).any():
         raise ValueError(f"'repeats' should not be negative: {repeats}")
     if np.ndim(counts) and np.size(counts) != a.shape[axis]:
-        raise ValueError(
-            f"operands could not be broadcast together with shape ({a.shape[axis]},) ({np.size(counts)},)"
-        )
-    LEDGER.require(a.nbytes * int(np.max(counts, initial=0)) if not np.ndim(counts) else a.itemsize * int(np.sum(counts)))
+        raise ValueError(f"operands could not be broadcast together with shape ({a.shape[axis]},) ({np.size(counts)},)")
+    LEDGER.require(
+        a.nbytes * int(np.max(counts, initial=0)) if not np.ndim(counts) else a.itemsize * int(np.sum(counts))
+    )
     return np.asarray(np.repeat(a, counts, axis), order="C")
 
 
@@ -226,7 +224,9 @@ def delete(arr: Array, indices: Any, axis: int | None = None) -> Array:
     if axis is None:
         arr, axis = arr.ravel(), 0
     axis = normalize_axis_index(axis, arr.ndim)
-    if not isinstance(indices, slice) and not (isinstance(indices, (int, np.integer)) and not isinstance(indices, bool)):
+    if not isinstance(indices, slice) and not (
+        isinstance(indices, (int, np.integer)) and not isinstance(indices, bool)
+    ):
         indices = np.asarray(indices)
         if indices.dtype.kind == "b" and (indices.ndim != 1 or indices.shape[0] != arr.shape[axis]):
             raise ValueError(

@@ -95,9 +95,7 @@ class Generator:
             raise NotImplementedError("Ziggurat method is not supported")
         return self._into("standard_exponential", size, dtype, out)
 
-    def standard_gamma(
-        self, shape: Any, size: Any = None, dtype: Any = np.float64, out: Array | None = None
-    ) -> Array:
+    def standard_gamma(self, shape: Any, size: Any = None, dtype: Any = np.float64, out: Array | None = None) -> Array:
         values = self._draw("standard_gamma", shape, size=out.shape if out is not None else size, dtype=dtype)
         if out is None:
             return values

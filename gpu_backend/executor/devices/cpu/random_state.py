@@ -166,7 +166,12 @@ class RandomState:
         if np.shape(mean)[0] != np.shape(cov)[0]:
             raise ValueError("mean and cov must have same length")
         values = self._stream.multivariate_normal(
-            mean, cov, size, check_valid=check_valid, tol=tol, method=method  # type: ignore[arg-type]
+            mean,
+            cov,
+            size,
+            check_valid=check_valid,
+            tol=tol,
+            method=method,  # type: ignore[arg-type]
         )
         return values.astype(chosen, copy=False)
 

@@ -177,7 +177,9 @@ def _define_positions(name: str, skip_nan: bool) -> None:
     ) -> Array:
         return _position(a, name, axis, dtype, out, keepdims, skip_nan)
 
-    def method(a: Array, axis: Any = None, out: Array | None = None, dtype: Any = None, keepdims: bool = False) -> Array:
+    def method(
+        a: Array, axis: Any = None, out: Array | None = None, dtype: Any = None, keepdims: bool = False
+    ) -> Array:
         return _position(a, name, axis, dtype, out, keepdims, skip_nan)
 
     define(f"cupy.{name}")(position)

@@ -227,9 +227,7 @@ def where(condition: Any, x: Any = None, y: Any = None) -> Any:
 @define("cupy.nonzero", "cupy.ndarray.nonzero")
 def nonzero(a: Array) -> tuple[Array, ...]:
     if a.ndim == 0:
-        raise ValueError(
-            "Calling nonzero on 0d arrays is not allowed. Use cp.atleast_1d(scalar).nonzero() instead."
-        )
+        raise ValueError("Calling nonzero on 0d arrays is not allowed. Use cp.atleast_1d(scalar).nonzero() instead.")
     places = argwhere(a)
     return tuple(places[:, axis] for axis in range(a.ndim))
 
@@ -272,6 +270,3 @@ def unravel_index(indices: Array, dims: Any, order: str = "C") -> tuple[Array, .
     if ((indices < 0) | (indices >= math.prod(dims))).any():
         raise ValueError("invalid entry in index array")
     return tuple(np.asarray(a).copy() for a in np.unravel_index(indices, dims, order.upper()))  # type: ignore[call-overload]
-
-
-

@@ -83,9 +83,7 @@ def std(
 
 
 @define("cupy.average")
-def average(
-    a: Any, axis: Any = None, weights: Any = None, returned: bool = False, *, keepdims: bool = False
-) -> Any:
+def average(a: Any, axis: Any = None, weights: Any = None, returned: bool = False, *, keepdims: bool = False) -> Any:
     a = asarray(a)
     if weights is None:
         result = mean(a, axis, keepdims=keepdims)

@@ -14,9 +14,24 @@ _TABLE: dict[str, Any] = {}
 
 #: Which area modules define the names under a prefix. The longest prefix that fits is loaded, then shorter ones.
 _AREAS: dict[str, tuple[str, ...]] = {
-    "cupy": ("plain", "ufuncs", "creation", "conversion", "index", "scatter", "selection", "reductions", "statistics",
-             "array_class", "grids", "manipulation", "sets",
-             "polynomials", "host_answers", "products"),  # fmt: skip
+    "cupy": (
+        "plain",
+        "ufuncs",
+        "creation",
+        "conversion",
+        "index",
+        "scatter",
+        "selection",
+        "reductions",
+        "statistics",
+        "array_class",
+        "grids",
+        "manipulation",
+        "sets",
+        "polynomials",
+        "host_answers",
+        "products",
+    ),  # fmt: skip
     "cupy.cuda": ("cuda_errors", "cuda_device", "cuda_stream", "cuda_memory", "cuda_runtime"),
     "cupy.get_default_memory_pool": ("cuda_memory",),
     "cupy.get_default_pinned_memory_pool": ("cuda_memory",),
@@ -32,6 +47,16 @@ _AREAS: dict[str, tuple[str, ...]] = {
     "cupy.fft": ("fft",),
     "cupy.random": ("random_functions", "random_generator"),
     "cupyx": ("scatter", "error_state"),
+    "cupyx.rsqrt": ("scipy_special",),
+    "cupyx.scipy.ndimage": ("scipy_ndimage",),
+    "cupyx.scipy.special": ("scipy_special",),
+    "cupyx.scipy.stats": ("scipy_stats",),
+    "cupyx.scipy.fft": ("scipy_fft",),
+    "cupyx.scipy.fftpack": ("scipy_fft",),
+    "cupyx.scipy.linalg": ("scipy_linalg",),
+    "cupyx.scipy.spatial": ("scipy_spatial",),
+    "cupyx.scipy.interpolate": ("scipy_interpolate",),
+    "cupyx.scipy.signal": ("scipy_signal",),
 }
 _loaded: set[str] = set()
 

@@ -137,6 +137,7 @@ def _define_all() -> None:
         ufunc = Ufunc(name, compute, _SPECIAL.get(name))
         define_value(ufunc, f"cupy.{name}")
         define_methods(ufunc)
+    define_value(Ufunc, "cupy.ufunc")
     for alias, name in UFUNC_ALIASES.items():
         define_alias(f"cupy.{alias}", f"cupy.{name}")
         for method in ("outer", "at", "reduce", "accumulate", "reduceat"):

@@ -1,0 +1,43 @@
+"""``cupyx.scipy.fft`` and ``cupyx.scipy.fftpack``. A plan is accepted and not needed."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import scipy.fft
+import scipy.fftpack
+
+from gpu_backend.executor.devices.cpu.arrays import Array
+from gpu_backend.executor.devices.cpu.naming import public_class
+from gpu_backend.executor.devices.cpu.scipy_functions import define_scipy
+from gpu_backend.executor.devices.cpu.table import define
+
+
+@public_class("cupy.cuda.cufft.Plan1d", module="cupy.cuda.cufft")
+class Plan1d:
+    """What a transform would be planned with; a context, and an argument of the transforms."""
+
+    def __init__(self, shape: tuple[int, ...], kind: str) -> None:
+        self.shape = shape
+        self.fft_type = kind
+
+    def __enter__(self) -> Plan1d:
+        return self
+
+    def __exit__(self, *args: object) -> None:
+        pass
+
+
+@define("cupyx.scipy.fft.get_fft_plan", "cupyx.scipy.fftpack.get_fft_plan")
+def get_fft_plan(a: Array, shape: Any = None, axes: Any = None, value_type: str = "C2C") -> Plan1d:
+    if value_type not in ("C2C", "C2R", "R2C"):
+        raise ValueError(f"value_type {value_type} is not understood")
+    if value_type == "R2C" and a.dtype.kind == "c":
+        raise TypeError("The input array must be real")
+    wanted = a.shape if shape is None else (shape,) if np.isscalar(shape) else tuple(shape)
+    return Plan1d(wanted, value_type)
+
+
+define_scipy("cupyx.scipy.fft", scipy.fft)
+define_scipy("cupyx.scipy.fftpack", scipy.fftpack)

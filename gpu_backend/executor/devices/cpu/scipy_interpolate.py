@@ -1,0 +1,63 @@
+"""``cupyx.scipy.interpolate`` on SciPy's."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import scipy.interpolate
+
+from gpu_backend.executor.devices.cpu.scipy_functions import define_scipy
+from gpu_backend.executor.devices.cpu.scipy_objects import define_class
+from gpu_backend.executor.devices.cpu.table import define
+
+_PREFIX = "cupyx.scipy.interpolate"
+
+#: Class name to the module of CuPy's that it says it is from.
+_CLASSES = {
+    "Akima1DInterpolator": "_cubic",
+    "BPoly": "_interpolate",
+    "BSpline": "_bspline",
+    "BarycentricInterpolator": "_polyint",
+    "CloughTocher2DInterpolator": "_interpnd",
+    "CubicHermiteSpline": "_cubic",
+    "CubicSpline": "_cubic",
+    "InterpolatedUnivariateSpline": "_fitpack2",
+    "KroghInterpolator": "_polyint",
+    "LSQUnivariateSpline": "_fitpack2",
+    "LinearNDInterpolator": "_interpnd",
+    "NdBSpline": "_ndbspline",
+    "NdPPoly": "_interpolate",
+    "NearestNDInterpolator": "_ndgriddata",
+    "PPoly": "_interpolate",
+    "PchipInterpolator": "_cubic",
+    "RBFInterpolator": "_rbfinterp",
+    "RegularGridInterpolator": "_rgi",
+    "UnivariateSpline": "_fitpack2",
+    "interp1d": "_interpolate",
+}
+
+#: SciPy's class to ours, for objects that SciPy's functions make.
+_ours: dict[type, type] = {}
+
+for _name, _module in _CLASSES.items():
+    _base = getattr(scipy.interpolate, _name)
+    _ours[_base] = define_class(_base, f"{_PREFIX}.{_name}", module=f"{_PREFIX}.{_module}")
+
+
+def _adopting(function: Callable[..., Any]) -> Callable[..., Any]:
+    """Return ``function`` so that a spline it makes is of our class."""
+
+    def call(*args: Any, **kwargs: Any) -> Any:
+        made = function(*args, **kwargs)
+        if type(made) in _ours:
+            made.__class__ = _ours[type(made)]
+        return made
+
+    call.__name__ = function.__name__
+    return call
+
+
+define_scipy(_PREFIX, scipy.interpolate, without=("make_interp_spline", "make_lsq_spline", "splder", "splantider"))
+for _name in ("make_interp_spline", "make_lsq_spline", "splder", "splantider"):
+    define(f"{_PREFIX}.{_name}")(_adopting(getattr(scipy.interpolate, _name)))

@@ -1,0 +1,64 @@
+"""``cupyx.scipy.spatial`` and its distances on SciPy's."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import scipy.spatial
+import scipy.spatial.distance
+import scipy.special
+
+from gpu_backend.executor.devices.cpu.arrays import Array
+from gpu_backend.executor.devices.cpu.dtypes import cast_into
+from gpu_backend.executor.devices.cpu.scipy_functions import define_scipy
+from gpu_backend.executor.devices.cpu.scipy_objects import define_class
+from gpu_backend.executor.devices.cpu.table import define
+
+_DISTANCE = "cupyx.scipy.spatial.distance"
+
+
+@define(f"{_DISTANCE}.check_soft_dependencies")
+def check_soft_dependencies() -> None:
+    """Return: nothing more is needed on this device."""
+
+
+@define(f"{_DISTANCE}.hellinger")
+def hellinger(u: Array, v: Array) -> Array:
+    return np.sqrt(1 - np.sum(np.sqrt(np.asarray(u) * np.asarray(v))))
+
+
+@define(f"{_DISTANCE}.kl_divergence")
+def kl_divergence(u: Array, v: Array) -> Array:
+    return np.sum(scipy.special.rel_entr(u, v))
+
+
+def _pairwise(metric: Any) -> Any:
+    return {"hellinger": hellinger, "kl_divergence": kl_divergence}.get(metric, metric)
+
+
+@define(f"{_DISTANCE}.cdist")
+def cdist(XA: Array, XB: Array, metric: Any = "euclidean", out: Array | None = None, **kwargs: Any) -> Array:
+    result = scipy.spatial.distance.cdist(XA, XB, _pairwise(metric), **kwargs)
+    if out is None:
+        return result
+    cast_into(out, result)
+    return out
+
+
+@define(f"{_DISTANCE}.pdist")
+def pdist(X: Array, metric: Any = "euclidean", *, out: Array | None = None, **kwargs: Any) -> Array:
+    """Return the full matrix of distances, as CuPy's."""
+    return cdist(X, X, metric, out, **kwargs)
+
+
+@define("cupyx.scipy.spatial.distance_matrix", f"{_DISTANCE}.distance_matrix")
+def distance_matrix(x: Array, y: Array, p: float = 2.0) -> Array:
+    if x.ndim != 2 or y.ndim != 2 or x.shape[1] != y.shape[1]:
+        raise ValueError(f"x contains {x.shape[-1]}-dimensional vectors but y contains {y.shape[-1]}-dimensional ones")
+    return scipy.spatial.distance_matrix(x, y, p)
+
+
+define_scipy(_DISTANCE, scipy.spatial.distance, without=("cdist", "pdist"))
+define_class(scipy.spatial.KDTree, "cupyx.scipy.spatial.KDTree", module="cupyx.scipy.spatial._kdtree")
+define_class(scipy.spatial.Delaunay, "cupyx.scipy.spatial.Delaunay", module="cupyx.scipy.spatial._delaunay")
