@@ -9,11 +9,19 @@ from typing import Any
 
 from kernelproxy.infer import (  # noqa: F401 (the families register their rules)
     creation,
+    einsum,
     elementwise,
+    fft,
     joining,
+    linalg,
     manipulation,
+    products,
+    random,
     reductions,
     registry,
+    selecting,
+    sorting,
+    statistics,
     ufuncs,
 )
 from kernelproxy.infer.outcome import ArrayProof, Proof, Returned, Unproved, View, Window

@@ -24,7 +24,7 @@ _BASIC = "?bhilBHILefdFD"
 _NATIVE: dict[DType, DType] = {np.dtype(char): np.dtype(char) for char in _BASIC}
 
 BOOL, INT64, UINT64 = np.dtype("?"), np.dtype("l"), np.dtype("L")
-INT8, INT32 = np.dtype("b"), np.dtype("i")
+INT8, UINT8, INT32 = np.dtype("b"), np.dtype("B"), np.dtype("i")
 FLOAT64, FLOAT32, FLOAT16 = np.dtype("d"), np.dtype("f"), np.dtype("e")
 COMPLEX64, COMPLEX128 = np.dtype("F"), np.dtype("D")
 

@@ -12,6 +12,8 @@ from kernelproxy.layout import Layout, strided
 #: Windows already worked out, by layout and key. Bounded: a loop may slice at ever new places.
 _windows: dict[tuple[Any, ...], Window] = {}
 _MOST_WINDOWS = 16_384
+#: What stands in slices whose windows are remembered. True, which equals 1, does not.
+_BOUNDS = frozenset({int, type(None)})
 
 
 def getitem(layout: Layout, key: Any) -> Window | Unproved:
@@ -86,12 +88,8 @@ def _cache_key(layout: Layout, key: tuple[Any, ...]) -> tuple[Any, ...] | None:
     for part in key:
         if type(part) is slice:
             start, stop, step = part.start, part.stop, part.step
-            if (
-                (start is None or type(start) is int)
-                and (stop is None or type(stop) is int)
-                and (step is None or type(step) is int)
-            ):
-                parts.append((start, stop, step))
+            if type(start) in _BOUNDS and type(stop) in _BOUNDS and type(step) in _BOUNDS:
+                parts += (slice, start, stop, step)
             else:
                 return None
         elif type(part) is int or part is None or part is Ellipsis:

@@ -6,34 +6,70 @@ The offset is in bytes from the array's own start. Where CuPy copies, or where t
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Callable
+from functools import wraps
+from typing import Any, TypeVar
 
 from kernelproxy.infer import reshaping, windows
 from kernelproxy.infer.indexing import getitem
 from kernelproxy.infer.outcome import Unproved, Window, proves
 from kernelproxy.layout import Layout
 
+R = TypeVar("R")
+
 __all__ = [
     "array_split", "broadcast_to", "diagonal", "expand_dims", "flip", "getitem", "imag", "moveaxis", "ravel", "real",
     "reshape", "rollaxis", "rot90", "split", "squeeze", "swapaxes", "transpose", "view",
 ]  # fmt: skip
 
-transpose = proves(windows.transpose)
-swapaxes = proves(windows.swapaxes)
-moveaxis = proves(windows.moveaxis)
-rollaxis = proves(windows.rollaxis)
-squeeze = proves(windows.squeeze)
-expand_dims = proves(windows.expand_dims)
-broadcast_to = proves(windows.broadcast_to)
-view = proves(windows.view)
-flip = proves(windows.flip)
-rot90 = proves(windows.rot90)
-array_split = proves(windows.array_split)
-split = proves(windows.split)
+#: Bounds what each function remembers.
+_MOST_REMEMBERED = 4_096
+_PLAIN = frozenset({int, str, type(None)})
 
-_reshape = proves(reshaping.reshape)
-_ravel = proves(reshaping.ravel)
-_diagonal = proves(windows.diagonal)
+
+def _remembered(function: Callable[..., R]) -> Callable[..., R | Unproved]:
+    """Make a rule a function for callers, which remembers what it found for plain arguments."""
+    proved = proves(function)
+    memory: dict[tuple[Any, ...], R | Unproved] = {}
+
+    @wraps(function)
+    def remembering(layout: Layout, *args: Any, **kwargs: Any) -> R | Unproved:
+        if kwargs or not all(_is_plain(arg) for arg in args):
+            return proved(layout, *args, **kwargs)
+        key = (layout, *args)
+        found = memory.get(key)
+        if found is None:
+            if len(memory) >= _MOST_REMEMBERED:
+                memory.clear()
+            found = memory[key] = proved(layout, *args)
+        return found
+
+    return remembering
+
+
+def _is_plain(arg: Any) -> bool:
+    """Tell whether an argument can be remembered: 1.0 and True equal 1, but are not it."""
+    if type(arg) is tuple:
+        return all(type(one) is int for one in arg)
+    return type(arg) in _PLAIN
+
+
+transpose = _remembered(windows.transpose)
+swapaxes = _remembered(windows.swapaxes)
+moveaxis = _remembered(windows.moveaxis)
+rollaxis = _remembered(windows.rollaxis)
+squeeze = _remembered(windows.squeeze)
+expand_dims = _remembered(windows.expand_dims)
+broadcast_to = _remembered(windows.broadcast_to)
+view = proves(windows.view)
+flip = _remembered(windows.flip)
+rot90 = _remembered(windows.rot90)
+array_split = _remembered(windows.array_split)
+split = _remembered(windows.split)
+
+_reshape = _remembered(reshaping.reshape)
+_ravel = _remembered(reshaping.ravel)
+_diagonal = _remembered(windows.diagonal)
 
 
 def reshape(layout: Layout, shape: Any, order: str = "C", copy: Any = None) -> Window | Unproved:

@@ -2,9 +2,30 @@
 
 from __future__ import annotations
 
-from tests.conformance.infer_calls import creation, elementwise, indexing, manipulation, reductions
+from tests.conformance.infer_calls import (
+    algebra,
+    analysis,
+    creation,
+    elementwise,
+    indexing,
+    manipulation,
+    random,
+    reductions,
+)
 from tests.conformance.infer_calls.draw import TEMPLATES, Array, Call, Draw, calls
 
 __all__ = [
-    "TEMPLATES", "Array", "Call", "Draw", "calls", "creation", "elementwise", "indexing", "manipulation", "reductions",
+    "TEMPLATES",
+    "Array",
+    "Call",
+    "Draw",
+    "algebra",
+    "analysis",
+    "calls",
+    "creation",
+    "elementwise",
+    "indexing",
+    "manipulation",
+    "random",
+    "reductions",
 ]  # fmt: skip

@@ -1,0 +1,245 @@
+"""Rules of random numbers: functions of cupy.random, and the methods of RandomState and Generator."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from kernelproxy.infer.arguments import INT64, as_dtype, as_index, as_shape, broadcast
+from kernelproxy.infer.outcome import CannotProve, refusal
+from kernelproxy.infer.registry import rule
+from kernelproxy.infer.shadow import Shadow, array, new
+from kernelproxy.layout import DType, Shape
+
+_REAL = "fd"
+
+
+class Distribution(NamedTuple):
+    """A distribution of CuPy.
+
+    Attributes
+    ----------
+    defaults
+        The defaults of its parameters, None for those without.
+    dtypes
+        Characters of the dtypes that it surely draws; the first is the default.
+    lowest
+        The parameters that CuPy checks must be above this, or may be it if `may_be_lowest`.
+    takes_arrays
+        Whether parameters may be arrays without being looked at.
+    """
+
+    defaults: tuple[float | None, ...]
+    dtypes: str = "df"
+    lowest: float | None = None
+    may_be_lowest: bool = True
+    takes_arrays: bool = True
+
+
+_DISTRIBUTIONS = {
+    "beta": Distribution((None, None)),
+    "binomial": Distribution((None, None), "li"),
+    "chisquare": Distribution((None,)),
+    "exponential": Distribution((1.0,), lowest=0, takes_arrays=False),
+    "f": Distribution((None, None)),
+    "gamma": Distribution((None, 1.0)),
+    "geometric": Distribution((None,), "li"),
+    "gumbel": Distribution((0.0, 1.0), takes_arrays=False),
+    "hypergeometric": Distribution((None, None, None), "li", lowest=1, takes_arrays=False),
+    "laplace": Distribution((0.0, 1.0), takes_arrays=False),
+    "logistic": Distribution((0.0, 1.0), takes_arrays=False),
+    "lognormal": Distribution((0.0, 1.0), takes_arrays=False),
+    "noncentral_chisquare": Distribution((None, None), lowest=0, may_be_lowest=False, takes_arrays=False),
+    "noncentral_f": Distribution((None, None, None), lowest=0, may_be_lowest=False, takes_arrays=False),
+    "normal": Distribution((0.0, 1.0)),
+    "pareto": Distribution((None,), takes_arrays=False),
+    "poisson": Distribution((1.0,), "li"),
+    "power": Distribution((None,), lowest=0, may_be_lowest=False, takes_arrays=False),
+    "rayleigh": Distribution((1.0,), lowest=0, takes_arrays=False),
+    "standard_gamma": Distribution((None,)),
+    "standard_t": Distribution((None,)),
+    "uniform": Distribution((0.0, 1.0), takes_arrays=False),
+    "vonmises": Distribution((None, None)),
+    "wald": Distribution((None, None), takes_arrays=False),
+    "weibull": Distribution((None,), lowest=0, may_be_lowest=False, takes_arrays=False),
+    "zipf": Distribution((None,), "li", lowest=1, may_be_lowest=False, takes_arrays=False),
+}
+
+
+def _drawn(kind: Distribution, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Shadow:
+    """Return what a distribution draws. Its parameters come first, then ``size`` and ``dtype``."""
+    count = len(kind.defaults)
+    if len(args) > count + 2 or not {"size", "dtype"}.issuperset(kwargs):
+        raise CannotProve("parameters by name")
+    names = ["size", "dtype"][: max(len(args) - count, 0)]
+    if set(names) & set(kwargs):
+        raise CannotProve("an argument given twice")
+    given = dict(zip(names, args[count:], strict=False)) | kwargs
+    parameters = [*args[:count], *kind.defaults[len(args[:count]) :]]
+    if any(parameter is None for parameter in parameters):
+        raise CannotProve("a missing parameter")
+    shapes = [_check_parameter(kind, parameter) for parameter in parameters]
+    dtype = _dtype(kind, given.get("dtype"))
+    drawn = broadcast(shapes)
+    if given.get("size") is None:
+        return new(drawn, dtype)
+    size = as_shape(given["size"])
+    if drawn and broadcast([drawn, size]) != size:
+        raise CannotProve("parameters that do not fit the size")
+    return new(size, dtype)
+
+
+def _check_parameter(kind: Distribution, parameter: Any) -> Shape:
+    if isinstance(parameter, Shadow):
+        if not kind.takes_arrays or parameter.dtype.char not in "fdl":
+            raise CannotProve("a parameter that is looked at")
+        return parameter.shape
+    if type(parameter) not in (int, float) or not np.isfinite(parameter):
+        raise CannotProve("a parameter of another kind")
+    if kind.lowest is not None and not (parameter > kind.lowest or (kind.may_be_lowest and parameter == kind.lowest)):
+        raise CannotProve("a parameter that CuPy may refuse")
+    return ()
+
+
+def _dtype(kind: Distribution, spec: Any) -> DType:
+    wanted = np.dtype(kind.dtypes[0]) if spec is None else as_dtype(spec)
+    if wanted.char not in kind.dtypes:
+        raise CannotProve(f"random numbers of {wanted}")
+    return wanted
+
+
+def _function(kind: Distribution) -> Callable[..., Shadow]:
+    return lambda *args, **kwargs: _drawn(kind, args, kwargs)
+
+
+def _method(kind: Distribution) -> Callable[..., Shadow]:
+    return lambda state, *args, **kwargs: _drawn(kind, args, kwargs)
+
+
+for _name, _kind in _DISTRIBUTIONS.items():
+    rule(f"cupy.random.{_name}")(_function(_kind._replace(defaults=(None,)) if _name == "exponential" else _kind))
+    rule(f"cupy.random.RandomState.{_name}")(_method(_kind))
+
+
+def _sample(size: Any = None, dtype: Any = float) -> Shadow:
+    wanted = as_dtype(dtype)
+    if wanted.char not in _REAL:
+        raise refusal(TypeError, "cupy.random only supports float32 and float64")
+    return new(() if size is None else as_shape(size), wanted)
+
+
+def _sized(*size: Any, dtype: Any = float) -> Shadow:
+    return _sample(size, dtype)
+
+
+def _register(name: str, function: Callable[..., Any]) -> None:
+    """Register a rule for a function of cupy.random and for the method of RandomState."""
+    rule(f"cupy.random.{name}")(function)
+    rule(f"cupy.random.RandomState.{name}")(lambda state, *args, **kwargs: function(*args, **kwargs))
+
+
+for _name in ("random_sample", "standard_normal", "standard_exponential", "standard_cauchy"):
+    _register(_name, _sample)
+_register("rand", _sized)
+_register("randn", _sized)
+
+
+def _randint(low: Any, high: Any = None, size: Any = None, dtype: Any = int) -> Shadow:
+    bounds = [as_index(low)] if high is None else [as_index(low), as_index(high)]
+    first, last = (0, bounds[0] - 1) if high is None else (bounds[0], bounds[1] - 1)
+    wanted = as_dtype(dtype)
+    if wanted.kind not in "iu":
+        raise CannotProve(f"integers of {wanted}")
+    info = np.iinfo(wanted)
+    if first > last:
+        raise refusal(ValueError, "low >= high")
+    if first < info.min:
+        raise refusal(ValueError, f"low is out of bounds for {wanted.name}")
+    if last > info.max:
+        raise refusal(ValueError, f"high is out of bounds for {wanted.name}")
+    return new(() if size is None else as_shape(size), wanted)
+
+
+_register("randint", _randint)
+
+
+@rule("cupy.random.random_integers")
+def random_integers(low: Any, high: Any = None, size: Any = None) -> Shadow:
+    """As CuPy."""
+    first, last = (1, as_index(low)) if high is None else (as_index(low), as_index(high))
+    return _randint(first, last + 1, size)
+
+
+def _permutation(a: Any) -> Shadow:
+    if isinstance(a, Shadow):
+        if a.ndim == 0 or a.size == 0:
+            raise CannotProve("nothing to permute")
+        return new(a.shape, a.dtype)
+    return new(as_shape(as_index(a)), INT64)
+
+
+def _shuffle(a: Any) -> None:
+    if array(a).ndim == 0:
+        raise refusal(TypeError, "An array whose ndim is 0 is not supported")
+    if a.size == 0:
+        raise CannotProve("nothing to shuffle")
+
+
+def _choice(a: Any, size: Any = None, replace: Any = True, p: Any = None) -> Shadow:
+    if p is not None or not replace or size is None:
+        raise CannotProve("probabilities, or no replacement")
+    shape = as_shape(size)
+    if isinstance(a, Shadow):
+        if a.ndim != 1 or a.size == 0:
+            raise CannotProve("other than a vector")
+        return new(shape, a.dtype)
+    if as_index(a) <= 0:
+        raise CannotProve("nothing to choose from")
+    return new(shape, INT64)
+
+
+_register("permutation", _permutation)
+_register("shuffle", _shuffle)
+_register("choice", _choice)
+
+
+@rule("cupy.random.RandomState.tomaxint")
+def tomaxint(state: Any, size: Any = None) -> Shadow:
+    """As CuPy."""
+    return new(() if size is None else as_shape(size), INT64)
+
+
+@rule("cupy.random.Generator.random")
+def generator_random(generator: Any, size: Any = None, dtype: Any = np.float64, out: Any = None) -> Shadow:
+    """As CuPy."""
+    wanted = as_dtype(dtype)
+    if out is not None or wanted.char not in _REAL:
+        raise CannotProve("an output, or another dtype")
+    return new(() if size is None else as_shape(size), wanted)
+
+
+@rule("cupy.random.Generator.standard_normal", "cupy.random.Generator.standard_exponential")
+def generator_standard(generator: Any, size: Any = None, dtype: Any = np.float64) -> Shadow:
+    """As CuPy."""
+    return generator_random(generator, size, dtype)
+
+
+@rule("cupy.random.Generator.uniform")
+def generator_uniform(
+    generator: Any, low: Any = 0.0, high: Any = 1.0, size: Any = None, dtype: Any = np.float64
+) -> Shadow:
+    """As CuPy, between host numbers."""
+    if type(low) not in (int, float) or type(high) not in (int, float):
+        raise CannotProve("limits that are arrays")
+    return generator_random(generator, size, dtype)
+
+
+@rule("cupy.random.Generator.integers")
+def generator_integers(
+    generator: Any, low: Any, high: Any = None, size: Any = None, dtype: Any = np.int64, endpoint: Any = False
+) -> Shadow:
+    """As CuPy."""
+    last = as_index(low if high is None else high) - (0 if endpoint else 1)
+    return _randint(0 if high is None else low, last + 1, size, dtype)

@@ -1,0 +1,140 @@
+"""Calls of differences, quantiles, covariances, einsum and Fourier transforms."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from tests.conformance.infer_calls.draw import REALS, Array, Draw, template
+
+
+@template("cupy.diff")
+def _diff(draw: Draw) -> Any:
+    a = draw.array(1)
+    kwargs: dict[str, Any] = {"n": draw.one((0, 1, 1, 2)), "axis": draw.axis(a)}
+    if draw.chance(0.3):
+        kwargs["prepend"] = Array((), draw.one(REALS))
+    return (a,), kwargs
+
+
+@template("cupy.ediff1d")
+def _ediff1d(draw: Draw) -> Any:
+    return (draw.array(),), {}
+
+
+@template("cupy.trapezoid")
+def _trapezoid(draw: Draw) -> Any:
+    a = draw.array(1)
+    if draw.chance(0.5):
+        return (a,), {"axis": draw.axis(a), "dx": draw.one((1.0, 2))}
+    return (a, Array((a.shape[-1],), "d")), {}
+
+
+@template("cupy.gradient")
+def _gradient(draw: Draw) -> Any:
+    a = draw.array(1, 3)
+    return (a, *draw.one(((), (2.0,)))), {"axis": draw.one((None, draw.axis(a))), "edge_order": draw.one((1, 2))}
+
+
+@template("cupy.interp")
+def _interp(draw: Draw) -> Any:
+    n = draw.extent()
+    return (draw.array(), Array((n,), draw.one(REALS)), draw.array(shape=(n if draw.chance(0.9) else 4,))), {}
+
+
+@template("cupy.cov", "cupy.corrcoef")
+def _cov(draw: Draw) -> Any:
+    a = draw.array(1, 2)
+    y = draw.array(shape=a.shape) if draw.chance(0.3) else None
+    return (a, y), {"rowvar": draw.chance(0.7)}
+
+
+@template("cupy.percentile")
+def _percentile(draw: Draw) -> Any:
+    a = draw.array(1, 3)
+    method = draw.one(("linear", "linear", "lower", "midpoint", "nearest"))
+    kwargs = {"axis": draw.one((None, draw.axis(a))), "method": method, "keepdims": draw.chance(0.3)}
+    return (a, draw.one((50, 12.5, [10, 90], (25.0,), np.array([5.0, 50.0, 95.0])))), kwargs
+
+
+@template("cupy.quantile")
+def _quantile(draw: Draw) -> Any:
+    a = draw.array(1, 3)
+    return (a, draw.one((0.5, [0.1, 0.9], 1))), {"axis": draw.one((None, draw.axis(a)))}
+
+
+@template("cupy.histogram")
+def _histogram(draw: Draw) -> Any:
+    return (draw.array(), draw.one((1, 5, 10))), {"range": draw.one(((0, 1), (0.0, 5.5), (-2, 3)))}
+
+
+@template("cupy.packbits", "cupy.unpackbits")
+def _bits(draw: Draw) -> Any:
+    return (draw.array(dtypes="B?id"),), {}
+
+
+@template("cupy.piecewise")
+def _piecewise(draw: Draw) -> Any:
+    shape = draw.shape(1, 2)
+    return (
+        draw.array(shape=shape, dtypes="fd"),
+        [draw.array(shape=shape, dtypes="?")],
+        draw.one(([1.0], [1.0, 2.0])),
+    ), {}
+
+
+@template("cupy.unwrap")
+def _unwrap(draw: Draw) -> Any:
+    a = draw.array(1, 3, "fde")
+    return (a,), {"axis": draw.axis(a)}
+
+
+SUBSCRIPTS = (
+    "ij,jk->ik", "ij,kj->ik", "ij,jk", "i,i->", "i,j->ij", "ii->i", "ii", "ij->ji", "ij->", "ij->j", "ijk->kij",
+    "bij,bjk->bik", "ij,ij->ij", "ij,ij->i", "ijk,jil->kl", "ab,b->a", "abc,cd->abd", "ij,->ij", "ijk,k->ji",
+)  # fmt: skip
+
+
+@template("cupy.einsum")
+def _einsum(draw: Draw) -> Any:
+    subscripts = draw.one(SUBSCRIPTS)
+    extents = {label: draw.extent() for label in "abcdijkl"}
+    inputs = subscripts.partition("->")[0].split(",")
+    operands = [draw.array(shape=tuple(extents[label] for label in one)) for one in inputs]
+    return (subscripts, *operands), {}
+
+
+@template("cupy.fft.fft", "cupy.fft.ifft", "cupy.fft.rfft", "cupy.fft.irfft", "cupy.fft.hfft", "cupy.fft.ihfft")
+def _fft(draw: Draw) -> Any:
+    a = draw.array(1)
+    kwargs: dict[str, Any] = {"axis": draw.axis(a)} if draw.chance(0.6) else {}
+    if draw.chance(0.4):
+        kwargs["n"] = draw.one((1, 2, 4, 8))
+    if draw.chance(0.3):
+        kwargs["norm"] = draw.one(("ortho", "forward", "bad"))
+    return (a,), kwargs
+
+
+@template("cupy.fft.fft2", "cupy.fft.ifft2", "cupy.fft.rfft2", "cupy.fft.irfft2", "cupy.fft.fftn", "cupy.fft.ifftn",
+          "cupy.fft.rfftn", "cupy.fft.irfftn")  # fmt: skip
+def _fftn(draw: Draw) -> Any:
+    a = draw.array(2)
+    kwargs: dict[str, Any] = {}
+    if draw.chance(0.4):
+        count = draw.random.randint(1, len(a.shape))
+        kwargs["axes"] = tuple(draw.random.sample(range(-len(a.shape), 0), count))
+        if draw.chance(0.4):
+            kwargs["s"] = tuple(draw.one((2, 4, 6)) for _ in range(count))
+    return (a,), kwargs
+
+
+@template("cupy.fft.fftfreq", "cupy.fft.rfftfreq")
+def _fftfreq(draw: Draw) -> Any:
+    return (draw.one((1, 2, 7, 8)), draw.one((1.0, 0.5, 2))), {}
+
+
+@template("cupy.fft.fftshift", "cupy.fft.ifftshift")
+def _fftshift(draw: Draw) -> Any:
+    a = draw.array(1)
+    return (a,), {"axes": draw.one((None, draw.axis(a)))}

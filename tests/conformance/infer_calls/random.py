@@ -1,0 +1,74 @@
+"""Calls of random numbers."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from tests.conformance.infer_calls.draw import Array, Draw, template
+
+_ONE = tuple(
+    "chisquare exponential geometric pareto poisson power rayleigh standard_gamma standard_t weibull zipf".split()
+)
+_TWO = (
+    *"beta binomial f gamma gumbel laplace logistic lognormal noncentral_chisquare normal uniform".split(),
+    *("vonmises", "wald"),
+)
+
+
+def _size(draw: Draw) -> Any:
+    return draw.one((None, 3, (2, 3), (), (0, 2), draw.shape(), (3, 3)))
+
+
+@template(*[f"cupy.random.{name}" for name in _ONE])
+def _one_parameter(draw: Draw) -> Any:
+    parameter = draw.one((0.25, 0.5, 2.0 if draw.chance(0.3) else 0.5, Array((3,), "d")))
+    return (parameter,), {"size": _size(draw)}
+
+
+@template(*[f"cupy.random.{name}" for name in _TWO])
+def _two_parameters(draw: Draw) -> Any:
+    kwargs: dict[str, Any] = {"size": _size(draw)}
+    if draw.chance(0.3):
+        kwargs["dtype"] = draw.one((np.float32, "d", int, "e"))
+    return (draw.one((1.0, 2, 0.5, Array((3,), "d"))), draw.one((1.0, 0.5, Array((3,), "d")))), kwargs
+
+
+@template("cupy.random.random_sample", "cupy.random.standard_normal", "cupy.random.standard_exponential",
+          "cupy.random.standard_cauchy")  # fmt: skip
+def _standard(draw: Draw) -> Any:
+    return (), {"size": _size(draw), "dtype": draw.dtype() if draw.chance(0.3) else "f4"}
+
+
+@template("cupy.random.rand", "cupy.random.randn")
+def _sized(draw: Draw) -> Any:
+    return draw.shape(), {}
+
+
+@template("cupy.random.randint")
+def _randint(draw: Draw) -> Any:
+    kwargs = {"size": _size(draw)}
+    if draw.chance(0.4):
+        kwargs["dtype"] = draw.one((np.uint8, "i4", np.int64))
+    return (draw.one((5, 1, 300, 0)), draw.one((None, 10, 400, 2))), kwargs
+
+
+@template("cupy.random.random_integers")
+def _random_integers(draw: Draw) -> Any:
+    return (draw.one((5, 1)), draw.one((None, 10))), {"size": _size(draw)}
+
+
+@template("cupy.random.permutation")
+def _permutation(draw: Draw) -> Any:
+    return (draw.one((0, 5, draw.array(1, 3))),), {}
+
+
+@template("cupy.random.shuffle")
+def _shuffle(draw: Draw) -> Any:
+    return (draw.array(0, 3),), {}
+
+
+@template("cupy.random.choice")
+def _choice(draw: Draw) -> Any:
+    return (draw.one((5, draw.array(1, 1))),), {"size": draw.one((3, (2, 2), 0))}
