@@ -108,8 +108,8 @@ def _examined(command: tuple[str, ...]) -> Compiler | None:
     native = "-mcpu=native" if platform.machine() in ("aarch64", "arm64") else "-march=native"
     if "ziglang" in command:
         # Without libc++, whose build would take two minutes at the very first kernel; the shim needs no C++ library.
-        # Undefined behaviour is trapped by zig's default, which a GPU does not do.
-        return Compiler(command, "zig", version, ("-mcpu=native", "-fno-sanitize=undefined"))
+        # By zig's defaults undefined behaviour traps and assertions are off, neither of which is a GPU's way.
+        return Compiler(command, "zig", version, ("-mcpu=native", "-fno-sanitize=undefined", "-UNDEBUG"))
     if "clang" in version.lower():
         return Compiler(command, "clang", version, (native,))
     return Compiler(command, "gcc", version, (native, "-fno-gnu-unique", *_x86_flags()))

@@ -87,8 +87,8 @@ extern "C" inline long long llabs(long long x) noexcept { return x < 0 ? -x : x;
   inline R min(T x, U y) { R a = static_cast<R>(x), b = static_cast<R>(y); return b < a ? b : a; }  \
   inline R max(T x, U y) { R a = static_cast<R>(x), b = static_cast<R>(y); return a < b ? b : a; }
 #define GPU_MINMAX_REAL(T, U, R)                                                                                    \
-  inline R min(T x, U y) { R a = static_cast<R>(x), b = static_cast<R>(y); return (a <= b) | (b != b) ? a : b; }    \
-  inline R max(T x, U y) { R a = static_cast<R>(x), b = static_cast<R>(y); return (a >= b) | (b != b) ? a : b; }
+  inline R min(T x, U y) { R a = static_cast<R>(x), b = static_cast<R>(y); return ((a <= b) | (b != b)) ? a : b; }    \
+  inline R max(T x, U y) { R a = static_cast<R>(x), b = static_cast<R>(y); return ((a >= b) | (b != b)) ? a : b; }
 GPU_MINMAX(int, int, int)
 GPU_MINMAX(unsigned, unsigned, unsigned)
 GPU_MINMAX(int, unsigned, unsigned)
