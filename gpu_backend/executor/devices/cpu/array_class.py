@@ -2,12 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from typing import Any
 
-import numpy as np
-
-from gpu_backend.executor.devices.cpu.arrays import Array
+from gpu_backend.executor.devices.cpu.arrays import Array, np
 from gpu_backend.executor.devices.cpu.call import guarded_methods
 from gpu_backend.executor.devices.cpu.creation import as_shape, new_array
 from gpu_backend.executor.devices.cpu.dtypes import as_dtype, store
@@ -27,7 +24,7 @@ def ndarray(shape: Any, dtype: Any = float, memptr: Any = None, strides: Any = N
     chosen = np.dtype(dtype) if memptr is not None else as_dtype(dtype)
     if memptr is not None:
         memory = memptr.mem._bytes()
-        return np.ndarray(shape, chosen, memory, memptr.ptr - memptr.mem.ptr, strides, order or "C")  # type: ignore[call-overload, no-any-return]
+        return np.ndarray(shape, chosen, memory, memptr.ptr - memptr.mem.ptr, strides, order or "C")
     flat = new_array(shape, chosen, order)
     if strides is None:
         return flat
@@ -74,8 +71,8 @@ class flatiter:
     def __len__(self) -> int:
         return int(self._base.size)
 
-    def __iter__(self) -> Iterator[Array]:
-        return self  # type: ignore[return-value]
+    def __iter__(self) -> flatiter:
+        return self
 
     def __next__(self) -> Array:
         if self._next >= self._base.size:

@@ -5,10 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-import numpy as np
 from numpy.lib.array_utils import normalize_axis_index, normalize_axis_tuple
 
-from gpu_backend.executor.devices.cpu.arrays import Array
+from gpu_backend.executor.devices.cpu.arrays import Array, np
 from gpu_backend.executor.devices.cpu.dtypes import cast_into
 
 Axes = tuple[int, ...]
@@ -61,7 +60,7 @@ def reduce_to(
     axes = as_axes(axis, a.ndim)
     result = np.asarray(compute(axes if a.ndim else None, bool(keepdims)))
     if out is None:
-        return np.asarray(result, order=result_order(a, axes, segmented))  # type: ignore[call-overload]
+        return np.asarray(result, order=result_order(a, axes, segmented))
     if out.ndim != result.ndim:
         raise ValueError("output parameter for reduction operation has the wrong number of dimensions")
     if out.shape != result.shape:

@@ -4,9 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-import numpy as np
-
-from gpu_backend.executor.devices.cpu.arrays import Array
+from gpu_backend.executor.devices.cpu.arrays import Array, np
 from gpu_backend.executor.devices.cpu.dtypes import (
     as_dtype,
     cast_into,
@@ -145,7 +143,7 @@ def copyto(dst: Array, src: Any, casting: str = "same_kind", where: Any = None) 
         source = np.dtype(type(src)) if isinstance(src, (bool, int, float, complex)) else np.asarray(src).dtype
         if isinstance(src, (int, float, complex)) and not isinstance(src, bool):
             source = np.result_type(src, dst.dtype)
-    if not np.can_cast(source, dst.dtype, casting):  # type: ignore[arg-type]
+    if not np.can_cast(source, dst.dtype, casting):
         raise TypeError(f"Cannot cast {source} to {dst.dtype} in {casting} casting mode")
     value = np.asarray(src)
     if value.ndim > dst.ndim:
@@ -229,7 +227,7 @@ def concatenate(
     if axis is None:
         arrays, axis = [a.ravel() for a in arrays], 0
     if out is None:
-        result = np.concatenate(arrays, axis, dtype=dtype, casting=casting)  # type: ignore[arg-type]
+        result = np.concatenate(arrays, axis, dtype=dtype, casting=casting)
         return np.ascontiguousarray(result) if result.ndim else result
     result = np.concatenate(arrays, axis)
     if result.shape != out.shape:

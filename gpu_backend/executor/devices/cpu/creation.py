@@ -5,9 +5,7 @@ from __future__ import annotations
 import math
 from typing import Any
 
-import numpy as np
-
-from gpu_backend.executor.devices.cpu.arrays import Array
+from gpu_backend.executor.devices.cpu.arrays import Array, np
 from gpu_backend.executor.devices.cpu.dtypes import DType, as_dtype, cast_into
 from gpu_backend.executor.devices.cpu.memory import LEDGER
 from gpu_backend.executor.devices.cpu.table import define
@@ -225,5 +223,5 @@ def meshgrid(*xi: Array, indexing: str = "xy", copy: bool = True, sparse: bool =
             raise ValueError("input has to be 1d")
     if len(xi) <= 1:
         return tuple(xi)
-    grids = np.meshgrid(*xi, indexing=indexing, copy=False, sparse=sparse)  # type: ignore[call-overload]
+    grids = np.meshgrid(*xi, indexing=indexing, copy=False, sparse=sparse)
     return tuple(grid.copy() if copy else grid for grid in grids)

@@ -7,9 +7,7 @@ import warnings
 import weakref
 from typing import Any
 
-import numpy as np
-
-from gpu_backend.executor.devices.cpu.arrays import Array
+from gpu_backend.executor.devices.cpu.arrays import Array, np
 from gpu_backend.executor.devices.cpu.cuda_device import Device, memory_info
 from gpu_backend.executor.devices.cpu.memory import LEDGER, OutOfMemoryError, as_out_of_memory
 from gpu_backend.executor.devices.cpu.naming import public_class
@@ -83,8 +81,8 @@ class UnownedMemory(BaseMemory):
     def _bytes(self) -> Array:
         if not self.size:
             return np.empty(0, np.uint8)
-        window = (ctypes.c_uint8 * self.size).from_address(self.ptr)
-        window._owner = self._owner
+        window: Any = (ctypes.c_uint8 * self.size).from_address(self.ptr)
+        window.owner = self._owner  # lives as long as the window does
         return np.frombuffer(window, np.uint8)
 
 

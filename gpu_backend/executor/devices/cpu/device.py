@@ -157,8 +157,8 @@ def _done() -> bool:
 def _upload(host: Array) -> Array:
     require_supported(host.dtype)
     LEDGER.require(host.nbytes)
-    order = "F" if host.flags.f_contiguous and not host.flags.c_contiguous else "C"
-    return np.array(host, order=order, copy=True, subok=False)
+    fortran = host.flags.f_contiguous and not host.flags.c_contiguous
+    return np.array(host, order="F" if fortran else "C", copy=True, subok=False)
 
 
 def _owner(array: Array) -> Array:

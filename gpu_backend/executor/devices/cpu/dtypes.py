@@ -3,13 +3,11 @@
 from __future__ import annotations
 
 import warnings
-from typing import Any
+from typing import Any, TypeAlias
 
-import numpy as np
+from gpu_backend.executor.devices.cpu.arrays import Array, np
 
-from gpu_backend.executor.devices.cpu.arrays import Array
-
-DType = np.dtype[Any]
+DType: TypeAlias = Any
 
 
 _NUMERIC = frozenset("?bhilqBHILQefdFD")
@@ -43,7 +41,7 @@ def require_castable(source: DType, target: DType, casting: str, what: str = "ar
     """Raise CuPy's ``TypeError`` if the cast breaks the rule; warn if it drops imaginary parts."""
     if source is target or (casting == "same_kind" and source.kind == target.kind):
         return
-    if np.can_cast(source, target, casting):  # type: ignore[arg-type]
+    if np.can_cast(source, target, casting):
         if casting == "unsafe" and source.kind == "c" and target.kind in "iuf":
             warn_complex()
         return

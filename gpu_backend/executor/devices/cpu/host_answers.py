@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import numpy as np
-
-from gpu_backend.executor.devices.cpu.arrays import Array
+from gpu_backend.executor.devices.cpu.arrays import Array, np
 from gpu_backend.executor.devices.cpu.table import define_value
 
 for _name in (

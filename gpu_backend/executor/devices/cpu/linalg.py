@@ -1,14 +1,14 @@
-"""``cupy.linalg`` on LAPACK. A matrix without an answer gives NaN, as on a GPU, unless ``cupyx.errstate`` says raise."""
+"""``cupy.linalg`` on LAPACK. A matrix without an answer gives NaN, unless ``cupyx.errstate`` says raise."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from typing import Any
 
-import numpy as np
 from numpy.linalg import LinAlgError
 
-from gpu_backend.executor.devices.cpu.arrays import Array
+from gpu_backend.executor.devices.cpu.arrays import Array, np
+from gpu_backend.executor.devices.cpu.dtypes import DType
 from gpu_backend.executor.devices.cpu.error_state import linalg_raises
 from gpu_backend.executor.devices.cpu.table import define, define_value
 
@@ -31,7 +31,7 @@ def require_stacked(*arrays: Array, square: bool = False) -> None:
             raise LinAlgError("Last 2 dimensions of the array must be square")
 
 
-def computing_dtype(*arrays: Array) -> np.dtype[Any]:
+def computing_dtype(*arrays: Array) -> DType:
     """Return in which dtype arrays are computed with; float16 is refused."""
     if any(a.dtype == np.float16 for a in arrays):
         raise TypeError("float16 is unsupported in linalg")
@@ -132,7 +132,7 @@ def qr(a: Any, mode: str = "reduced") -> Any:
     dtype = computing_dtype(a)
     if a.ndim > 2 and mode == "raw":
         raise NotImplementedError("batched 'raw' mode is not supported")
-    return np.linalg.qr(a.astype(dtype), mode)  # type: ignore[call-overload]
+    return np.linalg.qr(a.astype(dtype), mode)
 
 
 @define("cupy.linalg.svd")
@@ -152,11 +152,11 @@ def svd(a: Any, full_matrices: bool = True, compute_uv: bool = True) -> Any:
     return tuple(_nan(part.shape, part.dtype) for part in shapes)
 
 
-def _real(dtype: np.dtype[Any]) -> np.dtype[Any]:
+def _real(dtype: DType) -> DType:
     return np.dtype(dtype.char.lower())
 
 
-def _hermitian(a: Any, UPLO: str) -> tuple[Array, np.dtype[Any]]:
+def _hermitian(a: Any, UPLO: str) -> tuple[Array, DType]:
     require_arrays(a)
     if UPLO not in ("L", "U"):
         raise ValueError("UPLO argument must be 'L' or 'U'")
@@ -184,7 +184,7 @@ def eigvalsh(a: Any, UPLO: str = "L") -> Array:
     return eigh(a, UPLO)[0]
 
 
-def _general(a: Any) -> tuple[Array, np.dtype[Any]]:
+def _general(a: Any) -> tuple[Array, DType]:
     require_arrays(a)
     require_stacked(a, square=True)
     dtype = computing_dtype(a)

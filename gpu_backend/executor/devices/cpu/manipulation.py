@@ -8,10 +8,9 @@ import warnings
 from collections.abc import Callable
 from typing import Any
 
-import numpy as np
 from numpy.lib.array_utils import normalize_axis_index
 
-from gpu_backend.executor.devices.cpu.arrays import Array
+from gpu_backend.executor.devices.cpu.arrays import Array, np
 from gpu_backend.executor.devices.cpu.conversion import asarray, concatenate, converted
 from gpu_backend.executor.devices.cpu.creation import as_shape, full, new_array
 from gpu_backend.executor.devices.cpu.memory import LEDGER
@@ -21,7 +20,7 @@ from gpu_backend.executor.devices.cpu.table import define
 def _reshaped(a: Array, shape: Any, order: str, copy: Any) -> Array:
     if isinstance(copy, str):
         raise ValueError("strings are not allowed for 'copy' keyword. Use True/False/None instead.")
-    order = "C" if order is None else order.upper()
+    order = (order or "C").upper()
     if order not in ("C", "F", "A"):
         raise TypeError("order not understood")
     if order == "A":
@@ -63,7 +62,7 @@ def reshape(a: Array, newshape: Any, order: str = "C", *, copy: Any = None) -> A
 
 @define("cupy.ravel", "cupy.ndarray.ravel")
 def ravel(a: Array, order: str = "C") -> Array:
-    return a.ravel("C" if order is None else order)
+    return a.ravel(order or "C")
 
 
 @define("cupy.broadcast_to")
@@ -105,7 +104,7 @@ def _require_inside(x: Array, shape: tuple[int, ...], strides: tuple[int, ...]) 
 def sliding_window_view(
     x: Array, window_shape: Any, axis: Any = None, *, subok: bool = False, writeable: bool = False
 ) -> Array:
-    view = np.lib.stride_tricks.sliding_window_view(x, window_shape, axis)  # type: ignore[call-overload]
+    view = np.lib.stride_tricks.sliding_window_view(x, window_shape, axis)
     return np.lib.stride_tricks.as_strided(x, view.shape, view.strides)
 
 

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import numpy as np
-
+from gpu_backend.executor.devices.cpu.arrays import np
 from gpu_backend.executor.devices.cpu.table import define_plain
 
 define_plain(

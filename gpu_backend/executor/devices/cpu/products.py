@@ -6,9 +6,7 @@ import numbers
 from collections.abc import Sequence
 from typing import Any
 
-import numpy as np
-
-from gpu_backend.executor.devices.cpu.arrays import Array
+from gpu_backend.executor.devices.cpu.arrays import Array, np
 from gpu_backend.executor.devices.cpu.dtypes import cast_into, require_castable
 from gpu_backend.executor.devices.cpu.memory import LEDGER
 from gpu_backend.executor.devices.cpu.table import define
@@ -67,7 +65,7 @@ def matmul(
     if dtype is not None:
         options["dtype"] = dtype
     _check_inner(a, b) if axes is None else None
-    result = np.matmul(a, b, casting=casting, **options)  # type: ignore[call-overload]
+    result = np.matmul(a, b, casting=casting, **options)
     return into(out, result, casting)
 
 
@@ -135,8 +133,8 @@ def einsum(*operands: Any, **kwargs: Any) -> Array:
 
 @define("cupy.kron")
 def kron(a: Any, b: Any) -> Any:
-    if isinstance(a, numbers.Number) and isinstance(b, numbers.Number):
-        return a * b  # type: ignore[operator]
+    if all(isinstance(x, numbers.Number) for x in (a, b)):
+        return a * b
     if np.ndim(a) == 0 or np.ndim(b) == 0:
         return np.multiply(a, b)
     LEDGER.require(a.size * b.size * np.result_type(a, b).itemsize)

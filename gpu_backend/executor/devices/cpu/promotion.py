@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, TypeAlias
 
-import numpy as np
+from gpu_backend.executor.devices.cpu.arrays import np
 
-DType = np.dtype[Any]
+DType: TypeAlias = Any
 
 #: Comparisons treat a Python int beside an integer array as an int64, so that no value is out of range.
 _COMPARISONS = frozenset(
@@ -69,7 +69,7 @@ def _weak_scalars_follow(dtypes: tuple[DType, ...], weak: tuple[type | None, ...
 
 def _fits(dtype: DType, weak: type | None, wanted: DType) -> bool:
     if dtype.kind == "V" or wanted.kind == "V":
-        return dtype.kind == wanted.kind
+        return bool(dtype.kind == wanted.kind)
     if np.can_cast(dtype, wanted):
         return True
     if weak is None:

@@ -6,9 +6,7 @@ import os
 from collections.abc import Callable
 from typing import Any
 
-import numpy as np
-
-from gpu_backend.executor.devices.cpu.arrays import Array
+from gpu_backend.executor.devices.cpu.arrays import Array, np
 from gpu_backend.executor.devices.cpu.random_state import RandomState
 from gpu_backend.executor.devices.cpu.table import define, define_alias, define_value
 
@@ -41,7 +39,7 @@ def reset_states() -> None:
 
 @define("cupy.random.bytes")
 def bytes_(length: int) -> bytes:
-    return get_random_state()._stream.bytes(length)
+    return bytes(get_random_state()._stream.bytes(length))
 
 
 @define("cupy.random.random_integers")

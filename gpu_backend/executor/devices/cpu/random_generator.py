@@ -5,11 +5,10 @@ from __future__ import annotations
 import math
 from typing import Any
 
-import numpy as np
-
-from gpu_backend.executor.devices.cpu.arrays import Array
+from gpu_backend.executor.devices.cpu.arrays import Array, np
 from gpu_backend.executor.devices.cpu.call import guarded_methods
 from gpu_backend.executor.devices.cpu.creation import as_shape
+from gpu_backend.executor.devices.cpu.dtypes import DType
 from gpu_backend.executor.devices.cpu.random_state import require_room, seed_number
 from gpu_backend.executor.devices.cpu.table import define, define_value
 
@@ -161,14 +160,14 @@ class Generator:
         return self._draw("power", a, size=size)
 
 
-def _check_out(size: Any, dtype: np.dtype[Any], out: Array) -> None:
+def _check_out(size: Any, dtype: DType, out: Array) -> None:
     if size is not None and as_shape(size) != out.shape:
         raise ValueError("size must match out.shape when used together")
     if out.dtype != dtype:
         raise TypeError(f"Supplied output array has wrong type. Expected {dtype}, got {out.dtype}")
 
 
-def _filled(generator: Generator, method: str, size: Any, dtype: np.dtype[Any], out: Array) -> Array:
+def _filled(generator: Generator, method: str, size: Any, dtype: DType, out: Array) -> Array:
     _check_out(size, dtype, out)
     out[...] = getattr(generator._stream, method)(out.shape, dtype=dtype)
     return out

@@ -1,4 +1,4 @@
-"""CuPy's ``RandomState`` on NumPy's generators. Same distributions, own streams: a seed gives other values than cuRAND."""
+"""CuPy's ``RandomState`` on NumPy's generators: the same distributions, but a seed gives other values than cuRAND's."""
 
 from __future__ import annotations
 
@@ -7,15 +7,14 @@ import math
 import secrets
 from typing import Any
 
-import numpy as np
-
-from gpu_backend.executor.devices.cpu.arrays import Array
+from gpu_backend.executor.devices.cpu.arrays import Array, np
 from gpu_backend.executor.devices.cpu.call import guarded_methods
 from gpu_backend.executor.devices.cpu.creation import as_shape
+from gpu_backend.executor.devices.cpu.dtypes import DType
 from gpu_backend.executor.devices.cpu.memory import LEDGER
 
 
-def float_dtype(dtype: Any) -> np.dtype[Any]:
+def float_dtype(dtype: Any) -> DType:
     """Return ``dtype`` if samples can have it.
 
     Raises
@@ -45,7 +44,7 @@ def seed_number(seed: Any) -> int:
     return number
 
 
-def require_room(size: Any, dtype: np.dtype[Any]) -> None:
+def require_room(size: Any, dtype: DType) -> None:
     """Ask for the memory of ``size`` samples before they are drawn."""
     if size is not None:
         LEDGER.require(math.prod(as_shape(size)) * dtype.itemsize)
@@ -171,7 +170,7 @@ class RandomState:
             size,
             check_valid=check_valid,
             tol=tol,
-            method=method,  # type: ignore[arg-type]
+            method=method,
         )
         return values.astype(chosen, copy=False)
 

@@ -5,10 +5,9 @@ from __future__ import annotations
 import math
 from typing import Any
 
-import numpy as np
 from numpy.lib.array_utils import normalize_axis_index
 
-from gpu_backend.executor.devices.cpu.arrays import Array
+from gpu_backend.executor.devices.cpu.arrays import Array, np
 from gpu_backend.executor.devices.cpu.axes import reduce_to
 from gpu_backend.executor.devices.cpu.conversion import converted
 from gpu_backend.executor.devices.cpu.dtypes import DType, cast_into
@@ -25,7 +24,7 @@ def _sum_dtype(dtype: DType) -> DType:
     return np.dtype(np.uint64) if dtype.kind == "u" else dtype
 
 
-def _summed(a: Array, ufunc: np.ufunc, axis: Any, dtype: Any, out: Array | None, keepdims: Any) -> Array:
+def _summed(a: Array, ufunc: Any, axis: Any, dtype: Any, out: Array | None, keepdims: Any) -> Array:
     chosen = _sum_dtype(a.dtype) if dtype is None else np.dtype(dtype)
     segmented = a.dtype.char in _SEGMENTED_SUM and chosen == a.dtype
     wide = np.dtype(np.float32) if chosen.char == "e" else chosen
@@ -117,7 +116,7 @@ def ptp(a: Array, axis: Any = None, out: Array | None = None, keepdims: bool = F
     )  # fmt: skip
 
 
-def _nan_extreme(a: Array, ufunc: np.ufunc, name: str, axis: Any, out: Array | None, keepdims: bool) -> Array:
+def _nan_extreme(a: Array, ufunc: Any, name: str, axis: Any, out: Array | None, keepdims: bool) -> Array:
     import warnings
 
     def compute(axes: Any, keep: bool) -> Any:
@@ -207,7 +206,7 @@ def count_nonzero(a: Array, axis: Any = None) -> Array:
     return reduce_to(a, axis, None, False, lambda axes, keep: np.asarray(np.count_nonzero(a, axis=axes)))
 
 
-def _scanned(a: Array, ufunc: np.ufunc, axis: int | None, dtype: Any, out: Array | None) -> Array:
+def _scanned(a: Array, ufunc: Any, axis: int | None, dtype: Any, out: Array | None) -> Array:
     chosen = out.dtype if out is not None else _sum_dtype(a.dtype) if dtype is None else np.dtype(dtype)
     if axis is None:
         source, place = a.ravel(), 0
@@ -244,7 +243,7 @@ def nancumprod(a: Array, axis: int | None = None, dtype: Any = None, out: Array 
     return _scanned(_without_nan(a, 1), np.multiply, axis, dtype, out)
 
 
-def _cumulative(x: Array, ufunc: np.ufunc, axis: Any, dtype: Any, out: Array | None, include_initial: bool) -> Array:
+def _cumulative(x: Array, ufunc: Any, axis: Any, dtype: Any, out: Array | None, include_initial: bool) -> Array:
     if not isinstance(x, np.ndarray):
         raise TypeError("`x` should be of type cupy.ndarray")
     x = np.atleast_1d(x)

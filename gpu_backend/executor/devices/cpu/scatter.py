@@ -5,9 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-import numpy as np
-
-from gpu_backend.executor.devices.cpu.arrays import Array
+from gpu_backend.executor.devices.cpu.arrays import Array, np
 from gpu_backend.executor.devices.cpu.dtypes import cast_into
 from gpu_backend.executor.devices.cpu.index import parse_index
 from gpu_backend.executor.devices.cpu.table import define, lookup
@@ -15,7 +13,7 @@ from gpu_backend.executor.devices.cpu.table import define, lookup
 _INTEGERS = "iIlLqQ"
 
 #: Operation: NumPy's ufunc, the dtypes an atomic exists for, and CuPy's name of both.
-_OPERATIONS: dict[str, tuple[np.ufunc, str, str]] = {
+_OPERATIONS: dict[str, tuple[Any, str, str]] = {
     "add": (np.add, _INTEGERS + "efd", "int32, int64, float16, float32, float64, uint32, uint64"),
     "subtract": (np.subtract, "iI", "int32, uint32,"),
     "maximum": (np.maximum, _INTEGERS + "fd", "int32, int64, float32, float64, uint32, uint64"),

@@ -4,11 +4,10 @@ from __future__ import annotations
 
 from typing import Any
 
-import numpy as np
 import scipy.fft
 import scipy.fftpack
 
-from gpu_backend.executor.devices.cpu.arrays import Array
+from gpu_backend.executor.devices.cpu.arrays import Array, np
 from gpu_backend.executor.devices.cpu.naming import public_class
 from gpu_backend.executor.devices.cpu.scipy_functions import define_scipy
 from gpu_backend.executor.devices.cpu.table import define

@@ -4,12 +4,11 @@ from __future__ import annotations
 
 from typing import Any
 
-import numpy as np
 import scipy.linalg
 import scipy.special
 from numpy.linalg import LinAlgError
 
-from gpu_backend.executor.devices.cpu.arrays import Array
+from gpu_backend.executor.devices.cpu.arrays import Array, np
 from gpu_backend.executor.devices.cpu.linalg import computing_dtype, require_stacked
 from gpu_backend.executor.devices.cpu.products import kron
 from gpu_backend.executor.devices.cpu.scipy_functions import define_scipy

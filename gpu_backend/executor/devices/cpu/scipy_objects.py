@@ -9,12 +9,10 @@ from gpu_backend.executor.devices.cpu.call import guarded
 from gpu_backend.executor.devices.cpu.table import define_value
 
 #: Operators that are methods to be guarded too.
-_OPERATORS = tuple(
-    f"__{prefix}{name}__"
-    for name in ("add", "sub", "mul", "matmul", "truediv", "pow")
-    for prefix in ("", "r", "i")
-) + ("__call__", "__getitem__", "__setitem__", "__neg__", "__abs__", "__lt__", "__le__", "__gt__", "__ge__",
-     "__eq__", "__ne__")  # fmt: skip
+_OPERATORS = frozenset(
+    {f"__{prefix}{name}__" for name in ("add", "sub", "mul", "matmul", "truediv", "pow") for prefix in ("", "r", "i")}
+    | {f"__{name}__" for name in ("call", "getitem", "setitem", "neg", "abs", "lt", "le", "gt", "ge", "eq", "ne")}
+)
 
 
 def device_class(base: type, name: str, module: str, members: dict[str, Any] | None = None) -> type:

@@ -4,10 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
-import numpy as np
 import scipy.special
 
-from gpu_backend.executor.devices.cpu.arrays import Array
+from gpu_backend.executor.devices.cpu.arrays import Array, np
 from gpu_backend.executor.devices.cpu.scipy_functions import define_scipy, special_ufunc
 from gpu_backend.executor.devices.cpu.table import define_value
 from gpu_backend.surface import Ufunc, load

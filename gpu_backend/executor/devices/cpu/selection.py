@@ -5,10 +5,9 @@ from __future__ import annotations
 import math
 from typing import Any
 
-import numpy as np
 from numpy.lib.array_utils import normalize_axis_index
 
-from gpu_backend.executor.devices.cpu.arrays import Array
+from gpu_backend.executor.devices.cpu.arrays import Array, np
 from gpu_backend.executor.devices.cpu.conversion import asarray
 from gpu_backend.executor.devices.cpu.dtypes import cast_into
 from gpu_backend.executor.devices.cpu.index import wrapped
@@ -88,7 +87,7 @@ def choose(a: Array, choices: Any, out: Array | None = None, mode: str = "raise"
         raise ValueError("clipmode not understood")
     if mode == "raise" and not ((a < len(choices)).all() and (a >= 0).all()):
         raise ValueError("invalid entry in choice array")
-    result = np.ascontiguousarray(np.choose(a, choices, mode=mode))  # type: ignore[call-overload]
+    result = np.ascontiguousarray(np.choose(a, choices, mode=mode))
     if out is None:
         return result
     out[...] = result
@@ -254,12 +253,12 @@ def ix_(*args: Any) -> tuple[Array, ...]:
 
 @define("cupy.ravel_multi_index")
 def ravel_multi_index(multi_index: Any, dims: Any, mode: Any = "wrap", order: str = "C") -> Array:
-    return np.asarray(np.ravel_multi_index(tuple(multi_index), dims, mode, order))  # type: ignore[call-overload]
+    return np.asarray(np.ravel_multi_index(tuple(multi_index), dims, mode, order))
 
 
 @define("cupy.unravel_index")
 def unravel_index(indices: Array, dims: Any, order: str = "C") -> tuple[Array, ...]:
-    order = "C" if order is None else order
+    order = order or "C"
     if order not in ("C", "F", "c", "f"):
         raise TypeError("order not understood")
     if indices.dtype.kind not in "iu":
@@ -269,4 +268,4 @@ def unravel_index(indices: Array, dims: Any, order: str = "C") -> tuple[Array, .
         )
     if ((indices < 0) | (indices >= math.prod(dims))).any():
         raise ValueError("invalid entry in index array")
-    return tuple(np.asarray(a).copy() for a in np.unravel_index(indices, dims, order.upper()))  # type: ignore[call-overload]
+    return tuple(np.asarray(a).copy() for a in np.unravel_index(indices, dims, order.upper()))

@@ -4,10 +4,9 @@ from __future__ import annotations
 
 from typing import Any, NamedTuple
 
-import numpy as np
 from numpy.lib.array_utils import normalize_axis_index
 
-from gpu_backend.executor.devices.cpu.arrays import Array
+from gpu_backend.executor.devices.cpu.arrays import Array, np
 from gpu_backend.executor.devices.cpu.conversion import asarray
 from gpu_backend.executor.devices.cpu.table import define
 
@@ -127,7 +126,7 @@ def _searched(a: Any, v: Any, side: str, sorter: Any) -> Array:
         if sorter.size != a.size:
             raise ValueError("sorter.size must equal a.size")
         a = a.take(sorter)
-    return np.asarray(np.searchsorted(a, v, "right" if side == "right" else "left"))  # type: ignore[call-overload]
+    return np.asarray(np.searchsorted(a, v, "right" if side == "right" else "left"))
 
 
 @define("cupy.searchsorted", "cupy.ndarray.searchsorted")
@@ -184,7 +183,7 @@ def unique(
     equal_nan: bool = True,
 ) -> Any:
     ar = asarray(ar)
-    found = np.unique(ar, return_index, return_inverse, return_counts, axis, equal_nan=equal_nan)  # type: ignore[call-overload]
+    found = np.unique(ar, return_index, return_inverse, return_counts, axis, equal_nan=equal_nan)
     if not isinstance(found, tuple):
         return np.ascontiguousarray(found)
     results = [np.ascontiguousarray(part) for part in found]

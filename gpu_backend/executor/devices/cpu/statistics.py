@@ -7,9 +7,7 @@ import math
 import warnings
 from typing import Any
 
-import numpy as np
-
-from gpu_backend.executor.devices.cpu.arrays import Array
+from gpu_backend.executor.devices.cpu.arrays import Array, np
 from gpu_backend.executor.devices.cpu.axes import as_axes, reduce_to
 from gpu_backend.executor.devices.cpu.conversion import asarray
 from gpu_backend.executor.devices.cpu.dtypes import DType, cast_into
@@ -206,7 +204,7 @@ def _quantile(a: Array, q: Any, axis: Any, out: Array | None, method: str, keepd
             f"Unexpected interpolation method.\nActual: '{method}' not in ('linear', 'lower', 'higher', 'midpoint')"
         )
     dtype = np.result_type(a, q)
-    result = np.asarray(np.quantile(a, q, axis=axis, method=method, keepdims=keepdims))  # type: ignore[call-overload]
+    result = np.asarray(np.quantile(a, q, axis=axis, method=method, keepdims=keepdims))
     result = np.asarray(result, a.dtype if method in ("lower", "higher", "nearest") else dtype, order="C")
     if out is None:
         return result

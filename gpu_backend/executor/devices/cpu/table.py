@@ -31,7 +31,7 @@ _AREAS: dict[str, tuple[str, ...]] = {
         "polynomials",
         "host_answers",
         "products",
-    ),  # fmt: skip
+    ),
     "cupy.cuda": ("cuda_errors", "cuda_device", "cuda_stream", "cuda_memory", "cuda_runtime"),
     "cupy.get_default_memory_pool": ("cuda_memory",),
     "cupy.get_default_pinned_memory_pool": ("cuda_memory",),

@@ -6,8 +6,7 @@ from collections.abc import Callable
 from functools import partial
 from typing import Any
 
-import numpy as np
-
+from gpu_backend.executor.devices.cpu.arrays import np
 from gpu_backend.executor.devices.cpu.call import _silenced, settle, silence
 from gpu_backend.executor.devices.cpu.dtypes import cast_into, require_castable
 from gpu_backend.executor.devices.cpu.memory import LEDGER, as_out_of_memory
@@ -40,7 +39,7 @@ class Loop:
         self.signature = signature
         self.ins = tuple(np.dtype(char) for char in ins)
         self.outs = tuple(np.dtype(char) for char in outs)
-        self.numpy_ufunc: np.ufunc | None = compute if isinstance(compute, np.ufunc) else None
+        self.numpy_ufunc: Any | None = compute if isinstance(compute, np.ufunc) else None
         self.run: Callable[..., Any]
         if "V" in ins:
             self.run = partial(compute, order="C")
@@ -272,7 +271,7 @@ def _condition(where: Any) -> Any:
     return bool(where)
 
 
-def _numpy_chooses(plain: np.ufunc, args: tuple[Any, ...], loop: Loop) -> bool:
+def _numpy_chooses(plain: Any, args: tuple[Any, ...], loop: Loop) -> bool:
     """Tell whether NumPy, left alone, takes the same loop."""
     kinds = tuple(
         a.dtype if isinstance(a, (ndarray, np.generic)) else np.dtype(bool) if type(a) is bool else type(a)
@@ -282,4 +281,4 @@ def _numpy_chooses(plain: np.ufunc, args: tuple[Any, ...], loop: Loop) -> bool:
         chosen = plain.resolve_dtypes(kinds + (None,) * len(loop.outs))
     except TypeError:
         return False
-    return chosen == loop.ins + loop.outs
+    return bool(chosen == loop.ins + loop.outs)

@@ -4,9 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-import numpy as np
-
-from gpu_backend.executor.devices.cpu.arrays import Array
+from gpu_backend.executor.devices.cpu.arrays import Array, np
 from gpu_backend.executor.devices.cpu.table import define_alias, define_value
 from gpu_backend.executor.devices.cpu.ufunc import Ufunc
 from gpu_backend.executor.devices.cpu.ufunc_methods import define_methods
