@@ -12,9 +12,17 @@ import zmq
 from gpu_backend.transport.curve import KeyPair
 from gpu_backend.transport.local import LocalClosed
 from gpu_backend.wire import messages as wire
-from gpu_backend.wire.codec import Codec, Frame, encode
+from gpu_backend.wire.codec import MAX_HEADER_BYTES, Codec, Frame, encode
 from gpu_backend.wire.control import Ticket
-from gpu_backend.wire.errors import NotAuthorized, PoolRefusal, PoolUnreachable, ProtocolError, RefusalCode, SessionLost
+from gpu_backend.wire.errors import (
+    NotAuthorized,
+    OversizedMessage,
+    PoolRefusal,
+    PoolUnreachable,
+    ProtocolError,
+    RefusalCode,
+    SessionLost,
+)
 from kernelproxy.links import CurveLink, Link, LocalLink
 
 _codec: Codec[wire.ToClient] = Codec(wire.ToClient)
@@ -29,6 +37,9 @@ class Connection:
     ``instance`` names this process to the executor: an epoch of a session belongs to one client instance.
     """
 
+    #: What the executor said to our greeting.
+    welcome: wire.Welcome
+
     def __init__(self, context: zmq.Context[Any], ticket: Ticket, keys: KeyPair, instance: str) -> None:
         self.ticket = ticket
         self.instance = instance
@@ -36,6 +47,7 @@ class Connection:
         self.bytes_received = 0
         self.endpoint = _usable_endpoint(ticket)
         self._link = self._open(context, keys)
+        self._is_closed = False
 
     def _open(self, context: zmq.Context[Any], keys: KeyPair) -> Link:
         if self.endpoint.startswith(_LOCAL):
@@ -46,7 +58,7 @@ class Connection:
         return CurveLink(context, self.endpoint, keys, self.ticket.server_key.encode())
 
     def greet(self, first: int, received: int, timeout_seconds: float) -> wire.Welcome:
-        """Say Hello and return the executor's Welcome.
+        """Say Hello and return the executor's Welcome, which stays in ``welcome``.
 
         Raises
         ------
@@ -65,7 +77,9 @@ class Connection:
         while monotonic() < deadline:
             incoming = self.receive(0.05)
             if incoming is not None and isinstance(incoming[0], wire.Welcome):
-                return incoming[0]
+                self.welcome = incoming[0]
+                self.settle()
+                return self.welcome
             if incoming is not None and isinstance(incoming[0], wire.Refused):
                 raise refusal_error(incoming[0])
             if self._link.failure:
@@ -84,25 +98,52 @@ class Connection:
         """True while the connection is known to be lost."""
         return self._link.is_cut
 
+    @property
+    def is_sound(self) -> bool:
+        """False once it is closed, or when an interrupt struck half-way through a message: then nothing can be sure."""
+        return not self._is_closed and not self._link.is_torn
+
     def send(self, message: Any, buffers: Sequence[Frame] = ()) -> bool:
-        """Send ``message``. Return False if there is no room for it now: nothing was sent."""
+        """Send ``message``. Return False if there is no room for it now: nothing was sent.
+
+        Raises
+        ------
+        OversizedMessage
+            If the executor would not take a message of that size.
+        ValueError, OverflowError, TypeError
+            If ``message`` holds what cannot be put into bytes.
+        """
         frames = encode(message, buffers)
+        if len(frames[0]) > MAX_HEADER_BYTES:
+            raise OversizedMessage(
+                f"they take {len(frames[0])} bytes, and at most {MAX_HEADER_BYTES} can travel so. "
+                "Make large lists arrays first"
+            )
         if not self._link.send(frames):
             return False
         self.bytes_sent += sum([len(frame) for frame in frames])
         return True
 
     def receive(self, timeout_seconds: float) -> Incoming | None:
-        """Return the next message and its buffers, or None if none comes in time. Ctrl-C interrupts the wait."""
+        """Return the next message and its buffers, or None if none comes in time. Ctrl-C interrupts the wait.
+
+        Call `settle` when the message has been taken in: an interrupt before that loses it.
+        """
         frames = self._link.receive(timeout_seconds)
         if frames is None:
             return None
         self.bytes_received += sum([len(frame) for frame in frames])
         return _codec.decode(frames), frames[1:]
 
+    def settle(self) -> None:
+        """Note that the last message received is safe."""
+        self._link.is_torn = False
+
     def close(self, linger_milliseconds: int = 0) -> None:
-        """Close the connection; what was sent gets so long to leave."""
-        self._link.close(linger_milliseconds)
+        """Close the connection; what was sent gets so long to leave. Idempotent."""
+        if not self._is_closed:
+            self._is_closed = True
+            self._link.close(linger_milliseconds)
 
 
 def refusal_error(refused: wire.Refused) -> Exception:

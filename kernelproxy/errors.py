@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from gpu_backend.wire import errors as wire_errors
-from gpu_backend.wire.errors import ErrorRecord, OpFailed
+from gpu_backend.wire.errors import ErrorRecord, OpFailed, SessionLost
 from kernelproxy.source_lines import Site
 
 _Maker = Callable[[ErrorRecord], BaseException]
@@ -34,6 +34,15 @@ def deferred_exception(record: ErrorRecord, site: Site | None) -> Exception:
     if site is not None:
         error.add_note(f"Raised by an operation recorded earlier, at {site.describe()}")
     return error
+
+
+def session_lost(reason: str, epoch: int) -> SessionLost:
+    """Return the exception that tells of arrays lost with their executor, which ended for ``reason``."""
+    why = reason or "The process that held this notebook's arrays ended unexpectedly."
+    return SessionLost(
+        f"{why} The arrays made so far are lost; a fresh executor (epoch {epoch}) has taken over. "
+        "Run the cells again that make your arrays."
+    )
 
 
 def _construct(record: ErrorRecord) -> Exception:

@@ -10,7 +10,7 @@ from kernelproxy.source_lines import Site
 
 
 class OpenBatch:
-    """Ops being recorded. The first has number ``first``."""
+    """Ops being recorded. The first has number ``first``. ``sites`` holds, by place, where each was recorded."""
 
     __slots__ = ("bytes", "first", "frames", "ops", "sites")
 
@@ -18,7 +18,7 @@ class OpenBatch:
         self.first = first
         self.ops: list[Op] = []
         self.frames: list[Frame] = []
-        self.sites: list[Site | None] = []
+        self.sites: dict[int, Site | None] = {}
         self.bytes = 0
 
     @property
@@ -30,56 +30,97 @@ class OpenBatch:
         """Return the empty batch that goes on where this one ends."""
         return OpenBatch(self.last + 1)
 
+    def part(self, place: int) -> OpenBatch:
+        """Return a batch with nothing but the op at ``place``."""
+        part = OpenBatch(self.first + place)
+        part.ops, part.frames, part.bytes = [self.ops[place]], self.frames, self.bytes
+        part.sites = {0: self.sites.get(place)}
+        return part
+
 
 class Journal:
-    """Sealed batches, oldest first: those sent and unconfirmed, then those not sent yet."""
+    """Sealed batches, oldest first: those sent and unconfirmed, then those not sent yet.
+
+    Every change is one step, so an interrupt between any two bytecodes leaves the journal right.
+    """
 
     def __init__(self) -> None:
         self._batches: deque[OpenBatch] = deque()
         self._sent = 0
-        self.ops_in_flight = 0
-        self.bytes_in_flight = 0
 
     @property
     def first(self) -> int:
         """Number of the oldest op held; 0 if none is."""
         return self._batches[0].first if self._batches else 0
 
+    @property
+    def ops_in_flight(self) -> int:
+        """How many ops are sent and unconfirmed."""
+        return max(0, self._sent - self.first + 1) if self._batches else 0
+
+    @property
+    def bytes_in_flight(self) -> int:
+        """How many bytes of buffers are sent and unconfirmed."""
+        return sum([batch.bytes for batch in list(self._batches) if batch.last <= self._sent])
+
     def append(self, batch: OpenBatch) -> None:
         """Take a sealed batch; again is harmless."""
-        if not self._batches or self._batches[-1] is not batch:
+        try:
+            newest = self._batches[-1]
+        except IndexError:  # looked at and not asked for: another thread may confirm the last one meanwhile
+            newest = None
+        if newest is not batch:
             self._batches.append(batch)
 
     def next_unsent(self) -> OpenBatch | None:
         """Return the oldest batch that has not been sent on this connection."""
-        return self._batches[self._sent] if self._sent < len(self._batches) else None
+        found = None
+        for batch in reversed(list(self._batches)):  # a copy is one step, a walk is not
+            if batch.last <= self._sent:
+                break
+            found = batch
+        return found
 
     def note_sent(self, batch: OpenBatch) -> None:
         """Count ``batch``, the oldest unsent one, as under way."""
-        self._sent += 1
-        self.ops_in_flight += len(batch.ops)
-        self.bytes_in_flight += batch.bytes
+        self._sent = batch.last
+
+    def has_room(self, batch: OpenBatch, credit_ops: int, credit_bytes: int) -> bool:
+        """Tell whether the executor accepts ``batch`` beside what is under way. One alone may be as large as it is."""
+        if self.ops_in_flight + len(batch.ops) > credit_ops:
+            return False
+        in_flight = self.bytes_in_flight if batch.bytes else 0
+        return not in_flight or in_flight + batch.bytes <= credit_bytes
+
+    def take_apart(self, batch: OpenBatch, reason: str) -> None:
+        """Part the ops of ``batch``, which cannot be sent; where it is one op, put one that fails by ``reason``."""
+        if len(batch.ops) > 1:
+            parts = [batch.part(place) for place in range(len(batch.ops))]
+            self._batches = deque([part for one in list(self._batches) for part in (parts if one is batch else [one])])
+            return
+        op = batch.ops[0]
+        told = f"The arguments of {op.name} cannot be sent to the GPU: {reason}"
+        drop = (*(op.drop or ()), *((op.reuse,) if op.reuse else ()))
+        batch.ops, batch.frames, batch.bytes = [Op(".fail", op.out, (told,), drop, op.want)], [], 0
 
     def trim(self, applied: int) -> None:
         """Forget what the executor has carried out: every op up to ``applied``."""
-        while self._sent and self._batches[0].last <= applied:
-            batch = self._batches.popleft()
-            self._sent -= 1
-            self.ops_in_flight -= len(batch.ops)
-            self.bytes_in_flight -= batch.bytes
+        through = min(applied, self._sent)
+        while self._batches and self._batches[0].last <= through:
+            self._batches.popleft()
 
-    def resend_all(self) -> None:
-        """Count nothing as sent: the connection is new."""
-        self._sent = self.ops_in_flight = self.bytes_in_flight = 0
+    def resend_after(self, taken: int) -> None:
+        """Count as sent what the executor has taken, and nothing more: the connection is new."""
+        self._sent = taken
 
     def clear(self) -> None:
         """Forget everything: the executor that should have run it is gone."""
         self._batches.clear()
-        self.resend_all()
+        self._sent = 0
 
     def site(self, seq: int) -> Site | None:
         """Return where op ``seq`` was recorded, if it is still held."""
-        for batch in self._batches:
+        for batch in list(self._batches):
             if batch.first <= seq <= batch.last:
-                return batch.sites[seq - batch.first]
+                return batch.sites.get(seq - batch.first)
         return None

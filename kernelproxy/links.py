@@ -25,6 +25,10 @@ _SPIN_SECONDS = 100e-6
 class Link(Protocol):
     """Carries messages. Used by one thread at a time."""
 
+    #: True while a message is half sent or half taken. If an interrupt leaves it so, nothing on the link can be sure
+    #: any more. It stays so after `receive` has returned a message, until the caller has that safe and sets it back.
+    is_torn: bool
+
     def send(self, frames: Sequence[Frame]) -> bool:
         """Send a message; False if there is no room for it now."""
 
@@ -54,21 +58,26 @@ class CurveLink:
         self._watch = HandshakeWatch(self._socket)
         self._socket.connect(endpoint)
         self._disconnects = 0
+        self.is_torn = False
 
     def send(self, frames: Sequence[Frame]) -> bool:
         """Send a message; False if there is no room for it now."""
+        self.is_torn = True
         try:
             for frame in frames[:-1]:
                 self._socket.send(frame, zmq.NOBLOCK | zmq.SNDMORE, copy=len(frame) < _SHARE_BYTES)
             self._socket.send(frames[-1], zmq.NOBLOCK, copy=len(frames[-1]) < _SHARE_BYTES)
         except zmq.Again:
+            self.is_torn = False  # of a message either nothing is refused or all
             return False
+        self.is_torn = False
         return True
 
     def receive(self, timeout_seconds: float) -> list[Frame] | None:
         """Return the next message, or None if none comes in time."""
         if not self._socket.events & zmq.POLLIN and not self._await(timeout_seconds):
             return None
+        self.is_torn = True
         frames: list[Frame] = [self._socket.recv(zmq.NOBLOCK)]
         while self._socket.rcvmore:
             frames.append(self._socket.recv(copy=False).buffer)
@@ -117,37 +126,54 @@ class LocalLink:
         self._poll = select.poll()
         self._poll.register(self._socket.fileno(), select.POLLIN)
         self.is_cut = False
+        self.is_torn = False
 
     def send(self, frames: Sequence[Frame]) -> bool:
         """Send a message; False if the one before is still on its way."""
+        self.is_torn = True
         try:
-            return self._socket.send(frames)
+            has_room = self._socket.send(frames)
         except LocalClosed:
-            self.is_cut = True
-            return True  # lost like everything under way: it is sent again after the next greeting
+            self.is_cut = has_room = True  # lost like everything under way: it is sent again after the next greeting
+        self.is_torn = False
+        return has_room
 
     def receive(self, timeout_seconds: float) -> list[Frame] | None:
         """Return the next message, or None if none comes in time."""
         until = monotonic() + timeout_seconds
         spin_until = min(until, monotonic() + _SPIN_SECONDS)
         try:
-            was_sending = not self._socket.push()
-            while (message := self._socket.receive()) is None:
+            was_sending = not self._push()
+            while (message := self._take()) is None:
                 now = monotonic()
-                if now >= until or (was_sending and self._socket.push()):
+                if now >= until or (was_sending and self._push()):
                     return None  # the caller may have waited for room to send
                 if now >= spin_until:
                     self._sleep(until - now)
         except LocalClosed:
             self.is_cut = True
+            self.is_torn = False
             return None
         return message
+
+    def _take(self) -> list[Frame] | None:
+        self.is_torn = True
+        message = self._socket.receive()
+        if message is None:
+            self.is_torn = False
+        return message
+
+    def _push(self) -> bool:
+        self.is_torn = True
+        done = self._socket.push()
+        self.is_torn = False
+        return done
 
     def _sleep(self, seconds: float) -> None:
         wanted = select.POLLIN | (select.POLLOUT if self._socket.is_sending else 0)
         self._poll.modify(self._socket.fileno(), wanted)
         self._poll.poll(max(1, int(seconds * 1_000)))
-        self._socket.push()
+        self._push()
 
     def was_cut(self) -> bool:
         """Tell whether the connection is lost."""

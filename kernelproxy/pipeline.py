@@ -1,9 +1,11 @@
 """The op pipeline: records ops, sends them in batches, keeps the journal, and waits for answers.
 
-Two locks. ``_recording`` guards the open batch and is held for less than a microsecond. ``_io`` guards the socket and
-everything behind it; whoever holds it reads for all threads. An interrupt may strike between any two bytecodes, so
-every step that commits something is a single append or assignment, and sending twice is harmless: the executor skips
-what it has already taken.
+Two locks. ``_recording`` guards the open batch and is held for less than a microsecond. ``_io`` guards the connection
+and everything behind it; whoever holds it reads for all threads. Who needs both takes ``_io`` first.
+
+An interrupt may strike between any two bytecodes, so every step that commits something is a single append or
+assignment, and doing a step twice is harmless: the executor skips ops that it has already taken and handles that it has
+already dropped. A connection on which a message was half sent or half read is given up for a new one.
 """
 
 from __future__ import annotations
@@ -15,15 +17,17 @@ from time import monotonic
 
 from gpu_backend.wire import messages as wire
 from gpu_backend.wire.codec import Frame
-from gpu_backend.wire.errors import ErrorRecord, RefusalCode, SessionLost
+from gpu_backend.wire.errors import OversizedMessage, RefusalCode, SessionLost, WorkbenchError
 from gpu_backend.wire.messages import Op, Want
 from gpu_backend.wire.values import Value
 from kernelproxy.connection import Connection, refusal_error
 from kernelproxy.counters import Counters
-from kernelproxy.errors import deferred_exception, remote_exception
+from kernelproxy.dropped import DroppedHandles, oldest
+from kernelproxy.errors import session_lost
+from kernelproxy.inbox import Answer, Inbox
 from kernelproxy.journal import Journal, OpenBatch
 from kernelproxy.layout import Layout
-from kernelproxy.source_lines import Site, user_site
+from kernelproxy.source_lines import user_site
 
 NOTHING = Want.NOTHING
 #: Ops per message: large enough to hide its cost, small enough that the device starts early.
@@ -34,22 +38,12 @@ BATCH_BYTES = 4 << 20
 _SURE_BYTES = 1 << 30
 #: How long one thread reads on behalf of all before others get a turn, seconds.
 _TURN_SECONDS = 0.005
-#: Failures remembered after they were shown, to explain what they make impossible later.
-_REMEMBERED_FAILURES = 1_000
-
-_CANCELLED = "gpu_backend.wire.errors.OpCancelled"
+#: How long an interrupted thread waits for its turn before it leaves the cancelling to whoever has it, seconds.
+_CANCEL_SECONDS = 0.1
+#: A call whose results are unknown gets this many handles to give: numbers cost nothing.
+_HANDLES_PER_CALL = 1 << 20
 
 Renew = Callable[["Pipeline"], Connection]
-
-
-class Answer:
-    """What the executor said to one op."""
-
-    __slots__ = ("buffers", "value")
-
-    def __init__(self, value: Value, buffers: list[Frame]) -> None:
-        self.value = value
-        self.buffers = buffers
 
 
 class Pipeline:
@@ -59,35 +53,28 @@ class Pipeline:
     ----------
     connection
         A connection that has been greeted.
-    welcome
-        What the executor said then: the credits.
     renew
-        Called when the connection is lost; returns another one, greeted, or raises what the user shall see.
+        Called when the connection is lost; returns another one, greeted. Before it greets an executor of another epoch
+        it calls `abandon`. Raises `SessionLost` if the session is gone for good; after any other error the connection
+        is sought again when the next op needs it.
     """
 
-    def __init__(self, connection: Connection, welcome: wire.Welcome, renew: Renew) -> None:
+    def __init__(self, connection: Connection, renew: Renew) -> None:
         self._connection = connection
         self._renew = renew
-        self._credit_ops = welcome.credit_ops
-        self._credit_bytes = welcome.credit_bytes
         #: Results up to this size are not waited for: larger ones are, so that OutOfMemoryError comes at its own line.
-        self.sure_bytes = welcome.memory_limit_bytes // 8 or _SURE_BYTES
+        self.sure_bytes = connection.welcome.memory_limit_bytes // 8 or _SURE_BYTES
         self._recording = threading.RLock()
         self._io = threading.RLock()
         self._open = OpenBatch(1)
         self._next_handle = 1
-        #: Handles whose objects the notebook has dropped; filled by finalizers, which must not take locks.
-        #: With each its layout, if its memory can serve for a result of that layout.
-        self.dropped: deque[tuple[int, Layout | None]] = deque()
+        self.dropped: DroppedHandles = deque()
         self.journal = Journal()
+        self.inbox = Inbox(self.journal)
         self.counters = Counters()
-        self._received = 0
-        self._unacknowledged_reads = 0
-        self._answers: dict[int, Answer | Exception] = {}
-        self._awaited: set[int] = set()
-        self._chunks: dict[int, list[tuple[int, Frame]]] = {}
-        self._failures: dict[int, Exception] = {}
-        self._remembered: dict[int, tuple[ErrorRecord, Site | None]] = {}
+        self._cancelled_through = 0
+        self._cancel_told = 0
+        self._end: WorkbenchError | None = None
         #: Set while the background sender sleeps; the first op of a quiet time wakes it.
         self.sender_sleeps = False
         self.wake_sender: Callable[[], None] = lambda: None
@@ -111,16 +98,16 @@ class Pipeline:
         with self._recording:
             out = self._next_handle if results else 0
             self._next_handle += results
-            drop, reuse = None, 0
-            if self.dropped:
-                if layout is not None and self.dropped[-1][1] is layout:
-                    reuse = self.dropped.pop()[0]
-                if self.dropped:
-                    drop = self._take_dropped()
+            gone = len(self.dropped)
+            drop, reuse = oldest(self.dropped, gone, layout) if gone else (None, 0)
             batch = self._open
-            batch.sites.append(user_site(2))
+            place = len(batch.ops)
+            batch.sites[place] = user_site(2)
             batch.ops.append(Op(name, out, args, drop, NOTHING, kwargs, stream, reuse))
-        if len(batch.ops) >= BATCH_OPS:
+            while gone:
+                self.dropped.popleft()
+                gone -= 1
+        if place + 1 >= BATCH_OPS:
             self.flush()
         elif self.sender_sleeps:
             self.wake_sender()
@@ -133,9 +120,13 @@ class Pipeline:
             name, args = make(len(batch.frames))
             batch.frames.append(data)
             batch.bytes += len(data)
-            self.record(name, args, 0)
-        if batch.bytes >= BATCH_BYTES:
+            place = len(batch.ops)
+            batch.sites[place] = user_site(2)
+            batch.ops.append(Op(name, 0, args))
+        if place + 1 >= BATCH_OPS or batch.bytes >= BATCH_BYTES:
             self.flush()
+        elif self.sender_sleeps:
+            self.wake_sender()
 
     def call(
         self,
@@ -156,46 +147,53 @@ class Pipeline:
             What the op raised, or the first deferred failure of an earlier op, with the line that recorded it.
         """
         __tracebackhide__ = True
-        with self._recording:
-            if buffers:
-                self._seal()
-                self._open.frames.extend(buffers)
-                self._open.bytes += sum(len(one) for one in buffers)
-            out = self._next_handle
-            self._next_handle += _HANDLES_PER_CALL
-            drop = self._take_dropped() if self.dropped else None
-            batch = self._open
-            seq = batch.first + len(batch.ops)
-            self._awaited.add(seq)
-            batch.sites.append(user_site(2))
-            batch.ops.append(Op(name, out, args, drop, want, kwargs, stream))
-            if buffers:
-                self._seal()
-        self.counters.round_trips += 1
+        seq = 0
         try:
+            with self._recording:
+                batch = self._sealed_open(buffers) if buffers else self._open
+                out = self._next_handle
+                self._next_handle += _HANDLES_PER_CALL
+                gone = len(self.dropped)
+                drop = oldest(self.dropped, gone, None)[0] if gone else None
+                place = len(batch.ops)
+                seq = batch.first + place
+                self.inbox.expect(seq)
+                batch.sites[place] = user_site(2)
+                batch.ops.append(Op(name, out, args, drop, want, kwargs, stream))
+                while gone:
+                    self.dropped.popleft()
+                    gone -= 1
+                if buffers:
+                    self._seal()
+            self.counters.round_trips += 1
             self.flush()
             return self._wait(seq)
         except KeyboardInterrupt:
             self.cancel_pending()
             raise
         finally:
-            self._awaited.discard(seq)
-            self._answers.pop(seq, None)
+            self.inbox.forget(seq)
 
-    def _take_dropped(self) -> tuple[int, ...]:
-        dropped = self.dropped
-        return tuple([dropped.popleft()[0] for _ in range(len(dropped))])
+    def _sealed_open(self, buffers: list[Frame]) -> OpenBatch:
+        """Return an open batch without ops whose buffers are ``buffers``."""
+        self._seal()
+        # Assigned, not added: an interrupt may have left the buffers of a call that was never noted.
+        self._open.frames = list(buffers)
+        self._open.bytes = sum([len(one) for one in buffers])
+        return self._open
 
     # --- sending ------------------------------------------------------------------------------------------------------
 
     def flush(self) -> None:
         """Send all that has been recorded. Waits while the executor has as much under way as it accepts."""
-        with self._io:
-            self._seal()
-            while not self._send_sealed():
+        while True:
+            with self._io:
+                self._seal()
+                if self._send_sealed():
+                    while self._pump(0):
+                        pass
+                    return
                 self._pump(_TURN_SECONDS)
-            while self._pump(0):
-                pass
 
     def flush_if_open(self, batch: OpenBatch) -> None:
         """Send what can be sent now if ``batch`` is still open; for the background sender. Never waits for credit."""
@@ -214,11 +212,16 @@ class Pipeline:
         """The batch that ops are being recorded into."""
         return self._open
 
+    @property
+    def is_behind(self) -> bool:
+        """True if something waits to be sent that needs no further op."""
+        return self.journal.next_unsent() is not None or self._cancel_told < self._cancelled_through
+
     def ping(self) -> None:
         """Tell the executor that the notebook is alive and what it has read, unless another thread is talking to it."""
         if self._io.acquire(blocking=False):
             try:
-                self._connection.send(wire.Ping(self._received))
+                self._tell_read(self._sound_connection())
                 while self._pump(0):
                     pass
             finally:
@@ -226,9 +229,18 @@ class Pipeline:
 
     def cancel_pending(self) -> None:
         """Drop every op that has not started on the device. Arrays they would have made say so when used."""
-        with self._io:
+        with self._recording:
             self._seal()
-            self._connection.send(wire.Cancel(self._open.first - 1))
+            self._cancelled_through = self._open.first - 1
+        # Whoever uses the connection next says it. If that is a thread that waits for the executor, it does so at once;
+        # and where the connection itself must be replaced first, the background sender does, and nobody is kept.
+        if self._connection.is_sound and self._io.acquire(timeout=_CANCEL_SECONDS):
+            try:
+                self._tell_cancelled(self._connection)
+            finally:
+                self._io.release()
+        else:
+            self.wake_sender()
 
     def _seal(self) -> None:
         with self._recording:
@@ -238,18 +250,23 @@ class Pipeline:
 
     def _send_sealed(self) -> bool:
         """Send sealed batches while there is credit; tell whether all are sent."""
-        journal = self.journal
+        journal, connection = self.journal, self._sound_connection()
+        welcome = connection.welcome
         while (batch := journal.next_unsent()) is not None:
-            if batch is self._open:  # an interrupt struck inside _seal
-                self._open = batch.successor()
-            if journal.ops_in_flight + len(batch.ops) > self._credit_ops:
+            with self._recording:
+                if batch is self._open:  # an interrupt struck inside _seal
+                    self._open = batch.successor()
+            if not journal.has_room(batch, welcome.credit_ops, welcome.credit_bytes):
                 return False
-            if journal.bytes_in_flight and journal.bytes_in_flight + batch.bytes > self._credit_bytes:
-                return False
-            if not self._connection.send(wire.Batch(batch.first, self._received, tuple(batch.ops)), batch.frames):
-                return False
+            try:
+                if not connection.send(wire.Batch(batch.first, self.inbox.received, tuple(batch.ops)), batch.frames):
+                    return False
+            except (OversizedMessage, ValueError, OverflowError, TypeError) as error:  # it cannot be put into bytes
+                with self._recording:
+                    journal.take_apart(batch, str(error))
+                continue
             journal.note_sent(batch)
-            self._unacknowledged_reads = 0
+            self.inbox.note_told()
             self.counters.ops += len(batch.ops)
             self.counters.batches += 1
         return True
@@ -257,94 +274,34 @@ class Pipeline:
     # --- receiving ----------------------------------------------------------------------------------------------------
 
     def _wait(self, seq: int) -> Answer:
-        started = monotonic()
-        while seq not in self._answers:
-            # Whoever gets the socket reads for everybody; the others look at their answers now and then.
+        __tracebackhide__ = True
+        asked = monotonic()
+        while not self.inbox.has(seq):
+            # Whoever gets the connection reads for everybody; the others look at their answers now and then.
             if self._io.acquire(timeout=_TURN_SECONDS):
                 try:
-                    if seq not in self._answers and not self._pump(_TURN_SECONDS) and monotonic() - started > 1.0:
-                        started = monotonic()
-                        self._connection.send(wire.Ping(self._received))
+                    if not self.inbox.has(seq) and not self._pump(_TURN_SECONDS) and monotonic() - asked > 1.0:
+                        asked = monotonic()
+                        self._tell_read(self._sound_connection())
                 finally:
                     self._io.release()
-        answer = self._answers[seq]
-        if isinstance(answer, Exception):
-            self._forget_consequences()
-            raise answer
-        self.raise_deferred()
-        return answer
-
-    def raise_deferred(self) -> None:
-        """Raise the first failure of an op that nobody waited for, if there is one.
-
-        Raises
-        ------
-        Exception
-            What the op raised, with a note naming the line that recorded it.
-        """
-        __tracebackhide__ = True
-        if self._failures:
-            error = self._failures[min(self._failures)]
-            self._forget_consequences()
-            raise error
-
-    def _forget_consequences(self) -> None:
-        """Let one failure be told once: what it made impossible downstream is not news."""
-        self._failures.clear()
+        return self.inbox.take(seq)
 
     def _pump(self, timeout_seconds: float) -> bool:
         """Take in one message, waiting so long at most; tell whether there was one. The caller holds ``_io``."""
-        incoming = self._connection.receive(timeout_seconds)
+        connection = self._sound_connection()
+        incoming = connection.receive(timeout_seconds)
         if incoming is None:
-            if timeout_seconds and self._connection.was_cut():
+            if timeout_seconds and connection.was_cut():
                 self._recover()
             return False
-        message, buffers = incoming
-        if isinstance(message, wire.Ack):
-            self.journal.trim(message.applied)
-        elif isinstance(message, wire.Reply):
-            self._note_reply(message, buffers)
-        elif isinstance(message, wire.Failed):
-            self._note_failure(message)
-        elif isinstance(message, wire.Chunk):
-            self._chunks.setdefault(message.seq, []).append((message.offset, buffers[0]))
-        elif isinstance(message, wire.Refused):
-            self._note_refusal(message)
+        refused = self.inbox.note(*incoming)
+        connection.settle()
+        if refused is not None:
+            self._note_refusal(refused)
+        elif self.inbox.should_tell:
+            self._tell_read(connection)
         return True
-
-    def _note_reply(self, reply: wire.Reply, buffers: list[Frame]) -> None:
-        self._note_read(reply.seq)
-        chunks = self._chunks.pop(reply.seq, None)
-        if chunks is not None:
-            buffers = [_join(chunks)]
-        if reply.seq in self._awaited:
-            self._answers[reply.seq] = Answer(reply.value, buffers)
-
-    def _note_failure(self, failed: wire.Failed) -> None:
-        error, seq = failed.error, failed.seq
-        site = self.journal.site(seq)
-        self._note_read(seq)
-        if error.kind == _CANCELLED and error.caused_by < 0 and seq not in self._awaited:
-            return  # nobody waits any more for the op that an interrupt gave up
-        cause = self._remembered.get(error.caused_by)
-        if cause is not None:
-            site = cause[1]
-        elif len(self._remembered) < _REMEMBERED_FAILURES:
-            self._remembered[seq] = (error, site)
-        if seq in self._awaited:
-            late = error.caused_by >= 0
-            self._answers[seq] = deferred_exception(error, site) if late else remote_exception(error)
-        elif error.caused_by < 0 or cause is None:
-            self._failures[seq] = deferred_exception(error, site)
-
-    def _note_read(self, seq: int) -> None:
-        if seq > self._received:
-            self._received = seq
-        self.journal.trim(seq)
-        self._unacknowledged_reads += 1
-        if self._unacknowledged_reads >= 256:
-            self._unacknowledged_reads = 0
-            self._connection.send(wire.Ping(self._received))
 
     def _note_refusal(self, refused: wire.Refused) -> None:
         if refused.code in (RefusalCode.NOT_GREETED, RefusalCode.OUT_OF_ORDER):
@@ -352,7 +309,18 @@ class Pipeline:
         elif refused.code == RefusalCode.ENDED:
             self._recover(refused.message)
         else:
-            raise refusal_error(refused)
+            error = refusal_error(refused)
+            self.inbox.fail_all(error)
+            raise error
+
+    def _tell_read(self, connection: Connection) -> None:
+        if connection.send(wire.Ping(self.inbox.received)):
+            self.inbox.note_told()
+
+    def _tell_cancelled(self, connection: Connection) -> None:
+        through = self._cancelled_through
+        if connection.send(wire.Cancel(through)):
+            self._cancel_told = through
 
     # --- losing the connection, losing the session --------------------------------------------------------------------
 
@@ -362,56 +330,71 @@ class Pipeline:
         return self.journal.first or self._open.first
 
     @property
-    def received(self) -> int:
-        """Number of the last op whose answer was read."""
-        return self._received
-
-    @property
     def connection(self) -> Connection:
         """The connection in use."""
         return self._connection
 
+    def _sound_connection(self) -> Connection:
+        """Return a connection that can be used. The caller holds ``_io``."""
+        if self._end is not None:
+            raise type(self._end)(*self._end.args)
+        if not self._connection.is_sound:
+            self._recover()
+        if self._cancel_told < self._cancelled_through:
+            self._tell_cancelled(self._connection)
+        return self._connection
+
     def _recover(self, reason: str = "") -> None:
-        old = self._connection
+        old = self._connection.ticket
         try:
             self._connection = self._renew(self)
         except SessionLost as lost:
-            self._abandon(lost)
+            self.abandon()
+            self.end(lost)
             raise
-        if self._connection.ticket.epoch != old.ticket.epoch:
-            loss = SessionLost(_loss_story(reason, self._connection.ticket.epoch))
-            self._abandon(loss)
+        self._cancel_told = 0
+        self.inbox.forget_parts()
+        self.journal.resend_after(self._connection.welcome.applied)
+        if self._connection.ticket.epoch != old.epoch:
+            loss = session_lost(reason, self._connection.ticket.epoch)
+            self.inbox.fail_all(loss)
             raise loss
-        self._chunks.clear()
-        self.journal.resend_all()
 
-    def _abandon(self, lost: SessionLost) -> None:
-        """Every op under way is lost with its executor: tell those who wait, and start anew."""
+    def abandon(self) -> None:
+        """Forget every op under way: the executor that should have run it is gone, and its successor counts anew."""
         with self._recording:
             self._seal()
             self.journal.clear()
-            self._chunks.clear()
             self.dropped.clear()
-            for seq in self._awaited:
-                self._answers.setdefault(seq, lost)
 
+    def close(self, farewell: wire.Bye | None, timeout_seconds: float) -> bool:
+        """Send ``farewell`` and close the connection; False if another thread kept it for ``timeout_seconds``."""
+        self.end(SessionLost("This session was closed, and its arrays with it. Restart the kernel for another."))
+        if not self._io.acquire(timeout=timeout_seconds):
+            return False
+        try:
+            if farewell is not None and self._connection.is_sound:
+                self._connection.send(farewell)
+            self._connection.close(int(timeout_seconds * 500))
+        finally:
+            self._io.release()
+        return True
 
-def _loss_story(reason: str, epoch: int) -> str:
-    why = reason or "The process that held this notebook's arrays ended unexpectedly."
-    return (
-        f"{why} The arrays made so far are lost; a fresh executor (epoch {epoch}) has taken over. "
-        "Run the cells again that make your arrays."
-    )
+    def end(self, why: WorkbenchError) -> None:
+        """Let every use from now on raise ``why``."""
+        self._end = why
+        self._cancel_told = self._cancelled_through
+        self.inbox.fail_all(why)
 
+    @property
+    def next_handle(self) -> int:
+        """The handle that is given next."""
+        return self._next_handle
 
-def _join(chunks: list[tuple[int, Frame]]) -> bytearray:
-    whole = bytearray(sum(len(data) for _, data in chunks))
-    for offset, data in chunks:
-        whole[offset : offset + len(data)] = data
-    return whole
+    def skip_handles(self, first: int) -> None:
+        """Give no handle below ``first`` from now on."""
+        with self._recording:
+            self._next_handle = max(self._next_handle, first)
 
-
-#: A call whose results are unknown gets this many handles to give: numbers cost nothing.
-_HANDLES_PER_CALL = 1 << 20
 
 __all__ = ["Answer", "Pipeline"]

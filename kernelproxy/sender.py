@@ -5,7 +5,7 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable
 
-from gpu_backend.wire.errors import WorkbenchError
+from gpu_backend.wire.errors import PoolUnreachable, WorkbenchError
 from kernelproxy.journal import OpenBatch
 from kernelproxy.pipeline import Pipeline
 
@@ -30,11 +30,11 @@ class Sender:
         self._pipeline.wake_sender = self._woken
         self._thread.start()
 
-    def close(self) -> None:
-        """End, and wait for the thread."""
+    def close(self, timeout_seconds: float) -> None:
+        """End, and wait so long for the thread: it may be on its way to a pool that is gone."""
         self._closed.set()
         self._wake.set()
-        self._thread.join()
+        self._thread.join(timeout_seconds)
 
     def _woken(self) -> None:
         self._pipeline.sender_sleeps = False
@@ -54,15 +54,17 @@ class Sender:
         before = self._pipeline.open_batch
         while quiet < _QUIET_LOOKS and not self._closed.wait(_PATIENCE_SECONDS):
             batch = self._pipeline.open_batch
-            if batch is before and batch.ops:
+            is_behind = self._pipeline.is_behind
+            if is_behind or (batch is before and batch.ops):
                 self._quietly(self._pipeline.flush_if_open, batch)
-            quiet = quiet + 1 if batch is before else 0
+            quiet = quiet + 1 if batch is before and not is_behind else 0
             before = batch
 
-    @staticmethod
-    def _quietly(action: Callable[..., None], *args: OpenBatch) -> None:
-        """Run ``action``; what goes wrong here is found and told by the next op of the user's own thread."""
+    def _quietly(self, action: Callable[..., None], *args: OpenBatch) -> None:
+        """Run ``action``; what goes wrong here is told by the next op of the user's own thread."""
         try:
             action(*args)
-        except WorkbenchError:
-            return
+        except PoolUnreachable:
+            return  # that op will find it again, unless the pool is back by then
+        except WorkbenchError as error:
+            self._pipeline.inbox.tell_later(error)

@@ -18,7 +18,7 @@ from gpu_backend.transport import curve
 from gpu_backend.wire import control
 from gpu_backend.wire.control import Ticket
 from gpu_backend.wire.errors import NotAuthorized, PoolError, PoolUnreachable, ProtocolError, SessionLost
-from gpu_backend.wire.messages import Bye, Want, Welcome
+from gpu_backend.wire.messages import Bye, Want
 from gpu_backend.wire.values import Tuple, Value
 from gpu_backend.wire.version import PROTOCOL_VERSION
 from kernelproxy import array_core, gateway_client
@@ -36,8 +36,10 @@ _GATEWAY_SECONDS = 5.0
 #: How long an executor may take to greet us, seconds. After a lost connection each try gets the shorter time.
 _GREET_SECONDS = 5.0
 _REGREET_SECONDS = 1.0
-#: How long a lost connection is tried before the session is given up, seconds.
+#: How long a lost connection is tried before the user hears of it, seconds.
 _PATIENCE_SECONDS = 60.0
+#: How long to wait at the end for what the pool need not hear: the lease ends by itself, only later. Seconds.
+_FAREWELL_SECONDS = 1.0
 
 
 class Session:
@@ -51,19 +53,25 @@ class Session:
         self._keys = curve.load(settings.key_file)
         self._context: zmq.Context[Any] = zmq.Context(io_threads=1)
         self._instance = secrets.token_hex(8)
-        self._process = os.getpid()
-        connection = Connection(self._context, ticket, self._keys, self._instance)
-        welcome = connection.greet(1, 0, _GREET_SECONDS)
-        self._note_welcome(welcome)
-        self.pipeline = Pipeline(connection, welcome, self._renew)
+        self._closing = threading.Event()
+        try:
+            connection = self._connect(1, 0, _GREET_SECONDS)
+        except BaseException:  # an interrupt too must leave nothing open
+            self._context.destroy(linger=0)
+            raise
+        self.pipeline = Pipeline(connection, self._renew)
         self._sender = Sender(self.pipeline, ping_seconds=max(1.0, ticket.lease_seconds / 4))
         self._sender.start()
 
-    def _note_welcome(self, welcome: Welcome) -> None:
-        #: What computes: kind, name, total_bytes, library, compute_capability.
-        self.device: dict[str, Value] = welcome.device
-        #: Most bytes that arrays may hold; 0 for no limit.
-        self.memory_limit_bytes = welcome.memory_limit_bytes
+    @property
+    def device(self) -> dict[str, Value]:
+        """What computes: kind, name, total_bytes, library, compute_capability."""
+        return self.pipeline.connection.welcome.device
+
+    @property
+    def memory_limit_bytes(self) -> int:
+        """Most bytes that arrays may hold; 0 for no limit."""
+        return self.pipeline.connection.welcome.memory_limit_bytes
 
     @property
     def epoch(self) -> int:
@@ -109,19 +117,27 @@ class Session:
 
     def close(self, release: bool) -> None:
         """Close the connection. With ``release`` the session ends and its arrays go; else the lease keeps it."""
-        self._sender.close()
-        connection = self.pipeline.connection
-        if release:
-            connection.send(Bye())
-        connection.close(linger_milliseconds=500 if release else 0)
-        self._context.term()
+        self._closing.set()
+        self._sender.close(_FAREWELL_SECONDS)
+        if self.pipeline.close(Bye() if release else None, _FAREWELL_SECONDS):  # else a thread is still in there
+            self._context.term()
         if release:
             try:
-                gateway_client.request(self._settings, control.CloseSession(0, self.ticket.session), _GATEWAY_SECONDS)
+                request = control.CloseSession(0, self.ticket.session)
+                gateway_client.request(self._settings, request, _FAREWELL_SECONDS)
             except PoolError:
                 return  # the executor has the Bye, and the lease runs out by itself
 
     # --- a lost connection --------------------------------------------------------------------------------------------
+
+    def _connect(self, first: int, received: int, timeout_seconds: float) -> Connection:
+        connection = Connection(self._context, self.ticket, self._keys, self._instance)
+        try:
+            connection.greet(first, received, timeout_seconds)
+        except BaseException:  # an interrupt too must leave nothing open
+            connection.close()
+            raise
+        return connection
 
     def _renew(self, pipeline: Pipeline) -> Connection:
         """Return a greeted connection in place of the lost one: to the same executor, or to its successor."""
@@ -129,23 +145,17 @@ class Session:
         deadline = monotonic() + _PATIENCE_SECONDS
         while True:
             try:
-                return self._connect_again(pipeline)
+                return self._connect(pipeline.first, pipeline.inbox.received, _REGREET_SECONDS)
             except (PoolUnreachable, NotAuthorized, SessionLost) as error:
-                if monotonic() > deadline:
-                    raise SessionLost(
+                if self._closing.is_set() or monotonic() > deadline:
+                    raise PoolUnreachable(
                         f"The connection to the pool was lost and did not come back within {_PATIENCE_SECONDS:.0f} s "
-                        f"({error}). Check `workbench doctor`, then restart the kernel."
+                        f"({error}). The pool keeps your arrays for {self.ticket.lease_seconds:.0f} s: run the cell "
+                        "again when the network is back. `workbench doctor` says what is wrong."
                     ) from None
             self._ask_where()
-
-    def _connect_again(self, pipeline: Pipeline) -> Connection:
-        connection = Connection(self._context, self.ticket, self._keys, self._instance)
-        try:
-            self._note_welcome(connection.greet(pipeline.first, pipeline.received, _REGREET_SECONDS))
-        except BaseException:
-            connection.close()
-            raise
-        return connection
+            if self.ticket.epoch != pipeline.connection.ticket.epoch:
+                pipeline.abandon()  # the successor knows nothing of what was under way
 
     def _ask_where(self) -> None:
         """Ask the gateway where the session is now. While the gateway itself is away, keep what we know."""
@@ -156,7 +166,7 @@ class Session:
         except PoolUnreachable:
             return
         except PoolError as error:
-            raise SessionLost(f"The pool no longer has this session: {error} Restart the kernel.") from None
+            raise SessionLost(f"The pool no longer has this session. {error}") from None
         if isinstance(answer, Ticket):
             self.ticket = answer
 
@@ -196,6 +206,9 @@ def keep_ticket() -> None:
 #: The file with a ticket that this process was handed and has not used yet.
 _handed = ""
 _current: Session | None = None
+_parents: Session | None = None
+#: No session that this process uses from now on gives a handle below.
+_next_handle = 1
 _opening = threading.Lock()
 
 
@@ -233,7 +246,26 @@ def _leave(process: int) -> None:
 
 
 def _use(session: Session | None) -> None:
-    global _current
+    global _current, _next_handle
+    # An array of one session that is used with another must be missing there, and not another's name.
+    if _current is not None:
+        _next_handle = max(_next_handle, _current.pipeline.next_handle)
+    if session is not None:
+        session.pipeline.skip_handles(_next_handle)
     _current = session
     # Arrays of another session must not drop handles of this one.
     array_core.dropped_handles = session.pipeline.dropped if session is not None else deque()
+
+
+def _forget_parents() -> None:
+    """Leave the session to the process that this one was forked from; one of our own is opened on first use."""
+    global _handed, _opening, _parents
+    _opening = threading.Lock()  # another thread of the parent may have held it
+    _handed = ""
+    if _current is not None:
+        _current.pipeline.end(SessionLost("This session belongs to the process from which this one was forked."))
+        _parents = _current  # kept, or its end would close what the parent uses
+    _use(None)
+
+
+os.register_at_fork(after_in_child=_forget_parents)

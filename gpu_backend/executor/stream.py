@@ -33,7 +33,7 @@ CANCELLED = ErrorRecord(
 
 
 _NOT_HERE = (
-    "This object was lost with the executor that held it; a fresh one has taken over since. "
+    "This object is not in this session: it was lost with an earlier executor, or another process made it. "
     "Run the cell again that made it."
 )
 
@@ -78,9 +78,11 @@ class OpStream:
                     ]
                     if op.reuse:
                         spare = heap.pop(op.reuse, None)
+                        if spare is None:  # its own op failed: what is kept of that can go
+                            heap.drop(op.reuse)
                         # It must own its memory, and have two references: this name and the call's argument. Any view
                         # of it, or a second handle, would be a third.
-                        if spare is not None and spare.base is None and getrefcount(spare) == 2:
+                        elif spare.base is None and getrefcount(spare) == 2:
                             args.append(spare)
                     result = (functions.get(op.name) or self._resolve(op.name))(*args)
                     if op.out:
@@ -117,7 +119,7 @@ class OpStream:
     def cancel(self, batch: QueuedBatch) -> tuple[int, Answer | None]:
         """Pass over the next op of ``batch``, but drop what it drops. Returns as `run`."""
         op = batch.ops[batch.next]
-        for handle in op.drop or ():
+        for handle in (*(op.drop or ()), op.reuse):
             self.heap.drop(handle)
         if op.out:
             self.heap.fail(op.out, Failure(batch.first + batch.next, CANCELLED))
@@ -162,6 +164,7 @@ class OpStream:
         return [(one, self.heap[one]) for one in handles if self._device.is_array(self.heap.get(one))]
 
     def _fail(self, seq: int, op: Op, error: ErrorRecord, fatal: bool = False) -> Answer:
+        self.heap.drop(op.reuse)  # it may have failed before it came to that
         if op.out:
             caused_by = error.caused_by if error.caused_by >= 0 else seq
             self.heap.fail(op.out, Failure(caused_by, error))

@@ -22,6 +22,7 @@ class Verbs:
         self.table: dict[str, Callable[..., Any]] = {
             ".nothing": _nothing,
             ".same": _same,
+            ".fail": _fail,
             ".call": _call,
             ".method": self._method,
             ".getattr": self._getattr,
@@ -70,6 +71,11 @@ def _nothing() -> None:
 def _same(value: Any) -> Any:
     """Return ``value``: reads its contents, or gives a view a handle of its own."""
     return value
+
+
+def _fail(message: str) -> None:
+    """Raise: stands for an op that the notebook could not send."""
+    raise TypeError(message)
 
 
 def _call(target: Any, *args: Any, **kwargs: Any) -> Any:
