@@ -60,7 +60,8 @@ class Pipeline:
     """
 
     def __init__(self, connection: Connection, renew: Renew) -> None:
-        self._connection = connection
+        #: The connection in use.
+        self.connection = connection
         self._renew = renew
         #: Results up to this size are not waited for: larger ones are, so that OutOfMemoryError comes at its own line.
         self.sure_bytes = connection.welcome.memory_limit_bytes // 8 or _SURE_BYTES
@@ -234,9 +235,9 @@ class Pipeline:
             self._cancelled_through = self._open.first - 1
         # Whoever uses the connection next says it. If that is a thread that waits for the executor, it does so at once;
         # and where the connection itself must be replaced first, the background sender does, and nobody is kept.
-        if self._connection.is_sound and self._io.acquire(timeout=_CANCEL_SECONDS):
+        if self.connection.is_sound and self._io.acquire(timeout=_CANCEL_SECONDS):
             try:
-                self._tell_cancelled(self._connection)
+                self._tell_cancelled(self.connection)
             finally:
                 self._io.release()
         else:
@@ -329,34 +330,29 @@ class Pipeline:
         """Number of the oldest op that may have to be sent again."""
         return self.journal.first or self._open.first
 
-    @property
-    def connection(self) -> Connection:
-        """The connection in use."""
-        return self._connection
-
     def _sound_connection(self) -> Connection:
         """Return a connection that can be used. The caller holds ``_io``."""
         if self._end is not None:
             raise type(self._end)(*self._end.args)
-        if not self._connection.is_sound:
+        if not self.connection.is_sound:
             self._recover()
         if self._cancel_told < self._cancelled_through:
-            self._tell_cancelled(self._connection)
-        return self._connection
+            self._tell_cancelled(self.connection)
+        return self.connection
 
     def _recover(self, reason: str = "") -> None:
-        old = self._connection.ticket
+        old = self.connection.ticket
         try:
-            self._connection = self._renew(self)
+            self.connection = self._renew(self)
         except SessionLost as lost:
             self.abandon()
             self.end(lost)
             raise
         self._cancel_told = 0
         self.inbox.forget_parts()
-        self.journal.resend_after(self._connection.welcome.applied)
-        if self._connection.ticket.epoch != old.epoch:
-            loss = session_lost(reason, self._connection.ticket.epoch)
+        self.journal.resend_after(self.connection.welcome.applied)
+        if self.connection.ticket.epoch != old.epoch:
+            loss = session_lost(reason, self.connection.ticket.epoch)
             self.inbox.fail_all(loss)
             raise loss
 
@@ -373,9 +369,9 @@ class Pipeline:
         if not self._io.acquire(timeout=timeout_seconds):
             return False
         try:
-            if farewell is not None and self._connection.is_sound:
-                self._connection.send(farewell)
-            self._connection.close(int(timeout_seconds * 500))
+            if farewell is not None and self.connection.is_sound:
+                self.connection.send(farewell)
+            self.connection.close(int(timeout_seconds * 500))
         finally:
             self._io.release()
         return True

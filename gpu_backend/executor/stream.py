@@ -56,7 +56,8 @@ class OpStream:
 
         Returns the place behind the last op that ran, and its answer if it has one. At least one op runs.
 
-        The loop is the executor's hot path: what happens for every op happens here, inline.
+        The loop is the executor's hot path: what happens for every op happens here, inline. Dropped memory is reused if
+        its array owns it and has two references, the name here and the call's argument: any view would be a third.
         """
         heap, functions, read = self.heap, self._functions, self._read
         ops, frames, place = batch.ops, batch.frames, batch.next
@@ -80,8 +81,6 @@ class OpStream:
                         spare = heap.pop(op.reuse, None)
                         if spare is None:  # its own op failed: what is kept of that can go
                             heap.drop(op.reuse)
-                        # It must own its memory, and have two references: this name and the call's argument. Any view
-                        # of it, or a second handle, would be a third.
                         elif spare.base is None and getrefcount(spare) == 2:
                             args.append(spare)
                     result = (functions.get(op.name) or self._resolve(op.name))(*args)
