@@ -10,32 +10,17 @@ import nbformat
 import pytest
 from nbclient import NotebookClient
 
-import workbench
-from gpu_backend.pool import commands, state
-from gpu_backend.pool.settings import PoolSettings
+from gpu_backend.pool.state import PoolState
+from tests.integration.notebook_pool import cpu_pool, sessions
 
 EXAMPLES = Path(__file__).parents[2] / "examples"
 WITH_A_PLOT = {"02_image_processing", "03_heat_equation", "04_pca_and_kmeans"}
 
 
 @pytest.fixture(scope="module")
-def pool(tmp_path_factory: pytest.TempPathFactory) -> Iterator[state.PoolState]:
-    """A pool on the CPU device, and an environment in which Jupyter finds our kernel and nothing of the user's."""
-    root = tmp_path_factory.mktemp("examples")
-    own = state.at(root / "pool")
-    kernels = root / "jupyter" / "kernels"
-    kernels.mkdir(parents=True)
-    (kernels / "remote-gpu").symlink_to(Path(workbench.__file__).parent / "kernelspec")
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setenv("JUPYTER_PATH", str(kernels.parent))
-        patch.setenv("JUPYTER_RUNTIME_DIR", str(root / "runtime"))
-        patch.setenv("IPYTHONDIR", str(root / "ipython"))
-        patch.setenv("XDG_CACHE_HOME", str(root / "cache"))
-        try:
-            patch.setenv("GPU_WORKBENCH_CONFIG", str(commands.embedded(own, PoolSettings(devices="cpu"))))
-            yield own
-        finally:
-            commands.down(own)
+def pool(tmp_path_factory: pytest.TempPathFactory) -> Iterator[PoolState]:
+    with cpu_pool(tmp_path_factory.mktemp("examples")) as own:
+        yield own
 
 
 def outputs(notebook: Any) -> list[Any]:
@@ -44,7 +29,7 @@ def outputs(notebook: Any) -> list[Any]:
 
 @pytest.mark.timeout(180)
 @pytest.mark.parametrize("path", sorted(EXAMPLES.glob("*.ipynb")), ids=lambda path: path.stem)
-def test_runs_through_the_pool(path: Path, pool: state.PoolState) -> None:
+def test_runs_through_the_pool(path: Path, pool: PoolState) -> None:
     notebook = nbformat.read(path, as_version=4)
     client = NotebookClient(notebook, timeout=120, resources={"metadata": {"path": str(EXAMPLES)}})
     watching = nbformat.v4.new_code_cell(
@@ -64,4 +49,4 @@ def test_runs_through_the_pool(path: Path, pool: state.PoolState) -> None:
     assert int(round_trips) < int(ops)
     plots = [output for output in outputs(notebook) if "image/png" in output.get("data", {})]
     assert bool(plots) == (path.stem in WITH_A_PLOT)
-    assert commands.status(pool).sessions == (), "the kernel is gone, but its session is not"
+    assert sessions(pool) == (), "the kernel is gone, but its session is not"
