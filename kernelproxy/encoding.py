@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from gpu_backend.transport.sockets import MAX_FRAME_BYTES
 from gpu_backend.wire import values as wire
 from gpu_backend.wire.codec import Frame
 from gpu_backend.wire.dtypes import dtype_to_text
@@ -73,6 +74,11 @@ class Encoder:
         """Return the reference to a copy of ``array``'s contents, C-contiguous, taken now."""
         if array.dtype.hasobject:
             raise ValueError(f"Unsupported dtype {array.dtype}")
+        if array.nbytes > MAX_FRAME_BYTES:
+            raise Unsendable(
+                f"A NumPy array of {array.nbytes:,} bytes is too large to be sent as an argument. "
+                "Make it an array of the GPU first: cupy.asarray(...)."
+            )
         if array.nbytes <= wire.INLINE_BYTES:
             return wire.Buffer(-1, dtype_to_text(array.dtype), array.shape, array.tobytes())
         self.buffers.append(array.tobytes())

@@ -16,8 +16,11 @@ from gpu_backend.wire.values import Value
 
 #: Contents larger than this travel in chunks, so that no message is ever large.
 CHUNK_BYTES = 8 << 20
-#: With so many answers unread the executor waits for the notebook to read them.
+#: With so many answers unread, or so many bytes of them, the executor waits for the notebook to read them.
 MAX_UNREAD = 1_024
+MAX_UNREAD_BYTES = 256 << 20
+#: Ops are counted up to here: far more than can ever be asked for, and each number still fits its place on the wire.
+_MOST_OPS = 1 << 62
 
 _codec: Codec[wire.ToExecutor] = Codec(wire.ToExecutor)
 Message = list[Frame]
@@ -52,7 +55,8 @@ class Conversation:
         self._taken = 0
         self._cancel_through = 0
         self._reported = 0
-        self._unread: deque[tuple[int, list[Message]]] = deque()
+        self._unread: deque[tuple[int, list[Message], int]] = deque()
+        self._unread_bytes = 0
         #: Number of the last op carried out.
         self.applied = 0
         #: True once the notebook has said that it is done with the session.
@@ -63,7 +67,9 @@ class Conversation:
     @property
     def has_work(self) -> bool:
         """True if an op may run now. False while too many answers are unread or unsent."""
-        return bool(self._queue) and len(self._unread) < MAX_UNREAD and len(self.outbox) < MAX_UNREAD
+        if len(self._unread) >= MAX_UNREAD or self._unread_bytes >= MAX_UNREAD_BYTES:
+            return False
+        return bool(self._queue) and len(self.outbox) < MAX_UNREAD
 
     @property
     def is_connected(self) -> bool:
@@ -96,6 +102,8 @@ class Conversation:
     def _greet(self, peer: bytes, hello: wire.Hello) -> None:
         if hello.session != self._session:
             self._refuse(peer, RefusalCode.WRONG_SESSION, f"This executor does not serve session {hello.session!r}.")
+        elif not 0 < hello.first < _MOST_OPS:
+            self._refuse(peer, RefusalCode.MALFORMED, f"{hello.first} is no number of an op.")
         elif hello.epoch != self._welcome.epoch:
             message = f"The session is in epoch {self._welcome.epoch}, not {hello.epoch}. Ask for a new ticket."
             self._refuse(peer, RefusalCode.STALE_EPOCH, message)
@@ -114,7 +122,7 @@ class Conversation:
         self._forget_read(hello.received)
         # The client resends all that we have not taken, so what counts here is what we took, run or not.
         self._send(encode(_with_applied(self._welcome, self._taken)))
-        for _, answer in self._unread:
+        for _, answer, _ in self._unread:
             for message in answer:
                 self._send(message)
 
@@ -140,7 +148,7 @@ class Conversation:
         if self._queued_ops + ops > self._welcome.credit_ops:
             return True
         # One message may pass the limit alone, or nothing larger than it could ever be sent.
-        return self._queued_bytes > 0 and self._queued_bytes + size > self._welcome.credit_bytes
+        return size > 0 and self._queued_bytes > 0 and self._queued_bytes + size > self._welcome.credit_bytes
 
     def _credit_story(self) -> str:
         return (
@@ -150,7 +158,7 @@ class Conversation:
 
     def _forget_read(self, received: int) -> None:
         while self._unread and self._unread[0][0] <= received:
-            self._unread.popleft()
+            self._unread_bytes -= self._unread.popleft()[2]
 
     # --- what is done -------------------------------------------------------------------------------------------------
 
@@ -175,13 +183,15 @@ class Conversation:
         """Send the answer of the last op carried out."""
         seq = self._reported = self.applied
         messages = list(_encode_answer(seq, answer))
-        self._unread.append((seq, messages))
+        size = sum(len(frame) for message in messages for frame in message)
+        self._unread.append((seq, messages, size))
+        self._unread_bytes += size
         for message in messages:
             self._send(message)
 
     def report_progress(self, always: bool = False) -> None:
-        """Tell the client how far the ops are, if it does not know yet."""
-        if always or self.applied > self._reported:
+        """Tell the client how far the ops are, if it does not know yet. Whoever reads nothing is not told for ever."""
+        if (always or self.applied > self._reported) and len(self.outbox) < MAX_UNREAD:
             self._reported = self.applied
             self._send(encode(wire.Ack(self.applied)))
 
@@ -213,16 +223,16 @@ def _code_of(error: WireError) -> RefusalCode:
 
 
 def _encode_answer(seq: int, answer: Answer) -> Iterator[Message]:
-    if answer.error is not None:
-        yield encode(wire.Failed(seq, answer.error))
-        return
     try:
-        if len(answer.buffers) == 1 and answer.buffers[0].nbytes > CHUNK_BYTES:
+        if answer.error is not None:
+            yield encode(wire.Failed(seq, answer.error))
+        elif len(answer.buffers) == 1 and answer.buffers[0].nbytes > CHUNK_BYTES:
             yield from _encode_chunks(seq, answer.value, answer.buffers[0])
         else:
             yield encode(wire.Reply(seq, answer.value), [_bytes_of(one) for one in answer.buffers])
     except (OverflowError, ValueError, TypeError) as error:  # a value that msgspec will not encode
-        yield encode(wire.Failed(seq, ErrorRecord("builtins.TypeError", f"The result cannot be sent: {error}")))
+        reason = f"The result cannot be sent: {error!a}"  # ASCII: it may be about characters without UTF-8
+        yield encode(wire.Failed(seq, ErrorRecord("builtins.TypeError", reason)))
 
 
 def _encode_chunks(seq: int, value: Value, buffer: np.ndarray[Any, Any]) -> Iterator[Message]:

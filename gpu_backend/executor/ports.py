@@ -24,6 +24,8 @@ from gpu_backend.wire.errors import WireError
 
 #: Messages read in one go; the rest waits its turn in the socket.
 _MOST_AT_ONCE = 64
+#: Messages that ZeroMQ takes from a notebook while a long op runs; the rest waits at the notebook's own side.
+_MOST_WAITING = 16
 #: The ZAP domain of the control socket: the agent's key opens it, and no other.
 _CONTROL = "control"
 
@@ -47,6 +49,7 @@ class Ports:
         self._guard = guard_thread(context, self._allowed, {_CONTROL: AllowedKeys([config.agent_key.encode()])})
         self._data = as_server(context.socket(zmq.ROUTER), keys)
         self._data.router_mandatory = True
+        self._data.rcvhwm = _MOST_WAITING
         self._data.bind(f"ipc://{directory}/data")
         port = self._data.bind_to_random_port(f"tcp://{config.bind_host}")
         self._listener = LocalListener(directory / "local")
@@ -59,6 +62,7 @@ class Ports:
         self._poller.register(self._control, zmq.POLLIN)
         self._poller.register(self._listener.fileno(), zmq.POLLIN)
         self._local_poll = select.poll()
+        self._local_poll.register(self._listener.fileno(), select.POLLIN)
         self.server_key = keys.public.decode()
         self.endpoints = (
             f"unix://{directory}/local",
@@ -74,8 +78,10 @@ class Ports:
     def wait(self, timeout_seconds: float) -> Ready:
         """Wait until a socket has a message, at most ``timeout_seconds``."""
         if not timeout_seconds:
-            data = bool(self._locals and self._local_poll.poll(0)) or bool(self._data.events & zmq.POLLIN)
-            return Ready(data, bool(self._control.events & zmq.POLLIN))
+            local = self._local_poll.poll(0)
+            if local and local[0][0] == self._listener.fileno():  # found first: it was registered first
+                self._accept()
+            return Ready(bool(local or self._data.events & zmq.POLLIN), bool(self._control.events & zmq.POLLIN))
         self._push_locals()
         ready = dict(self._poller.poll(int(timeout_seconds * 1_000)))
         if self._listener.fileno() in ready:

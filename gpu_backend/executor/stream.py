@@ -171,8 +171,10 @@ class OpStream:
 
     def _record(self, error: BaseException) -> ErrorRecord:
         text = "".join(traceback.format_exception(error))[-_MAX_TRACEBACK_CHARS:]
-        args = tuple(arg if isinstance(arg, (int, str, float)) else repr(arg) for arg in error.args)
-        return ErrorRecord(self._device.error_name(error), str(error), text, args=args)
+        args = tuple(arg if type(arg) in PLAIN and _fits(arg) else repr(arg) for arg in error.args)
+        name, message = self._device.error_name(error), str(error)
+        # A message may quote what is no text; on the wire everything is UTF-8.
+        return ErrorRecord(name, _as_utf8(message), _as_utf8(text), args=tuple(map(_as_utf8, args)))
 
     def _blame(self, handle: int) -> ErrorRecord:
         failure = self.heap.why_missing(handle)
@@ -190,3 +192,11 @@ class OpStream:
             self._stream_context = self._device.on_stream(stream)
             self._stream_context.__enter__()
             self._stream = handle
+
+
+def _fits(value: object) -> bool:
+    return not isinstance(value, int) or -(1 << 63) <= value < 1 << 64
+
+
+def _as_utf8(value: Any) -> Any:
+    return value.encode("utf-8", "backslashreplace").decode() if isinstance(value, str) else value

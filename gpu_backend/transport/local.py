@@ -23,6 +23,9 @@ from gpu_backend.wire.codec import MAX_FRAMES, Frame
 _COUNT = struct.Struct("<I")
 _LENGTH = struct.Struct("<Q")
 _READ_BYTES = 256 << 10
+#: Largest message that is read; its sender is cut off. The largest that the protocol needs is the upload of one op's
+#: arguments, and what is larger than a frame may be travels in pieces.
+MAX_MESSAGE_BYTES = 1 << 30
 _BUFFER_BYTES = 4 << 20
 _PEER = struct.Struct("iII")  # struct ucred: pid, uid, gid
 
@@ -131,6 +134,8 @@ class LocalSocket:
         if max(lengths) > MAX_FRAME_BYTES:
             raise LocalClosed(f"a frame of {max(lengths)} bytes")
         total = sum(lengths)
+        if total > MAX_MESSAGE_BYTES:
+            raise LocalClosed(f"a message of {total} bytes")
         if len(read) < start + total:
             if total > _READ_BYTES:
                 self._large = _LargeMessage(lengths, memoryview(bytes(read))[start:])
