@@ -55,7 +55,7 @@ def rows(native: dict[str, Any], remote: dict[str, Any], kernels: dict[str, floa
     if kernels:
         first = kernels["first_result_s"]
         found.append(Row("kernel start to ready", "s", None, kernels["ready_s"]))
-        found.append(Row("ready kernel to first result", "s", None, first, "under 1.5", first < 1.5))
+        found.append(Row("kernel start to first result", "s", None, first, "under 1.5", first < 1.5))
     return found
 
 

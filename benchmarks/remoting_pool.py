@@ -21,6 +21,7 @@ from gpu_backend.pool.settings import PoolSettings
 
 _SIDE = Path(__file__).parent / "remoting_side.py"
 _SECONDS = 900
+_KERNEL_STARTS = 4
 
 
 class OwnPool:
@@ -80,7 +81,15 @@ def measure(which: str, device: str, environment: dict[str, str]) -> dict[str, A
 
 
 def kernel_seconds(pool: OwnPool) -> dict[str, float]:
-    """Start the kernel with an executor kept warm; return how long it took to be ready, and to its first result."""
+    """Start the kernel with an executor kept warm; return how long it took to be ready, and to its first result.
+
+    The best of several starts: the first one on a machine also compiles and reads what Jupyter imports.
+    """
+    starts = [_one_kernel(pool) for _ in range(_KERNEL_STARTS)]
+    return min(starts, key=lambda one: one["first_result_s"])
+
+
+def _one_kernel(pool: OwnPool) -> dict[str, float]:
     pool.wait_for_warm()
     os.environ.update(pool.environment)
     manager = KernelManager(kernel_name="remote-gpu")
@@ -98,7 +107,7 @@ def kernel_seconds(pool: OwnPool) -> dict[str, float]:
     finally:
         client.stop_channels()
         manager.shutdown_kernel(now=False)
-    return {"ready_s": ready - started, "first_result_s": first - ready}
+    return {"ready_s": ready - started, "first_result_s": first - started}
 
 
 def _unseen(message: dict[str, Any]) -> None:

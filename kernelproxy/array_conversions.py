@@ -45,7 +45,7 @@ class Conversions(ArrayCore):
     def item(self, *args: Any) -> Any:
         """Return one element as a Python scalar."""
         if not args and self._layout.size == 1:
-            return dispatch.contents(self._ref).item()
+            return dispatch.scalar(self._ref).item()
         if not args:
             raise ValueError("can only convert an array of size 1 to a Python scalar")
         return dispatch.contents(self._ref).item(*args)
@@ -92,9 +92,8 @@ class Conversions(ArrayCore):
         return hex(int(self))
 
     def _scalar_contents(self) -> Any:
-        host = dispatch.contents(self._ref)
         # NumPy deprecates float() of arrays with dimensions; CuPy still allows it for one element.
-        return host.reshape(())[()] if host.size == 1 else host
+        return dispatch.scalar(self._ref)
 
     def __repr__(self) -> str:
         return repr(self.get())

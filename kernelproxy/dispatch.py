@@ -12,6 +12,7 @@ import numpy as np
 
 from gpu_backend.wire import values as wire
 from gpu_backend.wire.codec import Frame
+from gpu_backend.wire.dtypes import text_to_dtype
 from gpu_backend.wire.messages import Want
 from kernelproxy import remote_object, streams, transfer
 from kernelproxy.array_core import ArrayCore, fresh, from_description, view_of
@@ -127,6 +128,18 @@ def contents(reference: wire.Value) -> np.ndarray[Any, Any]:
     answer = pipeline().call(".same", (reference,), Want.CONTENTS, None, None, streams.current_handle())
     assert isinstance(answer.value, wire.Buffer)
     return buffer_to_array(answer.value, answer.buffers)
+
+
+def scalar(reference: wire.Value) -> Any:
+    """Return the one element of the remote array ``reference`` as a NumPy scalar; other sizes as an array."""
+    __tracebackhide__ = True
+    answer = pipeline().call(".same", (reference,), Want.CONTENTS, None, None, streams.current_handle())
+    value = answer.value
+    assert isinstance(value, wire.Buffer)
+    if value.frame < 0:
+        host = np.frombuffer(value.data, text_to_dtype(value.dtype))
+        return host[0] if host.size == 1 else host.reshape(value.shape)
+    return buffer_to_array(value, answer.buffers)
 
 
 def upload(host: np.ndarray[Any, Any]) -> Any:

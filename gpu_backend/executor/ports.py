@@ -89,6 +89,10 @@ class Ports:
         heard = any(socket.fileno() in ready for socket in self._locals.values())
         return Ready(heard or self._data in ready, self._control in ready)
 
+    def hears_locally(self) -> bool:
+        """Tell whether a notebook has spoken; the cheap question, for a loop that waits for little else."""
+        return bool(self._local_poll.poll(0)) if self._locals else bool(self._data.events & zmq.POLLIN)
+
     def _push_locals(self) -> None:
         for peer, socket in list(self._locals.items()):
             try:

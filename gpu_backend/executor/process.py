@@ -102,9 +102,9 @@ class Executor:
     def _spin(self) -> bool:
         until = perf_counter() + _SPIN_SECONDS
         while perf_counter() < until:
-            if self._take_in(0):
-                return True
-        return False
+            if self._ports.hears_locally():
+                break
+        return self._take_in(0)
 
     def _timeout(self) -> float:
         talk = self._conversation
