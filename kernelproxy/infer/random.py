@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from kernelproxy.infer.arguments import INT64, as_dtype, as_index, as_shape, broadcast
-from kernelproxy.infer.outcome import CannotProve, refusal
+from kernelproxy.infer.outcome import CannotProve, WillRaise, refusal
 from kernelproxy.infer.registry import rule
 from kernelproxy.infer.shadow import Shadow, array, new
 from kernelproxy.layout import DType, Shape
@@ -82,13 +82,14 @@ def _drawn(kind: Distribution, args: tuple[Any, ...], kwargs: dict[str, Any]) ->
         raise CannotProve("a missing parameter")
     shapes = [_check_parameter(kind, parameter) for parameter in parameters]
     dtype = _dtype(kind, given.get("dtype"))
-    drawn = broadcast(shapes)
-    if given.get("size") is None:
-        return new(drawn, dtype)
-    size = as_shape(given["size"])
-    if drawn and broadcast([drawn, size]) != size:
+    size = None if given.get("size") is None else as_shape(given["size"])
+    try:
+        drawn = broadcast(shapes if size is None else [*shapes, size])
+    except WillRaise:  # in the words of the kernel that draws, of which there are many
+        raise CannotProve("parameters that do not fit") from None
+    if size is not None and drawn != size:
         raise CannotProve("parameters that do not fit the size")
-    return new(size, dtype)
+    return new(drawn, dtype)
 
 
 def _check_parameter(kind: Distribution, parameter: Any) -> Shape:

@@ -52,13 +52,21 @@ def apply(qualname: str, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Proof
     Exception
         What CuPy raises, if that is proved.
     """
+    return remembered(_apply, qualname, args, kwargs)
+
+
+def remembered(
+    work: Callable[[str, tuple[Any, ...], dict[str, Any]], Proof],
+    qualname: str, args: tuple[Any, ...], kwargs: dict[str, Any],
+) -> Proof:  # fmt: skip
+    """Return ``work(qualname, args, kwargs)``, from memory if these arguments can be and have been remembered."""
     key = _key(qualname, args, kwargs)
     if key is None:
-        return _apply(qualname, args, kwargs)
+        return work(qualname, args, kwargs)
     try:
         return _memory[key]
     except KeyError:
-        proof = _apply(qualname, args, kwargs)
+        proof = work(qualname, args, kwargs)
     if len(_memory) >= _MOST_REMEMBERED:
         _memory.clear()
     _memory[key] = proof

@@ -8,9 +8,9 @@ from typing import Any, Literal
 import numpy as np
 
 from gpu_backend.executor.devices.base import Device
-from kernelproxy.infer import Returned, Unproved, View, prove
+from kernelproxy.infer import Returned, Unproved, View, kernels, prove
 from kernelproxy.layout import Layout, contiguous, strided
-from tests.conformance.infer_calls import Array, Call
+from tests.conformance.infer_calls import Array, Call, Launch
 
 
 class Judge:
@@ -35,15 +35,27 @@ class Judge:
         args = tuple([self._made(argument) for argument in call.args])
         kwargs = {name: self._made(argument) for name, argument in call.kwargs.items()}
         claim = _outcome(lambda: prove(call.qualname, self._layouts(args), self._layouts(kwargs)))
+        if not callable(function):  # a property: its getter
+            function = function.__get__
+        return self._verdict(call, claim, lambda: function(*args, **kwargs), args, kwargs)
+
+    def verdict_on_launch(self, launch: Launch) -> str:
+        """Return what `verdict` does, for a launch of a user kernel."""
+        kernel = self._device.resolve(launch.qualname)(*launch.definition[0], **launch.definition[1])
+        args = tuple([self._made(argument) for argument in launch.args])
+        kwargs = {name: self._made(argument) for name, argument in launch.kwargs.items()}
+        given = (launch.definition, self._layouts(args), self._layouts(kwargs))
+        claim = _outcome(lambda: kernels.result(launch.qualname, *given))
+        return self._verdict(launch, claim, lambda: kernel(*args, **kwargs), (kernel, *args), kwargs)
+
+    def _verdict(self, call: Call | Launch, claim: Any, run: Any, args: Any, kwargs: Any) -> str:
         if isinstance(claim, Unproved):
             self.unproved.setdefault(call.qualname, []).append(claim.reason)
             return f"{call}: {claim.reason}" if claim.reason.startswith("the rule of") else ""
         self.proved[call.qualname] = self.proved.get(call.qualname, 0) + 1
-        if not callable(function):  # a property: its getter
-            function = function.__get__
         if isinstance(claim, Exception) and self.kind != "cuda":
             return ""
-        truth = _outcome(lambda: function(*args, **kwargs), "error" if self.kind == "cuda" else "ignore")
+        truth = _outcome(run, "error" if self.kind == "cuda" else "ignore")
         wrong = self._compare(claim, truth, args, kwargs)
         return f"{call}: {wrong}" if wrong else ""
 

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from gpu_backend.executor.devices import open_device
-from tests.conformance.infer_calls import TEMPLATES, Array, Call, calls
+from tests.conformance.infer_calls import TEMPLATES, Array, Call, calls, launches
 from tests.conformance.infer_judge import Judge
 
 #: Calls of each template. A GPU compiles a kernel for each new combination of dtypes, so it gets few by default.
@@ -30,6 +30,11 @@ def test_claims_hold(judge: Judge, qualname: str) -> None:
     if judge.kind == "cpu" and qualname in _DEVIATIONS:
         pytest.skip("the CPU device is known to differ here")
     wrong = [verdict for call in calls(_SEED, _CALLS, [qualname]) if (verdict := judge.verdict(call))]
+    assert wrong == []
+
+
+def test_claims_about_launches_hold(judge: Judge) -> None:
+    wrong = [verdict for launch in launches(_SEED, 3 * _CALLS) if (verdict := judge.verdict_on_launch(launch))]
     assert wrong == []
 
 

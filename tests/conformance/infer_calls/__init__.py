@@ -8,23 +8,28 @@ from tests.conformance.infer_calls import (
     creation,
     elementwise,
     indexing,
+    kernels,
     manipulation,
     random,
     reductions,
 )
 from tests.conformance.infer_calls.draw import TEMPLATES, Array, Call, Draw, calls
+from tests.conformance.infer_calls.kernels import Launch, launches
 
 __all__ = [
     "TEMPLATES",
     "Array",
     "Call",
     "Draw",
+    "Launch",
     "algebra",
     "analysis",
     "calls",
     "creation",
     "elementwise",
     "indexing",
+    "kernels",
+    "launches",
     "manipulation",
     "random",
     "reductions",
