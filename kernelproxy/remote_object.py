@@ -7,11 +7,13 @@ executor.
 from __future__ import annotations
 
 from functools import cache
+from importlib import import_module
 from typing import Any
 
 from gpu_backend import surface
 from gpu_backend.wire import values as wire
 from kernelproxy import array_core, dispatch
+from kernelproxy.namespace.own import OWN
 
 
 class RemoteObject:
@@ -90,7 +92,12 @@ __matmul__ __rmatmul__ __neg__ __abs__ __iadd__ __isub__ __imul__ __itruediv__ _
 
 @cache
 def remote_class(qualname: str) -> type[RemoteObject]:
-    """Return the stand-in for the class ``qualname``, below the stand-ins of its public bases."""
+    """Return the stand-in for the class ``qualname``: the one that we wrote, or one below those of its public bases."""
+    if qualname in OWN:
+        module, _, name = OWN[qualname].partition(":")
+        written: type[RemoteObject] = getattr(import_module(module), name)
+        if issubclass(written, RemoteObject):
+            return written
     described = surface.load()
     entry = described.resolved(qualname)
     assert isinstance(entry, surface.Class)

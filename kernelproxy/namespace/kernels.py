@@ -26,7 +26,7 @@ class _ShapedKernel(RemoteObject):
         return made
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
-        """Launch. The first launch with each combination of dtypes compiles, so it is waited for."""
+        """Launch. The first launch with each kind of arguments compiles, so it is waited for."""
         args, kwargs = tuple(args), dict(kwargs)
         proof = proofs.result(self._qualname, self._definition, dispatch.layouts(args), dispatch.layouts(kwargs))
         kinds = tuple(_kind(one) for one in (*args, *kwargs.values()))
@@ -99,4 +99,8 @@ class RawModule(RemoteObject):
 
 
 def _kind(argument: Any) -> Any:
-    return argument._layout.dtype if isinstance(argument, ArrayCore) else type(argument)
+    """Return what the compiled code depends on."""
+    if not isinstance(argument, ArrayCore):
+        return type(argument)
+    layout = argument._layout
+    return layout.dtype, layout.ndim, layout.c_contiguous  # a raw parameter is declared with all three

@@ -1,0 +1,26 @@
+from __future__ import annotations
+
+import pytest
+
+from gpu_backend.wire.values import ObjectInfo
+from kernelproxy.namespace import cuda, kernels
+from kernelproxy.remote_object import RemoteObject, object_from_description, remote_class
+
+
+@pytest.mark.parametrize(
+    ("type_name", "written"),
+    [
+        ("cupy._core._kernel.ElementwiseKernel", kernels.ElementwiseKernel),
+        ("cupy._core._reduction.ReductionKernel", kernels.ReductionKernel),
+        ("cupy._core.raw.RawKernel", kernels.RawKernel),
+        ("cupy.cuda.stream.Event", cuda.Event),
+    ],
+)
+def test_an_object_of_the_executor_gets_the_class_that_we_wrote(type_name: str, written: type[RemoteObject]) -> None:
+    assert type(object_from_description(ObjectInfo(handle=0, type_name=type_name))) is written
+
+
+def test_other_classes_are_built_from_the_surface() -> None:
+    built = remote_class("cupy.random.RandomState")
+    assert built.__bases__ == (RemoteObject,)
+    assert built._qualname == "cupy.random.RandomState"
