@@ -105,8 +105,7 @@ class Journal:
 
     def trim(self, applied: int) -> None:
         """Forget what the executor has carried out: every op up to ``applied``."""
-        through = min(applied, self._sent)
-        while self._batches and self._batches[0].last <= through:
+        while self._batches and self._batches[0].last <= applied:
             self._batches.popleft()
 
     def resend_after(self, taken: int) -> None:

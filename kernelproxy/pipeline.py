@@ -281,6 +281,8 @@ class Pipeline:
             # Whoever gets the connection reads for everybody; the others look at their answers now and then.
             if self._io.acquire(timeout=_TURN_SECONDS):
                 try:
+                    if self.journal.next_unsent() is not None:  # what a lost connection took along
+                        self._send_sealed()
                     if not self.inbox.has(seq) and not self._pump(_TURN_SECONDS) and monotonic() - asked > 1.0:
                         asked = monotonic()
                         self._tell_read(self._sound_connection())

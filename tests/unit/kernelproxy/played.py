@@ -1,0 +1,218 @@
+"""An executor that is played in this very thread: the real conversation behind a link that can be cut and interrupted."""
+
+from __future__ import annotations
+
+import sys
+from collections import deque
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from types import FrameType
+from typing import Any
+
+import zmq
+
+import kernelproxy
+from gpu_backend.executor.answer import Answer
+from gpu_backend.executor.conversation import Conversation
+from gpu_backend.executor.stream import CANCELLED
+from gpu_backend.transport.curve import KeyPair
+from gpu_backend.wire import messages as wire
+from gpu_backend.wire.codec import Frame
+from gpu_backend.wire.control import Ticket
+from gpu_backend.wire.errors import ErrorRecord
+from gpu_backend.wire.messages import Want
+from gpu_backend.wire.values import Buffer
+from kernelproxy.connection import Connection
+from kernelproxy.pipeline import Pipeline
+
+_CLIENT = str(Path(kernelproxy.__file__).parent)
+
+
+class PlayedExecutor:
+    """Carries ops out by noting them.
+
+    The first argument of an op is what the op is known by; ``fail`` ops fail; ``.write`` ops must bring the buffer that
+    says the same as they do. Time passes when the client waits: then what is under way arrives, and ops run.
+    """
+
+    def __init__(self, credit_ops: int = 1_000, credit_bytes: int = 1_000_000, memory_limit_bytes: int = 0) -> None:
+        self.epoch = 0
+        self.credits = (credit_ops, credit_bytes, memory_limit_bytes)
+        self.connections = 0
+        #: How many ops it runs while the client waits once.
+        self.pace = 1_000_000
+        self.restart()
+
+    def restart(self) -> None:
+        """Lose everything and begin anew under the next epoch."""
+        self.epoch += 1
+        welcome = wire.Welcome(0, self.epoch, *self.credits, {"kind": "played"})
+        self.talk = Conversation(welcome, "s")
+        #: What was carried out: the number of each op and what it is known by; None for it if it was cancelled.
+        self.done: list[tuple[int, Any]] = []
+        self.dropped: list[int] = []
+        self.link: PlayedLink | None = None
+
+    def ticket(self) -> Ticket:
+        return Ticket(0, "s", self.epoch, ("tcp://played",), "k" * 40, "played", "cpu", 0, 60.0)
+
+    def connect(self, first: int = 1, received: int = 0) -> PlayedConnection:
+        """Return a greeted connection."""
+        connection = PlayedConnection(self)
+        connection.greet(first, received, 1.0)
+        return connection
+
+    def renew(self, pipeline: Pipeline) -> Connection:
+        """Do what a session does for a lost connection."""
+        pipeline.connection.close()
+        if pipeline.connection.ticket.epoch != self.epoch:
+            pipeline.abandon()
+        return self.connect(pipeline.first, pipeline.inbox.received)
+
+    def pipeline(self) -> Pipeline:
+        return Pipeline(self.connect(), self.renew)
+
+    # --- the passing of time ------------------------------------------------------------------------------------------
+
+    def hear(self) -> None:
+        """Let what is under way to the executor arrive."""
+        link = self.link
+        while link is not None and link.under_way:
+            self.talk.receive(link.peer, link.under_way.popleft())
+
+    def work(self, most: int) -> None:
+        """Run so many ops."""
+        while most and (batch := self.talk.front()) is not None:
+            most -= 1
+            op, seq = batch.ops[batch.next], batch.first + batch.next
+            cancelled = self.talk.is_cancelled(batch)
+            self.talk.advance(batch, batch.next + 1)
+            self.dropped += [*(op.drop or ()), *((op.reuse,) if op.reuse else ())]
+            answer = Answer(error=CANCELLED) if cancelled else self._carry_out(op, batch.frames)
+            self.done.append((seq, None if cancelled else op.args[0] if op.args else op.name))
+            if op.want is not Want.NOTHING or (answer.error is not None and not cancelled):
+                self.talk.answer(answer)
+
+    def _carry_out(self, op: wire.Op, frames: Sequence[Frame]) -> Answer:
+        if op.name == ".write":
+            told, buffer = op.args
+            assert isinstance(buffer, Buffer)
+            assert bytes(frames[buffer.frame]) == str(told).encode()
+        if op.name in ("fail", ".fail"):
+            return Answer(error=ErrorRecord("builtins.ValueError", f"{op.args[0]} failed"))
+        return Answer(op.args[0] if op.args else None)
+
+    def speak(self) -> None:
+        """Let what the executor says arrive."""
+        self.talk.report_progress()
+        while self.talk.outbox:
+            peer, message = self.talk.outbox.popleft()
+            if self.link is not None and peer == self.link.peer:
+                self.link.arrived.append([bytes(frame) for frame in message])
+
+    def live(self) -> None:
+        """Let everything happen that can."""
+        self.hear()
+        self.work(self.pace)
+        self.speak()
+
+
+class PlayedLink:
+    """A link as `kernelproxy.links` describes it."""
+
+    failure = ""
+
+    def __init__(self, executor: PlayedExecutor) -> None:
+        executor.connections += 1
+        self.peer = b"peer %d" % executor.connections
+        self.is_torn = False
+        self.is_cut = False
+        self.under_way: deque[list[Frame]] = deque()
+        self.arrived: deque[list[Frame]] = deque()
+        self._executor = executor
+        self._closed = False
+
+    def send(self, frames: Sequence[Frame]) -> bool:
+        assert not self._closed
+        assert not self.is_torn, "a message in the middle of another"
+        self.is_torn = True
+        message: list[Frame] = []
+        for frame in frames:
+            message.append(frame)
+        if not self.is_cut:
+            self.under_way.append(message)
+        self.is_torn = False
+        return True
+
+    def receive(self, timeout_seconds: float) -> list[Frame] | None:
+        assert not self._closed
+        if not self.arrived and timeout_seconds and not self.is_cut:
+            with uninterrupted():
+                self._executor.live()
+        if not self.arrived:
+            return None
+        self.is_torn = True
+        return self.arrived.popleft()
+
+    def was_cut(self) -> bool:
+        return self.is_cut
+
+    def cut(self) -> None:
+        """Lose the connection and all that is under way on it."""
+        self.is_cut = True
+        self.under_way.clear()
+        self.arrived.clear()
+
+    def close(self, linger_milliseconds: int) -> None:
+        self._closed = True
+
+
+class PlayedConnection(Connection):
+    """The real connection over a played link."""
+
+    link: PlayedLink
+
+    def __init__(self, executor: PlayedExecutor) -> None:
+        self._executor = executor
+        super().__init__(zmq.Context.instance(), executor.ticket(), KeyPair(b"", b""), "me")
+
+    def _open(self, context: zmq.Context[Any], keys: KeyPair) -> Any:
+        self.link = self._executor.link = PlayedLink(self._executor)
+        return self.link
+
+
+# --- interrupts at chosen moments ---------------------------------------------------------------------------------------
+
+
+@contextmanager
+def interrupt_at(moment: int) -> Iterator[list[int]]:
+    """Raise KeyboardInterrupt at a moment counted from 0, or never if it is negative; yield how many have passed.
+
+    Moments are those at which Python looks for signals in the client's code: a function begins, or a call is done.
+    """
+    passed = [0]
+
+    def look(frame: FrameType, event: str, arg: object) -> None:
+        if event != "c_call" and frame.f_code.co_filename.startswith(_CLIENT):
+            passed[0] += 1
+            if passed[0] - 1 == moment:
+                sys.setprofile(None)
+                raise KeyboardInterrupt
+
+    sys.setprofile(look)
+    try:
+        yield passed
+    finally:
+        sys.setprofile(None)
+
+
+@contextmanager
+def uninterrupted() -> Iterator[None]:
+    """Keep interrupts away from what is not the client's."""
+    profile = sys.getprofile()
+    sys.setprofile(None)
+    try:
+        yield
+    finally:
+        sys.setprofile(profile)
