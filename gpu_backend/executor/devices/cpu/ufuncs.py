@@ -140,6 +140,8 @@ def _define_all() -> None:
         define_alias(f"cupy.{alias}", f"cupy.{name}")
         for method in ("outer", "at", "reduce", "accumulate", "reduceat"):
             define_alias(f"cupy.{alias}.{method}", f"cupy.{name}.{method}")
+    # The one operator that is not its ufunc on a GPU: it squares for exponent 2, as NumPy's power does anyway.
+    define_alias("cupy.ndarray.__pow__", "cupy.power")
 
 
 _define_all()
