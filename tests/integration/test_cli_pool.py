@@ -1,0 +1,130 @@
+"""A pool from the terminal: up, users and keys, connecting, doctor, down. Each command is a process of its own."""
+
+from __future__ import annotations
+
+import json
+import os
+import socket
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from gpu_backend.engine.detached import read_identity
+from gpu_backend.pool import state
+from tests.integration.notebook_pool import environment
+
+
+class Terminal:
+    """A person with a home directory and a shell."""
+
+    def __init__(self, home: Path) -> None:
+        self.home = home
+        self.variables = {
+            **os.environ,
+            "HOME": str(home),
+            "XDG_CONFIG_HOME": str(home / "config"),
+            "XDG_STATE_HOME": str(home / "state"),
+            "COLUMNS": "200",
+        }
+
+    def run(self, *words: str) -> subprocess.CompletedProcess[str]:
+        command = [sys.executable, "-m", "workbench", *words]
+        return subprocess.run(command, env=self.variables, capture_output=True, text=True, timeout=90, check=False)
+
+    def json(self, *words: str, status: int = 0) -> dict[str, Any]:
+        done = self.run(*words, "--json")
+        assert done.returncode == status, done.stderr
+        return dict(json.loads(done.stdout))
+
+
+def free_port() -> int:
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return int(probe.getsockname()[1])
+
+
+@pytest.fixture(scope="module")
+def operator(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Terminal]:
+    """The operator of a pool that is up and heard over TCP."""
+    root = tmp_path_factory.mktemp("operator")
+    with environment(root):
+        terminal = Terminal(root)
+        try:
+            terminal.json(
+                "pool", "up", "--name", "lab", "--devices", "cpu", "--listen", "127.0.0.1", "--port", str(free_port())
+            )
+            yield terminal
+        finally:
+            terminal.run("pool", "down")
+
+
+def test_status_tells_devices_and_the_way_in(operator: Terminal) -> None:
+    told = operator.json("pool", "status")
+    assert told["pool"] == "lab"
+    assert told["gateway"].startswith("tcp://127.0.0.1:")
+    assert [device["kind"] for device in told["devices"]] == ["cpu"]
+    for_people = operator.run("pool", "status").stdout
+    assert f"workbench connect {told['gateway']} --server-key='{told['server_key']}'" in for_people
+
+
+def test_the_operators_own_notebooks_use_it(operator: Terminal) -> None:
+    findings = {one["subject"]: one for one in operator.json("doctor")["findings"]}
+    assert findings["session"]["state"] == "ok"
+    assert "granted and answered" in findings["session"]["found"]
+
+
+def test_a_new_user_gets_in_and_out_again(operator: Terminal, tmp_path: Path) -> None:
+    door = operator.json("pool", "keys")
+    ada = Terminal(tmp_path)
+    words = ("connect", door["gateway"], "--server-key", door["server_key"])
+
+    refused = ada.run(*words)
+    assert refused.returncode == 1
+    (line,) = [line for line in refused.stderr.splitlines() if line.startswith("Your public key")]
+    public = line.rsplit(" ", 1)[1]
+
+    operator.json("pool", "users", "add", "ada", "--key", public)
+    connected = ada.json(*words)
+    assert connected["user"] == "ada"
+    assert Path(connected["key_file"]).stat().st_mode & 0o077 == 0
+    assert public not in Path(connected["key_file"]).read_text().splitlines()[1]
+    done = ada.run("run", "-c", "import cupy as cp; print(float(cp.ones(4).sum()))")
+    assert done.stdout == "4.0\n", done.stderr
+
+    keys = operator.json("pool", "keys", "revoke", "--key", public)["keys"]
+    assert [key["revoked_at"] is None for key in keys if key["user"] == "ada"] == [False]
+    findings = ada.json("doctor", status=1)["findings"]
+    assert [(one["subject"], one["state"]) for one in findings if one["state"] == "problem"] == [("pool", "problem")]
+
+
+def test_one_clear_sentence_each(operator: Terminal, tmp_path: Path) -> None:
+    stranger = Terminal(tmp_path)
+    assert "workbench pool up" in stranger.run("pool", "status").stderr
+    assert "workbench connect" in stranger.run("connect").stderr
+    assert "--server-key" in operator.run("connect", "tcp://127.0.0.1:9").stderr
+    assert "40 characters" in operator.run("pool", "keys", "add", "--user", "ada", "--key", "short").stderr
+    assert "NAME" in operator.run("pool", "users", "add").stderr
+    assert "pool.toml" in operator.run("pool", "up", "--name", "other").stderr
+    for words in (("pool", "status"), ("connect",)):
+        done = stranger.run(*words)
+        assert done.returncode == 1
+        assert "Traceback" not in done.stderr
+
+
+def test_wrong_usage_has_status_two(operator: Terminal) -> None:
+    assert operator.run("nonsense").returncode == 2
+    assert operator.run("pool").returncode == 2
+
+
+def test_down_leaves_nothing_and_may_be_repeated(operator: Terminal) -> None:
+    own = state.at(operator.home / "state" / "gpu-workbench" / "pool")
+    names = ("supervisor", "gateway", "agent")
+    running = [read_identity(own.process_file(name)) for name in names]
+    assert all(running)
+    assert operator.json("pool", "down")["is_up"] is False
+    assert not [identity for identity in running if identity is not None and identity.is_running]
+    assert operator.run("pool", "down").returncode == 0
