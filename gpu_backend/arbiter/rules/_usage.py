@@ -1,0 +1,93 @@
+"""How policies remember use: decaying, with bounded credit, and over a sliding window."""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Iterable
+
+__all__ = ["DecayedUsage", "SlidingUsage"]
+
+
+class DecayedUsage:
+    """GPU time by key, divided by the key's weight, halving every ``half_life_seconds``.
+
+    Comparing two keys tells who is further below their share. Who was away is not paid back what they did not ask
+    for: :meth:`admit` bounds their lead.
+    """
+
+    def __init__(self, half_life_seconds: float) -> None:
+        self._half_life = half_life_seconds
+        self._used: dict[str, tuple[float, float]] = {}
+        self._level = (0.0, 0.0)  # of the least of those who were active last, and when
+
+    def charge(self, key: str, seconds: float, weight: float, now: float) -> None:
+        """Add ``seconds`` of GPU time, used until ``now`` under ``weight``."""
+        self._used[key] = (self.of(key, now) + seconds / weight, now)
+
+    def of(self, key: str, now: float) -> float:
+        """Return the decayed use of ``key`` per unit of weight, seconds; 0 for keys never seen."""
+        entry = self._used.get(key)
+        if entry is None:
+            return 0.0
+        used, at = entry
+        return used if at == now else used * 2.0 ** ((at - now) / self._half_life)
+
+    def admit(self, keys: Iterable[str], active: Iterable[str], credit_seconds: float, now: float) -> None:
+        """Begin to count ``keys`` among the ``active``: at most ``credit_seconds`` behind the least of those.
+
+        Where nobody is active, behind the least of those who were last: else whoever had the device alone for an hour
+        would owe that hour to the first one who comes.
+        """
+        level = self._note_level(active, now)
+        for key in keys:
+            self._used[key] = (max(self.of(key, now), level - credit_seconds), now)
+
+    def _note_level(self, active: Iterable[str], now: float) -> float:
+        """Return the least use among ``active``, or what it was last if there are none, decayed until now."""
+        level, at = self._level
+        level = min((self.of(key, now) for key in active), default=level * 2.0 ** ((at - now) / self._half_life))
+        self._level = (level, now)
+        return level
+
+    def forget(self, key: str) -> None:
+        """Drop what is known of ``key``."""
+        self._used.pop(key, None)
+
+    def __len__(self) -> int:
+        return len(self._used)
+
+
+class SlidingUsage:
+    """Intervals of holding the device, by key, within the last ``window_seconds``."""
+
+    def __init__(self, window_seconds: float) -> None:
+        self.window_seconds = window_seconds
+        self._held: dict[str, deque[tuple[float, float]]] = {}
+
+    def add(self, key: str, start: float, end: float) -> None:
+        """Note that ``key`` held the device from ``start`` to ``end``."""
+        if end > start:
+            self._held.setdefault(key, deque()).append((start, end))
+
+    def of(self, key: str, now: float) -> float:
+        """Return for how many seconds of the window before ``now`` the key held the device."""
+        held = self._held.get(key)
+        begin = now - self.window_seconds
+        while held and held[0][1] <= begin:
+            held.popleft()
+        if not held:
+            self._held.pop(key, None)
+            return 0.0
+        return sum(end - max(start, begin) for start, end in held)
+
+    def next_exit(self, now: float) -> float:
+        """Return when the oldest interval in the window begins to leave it; ``now`` if it is leaving already."""
+        starts = [held[0][0] for held in self._held.values() if held]
+        return max(now, min(starts, default=now) + self.window_seconds)
+
+    def forget(self, key: str) -> None:
+        """Drop what is known of ``key``."""
+        self._held.pop(key, None)
+
+    def __len__(self) -> int:
+        return len(self._held)

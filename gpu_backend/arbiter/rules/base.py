@@ -1,0 +1,43 @@
+"""The seam between the core and a policy."""
+
+from __future__ import annotations
+
+from typing import ClassVar, Protocol
+
+from gpu_backend.arbiter.views import DeviceView, Suggestion
+
+__all__ = ["SharingPolicy"]
+
+
+class SharingPolicy(Protocol):
+    """Suggests which sessions may launch on a device next.
+
+    A policy never touches a socket, a clock or a process. It sees a frozen view of one device and suggests; the core
+    may refuse any of it, so a wrong policy can be unfair but not unsafe. It may remember what it has been shown, and
+    nothing else: two objects of the same policy that are shown the same views suggest the same.
+    """
+
+    #: By which users choose it.
+    name: ClassVar[str]
+    #: Whether a session without queued ops finds its gate open when it comes back, and is asked about only then.
+    opens_idle: ClassVar[bool]
+    #: Whether it promises to suggest somebody whenever somebody waits.
+    is_work_conserving: ClassVar[bool]
+
+    def suggest(self, view: DeviceView) -> Suggestion:
+        """Return what should be granted from ``view.now`` on.
+
+        Called by :class:`~gpu_backend.arbiter.scheduler.Scheduler` when a session joins, leaves, changes its terms,
+        begins or ceases to wait or to be urgent, when a slice has ended and when the policy wanted to be asked.
+
+        Parameters
+        ----------
+        view
+            The device, and what happened on it since the last call: every charge is shown exactly once.
+
+        Returns
+        -------
+        Suggestion
+            Slices for sessions on the device, each at most once. None means "leave the device idle".
+        """
+        ...

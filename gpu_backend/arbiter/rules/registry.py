@@ -1,0 +1,54 @@
+"""The policies by name: those that come with the package, and those that others add."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from importlib.metadata import entry_points
+
+from gpu_backend.arbiter.rules.antman import AntMan
+from gpu_backend.arbiter.rules.base import SharingPolicy
+from gpu_backend.arbiter.rules.driver import Driver
+from gpu_backend.arbiter.rules.fair_share import FairShare
+from gpu_backend.arbiter.rules.fifo import Fifo
+from gpu_backend.arbiter.rules.gaiagpu import GaiaGpu
+from gpu_backend.arbiter.rules.gemini import Gemini
+from gpu_backend.arbiter.rules.kubeshare import KubeShare
+from gpu_backend.arbiter.rules.paella import Paella
+from gpu_backend.arbiter.rules.reef import Reef
+from gpu_backend.arbiter.rules.tgs import Tgs
+
+__all__ = ["BUILT_IN", "ENTRY_POINTS", "UnknownPolicy", "make", "names"]
+
+#: Group of entry points under which another package offers policies: a name, and a callable that makes one.
+ENTRY_POINTS = "gpu_workbench.policies"
+
+#: What comes with the package; the first is the default.
+BUILT_IN: dict[str, Callable[[], SharingPolicy]] = {
+    kind.name: kind for kind in (FairShare, Driver, Fifo, Gemini, KubeShare, GaiaGpu, Tgs, AntMan, Reef, Paella)
+}
+
+
+class UnknownPolicy(LookupError):
+    """No policy of that name is installed. The message names those that are."""
+
+
+def names() -> tuple[str, ...]:
+    """Return the names of all policies: our own, then those of other packages."""
+    others = {point.name for point in entry_points(group=ENTRY_POINTS)} - BUILT_IN.keys()
+    return (*BUILT_IN, *sorted(others))
+
+
+def make(name: str) -> SharingPolicy:
+    """Return a new policy object for one device. A built-in name cannot be taken over by another package.
+
+    Raises
+    ------
+    UnknownPolicy
+        If nobody offers ``name``.
+    """
+    if name in BUILT_IN:
+        return BUILT_IN[name]()
+    for point in entry_points(group=ENTRY_POINTS, name=name):
+        policy: SharingPolicy = point.load()()
+        return policy
+    raise UnknownPolicy(f"There is no policy {name!r}. Installed are: {', '.join(names())}.")
