@@ -1,4 +1,4 @@
-"""An executor that is played in this very thread: the real conversation behind a link that can be cut and interrupted."""
+"""An executor played in this very thread: the real conversation, behind a link that can be cut and interrupted."""
 
 from __future__ import annotations
 
@@ -16,6 +16,7 @@ import kernelproxy
 from gpu_backend.executor.answer import Answer
 from gpu_backend.executor.conversation import Conversation
 from gpu_backend.executor.stream import CANCELLED
+from gpu_backend.transport import local
 from gpu_backend.transport.curve import KeyPair
 from gpu_backend.wire import messages as wire
 from gpu_backend.wire.codec import Frame
@@ -26,7 +27,7 @@ from gpu_backend.wire.values import Buffer
 from kernelproxy.connection import Connection
 from kernelproxy.pipeline import Pipeline
 
-_CLIENT = str(Path(kernelproxy.__file__).parent)
+_CLIENT = (str(Path(kernelproxy.__file__).parent), str(Path(local.__file__)))
 
 
 class PlayedExecutor:
@@ -182,7 +183,7 @@ class PlayedConnection(Connection):
         return self.link
 
 
-# --- interrupts at chosen moments ---------------------------------------------------------------------------------------
+# --- interrupts at chosen moments -------------------------------------------------------------------------------------
 
 
 @contextmanager
@@ -205,6 +206,33 @@ def interrupt_at(moment: int) -> Iterator[list[int]]:
         yield passed
     finally:
         sys.setprofile(None)
+
+
+@contextmanager
+def interrupt_before_opcode(moment: int) -> Iterator[list[int]]:
+    """Like `interrupt_at`, but moments are all bytecodes of the client's: for code that locks nothing.
+
+    Where a lock is held by a ``with``, Python looks for signals at no bytecode at which it would stay held.
+    """
+    passed = [0]
+
+    def look(frame: FrameType, event: str, arg: object) -> Any:
+        if not frame.f_code.co_filename.startswith(_CLIENT):
+            return None
+        frame.f_trace_opcodes = True
+        if event == "opcode":
+            passed[0] += 1
+            if passed[0] - 1 == moment:
+                sys.settrace(None)
+                raise KeyboardInterrupt
+        return look
+
+    before = sys.gettrace()
+    sys.settrace(look)
+    try:
+        yield passed
+    finally:
+        sys.settrace(before)
 
 
 @contextmanager

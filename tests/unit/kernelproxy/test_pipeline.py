@@ -12,7 +12,7 @@ from gpu_backend.wire.messages import Want
 from gpu_backend.wire.values import Buffer
 from kernelproxy.pipeline import BATCH_OPS, Pipeline
 
-from .played import PlayedExecutor
+from .played import PlayedConnection, PlayedExecutor
 
 
 @pytest.fixture
@@ -104,7 +104,7 @@ def test_dropped_handles_travel_once_with_the_next_op(pipeline: Pipeline, execut
     assert not pipeline.dropped
 
 
-# --- failures -----------------------------------------------------------------------------------------------------------
+# --- failures ---------------------------------------------------------------------------------------------------------
 
 
 def test_a_failure_that_nobody_waits_for_is_told_once_at_the_next_answer(pipeline: Pipeline) -> None:
@@ -173,7 +173,7 @@ def wire_frames(message: object) -> list[bytes | bytearray | memoryview]:
     return encode(message)  # type: ignore[arg-type]
 
 
-# --- cancelling ---------------------------------------------------------------------------------------------------------
+# --- cancelling -------------------------------------------------------------------------------------------------------
 
 
 def test_cancelled_ops_do_not_run_and_later_ones_do(pipeline: Pipeline, executor: PlayedExecutor) -> None:
@@ -201,7 +201,7 @@ def test_a_cancel_that_is_lost_with_its_connection_is_said_again(pipeline: Pipel
     assert words == [0, *[None] * (BATCH_OPS - 1), "ask"]  # one ran before the new connection was greeted
 
 
-# --- lost connections ---------------------------------------------------------------------------------------------------
+# --- lost connections -------------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("arrived", [True, False])
@@ -304,7 +304,7 @@ def test_a_closed_pipeline_says_so(pipeline: Pipeline) -> None:
         ask(pipeline)
 
 
-# --- several threads ----------------------------------------------------------------------------------------------------
+# --- several threads --------------------------------------------------------------------------------------------------
 
 
 def test_threads_get_their_own_answers(executor: PlayedExecutor) -> None:
