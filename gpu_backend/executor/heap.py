@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from bisect import bisect_right, insort
+from bisect import bisect_left, bisect_right, insort
 from typing import Any, NamedTuple
 
 from gpu_backend.wire.errors import ErrorRecord
@@ -32,7 +32,7 @@ class Heap(dict[int, Any]):
     def drop(self, handle: int) -> None:
         """Forget ``handle``. Unknown handles are ignored: their op may have failed."""
         if self.pop(handle, None) is None and self._failures.pop(handle, None) is not None:
-            self._failed_handles.remove(handle)
+            del self._failed_handles[bisect_left(self._failed_handles, handle)]
 
     def why_missing(self, handle: int) -> Failure | None:
         """Return the failure of the op that should have made ``handle``, or None if no such op is known."""
