@@ -26,7 +26,7 @@ check: $(VENV)/.test ## style, types and import contracts
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
 	$(BIN)/lint-imports
-	$(BIN)/codespell
+	$(BIN)/codespell *.md docs newsfragments catalog/entries
 
 docs: $(VENV)/.docs ## build the documentation into site/
 	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict

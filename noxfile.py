@@ -23,7 +23,7 @@ def lint(session: nox.Session) -> None:
     session.install("-e", ".[test]")
     session.run("ruff", "check", ".")
     session.run("ruff", "format", "--check", ".")
-    session.run("codespell")
+    session.run("codespell", "docs", "newsfragments", "catalog/entries", *map(str, Path().glob("*.md")))
     session.run("lint-imports")
 
 
