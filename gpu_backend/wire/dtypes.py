@@ -67,4 +67,5 @@ def _from_name(text: str) -> np.dtype[Any]:
         raise TypeError(f"{text!r} is no dtype known here.") from None
     if not isinstance(getattr(ml_dtypes, text, None), type):
         raise TypeError(f"{text!r} is no dtype known here.")
-    return np.dtype(getattr(ml_dtypes, text))
+    found: np.dtype[Any] = np.dtype(getattr(ml_dtypes, text))
+    return found
