@@ -115,7 +115,8 @@ class Scheduler:
             instructions, refusals = self._decide(now)
         else:
             instructions, refusals = (), ()
-        self.log.append(Decision(now, event, instructions, refusals))
+        if self.log.maxlen != 0:
+            self.log.append(Decision(now, event, instructions, refusals))
         return instructions
 
     # --- events -------------------------------------------------------------------------------------------------------
@@ -268,7 +269,7 @@ class Scheduler:
                 opened.append(_standing_gate(key))
             else:
                 shut.append(ev.ShutGate(key))
-        for key in [key for key in self._standing if key in self._waiting or key in accepted]:
+        for key in sorted(self._standing.keys() & (self._waiting.keys() | accepted.keys())):
             del self._standing[key]
             if key not in accepted:
                 shut.append(ev.ShutGate(key))
