@@ -53,12 +53,13 @@ def _construct(record: ErrorRecord) -> Exception:
         if issubclass(cls, np.exceptions.AxisError):
             return cls(record.message)
         error = cls.__new__(cls)
-        error.args = record.args if len(record.args) != 1 else (record.message,)
-        if not hasattr(error, "__str__") or str(error) != record.message:
-            error.args = (record.message,)
+        for args in (record.args, (record.message,)):
+            error.args = args
+            if str(error) == record.message:
+                return error
     except Exception:  # a foreign class may want anything of its constructor; the user still gets the message
-        return OpFailed(f"{record.kind}: {record.message}")
-    return error
+        pass
+    return OpFailed(f"{record.kind}: {record.message}")
 
 
 def _class_of(kind: str) -> type[Exception] | None:

@@ -1,0 +1,193 @@
+"""The op stream on the CPU device: results, failures and what they poison, cancelling, reuse, the allow-list."""
+
+from __future__ import annotations
+
+from time import perf_counter
+from typing import Any
+
+import numpy as np
+import pytest
+
+from gpu_backend.executor.answer import Answer
+from gpu_backend.executor.conversation import QueuedBatch
+from gpu_backend.executor.devices import open_device
+from gpu_backend.executor.devices.base import Device
+from gpu_backend.executor.stream import OpStream
+from gpu_backend.wire import values as wire
+from gpu_backend.wire.codec import encode
+from gpu_backend.wire.messages import Failed, Op, Want
+from gpu_backend.wire.values import Ref
+
+
+@pytest.fixture(scope="module")
+def device() -> Device:
+    return open_device("cpu")
+
+
+@pytest.fixture
+def stream(device: Device) -> OpStream:
+    return OpStream(device)
+
+
+def run(stream: OpStream, *ops: Op, first: int = 1, cancelled: bool = False) -> list[Answer]:
+    """Carry the ops out and return the answers."""
+    batch, answers = QueuedBatch(first, ops, 0, ()), []
+    while batch.next < len(ops):
+        batch.next, answer = stream.cancel(batch) if cancelled else stream.run(batch, perf_counter() + 60)
+        if answer is not None:
+            answers.append(answer)
+    return answers
+
+
+def contents(handle: int) -> Op:
+    return Op(".same", 0, (Ref(handle),), None, Want.CONTENTS)
+
+
+def array(answer: Answer) -> Any:
+    assert answer.error is None, answer.error
+    value = answer.value
+    assert isinstance(value, wire.Buffer)
+    data = value.data if value.frame < 0 else bytes(answer.buffers[value.frame])
+    return np.frombuffer(data, value.dtype).reshape(value.shape)
+
+
+def arange(out: int, stop: int = 4) -> Op:
+    return Op("cupy.arange", out, (stop,))
+
+
+def test_results_stay_until_they_are_dropped(stream: OpStream) -> None:
+    (answer,) = run(stream, arange(1), Op("cupy.add", 2, (Ref(1), 1)), contents(2))
+    assert array(answer).tolist() == [1, 2, 3, 4]
+    run(stream, Op(".nothing", 0, (), (1, 2, 99)), first=4)
+    assert not stream.heap
+
+
+def test_several_results_take_several_handles(stream: OpStream) -> None:
+    answers = run(stream, arange(1), Op("cupy.divmod", 5, (Ref(1), 2)), contents(5), contents(6))
+    assert [array(answer).tolist() for answer in answers] == [[0, 0, 1, 1], [0, 1, 0, 1]]
+
+
+def test_a_failure_poisons_what_needs_its_result_and_is_blamed(stream: OpStream) -> None:
+    first, second, third, fourth = run(
+        stream,
+        arange(1),
+        Op("cupy.linalg.inv", 2, (Ref(1),)),  # op 2 fails
+        Op("cupy.add", 3, (Ref(2), 1)),
+        Op("cupy.add", 4, (1, Ref(3))),
+        contents(4),
+        arange(6),
+    )
+    assert first.error is not None
+    assert first.error.caused_by == -1
+    assert first.error.kind == "numpy.linalg.LinAlgError"
+    for answer in (second, third, fourth):
+        assert answer.error is not None
+        assert (answer.error.kind, answer.error.message) == (first.error.kind, first.error.message)
+        assert answer.error.caused_by == 2
+    assert 6 in stream.heap
+
+
+def test_what_another_executor_held_is_lost(stream: OpStream) -> None:
+    (answer,) = run(stream, contents(77))
+    assert answer.error is not None
+    assert answer.error.kind.endswith("SessionLost")
+    assert "lost with an earlier executor" in answer.error.message
+
+
+def test_cancelled_ops_leave_word_and_still_drop(stream: OpStream) -> None:
+    run(stream, arange(1), arange(2), arange(3))
+    assert run(stream, Op("cupy.add", 4, (Ref(1), 1), (2,), reuse=3), first=4, cancelled=True) == []
+    assert set(stream.heap) == {1}
+    (answer,) = run(stream, Op("cupy.add", 5, (Ref(4), 1)), first=5)
+    assert answer.error is not None
+    assert answer.error.kind.endswith("OpCancelled")
+    assert "Run that cell again" in answer.error.message
+    assert answer.error.caused_by == 4
+
+
+def test_cancelled_ops_that_somebody_waits_for_are_answered(stream: OpStream) -> None:
+    (answer,) = run(stream, contents(1), cancelled=True)
+    assert answer.error is not None
+    assert answer.error.kind.endswith("OpCancelled")
+
+
+def test_work_stops_between_ops_when_its_time_is_up(stream: OpStream) -> None:
+    batch = QueuedBatch(1, tuple(arange(out) for out in range(1, 6)), 0, ())
+    assert stream.run(batch, until=0.0) == (1, None)
+    assert set(stream.heap) == {1}
+
+
+# --- memory that is used again ----------------------------------------------------------------------------------------
+
+
+def test_dropped_memory_is_used_for_the_next_result(stream: OpStream) -> None:
+    run(stream, arange(1), Op("cupy.add", 2, (Ref(1), 1)))
+    place = stream.heap[2].ctypes.data
+    (answer,) = run(stream, Op("cupy.add", 3, (Ref(1), 5), None, reuse=2), contents(3), first=3)
+    assert array(answer).tolist() == [5, 6, 7, 8]
+    assert stream.heap[3].ctypes.data == place
+    assert 2 not in stream.heap
+
+
+@pytest.mark.parametrize("kept", [Ref(1), wire.View(1, 0, (4,), (8,), "<i8", "")])
+def test_memory_that_somebody_still_sees_is_not_used_again(stream: OpStream, kept: wire.Value) -> None:
+    run(stream, arange(1), Op(".same", 2, (kept,)))  # a second handle, or a view with a handle of its own
+    (answer,) = run(stream, Op("cupy.add", 3, (7, 7), None, reuse=1), contents(2), first=3)
+    assert array(answer).tolist() == [0, 1, 2, 3]
+
+
+def test_what_was_to_be_used_again_is_dropped_if_the_op_fails_first(stream: OpStream) -> None:
+    run(stream, arange(1), Op("cupy.add", 2, (Ref(99), 1), None, reuse=1))
+    assert not stream.heap
+
+
+# --- what may not be asked --------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    "op",
+    [
+        Op("os.system", 1, ("true",)),
+        Op("cupy.os.system", 1, ("true",)),
+        Op("builtins.eval", 1, ("1",)),
+        Op("cupy.__builtins__", 1, ()),
+        Op("cupy.load", 1, ("/etc/passwd",)),
+        Op("cupy.add.__globals__", 1, ()),
+        Op(".getattr", 1, (Ref(1), "__class__")),
+        Op(".getattr", 1, (Ref(1), "_private")),
+        Op(".method", 1, (wire.Name("cupy.add"), "reduce")),
+        Op(".call", 1, (wire.Name("os.system"), "true")),
+        Op(".setattr", 0, (wire.Name("cupy.ndarray"), "shape", 3)),
+        Op(".unknown", 1, ()),
+        Op("", 1, ()),
+        Op("cupy.add", 1, (wire.ArrayInfo(1, (1,), (1,), "|u1"),)),
+        Op("cupy.add", 1, (wire.Buffer(5, "|u1", (1,)), 1)),
+        Op("cupy.add", 1, (wire.View(1, 1 << 40, (4,), (8,), "<i8", ""), 1)),
+        Op("cupy.add", 1, (wire.DType("O"), 1)),
+    ],
+)
+def test_only_public_names_and_true_values_are_taken(stream: OpStream, op: Op) -> None:
+    run(stream, arange(1))
+    before = dict(stream.heap)
+    (answer,) = run(stream, op, first=2)
+    assert answer.error is not None
+    assert answer.error.message
+    assert dict(stream.heap) == before
+
+
+def test_errors_of_any_kind_can_be_sent(stream: OpStream, monkeypatch: pytest.MonkeyPatch) -> None:
+    awkward = [
+        OverflowError(1 << 80),
+        ValueError("\ud800"),
+        KeyError(np.float64(1.5), np.str_("x")),
+        Exception(object()),
+    ]
+
+    def fail(place: int) -> None:
+        raise awkward[place]
+
+    monkeypatch.setitem(stream._functions, "cupy.fail", fail)
+    for place in range(len(awkward)):
+        (answer,) = run(stream, Op("cupy.fail", 0, (place,)))
+        assert answer.error is not None
+        assert encode(Failed(1, answer.error))

@@ -1,0 +1,75 @@
+"""Remote errors become the exceptions that CuPy itself would have raised."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from gpu_backend.wire.errors import ErrorRecord, OpCancelled, OpFailed, SessionLost
+from kernelproxy.errors import deferred_exception, remote_exception, session_lost
+from kernelproxy.source_lines import user_site
+
+
+@pytest.mark.parametrize(
+    ("kind", "cls"),
+    [
+        ("builtins.ValueError", ValueError),
+        ("builtins.ZeroDivisionError", ZeroDivisionError),
+        ("numpy.linalg.LinAlgError", np.linalg.LinAlgError),
+        ("numpy.exceptions.AxisError", np.exceptions.AxisError),
+        ("gpu_backend.wire.errors.OpCancelled", OpCancelled),
+        ("gpu_backend.wire.errors.SessionLost", SessionLost),
+    ],
+)
+def test_the_class_and_its_words_are_the_same(kind: str, cls: type[Exception]) -> None:
+    error = remote_exception(ErrorRecord(kind, "so it said", "Traceback ...", args=("so it said",)))
+    assert type(error) is cls
+    assert str(error) == "so it said"
+    assert error.remote_traceback == "Traceback ..."  # type: ignore[attr-defined]
+
+
+@pytest.mark.parametrize(
+    "kind",
+    [
+        "somewhere.Strange",
+        "builtins.print",
+        "builtins.KeyboardInterrupt",
+        "builtins.SystemExit",
+        "subprocess.CalledProcessError",
+        "numpy.ndarray",
+        "numpy.nothing.here",
+        "gpu_backend.wire.errors.annotations",
+        "",
+    ],
+)
+def test_what_is_no_exception_known_here_is_named_in_the_message(kind: str) -> None:
+    """And an executor can make the notebook neither stop nor import what it likes."""
+    error = remote_exception(ErrorRecord(kind, "it broke"))
+    assert type(error) is OpFailed
+    assert str(error) == f"{kind}: it broke"
+
+
+def test_a_class_that_wants_other_arguments_still_says_it() -> None:
+    error = remote_exception(ErrorRecord("builtins.UnicodeDecodeError", "bad byte", args=("utf-8", 1, 2)))
+    assert str(error).endswith("bad byte")
+
+
+@pytest.mark.parametrize("original", [KeyError("x"), KeyError(("x", 1)), ValueError("a", 2), IndexError()])
+def test_arguments_are_kept_where_the_words_stay_the_same(original: Exception) -> None:
+    record = ErrorRecord(f"builtins.{type(original).__name__}", str(original), args=original.args)
+    assert (str(remote_exception(record)), remote_exception(record).args) == (str(original), original.args)
+
+
+def test_a_deferred_error_names_its_line() -> None:
+    error = deferred_exception(ErrorRecord("builtins.ValueError", "late"), user_site(1))
+    assert error.__notes__[0].startswith("Raised by an operation recorded earlier, at ")
+    assert "test_errors.py, line" in error.__notes__[0]
+    assert not hasattr(deferred_exception(ErrorRecord("builtins.ValueError", "late"), None), "__notes__")
+
+
+def test_the_loss_of_arrays_says_what_to_do() -> None:
+    assert str(session_lost("", 3)) == (
+        "The process that held this notebook's arrays ended unexpectedly. The arrays made so far are lost; a fresh "
+        "executor (epoch 3) has taken over. Run the cells again that make your arrays."
+    )
+    assert str(session_lost("The node went down.", 3)).startswith("The node went down. The arrays made so far")
