@@ -37,6 +37,13 @@ class ByValue:
             )
         self.data = array.tobytes()
 
+    @classmethod
+    def of_bytes(cls, data: bytes) -> ByValue:
+        """Return a parameter that consists of ``data``."""
+        made = cls.__new__(cls)
+        made.data = data
+        return made
+
 
 def value_bytes(value: object) -> bytes:
     """Return the bytes that stand for ``value`` in a raw kernel's argument list.

@@ -15,7 +15,8 @@ from gpu_backend.executor.devices.cpu.kernels import ElementwiseKernel, RawKerne
 
 FUNCTIONS = {
     "sqrt": np.sqrt, "rsqrt": lambda x: 1 / np.sqrt(x), "cbrt": np.cbrt, "rcbrt": lambda x: 1 / np.cbrt(x),
-    "exp": np.exp, "exp2": np.exp2, "exp10": lambda x: 10.0**x, "expm1": np.expm1, "log": np.log, "log2": np.log2, "log10": np.log10,
+    "exp": np.exp, "exp2": np.exp2, "exp10": lambda x: 10.0**x,
+    "expm1": np.expm1, "log": np.log, "log2": np.log2, "log10": np.log10,
     "log1p": np.log1p, "sin": np.sin, "cos": np.cos, "tan": np.tan, "atan": np.arctan, "sinh": np.sinh, "cosh": np.cosh,
     "tanh": np.tanh, "asinh": np.arcsinh, "erf": scipy.special.erf, "erfc": scipy.special.erfc,
     "erfcx": scipy.special.erfcx, "tgamma": scipy.special.gamma, "lgamma": scipy.special.gammaln,
@@ -58,7 +59,8 @@ extern "C" __global__ void integers(const int* x, const int* y, long long* out) 
     long long w = ((long long)a << 32) ^ (unsigned)b;
     long long values[] = {
         __popc(u), __clz(a), __ffs(a), (long long)__brev(u), __popcll(w), __clzll(w), __ffsll(w),
-        (long long)__brevll(w), __mulhi(a, b), (long long)__umulhi(u, v), __mul24(a, b), (long long)__byte_perm(u, v, 0x7531),
+        (long long)__brevll(w), __mulhi(a, b), (long long)__umulhi(u, v), __mul24(a, b),
+        (long long)__byte_perm(u, v, 0x7531),
         (long long)__funnelshift_l(u, v, 5), (long long)__funnelshift_r(u, v, 5), (long long)__sad(a, b, 3u),
         __hadd(a, b), min(a, b), (long long)max(u, v), abs(a), __dp4a(a, b, 1)};
     for (int k = 0; k < 20; ++k) out[i * 20 + k] = values[k];
