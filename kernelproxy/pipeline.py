@@ -187,14 +187,18 @@ class Pipeline:
 
     def flush(self) -> None:
         """Send all that has been recorded. Waits while the executor has as much under way as it accepts."""
-        while True:
-            with self._io:
-                self._seal()
-                if self._send_sealed():
-                    while self._pump(0):
-                        pass
-                    return
-                self._pump(_TURN_SECONDS)
+        try:
+            while True:
+                with self._io:
+                    self._seal()
+                    if self._send_sealed():
+                        while self._pump(0):
+                            pass
+                        return
+                    self._pump(_TURN_SECONDS)
+        except KeyboardInterrupt:
+            self.cancel_pending()  # stopped while the executor is far behind: the rest is not wanted
+            raise
 
     def flush_if_open(self, batch: OpenBatch) -> None:
         """Send what can be sent now if ``batch`` is still open; for the background sender. Never waits for credit."""
@@ -393,6 +397,3 @@ class Pipeline:
         """Give no handle below ``first`` from now on."""
         with self._recording:
             self._next_handle = max(self._next_handle, first)
-
-
-__all__ = ["Answer", "Pipeline"]
