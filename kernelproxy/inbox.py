@@ -124,7 +124,7 @@ class Inbox:
 
     def _note_reply(self, reply: wire.Reply, buffers: list[Frame]) -> None:
         chunks = self._chunks.get(reply.seq)
-        whole = buffers if chunks is None else [_join(chunks)]
+        whole: list[Frame] = buffers if chunks is None else [_join(chunks)]
         if reply.seq in self._awaited:
             self._answers[reply.seq] = Answer(reply.value, whole)
         self._chunks.pop(reply.seq, None)
