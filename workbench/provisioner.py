@@ -12,6 +12,7 @@ import os
 import signal
 import sys
 from pathlib import Path
+from textwrap import wrap
 from time import strftime
 from typing import Any
 
@@ -28,6 +29,8 @@ from kernelproxy import settings
 from kernelproxy.gateway_client import request_async
 from kernelproxy.session import TICKET_VARIABLE
 from workbench.environment import PREVIOUS_END_VARIABLE
+
+_DIALOG_COLUMNS = 90
 
 _REASONS: dict[type[Exception], str] = {
     PoolRefusal: "The GPU pool gave no session",
@@ -182,7 +185,12 @@ def _in_words(status: int) -> str:
 
 
 def _as_dialog(error: PoolError) -> HTTPError:
-    """Return ``error`` in the one form whose text the server shows to the user."""
+    """Return ``error`` in the one form whose text the server shows to the user.
+
+    JupyterLab shows it unwrapped, in parentheses behind the reason, so lines are broken here.
+    """
     reason = next((text for kind, text in _REASONS.items() if isinstance(error, kind)), "The GPU pool failed")
     # tornado doubles a percent sign in the message, and the dialog shows both.
-    return HTTPError(503, str(error).replace("%", " percent"), reason=reason)
+    text = str(error).replace("%", " percent")
+    lines = [line for part in text.splitlines() for line in wrap(part, _DIALOG_COLUMNS, break_on_hyphens=False)]
+    return HTTPError(503, "\n".join(["", *lines]), reason=reason)

@@ -59,7 +59,8 @@ LOOK = """element => {
 def address(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
     """A JupyterLab that belongs to these tests alone, and its address."""
     if not CHROMIUM.exists():
-        pytest.skip("there is no /usr/bin/chromium")
+        missing = "there is no /usr/bin/chromium"
+        pytest.fail(missing) if os.environ.get("CI") else pytest.skip(missing)
     home = tmp_path_factory.mktemp("lab")
     quiet = home / "settings" / "@jupyterlab" / "apputils-extension" / "notification.jupyterlab-settings"
     quiet.parent.mkdir(parents=True)

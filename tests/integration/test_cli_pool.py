@@ -17,6 +17,8 @@ from gpu_backend.engine.detached import read_identity
 from gpu_backend.pool import state
 from tests.integration.notebook_pool import environment
 
+pytestmark = pytest.mark.timeout(120)
+
 
 class Terminal:
     """A person with a home directory and a shell."""

@@ -17,6 +17,8 @@ from tests.integration.notebook_pool import cpu_pool, sessions, wait_until
 RUN = (sys.executable, "-m", "workbench", "run")
 _SUM = "import cupy as cp; print(type(cp.arange(5)).__module__, float(cp.arange(5).sum()))"
 
+pytestmark = pytest.mark.timeout(120)
+
 
 @pytest.fixture(scope="module")
 def pool(tmp_path_factory: pytest.TempPathFactory) -> Iterator[PoolState]:

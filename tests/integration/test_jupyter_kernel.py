@@ -23,6 +23,8 @@ from workbench.commands.install import install
 _READY_SECONDS = 30.0
 _COUNT = "import cupy as cp\nx = cp.arange(10)\nprint(float(x.sum()))"
 
+pytestmark = pytest.mark.timeout(120)
+
 
 @pytest.fixture(scope="module")
 def pool(tmp_path_factory: pytest.TempPathFactory) -> Iterator[PoolState]:

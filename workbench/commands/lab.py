@@ -28,6 +28,12 @@ from workbench.examples import copy_examples
 from workbench.terminal import add_json_option, complain, say, show
 
 _OPENED = "examples"
+#: Nothing is asked of other machines, and what server and kernels say to each other is encrypted.
+_QUIET = (
+    "--LabApp.news_url=None",
+    "--LabApp.check_for_updates_class=jupyterlab.handlers.announcements.NeverCheckForUpdate",
+    "--MappingKernelManager.transport_encryption=auto",
+)
 
 
 def configure(parser: ArgumentParser) -> None:
@@ -131,7 +137,7 @@ def start_pool(state: PoolState, device: Literal["auto", "cuda", "cpu"]) -> Path
 
 def jupyter_options(arguments: Namespace, root: Path, opened: str) -> list[str]:
     """Return JupyterLab's command line."""
-    options = [f"--ServerApp.root_dir={root}"]
+    options = [f"--ServerApp.root_dir={root}", *_QUIET]
     if opened:
         options.append(f"--LabApp.default_url=/lab/tree/{opened}")
     if arguments.port is not None:

@@ -115,7 +115,18 @@ def test_a_refusal_is_readable(provisioner: RemoteGpuProvisioner, gateway: Scrip
         asyncio.run(provisioner.pre_launch(env=environment()))
     assert refused.value.status_code == 503
     assert refused.value.reason == "The GPU pool gave no session"
-    assert refused.value.log_message == "You have 2 sessions of at most 2, 100 percent of them. Close a notebook."
+    said = "\nYou have 2 sessions of at most 2, 100 percent of them. Close a notebook."
+    assert refused.value.log_message == said
+
+
+def test_a_long_refusal_fits_the_dialog(provisioner: RemoteGpuProvisioner, gateway: ScriptedGateway) -> None:
+    words = "All 8 places on the pool's device are taken by others. " * 6
+    gateway.answer = lambda _: Denied(0, RefusalCode.POOL_FULL, words)
+    with pytest.raises(HTTPError) as refused:
+        asyncio.run(provisioner.pre_launch(env=environment()))
+    lines = str(refused.value.log_message).splitlines()
+    assert max(map(len, lines)) <= 90
+    assert " ".join(lines).split() == words.split()
 
 
 def test_silence_is_answered_within_the_deadline(provisioner: RemoteGpuProvisioner, gateway: ScriptedGateway) -> None:
@@ -134,7 +145,7 @@ def test_silence_is_answered_within_the_deadline(provisioner: RemoteGpuProvision
 
 def test_no_pool_at_all_says_what_to_run(provisioner: RemoteGpuProvisioner, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv(CONFIG_VARIABLE, "/nowhere/client.toml")
-    with pytest.raises(HTTPError, match="workbench connect"):
+    with pytest.raises(HTTPError, match=r"`workbench\s+connect`"):
         asyncio.run(provisioner.pre_launch(env=environment()))
 
 
