@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from gpu_backend.executor.devices.cpu.arrays import Array, np
+from gpu_backend.executor.devices.cpu.arrays import Array, in_c_order, np
 from gpu_backend.executor.devices.cpu.dtypes import (
     as_dtype,
     cast_into,
@@ -27,7 +27,7 @@ def converted(array: Array, dtype: Any, order: str | None = "K", copy: bool | No
     target = as_dtype(dtype)
     order = "K" if order is None else order.upper()
     if order not in ("K", "A", "C", "F"):
-        raise TypeError("order not understood")
+        raise ValueError("order not understood")
     if target == array.dtype and not copy and _is_in_order(array, order):
         return array
     if copy is False:
@@ -145,7 +145,8 @@ def copyto(dst: Array, src: Any, casting: str = "same_kind", where: Any = None) 
             source = np.result_type(src, dst.dtype)
     if not np.can_cast(source, dst.dtype, casting):
         raise TypeError(f"Cannot cast {source} to {dst.dtype} in {casting} casting mode")
-    value = np.asarray(src)
+    weak = isinstance(src, (bool, int, float, complex))
+    value = np.asarray(src, dst.dtype) if weak else np.asarray(src)
     if value.ndim > dst.ndim:
         while value.ndim > dst.ndim and value.shape[0] == 1:
             value = value[0]
@@ -180,7 +181,7 @@ _Class = type
 def byteswap(a: Array, inplace: bool = False) -> Array:
     if a.dtype.names is not None:
         raise TypeError("byteswap is not supported for structured dtypes")
-    return a.byteswap(inplace) if inplace else np.ascontiguousarray(a).reshape(a.shape).byteswap()
+    return a.byteswap(inplace) if inplace else in_c_order(a).byteswap()
 
 
 @define("cupy.ndarray.flatten")
@@ -192,11 +193,17 @@ def flatten(a: Array, order: str = "C") -> Array:
 def require(a: Any, dtype: Any = None, requirements: Any = None) -> Array:
     if isinstance(requirements, str):
         requirements = (requirements,)
+    unknown = [r for r in requirements or () if r.upper() not in _REQUIREMENTS]
+    if unknown:
+        raise ValueError(f'Incorrect flag "{unknown[0]}" in requirements')
     wanted = {_REQUIREMENTS[r.upper()] for r in requirements or ()}
     if {"C", "F"} <= wanted:
         raise ValueError("Cannot specify both C and F order")
     order = "F" if "F" in wanted else "C" if "C" in wanted else "K"
-    result = array(a, dtype, None, order)
+    try:
+        result = array(a, dtype, None, order)
+    except TypeError:
+        raise ValueError(f'Incorrect dtype "{dtype}" provided') from None
     if "O" in wanted and result.base is not None:
         result = converted(result, result.dtype, order)
     return result
@@ -228,7 +235,7 @@ def concatenate(
         arrays, axis = [a.ravel() for a in arrays], 0
     if out is None:
         result = np.concatenate(arrays, axis, dtype=dtype, casting=casting)
-        return np.ascontiguousarray(result) if result.ndim else result
+        return in_c_order(result) if result.ndim else result
     result = np.concatenate(arrays, axis)
     if result.shape != out.shape:
         raise ValueError("Output array is the wrong shape")

@@ -5,8 +5,8 @@ from __future__ import annotations
 import math
 from typing import Any
 
-from gpu_backend.executor.devices.cpu.arrays import Array, np
-from gpu_backend.executor.devices.cpu.dtypes import DType, as_dtype, cast_into
+from gpu_backend.executor.devices.cpu.arrays import Array, DType, np
+from gpu_backend.executor.devices.cpu.dtypes import as_dtype, cast_into
 from gpu_backend.executor.devices.cpu.memory import LEDGER
 from gpu_backend.executor.devices.cpu.table import define
 
@@ -36,7 +36,7 @@ def new_array(shape: Any, dtype: DType, order: str | None = "C") -> Array:
     shape = as_shape(shape)
     order = "C" if order is None else order
     if order not in ("C", "F", "c", "f"):
-        raise TypeError("order not understood")
+        raise ValueError("order not understood")
     LEDGER.require(math.prod(shape) * dtype.itemsize)
     return np.empty(shape, dtype, order=order)
 

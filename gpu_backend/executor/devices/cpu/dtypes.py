@@ -3,12 +3,9 @@
 from __future__ import annotations
 
 import warnings
-from typing import Any, TypeAlias
+from typing import Any
 
-from gpu_backend.executor.devices.cpu.arrays import Array, np
-
-DType: TypeAlias = Any
-
+from gpu_backend.executor.devices.cpu.arrays import Array, DType, np
 
 _NUMERIC = frozenset("?bhilqBHILQefdFD")
 

@@ -7,7 +7,7 @@ from typing import Any
 
 import scipy.fft
 
-from gpu_backend.executor.devices.cpu.arrays import Array, np
+from gpu_backend.executor.devices.cpu.arrays import Array, in_c_order, np
 from gpu_backend.executor.devices.cpu.creation import arange
 from gpu_backend.executor.devices.cpu.table import define, define_plain
 
@@ -30,7 +30,7 @@ def _one_axis(name: str) -> Callable[..., Array]:
         _checked(a, norm)
         if n is not None and n < 1:
             raise ValueError(f"Invalid number of FFT data points ({n}) specified.")
-        return np.ascontiguousarray(transform(a, n, axis, norm))
+        return in_c_order(transform(a, n, axis, norm))
 
     return function
 
@@ -46,7 +46,7 @@ def _many_axes(name: str, default: Any) -> Callable[..., Array]:
             if name.startswith(("rfft", "irfft")):
                 raise IndexError("list index out of range")
             return a.astype(np.result_type(a, np.complex64))
-        return np.ascontiguousarray(transform(a, s, axes, norm))
+        return in_c_order(transform(a, s, axes, norm))
 
     return function
 

@@ -37,7 +37,10 @@ class Concatenator:
 
     def __getitem__(self, key: Any) -> Array:
         if isinstance(key, str) or (isinstance(key, tuple) and any(isinstance(item, str) for item in key)):
-            raise NotImplementedError("r_/c_ with a string is not supported yet")
+            raise NotImplementedError("r_ and c_ do not take strings")
+        items = key if isinstance(key, tuple) else (key,)
+        if any(isinstance(item, slice) and isinstance(item.step, complex) for item in items):
+            raise NotImplementedError("r_ and c_ do not take complex steps")
         return self._join(key)
 
     def __len__(self) -> int:

@@ -7,8 +7,7 @@ from typing import Any
 
 from numpy.linalg import LinAlgError
 
-from gpu_backend.executor.devices.cpu.arrays import Array, np
-from gpu_backend.executor.devices.cpu.dtypes import DType
+from gpu_backend.executor.devices.cpu.arrays import Array, DType, np
 from gpu_backend.executor.devices.cpu.error_state import linalg_raises
 from gpu_backend.executor.devices.cpu.table import define, define_value
 

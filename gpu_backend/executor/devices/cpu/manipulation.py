@@ -10,7 +10,7 @@ from typing import Any
 
 from numpy.lib.array_utils import normalize_axis_index
 
-from gpu_backend.executor.devices.cpu.arrays import Array, np
+from gpu_backend.executor.devices.cpu.arrays import Array, in_c_order, np
 from gpu_backend.executor.devices.cpu.conversion import asarray, concatenate, converted
 from gpu_backend.executor.devices.cpu.creation import as_shape, full, new_array
 from gpu_backend.executor.devices.cpu.memory import LEDGER
@@ -22,7 +22,7 @@ def _reshaped(a: Array, shape: Any, order: str, copy: Any) -> Array:
         raise ValueError("strings are not allowed for 'copy' keyword. Use True/False/None instead.")
     order = (order or "C").upper()
     if order not in ("C", "F", "A"):
-        raise TypeError("order not understood")
+        raise ValueError(f"order {order!r} is not permitted")
     if order == "A":
         order = "F" if a.flags.f_contiguous and not a.flags.c_contiguous else "C"
     wanted = as_shape_with_unknown(shape, a.size)
@@ -39,7 +39,7 @@ def as_shape_with_unknown(shape: Any, size: int) -> tuple[int, ...]:
         shape = shape[0]
     extents = [operator.index(extent) if not isinstance(extent, np.ndarray) else int(extent) for extent in shape]
     if sum(extent < 0 for extent in extents) > 1:
-        raise ValueError("can only specify only one unknown dimension")
+        raise ValueError("can only specify one unknown dimension")
     known = math.prod(extent for extent in extents if extent >= 0)
     if any(extent < 0 for extent in extents):
         if known == 0 or size % known:
@@ -165,7 +165,7 @@ def stack(tup: Any, axis: int = 0, out: Array | None = None, *, dtype: Any = Non
 def tile(A: Any, reps: Any) -> Array:
     repeats = tuple(reps) if isinstance(reps, (tuple, list, np.ndarray)) else (reps,)
     LEDGER.require(np.asarray(A).nbytes * math.prod(int(r) for r in repeats))
-    return np.ascontiguousarray(np.tile(A, reps)) if np.ndim(A) or len(repeats) else np.asarray(A).copy()
+    return in_c_order(np.tile(A, reps)) if np.ndim(A) or len(repeats) else np.asarray(A).copy()
 
 
 @define("cupy.repeat", "cupy.ndarray.repeat")
@@ -177,7 +177,7 @@ def repeat(a: Array, repeats: Any, axis: int | None = None) -> Array:
     if (np.asarray(counts) < 0).any():
         raise ValueError(f"'repeats' should not be negative: {repeats}")
     if np.ndim(counts) and np.size(counts) != a.shape[axis]:
-        raise ValueError(f"operands could not be broadcast together with shape ({a.shape[axis]},) ({np.size(counts)},)")
+        raise ValueError(f"'repeats' and 'axis' of 'a' should be same length: {np.size(counts)} != {a.shape[axis]}")
     LEDGER.require(
         a.nbytes * int(np.max(counts, initial=0)) if not np.ndim(counts) else a.itemsize * int(np.sum(counts))
     )
@@ -234,7 +234,7 @@ def delete(arr: Array, indices: Any, axis: int | None = None) -> Array:
             )
         if not indices.size:
             indices = indices.astype(np.intp)
-    return np.ascontiguousarray(np.delete(arr, indices, axis))
+    return in_c_order(np.delete(arr, indices, axis))
 
 
 @define("cupy.trim_zeros")
@@ -282,12 +282,12 @@ def matrix_transpose(x: Array, /) -> Array:
 
 @define("cupy.roll")
 def roll(a: Array, shift: Any, axis: Any = None) -> Array:
-    return np.ascontiguousarray(np.roll(a, shift, axis)).reshape(a.shape)
+    return in_c_order(np.roll(a, shift, axis)).reshape(a.shape)
 
 
 @define("cupy.pad")
 def pad(array: Any, pad_width: Any, mode: Any = "constant", **kwargs: Any) -> Array:
-    return np.ascontiguousarray(np.pad(array, pad_width, mode, **kwargs))
+    return in_c_order(np.pad(np.asarray(array), pad_width, mode, **kwargs))
 
 
 @define("cupy.ndarray.reduced_view")

@@ -6,7 +6,7 @@ import numbers
 from collections.abc import Sequence
 from typing import Any
 
-from gpu_backend.executor.devices.cpu.arrays import Array, np
+from gpu_backend.executor.devices.cpu.arrays import Array, in_c_order, np
 from gpu_backend.executor.devices.cpu.dtypes import cast_into, require_castable
 from gpu_backend.executor.devices.cpu.memory import LEDGER
 from gpu_backend.executor.devices.cpu.table import define
@@ -138,7 +138,7 @@ def kron(a: Any, b: Any) -> Any:
     if np.ndim(a) == 0 or np.ndim(b) == 0:
         return np.multiply(a, b)
     LEDGER.require(a.size * b.size * np.result_type(a, b).itemsize)
-    return np.ascontiguousarray(np.kron(a, b))
+    return in_c_order(np.kron(a, b))
 
 
 @define("cupy.cross")

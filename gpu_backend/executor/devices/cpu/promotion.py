@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-from typing import Any, TypeAlias
+from typing import Any
 
-from gpu_backend.executor.devices.cpu.arrays import np
+from gpu_backend.executor.devices.cpu.arrays import DType, np
 
-DType: TypeAlias = Any
+#: Ufuncs whose loops differ in nothing that can be seen: each compares any two numbers exactly.
+COMPARISONS = frozenset({"equal", "not_equal", "greater", "greater_equal", "less", "less_equal"})
 
-#: Comparisons treat a Python int beside an integer array as an int64, so that no value is out of range.
-_COMPARISONS = frozenset(
-    {"equal", "not_equal", "greater", "greater_equal", "less", "less_equal", "logical_and", "logical_or"}
-)
+#: Those that treat a Python int beside an integer array as an int64, so that no value is out of range.
+_STRONG_INTS = COMPARISONS | {"logical_and", "logical_or"}
 
 
 def select_loop(name: str, types: tuple[str, ...], args: tuple[Any, ...]) -> str | None:
@@ -24,7 +23,7 @@ def select_loop(name: str, types: tuple[str, ...], args: tuple[Any, ...]) -> str
     weak = tuple(_weak_type(arg) for arg in args)
     if not _weak_scalars_follow(dtypes, weak):
         weak = (None,) * len(args)
-    elif name in _COMPARISONS and int in weak:
+    elif name in _STRONG_INTS and int in weak:
         other = dtypes[1 - weak.index(int)]
         if other.kind in "iu":
             weak = (None, None)

@@ -5,10 +5,9 @@ from __future__ import annotations
 import math
 from typing import Any
 
-from gpu_backend.executor.devices.cpu.arrays import Array, np
+from gpu_backend.executor.devices.cpu.arrays import Array, DType, np
 from gpu_backend.executor.devices.cpu.call import guarded_methods
 from gpu_backend.executor.devices.cpu.creation import as_shape
-from gpu_backend.executor.devices.cpu.dtypes import DType
 from gpu_backend.executor.devices.cpu.random_state import require_room, seed_number
 from gpu_backend.executor.devices.cpu.table import define, define_value
 

@@ -7,10 +7,9 @@ import math
 import secrets
 from typing import Any
 
-from gpu_backend.executor.devices.cpu.arrays import Array, np
+from gpu_backend.executor.devices.cpu.arrays import Array, DType, in_c_order, np
 from gpu_backend.executor.devices.cpu.call import guarded_methods
 from gpu_backend.executor.devices.cpu.creation import as_shape
-from gpu_backend.executor.devices.cpu.dtypes import DType
 from gpu_backend.executor.devices.cpu.memory import LEDGER
 
 
@@ -33,7 +32,7 @@ def seed_number(seed: Any) -> int:
     if seed is None:
         return secrets.randbits(64)
     if isinstance(seed, np.ndarray):
-        data = np.ascontiguousarray(seed).tobytes()
+        data = in_c_order(seed).tobytes()
         return int(hashlib.md5(data, usedforsecurity=False).hexdigest()[:16], 16)
     value = np.asarray(seed)
     if value.dtype.kind not in "biu":

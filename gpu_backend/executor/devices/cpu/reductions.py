@@ -7,10 +7,10 @@ from typing import Any
 
 from numpy.lib.array_utils import normalize_axis_index
 
-from gpu_backend.executor.devices.cpu.arrays import Array, np
+from gpu_backend.executor.devices.cpu.arrays import Array, DType, np
 from gpu_backend.executor.devices.cpu.axes import reduce_to
 from gpu_backend.executor.devices.cpu.conversion import converted
-from gpu_backend.executor.devices.cpu.dtypes import DType, cast_into
+from gpu_backend.executor.devices.cpu.dtypes import cast_into
 from gpu_backend.executor.devices.cpu.table import define
 
 #: What CuPy's fast path (CUB) sums without promotion, and what else it reduces.
@@ -149,7 +149,9 @@ def _position(a: Array, name: str, axis: Any, dtype: Any, out: Array | None, kee
         if math.prod(a.shape[axis] for axis in axes or ()) == 0 and a.ndim:
             _require_elements(a[:0], name)
         kept = [axis for axis in range(a.ndim) if axis not in (axes or ())]
-        flat = a.transpose(kept + list(axes or ())).reshape([a.shape[axis] for axis in kept] + [-1])
+        flat = a.transpose(kept + list(axes or ())).reshape(
+            [*(a.shape[axis] for axis in kept), math.prod(a.shape[axis] for axis in axes or ())]
+        )
         missing = np.isnan(flat) if skip_nan and a.dtype.kind in "fc" else None
         if missing is not None:
             flat = np.where(missing, flat.dtype.type(fill), flat)

@@ -7,7 +7,7 @@ from typing import Any
 
 from numpy.lib.array_utils import normalize_axis_index
 
-from gpu_backend.executor.devices.cpu.arrays import Array, np
+from gpu_backend.executor.devices.cpu.arrays import Array, in_c_order, np
 from gpu_backend.executor.devices.cpu.conversion import asarray
 from gpu_backend.executor.devices.cpu.dtypes import cast_into
 from gpu_backend.executor.devices.cpu.index import wrapped
@@ -48,7 +48,7 @@ def take_along_axis(a: Array, indices: Array, axis: int | None) -> Array:
     axis = normalize_axis_index(axis, a.ndim)
     if a.ndim != indices.ndim:
         raise ValueError("`indices` and `a` must have the same number of dimensions")
-    return np.ascontiguousarray(np.take_along_axis(a, wrapped(indices, a.shape[axis]), axis))
+    return in_c_order(np.take_along_axis(a, wrapped(indices, a.shape[axis]), axis))
 
 
 @define("cupy.put_along_axis")
@@ -87,7 +87,7 @@ def choose(a: Array, choices: Any, out: Array | None = None, mode: str = "raise"
         raise ValueError("clipmode not understood")
     if mode == "raise" and not ((a < len(choices)).all() and (a >= 0).all()):
         raise ValueError("invalid entry in choice array")
-    result = np.ascontiguousarray(np.choose(a, choices, mode=mode))
+    result = in_c_order(np.choose(a, choices, mode=mode))
     if out is None:
         return result
     out[...] = result
@@ -204,7 +204,7 @@ def select(condlist: Any, choicelist: Any, default: Any = 0) -> Array:
     for place, condition in enumerate(condlist):
         if condition.dtype.kind != "b":
             raise ValueError(f"invalid entry {place} in condlist: should be boolean ndarray")
-    return np.ascontiguousarray(np.select(condlist, choicelist, default))
+    return in_c_order(np.select(condlist, choicelist, default))
 
 
 @define("cupy.where")
@@ -233,7 +233,7 @@ def nonzero(a: Array) -> tuple[Array, ...]:
 
 @define("cupy.argwhere")
 def argwhere(a: Array) -> Array:
-    return np.ascontiguousarray(np.argwhere(a))
+    return in_c_order(np.argwhere(a))
 
 
 @define("cupy.flatnonzero")
@@ -260,7 +260,7 @@ def ravel_multi_index(multi_index: Any, dims: Any, mode: Any = "wrap", order: st
 def unravel_index(indices: Array, dims: Any, order: str = "C") -> tuple[Array, ...]:
     order = order or "C"
     if order not in ("C", "F", "c", "f"):
-        raise TypeError("order not understood")
+        raise ValueError("order not understood")
     if indices.dtype.kind not in "iu":
         raise TypeError(
             f"Iterator operand 0 dtype could not be cast from {indices.dtype!r} to dtype('int64') according to the "

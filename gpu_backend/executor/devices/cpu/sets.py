@@ -6,7 +6,7 @@ from typing import Any, NamedTuple
 
 from numpy.lib.array_utils import normalize_axis_index
 
-from gpu_backend.executor.devices.cpu.arrays import Array, np
+from gpu_backend.executor.devices.cpu.arrays import Array, in_c_order, np
 from gpu_backend.executor.devices.cpu.conversion import asarray
 from gpu_backend.executor.devices.cpu.table import define
 
@@ -42,8 +42,7 @@ def sort(a: Array, axis: int | None = -1, kind: Any = None) -> Array:
 @define("cupy.argsort", "cupy.ndarray.argsort")
 def argsort(a: Array, axis: int | None = -1, kind: Any = None) -> Array:
     _check_kind(kind)
-    _check_sortable(a)
-    return np.ascontiguousarray(np.argsort(a, axis, kind="stable"))
+    return in_c_order(np.argsort(a, axis, kind="stable"))
 
 
 def _check_kth(kth: Any, extent: int) -> None:
@@ -80,7 +79,7 @@ def argpartition(a: Array, kth: Any, axis: int | None = -1) -> Array:
     if not a.shape[axis]:
         return np.empty((0,), np.int64)
     _check_kth(kth, a.shape[axis])
-    return np.ascontiguousarray(np.argsort(a, axis, kind="stable"))
+    return in_c_order(np.argsort(a, axis, kind="stable"))
 
 
 @define("cupy.lexsort")
@@ -185,8 +184,8 @@ def unique(
     ar = asarray(ar)
     found = np.unique(ar, return_index, return_inverse, return_counts, axis, equal_nan=equal_nan)
     if not isinstance(found, tuple):
-        return np.ascontiguousarray(found)
-    results = [np.ascontiguousarray(part) for part in found]
+        return in_c_order(found)
+    results = [in_c_order(part) for part in found]
     if return_inverse:
         place = 1 + bool(return_index)
         results[place] = results[place].reshape(ar.shape if axis is None else -1)

@@ -7,10 +7,10 @@ import math
 import warnings
 from typing import Any
 
-from gpu_backend.executor.devices.cpu.arrays import Array, np
+from gpu_backend.executor.devices.cpu.arrays import Array, DType, np
 from gpu_backend.executor.devices.cpu.axes import as_axes, reduce_to
 from gpu_backend.executor.devices.cpu.conversion import asarray
-from gpu_backend.executor.devices.cpu.dtypes import DType, cast_into
+from gpu_backend.executor.devices.cpu.dtypes import cast_into
 from gpu_backend.executor.devices.cpu.reductions import sum as sum_
 from gpu_backend.executor.devices.cpu.table import define
 
@@ -193,7 +193,10 @@ _METHODS_MISSING = frozenset(
 )  # fmt: skip
 
 
-def _quantile(a: Array, q: Any, axis: Any, out: Array | None, method: str, keepdims: bool) -> Array:
+def _quantile(
+    a: Array, q: Any, axis: Any, out: Array | None, overwrite_input: bool, method: str, keepdims: bool
+) -> Array:
+    dtype = np.result_type(a, np.asarray(q) if isinstance(q, (list, tuple)) else q)
     q = np.asarray(q)
     if q.ndim > 1:
         raise ValueError(f"Expected q to have a dimension of 1.\nActual: {q.ndim} != 1")
@@ -203,8 +206,7 @@ def _quantile(a: Array, q: Any, axis: Any, out: Array | None, method: str, keepd
         raise ValueError(
             f"Unexpected interpolation method.\nActual: '{method}' not in ('linear', 'lower', 'higher', 'midpoint')"
         )
-    dtype = np.result_type(a, q)
-    result = np.asarray(np.quantile(a, q, axis=axis, method=method, keepdims=keepdims))
+    result = np.quantile(a, q, axis=axis, overwrite_input=overwrite_input, method=method, keepdims=keepdims)
     result = np.asarray(result, a.dtype if method in ("lower", "higher", "nearest") else dtype, order="C")
     if out is None:
         return result
@@ -243,7 +245,7 @@ def quantile(
     values = np.asarray(q)
     if not ((values >= 0).any() and (values <= 1).any()) or (values < 0).any() or (values > 1).any():
         raise ValueError("Quantiles must be in the range [0, 1]")
-    return _quantile(a, q, axis, out, method, keepdims)
+    return _quantile(a, q, axis, out, overwrite_input, method, keepdims)
 
 
 @define("cupy.percentile")
@@ -263,4 +265,4 @@ def percentile(
     fraction = q / 100
     if (np.asarray(fraction) < 0).any() or (np.asarray(fraction) > 1).any():
         raise ValueError("Percentiles must be in the range [0, 100]")
-    return _quantile(a, fraction, axis, out, method, keepdims)
+    return _quantile(a, fraction, axis, out, overwrite_input, method, keepdims)

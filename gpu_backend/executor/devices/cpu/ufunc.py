@@ -10,13 +10,16 @@ from gpu_backend.executor.devices.cpu.arrays import np
 from gpu_backend.executor.devices.cpu.call import _silenced, settle, silence
 from gpu_backend.executor.devices.cpu.dtypes import cast_into, require_castable
 from gpu_backend.executor.devices.cpu.memory import LEDGER, as_out_of_memory
-from gpu_backend.executor.devices.cpu.promotion import select_loop, select_loop_by_dtype
+from gpu_backend.executor.devices.cpu.promotion import COMPARISONS, select_loop, select_loop_by_dtype
 from gpu_backend.executor.devices.cpu.ufunc_types import DTYPE_TYPES, REFUSED, UFUNC_TYPES
 
 ndarray = np.ndarray
 
 #: Up to this many elements a result is made first and booked afterwards.
 _SMALL_SIZE = 1 << 13
+
+#: From here on a Python int is read as uint64.
+_INT64_END = 2**63
 
 
 class Loop:
@@ -123,8 +126,7 @@ class Ufunc:
             for arg in args:
                 require_operand(arg)
             loop = self._checked(select_loop(self.name, self.types, args), key)
-            if not any(type(arg) is int and not -(2**63) <= arg < 2**63 for arg in args):
-                self._plans[key] = loop
+            self._plans[key] = loop
         return loop
 
     def _checked(self, signature: str | None, wanted: object) -> Loop:
@@ -140,14 +142,18 @@ class Ufunc:
 
     def _prepare(self, args: tuple[Any, ...]) -> Callable[..., Any]:
         """Return what computes on arguments of these types, and keep it for the next call."""
+        key = tuple(a.dtype if type(a) is ndarray else type(a) for a in args)
+        if int in key and not any(isinstance(k, np.dtype) and k.kind != "b" for k in key):
+            # An int beside bools is strong, and of a size that depends on its value.
+            args = tuple(np.uint64(arg) if type(arg) is int and arg >= _INT64_END else arg for arg in args)
+            run = self._loop(args).run
+            return lambda *_: run(*args)
         loop = self._loop(args)
         run = loop.run
         plain = loop.numpy_ufunc
-        if plain is not None and _numpy_chooses(plain, args, loop):
+        if plain is not None and (self.name in COMPARISONS or _numpy_chooses(plain, args, loop)):
             run = partial(plain, order="C")  # spares NumPy the reading of a signature
-        if any(type(arg) is int and not -(2**63) <= arg < 2**63 for arg in args):
-            return run  # only for this value
-        self._runs[tuple(a.dtype if type(a) is ndarray else type(a) for a in args)] = run
+        self._runs[key] = run
         return run
 
     def _require_memory(self, args: tuple[Any, ...]) -> None:

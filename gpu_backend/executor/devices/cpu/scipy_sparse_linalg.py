@@ -1,0 +1,91 @@
+"""``cupyx.scipy.sparse.linalg`` on SciPy's."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import scipy.sparse
+import scipy.sparse.linalg
+
+from gpu_backend.executor.devices.cpu.arrays import Array, in_c_order
+from gpu_backend.executor.devices.cpu.scipy_functions import define_scipy
+from gpu_backend.executor.devices.cpu.scipy_objects import define_class
+from gpu_backend.executor.devices.cpu.scipy_sparse import adopt
+from gpu_backend.executor.devices.cpu.table import define, define_value
+
+_PREFIX = "cupyx.scipy.sparse.linalg"
+
+define_scipy(_PREFIX, scipy.sparse.linalg, without=("factorized", "lsqr", "matrix_power", "spsolve", "splu", "spilu"))
+define_value(scipy.sparse.linalg.LinearOperator, f"{_PREFIX}.LinearOperator")
+
+
+@define(f"{_PREFIX}.spsolve")
+def spsolve(A: Any, b: Any) -> Any:
+    if not scipy.sparse.issparse(A):
+        raise TypeError("A must be cupyx.scipy.sparse.spmatrix or cupyx.scipy.sparse.sparray")
+    if A.shape[0] != A.shape[1]:
+        raise ValueError(f"matrix must be square (invalid shape: {A.shape})")
+    if A.shape[0] != b.shape[0]:
+        raise ValueError(f"matrix dimension mismatch (A: {A.shape}, b: {b.shape})")
+    return adopt(scipy.sparse.linalg.spsolve(A.tocsc(), b))
+
+
+@define(f"{_PREFIX}.lsqr")
+def lsqr(A: Any, b: Array) -> tuple[Any, ...]:
+    """Return the solution and, as CuPy does, None for what it does not compute."""
+    if not scipy.sparse.issparse(A):
+        raise TypeError("A must be sparse")
+    if A.shape[0] != A.shape[1]:
+        raise ValueError(f"A must be a square matrix (A.shape: {A.shape})")
+    return (scipy.sparse.linalg.spsolve(A.tocsc(), b), *(None,) * 9)
+
+
+@define(f"{_PREFIX}.matrix_power")
+def matrix_power(A: Any, power: int) -> Any:
+    return adopt(scipy.sparse.linalg.matrix_power(A, power))
+
+
+class SuperLU:
+    """A factorisation that solves."""
+
+    def __init__(self, inner: Any) -> None:
+        self._inner = inner
+        self.shape, self.nnz = inner.shape, inner.nnz
+        self.perm_r, self.perm_c = inner.perm_r, inner.perm_c
+        self.L, self.U = adopt(inner.L.tocsr()), adopt(inner.U.tocsr())
+
+    def solve(self, rhs: Array, trans: str = "N") -> Array:
+        """Return the solution for the right-hand sides ``rhs``."""
+        if rhs.shape[0] != self.shape[0]:
+            raise ValueError(f"matrix dimension mismatch (self.shape: {self.shape}, rhs.shape: {rhs.shape})")
+        if trans not in ("N", "T", "H"):
+            raise ValueError(f"unknown trans: {trans}")
+        return self._inner.solve(in_c_order(rhs), trans)
+
+
+_SuperLU = define_class(SuperLU, f"{_PREFIX}.SuperLU", module="cupyx.scipy.sparse.linalg._solve")
+
+
+def _factorised(name: str) -> Any:
+    def factorise(A: Any, **options: Any) -> Any:
+        if not scipy.sparse.issparse(A):
+            raise TypeError("A must be cupyx.scipy.sparse.spmatrix or cupyx.scipy.sparse.sparray")
+        if A.shape[0] != A.shape[1]:
+            raise ValueError(f"A must be a square matrix (A.shape: {A.shape})")
+        if A.dtype.char not in "fdFD":
+            raise TypeError(f"Invalid dtype (actual: {A.dtype})")
+        options = {key: value for key, value in options.items() if value not in (None, {})}
+        return _SuperLU(getattr(scipy.sparse.linalg, name)(A.tocsc(), **options))
+
+    factorise.__name__ = name
+    return factorise
+
+
+splu = _factorised("splu")
+define(f"{_PREFIX}.splu")(splu)
+define(f"{_PREFIX}.spilu")(_factorised("spilu"))
+
+
+@define(f"{_PREFIX}.factorized")
+def factorized(A: Any) -> Any:
+    return splu(A).solve
