@@ -10,6 +10,7 @@ from scipy.ndimage import _ni_support
 from gpu_backend.executor.devices.cpu.arrays import Array, DType, in_c_order, np
 from gpu_backend.executor.devices.cpu.dtypes import cast_into
 from gpu_backend.executor.devices.cpu.kernels import ElementwiseKernel, RawKernel, ReductionKernel
+from gpu_backend.executor.devices.cpu.kernels.typenames import type_name
 from gpu_backend.executor.devices.cpu.table import define
 
 #: SciPy's names of boundary modes to NumPy's.
@@ -43,6 +44,40 @@ extern "C" __global__ void cupy_generic_lines(double* lines, long long n, double
 }}
 """
 
+#: A reduction kernel's own code, run on each row. Its words are those of CuPy: ``_raw_x``, ``_in_ind``, ``_out_ind``.
+_REDUCTION = """
+#include <cupy/complex.cuh>
+#include <cupy/carray.cuh>
+namespace user {{
+{types}
+{preamble}
+#define REDUCE(a, b) ({reduce_expr})
+#define POST_MAP(a) ({post_map_expr})
+struct Window {{
+    int place;
+    __device__ int size() const {{ return {width}; }}
+    __device__ int get() const {{ return place; }}
+}};
+typedef {reduce_type} _type_reduce;
+__device__ void reduce(const {source}* _raw_{x}, {result}* _raw_{y}) {{
+    Window _in_ind = {{0}};
+    _type_reduce _s = _type_reduce({identity});
+    for (int _j = 0; _j < {width}; ++_j) {{
+        _in_ind.place = _j;
+        const {source}& {x} = _raw_{x}[_j];
+        _type_reduce _a = static_cast<_type_reduce>({map_expr});
+        _s = REDUCE(_s, _a);
+    }}
+    {result}& {y} = _raw_{y}[0];
+    POST_MAP(_s);
+}}
+}}
+extern "C" __global__ void cupy_generic_reduction(const {source_type}* rows, long long n, {result_type}* results) {{
+    long long i = (long long)blockIdx.x * blockDim.x + threadIdx.x;
+    if (i < n) user::reduce(rows + i * {width}, results + i);
+}}
+"""
+
 _BLOCK = 128
 
 
@@ -50,6 +85,29 @@ _BLOCK = 128
 def _driver(template: str, kernel_name: str, kernel: RawKernel, **sizes: int) -> RawKernel:
     code = template.format(code=kernel.code.replace("__global__", "__device__"), name=kernel.name, **sizes)
     return RawKernel(code, kernel_name, kernel.options)
+
+
+@functools.cache
+def _reduction_driver(kernel: ReductionKernel, source: DType, result: DType, width: int) -> RawKernel:
+    x, y = kernel.in_params[0], kernel.out_params[0]
+    templates = {p.ctype: type_name(d) for p, d in ((y, result), (x, source)) if p.dtype is None}
+    code = _REDUCTION.format(
+        types="\n".join(f"typedef {ctype} {name};" for name, ctype in templates.items()),
+        preamble=kernel.preamble,
+        reduce_expr=kernel.reduce_expr,
+        post_map_expr=kernel.post_map_expr,
+        reduce_type=kernel.reduce_type,
+        identity=kernel.identity,
+        map_expr=kernel.map_expr,
+        source=x.ctype,
+        result=y.ctype,
+        x=x.name,
+        y=y.name,
+        source_type=type_name(source),
+        result_type=type_name(result),
+        width=width,
+    )
+    return RawKernel(code, "cupy_generic_reduction", kernel.options)
 
 
 def _padded(a: Array, before_after: list[tuple[int, int]], mode: str, cval: float) -> Array:
@@ -133,15 +191,17 @@ def _windows(a: Array, footprint: Array, axes: Any, origins: Any, mode: str, cva
 
 def _apply(kernel: Any, windows: Array, dtype: DType, result: Array) -> None:
     count, width = windows.shape
+    grid = ((count + _BLOCK - 1) // _BLOCK,)
     if isinstance(kernel, RawKernel):
         values = np.empty(count, np.float64)
         driver = _driver(_WINDOWS, "cupy_generic_windows", kernel, width=width)
-        driver(((count + _BLOCK - 1) // _BLOCK,), (_BLOCK,), (windows, count, values))
+        driver(grid, (_BLOCK,), (windows, count, values))
     else:
         values = np.empty(count, _result_dtype(kernel, dtype, result.dtype))
         typed = np.empty(windows.shape, dtype)
         cast_into(typed, windows)
-        kernel(typed, values, axis=1)
+        driver = _reduction_driver(kernel, dtype, values.dtype, width)
+        driver(grid, (_BLOCK,), (typed, count, values))
     cast_into(result, values.reshape(result.shape))
 
 
