@@ -36,15 +36,16 @@ class ArrayCore:
     _root: ArrayCore | None
     _dropped: deque[tuple[int, Layout | None]] | None
 
-    def __del__(self) -> None:
-        # Runs in whatever thread the collector chose, so it takes no lock: a deque's append is atomic.
+    def __del__(self, ref: type[wire.Ref] = wire.Ref) -> None:
+        # Runs in whatever thread the collector chose, so it takes no lock: a deque's append is atomic. It may run when
+        # the interpreter has taken this module's names away, so it brings along what it needs.
         dropped = self._dropped
         if dropped is not None:
             reference = self._ref
-            if type(reference) is wire.Ref:
+            if isinstance(reference, ref):
                 dropped.append((reference.handle, self._layout))
             else:  # its shape was changed in place: the memory lies otherwise than the layout says
-                dropped.append((handle_of(reference), None))
+                dropped.append((reference.root, None))  # type: ignore[union-attr]
 
     def _wire_value(self) -> wire.Ref | wire.View:
         return self._ref

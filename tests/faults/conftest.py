@@ -61,13 +61,31 @@ def neighbour(faulty: Faulty) -> Iterator[Neighbour]:
         neighbour.end()
 
 
+@pytest.fixture(scope="module")
+def shared_notebook(faulty: Faulty) -> Iterator[Notebook]:
+    with Notebook(faulty.config()) as notebook:
+        yield notebook
+
+
 @pytest.fixture
-def notebook(faulty: Faulty, neighbour: Neighbour) -> Iterator[Callable[..., Notebook]]:
-    """Make notebooks in a pool in which a neighbour computes, before, during and after what the test does."""
-    since = neighbour.rounds()
-    neighbour.goes_on(since)
-    yield faulty.notebook
+def undisturbed(neighbour: Neighbour) -> Iterator[None]:
+    """The neighbour computes before, during and after what the test does, and everything comes out right."""
     neighbour.goes_on(neighbour.rounds())
+    yield
+    neighbour.goes_on(neighbour.rounds())
+
+
+@pytest.fixture
+def mine(shared_notebook: Notebook, undisturbed: None) -> Notebook:
+    """The notebook to which things happen; one for all tests of a module, for it survives them."""
+    shared_notebook.run("1")  # what an earlier test left to be told
+    return shared_notebook
+
+
+@pytest.fixture
+def notebook(faulty: Faulty, undisturbed: None) -> Iterator[Callable[..., Notebook]]:
+    """Make further notebooks."""
+    yield faulty.notebook
     faulty.end_notebooks()
 
 

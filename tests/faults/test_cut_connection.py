@@ -1,0 +1,97 @@
+"""A connection that is cut again and again, mid-message: nothing is lost, nothing is done twice."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from tempfile import TemporaryDirectory
+
+import msgspec
+import pytest
+
+from gpu_backend.node.launcher import write_private
+from kernelproxy.session import TICKET_VARIABLE
+
+from .conftest import Faulty
+from .cutter import Cutter, cutting
+from .notebook import Notebook
+
+
+@contextmanager
+def cut_notebook(faulty: Faulty, scheme: str, cuts: Sequence[int]) -> Iterator[tuple[Notebook, Cutter]]:
+    """Have a notebook whose way to its executor is cut."""
+    ticket = faulty.pool.open()
+    (target,) = [endpoint for endpoint in ticket.endpoints if endpoint.startswith(scheme)]
+    with TemporaryDirectory(prefix="gwb") as directory, cutting(target, Path(directory) / "way", cuts) as cutter:
+        handed = Path(directory) / "ticket.json"
+        write_private(handed, msgspec.json.encode(msgspec.structs.replace(ticket, endpoints=(cutter.endpoint,))))
+        with Notebook(faulty.config(), **{TICKET_VARIABLE: str(handed)}) as notebook:
+            yield notebook, cutter
+
+
+@pytest.fixture(params=["unix", "tcp"])
+def scheme(request: pytest.FixtureRequest) -> str:
+    """Both ways to an executor."""
+    return str(request.param)
+
+
+CHAIN = """
+x, expected = cp.arange(50), np.arange(50)
+for step in range(4000):
+    if step % 3:
+        x *= 3          # in place: done twice or not at all, it would show
+        x %= 1_000_003
+    else:
+        x = x + step
+    expected = expected * 3 % 1_000_003 if step % 3 else expected + step
+    if step % 97 == 0:
+        assert (x.get() == expected).all(), step
+(x.get() == expected).all(), current_session().epoch
+"""
+
+
+@pytest.mark.usefixtures("undisturbed")
+def test_a_long_computation_comes_out_right(faulty: Faulty, scheme: str) -> None:
+    chance = random.Random(1)
+    cuts = [chance.randrange(100, 20_000) for _ in range(20)]
+    with cut_notebook(faulty, scheme, cuts) as (notebook, cutter):
+        assert notebook.value(CHAIN) == "(np.True_, 1)"
+        assert cutter.cuts_left == 0
+        assert cutter.connections > 20
+
+
+@pytest.mark.usefixtures("undisturbed")
+def test_large_arrays_arrive_whole_both_ways(faulty: Faulty, scheme: str) -> None:
+    with cut_notebook(faulty, scheme, [9 << 20, 20 << 20, 17 << 20, 30 << 20, 11 << 20, 40 << 20]) as (
+        notebook,
+        cutter,
+    ):
+        cell = """
+        host = np.random.default_rng(5).integers(0, 255, 50_000_000, np.uint8)
+        there = cp.asarray(host)
+        there += 1
+        back = there.get()
+        (back == host + np.uint8(1)).all(), current_session().epoch
+        """
+        assert notebook.value("\n".join(line.strip() for line in cell.splitlines())) == "(np.True_, 1)"
+        assert cutter.cuts_left == 0
+
+
+@pytest.mark.usefixtures("undisturbed")
+def test_errors_are_told_once_and_pauses_are_bridged(faulty: Faulty, scheme: str) -> None:
+    with cut_notebook(faulty, scheme, [3_000] * 10) as (notebook, cutter):
+        notebook.value("x = cp.array([-1]); told = 0; int(x[0])")
+        cell = """
+        for _ in range(100):
+            try:
+                cp.bincount(x)
+            except ValueError:
+                told += 1
+        told
+        """
+        assert notebook.value("\n".join(line[8:] for line in cell.splitlines())) == "100"
+        assert cutter.cuts_left == 0
+        cutter.cut()  # and once more while nothing happens
+        assert notebook.value("x.tolist(), current_session().epoch") == "([-1], 1)"
