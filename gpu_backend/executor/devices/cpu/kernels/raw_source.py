@@ -140,8 +140,12 @@ class RawSource:
             flags += ("-DGPU_TRANSLATE_CUCOMPLEX",)
         if self.cooperative:
             flags += ("-DGPU_COOPERATIVE",)
+        # As with NVRTC, kernels may launch kernels only in code that is to be linked.
+        launches = "<<<" in self.code and bool({"-dc", "-rdc=true", "--relocatable-device-code=true"} & {*self.options})
+        if launches:
+            flags += ("-DGPU_DYNAMIC",)
         pairs = tuple((expression, name) for name, expression in entries.items())
-        return TranslationUnit("kernel.h", translate(self.code), pairs, flags, FILE_NAME)
+        return TranslationUnit("kernel.h", translate(self.code, launches=launches), pairs, flags, FILE_NAME)
 
 
 def _undeclared(message: str) -> set[str]:

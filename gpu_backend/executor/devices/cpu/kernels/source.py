@@ -33,6 +33,7 @@ _EXTERN_SHARED = re.compile(
     """,
     re.VERBOSE,
 )
+_LAUNCH = re.compile(r"([A-Za-z_][\w:]*(?:<[^<>;{}]*>)?)\s*<<<(.*?)>>>(?=\s*\()", re.DOTALL)
 _ALIGNMENT = re.compile(r"(?:__align__|alignas|__attribute__)\s*\((?:[^()]|\([^()]*\))*\)")
 _TOKEN = re.compile(r'[A-Za-z_]\w*|"C"|[{}()<>;]|::')
 _TAKES_ARGUMENTS = {"__launch_bounds__", "__attribute__", "__cluster_dims__", "__align__", "alignas", "__declspec"}
@@ -121,9 +122,14 @@ def _note_kernel(found: dict[str, Definition], statement: list[str], namespaces:
     found.setdefault(name, Definition("::".join([*namespaces, name]), linkage))
 
 
-def translate(source: str) -> str:
-    """Return ``source`` in words that the shim and a C++17 compiler understand. Lines keep their numbers."""
+def translate(source: str, *, launches: bool = False) -> str:
+    """Return ``source`` in words that the shim and a C++17 compiler understand. Lines keep their numbers.
+
+    With ``launches``, kernels may launch kernels.
+    """
     text = _EXTERN_SHARED.sub(_dynamic_shared, source)
+    if launches:
+        text = _LAUNCH.sub(r"::gpu::Child<\1>(\2)", text)
     return re.sub(r"\b__noinline__\b", "__attribute__((noinline))", text)
 
 

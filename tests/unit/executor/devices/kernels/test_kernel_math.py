@@ -197,6 +197,18 @@ def test_complex_arithmetic_and_mixed_operands() -> None:
     np.testing.assert_allclose(z, np.abs(a) + np.abs(b) ** 2 + np.angle(a) + b.real + a.imag, rtol=1e-13)
 
 
+@pytest.mark.parametrize("dtype", [np.complex64, np.complex128])
+def test_complex_quotients_and_sizes_are_numpys_to_the_last_bit(dtype: type) -> None:
+    rng = np.random.default_rng(4)
+    a, b = ((rng.normal(size=3000) + 1j * rng.normal(size=3000)).astype(dtype) for _ in range(2))
+    b[:3] = [0, 1, 1j]
+    with np.errstate(all="ignore"):
+        np.testing.assert_array_equal(ElementwiseKernel("T a, T b", "T c", "c = a / b", "quotient")(a, b), a / b)
+    a[:5] = [0, np.inf, complex(np.nan, np.inf), complex(np.nan, 1), 1e-40]
+    size = np.empty(a.shape, a.real.dtype)
+    np.testing.assert_array_equal(ElementwiseKernel("T a", "R c", "c = abs(a)", "size")(a, size), np.abs(a))
+
+
 ATOMICS = {
     "int32": "int", "uint32": "unsigned", "int64": "long long", "uint64": "unsigned long long", "float32": "float",
     "float64": "double",

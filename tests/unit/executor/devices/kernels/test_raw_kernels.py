@@ -348,3 +348,27 @@ def test_cucomplex_with_and_without_translation() -> None:
         RawKernel(code, "f", translate_cucomplex=translate)((1,), (8,), (a, b, out, low))
         np.testing.assert_allclose(out, a * b + a.conj() / b, rtol=1e-14)
         np.testing.assert_allclose(low, np.abs(a) - 3j * b.imag, rtol=1e-6)
+
+
+CHILDREN = r"""
+template <typename T> __global__ void twice(T* x) { x[threadIdx.x] *= 2; }
+extern "C" __global__ void fill(float* x, int n, double value) {
+    int i = blockIdx.x * blockDim.x + threadIdx.x;
+    if (i < n) x[i] = value + i;
+}
+extern "C" __global__ void parent(float* x, int n, int part) {
+    int t = threadIdx.x;
+    if (t < n / part) {
+        fill<<<1, part>>>(x + t * part, part, t);
+        twice<float><<<dim3(1), dim3(part)>>>(x + t * part);
+    }
+}
+"""
+
+
+def test_kernels_launch_kernels_in_code_that_is_linked() -> None:
+    x = np.zeros(169, np.float32)
+    RawKernel(CHILDREN, "parent", options=("-dc",))((1,), (13,), (x, np.int32(169), np.int32(13)))
+    np.testing.assert_array_equal(x.reshape(13, 13), 2 * (np.arange(13)[:, None] + np.arange(13)))
+    with pytest.raises(CompileException):
+        RawKernel(CHILDREN, "parent")((1,), (13,), (x, 169, 13))

@@ -51,9 +51,16 @@ struct Entry {
   const unsigned *sizes;
 };
 
+#ifdef GPU_DYNAMIC
+template <class Kernel>
+Status run_with_children(const Launch &);
+#endif
+
 template <auto F>
 constexpr Entry entry(const char *name) {
-#ifdef GPU_COOPERATIVE
+#if defined(GPU_DYNAMIC)
+  return {name, run_with_children<Kernel<F>>, Kernel<F>::count, Kernel<F>::sizes};
+#elif defined(GPU_COOPERATIVE)
   return {name, run_cooperative<Kernel<F>>, Kernel<F>::count, Kernel<F>::sizes};
 #else
   return {name, run_grid<Kernel<F>>, Kernel<F>::count, Kernel<F>::sizes};
@@ -65,3 +72,7 @@ constexpr size_t dynamic_shared_bytes = 232448;
 [[maybe_unused]] alignas(1024) GPU_STATE char dynamic_shared[dynamic_shared_bytes];
 
 }  // namespace gpu
+
+#ifdef GPU_DYNAMIC
+#include "child.h"
+#endif

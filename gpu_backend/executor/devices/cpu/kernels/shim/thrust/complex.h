@@ -60,13 +60,15 @@ struct alignas(2 * sizeof(T)) complex {
   }
   friend complex operator*(const complex &a, const T &b) { return {a.re_ * b, a.im_ * b}; }
   friend complex operator*(const T &a, const complex &b) { return {a * b.re_, a * b.im_}; }
-  /// Scaled, so that only what is out of range in the result overflows.
+  /// By Smith's method, step for step as NumPy divides, so that kernels and arrays agree to the last bit.
   friend complex operator/(const complex &a, const complex &b) {
-    T scale = ::abs(b.re_) + ::abs(b.im_), one = T(1) / scale;
-    T ar = a.re_ * one, ai = a.im_ * one, br = b.re_ * one, bi = b.im_ * one;
-    T size = br * br + bi * bi;
-    one = T(1) / size;
-    return {(ar * br + ai * bi) * one, (ai * br - ar * bi) * one};
+    if (::abs(b.re_) >= ::abs(b.im_)) {
+      if (b.re_ == T(0) && b.im_ == T(0)) return {a.re_ / ::abs(b.re_), a.im_ / ::abs(b.re_)};
+      T ratio = b.im_ / b.re_, scale = T(1) / (b.re_ + b.im_ * ratio);
+      return {(a.re_ + a.im_ * ratio) * scale, (a.im_ - a.re_ * ratio) * scale};
+    }
+    T ratio = b.re_ / b.im_, scale = T(1) / (b.im_ + b.re_ * ratio);
+    return {(a.re_ * ratio + a.im_) * scale, (a.im_ * ratio - a.re_) * scale};
   }
   friend complex operator/(const complex &a, const T &b) { return {a.re_ / b, a.im_ / b}; }
   friend complex operator/(const T &a, const complex &b) { return complex(a) / b; }
@@ -88,8 +90,16 @@ template <class T>
 T real(const complex<T> &z) { return z.real(); }
 template <class T>
 T imag(const complex<T> &z) { return z.imag(); }
+/// Scaled by the larger part, step for step as NumPy's absolute.
 template <class T>
-T abs(const complex<T> &z) { return ::hypot(z.real(), z.imag()); }
+T abs(const complex<T> &z) {
+  T x = ::abs(z.real()), y = ::abs(z.imag());
+  if (::isinf(x) || ::isinf(y)) return static_cast<T>(__builtin_huge_val());
+  T large = x > y ? x : y, small = x > y ? y : x;
+  if (large == T() || x != x || y != y) return x + y;
+  T ratio = small / large;
+  return ::sqrt(::fma(ratio, ratio, T(1))) * large;
+}
 template <class T>
 T arg(const complex<T> &z) { return ::atan2(z.imag(), z.real()); }
 template <class T>
