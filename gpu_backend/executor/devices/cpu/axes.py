@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from numpy.lib.array_utils import normalize_axis_index, normalize_axis_tuple
@@ -23,7 +23,7 @@ def as_axes(axis: Any, ndim: int) -> Axes:
     """
     if axis is None:
         return tuple(range(ndim))
-    if isinstance(axis, (tuple, list)):
+    if isinstance(axis, Sequence):
         return tuple(sorted(normalize_axis_tuple(axis, ndim)))
     return (normalize_axis_index(int(axis), ndim),)
 

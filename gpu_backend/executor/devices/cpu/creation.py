@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from typing import Any
 
 from gpu_backend.executor.devices.cpu.arrays import Array, DType, np
@@ -15,7 +16,7 @@ Shape = tuple[int, ...]
 
 def as_shape(shape: Any) -> Shape:
     """Return ``shape`` (an int or a sequence of ints, 0-d arrays among them) as a tuple."""
-    if isinstance(shape, (tuple, list)):
+    if isinstance(shape, Sequence):
         return tuple(_extent(extent) for extent in shape)
     if isinstance(shape, np.ndarray) and shape.ndim == 1:
         return tuple(int(extent) for extent in shape)

@@ -1,9 +1,129 @@
-"""``cupyx.scipy.ndimage`` on SciPy's."""
+"""``cupyx.scipy.ndimage`` on SciPy's; generic filters are in a module of their own."""
 
 from __future__ import annotations
 
+import functools
+import math
+from collections.abc import Callable
+from typing import Any
+
 import scipy.ndimage
 
-from gpu_backend.executor.devices.cpu.scipy_functions import define_scipy
+from gpu_backend.executor.devices.cpu.arrays import Array, np
+from gpu_backend.executor.devices.cpu.scipy_functions import define_scipy, with_parameters_of
+from gpu_backend.executor.devices.cpu.table import define
+from gpu_backend.surface import Function, load
 
-define_scipy("cupyx.scipy.ndimage", scipy.ndimage, without=("generic_filter", "generic_filter1d"))
+_PREFIX = "cupyx.scipy.ndimage"
+_WARP = 32
+
+#: Functions that take a shape, or one extent, for a structuring element of ones.
+_STRUCTURED = (
+    "binary_closing", "binary_dilation", "binary_erosion", "binary_fill_holes", "binary_opening", "binary_propagation",
+)  # fmt: skip
+
+#: Functions that measure labelled regions and want their numbers in an array.
+_MEASURING = (
+    "center_of_mass", "extrema", "histogram", "labeled_comprehension", "maximum", "maximum_position", "mean", "median",
+    "minimum", "minimum_position", "standard_deviation", "sum", "sum_labels", "variance",
+)  # fmt: skip
+
+
+def _adapted(name: str) -> Callable[..., Any]:
+    entry = load().resolved(f"{_PREFIX}.{name}")
+    assert isinstance(entry, Function)
+    return with_parameters_of(entry, getattr(scipy.ndimage, name))
+
+
+def _with_structure(function: Callable[..., Any]) -> Callable[..., Any]:
+    @functools.wraps(function)
+    def call(input: Array, structure: Any = None, *args: Any, **kwargs: Any) -> Any:
+        if isinstance(structure, (int, np.integer)):
+            structure = (int(structure),) * input.ndim
+        if isinstance(structure, tuple):
+            structure = np.ones(structure, bool)
+        return function(input, structure, *args, **kwargs)
+
+    return call
+
+
+def _with_index_array(function: Callable[..., Any]) -> Callable[..., Any]:
+    @functools.wraps(function)
+    def call(*args: Any, **kwargs: Any) -> Any:
+        places = (*args[1:], kwargs.get("labels"), kwargs.get("index"))
+        if any(isinstance(value, list) for value in places):
+            raise TypeError("`labels` and `index` must be arrays or ints")
+        return function(*args, **kwargs)
+
+    return call
+
+
+@define(f"{_PREFIX}.distance_transform_edt")
+def distance_transform_edt(
+    image: Array,
+    sampling: Any = None,
+    return_distances: bool = True,
+    return_indices: bool = False,
+    distances: Array | None = None,
+    indices: Array | None = None,
+    *,
+    block_params: Any = None,
+    float64_distances: bool = True,
+) -> Any:
+    _check_block_params(block_params, image)
+    if indices is not None:
+        least = 4 if image.ndim == 3 else 2
+        if indices.dtype.kind not in "iu" or indices.dtype.itemsize < least or indices.shape[1:] != image.shape:
+            raise RuntimeError("indices array has wrong dtype or shape")
+    wanted = np.dtype(np.float64 if float64_distances else np.float32)
+    if distances is not None and distances.dtype != wanted:
+        raise RuntimeError(f"distances array must have dtype: {wanted}")
+    if distances is not None and distances.shape != image.shape:
+        raise RuntimeError("distances array has wrong shape")
+    far, near = scipy.ndimage.distance_transform_edt(image, sampling, True, True)
+    answers = []
+    for asked, given, found in (
+        (return_distances, distances, far.astype(wanted)), (return_indices, indices, near.astype(np.int32)),
+    ):  # fmt: skip
+        if asked and given is None:
+            answers.append(found)
+        elif asked and given is not None:
+            given[...] = found
+    return tuple(answers) if len(answers) > 1 else answers[0] if answers else None
+
+
+def _check_block_params(block_params: Any, image: Array) -> None:
+    """Refuse what no GPU launch could take: blocks beyond the padded image, or not of a power of two."""
+    if block_params is None:
+        return
+    if any(m < 1 for m in block_params):
+        raise ValueError("(m1, m2, m3) in block_params must be >= 1")
+    if block_params[1] & (block_params[1] - 1):
+        raise ValueError("m2 must be a power of 2")
+    multiple = math.lcm(_WARP, *block_params)
+    padded = math.ceil(max(image.shape) / multiple) * multiple
+    if any(m > padded // _WARP for m in block_params):
+        raise ValueError(f"block_params too large: each must be <= padded size // {_WARP}")
+
+
+@define(f"{_PREFIX}.value_indices")
+def value_indices(arr: Array, *, ignore_value: Any = None, adaptive_index_dtype: bool = False) -> dict[int, Any]:
+    if arr.dtype.kind not in "iu":
+        raise ValueError("Parameter 'arr' must be an integer array")
+    plain = arr.astype(f"{arr.dtype.kind}{arr.dtype.itemsize}")  # SciPy overlooks long long
+    found = scipy.ndimage.value_indices(plain, ignore_value=ignore_value)
+    dtype = np.min_scalar_type(max(arr.shape, default=0)) if adaptive_index_dtype else np.dtype(np.intp)
+    return {int(value): tuple(part.astype(dtype) for part in places) for value, places in found.items()}
+
+
+define_scipy(
+    _PREFIX,
+    scipy.ndimage,
+    without=(
+        *_STRUCTURED, *_MEASURING, "distance_transform_edt", "generic_filter", "generic_filter1d", "value_indices",
+    ),
+)  # fmt: skip
+for _name in _STRUCTURED:
+    define(f"{_PREFIX}.{_name}")(_with_structure(_adapted(_name)))
+for _name in _MEASURING:
+    define(f"{_PREFIX}.{_name}")(_with_index_array(_adapted(_name)))
