@@ -206,7 +206,8 @@ class Lifecycle:
 
     def _reconcile(self, event: ev.NodeReported, now: float) -> Iterator[ev.Instruction]:
         listed = {(live.session, live.epoch) for live in event.executors}
-        for live in event.executors:
+        # The latest epoch first: an older executor of the same session, which still ends, must not be granted again.
+        for live in sorted(event.executors, key=lambda live: -live.epoch):
             yield from self._meet(event, live, now)
         for session in [s for s in self._sessions.values() if s.node == event.node]:
             if (session.id, session.epoch) in listed:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import logging
+import shutil
 import sys
 from collections.abc import Sequence
 from contextlib import suppress
@@ -82,6 +83,7 @@ def end_processes(state: PoolState, names: Sequence[str] = ("supervisor", "gatew
         if identity is not None:
             end(identity, _GRACE_SECONDS)
     end_executors(state)
+    shutil.rmtree(state.runtime, ignore_errors=True)
 
 
 def end_executors(state: PoolState) -> None:

@@ -240,6 +240,13 @@ def test_a_node_knows_a_later_epoch_than_old_records() -> None:
     assert (session.epoch, session.server_key, session.user, session.label) == (4, "server4", "ada", "a.ipynb")
 
 
+def test_of_two_executors_of_a_session_the_later_epoch_counts() -> None:
+    lifecycle = machine(admitted())
+    instructions = lifecycle.handle(reported(live(epoch=1), live(epoch=2)), 1.0)
+    assert kinds(instructions) == ["Save", "StopExecutor"]
+    assert lifecycle.sessions["s"].epoch == 2
+
+
 def test_a_client_that_vanished_is_given_up_even_if_its_executor_does_not_notice() -> None:
     lifecycle = machine(*SERVING)
     assert lifecycle.handle(reported(live(idle=LEASE + 29)), 1.0) == []
