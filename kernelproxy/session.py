@@ -17,7 +17,14 @@ import zmq
 from gpu_backend.transport import curve
 from gpu_backend.wire import control
 from gpu_backend.wire.control import Ticket
-from gpu_backend.wire.errors import NotAuthorized, PoolError, PoolUnreachable, ProtocolError, SessionLost
+from gpu_backend.wire.errors import (
+    ExecutorStarting,
+    NotAuthorized,
+    PoolError,
+    PoolUnreachable,
+    ProtocolError,
+    SessionLost,
+)
 from gpu_backend.wire.messages import Bye, Want
 from gpu_backend.wire.values import Tuple, Value
 from gpu_backend.wire.version import PROTOCOL_VERSION
@@ -29,13 +36,17 @@ from kernelproxy.sender import Sender
 from kernelproxy.settings import ClientSettings
 from kernelproxy.settings import load as load_settings
 
-#: Names a file with the ticket that the kernel's provisioner has taken.
+#: What a provisioner may hand over: the way to an executor or, while one is on its way, what to ask for it.
+Handed = Ticket | control.RenewTicket
+#: Names a file with what the kernel's provisioner has handed over.
 TICKET_VARIABLE = "GPU_WORKBENCH_TICKET"
 #: How long the gateway may take to answer, seconds.
 _GATEWAY_SECONDS = 5.0
 #: How long an executor may take to greet us, seconds. After a lost connection each try gets the shorter time.
 _GREET_SECONDS = 5.0
 _REGREET_SECONDS = 1.0
+#: How long to ask again for an executor that is starting, seconds.
+_START_SECONDS = 90.0
 #: How long a lost connection is tried before the user hears of it, seconds.
 _PATIENCE_SECONDS = 60.0
 #: How long to wait at the end for what the pool need not hear: the lease ends by itself, only later. Seconds.
@@ -163,7 +174,7 @@ class Session:
             answer = gateway_client.request(
                 self._settings, control.RenewTicket(0, self.ticket.session), _GATEWAY_SECONDS
             )
-        except PoolUnreachable:
+        except (PoolUnreachable, ExecutorStarting):
             return
         except PoolError as error:
             raise SessionLost(f"The pool no longer has this session. {error}") from None
@@ -173,6 +184,8 @@ class Session:
 
 def open_session(label: str = "") -> Session:
     """Open a session: with the ticket that the provisioner took, else by asking the gateway for one.
+
+    Waits while an executor is on its way; an interrupt gives up.
 
     Raises
     ------
@@ -187,14 +200,27 @@ def open_session(label: str = "") -> Session:
     keep_ticket()
     settings = load_settings()
     if _handed and Path(_handed).exists():
-        session = Session(msgspec.json.decode(Path(_handed).read_bytes(), type=Ticket), settings, is_ours=False)
+        handed: Handed = msgspec.json.decode(Path(_handed).read_bytes(), type=Handed)
+        ticket = handed if isinstance(handed, Ticket) else _granted(settings, handed)
+        session = Session(ticket, settings, is_ours=False)
         _handed = ""
         return session
-    request = control.OpenSession(0, label, protocol_version=PROTOCOL_VERSION)
-    answer = gateway_client.request(settings, request, _GATEWAY_SECONDS)
-    if not isinstance(answer, Ticket):
-        raise ProtocolError("The gateway did not answer with a ticket.")
-    return Session(answer, settings)
+    return Session(_granted(settings, control.OpenSession(0, label, protocol_version=PROTOCOL_VERSION)), settings)
+
+
+def _granted(settings: ClientSettings, request: control.OpenSession | control.RenewTicket) -> Ticket:
+    """Ask the gateway until it gives a ticket or says no; "not yet" takes it nearly two seconds to say."""
+    deadline = monotonic() + _START_SECONDS
+    while True:
+        try:
+            answer = gateway_client.request(settings, request, _GATEWAY_SECONDS)
+        except ExecutorStarting:
+            if monotonic() > deadline:
+                raise
+            continue
+        if not isinstance(answer, Ticket):
+            raise ProtocolError("The gateway did not answer with a ticket.")
+        return answer
 
 
 def keep_ticket() -> None:

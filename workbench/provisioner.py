@@ -22,12 +22,19 @@ from jupyter_core.paths import jupyter_runtime_dir
 from tornado.web import HTTPError
 from traitlets import Float
 
-from gpu_backend.wire.control import CloseSession, OpenSession, RestartSession, Ticket
-from gpu_backend.wire.errors import NotAuthorized, PoolError, PoolRefusal, PoolUnreachable, SessionLost
+from gpu_backend.wire.control import CloseSession, OpenSession, RenewTicket, RestartSession, Ticket
+from gpu_backend.wire.errors import (
+    ExecutorStarting,
+    NotAuthorized,
+    PoolError,
+    PoolRefusal,
+    PoolUnreachable,
+    SessionLost,
+)
 from gpu_backend.wire.version import PROTOCOL_VERSION
 from kernelproxy import settings
 from kernelproxy.gateway_client import request_async
-from kernelproxy.session import TICKET_VARIABLE
+from kernelproxy.session import TICKET_VARIABLE, Handed
 from workbench.environment import PREVIOUS_END_VARIABLE
 
 _DIALOG_COLUMNS = 90
@@ -61,16 +68,15 @@ class RemoteGpuProvisioner(LocalProvisioner):
         """
         label = kwargs.get("env", os.environ).get("JPY_SESSION_NAME", "")
         try:
-            self.ticket = await self._lease(label)
+            handed = await self._lease(label)
         except PoolError as error:
             raise _as_dialog(error) from None
         try:
             kwargs = await super().pre_launch(**kwargs)
-            self._write_ticket(self.ticket)
+            self._hand_over(handed, kwargs["env"])
         except BaseException:  # whatever stopped the launch, nobody would give the lease back later
             await self._release()
             raise
-        kwargs["env"][TICKET_VARIABLE] = str(self.ticket_file)
         kwargs["env"].pop(PREVIOUS_END_VARIABLE, None)
         if self._previous_end:
             kwargs["env"][PREVIOUS_END_VARIABLE] = self._previous_end
@@ -132,14 +138,27 @@ class RemoteGpuProvisioner(LocalProvisioner):
 
     # --- the lease ----------------------------------------------------------------------------------------------------
 
-    async def _lease(self, label: str) -> Ticket:
+    async def _lease(self, label: str) -> Handed | None:
+        """Return what the kernel gets; None if it has to ask by itself. Keeps the ticket.
+
+        An executor that is still starting is not waited for: the server's dialog shows nothing meanwhile, and cannot
+        be interrupted. The kernel waits, in the cell that needs it.
+        """
         if self.ticket is not None:
+            session = self.ticket.session
             try:
-                return await self._ask(RestartSession(0, self.ticket.session))
+                self.ticket = await self._ask(RestartSession(0, session))
+                return self.ticket
+            except ExecutorStarting:
+                return RenewTicket(0, session)
             except SessionLost as lost:  # the pool was started anew, or this machine slept through the lease
-                self.log.warning("The session %s has ended: %s Taking a new one.", self.ticket.session, lost)
+                self.log.warning("The session %s has ended: %s Taking a new one.", session, lost)
                 self.ticket = None
-        return await self._ask(OpenSession(0, label, protocol_version=PROTOCOL_VERSION))
+        try:
+            self.ticket = await self._ask(OpenSession(0, label, protocol_version=PROTOCOL_VERSION))
+        except ExecutorStarting:
+            self.log.info("The pool has no executor ready yet; the kernel will take its session when it needs one.")
+        return self.ticket
 
     async def _ask(self, message: OpenSession | RestartSession) -> Ticket:
         answer = await request_async(settings.load(), message, self.lease_timeout)
@@ -159,11 +178,15 @@ class RemoteGpuProvisioner(LocalProvisioner):
         except PoolError as error:
             self.log.warning("The session %s could not be given back and will run out: %s", ticket.session, error)
 
-    def _write_ticket(self, ticket: Ticket) -> None:
+    def _hand_over(self, handed: Handed | None, env: dict[str, str]) -> None:
+        env.pop(TICKET_VARIABLE, None)
+        if handed is None:
+            return
         path = self.ticket_file
         path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
         with os.fdopen(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), "wb") as file:
-            file.write(msgspec.json.encode(ticket))
+            file.write(msgspec.json.encode(handed))
+        env[TICKET_VARIABLE] = str(path)
 
     def _note_end(self, status: int) -> None:
         if self._end_is_wanted or self._previous_end:

@@ -21,6 +21,8 @@ from tests.integration.notebook_pool import cpu_pool, sessions, wait_until
 from workbench.commands.install import install
 
 _READY_SECONDS = 30.0
+#: Within a second on a quiet machine; without cancelling it would be minutes.
+_INTERRUPT_SECONDS = 4.0
 _COUNT = "import cupy as cp\nx = cp.arange(10)\nprint(float(x.sum()))"
 
 pytestmark = pytest.mark.timeout(120)
@@ -61,6 +63,14 @@ class Notebook:
                 said.append(f"{content['ename']}: {content['evalue']}")
             elif kind == "status" and content["execution_state"] == "idle":
                 return "".join(said)
+
+    def complete(self, line: str) -> list[str]:
+        """Return what is offered at the end of ``line``."""
+        message_id = self.client.complete(line, len(line))
+        while True:
+            reply = self.client.get_shell_msg(timeout=30)
+            if reply["parent_header"]["msg_id"] == message_id:
+                return list(reply["content"]["matches"])
 
     def start(self, code: str) -> str:
         """Send a cell that prints "started" first, and return its message's id once it has."""
@@ -128,10 +138,8 @@ def test_status_and_connect(pool: PoolState) -> None:
 
 def test_magics_are_completed(pool: PoolState) -> None:
     with notebook() as running:
-        running.client.complete("%gpu st", 7)
-        assert running.client.get_shell_msg(timeout=10)["content"]["matches"] == ["status"]
-        running.client.complete("%gpu status --", 14)
-        assert running.client.get_shell_msg(timeout=10)["content"]["matches"] == ["--json"]
+        assert running.complete("%gpu st") == ["status"]
+        assert running.complete("%gpu status --") == ["--json"]
 
 
 def test_a_full_pool_refuses_in_words(pool: PoolState) -> None:
@@ -159,10 +167,10 @@ def test_an_interrupt_stops_the_cell_and_its_remote_work(pool: PoolState, code: 
         said, seconds = running.interrupted(code)
         # asyncio cancels a cell that awaits; one that computes gets what every cell gets.
         assert said.startswith(("KeyboardInterrupt", "CancelledError"))
-        assert seconds < 1.0
+        assert seconds < _INTERRUPT_SECONDS
         since = monotonic()
         assert running.run("float(cp.ones(3).sum())") == "3.0"
-        assert monotonic() - since < 1.0, "the queued work was not dropped"
+        assert monotonic() - since < _INTERRUPT_SECONDS, "the queued work was not dropped"
 
 
 def test_a_kernel_that_died_is_explained_by_its_successor(pool: PoolState) -> None:

@@ -13,11 +13,19 @@ import pytest
 from jupyter_client.kernelspec import KernelSpec
 from tornado.web import HTTPError
 
-from gpu_backend.wire.control import CloseSession, Denied, OpenSession, RestartSession, Ticket
+from gpu_backend.wire.control import (
+    CloseSession,
+    Denied,
+    FromGateway,
+    OpenSession,
+    RenewTicket,
+    RestartSession,
+    Ticket,
+)
 from gpu_backend.wire.errors import RefusalCode
-from kernelproxy.session import TICKET_VARIABLE
+from kernelproxy.session import TICKET_VARIABLE, Handed
 from kernelproxy.settings import CONFIG_VARIABLE
-from tests.unit.workbench.scripted_gateway import ScriptedGateway, a_ticket
+from tests.unit.workbench.scripted_gateway import ScriptedGateway, a_ticket, obliging
 from workbench.environment import PREVIOUS_END_VARIABLE
 from workbench.provisioner import RemoteGpuProvisioner
 
@@ -80,6 +88,36 @@ def test_a_restart_after_the_session_has_ended_takes_a_new_one(
     asyncio.run(restart())
     assert provisioner.ticket is not None
     assert provisioner.ticket.session == "s3"
+
+
+def test_an_executor_that_is_still_starting_is_the_kernels_to_wait_for(
+    provisioner: RemoteGpuProvisioner, gateway: ScriptedGateway
+) -> None:
+    gateway.answer = lambda _: Denied(0, RefusalCode.STARTING, "Its executor is still starting.")
+    kwargs = asyncio.run(provisioner.pre_launch(env={**environment(), TICKET_VARIABLE: "/of/another/kernel"}))
+    assert TICKET_VARIABLE not in kwargs["env"]
+
+
+def test_a_restart_whose_executor_is_still_starting_hands_over_the_session(
+    provisioner: RemoteGpuProvisioner, gateway: ScriptedGateway
+) -> None:
+    def slow(message: object) -> FromGateway:
+        if isinstance(message, RestartSession):
+            return Denied(0, RefusalCode.STARTING, "Its executor is still starting.")
+        return obliging(message)
+
+    gateway.answer = slow
+
+    async def restart_and_end() -> object:
+        await provisioner.pre_launch(env=environment())
+        await provisioner.cleanup(restart=True)
+        kwargs = await provisioner.pre_launch(env=environment())
+        handed: object = msgspec.json.decode(Path(kwargs["env"][TICKET_VARIABLE]).read_bytes(), type=Handed)
+        await provisioner.cleanup(restart=False)
+        return handed
+
+    assert asyncio.run(restart_and_end()) == RenewTicket(0, "s1")
+    assert [asked.session for asked in gateway.asked_for(CloseSession)] == ["s1"]
 
 
 def test_shutdown_gives_the_lease_back_once(provisioner: RemoteGpuProvisioner, gateway: ScriptedGateway) -> None:
