@@ -68,7 +68,8 @@ class Pipeline:
         self._recording = threading.RLock()
         self._io = threading.RLock()
         self._open = OpenBatch(1)
-        self._next_handle = 1
+        #: The handle that is given next.
+        self.next_handle = 1
         self.dropped: DroppedHandles = deque()
         self.journal = Journal()
         self.inbox = Inbox(self.journal)
@@ -97,8 +98,8 @@ class Pipeline:
         the notebook has dropped; the name must be a ufunc's, which takes its output behind its operands.
         """
         with self._recording:
-            out = self._next_handle if results else 0
-            self._next_handle += results
+            out = self.next_handle if results else 0
+            self.next_handle += results
             gone = len(self.dropped)
             drop, reuse = oldest(self.dropped, gone, layout) if gone else (None, 0)
             batch = self._open
@@ -152,8 +153,8 @@ class Pipeline:
         try:
             with self._recording:
                 batch = self._sealed_open(buffers) if buffers else self._open
-                out = self._next_handle
-                self._next_handle += _HANDLES_PER_CALL
+                out = self.next_handle
+                self.next_handle += _HANDLES_PER_CALL
                 gone = len(self.dropped)
                 drop = oldest(self.dropped, gone, None)[0] if gone else None
                 place = len(batch.ops)
@@ -347,19 +348,23 @@ class Pipeline:
         return self.connection
 
     def _recover(self, reason: str = "") -> None:
-        old = self.connection.ticket
         try:
-            self.connection = self._renew(self)
-        except SessionLost as lost:
+            fresh = self._renew(self)
+        except SessionLost as error:
+            lost = SessionLost(f"{reason} {error}".strip())
             self.abandon()
             self.end(lost)
-            raise
+            raise lost from None
+        # All this before the old connection is replaced: if an interrupt strikes here, it is done again.
         self._cancel_told = 0
         self.inbox.forget_parts()
-        self.journal.resend_after(self.connection.welcome.applied)
-        if self.connection.ticket.epoch != old.epoch:
-            loss = session_lost(reason, self.connection.ticket.epoch)
+        self.journal.resend_after(fresh.welcome.applied)
+        loss = None
+        if fresh.ticket.epoch != self.connection.ticket.epoch:
+            loss = session_lost(reason, fresh.ticket.epoch)
             self.inbox.fail_all(loss)
+        self.connection = fresh
+        if loss is not None:
             raise loss
 
     def abandon(self) -> None:
@@ -388,12 +393,7 @@ class Pipeline:
         self._cancel_told = self._cancelled_through
         self.inbox.fail_all(why)
 
-    @property
-    def next_handle(self) -> int:
-        """The handle that is given next."""
-        return self._next_handle
-
     def skip_handles(self, first: int) -> None:
         """Give no handle below ``first`` from now on."""
         with self._recording:
-            self._next_handle = max(self._next_handle, first)
+            self.next_handle = max(self.next_handle, first)

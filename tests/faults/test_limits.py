@@ -1,0 +1,116 @@
+"""What a pool says no to: keys, places, memory. One sentence each, and everybody else goes on."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from tempfile import TemporaryDirectory
+
+import pytest
+
+from gpu_backend.pool import people
+from gpu_backend.transport import curve
+from kernelproxy.settings import ClientSettings, load, save
+from tests.integration.conftest import MakePool
+
+from .conftest import Faulty
+from .notebook import Notebook
+
+FIRST_USE = "float(cp.ones(3).sum())"
+
+
+def with_settings(faulty: Faulty, directory: Path, key_file: Path, server_key: str = "") -> Path:
+    """Return a settings file like ada's with another key."""
+    known = load(faulty.config())
+    settings = ClientSettings(gateway=known.gateway, server_key=server_key or known.server_key, key_file=key_file)
+    return save(settings, directory / "client.toml")
+
+
+@pytest.mark.usefixtures("undisturbed")
+def test_a_key_that_the_pool_does_not_know(faulty: Faulty, tmp_path: Path) -> None:
+    curve.save(curve.generate(), tmp_path / "own.key")
+    with Notebook(with_settings(faulty, tmp_path, tmp_path / "own.key")) as stranger:
+        refused = stranger.run(FIRST_USE)
+    assert refused.error == "NotAuthorized"
+    assert "turned us away" in refused.text
+    assert "ask the pool's operator to add it" in refused.text
+    assert refused.seconds < 2
+
+
+@pytest.mark.usefixtures("undisturbed")
+def test_a_pool_that_is_not_the_one_we_know(faulty: Faulty, tmp_path: Path) -> None:
+    key = faulty.pool.state.root / "ada.key"
+    with Notebook(with_settings(faulty, tmp_path, key, curve.generate().public.decode())) as misled:
+        refused = misled.run(FIRST_USE)
+    assert refused.error == "NotAuthorized"
+    assert "another server key" in refused.text
+    assert refused.seconds < 2
+
+
+def test_a_key_that_is_revoked_at_work(faulty: Faulty, notebook: Callable[..., Notebook]) -> None:
+    theirs = notebook("carl")
+    theirs.value("x = cp.arange(5); float(x[0])")
+    key = curve.load(faulty.pool.state.root / "carl.key").public.decode()
+    people.revoke_key(faulty.pool.state, key)
+    theirs.begin("while True: x.sum().item()")
+    told = theirs.finish()
+    assert told.error == "SessionLost"
+    assert told.text.startswith("The key that opened it was revoked. The pool no longer has this session.")
+    again = theirs.run("x.tolist()")  # and it does not change its mind
+    assert again.error == "SessionLost"
+    assert again.seconds < 1
+    os.unlink(faulty.config("carl"))
+
+
+@pytest.fixture
+def small(make_pool: MakePool) -> Iterator[Faulty]:
+    """A pool with one place."""
+    with TemporaryDirectory(prefix="gwb") as directory:
+        made = Faulty(make_pool, Path(directory), sessions_per_device=1, warm_executors_per_device=1)
+        yield made
+        made.end_notebooks()
+
+
+def test_a_full_pool_says_so_and_serves_when_there_is_room(small: Faulty) -> None:
+    first, second = small.notebook(), small.notebook("bob")
+    first.value("x = cp.arange(5); float(x[0])")
+    refused = second.run(FIRST_USE)
+    assert refused.error == "PoolRefusal"
+    assert "1 of 1" in refused.text
+    assert refused.seconds < 3
+    assert first.value("x.tolist()") == "[0, 1, 2, 3, 4]"
+    first.end()
+    assert second.value(FIRST_USE) == "3.0"
+
+
+# --- memory -----------------------------------------------------------------------------------------------------------
+
+
+def test_ten_gigabytes_where_one_is_allowed_fail_at_their_own_line(mine: Notebook) -> None:
+    mine.value("kept = cp.arange(1000); float(kept[0])")
+    refused = mine.run("too_much = cp.zeros(10 * 2**30, np.uint8)\nunreached = 1")
+    assert refused.error == "OutOfMemoryError"
+    assert refused.text.startswith("Out of memory allocating 10,737,418,240 bytes (allocated so far: ")
+    assert refused.text.endswith("limit set to: 1,073,741,824 bytes).")
+    assert refused.notes == ""
+    assert mine.value("'unreached' in globals() or 'unreached' in dir(), int(kept.sum())") == "(False, 499500)"
+
+
+def test_many_arrays_that_are_too_much_together_name_the_line(mine: Notebook) -> None:
+    refused = mine.run(
+        "held = []\nfor _ in range(20):\n    held.append(cp.ones(12_500_000))  # 100 MB\nfloat(held[0][0])"
+    )
+    assert refused.error == "OutOfMemoryError"
+    assert "Raised by an operation recorded earlier, at <cell" in refused.notes
+    assert "line 3: held.append(cp.ones(12_500_000))  # 100 MB" in refused.notes
+    assert mine.value("float(held[0][0])") == "1.0"  # those that fitted are there
+    missing = mine.run("float(held[-1][0])")
+    assert (missing.error, "line 3: held.append" in missing.notes) == ("OutOfMemoryError", True)
+    assert mine.value("held.clear(); float(cp.ones(100_000_000, np.uint8).sum())") == "100000000.0"
+
+
+def test_uploads_that_are_too_much_are_refused_before_they_travel(mine: Notebook) -> None:
+    refused = mine.run("host = np.empty(1_500_000_000, np.uint8); cp.asarray(host)")
+    assert refused.error == "OutOfMemoryError"
+    assert mine.value("del host; current_session().pipeline.connection.bytes_sent < 1_000_000_000") == "True"
