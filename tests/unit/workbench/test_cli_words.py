@@ -1,0 +1,84 @@
+"""The command line's own words, and what `workbench lab` makes of them."""
+
+from __future__ import annotations
+
+import os
+from argparse import ArgumentParser, Namespace
+from pathlib import Path
+
+import pytest
+
+from workbench import cli
+from workbench.commands import lab
+from workbench.examples import copy_examples, examples_directory
+
+
+def parsed(*words: str) -> Namespace:
+    parser = ArgumentParser()
+    lab.configure(parser)
+    return parser.parse_args(words)
+
+
+@pytest.mark.parametrize(
+    ("words", "attached"),
+    [
+        (["connect", "tcp://h:1", "--server-key", "-abc"], ["connect", "tcp://h:1", "--server-key=-abc"]),
+        (["pool", "keys", "revoke", "--key", "--x"], ["pool", "keys", "revoke", "--key=--x"]),
+        (["pool", "keys", "--key=a", "b"], ["pool", "keys", "--key=a", "b"]),
+        (["pool", "keys", "--key"], ["pool", "keys", "--key"]),
+        ([], []),
+    ],
+)
+def test_a_key_may_begin_with_a_hyphen(words: list[str], attached: list[str]) -> None:
+    assert cli.with_keys_attached(words) == attached
+
+
+def test_every_command_is_there_and_has_json(capsys: pytest.CaptureFixture[str]) -> None:
+    for command in ("lab", "connect", "doctor", "install", "pool up", "pool down", "pool status", "pool users"):
+        with pytest.raises(SystemExit) as ended:
+            cli.main([*command.split(), "--help"])
+        assert ended.value.code == 0
+        assert "--json" in capsys.readouterr().out
+
+
+def test_options_for_jupyterlab_are_passed_on(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(os, "geteuid", lambda: 1000)
+    words = parsed("--port", "9999", "--no-browser", "--", "--ServerApp.log_level=DEBUG")
+    options = lab.jupyter_options(words, Path("/notebooks"), "examples")
+    assert "--ServerApp.root_dir=/notebooks" in options
+    assert "--LabApp.default_url=/lab/tree/examples" in options
+    assert "--ServerApp.port=9999" in options
+    assert "--ServerApp.port_retries=0" in options, "an explicit port is that one or none"
+    assert options[-2:] == ["--no-browser", "--ServerApp.log_level=DEBUG"]
+    assert "--allow-root" not in options
+
+
+def test_nothing_is_asked_of_other_machines() -> None:
+    options = lab.jupyter_options(parsed(), Path("/notebooks"), "")
+    assert "--LabApp.news_url=None" in options
+    assert any(option.endswith("NeverCheckForUpdate") for option in options)
+    assert not [option for option in options if option.startswith("--LabApp.default_url")]
+
+
+def test_two_labs_hold_a_place_each(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("XDG_RUNTIME_DIR", str(tmp_path))
+    first, first_lock = lab.take_place(tmp_path)
+    second, second_lock = lab.take_place(tmp_path)
+    assert first.root != second.root
+    os.close(first_lock)
+    third, third_lock = lab.take_place(tmp_path)
+    assert third.root == first.root
+    for lock in (second_lock, third_lock):
+        os.close(lock)
+
+
+def test_examples_are_copied_and_what_a_person_changed_stays(tmp_path: Path) -> None:
+    source = examples_directory()
+    assert source is not None
+    there = copy_examples(tmp_path / "examples")
+    assert [notebook.name for notebook in there] == sorted(path.name for path in source.glob("*.ipynb"))
+    there[0].write_text("changed")
+    there[1].unlink()
+    assert copy_examples(tmp_path / "examples") == there
+    assert there[0].read_text() == "changed"
+    assert there[1].read_bytes() == (source / there[1].name).read_bytes()

@@ -1,0 +1,88 @@
+"""`workbench doctor` when something is wrong: which check says so, and whether it says what to do."""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from gpu_backend.wire.control import Denied, FromGateway, OpenSession, ToGateway
+from gpu_backend.wire.errors import RefusalCode
+from kernelproxy.settings import CONFIG_VARIABLE, config_path
+from tests.unit.workbench.scripted_gateway import ScriptedGateway, obliging
+from workbench import diagnosis
+from workbench.diagnosis import Finding, State, diagnose
+from workbench.local_gpu import LocalGpu
+
+
+@pytest.fixture(autouse=True)
+def _no_probing(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Leave this machine's GPU alone: looking at it starts a process."""
+    monkeypatch.setattr(diagnosis, "probe", lambda: LocalGpu(reason="none", remedy="none is needed"))
+
+
+def findings() -> dict[str, Finding]:
+    return {one.subject: one for one in diagnose()}
+
+
+def problems(found: dict[str, Finding]) -> Iterator[str]:
+    return (subject for subject, one in found.items() if one.state is State.PROBLEM)
+
+
+def test_no_pool_is_no_problem(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setenv(CONFIG_VARIABLE, str(tmp_path / "none.toml"))
+    found = findings()
+    assert list(problems(found)) == []
+    assert found["pool"].state is State.NOTE
+    assert "workbench lab" in found["pool"].remedy
+
+
+def test_settings_that_cannot_be_read(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    (tmp_path / "client.toml").write_text("gateway = 1")
+    monkeypatch.setenv(CONFIG_VARIABLE, str(tmp_path / "client.toml"))
+    found = findings()
+    assert list(problems(found)) == ["settings"]
+    assert "workbench connect" in found["settings"].found
+
+
+def test_a_key_that_others_can_read(gateway: ScriptedGateway) -> None:
+    config_path().with_name("client.key").chmod(0o644)
+    found = findings()
+    assert list(problems(found)) == ["settings"]
+    assert "chmod 600" in found["settings"].found
+
+
+def test_a_key_that_the_pool_does_not_know(gateway: ScriptedGateway) -> None:
+    gateway.allowed.replace([])
+    assert list(problems(findings())) == ["pool"]
+
+
+def test_a_pool_without_devices_that_gives_no_session(gateway: ScriptedGateway) -> None:
+    def full(message: ToGateway) -> FromGateway:
+        if isinstance(message, OpenSession):
+            return Denied(0, RefusalCode.POOL_FULL, "All 8 places are taken.", "Try again later.")
+        return obliging(message)
+
+    gateway.answer = full
+    found = findings()
+    assert list(problems(found)) == ["pool", "session"]
+    assert found["pool"].remedy
+    assert found["session"].found == "All 8 places are taken. Try again later."
+
+
+def test_a_missing_compiler_is_noted(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setenv(CONFIG_VARIABLE, str(tmp_path / "none.toml"))
+    monkeypatch.setattr(shutil, "which", lambda _: None)
+    found = findings()["C++ compiler"]
+    assert found.state is State.NOTE
+    assert "apt-get install" in found.remedy
+
+
+def test_a_kernel_that_jupyter_does_not_see(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setenv(CONFIG_VARIABLE, str(tmp_path / "none.toml"))
+    monkeypatch.setattr(diagnosis, "NAME", "not-installed")
+    found = findings()["kernel"]
+    assert found.state is State.PROBLEM
+    assert "workbench install" in found.remedy
