@@ -54,8 +54,8 @@ def table(outcomes: dict[str, Outcome]) -> Table:
     shown = Table(
         title="Share error over 5 s, delay of short cells, slowdown of long ones, work done while some waited"
     )
-    shown.add_column("policy")
-    columns = ("error mean", "error p95", "delay p50 ms", "delay p99 ms", "slowdown p50", "utilisation")
+    shown.add_column("policy", no_wrap=True)
+    columns = ("error mean", "error p95", "delay p50 ms", "delay p99 ms", "slowdown p50", "work done")
     for column in columns:
         shown.add_column(column, justify="right")
     for name, outcome in outcomes.items():

@@ -18,9 +18,9 @@ class Paella:
     user whose deficit reaches the threshold is served by their best session; users without work start again at 0.
 
     Not done here: the device's block-wise occupancy is unknown, so kernels of several sessions are not packed
-    together; a dispatch is not one kernel but a turn, which an arrival ends; the class that deficits are kept for is
-    the user, not the model; and a user's deficit is kept while their last ops run. The original's threshold is
-    1,000,000, which is pure shortest-first; here it is 10 dispatches.
+    together; a dispatch is not one kernel but a turn that an arrival ends (a tenth of one out of order), counted by
+    its length; the class that deficits are kept for is the user, not the model; and a user's deficit is kept while
+    their last ops run. The original's threshold is 1,000,000, which is pure shortest-first; here it is 10 dispatches.
 
     Sources: eniac/paella at e4afcee (scheduler_full3, job.h); Ng et al., Paella, SOSP 2023, doi
     10.1145/3600006.3613163.
@@ -40,8 +40,9 @@ class Paella:
     def __init__(self, threshold: float = 10.0, quantum_seconds: float = 0.02) -> None:
         self._threshold, self._quantum = threshold, quantum_seconds
         self._deficits: dict[str, float] = {}
-        self._holder = ""
+        self._holder = self._user = ""
         self._dispatched_at = self._ends = -inf
+        self._counted_at = 0.0
 
     @property
     def deficits(self) -> dict[str, float]:
@@ -50,28 +51,34 @@ class Paella:
 
     def suggest(self, view: DeviceView) -> Suggestion:
         """Return the dispatch in progress, or the next one."""
+        self._count(view.now)
         active = {s.terms.user for s in view.sessions if s.queued_ops or s.in_flight_ops}
-        self._deficits = {user: self._deficits.get(user, 0.0) for user in active}
+        self._deficits = {user: self._deficits.get(user, 0.0) for user in sorted(active)}
         if not view.waiting:
             self._holder = ""
             return Suggestion()
-        if len(view.waiting) == 1 and len(active) == 1:
-            self._holder, self._ends = view.waiting[0].id, view.now
-            return Suggestion((Slice(self._holder),))
         newest = max([session.waiting_since for session in view.waiting])
         is_over = view.now >= self._ends or newest > self._dispatched_at
         if is_over or all(session.id != self._holder for session in view.waiting):
             self._dispatch(view.waiting, view.now)
-        return Suggestion((Slice(self._holder, self._ends),))
+        is_alone = len(view.waiting) == 1 and len(active) == 1
+        return Suggestion((Slice(self._holder, inf if is_alone else self._ends),))
+
+    def _count(self, now: float) -> None:
+        """Book what has passed of the present dispatch: a part of one where it is cut short."""
+        if self._holder and len(self._deficits) > 1 and self._user in self._deficits:
+            part = (now - self._counted_at) / self._quantum
+            for user in self._deficits:
+                self._deficits[user] += part / len(self._deficits)
+            self._deficits[self._user] -= part
+        self._counted_at = now
 
     def _dispatch(self, waiting: tuple[SessionView, ...], now: float) -> None:
         owed = max((session.terms.user for session in waiting), key=lambda user: self._deficits[user])
-        candidates = waiting
+        candidates, length = waiting, self._quantum
         if self._deficits[owed] >= self._threshold:
             candidates = tuple([session for session in waiting if session.terms.user == owed])
+            length = self._quantum / 10  # others are shorter: no more out of order than the deficit asks for
         chosen = min(candidates, key=lambda session: session.queued_seconds)
-        for user in self._deficits:
-            self._deficits[user] += 1 / len(self._deficits)
-        self._deficits[chosen.terms.user] -= 1
-        self._holder, self._dispatched_at = chosen.id, now
-        self._ends = now + max(self._quantum, chosen.op_seconds)
+        self._holder, self._user, self._dispatched_at = chosen.id, chosen.terms.user, now
+        self._ends = now + max(length, chosen.op_seconds)

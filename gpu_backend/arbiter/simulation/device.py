@@ -16,7 +16,7 @@ __all__ = ["SimulatedDevice"]
 #: What the driver's own turns between processes leave of the throughput: 9 % were lost with two of them.
 _SIDE_BY_SIDE = 0.91
 #: An executor keeps as many ops in flight as last this long, at least one and at most the window.
-_WINDOW_SECONDS = 0.001
+_WINDOW_SECONDS = 0.0005
 _WINDOW_OPS = 8
 #: Shorter than any op: what is left of sums of floats.
 _DUST = 1e-9
@@ -163,7 +163,8 @@ class SimulatedDevice:
         has_landed = bool(self._flying) and not self._flying[0].in_flight
         if has_landed:
             self._flying.pop(0)
-        is_due = now >= self.scheduler.next_deadline()
+        # A real arbiter reads every page at every look; here only before something is decided.
+        is_due = now >= self.scheduler.next_deadline() or bool(self._arrivals and self._arrivals[0][0] <= now)
         for executor, _ in progress:
             if executor.in_flight or executor.queued:
                 if is_due or has_landed or executor.budget <= _DUST:

@@ -27,7 +27,9 @@ def save(outcomes: dict[str, Outcome], path: Path) -> None:
     right.barh(names, [100 * outcomes[name].utilisation for name in names])
     right.invert_yaxis()
     right.set(title="Work done while some waited", xlabel="% of the device's time")
-    left.legend(fontsize="small")
+    for axes in (left, middle):
+        if axes.lines:
+            axes.legend(fontsize="small")
     figure.savefig(path)
 
 

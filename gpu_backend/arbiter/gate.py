@@ -1,0 +1,185 @@
+"""The page of shared memory between an arbiter and one executor: what may be launched, and what was.
+
+One file of 256 bytes, mapped by both. Each half has one writer; a half is read as a whole under its sequence
+counter (odd while it is being written, and a reader that saw it change reads again), so no reader ever sees one value
+of before and another of after. The executor's test before a launch reads two words and makes no system call.
+
+Layout, little-endian, 8 bytes each: at 0 the magic number and version; at 64 the arbiter's half (sequence, heartbeat,
+open until, window, budget, duty in parts of a million); at 128 the executor's (sequence, used time, ops done, queued,
+in flight, urgent, memory). Times are nanoseconds of the host's monotonic clock. The order in which a
+processor makes stores visible is what the counters rely on: x86-64 keeps it.
+"""
+
+from __future__ import annotations
+
+import mmap
+import os
+from math import inf
+from pathlib import Path
+from struct import Struct
+
+import msgspec
+
+from gpu_backend.arbiter.events import OpenGate
+
+__all__ = ["ArbiterPage", "ExecutorPage", "GateOrder", "GateReport", "NotAGate", "create"]
+
+_SIZE = 256
+_MAGIC = int.from_bytes(b"gpuwbgt\x01", "little")
+_ARBITER, _EXECUTOR = 64 // 8, 128 // 8
+_HEARTBEAT, _OPEN_UNTIL = _ARBITER + 1, _ARBITER + 2
+_WORD = Struct("<q")
+_FOREVER = 2**63 - 1
+_MILLION = 1_000_000
+#: Tries to read a half that is being written; a writer is done in under a microsecond, so more means that it died.
+_TRIES = 1_000
+
+
+class NotAGate(ValueError):
+    """A file that is no gate's page, or one of another version."""
+
+
+class GateOrder(msgspec.Struct, frozen=True, gc=False):
+    """What the arbiter last wrote. Times in nanoseconds of the monotonic clock."""
+
+    open_until_ns: int
+    window_ops: int
+    budget_ns: int
+    duty: float
+
+
+class GateReport(msgspec.Struct, frozen=True, gc=False):
+    """What an executor last wrote. Counters grow as long as it lives."""
+
+    used_ns: int = 0
+    ops_done: int = 0
+    queued_ops: int = 0
+    in_flight_ops: int = 0
+    is_urgent: bool = False
+    memory_bytes: int = 0
+
+
+def create(path: Path) -> None:
+    """Make a fresh page at ``path``, readable by its owner only: shut, and with no heartbeat yet, so open to launch.
+
+    Raises
+    ------
+    FileExistsError
+        If there is a file already.
+    """
+    descriptor = os.open(path, os.O_CREAT | os.O_EXCL | os.O_RDWR, 0o600)
+    try:
+        os.write(descriptor, _WORD.pack(_MAGIC).ljust(_SIZE, b"\0"))
+    finally:
+        os.close(descriptor)
+
+
+class _Page:
+    """A mapped page, seen as words of eight bytes."""
+
+    def __init__(self, path: Path) -> None:
+        with path.open("r+b") as file:
+            if os.fstat(file.fileno()).st_size != _SIZE:
+                raise NotAGate(f"{path} is not a gate's page: it is not {_SIZE} bytes long.")
+            self._map = mmap.mmap(file.fileno(), _SIZE)
+        self._words = memoryview(self._map).cast("q")
+        if self._words[0] != _MAGIC:
+            self.close()
+            raise NotAGate(f"{path} is not a gate's page, or one of another version of this package.")
+
+    def close(self) -> None:
+        """Unmap the page. The file stays."""
+        self._words.release()
+        self._map.close()
+
+    def _write(self, at: int, values: tuple[int, ...]) -> None:
+        words = self._words
+        words[at] |= 1  # a writer that died half-way left it odd
+        words[at + 1 : at + 1 + len(values)] = memoryview(Struct(f"<{len(values)}q").pack(*values)).cast("q")
+        words[at] += 1
+
+    def _read(self, at: int, count: int) -> tuple[int, ...] | None:
+        """Return the words behind the counter at ``at``, or None if their writer died in the middle of writing."""
+        words = self._words
+        for _ in range(_TRIES):
+            before = words[at]
+            if before & 1:
+                continue
+            values = tuple(words[at + 1 : at + 1 + count])
+            if words[at] == before:
+                return values
+        return None
+
+
+class ArbiterPage(_Page):
+    """The arbiter's side: it writes orders and its heartbeat, and reads reports. There is one for each page."""
+
+    def __init__(self, path: Path) -> None:
+        super().__init__(path)
+        self._order = GateOrder(0, 0, 0, 1.0)
+
+    def open(self, instruction: OpenGate, now_ns: int, origin_ns: int = 0) -> None:
+        """Let the executor launch within the instruction's bounds; its times are seconds since ``origin_ns``."""
+        self._order = GateOrder(
+            _FOREVER if instruction.until == inf else origin_ns + int(instruction.until * 1e9),
+            instruction.window_ops,
+            _FOREVER if instruction.budget_seconds == inf else int(instruction.budget_seconds * 1e9),
+            instruction.duty,
+        )
+        self.beat(now_ns)
+
+    def shut(self, now_ns: int) -> None:
+        """Let the executor launch nothing more."""
+        self._order = GateOrder(0, 0, 0, 1.0)
+        self.beat(now_ns)
+
+    def beat(self, now_ns: int) -> None:
+        """Say that the arbiter lives, and what holds."""
+        order = self._order
+        values = (now_ns, order.open_until_ns, order.window_ops, order.budget_ns, max(1, round(order.duty * _MILLION)))
+        self._write(_ARBITER, values)
+
+    def report(self) -> GateReport | None:
+        """Return what the executor last wrote; None if it died while it wrote."""
+        values = self._read(_EXECUTOR, 6)
+        if values is None:
+            return None
+        used, done, queued, flying, urgent, memory = values
+        return GateReport(used, done, queued, flying, bool(urgent), memory)
+
+
+class ExecutorPage(_Page):
+    """The executor's side: it reads orders and writes reports. There is one for each page.
+
+    A gate whose arbiter has not been heard for ``patience_ns`` is open: a dead arbiter must not hold anybody back, and
+    the driver's own turns share the device until there is another.
+    """
+
+    def __init__(self, path: Path, patience_ns: int = 1_000_000_000) -> None:
+        super().__init__(path)
+        self._patience_ns = patience_ns
+
+    def may_launch(self, now_ns: int) -> bool:
+        """Return whether the gate is open at ``now_ns``. Budget, window and duty are the executor's to keep.
+
+        Both words that it reads are whole by themselves, and a new heartbeat beside an order of a moment ago is as
+        good as having asked that moment earlier; so it needs no counter.
+        """
+        words = self._words
+        return now_ns < words[_OPEN_UNTIL] or now_ns - words[_HEARTBEAT] > self._patience_ns
+
+    def order(self, now_ns: int) -> GateOrder:
+        """Return the whole order in force: one without any bounds if the arbiter is gone."""
+        values = self._read(_ARBITER, 5)
+        if values is None or now_ns - values[0] > self._patience_ns:
+            return GateOrder(_FOREVER, 0, _FOREVER, 1.0)
+        _, until, window, budget, duty = values
+        return GateOrder(until, window, budget, duty / _MILLION)
+
+    def write(self, report: GateReport) -> None:
+        """Publish what was used and what waits."""
+        values = (
+            report.used_ns, report.ops_done, report.queued_ops, report.in_flight_ops, int(report.is_urgent),
+            report.memory_bytes,
+        )  # fmt: skip
+        self._write(_EXECUTOR, values)
