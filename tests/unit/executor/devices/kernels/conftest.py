@@ -1,4 +1,4 @@
-"""Kernels of a test run are compiled into a directory of their own."""
+"""Where the tests keep compiled kernels, and what they share."""
 
 from __future__ import annotations
 
@@ -10,8 +10,10 @@ from gpu_backend.executor.devices.cpu.kernels import launch, module, set_cache_d
 
 
 @pytest.fixture(scope="session", autouse=True)
-def kernel_directory(tmp_path_factory: pytest.TempPathFactory) -> None:
-    set_cache_directory(tmp_path_factory.mktemp("kernels") / "cache")
+def kernel_directory(pytestconfig: pytest.Config) -> None:
+    # From run to run: a kernel is compiled anew when its source, the shim or the compiler changes.
+    assert pytestconfig.cache is not None
+    set_cache_directory(pytestconfig.cache.mkdir("kernels") / "compiled")
 
 
 @pytest.fixture

@@ -27,7 +27,7 @@ def test_the_guides_squared_difference() -> None:
     np.testing.assert_array_equal(z, (x - y) ** 2)
 
 
-@pytest.mark.parametrize("dtype", list("?bBhHiIlLefdFD"))
+@pytest.mark.parametrize("dtype", list("?bHilQefdFD"))
 def test_a_placeholder_takes_every_dtype(dtype: str) -> None:
     kernel = ElementwiseKernel("T x, T y", "T z", "T d = x + y; z = d * y", "generic")
     x, y = np.arange(6).astype(dtype), np.array([1, 0, 1, 1, 0, 1]).astype(dtype)
@@ -76,7 +76,7 @@ def test_scalars_take_the_type_of_the_parameter() -> None:
 
 
 @pytest.mark.parametrize("value", [-1, 2**32, 2**63 - 1, -(2**63)])
-@pytest.mark.parametrize("dtype", ["int8", "uint16", "int64", "uint64", "float32"])
+@pytest.mark.parametrize("dtype", ["int8", "uint64", "float32"])
 def test_numpy_scalars(value: int, dtype: str) -> None:
     x = np.arange(4).astype(dtype)
     y = np.array(value).astype(dtype)[()]

@@ -206,7 +206,7 @@ def test_vectorize_branches_and_loops() -> None:
     np.testing.assert_allclose(vectorize(my_func)(x, y), np.vectorize(my_func)(x, y), rtol=1e-15)
 
 
-@pytest.mark.parametrize("dtype", ["int8", "uint16", "int64", "float16", "float64", "complex128"])
+@pytest.mark.parametrize("dtype", ["int8", "uint64", "float16", "complex128"])
 def test_vectorize_operators_of_each_type(dtype: str) -> None:
     rng = np.random.default_rng(2)
     x = rng.integers(1, 9, 20).astype(dtype)
