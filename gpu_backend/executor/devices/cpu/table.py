@@ -33,7 +33,7 @@ _AREAS: dict[str, tuple[str, ...]] = {
         "products",
         "histograms",
     ),
-    "cupy.polynomial": ("polynomial_series",),
+    "cupy.polynomial": ("power_series",),
     "cupy.cuda": ("cuda_errors", "cuda_device", "cuda_stream", "cuda_memory", "cuda_runtime"),
     "cupy.get_default_memory_pool": ("cuda_memory",),
     "cupy.get_default_pinned_memory_pool": ("cuda_memory",),
