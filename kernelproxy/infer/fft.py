@@ -16,12 +16,12 @@ from kernelproxy.infer.registry import rule
 from kernelproxy.infer.shadow import Shadow, array, new, ufunc
 
 #: What a transform makes of what: complex of complex, complex of real, real of complex.
-_C2C, _R2C, _C2R = "C2C", "R2C", "C2R"
+C2C, R2C, C2R = "C2C", "R2C", "C2R"
 
 
 def _converted(a: Shadow, kind: str) -> Shadow:
     """Return the array in the dtype that cuFFT takes."""
-    if kind == _R2C:
+    if kind == R2C:
         if a.dtype.kind == "c":
             raise CannotProve("a ComplexWarning")
         wanted = a.dtype if a.dtype.char in "fd" else FLOAT32 if a.dtype.char == "e" else FLOAT64
@@ -35,7 +35,7 @@ def _cut(a: Shadow, s: tuple[Any, ...] | None, axes: tuple[int, ...], kind: str,
     if s is None or s == a.shape:
         return a
     lengths = list(s)
-    if kind == _C2R and lengths[-1] is not None:
+    if kind == C2R and lengths[-1] is not None:
         lengths[-1] = lengths[-1] // 2 + 1
     for length, axis in zip(lengths, axes, strict=True):
         if length is None or length == a.shape[axis]:
@@ -48,16 +48,16 @@ def _cut(a: Shadow, s: tuple[Any, ...] | None, axes: tuple[int, ...], kind: str,
     return a
 
 
-def _along(a: Shadow, axis: int, kind: str, out_size: int | None = None) -> Shadow:
+def along(a: Shadow, axis: int, kind: str, out_size: int | None = None) -> Shadow:
     """Return the transform along one axis."""
     place = axis % a.ndim
     swapped = a.window((0, _swapped(a, place).layout)) if place != a.ndim - 1 else a
     n = swapped.shape[-1]
     if n < 1:
         raise refusal(ValueError, f"Invalid number of FFT data points ({n}) specified.")
-    if kind == _C2C:
+    if kind == C2C:
         made = new(swapped.shape, a.dtype)
-    elif kind == _R2C:
+    elif kind == R2C:
         made = new((*swapped.shape[:-1], n // 2 + 1), COMPLEX64 if a.dtype == FLOAT32 else COMPLEX128)
     else:
         if out_size is None or out_size < 1:
@@ -75,13 +75,13 @@ def _swapped(a: Shadow, place: int) -> Shadow:
 def _fft(a: Shadow, s: tuple[Any, ...] | None, axes: tuple[int, ...], kind: str) -> Shadow:
     """Transform along one axis after the other."""
     a = _cut(_converted(a, kind), s, axes, kind)
-    if kind == _R2C:
-        a = _along(a, axes[-1], kind)
-    for axis in axes if kind == _C2C else axes[:-1]:
-        a = _along(a, axis, _C2C)
-    if kind == _C2R:
+    if kind == R2C:
+        a = along(a, axes[-1], kind)
+    for axis in axes if kind == C2C else axes[:-1]:
+        a = along(a, axis, C2C)
+    if kind == C2R:
         last = None if s is None else s[-1]
-        a = _along(a, axes[-1], kind, 2 * (a.shape[axes[-1]] - 1) if last is None else last)
+        a = along(a, axes[-1], kind, 2 * (a.shape[axes[-1]] - 1) if last is None else last)
     return a
 
 
@@ -99,10 +99,10 @@ def _fftn(a: Shadow, s: tuple[Any, ...] | None, axes: tuple[int, ...], kind: str
     last = _sorted_axes(a.ndim, axes, kind)[-1]
     shape = list(a.shape)
     made = a.dtype
-    if kind == _R2C:
+    if kind == R2C:
         shape[last] = shape[last] // 2 + 1
         made = COMPLEX64 if a.dtype == FLOAT32 else COMPLEX128
-    elif kind == _C2R:
+    elif kind == C2R:
         shape[last] = 2 * (shape[last] - 1) if s is None or s[-1] is None else s[-1]
         made = FLOAT32 if a.dtype == COMPLEX64 else FLOAT64
         if shape[last] < 1:
@@ -112,10 +112,10 @@ def _fftn(a: Shadow, s: tuple[Any, ...] | None, axes: tuple[int, ...], kind: str
 
 def _sorted_axes(ndim: int, axes: tuple[int, ...], kind: str) -> tuple[int, ...]:
     places = [axis % ndim for axis in axes]
-    return tuple(sorted(places)) if kind == _C2C else (*sorted(places[:-1]), places[-1])
+    return tuple(sorted(places)) if kind == C2C else (*sorted(places[:-1]), places[-1])
 
 
-def _many(a: Shadow, s: Any, axes: Any, kind: str) -> Shadow:
+def many(a: Shadow, s: Any, axes: Any, kind: str) -> Shadow:
     """Transform along several axes, in the way that CuPy chooses."""
     lengths = None if s is None else tuple([None if one is None else as_index(one) for one in s])
     if lengths is not None and any(one is not None and one < 1 for one in lengths):
@@ -129,7 +129,7 @@ def _many(a: Shadow, s: Any, axes: Any, kind: str) -> Shadow:
         places = tuple([as_index(axis) for axis in axes])
     if not places or len(places) > a.ndim or any(not -a.ndim <= axis < a.ndim for axis in places):
         raise CannotProve("axes that are not there")
-    if a.ndim == 1 or (a.layout.f_contiguous and kind != _C2C):
+    if a.ndim == 1 or (a.layout.f_contiguous and kind != C2C):
         return _fft(a, lengths, places, kind)
     ordered = _sorted_axes(a.ndim, places, kind)
     if len(ordered) > 1 and _at_once(ordered, a.ndim):
@@ -144,22 +144,25 @@ def _at_once(axes: tuple[int, ...], ndim: int) -> bool:
     return 0 < len(axes) <= 3 and (0 in axes or ndim - 1 in axes) and joined
 
 
-def _check_norm(norm: Any) -> None:
+def check_norm(norm: Any) -> None:
+    """Refuse an unknown norm."""
     if norm not in (None, "backward", "ortho", "forward"):
         raise refusal(ValueError, f'Invalid norm value {norm}, should be "backward", "ortho", or "forward".')
 
 
-def _check_swapped_norm(norm: Any) -> None:
+def check_swapped_norm(norm: Any) -> None:
+    """Refuse an unknown norm, in the words of the transforms that turn it round."""
     if norm not in (None, "backward", "ortho", "forward"):
         raise refusal(ValueError, f'Invalid norm value {norm}; should be "backward", "ortho", or "forward".')
 
 
-def _one_axis(a: Any, n: Any, axis: Any, norm: Any, kind: str) -> Shadow:
+def one_axis(a: Any, n: Any, axis: Any, norm: Any, kind: str) -> Shadow:
+    """Transform along one axis."""
     given, place = array(a), as_index(axis)
     length = None if n is None else as_index(n)
     if given.ndim == 0 or not -given.ndim <= place < given.ndim or (length is not None and length < 1):
         raise CannotProve("an axis that is not there, or no data points")
-    _check_norm(norm)
+    check_norm(norm)
     return _fft(given, (length,), (place,), kind)
 
 
@@ -171,25 +174,25 @@ def _real_result(made: Shadow, a: Shadow) -> Shadow:
 
 def _single(kind: str) -> Callable[..., Shadow]:
     def transform(a: Any, n: Any = None, axis: Any = -1, norm: Any = None) -> Shadow:
-        made = _one_axis(a, n, axis, norm, kind)
-        return _real_result(made, a) if kind == _C2R else made
+        made = one_axis(a, n, axis, norm, kind)
+        return _real_result(made, a) if kind == C2R else made
 
     return transform
 
 
 def _several(kind: str, default_axes: Any) -> Callable[..., Shadow]:
     def transform(a: Any, s: Any = None, axes: Any = default_axes, norm: Any = None) -> Shadow:
-        _check_norm(norm)
+        check_norm(norm)
         given = array(a)
         if given.ndim == 0:
             raise CannotProve("no axes")
-        made = _many(given, s, axes, kind)
-        return _real_result(made, given) if kind == _C2R and axes is not None and len(axes) == 1 else made
+        made = many(given, s, axes, kind)
+        return _real_result(made, given) if kind == C2R and axes is not None and len(axes) == 1 else made
 
     return transform
 
 
-for _name, _kind in (("fft", _C2C), ("ifft", _C2C), ("rfft", _R2C), ("irfft", _C2R)):
+for _name, _kind in (("fft", C2C), ("ifft", C2C), ("rfft", R2C), ("irfft", C2R)):
     rule(f"cupy.fft.{_name}")(_single(_kind))
     rule(f"cupy.fft.{_name}2")(_several(_kind, (-2, -1)))
     rule(f"cupy.fft.{_name}n")(_several(_kind, None))
@@ -198,16 +201,16 @@ for _name, _kind in (("fft", _C2C), ("ifft", _C2C), ("rfft", _R2C), ("irfft", _C
 @rule("cupy.fft.hfft")
 def hfft(a: Any, n: Any = None, axis: Any = -1, norm: Any = None) -> Shadow:
     """As CuPy."""
-    _check_swapped_norm(norm)
+    check_swapped_norm(norm)
     given = ufunc("conjugate", a) if array(a).dtype.kind == "c" else a
-    return _real_result(_one_axis(given, n, axis, norm, _C2R), given)
+    return _real_result(one_axis(given, n, axis, norm, C2R), given)
 
 
 @rule("cupy.fft.ihfft")
 def ihfft(a: Any, n: Any = None, axis: Any = -1, norm: Any = None) -> Shadow:
     """As CuPy."""
-    _check_swapped_norm(norm)
-    return ufunc("conjugate", _one_axis(a, n, axis, norm, _R2C))
+    check_swapped_norm(norm)
+    return ufunc("conjugate", one_axis(a, n, axis, norm, R2C))
 
 
 @rule("cupy.fft.fftfreq")

@@ -1,4 +1,4 @@
-"""Rules of random numbers: functions of cupy.random, and the methods of RandomState and Generator."""
+"""Rules of random numbers: functions of cupy.random, and the methods of RandomState."""
 
 from __future__ import annotations
 
@@ -147,7 +147,8 @@ _register("rand", _sized)
 _register("randn", _sized)
 
 
-def _randint(low: Any, high: Any = None, size: Any = None, dtype: Any = int) -> Shadow:
+def randint(low: Any, high: Any = None, size: Any = None, dtype: Any = int) -> Shadow:
+    """As CuPy."""
     bounds = [as_index(low)] if high is None else [as_index(low), as_index(high)]
     first, last = (0, bounds[0] - 1) if high is None else (bounds[0], bounds[1] - 1)
     wanted = as_dtype(dtype)
@@ -163,14 +164,14 @@ def _randint(low: Any, high: Any = None, size: Any = None, dtype: Any = int) -> 
     return new(() if size is None else as_shape(size), wanted)
 
 
-_register("randint", _randint)
+_register("randint", randint)
 
 
 @rule("cupy.random.random_integers")
 def random_integers(low: Any, high: Any = None, size: Any = None) -> Shadow:
     """As CuPy."""
     first, last = (1, as_index(low)) if high is None else (as_index(low), as_index(high))
-    return _randint(first, last + 1, size)
+    return randint(first, last + 1, size)
 
 
 def _permutation(a: Any) -> Shadow:
@@ -206,41 +207,50 @@ _register("shuffle", _shuffle)
 _register("choice", _choice)
 
 
+def _shares(*values: Any) -> list[float]:
+    """Return host numbers."""
+    if any(type(value) not in (int, float) for value in values):
+        raise CannotProve("a parameter that is looked at")
+    return [float(value) for value in values]
+
+
+def _logseries(p: Any, size: Any = None, dtype: Any = "l") -> Shadow:
+    if not 0 < _shares(p)[0] < 1 or as_dtype(dtype).char not in "il":
+        raise CannotProve("a parameter that CuPy refuses, or another dtype")
+    return new(() if size is None else as_shape(size), as_dtype(dtype))
+
+
+def _negative_binomial(n: Any, p: Any, size: Any = None, dtype: Any = int) -> Shadow:
+    count, share = _shares(n, p)
+    if count <= 0 or not 0 < share < 1 or as_dtype(dtype).char not in "il":
+        raise CannotProve("parameters that CuPy refuses, or another dtype")
+    return new(() if size is None else as_shape(size), as_dtype(dtype))
+
+
+def _triangular(left: Any, mode: Any, right: Any, size: Any = None, dtype: Any = float) -> Shadow:
+    first, middle, last = _shares(left, mode, right)
+    if not first <= middle <= last or first == last:
+        raise CannotProve("parameters that CuPy refuses")
+    return _sample(size, dtype)
+
+
+def _dirichlet(alpha: Any, size: Any = None, dtype: Any = float) -> Shadow:
+    given = array(alpha)
+    if given.ndim == 0 or given.size == 0 or given.dtype.char not in "fdl" or as_dtype(dtype).char not in _REAL:
+        raise CannotProve("other than an array of reals")
+    if size is not None and not isinstance(size, (int, tuple)):
+        raise CannotProve("an unusual size")
+    rows = () if size is None else (size,) if isinstance(size, int) else size
+    return new(as_shape((*rows, *given.shape)), as_dtype(dtype))
+
+
+_register("logseries", _logseries)
+_register("negative_binomial", _negative_binomial)
+_register("triangular", _triangular)
+_register("dirichlet", _dirichlet)
+
+
 @rule("cupy.random.RandomState.tomaxint")
 def tomaxint(state: Any, size: Any = None) -> Shadow:
     """As CuPy."""
     return new(() if size is None else as_shape(size), INT64)
-
-
-@rule("cupy.random.Generator.random")
-def generator_random(generator: Any, size: Any = None, dtype: Any = np.float64, out: Any = None) -> Shadow:
-    """As CuPy."""
-    wanted = as_dtype(dtype)
-    if out is not None or wanted.char not in _REAL:
-        raise CannotProve("an output, or another dtype")
-    return new(() if size is None else as_shape(size), wanted)
-
-
-@rule("cupy.random.Generator.standard_normal", "cupy.random.Generator.standard_exponential")
-def generator_standard(generator: Any, size: Any = None, dtype: Any = np.float64) -> Shadow:
-    """As CuPy."""
-    return generator_random(generator, size, dtype)
-
-
-@rule("cupy.random.Generator.uniform")
-def generator_uniform(
-    generator: Any, low: Any = 0.0, high: Any = 1.0, size: Any = None, dtype: Any = np.float64
-) -> Shadow:
-    """As CuPy, between host numbers."""
-    if type(low) not in (int, float) or type(high) not in (int, float):
-        raise CannotProve("limits that are arrays")
-    return generator_random(generator, size, dtype)
-
-
-@rule("cupy.random.Generator.integers")
-def generator_integers(
-    generator: Any, low: Any, high: Any = None, size: Any = None, dtype: Any = np.int64, endpoint: Any = False
-) -> Shadow:
-    """As CuPy."""
-    last = as_index(low if high is None else high) - (0 if endpoint else 1)
-    return _randint(0 if high is None else low, last + 1, size, dtype)

@@ -56,6 +56,19 @@ def amin(a: Any, axis: Any = None, out: Any = None, keepdims: Any = False) -> Sh
     return reduce(kinds.MIN, array(a), axis, None, None, keepdims)
 
 
+def _without_nan(kind: Reduction) -> Any:
+    def extreme(a: Any, axis: Any = None, out: Any = None, keepdims: Any = False) -> Shadow:
+        if array(a).dtype.kind not in "biu":
+            raise CannotProve("a warning about slices of NaN")
+        return reduce(kind, a, axis, None, out, keepdims)
+
+    return extreme
+
+
+rule("cupy.nanmax")(_without_nan(kinds.NANMAX))
+rule("cupy.nanmin")(_without_nan(kinds.NANMIN))
+
+
 @rule("cupy.ptp", "cupy.ndarray.ptp")
 def ptp(a: Any, axis: Any = None, out: Any = None, keepdims: Any = False) -> Shadow:
     """As CuPy."""

@@ -10,7 +10,7 @@ import numpy as np
 from gpu_backend.executor.devices.base import Device
 from kernelproxy.infer import Returned, Unproved, View, kernels, prove
 from kernelproxy.layout import Layout, contiguous, strided
-from tests.conformance.infer_calls import Array, Call, Launch
+from tests.conformance.infer_calls import Array, Call, Launch, Made
 
 
 class Judge:
@@ -102,6 +102,8 @@ class Judge:
     def _made(self, value: Any) -> Any:
         if isinstance(value, Array):
             return self._array(value)
+        if isinstance(value, Made):
+            return self._device.resolve(value.qualname)(*value.args)
         if isinstance(value, (list, tuple)):
             return type(value)([self._made(item) for item in value])
         return value

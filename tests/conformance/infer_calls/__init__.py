@@ -13,8 +13,9 @@ from tests.conformance.infer_calls import (
     manipulation,
     random,
     reductions,
+    scipy,
 )
-from tests.conformance.infer_calls.draw import TEMPLATES, Array, Call, Draw, calls
+from tests.conformance.infer_calls.draw import TEMPLATES, Array, Call, Draw, Made, calls
 from tests.conformance.infer_calls.kernels import Launch, launches
 
 __all__ = [
@@ -23,6 +24,7 @@ __all__ = [
     "Call",
     "Draw",
     "Launch",
+    "Made",
     "algebra",
     "analysis",
     "calls",
@@ -35,4 +37,5 @@ __all__ = [
     "manipulation",
     "random",
     "reductions",
+    "scipy",
 ]  # fmt: skip

@@ -24,6 +24,13 @@ class Array(NamedTuple):
     layout: str = "C"
 
 
+class Made(NamedTuple):
+    """An object to be made on the device by calling ``qualname``."""
+
+    qualname: str
+    args: tuple[Any, ...] = ()
+
+
 class Call(NamedTuple):
     """One call; `Array` in its arguments stands for arrays."""
 

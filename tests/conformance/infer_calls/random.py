@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from tests.conformance.infer_calls.draw import Array, Draw, template
+from tests.conformance.infer_calls.draw import Array, Draw, Made, template
 
 _ONE = tuple(
     "chisquare exponential geometric pareto poisson power rayleigh standard_gamma standard_t weibull zipf".split()
@@ -72,3 +72,53 @@ def _shuffle(draw: Draw) -> Any:
 @template("cupy.random.choice")
 def _choice(draw: Draw) -> Any:
     return (draw.one((5, draw.array(1, 1))),), {"size": draw.one((3, (2, 2), 0))}
+
+
+@template("cupy.random.logseries")
+def _logseries(draw: Draw) -> Any:
+    return (draw.one((0.25, 0.5)),), {"size": _size(draw)}
+
+
+@template("cupy.random.negative_binomial")
+def _negative_binomial(draw: Draw) -> Any:
+    return (draw.one((2, 0.5)), draw.one((0.25, 0.5))), {"size": _size(draw)}
+
+
+@template("cupy.random.triangular")
+def _triangular(draw: Draw) -> Any:
+    return (draw.one((0.25, 0.5)), draw.one((0.5, 0.75)), 2.0), {"size": _size(draw)}
+
+
+@template("cupy.random.dirichlet")
+def _dirichlet(draw: Draw) -> Any:
+    return (Array((3,), draw.one("fdl")),), {"size": draw.one((None, 2, (2, 3)))}
+
+
+def _generator(draw: Draw) -> Made:
+    return Made("cupy.random.default_rng", (1,))
+
+
+@template(*[f"cupy.random.Generator.{name}" for name in "chisquare exponential geometric poisson power".split()])
+def _drawn_with_one(draw: Draw) -> Any:
+    return (_generator(draw), draw.one((0.25, 0.5, 1))), {"size": draw.one((None, 3, (2, 3), ()))}
+
+
+@template(*[f"cupy.random.Generator.{name}" for name in "beta binomial f gamma uniform".split()])
+def _drawn_with_two(draw: Draw) -> Any:
+    return (_generator(draw), draw.one((2, 3)), draw.one((0.25, 0.5))), {"size": draw.one((None, 3, (2, 3), ()))}
+
+
+@template("cupy.random.Generator.random", "cupy.random.Generator.standard_normal",
+          "cupy.random.Generator.standard_exponential", "cupy.random.Generator.standard_gamma")  # fmt: skip
+def _drawn_plainly(draw: Draw) -> Any:
+    return (_generator(draw), draw.one((1, 3))), {}
+
+
+@template("cupy.random.RandomState.normal", "cupy.random.RandomState.uniform")
+def _drawn_by_state(draw: Draw) -> Any:
+    return (Made("cupy.random.RandomState", (1,)), 0.0, 2.0, draw.one((None, 3, (2, 3)))), {}
+
+
+@template("cupy.random.RandomState.rand", "cupy.random.RandomState.randn")
+def _sized_by_state(draw: Draw) -> Any:
+    return (Made("cupy.random.RandomState", (1,)), *draw.shape()), {}

@@ -33,6 +33,12 @@ def _extremes(draw: Draw) -> Any:
     return reduction_arguments(draw, "keepdims")
 
 
+@template("cupy.nanmax", "cupy.nanmin")
+def _without_nan(draw: Draw) -> Any:
+    a = draw.array(dtypes="?bBhHiIlLd")
+    return (a,), {"axis": draw.axes(a)} if draw.chance(0.6) else {}
+
+
 @template("cupy.var", "cupy.ndarray.std", "cupy.std", "cupy.nanvar", "cupy.nanstd")
 def _spreads(draw: Draw) -> Any:
     return reduction_arguments(draw, "dtype keepdims ddof")
