@@ -56,7 +56,5 @@ def _scatterer(name: str) -> Callable[[Array, Any, Any], None]:
     return update
 
 
-for _name in _OPERATIONS:
-    define(f"cupy.{_name}.at")(_scatterer(_name))
 for _public, _name in {"add": "add", "max": "maximum", "min": "minimum"}.items():
     define(f"cupyx.scatter_{_public}", f"cupy.ndarray.scatter_{_public}")(_scatterer(_name))

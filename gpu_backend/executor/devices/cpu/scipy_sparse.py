@@ -9,10 +9,9 @@ import scipy.sparse
 import scipy.sparse.csgraph
 import scipy.sparse.linalg
 
-from gpu_backend.executor.devices.cpu.arrays import Array, np
-from gpu_backend.executor.devices.cpu.call import guarded
 from gpu_backend.executor.devices.cpu.scipy_functions import define_scipy
 from gpu_backend.executor.devices.cpu.scipy_objects import device_class
+from gpu_backend.executor.devices.cpu.scipy_sparse_members import members_of
 from gpu_backend.executor.devices.cpu.table import define, define_value
 
 _PREFIX = "cupyx.scipy.sparse"
@@ -33,45 +32,6 @@ def adopt(made: Any) -> Any:
     return made
 
 
-def _check_dtype(matrix: Any) -> None:
-    if matrix.dtype.char not in "?fdFD":
-        raise ValueError("Only bool, float32, float64, complex64 and complex128 are supported")
-
-
-def _members(base: type, family: str) -> dict[str, Any]:
-    """Return the methods in which our class differs from SciPy's ``base``; ``family`` is "matrix" or "array"."""
-
-    def init(self: Any, arg1: Any, shape: Any = None, dtype: Any = None, copy: bool = False, **options: Any) -> None:
-        if isinstance(arg1, np.ndarray) and arg1.ndim > 2:
-            raise TypeError("expected dimension <= 2 array or matrix")
-        base.__init__(self, arg1, shape=shape, dtype=dtype, copy=copy, **options)  # type: ignore[misc]
-        _check_dtype(self)
-
-    def toarray(self: Any, order: str | None = None, out: Array | None = None) -> Array:
-        result = base.toarray(self, order="F" if order == "F" else "C")  # type: ignore[attr-defined]
-        if out is None:
-            return result
-        out[...] = result
-        return out
-
-    def get(self: Any, stream: Any = None) -> Any:
-        host = self.copy()
-        host.__class__ = base
-        return host
-
-    members: dict[str, Any] = {
-        "__init__": guarded(init),
-        "toarray": guarded(toarray),
-        "todense": guarded(toarray),
-        "get": get,
-        "A": property(lambda self: self.toarray()),
-        "__array_priority__": 101,
-    }
-    for name in _FORMATS:
-        members[f"_{name}_container"] = property(functools.partial(_class_for, (name, family)))
-    return members
-
-
 _by_format: dict[tuple[str, str], type] = {}
 
 
@@ -84,9 +44,12 @@ def _define_classes() -> None:
         for form in _FORMATS:
             name = f"{form}_{family}"
             base = getattr(scipy.sparse, name)
-            kind = device_class(base, name, f"{_PREFIX}._{form}", _members(base, family))
+            containers = {f"_{f}_container": property(functools.partial(_class_for, (f, family))) for f in _FORMATS}
+            kind = device_class(base, name, f"{_PREFIX}._{form}", members_of(base) | containers)
             _ours[base] = _by_format[form, family] = kind
             define_value(kind, f"{_PREFIX}.{name}")
+    for warning in ("SparseEfficiencyWarning", "SparseWarning"):
+        define_value(getattr(scipy.sparse, warning), f"{_PREFIX}.{warning}")
     define_value(scipy.sparse.spmatrix, f"{_PREFIX}.spmatrix")
     define_value(scipy.sparse.sparray, f"{_PREFIX}.sparray")
 

@@ -32,6 +32,7 @@ _AREAS: dict[str, tuple[str, ...]] = {
         "host_answers",
         "products",
         "histograms",
+        "functional",
     ),
     "cupy.polynomial": ("power_series",),
     "cupy.cuda": ("cuda_errors", "cuda_device", "cuda_stream", "cuda_memory", "cuda_runtime"),

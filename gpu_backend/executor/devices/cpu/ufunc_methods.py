@@ -6,6 +6,7 @@ from collections.abc import Callable
 from typing import Any
 
 from gpu_backend.executor.devices.cpu.arrays import Array, np
+from gpu_backend.executor.devices.cpu.scatter import scatter
 from gpu_backend.executor.devices.cpu.table import define, define_value, lookup
 from gpu_backend.executor.devices.cpu.ufunc import Ufunc
 
@@ -41,7 +42,7 @@ def _refuse(name: str, method: str) -> Callable[..., Any]:
 
 def _at(name: str) -> Callable[..., Any]:
     def at(a: Array, indices: Any, b: Any = None) -> None:
-        lookup(f"cupyx.scatter_{name}")(a, indices, b)
+        scatter(name, a, indices, b)
 
     return at
 

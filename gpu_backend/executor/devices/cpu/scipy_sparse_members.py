@@ -1,0 +1,96 @@
+"""Methods of sparse matrices in which CuPy is not SciPy: broadcasting of rows and columns, ``out``, ``get``."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import scipy.sparse
+
+from gpu_backend.executor.devices.cpu.arrays import Array, np
+from gpu_backend.executor.devices.cpu.call import guarded
+from gpu_backend.executor.devices.cpu.dtypes import cast_into
+
+_COMPARISONS = ("__eq__", "__ne__", "__lt__", "__le__", "__gt__", "__ge__")
+
+
+def members_of(base: Any) -> dict[str, Any]:
+    """Return the methods that a subclass of SciPy's ``base`` shall have."""
+    members: dict[str, Any] = {
+        "__init__": _init(base),
+        "toarray": _toarray(base),
+        "todense": _toarray(base),
+        "sum": _reduction(base, "sum"),
+        "mean": _reduction(base, "mean"),
+    }
+    if hasattr(base, "maximum"):
+        names = (*_COMPARISONS, "maximum", "minimum") if base.format in ("csr", "csc") else ()
+        members |= {name: _broadcasting(base, name) for name in names}
+    members = {name: guarded(method) for name, method in members.items()}
+    members["get"] = _get(base)
+    members["A"] = property(lambda self: self.toarray())
+    members["__array_priority__"] = 101
+    return members
+
+
+def _init(base: Any) -> Callable[..., None]:
+    def init(self: Any, arg1: Any, shape: Any = None, dtype: Any = None, copy: bool = False, **options: Any) -> None:
+        if isinstance(arg1, np.ndarray) and arg1.ndim > 2:
+            raise ValueError("expected dimension <= 2 array or matrix")
+        if dtype is not None and np.dtype(dtype).char not in "?fdFD":
+            raise ValueError("Only bool, float32, float64, complex64 and complex128 are supported")
+        base.__init__(self, arg1, shape=shape, dtype=dtype, copy=copy, **options)
+        if self.dtype.char not in "?fdFD":
+            raise ValueError("Only bool, float32, float64, complex64 and complex128 are supported")
+
+    return init
+
+
+def _toarray(base: Any) -> Callable[..., Array]:
+    def toarray(self: Any, order: str | None = None, out: Array | None = None) -> Array:
+        if order not in (None, "C", "F", "c", "f"):
+            raise ValueError("order not understood")
+        result = base.toarray(self, order="F" if order in ("F", "f") else "C")
+        if out is None:
+            return result
+        out[...] = result
+        return out
+
+    return toarray
+
+
+def _reduction(base: Any, name: str) -> Callable[..., Array]:
+    def reduce(self: Any, axis: Any = None, dtype: Any = None, out: Array | None = None) -> Array:
+        result = np.asarray(getattr(base, name)(self, axis=axis, dtype=dtype))
+        if out is None:
+            return result
+        if out.shape != result.shape:
+            raise ValueError("dimensions do not match")
+        cast_into(out, result)
+        return out
+
+    return reduce
+
+
+def _broadcasting(base: Any, name: str) -> Callable[..., Any]:
+    """Return the operation with one row or column of the other matrix standing for all."""
+
+    def operate(self: Any, other: Any) -> Any:
+        if scipy.sparse.issparse(other) and other.shape != self.shape:
+            fits = all(b in (1, a) for a, b in zip(self.shape, other.shape, strict=True))
+            if not fits:
+                raise ValueError("inconsistent shape")
+            other = base(np.broadcast_to(other.toarray(), self.shape))
+        return getattr(base, name)(self, other)
+
+    return operate
+
+
+def _get(base: Any) -> Callable[..., Any]:
+    def get(self: Any, stream: Any = None) -> Any:
+        """Return a host copy: SciPy's own matrix."""
+        host = self.copy()
+        host.__class__ = base
+        return host
+
+    return get
