@@ -148,4 +148,9 @@ def _launch_error(status: int, name: str, text: str) -> CUDADriverError:
             f"kernel '{name}' trapped, or its threads wait for one another for ever (a grid-wide barrier needs "
             "enable_cooperative_groups=True)",
         )
+    if status == 4:
+        return CUDADriverError(
+            "CUDA_ERROR_LAUNCH_FAILED",
+            f"kernel '{name}' divided an integer by zero: a GPU goes on with an undefined result, a processor cannot",
+        )
     return CUDADriverError("CUDA_ERROR_OUT_OF_MEMORY", f"no memory for the stacks of the threads of kernel '{name}'")

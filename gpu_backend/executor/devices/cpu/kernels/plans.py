@@ -11,7 +11,7 @@ import numpy as np
 
 from gpu_backend.executor.devices.cpu.kernels.launch import KernelEntry
 from gpu_backend.executor.devices.cpu.kernels.parameters import DType, ParameterInfo, scalar_array
-from gpu_backend.executor.devices.cpu.memory import LEDGER
+from gpu_backend.executor.devices.cpu.memory import LEDGER, as_out_of_memory
 
 Array = np.ndarray[Any, Any]
 
@@ -106,7 +106,10 @@ def make_outputs(plan: Plan) -> tuple[Array, ...]:
     made = []
     for dtype in plan.outputs:
         LEDGER.require(count * dtype.itemsize)
-        made.append(np.empty(plan.shape, dtype))
+        try:
+            made.append(np.empty(plan.shape, dtype))
+        except MemoryError as error:
+            raise as_out_of_memory(error) from None
         LEDGER.hold(made[-1])
     return tuple(made)
 

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from gpu_backend.executor.devices.cpu.kernels import CompileException, ElementwiseKernel
+from gpu_backend.executor.devices.cpu.kernels import CompileException, CUDADriverError, ElementwiseKernel
 from gpu_backend.executor.devices.cpu.kernels.loops import joined
 from gpu_backend.executor.devices.cpu.memory import LEDGER, OutOfMemoryError
 
@@ -221,6 +221,15 @@ def test_outputs_are_booked_and_refused_beyond_the_limit() -> None:
             SUM(x, 1)
     finally:
         LEDGER.set_quota(0)
+
+
+def test_an_integer_division_by_zero_is_an_error_and_not_the_end() -> None:
+    kernel = ElementwiseKernel("T x, T y", "T z", "z = x / y", "quotient")
+    x = np.arange(4)
+    for _ in range(2):
+        with pytest.raises(CUDADriverError, match="divided an integer by zero"):
+            kernel(x, x)
+    assert kernel(x, 2).tolist() == [0, 0, 1, 1]
 
 
 def test_a_warm_call_costs_little() -> None:

@@ -132,6 +132,12 @@ __global__ void tiles(const float* x, float* sums, int* groups) {
     cg::sync(block);
 }
 
+__global__ void fails_while_others_wait(int* out, int bad) {
+    if (threadIdx.x == bad) __trap();
+    out[threadIdx.x] = __shfl_sync(0xffffffff, threadIdx.x, 31 - threadIdx.x);
+    __syncthreads();
+}
+
 __global__ void deadlock(int* out) {
     cg::this_grid().sync();
 }
@@ -246,6 +252,15 @@ def test_tiles_and_coalesced_threads(run: Any) -> None:
 def test_a_grid_that_cannot_meet_is_an_error_and_not_a_hang(run: Any) -> None:
     with pytest.raises(CUDADriverError, match="enable_cooperative_groups=True"):
         run("deadlock", (2,), (8,), None)
+
+
+def test_a_launch_that_failed_leaves_nothing_behind(run: Any) -> None:
+    out = np.zeros(32, np.int32)
+    for bad in (20, 0, 31):
+        with pytest.raises(CUDADriverError, match="CUDA_ERROR_LAUNCH_FAILED"):
+            run("fails_while_others_wait", (1,), (32,), out, bad)
+        run("fails_while_others_wait", (2,), (32,), out, 99)
+        assert out.tolist() == list(range(31, -1, -1))
 
 
 def test_a_thread_has_room_for_large_local_arrays_beside_a_barrier() -> None:

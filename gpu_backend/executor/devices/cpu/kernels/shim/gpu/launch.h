@@ -30,6 +30,6 @@ struct Launch {
   Output *output;
 };
 
-enum Status : int { OK = 0, ASSERTION_FAILED = 1, TRAPPED = 2, NO_STACKS = 3 };
+enum Status : int { OK = 0, ASSERTION_FAILED = 1, TRAPPED = 2, NO_STACKS = 3, DIVIDED_BY_ZERO = 4 };
 
 }  // namespace gpu
