@@ -71,6 +71,7 @@ class Scheduler:
         self._grants: dict[str, ev.OpenGate] = {}
         self._since: dict[str, float] = {}
         self._standing: dict[str, None] = {}  # idle sessions whose gates stay open
+        self._roused: list[str] = []  # sessions that began to wait since the last decision
         self._shut_since: dict[str, float] = {}
         self._charges: dict[str, Charge] = {}
         self._left: list[str] = []
@@ -156,6 +157,7 @@ class Scheduler:
         if event.queued_ops and not was_waiting:
             since = now
             self._waiting[key] = None
+            self._roused.append(key)
             if key not in self._grants:
                 self._shut_since[key] = now
         elif was_waiting and not event.queued_ops:
@@ -269,14 +271,17 @@ class Scheduler:
                 opened.append(_standing_gate(key))
             else:
                 shut.append(ev.ShutGate(key))
-        for key in sorted(self._standing.keys() & (self._waiting.keys() | accepted.keys())):
-            del self._standing[key]
-            if key not in accepted:
-                shut.append(ev.ShutGate(key))
+        for key in self._roused:
+            if key in self._standing:
+                del self._standing[key]
+                if key not in accepted:
+                    shut.append(ev.ShutGate(key))
+        self._roused.clear()
         for key, part in accepted.items():
             gate = ev.OpenGate(key, part.until, part.window_ops, part.budget_seconds, part.duty)
             before = self._grants.get(key)
             if before is None:
+                self._standing.pop(key, None)
                 self._since[key] = now
                 self._shut_since.pop(key, None)
             if gate != before:
