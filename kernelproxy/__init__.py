@@ -2,9 +2,20 @@
 
 from __future__ import annotations
 
-from kernelproxy.session import Session, adopt_session, current_session, open_session
+import importlib
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from kernelproxy.session import Session, adopt_session, current_session, open_session
 
 __all__ = ["Session", "activate", "adopt_session", "current_session", "deactivate", "open_session"]
+
+
+def __getattr__(name: str) -> Any:
+    """Import the session when it is asked for: command line and provisioner only ask the gateway."""
+    if name in __all__:
+        return getattr(importlib.import_module("kernelproxy.session"), name)
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
 
 
 def activate() -> None:
@@ -15,7 +26,7 @@ def activate() -> None:
     ImportError
         If another CuPy has been imported in this process already.
     """
-    from kernelproxy.namespace import finder  # the whole of CuPy's surface: not for those who only ask the gateway
+    from kernelproxy.namespace import finder  # the whole of CuPy's surface
 
     finder.install()
 

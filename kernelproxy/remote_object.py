@@ -13,6 +13,8 @@ from typing import Any
 from gpu_backend import surface
 from gpu_backend.wire import values as wire
 from kernelproxy import array_core, dispatch
+from kernelproxy.infer import prove
+from kernelproxy.layout import Layout
 from kernelproxy.namespace.own import OWN
 
 
@@ -70,8 +72,12 @@ class RemoteMethod:
         self.__name__ = name
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
-        """Call the method in the executor."""
-        return dispatch.ask_object(".method", self._target, self.__name__, *args, **kwargs)
+        """Call the method in the executor; without waiting if what it gives is known."""
+        target, name = self._target, self.__name__
+        proof = prove(f"{target._qualname}.{name}", (None, *dispatch.layouts(args)), dispatch.layouts(kwargs))
+        if isinstance(proof, Layout):
+            return dispatch.run_proved(".method", (target, name, *args), kwargs, proof)
+        return dispatch.ask_object(".method", target, name, *args, **kwargs)
 
     def __repr__(self) -> str:
         return f"<remote method {self._target._qualname}.{self.__name__}>"

@@ -11,7 +11,6 @@ from pathlib import Path
 from time import monotonic
 from typing import Any
 
-import msgspec
 import zmq
 
 from gpu_backend.transport import curve
@@ -28,7 +27,7 @@ from gpu_backend.wire.errors import (
 from gpu_backend.wire.messages import Bye, Want
 from gpu_backend.wire.values import Tuple, Value
 from gpu_backend.wire.version import PROTOCOL_VERSION
-from kernelproxy import array_core, gateway_client
+from kernelproxy import array_core, gateway_client, handover
 from kernelproxy.connection import Connection
 from kernelproxy.counters import Counters
 from kernelproxy.pipeline import Pipeline
@@ -36,10 +35,6 @@ from kernelproxy.sender import Sender
 from kernelproxy.settings import ClientSettings
 from kernelproxy.settings import load as load_settings
 
-#: What a provisioner may hand over: the way to an executor or, while one is on its way, what to ask for it.
-Handed = Ticket | control.RenewTicket
-#: Names a file with what the kernel's provisioner has handed over.
-TICKET_VARIABLE = "GPU_WORKBENCH_TICKET"
 #: How long the gateway may take to answer, seconds.
 _GATEWAY_SECONDS = 5.0
 #: How long an executor may take to greet us, seconds. After a lost connection each try gets the shorter time.
@@ -200,7 +195,7 @@ def open_session(label: str = "") -> Session:
     keep_ticket()
     settings = load_settings()
     if _handed and Path(_handed).exists():
-        handed: Handed = msgspec.json.decode(Path(_handed).read_bytes(), type=Handed)
+        handed = handover.read(Path(_handed))
         ticket = handed if isinstance(handed, Ticket) else _granted(settings, handed)
         session = Session(ticket, settings, is_ours=False)
         _handed = ""
@@ -226,7 +221,7 @@ def _granted(settings: ClientSettings, request: control.OpenSession | control.Re
 def keep_ticket() -> None:
     """Take the ticket that we were handed out of the environment: processes that we start must not use it too."""
     global _handed
-    _handed = os.environ.pop(TICKET_VARIABLE, _handed)
+    _handed = os.environ.pop(handover.TICKET_VARIABLE, _handed)
 
 
 #: The file with a ticket that this process was handed and has not used yet.

@@ -32,9 +32,9 @@ from gpu_backend.wire.errors import (
     SessionLost,
 )
 from gpu_backend.wire.version import PROTOCOL_VERSION
-from kernelproxy import settings
+from kernelproxy import handover, settings
 from kernelproxy.gateway_client import request_async
-from kernelproxy.session import TICKET_VARIABLE, Handed
+from kernelproxy.handover import TICKET_VARIABLE, Handed
 from workbench.environment import PREVIOUS_END_VARIABLE
 
 _DIALOG_COLUMNS = 90
@@ -182,11 +182,8 @@ class RemoteGpuProvisioner(LocalProvisioner):
         env.pop(TICKET_VARIABLE, None)
         if handed is None:
             return
-        path = self.ticket_file
-        path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-        with os.fdopen(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), "wb") as file:
-            file.write(msgspec.json.encode(handed))
-        env[TICKET_VARIABLE] = str(path)
+        handover.write(handed, self.ticket_file)
+        env[TICKET_VARIABLE] = str(self.ticket_file)
 
     def _note_end(self, status: int) -> None:
         if self._end_is_wanted or self._previous_end:

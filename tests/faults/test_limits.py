@@ -111,6 +111,6 @@ def test_many_arrays_that_are_too_much_together_name_the_line(mine: Notebook) ->
 
 
 def test_uploads_that_are_too_much_are_refused_before_they_travel(mine: Notebook) -> None:
-    refused = mine.run("host = np.empty(1_500_000_000, np.uint8); cp.asarray(host)")
+    refused = mine.run("host = np.empty(1_100_000_000, np.uint8); cp.asarray(host)")
     assert refused.error == "OutOfMemoryError"
     assert mine.value("del host; current_session().pipeline.connection.bytes_sent < 1_000_000_000") == "True"

@@ -31,7 +31,7 @@ class RunningPool:
 
     def __init__(self, root: Path, settings: PoolSettings) -> None:
         self.state = state.at(root)
-        commands.up(self.state, settings)
+        commands.up(self.state, settings, ProcessId.mine())  # whatever becomes of the test, the pool ends with it
         self.ada = self.add_user("ada")
 
     def add_user(self, name: str) -> Door:

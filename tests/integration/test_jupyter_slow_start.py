@@ -6,7 +6,6 @@ from collections.abc import Iterator
 from contextlib import suppress
 from pathlib import Path
 
-import msgspec
 import pytest
 
 from gpu_backend.pool import commands
@@ -24,7 +23,8 @@ from gpu_backend.wire.control import (
 )
 from gpu_backend.wire.errors import ExecutorStarting, RefusalCode
 from kernelproxy import settings
-from kernelproxy.session import TICKET_VARIABLE, open_session
+from kernelproxy.handover import TICKET_VARIABLE, write
+from kernelproxy.session import open_session
 from kernelproxy.settings import ClientSettings
 from tests.integration.notebook_pool import cpu_pool
 from tests.unit.workbench.scripted_gateway import ScriptedGateway
@@ -87,7 +87,7 @@ def test_a_restarted_notebook_waits_for_the_executor_of_its_session(
     with suppress(ExecutorStarting):
         ask(slow.door, RestartSession(0, held.session))
     handed = tmp_path / "handed.json"
-    handed.write_bytes(msgspec.json.encode(RenewTicket(0, held.session)))
+    write(RenewTicket(0, held.session), handed)
     monkeypatch.setenv(TICKET_VARIABLE, str(handed))
 
     session = open_session()

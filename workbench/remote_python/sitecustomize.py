@@ -9,15 +9,28 @@ from __future__ import annotations
 import importlib.machinery
 import importlib.util
 import sys
+from collections.abc import Sequence
+from importlib.abc import MetaPathFinder
 from pathlib import Path
+from types import ModuleType
 
 
-def _activate() -> None:
-    if importlib.util.find_spec("kernelproxy") is None:
-        return
-    import kernelproxy
+class _OnFirstUse(MetaPathFinder):
+    """Lets ``import cupy`` activate the client: a program that needs no CuPy starts as fast as ever."""
 
-    kernelproxy.activate()
+    def find_spec(
+        self, fullname: str, path: Sequence[str] | None, target: ModuleType | None = None
+    ) -> importlib.machinery.ModuleSpec | None:
+        """Return the remote module's spec for CuPy's own modules, None for all others."""
+        if fullname.partition(".")[0] not in ("cupy", "cupyx"):
+            return None
+        sys.meta_path.remove(self)
+        if importlib.util.find_spec("kernelproxy") is None:
+            return None
+        import kernelproxy
+
+        kernelproxy.activate()
+        return importlib.util.find_spec(fullname)
 
 
 def _run_the_next() -> None:
@@ -30,7 +43,5 @@ def _run_the_next() -> None:
         spec.loader.exec_module(module)
 
 
-try:
-    _activate()
-finally:
-    _run_the_next()
+sys.meta_path.insert(0, _OnFirstUse())
+_run_the_next()

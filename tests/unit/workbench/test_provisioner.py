@@ -23,7 +23,7 @@ from gpu_backend.wire.control import (
     Ticket,
 )
 from gpu_backend.wire.errors import RefusalCode
-from kernelproxy.session import TICKET_VARIABLE, Handed
+from kernelproxy.handover import TICKET_VARIABLE, read
 from kernelproxy.settings import CONFIG_VARIABLE
 from tests.unit.workbench.scripted_gateway import ScriptedGateway, a_ticket, obliging
 from workbench.environment import PREVIOUS_END_VARIABLE
@@ -47,7 +47,7 @@ def test_the_lease_carries_the_notebooks_name(provisioner: RemoteGpuProvisioner,
     assert asked.label == "work/fit.ipynb"
     path = Path(kwargs["env"][TICKET_VARIABLE])
     assert stat.S_IMODE(path.stat().st_mode) == 0o600
-    assert msgspec.json.decode(path.read_bytes(), type=Ticket).session == "s1"
+    assert read(path).session == "s1"
 
 
 def test_no_environment_is_no_obstacle(provisioner: RemoteGpuProvisioner) -> None:
@@ -67,7 +67,9 @@ def test_a_restart_keeps_the_session_and_moves_its_epoch(
     asyncio.run(restart())
     assert not gateway.asked_for(CloseSession)
     assert [asked.session for asked in gateway.asked_for(RestartSession)] == ["s1"]
-    assert msgspec.json.decode(provisioner.ticket_file.read_bytes(), type=Ticket).epoch == 2
+    handed = read(provisioner.ticket_file)
+    assert isinstance(handed, Ticket)
+    assert handed.epoch == 2
 
 
 def test_a_restart_after_the_session_has_ended_takes_a_new_one(
@@ -112,7 +114,7 @@ def test_a_restart_whose_executor_is_still_starting_hands_over_the_session(
         await provisioner.pre_launch(env=environment())
         await provisioner.cleanup(restart=True)
         kwargs = await provisioner.pre_launch(env=environment())
-        handed: object = msgspec.json.decode(Path(kwargs["env"][TICKET_VARIABLE]).read_bytes(), type=Handed)
+        handed = read(Path(kwargs["env"][TICKET_VARIABLE]))
         await provisioner.cleanup(restart=False)
         return handed
 

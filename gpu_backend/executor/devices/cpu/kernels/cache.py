@@ -65,7 +65,7 @@ class KernelCache:
         ``build`` is given a path to write to. Of several processes that ask at the same time, one builds.
         """
         path = self.path(digest)
-        if path.exists():
+        with contextlib.suppress(FileNotFoundError):
             os.utime(path)  # so that the oldest are those that nobody uses
             return path
         with self._lock(digest):

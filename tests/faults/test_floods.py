@@ -1,0 +1,298 @@
+"""What an executor must take from whoever holds its notebook's key: floods, noise, mutations. It refuses and stays."""
+
+from __future__ import annotations
+
+import os
+import random
+import socket as plain_socket
+from collections import Counter
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from time import monotonic
+
+import msgspec
+import pytest
+import zmq
+
+from gpu_backend.node import launcher
+from gpu_backend.transport.asking import ask
+from gpu_backend.wire import control, messages
+from gpu_backend.wire.codec import Codec, encode
+from gpu_backend.wire.control import Ticket
+from gpu_backend.wire.errors import WireError
+from gpu_backend.wire.messages import Op, Want
+from gpu_backend.wire.values import Buffer, DType, Ref, Tuple
+from kernelproxy.links import CurveLink, Link, LocalLink
+
+from .conftest import Faulty, is_running, resident_bytes
+from .notebook import wait_until
+
+CLIENT: Codec[messages.ToClient] = Codec(messages.ToClient)
+#: Memory that Python and ZeroMQ may keep for themselves, and the credit for uploads that may be queued.
+MOST_GROWTH_BYTES = 150 << 20
+CREDIT_BYTES = 256 << 20
+
+
+class Caller:
+    """A notebook without manners."""
+
+    def __init__(self, link: Link, ticket: Ticket) -> None:
+        self.link, self.ticket = link, ticket
+        directory = Path(ticket.endpoints[0].partition("://")[2]).parent
+        process = launcher.process_in(directory)
+        assert process is not None
+        self.executor = process.pid
+
+    def send(self, message: msgspec.Struct, *buffers: bytes) -> bool:
+        return self.link.send(encode(message, buffers))
+
+    def hello(self, first: int = 1) -> messages.Welcome:
+        """Greet as the same client as ever, and return the answer."""
+        self.send(messages.Hello(self.ticket.session, self.ticket.epoch, "caller", first, first - 1))
+        return self.read(messages.Welcome)
+
+    def read(self, *kinds: type[msgspec.Struct]) -> messages.Welcome:
+        """Return the next message of one of ``kinds``."""
+        deadline = monotonic() + 15
+        while monotonic() < deadline:
+            frames = self.link.receive(0.5)
+            self.link.is_torn = False
+            if frames is not None and isinstance(message := CLIENT.decode(frames), kinds):
+                return message  # type: ignore[return-value]
+        raise AssertionError(f"no {kinds} came")
+
+    def flood(self, make: Callable[[int], tuple[msgspec.Struct, bytes]], count: int) -> None:
+        """Send ``count`` messages, as far as they can be got rid of, and read nothing."""
+        patience = monotonic() + 3
+        for number in range(count):
+            message, buffer = make(number)
+            while not self.send(message, *([buffer] if buffer else [])):
+                if monotonic() > patience:
+                    return  # it does not take any more, which is its good right
+
+
+@contextmanager
+def calling(faulty: Faulty, scheme: str, memory_bytes: int = 256 << 20) -> Iterator[Caller]:
+    """Have a `Caller` with a session of its own."""
+    door = faulty.pool.ada
+    ticket = ask(door, control.OpenSession(0, "flood", "cpu", memory_bytes))
+    assert isinstance(ticket, Ticket)
+    (endpoint,) = [one for one in ticket.endpoints if one.startswith(scheme)]
+    context: zmq.Context[zmq.Socket[bytes]] = zmq.Context()
+    link: Link
+    if scheme == "unix":
+        link = LocalLink(endpoint.removeprefix("unix://"))
+    else:
+        link = CurveLink(context, endpoint, door.keys, ticket.server_key.encode())
+    try:
+        yield Caller(link, ticket)
+    finally:
+        link.close(0)
+        context.destroy(linger=0)
+        ask(door, control.CloseSession(0, ticket.session))
+
+
+@pytest.fixture(params=["unix", "tcp"])
+def caller(request: pytest.FixtureRequest, faulty: Faulty, undisturbed: None) -> Iterator[Caller]:
+    """A caller on either way to an executor that is alive, small and of use afterwards."""
+    with calling(faulty, request.param) as caller:
+        caller.hello()
+        before = resident_bytes(caller.executor)
+        yield caller
+        assert is_running(caller.executor)
+        caller.link.close(0)
+        again = Caller(caller.link, caller.ticket)
+        again.link = type(caller.link)(*remake(caller, faulty))
+        try:
+            serves(again)
+            assert resident_bytes(caller.executor) - before < MOST_GROWTH_BYTES
+        finally:
+            again.link.close(0)
+
+
+def remake(caller: Caller, faulty: Faulty) -> tuple[object, ...]:
+    """Return what makes another link of the same kind."""
+    if isinstance(caller.link, LocalLink):
+        return (next(one for one in caller.ticket.endpoints if one.startswith("unix")).removeprefix("unix://"),)
+    tcp = next(one for one in caller.ticket.endpoints if one.startswith("tcp"))
+    return (zmq.Context.instance(), tcp, faulty.pool.ada.keys, caller.ticket.server_key.encode())
+
+
+def serves(caller: Caller) -> None:
+    """Assert that a greeting and a computation are answered."""
+    welcome = caller.hello(1 << 40)  # all that was sent before is given up
+    first = welcome.applied + 1
+    caller.send(messages.Cancel(first - 1))
+    made = Op("cupy.arange", 1 << 50, (5,))
+    asked = Op(".same", 0, (Ref(1 << 50),), None, Want.CONTENTS)
+    caller.send(messages.Batch(first, first - 1, (made, asked)))
+    reply = caller.read(messages.Reply)
+    assert isinstance(reply, messages.Reply)
+    assert isinstance(reply.value, Buffer)
+    assert reply.value.data == b"".join(n.to_bytes(8, "little") for n in range(5))
+
+
+SLOW = Op("cupy.ones", 7, (Tuple((1000, 1000)), DType("<f8")))
+
+
+def test_more_ops_than_credited_are_refused_by_name(caller: Caller) -> None:
+    caller.flood(lambda n: (messages.Batch(1 + 64 * n, 0, (SLOW,) * 64), b""), 3_000)
+    refused = caller.read(messages.Refused)
+    assert isinstance(refused, messages.Refused)
+    assert refused.code == "over_credit"
+    assert refused.message == (
+        "More was sent than the 16384 ops and 268435456 bytes that may be under way. Wait for Ack before sending more."
+    )
+    assert resident_bytes(caller.executor) < 1 << 30
+
+
+def test_answers_that_nobody_reads_are_bounded(caller: Caller) -> None:
+    size = before = resident_bytes(caller.executor)
+    many = Op("cupy.ones", 7, (1 << 20, DType("<f8")))  # 8 MB
+    read = Op(".same", 0, (Ref(7),), None, Want.CONTENTS)
+    caller.send(messages.Batch(1, 0, (many, *(read,) * 400)))
+    wait_until(lambda: resident_bytes(caller.executor) - before > 100 << 20)
+    steady = 0
+    while steady < 20:  # until it does not grow any more
+        grown, size = resident_bytes(caller.executor) - size, resident_bytes(caller.executor)
+        steady = steady + 1 if grown <= 0 else 0
+    assert size - before < 2 * CREDIT_BYTES + MOST_GROWTH_BYTES
+    caller.link.close(0)
+
+
+def test_pings_that_nobody_reads_are_answered_within_bounds(caller: Caller) -> None:
+    caller.flood(lambda n: (messages.Ping(0), b""), 60_000)
+
+
+def test_greetings_without_end(caller: Caller) -> None:
+    ticket = caller.ticket
+    caller.flood(lambda n: (messages.Hello(ticket.session, ticket.epoch, "caller", 1, 0), b""), 30_000)
+
+
+def test_uploads_without_end_while_the_device_is_busy(caller: Caller) -> None:
+    before = resident_bytes(caller.executor)
+    caller.send(messages.Batch(1, 0, (SLOW,) * 2_000))
+    chunk = bytes(8 << 20)
+    write = Op(".write", 0, (Ref(7), 0, Buffer(0, "|u1", (len(chunk),))))
+    caller.flood(lambda n: (messages.Batch(2_001 + n, 0, (write,)), chunk), 120)
+    assert resident_bytes(caller.executor) - before < 2 * CREDIT_BYTES + MOST_GROWTH_BYTES
+
+
+# --- noise ------------------------------------------------------------------------------------------------------------
+
+
+HONEST = [
+    messages.Batch(1, 0, (Op("cupy.arange", 3, (4,)), Op("cupy.add", 4, (Ref(3), 1.5), (9,)))),
+    messages.Batch(1, 0, (Op("cupy.sum", 5, (Ref(3),), None, Want.DESCRIPTION, {"axis": 0}),)),
+    messages.Batch(1, 0, (Op(".same", 0, (Ref(4),), None, Want.CONTENTS),)),
+    messages.Batch(1, 0, (Op(".getattr", 6, (Ref(3), "shape"), None, Want.CONTENTS, None, 2, 1),)),
+    messages.Hello("0123456789abcdef", 1, "another", 1, 0),
+    messages.Ping(0),
+]
+
+
+def mutations(seed: int, count: int) -> Iterator[tuple[msgspec.Struct, list[bytes]]]:
+    """Yield messages that are nearly right, and noise: what each was made of, and its frames."""
+    chance = random.Random(seed)
+    for _ in range(count):
+        origin = chance.choice(HONEST)
+        data = bytearray(bytes(encode(origin)[0]))
+        kind = chance.randrange(6)
+        if kind == 0:
+            data = bytearray(chance.randbytes(chance.randrange(200)))
+        elif kind == 1:
+            data[2:] = chance.randbytes(chance.randrange(100))
+        elif kind == 2:
+            for _ in range(chance.randint(1, 4)):
+                data[chance.randrange(len(data))] ^= 1 << chance.randrange(8)
+        elif kind == 3:
+            del data[chance.randrange(len(data)) :]
+        elif kind == 4:
+            at = chance.randrange(2, len(data))
+            data[at:at] = chance.randbytes(chance.randint(1, 30))
+        frames = [bytes(data)]
+        if kind == 5:
+            frames += [chance.randbytes(chance.randrange(20)) for _ in range(chance.randrange(30))]
+        yield origin, frames
+
+
+def test_ten_thousand_mutated_messages_of_a_greeted_client(caller: Caller) -> None:
+    """They are answered, and carried out where they happen to make sense: it is the sender's own session."""
+    answers: Counter[str] = Counter()
+    applied = 0
+    for origin, frames in mutations(1, 10_000):
+        if isinstance(origin, messages.Batch) and applied:
+            frames[0] = renumbered(frames[0], applied + 1)
+        while not caller.link.send(frames):
+            caller.link.receive(0.01)
+        caller.send(messages.Ping(applied))
+        while True:
+            answer = caller.read(messages.Ack, messages.Refused, messages.Failed, messages.Reply)
+            answers[type(answer).__name__] += 1
+            if isinstance(answer, messages.Ack):
+                applied = answer.applied
+                break
+            if isinstance(answer, messages.Refused) and answer.code == "not_greeted":
+                applied = caller.hello(applied + 1).applied
+                break
+    assert answers["Refused"] > 2_000
+    assert answers["Failed"] > 200
+    assert answers["Reply"] > 200
+
+
+def renumbered(frame: bytes, first: int) -> bytes:
+    """Return a batch with the number that the executor expects, if it is a batch at all."""
+    try:
+        message = Codec(messages.ToExecutor).decode([frame])
+    except WireError:
+        return frame
+    if isinstance(message, messages.Batch) and message.first == 1:
+        return bytes(encode(msgspec.structs.replace(message, first=first))[0])
+    return frame
+
+
+@pytest.mark.usefixtures("undisturbed")
+def test_a_notebook_goes_on_beside_ten_thousand_mutated_messages_with_its_key(faulty: Faulty) -> None:
+    with calling(faulty, "tcp") as mine:
+        mine.hello()
+        mine.send(messages.Batch(1, 0, (Op("cupy.arange", 1, (5,)),)))
+        other = CurveLink(zmq.Context.instance(), *remake(mine, faulty)[1:])  # type: ignore[arg-type]
+        refusals = 0
+        for number, (_, frames) in enumerate(mutations(2, 10_000)):
+            other.send(frames)
+            refusals += other.receive(0) is not None
+            if number % 500 == 0:
+                asked = Op(".same", 0, (Ref(1),), None, Want.CONTENTS)
+                seq = 2 + number // 500
+                mine.send(messages.Batch(seq, seq - 1, (asked,)))
+                reply = mine.read(messages.Reply, messages.Refused)
+                assert isinstance(reply, messages.Reply)
+                assert reply.seq == seq
+        other.close(0)
+        assert refusals > 1_000
+        assert is_running(mine.executor)
+
+
+@pytest.mark.usefixtures("undisturbed")
+def test_noise_without_a_handshake(faulty: Faulty) -> None:
+    chance = random.Random(4)
+    noises = [b"GET / HTTP/1.1\r\n\r\n", b"\xff" + bytes(8) + b"\x7f\x03", b"\x01\x00\x00\x00" + b"\xff" * 8]
+    with calling(faulty, "unix") as mine:
+        mine.hello()
+        before = resident_bytes(mine.executor)
+        for endpoint in mine.ticket.endpoints:
+            scheme, _, rest = endpoint.partition("://")
+            for _ in range(150):
+                with plain_socket.socket(plain_socket.AF_INET if scheme == "tcp" else plain_socket.AF_UNIX) as raw:
+                    host, _, port = rest.partition(":")
+                    raw.connect((host, int(port)) if scheme == "tcp" else rest)
+                    try:
+                        raw.send(chance.choice([*noises, chance.randbytes(99), b""]))
+                    except OSError:
+                        continue  # it hung up on us already
+        mine.send(messages.Ping(0))
+        mine.read(messages.Ack)
+        serves(mine)
+        assert resident_bytes(mine.executor) - before < MOST_GROWTH_BYTES
+        assert len(os.listdir(f"/proc/{mine.executor}/fd")) < 100
