@@ -137,6 +137,27 @@ FromGateway = Ticket | Denied | Done | PoolView
 # --- agent <-> gateway ----------------------------------------------------------------------------------------------
 
 
+class Terms(msgspec.Struct, frozen=True, array_like=True):
+    """A session's part in the sharing of its device, as the gateway grants it. See ``gpu_backend.arbiter.terms``."""
+
+    group: str = ""
+    user_weight: float = 1.0
+    group_weight: float = 1.0
+    kind: str = "interactive"
+    request: float = 0.0
+    limit: float = 1.0
+    priority: int = 0
+
+
+class Usage(msgspec.Struct, frozen=True, array_like=True):
+    """What an executor has used since it was assigned its session. Only grows."""
+
+    gpu_seconds: float = 0.0
+    peak_bytes: int = 0
+    received_bytes: int = 0
+    sent_bytes: int = 0
+
+
 class Launch(msgspec.Struct, frozen=True, array_like=True, tag="launch"):
     """Gateway to agent: have an executor serve this session on that device. Idempotent by session and epoch.
 
@@ -149,6 +170,15 @@ class Launch(msgspec.Struct, frozen=True, array_like=True, tag="launch"):
     client_key: str
     memory_limit_bytes: int
     lease_seconds: float
+    user: str = ""
+    terms: Terms = Terms()
+
+
+class SetTerms(msgspec.Struct, frozen=True, array_like=True, tag="set_terms"):
+    """Gateway to agent: the session is entitled to something else from now on. Idempotent."""
+
+    session: str
+    terms: Terms
 
 
 class StopExecutor(msgspec.Struct, frozen=True, array_like=True, tag="stop_executor"):
@@ -190,6 +220,7 @@ class ExecutorReport(msgspec.Struct, frozen=True, array_like=True):
     used_bytes: int
     ops: int
     idle_seconds: float
+    usage: Usage = Usage()
 
 
 class NodeReport(msgspec.Struct, frozen=True, array_like=True, tag="node_report"):
@@ -232,7 +263,7 @@ class ExecutorEnded(msgspec.Struct, frozen=True, array_like=True, tag="executor_
     detail: str
 
 
-ToAgent = Launch | StopExecutor | StopNode
+ToAgent = Launch | SetTerms | StopExecutor | StopNode
 FromAgent = NodeReport | LaunchFailed | ExecutorEnded
 
 # --- agent <-> executor (ipc, on one node) --------------------------------------------------------------------------
@@ -286,6 +317,7 @@ class Report(msgspec.Struct, frozen=True, array_like=True, tag="report"):
     idle_seconds: float
     detail: str = ""
     cause: str = ""
+    usage: Usage = Usage()
 
 
 ToExecutorControl = Assign | RenewLease | Stop

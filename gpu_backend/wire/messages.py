@@ -117,13 +117,6 @@ class Failed(msgspec.Struct, frozen=True, array_like=True, tag="failed"):
     error: ErrorRecord
 
 
-class Cancelled(msgspec.Struct, frozen=True, array_like=True, tag="cancelled"):
-    """Executor: ops ``first`` to ``last`` were cancelled before they started; they count as applied."""
-
-    first: int
-    last: int
-
-
 class Refused(msgspec.Struct, frozen=True, array_like=True, tag="refused"):
     """Executor or gateway: the message was not accepted. ``code`` is one of ``errors.RefusalCode``."""
 
@@ -132,4 +125,4 @@ class Refused(msgspec.Struct, frozen=True, array_like=True, tag="refused"):
 
 
 ToExecutor = Hello | Batch | Cancel | Ping | Bye
-ToClient = Welcome | Ack | Reply | Chunk | Failed | Cancelled | Refused
+ToClient = Welcome | Ack | Reply | Chunk | Failed | Refused
