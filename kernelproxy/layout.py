@@ -10,6 +10,8 @@ from typing import Any, ClassVar
 
 import numpy as np
 
+from gpu_backend.wire.memory_order import permuted_order
+
 Shape = tuple[int, ...]
 DType = np.dtype[Any]
 
@@ -48,10 +50,10 @@ class Layout:
 
     @property
     def memory_order(self) -> str:
-        """ "C" or "F" if contiguous ("" when both), "?" if neither."""
+        """ "C" or "F" if contiguous ("" when both), else the word of `permuted_order`."""
         if self.c_contiguous:
             return "" if self.f_contiguous else "C"
-        return "F" if self.f_contiguous else "?"
+        return "F" if self.f_contiguous else permuted_order(self.shape, self.strides, self.itemsize)
 
     def __repr__(self) -> str:
         return f"Layout(shape={self.shape}, strides={self.strides}, dtype={self.dtype})"

@@ -15,6 +15,7 @@ from gpu_backend.wire import values as wire
 from gpu_backend.wire.codec import Frame
 from gpu_backend.wire.dtypes import dtype_to_text, text_to_dtype
 from gpu_backend.wire.errors import ProtocolError
+from gpu_backend.wire.memory_order import axes_of
 
 #: Types that mean the same on the wire and in Python.
 PLAIN = frozenset({type(None), bool, int, float, str})
@@ -94,12 +95,17 @@ class Reader:
     def _relaid(self, value: wire.View, root: Any, order: str) -> Any:
         """Return the root laid out as its view believes, which is CuPy's layout; NumPy gives some results another."""
         # Names of this array: the heap, this call's argument, the caller's variable, and getrefcount's own argument.
-        if value.order not in ("C", "F") or getrefcount(root) > 4:
+        if value.order in ("", "?") or getrefcount(root) > 4:
             raise ProtocolError(
                 f"The array {value.root} lies in memory order {order!r}, but its view was made for {value.order!r}. "
                 "This is a defect of gpu-workbench; please report the cell that led to it."
             )
-        relaid = self._heap[value.root] = self._resolve("cupy.array")(root, order=value.order)
+        try:
+            axes = axes_of(value.order, root.ndim)
+        except ValueError as error:
+            raise ProtocolError(f"The memory order of the array {value.root} is unknown: {error}.") from None
+        copy = self._resolve("cupy.array")(root.transpose(axes), order="C")
+        relaid = self._heap[value.root] = copy.transpose([axes.index(axis) for axis in range(root.ndim)])
         return relaid
 
     def _buffer(self, value: wire.Buffer) -> np.ndarray[Any, Any]:

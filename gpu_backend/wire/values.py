@@ -21,9 +21,9 @@ class Ref(msgspec.Struct, frozen=True, array_like=True, tag=1, gc=False):
 class View(msgspec.Struct, frozen=True, array_like=True, tag=2, gc=False):
     """A window on the memory of the array ``root``; it exists only as this metadata.
 
-    ``order`` is the memory order ("C" or "F", "" if both hold) in which the client believes ``root`` to lie. The
-    executor checks it, so a wrong belief costs a copy or is an error, and is never a wrong number. ``offset`` and
-    ``strides`` are in bytes.
+    ``order`` is the memory order ("C" or "F", "" if both hold, else a word of `memory_order`) in which the client
+    believes ``root`` to lie. The executor checks it, so a wrong belief costs a copy or is an error, and is never a
+    wrong number. ``offset`` and ``strides`` are in bytes.
     """
 
     root: int

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-from pathlib import Path
 
 import pytest
 
@@ -14,10 +13,16 @@ from tests.conformance.infer_judge import Judge
 #: Calls of each template. A GPU compiles a kernel for each new combination of dtypes, so it gets few by default.
 _CALLS = int(os.environ.get("INFER_CALLS", "8"))
 _SEED = int(os.environ.get("INFER_SEED", "1"))
-#: Functions of which the CPU device is known to differ from CuPy in memory order, dtype or the words of an error.
-_DEVIATIONS = frozenset(
-    line for line in Path(__file__).with_name("infer_cpu_deviations.txt").read_text().split("\n") if line[:1] == "c"
-)
+#: Where the CPU device refuses what CuPy takes. A line goes when it has caught up.
+_DEVIATIONS = {
+    "cupy.left_shift": "NumPy refuses Python integers beyond the array's dtype",
+    "cupy.lexsort": "NumPy refuses to sort by no keys",
+    "cupy.random.binomial": "NumPy refuses fractions of a trial and probabilities above one",
+    "cupyx.scipy.ndimage.convolve": "SciPy takes one mode for all axes",
+    "cupyx.scipy.ndimage.correlate": "SciPy takes one mode for all axes",
+    "cupyx.scipy.ndimage.median_filter": "SciPy takes one mode for all axes",
+    "cupyx.scipy.special.exprel": "SciPy has no complex one",
+}
 
 
 @pytest.fixture(scope="module", params=["cpu", pytest.param("cuda", marks=pytest.mark.gpu)])
@@ -28,7 +33,7 @@ def judge(request: pytest.FixtureRequest) -> Judge:
 @pytest.mark.parametrize("qualname", sorted(TEMPLATES))
 def test_claims_hold(judge: Judge, qualname: str) -> None:
     if judge.kind == "cpu" and qualname in _DEVIATIONS:
-        pytest.skip("the CPU device is known to differ here")
+        pytest.xfail(_DEVIATIONS[qualname])
     wrong = [verdict for call in calls(_SEED, _CALLS, [qualname]) if (verdict := judge.verdict(call))]
     assert wrong == []
 
@@ -40,7 +45,11 @@ def test_claims_about_launches_hold(judge: Judge) -> None:
 
 def test_most_calls_are_proved(judge: Judge) -> None:
     """Runs after the others of its device."""
-    unproved = {name: reasons for name, reasons in judge.unproved.items() if name not in judge.proved}
+    unproved = {
+        name: reasons
+        for name, reasons in judge.unproved.items()
+        if name not in judge.proved and not all("gaps" in reason for reason in reasons)
+    }
     assert unproved == {}
 
 

@@ -67,7 +67,7 @@ class Device(Protocol):
         """Return the layout of ``array``."""
 
     def memory_order(self, array: Any) -> str:
-        """Return "C" or "F" for how ``array`` lies in memory ("" if 0-d or 1-d contiguous, "?" if neither)."""
+        """Return "C" or "F" for how ``array`` lies in memory ("" if both), else the word of ``wire.memory_order``."""
 
     def shares_base(self, array: Any, other: Any) -> int | None:
         """Return the byte offset of ``array`` in the memory of ``other``, or None if it lies elsewhere."""

@@ -13,6 +13,7 @@ import numpy as np
 from cupy.cuda import runtime
 
 from gpu_backend.executor.devices.base import ArrayLayout, DeviceInfo, MemoryUse
+from gpu_backend.wire.memory_order import permuted_order
 
 #: Modules in which a class of an exception is public, most wanted first.
 _PUBLIC_MODULES = (
@@ -89,11 +90,11 @@ class CudaDevice:
         return ArrayLayout(array.shape, array.strides, array.dtype)
 
     def memory_order(self, array: Any) -> str:
-        """Return "C" or "F" for how ``array`` lies in memory ("" if both, "?" if neither)."""
+        """Return the word for how ``array`` lies in memory; see the seam."""
         # The fields behind ``array.flags``, without making that object: this is asked for every view.
         if array._c_contiguous:
             return "" if array._f_contiguous else "C"
-        return "F" if array._f_contiguous else "?"
+        return "F" if array._f_contiguous else permuted_order(array.shape, array.strides, array.itemsize)
 
     def shares_base(self, array: Any, other: Any) -> int | None:
         """Return the byte offset of ``array`` in the memory of ``other``, or None if it lies elsewhere."""

@@ -8,9 +8,7 @@ import numpy as np
 
 from tests.conformance.infer_calls.draw import Array, Draw, Made, template
 
-_ONE = tuple(
-    "chisquare exponential geometric pareto poisson power rayleigh standard_gamma standard_t weibull zipf".split()
-)
+_ONE = tuple("chisquare exponential geometric pareto poisson power rayleigh standard_gamma standard_t weibull".split())
 _TWO = (
     *"beta binomial f gamma gumbel laplace logistic lognormal noncentral_chisquare normal uniform".split(),
     *("vonmises", "wald"),
@@ -25,6 +23,11 @@ def _size(draw: Draw) -> Any:
 def _one_parameter(draw: Draw) -> Any:
     parameter = draw.one((0.25, 0.5, 2.0 if draw.chance(0.3) else 0.5, Array((3,), "d")))
     return (parameter,), {"size": _size(draw)}
+
+
+@template("cupy.random.zipf")
+def _zipf(draw: Draw) -> Any:
+    return (draw.one((2.0, 1.5, 0.5, Array((3,), "d"))),), {"size": _size(draw)}
 
 
 @template(*[f"cupy.random.{name}" for name in _TWO])

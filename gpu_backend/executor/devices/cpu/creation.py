@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, Literal
 
 from gpu_backend.executor.devices.cpu.arrays import Array, DType, np
 from gpu_backend.executor.devices.cpu.dtypes import as_dtype, cast_into
@@ -32,12 +32,18 @@ def _extent(extent: Any) -> int:
     return value
 
 
+def _contiguity(order: str | None) -> Literal["C", "F"]:
+    """Return how a fresh array without a prototype lies: as CuPy, in "F" order for every letter but "C"."""
+    letter = "C" if order is None else order.upper()
+    if letter not in ("C", "F", "A", "K"):
+        raise ValueError("order not understood")
+    return "C" if letter == "C" else "F"
+
+
 def new_array(shape: Any, dtype: DType, order: str | None = "C") -> Array:
     """Return an uninitialised array, or raise ``OutOfMemoryError`` before its memory is touched."""
     shape = as_shape(shape)
-    order = "C" if order is None else order
-    if order not in ("C", "F", "c", "f"):
-        raise ValueError("order not understood")
+    order = _contiguity(order)
     LEDGER.require(math.prod(shape) * dtype.itemsize)
     return np.empty(shape, dtype, order=order)
 
@@ -64,7 +70,7 @@ def empty(shape: Any, dtype: Any = float, order: str = "C") -> Array:
 def zeros(shape: Any, dtype: Any = float, order: str = "C") -> Array:
     shape, chosen = as_shape(shape), as_dtype(dtype)
     LEDGER.require(math.prod(shape) * chosen.itemsize)
-    return np.zeros(shape, chosen, order=order or "C")
+    return np.zeros(shape, chosen, order=_contiguity(order))
 
 
 @define("cupy.ones")
@@ -121,6 +127,8 @@ def fill(array: Array, value: Any) -> None:
                 else "Only 0-d arrays can be used for fill"
             )
         cast_into(array, value)
+    elif isinstance(value, float) and array.dtype.kind in "iu":
+        cast_into(array, np.asarray(value))  # a GPU makes some number of whatever is no integer
     else:
         array.fill(value)
 

@@ -15,6 +15,7 @@ from gpu_backend.executor.devices.cpu.call import guarded
 from gpu_backend.executor.devices.cpu.dtypes import require_supported
 from gpu_backend.executor.devices.cpu.memory import LEDGER, bound_process, machine_bytes
 from gpu_backend.executor.devices.cpu.processor import processor_name
+from gpu_backend.wire.memory_order import permuted_order
 
 
 class CpuDevice:
@@ -48,11 +49,11 @@ class CpuDevice:
         return ArrayLayout(array.shape, array.strides, array.dtype)
 
     def memory_order(self, array: Array) -> str:
-        """Return "C" or "F" for how ``array`` lies in memory ("" if both, "?" if neither)."""
+        """Return the word for how ``array`` lies in memory; see the seam."""
         flags = array.flags
         if flags.c_contiguous:
             return "" if flags.f_contiguous else "C"
-        return "F" if flags.f_contiguous else "?"
+        return "F" if flags.f_contiguous else permuted_order(array.shape, array.strides, array.itemsize)
 
     def shares_base(self, array: Array, other: Array) -> int | None:
         """Return the byte offset of ``array`` in the memory of ``other``, or None if it lies elsewhere."""

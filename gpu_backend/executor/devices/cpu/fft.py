@@ -13,6 +13,7 @@ from gpu_backend.executor.devices.cpu.table import define, define_plain
 
 _ONE_AXIS = ("fft", "ifft", "rfft", "irfft", "hfft", "ihfft")
 _MANY_AXES = ("fftn", "ifftn", "rfftn", "irfftn")
+_TO_REAL = ("irfft", "hfft", "irfftn")
 _TWO_AXES = ("fft2", "ifft2", "rfft2", "irfft2")
 
 
@@ -30,9 +31,15 @@ def _one_axis(name: str) -> Callable[..., Array]:
         _checked(a, norm)
         if n is not None and n < 1:
             raise ValueError(f"Invalid number of FFT data points ({n}) specified.")
-        return in_c_order(transform(a, n, axis, norm))
+        made = in_c_order(transform(a, n, axis, norm))
+        return _in_precision_of(a, made) if name in _TO_REAL else made
 
     return function
+
+
+def _in_precision_of(a: Array, made: Array) -> Array:
+    """Return the real result of a transform along one axis as CuPy casts it, which keeps half precision."""
+    return made.astype(np.result_type(a.real.dtype, 1.0), copy=False)
 
 
 def _many_axes(name: str, default: Any) -> Callable[..., Array]:
@@ -46,7 +53,8 @@ def _many_axes(name: str, default: Any) -> Callable[..., Array]:
             if name.startswith(("rfft", "irfft")):
                 raise IndexError("list index out of range")
             return a.astype(np.result_type(a, np.complex64))
-        return in_c_order(transform(a, s, axes, norm))
+        made = in_c_order(transform(a, s, axes, norm))
+        return _in_precision_of(a, made) if name in _TO_REAL and axes is not None and len(axes) == 1 else made
 
     return function
 

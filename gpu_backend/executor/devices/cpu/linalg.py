@@ -160,6 +160,8 @@ def _hermitian(a: Any, UPLO: str) -> tuple[Array, DType]:
     if UPLO not in ("L", "U"):
         raise ValueError("UPLO argument must be 'L' or 'U'")
     require_stacked(a, square=True)
+    if a.dtype == np.float16:  # taken here and nowhere else
+        return a.astype(np.float32), a.dtype
     dtype = computing_dtype(a)
     return a.astype(dtype), dtype
 
@@ -175,7 +177,7 @@ def eigh(a: Any, UPLO: str = "L") -> tuple[Array, Array]:
         if linalg_raises():
             raise
         return _nan(work.shape[:-1], _real(dtype)), _nan(work.shape, dtype)
-    return values, vectors
+    return values.astype(_real(dtype), copy=False), vectors.astype(dtype, copy=False)
 
 
 @define("cupy.linalg.eigvalsh")

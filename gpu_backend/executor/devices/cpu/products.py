@@ -28,7 +28,7 @@ def _require_product(a: Array, b: Array, shape: tuple[int, ...]) -> None:
     LEDGER.require(int(np.prod(shape, dtype=np.int64)) * np.result_type(a, b).itemsize)
 
 
-@define("cupy.dot", "cupy.ndarray.dot", "cupy.ndarray.__matmul__")
+@define("cupy.dot", "cupy.ndarray.dot")
 def dot(a: Any, b: Any, out: Array | None = None) -> Array:
     if not isinstance(b, np.ndarray) and not np.isscalar(b):
         raise TypeError(f"Argument 'b' has incorrect type (expected cupy.ndarray, got {type(b).__name__})")
@@ -40,7 +40,7 @@ def dot(a: Any, b: Any, out: Array | None = None) -> Array:
     return into(out, np.dot(a, b))
 
 
-@define("cupy.matmul", "cupy.linalg.matmul")
+@define("cupy.matmul", "cupy.linalg.matmul", "cupy.ndarray.__matmul__")
 def matmul(
     a: Any,
     b: Any,

@@ -218,7 +218,8 @@ class RandomState:
         return self._sample("binomial", (n, p), size, dtype)
 
     def geometric(self, p: Any, size: Any = None, dtype: Any = "l") -> Array:
-        return self._sample("geometric", (p,), size, dtype)
+        # CuPy asks nothing of p: whatever is not below one is sure to succeed at once.
+        return self._sample("geometric", (np.clip(p, np.finfo(float).tiny, 1.0),), size, dtype)
 
     def hypergeometric(self, ngood: Any, nbad: Any, nsample: Any, size: Any = None, dtype: Any = "l") -> Array:
         return self._sample("hypergeometric", (ngood, nbad, nsample), size, dtype)

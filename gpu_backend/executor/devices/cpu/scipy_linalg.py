@@ -15,7 +15,9 @@ from gpu_backend.executor.devices.cpu.scipy_functions import define_scipy
 from gpu_backend.executor.devices.cpu.table import define
 
 define_scipy(
-    "cupyx.scipy.linalg", scipy.linalg, without=("bandwidth", "expm", "lu_factor", "lu_solve", "solve_triangular")
+    "cupyx.scipy.linalg",
+    scipy.linalg,
+    without=("bandwidth", "expm", "lu_factor", "lu_solve", "solve_triangular", "toeplitz"),
 )
 define("cupyx.scipy.linalg.kron")(kron)
 
@@ -76,7 +78,7 @@ def solve_triangular(
     require_stacked(a, square=True)
     if (a.ndim > 2 and a.shape[:-1] != b.shape[: a.ndim - 1]) or (a.ndim == 2 and len(a) != len(b)):
         raise ValueError("incompatible dimensions")
-    dtype = computing_dtype(a, b)
+    dtype = a.dtype if a.dtype.char in "fd" else np.promote_types(a.dtype, np.float32)
     left = np.array(a, dtype, order="C").reshape(-1, *a.shape[-2:])
     right = np.array(b, dtype, order="C").reshape(len(left), a.shape[-1], -1)
     answers = np.empty_like(right)
@@ -88,6 +90,11 @@ def solve_triangular(
         except LinAlgError:
             answer[...] = np.nan
     return answers.reshape(b.shape)
+
+
+@define("cupyx.scipy.linalg.toeplitz")
+def toeplitz(c: Array, r: Array | None = None) -> Array:
+    return scipy.linalg.toeplitz(c.ravel(), None if r is None else r.ravel())
 
 
 @define("cupyx.scipy.linalg.bandwidth")

@@ -29,6 +29,17 @@ _MEASURING = (
 )  # fmt: skip
 
 
+#: Filters along one axis, of which SciPy takes one mode only.
+_ALONG_ONE_AXIS = (
+    "convolve1d",
+    "correlate1d",
+    "gaussian_filter1d",
+    "maximum_filter1d",
+    "minimum_filter1d",
+    "uniform_filter1d",
+)
+
+
 def _adapted(name: str) -> Callable[..., Any]:
     entry = load().resolved(f"{_PREFIX}.{name}")
     assert isinstance(entry, Function)
@@ -106,6 +117,32 @@ def _check_block_params(block_params: Any, image: Array) -> None:
         raise ValueError(f"block_params too large: each must be <= padded size // {_WARP}")
 
 
+def _with_one_mode(function: Callable[..., Any]) -> Callable[..., Any]:
+    """Let ``mode`` be one for each axis, as CuPy does, in a filter along one axis."""
+
+    @functools.wraps(function)
+    def call(input: Array, *args: Any, axis: int = -1, mode: Any = "reflect", **kwargs: Any) -> Any:
+        chosen = mode if isinstance(mode, str) else list(mode)[axis]
+        return function(input, *args, axis=axis, mode=chosen, **kwargs)
+
+    return call
+
+
+@define(f"{_PREFIX}.affine_transform")
+def affine_transform(input: Array, matrix: Array, *args: Any, **kwargs: Any) -> Any:
+    if matrix.ndim == 2 and matrix.shape == (input.ndim + 1, input.ndim + 1):
+        matrix = matrix[:-1]  # CuPy does not look at the last row
+    return _adapted("affine_transform")(input, matrix, *args, **kwargs)
+
+
+@define(f"{_PREFIX}.map_coordinates")
+def map_coordinates(input: Array, coordinates: Array, *args: Any, **kwargs: Any) -> Any:
+    function = _adapted("map_coordinates")
+    if coordinates.ndim > 1 or args or kwargs.get("output") is not None:
+        return function(input, coordinates, *args, **kwargs)
+    return function(input, coordinates[:, None], **kwargs)[0, ...]  # SciPy knows no 0-d result
+
+
 @define(f"{_PREFIX}.value_indices")
 def value_indices(arr: Array, *, ignore_value: Any = None, adaptive_index_dtype: bool = False) -> dict[int, Any]:
     if arr.dtype.kind not in "iu":
@@ -120,10 +157,14 @@ define_scipy(
     _PREFIX,
     scipy.ndimage,
     without=(
-        *_STRUCTURED, *_MEASURING, "distance_transform_edt", "generic_filter", "generic_filter1d", "value_indices",
+        *_STRUCTURED, *_MEASURING, *_ALONG_ONE_AXIS,
+        "affine_transform", "distance_transform_edt", "generic_filter", "generic_filter1d", "map_coordinates",
+        "value_indices",
     ),
 )  # fmt: skip
 for _name in _STRUCTURED:
     define(f"{_PREFIX}.{_name}")(_with_structure(_adapted(_name)))
 for _name in _MEASURING:
     define(f"{_PREFIX}.{_name}")(_with_index_array(_adapted(_name)))
+for _name in _ALONG_ONE_AXIS:
+    define(f"{_PREFIX}.{_name}")(_with_one_mode(_adapted(_name)))

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import warnings
+from collections.abc import Callable
 from typing import Any
 
 import scipy.special
 
 from gpu_backend.executor.devices.cpu.arrays import Array, np
 from gpu_backend.executor.devices.cpu.scipy_functions import define_scipy, special_ufunc
-from gpu_backend.executor.devices.cpu.table import define_value
+from gpu_backend.executor.devices.cpu.table import define, define_value
 from gpu_backend.surface import Ufunc, load
 
 
@@ -20,16 +22,24 @@ def _rsqrt(x: Array) -> Any:
     return 1 / np.sqrt(x)
 
 
-#: Names that SciPy has no more, or never had.
-_OWN = {
-    "cupyx.scipy.special.btdtr": scipy.special.betainc,
-    "cupyx.scipy.special.btdtri": scipy.special.betaincinv,
-    "cupyx.scipy.special.sph_harm": _sph_harm,
-    "cupyx.rsqrt": _rsqrt,
-}
+def _deprecated(compute: Callable[..., Any], instead: str) -> Callable[..., Any]:
+    """Return a function that SciPy has dropped, with CuPy's warning."""
+
+    def call(*args: Any, out: Array | None = None) -> Any:
+        warnings.warn(f"Use cupyx.scipy.special.{instead} instead.", DeprecationWarning, stacklevel=2)
+        result = np.asarray(compute(*args))
+        if out is None:
+            return result
+        out[...] = result
+        return out
+
+    return call
+
 
 define_scipy("cupyx.scipy.special", scipy.special)
-for _qualname, _compute in _OWN.items():
-    _entry = load().resolved(_qualname)
-    assert isinstance(_entry, Ufunc)
-    define_value(special_ufunc(_entry, _compute), _qualname)
+define("cupyx.scipy.special.btdtr")(_deprecated(scipy.special.betainc, "betainc"))
+define("cupyx.scipy.special.btdtri")(_deprecated(scipy.special.betaincinv, "betaincinv"))
+define("cupyx.scipy.special.sph_harm")(_deprecated(_sph_harm, "sph_harm_y"))
+_entry = load().resolved("cupyx.rsqrt")
+assert isinstance(_entry, Ufunc)
+define_value(special_ufunc(_entry, _rsqrt), "cupyx.rsqrt")

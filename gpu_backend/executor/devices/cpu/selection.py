@@ -78,7 +78,9 @@ def put(a: Array, ind: Any, v: Any, mode: str = "wrap") -> None:
     cast_into(cast, values.reshape(-1))
     if mode == "raise" and ind.size and not ((-a.size <= ind) & (ind < a.size)).all():
         raise IndexError("invalid entry in indices array")
-    np.put(a, ind, cast, mode="clip" if mode == "clip" else "wrap")
+    if a.size:  # NumPy would go round and round
+        ind = np.clip(ind, 0, a.size - 1) if mode == "clip" else ind % a.size
+    np.put(a, ind.astype(np.intp), cast)
 
 
 @define("cupy.choose", "cupy.ndarray.choose")
@@ -87,7 +89,9 @@ def choose(a: Array, choices: Any, out: Array | None = None, mode: str = "raise"
         raise ValueError("clipmode not understood")
     if mode == "raise" and not ((a < len(choices)).all() and (a >= 0).all()):
         raise ValueError("invalid entry in choice array")
-    result = in_c_order(np.choose(a, choices, mode=mode))
+    # NumPy takes no uint64 for an index, and goes round and round where it wraps.
+    places = (a % len(choices) if mode == "wrap" else np.clip(a, 0, len(choices) - 1)).astype(np.intp)
+    result = in_c_order(np.choose(places, choices))
     if out is None:
         return result
     out[...] = result

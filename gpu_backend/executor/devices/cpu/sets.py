@@ -145,7 +145,10 @@ def digitize(x: Array, bins: Any, right: bool = False) -> Array:
         raise ValueError("object of too small depth for desired array")
     if not bins.size:
         return np.zeros(x.shape, np.int64)
-    return np.asarray(np.digitize(x, bins, right))
+    try:
+        return np.asarray(np.digitize(x, bins, right))
+    except (ValueError, TypeError):  # bins that are complex or not monotonic, which CuPy does not look at
+        return _searched(bins, x, "left" if right else "right", None)
 
 
 class UniqueAllResult(NamedTuple):

@@ -49,7 +49,7 @@ def _spread(a: Array, axis: Any, dtype: Any, ddof: Any, keepdims: bool) -> Array
     if dtype is None:
         chosen = np.dtype(np.float64) if a.dtype.kind in "biu" else np.dtype(a.dtype.char.lower())
     else:
-        chosen = np.dtype(dtype)
+        chosen = np.dtype(dtype) if np.dtype(dtype).char in "ef" else np.dtype(np.float64)
     axes = as_axes(axis, a.ndim)
     count = math.prod(a.shape[axis] for axis in axes)
     divisor = count - ddof if count > ddof else 0
@@ -75,7 +75,8 @@ def std(
 ) -> Array:
     def compute(axes: Any, keep: bool) -> Any:
         spread = _spread(a, axes, dtype, ddof, keep)
-        return np.sqrt(spread.astype(_wide(spread.dtype), copy=False)).astype(spread.dtype, copy=False)
+        chosen = spread.dtype if dtype is None else np.dtype(dtype)
+        return np.sqrt(spread.astype(_wide(spread.dtype), copy=False)).astype(chosen, copy=False)
 
     return reduce_to(a, axis, out, keepdims, compute)
 

@@ -1,0 +1,34 @@
+"""How an array lies in memory, in a word: the same word on both sides of the wire, so that beliefs can be checked."""
+
+from __future__ import annotations
+
+
+def permuted_order(shape: tuple[int, ...], strides: tuple[int, ...], itemsize: int) -> str:
+    """Return the axes that are longer than one, outermost first, such as "1,0,2"; "?" if there are gaps.
+
+    For arrays that are contiguous in neither "C" nor "F" order: those have the letter. ``strides`` are in bytes.
+    """
+    axes = sorted((axis for axis in range(len(shape)) if shape[axis] != 1), key=lambda axis: -strides[axis])
+    step = itemsize
+    for axis in reversed(axes):
+        if strides[axis] != step:
+            return "?"
+        step *= shape[axis]
+    return ",".join(map(str, axes))
+
+
+def axes_of(order: str, ndim: int) -> tuple[int, ...]:
+    """Return all axes of an array of ``ndim`` dimensions, outermost first, for a word of `permuted_order`, "C" or "F".
+
+    Raises
+    ------
+    ValueError
+        If ``order`` names no order of ``ndim`` axes.
+    """
+    if order in ("C", "F"):
+        return tuple(range(ndim))[:: 1 if order == "C" else -1]
+    named = [int(axis) for axis in order.split(",")]
+    axes = (*named, *(axis for axis in range(ndim) if axis not in named))
+    if sorted(axes) != list(range(ndim)):
+        raise ValueError(f"{order!r} is no order of {ndim} axes")
+    return axes
