@@ -231,6 +231,8 @@ def concatenate(
     if out is not None and dtype is not None:
         raise TypeError("concatenate() only takes `out` or `dtype` as an argument, but both were provided.")
     arrays = [np.asarray(a) for a in tup]
+    if not arrays:
+        raise ValueError("Cannot concatenate from empty tuple")
     if axis is None:
         arrays, axis = [a.ravel() for a in arrays], 0
     if out is None:
