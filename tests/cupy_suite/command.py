@@ -11,7 +11,7 @@ from collections import Counter
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 
-from tests.cupy_suite import comparison, outcomes, record, runner, selection, sources
+from tests.cupy_suite import comparison, outcomes, page, record, runner, selection, sources
 from tests.cupy_suite.outcomes import Outcome
 from tests.cupy_suite.runner import Job
 
@@ -58,10 +58,14 @@ def _parser() -> argparse.ArgumentParser:
     note = commands.add_parser("record", help="put runs into a record that can be kept in the repository")
     note.add_argument("record", type=Path)
     note.add_argument("runs", type=Path, nargs="+", help="files of outcomes of one side")
-    note.add_argument("--fraction", type=float, default=1.0, help="the subsample that was run to its end")
+    note.add_argument("--fraction", type=float, default=1.0, help="the subsample that was to be run")
     note.add_argument("--device", default="", help="what it was run on")
     note.add_argument("--anew", action="store_true", help="forget what the record holds of other files")
     note.set_defaults(act=_record)
+
+    page_of_it = commands.add_parser("table", help="write the page of the documentation from the records")
+    page_of_it.add_argument("--out", type=Path, default=page.PAGE)
+    page_of_it.set_defaults(act=_table)
     return parser
 
 
@@ -139,11 +143,16 @@ def _described(native: dict[str, Outcome] | None, runs: dict[str, Outcome], devi
 def _record(given: argparse.Namespace) -> int:
     about = {"python": platform.python_version(), "device": given.device, "cupy": sources.VERSION}
     about |= {name: importlib.metadata.version(name) for name in ("numpy", "scipy")}
-    found = record.make(_joined(given.runs).values(), given.fraction, about)
+    found = record.make(list(_joined(given.runs).values()), given.fraction, about)
     if given.record.exists() and not given.anew:
         found = record.joined(record.read(given.record), found)
     record.write(given.record, found)
     _say(f"{sum(found.passed.values())} passed, {len(found.others)} did not; {given.record.stat().st_size} bytes")
+    return 0
+
+
+def _table(given: argparse.Namespace) -> int:
+    given.out.write_text(page.text())
     return 0
 
 

@@ -9,6 +9,12 @@ import msgspec
 
 #: As pytest names them, and "crashed" for a test during which its process died.
 PASSED, SKIPPED, CRASHED = "passed", "skipped", "crashed"
+#: A test that CuPy expects to fail natively, and its passing.
+XFAILED, XPASSED = "xfailed", "xpassed"
+#: Outcomes of tests that cannot be expected to pass natively.
+NOT_EXPECTED = (SKIPPED, XFAILED, XPASSED)
+#: Of no test: the time was up. ``seconds`` is then the fraction of its tests that the worker had begun.
+STOPPED = "stopped"
 
 
 class Outcome(msgspec.Struct, frozen=True):
@@ -34,6 +40,11 @@ def read(path: Path) -> dict[str, Outcome]:
             continue
         found[outcome.id] = outcome
     return found
+
+
+def complete_fraction(found: Iterable[Outcome], fraction: float) -> float:
+    """Return the subsample that was run to its end by all workers, of a run that was to do ``fraction``."""
+    return min([fraction, *(outcome.seconds for outcome in found if outcome.outcome == STOPPED)])
 
 
 def append(path: Path, outcome: Outcome) -> None:

@@ -7,13 +7,13 @@ may fail.
 from __future__ import annotations
 
 import gzip
-from collections.abc import Iterable
+from collections.abc import Collection
 from pathlib import Path
 
 import msgspec
 
 from tests.cupy_suite import selection
-from tests.cupy_suite.outcomes import PASSED, Outcome
+from tests.cupy_suite.outcomes import PASSED, STOPPED, Outcome, complete_fraction
 
 
 class Record(msgspec.Struct, frozen=True):
@@ -36,14 +36,15 @@ class Record(msgspec.Struct, frozen=True):
         return self.others.get(node_id, PASSED)
 
 
-def make(outcomes: Iterable[Outcome], fraction: float, about: dict[str, str]) -> Record:
-    """Return the record of a run of the tests below ``fraction``."""
+def make(outcomes: Collection[Outcome], fraction: float, about: dict[str, str]) -> Record:
+    """Return the record of a run that was to do the tests below ``fraction``: of those that it did."""
+    fraction = complete_fraction(outcomes, fraction)
     fractions: dict[str, float] = {}
     passed: dict[str, int] = {}
     others: dict[str, str] = {}
     for outcome in sorted(outcomes, key=lambda one: one.id):
         file = outcome.id.partition("::")[0]
-        if selection.place(outcome.id) >= fraction:
+        if outcome.outcome == STOPPED or selection.place(outcome.id) >= fraction:
             continue
         fractions[file] = fraction
         passed[file] = passed.get(file, 0) + (outcome.outcome == PASSED)

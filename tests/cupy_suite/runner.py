@@ -65,7 +65,8 @@ def run(job: Job) -> dict[str, Outcome]:
 def _share(job: Job, shard: int) -> Plan:
     out = job.out.with_suffix(f".{shard}.part")
     if not out.exists() and job.out.exists():
-        shutil.copy(job.out, out)
+        before = outcomes.read(job.out).values()
+        outcomes.write(out, [outcome for outcome in before if outcome.outcome != outcomes.STOPPED])
     return Plan(
         side=job.side, sources=job.sources, files=job.files, shard=shard, shards=job.workers, fraction=job.fraction,
         like=job.like, out=out, deadline=job.deadline, test_seconds=job.test_seconds,
@@ -73,7 +74,7 @@ def _share(job: Job, shard: int) -> Plan:
 
 
 def _gather(job: Job) -> dict[str, Outcome]:
-    found = outcomes.read(job.out)
+    found: dict[str, Outcome] = {}
     texts = []
     for shard in range(job.workers):
         share = _share(job, shard)
@@ -124,12 +125,13 @@ class _Worker:
     def is_through(self) -> bool:
         """Tell whether the worker has done its share. One that died or hangs is started again."""
         status = self.process.poll()
+        late = bool(self.plan.deadline) and time.time() > self.plan.deadline + _GRACE_SECONDS
         if status is None:
-            if not self._hangs():
+            if not self._hangs() and not late:
                 return False
             self.process.kill()
             status = self.process.wait()
-        if status in _THROUGH:
+        if status in _THROUGH or late:
             return True
         self.deaths += 1
         test = self._test()

@@ -45,6 +45,8 @@ class Proxy:
 
         kernelproxy.activate()
         sys.meta_path.insert(0, _TestingFinder(testing))
+        for name in _PRIVATE:  # they are attributes of their packages before anybody imports them
+            importlib.import_module(name)
 
     def settle(self) -> None:
         """Wait for the executor. One that was lost is replaced."""
@@ -73,12 +75,13 @@ class Proxy:
                 opened.close(release=True)
 
 
-#: All that ``cupy.testing`` wants of CuPy's private modules: the length of a shape, and a table of random states that
-#: it takes away before a test and puts back after it.
+#: All that ``cupy.testing`` wants of CuPy's private modules: the size of a shape, and a table of random states that it
+#: takes away before a test and puts back after it. Some tests name public classes by the module that defines them.
 _PRIVATE = {
     "cupy._core": "",
     "cupy._core.internal": "import math\ndef prod(shape): return math.prod(shape)",
     "cupy.random._generator": "_random_states = {}",
+    "cupy.random._bit_generator": "from cupy.random import MRG32k3a, Philox4x3210, XORWOW",
 }
 
 
