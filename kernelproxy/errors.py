@@ -4,15 +4,19 @@ from __future__ import annotations
 
 import builtins
 import importlib
+import sys
+import warnings
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from gpu_backend.wire import errors as wire_errors
-from gpu_backend.wire.errors import ErrorRecord, OpFailed, SessionLost
+from gpu_backend.wire.errors import ErrorRecord, OpFailed, SessionLost, WarningRecord
 from kernelproxy.source_lines import Site
 
+_OURS = str(Path(__file__).parent)
 _Maker = Callable[[ErrorRecord], BaseException]
 
 
@@ -34,6 +38,26 @@ def deferred_exception(record: ErrorRecord, site: Site | None) -> Exception:
     if site is not None:
         error.add_note(f"Raised by an operation recorded earlier, at {site.describe()}")
     return error
+
+
+def warn_again(records: tuple[WarningRecord, ...]) -> None:
+    """Warn in the notebook of what an op warned of in the executor, as if CuPy had done it at the user's line.
+
+    Raises
+    ------
+    Warning
+        If the user's filters make it an error.
+    """
+    frame = sys._getframe(1)
+    while frame.f_back is not None and frame.f_code.co_filename.startswith(_OURS):
+        frame = frame.f_back
+    shown = frame.f_globals.setdefault("__warningregistry__", {})
+    for record in records:
+        category = _class_of(record.kind)
+        if category is None or not issubclass(category, Warning):
+            category = RuntimeWarning
+        place = (frame.f_code.co_filename, frame.f_lineno)
+        warnings.warn_explicit(record.message, category, *place, frame.f_globals.get("__name__"), shown)
 
 
 def session_lost(reason: str, epoch: int) -> SessionLost:

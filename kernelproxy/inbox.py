@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from gpu_backend.wire import messages as wire
 from gpu_backend.wire.codec import Frame
-from gpu_backend.wire.errors import ErrorRecord
+from gpu_backend.wire.errors import ErrorRecord, WarningRecord
 from gpu_backend.wire.values import Value
 from kernelproxy.errors import deferred_exception, remote_exception
 from kernelproxy.journal import Journal
@@ -22,11 +22,12 @@ _CANCELLED = "gpu_backend.wire.errors.OpCancelled"
 class Answer:
     """What the executor said to one op."""
 
-    __slots__ = ("buffers", "value")
+    __slots__ = ("buffers", "value", "warnings")
 
-    def __init__(self, value: Value, buffers: list[Frame]) -> None:
+    def __init__(self, value: Value, buffers: list[Frame], warnings: tuple[WarningRecord, ...] | None = None) -> None:
         self.value = value
         self.buffers = buffers
+        self.warnings = warnings
 
 
 class Inbox:
@@ -126,7 +127,7 @@ class Inbox:
         chunks = self._chunks.get(reply.seq)
         whole: list[Frame] = buffers if chunks is None else [_join(chunks)]
         if reply.seq in self._awaited:
-            self._answers[reply.seq] = Answer(reply.value, whole)
+            self._answers[reply.seq] = Answer(reply.value, whole, reply.warnings)
         self._chunks.pop(reply.seq, None)
         self._note_read(reply.seq, sum([len(one) for one in whole]))
 

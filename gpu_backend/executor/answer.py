@@ -6,14 +6,15 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from gpu_backend.wire.errors import ErrorRecord
+from gpu_backend.wire.errors import ErrorRecord, WarningRecord
 from gpu_backend.wire.values import Value
 
 
 class Answer(NamedTuple):
-    """The value of an op with its buffers, or its error. ``fatal`` says that the device is lost with it."""
+    """The value of an op, its buffers and warnings, or its error. ``fatal`` says that the device is lost with it."""
 
     value: Value = None
     buffers: tuple[np.ndarray[Any, Any], ...] = ()
     error: ErrorRecord | None = None
     fatal: bool = False
+    warnings: tuple[WarningRecord, ...] | None = None

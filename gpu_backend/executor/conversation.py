@@ -12,7 +12,6 @@ from gpu_backend.executor.answer import Answer
 from gpu_backend.wire import messages as wire
 from gpu_backend.wire.codec import Codec, Frame, encode
 from gpu_backend.wire.errors import ErrorRecord, ForeignVersion, OversizedMessage, RefusalCode, WireError
-from gpu_backend.wire.values import Value
 
 #: Contents larger than this travel in chunks, so that no message is ever large.
 CHUNK_BYTES = 8 << 20
@@ -227,19 +226,19 @@ def _encode_answer(seq: int, answer: Answer) -> Iterator[Message]:
         if answer.error is not None:
             yield encode(wire.Failed(seq, answer.error))
         elif len(answer.buffers) == 1 and answer.buffers[0].nbytes > CHUNK_BYTES:
-            yield from _encode_chunks(seq, answer.value, answer.buffers[0])
+            yield from _encode_chunks(seq, answer)
         else:
-            yield encode(wire.Reply(seq, answer.value), [_bytes_of(one) for one in answer.buffers])
+            yield encode(wire.Reply(seq, answer.value, answer.warnings), [_bytes_of(one) for one in answer.buffers])
     except (OverflowError, ValueError, TypeError) as error:  # a value that msgspec will not encode
         reason = f"The result cannot be sent: {error!a}"  # ASCII: it may be about characters without UTF-8
         yield encode(wire.Failed(seq, ErrorRecord("builtins.TypeError", reason)))
 
 
-def _encode_chunks(seq: int, value: Value, buffer: np.ndarray[Any, Any]) -> Iterator[Message]:
-    content = memoryview(_bytes_of(buffer))
+def _encode_chunks(seq: int, answer: Answer) -> Iterator[Message]:
+    content = memoryview(_bytes_of(answer.buffers[0]))
     for offset in range(0, len(content), CHUNK_BYTES):
         yield encode(wire.Chunk(seq, offset), [content[offset : offset + CHUNK_BYTES]])
-    yield encode(wire.Reply(seq, value))
+    yield encode(wire.Reply(seq, answer.value, answer.warnings))
 
 
 def _bytes_of(buffer: np.ndarray[Any, Any]) -> memoryview:

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import traceback
+import warnings
 from collections.abc import Sequence
 from contextlib import AbstractContextManager
 from sys import getrefcount
 from time import perf_counter
-from typing import Any
+from typing import Any, TypeGuard
 
 import numpy as np
 
@@ -19,7 +20,7 @@ from gpu_backend.executor.surface_names import SurfaceNames
 from gpu_backend.executor.values import PLAIN, MissingHandle, Reader, Writer
 from gpu_backend.executor.verbs import Verbs
 from gpu_backend.wire.codec import Frame
-from gpu_backend.wire.errors import ErrorRecord
+from gpu_backend.wire.errors import ErrorRecord, WarningRecord
 from gpu_backend.wire.messages import Op, Want
 from gpu_backend.wire.values import Ref, View
 
@@ -105,6 +106,8 @@ class OpStream:
         function = self._functions.get(op.name) or self._resolve(op.name)
         args = [self._read(arg, frames) for arg in op.args]
         kwargs = {key: self._read(value, frames) for key, value in op.kwargs.items()} if op.kwargs else {}
+        if op.want is not NOTHING and op.name != ".same":  # the one that only reads, and often
+            return self._run_aloud(op, function, args, kwargs)
         result = function(*args, **kwargs)
         if op.want is not NOTHING:
             return self._answer(op, args, result)
@@ -114,6 +117,17 @@ class OpStream:
             else:
                 self.heap[op.out] = result
         return None
+
+    def _run_aloud(self, op: Op, function: Any, args: list[Any], kwargs: dict[str, Any]) -> Answer:
+        """Run an op whose answer tells of warnings too: the notebook decides what becomes of each."""
+        with warnings.catch_warnings(record=True) as caught:
+            warnings.simplefilter("always")
+            result = function(*args, **kwargs)
+        answer = self._answer(op, args, result)
+        if not caught:
+            return answer
+        told = [(self._device.error_name(one.message), str(one.message)) for one in caught if _is_warning(one.message)]
+        return answer._replace(warnings=tuple(WarningRecord(kind, _as_utf8(text)) for kind, text in told))
 
     def cancel(self, batch: QueuedBatch) -> tuple[int, Answer | None]:
         """Pass over the next op of ``batch``, but drop what it drops. Returns as `run`."""
@@ -192,6 +206,10 @@ class OpStream:
             self._stream_context = self._device.on_stream(stream)
             self._stream_context.__enter__()
             self._stream = handle
+
+
+def _is_warning(message: Warning | str) -> TypeGuard[Warning]:
+    return isinstance(message, Warning)
 
 
 def _fits(value: object) -> bool:

@@ -103,6 +103,13 @@ class RefusalCode(StrEnum):
     ENDED = "ended"
 
 
+class WarningRecord(msgspec.Struct, frozen=True, array_like=True):
+    """A Python warning on the wire; ``kind`` is the qualified public name of its category."""
+
+    kind: str
+    message: str
+
+
 class ErrorRecord(msgspec.Struct, frozen=True, array_like=True):
     """An exception on the wire.
 

@@ -9,7 +9,7 @@ from enum import IntEnum
 
 import msgspec
 
-from gpu_backend.wire.errors import ErrorRecord
+from gpu_backend.wire.errors import ErrorRecord, WarningRecord
 from gpu_backend.wire.values import Value
 
 
@@ -97,10 +97,11 @@ class Ack(msgspec.Struct, frozen=True, array_like=True, tag="ack"):
 
 
 class Reply(msgspec.Struct, frozen=True, array_like=True, tag="reply"):
-    """Executor: the answer to op ``seq``."""
+    """Executor: the answer to op ``seq``, and what it warned of; a proved op cannot warn."""
 
     seq: int
     value: Value
+    warnings: tuple[WarningRecord, ...] | None = None
 
 
 class Chunk(msgspec.Struct, frozen=True, array_like=True, tag="chunk"):

@@ -293,6 +293,7 @@ def seterr(**kinds: Any) -> dict[str, Any]:
     before = geterr()
     _error_state.update({name: kind for name, kind in kinds.items() if kind is not None})
     dispatch.ask_object("cupyx.seterr", **kinds)
+    dispatch.linalg_may_raise = _error_state["linalg"] == "raise"
     return before
 
 

@@ -8,6 +8,7 @@ from typing import Any
 
 from gpu_backend import surface
 from kernelproxy.namespace.names import make
+from kernelproxy.namespace.own import OWN
 
 
 class RemoteModule(types.ModuleType):
@@ -23,7 +24,7 @@ class RemoteModule(types.ModuleType):
         entry = described.get(qualname)
         if isinstance(entry, surface.Module):
             return importlib.import_module(qualname)
-        if entry is None and not described.is_public(qualname):
+        if entry is None and qualname not in OWN and not described.is_public(qualname):
             raise AttributeError(f"module {self.__name__!r} has no attribute {name!r}")
         value = make(qualname)
         setattr(self, name, value)

@@ -108,5 +108,14 @@ OWN: dict[str, str] = {
     "cupyx.profiler.benchmark": "kernelproxy.namespace.profiler:benchmark",
     "cupyx.profiler.time_range": "kernelproxy.namespace.profiler:time_range",
     "cupyx.profiler.profile": "kernelproxy.namespace.profiler:profile",
+    **{
+        f"cupyx.scipy.{area}.__ua_{name}__": f"kernelproxy.namespace.scipy_backend:{ours}"
+        for area in ("fft", "linalg")
+        for name, ours in (
+            ("domain", f"{area.upper()}_DOMAIN"),
+            ("convert", "convert"),
+            ("function", f"{area}_function"),
+        )
+    },
     "cupyx.scipy.get_array_module": f"{_HOST}:get_array_module",
 }

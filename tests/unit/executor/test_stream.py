@@ -191,3 +191,13 @@ def test_errors_of_any_kind_can_be_sent(stream: OpStream, monkeypatch: pytest.Mo
         (answer,) = run(stream, Op("cupy.fail", 0, (place,)))
         assert answer.error is not None
         assert encode(Failed(1, answer.error))
+
+
+def test_an_answer_tells_of_warnings(stream: OpStream) -> None:
+    made = Op("cupy.full", 1, (wire.Tuple((3,)), wire.Complex(1, 2)))
+    cast = Op(".method", 2, (Ref(1), "astype", wire.DType("<f8")), None, Want.DESCRIPTION)
+    quiet = Op(".method", 3, (Ref(1), "astype", wire.DType("<c8")), None, Want.DESCRIPTION)
+    loud, silent = run(stream, made, cast, quiet)
+    assert loud.warnings is not None
+    assert [record.kind for record in loud.warnings] == ["numpy.exceptions.ComplexWarning"]
+    assert silent.warnings is None

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import warnings
+
 import numpy as np
 import pytest
 
-from gpu_backend.wire.errors import ErrorRecord, OpCancelled, OpFailed, SessionLost
-from kernelproxy.errors import deferred_exception, remote_exception, session_lost
+from gpu_backend.wire.errors import ErrorRecord, OpCancelled, OpFailed, SessionLost, WarningRecord
+from kernelproxy.errors import deferred_exception, remote_exception, session_lost, warn_again
 from kernelproxy.source_lines import user_site
 
 
@@ -73,3 +75,19 @@ def test_the_loss_of_arrays_says_what_to_do() -> None:
         "executor (epoch 3) has taken over. Run the cells again that make your arrays."
     )
     assert str(session_lost("The node went down.", 3)).startswith("The node went down. The arrays made so far")
+
+
+def test_a_remote_warning_is_the_users_to_treat() -> None:
+    record = WarningRecord("numpy.exceptions.ComplexWarning", "Casting discards the imaginary part")
+    with pytest.warns(np.exceptions.ComplexWarning, match="discards") as seen:
+        warn_again((record,))
+    assert seen[0].filename == __file__
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        with pytest.raises(np.exceptions.ComplexWarning):
+            warn_again((record,))
+
+
+def test_a_warning_of_an_unknown_category_is_still_told() -> None:
+    with pytest.warns(RuntimeWarning, match="slow"):
+        warn_again((WarningRecord("cupy._util.PerformanceWarning", "slow"),))

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import functools
+from collections.abc import Callable
 from typing import Any
 
 import scipy.fft
@@ -38,5 +40,21 @@ def get_fft_plan(a: Array, shape: Any = None, axes: Any = None, value_type: str 
     return Plan1d(wanted, value_type)
 
 
-define_scipy("cupyx.scipy.fft", scipy.fft)
+def _of_types_2_and_3(transform: Callable[..., Any], letters: str) -> Callable[..., Any]:
+    @functools.wraps(transform)
+    def call(x: Any, type: int = 2, *args: Any, **kwargs: Any) -> Any:
+        if type in (1, 4):
+            raise NotImplementedError(f"Only {letters}-II and {letters}-III have been implemented.")
+        return transform(x, type, *args, **kwargs)
+
+    return call
+
+
+_REAL_TRANSFORMS = tuple(
+    f"{inverse}{kind}{many}" for inverse in ("", "i") for kind in ("dct", "dst") for many in ("", "n")
+)
+define_scipy("cupyx.scipy.fft", scipy.fft, without=_REAL_TRANSFORMS)
+for _name in _REAL_TRANSFORMS:
+    _letters = "DCT" if "dct" in _name else "DST"
+    define(f"cupyx.scipy.fft.{_name}")(_of_types_2_and_3(getattr(scipy.fft, _name), _letters))
 define_scipy("cupyx.scipy.fftpack", scipy.fftpack)

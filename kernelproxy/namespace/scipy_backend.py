@@ -1,0 +1,65 @@
+"""Remote CuPy as a backend of SciPy: ``with scipy.fft.set_backend(cupyx.scipy.fft)`` and the same of ``scipy.linalg``.
+
+SciPy asks a backend for three names: the domain it serves, how to convert arguments, and what to call instead.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from typing import Any
+
+import numpy as np
+
+from gpu_backend import surface
+from kernelproxy.array_core import ArrayCore
+
+FFT_DOMAIN = "numpy.scipy.fft"
+LINALG_DOMAIN = "numpy.scipy.linalg"
+
+#: What stands in for SciPy's linear algebra although CuPy has it under another module.
+_OF_NUMPY_LINALG = frozenset("eigh eigvalsh cholesky qr svd norm det solve lstsq inv pinv".split())
+
+
+def convert(dispatchables: Iterable[Any], coerce: bool) -> Any:
+    """Return the arguments that a backend was offered, as remote arrays if SciPy says that they may be converted.
+
+    Called by SciPy. NotImplemented lets it try the next backend.
+    """
+    from kernelproxy.namespace.creation import asarray
+
+    marked = list(dispatchables)
+    values = [one.value for one in marked]
+    if coerce:
+        try:
+            values = [asarray(one.value) if one.coercible and one.type is np.ndarray else one.value for one in marked]
+        except TypeError:
+            return NotImplemented
+    if all(
+        one.type is not np.ndarray or isinstance(value, ArrayCore) for one, value in zip(marked, values, strict=True)
+    ):
+        return values
+    return NotImplemented
+
+
+def fft_function(method: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+    """Carry out a function of ``scipy.fft`` remotely. Called by SciPy; NotImplemented if CuPy has no such function."""
+    return _carry_out(lambda name: f"cupyx.scipy.fft.{name}", method, args, kwargs)
+
+
+def linalg_function(method: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+    """Carry out a function of ``scipy.linalg`` remotely. Called by SciPy; NotImplemented if CuPy has none."""
+
+    def place(name: str) -> str:
+        return f"cupy.linalg.{name}" if name in _OF_NUMPY_LINALG else f"cupyx.scipy.linalg.{name}"
+
+    return _carry_out(place, method, args, kwargs)
+
+
+def _carry_out(place: Callable[[str], str], method: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+    from kernelproxy.namespace.names import make
+
+    qualname = place(str(method.__name__))
+    described = surface.load()
+    if not described.is_public(qualname) or not isinstance(described.resolved(qualname), surface.Function):
+        return NotImplemented
+    return make(qualname)(*args, **kwargs)

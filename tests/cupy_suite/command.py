@@ -1,0 +1,173 @@
+"""The command line of the harness."""
+
+from __future__ import annotations
+
+import argparse
+import importlib.metadata
+import platform
+import sys
+import time
+from collections import Counter
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+
+from tests.cupy_suite import comparison, outcomes, page, record, runner, selection, sources
+from tests.cupy_suite.outcomes import Outcome
+from tests.cupy_suite.runner import Job
+
+#: Of the time for both sides, the part of native CuPy.
+_NATIVE_PART = 0.42
+
+
+def main(words: Sequence[str] | None = None) -> int:
+    """Do what ``words`` say; return the exit status."""
+    given = _parser().parse_args(words)
+    try:
+        status: int = given.act(given)
+    except (sources.CannotFetch, ValueError) as error:
+        sys.stderr.write(f"{error}\n")
+        return 2
+    return status
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(prog="python -m tests.cupy_suite", description=__doc__)
+    parser.add_argument("--cache", type=Path, default=sources.DEFAULT_CACHE, help="where CuPy's tests are kept")
+    commands = parser.add_subparsers(required=True)
+    commands.add_parser("fetch", help="get CuPy's tests").set_defaults(act=_fetch)
+
+    run = commands.add_parser("run", help="run tests on one side")
+    run.add_argument("--side", choices=("native", "proxy"), default="proxy")
+    run.add_argument("--out", type=Path, required=True, help="file of outcomes; one that is there is gone on with")
+    run.add_argument("--like", type=Path, help="only tests that this file of outcomes has")
+    _add_limits(run)
+    run.set_defaults(act=_run)
+
+    beside = commands.add_parser("beside", help="run tests natively, then the same through a pool, and compare")
+    beside.add_argument("--out", type=Path, required=True, help="folder for native.jsonl, proxy.jsonl and table.md")
+    _add_limits(beside)
+    beside.set_defaults(act=_beside)
+
+    compare = commands.add_parser("compare", help="compare runs with the record or a run of native CuPy")
+    compare.add_argument("runs", type=Path, nargs="+", help="files of outcomes")
+    compare.add_argument("--native", type=Path, help="file of outcomes, or record (.json.gz), of native CuPy")
+    compare.add_argument("--device", choices=("cpu", "cuda"), default="cuda")
+    compare.add_argument("--list", action="store_true", help="name every test that differs")
+    compare.set_defaults(act=_compare)
+
+    note = commands.add_parser("record", help="put runs into a record that can be kept in the repository")
+    note.add_argument("record", type=Path)
+    note.add_argument("runs", type=Path, nargs="+", help="files of outcomes of one side")
+    note.add_argument("--fraction", type=float, default=1.0, help="the subsample that was to be run")
+    note.add_argument("--device", default="", help="what it was run on")
+    note.add_argument("--anew", action="store_true", help="forget what the record holds of other files")
+    note.set_defaults(act=_record)
+
+    page_of_it = commands.add_parser("table", help="write the page of the documentation from the records")
+    page_of_it.add_argument("--out", type=Path, default=page.PAGE)
+    page_of_it.set_defaults(act=_table)
+    return parser
+
+
+def _add_limits(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("files", nargs="*", help="files or folders of CuPy's tests, or clean:FOLDER; default: clean")
+    parser.add_argument("--device", choices=("auto", "cuda", "cpu"), default="auto", help="the pool's device")
+    parser.add_argument("--workers", type=int, default=1)
+    parser.add_argument("--fraction", type=float, default=1.0, help="subsample of the tests, always the same")
+    parser.add_argument("--seconds", type=float, default=0.0, help="stop after so long")
+    parser.add_argument("--test-seconds", type=float, default=120.0, help="longest time of one test")
+
+
+def _fetch(given: argparse.Namespace) -> int:
+    found = sources.get(given.cache)
+    _say(f"{found.root}: {len(selection.clean_files(found.tests))} clean files")
+    return 0
+
+
+def _job(given: argparse.Namespace, side: str, out: Path, seconds: float, like: Path | None = None) -> Job:
+    found = sources.get(given.cache)
+    return Job(
+        side="native" if side == "native" else "proxy",
+        sources=found.root.resolve(),
+        files=tuple(selection.expand(found.tests, given.files or ["clean"])),
+        out=out.resolve(),
+        device=given.device,
+        workers=given.workers,
+        fraction=given.fraction,
+        like=like.resolve() if like else None,
+        deadline=time.time() + seconds if seconds else 0.0,
+        test_seconds=given.test_seconds,
+    )
+
+
+def _run(given: argparse.Namespace) -> int:
+    _say(_counts(runner.run(_job(given, given.side, given.out, given.seconds, given.like))))
+    return 0
+
+
+def _beside(given: argparse.Namespace) -> int:
+    began = time.monotonic()
+    native, proxy = given.out / "native.jsonl", given.out / "proxy.jsonl"
+    there = runner.run(_job(given, "native", native, given.seconds * _NATIVE_PART))
+    _say(f"native after {time.monotonic() - began:.0f} s: {_counts(there)}")
+    left = max(given.seconds - (time.monotonic() - began), 1.0) if given.seconds else 0.0
+    here = runner.run(_job(given, "proxy", proxy, left, like=native))
+    _say(f"proxy after {time.monotonic() - began:.0f} s: {_counts(here)}")
+    text = _described(there, here, "cuda", listed=True)
+    (given.out / "table.md").write_text(text + "\n")
+    _say(text)
+    return 0
+
+
+def _compare(given: argparse.Namespace) -> int:
+    runs = _joined(given.runs)
+    if given.native and given.native.suffix == ".gz":
+        kept = record.read(given.native)
+        there = {test: Outcome(test, kept.outcome(test)) for test in runs}
+    else:
+        there = outcomes.read(given.native) if given.native else None
+    _say(_described(there, runs, given.device, given.list))
+    return 0
+
+
+def _described(native: dict[str, Outcome] | None, runs: dict[str, Outcome], device: str, listed: bool) -> str:
+    there = None if native is None else lambda test: native[test].outcome if test in native else ""
+    found = comparison.compare(there, runs.values())
+    lines = [comparison.table(found)]
+    for why, differing in sorted(found.why(comparison.known_differences(device)).items()):
+        lines.append(f"\n{len(differing)} differ: {why or 'not explained'}")
+        lines += [f"- {one.outcome} {one.id}: {one.why}" for one in differing] if listed else []
+    return "\n".join(lines)
+
+
+def _record(given: argparse.Namespace) -> int:
+    about = {"python": platform.python_version(), "device": given.device, "cupy": sources.VERSION}
+    about |= {name: importlib.metadata.version(name) for name in ("numpy", "scipy")}
+    found = record.make(list(_joined(given.runs).values()), given.fraction, about)
+    if given.record.exists() and not given.anew:
+        found = record.joined(record.read(given.record), found)
+    record.write(given.record, found)
+    _say(f"{sum(found.passed.values())} passed, {len(found.others)} did not; {given.record.stat().st_size} bytes")
+    return 0
+
+
+def _table(given: argparse.Namespace) -> int:
+    given.out.write_text(page.text())
+    return 0
+
+
+def _joined(runs: Iterable[Path]) -> dict[str, Outcome]:
+    found: dict[str, Outcome] = {}
+    for path in runs:
+        found.update(outcomes.read(path))
+    return found
+
+
+def _counts(found: dict[str, Outcome]) -> str:
+    counts = Counter(outcome.outcome for outcome in found.values())
+    return ", ".join(f"{count} {kind}" for kind, count in sorted(counts.items())) or "no tests"
+
+
+def _say(text: str) -> None:
+    sys.stdout.write(text + "\n")
+    sys.stdout.flush()

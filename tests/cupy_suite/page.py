@@ -1,0 +1,59 @@
+"""The page of the documentation that says how many of CuPy's own tests pass; made from the records."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from tests.cupy_suite import comparison, record
+from tests.cupy_suite.record import Record
+
+PAGE = Path(__file__).parents[2] / "docs" / "reference" / "conformance.md"
+RECORDS = Path(__file__).with_name("records")
+
+_HEAD = """\
+# Conformance: CuPy's own tests
+
+CuPy's tests are run unmodified, with `import cupy` as a notebook has it: client, pool, executor, device. Made by
+`python -m tests.cupy_suite table` from the records in `tests/cupy_suite/records/`; how such a run is made is told in
+[Run CuPy's tests](../how-to/run-cupys-tests.md). "Clean" files are those that never mention what only native CuPy has:
+its private modules, its CUDA bindings, raw pointers, mocks of its own functions.
+"""
+
+
+def text() -> str:
+    """Return the page."""
+    native = _kept("native")
+    parts = [_HEAD]
+    for name, title in (("cuda", "On a GPU"), ("cpu", "On the CPU device")):
+        here = _kept(name)
+        if here is not None:
+            parts.append(_section(title, name, native, here))
+    return "\n".join(parts)
+
+
+def _kept(name: str) -> Record | None:
+    path = RECORDS / f"{name}.json.gz"
+    return record.read(path) if path.exists() else None
+
+
+def _section(title: str, device: str, native: Record | None, here: Record) -> str:
+    found = comparison.compare_records(native, here)
+    about = ", ".join(f"{name} {value}" for name, value in sorted(here.about.items()) if name != "device")
+    held = (
+        f"held against native CuPy on {native.about['device']}"
+        if native
+        else "every test that is neither skipped nor expected to fail by CuPy itself counts as one that passes natively"
+    )
+    parts = sorted({fraction for fraction in here.fractions.values() if fraction < 1})
+    lines = [f"## {title}", "", f"{here.about['device']}; {about}; {held}."]
+    if parts:
+        lines.append(f"Of some files a subsample was run ({', '.join(f'{100 * part:.0f} %' for part in parts)}).")
+    lines += ["", comparison.table(found), ""]
+    reasons = found.why(comparison.known_differences(device))
+    known = {why: tests for why, tests in reasons.items() if why}
+    if known:
+        lines += ["| tests | known difference |", "|---:|---|"]
+        lines += [f"| {len(tests)} | {why} |" for why, tests in sorted(known.items(), key=lambda one: -len(one[1]))]
+        lines.append("")
+    lines += [f"Not explained: {len(reasons.get('', []))}.", ""]
+    return "\n".join(lines)

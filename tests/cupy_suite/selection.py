@@ -1,0 +1,87 @@
+"""Which of CuPy's tests are run: the files that need nothing but CuPy's public surface, and subsamples of them."""
+
+from __future__ import annotations
+
+import hashlib
+import re
+from collections.abc import Sequence
+from pathlib import Path
+
+#: What only native CuPy has: its private modules, its CUDA bindings, raw pointers, and mocks of its own functions.
+#: Of ``cupy.cuda`` only devices, streams, events and questions about versions are common to both.
+_NATIVE_ONLY = re.compile(
+    r"cupyx?\._|cupyx?\.(?!testing\b)[a-z.]*\._|from cupyx?(?!\.testing\b)[a-z.]* import _|_core|mock|\.data\.ptr"
+    r"|cupy_backends|AssertFunctionIsCalled|__cuda_array"
+    r"|from cupy\.cuda import (?!Device\b|Stream\b|Event\b|runtime\b|driver\b)"
+    r"|cupy\.cuda\.(?!Device|Stream|Event|get_current_stream|driver\.get_build_version"
+    r"|runtime\.(is_hip|runtimeGetVersion|CUDARuntimeError))"
+)
+#: Folders whose tests are about CuPy's helpers and installation and not about arrays.
+_ELSEWHERE = (
+    "cupy_tests/testing_tests/",
+    "cupyx_tests/tools_tests/",
+    "cupy_tests/test_init.py",
+    "cupy_tests/test_typing.py",
+)
+
+
+def clean_files(tests: Path) -> list[str]:
+    """Return the files that never mention what only native CuPy has, relative to ``tests``, sorted."""
+    found = [path.relative_to(tests).as_posix() for path in tests.glob("cupy*_tests/**/test_*.py")]
+    return sorted(
+        name
+        for name in found
+        if not name.startswith(_ELSEWHERE) and not _NATIVE_ONLY.search((tests / name).read_text())
+    )
+
+
+def expand(tests: Path, names: Sequence[str]) -> list[str]:
+    """Return the files that ``names`` stand for: "clean" for the clean ones, a folder for all below it, a file.
+
+    "clean:FOLDER" stands for the clean ones below a folder. A name may leave out ``_tests``.
+
+    Raises
+    ------
+    ValueError
+        If a name stands for nothing.
+    """
+    files: list[str] = []
+    for name in names:
+        wanted, _, folder = name.rpartition(":")
+        if name == "clean":
+            some = clean_files(tests)
+        elif wanted == "clean":
+            some = [file for file in clean_files(tests) if file.startswith(folder)]
+        elif (tests / name).is_dir():
+            some = sorted(path.relative_to(tests).as_posix() for path in (tests / name).glob("**/test_*.py"))
+        else:
+            some = [name] if (tests / name).is_file() else []
+        if not some:
+            raise ValueError(f"{name} stands for none of CuPy's tests. Folders are such as cupy_tests/math_tests.")
+        files += [file for file in some if file not in files]
+    return files
+
+
+def place(node_id: str) -> float:
+    """Return where a test stands in the order of subsamples, from 0 to 1: a subsample is all below a fraction."""
+    return int.from_bytes(_digest(node_id)[:4]) / (1 << 32)
+
+
+def shard(node_id: str, shards: int) -> int:
+    """Return which of the workers runs a test; says nothing about its `place`."""
+    return int.from_bytes(_digest(node_id)[4:]) % shards
+
+
+def directory(node_id: str) -> str:
+    """Return the part of CuPy that a test is about, such as "math" or "cupyx.scipy.ndimage"."""
+    parts = node_id.partition("::")[0].split("/")
+    names = [part.removesuffix("_tests") for part in parts[:-1]]
+    names = [name for name in names if name != "cupy"]
+    if not names:
+        return "cupy"
+    deepest = 3 if names[:2] == ["cupyx", "scipy"] else 2
+    return ".".join(names[:deepest]) if names[0] == "cupyx" else names[0]
+
+
+def _digest(node_id: str) -> bytes:
+    return hashlib.blake2b(node_id.encode(), digest_size=8).digest()

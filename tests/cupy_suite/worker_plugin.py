@@ -1,0 +1,153 @@
+"""The plugin of pytest in a worker: picks the worker's tests, writes each outcome, and ends what hangs.
+
+It acts when it is imported, before pytest reads its settings: these name CuPy's warnings, and so import CuPy.
+"""
+
+from __future__ import annotations
+
+import os
+import random
+import signal
+import time
+from collections.abc import Iterator
+from contextlib import suppress
+from typing import Any
+
+import numpy as np
+import pytest
+
+from tests.cupy_suite import outcomes, plan, selection
+from tests.cupy_suite.outcomes import Outcome
+from tests.cupy_suite.sides import Library, Native, Proxy
+from tests.cupy_suite.sources import Sources
+
+#: Tests are run in so many rounds, each a subsample, if the time is limited: what was done is then a subsample too.
+_ROUNDS = 40
+
+
+class TooLong(BaseException):
+    """A test took longer than it may. No test expects it, not even one that expects any `Exception`."""
+
+
+class Worker:
+    """Runs one worker's plan."""
+
+    def __init__(self, given: plan.Plan) -> None:
+        self._plan = given
+        self._done = outcomes.read(given.out)
+        self._like = outcomes.read(given.like) if given.like else None
+        self._current: dict[str, Outcome] = {}
+        self.library: Library = Native() if given.side == "native" else Proxy(Sources(given.sources).testing)
+        signal.signal(signal.SIGALRM, self._interrupt)
+
+    @pytest.hookimpl(trylast=True)
+    def pytest_collection_modifyitems(self, config: pytest.Config, items: list[pytest.Item]) -> None:
+        """Keep the tests of this worker that are not done, in rounds if the time is limited."""
+        kept = [item for item in items if self._is_ours(item.nodeid)]
+        if self._plan.deadline:
+            kept.sort(key=lambda item: int(selection.place(item.nodeid) * _ROUNDS))
+        config.hook.pytest_deselected(items=[item for item in items if not self._is_ours(item.nodeid)])
+        items[:] = kept
+
+    def _is_ours(self, node_id: str) -> bool:
+        given = self._plan
+        return (
+            selection.shard(node_id, given.shards) == given.shard
+            and selection.place(node_id) < given.fraction
+            and node_id not in self._done
+            and (self._like is None or node_id in self._like)
+        )
+
+    @pytest.hookimpl(wrapper=True)
+    def pytest_runtest_protocol(self, item: pytest.Item) -> Iterator[None]:
+        """Say which test is being run, and give it its time and its random numbers."""
+        if self._plan.deadline and time.time() > self._plan.deadline:
+            begun = int(selection.place(item.nodeid) * _ROUNDS) / _ROUNDS
+            outcomes.append(self._plan.out, Outcome(f"::{self._plan.shard}", outcomes.STOPPED, begun))
+            pytest.exit("the time is up", 0)
+        self._plan.now.write_text(item.nodeid)
+        seed = int(selection.place(item.nodeid) * (1 << 32))
+        random.seed(seed)
+        np.random.seed(seed)
+        return (yield)
+
+    @pytest.hookimpl(wrapper=True)
+    def pytest_runtest_setup(self) -> Iterator[None]:
+        """Limit the time of the set-up."""
+        return (yield from self._limited())
+
+    @pytest.hookimpl(wrapper=True)
+    def pytest_runtest_call(self) -> Iterator[None]:
+        """Limit the time of the test, which has not passed before the device has done its work."""
+        try:
+            result = yield from self._limited()
+        except BaseException:
+            with suppress(Exception):  # the test has failed already
+                self.library.settle()
+            raise
+        self.library.settle()
+        return result
+
+    def _limited(self) -> Iterator[None]:
+        signal.setitimer(signal.ITIMER_REAL, self._plan.test_seconds)
+        try:
+            return (yield)
+        except TooLong:
+            self.library.renew()
+            raise
+        finally:
+            signal.setitimer(signal.ITIMER_REAL, 0)
+
+    def _interrupt(self, *given: Any) -> None:
+        raise TooLong(f"The test took longer than {self._plan.test_seconds:.0f} s.")
+
+    def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
+        """Note what each phase gave; the outcome is known after the tear-down."""
+        if report.when == "setup" or report.failed or (report.when == "call" and report.nodeid in self._current):
+            self._current[report.nodeid] = self._outcome(report)
+        if report.failed:
+            with self._plan.failures.open("a") as file:
+                file.write(f"=== {report.nodeid}\n{report.longreprtext}\n")
+        if report.when == "teardown" and (outcome := self._current.pop(report.nodeid, None)):
+            outcomes.append(self._plan.out, outcome)
+
+    def pytest_collectreport(self, report: pytest.CollectReport) -> None:
+        """A file that cannot be collected is one failure."""
+        if report.failed:
+            why = _last_line(report.longreprtext)
+            outcomes.append(self._plan.out, Outcome(report.nodeid, "error", 0.0, why))
+            with self._plan.failures.open("a") as file:
+                file.write(f"=== {report.nodeid}\n{report.longreprtext}\n")
+
+    def _outcome(self, report: pytest.TestReport) -> Outcome:
+        kind: str = report.outcome
+        why = ""
+        if report.skipped:
+            kind = outcomes.XFAILED if hasattr(report, "wasxfail") else outcomes.SKIPPED
+            why = str(report.longrepr[2]) if isinstance(report.longrepr, tuple) else ""
+        elif report.failed:
+            kind = "failed" if report.when == "call" else "error"
+            why = _last_line(report.longreprtext)
+            kind = outcomes.XPASSED if why.startswith("[XPASS(strict)]") else kind
+        return Outcome(report.nodeid, kind, round(report.duration, 3), why[:300])
+
+
+def _last_line(text: str) -> str:
+    raised = [line[1:].strip() for line in text.splitlines() if line.startswith("E ")]
+    return raised[0] if raised else text.strip().rpartition("\n")[2]
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    """Take part if this process is a worker."""
+    if _worker is not None:
+        config.pluginmanager.register(_worker, "cupy-suite-worker")
+
+
+os.environ.setdefault("CUPY_TEST_GPU_LIMIT", "1")
+_given = plan.load()
+_worker = Worker(_given) if _given is not None else None
+if _given is not None:
+    import hypothesis
+
+    hypothesis.settings.register_profile("cupy-suite", derandomize=True, deadline=None, database=None)
+    hypothesis.settings.load_profile("cupy-suite")
