@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 from gpu_backend.wire import values as wire
 from gpu_backend.wire.dtypes import dtype_to_text, text_to_dtype
 from kernelproxy.layout import Layout, strided
+from kernelproxy.memory_model import MemoryModel
 
 
 class ArrayCore:
@@ -59,6 +60,8 @@ class ArrayCore:
 array_class: type[Any] = ArrayCore
 #: Where the handles of arrays go that end; the session sets it.
 dropped_handles: deque[tuple[int, Layout | None]] = deque()
+#: Where large arrays are counted; the session sets it.
+memory = MemoryModel()
 
 _new = object.__new__
 _Ref = wire.Ref
@@ -76,6 +79,8 @@ def fresh(layout: Layout, handle: int) -> Any:
     array._ref = _Ref(handle)
     array._root = None
     array._dropped = dropped_handles
+    if layout.nbytes > memory.small_bytes:
+        memory.note(handle, layout.nbytes)
     return array
 
 
@@ -119,4 +124,7 @@ def as_subclass(array: Any, cls: type[Any]) -> Any:
 
 def from_description(info: wire.ArrayInfo) -> Any:
     """Return the array that the executor described."""
-    return fresh(strided(info.shape, info.strides, text_to_dtype(info.dtype)), info.handle)
+    array = fresh(strided(info.shape, info.strides, text_to_dtype(info.dtype)), info.handle)
+    if info.base:  # a window on memory that is counted already
+        memory.forget(info.handle)
+    return array

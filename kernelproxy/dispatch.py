@@ -6,7 +6,7 @@ everything else waits for the executor and raises its error at its own line.
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -16,6 +16,7 @@ from gpu_backend.wire.dtypes import text_to_dtype
 from gpu_backend.wire.messages import Want
 from kernelproxy import remote_object, streams, transfer
 from kernelproxy.array_core import ArrayCore, fresh, from_description, view_of
+from kernelproxy.callbacks import Conversation, NotebookFunction
 from kernelproxy.decoding import Decoder, buffer_to_array
 from kernelproxy.encoding import Encoder
 from kernelproxy.errors import warn_again
@@ -44,8 +45,7 @@ def call(qualname: str, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
 
 def record(qualname: str, args: tuple[Any, ...]) -> None:
     """Record a call that is known to succeed and whose result nobody needs."""
-    wire_args, _, _ = _encode(args, {})
-    pipeline().record(qualname, wire_args, 0, None, streams.current_handle())
+    pipeline().record(qualname, _encode(args, {}).args, 0, None, streams.current_handle())
 
 
 def run_proved(qualname: str, args: tuple[Any, ...], kwargs: dict[str, Any], proof: Proof) -> Any:
@@ -53,9 +53,10 @@ def run_proved(qualname: str, args: tuple[Any, ...], kwargs: dict[str, Any], pro
     __tracebackhide__ = True
     if isinstance(proof, View):
         return _realise(proof, 0, args, kwargs)
-    wire_args, wire_kwargs, buffers = _encode(args, kwargs)
-    if isinstance(proof, Unproved) or buffers or _made_bytes(proof) > pipeline().sure_bytes:
-        return ask(qualname, wire_args, wire_kwargs, buffers, args, kwargs)
+    encoded = _encode(args, kwargs)
+    wire_args, wire_kwargs = encoded.args, encoded.kwargs
+    if isinstance(proof, Unproved) or encoded.is_more_than_values or not _is_sure(_made_bytes(proof)):
+        return ask(qualname, encoded, args, kwargs)
     several = _several(proof)
     if several is not None:
         if all(isinstance(one, View) for one in several):  # nothing to compute
@@ -91,43 +92,83 @@ def _made_bytes(proof: Proof) -> int:
     return sum(one.nbytes for one in _several(proof) or () if isinstance(one, Layout))
 
 
-def _encode(
-    args: tuple[Any, ...], kwargs: dict[str, Any]
-) -> tuple[tuple[wire.Value, ...], dict[str, wire.Value] | None, list[Frame]]:
+def _is_sure(nbytes: int) -> bool:
+    """Tell whether a result of ``nbytes`` is sure to be had, so that nobody need wait for it."""
+    now = pipeline()
+    memory = now.memory
+    return nbytes <= memory.small_bytes or memory.is_sure(nbytes, [handle for handle, _ in list(now.dropped)])
+
+
+class _Encoded(NamedTuple):
+    """The arguments of one op, ready for the wire."""
+
+    args: tuple[wire.Value, ...]
+    kwargs: dict[str, wire.Value] | None
+    buffers: list[Frame]
+    functions: list[NotebookFunction]
+
+    @property
+    def is_more_than_values(self) -> bool:
+        return bool(self.buffers or self.functions)
+
+
+def _encode(args: tuple[Any, ...], kwargs: dict[str, Any]) -> _Encoded:
     encoder = Encoder()
     wire_args = tuple([encoder.encode(arg) for arg in args])
     wire_kwargs = {key: encoder.encode(value) for key, value in kwargs.items()} if kwargs else None
-    return wire_args, wire_kwargs, encoder.buffers
+    return _Encoded(wire_args, wire_kwargs, encoder.buffers, encoder.functions)
 
 
-def ask(
-    name: str,
-    args: tuple[wire.Value, ...],
-    kwargs: dict[str, wire.Value] | None,
-    buffers: list[Frame],
-    given_args: tuple[Any, ...],
-    given_kwargs: dict[str, Any],
-) -> Any:
+def ask(name: str, encoded: _Encoded, given_args: tuple[Any, ...], given_kwargs: dict[str, Any]) -> Any:
     """Carry out an op whose result is not known here: one round trip. Results that can stay remote do."""
     __tracebackhide__ = True
-    answer = pipeline().call(name, args, Want.DESCRIPTION, kwargs, buffers, streams.current_handle())
-    known = {item._wire_value().handle: item for item in _remote_items(given_args, given_kwargs)}
-    result = Decoder(answer.buffers, known, from_description, remote_object.object_from_description).decode(
-        answer.value
-    )
-    if answer.warnings:
-        warn_again(answer.warnings)
+    if encoded.functions:
+        result = _converse(name, encoded, given_args, given_kwargs)
+    else:
+        result = _answered(name, encoded, given_args, given_kwargs)
     out = given_kwargs.get("out")
     if isinstance(out, ArrayCore):
         return out
     return result
 
 
+def _answered(name: str, encoded: _Encoded, given_args: tuple[Any, ...], given_kwargs: dict[str, Any]) -> Any:
+    __tracebackhide__ = True
+    stream = streams.current_handle()
+    answer = pipeline().call(name, encoded.args, Want.DESCRIPTION, encoded.kwargs, encoded.buffers, stream)
+    known = {item._wire_value().handle: item for item in _remote_items(given_args, given_kwargs)}
+    result = Decoder(answer.buffers, known, from_description, remote_object.object_from_description).decode(
+        answer.value
+    )
+    if answer.warnings:
+        warn_again(answer.warnings)
+    return result
+
+
+def _converse(name: str, encoded: _Encoded, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+    """Carry out an op that calls functions of the notebook: one round trip for each of their calls."""
+    __tracebackhide__ = True
+    conversation = Conversation(encoded.functions)
+    task, *said = _answered(".begin", encoded._replace(args=(name, *encoded.args)), args, kwargs)
+    while task is not None:
+        number, call_args, call_kwargs = said
+        returned, value = conversation.called(number, call_args, call_kwargs)
+        try:
+            task, *said = ask_object(".resume", task, returned, value)
+        except Exception:  # whatever the call here became of it, the notebook's own error is the cause
+            if conversation.raised is not None:
+                raise conversation.raised from None
+            raise
+    result = said[0]
+    if isinstance(result, remote_object.RemoteObject):
+        remote_object.keep_functions(result, encoded.functions)
+    return result
+
+
 def ask_object(verb: str, *args: Any, **kwargs: Any) -> Any:
     """Carry out ``verb`` on a remote object, the first of ``args``. One round trip."""
     __tracebackhide__ = True
-    wire_args, wire_kwargs, buffers = _encode(args, kwargs)
-    return ask(verb, wire_args, wire_kwargs, buffers, args, kwargs)
+    return ask(verb, _encode(args, kwargs), args, kwargs)
 
 
 def contents(reference: wire.Value) -> np.ndarray[Any, Any]:
@@ -152,7 +193,7 @@ def scalar(reference: wire.Value) -> Any:
 
 def upload(host: np.ndarray[Any, Any]) -> Any:
     """Return a remote array with the contents of ``host``. Costs no round trip unless it is large."""
-    if host.nbytes > pipeline().sure_bytes:  # make sure that it can be had before its contents travel
+    if not _is_sure(host.nbytes):  # make sure that it can be had before its contents travel
         array = call("cupy.empty", (host.shape, host.dtype), {})
         transfer.write(pipeline(), array, host)
         return array
@@ -167,8 +208,8 @@ def write(array: ArrayCore, host: np.ndarray[Any, Any]) -> None:
 def value_of(qualname: str, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
     """Call ``qualname`` and return its result by value: arrays as NumPy arrays."""
     __tracebackhide__ = True
-    wire_args, wire_kwargs, buffers = _encode(args, kwargs)
-    answer = pipeline().call(qualname, wire_args, Want.CONTENTS, wire_kwargs, buffers, streams.current_handle())
+    given = _encode(args, kwargs)
+    answer = pipeline().call(qualname, given.args, Want.CONTENTS, given.kwargs, given.buffers, streams.current_handle())
     if answer.warnings:
         warn_again(answer.warnings)
     return Decoder(answer.buffers, {}, from_description, remote_object.object_from_description).decode(answer.value)

@@ -11,6 +11,7 @@ from gpu_backend.transport.sockets import MAX_FRAME_BYTES
 from gpu_backend.wire import values as wire
 from gpu_backend.wire.codec import Frame
 from gpu_backend.wire.dtypes import dtype_to_text
+from kernelproxy.callbacks import NotebookFunction
 
 _PLAIN = frozenset({type(None), bool, float, str})
 #: Subclasses of these travel as the base: enum members, named tuples, NumPy's str_.
@@ -25,10 +26,12 @@ class Unsendable(TypeError):
 class Encoder:
     """Encodes the arguments of one op and collects their buffers."""
 
-    __slots__ = ("buffers",)
+    __slots__ = ("buffers", "functions")
 
     def __init__(self) -> None:
         self.buffers: list[Frame] = []
+        #: What the executor may have to ask for: functions among the arguments, and those that remote objects hold.
+        self.functions: list[NotebookFunction] = []
 
     def encode(self, value: Any) -> wire.Value:
         """Return the wire value of ``value``.
@@ -48,7 +51,11 @@ class Encoder:
             return encoder(self, value)
         reference = getattr(kind, "_wire_value", None)  # remote arrays, objects, functions
         if reference is not None:
-            return reference(value)  # type: ignore[no-any-return]
+            referred: wire.Value = reference(value)
+            held = getattr(value, "_functions", None)
+            if held:
+                self.functions.extend(held)
+            return referred
         return self._encode_by_base(value)
 
     def _encode_by_base(self, value: Any) -> wire.Value:
@@ -65,9 +72,12 @@ class Encoder:
                 return self.encode(base(value))
         if hasattr(value, "__index__"):
             return self.encode(value.__index__())
+        if callable(value):
+            self.functions.append(NotebookFunction(value))
+            return wire.Callback(self.functions[-1].number)
         raise Unsendable(
             f"A {type(value).__module__}.{type(value).__qualname__} cannot be used by the remote GPU: it exists in "
-            "this process only. Pass arrays, numbers, strings, or containers of them."
+            "this process only. Pass arrays, numbers, strings, functions, or containers of them."
         )
 
     def buffer(self, array: np.ndarray[Any, Any]) -> wire.Buffer:

@@ -27,6 +27,7 @@ from kernelproxy.errors import session_lost
 from kernelproxy.inbox import Answer, Inbox
 from kernelproxy.journal import Journal, OpenBatch
 from kernelproxy.layout import Layout
+from kernelproxy.memory_model import MemoryModel
 from kernelproxy.source_lines import user_site
 
 NOTHING = Want.NOTHING
@@ -34,14 +35,11 @@ NOTHING = Want.NOTHING
 BATCH_OPS = 64
 #: Bytes of buffers after which a batch is sent even if it holds few ops.
 BATCH_BYTES = 4 << 20
-#: What `Pipeline.sure_bytes` is where there is no limit.
-_SURE_BYTES = 1 << 30
 #: How long one thread reads on behalf of all before others get a turn, seconds.
 _TURN_SECONDS = 0.005
 #: How long an interrupted thread waits for its turn before it leaves the cancelling to whoever has it, seconds.
 _CANCEL_SECONDS = 0.1
-#: A call whose results are unknown gets this many handles to give: numbers cost nothing.
-_HANDLES_PER_CALL = 1 << 20
+_HANDLES_PER_CALL = 1 << 20  #: a call whose results are unknown gets this many to give: numbers cost nothing
 
 Renew = Callable[["Pipeline"], Connection]
 
@@ -63,8 +61,8 @@ class Pipeline:
         #: The connection in use.
         self.connection = connection
         self._renew = renew
-        #: Results up to this size are not waited for: larger ones are, so that OutOfMemoryError comes at its own line.
-        self.sure_bytes = connection.welcome.memory_limit_bytes // 8 or _SURE_BYTES
+        #: Which results are sure to be had: others are waited for, so that OutOfMemoryError comes at its own line.
+        self.memory = MemoryModel(connection.welcome.memory_limit_bytes)
         self._recording = threading.RLock()
         self._io = threading.RLock()
         self._open = OpenBatch(1)
@@ -106,9 +104,8 @@ class Pipeline:
             place = len(batch.ops)
             batch.sites[place] = user_site(2)
             batch.ops.append(Op(name, out, args, drop, NOTHING, kwargs, stream, reuse))
-            while gone:
-                self.dropped.popleft()
-                gone -= 1
+            if gone:
+                self._take_dropped(gone)
         if place + 1 >= BATCH_OPS:
             self.flush()
         elif self.sender_sleeps:
@@ -162,9 +159,7 @@ class Pipeline:
                 self.inbox.expect(seq)
                 batch.sites[place] = user_site(2)
                 batch.ops.append(Op(name, out, args, drop, want, kwargs, stream))
-                while gone:
-                    self.dropped.popleft()
-                    gone -= 1
+                self._take_dropped(gone)
                 if buffers:
                     self._seal()
             self.counters.round_trips += 1
@@ -175,6 +170,10 @@ class Pipeline:
             raise
         finally:
             self.inbox.forget(seq)
+
+    def _take_dropped(self, count: int) -> None:
+        for _ in range(count):
+            self.memory.forget(self.dropped.popleft()[0])
 
     def _sealed_open(self, buffers: list[Frame]) -> OpenBatch:
         """Return an open batch without ops whose buffers are ``buffers``."""
@@ -373,6 +372,7 @@ class Pipeline:
             self._seal()
             self.journal.clear()
             self.dropped.clear()
+            self.memory.clear()
 
     def close(self, farewell: wire.Bye | None, timeout_seconds: float) -> bool:
         """Send ``farewell`` and close the connection; False if another thread kept it for ``timeout_seconds``."""

@@ -6,6 +6,7 @@ executor.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from functools import cache
 from importlib import import_module
 from typing import Any
@@ -13,6 +14,7 @@ from typing import Any
 from gpu_backend import surface
 from gpu_backend.wire import values as wire
 from kernelproxy import array_core, dispatch
+from kernelproxy.callbacks import NotebookFunction
 from kernelproxy.infer import prove
 from kernelproxy.layout import Layout
 from kernelproxy.namespace.own import OWN
@@ -23,6 +25,8 @@ class RemoteObject:
 
     _qualname = ""
     _handle: int
+    #: Functions of the notebook that the remote object may call: any use of it may become a conversation.
+    _functions: tuple[NotebookFunction, ...] = ()
 
     def __new__(cls, *args: Any, **kwargs: Any) -> Any:
         """Construct the object in the executor."""
@@ -79,6 +83,23 @@ class RemoteMethod:
             return dispatch.run_proved(".method", (target, name, *args), kwargs, proof)
         return dispatch.ask_object(".method", target, name, *args, **kwargs)
 
+    def _wire_value(self) -> wire.Method:
+        return wire.Method(self._target._handle, self.__name__)
+
+    @property
+    def __self__(self) -> RemoteObject:
+        return self._target
+
+    @property
+    def _functions(self) -> tuple[NotebookFunction, ...]:
+        return self._target._functions
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, RemoteMethod) and (self._target, self.__name__) == (other._target, other.__name__)
+
+    def __hash__(self) -> int:
+        return hash((self._target, self.__name__))
+
     def __repr__(self) -> str:
         return f"<remote method {self._target._qualname}.{self.__name__}>"
 
@@ -89,6 +110,17 @@ def _forwarded(name: str) -> Any:
 
     method.__name__ = name
     return method
+
+
+def forward_operators(body: dict[str, Any], qualname: str) -> dict[str, Any]:
+    """Add to the names of a stand-in class what it has of container and number protocols; return them."""
+    own = set(surface.load().below(qualname))
+    for method in _CONTAINER_AND_NUMBER_METHODS:
+        if method in own:
+            body[method] = _forwarded(method)
+    if "__eq__" in body:
+        body["__hash__"] = object.__hash__
+    return body
 
 
 _CONTAINER_AND_NUMBER_METHODS = """__len__ __getitem__ __setitem__ __iter__ __next__ __enter__ __exit__ __eq__ __ne__
@@ -114,12 +146,7 @@ def remote_class(qualname: str) -> type[RemoteObject]:
     )
     module, _, name = qualname.rpartition(".")
     body: dict[str, Any] = {"_qualname": qualname, "__module__": module, "__doc__": f"{qualname}, in the remote GPU."}
-    own = set(described.below(qualname))
-    for method in _CONTAINER_AND_NUMBER_METHODS:
-        if method in own:
-            body[method] = _forwarded(method)
-    if "__eq__" in body:
-        body["__hash__"] = object.__hash__
+    forward_operators(body, qualname)
     return type(name, bases or (RemoteObject,), body)
 
 
@@ -145,6 +172,11 @@ def _public_class(type_name: str) -> type[RemoteObject]:
 def object_from_description(info: wire.ObjectInfo) -> RemoteObject:
     """Return the stand-in for the object that the executor described."""
     return bind(object.__new__(_public_class(info.type_name)), info.handle)
+
+
+def keep_functions(stand_in: RemoteObject, functions: Sequence[NotebookFunction]) -> None:
+    """Note the functions of the notebook that ``stand_in`` was made with."""
+    object.__setattr__(stand_in, "_functions", tuple(functions))
 
 
 def bind(stand_in: RemoteObject, handle: int) -> RemoteObject:

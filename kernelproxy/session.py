@@ -30,6 +30,7 @@ from gpu_backend.wire.version import PROTOCOL_VERSION
 from kernelproxy import array_core, gateway_client, handover
 from kernelproxy.connection import Connection
 from kernelproxy.counters import Counters
+from kernelproxy.memory_model import MemoryModel
 from kernelproxy.pipeline import Pipeline
 from kernelproxy.sender import Sender
 from kernelproxy.settings import ClientSettings
@@ -276,6 +277,7 @@ def _use(session: Session | None) -> None:
     _current = session
     # Arrays of another session must not drop handles of this one.
     array_core.dropped_handles = session.pipeline.dropped if session is not None else deque()
+    array_core.memory = session.pipeline.memory if session is not None else MemoryModel()
 
 
 def _forget_parents() -> None:

@@ -45,7 +45,7 @@ class ufunc(Documented):  # noqa: N801 (CuPy's name)
             return dispatch.call(self._qualname, (operand,), {})
         proof = self._alone.get(operand._layout)
         pipeline = session.pipeline()
-        if proof is None or proof.nbytes > pipeline.sure_bytes:
+        if proof is None or proof.nbytes > pipeline.memory.small_bytes:
             found = self._rule.results(operand._layout)
             if isinstance(found, Layout):
                 if len(self._alone) >= _MOST_PROOFS:
@@ -73,7 +73,7 @@ class ufunc(Documented):  # noqa: N801 (CuPy's name)
         pipeline = session.pipeline()
         if (
             type(proof) is Layout
-            and proof.nbytes <= pipeline.sure_bytes
+            and proof.nbytes <= pipeline.memory.small_bytes
             and (left_value is not left or type(left) in _PLAIN)
             and (right_value is not right or type(right) in _PLAIN)
         ):

@@ -2,10 +2,15 @@
 
 from __future__ import annotations
 
+import functools
+import types
 from typing import Any
 
 from gpu_backend.executor.devices.base import Device
-from gpu_backend.surface import Ufunc, load
+from gpu_backend.surface import Class, Entry, Ufunc, load
+
+#: What CuPy gives where it gives a function, such as the solver of ``factorized``. It stays, and can be called.
+_FUNCTIONS = (types.FunctionType, types.BuiltinFunctionType, types.MethodType, functools.partial)
 
 
 class SurfaceNames:
@@ -14,6 +19,8 @@ class SurfaceNames:
     def __init__(self, device: Device) -> None:
         self._device = device
         self._surface = load()
+        #: Last names of public classes: an object of a private class goes by its nearest public ancestor.
+        self._class_names = {name.rpartition(".")[2] for name, entry in self._surface.items() if _is_class(entry)}
 
     def resolve(self, qualname: str) -> Any:
         """Return the object called ``qualname`` on this device.
@@ -36,9 +43,16 @@ class SurfaceNames:
     def type_name(self, value: object) -> str | None:
         """Return the public name of the type of a result that stays remote; None if it should go by value."""
         kind = type(value)
+        if kind in _FUNCTIONS:
+            return "builtins.function"
         module = kind.__module__ or ""
         if module.split(".")[0] in ("cupy", "cupyx", "cupy_backends", "scipy", "gpu_backend") and not isinstance(
             value, (tuple, str, int, float)
         ):
-            return f"{module}.{kind.__qualname__}"
+            public = next((one for one in kind.__mro__ if one.__name__ in self._class_names), kind)
+            return f"{public.__module__}.{public.__qualname__}"
         return None
+
+
+def _is_class(entry: Entry) -> bool:
+    return isinstance(entry, Class)

@@ -11,6 +11,8 @@ import numpy as np
 
 from gpu_backend.executor.devices.base import Device
 from gpu_backend.executor.heap import Heap
+from gpu_backend.executor.public_attributes import public_attribute
+from gpu_backend.executor.tasks import NotebookFunction
 from gpu_backend.wire import values as wire
 from gpu_backend.wire.codec import Frame
 from gpu_backend.wire.dtypes import dtype_to_text, text_to_dtype
@@ -52,6 +54,8 @@ class Reader:
             wire.Buffer: self._buffer,
             wire.Name: lambda v: self._resolve(v.qualname),
             wire.Bytes: lambda v: v.data,
+            wire.Method: lambda v: public_attribute(self._ref(v), v.name),
+            wire.Callback: lambda v: NotebookFunction(v.number),
         }
 
     def with_frames(self, frames: Sequence[Frame]) -> None:

@@ -9,8 +9,8 @@ from typing import Any
 import numpy as np
 
 from gpu_backend.executor.devices.base import Device
-from gpu_backend.surface import is_public_attribute
-from gpu_backend.wire.errors import ProtocolError
+from gpu_backend.executor.public_attributes import public_attribute
+from gpu_backend.executor.tasks import Task
 
 
 class Verbs:
@@ -32,27 +32,28 @@ class Verbs:
             ".synchronize": device.synchronize,
             ".memory": lambda: tuple(device.memory()),
             ".doc": self._doc,
+            ".begin": self._begin,
+            ".resume": _resume,
         }
 
     def _method(self, target: Any, name: str, *args: Any, **kwargs: Any) -> Any:
-        return self._public(target, name)(*args, **kwargs)
+        return public_attribute(target, name)(*args, **kwargs)
 
     def _getattr(self, target: Any, name: str) -> Any:
-        value = self._public(target, name)
+        if self._device.is_array(target):
+            return self._device.attribute(target, name)
+        value = public_attribute(target, name)
         if callable(value) and inspect.isroutine(value):
             raise AttributeError(f"{name!r} is a method; it is called, not read, across the wire.")
         return value
 
     def _setattr(self, target: Any, name: str, value: Any) -> None:
-        self._public(target, name)
+        public_attribute(target, name)
         setattr(target, name, value)
 
-    def _public(self, target: Any, name: str) -> Any:
-        if not is_public_attribute(name):
-            raise AttributeError(f"{type(target).__name__!r} object has no public attribute {name!r}")
-        if inspect.ismodule(target) or inspect.isclass(target) or inspect.isroutine(target):
-            raise ProtocolError("Only objects have attributes here; functions and classes go by their public names.")
-        return getattr(target, name)
+    def _begin(self, name: str, *args: Any, **kwargs: Any) -> Any:
+        function = self.table.get(name) or self._resolve(name)
+        return Task(self._device.enter_thread, function, args, kwargs).advance()
 
     def _write(self, array: Any, offset: int, data: np.ndarray[Any, Any]) -> None:
         self._device.write(array, offset, np.ascontiguousarray(data).reshape(-1).view(np.uint8).data)
@@ -76,6 +77,11 @@ def _same(value: Any) -> Any:
 def _fail(message: str) -> None:
     """Raise: stands for an op that the notebook could not send."""
     raise TypeError(message)
+
+
+def _resume(task: Task, returned: bool, value: Any) -> Any:
+    """Go on with a call: ``value`` is what the notebook's function returned, or, in words, what it raised."""
+    return task.resume(returned, value)
 
 
 def _call(target: Any, *args: Any, **kwargs: Any) -> Any:

@@ -115,6 +115,19 @@ class Bytes(msgspec.Struct, frozen=True, array_like=True, tag=14, gc=False):
     data: bytes
 
 
+class Method(msgspec.Struct, frozen=True, array_like=True, tag=15, gc=False):
+    """A public method of a remote object used as a value, such as ``pool.malloc`` handed to ``set_allocator``."""
+
+    handle: int
+    name: str
+
+
+class Callback(msgspec.Struct, frozen=True, array_like=True, tag=16, gc=False):
+    """A function of the notebook, by its number there. It never leaves the notebook: calling it asks for its result."""
+
+    number: int
+
+
 #: Buffers up to this size travel inside their message.
 INLINE_BYTES = 1024
 
@@ -161,6 +174,8 @@ Value = Union[  # noqa: UP007 (msgspec needs the forward reference in a typing c
     Buffer,
     Name,
     Bytes,
+    Method,
+    Callback,
     ArrayInfo,
     ObjectInfo,
 ]

@@ -8,6 +8,14 @@ import numpy as np
 
 from kernelproxy import dispatch
 from kernelproxy.array_core import ArrayCore
+from kernelproxy.namespace import pinned_memory
+
+_ELSEWHERE = (
+    "This {} lies on a GPU of this machine, which the remote GPU cannot reach. Copy it to host memory first, as with "
+    ".cpu(), .copy_to_host() or .get();"
+)
+#: DLPack's number for host memory.
+_HOST = 1
 
 
 def array(
@@ -34,7 +42,11 @@ def array(
         return dispatch.call("cupy.array", (obj,), given)
     if copy is False:
         raise ValueError("Unable to avoid copy while creating an array as requested: host data must be copied.")
-    return dispatch.upload(_host_array(obj, dtype, order, ndmin))
+    if hasattr(obj, "__cuda_array_interface__"):
+        raise TypeError(f"{_ELSEWHERE.format(type(obj).__name__)} cupy.asarray(...) takes that copy.")
+    host = _host_array(obj, dtype, order, ndmin)
+    pinned_memory.POOL.note_upload(host.nbytes)
+    return dispatch.upload(host)
 
 
 def asarray(
@@ -76,7 +88,13 @@ def from_dlpack(array: Any, *, device: Any = None, copy: bool | None = None) -> 
     """Return a remote array with the contents of any array that speaks DLPack and lies in host memory."""
     if isinstance(array, ArrayCore):
         return array
-    return dispatch.upload(np.from_dlpack(array, device="cpu"))
+    try:
+        host = np.from_dlpack(array, device="cpu")
+    except (BufferError, RuntimeError, TypeError) as error:
+        if array.__dlpack_device__()[0] == _HOST:
+            raise
+        raise BufferError(f"{_ELSEWHERE.format(type(array).__name__)} ({error})") from None
+    return dispatch.upload(host)
 
 
 def _host_array(obj: Any, dtype: Any, order: str, ndmin: int) -> np.ndarray[Any, Any]:

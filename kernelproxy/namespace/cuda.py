@@ -5,8 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-import numpy as np
-
 from kernelproxy import dispatch, session, streams
 from kernelproxy.remote_object import RemoteObject, bind
 
@@ -185,8 +183,9 @@ class Device:
     @property
     def mem_info(self) -> tuple[int, int]:
         """Free and total bytes of the device."""
-        memory = session.current_session().memory()
-        return memory["free_bytes"], memory["total_bytes"]
+        from kernelproxy.namespace.memory import memGetInfo
+
+        return memGetInfo()
 
     @property
     def compute_capability(self) -> str:
@@ -225,8 +224,3 @@ def get_device_id() -> int:
 def is_available() -> bool:
     """Tell whether there is a device."""
     return session.current_session().is_connected
-
-
-def alloc_pinned_memory(size: int) -> memoryview:
-    """Return ``size`` bytes of ordinary host memory: there is no pinned memory without a GPU."""
-    return memoryview(np.empty(size, dtype=np.uint8).data)

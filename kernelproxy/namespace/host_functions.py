@@ -250,28 +250,7 @@ def dsplit(ary: Any, indices_or_sections: Any) -> list[Any]:
     return split(ary, indices_or_sections, 2)
 
 
-# --- host memory -----------------------------------------------------------------------------------------------------
-
-
-def empty_pinned(shape: Any, dtype: Any = float, order: str = "C") -> np.ndarray[Any, Any]:
-    """Return an uninitialised NumPy array. There is no pinned memory without a GPU: this is ordinary memory."""
-    return np.empty(shape, dtype, order)  # type: ignore[call-overload,no-any-return]
-
-
-def zeros_pinned(shape: Any, dtype: Any = float, order: str = "C") -> np.ndarray[Any, Any]:
-    """Return a NumPy array of zeros, in ordinary memory."""
-    return np.zeros(shape, dtype, order)  # type: ignore[call-overload,no-any-return]
-
-
-def empty_like_pinned(a: Any, dtype: Any = None, **kwargs: Any) -> np.ndarray[Any, Any]:
-    """Return an uninitialised NumPy array shaped like ``a``, in ordinary memory."""
-    return np.empty(shape(a), dtype or a.dtype)
-
-
-def zeros_like_pinned(a: Any, dtype: Any = None, **kwargs: Any) -> np.ndarray[Any, Any]:
-    """Return a NumPy array of zeros shaped like ``a``, in ordinary memory."""
-    return np.zeros(shape(a), dtype or a.dtype)
-
+# --- error state -----------------------------------------------------------------------------------------------------
 
 _error_state: dict[str, Any] = {
     "divide": None,

@@ -93,18 +93,47 @@ OWN: dict[str, str] = {
             "Device",
             "get_current_stream",
             "get_elapsed_time",
-            "alloc_pinned_memory",
             "get_device_id",
             "is_available",
         )
     },
+    "cupyx.scipy.sparse.linalg.LinearOperator": "kernelproxy.namespace.linear_operator:LinearOperator",
+    **{
+        f"cupy.cuda.{name}": f"kernelproxy.namespace.memory:{name}"
+        for name in (
+            "MemoryAsyncPool",
+            "MemoryPointer",
+            "MemoryPool",
+            "get_allocator",
+            "set_allocator",
+            "using_allocator",
+            "malloc_managed",
+            "ManagedMemory",
+            "PythonFunctionAllocator",
+            "CFunctionAllocator",
+        )
+    },
+    "cupy.cuda.memory.malloc_system": "kernelproxy.namespace.memory:malloc_system",
+    "cupy.cuda.memory.SystemMemory": "kernelproxy.namespace.memory:SystemMemory",
+    "cupy.cuda.runtime.memGetInfo": "kernelproxy.namespace.memory:memGetInfo",
+    **{
+        f"cupy.cuda.{name}": f"kernelproxy.namespace.pinned_memory:{name}"
+        for name in (
+            "PinnedMemory",
+            "PinnedMemoryPointer",
+            "PinnedMemoryPool",
+            "alloc_pinned_memory",
+            "set_pinned_memory_allocator",
+        )
+    },
+    "cupy.get_default_pinned_memory_pool": ("kernelproxy.namespace.pinned_memory:get_default_pinned_memory_pool"),
     "cupyx.errstate": f"{_HOST}:errstate",
     "cupyx.geterr": f"{_HOST}:geterr",
     "cupyx.seterr": f"{_HOST}:seterr",
-    "cupyx.empty_pinned": f"{_HOST}:empty_pinned",
-    "cupyx.empty_like_pinned": f"{_HOST}:empty_like_pinned",
-    "cupyx.zeros_pinned": f"{_HOST}:zeros_pinned",
-    "cupyx.zeros_like_pinned": f"{_HOST}:zeros_like_pinned",
+    **{
+        f"cupyx.{name}": f"kernelproxy.namespace.pinned_memory:{name}"
+        for name in ("empty_pinned", "empty_like_pinned", "zeros_pinned", "zeros_like_pinned")
+    },
     "cupyx.profiler.benchmark": "kernelproxy.namespace.profiler:benchmark",
     "cupyx.profiler.time_range": "kernelproxy.namespace.profiler:time_range",
     "cupyx.profiler.profile": "kernelproxy.namespace.profiler:profile",

@@ -63,6 +63,12 @@ class Device(Protocol):
     def is_array(self, value: object) -> bool:
         """Tell whether ``value`` is an array of this device."""
 
+    def attribute(self, array: Any, name: str) -> Any:
+        """Return the public attribute ``name`` of ``array`` that is no method, such as ``data`` or ``flat``."""
+
+    def enter_thread(self) -> None:
+        """Make the calling thread one that computes on this device, in the current stream of the op loop."""
+
     def layout(self, array: Any) -> ArrayLayout:
         """Return the layout of ``array``."""
 

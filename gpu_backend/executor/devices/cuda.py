@@ -1,18 +1,20 @@
-"""The CUDA device: real CuPy behind the seam. The only module of the project that imports CuPy."""
+"""The CUDA device: real CuPy behind the seam. Beside `cuda_memory` the only module that imports CuPy."""
 
 from __future__ import annotations
 
 import importlib
-from collections.abc import Callable
-from contextlib import AbstractContextManager, nullcontext
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from ctypes import CDLL, byref, c_int
 from typing import Any
 
 import cupy
 import numpy as np
-from cupy.cuda import runtime
+from cupy.cuda import memory, runtime
 
 from gpu_backend.executor.devices.base import ArrayLayout, DeviceInfo, MemoryUse
+from gpu_backend.executor.devices.cuda_memory import BookedMemory
+from gpu_backend.executor.public_attributes import public_attribute
 from gpu_backend.wire.memory_order import permuted_order
 
 #: Modules in which a class of an exception is public, most wanted first.
@@ -38,6 +40,27 @@ _STICKY = frozenset(
 )  # fmt: skip
 
 
+#: Names that take memory past the count.
+_UNCOUNTED = tuple(
+    f"cupy.cuda.{name}"
+    for name in (
+        *("malloc_managed", "malloc_async", "ManagedMemory", "MemoryAsync", "MemoryAsyncPool", "Memory"),
+        *("PythonFunctionAllocator", "CFunctionAllocator", "using_allocator", "set_pinned_memory_allocator"),
+        *("memory.malloc_managed", "memory.malloc_async", "memory.malloc_system", "memory.ManagedMemory"),
+        *("memory.SystemMemory", "memory.MemoryAsync", "memory.MemoryAsyncPool", "memory.SingleDeviceMemoryPool"),
+        *("memory.Memory", "memory.using_allocator", "memory.PythonFunctionAllocator", "memory.CFunctionAllocator"),
+        *("runtime.malloc", "runtime.mallocManaged", "runtime.mallocAsync", "runtime.malloc3DArray"),
+        *("runtime.mallocArray", "runtime.mallocFromPoolAsync", "runtime.hostAlloc", "runtime.hostRegister"),
+    )
+)
+
+
+def _refuse_uncounted(*args: Any, **kwargs: Any) -> Any:
+    raise RuntimeError(
+        "This would take memory past what the session was given. Make arrays, or a cupy.cuda.MemoryPool."
+    )
+
+
 class CudaDevice:
     """Computes with CuPy on one GPU.
 
@@ -55,7 +78,19 @@ class CudaDevice:
     def __init__(self, ordinal: int = 0) -> None:
         self._device = cupy.cuda.Device(ordinal)
         self._device.use()
-        self._pool = cupy.get_default_memory_pool()
+        self._memory = BookedMemory()
+        self._memory.install()
+        self._pool = self._memory.pool
+        #: What stands here for names through which a program could pass its limit.
+        self._own: dict[str, Any] = {
+            "cupy.cuda.MemoryPool": self._memory.new_pool,
+            "cupy.cuda.memory.MemoryPool": self._memory.new_pool,
+            "cupy.cuda.alloc": memory.alloc,
+            "cupy.cuda.set_allocator": self._memory.set_allocator,
+            "cupy.cuda.memory.set_allocator": self._memory.set_allocator,
+            **dict.fromkeys(_UNCOUNTED, _refuse_uncounted),
+        }
+        self._stream: Any = cupy.cuda.Stream.null
         properties = runtime.getDeviceProperties(ordinal)
         name = properties["name"]
         self.info = DeviceInfo(
@@ -71,6 +106,8 @@ class CudaDevice:
         root, *rest = qualname.split(".")
         if root not in ("cupy", "cupyx"):
             raise AttributeError(f"{qualname!r} is not under cupy or cupyx")
+        if qualname in self._own:
+            return self._own[qualname]
         found: Any = importlib.import_module(root)
         path = root
         for part in rest:
@@ -84,6 +121,15 @@ class CudaDevice:
     def is_array(self, value: object) -> bool:
         """Tell whether ``value`` is a CuPy array."""
         return isinstance(value, cupy.ndarray)
+
+    def attribute(self, array: Any, name: str) -> Any:
+        """Return the public attribute ``name`` of ``array`` that is no method."""
+        return public_attribute(array, name)
+
+    def enter_thread(self) -> None:
+        """Make the calling thread use this device and the stream that the op loop is on; CUDA keeps both by thread."""
+        self._device.use()
+        self._stream.use()
 
     def layout(self, array: Any) -> ArrayLayout:
         """Return the layout of ``array``."""
@@ -150,9 +196,16 @@ class CudaDevice:
         host: np.ndarray[Any, Any] = cupy.asnumpy(array, order="C")
         return host
 
-    def on_stream(self, stream: Any) -> AbstractContextManager[object]:
+    @contextmanager
+    def on_stream(self, stream: Any) -> Iterator[None]:
         """Return a context in which work goes to ``stream``."""
-        return stream if stream is not None else nullcontext()
+        before = self._stream
+        with stream:
+            self._stream = stream
+            try:
+                yield
+            finally:
+                self._stream = before
 
     def synchronize(self) -> None:
         """Wait until all work given to the device is done."""
@@ -167,11 +220,11 @@ class CudaDevice:
     def memory(self) -> MemoryUse:
         """Return the present use of memory."""
         free, total = runtime.memGetInfo()
-        return MemoryUse(self._pool.used_bytes(), self._pool.get_limit(), free, total)
+        return MemoryUse(self._pool.used_bytes(), self._memory.limit_bytes, free, total)
 
     def set_memory_limit(self, limit_bytes: int) -> None:
         """Refuse from now on allocations that would hold more than this in all; 0 lifts the limit."""
-        self._pool.set_limit(size=limit_bytes)
+        self._memory.set_limit(limit_bytes)
 
     def free_unused(self) -> None:
         """Give cached blocks of device and pinned memory back."""

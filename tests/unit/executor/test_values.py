@@ -150,7 +150,7 @@ def test_lies_are_found_out(device: Device) -> None:
         reader.read(wire.ObjectInfo(1, "x"))
 
 
-@pytest.mark.parametrize("value", [object(), lambda: 1, set(), np.array([object()]), open, iter(())])
+@pytest.mark.parametrize("value", [object(), set(), np.array([object()]), iter(())])
 def test_what_means_something_in_one_process_only_is_not_sent(value: Any) -> None:
     with pytest.raises((Unsendable, ValueError)):
         Encoder().encode(value)

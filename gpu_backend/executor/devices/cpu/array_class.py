@@ -116,3 +116,9 @@ class flatiter:
         store(cast, value.reshape(-1))
         if np.size(places) and cast.size:
             self._base.flat[places] = np.resize(cast, np.shape(places))
+
+
+@define("cupy.ndarray.flat")
+def flat(a: Array) -> flatiter:
+    """Return an iterator over the elements."""
+    return flatiter(a)

@@ -44,6 +44,13 @@ class CpuDevice:
         """Tell whether ``value`` is an array of this device."""
         return isinstance(value, np.ndarray)
 
+    def attribute(self, array: Array, name: str) -> Any:
+        """Return the public attribute ``name`` of ``array`` that is no method."""
+        return table.lookup(f"cupy.ndarray.{name}")(array)
+
+    def enter_thread(self) -> None:
+        """Do nothing: every thread can compute."""
+
     def layout(self, array: Array) -> ArrayLayout:
         """Return the layout of ``array``."""
         return ArrayLayout(array.shape, array.strides, array.dtype)

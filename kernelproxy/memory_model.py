@@ -1,0 +1,66 @@
+"""What the notebook knows of its memory on the device: enough to say which results can be had without asking.
+
+`OutOfMemoryError` belongs to the call that caused it. So a result is not waited for only if it is small beside what is
+left of the limit, and what is left is known here: every array has a handle, and handles that end are told.
+"""
+
+from __future__ import annotations
+
+from gpu_backend.wire.errors import ProtocolError
+
+#: An array of up to this part of the limit is not counted: it would cost more than it tells.
+_SMALL_PART = 1 << 12
+#: A result of up to this part of what is left is sure to be had, with all that an op needs beside its result.
+_SURE_PART = 8
+#: The limit where nobody has said one, bytes.
+_UNSAID = 1 << 33
+
+
+class MemoryModel:
+    """Bytes that the arrays of this process hold, and the limit on them.
+
+    Attributes
+    ----------
+    small_bytes
+        Arrays of up to this size are not counted, and always sure.
+    limit_bytes
+        Most that may be held.
+    held_bytes
+        What the counted arrays hold.
+    """
+
+    def __init__(self, limit_bytes: int = 0) -> None:
+        self._held: dict[int, int] = {}
+        self.held_bytes = 0
+        self.set_limit(limit_bytes)
+
+    def set_limit(self, limit_bytes: int) -> None:
+        """Take the limit that the executor has said."""
+        if limit_bytes < 0:
+            raise ProtocolError(f"A memory limit of {limit_bytes} bytes makes no sense.")
+        self.limit_bytes = limit_bytes or _UNSAID
+        self.small_bytes = self.limit_bytes // _SMALL_PART
+
+    def note(self, handle: int, nbytes: int) -> None:
+        """Count the array ``handle``, which owns ``nbytes``."""
+        self.held_bytes += nbytes - self._held.get(handle, 0)
+        self._held[handle] = nbytes
+
+    def forget(self, handle: int) -> None:
+        """Count ``handle`` no more, if it is counted."""
+        self.held_bytes -= self._held.pop(handle, 0)
+
+    def is_sure(self, nbytes: int, ending: list[int]) -> bool:
+        """Tell whether a result of ``nbytes`` is sure to be had, once the handles ``ending`` are gone."""
+        if nbytes <= self.small_bytes:
+            return True
+        left = self.limit_bytes - self.held_bytes
+        if nbytes <= left // _SURE_PART:
+            return True
+        left += sum([self._held.get(handle, 0) for handle in ending])
+        return nbytes <= left // _SURE_PART
+
+    def clear(self) -> None:
+        """Count nothing: the executor is gone, and its arrays with it."""
+        self._held.clear()
+        self.held_bytes = 0

@@ -1,0 +1,192 @@
+"""``cupy.cuda``'s device memory: pools, allocators and pointers. The memory itself is in the executor."""
+
+from __future__ import annotations
+
+import ctypes
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import Any
+
+import numpy as np
+
+from kernelproxy import dispatch, session
+from kernelproxy.remote_object import RemoteMethod, RemoteObject, forward_operators
+
+_HOW_ELSE = (
+    "Arrays of remote CuPy come from the pool of their session, which keeps to the memory that the session was given. "
+    "Leave the allocator as it is, or set `cupy.cuda.MemoryPool().malloc`."
+)
+
+
+class MemoryPool(RemoteObject):
+    """A pool of device memory. A limit set here is known to the notebook, so that OutOfMemoryError comes in time."""
+
+    _qualname = "cupy.cuda.MemoryPool"
+    __module__ = "cupy.cuda"
+
+    def __new__(cls, allocator: Any = None) -> Any:
+        """Make a pool in the executor; it allocates as the session's own pool does."""
+        if allocator is not None and getattr(allocator, "__name__", "") not in ("alloc", "_malloc", "malloc"):
+            raise RuntimeError(f"A pool of memory got by {allocator!r} is not possible here. {_HOW_ELSE}")
+        return dispatch.call(cls._qualname, (), {})
+
+    def set_limit(self, size: int | None = None, fraction: float | None = None) -> None:
+        """Set the most bytes that the pool may hold, or that part of the device's memory; 0 or nothing for none."""
+        dispatch.ask_object(".method", self, "set_limit", size, fraction)
+        own, given = self.get_limit(), session.current_session().memory_limit_bytes
+        session.pipeline().memory.set_limit(min(filter(None, (own, given)), default=0))
+
+
+class MemoryAsyncPool(MemoryPool):
+    """A pool as `MemoryPool` is: remote memory comes from the session's own, in the order of the ops in any case."""
+
+    _qualname = "cupy.cuda.MemoryPool"
+    __module__ = "cupy.cuda"
+
+    def __new__(cls, pool_handles: Any = "current") -> Any:
+        """Make a pool in the executor."""
+        return dispatch.call(cls._qualname, (), {})
+
+
+class _Current(threading.local):
+    allocator: Any = None
+
+
+_current = _Current()
+_everywhere: list[Any] = [None]
+
+
+def set_allocator(allocator: Any = None) -> None:
+    """Let arrays come from ``allocator``: the ``malloc`` of a pool, or None for memory that no pool keeps.
+
+    Raises
+    ------
+    RuntimeError
+        For a function of this process: it cannot hand out memory of the remote device.
+    """
+    dispatch.ask_object("cupy.cuda.set_allocator", _remote(allocator))
+    _everywhere[0] = allocator
+
+
+def get_allocator() -> Any:
+    """Return what arrays come from."""
+    if _current.allocator is not None:
+        return _current.allocator
+    return _everywhere[0] or RemoteMethod(dispatch.ask_object("cupy.get_default_memory_pool"), "malloc")
+
+
+@contextmanager
+def using_allocator(allocator: Any = None) -> Iterator[None]:
+    """Let arrays come from ``allocator`` inside the context."""
+    before = get_allocator()
+    dispatch.ask_object("cupy.cuda.set_allocator", _remote(allocator))
+    outer, _current.allocator = _current.allocator, allocator
+    try:
+        yield
+    finally:
+        _current.allocator = outer
+        dispatch.ask_object("cupy.cuda.set_allocator", _remote(before))
+
+
+def _remote(allocator: Any) -> Any:
+    if allocator is None or getattr(allocator, "__name__", "") in ("alloc", "_malloc"):
+        return None
+    if isinstance(allocator, RemoteMethod):
+        return allocator
+    raise RuntimeError(f"{allocator!r} cannot hand out memory of the remote device. {_HOW_ELSE}")
+
+
+def _refused(name: str, what: str) -> Callable[..., Any]:
+    def refuse(*args: Any, **kwargs: Any) -> Any:
+        raise RuntimeError(f"cupy.cuda.{name} gives {what}, which a session of a shared GPU may not take. {_HOW_ELSE}")
+
+    refuse.__name__ = refuse.__qualname__ = name
+    return refuse
+
+
+malloc_managed = _refused("malloc_managed", "managed memory beyond what the session was given")
+malloc_system = _refused("memory.malloc_system", "memory of the host")
+ManagedMemory = _refused("ManagedMemory", "managed memory beyond what the session was given")
+SystemMemory = _refused("memory.SystemMemory", "memory of the host")
+PythonFunctionAllocator = _refused("PythonFunctionAllocator", "memory that functions of this process choose")
+CFunctionAllocator = _refused("CFunctionAllocator", "memory that functions of this process choose")
+
+
+def memGetInfo() -> tuple[int, int]:  # noqa: N802 (CUDA's name)
+    """Return the free and total bytes that this session can use: the device's, within the session's limit."""
+    memory = session.current_session().memory()
+    free, total, limit = memory["free_bytes"], memory["total_bytes"], memory["limit_bytes"]
+    if limit:
+        free, total = min(free, max(0, limit - memory["used_bytes"])), min(total, limit)
+    return free, total
+
+
+class _PointerArithmetic(RemoteObject):
+    _qualname = "cupy.cuda.MemoryPointer"
+    locals().update(forward_operators({}, "cupy.cuda.MemoryPointer"))
+
+
+class MemoryPointer(_PointerArithmetic):
+    """A place in device memory. Copies from and to host memory take addresses of this process."""
+
+    __module__ = "cupy.cuda"
+    device_id = 0
+
+    @property
+    def ptr(self) -> int:
+        """The address on the device; asked once."""
+        known = self.__dict__.get("_ptr")
+        if known is None:
+            known = int(dispatch.ask_object(".getattr", self, "ptr"))
+            object.__setattr__(self, "_ptr", known)
+        return int(known)
+
+    def __int__(self) -> int:
+        return self.ptr
+
+    @property
+    def device(self) -> Any:
+        """The device that holds the memory."""
+        from kernelproxy.namespace.cuda import Device
+
+        return Device(0)
+
+    def _window(self, size: int) -> Any:
+        return dispatch.ask_object("cupy.ndarray", (size,), "|u1", self)
+
+    def copy_from_host(self, mem: Any, size: int) -> None:
+        """Copy ``size`` bytes from the address ``mem`` of this process."""
+        if size:
+            content = np.frombuffer(ctypes.string_at(_address(mem), size), np.uint8)
+            dispatch.write(self._window(size), content)
+
+    def copy_from_host_async(self, mem: Any, size: int, stream: Any = None) -> None:
+        """Copy as `copy_from_host`; the host memory may be changed as soon as this returns."""
+        self.copy_from_host(mem, size)
+
+    def copy_to_host(self, mem: Any, size: int) -> None:
+        """Copy ``size`` bytes to the address ``mem`` of this process."""
+        if size:
+            content = self._window(size).get()
+            ctypes.memmove(_address(mem), content.ctypes.data, size)
+
+    def copy_to_host_async(self, mem: Any, size: int, stream: Any = None) -> None:
+        """Copy as `copy_to_host`; done when this returns."""
+        self.copy_to_host(mem, size)
+
+    def copy_from(self, mem: Any, size: int) -> None:
+        """Copy ``size`` bytes from another `MemoryPointer`, or from an address of this process."""
+        if isinstance(mem, MemoryPointer):
+            dispatch.ask_object(".method", self, "copy_from_device", mem, size)
+        else:
+            self.copy_from_host(mem, size)
+
+    def copy_from_async(self, mem: Any, size: int, stream: Any = None) -> None:
+        """Copy as `copy_from`, in the order of the ops."""
+        self.copy_from(mem, size)
+
+
+def _address(mem: Any) -> int:
+    value = mem.value if isinstance(mem, ctypes.c_void_p) else mem
+    return int(value or 0)
