@@ -5,9 +5,10 @@ counter (odd while it is being written, and a reader that saw it change reads ag
 of before and another of after. The executor's test before a launch reads two words and makes no system call.
 
 Layout, little-endian, 8 bytes each: at 0 the magic number and version; at 64 the arbiter's half (sequence, heartbeat,
-open until, window, budget, duty in parts of a million); at 128 the executor's (sequence, used time, ops done, queued,
-in flight, urgent, memory). Times are nanoseconds of the host's monotonic clock. The order in which a
-processor makes stores visible is what the counters rely on: x86-64 keeps it.
+open until, window, budget, duty in parts of a million, number of the order, whether others want the device, time
+counted so far); at 192 the executor's (sequence, used time, ops done, queued, in flight, urgent, memory). Times are
+nanoseconds of the host's monotonic clock. Each word is stored whole, so one that stands for itself can be read without
+the counter. The order in which a processor makes stores visible is what the counters rely on: x86-64 keeps it.
 """
 
 from __future__ import annotations
@@ -22,12 +23,16 @@ import msgspec
 
 from gpu_backend.arbiter.events import OpenGate
 
-__all__ = ["ArbiterPage", "ExecutorPage", "GateOrder", "GateReport", "NotAGate", "create"]
+__all__ = ["UNBOUNDED", "ArbiterPage", "ExecutorPage", "GateOrder", "GateReport", "NotAGate", "create", "read_report"]
 
 _SIZE = 256
-_MAGIC = int.from_bytes(b"gpuwbgt\x01", "little")
-_ARBITER, _EXECUTOR = 64 // 8, 128 // 8
-_HEARTBEAT, _OPEN_UNTIL = _ARBITER + 1, _ARBITER + 2
+_MAGIC = int.from_bytes(b"gpuwbgt\x02", "little")
+_ARBITER, _EXECUTOR = 64 // 8, 192 // 8
+_HEARTBEAT, _OPEN_UNTIL, _NUMBER, _IS_CONTENDED, _COUNTED = (
+    _ARBITER + 1,
+    _ARBITER + 2,
+    *range(_ARBITER + 6, _ARBITER + 9),
+)
 _WORD = Struct("<q")
 _FOREVER = 2**63 - 1
 _MILLION = 1_000_000
@@ -46,6 +51,12 @@ class GateOrder(msgspec.Struct, frozen=True, gc=False):
     window_ops: int
     budget_ns: int
     duty: float
+    #: Grows with each opening and shutting, so that an executor sees that its budget begins anew.
+    number: int = 0
+
+
+#: What holds where no arbiter is heard.
+UNBOUNDED = GateOrder(_FOREVER, 0, _FOREVER, 1.0, -1)
 
 
 class GateReport(msgspec.Struct, frozen=True, gc=False):
@@ -95,7 +106,8 @@ class _Page:
     def _write(self, at: int, values: tuple[int, ...]) -> None:
         words = self._words
         words[at] |= 1  # a writer that died half-way left it odd
-        words[at + 1 : at + 1 + len(values)] = memoryview(Struct(f"<{len(values)}q").pack(*values)).cast("q")
+        for place, value in enumerate(values, at + 1):
+            words[place] = value
         words[at] += 1
 
     def _read(self, at: int, count: int) -> tuple[int, ...] | None:
@@ -116,7 +128,8 @@ class ArbiterPage(_Page):
 
     def __init__(self, path: Path) -> None:
         super().__init__(path)
-        self._order = GateOrder(0, 0, 0, 1.0)
+        self._order = GateOrder(0, 0, 0, 1.0, self._words[_NUMBER])
+        self._seen = -1
 
     def open(self, instruction: OpenGate, now_ns: int, origin_ns: int = 0) -> None:
         """Let the executor launch within the instruction's bounds; its times are seconds since ``origin_ns``."""
@@ -125,22 +138,46 @@ class ArbiterPage(_Page):
             instruction.window_ops,
             _FOREVER if instruction.budget_seconds == inf else int(instruction.budget_seconds * 1e9),
             instruction.duty,
+            self._order.number + 1,
         )
         self.beat(now_ns)
 
     def shut(self, now_ns: int) -> None:
         """Let the executor launch nothing more."""
-        self._order = GateOrder(0, 0, 0, 1.0)
+        self._order = GateOrder(0, 0, 0, 1.0, self._order.number + 1)
         self.beat(now_ns)
 
     def beat(self, now_ns: int) -> None:
         """Say that the arbiter lives, and what holds."""
         order = self._order
-        values = (now_ns, order.open_until_ns, order.window_ops, order.budget_ns, max(1, round(order.duty * _MILLION)))
-        self._write(_ARBITER, values)
+        duty = max(1, round(order.duty * _MILLION))
+        self._write(_ARBITER, (now_ns, order.open_until_ns, order.window_ops, order.budget_ns, duty, order.number))
+
+    def abandon(self) -> None:
+        """Take the heartbeat back: the gate is open at once, as if the arbiter had been gone for long."""
+        self._words[_HEARTBEAT] = 0
+
+    @property
+    def counted_ns(self) -> int:
+        """GPU time of this executor that has been counted, by this arbiter or one before it; nanoseconds."""
+        return self._words[_COUNTED]
+
+    @counted_ns.setter
+    def counted_ns(self, used_ns: int) -> None:
+        self._words[_COUNTED] = used_ns
+
+    def set_contended(self, is_contended: bool) -> None:
+        """Tell the executor whether others want the device too: it then keeps little in flight, and rings."""
+        self._words[_IS_CONTENDED] = is_contended
+
+    @property
+    def has_news(self) -> bool:
+        """Whether the executor has written since `report` was last called."""
+        return bool(self._words[_EXECUTOR] != self._seen)
 
     def report(self) -> GateReport | None:
         """Return what the executor last wrote; None if it died while it wrote."""
+        self._seen = self._words[_EXECUTOR]
         values = self._read(_EXECUTOR, 6)
         if values is None:
             return None
@@ -168,13 +205,27 @@ class ExecutorPage(_Page):
         words = self._words
         return now_ns < words[_OPEN_UNTIL] or now_ns - words[_HEARTBEAT] > self._patience_ns
 
+    def is_unheard(self, now_ns: int) -> bool:
+        """Return whether the arbiter has not been heard for so long that it counts as gone."""
+        return now_ns - self._words[_HEARTBEAT] > self._patience_ns
+
+    @property
+    def number(self) -> int:
+        """The number of the last order."""
+        return self._words[_NUMBER]
+
+    @property
+    def is_contended(self) -> bool:
+        """Whether others want the device too, as far as the arbiter knows."""
+        return bool(self._words[_IS_CONTENDED])
+
     def order(self, now_ns: int) -> GateOrder:
         """Return the whole order in force: one without any bounds if the arbiter is gone."""
-        values = self._read(_ARBITER, 5)
+        values = self._read(_ARBITER, 6)
         if values is None or now_ns - values[0] > self._patience_ns:
-            return GateOrder(_FOREVER, 0, _FOREVER, 1.0)
-        _, until, window, budget, duty = values
-        return GateOrder(until, window, budget, duty / _MILLION)
+            return UNBOUNDED
+        _, until, window, budget, duty, number = values
+        return GateOrder(until, window, budget, duty / _MILLION, number)
 
     def write(self, report: GateReport) -> None:
         """Publish what was used and what waits."""
@@ -183,3 +234,15 @@ class ExecutorPage(_Page):
             report.memory_bytes,
         )  # fmt: skip
         self._write(_EXECUTOR, values)
+
+
+def read_report(path: Path) -> GateReport | None:
+    """Return what the executor of the page at ``path`` last wrote; None if there is no page or no whole report."""
+    try:
+        page = ArbiterPage(path)
+    except (OSError, NotAGate):
+        return None
+    try:
+        return page.report()
+    finally:
+        page.close()

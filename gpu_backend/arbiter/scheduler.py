@@ -12,7 +12,7 @@ from typing import Any
 import msgspec
 
 from gpu_backend.arbiter import events as ev
-from gpu_backend.arbiter.rules.base import SharingPolicy
+from gpu_backend.arbiter.policies.base import SharingPolicy
 from gpu_backend.arbiter.terms import SessionTerms
 from gpu_backend.arbiter.views import Charge, DeviceView, Grant, SessionView, Slice
 

@@ -15,7 +15,7 @@ import msgspec
 from rich.console import Console
 from rich.table import Table
 
-from gpu_backend.arbiter.rules import registry
+from gpu_backend.arbiter.policies import registry
 from gpu_backend.arbiter.simulation.device import SimulatedDevice
 from gpu_backend.arbiter.simulation.outcome import Outcome, merged, quantile
 from gpu_backend.arbiter.simulation.trace import Script, Trace, read, synthetic

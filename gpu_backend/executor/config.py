@@ -20,6 +20,10 @@ class ExecutorConfig(msgspec.Struct, frozen=True, kw_only=True):
     agent_key: str
     #: Most device memory that may be held before a session says otherwise; 0 for no limit.
     memory_limit_bytes: int = 0
+    #: File of the page between this executor and its device's arbiter; empty where there is none.
+    gate: str = ""
+    #: Socket file on which the arbiter is woken; empty if the device has no arbiter, so that its gate is always open.
+    arbiter_bell: str = ""
     #: Without a word from the agent for this long the executor ends.
     orphan_seconds: float = 120.0
     #: Where compiled kernels are kept.

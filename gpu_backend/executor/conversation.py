@@ -49,13 +49,16 @@ class Conversation:
         self._instance: str | None = None
         self._peer: bytes | None = None
         self._queue: deque[QueuedBatch] = deque()
-        self._queued_ops = 0
+        #: Ops taken and not carried out.
+        self.queued_ops = 0
         self._queued_bytes = 0
         self._taken = 0
         self._cancel_through = 0
         self._reported = 0
         self._unread: deque[tuple[int, list[Message], int]] = deque()
         self._unread_bytes = 0
+        #: Bytes that came from the notebook, and that were sent to it.
+        self.received_bytes = self.sent_bytes = 0
         #: Number of the last op carried out.
         self.applied = 0
         #: True once the notebook has said that it is done with the session.
@@ -75,10 +78,16 @@ class Conversation:
         """True if some connection has been greeted."""
         return self._peer is not None
 
+    @property
+    def is_awaited(self) -> bool:
+        """True if the notebook waits for the answer to the last op that is queued."""
+        return bool(self._queue) and self._queue[-1].ops[-1].want is not wire.Want.NOTHING
+
     # --- what comes in ------------------------------------------------------------------------------------------------
 
     def receive(self, peer: bytes, frames: Sequence[Frame]) -> None:
         """Take one message from ``peer``. Bad ones are refused by name and change nothing."""
+        self.received_bytes += sum(map(len, frames))
         try:
             message = _codec.decode(frames)
         except WireError as error:
@@ -139,12 +148,12 @@ class Conversation:
                 self._peer = None
                 return
             self._queue.append(queued)
-            self._queued_ops += fresh
+            self.queued_ops += fresh
             self._queued_bytes += queued.bytes
             self._taken += fresh
 
     def _over_credit(self, ops: int, size: int) -> bool:
-        if self._queued_ops + ops > self._welcome.credit_ops:
+        if self.queued_ops + ops > self._welcome.credit_ops:
             return True
         # One message may pass the limit alone, or nothing larger than it could ever be sent.
         return size > 0 and self._queued_bytes > 0 and self._queued_bytes + size > self._welcome.credit_bytes
@@ -171,7 +180,7 @@ class Conversation:
 
     def advance(self, batch: QueuedBatch, place: int) -> None:
         """Note that the ops of the front ``batch`` before ``place`` have been carried out."""
-        self._queued_ops -= place - batch.next
+        self.queued_ops -= place - batch.next
         self.applied = batch.first + place - 1
         batch.next = place
         if place >= len(batch.ops):
@@ -204,6 +213,7 @@ class Conversation:
 
     def _send(self, message: Message) -> None:
         if self._peer is not None:
+            self.sent_bytes += sum(map(len, message))
             self.outbox.append((self._peer, message))
 
 

@@ -12,6 +12,7 @@ from typing import Any, NamedTuple
 
 import zmq
 
+from gpu_backend.arbiter.bell import Bell
 from gpu_backend.executor.config import ExecutorConfig
 from gpu_backend.executor.conversation import Message
 from gpu_backend.transport import curve
@@ -61,6 +62,9 @@ class Ports:
         self._poller.register(self._data, zmq.POLLIN)
         self._poller.register(self._control, zmq.POLLIN)
         self._poller.register(self._listener.fileno(), zmq.POLLIN)
+        #: Rung when the gate opens; wakes whoever waits.
+        self._bell = Bell(directory / "bell")
+        self._poller.register(self._bell.fileno(), zmq.POLLIN)
         self._local_poll = select.poll()
         self._local_poll.register(self._listener.fileno(), select.POLLIN)
         self.server_key = keys.public.decode()
@@ -86,6 +90,8 @@ class Ports:
         ready = dict(self._poller.poll(int(timeout_seconds * 1_000)))
         if self._listener.fileno() in ready:
             self._accept()
+        if self._bell.fileno() in ready:
+            self._bell.clear()
         heard = any(socket.fileno() in ready for socket in self._locals.values())
         return Ready(heard or self._data in ready, self._control in ready)
 
@@ -195,6 +201,7 @@ class Ports:
         self._data.close(linger=500)
         self._control.close(linger=500)
         self._listener.close()
+        self._bell.close()
         for socket in self._locals.values():
             socket.close()
         self._guard.stop()

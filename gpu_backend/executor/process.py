@@ -6,8 +6,9 @@ import gc
 import logging
 import os
 import sys
+from collections.abc import Callable
 from pathlib import Path
-from time import monotonic, perf_counter
+from time import monotonic, perf_counter, sleep
 
 import msgspec
 import zmq
@@ -16,12 +17,13 @@ from gpu_backend.executor import config as configuration
 from gpu_backend.executor.conversation import Conversation
 from gpu_backend.executor.devices import open_device
 from gpu_backend.executor.devices.base import Device
+from gpu_backend.executor.gate import Gate
 from gpu_backend.executor.pace import Pace
 from gpu_backend.executor.ports import Ports
 from gpu_backend.executor.stream import OpStream
 from gpu_backend.wire import control
 from gpu_backend.wire.control import EndCause
-from gpu_backend.wire.messages import Welcome
+from gpu_backend.wire.messages import Want, Welcome
 
 log = logging.getLogger("executor")
 
@@ -29,6 +31,12 @@ log = logging.getLogger("executor")
 _SPIN_SECONDS = 60e-6
 #: How long ops run before the sockets are looked at, seconds: bounds how late a Cancel is seen.
 _SLICE_SECONDS = 0.01
+#: How long to sleep at most while the device works, or the notebook does not read, seconds.
+_DEVICE_SECONDS = 1e-3
+#: How long to sleep at most behind a shut gate, seconds: its arbiter rings, unless it dies.
+_SHUT_SECONDS = 0.1
+#: How often to look how much memory is held while ops run, seconds.
+_MEASURE_SECONDS = 0.02
 #: How long to sleep at most, seconds: bounds how late a lease's end is seen.
 _SLEEP_SECONDS = 1.0
 
@@ -45,6 +53,10 @@ class Executor:
         self._ports = ports
         self._stream = OpStream(device)
         self._pace = Pace(device.marker)
+        self._gate = Gate(Path(config.gate), config.arbiter_bell, self._pace) if config.gate else None
+        self._held_bytes = self._peak_bytes = 0
+        self._measured_at = 0.0
+        self._has_answered = False  # the last op that ran
         self._conversation: Conversation | None = None
         self._assignment: control.Assign | None = None
         self._wanted_until = monotonic() + config.orphan_seconds
@@ -58,8 +70,9 @@ class Executor:
         self._report()
         while self._ended is None:
             self._receive()
-            if self._conversation is not None and self._conversation.has_work:
-                self._run_ops(self._conversation)
+            talk = self._conversation
+            if talk is not None and talk.has_work:
+                self._run_ops(talk)
             self._check_leases()
         self._finish()
         return self._status
@@ -69,11 +82,19 @@ class Executor:
     def _run_ops(self, conversation: Conversation) -> None:
         stream, pace = self._stream, self._pace
         until = perf_counter() + _SLICE_SECONDS
-        while (batch := conversation.front()) is not None and not pace.is_full():
+        while (batch := conversation.front()) is not None:
             before = batch.next
-            place, answer = stream.cancel(batch) if conversation.is_cancelled(batch) else stream.run(batch, until)
-            conversation.advance(batch, place)
-            pace.note_launches(place - before)
+            if conversation.is_cancelled(batch):  # needs no gate: nothing is launched
+                place, answer = stream.cancel(batch)
+                conversation.advance(batch, place)
+            elif self._may_launch():
+                pace.begin(batch.ops[before].want is Want.CONTENTS)
+                place, answer = stream.run(batch, until, pace.run_ops)
+                conversation.advance(batch, place)
+                pace.note_launches(place - before, answer is not None)
+            else:
+                return
+            self._has_answered = answer is not None
             if answer is not None:
                 conversation.answer(answer)
                 self._ports.send(conversation.outbox)
@@ -83,33 +104,75 @@ class Executor:
             if perf_counter() > until:
                 return
 
+    def _may_launch(self) -> bool:
+        return (self._gate is None or self._gate.may_launch()) and not self._pace.is_full()
+
+    def _tell_gate(self, conversation: Conversation, is_resting: bool = False) -> None:
+        gate = self._gate
+        if gate is not None:
+            now = perf_counter()
+            if now - self._measured_at > _MEASURE_SECONDS:
+                self._measured_at = now
+                self._measure_memory()
+            gate.tell(conversation.queued_ops, conversation.is_awaited, self._held_bytes, is_resting)
+
+    def _measure_memory(self) -> None:
+        self._held_bytes = self._device.held_bytes()
+        self._peak_bytes = max(self._peak_bytes, self._held_bytes)
+
     # --- messages -----------------------------------------------------------------------------------------------------
 
     def _receive(self) -> None:
-        conversation = self._conversation
-        if conversation is not None:
-            self._ports.send(conversation.outbox)
-            if conversation.has_work and not self._pace.is_full():
+        talk = self._conversation
+        if talk is None:
+            self._take_in(_SLEEP_SECONDS)
+            return
+        self._ports.send(talk.outbox)
+        if talk.has_work:
+            self._tell_gate(talk)
+            if self._may_launch():
                 self._take_in(0)
-                return
-            if self._spin():
-                return
-            if not conversation.has_work:
-                conversation.report_progress()
-                self._ports.send(conversation.outbox)
-        self._take_in(self._timeout())
+            else:
+                self._await_leave(talk)
+            return
+        self._pace.close_group()
+        if self._has_answered and self._gate is not None and self._gate.is_contended:
+            self._tell_gate(talk)  # the notebook takes a while to ask for more: others may have it meanwhile
+        if self._spin(self._ports.hears_locally):
+            return
+        self._pace.collect()
+        talk.report_progress()
+        self._ports.send(talk.outbox)
+        self._tell_gate(talk, is_resting=True)
+        self._take_in(self._timeout(talk))
 
-    def _spin(self) -> bool:
+    def _await_leave(self, talk: Conversation) -> None:
+        """Wait until the gate opens or the device has room, and hear the notebook and the agent meanwhile."""
+        gate, pace = self._gate, self._pace
+        if gate is not None and not gate.may_launch():
+            pace.close_group()
+            pace.collect()
+            self._tell_gate(talk, is_resting=True)
+            self._take_in(_DEVICE_SECONDS if pace.in_flight_ops or gate.is_pausing else _SHUT_SECONDS)
+        elif gate is None or not gate.is_contended:
+            self._take_in(_DEVICE_SECONDS)
+        elif pace.op_seconds < _DEVICE_SECONDS:
+            # A short window is soon empty: sleeping would leave the device idle.
+            self._spin(lambda: not pace.is_full() or self._ports.hears_locally())
+        else:
+            sleep(_SPIN_SECONDS)
+            self._take_in(0)
+
+    def _spin(self, is_over: Callable[[], bool]) -> bool:
         until = perf_counter() + _SPIN_SECONDS
         while perf_counter() < until:
-            if self._ports.hears_locally():
+            if is_over():
                 break
         return self._take_in(0)
 
-    def _timeout(self) -> float:
-        talk = self._conversation
-        if talk is not None and (talk.has_work or talk.outbox):
-            return 0.001  # waiting for the device or for the peer to read
+    def _timeout(self, talk: Conversation) -> float:
+        if talk.has_work or talk.outbox or self._pace.in_flight_ops:
+            return _DEVICE_SECONDS  # waiting for the device or for the peer to read
         return _SLEEP_SECONDS
 
     def _take_in(self, timeout_seconds: float) -> bool:
@@ -176,6 +239,9 @@ class Executor:
         if self._conversation is not None:
             self._conversation.end(reason)
             self._ports.send(self._conversation.outbox)
+            self._pace.close_group()
+            self._pace.collect()
+            self._tell_gate(self._conversation, is_resting=True)
         self._report()
         self._ports.note_end(reason, self._cause)
         self._ports.close()
@@ -196,7 +262,20 @@ class Executor:
                 idle_seconds=monotonic() - self._heard,
                 detail=self._ended or "",
                 cause=self._cause,
+                usage=self._usage(),
             )
+        )
+
+    def _usage(self) -> control.Usage:
+        talk = self._conversation
+        if self._status != EXIT_FATAL:
+            self._pace.collect()
+            self._measure_memory()
+        return control.Usage(
+            self._pace.used_seconds,
+            self._peak_bytes,
+            talk.received_bytes if talk else 0,
+            talk.sent_bytes if talk else 0,
         )
 
 

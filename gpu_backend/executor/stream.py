@@ -27,6 +27,7 @@ from gpu_backend.wire.values import Ref, View
 NOTHING = Want.NOTHING
 #: A traceback is for people; more of it than this helps nobody and costs memory until it is read.
 _MAX_TRACEBACK_CHARS = 4_000
+_NO_BOUND = 1 << 30
 CANCELLED = ErrorRecord(
     "gpu_backend.wire.errors.OpCancelled",
     "This was never computed, because the cell that asked for it was interrupted. Run that cell again.",
@@ -52,8 +53,8 @@ class OpStream:
         self._stream = 0
         self._stream_context: AbstractContextManager[object] | None = None
 
-    def run(self, batch: QueuedBatch, until: float) -> tuple[int, Answer | None]:
-        """Run ops of ``batch`` until one has an answer, the batch ends, or ``perf_counter()`` passes ``until``.
+    def run(self, batch: QueuedBatch, until: float, most: int = _NO_BOUND) -> tuple[int, Answer | None]:
+        """Run ops of ``batch``: until one has an answer, ``most`` have run, or ``perf_counter()`` passes ``until``.
 
         Returns the place behind the last op that ran, and its answer if it has one. At least one op runs.
 
@@ -61,8 +62,8 @@ class OpStream:
         its array owns it and has two references, the name here and the call's argument: any view would be a third.
         """
         heap, functions, read = self.heap, self._functions, self._read
-        ops, frames, place = batch.ops, batch.frames, batch.next
-        while place < len(ops):
+        ops, frames, place, end = batch.ops, batch.frames, batch.next, min(len(batch.ops), batch.next + most)
+        while place < end:
             op = ops[place]
             place += 1
             if op.drop is not None:

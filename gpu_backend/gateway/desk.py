@@ -128,7 +128,7 @@ class Desk:
     def _view(self, user: User, message: AskPool) -> FromGateway:
         sessions = self._sessions.all.values()
         devices = tuple(
-            DeviceView(d.node, d.ordinal, d.kind, d.name, d.total_bytes, d.sessions, d.capacity)
+            DeviceView(d.node, d.ordinal, d.kind, d.name, d.total_bytes, d.sessions, d.capacity, d.policy)
             for d in with_sessions(self._nodes.devices(), sessions)
         )
         shown = tuple(_view(s, user) for s in sessions if s.state is not SessionState.CLOSED)

@@ -59,7 +59,7 @@ class Nodes:
     def devices(self) -> list[DeviceLoad]:
         """Return the devices that can be reached now, as if nobody used them."""
         return [
-            DeviceLoad(node, d.ordinal, d.kind, d.name, d.total_bytes, self._capacity, warm=d.warm)
+            DeviceLoad(node, d.ordinal, d.kind, d.name, d.total_bytes, self._capacity, warm=d.warm, policy=d.policy)
             for node in self.names()
             for d in self._reported(node)
         ]

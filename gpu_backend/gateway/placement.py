@@ -27,6 +27,8 @@ class DeviceLoad:
     promised_bytes: int = 0
     #: Executors ready on it: a session there starts at once.
     warm: int = 0
+    #: How it is shared: the name of a policy.
+    policy: str = ""
 
 
 def with_sessions(devices: Iterable[DeviceLoad], sessions: Iterable[Session]) -> list[DeviceLoad]:
@@ -101,5 +103,5 @@ def _full(devices: Sequence[DeviceLoad]) -> Refusal:
 def _loaded(device: DeviceLoad, sessions: int, promised_bytes: int) -> DeviceLoad:
     return DeviceLoad(
         device.node, device.ordinal, device.kind, device.name, device.total_bytes, device.capacity, sessions,
-        promised_bytes, device.warm,
+        promised_bytes, device.warm, device.policy,
     )  # fmt: skip

@@ -15,13 +15,17 @@ from pathlib import Path
 from subprocess import CalledProcessError
 from time import monotonic
 
+import msgspec
 import zmq.asyncio
 
+from gpu_backend.arbiter.roster import Roster
 from gpu_backend.node import launcher, stock
+from gpu_backend.node.arbiter import Arbiter
 from gpu_backend.node.executor import End, Executor, Stage, Times
 from gpu_backend.node.gateway_link import GatewayLink
 from gpu_backend.node.inventory import Found
-from gpu_backend.node.settings import NodeSettings
+from gpu_backend.node.settings import NO_GATE, NodeSettings
+from gpu_backend.node.shares import Share
 from gpu_backend.transport.curve import KeyPair
 from gpu_backend.wire import control
 from gpu_backend.wire.control import EndCause
@@ -49,6 +53,9 @@ class Agent:
         self._keys = keys
         self._devices = {device.ordinal: device for device in devices}
         self._times = Times(settings.orphan_seconds, settings.start_seconds, settings.stop_seconds)
+        self._arbiters = {
+            ordinal: Arbiter(settings, ordinal) for ordinal in self._devices if settings.policy_of(ordinal) != NO_GATE
+        }
         self._executors: list[Executor] = []
         self._waiting: list[_Waiting] = []
         #: Starts that failed in a row, and when the next may be tried, per device.
@@ -68,6 +75,9 @@ class Agent:
             async with asyncio.TaskGroup() as group:
                 self._group = group
                 self._adopt()
+                self._publish_rosters()
+                for arbiter in self._arbiters.values():
+                    self._tending.add(group.create_task(arbiter.keep()))
                 loops = [group.create_task(self._hear_gateway()), group.create_task(self._attend())]
                 await self._stop.wait()
                 for task in [*loops, *self._tending]:
@@ -99,6 +109,8 @@ class Agent:
 
     async def _tend(self, executor: Executor) -> None:
         end = await executor.tend(self._context, self._keys, self._times, self._changed)
+        if executor.has_served:
+            self._link.send(self._whole_report(executor))  # what it used up to its death
         self._executors.remove(executor)
         log.info("the executor in %s ended: %s (%s)", executor.directory, end.detail, end.cause)
         launcher.sweep(executor.directory, Path(self._settings.log_dir) if end.cause is EndCause.CRASHED else None)
@@ -116,17 +128,19 @@ class Agent:
         if order is not None and report is not None and report.phase == control.Phase.ENDING:
             # The session need not wait until the process is gone: with a GPU that takes a while.
             cause = report.cause or EndCause.CRASHED
+            self._link.send(self._whole_report(executor))  # what it used since its last report
             self._link.send(control.ExecutorEnded(order.session, order.epoch, cause, report.detail))
         self._news.set()
 
     def _has_another_try(self, executor: Executor, end: End) -> bool:
         """Give a session another executor if its first one died before it ever served."""
-        order = executor.assignment
-        if order is None or executor.has_served or end.cause is EndCause.STOPPED or executor.tries >= _MOST_TRIES:
+        order, share = executor.assignment, executor.share
+        is_hopeless = end.cause is EndCause.STOPPED or executor.tries >= _MOST_TRIES
+        if order is None or share is None or executor.has_served or is_hopeless:
             return False
         launch = control.Launch(
             order.session, order.epoch, executor.ordinal, order.client_key, order.memory_limit_bytes,
-            order.lease_seconds,
+            order.lease_seconds, share.user, share.terms,
         )  # fmt: skip
         self._waiting.append(_Waiting(launch, executor.tries))
         return True
@@ -151,6 +165,8 @@ class Agent:
             match order:
                 case control.Launch():
                     self._launch(order)
+                case control.SetTerms():
+                    self._set_terms(order)
                 case control.StopExecutor():
                     self._stop_executor(order)
                 case control.StopNode():
@@ -167,6 +183,14 @@ class Agent:
         if not known and all((w.order.session, w.order.epoch) != (order.session, order.epoch) for w in self._waiting):
             self._waiting.append(_Waiting(order))
 
+    def _set_terms(self, order: control.SetTerms) -> None:
+        for executor in self._executors:
+            if executor.assignment is not None and executor.assignment.session == order.session and executor.share:
+                executor.set_share(Share(executor.share.user, order.terms))
+        for waiting in self._waiting:
+            if waiting.order.session == order.session:
+                waiting.order = msgspec.structs.replace(waiting.order, terms=order.terms)
+
     def _stop_executor(self, order: control.StopExecutor) -> None:
         serving = [e for e in self._executors if e.serves(order.session, order.epoch)]
         for executor in serving:
@@ -181,6 +205,8 @@ class Agent:
         self._is_stopping = True
         for executor in self._executors:
             executor.stop(reason)
+        for arbiter in self._arbiters.values():
+            arbiter.stop()
 
     # --- what is to be done, and what there is to tell ----------------------------------------------------------------
 
@@ -192,6 +218,7 @@ class Agent:
             self._news.clear()
             for device in self._devices.values():
                 self._balance(device)
+            self._publish_rosters()
             pause = _REPORT_SECONDS if self._link.send(self._whole_report()) else _TRY_SECONDS
 
     def _balance(self, device: Found) -> None:
@@ -217,8 +244,14 @@ class Agent:
         order = waiting.order
         executor.tries = waiting.tries + 1
         executor.assign(
-            control.Assign(order.session, order.epoch, order.client_key, order.memory_limit_bytes, order.lease_seconds)
+            control.Assign(order.session, order.epoch, order.client_key, order.memory_limit_bytes, order.lease_seconds),
+            Share(order.user or order.client_key, order.terms),
         )
+
+    def _publish_rosters(self) -> None:
+        for ordinal, arbiter in self._arbiters.items():
+            members = [executor.member() for executor in self._executors if executor.ordinal == ordinal]
+            arbiter.publish(Roster(tuple(member for member in members if member is not None)))
 
     def _start(self, device: Found) -> None:
         try:
@@ -228,15 +261,24 @@ class Agent:
             return
         self._follow(Executor(directory, process, device.ordinal))
 
-    def _whole_report(self) -> control.NodeReport:
+    def _whole_report(self, ended: Executor | None = None) -> control.NodeReport:
+        """Return what there is to tell; of an executor that has just ``ended`` its last word as well."""
         devices = tuple(
-            control.DeviceReport(d.ordinal, d.kind, d.name, d.uuid, d.total_bytes, self._count_warm(d.ordinal))
+            control.DeviceReport(
+                d.ordinal,
+                d.kind,
+                d.name,
+                d.uuid,
+                d.total_bytes,
+                self._count_warm(d.ordinal),
+                self._settings.policy_of(d.ordinal),
+            )
             for d in self._devices.values()
         )
         executors = tuple(
             self._line(e, e.assignment, e.state)
             for e in self._executors
-            if e.stage is Stage.SERVING and e.assignment is not None and e.state is not None
+            if (e.stage is Stage.SERVING or e is ended) and e.assignment is not None and e.state is not None
         )
         return control.NodeReport(devices, executors, len(self._executors))
 
@@ -248,7 +290,7 @@ class Agent:
         used, ops, idle = (report.used_bytes, report.ops, report.idle_seconds) if report is not None else (0, 0, 0.0)
         return control.ExecutorReport(
             order.session, order.epoch, executor.ordinal, order.client_key, self._reachable(state.endpoints),
-            state.server_key, order.memory_limit_bytes, order.lease_seconds, used, ops, idle,
+            state.server_key, order.memory_limit_bytes, order.lease_seconds, used, ops, idle, executor.usage(),
         )  # fmt: skip
 
     def _reachable(self, endpoints: Sequence[str]) -> tuple[str, ...]:

@@ -15,12 +15,15 @@ from time import monotonic
 import zmq
 import zmq.asyncio
 
+from gpu_backend.arbiter import gate
+from gpu_backend.arbiter.roster import BELL, Member
 from gpu_backend.engine.detached import ProcessId, Watched
-from gpu_backend.node import launcher
+from gpu_backend.node import launcher, shares
+from gpu_backend.node.shares import Share
 from gpu_backend.transport.curve import KeyPair
 from gpu_backend.transport.sockets import as_client, send_now
 from gpu_backend.wire.codec import Codec, encode
-from gpu_backend.wire.control import Assign, EndCause, FromExecutorControl, Phase, RenewLease, Report, Stop
+from gpu_backend.wire.control import Assign, EndCause, FromExecutorControl, Phase, RenewLease, Report, Stop, Usage
 from gpu_backend.wire.errors import WireError
 
 log = logging.getLogger("node.executor")
@@ -62,6 +65,8 @@ class Executor:
         self.assignment = launcher.assignment_in(directory)
         #: Whether it ever said that it does.
         self.has_served = launcher.is_serving(directory)
+        #: Who uses it, on which terms.
+        self.share = shares.noted(directory, self.assignment) if self.assignment is not None else None
         self.stage = Stage.SERVING if self.has_served else Stage.STARTING
         #: What it says of itself, once it listens.
         self.state = launcher.state_in(directory) if self.has_served else None
@@ -70,7 +75,10 @@ class Executor:
         self.tries = 0
         #: When `stage` last changed.
         self.since = monotonic()
-        self._identity = identity
+        self.identity = identity
+        config = launcher.config_in(directory)
+        #: File of its gate's page.
+        self.page = config.gate if config is not None else ""
         self._socket: zmq.asyncio.Socket | None = None
         self._stop_reason = ""
         self._stop = asyncio.Event()
@@ -81,7 +89,7 @@ class Executor:
         """Follow the executor to its end and return why it ended. Calls ``changed`` after every news."""
         self._changed = changed
         try:
-            process = Watched(self._identity)
+            process = Watched(self.identity)
         except ProcessLookupError:
             return self._finish()
         ended = asyncio.create_task(process.ended())
@@ -102,12 +110,34 @@ class Executor:
             if self._socket is not None:
                 self._socket.close(linger=0)
 
-    def assign(self, order: Assign) -> None:
+    def assign(self, order: Assign, share: Share) -> None:
         """Have a warm executor serve a session."""
+        self.set_share(share)  # first: whoever finds the assignment finds whose it is
         launcher.note_assignment(self.directory, order)
         self.assignment = order
         self._set(Stage.ASSIGNED)
         self._send(order)
+
+    def set_share(self, share: Share) -> None:
+        """Note who uses it, and on which terms, from now on."""
+        shares.note(self.directory, share)
+        self.share = share
+
+    def member(self) -> Member | None:
+        """Return its line in its arbiter's roster; None while it serves nobody."""
+        if self.assignment is None or self.share is None or self.stage is Stage.ENDED:
+            return None
+        terms = shares.session_terms(self.assignment, self.share)
+        return Member(terms, self.identity.pid, self.identity.start_time, self.page, str(self.directory / BELL))
+
+    def usage(self) -> Usage:
+        """Return what it used; GPU time as its page says, which is newer than its reports and survives its death."""
+        said = self.report.usage if self.report is not None else Usage()
+        page = gate.read_report(Path(self.page)) if self.page else None
+        if page is None or page.used_ns / 1e9 <= said.gpu_seconds:
+            return said
+        peak = max(said.peak_bytes, page.memory_bytes)
+        return Usage(page.used_ns / 1e9, peak, said.received_bytes, said.sent_bytes)
 
     def stop(self, reason: str) -> None:
         """Tell the executor to end; it is killed if it does not."""

@@ -10,9 +10,12 @@ from pathlib import Path
 
 import msgspec
 
+from gpu_backend.arbiter.roster import BELL
 from gpu_backend.engine.detached import ProcessId, read_identity, spawn, write_identity
+from gpu_backend.node import arbiter
 from gpu_backend.node.inventory import Found
-from gpu_backend.node.settings import NodeSettings
+from gpu_backend.node.settings import NO_GATE, NodeSettings
+from gpu_backend.node.shares import make_page
 from gpu_backend.wire.control import Assign
 
 #: Where an agent that cannot start says why, in its state directory.
@@ -31,6 +34,8 @@ class LaunchConfig(msgspec.Struct, frozen=True, kw_only=True):
     agent_key: str
     orphan_seconds: float
     cache_dir: str
+    gate: str = ""
+    arbiter_bell: str = ""
 
 
 class ExecutorState(msgspec.Struct, frozen=True):
@@ -55,6 +60,7 @@ def launch(settings: NodeSettings, agent_key: bytes, device: Found) -> tuple[Pat
     """
     directory = executors_dir(settings.runtime_dir) / secrets.token_hex(4)
     directory.mkdir(mode=0o700)
+    is_ungated = settings.policy_of(device.ordinal) == NO_GATE
     config = LaunchConfig(
         device_kind=device.kind,
         ordinal=device.ordinal,
@@ -62,6 +68,8 @@ def launch(settings: NodeSettings, agent_key: bytes, device: Found) -> tuple[Pat
         agent_key=agent_key.decode(),
         orphan_seconds=settings.orphan_seconds,
         cache_dir=settings.cache_dir,
+        gate=str(make_page(directory)),
+        arbiter_bell="" if is_ungated else str(arbiter.directory_of(settings.runtime_dir, device.ordinal) / BELL),
     )
     write_private(directory / "config.json", msgspec.json.encode(config))
     identity = spawn([*settings.executor_command, str(directory)], directory / "log", directory)
@@ -152,6 +160,9 @@ def sweep(directory: Path, log_dir: Path | None) -> None:
         logs = sorted(log_dir.glob("executor-*.log"), key=lambda path: path.stat().st_mtime)
         for old in logs[:-_LOGS_KEPT]:
             old.unlink(missing_ok=True)
+    config = config_in(directory)
+    if config is not None and config.gate:
+        Path(config.gate).unlink(missing_ok=True)
     shutil.rmtree(directory, ignore_errors=True)
 
 

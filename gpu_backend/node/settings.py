@@ -9,6 +9,9 @@ import msgspec
 
 from gpu_backend.wire.errors import PoolRefusal
 
+#: The policy that needs no arbiter: the driver's own turns.
+NO_GATE = "driver"
+
 
 class NodeSettings(msgspec.Struct, frozen=True, kw_only=True):
     """Settings of one agent, fixed for its life."""
@@ -33,6 +36,10 @@ class NodeSettings(msgspec.Struct, frozen=True, kw_only=True):
     cpu_devices: int = 1
     #: Executors kept ready per device. Each holds a CUDA context: some 560 MB of GPU memory.
     warm_count: int = 1
+    #: How devices are shared: the name of a policy.
+    policy: str = "fair_share"
+    #: Other policies for some of the devices, by ordinal.
+    device_policies: dict[int, str] = {}
     #: Address that executors listen on for notebooks of other hosts.
     bind_host: str = "127.0.0.1"
     #: Name or address under which notebooks of other hosts reach this node; empty for ``bind_host``.
@@ -47,6 +54,12 @@ class NodeSettings(msgspec.Struct, frozen=True, kw_only=True):
     linger_seconds: float = 60.0
     #: The command that runs an executor; its directory is appended.
     executor_command: tuple[str, ...] = (sys.executable, "-m", "gpu_backend.executor")
+    #: The command that runs the arbiter of a device; its directory is appended.
+    arbiter_command: tuple[str, ...] = (sys.executable, "-m", "gpu_backend.arbiter")
+
+    def policy_of(self, ordinal: int) -> str:
+        """Return the name of the policy by which a device is shared."""
+        return self.device_policies.get(ordinal, self.policy)
 
 
 def read(state: Path) -> NodeSettings:

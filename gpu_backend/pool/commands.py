@@ -12,7 +12,7 @@ from pathlib import Path
 from time import monotonic, sleep
 
 from gpu_backend.engine.detached import ProcessId, end, read_identity, spawn, wait_gone, write_identity
-from gpu_backend.node import launcher
+from gpu_backend.node import arbiter, launcher
 from gpu_backend.pool import settings as pool_settings
 from gpu_backend.pool.settings import PoolSettings
 from gpu_backend.pool.setup import prepare
@@ -79,10 +79,12 @@ def down(state: PoolState) -> None:
 def end_processes(state: PoolState, names: Sequence[str] = ("supervisor", "gateway", "agent")) -> None:
     """End these processes of the pool, in an order in which nobody starts anew what was just ended, and executors."""
     for name in names:
-        identity = read_identity(state.process_file(name))
-        if identity is not None:
-            end(identity, _GRACE_SECONDS)
+        process = read_identity(state.process_file(name))
+        if process is not None:
+            end(process, _GRACE_SECONDS)
     end_executors(state)
+    for identity in arbiter.processes(state.runtime):
+        end(identity, _GRACE_SECONDS)
     shutil.rmtree(state.runtime, ignore_errors=True)
 
 

@@ -6,8 +6,9 @@ import tomllib
 from pathlib import Path
 from typing import Literal
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationError
+from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator
 
+from gpu_backend.arbiter.policies import registry
 from gpu_backend.wire.errors import PoolRefusal
 
 
@@ -39,6 +40,13 @@ class PoolSettings(BaseModel):
     )
     cpu_devices: int = Field(
         default=1, ge=1, le=64, description="How many devices the CPU stands for where it is offered."
+    )
+    policy: str = Field(
+        default="fair_share",
+        description="How a device is shared: the name of a policy; 'driver' leaves it to the GPU's driver.",
+    )
+    device_policies: dict[int, str] = Field(
+        default={}, description="Other policies for some of the devices, by their numbers: { 1 = 'tgs' }."
     )
     sessions_per_device: int = Field(default=8, ge=1, description="Most sessions on one device at a time.")
     max_sessions_per_user: int = Field(
@@ -73,6 +81,20 @@ class PoolSettings(BaseModel):
     executor_command: tuple[str, ...] = Field(
         default=(), description="Command that runs an executor, for a wrapper such as numactl; empty for the plain one."
     )
+
+    @field_validator("policy")
+    @classmethod
+    def _known(cls, name: str) -> str:
+        if name not in registry.names():
+            raise ValueError(f"there is no policy {name!r}; installed are {', '.join(registry.names())}")
+        return name
+
+    @field_validator("device_policies")
+    @classmethod
+    def _all_known(cls, policies: dict[int, str]) -> dict[int, str]:
+        for name in policies.values():
+            cls._known(name)
+        return policies
 
 
 def read(path: Path) -> PoolSettings:
@@ -110,4 +132,7 @@ def as_toml(value: object) -> str:
         return '"' + value.replace("\\", "\\\\").replace('"', '\\"') + '"'
     if isinstance(value, tuple):
         return f"[{', '.join(as_toml(item) for item in value)}]"
+    if isinstance(value, dict):
+        items = ", ".join(f"{key} = {as_toml(item)}" for key, item in value.items())
+        return f"{{ {items} }}" if items else "{}"
     return str(value)

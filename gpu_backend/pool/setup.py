@@ -66,6 +66,8 @@ def _node_settings(state: PoolState, settings: PoolSettings, gateway_key: bytes)
         cache_dir=str(_cache_dir()),
         devices=settings.devices,
         cpu_devices=settings.cpu_devices,
+        policy=settings.policy,
+        device_policies=settings.device_policies,
         warm_count=settings.warm_executors_per_device,
         bind_host=settings.executor_host or settings.listen_host or "127.0.0.1",
         advertise_host=advertise,

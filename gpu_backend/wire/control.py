@@ -102,6 +102,7 @@ class DeviceView(msgspec.Struct, frozen=True, array_like=True):
     total_bytes: int
     sessions: int
     capacity: int
+    policy: str = ""
 
 
 class SessionView(msgspec.Struct, frozen=True, array_like=True):
@@ -204,6 +205,7 @@ class DeviceReport(msgspec.Struct, frozen=True, array_like=True):
     uuid: str
     total_bytes: int
     warm: int
+    policy: str = ""
 
 
 class ExecutorReport(msgspec.Struct, frozen=True, array_like=True):

@@ -164,12 +164,13 @@ def test_memory_is_limited_and_counted(limited: Device, call: Calls) -> None:
 
 
 def test_a_marker_is_passed_when_all_is_done(device: Device, call: Calls) -> None:
-    result = call("cupy.ones", (1000, 1000))
+    start, result = device.marker(), call("cupy.ones", (1000, 1000))
     for _ in range(20):
         result = call("cupy.matmul", result, result)
-    is_done = device.marker()
+    end = device.marker()
     device.synchronize()
-    assert is_done()
+    assert end.is_done()
+    assert 0 < end.seconds_since(start) < 60
 
 
 def test_work_goes_to_a_stream(device: Device, call: Calls) -> None:

@@ -9,8 +9,8 @@ from random import Random
 import pytest
 
 from gpu_backend.arbiter import events as ev
-from gpu_backend.arbiter.rules import registry
-from gpu_backend.arbiter.rules.base import SharingPolicy
+from gpu_backend.arbiter.policies import registry
+from gpu_backend.arbiter.policies.base import SharingPolicy
 from gpu_backend.arbiter.scheduler import Relief, Scheduler
 from gpu_backend.arbiter.terms import SessionClass, SessionTerms
 from gpu_backend.arbiter.views import DeviceView, SessionView, Suggestion

@@ -45,7 +45,8 @@ class PoolStatus(Facts):
         devices = tuple(
             (
                 f"{one.node}/{one.kind}{one.ordinal}",
-                f"{one.name}, {bytes_in_words(one.total_bytes)}, {one.sessions} of {one.capacity} sessions",
+                f"{one.name}, {bytes_in_words(one.total_bytes)}, {one.sessions} of {one.capacity} sessions, "
+                f"shared by {one.policy}",
             )
             for one in self._view.devices
         )

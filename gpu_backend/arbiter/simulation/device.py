@@ -6,7 +6,7 @@ from heapq import heappop, heappush
 from math import ceil, inf
 
 from gpu_backend.arbiter import events as ev
-from gpu_backend.arbiter.rules.base import SharingPolicy
+from gpu_backend.arbiter.policies.base import SharingPolicy
 from gpu_backend.arbiter.scheduler import Scheduler
 from gpu_backend.arbiter.simulation.outcome import Outcome, Watch
 from gpu_backend.arbiter.simulation.trace import Cell, Script

@@ -7,7 +7,6 @@ device looks inside.
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from contextlib import AbstractContextManager
 from typing import Any, NamedTuple, Protocol
 
@@ -39,6 +38,16 @@ class ArrayLayout(NamedTuple):
     shape: tuple[int, ...]
     strides: tuple[int, ...]
     dtype: np.dtype[Any]
+
+
+class Marker(Protocol):
+    """A place in the device's queue."""
+
+    def is_done(self) -> bool:
+        """Tell whether all work given before it is done. True on a device that is lost: nothing runs there any more."""
+
+    def seconds_since(self, earlier: Any) -> float:
+        """Return the device's time between ``earlier``, a marker too, and this; both are done. 0 on a lost device."""
 
 
 class Device(Protocol):
@@ -104,8 +113,11 @@ class Device(Protocol):
     def synchronize(self) -> None:
         """Wait until all work given to the device is done."""
 
-    def marker(self) -> Callable[[], bool]:
-        """Return a function that tells whether all work given so far is done. Bounds the work in flight."""
+    def marker(self) -> Marker:
+        """Return a marker behind all work given so far. Bounds the work in flight, and times it."""
+
+    def held_bytes(self) -> int:
+        """Return the bytes held by live arrays, as `memory` does, at the price of a look."""
 
     def memory(self) -> MemoryUse:
         """Return the present use of memory."""

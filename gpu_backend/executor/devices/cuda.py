@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import importlib
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from ctypes import CDLL, byref, c_int
 from typing import Any
@@ -61,6 +61,47 @@ def _refuse_uncounted(*args: Any, **kwargs: Any) -> Any:
     )
 
 
+#: cudaErrorNotReady: what a query answers while the work goes on.
+_NOT_READY = 600
+
+
+class TimedEvent:
+    """A CUDA event that was recorded. Events are used again: making one costs as much as recording it.
+
+    On a device that is lost it is done and took no time: the next op says what happened.
+    """
+
+    __slots__ = ("_event", "_spare")
+
+    def __init__(self, spare: list[Any]) -> None:
+        self._spare = spare
+        self._event: Any = None
+        try:
+            event = spare.pop() if spare else cupy.cuda.Event()
+            event.record()
+            self._event = event
+        except runtime.CUDARuntimeError:
+            return
+
+    def is_done(self) -> bool:
+        """Tell whether all work given before it is done."""
+        # Not Event.done: it cannot tell a lost device from a busy one.
+        return self._event is None or runtime.eventQuery(self._event.ptr) != _NOT_READY
+
+    def seconds_since(self, earlier: TimedEvent) -> float:
+        """Return the device's time between the two."""
+        if self._event is None or earlier._event is None:
+            return 0.0
+        try:
+            return max(0.0, float(cupy.cuda.get_elapsed_time(earlier._event, self._event)) / 1e3)
+        except runtime.CUDARuntimeError:
+            return 0.0
+
+    def __del__(self) -> None:
+        if self._event is not None:
+            self._spare.append(self._event)
+
+
 class CudaDevice:
     """Computes with CuPy on one GPU.
 
@@ -91,6 +132,7 @@ class CudaDevice:
             **dict.fromkeys(_UNCOUNTED, _refuse_uncounted),
         }
         self._stream: Any = cupy.cuda.Stream.null
+        self._spare_events: list[Any] = []
         properties = runtime.getDeviceProperties(ordinal)
         name = properties["name"]
         self.info = DeviceInfo(
@@ -211,11 +253,13 @@ class CudaDevice:
         """Wait until all work given to the device is done."""
         self._device.synchronize()
 
-    def marker(self) -> Callable[[], bool]:
-        """Return a function that tells whether all work given so far to the current stream is done."""
-        event = cupy.cuda.Event(disable_timing=True)
-        event.record()
-        return lambda: bool(event.done)
+    def marker(self) -> TimedEvent:
+        """Return an event behind all work given so far to the current stream."""
+        return TimedEvent(self._spare_events)
+
+    def held_bytes(self) -> int:
+        """Return the bytes held by live arrays."""
+        return int(self._pool.used_bytes())
 
     def memory(self) -> MemoryUse:
         """Return the present use of memory."""

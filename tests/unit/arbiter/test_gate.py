@@ -71,7 +71,7 @@ def test_a_report_arrives_whole(arbiter: ArbiterPage, executor: ExecutorPage) ->
 
 
 def test_who_died_while_writing_is_noticed_and_replaced(arbiter: ArbiterPage, executor: ExecutorPage) -> None:
-    executor._words[16] = 1  # as a writer leaves it half-way
+    executor._words[24] = 1  # as a writer leaves it half-way
     assert arbiter.report() is None
     executor.write(GateReport(5))
     assert arbiter.report() == GateReport(5)

@@ -7,15 +7,15 @@ from typing import Any
 
 import pytest
 
-from gpu_backend.arbiter.rules import registry
-from gpu_backend.arbiter.rules.fair_share import FairShare
-from gpu_backend.arbiter.rules.fifo import Fifo
+from gpu_backend.arbiter.policies import registry
+from gpu_backend.arbiter.policies.fair_share import FairShare
+from gpu_backend.arbiter.policies.fifo import Fifo
 
 
 @pytest.fixture
 def others(monkeypatch: pytest.MonkeyPatch) -> None:
     """Another package offers a policy of its own, and one under a name of ours."""
-    target = "gpu_backend.arbiter.rules.fifo:Fifo"
+    target = "gpu_backend.arbiter.policies.fifo:Fifo"
     points = EntryPoints([EntryPoint(name, target, registry.ENTRY_POINTS) for name in ("lottery", "fair_share")])
 
     def installed(**wanted: Any) -> EntryPoints:

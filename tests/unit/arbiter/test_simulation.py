@@ -8,10 +8,10 @@ import msgspec
 import pytest
 
 from gpu_backend.arbiter import simulate
-from gpu_backend.arbiter.rules import registry
-from gpu_backend.arbiter.rules.base import SharingPolicy
-from gpu_backend.arbiter.rules.paella import Paella
-from gpu_backend.arbiter.rules.tgs import RateControl
+from gpu_backend.arbiter.policies import registry
+from gpu_backend.arbiter.policies.base import SharingPolicy
+from gpu_backend.arbiter.policies.paella import Paella
+from gpu_backend.arbiter.policies.tgs import RateControl
 from gpu_backend.arbiter.simulation.device import SimulatedDevice
 from gpu_backend.arbiter.simulation.outcome import Outcome, quantile
 from gpu_backend.arbiter.simulation.trace import Cell, Script, read, synthetic

@@ -1,65 +1,138 @@
-"""How much work the device has under way."""
+"""How much work the device has under way, and what it took."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from dataclasses import dataclass, field
+
+import pytest
 
 from gpu_backend.executor.pace import Pace
 
 
-class SlowDevice:
-    """A device whose markers are passed when the test says so."""
+@dataclass
+class Queue:
+    """A device that works off what it is given, one op after the other, while the test lets time pass."""
 
-    def __init__(self) -> None:
-        self.made = 0
-        self.passed = 0
+    op_seconds: float = 20e-6
+    now: float = 0.0
+    free_at: float = 0.0
+    markers: int = 0
+    log: list[float] = field(default_factory=list)
 
-    def marker(self) -> Callable[[], bool]:
-        self.made += 1
-        number = self.made
-        return lambda: self.passed >= number
+    def clock(self) -> float:
+        return self.now
 
+    def marker(self) -> Mark:
+        self.markers += 1
+        return Mark(self, max(self.now, self.free_at))
 
-def test_a_device_that_keeps_up_is_never_full() -> None:
-    device = SlowDevice()
-    pace = Pace(device.marker)
-    for _ in range(10_000):
-        pace.note_launches(1)
-        device.passed = device.made
-        assert not pace.is_full()
-    assert device.made < 100  # and is hardly asked
+    def launch(self, ops: int) -> None:
+        self.free_at = max(self.now, self.free_at) + ops * self.op_seconds
 
 
-def test_a_device_that_does_not_keep_up_gets_little_at_a_time() -> None:
-    device = SlowDevice()
-    pace = Pace(device.marker)
+@dataclass
+class Mark:
+    queue: Queue
+    at: float
+
+    def is_done(self) -> bool:
+        return self.queue.now >= self.at
+
+    def seconds_since(self, earlier: Mark) -> float:
+        return self.at - earlier.at
+
+
+def fill(pace: Pace, queue: Queue, ops: int = 10**9) -> int:
+    """Launch until the device has all the work it may have, and return how much that was."""
     launched = 0
-    while not pace.is_full():
-        pace.note_launches(1)
-        launched += 1
-    assert launched <= 4 * 256
-    for _ in range(10):  # it goes on being slow: markers come closer
-        device.passed += 1
-        while not pace.is_full():
-            pace.note_launches(1)
-    device.passed += 1
-    launched = 0
-    while not pace.is_full():
-        pace.note_launches(1)
-        launched += 1
-    assert launched == 1
+    while launched < ops and not pace.is_full():
+        pace.begin(False)
+        run = min(pace.run_ops, ops - launched)
+        queue.launch(run)
+        pace.note_launches(run)
+        launched += run
+    return launched
 
 
-def test_it_recovers_when_the_device_does() -> None:
-    device = SlowDevice()
-    pace = Pace(device.marker)
-    for _ in range(2_000):
-        if not pace.is_full():
-            pace.note_launches(1)
-    device.passed = 1_000_000
-    for _ in range(20):
-        assert not pace.is_full()
-    before = device.made
-    for _ in range(256):
-        pace.note_launches(1)
-    assert device.made == before + 1
+def settle(pace: Pace, queue: Queue) -> None:
+    """Let the device and the pace come to an even flow."""
+    for _ in range(50):
+        fill(pace, queue)
+        queue.now = queue.free_at
+    pace.collect()
+
+
+@pytest.fixture
+def queue() -> Queue:
+    return Queue()
+
+
+@pytest.fixture
+def pace(queue: Queue) -> Pace:
+    return Pace(queue.marker, queue.clock)
+
+
+def test_a_device_that_keeps_up_is_never_full_and_hardly_asked(pace: Pace, queue: Queue) -> None:
+    queue.op_seconds = 0.0
+    assert fill(pace, queue, 10_000) == 10_000
+    assert queue.markers < 400
+
+
+@pytest.mark.parametrize("op_seconds", [5e-6, 20e-6, 2e-4, 2e-3, 0.1])
+@pytest.mark.parametrize("is_contended", [False, True])
+def test_what_is_in_flight_is_short_in_time(pace: Pace, queue: Queue, op_seconds: float, is_contended: bool) -> None:
+    queue.op_seconds = op_seconds
+    pace.bound(is_contended, 0)
+    settle(pace, queue)
+    seconds = fill(pace, queue) * op_seconds
+    window = 0.3e-3 if is_contended else 2e-3
+    least = 1 if is_contended and op_seconds > 5e-3 else 2
+    assert min(window, least * op_seconds) * 0.9 <= seconds <= max(1.5 * window, least * op_seconds) + 1e-9
+
+
+def test_a_surprise_is_bounded(pace: Pace, queue: Queue) -> None:
+    """Ops become a thousand times longer at once: what was launched before anybody knew is a few hundred."""
+    queue.op_seconds = 1e-6
+    settle(pace, queue)
+    queue.op_seconds = 1e-3
+    assert fill(pace, queue) <= 2048
+
+
+def test_a_window_in_ops_is_kept(pace: Pace, queue: Queue) -> None:
+    pace.bound(True, 2)
+    settle(pace, queue)
+    assert fill(pace, queue) == 2
+
+
+def test_the_devices_time_is_counted_once(pace: Pace, queue: Queue) -> None:
+    """Also where groups follow each other without a gap, and where the device waited for the host."""
+    ops = 0
+    for round_ in range(40):
+        ops += fill(pace, queue, 7 + round_)
+        pace.close_group()  # nothing more waits
+        queue.now = queue.free_at + (1e-3 if round_ % 3 else 0.0) - (1e-5 if round_ % 5 else 0.0)
+    queue.now = queue.free_at
+    pace.collect()
+    assert pace.used_seconds == pytest.approx(ops * queue.op_seconds, rel=0.02)
+    assert pace.ops_done == ops
+    assert pace.in_flight_ops == 0
+
+
+def test_an_awaited_op_alone_costs_no_marker(pace: Pace, queue: Queue) -> None:
+    pace.begin(True)
+    queue.launch(1)
+    queue.now = queue.free_at
+    pace.note_launches(1, is_awaited=True)
+    assert queue.markers == 0
+    assert pace.used_seconds == pytest.approx(20e-6)
+    assert pace.in_flight_ops == 0
+
+
+def test_an_awaited_op_behind_others_closes_their_group(pace: Pace, queue: Queue) -> None:
+    pace.begin(False)
+    queue.launch(3)
+    queue.now = queue.free_at
+    pace.note_launches(3, is_awaited=True)
+    pace.collect()
+    assert pace.in_flight_ops == 0
+    assert pace.used_seconds == pytest.approx(60e-6)

@@ -6,10 +6,11 @@ import json
 import sys
 from pathlib import Path
 
+import msgspec
 import pytest
 
 from gpu_backend.engine import detached
-from gpu_backend.node import launcher
+from gpu_backend.node import launcher, shares
 from gpu_backend.node import settings as node_settings
 from gpu_backend.node.inventory import Found
 from gpu_backend.node.settings import NodeSettings
@@ -20,7 +21,8 @@ CPU = Found(0, "cpu", "a CPU", "cpu-0", 1 << 30)
 
 
 @pytest.fixture
-def settings(tmp_path: Path) -> NodeSettings:
+def settings(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> NodeSettings:
+    monkeypatch.setattr(shares, "_MEMORY", tmp_path)
     return NodeSettings(
         node="n", gateway="ipc://g", gateway_key="k" * 40, key_file="k", runtime_dir=str(tmp_path),
         log_dir=str(tmp_path / "logs"), cache_dir="/c", orphan_seconds=7.0,
@@ -32,11 +34,27 @@ def test_an_executor_is_told_all_it_needs_in_a_private_file(settings: NodeSettin
     directory, process = launcher.launch(settings, b"a" * 40, CPU)
     detached.end(process, 1.0)
     config = directory / "config.json"
-    assert json.loads(config.read_text()) == {
+    told = json.loads(config.read_text())
+    page = Path(told.pop("gate"))
+    assert page.stat().st_mode & 0o777 == 0o600
+    assert told == {
         "device_kind": "cpu", "ordinal": 0, "bind_host": "127.0.0.1", "agent_key": "a" * 40, "orphan_seconds": 7.0,
-        "cache_dir": "/c",
+        "cache_dir": "/c", "arbiter_bell": f"{settings.runtime_dir}/a/0/bell",
     }  # fmt: skip
     assert (config.stat().st_mode & 0o777, directory.stat().st_mode & 0o777) == (0o600, 0o700)
+    launcher.sweep(directory, None)
+    assert not page.exists()
+
+
+def test_where_the_driver_shares_there_is_no_arbiter_to_wake(settings: NodeSettings) -> None:
+    ungated = msgspec.structs.replace(settings, policy="fifo", device_policies={0: "driver"})
+    directory, process = launcher.launch(ungated, b"a" * 40, CPU)
+    detached.end(process, 1.0)
+    config = launcher.config_in(directory)
+    assert config is not None
+    assert config.gate
+    assert not config.arbiter_bell
+    launcher.sweep(directory, None)
 
 
 def test_a_running_executor_is_found_again_and_a_dead_one_is_not(settings: NodeSettings) -> None:

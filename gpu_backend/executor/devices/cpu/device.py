@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from contextlib import AbstractContextManager, nullcontext
+from time import perf_counter
 from typing import Any
 
 import numpy as np
@@ -16,6 +16,23 @@ from gpu_backend.executor.devices.cpu.dtypes import require_supported
 from gpu_backend.executor.devices.cpu.memory import LEDGER, bound_process, machine_bytes
 from gpu_backend.executor.devices.cpu.processor import processor_name
 from gpu_backend.wire.memory_order import permuted_order
+
+
+class Moment:
+    """A marker on a device that computes while it is called."""
+
+    __slots__ = ("at",)
+
+    def __init__(self) -> None:
+        self.at = perf_counter()
+
+    def is_done(self) -> bool:
+        """Return True."""
+        return True
+
+    def seconds_since(self, earlier: Moment) -> float:
+        """Return the time between the two."""
+        return self.at - earlier.at
 
 
 class CpuDevice:
@@ -120,9 +137,13 @@ class CpuDevice:
     def synchronize(self) -> None:
         """Return at once: work is done when its call returns."""
 
-    def marker(self) -> Callable[[], bool]:
-        """Return a function that says True: work is done when its call returns."""
-        return _done
+    def marker(self) -> Moment:
+        """Return the present moment: work is done when its call returns, so the processor's clock times it."""
+        return Moment()
+
+    def held_bytes(self) -> int:
+        """Return the bytes held by live arrays."""
+        return LEDGER.used_bytes
 
     def memory(self) -> MemoryUse:
         """Return the present use of memory."""
@@ -156,10 +177,6 @@ class CpuDevice:
 
 
 _PUBLIC_MODULES = frozenset({"builtins", "numpy.exceptions", "numpy.linalg"})
-
-
-def _done() -> bool:
-    return True
 
 
 def _upload(host: Array) -> Array:

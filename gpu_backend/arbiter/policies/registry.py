@@ -5,17 +5,17 @@ from __future__ import annotations
 from collections.abc import Callable
 from importlib.metadata import entry_points
 
-from gpu_backend.arbiter.rules.antman import AntMan
-from gpu_backend.arbiter.rules.base import SharingPolicy
-from gpu_backend.arbiter.rules.driver import Driver
-from gpu_backend.arbiter.rules.fair_share import FairShare
-from gpu_backend.arbiter.rules.fifo import Fifo
-from gpu_backend.arbiter.rules.gaiagpu import GaiaGpu
-from gpu_backend.arbiter.rules.gemini import Gemini
-from gpu_backend.arbiter.rules.kubeshare import KubeShare
-from gpu_backend.arbiter.rules.paella import Paella
-from gpu_backend.arbiter.rules.reef import Reef
-from gpu_backend.arbiter.rules.tgs import Tgs
+from gpu_backend.arbiter.policies.antman import AntMan
+from gpu_backend.arbiter.policies.base import SharingPolicy
+from gpu_backend.arbiter.policies.driver import Driver
+from gpu_backend.arbiter.policies.fair_share import FairShare
+from gpu_backend.arbiter.policies.fifo import Fifo
+from gpu_backend.arbiter.policies.gaiagpu import GaiaGpu
+from gpu_backend.arbiter.policies.gemini import Gemini
+from gpu_backend.arbiter.policies.kubeshare import KubeShare
+from gpu_backend.arbiter.policies.paella import Paella
+from gpu_backend.arbiter.policies.reef import Reef
+from gpu_backend.arbiter.policies.tgs import Tgs
 
 __all__ = ["BUILT_IN", "ENTRY_POINTS", "UnknownPolicy", "make", "names"]
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 from math import inf
 from typing import ClassVar
 
-from gpu_backend.arbiter.rules._bursts import BurstEstimate
-from gpu_backend.arbiter.rules._usage import SlidingUsage
+from gpu_backend.arbiter.policies._bursts import BurstEstimate
+from gpu_backend.arbiter.policies._usage import SlidingUsage
 from gpu_backend.arbiter.views import DeviceView, SessionView, Slice, Suggestion
 
 __all__ = ["Gemini"]

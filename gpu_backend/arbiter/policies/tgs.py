@@ -7,7 +7,7 @@ from enum import Enum
 from math import inf
 from typing import ClassVar
 
-from gpu_backend.arbiter.rules._share_out import budget_slices
+from gpu_backend.arbiter.policies._share_out import budget_slices
 from gpu_backend.arbiter.terms import SessionClass
 from gpu_backend.arbiter.views import DeviceView, Suggestion
 

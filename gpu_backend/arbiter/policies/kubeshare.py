@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import ClassVar
 
-from gpu_backend.arbiter.rules.gemini import Gemini
+from gpu_backend.arbiter.policies.gemini import Gemini
 
 __all__ = ["KubeShare"]
 

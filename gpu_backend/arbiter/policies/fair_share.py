@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from math import fsum, inf
 from typing import ClassVar
 
-from gpu_backend.arbiter.rules._usage import DecayedUsage
+from gpu_backend.arbiter.policies._usage import DecayedUsage
 from gpu_backend.arbiter.views import DeviceView, SessionView, Slice, Suggestion
 
 __all__ = ["FairShare"]

@@ -1,0 +1,86 @@
+"""What an agent tells the arbiter of a device: two files in the arbiter's own directory.
+
+``config.json`` holds for the arbiter's life. ``roster.json`` is replaced whenever something changes and touched while
+nothing does, so that an arbiter without an agent notices; it is always the whole truth, and whoever starts anew needs
+nothing else.
+"""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import msgspec
+
+from gpu_backend.arbiter.terms import SessionTerms
+
+__all__ = [
+    "BELL",
+    "CONFIG",
+    "PROCESS",
+    "ROSTER",
+    "ArbiterConfig",
+    "Member",
+    "Roster",
+    "read_config",
+    "read_roster",
+    "write",
+]
+
+CONFIG, ROSTER, BELL, PROCESS = "config.json", "roster.json", "bell", "process.json"
+
+
+class ArbiterConfig(msgspec.Struct, frozen=True, kw_only=True):
+    """Settings of one arbiter."""
+
+    #: Name of the policy.
+    policy: str
+    #: Without a word from the agent for this long the arbiter opens all gates and ends.
+    orphan_seconds: float = 120.0
+
+
+class Member(msgspec.Struct, frozen=True):
+    """An executor that serves a session on the device."""
+
+    terms: SessionTerms
+    pid: int
+    start_time: int
+    #: File of its gate's page.
+    page: str
+    #: Socket file on which it hears that its gate was opened.
+    bell: str
+
+
+class Roster(msgspec.Struct, frozen=True):
+    """All executors that serve a session on the device."""
+
+    members: tuple[Member, ...] = ()
+
+
+def read_config(directory: Path) -> ArbiterConfig:
+    """Return the settings in an arbiter's directory.
+
+    Raises
+    ------
+    msgspec.DecodeError
+        If they do not fit.
+    OSError
+        If there are none.
+    """
+    return msgspec.json.decode((directory / CONFIG).read_bytes(), type=ArbiterConfig)
+
+
+def read_roster(directory: Path) -> Roster:
+    """Return who shares the device; nobody if it was never said."""
+    try:
+        return msgspec.json.decode((directory / ROSTER).read_bytes(), type=Roster)
+    except FileNotFoundError:
+        return Roster()
+
+
+def write(path: Path, value: ArbiterConfig | Roster) -> None:
+    """Write one of the two files, all or nothing, for its owner only."""
+    fresh = path.with_name(f".{path.name}.{os.getpid()}")
+    with os.fdopen(os.open(fresh, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), "wb") as file:
+        file.write(msgspec.json.encode(value))
+    fresh.replace(path)

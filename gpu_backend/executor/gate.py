@@ -1,0 +1,156 @@
+"""The executor's side of its gate: whether it may launch, within which bounds, and what its arbiter is told.
+
+Asking is a look at shared memory. The arbiter's bell is rung only where others want the device and something has
+changed that decides who has it; where this session is alone, the arbiter finds out by itself.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from time import monotonic_ns
+
+from gpu_backend.arbiter.bell import Ringer
+from gpu_backend.arbiter.gate import UNBOUNDED, ExecutorPage, GateReport
+from gpu_backend.executor.pace import Pace
+
+#: What is queued counts as short up to here, seconds: somebody waits for it, and it would be over soon.
+_SHORT_SECONDS = 5e-3
+#: How often the page is written while nothing changes but the counters, nanoseconds.
+_WRITE_NS = 5_000_000
+#: Ops longer than this, seconds, are begun only if they fit into what is left of an opening.
+_LONG_OP_SECONDS = 1e-3
+
+
+class Gate:
+    """Obeys one page. Without an arbiter (``bell`` empty) it is open, and only tells.
+
+    Parameters
+    ----------
+    page
+        File of the page.
+    bell
+        The arbiter's bell; empty if the device has no arbiter.
+    pace
+        Counts this executor's launches; bounded here.
+    clock
+        The host's monotonic clock, nanoseconds.
+    """
+
+    def __init__(self, page: Path, bell: str, pace: Pace, clock: Callable[[], int] = monotonic_ns) -> None:
+        self._page = ExecutorPage(page)
+        self._bell = bell
+        self._ringer = Ringer()
+        self._pace = pace
+        self._clock = clock
+        self._order = UNBOUNDED
+        self._number = self._page.number
+        self._is_bounded = self._is_contended = False
+        self._used_at_order = self._used_at_pause = 0.0
+        self._ops_at_order = 0
+        self._resume_at = 0
+        self._told = GateReport()
+        self._written = GateReport()
+        self._written_at = 0
+
+    # --- may it launch ------------------------------------------------------------------------------------------------
+
+    def may_launch(self) -> bool:
+        """Return whether to launch now. Makes no system call."""
+        if not self._bell:
+            return True
+        now, page = self._clock(), self._page
+        if page.number != self._number or page.is_contended != self._is_contended:
+            self._take_order(now)
+        return page.may_launch(now) and (not self._is_bounded or self._keeps_bounds(now))
+
+    @property
+    def is_contended(self) -> bool:
+        """Whether others want the device: then short waits are worth a busy processor."""
+        return self._is_contended
+
+    @property
+    def is_pausing(self) -> bool:
+        """Whether the gate is shut only until a pause is over, so that nobody will ring."""
+        return self._order.duty < 1
+
+    def _take_order(self, now: int) -> None:
+        page, pace = self._page, self._pace
+        self._is_contended = page.is_contended
+        if page.number != self._number:
+            self._number = page.number
+            self._used_at_order, self._ops_at_order = pace.used_seconds, pace.ops_done + pace.in_flight_ops
+            self._used_at_pause, self._resume_at = pace.used_seconds, 0
+        order = self._order = page.order(now)
+        self._is_bounded = order.open_until_ns < UNBOUNDED.open_until_ns or order.budget_ns < UNBOUNDED.budget_ns
+        self._is_bounded |= order.duty < 1
+        # With pauses after each group, one group at a time.
+        pace.bound(self._is_contended, 1 if order.duty < 1 else order.window_ops)
+
+    def _keeps_bounds(self, now: int) -> bool:
+        """Tell whether one more op keeps budget and duty, and does not outlast the opening by more than half of it."""
+        order, pace = self._order, self._pace
+        launched = pace.ops_done + pace.in_flight_ops - self._ops_at_order
+        flying = pace.in_flight_ops * pace.op_seconds
+        if self._page.is_unheard(now):
+            return True
+        if not launched:
+            return order.budget_ns > 0
+        if order.budget_ns <= (pace.used_seconds - self._used_at_order + flying) * 1e9:
+            return False
+        if order.duty < 1 and not self._has_paused(now):
+            return False
+        if pace.op_seconds <= _LONG_OP_SECONDS:
+            return True
+        return now + (flying + pace.op_seconds / 2) * 1e9 <= order.open_until_ns
+
+    def _has_paused(self, now: int) -> bool:
+        """Tell whether the device was left idle for ``1 / duty - 1`` times what the last ops took."""
+        pace = self._pace
+        pace.close_group()
+        pace.collect()
+        if pace.in_flight_ops:
+            return False
+        if pace.used_seconds > self._used_at_pause:
+            took, self._used_at_pause = pace.used_seconds - self._used_at_pause, pace.used_seconds
+            self._resume_at = now + int(took * (1 / self._order.duty - 1) * 1e9)
+        return now >= self._resume_at
+
+    # --- what the arbiter is told -------------------------------------------------------------------------------------
+
+    def tell(self, queued_ops: int, is_awaited: bool, memory_bytes: int, is_resting: bool = False) -> None:
+        """Publish what was used and what waits, if that is due; ring if it decides who has the device.
+
+        Parameters
+        ----------
+        queued_ops
+            Ops that wait to be launched.
+        is_awaited
+            Whether somebody waits for the result of the last of them.
+        memory_bytes
+            Memory held.
+        is_resting
+            Whether this executor is about to sleep: everything is told then.
+        """
+        pace = self._pace
+        is_urgent = is_awaited and queued_ops > 0 and queued_ops * pace.op_seconds <= _SHORT_SECONDS
+        told = self._told
+        has_changed = (queued_ops > 0) != (told.queued_ops > 0) or is_urgent != told.is_urgent
+        must_ring = has_changed and bool(self._bell) and self._page.is_contended
+        now = self._clock()
+        if not (must_ring or is_resting or now - self._written_at >= _WRITE_NS):
+            return
+        report = GateReport(
+            int(pace.used_seconds * 1e9), pace.ops_done, queued_ops, pace.in_flight_ops, is_urgent, memory_bytes
+        )
+        if report != self._written:
+            self._page.write(report)
+            self._written = report
+        self._written_at, self._told = now, report
+        if must_ring:
+            self._ringer.ring(self._bell)
+
+    def close(self) -> None:
+        """Let go of the page."""
+        self._page.close()
+        self._ringer.close()
