@@ -27,6 +27,7 @@ from gpu_backend.wire.errors import (
 from gpu_backend.wire.messages import Bye, Want
 from gpu_backend.wire.values import Tuple, Value
 from gpu_backend.wire.version import PROTOCOL_VERSION
+from gpu_backend.wire.views import PoolView
 from kernelproxy import array_core, gateway_client, handover
 from kernelproxy.connection import Connection
 from kernelproxy.counters import Counters
@@ -115,10 +116,10 @@ class Session:
         """Drop the queued remote work that has not started."""
         self.pipeline.cancel_pending()
 
-    def pool(self) -> control.PoolView:
+    def pool(self) -> PoolView:
         """Return the pool as this user may see it. One question to the gateway."""
         view = gateway_client.request(self._settings, control.AskPool(0), _GATEWAY_SECONDS)
-        if not isinstance(view, control.PoolView):
+        if not isinstance(view, PoolView):
             raise ProtocolError("The gateway did not answer with a view of the pool.")
         return view
 

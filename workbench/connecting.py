@@ -6,8 +6,9 @@ from pathlib import Path
 from typing import NamedTuple
 
 from gpu_backend.transport import curve
-from gpu_backend.wire.control import AskPool, PoolView
+from gpu_backend.wire.control import AskPool
 from gpu_backend.wire.errors import NotAuthorized, PoolUnreachable
+from gpu_backend.wire.views import PoolView
 from kernelproxy import settings
 from kernelproxy.gateway_client import request
 from kernelproxy.settings import ClientSettings

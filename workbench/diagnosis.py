@@ -18,8 +18,9 @@ from jupyter_client.provisioning.factory import KernelProvisionerFactory
 
 import workbench
 from gpu_backend.transport import curve
-from gpu_backend.wire.control import AskPool, PoolView
+from gpu_backend.wire.control import AskPool
 from gpu_backend.wire.errors import PoolError
+from gpu_backend.wire.views import PoolView
 from kernelproxy import open_session, settings
 from kernelproxy.gateway_client import request
 from workbench.commands.install import NAME

@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import asdict, dataclass, field, replace
 from typing import Any
 
-from gpu_backend.wire.control import PoolView
 from gpu_backend.wire.errors import PoolError
+from gpu_backend.wire.views import PoolView
 from kernelproxy import settings
 from kernelproxy.session import Session, current_session
 from workbench.display import Facts, Section, bytes_in_words

@@ -1,72 +1,169 @@
-"""Who may have a session: limits against what is held already. Pure."""
+"""Who may have a session: limits against what is held and was used already. Pure."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import date, timedelta
 
+from gpu_backend.gateway.entitlements import Entitlements, Quota
+from gpu_backend.gateway.refusals import Refusal
 from gpu_backend.lifecycle.states import HELD, Session
 from gpu_backend.wire.errors import RefusalCode
 
-
-@dataclass(frozen=True, slots=True)
-class Limits:
-    """What one user may hold at a time; 0 means no limit."""
-
-    sessions: int
-    memory_bytes: int
+#: Periods for which GPU time is limited: calendar days, weeks from Monday, and months, in the pool's local time.
+PERIODS = ("day", "week", "month")
+_ASK = "or ask the pool's operator for more (`workbench pool quotas set`)"
 
 
-@dataclass(frozen=True, slots=True)
-class Refusal:
-    """Why not, and what to do."""
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Account:
+    """A user, or a group in all, with their limits and what they have used of their GPU time."""
 
-    code: RefusalCode
-    message: str
-    remedy: str
+    #: "" for the user who asks, else the group's name.
+    group: str = ""
+    members: frozenset[str]
+    quota: Quota
+    #: GPU seconds used since the present period began, by period.
+    spent: Mapping[str, float] = field(default_factory=dict)
+
+    @property
+    def whose(self) -> str:
+        """How the user who asks is told whose limit it is."""
+        return f"group {self.group}" if self.group else "you"
 
 
-def admit(user: str, memory_bytes: int, sessions: Iterable[Session], limits: Limits) -> Refusal | None:
-    """Return why ``user`` may not have another session with ``memory_bytes``; None if they may.
+def accounts_of(user: str, entitlements: Entitlements, spent: Mapping[str, Mapping[str, float]]) -> list[Account]:
+    """Return the accounts that a session of ``user`` counts against.
 
     Parameters
     ----------
     user
         Who asks.
+    entitlements
+        What the operator has set.
+    spent
+        GPU seconds by holder ("user" or "group"), then by period.
+    """
+    group = entitlements.group_of(user)
+    own = Account(members=frozenset({user}), quota=entitlements.quota("user", user), spent=spent.get("user", {}))
+    if not group:
+        return [own]
+    theirs = entitlements.quota("group", group)
+    members = entitlements.members(group)
+    return [own, Account(group=group, members=members, quota=theirs, spent=spent.get("group", {}))]
+
+
+def admit(
+    memory_bytes: int,
+    sessions: Iterable[Session],
+    accounts: Sequence[Account],
+    today: date = date.min,
+    waiting: Sequence[str] = (),
+) -> Refusal | None:
+    """Return why another session with ``memory_bytes`` may not be had; None if it may.
+
+    Parameters
+    ----------
     memory_bytes
         Device memory limit of the session asked for; 0 for no limit of its own.
     sessions
         All sessions of the pool.
-    limits
-        What one user may hold.
+    accounts
+        Those that the session would count against, as `accounts_of` returns them.
+    today
+        The present day, to say when a period ends.
+    waiting
+        The user of each notebook that waits for a place, if this one would have to as well.
     """
-    held = [session for session in sessions if session.user == user and session.state in HELD]
-    if limits.sessions and len(held) >= limits.sessions:
-        return Refusal(
-            RefusalCode.QUOTA,
-            f"You have {len(held)} of {limits.sessions} sessions that one user may have in this pool{_names(held)}.",
-            "Shut down a kernel that you do not need (Running Terminals and Kernels), then try again.",
+    everything = [session for session in sessions if session.state in HELD]
+    for account in accounts:
+        held = [session for session in everything if session.user in account.members]
+        queued = sum(user in account.members for user in waiting)
+        refusal = (
+            _too_many(account, held, queued)
+            or _too_much_memory(account, held, memory_bytes)
+            or _used_up(account, today)
         )
-    used = sum(session.memory_limit_bytes for session in held)
-    if not limits.memory_bytes:
-        return None
-    if memory_bytes == 0:
-        return Refusal(
-            RefusalCode.QUOTA,
-            f"A session without a memory limit was asked for; one user may have {_gib(limits.memory_bytes)} in all.",
-            "Ask for a certain amount of memory.",
-        )
-    if used + memory_bytes > limits.memory_bytes:
-        return Refusal(
-            RefusalCode.QUOTA,
-            f"Your {len(held)} sessions hold {_gib(used)} of the {_gib(limits.memory_bytes)} of device memory that one "
-            f"user may have; this one asks for {_gib(memory_bytes)}.",
-            "Shut down a kernel that you do not need, or ask for less memory.",
-        )
+        if refusal is not None:
+            return refusal
     return None
 
 
-def _names(held: list[Session]) -> str:
+def is_over_quota(accounts: Iterable[Account]) -> bool:
+    """Tell whether the GPU time of any account is used up."""
+    return any(_exhausted(account) for account in accounts)
+
+
+def period_start(day: date, period: str) -> date:
+    """Return the first day of the ``period`` in which ``day`` lies."""
+    if period == "week":
+        return day - timedelta(days=day.weekday())
+    return day.replace(day=1) if period == "month" else day
+
+
+def next_period(day: date, period: str) -> date:
+    """Return the first day of the period after the one in which ``day`` lies."""
+    longest = {"day": 1, "week": 7, "month": 31}[period]
+    return period_start(period_start(day, period) + timedelta(days=longest), period)
+
+
+def _too_many(account: Account, held: Sequence[Session], queued: int) -> Refusal | None:
+    most = account.quota.sessions
+    if not most or len(held) + queued < most:
+        return None
+    wait = f", and {queued} more wait for a place" if queued else ""
+    if account.group:
+        who = f"Your group {account.group} has {len(held)} of {most} sessions that it may have in this pool{wait}."
+        return Refusal(RefusalCode.QUOTA, who, f"Shut down a kernel that nobody in the group needs, {_ASK}.")
+    return Refusal(
+        RefusalCode.QUOTA,
+        f"You have {len(held)} of {most} sessions that you may have in this pool{_names(held)}{wait}.",
+        f"Shut down a kernel that you do not need (Running Terminals and Kernels), {_ASK}.",
+    )
+
+
+def _too_much_memory(account: Account, held: Sequence[Session], memory_bytes: int) -> Refusal | None:
+    most = account.quota.memory_bytes
+    if not most:
+        return None
+    whose = f"your group {account.group} may have" if account.group else "you may have"
+    if memory_bytes == 0:
+        return Refusal(
+            RefusalCode.QUOTA,
+            f"A session without a memory limit was asked for; {whose} {_gib(most)} in all.",
+            'Ask for a certain amount of memory: `memory = "4 GiB"` in client.toml, or GPU_WORKBENCH_MEMORY=4GiB.',
+        )
+    used = sum(session.memory_limit_bytes for session in held)
+    if used + memory_bytes <= most:
+        return None
+    return Refusal(
+        RefusalCode.QUOTA,
+        f"{len(held)} sessions hold {_gib(used)} of the {_gib(most)} of device memory that {whose}; this one asks for "
+        f"{_gib(memory_bytes)}.",
+        f"Shut down a kernel that you do not need, ask for less memory, {_ASK}.",
+    )
+
+
+def _used_up(account: Account, today: date) -> Refusal | None:
+    period = _exhausted(account)
+    if not period:
+        return None
+    used, most = account.spent[period], account.quota.gpu_seconds[period]
+    who = f"Your group {account.group} has" if account.group else "You have"
+    return Refusal(
+        RefusalCode.QUOTA,
+        f"{who} used {used:,.0f} of the {most:,.0f} GPU seconds that may be used in a {period}.",
+        f"Wait for the next {period}, which begins on {next_period(today, period)}, {_ASK}.",
+    )
+
+
+def _exhausted(account: Account) -> str:
+    limits = account.quota.gpu_seconds
+    return next((p for p in PERIODS if limits[p] and account.spent.get(p, 0.0) >= limits[p]), "")
+
+
+def _names(held: Sequence[Session]) -> str:
     labels = [session.label for session in held if session.label]
     return f" ({', '.join(labels[:5])}{', ...' if len(labels) > 5 else ''})" if labels else ""
 

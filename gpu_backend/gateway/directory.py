@@ -7,7 +7,12 @@ import sqlite3
 from pathlib import Path
 from typing import NamedTuple
 
+import msgspec
+
+from gpu_backend.gateway.entitlements import SETTABLE, Holder, Value
+from gpu_backend.gateway.queue import Waiter
 from gpu_backend.lifecycle.states import Session, SessionState
+from gpu_backend.wire.control import Wish
 from gpu_backend.wire.errors import PoolRefusal
 
 _SCHEMA = """
@@ -27,10 +32,23 @@ CREATE TABLE IF NOT EXISTS sessions (
 ) STRICT;
 CREATE INDEX IF NOT EXISTS sessions_by_state ON sessions(state);
 """
-_SCHEMA_VERSION = 1
+#: What was added since: shares and quotas by holder, how sessions want to share, who waits for a place.
+_ADDED = """
+ALTER TABLE sessions ADD COLUMN wish TEXT NOT NULL DEFAULT '[]';
+CREATE TABLE entitlements (
+    holder TEXT NOT NULL, name TEXT NOT NULL, what TEXT NOT NULL, value TEXT NOT NULL, PRIMARY KEY (holder, name, what)
+) STRICT;
+CREATE TABLE members (user TEXT PRIMARY KEY, "group" TEXT NOT NULL) STRICT;
+CREATE TABLE waiting (
+    client_key TEXT NOT NULL, waiter TEXT NOT NULL, user TEXT NOT NULL, label TEXT NOT NULL, since REAL NOT NULL,
+    kind TEXT NOT NULL, memory_bytes INTEGER NOT NULL, has_lease INTEGER NOT NULL,
+    PRIMARY KEY (client_key, waiter)
+) STRICT;
+"""
+_SCHEMA_VERSION = 2
 _SESSION_COLUMNS = (
     "id, user, client_key, label, node, ordinal, device_kind, memory_limit_bytes, lease_seconds, opened_at, state, "
-    "epoch, endpoints, server_key, reason"
+    "epoch, endpoints, server_key, reason, wish"
 )
 
 
@@ -73,7 +91,7 @@ class Directory:
             if version > _SCHEMA_VERSION:
                 raise PoolRefusal(f"{path} was written by a newer version of gpu-workbench. Install that one here.")
             if version < _SCHEMA_VERSION:
-                self._db.executescript(f"BEGIN; {_SCHEMA} PRAGMA user_version = {_SCHEMA_VERSION}; COMMIT;")
+                self._grow()
         except sqlite3.DatabaseError as error:
             raise PoolRefusal(
                 f"The pool's records in {path} cannot be used: {error}. Move the file away; the users must then be "
@@ -81,9 +99,23 @@ class Directory:
             ) from None
         path.chmod(0o600)
 
+    def _grow(self) -> None:
+        # Two processes may come at once: whoever is second finds the work done when it has the lock.
+        self._db.execute("BEGIN IMMEDIATE")
+        version = self._db.execute("PRAGMA user_version").fetchone()[0]
+        for step in (_SCHEMA, _ADDED)[version:]:
+            for statement in step.split(";\n"):
+                self._db.execute(statement)
+        self._db.execute(f"PRAGMA user_version = {_SCHEMA_VERSION}")
+        self._db.execute("COMMIT")
+
     def close(self) -> None:
         """Close the records."""
         self._db.close()
+
+    def version(self) -> int:
+        """Return a number that changes when another process has changed the records."""
+        return int(self._db.execute("PRAGMA data_version").fetchone()[0])
 
     # --- users and keys -----------------------------------------------------------------------------------------------
 
@@ -138,6 +170,59 @@ class Directory:
         ).fetchone()
         return User(row[0], bool(row[1])) if row is not None else None
 
+    # --- shares and quotas --------------------------------------------------------------------------------------------
+
+    def entitle(self, holder: Holder, name: str, what: str, value: Value | None) -> None:
+        """Set ``what`` a user or group is entitled to; None takes it back, so that the default holds again."""
+        self._db.execute("DELETE FROM entitlements WHERE holder = ? AND name = ? AND what = ?", (holder, name, what))
+        if value is not None:
+            row = (holder, name, what, json.dumps(value))
+            self._db.execute("INSERT OR REPLACE INTO entitlements VALUES (?, ?, ?, ?)", row)
+
+    def entitlements(self) -> dict[tuple[Holder, str], dict[str, Value]]:
+        """Return all that was set, by holder and name."""
+        found: dict[tuple[Holder, str], dict[str, Value]] = {}
+        for holder, name, what, value in self._db.execute("SELECT holder, name, what, value FROM entitlements"):
+            if what in SETTABLE:
+                found.setdefault((holder, name), {})[what] = json.loads(value)
+        return found
+
+    def set_group(self, user: str, group: str) -> None:
+        """Put ``user`` into ``group``, and out of any other; "" for none."""
+        self._db.execute("DELETE FROM members WHERE user = ?", (user,))
+        if group:
+            self._db.execute("INSERT OR REPLACE INTO members VALUES (?, ?)", (user, group))
+
+    def groups(self) -> dict[str, str]:
+        """Return the group of each user who has one."""
+        return dict(self._db.execute('SELECT user, "group" FROM members'))
+
+    # --- the queue ----------------------------------------------------------------------------------------------------
+
+    def wait(self, one: Waiter) -> None:
+        """Keep that somebody waits."""
+        row = (
+            one.client_key, one.waiter, one.user, one.label, one.since, one.kind, one.memory_bytes, int(one.has_lease)
+        )  # fmt: skip
+        self._db.execute("INSERT OR REPLACE INTO waiting VALUES (?, ?, ?, ?, ?, ?, ?, ?)", row)
+
+    def wait_no_more(self, client_key: str, waiter: str) -> None:
+        """Forget that somebody waits."""
+        self._db.execute("DELETE FROM waiting WHERE client_key = ? AND waiter = ?", (client_key, waiter))
+
+    def waiting(self) -> list[Waiter]:
+        """Return everybody who waits, the longest first."""
+        return [
+            Waiter(
+                client_key=key, waiter=waiter, user=user, label=label, since=since, kind=kind, memory_bytes=memory,
+                has_lease=bool(has_lease),
+            )
+            for key, waiter, user, label, since, kind, memory, has_lease in self._db.execute(
+                "SELECT client_key, waiter, user, label, since, kind, memory_bytes, has_lease FROM waiting "
+                "ORDER BY since"
+            )
+        ]  # fmt: skip
+
     # --- nodes --------------------------------------------------------------------------------------------------------
 
     def set_node(self, name: str, public: str) -> None:
@@ -159,6 +244,7 @@ class Directory:
             session.id, session.user, session.client_key, session.label, session.node, session.ordinal,
             session.device_kind, session.memory_limit_bytes, session.lease_seconds, session.opened_at,
             str(session.state), session.epoch, json.dumps(session.endpoints), session.server_key, session.reason,
+            msgspec.json.encode(session.wish).decode(),
         )  # fmt: skip
         marks = ", ".join("?" * len(values))
         self._db.execute(f"INSERT OR REPLACE INTO sessions ({_SESSION_COLUMNS}) VALUES ({marks})", values)
@@ -183,4 +269,5 @@ def _session(row: tuple[object, ...]) -> Session:
     fields = dict(zip(names, row, strict=True))
     fields["state"] = SessionState(str(fields["state"]))
     fields["endpoints"] = tuple(json.loads(str(fields["endpoints"])))
+    fields["wish"] = msgspec.json.decode(str(fields["wish"]), type=Wish)
     return Session(**fields)  # type: ignore[arg-type]

@@ -9,6 +9,7 @@ from time import monotonic
 
 import zmq.asyncio
 
+from gpu_backend.gateway.changes import Changes
 from gpu_backend.gateway.placement import DeviceLoad
 from gpu_backend.transport.sockets import send_now
 from gpu_backend.wire.codec import encode
@@ -25,8 +26,12 @@ class _Link:
 class Nodes:
     """Knows each node's last report and the way to its agent. A node that falls silent is left out of `devices`."""
 
-    def __init__(self, socket: zmq.asyncio.Socket, silence_seconds: float, capacity: int) -> None:
+    def __init__(
+        self, socket: zmq.asyncio.Socket, silence_seconds: float, capacity: int, changes: Changes | None = None
+    ) -> None:
+        """Speak to agents through ``socket``; tell ``changes`` when there are other devices than before."""
         self._socket = socket
+        self._changes = changes or Changes()
         self._silence_seconds = silence_seconds
         self._capacity = capacity
         self._links: dict[str, _Link] = {}
@@ -34,7 +39,11 @@ class Nodes:
 
     def note(self, node: str, route: bytes, report: NodeReport) -> None:
         """Take in a report. Orders go to where the last one came from: a restarted agent has another route."""
+        before = self._links.get(node)
+        is_news = before is None or before.report.devices != report.devices or node not in self.names()
         self._links[node] = _Link(route, report, monotonic())
+        if is_news:
+            self._changes.tell()
         self._changed.set()
         self._changed = asyncio.Event()
 
@@ -50,6 +59,11 @@ class Nodes:
         """Give an order; tell whether there was a way to the agent. Lost orders are given again after its reports."""
         link = self._links.get(node)
         return link is not None and send_now(self._socket, [link.route, *encode(order)])
+
+    def route(self, node: str) -> bytes:
+        """Return the way to the agent of ``node``; another one once the agent was restarted."""
+        link = self._links.get(node)
+        return link.route if link is not None else b""
 
     def names(self) -> list[str]:
         """Return the nodes that can be reached now."""

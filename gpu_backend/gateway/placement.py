@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
-from gpu_backend.gateway.admission import Refusal
+from gpu_backend.gateway.refusals import Refusal
 from gpu_backend.lifecycle.states import PLACED, Session
 from gpu_backend.wire.errors import RefusalCode
 
@@ -68,6 +68,23 @@ def place(devices: Sequence[DeviceLoad], kind: str, memory_bytes: int) -> Device
     if not free:
         return _full(large)
     return min(free, key=lambda d: (d.kind != "cuda", d.sessions / d.capacity, -d.warm, d.node, d.ordinal))
+
+
+def with_one_more(devices: Sequence[DeviceLoad], spot: DeviceLoad, memory_bytes: int) -> list[DeviceLoad]:
+    """Return ``devices`` as they are once a session with ``memory_bytes`` is at ``spot``."""
+    return [_loaded(d, d.sessions + 1, d.promised_bytes + memory_bytes) if d is spot else d for d in devices]
+
+
+def reserved(devices: Sequence[DeviceLoad], kind: str, memory_bytes: int) -> list[DeviceLoad]:
+    """Return ``devices`` as they are for others while somebody waits for the device that will have room soonest.
+
+    That is taken to be the one with the most free memory among those that could ever serve; nobody else gets it.
+    """
+    able = [d for d in devices if kind in ("", d.kind) and d.total_bytes >= memory_bytes]
+    if not able:
+        return list(devices)
+    kept = max(able, key=lambda d: (d.total_bytes - d.promised_bytes, d.capacity - d.sessions))
+    return [_loaded(d, d.capacity, d.promised_bytes) if d is kept else d for d in devices]
 
 
 def _has_room(device: DeviceLoad, memory_bytes: int) -> bool:

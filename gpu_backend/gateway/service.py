@@ -13,15 +13,21 @@ import zmq
 import zmq.asyncio
 
 from gpu_backend.engine.base import Engine, NodeChange
+from gpu_backend.gateway.accounts import Accounts
 from gpu_backend.gateway.authenticator import Authenticator, key_of
+from gpu_backend.gateway.changes import Changes
 from gpu_backend.gateway.desk import Desk, Request
 from gpu_backend.gateway.directory import Directory, User
+from gpu_backend.gateway.ledger import Ledger
+from gpu_backend.gateway.line import Line
 from gpu_backend.gateway.nodes import Nodes
+from gpu_backend.gateway.opening import Opening
+from gpu_backend.gateway.placement import DeviceLoad, with_sessions
 from gpu_backend.gateway.sessions import Sessions
 from gpu_backend.gateway.settings import GatewaySettings
+from gpu_backend.gateway.showing import Showing
 from gpu_backend.lifecycle import events as ev
 from gpu_backend.lifecycle.machine import InvalidTransition
-from gpu_backend.lifecycle.states import HELD
 from gpu_backend.transport.admission import LookedUpKeys, guard_async
 from gpu_backend.transport.curve import KeyPair
 from gpu_backend.transport.sockets import as_server, send_now
@@ -53,10 +59,13 @@ _CODES = {
 class Gateway:
     """The one door of a pool. Keeps nothing that its directory or the agents' reports would not give back."""
 
-    def __init__(self, settings: GatewaySettings, keys: KeyPair, directory: Directory, engine: Engine) -> None:
+    def __init__(
+        self, settings: GatewaySettings, keys: KeyPair, directory: Directory, accounts: Accounts, engine: Engine
+    ) -> None:
         self._settings = settings
         self._keys = keys
         self._directory = directory
+        self._ledger = Ledger(directory, accounts, settings.defaults)
         self._engine = engine
         self._authenticator = Authenticator(directory)
         self._waiting: Counter[str] = Counter()
@@ -67,6 +76,7 @@ class Gateway:
     async def run(self) -> None:
         """Serve until `stop` is called or an operator stops the pool."""
         self._directory.forget_closed(time() - _KEEP_CLOSED_SECONDS)
+        self._ledger.accounts.forget_meters(time() - _KEEP_CLOSED_SECONDS)
         context = zmq.asyncio.Context()
         # Before any socket is bound: libzmq admits everybody while it finds no authenticator.
         guard = guard_async(context, LookedUpKeys(self._authenticator.is_known))
@@ -88,9 +98,13 @@ class Gateway:
     async def _serve(self, users: zmq.asyncio.Socket, agents: zmq.asyncio.Socket) -> None:
         self._users = users
         self._agents = agents
-        self._nodes = Nodes(agents, self._settings.node_silence_seconds, self._settings.sessions_per_device)
-        self._sessions = Sessions(self._directory, self._nodes)
-        self._desk = Desk(self._settings, self._nodes, self._sessions)
+        settings, ledger, changes = self._settings, self._ledger, Changes()
+        self._nodes = Nodes(agents, settings.node_silence_seconds, settings.sessions_per_device, changes)
+        self._sessions = sessions = Sessions(self._directory, self._nodes, ledger, changes)
+        self._line = Line(self._directory, changes, self._loads, sessions.held, self._weight)
+        self._opening = Opening(settings, self._nodes, sessions, ledger, changes, self._line)
+        showing = Showing(settings, sessions, ledger, self._loads, self._line.ordered, time())
+        self._desk = Desk(settings, sessions, ledger, self._opening, showing)
         async with asyncio.TaskGroup() as group:
             self._group = group
             loops = [
@@ -101,6 +115,12 @@ class Gateway:
             await self._stop.wait()
             for task in loops:
                 task.cancel()
+
+    def _loads(self) -> list[DeviceLoad]:
+        return with_sessions(self._nodes.devices(), self._sessions.all.values())
+
+    def _weight(self, user: str) -> float:
+        return self._ledger.entitlements.weight("user", user)
 
     # --- users --------------------------------------------------------------------------------------------------------
 
@@ -187,9 +207,21 @@ class Gateway:
             await asyncio.sleep(_TICK_SECONDS)
             self._sessions.apply(ev.TimePassed())
             self._close_revoked()
+            self._close_over_quota()
+            self._sessions.settle_terms()
+            self._line.expire()
+            self._ledger.forget(self._sessions.all)
+
+    def _close_over_quota(self) -> None:
+        if not self._settings.closes_over_quota:
+            return
+        for session in self._sessions.held():
+            if self._ledger.is_over_quota(session.user):
+                reason = "The GPU time of its user, or of their group, is used up."
+                self._sessions.apply(ev.CloseWanted(session.id, reason))
 
     def _close_revoked(self) -> None:
-        held = [session for session in self._sessions.all.values() if session.state in HELD]
+        held = self._sessions.held()
         good = {key: self._authenticator.user(key) is not None for key in {session.client_key for session in held}}
         for session in held:
             if not good[session.client_key]:

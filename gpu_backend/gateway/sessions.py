@@ -7,11 +7,13 @@ import logging
 from collections.abc import Mapping
 from time import monotonic, time
 
+from gpu_backend.gateway.changes import Changes
 from gpu_backend.gateway.directory import Directory
+from gpu_backend.gateway.ledger import Ledger
 from gpu_backend.gateway.nodes import Nodes
 from gpu_backend.lifecycle import events as ev
 from gpu_backend.lifecycle.machine import Lifecycle, Patience
-from gpu_backend.lifecycle.states import Session
+from gpu_backend.lifecycle.states import HELD, Session, SessionState
 from gpu_backend.wire import control
 from gpu_backend.wire.control import EndCause
 
@@ -24,9 +26,16 @@ _FINAL = frozenset({EndCause.RELEASED, EndCause.LEASE_LAPSED})
 class Sessions:
     """Feeds the life cycle and does what it says. Records first, then acts: a kill in between loses no session."""
 
-    def __init__(self, directory: Directory, nodes: Nodes, patience: Patience | None = None) -> None:
+    def __init__(
+        self, directory: Directory, nodes: Nodes, ledger: Ledger, changes: Changes, patience: Patience | None = None
+    ) -> None:
+        """Keep the sessions that ``directory`` has; tell ``changes`` of every one that becomes another."""
         self._directory = directory
         self._nodes = nodes
+        self._ledger = ledger
+        self._changes = changes
+        #: The terms that a session's agent was last told, and on which way.
+        self._told: dict[str, tuple[bytes, control.Terms]] = {}
         self._lifecycle = Lifecycle(directory.sessions(), patience, monotonic())
         self._waiting: dict[str, list[asyncio.Future[Session | ev.Refuse]]] = {}
 
@@ -34,6 +43,10 @@ class Sessions:
     def all(self) -> Mapping[str, Session]:
         """Every session by its id, the last closed ones among them."""
         return self._lifecycle.sessions
+
+    def held(self) -> list[Session]:
+        """Return the sessions that count against their users' limits."""
+        return [session for session in self.all.values() if session.state in HELD]
 
     def apply(self, event: ev.Event) -> None:
         """Let ``event`` happen."""
@@ -66,14 +79,27 @@ class Sessions:
             case control.LaunchFailed():
                 self.apply(ev.LaunchFailed(message.session, message.epoch, message.message))
             case control.ExecutorEnded():
+                self._ledger.book([(message.session, message.epoch, message.usage)], self.all)
                 is_final = message.cause in _FINAL
                 self.apply(ev.ExecutorEnded(message.session, message.epoch, is_final, message.detail))
 
     def reconcile(self, node: str, report: control.NodeReport) -> None:
-        """Compare a node's report with what is on record, and settle the difference."""
+        """Compare a node's report with what is on record, and settle the difference; book what was used."""
         kinds = {device.ordinal: device.kind for device in report.devices}
         live = tuple(self._live(executor, kinds) for executor in report.executors)
         self.apply(ev.NodeReported(node, live, time()))
+        self._ledger.hear(report, self.all)
+
+    def settle_terms(self) -> None:
+        """Tell the agents of sessions that are entitled to something else than they were told."""
+        for session in self.held():
+            if session.state is SessionState.SERVING:
+                now = (self._nodes.route(session.node), self._ledger.terms(session))
+                order = control.SetTerms(session.id, now[1])
+                if self._told.get(session.id) != now and self._nodes.send(session.node, order):
+                    self._told[session.id] = now
+        for gone in self._told.keys() - {session.id for session in self.held()}:
+            del self._told[gone]
 
     def _live(self, executor: control.ExecutorReport, kinds: dict[int, str]) -> ev.LiveExecutor:
         owner = None
@@ -93,9 +119,13 @@ class Sessions:
         match instruction:
             case ev.Save(session):
                 self._directory.save(session)
+                self._ledger.note(session, time())
+                self._changes.tell()
                 log.info("session %s of %s: %s, epoch %d", session.id, session.user, session.state, session.epoch)
             case ev.Launch(session):
-                self._nodes.send(session.node, _launch(session))
+                terms = self._ledger.terms(session)
+                if self._nodes.send(session.node, _launch(session, terms)):
+                    self._told[session.id] = (self._nodes.route(session.node), terms)
             case ev.StopExecutor(node, session_id, epoch, reason):
                 self._nodes.send(node, control.StopExecutor(session_id, epoch, reason))
             case ev.Grant(session):
@@ -109,8 +139,8 @@ class Sessions:
                 future.set_result(outcome)
 
 
-def _launch(session: Session) -> control.Launch:
+def _launch(session: Session, terms: control.Terms) -> control.Launch:
     return control.Launch(
         session.id, session.epoch, session.ordinal, session.client_key, session.memory_limit_bytes,
-        session.lease_seconds,
+        session.lease_seconds, session.user, terms,
     )  # fmt: skip

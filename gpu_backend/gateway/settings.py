@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
-from gpu_backend.gateway.admission import Limits
+from gpu_backend.gateway.entitlements import Entitlements
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -19,8 +19,8 @@ class GatewaySettings:
     client_endpoints: tuple[str, ...]
     #: ZeroMQ endpoints for agents.
     agent_endpoints: tuple[str, ...]
-    #: What one user may hold.
-    limits: Limits
+    #: What users and groups may hold, use and ask for unless something else is set for them.
+    defaults: Entitlements = field(default_factory=Entitlements)
     #: Most sessions on one device.
     sessions_per_device: int
     #: Memory limit of a session that asks for none; 0 for no limit.
@@ -33,3 +33,5 @@ class GatewaySettings:
     node_silence_seconds: float = 5.0
     #: How long executors have to end when the pool goes down.
     stop_seconds: float = 10.0
+    #: Whether sessions of users whose GPU time is used up are closed; else they run on what others leave.
+    closes_over_quota: bool = False

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from gpu_backend.lifecycle.states import Session
+from gpu_backend.wire.control import Wish
 
 # --- events ---------------------------------------------------------------------------------------------------------
 
@@ -30,6 +31,15 @@ class SessionAdmitted:
     memory_limit_bytes: int
     lease_seconds: float
     opened_at: float
+    wish: Wish = field(default_factory=Wish)
+
+
+@dataclass(frozen=True, slots=True)
+class WishChanged:
+    """The session wants to share its device in another way."""
+
+    session: str
+    wish: Wish
 
 
 @dataclass(frozen=True, slots=True)
@@ -127,6 +137,7 @@ class TimePassed:
 
 Event = (
     SessionAdmitted
+    | WishChanged
     | ExecutorReady
     | LaunchFailed
     | ExecutorEnded

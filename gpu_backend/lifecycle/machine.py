@@ -79,6 +79,8 @@ class Lifecycle:
         match event:
             case ev.SessionAdmitted():
                 return self._admit(event, now)
+            case ev.WishChanged():
+                return list(self._change_wish(event, now))
             case ev.ExecutorReady():
                 return list(self._ready(event, now))
             case ev.LaunchFailed():
@@ -134,10 +136,17 @@ class Lifecycle:
             id=event.session, user=event.user, client_key=event.client_key, label=event.label,
             node=event.place.node, ordinal=event.place.ordinal, device_kind=event.place.kind,
             memory_limit_bytes=event.memory_limit_bytes, lease_seconds=event.lease_seconds, opened_at=event.opened_at,
-            state=SessionState.OPENING, epoch=1, deadline=now + self._patience.launch_seconds,
+            state=SessionState.OPENING, epoch=1, deadline=now + self._patience.launch_seconds, wish=event.wish,
         )  # fmt: skip
         self._note(event, None, session, now)
         return [ev.Save(session), ev.Launch(session)]
+
+    def _change_wish(self, event: ev.WishChanged, now: float) -> Iterator[ev.Instruction]:
+        session = self._known(event, event.session)
+        if session.state in HELD and session.wish != event.wish:
+            changed = replace(session, wish=event.wish)
+            self._note(event, session, changed, now)
+            yield ev.Save(changed)
 
     def _ready(self, event: ev.ExecutorReady, now: float) -> Iterator[ev.Instruction]:
         session = self._sessions.get(event.session)
@@ -230,7 +239,7 @@ class Lifecycle:
             reason = session.reason if session is not None else ""
             yield ev.StopExecutor(event.node, live.session, live.epoch, reason or _UNWANTED)
         elif session.epoch < live.epoch:  # the directory is older than the node: the node knows better
-            adopted = replace(_adopted(event, live), user=session.user, label=session.label)
+            adopted = replace(_adopted(event, live), user=session.user, label=session.label, wish=session.wish)
             self._note(event, session, adopted, now)
             yield ev.Save(adopted)
         elif session.state is not SessionState.SERVING:

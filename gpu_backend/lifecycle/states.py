@@ -13,9 +13,11 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from enum import StrEnum
 from math import inf
+
+from gpu_backend.wire.control import Wish
 
 
 class SessionState(StrEnum):
@@ -63,3 +65,5 @@ class Session:
     deadline: float = inf
     #: Why it is lost, closing or closed.
     reason: str = ""
+    #: How it wants to share its device.
+    wish: Wish = field(default_factory=Wish)

@@ -19,8 +19,9 @@ from gpu_backend.pool.setup import prepare
 from gpu_backend.pool.state import PoolState
 from gpu_backend.transport import curve
 from gpu_backend.transport.asking import Door, ask
-from gpu_backend.wire.control import AskPool, PoolView, StopPool
+from gpu_backend.wire.control import AskPool, StopPool
 from gpu_backend.wire.errors import PoolError, PoolRefusal, PoolUnreachable
+from gpu_backend.wire.views import PoolView
 
 log = logging.getLogger("pool")
 

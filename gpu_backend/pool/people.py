@@ -16,7 +16,8 @@ from gpu_backend.pool.state import PoolState
 from gpu_backend.transport import curve
 from gpu_backend.wire.errors import PoolRefusal
 
-_NAME = re.compile(r"[\w.@+-]{1,60}")
+#: What names of users and groups look like.
+NAME = re.compile(r"[\w.@+-]{1,60}")
 
 
 class Person(NamedTuple):
@@ -42,9 +43,9 @@ def add_user(state: PoolState, name: str, is_operator: bool = False) -> None:
     PoolRefusal
         If the name is not one.
     """
-    if not _NAME.fullmatch(name):
+    if not NAME.fullmatch(name):
         raise PoolRefusal(f"{name!r} is no user name: use up to 60 letters, digits and . _ @ + -.")
-    with _records(state) as records:
+    with records_of(state) as records:
         records.add_user(name, is_operator, time())
 
 
@@ -58,7 +59,7 @@ def add_key(state: PoolState, user: str, public: str, note: str = "") -> None:
     """
     if not curve.is_public_key(public):
         raise PoolRefusal(f"{public!r} is no public key: it has 40 characters and `workbench connect` prints it.")
-    with _records(state) as records:
+    with records_of(state) as records:
         records.add_key(public, user, note, time())
 
 
@@ -82,7 +83,7 @@ def make_key(state: PoolState, user: str, path: Path, note: str = "") -> str:
 
 def people(state: PoolState) -> list[Person]:
     """Return all users with their keys, by name."""
-    with _records(state) as records:
+    with records_of(state) as records:
         keys = records.all_keys()
         return [
             Person(user.name, user.is_operator, tuple(key for key in keys if key.user == user.name))
@@ -98,7 +99,7 @@ def revoke_key(state: PoolState, public: str) -> Key:
     PoolRefusal
         If no good key, or more than one, begins like this; or if it is the last key of the last operator.
     """
-    with _records(state) as records:
+    with records_of(state) as records:
         found = [key for key in records.all_keys() if key.public.startswith(public) and key.revoked_at is None]
         if not public or len(found) != 1:
             problem = "more than one good key begins" if found else "no good key begins"
@@ -116,7 +117,7 @@ def remove_user(state: PoolState, name: str) -> None:
     PoolRefusal
         If there is no such user, or they are the last operator.
     """
-    with _records(state) as records:
+    with records_of(state) as records:
         if name not in {user.name for user in records.users()}:
             raise PoolRefusal(f"There is no user {name!r}. `workbench pool users` lists them.")
         _keep_an_operator(records, {key.public for key in records.all_keys() if key.user == name})
@@ -139,7 +140,8 @@ def _keep_an_operator(records: Directory, lost: set[str]) -> None:
 
 
 @contextmanager
-def _records(state: PoolState) -> Iterator[Directory]:
+def records_of(state: PoolState) -> Iterator[Directory]:
+    """Open the pool's records; they are made if there are none."""
     prepare(state, pool_settings.read(state.settings_file))
     records = Directory(state.directory_file)
     try:

@@ -9,8 +9,9 @@ from importlib import metadata
 
 from gpu_backend.engine.detached import ProcessId, write_identity
 from gpu_backend.engine.local import LocalEngine
-from gpu_backend.gateway.admission import Limits
+from gpu_backend.gateway.accounts import Accounts
 from gpu_backend.gateway.directory import Directory
+from gpu_backend.gateway.entitlements import Entitlements, Quota, Rights
 from gpu_backend.gateway.service import Gateway
 from gpu_backend.gateway.settings import GatewaySettings
 from gpu_backend.node import settings as node_settings
@@ -29,7 +30,9 @@ async def _serve(state: PoolState, settings: PoolSettings) -> None:
     directory = Directory(state.directory_file)
     command = [sys.executable, "-m", "gpu_backend.node", "--state", str(state.node)]
     engine = LocalEngine(node_settings.read(state.node).node, command, state.node, state.logs / "agent.log")
-    gateway = Gateway(gateway_settings(state, settings), curve.load(state.gateway_key), directory, engine)
+    accounts = Accounts(state.accounts_file)
+    wanted = gateway_settings(state, settings)
+    gateway = Gateway(wanted, curve.load(state.gateway_key), directory, accounts, engine)
     loop = asyncio.get_running_loop()
     for number in (signal.SIGTERM, signal.SIGINT):
         loop.add_signal_handler(number, gateway.stop)
@@ -37,6 +40,7 @@ async def _serve(state: PoolState, settings: PoolSettings) -> None:
         await gateway.run()
     finally:
         directory.close()
+        accounts.close()
     if gateway.was_stopped_by_operator:
         state.stopped_note.touch()  # tells the supervisor not to start another
 
@@ -51,11 +55,38 @@ def gateway_settings(state: PoolState, settings: PoolSettings) -> GatewaySetting
         version=version(),
         client_endpoints=tuple(endpoints),
         agent_endpoints=(state.agent_endpoint,),
-        limits=Limits(settings.max_sessions_per_user, settings.max_memory_bytes_per_user),
+        defaults=defaults(settings),
         sessions_per_device=settings.sessions_per_device,
         default_memory_bytes=settings.default_memory_bytes,
         lease_seconds=settings.lease_seconds,
         stop_seconds=settings.stop_seconds + 5.0,
+        closes_over_quota=settings.over_quota == "close",
+    )
+
+
+def defaults(settings: PoolSettings) -> Entitlements:
+    """Return what holds for users and groups for whom nothing else is set."""
+    return Entitlements(
+        Quota(
+            sessions=settings.max_sessions_per_user,
+            memory_bytes=settings.max_memory_bytes_per_user,
+            gpu_seconds_per_day=settings.max_gpu_seconds_per_user_and_day,
+            gpu_seconds_per_week=settings.max_gpu_seconds_per_user_and_week,
+            gpu_seconds_per_month=settings.max_gpu_seconds_per_user_and_month,
+        ),
+        Quota(
+            sessions=settings.max_sessions_per_group,
+            memory_bytes=settings.max_memory_bytes_per_group,
+            gpu_seconds_per_day=settings.max_gpu_seconds_per_group_and_day,
+            gpu_seconds_per_week=settings.max_gpu_seconds_per_group_and_week,
+            gpu_seconds_per_month=settings.max_gpu_seconds_per_group_and_month,
+        ),
+        Rights(
+            largest_class=settings.largest_class,
+            largest_request=settings.largest_request,
+            largest_limit=settings.largest_limit,
+            highest_priority=settings.highest_priority,
+        ),
     )
 
 

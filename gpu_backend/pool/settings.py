@@ -60,6 +60,59 @@ class PoolSettings(BaseModel):
         ge=0,
         description="Memory limit of a session that asks for none; 0 for no limit but the device's own.",
     )
+    max_sessions_per_group: int = Field(
+        default=0, ge=0, description="Most sessions of all users of a group at a time; 0 for no limit."
+    )
+    max_memory_bytes_per_group: int = Field(
+        default=0, ge=0, description="Most device memory that the sessions of a group may hold in all; 0 for no limit."
+    )
+    max_gpu_seconds_per_user_and_day: float = Field(
+        default=0.0,
+        ge=0,
+        description="Most seconds of GPU time that a user may use in a day, from midnight on; 0 for no limit.",
+    )
+    max_gpu_seconds_per_user_and_week: float = Field(
+        default=0.0,
+        ge=0,
+        description="Most seconds of GPU time that a user may use in a week, from Monday on; 0 for no limit.",
+    )
+    max_gpu_seconds_per_user_and_month: float = Field(
+        default=0.0,
+        ge=0,
+        description="Most seconds of GPU time that a user may use in a month, from the first on; 0 for no limit.",
+    )
+    max_gpu_seconds_per_group_and_day: float = Field(
+        default=0.0,
+        ge=0,
+        description="Most seconds of GPU time that a group may use in a day, from midnight on; 0 for no limit.",
+    )
+    max_gpu_seconds_per_group_and_week: float = Field(
+        default=0.0,
+        ge=0,
+        description="Most seconds of GPU time that a group may use in a week, from Monday on; 0 for no limit.",
+    )
+    max_gpu_seconds_per_group_and_month: float = Field(
+        default=0.0,
+        ge=0,
+        description="Most seconds of GPU time that a group may use in a month, from the first on; 0 for no limit.",
+    )
+    over_quota: Literal["leftovers", "close"] = Field(
+        default="leftovers",
+        description="What becomes of running sessions when GPU time is used up: 'leftovers' lets them run on what "
+        "others leave, 'close' ends them. New ones are refused.",
+    )
+    largest_class: Literal["best-effort", "interactive", "production"] = Field(
+        default="interactive", description="The largest class that a user may ask for a session."
+    )
+    largest_request: float = Field(
+        default=0.0, ge=0, le=1, description="The largest part of a device's time that a user may have guaranteed."
+    )
+    largest_limit: float = Field(
+        default=1.0, gt=0, le=1, description="The largest part of a device's time that a session may have."
+    )
+    highest_priority: int = Field(
+        default=0, ge=0, description="The highest priority that a user may ask for, where a policy looks at it."
+    )
     lease_seconds: float = Field(
         default=600.0,
         ge=1,

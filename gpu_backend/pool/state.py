@@ -34,6 +34,10 @@ class PoolState:
         return self.root / "directory.sqlite"
 
     @property
+    def accounts_file(self) -> Path:
+        return self.root / "accounts.sqlite"
+
+    @property
     def keys(self) -> Path:
         return self.root / "keys"
 

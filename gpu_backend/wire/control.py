@@ -9,14 +9,30 @@ from enum import StrEnum
 
 import msgspec
 
+from gpu_backend.wire.views import PoolView, UsageView
+
 # --- notebook, provisioner or command line -> gateway -------------------------------------------------------------
 
 
+class Wish(msgspec.Struct, frozen=True, array_like=True):
+    """How a session wants to share its device. What its user may not have is refused by name.
+
+    ``kind`` is "production", "interactive", "best-effort" or "" for interactive. ``request`` is a guaranteed part of
+    the device's time in 0..1, ``limit`` the largest part. A higher ``priority`` goes first, where a policy looks at it.
+    """
+
+    kind: str = ""
+    request: float = 0.0
+    limit: float = 1.0
+    priority: int = 0
+
+
 class OpenSession(msgspec.Struct, frozen=True, array_like=True, tag="open_session"):
-    """I want a session. Answered by ``Ticket`` or ``Denied``, within two seconds.
+    """I want a session. Answered by ``Ticket``, ``Queued`` or ``Denied``, within two seconds.
 
     ``label`` is for people (the notebook's path) and is shown to its owner only. ``device_kind`` is "cuda", "cpu" or
-    "" for whatever the pool has. ``memory_bytes`` 0 asks for the pool's default limit.
+    "" for whatever the pool has. ``memory_bytes`` 0 asks for the pool's default limit. ``waiter`` is a random name
+    under which the asker waits if the pool is full, by asking again and again; without one a full pool is a refusal.
     """
 
     request: int
@@ -24,20 +40,27 @@ class OpenSession(msgspec.Struct, frozen=True, array_like=True, tag="open_sessio
     device_kind: str = ""
     memory_bytes: int = 0
     protocol_version: int = 0
+    wish: Wish = Wish()
+    waiter: str = ""
 
 
 class RenewTicket(msgspec.Struct, frozen=True, array_like=True, tag="renew_ticket"):
-    """Where is my session now? Asked after the connection to its executor was lost. Answered like `OpenSession`."""
+    """Where is my session now? Asked after the connection to its executor was lost. Answered like `OpenSession`.
+
+    A session that lost its executor waits for a place under its own name if ``may_wait``.
+    """
 
     request: int
     session: str
+    may_wait: bool = False
 
 
 class RestartSession(msgspec.Struct, frozen=True, array_like=True, tag="restart_session"):
-    """Keep the lease, drop the arrays: a fresh executor under the next epoch. Answered like `OpenSession`."""
+    """Keep the lease, drop the arrays: a fresh executor under the next epoch. Answered like `RenewTicket`."""
 
     request: int
     session: str
+    may_wait: bool = False
 
 
 class CloseSession(msgspec.Struct, frozen=True, array_like=True, tag="close_session"):
@@ -45,6 +68,32 @@ class CloseSession(msgspec.Struct, frozen=True, array_like=True, tag="close_sess
 
     request: int
     session: str
+
+
+class SetWish(msgspec.Struct, frozen=True, array_like=True, tag="set_wish"):
+    """My session wants to share its device in another way from now on. Answered by ``Done`` or ``Denied``."""
+
+    request: int
+    session: str
+    wish: Wish
+
+
+class LeaveQueue(msgspec.Struct, frozen=True, array_like=True, tag="leave_queue"):
+    """I do not wait any more; a session that was opened for me just now is closed. Idempotent. Answered by ``Done``."""
+
+    request: int
+    waiter: str
+
+
+class AskUsage(msgspec.Struct, frozen=True, array_like=True, tag="ask_usage"):
+    """What was used since the day ``since`` ("2026-01-31", "" for ever)? Answered by ``UsageView``.
+
+    ``by`` is "user", "group", "session", "notebook" or "day".
+    """
+
+    request: int
+    by: str = "user"
+    since: str = ""
 
 
 class AskPool(msgspec.Struct, frozen=True, array_like=True, tag="ask_pool"):
@@ -77,6 +126,20 @@ class Ticket(msgspec.Struct, frozen=True, array_like=True, tag="ticket"):
     lease_seconds: float
 
 
+class Queued(msgspec.Struct, frozen=True, array_like=True, tag="queued"):
+    """Not yet: the pool is full and you wait. Ask the same again; whoever is not heard for some seconds has left.
+
+    ``place`` counts from 1, of ``length`` that wait. ``expected_seconds`` is a guess from the lengths of recent
+    sessions, negative if there were too few. ``reason`` says what is full.
+    """
+
+    request: int
+    place: int
+    length: int
+    expected_seconds: float
+    reason: str
+
+
 class Denied(msgspec.Struct, frozen=True, array_like=True, tag="denied"):
     """The request was not granted. ``message`` says why, ``remedy`` what the user can do."""
 
@@ -92,48 +155,10 @@ class Done(msgspec.Struct, frozen=True, array_like=True, tag="done"):
     request: int
 
 
-class DeviceView(msgspec.Struct, frozen=True, array_like=True):
-    """A device of the pool, for people."""
-
-    node: str
-    ordinal: int
-    kind: str
-    name: str
-    total_bytes: int
-    sessions: int
-    capacity: int
-    policy: str = ""
-
-
-class SessionView(msgspec.Struct, frozen=True, array_like=True):
-    """A session of the pool, for people. ``label`` is empty unless the asker owns the session."""
-
-    session: str
-    user: str
-    label: str
-    state: str
-    epoch: int
-    node: str
-    device: int
-    memory_limit_bytes: int
-    opened_at: float
-    mine: bool
-
-
-class PoolView(msgspec.Struct, frozen=True, array_like=True, tag="pool_view"):
-    """The pool as one user may see it. ``user`` is the asker. Times are seconds since the epoch."""
-
-    request: int
-    pool: str
-    version: str
-    user: str
-    started_at: float
-    devices: tuple[DeviceView, ...]
-    sessions: tuple[SessionView, ...]
-
-
-ToGateway = OpenSession | RenewTicket | RestartSession | CloseSession | AskPool | StopPool
-FromGateway = Ticket | Denied | Done | PoolView
+ToGateway = (
+    OpenSession | RenewTicket | RestartSession | CloseSession | SetWish | LeaveQueue | AskPool | AskUsage | StopPool
+)
+FromGateway = Ticket | Queued | Denied | Done | PoolView | UsageView
 
 # --- agent <-> gateway ----------------------------------------------------------------------------------------------
 
@@ -257,12 +282,16 @@ class EndCause(StrEnum):
 
 
 class ExecutorEnded(msgspec.Struct, frozen=True, array_like=True, tag="executor_ended"):
-    """Agent to gateway: the executor of this session and epoch is gone. ``cause`` is an `EndCause`."""
+    """Agent to gateway: the executor of this session and epoch is gone. ``cause`` is an `EndCause`.
+
+    ``usage`` is the last that it reported; all zero if it never did.
+    """
 
     session: str
     epoch: int
     cause: str
     detail: str
+    usage: Usage = Usage()
 
 
 ToAgent = Launch | SetTerms | StopExecutor | StopNode

@@ -12,7 +12,7 @@ import pytest
 import workbench
 from gpu_backend.pool import commands, state
 from gpu_backend.pool.settings import PoolSettings
-from gpu_backend.wire.control import SessionView
+from gpu_backend.wire.views import SessionView
 
 KERNELSPEC = Path(workbench.__file__).parent / "kernelspec"
 

@@ -21,7 +21,7 @@ from gpu_backend.engine.detached import read_identity
 from gpu_backend.pool import commands as pool
 from gpu_backend.pool.settings import PoolSettings
 from gpu_backend.pool.state import PoolState, at, default_root
-from gpu_backend.wire.control import DeviceView
+from gpu_backend.wire.views import DeviceView
 from kernelproxy.settings import CONFIG_VARIABLE
 from workbench.display import Facts, Section, bytes_in_words
 from workbench.examples import copy_examples

@@ -14,10 +14,10 @@ from gpu_backend.pool import settings as pool_settings
 from gpu_backend.pool.people import Address
 from gpu_backend.pool.settings import PoolSettings
 from gpu_backend.pool.state import PoolState, at
-from gpu_backend.wire.control import PoolView
 from gpu_backend.wire.errors import PoolRefusal
+from gpu_backend.wire.views import PoolView
 from kernelproxy import settings as client_settings
-from workbench.commands import pool_users
+from workbench.commands import pool_shares, pool_usage, pool_users
 from workbench.display import Facts, Section, bytes_in_words
 from workbench.terminal import add_json_option, say, show
 
@@ -56,6 +56,9 @@ class PoolStatus(Facts):
         )
         parts = [Section("Devices", devices or (("none", "no node has reported yet"),))]
         parts.append(Section("Sessions", sessions or (("none", ""),)))
+        if self._view.waiting:
+            rows = ((str(one.place), f"{one.user}, for {one.waited_seconds:.0f} s") for one in self._view.waiting)
+            parts.append(Section("Waiting", tuple(rows)))
         if self._address.gateway.startswith("tcp:"):
             command = f"workbench connect {self._address.gateway} --server-key='{self._address.server_key}'"
             parts.append(Section("From other machines", (("run", command),)))
@@ -75,6 +78,7 @@ class PoolStatus(Facts):
             "logs": str(self._state.logs),
             "devices": [msgspec.structs.asdict(one) for one in self._view.devices],
             "sessions": [msgspec.structs.asdict(one) for one in self._view.sessions],
+            "waiting": [msgspec.structs.asdict(one) for one in self._view.waiting],
         }
 
 
@@ -92,6 +96,8 @@ def configure(parser: ArgumentParser) -> None:
     _finish(parts.add_parser("down", help="end the pool and every session in it"), down)
     _finish(parts.add_parser("status", help="show devices and sessions"), status)
     pool_users.register(parts, _finish)
+    pool_shares.register(parts, _finish)
+    pool_usage.register(parts, _finish)
 
 
 def _finish(parser: ArgumentParser, execute: object) -> None:

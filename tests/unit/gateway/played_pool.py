@@ -5,14 +5,16 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager, suppress
+from dataclasses import replace
 from pathlib import Path
 
 import zmq
 import zmq.asyncio
 
 from gpu_backend.engine.base import NodeChange, NodeEvent
-from gpu_backend.gateway.admission import Limits
+from gpu_backend.gateway.accounts import Accounts
 from gpu_backend.gateway.directory import Directory
+from gpu_backend.gateway.entitlements import Entitlements, Quota
 from gpu_backend.gateway.service import Gateway
 from gpu_backend.gateway.settings import GatewaySettings
 from gpu_backend.transport import curve
@@ -22,6 +24,7 @@ from gpu_backend.transport.sockets import as_client
 from gpu_backend.wire import control
 from gpu_backend.wire.codec import Codec, encode
 from gpu_backend.wire.errors import PoolRefusal
+from gpu_backend.wire.views import PoolView, UsageView
 
 GATEWAY, AGENT, ADA, EVE, BOSS = (curve.generate() for _ in range(5))
 DEVICE = control.DeviceReport(0, "cpu", "a CPU", "cpu-0", 1 << 34, 1)
@@ -57,16 +60,27 @@ class PlayedAgent:
     """Has an executor for whatever it is told to launch, unless ``launches`` is false."""
 
     def __init__(self, context: zmq.asyncio.Context, endpoint: str, keys: KeyPair) -> None:
-        self._socket = as_client(context.socket(zmq.DEALER), keys, GATEWAY.public)
+        self._connect = lambda: as_client(context.socket(zmq.DEALER), keys, GATEWAY.public)
+        self._endpoint = endpoint
+        self._socket = self._connect()
         self._socket.connect(endpoint)
         self._orders: Codec[control.ToAgent] = Codec(control.ToAgent)
         self.launches = True
+        #: What executors have used, by session and epoch.
+        self.usage: dict[tuple[str, int], control.Usage] = {}
         self.executors: dict[tuple[str, int], control.Launch] = {}
         self.heard: list[control.ToAgent] = []
+
+    def reconnect(self) -> None:
+        """Speak from another address, as an agent does that was restarted."""
+        self._old, self._socket = self._socket, self._connect()
+        self._socket.connect(self._endpoint)
 
     async def serve(self) -> None:
         await self.report()
         while True:
+            if not await self._socket.poll(20):
+                continue
             order = self._orders.decode(await self._socket.recv_multipart())
             self.heard.append(order)
             if isinstance(order, control.Launch) and self.launches:
@@ -81,7 +95,7 @@ class PlayedAgent:
         lines = tuple(
             control.ExecutorReport(
                 o.session, o.epoch, o.ordinal, o.client_key, (f"ipc://{o.session}",), "s" * 40, o.memory_limit_bytes,
-                o.lease_seconds, 0, 0, 0.0,
+                o.lease_seconds, 0, 0, 0.0, self.usage.get((o.session, o.epoch), control.Usage()),
             )
             for o in self.executors.values()
         )  # fmt: skip
@@ -89,7 +103,13 @@ class PlayedAgent:
 
     async def lose(self, session: str, epoch: int, cause: control.EndCause) -> None:
         del self.executors[session, epoch]
-        await self.send(control.ExecutorEnded(session, epoch, cause, "It is gone."))
+        last = self.usage.get((session, epoch), control.Usage())
+        await self.send(control.ExecutorEnded(session, epoch, cause, "It is gone.", last))
+
+    async def use(self, session: str, seconds: float, epoch: int = 1, **more: int) -> None:
+        """Report that an executor has used so much in all."""
+        self.usage[session, epoch] = control.Usage(seconds, **more)
+        await self.report()
 
     async def send(self, message: control.FromAgent) -> None:
         await self._socket.send_multipart(encode(message))
@@ -112,9 +132,14 @@ class World:
         assert isinstance(answer, control.Ticket)
         return answer
 
-    async def view(self, keys: KeyPair = ADA) -> control.PoolView:
+    async def view(self, keys: KeyPair = ADA) -> PoolView:
         answer = await self.ask(keys, control.AskPool(0))
-        assert isinstance(answer, control.PoolView)
+        assert isinstance(answer, PoolView)
+        return answer
+
+    async def usage(self, keys: KeyPair = ADA, by: str = "user", since: str = "") -> UsageView:
+        answer = await self.ask(keys, control.AskUsage(0, by, since))
+        assert isinstance(answer, UsageView)
         return answer
 
     def raw(self, endpoint: str, keys: KeyPair) -> zmq.asyncio.Socket:
@@ -124,7 +149,7 @@ class World:
 
 
 @asynccontextmanager
-async def gateway_only(tmp_path: Path) -> AsyncIterator[World]:
+async def gateway_only(tmp_path: Path, **changes: object) -> AsyncIterator[World]:
     records = Directory(tmp_path / "directory.sqlite")
     records.set_node("n", AGENT.public.decode())
     for name, keys in (("ada", ADA), ("eve", EVE), ("boss", BOSS)):
@@ -133,12 +158,14 @@ async def gateway_only(tmp_path: Path) -> AsyncIterator[World]:
             records.add_key(keys.public.decode(), name, "", 0.0)
     context = zmq.asyncio.Context()
     world = World(tmp_path, context, OneNode())
-    settings = GatewaySettings(
+    wanted = GatewaySettings(
         pool="test", version="1", client_endpoints=(world.users_endpoint,), agent_endpoints=(world.agents_endpoint,),
-        limits=Limits(2, 0), sessions_per_device=3, default_memory_bytes=0, lease_seconds=60.0, answer_seconds=0.4,
-        stop_seconds=1.0,
+        defaults=Entitlements(Quota(sessions=2)), sessions_per_device=3, default_memory_bytes=0, lease_seconds=60.0,
+        answer_seconds=0.4, stop_seconds=1.0,
     )  # fmt: skip
-    gateway = Gateway(settings, GATEWAY, records, world.engine)
+    settings = replace(wanted, **changes)  # type: ignore[arg-type]
+    accounts = Accounts(tmp_path / "accounts.sqlite")
+    gateway = Gateway(settings, GATEWAY, records, accounts, world.engine)
     serving = asyncio.create_task(gateway.run())
     try:
         yield world
@@ -146,12 +173,13 @@ async def gateway_only(tmp_path: Path) -> AsyncIterator[World]:
         gateway.stop()
         await serving
         records.close()
+        accounts.close()
         context.destroy(linger=0)
 
 
 @asynccontextmanager
-async def pool(tmp_path: Path) -> AsyncIterator[tuple[World, PlayedAgent]]:
-    async with gateway_only(tmp_path) as world:
+async def pool(tmp_path: Path, **changes: object) -> AsyncIterator[tuple[World, PlayedAgent]]:
+    async with gateway_only(tmp_path, **changes) as world:
         agent = PlayedAgent(world.context, world.agents_endpoint, AGENT)
         playing = asyncio.create_task(agent.serve())
         try:
@@ -165,9 +193,11 @@ async def pool(tmp_path: Path) -> AsyncIterator[tuple[World, PlayedAgent]]:
 Story = Callable[[World, PlayedAgent], Awaitable[None]]
 
 
-def play(tmp_path: Path, story: Story) -> None:
+def play(tmp_path: Path, story: Story, **changes: object) -> None:
+    """Have ``story`` happen in a pool whose settings are the tests' own but for ``changes``."""
+
     async def all_of_it() -> None:
-        async with pool(tmp_path) as (world, agent):
+        async with pool(tmp_path, **changes) as (world, agent):
             await story(world, agent)
 
     asyncio.run(all_of_it())

@@ -3,18 +3,26 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from datetime import date
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gpu_backend.gateway.admission import Limits, Refusal, admit
+from gpu_backend.gateway.admission import PERIODS, Account, admit, is_over_quota, next_period, period_start
+from gpu_backend.gateway.entitlements import Quota
 from gpu_backend.gateway.placement import DeviceLoad, place, with_sessions
+from gpu_backend.gateway.refusals import Refusal
 from gpu_backend.lifecycle.states import HELD, PLACED, Session, SessionState
 from gpu_backend.wire.errors import RefusalCode
 
 GIB = 1 << 30
-NO_LIMITS = Limits(0, 0)
+
+
+def ada(**changes: object) -> list[Account]:
+    """Return what a session of ada counts against, with this quota of hers."""
+    own = Account(members=frozenset({"ada"}), quota=Quota(**changes))  # type: ignore[arg-type]
+    return [own]
 
 
 def session(**changes: object) -> Session:
@@ -31,11 +39,11 @@ def device(**changes: object) -> DeviceLoad:
 
 
 def test_without_limits_everybody_may() -> None:
-    assert admit("ada", 0, [session()] * 50, NO_LIMITS) is None
+    assert admit(0, [session()] * 50, ada()) is None
 
 
 def test_the_refusal_says_used_and_limit_and_which_notebooks() -> None:
-    refusal = admit("ada", 0, [session(label="a.ipynb"), session(label="b.ipynb")], Limits(2, 0))
+    refusal = admit(0, [session(label="a.ipynb"), session(label="b.ipynb")], ada(sessions=2))
     assert refusal is not None
     assert refusal.code is RefusalCode.QUOTA
     assert "2 of 2 sessions" in refusal.message
@@ -45,21 +53,62 @@ def test_the_refusal_says_used_and_limit_and_which_notebooks() -> None:
 
 @pytest.mark.parametrize("state", list(SessionState))
 def test_what_counts_for_a_user_is_what_they_hold(state: SessionState) -> None:
-    refused = admit("ada", 0, [session(state=state)], Limits(1, 0)) is not None
+    refused = admit(0, [session(state=state)], ada(sessions=1)) is not None
     assert refused == (state in HELD)
 
 
 def test_others_do_not_count() -> None:
-    assert admit("ada", 0, [session(user="eve")] * 9, Limits(1, GIB)) is not None  # only for asking without a limit
-    assert admit("ada", GIB, [session(user="eve")] * 9, Limits(1, GIB)) is None
+    assert admit(0, [session(user="eve")] * 9, ada(sessions=1, memory_bytes=GIB)) is not None  # for asking no limit
+    assert admit(GIB, [session(user="eve")] * 9, ada(sessions=1, memory_bytes=GIB)) is None
 
 
 def test_memory_is_counted_over_all_sessions_of_a_user() -> None:
-    assert admit("ada", GIB, [session()] * 3, Limits(0, 4 * GIB)) is None
-    refusal = admit("ada", 2 * GIB, [session()] * 3, Limits(0, 4 * GIB))
+    assert admit(GIB, [session()] * 3, ada(memory_bytes=4 * GIB)) is None
+    refusal = admit(2 * GIB, [session()] * 3, ada(memory_bytes=4 * GIB))
     assert refusal is not None
     assert "3 GiB of the 4 GiB" in refusal.message
     assert "asks for 2 GiB" in refusal.message
+
+
+def test_notebooks_that_wait_count_for_one_that_would_wait_as_well() -> None:
+    assert admit(0, [session()], ada(sessions=3), waiting=["ada", "eve", "eve"]) is None
+    refusal = admit(0, [session()], ada(sessions=2), waiting=["ada", "eve"])
+    assert refusal is not None
+    assert "1 of 2 sessions" in refusal.message
+    assert "1 more wait" in refusal.message
+
+
+def test_a_groups_limit_counts_all_its_members_and_says_whose_it_is() -> None:
+    lab = Account(group="lab", members=frozenset({"ada", "bob"}), quota=Quota(sessions=3))
+    held = [session(), session(user="bob"), session(user="eve")]
+    assert admit(0, held, [*ada(), lab]) is None
+    refusal = admit(0, [*held, session(user="bob")], [*ada(), lab])
+    assert refusal is not None
+    assert "Your group lab has 3 of 3 sessions" in refusal.message
+    assert "operator" in refusal.remedy
+
+
+@pytest.mark.parametrize(
+    ("period", "next_one"), [("day", "2026-11-22"), ("week", "2026-11-23"), ("month", "2026-12-01")]
+)
+def test_used_up_gpu_time_says_how_much_and_until_when(period: str, next_one: str) -> None:
+    quota = Quota(**{f"gpu_seconds_per_{period}": 3600.0})  # type: ignore[arg-type]
+    account = Account(members=frozenset({"ada"}), quota=quota, spent={period: 3600.5})
+    refusal = admit(0, [], [account], date(2026, 11, 21))
+    assert refusal is not None
+    assert "3,600 of the 3,600 GPU seconds" in refusal.message or "3,601 of the 3,600" in refusal.message
+    assert f"a {period}" in refusal.message
+    assert next_one in refusal.remedy
+    assert is_over_quota([account])
+    assert not is_over_quota([replace(account, spent={period: 3599.0})])
+
+
+@given(st.dates(date(2000, 1, 1), date(2100, 1, 1)), st.sampled_from(PERIODS))
+def test_periods_follow_one_another(day: date, period: str) -> None:
+    start, end = period_start(day, period), next_period(day, period)
+    assert start <= day < end
+    assert period_start(end, period) == end
+    assert next_period(start, period) == end
 
 
 def test_the_least_loaded_device_is_taken() -> None:

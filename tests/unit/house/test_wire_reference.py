@@ -9,12 +9,12 @@ import msgspec
 import pytest
 
 from gpu_backend.executor.verbs import Verbs
-from gpu_backend.wire import control, errors, messages, values, version
+from gpu_backend.wire import control, errors, messages, values, version, views
 
 from .tree import ROOT
 
 PAGE = (ROOT / "docs" / "reference" / "wire.md").read_text(encoding="utf-8")
-MODULES = (messages, values, control, errors)
+MODULES = (messages, values, control, views, errors)
 
 
 def structs() -> list[type[msgspec.Struct]]:

@@ -17,11 +17,11 @@ from gpu_backend.wire.control import (
     Done,
     FromGateway,
     OpenSession,
-    PoolView,
     RestartSession,
     Ticket,
     ToGateway,
 )
+from gpu_backend.wire.views import PoolView
 
 Answer = Callable[[ToGateway], FromGateway | None]
 

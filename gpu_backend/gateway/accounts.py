@@ -1,0 +1,208 @@
+"""What was used, by whom, on which day: kept for good in an SQLite file of its own.
+
+Executors count from the moment they were assigned and never count back, so a report that is lost, repeated or heard by
+another gateway changes nothing: what is booked is the difference to what was booked for the same session and epoch.
+"""
+
+from __future__ import annotations
+
+import sqlite3
+from collections.abc import Iterable
+from datetime import date
+from pathlib import Path
+from typing import NamedTuple
+
+from gpu_backend.wire.control import Usage
+from gpu_backend.wire.errors import PoolRefusal
+from gpu_backend.wire.views import UsageRow
+
+_SCHEMA = """
+CREATE TABLE sessions (
+    session TEXT PRIMARY KEY, user TEXT NOT NULL, "group" TEXT NOT NULL, notebook TEXT NOT NULL,
+    opened_at REAL NOT NULL, ended_at REAL
+) STRICT;
+CREATE TABLE meters (
+    session TEXT NOT NULL, epoch INTEGER NOT NULL, gpu_seconds REAL NOT NULL, peak_bytes INTEGER NOT NULL,
+    received_bytes INTEGER NOT NULL, sent_bytes INTEGER NOT NULL, PRIMARY KEY (session, epoch)
+) STRICT;
+CREATE TABLE usage (
+    day TEXT NOT NULL, session TEXT NOT NULL, user TEXT NOT NULL, "group" TEXT NOT NULL, gpu_seconds REAL NOT NULL,
+    peak_bytes INTEGER NOT NULL, received_bytes INTEGER NOT NULL, sent_bytes INTEGER NOT NULL,
+    PRIMARY KEY (day, session)
+) STRICT;
+CREATE INDEX usage_by_user ON usage(user, day);
+CREATE INDEX usage_by_group ON usage("group", day);
+CREATE INDEX sessions_by_end ON sessions(ended_at)
+"""
+_SCHEMA_VERSION = 1
+_NOTHING = Usage()
+#: What each summary tells apart, besides the user.
+GROUPINGS = {
+    "user": ("user", "group"),
+    "group": ("group",),
+    "session": ("user", "group", "session", "notebook"),
+    "notebook": ("user", "notebook"),
+    "day": ("day", "user"),
+}
+_COLUMNS = {
+    "user": "usage.user",
+    "group": 'usage."group"',
+    "session": "usage.session",
+    "notebook": "notebook",
+    "day": "day",
+}
+
+
+class Owned(NamedTuple):
+    """A session as the books know it. ``opened_at`` is in seconds since 1970."""
+
+    session: str
+    user: str
+    group: str
+    notebook: str
+    opened_at: float
+
+
+class Reading(NamedTuple):
+    """What an executor says that it has used since it was assigned."""
+
+    owned: Owned
+    epoch: int
+    usage: Usage
+
+
+class Accounts:
+    """The books of a pool. Several processes may read them; only the gateway writes."""
+
+    def __init__(self, path: Path) -> None:
+        """Open the books in ``path``, made now if there are none.
+
+        Raises
+        ------
+        PoolRefusal
+            If the file is none of ours, is damaged, or was written by a newer version.
+        """
+        try:
+            self._db = sqlite3.connect(path, isolation_level=None, timeout=5.0)
+            self._db.execute("PRAGMA journal_mode = WAL")
+            self._db.execute("PRAGMA synchronous = NORMAL")
+            self._db.execute("BEGIN IMMEDIATE")
+            version = self._db.execute("PRAGMA user_version").fetchone()[0]
+            if version > _SCHEMA_VERSION:
+                raise PoolRefusal(f"{path} was written by a newer version of gpu-workbench. Install that one here.")
+            if version < _SCHEMA_VERSION:
+                for statement in _SCHEMA.split(";\n"):
+                    self._db.execute(statement)
+                self._db.execute(f"PRAGMA user_version = {_SCHEMA_VERSION}")
+            self._db.execute("COMMIT")
+        except sqlite3.DatabaseError as error:
+            raise PoolRefusal(
+                f"The pool's accounts in {path} cannot be used: {error}. Move the file away; what was used so far is "
+                "then forgotten, and quotas begin anew."
+            ) from None
+        path.chmod(0o600)
+
+    def close(self) -> None:
+        """Close the books."""
+        self._db.close()
+
+    # --- writing ------------------------------------------------------------------------------------------------------
+
+    def note(self, owned: Owned, ended_at: float | None = None) -> None:
+        """Enter a session, and its end once it has ended. The first end counts."""
+        self._db.execute(
+            "INSERT INTO sessions VALUES (?, ?, ?, ?, ?, ?) ON CONFLICT(session) DO UPDATE SET "
+            "notebook = CASE excluded.notebook WHEN '' THEN notebook ELSE excluded.notebook END, "
+            "ended_at = coalesce(ended_at, excluded.ended_at)",
+            (*owned, ended_at),
+        )
+
+    def book(self, readings: Iterable[Reading], day: date) -> float:
+        """Book what was used since the last readings on ``day``; return the GPU seconds among it. All or nothing."""
+        booked = 0.0
+        self._db.execute("BEGIN IMMEDIATE")
+        try:
+            for reading in readings:
+                booked += self._book(reading, day.isoformat())
+            self._db.execute("COMMIT")
+        except BaseException:  # whatever it is, half of the readings must not stay booked
+            self._db.execute("ROLLBACK")
+            raise
+        return booked
+
+    def _book(self, reading: Reading, day: str) -> float:
+        (session, user, group, _, _), epoch, now = reading
+        row = self._db.execute(
+            "SELECT gpu_seconds, peak_bytes, received_bytes, sent_bytes FROM meters WHERE session = ? AND epoch = ?",
+            (session, epoch),
+        ).fetchone()
+        before = Usage(*row) if row is not None else _NOTHING
+        # A meter never runs back: an executor that seems to is heard of late.
+        meter = Usage(
+            max(before.gpu_seconds, now.gpu_seconds), max(before.peak_bytes, now.peak_bytes),
+            max(before.received_bytes, now.received_bytes), max(before.sent_bytes, now.sent_bytes),
+        )  # fmt: skip
+        if meter == before:
+            return 0.0
+        self.note(reading.owned)
+        self._db.execute("INSERT OR REPLACE INTO meters VALUES (?, ?, ?, ?, ?, ?)", (session, epoch, *_counts(meter)))
+        seconds = meter.gpu_seconds - before.gpu_seconds
+        more = (meter.received_bytes - before.received_bytes, meter.sent_bytes - before.sent_bytes)
+        self._db.execute(
+            "INSERT INTO usage VALUES (?, ?, ?, ?, ?, ?, ?, ?) ON CONFLICT(day, session) DO UPDATE SET "
+            "gpu_seconds = gpu_seconds + excluded.gpu_seconds, peak_bytes = max(peak_bytes, excluded.peak_bytes), "
+            "received_bytes = received_bytes + excluded.received_bytes, sent_bytes = sent_bytes + excluded.sent_bytes",
+            (day, session, user, group, seconds, now.peak_bytes, *more),
+        )
+        return seconds
+
+    def forget_meters(self, before: float) -> None:
+        """Drop the last readings of sessions that ended before that time; what they used stays in the books."""
+        self._db.execute(
+            "DELETE FROM meters WHERE session IN (SELECT session FROM sessions WHERE ended_at < ?)", (before,)
+        )
+
+    # --- reading ------------------------------------------------------------------------------------------------------
+
+    def spent(self, holder: str, name: str, since: date) -> float:
+        """Return the GPU seconds of a "user" or a "group" from the day ``since`` on."""
+        column = _COLUMNS[holder]
+        sql = f"SELECT total(gpu_seconds) FROM usage WHERE {column} = ? AND day >= ?"
+        return float(self._db.execute(sql, (name, since.isoformat())).fetchone()[0])
+
+    def totals(self) -> dict[str, float]:
+        """Return the GPU seconds of every user, of all time."""
+        return dict(self._db.execute("SELECT user, total(gpu_seconds) FROM usage GROUP BY user"))
+
+    def summary(self, by: str, since: str = "") -> list[UsageRow]:
+        """Return what was used from the day ``since`` on, told apart as ``by`` says, largest first.
+
+        Raises
+        ------
+        KeyError
+            If ``by`` is not one of `GROUPINGS`.
+        """
+        kept = GROUPINGS[by]
+        shown = ", ".join(_COLUMNS[name] if name in kept else "''" for name in _COLUMNS)
+        rows = self._db.execute(
+            f"SELECT {shown}, count(DISTINCT usage.session), total(gpu_seconds), max(peak_bytes), "
+            "sum(received_bytes), sum(sent_bytes) FROM usage JOIN sessions ON sessions.session = usage.session "
+            f"WHERE day >= ? GROUP BY {', '.join(_COLUMNS[name] for name in kept)} "
+            "ORDER BY total(gpu_seconds) DESC, 1, 2, 3, 4, 5",
+            (since,),
+        )
+        return [UsageRow(*row) for row in rows]
+
+    def peak_bytes(self, session: str) -> int:
+        """Return the most memory that a session has held."""
+        sql = "SELECT max(peak_bytes) FROM meters WHERE session = ?"
+        return int(self._db.execute(sql, (session,)).fetchone()[0] or 0)
+
+    def lengths(self, count: int = 50) -> list[float]:
+        """Return how long the last sessions to end had lasted, seconds, the latest first."""
+        sql = "SELECT ended_at - opened_at FROM sessions WHERE ended_at IS NOT NULL ORDER BY ended_at DESC LIMIT ?"
+        return [max(0.0, float(length)) for (length,) in self._db.execute(sql, (count,))]
+
+
+def _counts(usage: Usage) -> tuple[float, int, int, int]:
+    return usage.gpu_seconds, usage.peak_bytes, usage.received_bytes, usage.sent_bytes

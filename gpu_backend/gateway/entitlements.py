@@ -1,0 +1,186 @@
+"""What users and groups are entitled to: shares, rights and quotas, and what follows for one session. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field, fields, replace
+from math import isfinite
+from typing import Any, Literal, cast
+
+from gpu_backend.arbiter.terms import SessionClass
+from gpu_backend.gateway.refusals import Refusal
+from gpu_backend.wire.control import Terms, Wish
+from gpu_backend.wire.errors import RefusalCode
+
+#: "user" or "group".
+Holder = Literal["user", "group"]
+Value = float | str
+#: Classes from the least demanding to the most.
+CLASSES = (SessionClass.BEST_EFFORT, SessionClass.INTERACTIVE, SessionClass.PRODUCTION)
+#: What is left of its user's weight to a session whose quota is used up: it runs on what others leave.
+OVER_QUOTA_WEIGHT = 0.001
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Quota:
+    """What a user, or a group in all, may hold and use; 0 means no limit."""
+
+    sessions: int = 0
+    memory_bytes: int = 0
+    gpu_seconds_per_day: float = 0.0
+    gpu_seconds_per_week: float = 0.0
+    gpu_seconds_per_month: float = 0.0
+
+    @property
+    def gpu_seconds(self) -> dict[str, float]:
+        """The limits on GPU time, by period."""
+        return {
+            "day": self.gpu_seconds_per_day,
+            "week": self.gpu_seconds_per_week,
+            "month": self.gpu_seconds_per_month,
+        }
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Rights:
+    """The most that a user may ask for a session."""
+
+    largest_class: str = SessionClass.INTERACTIVE
+    largest_request: float = 0.0
+    largest_limit: float = 1.0
+    highest_priority: int = 0
+
+
+#: What `workbench pool shares set` and `workbench pool quotas set` can set, with what it is converted to.
+SETTABLE: Mapping[str, type] = {
+    "weight": float,
+    "largest_class": str,
+    "largest_request": float,
+    "largest_limit": float,
+    "highest_priority": int,
+    "sessions": int,
+    "memory_bytes": int,
+    "gpu_seconds_per_day": float,
+    "gpu_seconds_per_week": float,
+    "gpu_seconds_per_month": float,
+}
+
+
+def checked(name: str, text: str) -> Value:
+    """Return the value of the settable ``name`` that ``text`` stands for.
+
+    Raises
+    ------
+    ValueError
+        If it is none; the message says what would be.
+    """
+    if name == "largest_class":
+        if text not in CLASSES:
+            raise ValueError(f"{text!r} is no class; there are {', '.join(CLASSES)}.")
+        return text
+    try:
+        value: float = SETTABLE[name](text)
+    except ValueError:
+        raise ValueError(f"{name} is a number, and {text!r} is none.") from None
+    if not isfinite(value) or value < 0 or (name == "weight" and value == 0):
+        raise ValueError(f"{name} is {text}; it must be {'above 0' if name == 'weight' else 'at least 0'}.")
+    if name in ("largest_request", "largest_limit") and value > 1:
+        raise ValueError(f"{name} is {text}; it is a part of a device, between 0 and 1.")
+    return value
+
+
+@dataclass(frozen=True, slots=True)
+class Entitlements:
+    """All that the operator has set, and what holds where nothing is set."""
+
+    user_quota: Quota = Quota()
+    group_quota: Quota = Quota()
+    default_rights: Rights = Rights()
+    #: The group of each user who has one.
+    groups: Mapping[str, str] = field(default_factory=dict)
+    #: What was set, by holder and name.
+    given: Mapping[tuple[Holder, str], Mapping[str, Value]] = field(default_factory=dict)
+
+    def group_of(self, user: str) -> str:
+        """Return the group of ``user``; "" for none."""
+        return self.groups.get(user, "")
+
+    def members(self, group: str) -> frozenset[str]:
+        """Return the users in ``group``."""
+        return frozenset(user for user, theirs in self.groups.items() if theirs == group)
+
+    def weight(self, holder: Holder, name: str) -> float:
+        """Return the weight of a user or a group; 1 where none is set."""
+        return float(self._given(holder, name).get("weight", 1.0))
+
+    def quota(self, holder: Holder, name: str) -> Quota:
+        """Return what a user, or a group in all, may hold and use."""
+        default = self.user_quota if holder == "user" else self.group_quota
+        return cast(Quota, _with(default, self._given(holder, name)))
+
+    def rights(self, user: str) -> Rights:
+        """Return the most that ``user`` may ask for: what is set for them, else for their group, else for all."""
+        return cast(Rights, _with(self.rights_of_group(self.group_of(user)), self._given("user", user)))
+
+    def rights_of_group(self, group: str) -> Rights:
+        """Return the most that members of ``group`` may ask for unless something else is set for one of them."""
+        return cast(Rights, _with(self.default_rights, self._given("group", group)))
+
+    def terms(self, user: str, wish: Wish, is_over_quota: bool = False) -> Terms:
+        """Return a session's part in the sharing of its device."""
+        wish = within(wish, self.rights(user))
+        group, weight = self.group_of(user), self.weight("user", user)
+        if is_over_quota:
+            wish, weight = Wish(SessionClass.BEST_EFFORT, 0.0, wish.limit), weight * OVER_QUOTA_WEIGHT
+        group_weight = self.weight("group", group) if group else 1.0
+        return Terms(group, weight, group_weight, wish.kind, wish.request, wish.limit, wish.priority)
+
+    def _given(self, holder: Holder, name: str) -> Mapping[str, Value]:
+        return self.given.get((holder, name), {})
+
+
+def refuse_wish(wish: Wish, rights: Rights) -> Refusal | None:
+    """Return why a session may not have what it wishes; None if it may."""
+    if wish.kind and wish.kind not in CLASSES:
+        return _wrong(f"There is no class {wish.kind!r}; there are {', '.join(CLASSES)}.")
+    if not (0 <= wish.request <= wish.limit <= 1 and wish.limit > 0):  # false for NaN as well
+        return _wrong(
+            f"A request of {wish.request:g} and a limit of {wish.limit:g} were asked for; it must be "
+            "0 <= request <= limit <= 1, and the limit above 0."
+        )
+    if wish.kind and within(wish, rights).kind != wish.kind:
+        return _beyond(f"the class {wish.kind}", f"{rights.largest_class} is the largest")
+    if wish.request > rights.largest_request:
+        return _beyond(f"a guaranteed part of {wish.request:g} of a device", f"{rights.largest_request:g} is the most")
+    if wish.limit < 1 and wish.limit > rights.largest_limit:
+        return _beyond(f"up to {wish.limit:g} of a device", f"{rights.largest_limit:g} is the most")
+    if wish.priority > rights.highest_priority:
+        return _beyond(f"the priority {wish.priority}", f"{rights.highest_priority} is the highest")
+    return None
+
+
+def within(wish: Wish, rights: Rights) -> Wish:
+    """Return ``wish`` as far as ``rights`` allow; one that names no class is for interactive work."""
+    limit = min(wish.limit, rights.largest_limit) or 1.0
+    asked = SessionClass(wish.kind or SessionClass.INTERACTIVE)
+    kind = min(asked, SessionClass(rights.largest_class), key=CLASSES.index)
+    request = min(wish.request, rights.largest_request, limit)
+    return Wish(str(kind), request, limit, min(wish.priority, rights.highest_priority))
+
+
+def _with(default: Quota | Rights, given: Mapping[str, Value]) -> Quota | Rights:
+    names = {one.name for one in fields(default)}
+    changes: dict[str, Any] = {name: value for name, value in given.items() if name in names}
+    return replace(default, **changes) if changes else default
+
+
+def _wrong(message: str) -> Refusal:
+    return Refusal(RefusalCode.MALFORMED, message, "Correct it with %gpu class, the settings file or the option.")
+
+
+def _beyond(asked: str, most: str) -> Refusal:
+    return Refusal(
+        RefusalCode.QUOTA,
+        f"You asked for {asked}; in this pool {most} that you may have.",
+        "Ask for less, or ask the pool's operator for the right to it (`workbench pool shares set`).",
+    )

@@ -1,0 +1,137 @@
+"""Who is entitled to what, and what they have used: records, books and the last reports, put together."""
+
+from __future__ import annotations
+
+import logging
+import sqlite3
+from collections.abc import Iterable, Mapping
+from datetime import date, datetime
+from time import monotonic
+
+from gpu_backend.gateway.accounts import Accounts, Owned, Reading
+from gpu_backend.gateway.admission import PERIODS, Account, accounts_of, is_over_quota, period_start
+from gpu_backend.gateway.directory import Directory
+from gpu_backend.gateway.entitlements import Entitlements, Quota, Rights
+from gpu_backend.gateway.rates import Rates
+from gpu_backend.lifecycle.states import HELD, Session, SessionState
+from gpu_backend.wire.control import ExecutorReport, NodeReport, Terms, Usage
+
+log = logging.getLogger("gateway.ledger")
+
+#: For how long a sum from the books is taken as it was, seconds.
+_FRESH_SECONDS = 1.0
+
+
+class Ledger:
+    """Answers what a user may have and has had. Writes what the nodes report into the books as it comes."""
+
+    def __init__(self, directory: Directory, accounts: Accounts, defaults: Entitlements) -> None:
+        """Use these records and books; ``defaults`` hold the quotas and rights of whom nothing is set for."""
+        self._directory = directory
+        self.accounts = accounts
+        self._defaults = defaults
+        self._entitlements: tuple[int, Entitlements] | None = None
+        self._spent: dict[tuple[str, str], tuple[float, date, dict[str, float]]] = {}
+        self._reports: dict[tuple[str, int], ExecutorReport] = {}
+        self._earlier: dict[tuple[str, int], Usage] = {}
+        self.rates = Rates()
+
+    # --- what is set --------------------------------------------------------------------------------------------------
+
+    @property
+    def entitlements(self) -> Entitlements:
+        """All that the operator has set, as it is now."""
+        version = self._directory.version()
+        if self._entitlements is None or self._entitlements[0] != version:
+            defaults = self._defaults
+            now = Entitlements(
+                defaults.user_quota, defaults.group_quota, defaults.default_rights,
+                self._directory.groups(), self._directory.entitlements(),
+            )  # fmt: skip
+            self._entitlements = (version, now)
+        return self._entitlements[1]
+
+    def accounts_of(self, user: str) -> list[Account]:
+        """Return the accounts that sessions of ``user`` count against."""
+        entitlements = self.entitlements
+        group = entitlements.group_of(user)
+        spent = {"user": self._spent_by("user", user, entitlements.quota("user", user))}
+        if group:
+            spent["group"] = self._spent_by("group", group, entitlements.quota("group", group))
+        return accounts_of(user, entitlements, spent)
+
+    def is_over_quota(self, user: str) -> bool:
+        """Tell whether the GPU time of ``user`` or their group is used up."""
+        return is_over_quota(self.accounts_of(user))
+
+    def terms(self, session: Session) -> Terms:
+        """Return a session's present part in the sharing of its device."""
+        return self.entitlements.terms(session.user, session.wish, self.is_over_quota(session.user))
+
+    def rights(self, user: str) -> Rights:
+        """Return the most that ``user`` may ask for a session."""
+        return self.entitlements.rights(user)
+
+    # --- what was used ------------------------------------------------------------------------------------------------
+
+    def note(self, session: Session, now: float) -> None:
+        """Enter a session, or its end. ``now`` is in seconds since 1970."""
+        self.accounts.note(self._owned(session), now if session.state is SessionState.CLOSED else None)
+
+    def hear(self, report: NodeReport, sessions: Mapping[str, Session]) -> None:
+        """Book what the executors of a node have used."""
+        now = monotonic()
+        for executor in report.executors:
+            self._reports[executor.session, executor.epoch] = executor
+            self.rates.note(executor.session, executor.epoch, executor.usage.gpu_seconds, now)
+        self.book(((one.session, one.epoch, one.usage) for one in report.executors), sessions)
+
+    def book(self, used: Iterable[tuple[str, int, Usage]], sessions: Mapping[str, Session]) -> None:
+        """Book usage by session and epoch; what a session of nobody used is nobody's."""
+        readings = [
+            Reading(self._owned(session), epoch, usage)
+            for name, epoch, usage in used
+            if (session := sessions.get(name)) is not None and self._earlier.get((name, epoch)) != usage
+        ]
+        if not readings:
+            return
+        try:
+            self.accounts.book(readings, today())
+        except sqlite3.Error as error:  # a full disk, say: the next report brings the same usage again
+            log.error("usage could not be booked: %s", error)
+            return
+        for reading in readings:
+            self._earlier[reading.owned.session, reading.epoch] = reading.usage
+
+    def last_report(self, session: Session) -> ExecutorReport | None:
+        """Return what the executor of a session's present epoch last said."""
+        return self._reports.get((session.id, session.epoch))
+
+    def forget(self, sessions: Mapping[str, Session]) -> None:
+        """Drop what is remembered of sessions that are over."""
+        held = {(one.id, one.epoch) for one in sessions.values() if one.state in HELD}
+        for known in (self._reports, self._earlier):
+            for key in [key for key in known if key not in held and (key[0], key[1] + 1) not in held]:
+                del known[key]
+        self.rates.forget(monotonic())
+
+    # --- shared steps -------------------------------------------------------------------------------------------------
+
+    def _owned(self, session: Session) -> Owned:
+        return Owned(
+            session.id, session.user, self.entitlements.group_of(session.user), session.label, session.opened_at
+        )
+
+    def _spent_by(self, holder: str, name: str, quota: Quota) -> dict[str, float]:
+        limited = [period for period in PERIODS if quota.gpu_seconds[period]]
+        known, now, day = self._spent.get((holder, name)), monotonic(), today()
+        if known is not None and now - known[0] < _FRESH_SECONDS and known[1] == day and set(limited) <= set(known[2]):
+            return known[2]
+        spent = {period: self.accounts.spent(holder, name, period_start(day, period)) for period in limited}
+        self._spent[holder, name] = (now, day, spent)
+        return spent
+
+
+def today() -> date:
+    """Return the present day at the pool's place."""
+    return datetime.now().astimezone().date()

@@ -1,0 +1,293 @@
+"""How a session gets its place: asked for, waited for in the queue, launched; and how it gets another one."""
+
+from __future__ import annotations
+
+import asyncio
+import secrets
+from collections import Counter
+from dataclasses import dataclass
+from time import monotonic, time
+
+from gpu_backend.gateway.admission import admit
+from gpu_backend.gateway.changes import Changes
+from gpu_backend.gateway.directory import User
+from gpu_backend.gateway.entitlements import refuse_wish
+from gpu_backend.gateway.ledger import Ledger, today
+from gpu_backend.gateway.line import Line
+from gpu_backend.gateway.nodes import Nodes
+from gpu_backend.gateway.placement import DeviceLoad, place, with_sessions
+from gpu_backend.gateway.queue import Name, Waiter, expected_wait
+from gpu_backend.gateway.refusals import Refusal
+from gpu_backend.gateway.sessions import Sessions
+from gpu_backend.gateway.settings import GatewaySettings
+from gpu_backend.lifecycle import events as ev
+from gpu_backend.lifecycle.states import HELD, Session, SessionState
+from gpu_backend.wire.control import Denied, FromGateway, OpenSession, Queued, RenewTicket, RestartSession, Ticket
+from gpu_backend.wire.errors import RefusalCode
+
+_MOST_BYTES = 1 << 60
+_LONGEST_LABEL = 200
+_LONGEST_WAITER = 64
+#: Most notebooks of one user that may wait at a time.
+_MOST_WAITING = 16
+_STILL_STARTING = "Its executor is still starting; that takes some seconds when none is kept ready."
+
+
+@dataclass(frozen=True, slots=True)
+class Asker:
+    """Who asks, with which key, and until when they must have an answer (monotonic)."""
+
+    user: User
+    key: str
+    deadline: float
+
+    @property
+    def remaining(self) -> float:
+        """Seconds until the answer is due."""
+        return self.deadline - monotonic()
+
+
+class Opening:
+    """Finds places for sessions, one asker after the other."""
+
+    def __init__(
+        self, settings: GatewaySettings, nodes: Nodes, sessions: Sessions, ledger: Ledger, changes: Changes, line: Line
+    ) -> None:
+        self._settings = settings
+        self._nodes = nodes
+        self._sessions = sessions
+        self._ledger = ledger
+        self._changes = changes
+        self._line = line
+        self._opened_for: dict[Name, str] = {}
+        #: How many requests were refused, by code.
+        self.refusals: Counter[str] = Counter()
+        #: How long those who have left the queue with a place had waited: how many, and seconds in all.
+        self.waits, self.waited_seconds = 0, 0.0
+
+    # --- requests -----------------------------------------------------------------------------------------------------
+
+    async def open(self, asker: Asker, message: OpenSession) -> FromGateway:
+        """Open a session, or say why not, or that the asker has to wait."""
+        refusal = self._refuse(asker, message)
+        if refusal is not None:
+            return self.deny(message.request, refusal)
+        opened = self._sessions.all.get(self._opened_for.get((asker.key, message.waiter), ""))
+        if opened is not None and opened.state in HELD:  # the answer before this one was lost
+            return await self.renew(asker, RenewTicket(message.request, opened.id, True))
+        memory_bytes = message.memory_bytes or self._settings.default_memory_bytes
+        waiter = Waiter(
+            client_key=asker.key, waiter=message.waiter or secrets.token_hex(8), user=asker.user.name,
+            label=_readable(message.label), since=time(), kind=message.device_kind[:16], memory_bytes=memory_bytes,
+        )  # fmt: skip
+        await self._some_node(asker)
+        found = await self._find(asker, waiter, may_wait=bool(message.waiter))
+        if isinstance(found, Refusal):
+            return self.deny(message.request, found)
+        if isinstance(found, Queued):
+            return Queued(message.request, *_rest(found))
+        return await self._launch(asker, message, waiter, found)
+
+    async def renew(self, asker: Asker, message: RenewTicket) -> FromGateway:
+        """Return the ticket of a session again, with another place if it has lost the one it had."""
+        session = self._owned(message, asker)
+        if isinstance(session, Denied):
+            return session
+        spot: ev.Place | None = None
+        if session.state is SessionState.LOST:
+            found = await self._place_again(asker, session, message.may_wait)
+            if isinstance(found, Refusal):
+                return self.deny(message.request, found)
+            if isinstance(found, Queued):
+                return Queued(message.request, *_rest(found))
+            spot = _place(found)
+        return await self._again(message.request, ev.TicketWanted(session.id, spot), asker)
+
+    async def restart(self, asker: Asker, message: RestartSession) -> FromGateway:
+        """Give a session a fresh executor, where it was if that can be."""
+        session = self._owned(message, asker)
+        if isinstance(session, Denied):
+            return session
+        await self._some_node(asker)
+        spot = ev.Place(session.node, session.ordinal, session.device_kind)
+        if session.state is SessionState.LOST or session.node not in self._nodes.names():
+            found = await self._place_again(asker, session, message.may_wait)
+            if isinstance(found, Refusal):
+                return self.deny(message.request, found)
+            if isinstance(found, Queued):
+                return Queued(message.request, *_rest(found))
+            spot = _place(found)
+        return await self._again(message.request, ev.RestartWanted(session.id, spot), asker)
+
+    def leave(self, key: str, waiter: str) -> None:
+        """Let somebody wait no more; if they were given a session that they do not know of yet, close it."""
+        self._line.leave((key, waiter))
+        session = self._opened_for.pop((key, waiter), None)
+        if session is not None:
+            self._sessions.apply(ev.CloseWanted(session, "Its notebook did not wait for it any more."))
+
+    def deny(self, request: int, refusal: Refusal) -> Denied:
+        """Return the answer that says no, and count it."""
+        self.refusals[refusal.code] += 1
+        return Denied(request, refusal.code, refusal.message, refusal.remedy)
+
+    # --- a place ------------------------------------------------------------------------------------------------------
+
+    def _refuse(self, asker: Asker, message: OpenSession) -> Refusal | None:
+        if not 0 <= message.memory_bytes <= _MOST_BYTES:
+            return Refusal(RefusalCode.MALFORMED, f"{message.memory_bytes} is no number of bytes.", "")
+        if len(message.waiter) > _LONGEST_WAITER:
+            return Refusal(RefusalCode.MALFORMED, "The name of a waiter has at most 64 characters.", "")
+        return refuse_wish(message.wish, self._ledger.rights(asker.user.name))
+
+    async def _find(self, asker: Asker, waiter: Waiter, may_wait: bool) -> DeviceLoad | Queued | Refusal:
+        """Return a place for a session that is not there yet; wait for one until the answer is due."""
+        user = asker.user.name
+        while True:
+            is_waiting = waiter.name in self._line
+            queued = [] if is_waiting else [one.user for one in self._line.ordered()]
+            accounts = self._ledger.accounts_of(user)
+            refusal = admit(waiter.memory_bytes, self._sessions.all.values(), accounts, today(), queued)
+            if refusal is None and may_wait and queued.count(user) >= _MOST_WAITING:
+                refusal = _too_many_waiting()
+            if refusal is not None:
+                self._line.leave(waiter.name)
+                return refusal
+            found = await self._wait(asker, waiter, may_wait)
+            if found is not None:
+                return found
+
+    async def _place_again(self, asker: Asker, session: Session, may_wait: bool) -> DeviceLoad | Queued | Refusal:
+        """Return a place for a session that has lost its own; wait for one until the answer is due."""
+        await self._some_node(asker)
+        waiter = Waiter(
+            client_key=asker.key, waiter=session.id, user=session.user, label=session.label, since=time(),
+            kind=session.device_kind, memory_bytes=session.memory_limit_bytes, has_lease=True,
+        )  # fmt: skip
+        while (found := await self._wait(asker, waiter, may_wait)) is None:
+            pass
+        return found
+
+    async def _wait(self, asker: Asker, waiter: Waiter, may_wait: bool) -> DeviceLoad | Queued | Refusal | None:
+        """Return a place, or that there is none for now or for good; None if it is time to look again."""
+        was_waiting = waiter.name in self._line
+        spot = self._line.spot(waiter)
+        if isinstance(spot, DeviceLoad):
+            self._note_wait(waiter)
+            return spot
+        if spot.code is not RefusalCode.POOL_FULL or not may_wait:
+            self._line.leave(waiter.name)
+            return self._with_queue(spot)
+        self._line.hear(waiter)
+        # Who comes anew hears at once that they wait; who waits already has nothing better to do.
+        if not was_waiting or asker.remaining <= 0:
+            return self._queued(waiter)
+        await self._changes.wait(min(1.0, max(0.01, asker.remaining)))
+        return None
+
+    def _queued(self, waiter: Waiter) -> Queued:
+        ordered = self._line.ordered()
+        position = [one.name for one in ordered].index(waiter.name) + 1
+        loads = with_sessions(self._nodes.devices(), self._sessions.all.values())
+        plain = place(loads, waiter.kind, waiter.memory_bytes)
+        reason = plain.message if isinstance(plain, Refusal) else "The places that are free are others' who wait."
+        serving = [device for device in loads if waiter.kind in ("", device.kind)]
+        places = sum(device.sessions for device in serving)
+        guess = expected_wait(position, places, self._ledger.accounts.lengths())
+        return Queued(0, position, len(ordered), guess, reason)
+
+    def _with_queue(self, refusal: Refusal) -> Refusal:
+        if refusal.code is not RefusalCode.POOL_FULL or not len(self._line):
+            return refusal
+        return Refusal(refusal.code, f"{refusal.message} {len(self._line)} wait for one.", refusal.remedy)
+
+    def _note_wait(self, waiter: Waiter) -> None:
+        since = next((one.since for one in self._line.ordered() if one.name == waiter.name), None)
+        if since is not None:
+            self.waits += 1
+            self.waited_seconds += max(0.0, time() - since)
+
+    # --- a session ----------------------------------------------------------------------------------------------------
+
+    async def _launch(self, asker: Asker, message: OpenSession, waiter: Waiter, spot: DeviceLoad) -> FromGateway:
+        session = secrets.token_hex(8)
+        admitted = ev.SessionAdmitted(
+            session=session, user=asker.user.name, client_key=asker.key, label=waiter.label, place=_place(spot),
+            memory_limit_bytes=waiter.memory_bytes, lease_seconds=self._settings.lease_seconds, opened_at=time(),
+            wish=message.wish,
+        )  # fmt: skip
+        waited = next((one for one in self._line.ordered() if one.name == waiter.name), None)
+        self._line.leave(waiter.name)
+        outcome = await self._sessions.wait_for(admitted, session, asker.remaining)
+        if outcome is None:
+            # The asker does not know the session's name yet, so nobody could ever use it.
+            self._sessions.apply(ev.CloseWanted(session, "It was not ready in time."))
+            if waited is not None:  # it keeps its place in the queue while the start goes on
+                self._line.hear(waited)
+        elif message.waiter and isinstance(outcome, Session):
+            self._remember(waiter.name, session)
+        return self._ticket(message.request, outcome, RefusalCode.LAUNCH_FAILED)
+
+    def _remember(self, name: Name, session: str) -> None:
+        self._opened_for[name] = session
+        if len(self._opened_for) > 256:
+            del self._opened_for[next(iter(self._opened_for))]
+
+    async def _again(self, request: int, wanted: ev.TicketWanted | ev.RestartWanted, asker: Asker) -> FromGateway:
+        self._line.leave((asker.key, wanted.session))
+        outcome = await self._sessions.wait_for(wanted, wanted.session, asker.remaining)
+        held = self._sessions.all[wanted.session].state in HELD
+        return self._ticket(request, outcome, RefusalCode.LAUNCH_FAILED if held else RefusalCode.ENDED)
+
+    async def _some_node(self, asker: Asker) -> None:
+        """Give agents the time to be heard: just after a start, nobody has been yet."""
+        while not self._nodes.names() and (remaining := asker.remaining) > 0:
+            try:
+                await asyncio.wait_for(self._nodes.next_report(), remaining)
+            except TimeoutError:
+                return
+
+    def _owned(self, message: RenewTicket | RestartSession, asker: Asker) -> Session | Denied:
+        session = self._sessions.all.get(message.session)
+        if session is None or session.user != asker.user.name:
+            return Denied(
+                message.request, RefusalCode.UNKNOWN_SESSION,
+                "The pool has no such session of yours: it has ended, or never was.", "Restart the kernel.",
+            )  # fmt: skip
+        if session.client_key != asker.key:
+            return Denied(
+                message.request, RefusalCode.NOT_AUTHORIZED, "The session was opened with another key of yours.",
+                "Use that key, or restart the kernel for a session of its own.",
+            )  # fmt: skip
+        return session
+
+    def _ticket(self, request: int, outcome: Session | ev.Refuse | None, code: RefusalCode) -> FromGateway:
+        if outcome is None:
+            return Denied(request, RefusalCode.STARTING, _STILL_STARTING, "Try again in some seconds.")
+        if isinstance(outcome, ev.Refuse):
+            reason = f"The session cannot be had: {outcome.reason}"
+            return self.deny(request, Refusal(code, reason, "Restart the kernel."))
+        device = self._nodes.device(outcome.node, outcome.ordinal)
+        return Ticket(
+            request, outcome.id, outcome.epoch, outcome.endpoints, outcome.server_key,
+            device.name if device is not None else outcome.device_kind, outcome.device_kind,
+            outcome.memory_limit_bytes, outcome.lease_seconds,
+        )  # fmt: skip
+
+
+def _too_many_waiting() -> Refusal:
+    return Refusal(
+        RefusalCode.QUOTA, f"{_MOST_WAITING} of your notebooks wait for a place already.", "Interrupt one that waits."
+    )
+
+
+def _rest(queued: Queued) -> tuple[int, int, float, str]:
+    return queued.place, queued.length, queued.expected_seconds, queued.reason
+
+
+def _place(device: DeviceLoad) -> ev.Place:
+    return ev.Place(device.node, device.ordinal, device.kind)
+
+
+def _readable(label: str) -> str:
+    return "".join(c for c in label[:_LONGEST_LABEL] if c.isprintable())

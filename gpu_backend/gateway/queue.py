@@ -1,0 +1,97 @@
+"""Who waits for a place, in which order, and for how long: first come, first served, fair by user. Pure.
+
+A session that a user holds, or another of theirs that waits ahead, puts a waiter back as far as `PATIENCE_SECONDS` of
+waiting bring it forward. So of two users who wait the one who holds less comes first, of two who hold the same the one
+who has waited longer, and nobody waits for ever however many come.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from statistics import fmean
+
+from gpu_backend.gateway.placement import DeviceLoad, place, reserved, with_one_more
+from gpu_backend.gateway.refusals import Refusal
+
+#: How long somebody must wait to come before a newcomer who holds one session less, seconds.
+PATIENCE_SECONDS = 600.0
+#: Fewer ended sessions than this say nothing about the next.
+_FEWEST_LENGTHS = 3
+
+Name = tuple[str, str]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Waiter:
+    """Somebody who waits, and for what. Times are seconds since 1970."""
+
+    client_key: str
+    #: A random name that its client made up, or the id of a session that has lost its place.
+    waiter: str
+    user: str
+    label: str
+    since: float
+    kind: str
+    memory_bytes: int
+    #: Whether it is a session that has lost its place: the place counts as held, and is the one waited for.
+    has_lease: bool = False
+
+    @property
+    def name(self) -> Name:
+        """The name that no other waiter has."""
+        return self.client_key, self.waiter
+
+
+def in_order(
+    waiters: Iterable[Waiter], held: Mapping[str, int], weight: Callable[[str], float], now: float
+) -> list[Waiter]:
+    """Return ``waiters``, the next to be served first.
+
+    Parameters
+    ----------
+    waiters
+        Everybody who waits.
+    held
+        Sessions that each user holds.
+    weight
+        A user's weight: of two who wait, one of weight 2 may hold twice as much.
+    now
+        Seconds since 1970.
+    """
+    ahead: Counter[str] = Counter()
+    ranked = []
+    for waiter in sorted(waiters, key=lambda one: (one.since, one.name)):
+        burden = (held.get(waiter.user, 0) - waiter.has_lease + ahead[waiter.user]) / weight(waiter.user)
+        ahead[waiter.user] += 1
+        ranked.append((burden - (now - waiter.since) / PATIENCE_SECONDS, waiter.since, waiter.name, waiter))
+    return [entry[-1] for entry in sorted(ranked)]
+
+
+def allot(ordered: Sequence[Waiter], devices: Sequence[DeviceLoad]) -> dict[Name, DeviceLoad | Refusal]:
+    """Return the place of each waiter that has one now, and why the others have none.
+
+    Whoever is first takes first. One for whom there is no room keeps the most promising device to itself, or those who
+    need little would pass it for ever.
+    """
+    loads = list(devices)
+    found: dict[Name, DeviceLoad | Refusal] = {}
+    for waiter in ordered:
+        spot = place(loads, waiter.kind, waiter.memory_bytes)
+        found[waiter.name] = spot
+        if isinstance(spot, Refusal):
+            loads = reserved(loads, waiter.kind, waiter.memory_bytes)
+        else:
+            loads = with_one_more(loads, spot, waiter.memory_bytes)
+    return found
+
+
+def expected_wait(position: int, places: int, lengths: Sequence[float]) -> float:
+    """Return a guess at how long the waiter at ``position`` (from 1) waits, seconds; -1 without ground for one.
+
+    As if each of ``places`` sessions ended at random, after as long on average as those that ended lately.
+    """
+    if places < 1 or len(lengths) < _FEWEST_LENGTHS:
+        return -1.0
+    return position * fmean(lengths) / places

@@ -1,0 +1,107 @@
+"""The gateway's answers for people: the pool and its use, as one user may see them."""
+
+from __future__ import annotations
+
+import msgspec
+
+
+class DeviceView(msgspec.Struct, frozen=True, array_like=True):
+    """A device of the pool, for people. ``busy`` is the part of its time that was used in the last seconds."""
+
+    node: str
+    ordinal: int
+    kind: str
+    name: str
+    total_bytes: int
+    sessions: int
+    capacity: int
+    used_bytes: int = 0
+    busy: float = 0.0
+    policy: str = ""
+
+
+class SessionView(msgspec.Struct, frozen=True, array_like=True):
+    """A session of the pool, for people. ``label`` is empty unless the asker owns the session.
+
+    What follows ``mine`` is zero in what others see, operators excepted. ``busy`` is the part of its device's time
+    that it had in the last seconds; ``is_over_quota`` says that it runs on what others leave.
+    """
+
+    session: str
+    user: str
+    label: str
+    state: str
+    epoch: int
+    node: str
+    device: int
+    memory_limit_bytes: int
+    opened_at: float
+    mine: bool
+    kind: str = ""
+    used_bytes: int = 0
+    peak_bytes: int = 0
+    gpu_seconds: float = 0.0
+    moved_bytes: int = 0
+    busy: float = 0.0
+    is_over_quota: bool = False
+
+
+class WaiterView(msgspec.Struct, frozen=True, array_like=True):
+    """Somebody who waits for a place, for people. ``user`` and ``label`` are shown as in `SessionView`."""
+
+    place: int
+    user: str
+    label: str
+    waited_seconds: float
+    mine: bool
+
+
+class PoolView(msgspec.Struct, frozen=True, array_like=True, tag="pool_view"):
+    """The pool as one user may see it. ``user`` is the asker. Times are seconds since the epoch."""
+
+    request: int
+    pool: str
+    version: str
+    user: str
+    started_at: float
+    devices: tuple[DeviceView, ...]
+    sessions: tuple[SessionView, ...]
+    waiting: tuple[WaiterView, ...] = ()
+
+
+class UsageRow(msgspec.Struct, frozen=True, array_like=True):
+    """What was used under one heading. Fields that the heading does not tell apart are empty.
+
+    ``user`` is empty in the sum of those whom the asker may not see; ``sessions`` counts those in the row.
+    """
+
+    user: str
+    group: str
+    session: str
+    notebook: str
+    day: str
+    sessions: int
+    gpu_seconds: float
+    peak_bytes: int
+    received_bytes: int
+    sent_bytes: int
+
+
+class QuotaView(msgspec.Struct, frozen=True, array_like=True):
+    """A limit that holds for the asker: ``whose`` ("you" or "group NAME"), on ``what``, and how much is ``used``."""
+
+    whose: str
+    what: str
+    used: float
+    limit: float
+
+
+class UsageView(msgspec.Struct, frozen=True, array_like=True, tag="usage_view"):
+    """What was used, as one user may see it, largest first, and the limits that hold for that user."""
+
+    request: int
+    user: str
+    by: str
+    since: str
+    rows: tuple[UsageRow, ...]
+    quotas: tuple[QuotaView, ...]

@@ -1,0 +1,22 @@
+"""Amounts of memory as people write them."""
+
+from __future__ import annotations
+
+import re
+
+_UNITS: dict[str, int] = {"": 1, "B": 1, **{f"{p}B": int(1000**n) for n, p in enumerate("KMGT", 1)}}
+_UNITS |= {f"{p}IB": int(1024**n) for n, p in enumerate("KMGT", 1)}
+
+
+def bytes_from_words(text: str) -> int:
+    """Return the number of bytes that ``text`` means: "1.5 GiB", "20GB", "4096".
+
+    Raises
+    ------
+    ValueError
+        If it means none; the message says what would.
+    """
+    match = re.fullmatch(r"\s*(\d+(?:\.\d+)?)\s*([A-Za-z]*)\s*", text)
+    if match is None or match[2].upper() not in _UNITS:
+        raise ValueError(f"{text!r} is no amount of memory; write it like 4GiB, 500MB or 1073741824.")
+    return round(float(match[1]) * _UNITS[match[2].upper()])
