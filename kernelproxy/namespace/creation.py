@@ -108,3 +108,13 @@ def _holds_remote(obj: Any) -> bool:
     if isinstance(obj, (list, tuple)):
         return any(isinstance(item, ArrayCore) or _holds_remote(item) for item in obj)
     return False
+
+
+def fromfunction(function: Any, shape: Any, *, dtype: Any = float, **kwargs: Any) -> Any:
+    """Return ``function`` of each place; as in CuPy, NumPy calls it with NumPy arrays."""
+    return asarray(np.fromfunction(function, shape, dtype=dtype, **kwargs))
+
+
+def fromiter(iter: Any, dtype: Any, count: int = -1, **kwargs: Any) -> Any:
+    """Return the elements of an iterable, of known ``dtype``, as a one-dimensional remote array."""
+    return asarray(np.fromiter(iter, dtype, count, **kwargs))

@@ -23,6 +23,8 @@ OWN: dict[str, str] = {
             "asfortranarray",
             "from_dlpack",
             "frombuffer",
+            "fromfunction",
+            "fromiter",
         )
     },
     **{

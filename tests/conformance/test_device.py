@@ -191,14 +191,14 @@ def test_a_name_that_is_not_there_is_named(device: Device) -> None:
 VECTOR, MATRIX = np.arange(3.0), np.arange(6.0).reshape(2, 3)
 REFUSED: list[tuple[str, tuple[Any, ...], str, str]] = [
     ("cupy.add", (VECTOR, np.arange(4.0)), "ValueError", "operands could not be broadcast together"),
-    ("cupy.matmul", (MATRIX, MATRIX), "ValueError", "matmul: Input operand 1 has a mismatch in its core dimension 0"),
+    ("cupy.matmul", (MATRIX, MATRIX), "ValueError", "Axis dimension mismatch"),
     ("cupy.ndarray.reshape", (MATRIX, 7), "ValueError", "cannot reshape array of size 6 into shape (7,)"),
     ("cupy.concatenate", ([],), "ValueError", "Cannot concatenate from empty tuple"),
-    ("cupy.sum", (MATRIX, 5), "numpy.exceptions.AxisError", "axis 5 is out of bounds for array of dimension 2"),
+    ("cupy.sum", (MATRIX, 5), "AxisError", "axis 5 is out of bounds for array of dimension 2"),
     ("cupy.max", (np.zeros(0),), "ValueError", "zero-size array to reduction operation"),
     ("cupy.ndarray.__getitem__", (VECTOR, 3), "IndexError", "Index 3 is out of bounds for axis 0 with size 3"),
     ("cupy.ndarray.__getitem__", (VECTOR, (0, 0)), "IndexError", "too many indices"),
-    ("cupy.linalg.inv", (MATRIX,), "numpy.linalg.LinAlgError", "Last 2 dimensions of the array must be square"),
+    ("cupy.linalg.inv", (MATRIX,), "LinAlgError", "Last 2 dimensions of the array must be square"),
     ("cupy.invert", (VECTOR,), "TypeError", "Wrong type"),
     ("cupy.zeros", ((-1,),), "ValueError", "Negative dimensions are not allowed"),
     ("cupy.array", (["a"],), "ValueError", "Unsupported dtype"),
@@ -211,7 +211,7 @@ REFUSED: list[tuple[str, tuple[Any, ...], str, str]] = [
 def test_errors_are_cupys(call: Calls, qualname: str, args: tuple[Any, ...], kind: str, words: str) -> None:
     with pytest.raises(Exception, match=re.escape(words)) as refused:
         call(qualname, *args)
-    assert call.device.error_name(refused.value).removeprefix("builtins.") == kind
+    assert call.device.error_name(refused.value).rpartition(".")[2] == kind
     assert not call.device.is_fatal(refused.value)
 
 

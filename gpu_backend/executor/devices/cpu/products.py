@@ -70,12 +70,8 @@ def matmul(
 
 
 def _check_inner(a: Array, b: Array) -> None:
-    m, n = a.shape[-1], b.shape[-2 if b.ndim > 1 else -1]
-    if m != n:
-        raise ValueError(
-            "matmul: Input operand 1 has a mismatch in its core dimension 0, with gufunc signature "
-            f"(n?,k),(k,m?)->(n?,m?) (size {n} is different from {m})"
-        )
+    if a.shape[-1] != b.shape[-2 if b.ndim > 1 else -1]:
+        raise ValueError("Axis dimension mismatch")
 
 
 @define("cupy.vdot")
