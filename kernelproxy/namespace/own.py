@@ -146,5 +146,7 @@ OWN: dict[str, str] = {
             ("function", f"{area}_function"),
         )
     },
+    "cupyx.scipy.sparse.spmatrix": "kernelproxy.namespace.sparse:spmatrix",
+    "cupyx.scipy.sparse.sparray": "kernelproxy.namespace.sparse:sparray",
     "cupyx.scipy.get_array_module": f"{_HOST}:get_array_module",
 }
