@@ -13,6 +13,8 @@ _KERNELS = "kernelproxy.namespace.kernels"
 OWN: dict[str, str] = {
     "cupy.ndarray": "kernelproxy.remote_array:ndarray",
     "cupy.ufunc": "kernelproxy.ufunc:ufunc",
+    "cupy.flatiter": "kernelproxy.flat_iterator:flatiter",
+    "cupy.poly1d": "kernelproxy.namespace.polynomial:poly1d",
     **{
         f"cupy.{name}": f"{_CREATION}:{name}"
         for name in (
@@ -127,6 +129,7 @@ OWN: dict[str, str] = {
         )
     },
     "cupy.get_default_pinned_memory_pool": ("kernelproxy.namespace.pinned_memory:get_default_pinned_memory_pool"),
+    "cupyx.allow_synchronize": "kernelproxy.sync_detection:allow_synchronize",
     "cupyx.errstate": f"{_HOST}:errstate",
     "cupyx.geterr": f"{_HOST}:geterr",
     "cupyx.seterr": f"{_HOST}:seterr",

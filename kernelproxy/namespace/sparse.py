@@ -20,6 +20,9 @@ _PARTS = {
 
 
 class _Sparse(RemoteObject):
+    #: An operator between an array and a matrix is the matrix's.
+    __array_priority__ = 101
+
     def __new__(cls, arg1: Any, *args: Any, **kwargs: Any) -> Any:
         """Construct the matrix in the executor; from SciPy's, its parts travel."""
         if not _is_scipys(arg1):
@@ -54,10 +57,6 @@ class _Sparse(RemoteObject):
     def __reduce__(self) -> tuple[Any, ...]:
         """Travel as SciPy's matrix."""
         return type(self), (self.get(),)
-
-    def __array_ufunc__(self, function: Any, method: str, *inputs: Any, **kwargs: Any) -> Any:
-        """Leave an operator between a NumPy array and this matrix to the matrix."""
-        return NotImplemented
 
 
 class spmatrix(_Sparse):  # noqa: N801 (CuPy's name)
