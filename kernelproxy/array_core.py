@@ -100,9 +100,16 @@ def view_of(array: ArrayCore, offset: int, layout: Layout) -> Any:
     return view
 
 
+def stands_for(value: Any) -> Any:
+    """Return the array that ``value`` says it stands for, as a polynomial does for its coefficients; else itself."""
+    array = getattr(value, "__cupy_get_ndarray__", None)
+    return value if array is None else array()
+
+
 def is_window(view: ArrayCore, array: ArrayCore, offset: int, layout: Layout) -> bool:
     """Tell whether ``view`` is the window on ``array`` that `view_of` would return."""
-    if view._layout is not layout or view._root is None or view._root is not (array._root or array):
+    root = array if array._root is None else array._root  # `or` would ask it for its truth
+    if view._layout is not layout or view._root is not root:
         return False
     start = array._ref.offset if isinstance(array._ref, wire.View) else 0
     return isinstance(view._ref, wire.View) and view._ref.offset == start + offset

@@ -43,7 +43,9 @@ class Methods(ArrayCore):
     @property
     def flat(self) -> Any:
         """An iterator over the elements."""
-        return dispatch.ask_object(".getattr", self, "flat")
+        from kernelproxy.flat_iterator import flatiter
+
+        return flatiter(self)
 
 
 def _forward(name: str) -> Any:

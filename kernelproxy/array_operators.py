@@ -8,12 +8,13 @@ from typing import Any
 import numpy as np
 
 from kernelproxy import dispatch
-from kernelproxy.array_core import ArrayCore
+from kernelproxy.array_core import ArrayCore, stands_for
 from kernelproxy.infer.ufuncs import rule_for
 from kernelproxy.ufunc import ufunc
 from kernelproxy.ufuncs import ufunc_named
 
 _Method = Callable[[Any, Any], Any]
+_NUMBERS = frozenset({bool, int, float, complex})
 
 
 def _defers(array: Any, other: Any) -> bool:
@@ -29,9 +30,9 @@ def _forward(function: ufunc) -> _Method:
     binary = function.binary
 
     def operator(self: Any, other: Any) -> Any:
-        if isinstance(other, ArrayCore) or not _defers(self, other):
+        if isinstance(other, ArrayCore) or type(other) in _NUMBERS:
             return binary(self, other)
-        return NotImplemented
+        return NotImplemented if _defers(self, other) else binary(self, stands_for(other))
 
     return operator
 
@@ -40,9 +41,28 @@ def _reflected(function: ufunc) -> _Method:
     binary = function.binary
 
     def operator(self: Any, other: Any) -> Any:
-        return NotImplemented if _defers(self, other) else binary(other, self)
+        return NotImplemented if _defers(self, other) else binary(stands_for(other), self)
 
     return operator
+
+
+def _compared(function: ufunc, apart: bool | None = None) -> _Method:
+    """Return a comparison; ``apart`` is what it gives for objects that no number is ever equal to, such as None."""
+    operator = _forward(function)
+
+    def comparison(self: Any, other: Any) -> Any:
+        if isinstance(other, np.ndarray) and other.ndim == 0:
+            other = other.item()
+        elif apart is not None and type(other) not in _NUMBERS and _is_incomparable(other):
+            return dispatch.call("cupy.full", (self.shape, apart), {"dtype": np.bool_})
+        return operator(self, other)
+
+    return comparison
+
+
+def _is_incomparable(other: Any) -> bool:
+    kind: Any = type(other)
+    return other is None or (kind.__eq__ is object.__eq__ and kind.__ne__ is object.__ne__)
 
 
 def _inplace(function: ufunc) -> _Method:
@@ -88,9 +108,9 @@ class Operators(ArrayCore):
     __or__, __ror__, __ior__ = _forward(_OR), _reflected(_OR), _inplace(_OR)
     __xor__, __rxor__, __ixor__ = _forward(_XOR), _reflected(_XOR), _inplace(_XOR)
     __ipow__ = _inplace(_POWER)
-    __lt__, __le__ = _forward(ufunc_named("less")), _forward(ufunc_named("less_equal"))
-    __gt__, __ge__ = _forward(ufunc_named("greater")), _forward(ufunc_named("greater_equal"))
-    __eq__, __ne__ = _forward(ufunc_named("equal")), _forward(ufunc_named("not_equal"))
+    __lt__, __le__ = _compared(ufunc_named("less")), _compared(ufunc_named("less_equal"))
+    __gt__, __ge__ = _compared(ufunc_named("greater")), _compared(ufunc_named("greater_equal"))
+    __eq__, __ne__ = _compared(ufunc_named("equal"), False), _compared(ufunc_named("not_equal"), True)
     __hash__ = None  # type: ignore[assignment]
     __neg__, __pos__ = _unary(ufunc_named("negative")), _unary(ufunc_named("positive"))
     __abs__, __invert__ = _unary(ufunc_named("absolute")), _unary(ufunc_named("invert"))

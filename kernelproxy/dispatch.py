@@ -14,7 +14,7 @@ from gpu_backend.wire import values as wire
 from gpu_backend.wire.codec import Frame
 from gpu_backend.wire.dtypes import text_to_dtype
 from gpu_backend.wire.messages import Want
-from kernelproxy import remote_object, streams, transfer
+from kernelproxy import remote_object, streams, sync_detection, transfer
 from kernelproxy.array_core import ArrayCore, fresh, from_description, view_of
 from kernelproxy.callbacks import Conversation, NotebookFunction
 from kernelproxy.decoding import Decoder, buffer_to_array
@@ -174,6 +174,7 @@ def ask_object(verb: str, *args: Any, **kwargs: Any) -> Any:
 def contents(reference: wire.Value) -> np.ndarray[Any, Any]:
     """Return the contents of the remote array ``reference`` as a NumPy array. Waits for all that computes it."""
     __tracebackhide__ = True
+    sync_detection.check()
     answer = pipeline().call(".same", (reference,), Want.CONTENTS, None, None, streams.current_handle())
     assert isinstance(answer.value, wire.Buffer)
     return buffer_to_array(answer.value, answer.buffers)
@@ -182,6 +183,7 @@ def contents(reference: wire.Value) -> np.ndarray[Any, Any]:
 def scalar(reference: wire.Value) -> Any:
     """Return the one element of the remote array ``reference`` as a NumPy scalar; other sizes as an array."""
     __tracebackhide__ = True
+    sync_detection.check()
     answer = pipeline().call(".same", (reference,), Want.CONTENTS, None, None, streams.current_handle())
     value = answer.value
     assert isinstance(value, wire.Buffer)

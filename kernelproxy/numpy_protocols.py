@@ -10,6 +10,7 @@ from gpu_backend import surface
 from kernelproxy.array_core import ArrayCore
 from kernelproxy.ufuncs import make_ufunc
 
+_COMPARISONS = frozenset({"greater", "greater_equal", "less", "less_equal", "equal", "not_equal"})
 _METHODS = frozenset({"__call__", "outer", "at", "reduce", "accumulate", "reduceat"})
 
 
@@ -32,6 +33,8 @@ def array_ufunc(function: Any, method: str, inputs: tuple[Any, ...], kwargs: dic
         kwargs = {**kwargs, "out": out[0]}
     if isinstance(kwargs.get("out"), np.ndarray):
         raise TypeError("return arrays must be of ArrayType")
+    if function.__name__ in _COMPARISONS:  # NumPy hands over a scalar of its own as a 0-d array
+        inputs = tuple(one.item() if isinstance(one, np.ndarray) and one.ndim == 0 else one for one in inputs)
     ours = make_ufunc(name)
     return getattr(ours, "__call__" if method == "__call__" else method)(*inputs, **kwargs)
 

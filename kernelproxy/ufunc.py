@@ -42,7 +42,7 @@ class ufunc(Documented):  # noqa: N801 (CuPy's name)
     def unary(self, operand: Any) -> Any:
         """Apply the function to one operand; raises what CuPy raises for it."""
         if not isinstance(operand, ArrayCore):
-            return dispatch.call(self._qualname, (operand,), {})
+            return dispatch.call(self._qualname, (array_core.stands_for(operand),), {})
         proof = self._alone.get(operand._layout)
         pipeline = session.pipeline()
         if proof is None or proof.nbytes > pipeline.memory.small_bytes:
@@ -64,10 +64,16 @@ class ufunc(Documented):  # noqa: N801 (CuPy's name)
         if isinstance(left, ArrayCore):
             left_operand, left_value = left._layout, left._ref
         else:
+            left = left if type(left) in _PLAIN else array_core.stands_for(left)
+            if isinstance(left, ArrayCore):
+                return self.binary(left, right)
             left_operand = left_value = left
         if isinstance(right, ArrayCore):
             right_operand, right_value = right._layout, right._ref
         else:
+            right = right if type(right) in _PLAIN else array_core.stands_for(right)
+            if isinstance(right, ArrayCore):
+                return self.binary(left, right)
             right_operand = right_value = right
         proof = self._rule.result(left_operand, right_operand)
         pipeline = session.pipeline()

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from kernelproxy import dispatch, session, streams
+from kernelproxy import dispatch, session, streams, sync_detection
 from kernelproxy.remote_object import RemoteObject, bind
 
 
@@ -178,6 +178,7 @@ class Device:
     def synchronize(self) -> None:
         """Wait until all work is done. Raises what failed on the way."""
         self.use()
+        sync_detection.check()
         session.current_session().synchronize()
 
     @property

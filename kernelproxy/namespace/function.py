@@ -3,12 +3,57 @@
 from __future__ import annotations
 
 import inspect
-from typing import Any
+from typing import Any, NamedTuple
+
+import numpy as np
 
 from gpu_backend import surface
 from gpu_backend.wire import values as wire
 from kernelproxy import dispatch
 from kernelproxy.documentation import Documented
+
+#: Functions that are no more than a call of their first argument's method: a NumPy array stays in NumPy, as in CuPy.
+_METHODS = {
+    **{
+        f"cupy.{name}": name
+        for name in (
+            *("sum", "prod", "mean", "var", "std", "ptp", "min", "max", "clip", "round", "swapaxes", "transpose"),
+            *("reshape", "ravel", "squeeze", "take", "choose", "compress", "diagonal", "dot", "trace"),
+        )
+    },
+    "cupy.amin": "min",
+    "cupy.amax": "max",
+}
+
+
+class UniqueAllResult(NamedTuple):
+    """What `cupy.unique_all` gives."""
+
+    values: Any
+    indices: Any
+    inverse_indices: Any
+    counts: Any
+
+
+class UniqueCountsResult(NamedTuple):
+    """What `cupy.unique_counts` gives."""
+
+    values: Any
+    counts: Any
+
+
+class UniqueInverseResult(NamedTuple):
+    """What `cupy.unique_inverse` gives."""
+
+    values: Any
+    inverse_indices: Any
+
+
+_NAMED = {
+    "cupy.unique_all": UniqueAllResult,
+    "cupy.unique_counts": UniqueCountsResult,
+    "cupy.unique_inverse": UniqueInverseResult,
+}
 
 
 class RemoteFunction(Documented):
@@ -23,7 +68,11 @@ class RemoteFunction(Documented):
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         """Call the function."""
         __tracebackhide__ = True
-        return dispatch.call(self._qualname, args, kwargs)
+        if args and type(args[0]) is np.ndarray and self._qualname in _METHODS:
+            return getattr(args[0], _METHODS[self._qualname])(*args[1:], **kwargs)
+        result = dispatch.call(self._qualname, args, kwargs)
+        named = _NAMED.get(self._qualname)
+        return result if named is None else named(*result)
 
     @property
     def __signature__(self) -> inspect.Signature | None:

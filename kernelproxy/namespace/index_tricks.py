@@ -20,11 +20,20 @@ class Grid:
         self._numpy_grid = numpy_grid
 
     def __getitem__(self, key: Any) -> Any:
-        made = self._numpy_grid[key]
+        made = self._numpy_grid[_on_host(key)]
         return tuple(map(dispatch.upload, made)) if isinstance(made, (tuple, list)) else dispatch.upload(made)
 
     def __len__(self) -> int:
         return 0
+
+
+def _on_host(key: Any) -> Any:
+    if isinstance(key, tuple):
+        return tuple(_on_host(part) for part in key)
+    if isinstance(key, slice):
+        parts = (key.start, key.stop, key.step)
+        return slice(*(part.get() if isinstance(part, ArrayCore) else part for part in parts))
+    return key
 
 
 class Concatenator:

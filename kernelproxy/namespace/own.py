@@ -13,6 +13,8 @@ _KERNELS = "kernelproxy.namespace.kernels"
 OWN: dict[str, str] = {
     "cupy.ndarray": "kernelproxy.remote_array:ndarray",
     "cupy.ufunc": "kernelproxy.ufunc:ufunc",
+    "cupy.flatiter": "kernelproxy.flat_iterator:flatiter",
+    "cupy.poly1d": "kernelproxy.namespace.polynomial:poly1d",
     **{
         f"cupy.{name}": f"{_CREATION}:{name}"
         for name in (
@@ -129,6 +131,7 @@ OWN: dict[str, str] = {
         )
     },
     "cupy.get_default_pinned_memory_pool": ("kernelproxy.namespace.pinned_memory:get_default_pinned_memory_pool"),
+    "cupyx.allow_synchronize": "kernelproxy.sync_detection:allow_synchronize",
     "cupyx.errstate": f"{_HOST}:errstate",
     "cupyx.geterr": f"{_HOST}:geterr",
     "cupyx.seterr": f"{_HOST}:seterr",
@@ -148,5 +151,7 @@ OWN: dict[str, str] = {
             ("function", f"{area}_function"),
         )
     },
+    "cupyx.scipy.sparse.spmatrix": "kernelproxy.namespace.sparse:spmatrix",
+    "cupyx.scipy.sparse.sparray": "kernelproxy.namespace.sparse:sparray",
     "cupyx.scipy.get_array_module": f"{_HOST}:get_array_module",
 }

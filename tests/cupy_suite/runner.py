@@ -109,7 +109,8 @@ class _Worker:
         command = [
             *(sys.executable, "-m", "pytest", "-p", "tests.cupy_suite.worker_plugin", "-p", "no:cacheprovider"),
             *("-c", str(self.plan.sources / "pyproject.toml"), "--rootdir", str(self.plan.sources / "tests")),
-            *("-m", "not multi_gpu and not slow", "-q", "--tb=short", "--continue-on-collection-errors"),
+            *("-m", "not multi_gpu and not slow", "--continue-on-collection-errors"),
+            *("-q", "--tb=short", "--no-summary"),  # a summary of thousands of failures takes minutes
             *self.plan.files,
         ]
         with (self.folder / f"{self.plan.shard}.log").open("ab") as log:

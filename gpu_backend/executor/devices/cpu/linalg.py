@@ -84,6 +84,8 @@ def solve(a: Any, b: Any) -> Array:
     elif a.shape[:-1] != b.shape[:-1]:
         raise ValueError("a must have (..., M, M) shape and b must have (..., M, K) for multidimensional b")
     dtype = computing_dtype(a, b)
+    if a.size and not b.size:
+        each_matrix(a.astype(dtype), np.linalg.inv, _nan(a.shape[-2:], dtype))  # singular ones are errors
     if not a.size or not b.size:
         return np.empty(b.shape[:-1] if vector else b.shape, dtype)
     joined = np.concatenate([a.astype(dtype), b.astype(dtype)], axis=-1)
@@ -196,7 +198,7 @@ def _general(a: Any) -> tuple[Array, DType]:
 def eig(a: Any) -> tuple[Array, Array]:
     work, dtype = _general(a)
     if not work.size:
-        return np.empty(work.shape[:-1], dtype), np.empty(work.shape, dtype)
+        return np.empty(work.shape[:-1], work.dtype), np.empty_like(work)
     values, vectors = np.linalg.eig(work)
     return values.astype(dtype), vectors.astype(dtype)
 
@@ -205,7 +207,7 @@ def eig(a: Any) -> tuple[Array, Array]:
 def eigvals(a: Any) -> Array:
     work, dtype = _general(a)
     if not work.size:
-        return np.empty(work.shape[:-1], dtype)
+        return np.empty(work.shape[:-1], work.dtype)
     return np.linalg.eigvals(work).astype(dtype)
 
 

@@ -64,7 +64,17 @@ class Generator:
         if not isinstance(bit_generator, BitGenerator):
             raise TypeError("bit_generator must be a cupy.random.BitGenerator")
         self.bit_generator = bit_generator
-        self._stream = np.random.Generator(bit_generator._bits)
+
+    @property
+    def _stream(self) -> np.random.Generator:
+        """NumPy's distributions over the bits; programs set ``bit_generator`` anew to seed a generator again."""
+        bits = self.bit_generator._bits
+        if self._over is not bits:
+            self._over, self._distributions = bits, np.random.Generator(bits)
+        return self._distributions
+
+    _over: Any = None
+    _distributions: np.random.Generator
 
     def _draw(self, method: str, *parameters: Any, size: Any, dtype: Any = None) -> Array:
         require_room(size, np.dtype(np.float64))
@@ -132,7 +142,10 @@ class Generator:
         return self._draw("chisquare", df, size=size)
 
     def dirichlet(self, alpha: Any, size: Any = None) -> Array:
-        return self._draw("dirichlet", alpha, size=size)
+        weights = _parameter("alpha", alpha, np.float64)
+        shape = () if size is None else as_shape(size)
+        drawn = self._draw("standard_gamma", weights, size=shape + weights.shape)
+        return drawn / drawn.sum(axis=-1 if drawn.ndim else None, keepdims=bool(drawn.ndim))
 
     def exponential(self, scale: Any = 1.0, size: Any = None) -> Array:
         return self._draw("exponential", scale, size=size)
@@ -147,7 +160,13 @@ class Generator:
         return self._draw("geometric", p, size=size, dtype=np.int64)
 
     def hypergeometric(self, ngood: Any, nbad: Any, nsample: Any, size: Any = None) -> Array:
-        return self._draw("hypergeometric", ngood, nbad, nsample, size=size, dtype=np.int64)
+        given = {"ngood": ngood, "nbad": nbad, "nsample": nsample}
+        for name, value in given.items():
+            if type(value) in (float, int) and value < 0:
+                raise ValueError(f"{name} < 0")
+        good, bad, drawn = (_parameter(name, value, np.int64) for name, value in given.items())
+        drawn = np.minimum(drawn, good + bad)  # who draws more than there is has drawn all
+        return self._draw("hypergeometric", good, bad, drawn, size=size, dtype=np.int64)
 
     def logseries(self, p: Any, size: Any = None) -> Array:
         return self._draw("logseries", p, size=size, dtype=np.int64)
@@ -159,9 +178,17 @@ class Generator:
         return self._draw("power", a, size=size)
 
 
+def _parameter(name: str, value: Any, dtype: Any) -> Array:
+    if not isinstance(value, np.ndarray) and type(value) not in (float, int):
+        raise TypeError(f"{name} is required to be a cupy.ndarray or a scalar")
+    return np.asarray(value).astype(dtype)
+
+
 def _check_out(size: Any, dtype: DType, out: Array) -> None:
     if size is not None and as_shape(size) != out.shape:
         raise ValueError("size must match out.shape when used together")
+    if not out.flags.c_contiguous:
+        raise ValueError("Supplied output array is not contiguous, writable or aligned.")
     if out.dtype != dtype:
         raise TypeError(f"Supplied output array has wrong type. Expected {dtype}, got {out.dtype}")
 

@@ -15,7 +15,7 @@ from gpu_backend.executor.devices.cpu.table import define, define_value
 
 _PREFIX = "cupyx.scipy.signal"
 
-define_scipy(_PREFIX, scipy.signal)
+define_scipy(_PREFIX, scipy.signal, without=("lfilter", "lfiltic", "lfilter_zi", "sosfilt", "sosfilt_zi"))
 define_scipy(f"{_PREFIX}.windows", scipy.signal.windows)
 
 for _name in ("StateSpace", "TransferFunction", "ZerosPolesGain", "dlti", "lti"):

@@ -144,6 +144,9 @@ class Ufunc:
         """Return what computes on arguments of these types, and keep it for the next call."""
         key = tuple(a.dtype if type(a) is ndarray else type(a) for a in args)
         if int in key and not any(isinstance(k, np.dtype) and k.kind != "b" for k in key):
+            if self.name in COMPARISONS:  # NumPy compares integers of any size, but not with bools
+                args = tuple(arg.astype(np.int64) if isinstance(arg, ndarray) else arg for arg in args)
+                return lambda *_: self._compute(*args)
             # An int beside bools is strong, and of a size that depends on its value.
             args = tuple(np.uint64(arg) if type(arg) is int and arg >= _INT64_END else arg for arg in args)
             run = self._loop(args).run

@@ -1,0 +1,60 @@
+"""``cupy.poly1d``: NumPy's polynomials may be given, and ``get`` makes one of them."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from kernelproxy.namespace.creation import asarray
+from kernelproxy.remote_object import RemoteObject, forward_operators
+
+_QUALNAME = "cupy.poly1d"
+
+
+class _Operators(RemoteObject):
+    _qualname = _QUALNAME
+    locals().update(forward_operators({}, _QUALNAME))
+
+
+class poly1d(_Operators):  # noqa: N801 (CuPy's name)
+    """A polynomial of one variable; parameters as in CuPy."""
+
+    __module__ = "cupy"
+
+    def __new__(cls, c_or_r: Any, r: bool = False, variable: str | None = None) -> Any:
+        """Construct the polynomial in the executor; of NumPy's, the coefficients travel."""
+        if isinstance(c_or_r, np.poly1d):
+            return super().__new__(cls, asarray(c_or_r.coeffs), False, variable or c_or_r.variable)
+        return super().__new__(cls, c_or_r, r, variable)
+
+    def get(self, stream: Any = None) -> np.poly1d:
+        """Return the polynomial as NumPy's."""
+        return np.poly1d(self.coeffs.get(stream=stream), variable=self.variable)
+
+    def set(self, polyin: np.poly1d, stream: Any = None) -> None:
+        """Take over the coefficients and the variable of a polynomial of NumPy.
+
+        Raises
+        ------
+        TypeError
+            If it is something else.
+        """
+        if not isinstance(polyin, np.poly1d):
+            raise TypeError("Only numpy.poly1d can be set to cupy.poly1d")
+        self.coeffs.set(polyin.coeffs, stream)
+
+    def __cupy_get_ndarray__(self) -> Any:
+        return self.coeffs
+
+    def __array__(self, dtype: Any = None, copy: bool | None = None) -> Any:
+        raise TypeError(
+            "Implicit conversion to a NumPy array is not allowed. "
+            "Please use `.get()` to construct a NumPy array explicitly."
+        )
+
+    def __repr__(self) -> str:
+        return repr(self.get())
+
+    def __str__(self) -> str:
+        return str(self.get())
