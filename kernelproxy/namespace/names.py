@@ -10,6 +10,7 @@ import kernelproxy.remote_array  # noqa: F401 (registers the class of new arrays
 from gpu_backend import surface
 from kernelproxy.namespace.function import RemoteFunction
 from kernelproxy.namespace.own import OWN
+from kernelproxy.namespace.python_kernels import JitName
 from kernelproxy.remote_object import remote_class
 from kernelproxy.ufuncs import make_ufunc
 
@@ -31,6 +32,8 @@ def make(qualname: str) -> Any:
         module, _, attribute = OWN[qualname].partition(":")
         return getattr(importlib.import_module(module), attribute)
     entry = described[qualname]
+    if qualname.startswith("cupyx.jit.") and not isinstance(entry, surface.Module):
+        return JitName(qualname)
     if isinstance(entry, surface.NumpyName):
         return _imported(entry.target)
     if isinstance(entry, surface.Constant):

@@ -97,6 +97,9 @@ OWN: dict[str, str] = {
             "is_available",
         )
     },
+    "cupy.vectorize": "kernelproxy.namespace.python_kernels:vectorize",
+    "cupy.cuda.compiler.CompileException": "kernelproxy.namespace.compile_error:CompileException",
+    "cupyx.jit.rawkernel": "kernelproxy.namespace.python_kernels:rawkernel",
     "cupyx.scipy.sparse.linalg.LinearOperator": "kernelproxy.namespace.linear_operator:LinearOperator",
     **{
         f"cupy.cuda.{name}": f"kernelproxy.namespace.memory:{name}"
