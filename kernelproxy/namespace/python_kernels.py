@@ -1,7 +1,7 @@
 """Kernels written in Python: ``cupyx.jit.rawkernel`` and ``cupy.vectorize``.
 
-The functions never run. Their source goes to the executor when they are first called, together with what their free names
-stand for; it is compiled there.
+The functions never run. Their source goes to the executor when they are first called, together with what their free
+names stand for; it is compiled there.
 """
 
 from __future__ import annotations
