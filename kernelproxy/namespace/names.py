@@ -11,7 +11,7 @@ from gpu_backend import surface
 from kernelproxy.namespace.function import RemoteFunction
 from kernelproxy.namespace.own import OWN
 from kernelproxy.namespace.python_kernels import JitName
-from kernelproxy.remote_object import remote_class
+from kernelproxy.remote_object import RemoteInstance, remote_class
 from kernelproxy.ufuncs import make_ufunc
 
 
@@ -46,6 +46,8 @@ def make(qualname: str) -> Any:
         if getattr(entry, "local", False):
             raise AttributeError(f"{qualname} is not available in remote CuPy: it works on one process's own memory.")
         return RemoteFunction(qualname, entry)
+    if isinstance(entry, surface.Instance) and entry.type_name.startswith("cupy"):
+        return RemoteInstance(qualname, entry.type_name)
     raise AttributeError(f"{qualname} is not available in remote CuPy.")
 
 

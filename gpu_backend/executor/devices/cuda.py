@@ -79,6 +79,8 @@ class TimedEvent:
         self._spare = spare
         self._event: Any = None
         try:
+            if cupy.cuda.get_current_stream().is_capturing():
+                return  # an event would become part of the program's graph, and asking for it an error
             event = spare.pop() if spare else cupy.cuda.Event()
             event.record()
             self._event = event
