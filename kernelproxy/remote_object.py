@@ -68,6 +68,23 @@ class RemoteObject:
         return str(dispatch.ask_object(".method", self, "__repr__"))
 
 
+class RemoteInstance(RemoteObject):
+    """An object that CuPy makes at import, such as ``cupy.fft.config``: it goes by its public name."""
+
+    def __new__(cls, qualname: str, type_name: str) -> Any:
+        """Stand for the object; nothing is sent."""
+        made = object.__new__(cls)
+        object.__setattr__(made, "_public_name", qualname)
+        object.__setattr__(made, "_qualname", type_name)
+        return made
+
+    def __del__(self) -> None:
+        """Do nothing: the executor keeps it."""
+
+    def _wire_value(self) -> Any:
+        return wire.Name(self._public_name)
+
+
 class RemoteMethod:
     """A method of a remote object, ready to be called."""
 
@@ -84,7 +101,7 @@ class RemoteMethod:
         return dispatch.ask_object(".method", target, name, *args, **kwargs)
 
     def _wire_value(self) -> wire.Method:
-        return wire.Method(self._target._handle, self.__name__)
+        return wire.Method(self._target._wire_value().handle, self.__name__)
 
     @property
     def __self__(self) -> RemoteObject:

@@ -165,8 +165,10 @@ class ufunc(Documented):  # noqa: N801 (CuPy's name)
     def __repr__(self) -> str:
         return f"<ufunc '{self.description.name}'>"
 
-    def __reduce__(self) -> str:
-        return self.__name__
+    def __reduce__(self) -> Any:
+        from kernelproxy.namespace.names import make
+
+        return make, (self._qualname,)
 
     def _wire_value(self) -> wire.Name:
         return wire.Name(self._qualname)

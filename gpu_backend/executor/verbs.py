@@ -2,14 +2,20 @@
 
 from __future__ import annotations
 
+import functools
+import hashlib
 import inspect
+import os
+import tempfile
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from gpu_backend.executor.devices.base import Device
 from gpu_backend.executor.public_attributes import public_attribute
+from gpu_backend.executor.python_kernels import make_kernel
 from gpu_backend.executor.tasks import Task
 
 
@@ -33,6 +39,10 @@ class Verbs:
             ".memory": lambda: tuple(device.memory()),
             ".doc": self._doc,
             ".begin": self._begin,
+            ".launch": self._launch,
+            ".module_of_file": self._module_of_file,
+            ".cached_codes": _cached_codes,
+            ".python_kernel": functools.partial(make_kernel, device),
             ".resume": _resume,
         }
 
@@ -54,6 +64,23 @@ class Verbs:
     def _begin(self, name: str, *args: Any, **kwargs: Any) -> Any:
         function = self.table.get(name) or self._resolve(name)
         return Task(self._device.enter_thread, function, args, kwargs).advance()
+
+    def _launch(
+        self, kernel: Any, grid: Any, block: Any, args: tuple[Any, ...], by_value: tuple[int, ...], **options: Any
+    ) -> None:
+        """Launch with arrays of the notebook's host at the places ``by_value``."""
+        packed = [self._device.by_value(one) if place in by_value else one for place, one in enumerate(args)]
+        kernel(grid, block, tuple(packed), **options)
+
+    def _module_of_file(self, content: bytes, **options: Any) -> Any:
+        """Return the ``cupy.RawModule`` of a compiled file of the notebook's disk; loaded before the copy goes."""
+        name = hashlib.sha256(content).hexdigest()  # CuPy remembers what it has loaded by path
+        with tempfile.TemporaryDirectory() as directory:
+            path = os.path.join(directory, name)
+            Path(path).write_bytes(content)
+            module = self._resolve("cupy.RawModule")(path=path, **options)
+            module.compile()
+        return module
 
     def _write(self, array: Any, offset: int, data: np.ndarray[Any, Any]) -> None:
         self._device.write(array, offset, np.ascontiguousarray(data).reshape(-1).view(np.uint8).data)
@@ -82,6 +109,11 @@ def _fail(message: str) -> None:
 def _resume(task: Task, returned: bool, value: Any) -> Any:
     """Go on with a call: ``value`` is what the notebook's function returned, or, in words, what it raised."""
     return task.resume(returned, value)
+
+
+def _cached_codes(kernel: Any) -> dict[str, str]:
+    """Return the texts that a kernel written in Python was compiled to, by argument types in words."""
+    return {str(types): getattr(made, "code", made) for types, made in kernel.cached_codes.items()}
 
 
 def _call(target: Any, *args: Any, **kwargs: Any) -> Any:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import weakref
 from collections.abc import Callable
 from typing import Any
 
@@ -16,17 +17,60 @@ class Stream(RemoteObject):
     __module__ = "cupy.cuda"
     null: Stream
     ptds: Stream
+    #: What tells the two default streams apart.
+    _kind = 0
+    _made_with: tuple[bool, int] = (False, 0)
 
     def __new__(
         cls, null: bool = False, non_blocking: bool = False, ptds: bool = False, priority: int | None = None
     ) -> Any:
         """Make a stream in the executor. Costs no round trip."""
+        if null and ptds:
+            raise ValueError("null and ptds are mutually exclusive")
         if null or ptds:
-            return cls.null
+            return cls.null if null else cls.ptds
         made = object.__new__(cls)
         handle = session.pipeline().record("cupy.cuda.Stream", (False, non_blocking, False, priority))
         object.__setattr__(made, "_before", [])
+        object.__setattr__(made, "_made_with", (non_blocking, priority or 0))
         return bind(made, handle)
+
+    @staticmethod
+    def from_external(stream: Any) -> Any:
+        """Return the stream of an object that speaks ``__cuda_stream__``, if it is one of this session's."""
+        return ExternalStream(stream.__cuda_stream__()[1])
+
+    def __cuda_stream__(self) -> tuple[int, int]:
+        return 0, self.ptr
+
+    @property
+    def ptr(self) -> int:
+        """The handle that CUDA knows it by; asked once."""
+        known = self.__dict__.get("_ptr")
+        if known is None:
+            known = int(dispatch.ask_object(".getattr", self, "ptr"))
+            object.__setattr__(self, "_ptr", known)
+            _by_ptr[known] = self
+        return int(known)
+
+    @property
+    def device_id(self) -> int:
+        """The number of its device; -1 for the default streams, which each device has."""
+        return 0 if self._handle else -1
+
+    @property
+    def is_non_blocking(self) -> bool:
+        """True if it does not wait for the default stream."""
+        return bool(self._made_with[0])
+
+    @property
+    def priority(self) -> int:
+        """What it was made with."""
+        return int(self._made_with[1])
+
+    def is_capturing(self) -> bool:
+        """Return True between `begin_capture` and `end_capture`."""
+        return bool(self._handle and dispatch.ask_object(".method", self, "is_capturing"))
 
     def use(self) -> Stream:
         """Make this the current stream of the calling thread."""
@@ -77,7 +121,7 @@ class Stream(RemoteObject):
         return bool(dispatch.ask_object(".getattr", self, "done"))
 
     def __eq__(self, other: object) -> bool:
-        return isinstance(other, Stream) and other._handle == self._handle
+        return isinstance(other, Stream) and (other._handle, other._kind) == (self._handle, self._kind)
 
     def __hash__(self) -> int:
         return hash(self._handle)
@@ -86,21 +130,28 @@ class Stream(RemoteObject):
         return f"<Stream {self._handle} (remote)>"
 
 
-def _default_stream() -> Stream:
+def _default_stream(ptr: int) -> Stream:
     made = object.__new__(Stream)
-    for name, value in (("_handle", 0), ("_before", []), ("_dropped", None)):
+    for name, value in (("_handle", 0), ("_before", []), ("_dropped", None), ("_ptr", ptr), ("_kind", ptr)):
         object.__setattr__(made, name, value)
+    _by_ptr[ptr] = made
     return made
 
 
-Stream.null = Stream.ptds = _default_stream()
+#: Streams by the handle that CUDA knows them by, as far as it was asked for.
+_by_ptr: weakref.WeakValueDictionary[int, Stream] = weakref.WeakValueDictionary()
+#: The legacy default stream, and the default stream of each thread; here both are the one order of the ops.
+Stream.null, Stream.ptds = _default_stream(0), _default_stream(2)
 
 
 class ExternalStream(RemoteObject):
-    """A stream made by another library. There is none that a remote GPU could use."""
+    """A stream known by its ``ptr``: one of this session's. Those of other libraries are not the remote GPU's."""
 
     def __new__(cls, ptr: int, device_id: int = -1) -> Any:
-        """Refuse."""
+        """Return the stream of this session that has this ``ptr``."""
+        known = _by_ptr.get(int(ptr))
+        if known is not None:
+            return known
         raise RuntimeError(
             "A stream of another library in this process cannot be used by the remote GPU. Use cupy.cuda.Stream()."
         )
@@ -134,6 +185,11 @@ class Event(RemoteObject):
     def synchronize(self) -> None:
         """Wait until the event has happened."""
         dispatch.ask_object(".method", self, "synchronize")
+
+    @property
+    def ptr(self) -> int:
+        """The handle that CUDA knows it by."""
+        return int(dispatch.ask_object(".getattr", self, "ptr"))
 
     @property
     def done(self) -> bool:

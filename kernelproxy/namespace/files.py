@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 import numpy as np
@@ -10,7 +11,7 @@ from kernelproxy import dispatch
 from kernelproxy.array_core import ArrayCore
 
 
-class RemoteNpzFile:
+class RemoteNpzFile(Mapping[str, Any]):
     """What `load` returns for an archive: its arrays become remote when they are asked for."""
 
     def __init__(self, npz_file: Any) -> None:
@@ -25,6 +26,12 @@ class RemoteNpzFile:
 
     def __getitem__(self, key: str) -> Any:
         return dispatch.upload(self.npz_file[key])
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self.npz_file.files)
+
+    def __len__(self) -> int:
+        return len(self.npz_file.files)
 
     @property
     def files(self) -> list[str]:
@@ -75,6 +82,16 @@ def genfromtxt(*args: Any, **kwargs: Any) -> Any:
 def fromfile(*args: Any, **kwargs: Any) -> Any:
     """Load an array from a binary or text file on this machine's disk; parameters as in NumPy."""
     return dispatch.upload(np.fromfile(*args, **kwargs))
+
+
+def fromiter(*args: Any, **kwargs: Any) -> Any:
+    """Return an array of what an iterator of this process gives; parameters as in NumPy."""
+    return dispatch.upload(np.fromiter(*args, **kwargs))
+
+
+def fromstring(*args: Any, **kwargs: Any) -> Any:
+    """Return an array of the numbers in a text; parameters as in NumPy."""
+    return dispatch.upload(np.fromstring(*args, **kwargs))
 
 
 def _host(arr: Any) -> Any:

@@ -141,6 +141,11 @@ def get_array_module(*args: Any) -> Any:
     return importlib.import_module("cupy") if remote else np
 
 
+def get_scipy_module(*args: Any) -> Any:
+    """Return the module whose functions fit the arguments: ``cupyx.scipy`` if any of them is remote, else ``scipy``."""
+    return importlib.import_module("scipy" if get_array_module(*args) is np else "cupyx.scipy")
+
+
 def is_available() -> bool:
     """Tell whether there is a device: True when the pool can be reached."""
     return bool(session.current_session().is_connected)

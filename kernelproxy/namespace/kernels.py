@@ -8,11 +8,16 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
 from kernelproxy import dispatch, streams
 from kernelproxy.array_core import ArrayCore
 from kernelproxy.infer import kernels as proofs
 from kernelproxy.infer.outcome import Unproved
 from kernelproxy.remote_object import RemoteObject
+
+#: Forms of a launch that are remembered for one kernel.
+_MOST_FORMS = 1024
 
 
 class _ShapedKernel(RemoteObject):
@@ -25,11 +30,14 @@ class _ShapedKernel(RemoteObject):
         object.__setattr__(made, "_compiled", set())
         return made
 
+    def __reduce__(self) -> Any:
+        return _rebuilt, (type(self), *self._definition)
+
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         """Launch. The first launch with each kind of arguments compiles, so it is waited for."""
         args, kwargs = tuple(args), dict(kwargs)
         proof = proofs.result(self._qualname, self._definition, dispatch.layouts(args), dispatch.layouts(kwargs))
-        kinds = tuple(_kind(one) for one in (*args, *kwargs.values()))
+        kinds = tuple(kind_of(one) for one in (*args, *kwargs.values()))
         if isinstance(proof, Unproved) or kinds not in self._compiled:
             result = dispatch.ask_object(".call", self, *args, **kwargs)
             self._compiled.add(kinds)
@@ -56,37 +64,86 @@ class RawKernel(RemoteObject):
 
     _qualname = "cupy.RawKernel"
     __module__ = "cupy"
-    _launched = False
+
+    def __new__(cls, *args: Any, **kwargs: Any) -> Any:
+        """Construct the kernel in the executor; it is compiled when it is first launched."""
+        made = dispatch.call(cls._qualname, args, kwargs)
+        object.__setattr__(made, "_definition", (args, kwargs))
+        return made
 
     def __call__(self, grid: Any, block: Any, args: Any, *, shared_mem: int = 0, **kwargs: Any) -> None:
-        """Launch. Returns nothing; the first launch compiles, so it is waited for."""
+        """Launch. The first launch of each form is waited for: it compiles, and CUDA may refuse the form."""
+        args = tuple(args)
+        given: tuple[Any, ...] = (self, grid, block, args)
+        by_value = tuple([place for place, one in enumerate(args) if _is_by_value(one)])
         stream = kwargs.pop("stream", None)
+        options = {"shared_mem": shared_mem, **kwargs}
+        verb = ".call"
+        if by_value:
+            verb, given = ".launch", (*given, by_value)
         before = streams.set_current(stream) if stream is not None else None
         try:
-            self._launch((self, grid, block, tuple(args)), {"shared_mem": shared_mem, **kwargs})
+            launch_known(self, verb, given, options, (grid, block, shared_mem, *map(kind_of, args)))
         finally:
             if stream is not None:
                 streams.set_current(before)
 
-    def _launch(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
-        if self._launched:
-            dispatch.run_proved(".call", args, kwargs, None)
-            return
-        dispatch.ask_object(".call", *args, **kwargs)
-        object.__setattr__(self, "_launched", True)
+    def __reduce__(self) -> Any:
+        return _rebuilt, (type(self), *self._definition)
+
+
+def _is_by_value(argument: Any) -> bool:
+    """Tell whether ``argument`` is an array of the host; it is refused unless it has one element.
+
+    Raises
+    ------
+    TypeError
+        If ``argument`` is nothing that a kernel takes.
+    """
+    if isinstance(argument, np.ndarray):
+        if argument.size != 1:
+            raise TypeError(
+                f"You are trying to pass a numpy.ndarray of shape {argument.shape} as a kernel parameter. Only "
+                "numpy.ndarrays of size one can be passed by value. If you meant to pass a pointer to __global__ "
+                "memory, you need to pass a cupy.ndarray instead."
+            )
+        return True
+    if argument is None or isinstance(argument, (ArrayCore, RemoteObject, int, float, complex, np.generic)):
+        return False
+    raise TypeError(f"Unsupported type {type(argument)}")
+
+
+def launch_known(
+    kernel: Any, verb: str, given: tuple[Any, ...], options: dict[str, Any], form: tuple[Any, ...]
+) -> None:
+    """Launch ``kernel``: recorded if a launch of this form has succeeded before, else waited for."""
+    launched = kernel.__dict__.setdefault("_launched", set())
+    if form in launched:
+        dispatch.run_proved(verb, given, options, None)
+        return
+    dispatch.ask_object(verb, *given, **options)
+    if len(launched) >= _MOST_FORMS:
+        launched.clear()
+    launched.add(form)
 
 
 class RawModule(RemoteObject):
-    """A CUDA module compiled from source; parameters as in CuPy. A file given by ``path`` is this machine's."""
+    """A CUDA module; parameters as in CuPy. A compiled file given by ``path`` is this machine's."""
 
     _qualname = "cupy.RawModule"
     __module__ = "cupy"
 
-    def __new__(cls, *, code: str | None = None, path: str | None = None, **kwargs: Any) -> Any:
+    def __new__(cls, code: str | None = None, *, path: str | None = None, **kwargs: Any) -> Any:
         """Construct the module in the executor."""
-        if path is not None:
-            code = Path(path).read_text()
-        return dispatch.call(cls._qualname, (), {"code": code, **kwargs})
+        if path is None or code is not None:
+            made = dispatch.call(cls._qualname, (), {"code": code, "path": path, **kwargs})
+        else:
+            made = dispatch.ask_object(".module_of_file", Path(path).read_bytes(), **kwargs)
+        object.__setattr__(made, "_definition", ((code,), {"path": path, **kwargs}))
+        return made
+
+    def __reduce__(self) -> Any:
+        return _rebuilt, (type(self), *self._definition)
 
     def get_function(self, name: str) -> RawKernel:
         """Return the kernel called ``name``; a name expression if the module was made with them."""
@@ -98,9 +155,15 @@ class RawModule(RemoteObject):
         return dispatch.ask_object(".method", self, "get_global", name)
 
 
-def _kind(argument: Any) -> Any:
+def _rebuilt(kind: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+    """Return a kernel again from what it was made of; for pickles."""
+    return kind(*args, **kwargs)
+
+
+def kind_of(argument: Any) -> Any:
     """Return what the compiled code depends on."""
     if not isinstance(argument, ArrayCore):
-        return type(argument)
+        is_wide = type(argument) is int and not -(1 << 63) <= argument < 1 << 63  # CuPy refuses those
+        return (type(argument), argument) if is_wide else type(argument)
     layout = argument._layout
     return layout.dtype, layout.ndim, layout.c_contiguous  # a raw parameter is declared with all three

@@ -18,7 +18,7 @@ class RemoteModule(types.ModuleType):
         if name == "__version__":
             return surface.CUPY_VERSION
         if name == "__all__":
-            return [one for one in self.__dir__() if not one.startswith("_")]
+            return [one for one in self.__dir__() if not one.startswith("_") and hasattr(self, one)]
         qualname = f"{self.__name__}.{name}"
         described = surface.load()
         entry = described.get(qualname)

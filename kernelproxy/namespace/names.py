@@ -10,7 +10,8 @@ import kernelproxy.remote_array  # noqa: F401 (registers the class of new arrays
 from gpu_backend import surface
 from kernelproxy.namespace.function import RemoteFunction
 from kernelproxy.namespace.own import OWN
-from kernelproxy.remote_object import remote_class
+from kernelproxy.namespace.python_kernels import JitName
+from kernelproxy.remote_object import RemoteInstance, remote_class
 from kernelproxy.ufuncs import make_ufunc
 
 
@@ -31,6 +32,8 @@ def make(qualname: str) -> Any:
         module, _, attribute = OWN[qualname].partition(":")
         return getattr(importlib.import_module(module), attribute)
     entry = described[qualname]
+    if qualname.startswith("cupyx.jit.") and not isinstance(entry, surface.Module):
+        return JitName(qualname)
     if isinstance(entry, surface.NumpyName):
         return _imported(entry.target)
     if isinstance(entry, surface.Constant):
@@ -43,6 +46,8 @@ def make(qualname: str) -> Any:
         if getattr(entry, "local", False):
             raise AttributeError(f"{qualname} is not available in remote CuPy: it works on one process's own memory.")
         return RemoteFunction(qualname, entry)
+    if isinstance(entry, surface.Instance) and entry.type_name.startswith("cupy"):
+        return RemoteInstance(qualname, entry.type_name)
     raise AttributeError(f"{qualname} is not available in remote CuPy.")
 
 

@@ -31,7 +31,18 @@ OWN: dict[str, str] = {
     },
     **{
         f"cupy.{name}": f"{_FILES}:{name}"
-        for name in ("load", "save", "savez", "savez_compressed", "loadtxt", "savetxt", "genfromtxt", "fromfile")
+        for name in (
+            "load",
+            "save",
+            "savez",
+            "savez_compressed",
+            "loadtxt",
+            "savetxt",
+            "genfromtxt",
+            "fromfile",
+            "fromiter",
+            "fromstring",
+        )
     },
     **{f"cupy.{name}": f"{_INDEX}:{name}" for name in ("r_", "c_", "mgrid", "ogrid", "s_", "index_exp")},
     **{
@@ -101,6 +112,26 @@ OWN: dict[str, str] = {
             "is_available",
         )
     },
+    "cupy.vectorize": "kernelproxy.namespace.python_kernels:vectorize",
+    **{
+        f"cupy.{name}": f"kernelproxy.namespace.dtype_functions:{name}"
+        for name in (
+            *("disp", "find_common_type", "get_array_wrap", "safe_eval", "set_string_function"),
+            *("issctype", "issubclass_", "issubsctype", "obj2sctype", "sctype2char"),
+            *("make_aligned_dtype", "who"),
+        )
+    },
+    "cupy.poly1d": "kernelproxy.namespace.poly1d:poly1d",
+    **{
+        f"cupy.testing.{name}": f"kernelproxy.namespace.testing:{name}"
+        for name in (
+            *("assert_allclose", "assert_array_almost_equal", "assert_array_almost_equal_nulp", "assert_array_equal"),
+            *("assert_array_less", "assert_array_list_equal", "assert_array_max_ulp"),
+            *("shaped_arange", "shaped_linspace", "shaped_random", "shaped_reverse_arange"),
+        )
+    },
+    "cupy.cuda.compiler.CompileException": "kernelproxy.namespace.compile_error:CompileException",
+    "cupyx.jit.rawkernel": "kernelproxy.namespace.python_kernels:rawkernel",
     "cupyx.scipy.sparse.linalg.LinearOperator": "kernelproxy.namespace.linear_operator:LinearOperator",
     **{
         f"cupy.cuda.{name}": f"kernelproxy.namespace.memory:{name}"
@@ -153,5 +184,5 @@ OWN: dict[str, str] = {
     },
     "cupyx.scipy.sparse.spmatrix": "kernelproxy.namespace.sparse:spmatrix",
     "cupyx.scipy.sparse.sparray": "kernelproxy.namespace.sparse:sparray",
-    "cupyx.scipy.get_array_module": f"{_HOST}:get_array_module",
+    "cupyx.scipy.get_array_module": f"{_HOST}:get_scipy_module",
 }

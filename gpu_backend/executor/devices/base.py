@@ -12,6 +12,8 @@ from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 
+from gpu_backend.executor.python_source import PythonSource
+
 
 class DeviceInfo(NamedTuple):
     """What a device is, for people and for placement."""
@@ -74,6 +76,12 @@ class Device(Protocol):
 
     def attribute(self, array: Any, name: str) -> Any:
         """Return the public attribute ``name`` of ``array`` that is no method, such as ``data`` or ``flat``."""
+
+    def by_value(self, host: np.ndarray[Any, Any]) -> Any:
+        """Return what a raw kernel takes by value for an array of the host; its one element is the parameter."""
+
+    def python_kernel(self, kind: str, source: PythonSource, options: dict[str, Any]) -> Any:
+        """Return the object of class ``kind`` ("cupyx.jit.rawkernel", "cupy.vectorize") for a checked ``source``."""
 
     def enter_thread(self) -> None:
         """Make the calling thread one that computes on this device, in the current stream of the op loop."""

@@ -12,9 +12,11 @@ import cupy
 import numpy as np
 from cupy.cuda import memory, runtime
 
+from gpu_backend.executor.devices import cuda_kernels
 from gpu_backend.executor.devices.base import ArrayLayout, DeviceInfo, MemoryUse
 from gpu_backend.executor.devices.cuda_memory import BookedMemory
 from gpu_backend.executor.public_attributes import public_attribute
+from gpu_backend.executor.python_source import PythonSource
 from gpu_backend.wire.memory_order import permuted_order
 
 #: Modules in which a class of an exception is public, most wanted first.
@@ -77,6 +79,8 @@ class TimedEvent:
         self._spare = spare
         self._event: Any = None
         try:
+            if cupy.cuda.get_current_stream().is_capturing():
+                return  # an event would become part of the program's graph, and asking for it an error
             event = spare.pop() if spare else cupy.cuda.Event()
             event.record()
             self._event = event
@@ -167,6 +171,14 @@ class CudaDevice:
     def attribute(self, array: Any, name: str) -> Any:
         """Return the public attribute ``name`` of ``array`` that is no method."""
         return public_attribute(array, name)
+
+    def by_value(self, host: np.ndarray[Any, Any]) -> Any:
+        """Return ``host``: CuPy tells arrays of the host by their class."""
+        return host
+
+    def python_kernel(self, kind: str, source: PythonSource, options: dict[str, Any]) -> Any:
+        """Return CuPy's object of class ``kind`` for ``source``."""
+        return cuda_kernels.make_kernel(kind, source, options)
 
     def enter_thread(self) -> None:
         """Make the calling thread use this device and the stream that the op loop is on; CUDA keeps both by thread."""

@@ -13,8 +13,11 @@ from gpu_backend.executor.devices.cpu import table
 from gpu_backend.executor.devices.cpu.arrays import Array
 from gpu_backend.executor.devices.cpu.call import guarded
 from gpu_backend.executor.devices.cpu.dtypes import require_supported
+from gpu_backend.executor.devices.cpu.kernels import python_functions
+from gpu_backend.executor.devices.cpu.kernels.arguments import ByValue
 from gpu_backend.executor.devices.cpu.memory import LEDGER, bound_process, machine_bytes
 from gpu_backend.executor.devices.cpu.processor import processor_name
+from gpu_backend.executor.python_source import PythonSource
 from gpu_backend.wire.memory_order import permuted_order
 
 
@@ -64,6 +67,14 @@ class CpuDevice:
     def attribute(self, array: Array, name: str) -> Any:
         """Return the public attribute ``name`` of ``array`` that is no method."""
         return table.lookup(f"cupy.ndarray.{name}")(array)
+
+    def by_value(self, host: Array) -> Any:
+        """Return ``host`` marked as what goes by value; any other array is device memory here."""
+        return ByValue(host)
+
+    def python_kernel(self, kind: str, source: PythonSource, options: dict[str, Any]) -> Any:
+        """Return the object of class ``kind`` for ``source``, which is compiled when it is first called."""
+        return python_functions.make_kernel(kind, source, options)
 
     def enter_thread(self) -> None:
         """Do nothing: every thread can compute."""

@@ -55,7 +55,9 @@ def with_parameters_of(entry: Function, function: Callable[..., Any]) -> Callabl
         given = inspect.signature(function)
     except (TypeError, ValueError):
         return function
-    if wanted is None or _alike(wanted, given) or _takes_anything(given):
+    if wanted is None or _takes_anything(given):
+        return function
+    if _alike(wanted, given) and not _HOW_ONLY & wanted.parameters.keys():
         return function
     names = _name_map(wanted, given)
 
@@ -103,7 +105,9 @@ def _name_map(wanted: inspect.Signature, given: inspect.Signature) -> dict[str, 
     takes_any = any(p.kind is p.VAR_KEYWORD for p in given.parameters.values())
     mapped: dict[str, str | None] = {}
     for place, name in enumerate(wanted.parameters):
-        if name in theirs:
+        if name in _HOW_ONLY:
+            mapped[name] = None
+        elif name in theirs:
             mapped[name] = name
         elif _RENAMED.get(name) in theirs:
             mapped[name] = _RENAMED[name]

@@ -47,7 +47,7 @@ _AREAS: dict[str, tuple[str, ...]] = {
     "cupy.cuda.compiler": ("kernels.surface",),
     "cupy.cuda.driver": ("kernels.surface",),
     "cupy.linalg": ("linalg", "products", "manipulation"),
-    "cupy.fft": ("fft",),
+    "cupy.fft": ("fft", "fft_config"),
     "cupy.random": ("random_functions", "random_generator"),
     "cupyx": ("scatter", "error_state"),
     "cupyx.rsqrt": ("scipy_special",),

@@ -266,7 +266,7 @@ class ExpressionCompiler:
         value = self.expression(node.value)
         if isinstance(value, Constant):
             if isinstance(value.value, ModuleName):
-                return Constant(_module_attribute(value.value, node.attr))
+                return Constant(module_attribute(value.value, node.attr))
             if node.attr.startswith("_"):
                 raise AttributeError(f"Unknown attribute: {node.attr}")
             return Constant(getattr(value.value, node.attr))
@@ -335,7 +335,7 @@ def _is_hashable(value: object) -> bool:
     return True
 
 
-def _module_attribute(module: ModuleName, name: str) -> Any:
+def module_attribute(module: ModuleName, name: str) -> Any:
     """Return what a kernel may use of a module: ufuncs, types and constants of arrays, ``cupyx.jit``, ``math``."""
     path = f"{module.path}.{name}"
     if module.path == "cupyx.jit" and name in JIT_NAMES:

@@ -1,0 +1,216 @@
+"""Kernels written in Python: ``cupyx.jit.rawkernel`` and ``cupy.vectorize``.
+
+The functions never run. Their source goes to the executor when they are first called, together with what their free
+names stand for; it is compiled there.
+"""
+
+from __future__ import annotations
+
+import ast
+import functools
+import inspect
+import linecache
+import textwrap
+import types
+import warnings
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from gpu_backend.wire import values as wire
+from kernelproxy import dispatch, streams
+from kernelproxy.namespace.kernels import kind_of, launch_known
+from kernelproxy.remote_object import RemoteObject
+
+_NUMBERS = (bool, int, float, complex, str, np.generic, np.dtype, type(None))
+_MODULE_ROOTS = ("cupy", "cupyx", "numpy", "math")
+
+
+class JitName:
+    """A name that means something in kernels only, such as ``cupyx.jit.threadIdx``."""
+
+    def __init__(self, qualname: str) -> None:
+        self.qualname = qualname
+        self.__name__ = qualname.rpartition(".")[2]
+        self.__doc__ = f"{qualname}, for use in kernels that `cupyx.jit.rawkernel` compiles."
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        """Refuse: only kernels call it."""
+        raise NotImplementedError(f"{self.qualname} can be called in kernels of cupyx.jit.rawkernel only")
+
+    def __repr__(self) -> str:
+        return f"<{self.qualname}>"
+
+
+class JitRawKernel:
+    """A kernel written in Python; compiled for each combination of argument types when it is first called."""
+
+    __module__ = "cupyx.jit"
+
+    def __init__(self, function: Callable[..., Any], mode: str, device: bool) -> None:
+        self._function = function
+        self._options = {"mode": mode, "device": device}
+        self._launched: set[Any] = set()
+
+    @functools.cached_property
+    def remote(self) -> RemoteObject:
+        """The kernel in the executor."""
+        return shipped("cupyx.jit.rawkernel", self._function, self._options)
+
+    def __call__(self, grid: Any, block: Any, args: Any, shared_mem: int = 0, stream: Any = None) -> None:
+        """Launch. The first launch with each kind of arguments compiles, so it is waited for."""
+        before = streams.set_current(stream) if stream is not None else None
+        given = (self.remote, grid, block, tuple(args))
+        form = (grid, block, shared_mem, *map(kind_of, args))
+        try:
+            launch_known(self, ".call", given, {"shared_mem": shared_mem}, form)
+        finally:
+            if stream is not None:
+                streams.set_current(before)
+
+    def __getitem__(self, grid_and_block: tuple[Any, Any]) -> Callable[..., None]:
+        """Return the kernel with grid and block set, to be called with its arguments alone, as in Numba."""
+        grid, block = (part if isinstance(part, tuple) else (part, 1, 1) for part in grid_and_block)
+        return lambda *args, **kwargs: self(grid, block, args, **kwargs)
+
+    @property
+    def cached_codes(self) -> Any:
+        """The C++ texts so far, by argument types as text."""
+        if not self._launched:
+            told = "No codes are cached because compilation is deferred until the first function call."
+            warnings.warn(told, stacklevel=2)
+            return {}
+        return dict(dispatch.ask_object(".cached_codes", self.remote))
+
+    @property
+    def cached_code(self) -> str:
+        """The first of :attr:`cached_codes`."""
+        codes = self.cached_codes
+        if len(codes) > 1:
+            told = "The input types of the kernel could not be inferred. Please use `.cached_codes` instead."
+            warnings.warn(told, stacklevel=2)
+        return next(iter(codes.values()))  # type: ignore[no-any-return]
+
+
+def rawkernel(*, mode: str = "cuda", device: bool = False) -> Callable[[Callable[..., Any]], JitRawKernel]:
+    """Return a decorator that makes a kernel of a function; parameters as in CuPy."""
+
+    def wrap(function: Callable[..., Any]) -> JitRawKernel:
+        kernel = JitRawKernel(function, mode, device)
+        return functools.update_wrapper(kernel, function)  # type: ignore[return-value]
+
+    return wrap
+
+
+class vectorize:  # noqa: N801 (CuPy's name)
+    """A Python function of numbers made one of arrays; parameters as in CuPy."""
+
+    __module__ = "cupy"
+
+    def __init__(
+        self,
+        pyfunc: Callable[..., Any],
+        otypes: Any = None,
+        doc: str | None = None,
+        excluded: Any = None,
+        cache: bool = False,
+        signature: Any = None,
+    ) -> None:
+        self.pyfunc = pyfunc
+        self.__doc__ = doc or pyfunc.__doc__
+        self.otypes = None if otypes is None else "".join(np.dtype(kind).char for kind in otypes)
+        self.excluded, self.cache, self.signature = excluded, cache, signature
+        for name, value in (("excluded", excluded), ("signature", signature)):
+            if value is not None:
+                raise NotImplementedError(f"cupy.vectorize does not support `{name}` option currently.")
+
+    @functools.cached_property
+    def _remote(self) -> RemoteObject:
+        options = {} if self.otypes is None else {"otypes": list(self.otypes)}
+        return shipped("cupy.vectorize", self.pyfunc, options)
+
+    def __call__(self, *args: Any) -> Any:
+        """Return the function's results on all elements of the broadcast arguments."""
+        return dispatch.ask_object(".call", self._remote, *args)
+
+
+def shipped(kind: str, function: Callable[..., Any], options: dict[str, Any]) -> RemoteObject:
+    """Return the object of class ``kind`` that the executor has made of ``function``.
+
+    Raises
+    ------
+    ValueError
+        If the source cannot be found: a builtin, or a lambda beside another on its line.
+    TypeError
+        If the function uses something of this process that no kernel can use.
+    """
+    if not callable(function):
+        raise ValueError("`func` must be a callable object.")
+    text = _source_of(function)
+    used = _free_names(ast.parse(text))
+    variables = inspect.getclosurevars(function)
+    names = {**variables.builtins, **variables.globals, **variables.nonlocals}
+    described = {name: _described(name, value) for name, value in names.items() if name in used}
+    made: RemoteObject = dispatch.ask_object(".python_kernel", kind, function.__name__, text, described, options)
+    return made
+
+
+def _free_names(tree: ast.Module) -> set[str]:
+    """Return the names that are read in a function and neither its parameters nor assigned in it."""
+    named = [node for node in ast.walk(tree) if isinstance(node, ast.Name)]
+    own = {node.id for node in named if not isinstance(node.ctx, ast.Load)}
+    own |= {node.arg for node in ast.walk(tree) if isinstance(node, ast.arg)}
+    return {node.id for node in named} - own
+
+
+def _described(name: str, value: Any) -> tuple[str, Any]:
+    """Return what ``value`` is to a kernel; see the executor's `python_kernels.make_kernel`."""
+    if isinstance(value, JitRawKernel):
+        return "kernel", value.remote
+    if isinstance(value, JitName):
+        return "public", value.qualname
+    if isinstance(value, types.ModuleType) and value.__name__.partition(".")[0] in _MODULE_ROOTS:
+        return "module", value.__name__
+    if isinstance(value, type) and issubclass(value, np.generic):
+        return "public", f"numpy.{value.__name__}"
+    if isinstance(value, (type, types.BuiltinFunctionType)) and value.__module__ == "builtins":
+        return "builtin", value.__name__
+    if isinstance(value, types.BuiltinFunctionType) and value.__module__ == "math":
+        return "public", f"math.{value.__name__}"
+    if isinstance(value, np.ufunc):
+        return "public", f"numpy.{value.__name__}"
+    reference = value._wire_value() if hasattr(type(value), "_wire_value") else None
+    if isinstance(reference, wire.Name):
+        return "public", reference.qualname
+    if _is_plain(value):
+        return "value", value
+    raise TypeError(
+        f"Invalid use of '{name}' in a kernel: a {type(value).__name__} of this process means nothing on the GPU. "
+        "Kernels use numbers, cupyx.jit, the ufuncs and dtypes of CuPy, and other kernels."
+    )
+
+
+def _is_plain(value: Any) -> bool:
+    return all(map(_is_plain, value)) if isinstance(value, tuple) else isinstance(value, _NUMBERS)
+
+
+def _source_of(function: Callable[..., Any]) -> str:
+    try:
+        lines, start = inspect.getsourcelines(function)
+    except (OSError, TypeError):
+        raise ValueError(
+            f"JIT needs access to Python source code for {function} but could not be located.\n"
+            "(hint: it is likely you passed a built-in function or method)"
+        ) from None
+    if function.__name__ != "<lambda>":
+        return textwrap.dedent("".join(lines))
+    # The lines that hold a lambda need not parse by themselves: it is looked for in the tree of its whole file.
+    tree = ast.parse("".join(linecache.getlines(inspect.getsourcefile(function) or "")))
+    near = [one for one in ast.walk(tree) if isinstance(one, ast.Lambda) and 0 <= one.lineno - start < len(lines)]
+    if len(near) != 1:
+        raise ValueError(
+            f"Multiple callables are found near the definition of {function}, and JIT could not identify the source "
+            "code for it."
+        )
+    return ast.unparse(near[0])
