@@ -28,7 +28,9 @@ __all__ = ["UNBOUNDED", "ArbiterPage", "ExecutorPage", "GateOrder", "GateReport"
 _SIZE = 256
 _MAGIC = int.from_bytes(b"gpuwbgt\x02", "little")
 _ARBITER, _EXECUTOR = 64 // 8, 192 // 8
-_HEARTBEAT, _OPEN_UNTIL, _STATE, _COUNTED = _ARBITER + 1, _ARBITER + 2, _ARBITER + 6, _ARBITER + 7
+_HEARTBEAT, _OPEN_UNTIL, _COUNTED = _ARBITER + 1, _ARBITER + 2, _ARBITER + 7
+#: The word that changes with every order; see `ExecutorPage.state`.
+STATE = _ARBITER + 6
 _WORD = Struct("<q")
 _FOREVER = 2**63 - 1
 _MILLION = 1_000_000
@@ -87,7 +89,8 @@ class _Page:
             if os.fstat(file.fileno()).st_size != _SIZE:
                 raise NotAGate(f"{path} is not a gate's page: it is not {_SIZE} bytes long.")
             self._map = mmap.mmap(file.fileno(), _SIZE)
-        self._words = memoryview(self._map).cast("q")
+        #: The whole page; only its owner's own methods write here.
+        self.words = self._words = memoryview(self._map).cast("q")
         if self._words[0] != _MAGIC:
             self.close()
             raise NotAGate(f"{path} is not a gate's page, or one of another version of this package.")
@@ -123,7 +126,7 @@ class ArbiterPage(_Page):
     def __init__(self, path: Path) -> None:
         super().__init__(path)
         self._order = GateOrder(0, 0, 0, 1.0)
-        self._number, self._is_contended = divmod(self._words[_STATE], 2)
+        self._number, self._is_contended = divmod(self._words[STATE], 2)
         self._seen = -1
 
     def open(self, instruction: OpenGate, now_ns: int, origin_ns: int = 0) -> None:
@@ -144,7 +147,7 @@ class ArbiterPage(_Page):
     def _give_order(self, now_ns: int) -> None:
         self.beat(now_ns)
         self._number += 1
-        self._words[_STATE] = self._number * 2 + self._is_contended
+        self._words[STATE] = self._number * 2 + self._is_contended
 
     def beat(self, now_ns: int) -> None:
         """Say that the arbiter lives, and what holds."""
@@ -169,7 +172,7 @@ class ArbiterPage(_Page):
         """Tell the executor whether others want the device too: it then keeps little in flight, and rings."""
         if is_contended != self._is_contended:
             self._is_contended = int(is_contended)
-            self._words[_STATE] = self._number * 2 + self._is_contended
+            self._words[STATE] = self._number * 2 + self._is_contended
 
     @property
     def has_news(self) -> bool:
@@ -216,7 +219,7 @@ class ExecutorPage(_Page):
 
         As long as it stays the same, so does the order.
         """
-        return self._words[_STATE]
+        return self._words[STATE]
 
     def order(self, now_ns: int) -> GateOrder:
         """Return the whole order in force: one without any bounds if the arbiter is gone."""

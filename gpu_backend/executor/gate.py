@@ -11,7 +11,7 @@ from pathlib import Path
 from time import monotonic_ns
 
 from gpu_backend.arbiter.bell import Ringer
-from gpu_backend.arbiter.gate import UNBOUNDED, ExecutorPage, GateReport
+from gpu_backend.arbiter.gate import STATE, UNBOUNDED, ExecutorPage, GateReport
 from gpu_backend.executor.pace import Pace
 
 #: What is queued counts as short up to here, seconds: somebody waits for it, and it would be over soon.
@@ -40,11 +40,14 @@ class Gate:
     def __init__(self, page: Path, bell: str, pace: Pace, clock: Callable[[], int] = monotonic_ns) -> None:
         self._page = ExecutorPage(page)
         self._bell = bell
+        self._name = page.name.encode()
         self._ringer = Ringer()
         self._pace = pace
         self._clock = clock
         self._order = UNBOUNDED
+        self._words = self._page.words
         self._state = -1
+        self._sure_until = 0  # up to then only the end is to be kept
         self._is_free = not bell  # nothing is to be kept, so nothing is to be looked at but the state
         self._is_contended = False
         self._used_at_order = self._used_at_pause = 0.0
@@ -58,9 +61,12 @@ class Gate:
 
     def may_launch(self) -> bool:
         """Return whether to launch now. Makes no system call: a look at a word, and at the clock if need be."""
-        if self._page.state != self._state and self._bell:
+        if self._words[STATE] != self._state and self._bell:
             self._take_order()
-        return self._is_free or self._keeps_bounds(self._clock())
+        if self._is_free:
+            return True
+        now = self._clock()
+        return now < self._sure_until or self._keeps_bounds(now)
 
     @property
     def is_contended(self) -> bool:
@@ -79,7 +85,9 @@ class Gate:
             self._used_at_pause, self._resume_at = pace.used_seconds, 0
         self._state, self._is_contended = state, bool(state & 1)
         order = self._order = self._page.order(self._clock())
-        self._is_free = order.open_until_ns == UNBOUNDED.open_until_ns == order.budget_ns and order.duty == 1
+        is_plain = order.budget_ns == UNBOUNDED.budget_ns and order.duty == 1
+        self._sure_until = order.open_until_ns if is_plain and pace.op_seconds <= _LONG_OP_SECONDS else 0
+        self._is_free = is_plain and order.open_until_ns == UNBOUNDED.open_until_ns
         # With pauses after each group, one group at a time.
         pace.bound(self._is_contended, 1 if order.duty < 1 else order.window_ops)
 
@@ -88,8 +96,6 @@ class Gate:
         order, pace = self._order, self._pace
         if now >= order.open_until_ns or order.budget_ns <= 0:
             return self._page.is_unheard(now)
-        if order.budget_ns == UNBOUNDED.budget_ns and order.duty == 1 and pace.op_seconds <= _LONG_OP_SECONDS:
-            return True
         if pace.ops_done + pace.in_flight_ops == self._ops_at_order or self._page.is_unheard(now):
             return True
         flying = pace.in_flight_ops * pace.op_seconds
@@ -145,7 +151,7 @@ class Gate:
             self._written = report
         self._written_at, self._told = now, report
         if must_ring:
-            self._ringer.ring(self._bell)
+            self._ringer.ring(self._bell, self._name)
 
     def close(self) -> None:
         """Let go of the page."""
