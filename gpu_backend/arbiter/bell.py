@@ -13,6 +13,8 @@ from pathlib import Path
 
 __all__ = ["Bell", "Ringer"]
 
+_LONGEST_NAME = 256
+
 
 class Bell:
     """A bell of one's own."""
@@ -28,11 +30,13 @@ class Bell:
         """Return the descriptor, for a poller."""
         return self._socket.fileno()
 
-    def clear(self) -> None:
-        """Forget the rings so far."""
+    def clear(self) -> set[bytes]:
+        """Return who has rung so far, and forget it."""
+        rung = set()
         with suppress(BlockingIOError):
             while True:
-                self._socket.recv(16)
+                rung.add(self._socket.recv(_LONGEST_NAME))
+        return rung
 
     def close(self) -> None:
         """Hear nothing more."""
@@ -46,10 +50,10 @@ class Ringer:
         self._socket = socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM)
         self._socket.setblocking(False)
 
-    def ring(self, path: str) -> None:
-        """Ring the bell at ``path``. Nobody there, or one that rings already, is as good as rung."""
+    def ring(self, path: str, name: bytes = b"") -> None:
+        """Ring the bell at ``path`` as ``name``. Nobody there, or one that rings already, is as good as rung."""
         with suppress(OSError):
-            self._socket.sendto(b"!", path)
+            self._socket.sendto(name, path)
 
     def close(self) -> None:
         """Ring no more."""

@@ -2,13 +2,13 @@
 
 One file of 256 bytes, mapped by both. Each half has one writer; a half is read as a whole under its sequence
 counter (odd while it is being written, and a reader that saw it change reads again), so no reader ever sees one value
-of before and another of after. The executor's test before a launch reads two words and makes no system call.
+of before and another of after. Each word is stored whole, so one that stands for itself is read without the counter.
+The executor's test before a launch reads one word, and the clock if its opening ends, and makes no system call.
 
 Layout, little-endian, 8 bytes each: at 0 the magic number and version; at 64 the arbiter's half (sequence, heartbeat,
-open until, window, budget, duty in parts of a million, number of the order, whether others want the device, time
-counted so far); at 192 the executor's (sequence, used time, ops done, queued, in flight, urgent, memory). Times are
-nanoseconds of the host's monotonic clock. Each word is stored whole, so one that stands for itself can be read without
-the counter. The order in which a processor makes stores visible is what the counters rely on: x86-64 keeps it.
+open until, window, budget, duty in parts of a million, state, time counted so far); at 192 the executor's (sequence,
+used time, ops done, queued, in flight, urgent, memory). Times are nanoseconds of the host's monotonic clock. The order
+in which a processor makes stores visible is what the counters rely on: x86-64 keeps it.
 """
 
 from __future__ import annotations
@@ -28,11 +28,9 @@ __all__ = ["UNBOUNDED", "ArbiterPage", "ExecutorPage", "GateOrder", "GateReport"
 _SIZE = 256
 _MAGIC = int.from_bytes(b"gpuwbgt\x02", "little")
 _ARBITER, _EXECUTOR = 64 // 8, 192 // 8
-_HEARTBEAT, _OPEN_UNTIL, _NUMBER, _IS_CONTENDED, _COUNTED = (
-    _ARBITER + 1,
-    _ARBITER + 2,
-    *range(_ARBITER + 6, _ARBITER + 9),
-)
+_HEARTBEAT, _OPEN_UNTIL, _COUNTED = _ARBITER + 1, _ARBITER + 2, _ARBITER + 7
+#: The word that changes with every order; see `ExecutorPage.state`.
+STATE = _ARBITER + 6
 _WORD = Struct("<q")
 _FOREVER = 2**63 - 1
 _MILLION = 1_000_000
@@ -51,12 +49,10 @@ class GateOrder(msgspec.Struct, frozen=True, gc=False):
     window_ops: int
     budget_ns: int
     duty: float
-    #: Grows with each opening and shutting, so that an executor sees that its budget begins anew.
-    number: int = 0
 
 
 #: What holds where no arbiter is heard.
-UNBOUNDED = GateOrder(_FOREVER, 0, _FOREVER, 1.0, -1)
+UNBOUNDED = GateOrder(_FOREVER, 0, _FOREVER, 1.0)
 
 
 class GateReport(msgspec.Struct, frozen=True, gc=False):
@@ -93,7 +89,8 @@ class _Page:
             if os.fstat(file.fileno()).st_size != _SIZE:
                 raise NotAGate(f"{path} is not a gate's page: it is not {_SIZE} bytes long.")
             self._map = mmap.mmap(file.fileno(), _SIZE)
-        self._words = memoryview(self._map).cast("q")
+        #: The whole page; only its owner's own methods write here.
+        self.words = self._words = memoryview(self._map).cast("q")
         if self._words[0] != _MAGIC:
             self.close()
             raise NotAGate(f"{path} is not a gate's page, or one of another version of this package.")
@@ -128,7 +125,8 @@ class ArbiterPage(_Page):
 
     def __init__(self, path: Path) -> None:
         super().__init__(path)
-        self._order = GateOrder(0, 0, 0, 1.0, self._words[_NUMBER])
+        self._order = GateOrder(0, 0, 0, 1.0)
+        self._number, self._is_contended = divmod(self._words[STATE], 2)
         self._seen = -1
 
     def open(self, instruction: OpenGate, now_ns: int, origin_ns: int = 0) -> None:
@@ -138,20 +136,24 @@ class ArbiterPage(_Page):
             instruction.window_ops,
             _FOREVER if instruction.budget_seconds == inf else int(instruction.budget_seconds * 1e9),
             instruction.duty,
-            self._order.number + 1,
         )
-        self.beat(now_ns)
+        self._give_order(now_ns)
 
     def shut(self, now_ns: int) -> None:
         """Let the executor launch nothing more."""
-        self._order = GateOrder(0, 0, 0, 1.0, self._order.number + 1)
+        self._order = GateOrder(0, 0, 0, 1.0)
+        self._give_order(now_ns)
+
+    def _give_order(self, now_ns: int) -> None:
         self.beat(now_ns)
+        self._number += 1
+        self._words[STATE] = self._number * 2 + self._is_contended
 
     def beat(self, now_ns: int) -> None:
         """Say that the arbiter lives, and what holds."""
         order = self._order
         duty = max(1, round(order.duty * _MILLION))
-        self._write(_ARBITER, (now_ns, order.open_until_ns, order.window_ops, order.budget_ns, duty, order.number))
+        self._write(_ARBITER, (now_ns, order.open_until_ns, order.window_ops, order.budget_ns, duty))
 
     def abandon(self) -> None:
         """Take the heartbeat back: the gate is open at once, as if the arbiter had been gone for long."""
@@ -168,7 +170,9 @@ class ArbiterPage(_Page):
 
     def set_contended(self, is_contended: bool) -> None:
         """Tell the executor whether others want the device too: it then keeps little in flight, and rings."""
-        self._words[_IS_CONTENDED] = is_contended
+        if is_contended != self._is_contended:
+            self._is_contended = int(is_contended)
+            self._words[STATE] = self._number * 2 + self._is_contended
 
     @property
     def has_news(self) -> bool:
@@ -210,22 +214,20 @@ class ExecutorPage(_Page):
         return now_ns - self._words[_HEARTBEAT] > self._patience_ns
 
     @property
-    def number(self) -> int:
-        """The number of the last order."""
-        return self._words[_NUMBER]
+    def state(self) -> int:
+        """Twice the number of the last order, plus one while others want the device too, as far as the arbiter knows.
 
-    @property
-    def is_contended(self) -> bool:
-        """Whether others want the device too, as far as the arbiter knows."""
-        return bool(self._words[_IS_CONTENDED])
+        As long as it stays the same, so does the order.
+        """
+        return self._words[STATE]
 
     def order(self, now_ns: int) -> GateOrder:
         """Return the whole order in force: one without any bounds if the arbiter is gone."""
-        values = self._read(_ARBITER, 6)
+        values = self._read(_ARBITER, 5)
         if values is None or now_ns - values[0] > self._patience_ns:
             return UNBOUNDED
-        _, until, window, budget, duty, number = values
-        return GateOrder(until, window, budget, duty / _MILLION, number)
+        _, until, window, budget, duty = values
+        return GateOrder(until, window, budget, duty / _MILLION)
 
     def write(self, report: GateReport) -> None:
         """Publish what was used and what waits."""

@@ -9,6 +9,7 @@ from __future__ import annotations
 import logging
 import os
 import select
+from collections.abc import Iterable
 from pathlib import Path
 from time import monotonic_ns
 
@@ -29,10 +30,10 @@ __all__ = ["Arbiter"]
 log = logging.getLogger("arbiter")
 
 #: How long to sleep at most, seconds, while somebody computes and while nobody does: how late a lost ring is noticed.
-_BUSY_SECONDS = 0.01
-_IDLE_SECONDS = 0.05
+_BUSY_SECONDS = 0.05
+_IDLE_SECONDS = 0.1
 #: How often roster, processes and heartbeats are seen to, nanoseconds. Executors miss a heartbeat after a second.
-_LOOK_NS = 20_000_000
+_LOOK_NS = 40_000_000
 _BEAT_NS = 200_000_000
 #: A session counts as computing for so long after its last op, nanoseconds.
 _ACTIVE_NS = 50_000_000
@@ -46,7 +47,6 @@ class _Seat:
     def __init__(self, member: Member, page: ArbiterPage) -> None:
         self.member, self.page = member, page
         self.last = page.report() or GateReport()
-        self.active_until = 0
         self.news_at = 0
         #: Readable once the process has ended.
         self.descriptor = os.pidfd_open(member.pid)
@@ -68,6 +68,10 @@ class Arbiter:
         self._config = config
         self._origin_ns = monotonic_ns()
         self._seats: dict[str, _Seat] = {}
+        self._by_page: dict[bytes, str] = {}
+        self._computing: dict[str, int] = {}  # who does, and until when that is believed without news
+        self._alone = ""  # the only one who does
+        self._roster = str(directory / rosters.ROSTER)
         self._bell = Bell(directory / rosters.BELL)
         self._ringer = Ringer()
         self._log = DecisionLog(directory)
@@ -84,33 +88,34 @@ class Arbiter:
         """Serve until `is_stopped` is set or nobody has touched the roster for long; then open all gates."""
         try:
             while not (self.is_stopped or self._is_orphaned()):
-                self.step(monotonic_ns())
-                self._wait()
+                rung = self._wait()
+                self.step(monotonic_ns(), rung)
         finally:
             for seat in self._seats.values():
                 seat.page.abandon()
                 self._ringer.ring(seat.member.bell)
             self._log.close()
 
-    def step(self, now_ns: int) -> None:
-        """Take in what is new and do what is due."""
+    def step(self, now_ns: int, rung: Iterable[bytes] = ()) -> None:
+        """Take in what is new, of those who have ``rung`` and those who may launch at least, and do what is due."""
         if now_ns >= self._look_at:
             self._look_at = now_ns + _LOOK_NS
             self._look_around(now_ns)
-        for seat in self._seats.values():
+            watched: Iterable[str] = list(self._seats)
+        else:
+            watched = [*self._scheduler.granted, *[self._by_page[name] for name in rung if name in self._by_page]]
+        for key in watched:
+            seat = self._seats[key]
             if seat.page.has_news:
                 self._take_report(seat, now_ns)
         if self._seconds(now_ns) >= self._scheduler.next_deadline():
             self._handle(ev.TimePassed(), now_ns)
-        self._tell_contention(now_ns)
+        self._tell_contention()
 
-    def _wait(self) -> None:
-        now_ns = monotonic_ns()
-        is_busy = any(seat.active_until > now_ns for seat in self._seats.values())
-        due = self._scheduler.next_deadline() - self._seconds(now_ns)
-        timeout = max(0.0, min(due, _BUSY_SECONDS if is_busy else _IDLE_SECONDS))
-        if select.select([self._bell], [], [], timeout)[0]:
-            self._bell.clear()
+    def _wait(self) -> set[bytes]:
+        due = self._scheduler.next_deadline() - self._seconds(monotonic_ns())
+        timeout = max(0.0, min(due, _BUSY_SECONDS if self._computing else _IDLE_SECONDS))
+        return self._bell.clear() if select.select([self._bell], [], [], timeout)[0] else set()
 
     # --- the core -----------------------------------------------------------------------------------------------------
 
@@ -144,7 +149,7 @@ class Arbiter:
             return
         used_ns, ops = report.used_ns - seat.page.counted_ns, report.ops_done - seat.last.ops_done
         if used_ns or report.queued_ops or report.in_flight_ops:
-            seat.active_until = now_ns + _ACTIVE_NS
+            self._computing[seat.key] = now_ns + _ACTIVE_NS
             self._rested_at = now_ns + _REST_NS
         seat.last, seat.news_at = report, now_ns
         seat.page.counted_ns = report.used_ns
@@ -153,22 +158,26 @@ class Arbiter:
         )
         self._handle(event, now_ns)
 
-    def _tell_contention(self, now_ns: int) -> None:
+    def _tell_contention(self) -> None:
         """Tell each executor whether anybody else computes: whoever is alone need not ring, nor keep little in flight.
 
         Where nobody computes everybody is told to ring, so that the first to come is noticed at once.
         """
-        active = [key for key, seat in self._seats.items() if seat.active_until > now_ns or seat.last.queued_ops]
-        alone = active[0] if len(active) == 1 else ""
-        for key, seat in self._seats.items():
-            seat.page.set_contended(key != alone)
+        alone = next(iter(self._computing)) if len(self._computing) == 1 else ""
+        if alone != self._alone:
+            self._alone = alone
+            for key, seat in self._seats.items():
+                seat.page.set_contended(key != alone)
 
     # --- who is there -------------------------------------------------------------------------------------------------
 
     def _look_around(self, now_ns: int) -> None:
         self._read_roster(now_ns)
-        if any(self._alive.poll(0)):
+        if self._alive.poll(0):
             self._remove_dead(now_ns)
+        for key in [key for key, until in self._computing.items() if until < now_ns]:
+            if not self._seats[key].last.queued_ops:
+                del self._computing[key]
         if now_ns >= self._beat_at:
             self._beat_at = now_ns + _BEAT_NS
             for seat in self._seats.values():
@@ -179,7 +188,7 @@ class Arbiter:
 
     def _read_roster(self, now_ns: int) -> None:
         try:
-            status = (self._directory / rosters.ROSTER).stat()
+            status = os.stat(self._roster)
         except FileNotFoundError:
             return
         stamp = (status.st_ino, status.st_mtime_ns)
@@ -214,6 +223,8 @@ class Arbiter:
         log.info("%s of %s joins", seat.key, member.terms.user)
         self._alive.register(seat.descriptor, select.POLLIN)
         self._seats[seat.key] = seat
+        self._by_page[Path(member.page).name.encode()] = seat.key
+        seat.page.set_contended(True)
         seat.page.shut(now_ns)  # until the core says otherwise, which it does next
         self._handle(ev.SessionJoined(member.terms), now_ns)
         self._take_report(seat, now_ns)
@@ -229,7 +240,8 @@ class Arbiter:
         log.info("%s leaves", key)
         self._handle(ev.SessionLeft(key, used), now_ns)
         self._alive.unregister(seat.descriptor)
-        del self._seats[key]
+        del self._seats[key], self._by_page[Path(seat.member.page).name.encode()]
+        self._computing.pop(key, None)
         seat.close()
 
     def _remove_dead(self, now_ns: int) -> None:

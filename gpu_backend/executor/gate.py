@@ -11,7 +11,7 @@ from pathlib import Path
 from time import monotonic_ns
 
 from gpu_backend.arbiter.bell import Ringer
-from gpu_backend.arbiter.gate import UNBOUNDED, ExecutorPage, GateReport
+from gpu_backend.arbiter.gate import STATE, UNBOUNDED, ExecutorPage, GateReport
 from gpu_backend.executor.pace import Pace
 
 #: What is queued counts as short up to here, seconds: somebody waits for it, and it would be over soon.
@@ -40,12 +40,16 @@ class Gate:
     def __init__(self, page: Path, bell: str, pace: Pace, clock: Callable[[], int] = monotonic_ns) -> None:
         self._page = ExecutorPage(page)
         self._bell = bell
+        self._name = page.name.encode()
         self._ringer = Ringer()
         self._pace = pace
         self._clock = clock
         self._order = UNBOUNDED
-        self._number = self._page.number
-        self._is_bounded = self._is_contended = False
+        self._words = self._page.words
+        self._state = -1
+        self._sure_until = 0  # up to then only the end is to be kept
+        self._is_free = not bell  # nothing is to be kept, so nothing is to be looked at but the state
+        self._is_contended = False
         self._used_at_order = self._used_at_pause = 0.0
         self._ops_at_order = 0
         self._resume_at = 0
@@ -56,13 +60,13 @@ class Gate:
     # --- may it launch ------------------------------------------------------------------------------------------------
 
     def may_launch(self) -> bool:
-        """Return whether to launch now. Makes no system call."""
-        if not self._bell:
+        """Return whether to launch now. Makes no system call: a look at a word, and at the clock if need be."""
+        if self._words[STATE] != self._state and self._bell:
+            self._take_order()
+        if self._is_free:
             return True
-        now, page = self._clock(), self._page
-        if page.number != self._number or page.is_contended != self._is_contended:
-            self._take_order(now)
-        return page.may_launch(now) and (not self._is_bounded or self._keeps_bounds(now))
+        now = self._clock()
+        return now < self._sure_until or self._keeps_bounds(now)
 
     @property
     def is_contended(self) -> bool:
@@ -74,28 +78,27 @@ class Gate:
         """Whether the gate is shut only until a pause is over, so that nobody will ring."""
         return self._order.duty < 1
 
-    def _take_order(self, now: int) -> None:
-        page, pace = self._page, self._pace
-        self._is_contended = page.is_contended
-        if page.number != self._number:
-            self._number = page.number
+    def _take_order(self) -> None:
+        pace, state = self._pace, self._page.state  # the state first: what changes after it is taken the next time
+        if state >> 1 != self._state >> 1:
             self._used_at_order, self._ops_at_order = pace.used_seconds, pace.ops_done + pace.in_flight_ops
             self._used_at_pause, self._resume_at = pace.used_seconds, 0
-        order = self._order = page.order(now)
-        self._is_bounded = order.open_until_ns < UNBOUNDED.open_until_ns or order.budget_ns < UNBOUNDED.budget_ns
-        self._is_bounded |= order.duty < 1
+        self._state, self._is_contended = state, bool(state & 1)
+        order = self._order = self._page.order(self._clock())
+        is_plain = order.budget_ns == UNBOUNDED.budget_ns and order.duty == 1
+        self._sure_until = order.open_until_ns if is_plain and pace.op_seconds <= _LONG_OP_SECONDS else 0
+        self._is_free = is_plain and order.open_until_ns == UNBOUNDED.open_until_ns
         # With pauses after each group, one group at a time.
         pace.bound(self._is_contended, 1 if order.duty < 1 else order.window_ops)
 
     def _keeps_bounds(self, now: int) -> bool:
-        """Tell whether one more op keeps budget and duty, and does not outlast the opening by more than half of it."""
+        """Tell whether one more op keeps end, budget and duty, and does not outlast the opening by more than half."""
         order, pace = self._order, self._pace
-        launched = pace.ops_done + pace.in_flight_ops - self._ops_at_order
-        flying = pace.in_flight_ops * pace.op_seconds
-        if self._page.is_unheard(now):
+        if now >= order.open_until_ns or order.budget_ns <= 0:
+            return self._page.is_unheard(now)
+        if pace.ops_done + pace.in_flight_ops == self._ops_at_order or self._page.is_unheard(now):
             return True
-        if not launched:
-            return order.budget_ns > 0
+        flying = pace.in_flight_ops * pace.op_seconds
         if order.budget_ns <= (pace.used_seconds - self._used_at_order + flying) * 1e9:
             return False
         if order.duty < 1 and not self._has_paused(now):
@@ -136,7 +139,7 @@ class Gate:
         is_urgent = is_awaited and queued_ops > 0 and queued_ops * pace.op_seconds <= _SHORT_SECONDS
         told = self._told
         has_changed = (queued_ops > 0) != (told.queued_ops > 0) or is_urgent != told.is_urgent
-        must_ring = has_changed and bool(self._bell) and self._page.is_contended
+        must_ring = has_changed and bool(self._bell) and bool(self._page.state & 1)
         now = self._clock()
         if not (must_ring or is_resting or now - self._written_at >= _WRITE_NS):
             return
@@ -148,7 +151,7 @@ class Gate:
             self._written = report
         self._written_at, self._told = now, report
         if must_ring:
-            self._ringer.ring(self._bell)
+            self._ringer.ring(self._bell, self._name)
 
     def close(self) -> None:
         """Let go of the page."""

@@ -11,7 +11,7 @@ from gpu_backend.executor.devices.base import Marker
 
 #: Work in flight, seconds: with the device to oneself, and while others wait for it. What is in flight when a gate
 #: shuts delays the next user; 0.4 ms of it gave interactive work a p99 of 1.3 ms beside hogs with 0.2 ms kernels.
-_WINDOW_SECONDS, _SHORT_WINDOW_SECONDS = 2e-3, 0.3e-3
+_WINDOW_SECONDS, _SHORT_WINDOW_SECONDS = 4e-3, 0.3e-3
 #: Part of the window that one group of launches is worth: groups are timed, and noticed when they are done.
 _GROUPS = 4
 #: Most groups in flight, and most ops in one.
@@ -64,6 +64,9 @@ class Pace:
         self.in_flight_ops = 0
         #: Running estimate of one op's device time, seconds.
         self.op_seconds = _FIRST_GUESS_SECONDS
+        #: How many ops to launch before looking up again.
+        self.run_ops = 1
+        self._fit_groups()
 
     def bound(self, is_contended: bool, window_ops: int) -> None:
         """Keep little in flight while others want the device; at most ``window_ops``, where that is not 0."""
@@ -71,15 +74,11 @@ class Pace:
         self._window_seconds = _SHORT_WINDOW_SECONDS if is_contended else _WINDOW_SECONDS
         self._window_ops = window_ops
 
-    @property
-    def run_ops(self) -> int:
-        """How many ops to launch before looking up again."""
-        room = self._window_ops - self.in_flight_ops if self._window_ops else _MOST_OPS
-        return max(1, min(self._group_ops(), room))
+        self._fit_groups()
 
-    def _group_ops(self) -> int:
+    def _fit_groups(self) -> None:
         most = max(1, self._window_ops // 2) if self._window_ops else _MOST_OPS
-        return max(1, min(int(self._window_seconds / _GROUPS / self.op_seconds), most))
+        self.run_ops = max(1, min(int(self._window_seconds / _GROUPS / self.op_seconds), most))
 
     def begin(self, is_awaited: bool) -> None:
         """Launches follow. ``is_awaited`` says that the first of them comes back with its result and alone."""
@@ -99,7 +98,7 @@ class Pace:
         if self._start is None:  # alone in the queue and done: the host's clock has timed it, at the price of no event
             ops, self._open_ops = self._open_ops, 0
             self._count(self._clock() - self._begun_at, ops)
-        elif is_awaited or self._open_ops >= self._group_ops():
+        elif is_awaited or self._open_ops >= self.run_ops:
             self.close_group()
 
     def close_group(self) -> None:
@@ -121,6 +120,7 @@ class Pace:
         self.in_flight_ops -= ops
         if ops:
             self.op_seconds = max(_LEAST_OP_SECONDS, (self.op_seconds + seconds / ops) / 2)
+            self._fit_groups()
 
     def is_full(self) -> bool:
         """True while the device has all the work it may have."""

@@ -1,0 +1,172 @@
+"""Several users on one GPU: shares, weights, throughput, latency and each policy's promise, in one run.
+
+``python benchmarks/sharing.py`` starts pools of its own on this machine, one after the other, each under another
+policy, with real notebook processes of several users; measures; prints a table; and writes figures and a plot to
+``benchmarks/results/``. The baseline is the GPU driver's own slicing (policy ``driver``), in the same run. Figures are
+written after every phase, and every phase has a limit of its own, so that what fails costs nothing but itself. The
+whole takes under four minutes. ``--device cpu --quick`` only shows that it works. Exit status 1 if a goal is missed on
+a GPU.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import sys
+import traceback
+from collections.abc import Callable
+from datetime import UTC, datetime
+from pathlib import Path
+from time import monotonic
+from typing import Any, NamedTuple
+
+import sharing_costs as costs
+import sharing_phases as phases
+from rich.console import Console
+from rich.table import Table
+from run_record import circumstances
+from sharing_goals import goals
+from sharing_phases import NOTEBOOKS, PERSON, Scale
+from sharing_pool import SharedPool
+
+RESULTS = Path(__file__).parent / "results"
+#: After this long no further phase is begun, seconds.
+_BUDGET_SECONDS = 215.0
+_LONG_KERNELS = (20e-6, 0.2e-3, 2e-3)
+
+
+class Phase(NamedTuple):
+    """One thing to measure."""
+
+    name: str
+    measure: Callable[[SharedPool, Scale], dict[str, Any]]
+
+
+class Run:
+    """Figures as they come, on disk after each."""
+
+    def __init__(self, out: Path, device: str, is_quick: bool) -> None:
+        now = datetime.now(UTC)
+        out.mkdir(parents=True, exist_ok=True)
+        self.file = out / f"sharing-{device}-{now:%Y%m%d-%H%M%S}.json"
+        self.started = monotonic()
+        self.content: dict[str, Any] = {
+            "benchmark": "sharing",
+            "date": now.isoformat(timespec="seconds"),
+            **circumstances(),
+            "is_quick": is_quick,
+            "figures": {},
+            "seconds": {},
+            "problems": {},
+        }
+
+    @property
+    def figures(self) -> dict[str, Any]:
+        """What was measured, by phase."""
+        found: dict[str, Any] = self.content["figures"]
+        return found
+
+    def take(self, name: str, measure: Callable[[], dict[str, Any]]) -> None:
+        """Measure one phase; what goes wrong is noted and costs the others nothing."""
+        began = monotonic()
+        if began - self.started > _BUDGET_SECONDS:
+            self.content["problems"][name] = "left out: the time was up"
+        else:
+            try:
+                self.figures[name] = measure()
+            except Exception:  # whatever one phase runs into, the others are measured
+                self.content["problems"][name] = traceback.format_exc(limit=4)
+                print(f"{name} failed:\n{traceback.format_exc(limit=4)}", file=sys.stderr)
+        self.content["seconds"][name] = monotonic() - began
+        self.write()
+        print(f"{monotonic() - self.started:6.1f} s  {name}", flush=True)
+
+    def write(self) -> None:
+        """Write what there is."""
+        fresh = self.file.with_suffix(".part")
+        fresh.write_text(json.dumps(self.content, indent=1, ensure_ascii=False) + "\n")
+        fresh.replace(self.file)
+
+
+def pools(is_quick: bool) -> list[tuple[str, list[str], list[Phase]]]:
+    """Return what is measured: per pool its policy, its notebooks' owners, and the phases."""
+    counts = {"one": 1, "two": 2} if is_quick else NOTEBOOKS
+    everybody = [user for user, count in counts.items() for _ in range(count)] + [PERSON]
+    few = [*[*counts][:3], PERSON]
+    long = _LONG_KERNELS[1:2] if is_quick else _LONG_KERNELS
+    rates = long if is_quick else _LONG_KERNELS[:2]
+    both = [
+        Phase("throughput", lambda pool, scale: phases.throughput(pool, scale, rates)),
+        Phase("interactive", lambda pool, scale: phases.interactive(pool, scale, long)),
+    ]
+    return [
+        (
+            "fair_share",
+            everybody,
+            [
+                *both,
+                Phase("shares", phases.shares),
+                Phase("weights", phases.weights),
+                Phase("return", phases.returning),
+            ],
+        ),
+        ("driver", few, both),
+        ("gemini", few[:2], [Phase("promise", phases.gemini)]),
+        ("tgs", few[:2], [Phase("promise", phases.tgs)]),
+        ("gaiagpu", few[:2], [Phase("promise", phases.gaiagpu)]),
+    ]
+
+
+def measure_pool(run: Run, device: str, policy: str, owners: list[str], wanted: list[Phase], scale: Scale) -> None:
+    """Measure the phases of one pool."""
+    try:
+        with SharedPool(device, policy, owners) as pool:
+            run.content["device"] = pool.device_kind
+            if not scale.step_seconds:
+                run.take("calibration", lambda: phases.calibrate(pool, scale))
+            for phase in wanted:
+                run.take(f"{policy}: {phase.name}", lambda phase=phase: phase.measure(pool, scale))  # type: ignore[misc]
+    except Exception:  # a pool that does not come up must not cost the others
+        run.content["problems"][policy] = traceback.format_exc(limit=4)
+        print(f"the pool under {policy} failed:\n{traceback.format_exc(limit=4)}", file=sys.stderr)
+        run.write()
+
+
+def main() -> int:
+    """Run everything."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--device", choices=("auto", "cuda", "cpu"), default="auto", help="what to compute on")
+    parser.add_argument("--quick", action="store_true", help="short phases: shows that it works, measures nothing")
+    parser.add_argument("--out", type=Path, default=RESULTS, help="where figures and plot are written")
+    parser.add_argument("--only", default="", help="policies to measure, separated by commas; all if empty")
+    options = parser.parse_args()
+    run, scale = Run(options.out, options.device, options.quick), Scale(options.quick)
+    run.take("gate", costs.gate_cost)
+    run.take("arbiter", lambda: costs.arbiter_load(scale.seconds(3.0)))
+    for policy, owners, wanted in pools(options.quick):
+        if not options.only or policy in options.only.split(","):
+            measure_pool(run, options.device, policy, owners, wanted, scale)
+    found = goals(run.figures)
+    run.content["goals"] = [goal._asdict() for goal in found]
+    run.content["total_seconds"] = monotonic() - run.started
+    run.write()
+    on_gpu = run.content.get("device") == "cuda" and not options.quick
+    table = Table(title="Sharing one GPU" if on_gpu else "Not on a GPU, or a quick run: goals do not apply")
+    for heading in ("", "measured", "goal", ""):
+        table.add_column(heading)
+    for goal in found:
+        table.add_row(goal.name, goal.measured, goal.wanted, ("met" if goal.is_met else "MISSED") if on_gpu else "")
+    Console(width=None if sys.stdout.isatty() else 140).print(table)
+    try:
+        from sharing_plot import save
+
+        save(run.figures, run.file.with_suffix(".png"))
+    except Exception:  # the figures are what counts
+        traceback.print_exc()
+    print(f"written to {run.file} in {run.content['total_seconds']:.0f} s; problems: {len(run.content['problems'])}")
+    is_good = not run.content["problems"] and all(goal.is_met for goal in found)
+    return 0 if is_good or not on_gpu else 1
+
+
+if __name__ == "__main__":
+    sys.exit(main())

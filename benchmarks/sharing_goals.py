@@ -1,0 +1,107 @@
+"""What sharing promises, and whether the figures of a run of `sharing.py` keep it. A missing phase is left out."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any, NamedTuple
+
+
+class Goal(NamedTuple):
+    """One promise."""
+
+    name: str
+    measured: str
+    wanted: str
+    is_met: bool
+
+
+def goals(figures: dict[str, Any]) -> list[Goal]:
+    """Return every promise that there are figures for."""
+    found: list[Goal] = []
+    for part in (_costs, _shares, _throughput, _interactive, _returning, _policies):
+        found += part(figures)
+    return found
+
+
+def _costs(figures: dict[str, Any]) -> Iterator[Goal]:
+    if gate := figures.get("gate"):
+        most = max(gate["open_ns"], gate["turn_ns"])
+        yield Goal("a look at the gate", f"{gate['open_ns']:.0f} to {most:.0f} ns", "under 200 ns per op", most < 200)
+    if arbiter := figures.get("arbiter"):
+        idle, busy = 100 * arbiter["idle"], 100 * arbiter["busy"]
+        measured = f"{idle:.2f} % of a core idle, {busy:.2f} % busy"
+        yield Goal(f"arbiter with {arbiter['sessions']} sessions", measured, "under 2 %", max(idle, busy) < 2)
+
+
+def _shares(figures: dict[str, Any]) -> Iterator[Goal]:
+    for name, title in (("shares", "users with 1, 2, 3 and 6 notebooks"), ("weights", "users weighted 1:2:4")):
+        if found := figures.get(f"fair_share: {name}"):
+            worst = 100 * max(found["worst_window_error"].values())
+            whole = 100 * max(abs(found["part"][user] - fair) for user, fair in found["fair"].items())
+            measured = f"{worst:.2f} points off at most ({whole:.2f} over the whole)"
+            yield Goal(title, measured, f"2 % of the device over any {found['window_s']:g} s", worst <= 2)
+
+
+def _throughput(figures: dict[str, Any]) -> Iterator[Goal]:
+    ours, theirs = figures.get("fair_share: throughput", {}), figures.get("driver: throughput", {})
+    for kernel, found in ours.items():
+        kept = 100 * found["together"] / found["alone"]
+        beside = theirs.get(kernel)
+        measured, is_better = f"{kept:.1f} % of one alone", True
+        if beside:
+            measured += f"; by the driver {100 * beside['together'] / beside['alone']:.1f} %"
+            is_better = found["together"] > beside["together"]
+        wanted = "at least 97 %, above the driver"
+        yield Goal(f"three users, {kernel} kernels", measured, wanted, kept >= 97 and is_better)
+        if beside:
+            lost = 100 * (1 - found["alone"] / beside["alone"])
+            yield Goal(f"one user alone, {kernel} kernels", f"{lost:+.2f} % lost to the gate", "at most 1 %", lost <= 1)
+
+
+def _interactive(figures: dict[str, Any]) -> Iterator[Goal]:
+    ours, theirs = figures.get("fair_share: interactive", {}), figures.get("driver: interactive", {})
+    for kernel, found in ours.items():
+        if kernel == "alone":
+            continue
+        beside = theirs.get(kernel)
+        measured = f"p50 {found['p50_ms']:.2f}, p99 {found['p99_ms']:.2f} ms"
+        is_short = not kernel.endswith("ms")
+        wanted, is_met = "p99 at most 1.5 ms", found["p99_ms"] <= 1.5
+        if beside:
+            measured += f"; driver {beside['p50_ms']:.2f}, {beside['p99_ms']:.2f}"
+            if not is_short:
+                wanted, is_met = "p99 at most the driver's", found["p99_ms"] <= beside["p99_ms"]
+        yield Goal(f"an op every 20 ms beside three hogs, {kernel}", measured, wanted, is_met)
+        if beside:
+            ratio = 100 * found["hogs_work"] / beside["hogs_work"]
+            yield Goal(
+                f"those hogs, {kernel}", f"{ratio:.1f} % of what the driver lets them", "at least 100 %", ratio >= 100
+            )
+
+
+def _returning(figures: dict[str, Any]) -> Iterator[Goal]:
+    if found := figures.get("fair_share: return"):
+        worst = max(found["first_result_ms"])
+        yield Goal("first result after a pause", f"{worst:.1f} ms at most", "within a turn (20 ms)", worst <= 20)
+
+
+def _policies(figures: dict[str, Any]) -> Iterator[Goal]:
+    if found := figures.get("gemini: promise"):
+        part, terms = found["part"], found["terms"]
+        is_met = all(t["request"] - 0.03 <= part[user] <= t["limit"] + 0.03 for user, t in terms.items())
+        yield Goal("gemini: request and limit", _percent(part, terms), "50 to 60 and 20 to 30 %, within 3", is_met)
+    if found := figures.get("tgs: promise"):
+        kept = 100 * found["production_beside"] / found["production_alone"]
+        other = 100 * found["part"]["two"]
+        measured = f"production keeps {kept:.1f} %, the other uses {other:.1f} %"
+        yield Goal(
+            "tgs: production's rate", measured, "at least 95 %, and some for the other", kept >= 95 and other > 2
+        )
+    if found := figures.get("gaiagpu: promise"):
+        part, terms = found["part"], found["terms"]
+        is_met = abs(part["one"] - 0.3) <= 0.05 and part["two"] >= 0.2
+        yield Goal("gaiagpu: target, and growth", _percent(part, terms), "30 % within 5; 20 % or more", is_met)
+
+
+def _percent(part: dict[str, float], users: dict[str, Any]) -> str:
+    return ", ".join(f"{100 * part[user]:.1f} %" for user in users)
