@@ -144,11 +144,11 @@ class Opening:
         """Return a place for a session that is not there yet; wait for one until the answer is due."""
         user = asker.user.name
         while True:
-            is_waiting = waiter.name in self._line
-            queued = [] if is_waiting else [one.user for one in self._line.ordered()]
+            would_wait = may_wait and waiter.name not in self._line
+            queued = [one.user for one in self._line.ordered()] if would_wait else []
             accounts = self._ledger.accounts_of(user)
             refusal = admit(waiter.memory_bytes, self._sessions.all.values(), accounts, today(), queued)
-            if refusal is None and may_wait and queued.count(user) >= _MOST_WAITING:
+            if refusal is None and queued.count(user) >= _MOST_WAITING:
                 refusal = _too_many_waiting()
             if refusal is not None:
                 self._line.leave(waiter.name)

@@ -11,7 +11,8 @@
     │   ├── PoolUnreachable
     │   ├── NotAuthorized
     │   ├── PoolRefusal           admission said no: the message says why and what to do
-    │   │   └── ExecutorStarting  not yet: an executor is on its way; asking again helps
+    │   │   ├── ExecutorStarting  not yet: an executor is on its way; asking again helps
+    │   │   └── PoolFull          no device has room: one can wait for a place
     │   └── SessionLost           the executor is gone; its arrays with it
     ├── ProtocolError             a peer broke the rules (credits, order, epoch)
     ├── OpCancelled               an array is missing: its op was cancelled before it ran
@@ -63,6 +64,10 @@ class PoolRefusal(PoolError):
 
 class ExecutorStarting(PoolRefusal):
     """No executor was ready in time; one is on its way. Asking again helps."""
+
+
+class PoolFull(PoolRefusal):
+    """No device of the pool has room. One can wait for a place."""
 
 
 class SessionLost(PoolError):
