@@ -119,7 +119,8 @@ class ErrorRecord(msgspec.Struct, frozen=True, array_like=True):
     """An exception on the wire.
 
     ``kind`` is the qualified public name of its class ("builtins.ValueError", "cupy.cuda.memory.OutOfMemoryError").
-    ``caused_by`` is the number of the op whose failure made this one impossible, or -1.
+    ``caused_by`` is the number of the op whose failure made this one impossible, or -1. ``note`` is what the pool has
+    to add to the library's own words.
     """
 
     kind: str
@@ -127,3 +128,4 @@ class ErrorRecord(msgspec.Struct, frozen=True, array_like=True):
     traceback: str = ""
     caused_by: int = -1
     args: tuple[int | str | float | None, ...] = ()
+    note: str = ""

@@ -161,7 +161,7 @@ async def gateway_only(tmp_path: Path, **changes: object) -> AsyncIterator[World
     wanted = GatewaySettings(
         pool="test", version="1", client_endpoints=(world.users_endpoint,), agent_endpoints=(world.agents_endpoint,),
         defaults=Entitlements(Quota(sessions=2)), sessions_per_device=3, default_memory_bytes=0, lease_seconds=60.0,
-        answer_seconds=0.4, stop_seconds=1.0,
+        answer_seconds=0.6, stop_seconds=1.0,
     )  # fmt: skip
     settings = replace(wanted, **changes)  # type: ignore[arg-type]
     accounts = Accounts(tmp_path / "accounts.sqlite")
