@@ -79,7 +79,6 @@ class Sessions:
             case control.LaunchFailed():
                 self.apply(ev.LaunchFailed(message.session, message.epoch, message.message))
             case control.ExecutorEnded():
-                self._ledger.book([(message.session, message.epoch, message.usage)], self.all)
                 is_final = message.cause in _FINAL
                 self.apply(ev.ExecutorEnded(message.session, message.epoch, is_final, message.detail))
 

@@ -286,14 +286,13 @@ class EndCause(StrEnum):
 class ExecutorEnded(msgspec.Struct, frozen=True, array_like=True, tag="executor_ended"):
     """Agent to gateway: the executor of this session and epoch is gone. ``cause`` is an `EndCause`.
 
-    ``usage`` is the last that it reported; all zero if it never did.
+    A ``NodeReport`` that still lists it, with all that it used, goes before.
     """
 
     session: str
     epoch: int
     cause: str
     detail: str
-    usage: Usage = Usage()
 
 
 ToAgent = Launch | SetTerms | StopExecutor | StopNode

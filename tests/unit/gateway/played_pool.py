@@ -102,9 +102,9 @@ class PlayedAgent:
         await self.send(control.NodeReport((DEVICE,), lines, len(lines)))
 
     async def lose(self, session: str, epoch: int, cause: control.EndCause) -> None:
+        await self.report()  # with all that it used
         del self.executors[session, epoch]
-        last = self.usage.get((session, epoch), control.Usage())
-        await self.send(control.ExecutorEnded(session, epoch, cause, "It is gone.", last))
+        await self.send(control.ExecutorEnded(session, epoch, cause, "It is gone."))
 
     async def use(self, session: str, seconds: float, epoch: int = 1, **more: int) -> None:
         """Report that an executor has used so much in all."""
