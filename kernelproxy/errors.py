@@ -29,6 +29,8 @@ def remote_exception(record: ErrorRecord) -> Exception:
     error = _construct(record)
     if record.traceback:
         error.remote_traceback = record.traceback  # type: ignore[attr-defined]
+    if record.note:
+        error.add_note(record.note)
     return error
 
 

@@ -10,12 +10,13 @@ from pathlib import Path
 
 import msgspec
 
-from gpu_backend.wire.control import RenewTicket, Ticket
+from gpu_backend.wire.control import OpenSession, RenewTicket, Ticket
 
 #: Names the file.
 TICKET_VARIABLE = "GPU_WORKBENCH_TICKET"
-#: The way to an executor or, while one is on its way, what to ask for it.
-Handed = Ticket | RenewTicket
+#: The way to an executor or, while there is none, what to ask for one. The kernel writes the ticket that it is then
+#: given into the same file, for the provisioner to give back.
+Handed = Ticket | RenewTicket | OpenSession
 
 
 def write(handed: Handed, path: Path) -> None:

@@ -11,6 +11,7 @@ from pathlib import Path
 from time import monotonic
 from typing import Any
 
+import msgspec
 import zmq
 
 from gpu_backend.transport import curve
@@ -20,6 +21,7 @@ from gpu_backend.wire.errors import (
     ExecutorStarting,
     NotAuthorized,
     PoolError,
+    PoolFull,
     PoolUnreachable,
     ProtocolError,
     SessionLost,
@@ -27,7 +29,7 @@ from gpu_backend.wire.errors import (
 from gpu_backend.wire.messages import Bye, Want
 from gpu_backend.wire.values import Tuple, Value
 from gpu_backend.wire.version import PROTOCOL_VERSION
-from gpu_backend.wire.views import PoolView
+from gpu_backend.wire.views import PoolView, UsageView
 from kernelproxy import array_core, gateway_client, handover
 from kernelproxy.connection import Connection
 from kernelproxy.counters import Counters
@@ -36,6 +38,8 @@ from kernelproxy.pipeline import Pipeline
 from kernelproxy.sender import Sender
 from kernelproxy.settings import ClientSettings
 from kernelproxy.settings import load as load_settings
+from kernelproxy.waiting import Wait
+from kernelproxy.wishes import wished
 
 #: How long the gateway may take to answer, seconds.
 _GATEWAY_SECONDS = 5.0
@@ -62,6 +66,8 @@ class Session:
         self._context: zmq.Context[Any] = zmq.Context(io_threads=1)
         self._instance = secrets.token_hex(8)
         self._closing = threading.Event()
+        #: Why there is no place for a session that has lost its executor; "" unless it waits for one.
+        self._waits_for = ""
         try:
             connection = self._connect(1, 0, _GREET_SECONDS)
         except BaseException:  # an interrupt too must leave nothing open
@@ -116,6 +122,23 @@ class Session:
         """Drop the queued remote work that has not started."""
         self.pipeline.cancel_pending()
 
+    def set_wish(self, wish: control.Wish) -> None:
+        """Share the device in another way from now on. One question to the gateway.
+
+        Raises
+        ------
+        PoolRefusal
+            If this user may not have that.
+        """
+        gateway_client.request(self._settings, control.SetWish(0, self.ticket.session, wish), _GATEWAY_SECONDS)
+
+    def usage(self, by: str, since: str) -> UsageView:
+        """Return what was used from the day ``since`` on, as this user may see it. One question to the gateway."""
+        view = gateway_client.request(self._settings, control.AskUsage(0, by, since), _GATEWAY_SECONDS)
+        if not isinstance(view, UsageView):
+            raise ProtocolError("The gateway did not answer with a view of the usage.")
+        return view
+
     def pool(self) -> PoolView:
         """Return the pool as this user may see it. One question to the gateway."""
         view = gateway_client.request(self._settings, control.AskPool(0), _GATEWAY_SECONDS)
@@ -156,6 +179,11 @@ class Session:
                 return self._connect(pipeline.first, pipeline.inbox.received, _REGREET_SECONDS)
             except (PoolUnreachable, NotAuthorized, SessionLost) as error:
                 if self._closing.is_set() or monotonic() > deadline:
+                    if self._waits_for:
+                        raise PoolFull(
+                            f"This notebook's executor has ended, and there is no place for another: {self._waits_for} "
+                            "Run the cell again to go on waiting, or restart the kernel."
+                        ) from None
                     raise PoolUnreachable(
                         f"The connection to the pool was lost and did not come back within {_PATIENCE_SECONDS:.0f} s "
                         f"({error}). The pool keeps your arrays for {self.ticket.lease_seconds:.0f} s: run the cell "
@@ -169,20 +197,22 @@ class Session:
         """Ask the gateway where the session is now. While the gateway itself is away, keep what we know."""
         try:
             answer = gateway_client.request(
-                self._settings, control.RenewTicket(0, self.ticket.session), _GATEWAY_SECONDS
+                self._settings, control.RenewTicket(0, self.ticket.session, may_wait=True), _GATEWAY_SECONDS
             )
         except (PoolUnreachable, ExecutorStarting):
             return
         except PoolError as error:
             raise SessionLost(f"The pool no longer has this session. {error}") from None
+        self._waits_for = answer.reason if isinstance(answer, control.Queued) else ""
         if isinstance(answer, Ticket):
             self.ticket = answer
 
 
-def open_session(label: str = "") -> Session:
+def open_session(label: str = "", may_wait: bool = True) -> Session:
     """Open a session: with the ticket that the provisioner took, else by asking the gateway for one.
 
-    Waits while an executor is on its way; an interrupt gives up.
+    Waits while an executor is on its way and, unless ``may_wait`` is false, in the queue of a full pool; an interrupt
+    gives up.
 
     Raises
     ------
@@ -190,34 +220,51 @@ def open_session(label: str = "") -> Session:
         If no pool is configured or nobody answers there.
     NotAuthorized
         If our key is not known to the pool.
+    PoolFull
+        If the pool is full and we may not wait.
     PoolRefusal
-        If the pool is full or a quota is used up.
+        If a quota is used up, or more is asked for than we may have.
     """
     global _handed
     keep_ticket()
     settings = load_settings()
-    if _handed and Path(_handed).exists():
-        handed = handover.read(Path(_handed))
+    if _handed and (path := Path(_handed)).exists():
+        handed = handover.read(path)
+        if isinstance(handed, control.OpenSession):
+            handed = msgspec.structs.replace(handed, wish=wished(settings).wish)
         ticket = handed if isinstance(handed, Ticket) else _granted(settings, handed)
+        if isinstance(handed, control.OpenSession):
+            handover.write(ticket, path)  # the provisioner gives it back, or to the kernel after this one
         session = Session(ticket, settings, is_ours=False)
         _handed = ""
         return session
-    return Session(_granted(settings, control.OpenSession(0, label, protocol_version=PROTOCOL_VERSION)), settings)
+    wish, memory_bytes = wished(settings)
+    waiter = secrets.token_hex(8) if may_wait else ""
+    request = control.OpenSession(0, label, "", memory_bytes, PROTOCOL_VERSION, wish, waiter)
+    return Session(_granted(settings, request), settings)
 
 
 def _granted(settings: ClientSettings, request: control.OpenSession | control.RenewTicket) -> Ticket:
     """Ask the gateway until it gives a ticket or says no; "not yet" takes it nearly two seconds to say."""
     deadline = monotonic() + _START_SECONDS
-    while True:
-        try:
-            answer = gateway_client.request(settings, request, _GATEWAY_SECONDS)
-        except ExecutorStarting:
-            if monotonic() > deadline:
-                raise
-            continue
-        if not isinstance(answer, Ticket):
-            raise ProtocolError("The gateway did not answer with a ticket.")
-        return answer
+    with Wait(settings, request) as wait:
+        while True:
+            try:
+                answer = gateway_client.request(settings, request, _GATEWAY_SECONDS)
+            except ExecutorStarting:
+                if monotonic() > deadline:
+                    raise
+                continue
+            except PoolUnreachable:  # a gateway that is being restarted has kept our place
+                if wait.silent_seconds > _PATIENCE_SECONDS:
+                    raise
+                continue
+            if isinstance(answer, Ticket):
+                return answer
+            if not isinstance(answer, control.Queued):
+                raise ProtocolError("The gateway did not answer with a ticket.")
+            wait.show(answer)
+            deadline = monotonic() + _START_SECONDS
 
 
 def keep_ticket() -> None:
@@ -247,6 +294,14 @@ def current_session() -> Session:
 
 def opened_session() -> Session | None:
     """Return this process's session if it has one already; opens none."""
+    return _current
+
+
+def held_session() -> Session | None:
+    """Return this process's session, be it one that was only taken for it so far; asks the pool for none."""
+    keep_ticket()
+    if _current is None and _handed and Path(_handed).exists() and isinstance(handover.read(Path(_handed)), Ticket):
+        return current_session()
     return _current
 
 

@@ -25,6 +25,18 @@ class ClientSettings(msgspec.Struct, frozen=True, kw_only=True):
     server_key: str
     #: The file with our own key pair, mode 0600. Relative paths start at the settings file.
     key_file: Path
+    #: What sessions ask for; see `gpu_backend.wire.control.Wish`. The environment comes before it.
+    session_class: str = ""
+    request: float = 0.0
+    limit: float = 1.0
+    priority: int = 0
+    #: Device memory that a session asks for, as people write it ("4 GiB"); "" for the pool's default.
+    memory: str = ""
+
+
+_DEFAULTS = {
+    one.name: one.default for one in msgspec.structs.fields(ClientSettings) if one.default is not msgspec.NODEFAULT
+}
 
 
 def config_path() -> Path:
@@ -67,8 +79,12 @@ def save(settings: ClientSettings, path: Path | None = None) -> Path:
     """Write ``settings`` to ``path`` (else `config_path`), readable by its owner only, and return the path."""
     path = path or config_path()
     path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-    fields = {"gateway": settings.gateway, "server_key": settings.server_key, "key_file": str(settings.key_file)}
-    # A JSON string in ASCII is a TOML basic string.
+    fields = {
+        name: value if isinstance(value, int | float) else str(value)
+        for name, value in msgspec.structs.asdict(settings).items()
+        if name not in _DEFAULTS or value != _DEFAULTS[name]
+    }
+    # A JSON string in ASCII is a TOML basic string, and so is a number a number.
     text = "".join(f"{name} = {json.dumps(value)}\n" for name, value in fields.items())
     fresh = path.with_name(f".{path.name}.{os.getpid()}")
     with os.fdopen(os.open(fresh, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), "w") as file:

@@ -19,7 +19,7 @@ from jupyter_client.provisioning.factory import KernelProvisionerFactory
 import workbench
 from gpu_backend.transport import curve
 from gpu_backend.wire.control import AskPool
-from gpu_backend.wire.errors import PoolError
+from gpu_backend.wire.errors import PoolError, PoolFull
 from gpu_backend.wire.views import PoolView
 from kernelproxy import open_session, settings
 from kernelproxy.gateway_client import request
@@ -167,7 +167,9 @@ def _pool_finding(view: PoolView, address: str) -> Finding:
 def _session() -> Finding:
     """Take a session, have it answer, and give it back."""
     try:
-        session = open_session("workbench doctor")
+        session = open_session("workbench doctor", may_wait=False)
+    except PoolFull as full:
+        return Finding("session", State.NOTE, str(full), "A notebook that is started now waits for a place.")
     except PoolError as error:
         return Finding("session", State.PROBLEM, str(error))
     try:

@@ -10,9 +10,11 @@ from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
 import kernelproxy
+from kernelproxy import waiting
 from kernelproxy.session import opened_session
 from workbench.environment import PREVIOUS_END_VARIABLE
 from workbench.magics import GpuMagics
+from workbench.notice import CellNotice
 
 if TYPE_CHECKING:
     from IPython.core.interactiveshell import ExecutionResult, InteractiveShell
@@ -23,6 +25,7 @@ _CATALOG = "workbench.catalog_magics"
 def load(shell: InteractiveShell) -> None:
     """Make ``import cupy`` remote, add ``%gpu`` and ``%catalog``, and tell why a previous kernel ended."""
     kernelproxy.activate()
+    waiting.announce = CellNotice
     magics = GpuMagics(shell)
     shell.register_magics(magics)
     shell.Completer.custom_matchers.append(magics.complete)
@@ -47,6 +50,7 @@ def unload(shell: InteractiveShell) -> None:
     catalog = _catalog_magics()
     if catalog is not None:
         catalog.unload(shell)
+    waiting.announce = waiting.TerminalNotice
     kernelproxy.deactivate()
 
 

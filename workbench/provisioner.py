@@ -9,6 +9,7 @@ killed, or gave up after five crashes) the lease runs out by itself.
 from __future__ import annotations
 
 import os
+import secrets
 import signal
 import sys
 from pathlib import Path
@@ -22,11 +23,12 @@ from jupyter_core.paths import jupyter_runtime_dir
 from tornado.web import HTTPError
 from traitlets import Float
 
-from gpu_backend.wire.control import CloseSession, OpenSession, RenewTicket, RestartSession, Ticket
+from gpu_backend.wire.control import CloseSession, OpenSession, Queued, RenewTicket, RestartSession, Ticket
 from gpu_backend.wire.errors import (
     ExecutorStarting,
     NotAuthorized,
     PoolError,
+    PoolFull,
     PoolRefusal,
     PoolUnreachable,
     SessionLost,
@@ -35,6 +37,7 @@ from gpu_backend.wire.version import PROTOCOL_VERSION
 from kernelproxy import handover, settings
 from kernelproxy.gateway_client import request_async
 from kernelproxy.handover import TICKET_VARIABLE, Handed
+from kernelproxy.wishes import wished
 from workbench.environment import PREVIOUS_END_VARIABLE
 
 _DIALOG_COLUMNS = 90
@@ -138,36 +141,58 @@ class RemoteGpuProvisioner(LocalProvisioner):
 
     # --- the lease ----------------------------------------------------------------------------------------------------
 
-    async def _lease(self, label: str) -> Handed | None:
-        """Return what the kernel gets; None if it has to ask by itself. Keeps the ticket.
+    async def _lease(self, label: str) -> Handed:
+        """Return what the kernel gets: a ticket, or what to ask for one. Keeps the ticket.
 
-        An executor that is still starting is not waited for: the server's dialog shows nothing meanwhile, and cannot
-        be interrupted. The kernel waits, in the cell that needs it.
+        Neither an executor that is still starting nor a place in a full pool is waited for: the server's dialog shows
+        nothing meanwhile, and cannot be interrupted. The kernel waits, in the cell that needs it.
         """
+        self.ticket = self.ticket or self._taken()
         if self.ticket is not None:
             session = self.ticket.session
             try:
-                self.ticket = await self._ask(RestartSession(0, session))
-                return self.ticket
+                answer = await self._ask(RestartSession(0, session, may_wait=True))
             except ExecutorStarting:
-                return RenewTicket(0, session)
+                return RenewTicket(0, session, may_wait=True)
             except SessionLost as lost:  # the pool was started anew, or this machine slept through the lease
                 self.log.warning("The session %s has ended: %s Taking a new one.", session, lost)
                 self.ticket = None
-        try:
-            self.ticket = await self._ask(OpenSession(0, label, protocol_version=PROTOCOL_VERSION))
-        except ExecutorStarting:
-            self.log.info("The pool has no executor ready yet; the kernel will take its session when it needs one.")
-        return self.ticket
+            else:
+                if isinstance(answer, Queued):
+                    return RenewTicket(0, session, may_wait=True)
+                self.ticket = answer
+                return answer
+        return await self._new_lease(label)
 
-    async def _ask(self, message: OpenSession | RestartSession) -> Ticket:
-        answer = await request_async(settings.load(), message, self.lease_timeout)
+    async def _new_lease(self, label: str) -> Handed:
+        wish, memory_bytes = wished(settings.load())
+        wanted = OpenSession(0, label, "", memory_bytes, PROTOCOL_VERSION, wish)
+        try:
+            answer = await self._ask(wanted)
+        except (ExecutorStarting, PoolFull) as not_yet:
+            self.log.info("The kernel will take its session when it needs one: %s", not_yet)
+            return msgspec.structs.replace(wanted, waiter=secrets.token_hex(8))
         if not isinstance(answer, Ticket):
+            raise PoolRefusal("The pool lets us wait although we did not ask to.")
+        self.ticket = answer
+        return answer
+
+    def _taken(self) -> Ticket | None:
+        """Return the ticket of the session that the kernel had to take by itself, if it has."""
+        try:
+            handed = handover.read(self.ticket_file)
+        except (OSError, msgspec.DecodeError):  # none was needed, or the kernel died as it wrote
+            return None
+        return handed if isinstance(handed, Ticket) else None
+
+    async def _ask(self, message: OpenSession | RestartSession) -> Ticket | Queued:
+        answer = await request_async(settings.load(), message, self.lease_timeout)
+        if not isinstance(answer, Ticket | Queued):
             raise PoolRefusal("The pool did not answer with a session. Is its version the same as ours?")
         return answer
 
     async def _release(self) -> None:
-        ticket, self.ticket = self.ticket, None
+        ticket, self.ticket = self.ticket or self._taken(), None
         self.ticket_file.unlink(missing_ok=True)
         if ticket is None:
             return
@@ -178,10 +203,7 @@ class RemoteGpuProvisioner(LocalProvisioner):
         except PoolError as error:
             self.log.warning("The session %s could not be given back and will run out: %s", ticket.session, error)
 
-    def _hand_over(self, handed: Handed | None, env: dict[str, str]) -> None:
-        env.pop(TICKET_VARIABLE, None)
-        if handed is None:
-            return
+    def _hand_over(self, handed: Handed, env: dict[str, str]) -> None:
         handover.write(handed, self.ticket_file)
         env[TICKET_VARIABLE] = str(self.ticket_file)
 

@@ -28,6 +28,7 @@ NOTHING = Want.NOTHING
 #: A traceback is for people; more of it than this helps nobody and costs memory until it is read.
 _MAX_TRACEBACK_CHARS = 4_000
 _NO_BOUND = 1 << 30
+_OUT_OF_MEMORY = "cupy.cuda.memory.OutOfMemoryError"
 CANCELLED = ErrorRecord(
     "gpu_backend.wire.errors.OpCancelled",
     "This was never computed, because the cell that asked for it was interrupted. Run that cell again.",
@@ -50,6 +51,8 @@ class OpStream:
         self._functions: dict[str, Any] = dict(Verbs(device, self._resolve).table)
         self._reader = Reader(self.heap, device, self._resolve)
         self._writer = Writer(self.heap, device, self._names.type_name)
+        #: Whose limit the session's memory limit is, for the notebook when an allocation fails.
+        self.memory_note = ""
         self._stream = 0
         self._stream_context: AbstractContextManager[object] | None = None
 
@@ -189,13 +192,15 @@ class OpStream:
         args = tuple(arg if type(arg) in PLAIN and _fits(arg) else repr(arg) for arg in error.args)
         name, message = self._device.error_name(error), str(error)
         # A message may quote what is no text; on the wire everything is UTF-8.
-        return ErrorRecord(name, _as_utf8(message), _as_utf8(text), args=tuple(map(_as_utf8, args)))
+        note = self.memory_note if name == _OUT_OF_MEMORY else ""
+        return ErrorRecord(name, _as_utf8(message), _as_utf8(text), args=tuple(map(_as_utf8, args)), note=note)
 
     def _blame(self, handle: int) -> ErrorRecord:
         failure = self.heap.why_missing(handle)
         if failure is None:
             return ErrorRecord("gpu_backend.wire.errors.SessionLost", _NOT_HERE)
-        return ErrorRecord(failure.error.kind, failure.error.message, failure.error.traceback, failure.seq)
+        error = failure.error
+        return ErrorRecord(error.kind, error.message, error.traceback, failure.seq, note=error.note)
 
     def _switch_stream(self, handle: int) -> None:
         if self._stream_context is not None:

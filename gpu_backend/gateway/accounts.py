@@ -117,13 +117,14 @@ class Accounts:
             (*owned, ended_at),
         )
 
-    def book(self, readings: Iterable[Reading], day: date) -> float:
-        """Book what was used since the last readings on ``day``; return the GPU seconds among it. All or nothing."""
-        booked = 0.0
+    def book(self, readings: Iterable[Reading], day: date) -> dict[str, float]:
+        """Book what was used since the last readings on ``day``; return its GPU seconds by user. All or nothing."""
+        booked: dict[str, float] = {}
         self._db.execute("BEGIN IMMEDIATE")
         try:
             for reading in readings:
-                booked += self._book(reading, day.isoformat())
+                user = reading.owned.user
+                booked[user] = booked.get(user, 0.0) + self._book(reading, day.isoformat())
             self._db.execute("COMMIT")
         except BaseException:  # whatever it is, half of the readings must not stay booked
             self._db.execute("ROLLBACK")

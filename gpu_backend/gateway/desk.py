@@ -7,7 +7,7 @@ from time import monotonic
 from gpu_backend.gateway.directory import User
 from gpu_backend.gateway.entitlements import refuse_wish
 from gpu_backend.gateway.ledger import Ledger
-from gpu_backend.gateway.opening import Asker, Opening
+from gpu_backend.gateway.opening import Asker, Opening, denied
 from gpu_backend.gateway.sessions import Sessions
 from gpu_backend.gateway.settings import GatewaySettings
 from gpu_backend.gateway.showing import Showing
@@ -81,6 +81,6 @@ class Desk:
             )  # fmt: skip
         refusal = refuse_wish(message.wish, self._ledger.rights(session.user))
         if refusal is not None:
-            return self._opening.deny(message.request, refusal)
+            return denied(message.request, refusal)
         self._sessions.apply(ev.WishChanged(session.id, message.wish))
         return Done(message.request)

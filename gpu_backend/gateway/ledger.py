@@ -25,8 +25,11 @@ _FRESH_SECONDS = 1.0
 class Ledger:
     """Answers what a user may have and has had. Writes what the nodes report into the books as it comes."""
 
-    def __init__(self, directory: Directory, accounts: Accounts, defaults: Entitlements) -> None:
+    def __init__(
+        self, directory: Directory, accounts: Accounts, defaults: Entitlements, default_memory_bytes: int = 0
+    ) -> None:
         """Use these records and books; ``defaults`` hold the quotas and rights of whom nothing is set for."""
+        self._default_memory_bytes = default_memory_bytes
         self._directory = directory
         self.accounts = accounts
         self._defaults = defaults
@@ -35,6 +38,8 @@ class Ledger:
         self._reports: dict[tuple[str, int], ExecutorReport] = {}
         self._earlier: dict[tuple[str, int], Usage] = {}
         self.rates = Rates()
+        #: GPU seconds of every user, of all time.
+        self.gpu_seconds = accounts.totals()
 
     # --- what is set --------------------------------------------------------------------------------------------------
 
@@ -68,6 +73,15 @@ class Ledger:
         """Return a session's present part in the sharing of its device."""
         return self.entitlements.terms(session.user, session.wish, self.is_over_quota(session.user))
 
+    def memory_rule(self, session: Session) -> str:
+        """Return whose limit a session's memory limit is, in words for its user; "" if it has none."""
+        if not session.memory_limit_bytes:
+            return ""
+        is_default = session.memory_limit_bytes == self._default_memory_bytes
+        rule = "the pool's operator gives that to a session that asks for none" if is_default else "it asked for that"
+        of_all = self.entitlements.quota("user", session.user).memory_bytes
+        return f"{rule}; all your sessions together may hold {of_all / 2**30:.3g} GiB" if of_all else rule
+
     def rights(self, user: str) -> Rights:
         """Return the most that ``user`` may ask for a session."""
         return self.entitlements.rights(user)
@@ -96,10 +110,12 @@ class Ledger:
         if not readings:
             return
         try:
-            self.accounts.book(readings, today())
+            booked = self.accounts.book(readings, today())
         except sqlite3.Error as error:  # a full disk, say: the next report brings the same usage again
             log.error("usage could not be booked: %s", error)
             return
+        for user, seconds in booked.items():
+            self.gpu_seconds[user] = self.gpu_seconds.get(user, 0.0) + seconds
         for reading in readings:
             self._earlier[reading.owned.session, reading.epoch] = reading.usage
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import secrets
-from collections import Counter
 from dataclasses import dataclass
 from time import monotonic, time
 
@@ -60,8 +59,6 @@ class Opening:
         self._changes = changes
         self._line = line
         self._opened_for: dict[Name, str] = {}
-        #: How many requests were refused, by code.
-        self.refusals: Counter[str] = Counter()
         #: How long those who have left the queue with a place had waited: how many, and seconds in all.
         self.waits, self.waited_seconds = 0, 0.0
 
@@ -71,7 +68,7 @@ class Opening:
         """Open a session, or say why not, or that the asker has to wait."""
         refusal = self._refuse(asker, message)
         if refusal is not None:
-            return self.deny(message.request, refusal)
+            return denied(message.request, refusal)
         opened = self._sessions.all.get(self._opened_for.get((asker.key, message.waiter), ""))
         if opened is not None and opened.state in HELD:  # the answer before this one was lost
             return await self.renew(asker, RenewTicket(message.request, opened.id, True))
@@ -83,7 +80,7 @@ class Opening:
         await self._some_node(asker)
         found = await self._find(asker, waiter, may_wait=bool(message.waiter))
         if isinstance(found, Refusal):
-            return self.deny(message.request, found)
+            return denied(message.request, found)
         if isinstance(found, Queued):
             return Queued(message.request, *_rest(found))
         return await self._launch(asker, message, waiter, found)
@@ -97,7 +94,7 @@ class Opening:
         if session.state is SessionState.LOST:
             found = await self._place_again(asker, session, message.may_wait)
             if isinstance(found, Refusal):
-                return self.deny(message.request, found)
+                return denied(message.request, found)
             if isinstance(found, Queued):
                 return Queued(message.request, *_rest(found))
             spot = _place(found)
@@ -113,7 +110,7 @@ class Opening:
         if session.state is SessionState.LOST or session.node not in self._nodes.names():
             found = await self._place_again(asker, session, message.may_wait)
             if isinstance(found, Refusal):
-                return self.deny(message.request, found)
+                return denied(message.request, found)
             if isinstance(found, Queued):
                 return Queued(message.request, *_rest(found))
             spot = _place(found)
@@ -125,11 +122,6 @@ class Opening:
         session = self._opened_for.pop((key, waiter), None)
         if session is not None:
             self._sessions.apply(ev.CloseWanted(session, "Its notebook did not wait for it any more."))
-
-    def deny(self, request: int, refusal: Refusal) -> Denied:
-        """Return the answer that says no, and count it."""
-        self.refusals[refusal.code] += 1
-        return Denied(request, refusal.code, refusal.message, refusal.remedy)
 
     # --- a place ------------------------------------------------------------------------------------------------------
 
@@ -144,11 +136,11 @@ class Opening:
         """Return a place for a session that is not there yet; wait for one until the answer is due."""
         user = asker.user.name
         while True:
-            is_waiting = waiter.name in self._line
-            queued = [] if is_waiting else [one.user for one in self._line.ordered()]
+            would_wait = may_wait and waiter.name not in self._line
+            queued = [one.user for one in self._line.ordered()] if would_wait else []
             accounts = self._ledger.accounts_of(user)
             refusal = admit(waiter.memory_bytes, self._sessions.all.values(), accounts, today(), queued)
-            if refusal is None and may_wait and queued.count(user) >= _MOST_WAITING:
+            if refusal is None and queued.count(user) >= _MOST_WAITING:
                 refusal = _too_many_waiting()
             if refusal is not None:
                 self._line.leave(waiter.name)
@@ -266,13 +258,18 @@ class Opening:
             return Denied(request, RefusalCode.STARTING, _STILL_STARTING, "Try again in some seconds.")
         if isinstance(outcome, ev.Refuse):
             reason = f"The session cannot be had: {outcome.reason}"
-            return self.deny(request, Refusal(code, reason, "Restart the kernel."))
+            return denied(request, Refusal(code, reason, "Restart the kernel."))
         device = self._nodes.device(outcome.node, outcome.ordinal)
         return Ticket(
             request, outcome.id, outcome.epoch, outcome.endpoints, outcome.server_key,
             device.name if device is not None else outcome.device_kind, outcome.device_kind,
             outcome.memory_limit_bytes, outcome.lease_seconds,
         )  # fmt: skip
+
+
+def denied(request: int, refusal: Refusal) -> Denied:
+    """Return the answer that says no."""
+    return Denied(request, refusal.code, refusal.message, refusal.remedy)
 
 
 def _too_many_waiting() -> Refusal:

@@ -20,6 +20,7 @@ from gpu_backend.gateway.desk import Desk, Request
 from gpu_backend.gateway.directory import Directory, User
 from gpu_backend.gateway.ledger import Ledger
 from gpu_backend.gateway.line import Line
+from gpu_backend.gateway.metrics import Figures, Metrics, MetricsDoor
 from gpu_backend.gateway.nodes import Nodes
 from gpu_backend.gateway.opening import Opening
 from gpu_backend.gateway.placement import DeviceLoad, with_sessions
@@ -32,7 +33,17 @@ from gpu_backend.transport.admission import LookedUpKeys, guard_async
 from gpu_backend.transport.curve import KeyPair
 from gpu_backend.transport.sockets import as_server, send_now
 from gpu_backend.wire.codec import Codec, encode
-from gpu_backend.wire.control import Denied, Done, FromAgent, FromGateway, NodeReport, StopNode, StopPool, ToGateway
+from gpu_backend.wire.control import (
+    AskPool,
+    Denied,
+    Done,
+    FromAgent,
+    FromGateway,
+    NodeReport,
+    StopNode,
+    StopPool,
+    ToGateway,
+)
 from gpu_backend.wire.errors import ForeignVersion, MalformedMessage, OversizedMessage, RefusalCode, WireError
 
 log = logging.getLogger("gateway")
@@ -65,10 +76,12 @@ class Gateway:
         self._settings = settings
         self._keys = keys
         self._directory = directory
-        self._ledger = Ledger(directory, accounts, settings.defaults)
+        self._ledger = Ledger(directory, accounts, settings.defaults, settings.default_memory_bytes)
         self._engine = engine
         self._authenticator = Authenticator(directory)
         self._waiting: Counter[str] = Counter()
+        self._refusals: Counter[str] = Counter()
+        self._metrics = Metrics()
         self._stop = asyncio.Event()
         #: Whether the pool, and not only this process, is to end.
         self.was_stopped_by_operator = False
@@ -86,6 +99,8 @@ class Gateway:
                 agents = stack.enter_context(context.socket(zmq.ROUTER))
                 self._bind(as_server(users, self._keys, _MOST_REQUEST_BYTES), self._settings.client_endpoints)
                 self._bind(as_server(agents, self._keys, _MOST_REPORT_BYTES), self._settings.agent_endpoints)
+                if self._settings.metrics_port:
+                    stack.callback(MetricsDoor(self._metrics, self._settings.metrics_port).close)
                 await self._serve(users, agents)
         finally:
             guard.stop()
@@ -103,8 +118,8 @@ class Gateway:
         self._sessions = sessions = Sessions(self._directory, self._nodes, ledger, changes)
         self._line = Line(self._directory, changes, self._loads, sessions.held, self._weight)
         self._opening = Opening(settings, self._nodes, sessions, ledger, changes, self._line)
-        showing = Showing(settings, sessions, ledger, self._loads, self._line.ordered, time())
-        self._desk = Desk(settings, sessions, ledger, self._opening, showing)
+        self._showing = Showing(settings, sessions, ledger, self._loads, self._line.ordered, time())
+        self._desk = Desk(settings, sessions, ledger, self._opening, self._showing)
         async with asyncio.TaskGroup() as group:
             self._group = group
             loops = [
@@ -166,6 +181,8 @@ class Gateway:
         self._answer(route, answer)
 
     def _answer(self, route: bytes, answer: FromGateway) -> None:
+        if isinstance(answer, Denied):
+            self._refusals[answer.code] += 1
         send_now(self._users, [route, *encode(answer)])
 
     # --- agents -------------------------------------------------------------------------------------------------------
@@ -211,6 +228,13 @@ class Gateway:
             self._sessions.settle_terms()
             self._line.expire()
             self._ledger.forget(self._sessions.all)
+            if self._settings.metrics_port:
+                self._metrics.figures = self._figures()
+
+    def _figures(self) -> Figures:
+        view = self._showing.pool(User("", True), AskPool(0))
+        waits, waited_seconds = self._opening.waits, self._opening.waited_seconds
+        return Figures(view, dict(self._ledger.gpu_seconds), dict(self._refusals), waits, waited_seconds)
 
     def _close_over_quota(self) -> None:
         if not self._settings.closes_over_quota:

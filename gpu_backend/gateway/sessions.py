@@ -79,7 +79,6 @@ class Sessions:
             case control.LaunchFailed():
                 self.apply(ev.LaunchFailed(message.session, message.epoch, message.message))
             case control.ExecutorEnded():
-                self._ledger.book([(message.session, message.epoch, message.usage)], self.all)
                 is_final = message.cause in _FINAL
                 self.apply(ev.ExecutorEnded(message.session, message.epoch, is_final, message.detail))
 
@@ -124,7 +123,8 @@ class Sessions:
                 log.info("session %s of %s: %s, epoch %d", session.id, session.user, session.state, session.epoch)
             case ev.Launch(session):
                 terms = self._ledger.terms(session)
-                if self._nodes.send(session.node, _launch(session, terms)):
+                rule = self._ledger.memory_rule(session)
+                if self._nodes.send(session.node, _launch(session, terms, rule)):
                     self._told[session.id] = (self._nodes.route(session.node), terms)
             case ev.StopExecutor(node, session_id, epoch, reason):
                 self._nodes.send(node, control.StopExecutor(session_id, epoch, reason))
@@ -139,8 +139,8 @@ class Sessions:
                 future.set_result(outcome)
 
 
-def _launch(session: Session, terms: control.Terms) -> control.Launch:
+def _launch(session: Session, terms: control.Terms, memory_rule: str) -> control.Launch:
     return control.Launch(
         session.id, session.epoch, session.ordinal, session.client_key, session.memory_limit_bytes,
-        session.lease_seconds, session.user, terms,
+        session.lease_seconds, session.user, terms, memory_rule,
     )  # fmt: skip

@@ -33,5 +33,7 @@ class GatewaySettings:
     node_silence_seconds: float = 5.0
     #: How long executors have to end when the pool goes down.
     stop_seconds: float = 10.0
+    #: Loopback port on which Prometheus is answered; 0 for none.
+    metrics_port: int = 0
     #: Whether sessions of users whose GPU time is used up are closed; else they run on what others leave.
     closes_over_quota: bool = False

@@ -41,7 +41,7 @@ class Showing:
     #: Seconds since 1970.
     started_at: float
 
-    def pool(self, asker: User, message: AskPool) -> FromGateway:
+    def pool(self, asker: User, message: AskPool) -> PoolView:
         """Return the pool as ``asker`` may see it."""
         sessions = [session for session in self.sessions.all.values() if session.state is not SessionState.CLOSED]
         used: Counter[tuple[str, int]] = Counter()

@@ -140,7 +140,7 @@ class Agent:
             return False
         launch = control.Launch(
             order.session, order.epoch, executor.ordinal, order.client_key, order.memory_limit_bytes,
-            order.lease_seconds, share.user, share.terms,
+            order.lease_seconds, share.user, share.terms, order.memory_rule,
         )  # fmt: skip
         self._waiting.append(_Waiting(launch, executor.tries))
         return True
@@ -244,9 +244,12 @@ class Agent:
         order = waiting.order
         executor.tries = waiting.tries + 1
         executor.assign(
-            control.Assign(order.session, order.epoch, order.client_key, order.memory_limit_bytes, order.lease_seconds),
+            control.Assign(
+                order.session, order.epoch, order.client_key, order.memory_limit_bytes, order.lease_seconds,
+                memory_rule=order.memory_rule,
+            ),
             Share(order.user or order.client_key, order.terms),
-        )
+        )  # fmt: skip
 
     def _publish_rosters(self) -> None:
         for ordinal, arbiter in self._arbiters.items():

@@ -60,6 +60,7 @@ def gateway_settings(state: PoolState, settings: PoolSettings) -> GatewaySetting
         default_memory_bytes=settings.default_memory_bytes,
         lease_seconds=settings.lease_seconds,
         stop_seconds=settings.stop_seconds + 5.0,
+        metrics_port=settings.metrics_port,
         closes_over_quota=settings.over_quota == "close",
     )
 

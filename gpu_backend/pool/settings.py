@@ -128,6 +128,12 @@ class PoolSettings(BaseModel):
     )
     stop_seconds: float = Field(default=5.0, ge=0.1, description="How long an executor has to end before it is killed.")
     start_seconds: float = Field(default=60.0, ge=1, description="How long an executor may take to come up.")
+    metrics_port: int = Field(
+        default=0,
+        ge=0,
+        le=65535,
+        description="Port of this machine, on loopback, at which Prometheus finds the pool's figures; 0 for none.",
+    )
     gateway_memory_bytes: int = Field(
         default=1 << 30, ge=64 << 20, description="A gateway that grows beyond this is restarted; no session notices."
     )

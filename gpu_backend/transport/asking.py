@@ -19,6 +19,7 @@ from gpu_backend.wire.control import Denied, FromGateway, ToGateway
 from gpu_backend.wire.errors import (
     ExecutorStarting,
     NotAuthorized,
+    PoolFull,
     PoolRefusal,
     PoolUnreachable,
     RefusalCode,
@@ -153,4 +154,6 @@ def refusal(answer: Denied) -> NotAuthorized | SessionLost | PoolRefusal:
         return SessionLost(text)
     if answer.code == RefusalCode.STARTING:
         return ExecutorStarting(text)
+    if answer.code == RefusalCode.POOL_FULL:
+        return PoolFull(text)
     return PoolRefusal(text)

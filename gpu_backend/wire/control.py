@@ -187,7 +187,8 @@ class Usage(msgspec.Struct, frozen=True, array_like=True):
 class Launch(msgspec.Struct, frozen=True, array_like=True, tag="launch"):
     """Gateway to agent: have an executor serve this session on that device. Idempotent by session and epoch.
 
-    Answered by a ``NodeReport`` that lists the executor, or by ``LaunchFailed``.
+    Answered by a ``NodeReport`` that lists the executor, or by ``LaunchFailed``. ``memory_rule`` says in words whose
+    limit the session's memory limit is, for its notebook when the memory is full.
     """
 
     session: str
@@ -198,6 +199,7 @@ class Launch(msgspec.Struct, frozen=True, array_like=True, tag="launch"):
     lease_seconds: float
     user: str = ""
     terms: Terms = Terms()
+    memory_rule: str = ""
 
 
 class SetTerms(msgspec.Struct, frozen=True, array_like=True, tag="set_terms"):
@@ -284,14 +286,13 @@ class EndCause(StrEnum):
 class ExecutorEnded(msgspec.Struct, frozen=True, array_like=True, tag="executor_ended"):
     """Agent to gateway: the executor of this session and epoch is gone. ``cause`` is an `EndCause`.
 
-    ``usage`` is the last that it reported; all zero if it never did.
+    A ``NodeReport`` that still lists it, with all that it used, goes before.
     """
 
     session: str
     epoch: int
     cause: str
     detail: str
-    usage: Usage = Usage()
 
 
 ToAgent = Launch | SetTerms | StopExecutor | StopNode
@@ -301,13 +302,14 @@ FromAgent = NodeReport | LaunchFailed | ExecutorEnded
 
 
 class Assign(msgspec.Struct, frozen=True, array_like=True, tag="assign"):
-    """Agent to a warm executor: you serve this session now."""
+    """Agent to a warm executor: you serve this session now. ``memory_rule`` as in `Launch`."""
 
     session: str
     epoch: int
     client_key: str
     memory_limit_bytes: int
     lease_seconds: float
+    memory_rule: str = ""
 
 
 class RenewLease(msgspec.Struct, frozen=True, array_like=True, tag="renew_lease"):

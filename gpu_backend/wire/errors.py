@@ -11,7 +11,8 @@
     │   ├── PoolUnreachable
     │   ├── NotAuthorized
     │   ├── PoolRefusal           admission said no: the message says why and what to do
-    │   │   └── ExecutorStarting  not yet: an executor is on its way; asking again helps
+    │   │   ├── ExecutorStarting  not yet: an executor is on its way; asking again helps
+    │   │   └── PoolFull          no device has room: one can wait for a place
     │   └── SessionLost           the executor is gone; its arrays with it
     ├── ProtocolError             a peer broke the rules (credits, order, epoch)
     ├── OpCancelled               an array is missing: its op was cancelled before it ran
@@ -65,6 +66,10 @@ class ExecutorStarting(PoolRefusal):
     """No executor was ready in time; one is on its way. Asking again helps."""
 
 
+class PoolFull(PoolRefusal):
+    """No device of the pool has room. One can wait for a place."""
+
+
 class SessionLost(PoolError):
     """The executor of the session has ended, and its arrays with it."""
 
@@ -114,7 +119,8 @@ class ErrorRecord(msgspec.Struct, frozen=True, array_like=True):
     """An exception on the wire.
 
     ``kind`` is the qualified public name of its class ("builtins.ValueError", "cupy.cuda.memory.OutOfMemoryError").
-    ``caused_by`` is the number of the op whose failure made this one impossible, or -1.
+    ``caused_by`` is the number of the op whose failure made this one impossible, or -1. ``note`` is what the pool has
+    to add to the library's own words.
     """
 
     kind: str
@@ -122,3 +128,4 @@ class ErrorRecord(msgspec.Struct, frozen=True, array_like=True):
     traceback: str = ""
     caused_by: int = -1
     args: tuple[int | str | float | None, ...] = ()
+    note: str = ""

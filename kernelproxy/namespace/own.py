@@ -121,7 +121,6 @@ OWN: dict[str, str] = {
             *("make_aligned_dtype", "who"),
         )
     },
-    "cupy.poly1d": "kernelproxy.namespace.poly1d:poly1d",
     **{
         f"cupy.testing.{name}": f"kernelproxy.namespace.testing:{name}"
         for name in (

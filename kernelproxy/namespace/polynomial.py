@@ -21,6 +21,7 @@ class poly1d(_Operators):  # noqa: N801 (CuPy's name)
     """A polynomial of one variable; parameters as in CuPy."""
 
     __module__ = "cupy"
+    __hash__ = None  # type: ignore[assignment]
 
     def __new__(cls, c_or_r: Any, r: bool = False, variable: str | None = None) -> Any:
         """Construct the polynomial in the executor; of NumPy's, the coefficients travel."""
@@ -58,3 +59,6 @@ class poly1d(_Operators):  # noqa: N801 (CuPy's name)
 
     def __str__(self) -> str:
         return str(self.get())
+
+    def __reduce__(self) -> Any:
+        return type(self), (self.get(),)

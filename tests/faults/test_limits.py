@@ -9,10 +9,10 @@ from tempfile import TemporaryDirectory
 
 import pytest
 
-from gpu_backend.pool import people
+from gpu_backend.pool import commands, people
 from gpu_backend.transport import curve
 from kernelproxy.settings import ClientSettings, load, save
-from tests.integration.conftest import MakePool
+from tests.integration.conftest import MakePool, until
 
 from .conftest import Faulty
 from .notebook import Notebook
@@ -72,16 +72,19 @@ def small(make_pool: MakePool) -> Iterator[Faulty]:
         made.end_notebooks()
 
 
-def test_a_full_pool_says_so_and_serves_when_there_is_room(small: Faulty) -> None:
+def test_a_full_pool_lets_wait_and_serves_when_there_is_room(small: Faulty) -> None:
     first, second = small.notebook(), small.notebook("bob")
     first.value("x = cp.arange(5); float(x[0])")
-    refused = second.run(FIRST_USE)
-    assert refused.error == "PoolRefusal"
-    assert "1 of 1" in refused.text
-    assert refused.seconds < 3
+    second.begin(FIRST_USE)
+    until(lambda: [one.user for one in commands.status(small.pool.state).waiting] == ["bob"])
+    second.interrupt()
+    assert second.finish().error == "KeyboardInterrupt"
+    assert not commands.status(small.pool.state).waiting
+    second.begin(FIRST_USE)
+    until(lambda: len(commands.status(small.pool.state).waiting) == 1)
     assert first.value("x.tolist()") == "[0, 1, 2, 3, 4]"
     first.end()
-    assert second.value(FIRST_USE) == "3.0"
+    assert second.finish().value == "3.0"
 
 
 # --- memory -----------------------------------------------------------------------------------------------------------
@@ -93,7 +96,8 @@ def test_ten_gigabytes_where_one_is_allowed_fail_at_their_own_line(mine: Noteboo
     assert refused.error == "OutOfMemoryError"
     assert refused.text.startswith("Out of memory allocating 10,737,418,240 bytes (allocated so far: ")
     assert refused.text.endswith("limit set to: 1,073,741,824 bytes).")
-    assert refused.notes == ""
+    assert "This session may hold 1 GiB of device memory: the pool's operator gives that" in refused.notes
+    assert "Free arrays" in refused.notes
     assert mine.value("'unreached' in globals() or 'unreached' in dir(), int(kept.sum())") == "(False, 499500)"
 
 

@@ -136,8 +136,23 @@ def test_status_and_connect(pool: PoolState) -> None:
         assert running.run("x").startswith("array"), "the refused connection left the old one as it was"
 
 
+def test_sharing_and_usage(pool: PoolState) -> None:
+    with notebook() as running:
+        assert "interactive" in running.run("%gpu class")
+        assert "best-effort" in running.run("%gpu class best-effort --limit 0.5")
+        assert running.run(_COUNT) == "45.0\n"
+        assert [one.kind for one in sessions(pool)] == ["best-effort"], "said before the session was needed"
+        assert "UsageError: You asked for the class production" in running.run("%gpu class production")
+        assert running.run("told = %gpu class --json\nprint(told['class'], told['limit'])") == "best-effort 0.5\n"
+        running.run("%gpu class interactive")
+        assert [one.kind for one in sessions(pool)] == ["interactive"]
+        assert "sessions (you)" in running.run("%gpu usage")
+        assert "UsageError" in running.run("%gpu usage --since never")
+
+
 def test_magics_are_completed(pool: PoolState) -> None:
     with notebook() as running:
+        assert running.complete("%gpu class b") == ["best-effort"]
         assert running.complete("%gpu st") == ["status"]
         assert running.complete("%gpu status --") == ["--json"]
 

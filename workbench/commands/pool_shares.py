@@ -15,7 +15,7 @@ from gpu_backend.pool import shares
 from gpu_backend.pool.shares import DEFAULT, Share
 from gpu_backend.pool.state import PoolState, at
 from gpu_backend.wire.errors import PoolRefusal
-from kernelproxy.sizes import bytes_from_words
+from kernelproxy.amounts import bytes_from_words
 from workbench.display import bytes_in_words
 from workbench.terminal import show
 

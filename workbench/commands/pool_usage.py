@@ -26,8 +26,9 @@ from gpu_backend.wire.control import AskPool, AskUsage
 from gpu_backend.wire.errors import PoolRefusal
 from gpu_backend.wire.views import PoolView, UsageRow, UsageView
 from kernelproxy import settings as client_settings
+from kernelproxy.amounts import seconds_in_words
 from kernelproxy.gateway_client import request
-from workbench.display import bytes_in_words, seconds_in_words
+from workbench.display import bytes_in_words
 from workbench.terminal import show
 
 if TYPE_CHECKING:

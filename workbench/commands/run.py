@@ -12,16 +12,33 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import NoReturn
 
+from gpu_backend.wire.errors import PoolRefusal
+from kernelproxy import wishes
 from workbench.terminal import complain
 
 _HELP = """\
-usage: workbench run [PYTHON OPTION ...] SCRIPT [ARGUMENT ...]
-       workbench run [PYTHON OPTION ...] -m MODULE [ARGUMENT ...]
-       workbench run [PYTHON OPTION ...] -c CODE [ARGUMENT ...]
+usage: workbench run [OPTION ...] [PYTHON OPTION ...] SCRIPT [ARGUMENT ...]
+       workbench run [OPTION ...] [PYTHON OPTION ...] -m MODULE [ARGUMENT ...]
+       workbench run [OPTION ...] [PYTHON OPTION ...] -c CODE [ARGUMENT ...]
 
 Run a Python program with remote CuPy. What follows `run` is Python's own command line, and the exit status is the
 program's. Without a program, Python starts interactively.
+
+options, before Python's own:
+  --class CLASS      production, interactive or best-effort
+  --request PART     a guaranteed part of the device's time, 0 to 1
+  --limit PART       the largest part of the device's time, 0 to 1
+  --priority NUMBER  higher goes first, where the pool's policy looks at it
+  --memory SIZE      device memory of the session, such as 4GiB
 """
+#: Our own options, and the variables by which the program's session hears of them.
+_OURS = {
+    "--class": wishes.CLASS_VARIABLE,
+    "--request": wishes.REQUEST_VARIABLE,
+    "--limit": wishes.LIMIT_VARIABLE,
+    "--priority": wishes.PRIORITY_VARIABLE,
+    "--memory": wishes.MEMORY_VARIABLE,
+}
 #: Holds nothing but ``sitecustomize.py``.
 HOOK = Path(__file__).parents[1] / "remote_python"
 #: Python options that hide PYTHONPATH or skip ``site``, so that CuPy would not be remote.
@@ -35,11 +52,32 @@ def execute(words: Sequence[str]) -> int:
     if words and words[0] in ("-h", "--help"):
         sys.stdout.write(_HELP)
         return 0
+    variables, words = own_options(words)
+    os.environ.update(variables)
     isolating = isolating_option(words)
     if not isolating:
         become_python(words)
     complain(f"Python's option {isolating} keeps `workbench run` from making CuPy remote. Leave it out.")
     return 2
+
+
+def own_options(words: Sequence[str]) -> tuple[dict[str, str], list[str]]:
+    """Return the variables that our own options at the beginning of ``words`` set, and what is left for Python.
+
+    Raises
+    ------
+    PoolRefusal
+        If an option has no value.
+    """
+    variables: dict[str, str] = {}
+    rest = list(words)
+    while rest and (option := rest[0].partition("="))[0] in _OURS:
+        rest.pop(0)
+        value = option[2] if option[1] else (rest.pop(0) if rest else "")
+        if not value:
+            raise PoolRefusal(f"The option {option[0]} needs a value. `workbench run --help` shows them.")
+        variables[_OURS[option[0]]] = value
+    return variables, rest
 
 
 def become_python(words: Sequence[str]) -> NoReturn:

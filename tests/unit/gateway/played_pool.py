@@ -102,9 +102,9 @@ class PlayedAgent:
         await self.send(control.NodeReport((DEVICE,), lines, len(lines)))
 
     async def lose(self, session: str, epoch: int, cause: control.EndCause) -> None:
+        await self.report()  # with all that it used
         del self.executors[session, epoch]
-        last = self.usage.get((session, epoch), control.Usage())
-        await self.send(control.ExecutorEnded(session, epoch, cause, "It is gone.", last))
+        await self.send(control.ExecutorEnded(session, epoch, cause, "It is gone."))
 
     async def use(self, session: str, seconds: float, epoch: int = 1, **more: int) -> None:
         """Report that an executor has used so much in all."""
@@ -161,7 +161,7 @@ async def gateway_only(tmp_path: Path, **changes: object) -> AsyncIterator[World
     wanted = GatewaySettings(
         pool="test", version="1", client_endpoints=(world.users_endpoint,), agent_endpoints=(world.agents_endpoint,),
         defaults=Entitlements(Quota(sessions=2)), sessions_per_device=3, default_memory_bytes=0, lease_seconds=60.0,
-        answer_seconds=0.4, stop_seconds=1.0,
+        answer_seconds=0.6, stop_seconds=1.0,
     )  # fmt: skip
     settings = replace(wanted, **changes)  # type: ignore[arg-type]
     accounts = Accounts(tmp_path / "accounts.sqlite")

@@ -37,9 +37,9 @@ def reading(seconds: float, epoch: int = 1, owned: Owned = SESSION, peak: int = 
 
 def test_only_what_is_new_is_booked(tmp_path: Path) -> None:
     with books(tmp_path / "a.sqlite") as accounts:
-        assert accounts.book([reading(2.0, peak=10, moved=5)], DAY) == 2.0
-        assert accounts.book([reading(2.0, peak=10, moved=5)], DAY) == 0.0
-        assert accounts.book([reading(5.0, peak=7, moved=6)], DAY) == 3.0
+        assert accounts.book([reading(2.0, peak=10, moved=5)], DAY) == {"ada": 2.0}
+        assert accounts.book([reading(2.0, peak=10, moved=5)], DAY) == {"ada": 0.0}
+        assert accounts.book([reading(5.0, peak=7, moved=6)], DAY) == {"ada": 3.0}
         (row,) = accounts.summary("user")
         assert (row.user, row.group, row.sessions) == ("ada", "lab", 1)
         assert (row.gpu_seconds, row.peak_bytes, row.received_bytes, row.sent_bytes) == (5.0, 10, 6, 12)
@@ -49,7 +49,7 @@ def test_each_epoch_counts_from_zero(tmp_path: Path) -> None:
     with books(tmp_path / "a.sqlite") as accounts:
         accounts.book([reading(4.0)], DAY)
         accounts.book([reading(1.0, epoch=2)], DAY)
-        assert accounts.book([reading(4.0)], DAY) == 0.0  # a late word of the first
+        assert accounts.book([reading(4.0)], DAY) == {"ada": 0.0}  # a late word of the first
         assert accounts.totals() == {"ada": 5.0}
 
 

@@ -305,7 +305,11 @@ def test_the_agents_door_is_not_for_users_nor_the_users_door_for_agents(tmp_path
             await socket.send_multipart(encode(control.NodeReport((), (), 0)))
         with pytest.raises(NotAuthorized):
             await world.ask(AGENT, control.AskPool(0))
-        assert len((await world.view()).devices) == 1
+
+        async def the_nodes_own() -> bool:
+            return len((await world.view()).devices) == 1
+
+        await until(the_nodes_own)
 
     play(tmp_path, story)
 

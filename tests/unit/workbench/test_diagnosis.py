@@ -62,7 +62,7 @@ def test_a_key_that_the_pool_does_not_know(gateway: ScriptedGateway) -> None:
 def test_a_pool_without_devices_that_gives_no_session(gateway: ScriptedGateway) -> None:
     def full(message: ToGateway) -> FromGateway:
         if isinstance(message, OpenSession):
-            return Denied(0, RefusalCode.POOL_FULL, "All 8 places are taken.", "Try again later.")
+            return Denied(0, RefusalCode.QUOTA, "All 8 places are taken.", "Try again later.")
         return obliging(message)
 
     gateway.answer = full
@@ -70,6 +70,18 @@ def test_a_pool_without_devices_that_gives_no_session(gateway: ScriptedGateway) 
     assert list(problems(found)) == ["pool", "session"]
     assert found["pool"].remedy
     assert found["session"].found == "All 8 places are taken. Try again later."
+
+
+def test_a_full_pool_is_no_problem_of_this_machine(gateway: ScriptedGateway) -> None:
+    def full(message: ToGateway) -> FromGateway:
+        if isinstance(message, OpenSession):
+            return Denied(0, RefusalCode.POOL_FULL, "All 8 places are taken.")
+        return obliging(message)
+
+    gateway.answer = full
+    found = findings()["session"]
+    assert (found.state, found.found) == (State.NOTE, "All 8 places are taken.")
+    assert "waits for a place" in found.remedy
 
 
 def test_a_missing_compiler_is_noted(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:

@@ -18,12 +18,15 @@ from gpu_backend.wire.control import (
     Denied,
     FromGateway,
     OpenSession,
+    Queued,
     RenewTicket,
     RestartSession,
     Ticket,
+    Wish,
 )
 from gpu_backend.wire.errors import RefusalCode
-from kernelproxy.handover import TICKET_VARIABLE, read
+from kernelproxy import settings
+from kernelproxy.handover import TICKET_VARIABLE, read, write
 from kernelproxy.settings import CONFIG_VARIABLE
 from tests.unit.workbench.scripted_gateway import ScriptedGateway, a_ticket, obliging
 from workbench.environment import PREVIOUS_END_VARIABLE
@@ -92,20 +95,77 @@ def test_a_restart_after_the_session_has_ended_takes_a_new_one(
     assert provisioner.ticket.session == "s3"
 
 
-def test_an_executor_that_is_still_starting_is_the_kernels_to_wait_for(
+@pytest.mark.parametrize("code", [RefusalCode.STARTING, RefusalCode.POOL_FULL])
+def test_what_takes_a_while_is_the_kernels_to_wait_for(
+    provisioner: RemoteGpuProvisioner, gateway: ScriptedGateway, code: RefusalCode
+) -> None:
+    gateway.answer = lambda _: Denied(0, code, "Not yet.")
+    kwargs = asyncio.run(provisioner.pre_launch(env={**environment("a"), TICKET_VARIABLE: "/of/another/kernel"}))
+    handed = read(Path(kwargs["env"][TICKET_VARIABLE]))
+    assert isinstance(handed, OpenSession)
+    assert handed.label == "a"
+    assert handed.waiter, "the kernel may wait where the provisioner may not"
+    assert not any(asked.waiter for asked in gateway.asked_for(OpenSession))
+
+
+def test_a_session_that_the_kernel_took_by_itself_is_kept_and_given_back(
     provisioner: RemoteGpuProvisioner, gateway: ScriptedGateway
 ) -> None:
-    gateway.answer = lambda _: Denied(0, RefusalCode.STARTING, "Its executor is still starting.")
-    kwargs = asyncio.run(provisioner.pre_launch(env={**environment(), TICKET_VARIABLE: "/of/another/kernel"}))
-    assert TICKET_VARIABLE not in kwargs["env"]
+    gateway.answer = lambda _: Denied(0, RefusalCode.POOL_FULL, "The pool is full.")
+
+    async def wait_restart_and_end() -> None:
+        await provisioner.pre_launch(env=environment())
+        gateway.answer = obliging
+        write(a_ticket("s7"), provisioner.ticket_file)  # as the kernel does once it has a place
+        await provisioner.cleanup(restart=True)
+        await provisioner.pre_launch(env=environment())
+        await provisioner.cleanup(restart=False)
+
+    asyncio.run(wait_restart_and_end())
+    assert [asked.session for asked in gateway.asked_for(RestartSession)] == ["s7"]
+    assert [asked.session for asked in gateway.asked_for(CloseSession)] == ["s7"]
 
 
-def test_a_restart_whose_executor_is_still_starting_hands_over_the_session(
+def test_a_kernel_that_ended_before_it_had_a_place_leaves_nothing_to_give_back(
     provisioner: RemoteGpuProvisioner, gateway: ScriptedGateway
+) -> None:
+    gateway.answer = lambda _: Denied(0, RefusalCode.POOL_FULL, "The pool is full.")
+
+    async def wait_and_end() -> None:
+        await provisioner.pre_launch(env=environment())
+        await provisioner.cleanup(restart=False)
+
+    asyncio.run(wait_and_end())
+    assert not gateway.asked_for(CloseSession)
+    assert not provisioner.ticket_file.exists()
+
+
+def test_the_lease_asks_for_what_settings_and_environment_say(
+    provisioner: RemoteGpuProvisioner, gateway: ScriptedGateway, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    settings.save(msgspec.structs.replace(settings.load(), session_class="production", limit=0.5, memory="2 GiB"))
+    monkeypatch.setenv("GPU_WORKBENCH_CLASS", "best-effort")
+    asyncio.run(provisioner.pre_launch(env=environment()))
+    (asked,) = gateway.asked_for(OpenSession)
+    assert asked.wish == Wish("best-effort", 0.0, 0.5, 0)
+    assert asked.memory_bytes == 2 << 30
+    monkeypatch.setenv("GPU_WORKBENCH_LIMIT", "half")
+
+    async def take_another() -> None:
+        await provisioner.cleanup(restart=False)
+        await provisioner.pre_launch(env=environment())
+
+    with pytest.raises(HTTPError, match=r"GPU_WORKBENCH_LIMIT is\s+not\s+right"):
+        asyncio.run(take_another())
+
+
+@pytest.mark.parametrize("not_yet", [Denied(0, RefusalCode.STARTING, "Not yet."), Queued(0, 1, 1, -1.0, "Full.")])
+def test_a_restart_whose_executor_is_not_there_yet_hands_over_the_session(
+    provisioner: RemoteGpuProvisioner, gateway: ScriptedGateway, not_yet: FromGateway
 ) -> None:
     def slow(message: object) -> FromGateway:
         if isinstance(message, RestartSession):
-            return Denied(0, RefusalCode.STARTING, "Its executor is still starting.")
+            return not_yet
         return obliging(message)
 
     gateway.answer = slow
@@ -118,7 +178,7 @@ def test_a_restart_whose_executor_is_still_starting_hands_over_the_session(
         await provisioner.cleanup(restart=False)
         return handed
 
-    assert asyncio.run(restart_and_end()) == RenewTicket(0, "s1")
+    assert asyncio.run(restart_and_end()) == RenewTicket(0, "s1", may_wait=True)
     assert [asked.session for asked in gateway.asked_for(CloseSession)] == ["s1"]
 
 
@@ -160,8 +220,8 @@ def test_a_refusal_is_readable(provisioner: RemoteGpuProvisioner, gateway: Scrip
 
 
 def test_a_long_refusal_fits_the_dialog(provisioner: RemoteGpuProvisioner, gateway: ScriptedGateway) -> None:
-    words = "All 8 places on the pool's device are taken by others. " * 6
-    gateway.answer = lambda _: Denied(0, RefusalCode.POOL_FULL, words)
+    words = "All 8 sessions that you may have are taken by your notebooks. " * 6
+    gateway.answer = lambda _: Denied(0, RefusalCode.QUOTA, words)
     with pytest.raises(HTTPError) as refused:
         asyncio.run(provisioner.pre_launch(env=environment()))
     lines = str(refused.value.log_message).splitlines()

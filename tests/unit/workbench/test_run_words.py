@@ -9,7 +9,18 @@ from pathlib import Path
 
 import pytest
 
+from gpu_backend.wire.errors import PoolRefusal
 from workbench.commands import run
+
+
+def test_our_own_options_come_before_pythons() -> None:
+    variables, rest = run.own_options(["--class", "best-effort", "--limit=0.5", "-u", "s.py", "--class", "x"])
+    assert variables == {"GPU_WORKBENCH_CLASS": "best-effort", "GPU_WORKBENCH_LIMIT": "0.5"}
+    assert rest == ["-u", "s.py", "--class", "x"]
+    assert run.own_options(["s.py"]) == ({}, ["s.py"])
+    for words in (["--memory"], ["--memory="]):
+        with pytest.raises(PoolRefusal, match="--memory needs a value"):
+            run.own_options(words)
 
 
 @pytest.mark.parametrize(

@@ -1,4 +1,4 @@
-"""Amounts of memory as people write them."""
+"""Amounts of memory and time as people write and read them."""
 
 from __future__ import annotations
 
@@ -20,3 +20,14 @@ def bytes_from_words(text: str) -> int:
     if match is None or match[2].upper() not in _UNITS:
         raise ValueError(f"{text!r} is no amount of memory; write it like 4GiB, 500MB or 1073741824.")
     return round(float(match[1]) * _UNITS[match[2].upper()])
+
+
+def seconds_in_words(seconds: float) -> str:
+    """Return a length of time as people say it: 90 is "1 min 30 s"."""
+    if seconds < 60:
+        return f"{seconds:.3g} s"
+    minutes, rest = divmod(round(seconds), 60)
+    if minutes < 60:
+        return f"{minutes} min {rest} s"
+    hours, minutes = divmod(minutes, 60)
+    return f"{hours:,} h {minutes} min"

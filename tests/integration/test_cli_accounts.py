@@ -1,0 +1,209 @@
+"""Accounts, shares and quotas from the terminal, in a pool that really computes."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+
+from gpu_backend.engine.detached import read_identity
+from gpu_backend.node import launcher, shares
+from gpu_backend.pool import people, state
+from gpu_backend.pool.state import PoolState
+from gpu_backend.wire.control import Terms
+from tests.integration.notebook_pool import environment, wait_until
+from tests.integration.test_cli_pool import Terminal, free_port
+
+pytestmark = pytest.mark.timeout(120)
+
+#: Computes at each line that it reads, and says so.
+_PROGRAM = """
+import sys
+import cupy as cp
+x = cp.ones(1_000_000)
+for line in sys.stdin:
+    for _ in range(20):
+        x = cp.sqrt(x + 1)
+    print(float(x[0]), flush=True)
+"""
+
+
+@pytest.fixture(scope="module")
+def operator(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Terminal]:
+    """The operator of a pool that is up and heard over TCP, with a user ada."""
+    root = tmp_path_factory.mktemp("operator")
+    with environment(root):
+        terminal = Terminal(root)
+        try:
+            terminal.json("pool", "up", "--devices", "cpu", "--listen", "127.0.0.1", "--port", str(free_port()))
+            yield terminal
+        finally:
+            terminal.run("pool", "down")
+
+
+@pytest.fixture(scope="module")
+def pool(operator: Terminal) -> PoolState:
+    return state.at(operator.home / "state" / "gpu-workbench" / "pool")
+
+
+@pytest.fixture(scope="module")
+def ada(operator: Terminal, pool: PoolState, tmp_path_factory: pytest.TempPathFactory) -> Terminal:
+    """Another person on another machine."""
+    home = tmp_path_factory.mktemp("ada")
+    operator.json("pool", "users", "add", "ada")
+    people.make_key(pool, "ada", home / "ada.key")
+    door = operator.json("pool", "keys")
+    terminal = Terminal(home)
+    terminal.json("connect", door["gateway"], "--server-key", door["server_key"], "--key-file", str(home / "ada.key"))
+    return terminal
+
+
+class Program:
+    """A person's program that computes when it is told to."""
+
+    def __init__(self, terminal: Terminal, *options: str) -> None:
+        command = [sys.executable, "-m", "workbench", "run", *options, "-c", _PROGRAM]
+        self._process = subprocess.Popen(
+            command, env=terminal.variables, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+        )
+
+    def compute(self) -> None:
+        assert self._process.stdin is not None
+        assert self._process.stdout is not None
+        self._process.stdin.write("go\n")
+        self._process.stdin.flush()
+        assert self._process.stdout.readline(), "the program has ended"
+
+    def end(self) -> None:
+        self._process.communicate()
+
+
+@contextmanager
+def program(terminal: Terminal, *options: str) -> Iterator[Program]:
+    running = Program(terminal, *options)
+    running.compute()
+    yield running
+    running.end()
+
+
+def used(terminal: Terminal, user: str) -> float:
+    rows = terminal.json("pool", "usage")["rows"]
+    return sum(row["gpu_seconds"] for row in rows if row["user"] == user)
+
+
+def test_what_was_used_is_told_to_each_in_their_own_way(operator: Terminal, ada: Terminal) -> None:
+    with program(ada, "--class", "best-effort"):
+        wait_until(lambda: used(operator, "ada") > 0)
+        top = operator.json("pool", "top")
+        (session,) = top["sessions"]
+        assert (session["user"], session["kind"], session["label"]) == ("ada", "best-effort", "")
+        assert session["used_bytes"] >= 8_000_000
+        assert top["devices"][0]["used_bytes"] >= 8_000_000
+        (own,) = ada.json("pool", "top")["sessions"]
+        assert own["session"] == session["session"]
+    (row,) = [row for row in operator.json("pool", "usage", "--by", "session")["rows"] if row["user"] == "ada"]
+    assert row["session"] == session["session"]
+    assert row["peak_bytes"] >= 8_000_000
+    assert row["received_bytes"] > 0
+    assert [row["user"] for row in ada.json("pool", "usage", "--since", "today")["rows"]] == ["ada"]
+    with program(operator):
+        wait_until(lambda: len(operator.json("pool", "usage")["rows"]) == 2)
+    assert sorted(row["user"] for row in ada.json("pool", "usage")["rows"]) == ["", "ada"]
+    assert "others" in ada.run("pool", "usage").stdout
+    assert "GPU time" in operator.run("pool", "top").stdout
+
+
+def test_a_killed_gateway_loses_nothing_and_counts_nothing_twice(
+    operator: Terminal, ada: Terminal, pool: PoolState
+) -> None:
+    with program(ada) as running:
+        for _ in range(2):
+            running.compute()
+            gateway = read_identity(pool.process_file("gateway"))
+            assert gateway is not None
+            os.kill(gateway.pid, signal.SIGKILL)
+            wait_until(lambda: operator.run("pool", "status").returncode == 0)
+        running.compute()
+
+        def is_whole() -> bool:
+            (session,) = operator.json("pool", "top")["sessions"]
+            rows = operator.json("pool", "usage", "--by", "session")["rows"]
+            booked = [row["gpu_seconds"] for row in rows if row["session"] == session["session"]]
+            # What the executor itself has counted since it was assigned, and what all gateways have booked of it.
+            return bool(booked) and booked[0] == pytest.approx(session["gpu_seconds"]) and booked[0] > 0
+
+        wait_until(is_whole, 20)
+
+
+def test_shares_change_while_a_session_runs(operator: Terminal, ada: Terminal, pool: PoolState) -> None:
+    def terms() -> list[Terms]:
+        """Return what the node has noted for the sessions that it serves."""
+        found = []
+        for directory in launcher.directories(str(pool.runtime)):
+            order = launcher.assignment_in(directory)
+            if order is not None and launcher.process_in(directory) is not None:
+                found.append(shares.noted(directory, order).terms)
+        return found
+
+    with program(ada):
+        assert [one.user_weight for one in terms()] == [1.0]
+        told = operator.json("pool", "shares", "set", "user", "ada", "--weight", "3", "--group", "lab")["shares"]
+        (hers,) = [one for one in told if one["name"] == "ada"]
+        assert (hers["weight"], hers["group"], hers["set"]) == (3.0, "lab", ["weight"])
+        operator.json("pool", "shares", "set", "group", "lab", "--weight", "2")
+        wait_until(lambda: [(one.user_weight, one.group, one.group_weight) for one in terms()] == [(3.0, "lab", 2.0)])
+        operator.json("pool", "shares", "set", "user", "ada", "--weight", "default", "--group", "")
+        wait_until(lambda: [(one.user_weight, one.group) for one in terms()] == [(1.0, "")])
+
+
+def test_a_quota_holds_at_once_and_says_whose_it_is(operator: Terminal, ada: Terminal) -> None:
+    quotas = operator.json(
+        "pool", "quotas", "set", "user", "ada", "--gpu-seconds-per-day", "0.000001", "--memory", "1GiB"
+    )
+    (hers,) = [one for one in quotas["quotas"] if one["name"] == "ada"]
+    assert (hers["gpu_seconds_per_day"], hers["memory_bytes"]) == (0.000001, 1 << 30)
+    refused = ada.run("run", "--memory", "500MB", "-c", "import cupy as cp; cp.ones(1)")
+    assert refused.returncode == 1
+    assert "GPU seconds that may be used in a day. Wait for the next day" in refused.stderr
+    told = ada.json("pool", "usage")["quotas"]
+    assert {(one["whose"], one["what"]) for one in told} >= {("you", "GPU seconds per day"), ("you", "memory bytes")}
+    operator.json("pool", "quotas", "set", "user", "ada", "--gpu-seconds-per-day", "default")
+    refused = ada.run("run", "-c", "import cupy as cp; cp.ones(1)")
+    assert "without a memory limit" in refused.stderr
+    done = ada.run("run", "--memory", "500MB", "-c", "import cupy as cp; print(float(cp.ones(3).sum()))")
+    assert done.stdout == "3.0\n", done.stderr
+    operator.json("pool", "quotas", "set", "user", "ada", "--memory", "default")
+    refused = ada.run("run", "--class", "production", "-c", "import cupy as cp; cp.ones(1)")
+    assert "You asked for the class production; in this pool interactive is the largest" in refused.stderr
+
+
+def test_one_clear_sentence_each(operator: Terminal, tmp_path: Path) -> None:
+    for words, said in (
+        (("shares", "set"), "shares set user NAME --weight"),
+        (("shares", "set", "user", "nobody", "--weight", "2"), "no user 'nobody'"),
+        (("shares", "set", "user", "ada", "--weight", "heavy"), "weight is a number"),
+        (("shares", "set", "user", "ada", "--weight", "0"), "above 0"),
+        (("shares", "set", "user", "ada", "--largest-class", "fast"), "no class"),
+        (("shares", "set", "group", "lab", "--largest-limit", "2"), "between 0 and 1"),
+        (("shares", "set", "group", "lab", "--group", "other"), "a group to none"),
+        (("quotas", "set", "user", "ada", "--memory", "much"), "no amount of memory"),
+        (("quotas", "set", "user", "ada"), "quotas set user NAME --sessions"),
+        (("usage", "--since", "never"), "no day"),
+    ):
+        done = operator.run("pool", *words)
+        assert (done.returncode, said in done.stderr) == (1, True), done.stderr
+        assert "Traceback" not in done.stderr
+    assert "workbench connect" in Terminal(tmp_path).run("pool", "usage").stderr
+
+
+def test_accounts_can_be_read_while_the_pool_is_down(operator: Terminal) -> None:
+    before = operator.json("pool", "usage")["rows"]
+    operator.run("pool", "down")
+    assert json.dumps(operator.json("pool", "usage")["rows"]) == json.dumps(before)

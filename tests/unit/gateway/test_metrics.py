@@ -1,0 +1,95 @@
+"""What Prometheus is told of a pool."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import socket
+from pathlib import Path
+from urllib.request import urlopen
+
+import pytest
+from prometheus_client.parser import text_string_to_metric_families
+
+from gpu_backend.gateway.metrics import Metrics, MetricsDoor
+from gpu_backend.wire.control import CloseSession, OpenSession, Queued
+from gpu_backend.wire.errors import PoolFull, PoolRefusal
+
+from .played_pool import ADA, BOSS, EVE, PlayedAgent, World, play, until
+
+Samples = dict[str, float]
+
+
+def free_port() -> int:
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return int(probe.getsockname()[1])
+
+
+def fetch(port: int) -> Samples:
+    """Return every sample as "name{label=value,...}", labels of devices left out."""
+    with urlopen(f"http://127.0.0.1:{port}/metrics", timeout=5) as answer:
+        text = answer.read().decode()
+    samples = {}
+    for family in text_string_to_metric_families(text):
+        for sample in family.samples:
+            labels = ",".join(f"{name}={value}" for name, value in sorted(sample.labels.items()) if name != "name")
+            samples[f"{sample.name}{{{labels}}}"] = sample.value
+    return samples
+
+
+def test_all_of_it(tmp_path: Path) -> None:
+    port = free_port()
+
+    async def story(world: World, agent: PlayedAgent) -> None:
+        tickets = [await world.open(keys) for keys in (ADA, ADA, EVE)]
+        with pytest.raises(PoolFull):
+            await world.open(BOSS)
+        with pytest.raises(PoolRefusal):
+            await world.open(ADA)
+        await agent.use(tickets[0].session, 2.5)
+        for waiter in ("w1", "w2"):
+            assert isinstance(await world.ask(BOSS, OpenSession(0, "x", waiter=waiter)), Queued)
+        await world.ask(EVE, CloseSession(0, tickets[2].session))
+        while isinstance(await world.ask(BOSS, OpenSession(0, "x", waiter="w1")), Queued):
+            pass
+        await world.ask(BOSS, OpenSession(0, "x", waiter="w2"))
+
+        async def told() -> bool:
+            found.update(await asyncio.to_thread(fetch, port))
+            return found.get("gpu_workbench_queue_wait_seconds_count{}") == 1.0
+
+        await until(told)
+
+    found: Samples = {}
+    play(tmp_path, story, metrics_port=port)
+    device = "{device=0,kind=cpu,node=n}"
+    assert found[f"gpu_workbench_device_memory_total_bytes{device}"] == float(1 << 34)
+    assert found[f"gpu_workbench_device_places{device}"] == 3.0
+    assert found[f"gpu_workbench_device_sessions{device}"] == 3.0
+    assert f"gpu_workbench_device_busy_ratio{device}" in found
+    assert f"gpu_workbench_device_memory_used_bytes{device}" in found
+    assert found["gpu_workbench_sessions{state=serving,user=ada}"] == 2.0
+    assert found["gpu_workbench_memory_bytes{user=ada}"] == 0.0
+    assert found["gpu_workbench_queue_length{}"] == 1.0
+    assert 0 < found["gpu_workbench_queue_wait_seconds_sum{}"] < 5.0
+    assert found["gpu_workbench_gpu_seconds_total{user=ada}"] == 2.5
+    assert found["gpu_workbench_refusals_total{code=pool_full}"] == 1.0
+    assert found["gpu_workbench_refusals_total{code=quota}"] == 1.0
+
+
+def test_only_this_machine_is_answered_and_only_while_open() -> None:
+    port = free_port()
+    door = MetricsDoor(Metrics(), port)
+    assert fetch(port) == {}
+    door.close()
+    with pytest.raises(OSError):
+        fetch(port)
+
+
+def test_a_port_that_is_taken_is_logged_and_the_pool_goes_on(caplog: pytest.LogCaptureFixture) -> None:
+    with socket.socket() as other, caplog.at_level(logging.ERROR):
+        other.bind(("127.0.0.1", 0))
+        other.listen()
+        MetricsDoor(Metrics(), other.getsockname()[1]).close()
+    assert "cannot be had" in caplog.text

@@ -1,0 +1,136 @@
+"""What a user reads while they wait for a place, and how the wait ends."""
+
+from __future__ import annotations
+
+import io
+import sys
+
+import pytest
+
+from gpu_backend.wire.control import Denied, Done, FromGateway, LeaveQueue, OpenSession, Queued, ToGateway
+from gpu_backend.wire.errors import PoolRefusal, PoolUnreachable, RefusalCode
+from kernelproxy import session, settings, waiting
+from kernelproxy.session import open_session
+from kernelproxy.waiting import TerminalNotice, in_words
+from tests.unit.workbench.conftest import gateway
+from tests.unit.workbench.scripted_gateway import ScriptedGateway, a_ticket
+
+__all__ = ["gateway"]
+
+FULL = "The pool is full: 8 of 8 places are taken."
+
+
+class Noted:
+    """Keeps what it is told to show."""
+
+    def __init__(self) -> None:
+        self.shown: list[str] = []
+        self.closed: list[str] = []
+
+    def show(self, text: str) -> None:
+        self.shown.append(text)
+
+    def close(self, text: str) -> None:
+        self.closed.append(text)
+
+
+@pytest.fixture
+def noted(monkeypatch: pytest.MonkeyPatch) -> Noted:
+    notice = Noted()
+    monkeypatch.setattr(waiting, "announce", lambda: notice)
+    return notice
+
+
+def test_place_guess_and_way_out_are_said() -> None:
+    text = in_words(Queued(0, 2, 5, 725.0, FULL), 35.2)
+    assert text.startswith(FULL)
+    assert "number 2 of 5 in the queue" in text
+    assert "about 12 min (a guess from recent sessions)" in text
+    assert "Waiting for 35 s; interrupt to give up." in text
+    assert "cannot be guessed" in in_words(Queued(0, 1, 1, -1.0, FULL), 0.0)
+    assert "about 10 s" in in_words(Queued(0, 1, 1, 0.5, FULL), 0.0)
+    assert "about 3 h" in in_words(Queued(0, 1, 1, 10_800.0, FULL), 0.0)
+
+
+def granted(served: ScriptedGateway) -> None:
+    """Open a session until it has its ticket; there is no executor behind it."""
+    session._granted(settings.load(), OpenSession(0, "a", waiter="w1"))
+
+
+def test_the_line_is_kept_up_to_date_until_there_is_a_place(gateway: ScriptedGateway, noted: Noted) -> None:
+    def soon(message: ToGateway) -> FromGateway:
+        place = 4 - len(gateway.asked)
+        return Queued(0, place, 9, -1.0, FULL) if place else a_ticket()
+
+    gateway.answer = soon
+    granted(gateway)
+    assert [f"number {place} of 9" in text for place, text in zip((3, 2, 1), noted.shown, strict=True)] == [True] * 3
+    (end,) = noted.closed
+    assert end.startswith("A place in the pool was free after")
+    assert len({message.waiter for message in gateway.asked_for(OpenSession)}) == 1  # type: ignore[attr-defined]
+    assert not gateway.asked_for(LeaveQueue)
+
+
+def test_an_interrupt_leaves_the_queue(gateway: ScriptedGateway, noted: Noted, monkeypatch: pytest.MonkeyPatch) -> None:
+    def pressed(text: str) -> None:
+        raise KeyboardInterrupt
+
+    gateway.answer = lambda message: Done(0) if isinstance(message, LeaveQueue) else Queued(0, 1, 1, -1.0, FULL)
+    monkeypatch.setattr(noted, "show", pressed)
+    with pytest.raises(KeyboardInterrupt):
+        granted(gateway)
+    assert [message.waiter for message in gateway.asked_for(LeaveQueue)] == ["w1"]  # type: ignore[attr-defined]
+    assert noted.closed[0].startswith("Left the queue")
+
+
+def test_a_refusal_ends_the_wait_in_words(gateway: ScriptedGateway, noted: Noted) -> None:
+    answers = iter([Queued(0, 1, 1, -1.0, FULL), Denied(0, RefusalCode.QUOTA, "Too many.")])
+    gateway.answer = lambda message: next(answers)
+    with pytest.raises(PoolRefusal, match="Too many"):
+        granted(gateway)
+    assert len(noted.closed) == 1
+
+
+def test_a_gateway_that_is_away_for_a_while_ends_no_wait(
+    gateway: ScriptedGateway, noted: Noted, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(session, "_GATEWAY_SECONDS", 0.2)
+    answers = iter([Queued(0, 1, 1, -1.0, FULL), None, None, a_ticket()])
+    gateway.answer = lambda message: next(answers)
+    granted(gateway)
+    assert len(noted.shown) == 1
+
+
+def test_a_gateway_that_never_answered_is_unreachable_at_once(
+    gateway: ScriptedGateway, noted: Noted, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(session, "_GATEWAY_SECONDS", 0.2)
+    gateway.answer = lambda message: None
+    with pytest.raises(PoolUnreachable):
+        granted(gateway)
+    assert not noted.shown
+
+
+def test_who_may_not_wait_says_so(gateway: ScriptedGateway) -> None:
+    gateway.answer = lambda message: Denied(0, RefusalCode.POOL_FULL, FULL)
+    with pytest.raises(PoolRefusal, match="8 of 8"):
+        open_session("doctor", may_wait=False)
+    (asked,) = gateway.asked_for(OpenSession)
+    assert isinstance(asked, OpenSession)
+    assert asked.waiter == ""
+
+
+class Terminal(io.StringIO):
+    def isatty(self) -> bool:
+        return True
+
+
+def test_a_terminal_has_one_line_and_a_log_only_the_news(monkeypatch: pytest.MonkeyPatch) -> None:
+    for stream, lines in ((Terminal(), 1), (io.StringIO(), 3)):
+        monkeypatch.setattr(sys, "stderr", stream)
+        notice = TerminalNotice()
+        for text in ("Number 2; 1 s", "Number 2; 2 s", "Number 1; 3 s"):
+            notice.show(text)
+        notice.close("There.")
+        assert stream.getvalue().count("\n") == lines
+        assert "Number 1; 3 s" in stream.getvalue()
