@@ -17,7 +17,7 @@ import msgspec
 from gpu_backend.arbiter.policies.base import SharingPolicy
 from gpu_backend.arbiter.scheduler import Decision, Scheduler
 
-__all__ = ["DecisionLog", "NotReproduced", "read", "replay"]
+__all__ = ["CURRENT", "FORMER", "DecisionLog", "NotReproduced", "read", "replay"]
 
 CURRENT, FORMER = "decisions", "decisions.1"
 #: A segment of this size is ended at the next pause; one of the second size at once.

@@ -94,7 +94,16 @@ class Arbiter:
             for seat in self._seats.values():
                 seat.page.abandon()
                 self._ringer.ring(seat.member.bell)
-            self._log.close()
+            self.close()
+
+    def close(self) -> None:
+        """Let go of pages, processes, bells and the log. The gates stay as they are."""
+        for seat in self._seats.values():
+            seat.close()
+        self._seats.clear()
+        self._bell.close()
+        self._ringer.close()
+        self._log.close()
 
     def step(self, now_ns: int, rung: Iterable[bytes] = ()) -> None:
         """Take in what is new, of those who have ``rung`` and those who may launch at least, and do what is due."""

@@ -73,6 +73,7 @@ class Executor:
             self._receive()
             talk = self._conversation
             if talk is not None and talk.has_work:
+                self._tell_gate(talk)  # first: what is short and awaited shuts the others' gates
                 self._run_ops(talk)
             self._check_leases()
         self._finish()
@@ -130,7 +131,6 @@ class Executor:
             return
         self._ports.send(talk.outbox)
         if talk.has_work:
-            self._tell_gate(talk)
             if self._may_launch():
                 self._take_in(0)
             else:

@@ -1,0 +1,256 @@
+"""Users share a device of a real pool: gates open and shut, and nothing that dies leaves one shut."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from time import monotonic_ns
+
+import msgspec
+import pytest
+
+from gpu_backend.arbiter import decisions
+from gpu_backend.arbiter import gate as pages
+from gpu_backend.arbiter import roster as rosters
+from gpu_backend.arbiter.events import Reported, ShutGate
+from gpu_backend.arbiter.gate import ExecutorPage, GateReport
+from gpu_backend.engine.detached import ProcessId, read_identity
+from gpu_backend.node import launcher
+from gpu_backend.pool import commands
+from gpu_backend.pool.settings import PoolSettings
+from gpu_backend.pool.state import PoolState
+from gpu_backend.transport.asking import ask
+from gpu_backend.wire.control import CloseSession
+from tests.integration.notebook_pool import cpu_pool, wait_until
+
+HOG = """
+import cupy as cp
+x = cp.ones(20_000)
+while True:
+    for _ in range(200):
+        x = x * 1.0
+    float(x[0])
+"""
+PERSON = """
+import time, cupy as cp
+x = cp.ones(10)
+print(float(x.sum()), flush=True)
+while True:
+    time.sleep(0.02)
+    float(x[0])
+"""
+INTERRUPTED = """
+import cupy as cp
+print('here', flush=True)
+try:
+    float(cp.ones(3).sum())
+except KeyboardInterrupt:
+    print('interrupted', flush=True)
+"""
+
+
+class Device:
+    """The shared device of a pool, seen through its arbiter's files and its executors' pages."""
+
+    def __init__(self, pool: PoolState) -> None:
+        self.pool = pool
+        self.directory = pool.runtime / "a" / "0"
+        self.notebooks: list[subprocess.Popen[str]] = []
+
+    def start(self, program: str) -> subprocess.Popen[str]:
+        command = [sys.executable, "-c", f"import kernelproxy; kernelproxy.activate()\n{program}"]
+        notebook = subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
+        self.notebooks.append(notebook)
+        return notebook
+
+    def executors(self) -> dict[str, Path]:
+        """Return the directories of executors that serve, by session, in the order in which they came."""
+        found = {}
+        for directory in launcher.directories(str(self.pool.runtime)):
+            order = launcher.assignment_in(directory)
+            if order is not None and launcher.is_serving(directory):
+                found[order.session] = directory
+        return found
+
+    def report(self, session: str) -> GateReport:
+        config = launcher.config_in(self.executors()[session])
+        assert config is not None
+        return pages.read_report(Path(config.gate)) or GateReport()
+
+    def gates(self) -> list[bool]:
+        """Return whether each gate is open now."""
+        found = []
+        for directory in self.executors().values():
+            config = launcher.config_in(directory)
+            assert config is not None
+            page = ExecutorPage(Path(config.gate))
+            found.append(page.may_launch(monotonic_ns()))
+            page.close()
+        return found
+
+    def members(self) -> set[str]:
+        if not self.directory.exists():
+            return set()
+        return {member.terms.session.partition("/")[0] for member in rosters.read_roster(self.directory).members}
+
+    def arbiter(self) -> ProcessId | None:
+        return read_identity(self.directory / rosters.PROCESS)
+
+    def wait_for(self, count: int) -> list[str]:
+        """Wait until so many sessions compute, and return them."""
+        wait_until(lambda: len(self.executors()) == count and len(self.members()) == count, 30)
+        wait_until(lambda: all(self.report(session).ops_done for session in self.executors()), 30)
+        return list(self.executors())
+
+    def wait_for_progress(self, session: str, ops: int = 50) -> None:
+        before = self.report(session).ops_done
+        wait_until(lambda: self.report(session).ops_done >= before + ops, 20)
+
+    def clear(self) -> None:
+        """End all notebooks and their sessions."""
+        for notebook in self.notebooks:
+            notebook.kill()
+            notebook.communicate()
+        self.notebooks.clear()
+        for session in commands.status(self.pool).sessions:
+            ask(commands.operator_door(self.pool), CloseSession(0, session.session))
+        wait_until(lambda: not self.members() and not self.executors(), 20)
+
+
+@contextmanager
+def device(root: Path, **settings: object) -> Iterator[Device]:
+    with cpu_pool(root, PoolSettings(devices="cpu", **settings)) as pool:  # type: ignore[arg-type]
+        made = Device(pool)
+        try:
+            yield made
+        finally:
+            made.clear()
+
+
+@pytest.fixture(scope="module")
+def fair(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Device]:
+    with device(tmp_path_factory.mktemp("fair")) as made:
+        yield made
+
+
+@pytest.mark.timeout(180)
+def test_two_hogs_take_turns_and_whatever_dies_no_gate_stays_shut(fair: Device) -> None:
+    for _ in range(2):
+        fair.start(HOG)
+    first, second = fair.wait_for(2)
+    # Turns: each is seen open while the other is shut, and both work.
+    seen: set[tuple[bool, ...]] = set()
+
+    def both_seen() -> bool:
+        seen.add(tuple(fair.gates()))
+        return {(True, False), (False, True)} <= seen
+
+    wait_until(both_seen, 30)
+    for session in (first, second):
+        fair.wait_for_progress(session)
+
+    # The arbiter is killed: another takes its place, and both work on.
+    old = fair.arbiter()
+    assert old is not None
+    os.kill(old.pid, signal.SIGKILL)
+    wait_until(lambda: fair.arbiter() not in (None, old), 20)
+    for session in (first, second):
+        fair.wait_for_progress(session)
+    seen.clear()
+    wait_until(both_seen, 30)
+
+    # An executor is killed: its page goes, the other has the device to itself.
+    directory = fair.executors()[first]
+    config, process = launcher.config_in(directory), launcher.process_in(directory)
+    assert config is not None
+    assert process is not None
+    os.kill(process.pid, signal.SIGKILL)
+    wait_until(lambda: not Path(config.gate).exists() and fair.members() == {second}, 20)
+    fair.wait_for_progress(second, 500)
+    wait_until(lambda: fair.gates() == [True], 20)
+    assert commands.status(fair.pool).devices[0].policy == "fair_share"
+    fair.clear()
+
+
+@pytest.mark.timeout(120)
+def test_the_hogs_gate_shuts_when_somebody_waits_for_a_short_op(fair: Device) -> None:
+    fair.start(HOG)
+    (session,) = fair.wait_for(1)
+    fair.wait_for_progress(session)
+    wait_until(lambda: fair.gates() == [True], 20)
+    person = fair.start(PERSON)
+    assert person.stdout is not None
+    assert person.stdout.readline() == "10.0\n"
+
+    def hog_is_shut() -> bool:
+        """Tell whether the record has it: seen from here it lasts too short a time."""
+        _, logged = decisions.read(fair.directory / decisions.CURRENT)
+        return any(
+            isinstance(decision.event, Reported)
+            and decision.event.is_urgent
+            and any(isinstance(one, ShutGate) and one.session.startswith(session) for one in decision.instructions)
+            for decision in logged
+            if not getattr(decision.event, "session", session).startswith(session)
+        )
+
+    wait_until(hog_is_shut, 30)
+    fair.wait_for_progress(session)
+    fair.clear()
+
+
+@pytest.mark.timeout(120)
+def test_the_agent_dies_and_the_next_one_adopts_the_arbiter(fair: Device) -> None:
+    arbiter = fair.arbiter()
+    agent = read_identity(fair.pool.process_file("agent"))
+    assert agent is not None
+    os.kill(agent.pid, signal.SIGKILL)
+    wait_until(lambda: read_identity(fair.pool.process_file("agent")) not in (None, agent), 20)
+    fair.start(HOG)
+    (session,) = fair.wait_for(1)
+    fair.wait_for_progress(session)
+    assert fair.arbiter() == arbiter
+    fair.clear()
+
+
+@pytest.mark.timeout(120)
+def test_behind_a_shut_gate_a_cell_can_be_interrupted(tmp_path: Path) -> None:
+    """Under ``fifo`` the first to come holds the device; who waits is still heard, and lets go when told to."""
+    with device(tmp_path, policy="fifo") as fifo:
+        fifo.start(HOG.replace("float(x[0])", "x = x + 0.0"))
+        (holder,) = fifo.wait_for(1)
+        fifo.wait_for_progress(holder)
+        waiting = fifo.start(INTERRUPTED)
+        assert waiting.stdout is not None
+        assert waiting.stdout.readline() == "here\n"
+        wait_until(lambda: len(fifo.members()) == 2, 20)
+        (late,) = fifo.members() - {holder}
+        wait_until(lambda: late in fifo.executors() and fifo.report(late).queued_ops > 0, 20)
+        assert fifo.report(late).ops_done == 0
+        waiting.send_signal(signal.SIGINT)
+        assert waiting.stdout.readline() == "interrupted\n"
+        assert commands.status(fifo.pool).devices[0].policy == "fifo"
+
+
+@pytest.mark.timeout(120)
+def test_where_the_driver_shares_there_is_no_arbiter_and_use_is_measured_all_the_same(tmp_path: Path) -> None:
+    with device(tmp_path, policy="fifo", device_policies={0: "driver"}) as plain:
+        plain.start(HOG)
+        wait_until(lambda: len(plain.executors()) == 1, 20)
+        (session,) = plain.executors()
+        plain.wait_for_progress(session)
+        assert plain.report(session).used_ns > 0
+        assert not plain.directory.exists()
+        assert commands.status(plain.pool).devices[0].policy == "driver"
+
+
+def test_an_unknown_policy_is_refused_with_those_that_there_are() -> None:
+    with pytest.raises(ValueError, match="no policy 'fairest'; installed are fair_share"):
+        PoolSettings(policy="fairest")
+    with pytest.raises(ValueError, match="no policy 'best'"):
+        PoolSettings(device_policies={1: "best"})
+    assert msgspec.json.decode(PoolSettings(device_policies={1: "tgs"}).model_dump_json())["device_policies"]

@@ -1,0 +1,226 @@
+"""An executor obeys its page: end, budget, duty, window; and tells its arbiter what decides who is next."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from math import inf
+from pathlib import Path
+
+import pytest
+
+from gpu_backend.arbiter import gate as pages
+from gpu_backend.arbiter.bell import Bell
+from gpu_backend.arbiter.events import OpenGate
+from gpu_backend.executor.gate import Gate
+from gpu_backend.executor.pace import Pace
+
+SECOND = 1_000_000_000
+
+
+@dataclass
+class Mark:
+    at: float
+    world: World
+
+    def is_done(self) -> bool:
+        return self.world.now_ns / 1e9 >= self.at
+
+    def seconds_since(self, earlier: Mark) -> float:
+        return self.at - earlier.at
+
+
+class World:
+    """A gate with an arbiter's page and bell, on a device and a clock that the test moves."""
+
+    def __init__(self, directory: Path) -> None:
+        self.now_ns = 100 * SECOND
+        self.free_at = 0.0
+        pages.create(directory / "page")
+        self.page = pages.ArbiterPage(directory / "page")
+        self.bell = Bell(directory / "bell")
+        self.pace = Pace(lambda: Mark(max(self.now_ns / 1e9, self.free_at), self), lambda: self.now_ns / 1e9)
+        self.gate = Gate(directory / "page", str(directory / "bell"), self.pace, lambda: self.now_ns)
+
+    def open(self, seconds: float = inf, window: int = 0, budget: float = inf, duty: float = 1.0) -> None:
+        now = self.now_ns / 1e9
+        self.page.open(OpenGate("s", now + seconds, window, budget, duty), self.now_ns)
+
+    def work(self, seconds: float) -> bool:
+        """Launch one op of that length and let it finish; False if the gate does not let it through."""
+        if not self.gate.may_launch():
+            return False
+        self.launch(seconds)
+        self.now_ns = max(self.now_ns, int(self.free_at * 1e9) + 1)
+        self.pace.collect()
+        return True
+
+    def launch(self, seconds: float) -> None:
+        self.pace.begin(False)
+        self.free_at = max(self.now_ns / 1e9, self.free_at) + seconds
+        self.pace.note_launches(1)
+        self.pace.close_group()
+
+    def pass_time(self, seconds: float) -> None:
+        self.now_ns += int(seconds * 1e9)
+        self.page.beat(self.now_ns)
+
+
+@pytest.fixture
+def world(tmp_path: Path) -> Iterator[World]:
+    made = World(tmp_path)
+    yield made
+    made.gate.close()
+    made.page.close()
+    made.bell.close()
+
+
+def test_without_an_arbiter_the_gate_is_open(world: World) -> None:
+    assert world.gate.may_launch()
+
+
+def test_it_is_open_until_the_end_and_not_while_shut(world: World) -> None:
+    world.open(seconds=0.02)
+    assert world.gate.may_launch()
+    world.pass_time(0.03)
+    assert not world.gate.may_launch()
+    world.open()
+    assert world.gate.may_launch()
+    world.page.shut(world.now_ns)
+    assert not world.gate.may_launch()
+
+
+@pytest.mark.parametrize("bounds", [{}, {"budget": 0.001}, {"duty": 0.01}, {"seconds": 0.001}])
+def test_a_dead_arbiters_gate_opens_whatever_it_said_last(world: World, bounds: dict[str, float]) -> None:
+    world.open(**bounds)  # type: ignore[arg-type]
+    if not bounds:
+        world.page.shut(world.now_ns)
+    world.work(0.01)
+    assert not world.gate.may_launch()
+    world.now_ns += 2 * SECOND
+    assert world.gate.may_launch()
+
+
+def test_a_budget_is_spent_and_given_anew(world: World) -> None:
+    world.open(budget=0.003)
+    assert [world.work(0.001) for _ in range(4)] == [True, True, True, False]
+    world.pass_time(0.1)
+    assert not world.gate.may_launch()
+    world.open(budget=0.003)
+    assert world.work(0.001)
+    world.open(budget=0.0)
+    assert not world.gate.may_launch()
+
+
+def test_a_budget_counts_what_is_in_flight(world: World) -> None:
+    for _ in range(20):
+        world.work(0.001)  # its length is known now
+    world.open(budget=0.0035)
+    launched = 0
+    while world.gate.may_launch() and launched < 10:
+        world.launch(0.001)
+        launched += 1
+    assert launched == 4
+
+
+def test_duty_leaves_pauses_in_proportion(world: World) -> None:
+    world.open(duty=0.25)
+    start, busy = world.now_ns, 0
+    while world.now_ns < start + SECOND:
+        if world.work(0.001):
+            busy += 1_000_000
+        else:
+            world.pass_time(0.0001)
+    assert busy / (world.now_ns - start) == pytest.approx(0.25, abs=0.02)
+
+
+def test_a_long_op_is_not_begun_where_it_does_not_fit(world: World) -> None:
+    for _ in range(20):
+        world.work(0.1)
+    world.open(seconds=0.25)
+    assert [world.work(0.1) for _ in range(3)] == [True, True, True]  # half of the third fits
+    world.open(seconds=0.24)
+    assert [world.work(0.1) for _ in range(3)] == [True, True, False]
+    world.pass_time(0.02)
+    world.open(seconds=0.02)
+    assert world.work(0.1)  # else it would never run
+
+
+def test_a_window_bounds_what_is_in_flight(world: World) -> None:
+    world.open(window=2)
+    assert world.gate.may_launch()
+    launched = 0
+    while not world.pace.is_full() and launched < 100:
+        world.launch(1e-6)
+        launched += 1
+    assert launched == 2
+
+
+def test_where_others_wait_little_is_kept_in_flight(world: World) -> None:
+    for _ in range(20):
+        world.work(1e-4)
+    counts = {}
+    for is_contended in (False, True):
+        world.page.set_contended(is_contended)
+        world.gate.may_launch()
+        counts[is_contended] = 0
+        while not world.pace.is_full():
+            world.launch(1e-4)
+            counts[is_contended] += 1
+        world.pass_time(1.0)
+    assert counts[True] == 3
+    assert 30 <= counts[False] <= 45
+
+
+def rings(world: World) -> set[bytes]:
+    return world.bell.clear()
+
+
+def test_it_rings_when_it_begins_or_ceases_to_wait_and_only_where_others_want_the_device(world: World) -> None:
+    world.open()
+    world.gate.tell(5, False, 7)
+    assert not rings(world)
+    world.page.set_contended(True)
+    world.gate.tell(0, False, 7)
+    assert rings(world) == {b"page"}
+    world.gate.tell(0, False, 7)
+    assert not rings(world)
+    world.gate.tell(3, False, 7)
+    assert rings(world)
+    report = world.page.report()
+    assert report is not None
+    assert (report.queued_ops, report.memory_bytes, report.is_urgent) == (3, 7, False)
+    world.gate.tell(3, True, 7)
+    assert rings(world)
+    assert world.page.report() == pages.GateReport(0, 0, 3, 0, True, 7)
+
+
+def test_what_is_long_is_not_urgent_though_somebody_waits(world: World) -> None:
+    world.open()
+    for _ in range(20):
+        world.work(0.01)
+    world.gate.tell(2, True, 0, is_resting=True)
+    report = world.page.report()
+    assert report is not None
+    assert not report.is_urgent
+
+
+def test_use_is_told_in_time(world: World) -> None:
+    """Alone, without a ring: at least every few milliseconds, and before it rests."""
+    world.open()
+    world.work(0.001)
+    world.gate.tell(5, False, 0)
+    first = world.page.report()
+    world.work(0.001)
+    world.gate.tell(5, False, 0)
+    assert world.page.report() == first
+    world.pass_time(0.005)
+    world.gate.tell(5, False, 0)
+    second = world.page.report()
+    assert second is not None
+    assert second.used_ns == pytest.approx(2_000_000, rel=0.01)
+    world.work(0.001)
+    world.gate.tell(5, False, 0, is_resting=True)
+    third = world.page.report()
+    assert third is not None
+    assert third.ops_done == 3
