@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib
 from collections.abc import Iterable
 from typing import Any
 
@@ -68,11 +69,8 @@ def _host(value: Any) -> Any:
 
 
 def _xp(xp: Any) -> Any:
-    if xp is not None:
-        return xp
-    import cupy
-
-    return cupy
+    # By name: what is imported here is the remote CuPy, never the library.
+    return importlib.import_module("cupy") if xp is None else xp
 
 
 def _counted(shape: Iterable[int], dtype: Any, first: int, step: int) -> np.ndarray[Any, Any]:
