@@ -54,12 +54,18 @@ def _by_fft(first: Shadow, second: Shadow) -> DType:
     return FLOAT32 if single else FLOAT64
 
 
+def _require_one_complex_type(first: Shadow, second: Shadow) -> None:
+    if "c" in (first.dtype.kind, second.dtype.kind) and first.dtype != second.dtype:
+        raise CannotProve("a product of a complex number and another type, which may not compile")
+
+
 @rule(_SIGNAL + "convolve", _SIGNAL + "correlate")
 def convolve(in1: Any, in2: Any, mode: Any = "full", method: Any = "auto") -> Shadow:
     """As CuPy."""
     first, second = _pair(in1, in2)
     if method not in ("direct", "fft") and (method != "auto" or first.ndim > 1):
         raise CannotProve("an unknown method, or a choice among them for images, which CuPy refuses")
+    _require_one_complex_type(first, second)
     return new(_convolved_shape(first.shape, second.shape, mode), result_type(first.dtype, second.dtype))
 
 
@@ -78,6 +84,7 @@ def convolve2d(in1: Any, in2: Any, mode: Any = "full", boundary: Any = "fill", f
     first, second = _pair(in1, in2, 2)
     if boundary not in _BOUNDARIES or as_number(fillvalue) != 0:
         raise CannotProve("an unknown boundary, or filled with other than zeros")
+    _require_one_complex_type(first, second)
     return new(_convolved_shape(first.shape, second.shape, mode), result_type(first.dtype, second.dtype))
 
 

@@ -23,7 +23,7 @@ from kernelproxy.layout import DType, Layout, Shape, contiguous
 UfuncResult = Layout | tuple[Layout, ...]
 
 #: Ufuncs whose table has complex loops that CUDA cannot compile: what comes of them is the executor's to say.
-_REAL_ONLY = frozenset({"cupy_arctan2", "cupy_copysign", "cupy_hypot", "cupy_nextafter"})
+_REAL_ONLY = frozenset({"cupy_rsqrt", "cupy_arctan2", "cupy_copysign", "cupy_hypot", "cupy_nextafter"})
 #: Bounds a ufunc's memory of what it has proved.
 _MOST_PROOFS = 8_192
 
