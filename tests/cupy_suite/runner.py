@@ -107,7 +107,7 @@ class _Worker:
         self.plan.now.unlink(missing_ok=True)
         self._last = ("", time.monotonic())
         command = [
-            *(sys.executable, "-m", "pytest", "-p", "tests.cupy_suite.worker_plugin", "-p", "no:cacheprovider"),
+            *(sys.executable, "-m", "tests.cupy_suite.worker", "-p", "no:cacheprovider"),
             *("-c", str(self.plan.sources / "pyproject.toml"), "--rootdir", str(self.plan.sources / "tests")),
             *("-m", "not multi_gpu and not slow", "--continue-on-collection-errors"),
             *("-q", "--tb=short", "--no-summary"),  # a summary of thousands of failures takes minutes
