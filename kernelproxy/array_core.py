@@ -92,6 +92,8 @@ def view_of(array: ArrayCore, offset: int, layout: Layout) -> Any:
         handle, order = reference.root, reference.order
     else:
         handle, order = handle_of(reference), array._layout.memory_order
+    if not layout.size:
+        offset = 0  # no element is anywhere
     view = _new(array_class)
     view._layout = layout
     view._ref = wire.View(handle, offset, layout.shape, layout.strides, dtype_to_text(layout.dtype), order)

@@ -137,12 +137,18 @@ def _answered(name: str, encoded: _Encoded, given_args: tuple[Any, ...], given_k
     stream = streams.current_handle()
     answer = pipeline().call(name, encoded.args, Want.DESCRIPTION, encoded.kwargs, encoded.buffers, stream)
     known = {item._wire_value().handle: item for item in _remote_items(given_args, given_kwargs)}
-    result = Decoder(answer.buffers, known, from_description, remote_object.object_from_description).decode(
-        answer.value
-    )
+    decoder = Decoder(answer.buffers, known, lambda info: _array_of(info, known), remote_object.object_from_description)
+    result = decoder.decode(answer.value)
     if answer.warnings:
         warn_again(answer.warnings)
     return result
+
+
+def _array_of(info: wire.ArrayInfo, known: dict[int, Any]) -> Any:
+    """Return the array that was described: a window, if it shows the memory of an argument that is an owner."""
+    made = from_description(info)
+    owner = known.get(info.base)
+    return view_of(owner, info.offset, made._layout) if isinstance(owner, ArrayCore) else made
 
 
 def _converse(name: str, encoded: _Encoded, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:

@@ -44,7 +44,7 @@ def _parser() -> argparse.ArgumentParser:
     run.set_defaults(act=_run)
 
     beside = commands.add_parser("beside", help="run tests natively, then the same through a pool, and compare")
-    beside.add_argument("--out", type=Path, required=True, help="folder for native.jsonl, proxy.jsonl and table.md")
+    beside.add_argument("--out", type=Path, required=True, help="folder for native.jsonl, proxy.jsonl and table.txt")
     _add_limits(beside)
     beside.set_defaults(act=_beside)
 
@@ -114,7 +114,7 @@ def _beside(given: argparse.Namespace) -> int:
     here = runner.run(_job(given, "proxy", proxy, left, like=native))
     _say(f"proxy after {time.monotonic() - began:.0f} s: {_counts(here)}")
     text = _described(there, here, "cuda", listed=True)
-    (given.out / "table.md").write_text(text + "\n")
+    (given.out / "table.txt").write_text(text + "\n")
     _say(text)
     return 0
 

@@ -107,7 +107,7 @@ class _Worker:
         self.plan.now.unlink(missing_ok=True)
         self._last = ("", time.monotonic())
         command = [
-            *(sys.executable, "-m", "pytest", "-p", "tests.cupy_suite.worker_plugin", "-p", "no:cacheprovider"),
+            *(sys.executable, "-m", "tests.cupy_suite.worker", "-p", "no:cacheprovider"),
             *("-c", str(self.plan.sources / "pyproject.toml"), "--rootdir", str(self.plan.sources / "tests")),
             *("-m", "not multi_gpu and not slow", "--continue-on-collection-errors"),
             *("-q", "--tb=short", "--no-summary"),  # a summary of thousands of failures takes minutes
@@ -182,7 +182,8 @@ def _environment(job: Job) -> Iterator[dict[str, str]]:
     root = Path(tempfile.mkdtemp(prefix="gws"))
     pool = state.at(root / "pool")
     room = job.workers + 4  # a worker that leaves a broken session opens another before the first is gone
-    settings = PoolSettings(devices=job.device, sessions_per_device=room, max_sessions_per_user=0)
+    # All workers are one user: there is nobody to be fair to.
+    settings = PoolSettings(devices=job.device, policy="driver", sessions_per_device=room, max_sessions_per_user=0)
     with _environ(_FEW_THREADS):
         try:
             config = commands.embedded(pool, settings)

@@ -16,6 +16,9 @@ from typing import Any, Protocol
 class Library(Protocol):
     """What a worker asks of the CuPy under test."""
 
+    #: True when only another process can go on.
+    is_lost: bool
+
     def settle(self) -> None:
         """Wait for the device. Raises what failed late, which would otherwise meet the next test."""
 
@@ -26,19 +29,25 @@ class Library(Protocol):
 class Native:
     """The CuPy that is installed here."""
 
+    is_lost = False
+
     def settle(self) -> None:
-        """Wait for the device."""
-        self._cuda().runtime.deviceSynchronize()
+        """Wait for the device. After a fault in a kernel its context is of no use any more."""
+        cuda: Any = importlib.import_module("cupy.cuda")
+        try:
+            cuda.runtime.deviceSynchronize()
+        except cuda.runtime.CUDARuntimeError:
+            self.is_lost = True
+            raise
 
     def renew(self) -> None:
         """Do nothing: there is one process and one context."""
 
-    def _cuda(self) -> Any:
-        return importlib.import_module("cupy.cuda")
-
 
 class Proxy:
     """The remote CuPy, with the ``cupy.testing`` of CuPy's source distribution on top."""
+
+    is_lost = False
 
     def __init__(self, testing: Path) -> None:
         import kernelproxy

@@ -1,0 +1,98 @@
+"""The harness itself, without any of CuPy's tests."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from tests.cupy_suite import comparison, outcomes, page, record, selection
+from tests.cupy_suite.outcomes import Outcome
+
+MATH, FFT = "cupy_tests/math_tests/test_a.py::test_{}", "cupyx_tests/scipy_tests/fft_tests/test_b.py::test_{}"
+
+
+def some(pattern: str, **kinds: int) -> list[Outcome]:
+    return [Outcome(pattern.format(f"{kind}_{n}"), kind) for kind, count in kinds.items() for n in range(count)]
+
+
+def test_a_directory_is_named_as_its_package() -> None:
+    assert selection.directory(MATH) == "math"
+    assert selection.directory(FFT) == "cupyx.scipy.fft"
+    assert selection.directory("cupyx_tests/test_rsqrt.py::test_rsqrt") == "cupyx"
+    assert selection.directory("cupy_tests/test_ndim.py::test_ndim") == "cupy"
+
+
+def test_a_subsample_is_always_the_same_and_of_its_size() -> None:
+    places = [selection.place(f"test_{number}") for number in range(4_000)]
+    assert 0.23 < sum(place < 0.25 for place in places) / len(places) < 0.27
+    assert selection.place("test_7") == places[7]
+    shares = [selection.shard(f"test_{number}", 4) for number in range(4_000) if places[number] < 0.25]
+    assert min(shares.count(worker) for worker in range(4)) > 200
+
+
+def test_clean_files_never_mention_what_only_native_cupy_has(tmp_path: Path) -> None:
+    folder = tmp_path / "cupy_tests" / "math_tests"
+    folder.mkdir(parents=True)
+    (folder / "test_clean.py").write_text("import cupy\nfrom cupy.testing import _condition\ncupy.cuda.Device()\n")
+    (folder / "test_private.py").write_text("from cupy import _core\n")
+    (folder / "test_pointer.py").write_text("x.data.ptr\n")
+    assert selection.clean_files(tmp_path) == ["cupy_tests/math_tests/test_clean.py"]
+    assert len(selection.expand(tmp_path, ["cupy_tests"])) == 3
+    with pytest.raises(ValueError, match="stands for none"):
+        selection.expand(tmp_path, ["cupy_tests/nothing"])
+
+
+def test_outcomes_survive_a_line_that_was_cut_short(tmp_path: Path) -> None:
+    path = tmp_path / "run.jsonl"
+    for outcome in some(MATH, passed=2):
+        outcomes.append(path, outcome)
+    with path.open("ab") as file:
+        file.write(b'{"id":"cut')
+    assert list(outcomes.read(path)) == [MATH.format("passed_0"), MATH.format("passed_1")]
+
+
+def test_a_comparison_counts_what_passes_natively() -> None:
+    native = {MATH.format("x"): "passed", MATH.format("y"): "passed", MATH.format("z"): "failed", FFT: "skipped"}
+    here = [Outcome(test, "failed" if test.endswith("y") else "passed") for test in native]
+    found = comparison.compare(lambda test: native.get(test, ""), here)
+    assert (found.rows["math"].expected, found.rows["math"].passed, found.rows["math"].more) == (2, 1, 1)
+    assert found.rows["cupyx.scipy.fft"].more == 1
+    assert [one.id for one in found.differing] == [MATH.format("y")]
+    assert "| math | 2 | 1 | 50.00 | 1 |" in comparison.table(found)
+
+
+def test_without_a_native_run_skips_do_not_count() -> None:
+    found = comparison.compare(None, some(MATH, passed=3, skipped=2, xfailed=1, xpassed=1, failed=1))
+    assert (found.total.expected, found.total.passed) == (4, 3)
+
+
+def test_a_record_answers_as_the_run_it_was_made_of(tmp_path: Path) -> None:
+    run = some(MATH, passed=40, failed=3, skipped=2) + some(FFT, passed=10, crashed=1)
+    kept = record.make(run, 1.0, {"device": "CPU device"})
+    record.write(tmp_path / "kept.json.gz", kept)
+    again = record.read(tmp_path / "kept.json.gz")
+    assert [again.outcome(one.id) for one in run] == [one.outcome for one in run]
+    assert again.outcome("cupy_tests/io_tests/test_c.py::test_other") == ""
+    found = comparison.compare_records(None, again)
+    assert (found.rows["math"].expected, found.rows["math"].passed) == (43, 40)
+
+
+def test_a_run_that_was_stopped_is_a_smaller_subsample() -> None:
+    run = some(MATH, passed=400)
+    kept = record.make([*run, Outcome("::0", outcomes.STOPPED, 0.5), Outcome("::1", outcomes.STOPPED, 0.25)], 1.0, {})
+    assert set(kept.fractions.values()) == {0.25}
+    assert 60 < sum(kept.passed.values()) < 140
+    newer = record.make(some(MATH, failed=1), 1.0, {})
+    assert record.joined(kept, newer).outcome(MATH.format("failed_0")) == "failed"
+
+
+def test_a_known_difference_is_told_with_its_reason() -> None:
+    found = comparison.compare(None, some(MATH, failed=2))
+    known = [comparison.Known("failed_1$", "no GPU has it")]
+    assert {why: len(tests) for why, tests in found.why(known).items()} == {"no GPU has it": 1, "": 1}
+    assert all(one.why for device in ("cpu", "cuda") for one in comparison.known_differences(device))
+
+
+def test_the_page_is_made_from_the_records() -> None:
+    assert page.PAGE.read_text() == page.text()

@@ -1,0 +1,91 @@
+"""What a CuPy array is to its neighbours: NumPy, SciPy, polynomials, sparse matrices, warnings, iterators."""
+
+from __future__ import annotations
+
+import pickle
+import warnings
+
+import cupy as cp
+import cupyx
+import cupyx.scipy.fft
+import cupyx.scipy.linalg
+import cupyx.scipy.sparse as sparse
+import numpy as np
+import scipy.fft
+import scipy.sparse
+from expecting import refused
+
+a = cp.arange(6.0).reshape(2, 3)
+
+# --- warnings are the program's to treat ------------------------------------------------------------------------------
+
+with warnings.catch_warnings(record=True) as told:
+    warnings.simplefilter("always")
+    (a + 1j).astype(np.float32)
+assert [one.category for one in told] == [np.exceptions.ComplexWarning]
+assert told[0].filename == __file__
+with warnings.catch_warnings():
+    warnings.simplefilter("error")
+    refused(np.exceptions.ComplexWarning, lambda: (a + 1j).astype(np.float32), "imaginary")
+
+# --- errors of linear algebra, if they are asked for ------------------------------------------------------------------
+
+singular = cp.ones((3, 3))
+assert cp.linalg.inv(singular).shape == (3, 3)
+with cupyx.errstate(linalg="raise"):
+    refused(np.linalg.LinAlgError, lambda: cp.linalg.inv(singular))
+assert cp.linalg.inv(singular).shape == (3, 3)
+
+# --- SciPy hands over -------------------------------------------------------------------------------------------------
+
+with scipy.fft.set_backend(cupyx.scipy.fft):
+    moved = scipy.fft.fft(a)
+assert isinstance(moved, cp.ndarray)
+assert cp.allclose(moved, cp.fft.fft(a))
+assert cupyx.scipy.linalg.__ua_domain__ == "numpy.scipy.linalg"
+
+# --- sparse matrices come and go --------------------------------------------------------------------------------------
+
+host = scipy.sparse.random(8, 5, density=0.4, format="coo", random_state=1)
+for form in ("csr", "csc", "coo", "dia"):
+    remote = getattr(sparse, f"{form}_matrix")(host)
+    assert remote.shape == (8, 5)
+    back = remote.get()
+    assert type(back) is getattr(scipy.sparse, f"{form}_matrix")
+    assert np.array_equal(back.toarray(), host.toarray())
+assert np.array_equal(pickle.loads(pickle.dumps(sparse.csr_matrix(host))).toarray().get(), host.toarray())
+dense = cp.ones((8, 5))
+assert cp.allclose(dense + sparse.csr_matrix(host), dense + cp.asarray(host.toarray()))
+
+# --- polynomials ------------------------------------------------------------------------------------------------------
+
+p = cp.poly1d(np.poly1d([1, 2, 3], variable="z"))
+assert p.variable == "z"
+assert p.get() == np.poly1d([1, 2, 3])
+assert cp.allclose(cp.array([1.0, 1, 1]) + p, [2, 3, 4])
+assert cp.allclose(cp.add(p, 1), [2, 3, 4])
+
+# --- iterators, comparisons, named results ----------------------------------------------------------------------------
+
+flat = a.flat
+assert [float(one) for one in flat] == [0, 1, 2, 3, 4, 5]
+assert a.flat[4] == 4
+a.flat[1:4] = 9
+assert a.tolist() == [[0, 9, 9], [9, 4, 5]]
+assert len(a.flat) == 6
+refused(IndexError, lambda: a.flat[1, 2], "unsupported iterator index")
+assert not (a == None).any()  # noqa: E711 (the operator is what is tried)
+assert (a != None).all()  # noqa: E711
+assert (np.array(9) == a).sum() == 3
+assert (a.astype(bool) < 2**70).all()
+counts = cp.unique_counts(a)
+assert counts.values.tolist() == [0, 4, 5, 9]
+assert counts.counts.tolist() == [1, 1, 1, 3]
+assert type(cp.sum(np.arange(3.0))) is np.float64
+
+# --- what waits for the device ----------------------------------------------------------------------------------------
+
+with cupyx.allow_synchronize(False):
+    b = a * 2
+    refused(cupyx.DeviceSynchronized, b.get, "synchronization")
+assert b.sum() == 72
