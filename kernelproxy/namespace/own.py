@@ -23,7 +23,9 @@ OWN: dict[str, str] = {
             "asanyarray",
             "ascontiguousarray",
             "asfortranarray",
+            "fromDlpack",
             "from_dlpack",
+            "require",
             "frombuffer",
             "fromfunction",
             "fromiter",
@@ -120,6 +122,10 @@ OWN: dict[str, str] = {
             *("issctype", "issubclass_", "issubsctype", "obj2sctype", "sctype2char"),
             *("make_aligned_dtype", "who"),
         )
+    },
+    **{
+        f"cupy.{name}": f"kernelproxy.namespace.older_names:{name}"
+        for name in ("apply_over_axes", "cumproduct", "msort", "product", "round_", "row_stack")
     },
     **{
         f"cupy.testing.{name}": f"kernelproxy.namespace.testing:{name}"
