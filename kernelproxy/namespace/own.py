@@ -42,7 +42,6 @@ OWN: dict[str, str] = {
             "savetxt",
             "genfromtxt",
             "fromfile",
-            "fromiter",
             "fromstring",
         )
     },
@@ -127,6 +126,8 @@ OWN: dict[str, str] = {
         f"cupy.{name}": f"kernelproxy.namespace.older_names:{name}"
         for name in ("apply_over_axes", "cumproduct", "msort", "product", "round_", "row_stack")
     },
+    "cupy.fft.config": "kernelproxy.namespace.fft_config:config",
+    "cupy.fft._cache.PlanCache": "kernelproxy.namespace.fft_config:PlanCache",
     **{
         f"cupy.testing.{name}": f"kernelproxy.namespace.testing:{name}"
         for name in (

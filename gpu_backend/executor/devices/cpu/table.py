@@ -51,6 +51,7 @@ _AREAS: dict[str, tuple[str, ...]] = {
     "cupy.random": ("random_functions", "random_generator"),
     "cupyx": ("scatter", "error_state"),
     "cupyx.rsqrt": ("scipy_special",),
+    "cupyx.cusparse": ("cusparse",),
     "cupyx.cusolver": ("lapack",),
     "cupyx.lapack": ("lapack",),
     "cupyx.linalg": ("lapack",),
