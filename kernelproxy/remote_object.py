@@ -177,7 +177,7 @@ def is_method(qualname: str, name: str) -> bool:
 def _public_class(type_name: str) -> type[RemoteObject]:
     """Return the stand-in class for what the executor calls ``type_name``, which may be a private path."""
     described = surface.load()
-    if isinstance(described.get(type_name), surface.Class):
+    if isinstance(described.get(type_name), surface.Class) or type_name in OWN:
         return remote_class(type_name)
     name = type_name.rpartition(".")[2]
     for qualname, entry in described.items():

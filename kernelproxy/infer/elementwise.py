@@ -72,6 +72,14 @@ def around(a: Any, decimals: Any = 0, out: Any = None) -> Shadow:
     return ufunc(ROUND, array(a), decimals, out=out)
 
 
+@rule("cupy.real_if_close")
+def real_if_close(a: Any, tol: Any = 100) -> Shadow:
+    """As CuPy, where the dtype decides."""
+    if array(a).dtype.kind == "c":
+        raise CannotProve("whether the imaginary part is small depends on values")
+    return array(a)
+
+
 @rule("cupy.angle")
 def angle(z: Any, deg: Any = False) -> Shadow:
     """As CuPy."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from typing import Any
 
 import numpy as np
@@ -95,6 +96,51 @@ def from_dlpack(array: Any, *, device: Any = None, copy: bool | None = None) -> 
             raise
         raise BufferError(f"{_ELSEWHERE.format(type(array).__name__)} ({error})") from None
     return dispatch.upload(host)
+
+
+class _Capsule:
+    """A DLPack capsule as an object that gives it."""
+
+    def __init__(self, capsule: Any) -> None:
+        self._capsule = capsule
+
+    def __dlpack__(self, **options: Any) -> Any:
+        return self._capsule
+
+    def __dlpack_device__(self) -> tuple[int, int]:
+        return _HOST, 0
+
+
+def fromDlpack(dltensor: Any) -> Any:  # noqa: N802 (CuPy's name)
+    """Return a remote array with the contents of a capsule of host memory; the older form of `from_dlpack`."""
+    warnings.warn("This function is deprecated and will be removed.", DeprecationWarning, stacklevel=2)
+    return dispatch.upload(np.from_dlpack(_Capsule(dltensor)))
+
+
+#: What `require` understands, and what it means.
+_FLAGS = {
+    **dict.fromkeys(("C", "C_CONTIGUOUS", "CONTIGUOUS"), "C"),
+    **dict.fromkeys(("F", "F_CONTIGUOUS", "FORTRAN"), "F"),
+    **dict.fromkeys(("O", "OWNDATA"), "O"),
+}
+
+
+def require(a: Any, dtype: Any = None, requirements: Any = None) -> Any:
+    """Return ``a`` as a remote array that is contiguous, or owns its memory, as ``requirements`` say.
+
+    Raises
+    ------
+    ValueError
+        If a requirement is unknown, or "C" and "F" are both wanted.
+    """
+    unknown = {one for one in requirements or () if one.upper() not in _FLAGS}
+    if unknown:
+        raise ValueError(f'Incorrect flag "{unknown.pop()}" in requirements')
+    wanted = {_FLAGS[one.upper()] for one in requirements or ()}
+    if wanted >= {"C", "F"}:
+        raise ValueError('Cannot specify both "C" and "F" order')
+    order = next(iter(wanted - {"O"}), "A" if wanted else "K")
+    return asarray(a, dtype, order, copy=True if "O" in wanted else None)
 
 
 def _host_array(obj: Any, dtype: Any, order: str, ndmin: int) -> np.ndarray[Any, Any]:

@@ -127,7 +127,7 @@ class Stream(RemoteObject):
         return hash(self._handle)
 
     def __repr__(self) -> str:
-        return f"<Stream {self._handle} (remote)>"
+        return f"<Stream {self.ptr} (device {self.device_id})>"
 
 
 def _default_stream(ptr: int) -> Stream:

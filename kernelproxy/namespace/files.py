@@ -84,11 +84,6 @@ def fromfile(*args: Any, **kwargs: Any) -> Any:
     return dispatch.upload(np.fromfile(*args, **kwargs))
 
 
-def fromiter(*args: Any, **kwargs: Any) -> Any:
-    """Return an array of what an iterator of this process gives; parameters as in NumPy."""
-    return dispatch.upload(np.fromiter(*args, **kwargs))
-
-
 def fromstring(*args: Any, **kwargs: Any) -> Any:
     """Return an array of the numbers in a text; parameters as in NumPy."""
     return dispatch.upload(np.fromstring(*args, **kwargs))

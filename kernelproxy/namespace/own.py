@@ -23,7 +23,9 @@ OWN: dict[str, str] = {
             "asanyarray",
             "ascontiguousarray",
             "asfortranarray",
+            "fromDlpack",
             "from_dlpack",
+            "require",
             "frombuffer",
             "fromfunction",
             "fromiter",
@@ -40,7 +42,6 @@ OWN: dict[str, str] = {
             "savetxt",
             "genfromtxt",
             "fromfile",
-            "fromiter",
             "fromstring",
         )
     },
@@ -121,6 +122,12 @@ OWN: dict[str, str] = {
             *("make_aligned_dtype", "who"),
         )
     },
+    **{
+        f"cupy.{name}": f"kernelproxy.namespace.older_names:{name}"
+        for name in ("apply_over_axes", "cumproduct", "msort", "product", "round_", "row_stack")
+    },
+    "cupy.fft.config": "kernelproxy.namespace.fft_config:config",
+    "cupy.fft._cache.PlanCache": "kernelproxy.namespace.fft_config:PlanCache",
     **{
         f"cupy.testing.{name}": f"kernelproxy.namespace.testing:{name}"
         for name in (

@@ -47,7 +47,13 @@ class PlanCache:
         """Do nothing: there is nothing to show."""
 
     def __repr__(self) -> str:
-        return f"<PlanCache of {self._size} plans, none kept (CPU device)>"
+        size, held = ("(unlimited)" if limit == -1 else limit for limit in (self._size, self._bytes))
+        return (
+            "------------------- cuFFT plan cache (device 0) -------------------\n"
+            f"cache enabled? {self._size != 0}\ncurrent / max size   : 0 / {size} (counts)\n"
+            f"current / max memsize: 0 / {held} (bytes)\nhits / misses: 0 / 0 (counts)\n"
+            "\ncached plans (most recently used first):\n"
+        )
 
 
 class FftConfig:

@@ -52,6 +52,7 @@ _AREAS: dict[str, tuple[str, ...]] = {
     "cupyx": ("scatter", "error_state"),
     "cupyx.rsqrt": ("scipy_special",),
     "cupyx.signal": ("signal_extras",),
+    "cupyx.cusparse": ("cusparse",),
     "cupyx.cusolver": ("lapack",),
     "cupyx.lapack": ("lapack",),
     "cupyx.linalg": ("lapack",),
