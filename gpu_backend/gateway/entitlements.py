@@ -82,8 +82,9 @@ def checked(name: str, text: str) -> Value:
         value: float = SETTABLE[name](text)
     except ValueError:
         raise ValueError(f"{name} is a number, and {text!r} is none.") from None
-    if not isfinite(value) or value < 0 or (name == "weight" and value == 0):
-        raise ValueError(f"{name} is {text}; it must be {'above 0' if name == 'weight' else 'at least 0'}.")
+    must_be_some = name in ("weight", "largest_limit")
+    if not isfinite(value) or value < 0 or (must_be_some and value == 0):
+        raise ValueError(f"{name} is {text}; it must be {'above 0' if must_be_some else 'at least 0'}.")
     if name in ("largest_request", "largest_limit") and value > 1:
         raise ValueError(f"{name} is {text}; it is a part of a device, between 0 and 1.")
     return value
@@ -161,7 +162,7 @@ def refuse_wish(wish: Wish, rights: Rights) -> Refusal | None:
 
 def within(wish: Wish, rights: Rights) -> Wish:
     """Return ``wish`` as far as ``rights`` allow; one that names no class is for interactive work."""
-    limit = min(wish.limit, rights.largest_limit) or 1.0
+    limit = min(wish.limit, rights.largest_limit)
     asked = SessionClass(wish.kind or SessionClass.INTERACTIVE)
     kind = min(asked, SessionClass(rights.largest_class), key=CLASSES.index)
     request = min(wish.request, rights.largest_request, limit)
