@@ -17,7 +17,9 @@ Holder = Literal["user", "group"]
 Value = float | str
 #: Classes from the least demanding to the most.
 CLASSES = (SessionClass.BEST_EFFORT, SessionClass.INTERACTIVE, SessionClass.PRODUCTION)
-#: What is left of its user's weight to a session whose quota is used up: it runs on what others leave.
+#: The group, beside the real ones, of all sessions whose GPU time is used up, and its weight: they run on what others
+#: leave. Within their own groups they would still take a group's share where nobody else in it wants any.
+OVER_QUOTA_GROUP = "over quota"
 OVER_QUOTA_WEIGHT = 0.001
 
 
@@ -132,7 +134,7 @@ class Entitlements:
         wish = within(wish, self.rights(user))
         group, weight = self.group_of(user), self.weight("user", user)
         if is_over_quota:
-            wish, weight = Wish(SessionClass.BEST_EFFORT, 0.0, wish.limit), weight * OVER_QUOTA_WEIGHT
+            return Terms(OVER_QUOTA_GROUP, weight, OVER_QUOTA_WEIGHT, SessionClass.BEST_EFFORT, 0.0, wish.limit)
         group_weight = self.weight("group", group) if group else 1.0
         return Terms(group, weight, group_weight, wish.kind, wish.request, wish.limit, wish.priority)
 

@@ -48,7 +48,7 @@ def test_what_is_set_for_a_user_comes_before_their_group_and_that_before_the_poo
 def test_whoever_is_over_quota_runs_on_what_others_leave() -> None:
     all_set = Entitlements(given={("user", "ada"): {"weight": 2.0, "largest_request": 1.0, "highest_priority": 9}})
     terms = all_set.terms("ada", Wish("interactive", 0.5, 0.8, 3), is_over_quota=True)
-    assert terms == Terms("", 0.002, 1.0, "best-effort", 0.0, 0.8, 0)
+    assert terms == Terms("over quota", 2.0, 0.001, "best-effort", 0.0, 0.8, 0)
 
 
 @pytest.mark.parametrize(
