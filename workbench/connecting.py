@@ -5,6 +5,8 @@ from __future__ import annotations
 from pathlib import Path
 from typing import NamedTuple
 
+import msgspec
+
 from gpu_backend.transport import curve
 from gpu_backend.wire.control import AskPool
 from gpu_backend.wire.errors import NotAuthorized, PoolUnreachable
@@ -59,8 +61,19 @@ def _complete(address: str, server_key: str, key_file: Path | None) -> ClientSet
             f"To connect to {address} its public key is needed as well: add --server-key. The pool's operator sees it "
             "with `workbench pool keys`."
         )
-    return ClientSettings(
+    wanted = ClientSettings(
         gateway=address or (known.gateway if known else ""),
         server_key=server_key or (known.server_key if known else ""),
         key_file=(key_file or (known.key_file if known else default_key_file())).absolute(),
     )
+    return _with_wishes(wanted)
+
+
+def _with_wishes(wanted: ClientSettings) -> ClientSettings:
+    """Return ``wanted`` with what the present settings say that sessions ask for."""
+    try:
+        kept = settings.load()
+    except PoolUnreachable:  # there are none, or none that make sense
+        return wanted
+    way = {name: getattr(wanted, name) for name in ("gateway", "server_key", "key_file")}
+    return msgspec.structs.replace(kept, **way)

@@ -8,7 +8,7 @@ from typing import Any
 from gpu_backend.wire.errors import PoolError
 from gpu_backend.wire.views import PoolView
 from kernelproxy import settings
-from kernelproxy.session import Session, current_session
+from kernelproxy.session import current_session
 from workbench.display import Facts, Section, bytes_in_words
 
 
@@ -24,6 +24,7 @@ class PoolFacts:
     sessions: int
     capacity: int
     mine: int
+    waiting: int = 0
 
     @classmethod
     def of(cls, view: PoolView, address: str) -> PoolFacts:
@@ -37,6 +38,7 @@ class PoolFacts:
             sessions=sum(device.sessions for device in view.devices),
             capacity=sum(device.capacity for device in view.devices),
             mine=sum(session.mine for session in view.sessions),
+            waiting=len(view.waiting),
         )
 
 
@@ -47,6 +49,7 @@ class GpuStatus(Facts):
     problem: str = ""
     session: str = ""
     epoch: int = 0
+    sharing: str = ""
     is_connected: bool = False
     device: dict[str, Any] = field(default_factory=dict)
     memory: dict[str, int] = field(default_factory=dict)
@@ -72,8 +75,13 @@ class GpuStatus(Facts):
             memory = session.memory()
         except PoolError as error:
             return replace(known, problem=str(error))
-        problem, pool = _pool(session)
-        return replace(known, problem=problem, is_connected=session.is_connected, memory=memory, pool=pool)
+        known = replace(known, is_connected=session.is_connected, memory=memory)
+        try:
+            view = session.pool()
+            pool = PoolFacts.of(view, settings.load().gateway)
+        except PoolError as error:
+            return replace(known, problem=str(error))
+        return replace(known, sharing=_sharing(view, known.session), pool=pool)
 
     def sections(self) -> tuple[Section, ...]:
         """Return what is known, in the order of interest."""
@@ -110,7 +118,8 @@ class GpuStatus(Facts):
         if not self.session:
             return None
         state = "connected" if self.is_connected else "not connected"
-        return Section("Session", (("id", self.session), ("epoch", str(self.epoch)), ("state", state)))
+        rows = (("id", self.session), ("epoch", str(self.epoch)), ("state", state))
+        return Section("Session", (*rows, ("class", self.sharing)) if self.sharing else rows)
 
     def _so_far(self) -> Section | None:
         rows = tuple((_COUNTED.get(name, name), _amount(name, count)) for name, count in self.counters.items())
@@ -119,12 +128,13 @@ class GpuStatus(Facts):
     def _pool(self) -> Section | None:
         if self.pool is None:
             return None
+        wait = f"; {self.pool.waiting} wait for a place" if self.pool.waiting else ""
         return Section(
             "Pool",
             (
                 ("name", f"{self.pool.name} at {self.pool.address}"),
                 ("you are", self.pool.user),
-                ("sessions", f"{self.pool.sessions} of {self.pool.capacity}, {self.pool.mine} of them yours"),
+                ("sessions", f"{self.pool.sessions} of {self.pool.capacity}, {self.pool.mine} of them yours{wait}"),
                 ("devices", str(self.pool.devices)),
             ),
         )
@@ -143,8 +153,9 @@ def _amount(name: str, count: int) -> str:
     return bytes_in_words(count) if name.startswith("bytes_") else f"{count:,}"
 
 
-def _pool(session: Session) -> tuple[str, PoolFacts | None]:
-    try:
-        return "", PoolFacts.of(session.pool(), settings.load().gateway)
-    except PoolError as error:
-        return str(error), None
+def _sharing(view: PoolView, session: str) -> str:
+    """Return how the session shares its device, in words."""
+    own = next((one for one in view.sessions if one.session == session), None)
+    if own is None:
+        return ""
+    return f"{own.kind}: your GPU time is used up, so it runs on what others leave" if own.is_over_quota else own.kind

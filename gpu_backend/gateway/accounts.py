@@ -6,8 +6,10 @@ another gateway changes nothing: what is booked is the difference to what was bo
 
 from __future__ import annotations
 
+import asyncio
 import sqlite3
 from collections.abc import Iterable
+from contextlib import closing
 from datetime import date
 from pathlib import Path
 from typing import NamedTuple
@@ -36,6 +38,8 @@ CREATE INDEX sessions_by_end ON sessions(ended_at)
 """
 _SCHEMA_VERSION = 1
 _NOTHING = Usage()
+#: Sessions shorter than this (a doctor's, a mistake's) say nothing about how long people keep a place, seconds.
+_TRIAL_SECONDS = 10.0
 #: What each summary tells apart, besides the user.
 GROUPINGS = {
     "user": ("user", "group"),
@@ -101,6 +105,9 @@ class Accounts:
                 "then forgotten, and quotas begin anew."
             ) from None
         path.chmod(0o600)
+        self._path = path
+        #: One at a time: whoever asks again and again waits for themselves.
+        self._reading = asyncio.Lock()
 
     def close(self) -> None:
         """Close the books."""
@@ -183,16 +190,12 @@ class Accounts:
         KeyError
             If ``by`` is not one of `GROUPINGS`.
         """
-        kept = GROUPINGS[by]
-        shown = ", ".join(_COLUMNS[name] if name in kept else "''" for name in _COLUMNS)
-        rows = self._db.execute(
-            f"SELECT {shown}, count(DISTINCT usage.session), total(gpu_seconds), max(peak_bytes), "
-            "sum(received_bytes), sum(sent_bytes) FROM usage JOIN sessions ON sessions.session = usage.session "
-            f"WHERE day >= ? GROUP BY {', '.join(_COLUMNS[name] for name in kept)} "
-            "ORDER BY total(gpu_seconds) DESC, 1, 2, 3, 4, 5",
-            (since,),
-        )
-        return [UsageRow(*row) for row in rows]
+        return _summary(self._db, by, since)
+
+    async def summary_aside(self, by: str, since: str = "") -> list[UsageRow]:
+        """Return the same as `summary`; the event loop goes on meanwhile, however long the books are."""
+        async with self._reading:
+            return await asyncio.to_thread(_summary_of, self._path, by, since)
 
     def peak_bytes(self, session: str) -> int:
         """Return the most memory that a session has held."""
@@ -200,9 +203,27 @@ class Accounts:
         return int(self._db.execute(sql, (session,)).fetchone()[0] or 0)
 
     def lengths(self, count: int = 50) -> list[float]:
-        """Return how long the last sessions to end had lasted, seconds, the latest first."""
-        sql = "SELECT ended_at - opened_at FROM sessions WHERE ended_at IS NOT NULL ORDER BY ended_at DESC LIMIT ?"
-        return [max(0.0, float(length)) for (length,) in self._db.execute(sql, (count,))]
+        """Return how long the last sessions to end had lasted, seconds, the latest first; mere trials are left out."""
+        sql = "SELECT ended_at - opened_at FROM sessions WHERE ended_at - opened_at >= ? ORDER BY ended_at DESC LIMIT ?"
+        return [float(length) for (length,) in self._db.execute(sql, (_TRIAL_SECONDS, count))]
+
+
+def _summary_of(path: Path, by: str, since: str) -> list[UsageRow]:
+    with closing(sqlite3.connect(f"{path.absolute().as_uri()}?mode=ro", uri=True, timeout=5.0)) as db:
+        return _summary(db, by, since)
+
+
+def _summary(db: sqlite3.Connection, by: str, since: str) -> list[UsageRow]:
+    kept = GROUPINGS[by]
+    shown = ", ".join(_COLUMNS[name] if name in kept else "''" for name in _COLUMNS)
+    rows = db.execute(
+        f"SELECT {shown}, count(DISTINCT usage.session), total(gpu_seconds), max(peak_bytes), "
+        "sum(received_bytes), sum(sent_bytes) FROM usage JOIN sessions ON sessions.session = usage.session "
+        f"WHERE day >= ? GROUP BY {', '.join(_COLUMNS[name] for name in kept)} "
+        "ORDER BY total(gpu_seconds) DESC, 1, 2, 3, 4, 5",
+        (since,),
+    )
+    return [UsageRow(*row) for row in rows]
 
 
 def _counts(usage: Usage) -> tuple[float, int, int, int]:

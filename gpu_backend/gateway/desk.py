@@ -63,7 +63,7 @@ class Desk:
             case AskPool():
                 return self._showing.pool(user, message)
             case AskUsage():
-                return self._showing.usage(user, message)
+                return await self._showing.usage(user, message)
 
     def _close(self, user: User, message: CloseSession) -> FromGateway:
         session = self._sessions.all.get(message.session)

@@ -45,10 +45,14 @@ CREATE TABLE waiting (
     PRIMARY KEY (client_key, waiter)
 ) STRICT;
 """
-_SCHEMA_VERSION = 2
+_NAMED = """
+ALTER TABLE sessions ADD COLUMN waiter TEXT NOT NULL DEFAULT ''
+"""
+_STEPS = (_SCHEMA, _ADDED, _NAMED)
+_SCHEMA_VERSION = len(_STEPS)
 _SESSION_COLUMNS = (
     "id, user, client_key, label, node, ordinal, device_kind, memory_limit_bytes, lease_seconds, opened_at, state, "
-    "epoch, endpoints, server_key, reason, wish"
+    "epoch, endpoints, server_key, reason, wish, waiter"
 )
 
 
@@ -103,7 +107,7 @@ class Directory:
         # Two processes may come at once: whoever is second finds the work done when it has the lock.
         self._db.execute("BEGIN IMMEDIATE")
         version = self._db.execute("PRAGMA user_version").fetchone()[0]
-        for step in (_SCHEMA, _ADDED)[version:]:
+        for step in _STEPS[version:]:
             for statement in step.split(";\n"):
                 self._db.execute(statement)
         self._db.execute(f"PRAGMA user_version = {_SCHEMA_VERSION}")
@@ -244,7 +248,7 @@ class Directory:
             session.id, session.user, session.client_key, session.label, session.node, session.ordinal,
             session.device_kind, session.memory_limit_bytes, session.lease_seconds, session.opened_at,
             str(session.state), session.epoch, json.dumps(session.endpoints), session.server_key, session.reason,
-            msgspec.json.encode(session.wish).decode(),
+            msgspec.json.encode(session.wish).decode(), session.waiter,
         )  # fmt: skip
         marks = ", ".join("?" * len(values))
         self._db.execute(f"INSERT OR REPLACE INTO sessions ({_SESSION_COLUMNS}) VALUES ({marks})", values)

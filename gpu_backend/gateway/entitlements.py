@@ -17,7 +17,9 @@ Holder = Literal["user", "group"]
 Value = float | str
 #: Classes from the least demanding to the most.
 CLASSES = (SessionClass.BEST_EFFORT, SessionClass.INTERACTIVE, SessionClass.PRODUCTION)
-#: What is left of its user's weight to a session whose quota is used up: it runs on what others leave.
+#: The group, beside the real ones, of all sessions whose GPU time is used up, and its weight: they run on what others
+#: leave. Within their own groups they would still take a group's share where nobody else in it wants any.
+OVER_QUOTA_GROUP = "over quota"
 OVER_QUOTA_WEIGHT = 0.001
 
 
@@ -82,8 +84,9 @@ def checked(name: str, text: str) -> Value:
         value: float = SETTABLE[name](text)
     except ValueError:
         raise ValueError(f"{name} is a number, and {text!r} is none.") from None
-    if not isfinite(value) or value < 0 or (name == "weight" and value == 0):
-        raise ValueError(f"{name} is {text}; it must be {'above 0' if name == 'weight' else 'at least 0'}.")
+    must_be_some = name in ("weight", "largest_limit")
+    if not isfinite(value) or value < 0 or (must_be_some and value == 0):
+        raise ValueError(f"{name} is {text}; it must be {'above 0' if must_be_some else 'at least 0'}.")
     if name in ("largest_request", "largest_limit") and value > 1:
         raise ValueError(f"{name} is {text}; it is a part of a device, between 0 and 1.")
     return value
@@ -131,7 +134,7 @@ class Entitlements:
         wish = within(wish, self.rights(user))
         group, weight = self.group_of(user), self.weight("user", user)
         if is_over_quota:
-            wish, weight = Wish(SessionClass.BEST_EFFORT, 0.0, wish.limit), weight * OVER_QUOTA_WEIGHT
+            return Terms(OVER_QUOTA_GROUP, weight, OVER_QUOTA_WEIGHT, SessionClass.BEST_EFFORT, 0.0, wish.limit)
         group_weight = self.weight("group", group) if group else 1.0
         return Terms(group, weight, group_weight, wish.kind, wish.request, wish.limit, wish.priority)
 
@@ -161,7 +164,7 @@ def refuse_wish(wish: Wish, rights: Rights) -> Refusal | None:
 
 def within(wish: Wish, rights: Rights) -> Wish:
     """Return ``wish`` as far as ``rights`` allow; one that names no class is for interactive work."""
-    limit = min(wish.limit, rights.largest_limit) or 1.0
+    limit = min(wish.limit, rights.largest_limit)
     asked = SessionClass(wish.kind or SessionClass.INTERACTIVE)
     kind = min(asked, SessionClass(rights.largest_class), key=CLASSES.index)
     request = min(wish.request, rights.largest_request, limit)

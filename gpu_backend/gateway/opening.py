@@ -15,7 +15,7 @@ from gpu_backend.gateway.ledger import Ledger, today
 from gpu_backend.gateway.line import Line
 from gpu_backend.gateway.nodes import Nodes
 from gpu_backend.gateway.placement import DeviceLoad, place, with_sessions
-from gpu_backend.gateway.queue import Name, Waiter, expected_wait
+from gpu_backend.gateway.queue import Waiter, expected_wait
 from gpu_backend.gateway.refusals import Refusal
 from gpu_backend.gateway.sessions import Sessions
 from gpu_backend.gateway.settings import GatewaySettings
@@ -58,7 +58,6 @@ class Opening:
         self._ledger = ledger
         self._changes = changes
         self._line = line
-        self._opened_for: dict[Name, str] = {}
         #: How long those who have left the queue with a place had waited: how many, and seconds in all.
         self.waits, self.waited_seconds = 0, 0.0
 
@@ -69,8 +68,8 @@ class Opening:
         refusal = self._refuse(asker, message)
         if refusal is not None:
             return denied(message.request, refusal)
-        opened = self._sessions.all.get(self._opened_for.get((asker.key, message.waiter), ""))
-        if opened is not None and opened.state in HELD:  # the answer before this one was lost
+        opened = self._opened_for(asker.key, message.waiter)
+        if opened is not None:  # the answer before this one was lost
             return await self.renew(asker, RenewTicket(message.request, opened.id, True))
         memory_bytes = message.memory_bytes or self._settings.default_memory_bytes
         waiter = Waiter(
@@ -119,9 +118,9 @@ class Opening:
     def leave(self, key: str, waiter: str) -> None:
         """Let somebody wait no more; if they were given a session that they do not know of yet, close it."""
         self._line.leave((key, waiter))
-        session = self._opened_for.pop((key, waiter), None)
+        session = self._opened_for(key, waiter)
         if session is not None:
-            self._sessions.apply(ev.CloseWanted(session, "Its notebook did not wait for it any more."))
+            self._sessions.apply(ev.CloseWanted(session.id, "Its notebook did not wait for it any more."))
 
     # --- a place ------------------------------------------------------------------------------------------------------
 
@@ -206,24 +205,20 @@ class Opening:
         admitted = ev.SessionAdmitted(
             session=session, user=asker.user.name, client_key=asker.key, label=waiter.label, place=_place(spot),
             memory_limit_bytes=waiter.memory_bytes, lease_seconds=self._settings.lease_seconds, opened_at=time(),
-            wish=message.wish,
+            wish=message.wish, waiter=message.waiter,
         )  # fmt: skip
-        waited = next((one for one in self._line.ordered() if one.name == waiter.name), None)
         self._line.leave(waiter.name)
         outcome = await self._sessions.wait_for(admitted, session, asker.remaining)
-        if outcome is None:
-            # The asker does not know the session's name yet, so nobody could ever use it.
+        if outcome is None and not message.waiter:
+            # The asker knows no name by which to ask for the session again, so nobody could ever use it.
             self._sessions.apply(ev.CloseWanted(session, "It was not ready in time."))
-            if waited is not None:  # it keeps its place in the queue while the start goes on
-                self._line.hear(waited)
-        elif message.waiter and isinstance(outcome, Session):
-            self._remember(waiter.name, session)
         return self._ticket(message.request, outcome, RefusalCode.LAUNCH_FAILED)
 
-    def _remember(self, name: Name, session: str) -> None:
-        self._opened_for[name] = session
-        if len(self._opened_for) > 256:
-            del self._opened_for[next(iter(self._opened_for))]
+    def _opened_for(self, key: str, waiter: str) -> Session | None:
+        """Return the session that somebody was given under the name that they ask with."""
+        if not waiter:
+            return None
+        return next((one for one in self._sessions.held() if (one.client_key, one.waiter) == (key, waiter)), None)
 
     async def _again(self, request: int, wanted: ev.TicketWanted | ev.RestartWanted, asker: Asker) -> FromGateway:
         self._line.leave((asker.key, wanted.session))

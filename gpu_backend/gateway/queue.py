@@ -77,10 +77,15 @@ def allot(ordered: Sequence[Waiter], devices: Sequence[DeviceLoad]) -> dict[Name
     """
     loads = list(devices)
     found: dict[Name, DeviceLoad | Refusal] = {}
+    refused: dict[tuple[str, int], Refusal] = {}
     for waiter in ordered:
-        spot = place(loads, waiter.kind, waiter.memory_bytes)
+        need = (waiter.kind, waiter.memory_bytes)
+        spot = refused.get(need) or place(loads, *need)  # devices only fill up from one waiter to the next
         found[waiter.name] = spot
+        if need in refused:
+            continue
         if isinstance(spot, Refusal):
+            refused[need] = spot
             loads = reserved(loads, waiter.kind, waiter.memory_bytes)
         else:
             loads = with_one_more(loads, spot, waiter.memory_bytes)

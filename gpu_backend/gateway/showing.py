@@ -63,12 +63,12 @@ class Showing:
             tuple(self._session(session, asker) for session in sessions), self._line(asker),
         )  # fmt: skip
 
-    def usage(self, asker: User, message: AskUsage) -> FromGateway:
+    async def usage(self, asker: User, message: AskUsage) -> FromGateway:
         """Return what was used, as ``asker`` may see it, and the limits that hold for them."""
         if message.by not in GROUPINGS or not _is_day(message.since):
             text = f"Usage is told by {', '.join(GROUPINGS)} and since a day such as 2026-01-31."
             return Denied(message.request, RefusalCode.MALFORMED, text)
-        rows = visible(self.ledger.accounts.summary(message.by, message.since), asker, message.by)
+        rows = visible(await self.ledger.accounts.summary_aside(message.by, message.since), asker, message.by)
         held = [session for session in self.sessions.all.values() if session.state in HELD]
         quotas = tuple(limit for account in self.ledger.accounts_of(asker.name) for limit in limits_of(account, held))
         return UsageView(message.request, asker.name, message.by, message.since, tuple(rows), quotas)

@@ -32,6 +32,7 @@ class SessionAdmitted:
     lease_seconds: float
     opened_at: float
     wish: Wish = field(default_factory=Wish)
+    waiter: str = ""
 
 
 @dataclass(frozen=True, slots=True)

@@ -67,3 +67,5 @@ class Session:
     reason: str = ""
     #: How it wants to share its device.
     wish: Wish = field(default_factory=Wish)
+    #: The name under which its client asked for it; who asks the same again, the answer being lost, is given this one.
+    waiter: str = ""

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import json
 import os
+import pty
 import signal
 import subprocess
 import sys
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 import pytest
@@ -118,6 +119,22 @@ def test_what_was_used_is_told_to_each_in_their_own_way(operator: Terminal, ada:
     assert sorted(row["user"] for row in ada.json("pool", "usage")["rows"]) == ["", "ada"]
     assert "others" in ada.run("pool", "usage").stdout
     assert "GPU time" in operator.run("pool", "top").stdout
+
+
+def test_top_goes_on_in_a_terminal_until_it_is_interrupted(operator: Terminal) -> None:
+    ours, theirs = pty.openpty()
+    command = [sys.executable, "-m", "workbench", "pool", "top"]
+    with subprocess.Popen(command, env=operator.variables, stdin=theirs, stdout=theirs, stderr=theirs) as watching:
+        os.close(theirs)
+        shown = b""
+        while shown.count(b"busy") < 6:  # twice on each screen: drawn again at least once
+            shown += os.read(ours, 65536)
+        watching.send_signal(signal.SIGINT)
+        with suppress(OSError):  # a terminal whose last process is gone
+            while os.read(ours, 65536):
+                pass
+        assert watching.wait(10) == 130
+    os.close(ours)
 
 
 def test_a_killed_gateway_loses_nothing_and_counts_nothing_twice(

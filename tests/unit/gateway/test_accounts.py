@@ -80,6 +80,7 @@ def test_lengths_of_the_last_sessions(tmp_path: Path) -> None:
     with books(tmp_path / "a.sqlite") as accounts:
         for number in range(4):
             accounts.note(SESSION._replace(session=str(number)), 110.0 + number)
+        accounts.note(SESSION._replace(session="trial"), 109.0)
         accounts.note(SESSION._replace(session="0"), 500.0)  # the first end counts
         accounts.note(SESSION._replace(session="running"))
         assert accounts.lengths() == [13.0, 12.0, 11.0, 10.0]

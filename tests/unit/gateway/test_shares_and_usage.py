@@ -212,7 +212,7 @@ def test_used_up_gpu_time_refuses_new_sessions_and_puts_running_ones_behind(tmp_
             if closes:
                 return not (await world.view()).sessions
             terms = terms_of(agent, ticket.session)
-            return terms == Terms(user_weight=0.001, kind="best-effort")
+            return terms == Terms("over quota", group_weight=0.001, kind="best-effort")
 
         await until(is_behind)
         with pytest.raises(PoolRefusal, match="You have used 10 of the 10 GPU seconds that may be used in a day"):

@@ -3,17 +3,19 @@
 from __future__ import annotations
 
 import asyncio
+from contextlib import closing
 from pathlib import Path
 from time import monotonic
 
 import pytest
 
 from gpu_backend.gateway import line
+from gpu_backend.gateway.accounts import Accounts, Owned
 from gpu_backend.gateway.entitlements import Entitlements, Quota
 from gpu_backend.transport.curve import KeyPair
 from gpu_backend.wire import control
 from gpu_backend.wire.control import CloseSession, LeaveQueue, OpenSession, Queued, Ticket
-from gpu_backend.wire.errors import PoolFull, PoolRefusal
+from gpu_backend.wire.errors import ExecutorStarting, PoolFull, PoolRefusal
 
 from .played_pool import ADA, BOSS, EVE, PlayedAgent, World, play, until
 
@@ -166,6 +168,48 @@ def test_the_queue_outlives_the_gateway(tmp_path: Path) -> None:
     play(tmp_path, second, **quota)
 
 
+def test_an_answer_that_was_lost_with_the_gateway_is_given_again(tmp_path: Path) -> None:
+    async def first(world: World, agent: PlayedAgent) -> None:
+        ticket = await ask(world, ADA, "w1")
+        assert isinstance(ticket, Ticket)
+        sessions.append(ticket.session)
+
+    async def second(world: World, agent: PlayedAgent) -> None:
+        again = await ask(world, ADA, "w1")
+        assert isinstance(again, Ticket)
+        assert again.session == sessions[0]
+        others = await ask(world, EVE, "w1")  # a name is its owner's own
+        assert isinstance(others, Ticket)
+        assert others.session != sessions[0]
+
+    sessions: list[str] = []
+    play(tmp_path, first)
+    play(tmp_path, second)
+
+
+def test_whoever_has_a_name_need_not_begin_anew_when_an_executor_takes_long_to_start(tmp_path: Path) -> None:
+    async def story(world: World, agent: PlayedAgent) -> None:
+        agent.launches = False
+        with pytest.raises(ExecutorStarting):
+            await ask(world, ADA, "w1")
+        (opening,) = (await world.view()).sessions
+        agent.launches = True
+        ticket = await ask(world, ADA, "w1")
+        assert isinstance(ticket, Ticket)
+        assert (ticket.session, ticket.epoch) == (opening.session, 1)
+        agent.launches = False
+        with pytest.raises(ExecutorStarting):
+            await ask(world, ADA, "w2")
+        await world.ask(ADA, LeaveQueue(0, "w2"))  # an interrupt: nobody will come for it
+
+        async def is_over() -> bool:
+            return [one.session for one in (await world.view()).sessions] == [ticket.session]
+
+        await until(is_over)
+
+    play(tmp_path, story)
+
+
 def test_a_used_up_quota_is_no_reason_to_wait(tmp_path: Path) -> None:
     async def story(world: World, agent: PlayedAgent) -> None:
         await fill(world)
@@ -218,17 +262,13 @@ def test_a_session_that_lost_its_executor_waits_for_a_place(tmp_path: Path) -> N
 
 def test_the_wait_is_guessed_from_recent_sessions(tmp_path: Path) -> None:
     async def story(world: World, agent: PlayedAgent) -> None:
-        for _ in range(3):
-            ticket = await world.open()
-            await world.ask(ADA, CloseSession(0, ticket.session))
-
-        async def over() -> bool:
-            return not (await world.view()).sessions
-
-        await until(over)
+        with closing(Accounts(tmp_path / "accounts.sqlite")) as books:
+            for number in range(3):
+                books.note(Owned(str(number), "ada", "", "", 0.0), 600.0)
         await fill(world)
-        answer = await ask(world, BOSS, "w1")
-        assert isinstance(answer, Queued)
-        assert 0 <= answer.expected_seconds < 5
+        for number in (1, 2):
+            answer = await ask(world, BOSS, f"w{number}")
+            assert isinstance(answer, Queued)
+            assert answer.expected_seconds == pytest.approx(number * 200.0)
 
     play(tmp_path, story)

@@ -1,0 +1,126 @@
+"""Shares, rights and quotas: what was set, what holds, and what a session gets of what it wishes."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from gpu_backend.arbiter.terms import SessionTerms
+from gpu_backend.gateway.entitlements import (
+    CLASSES,
+    SETTABLE,
+    Entitlements,
+    Quota,
+    Rights,
+    checked,
+    refuse_wish,
+    within,
+)
+from gpu_backend.wire.control import Terms, Wish
+from gpu_backend.wire.errors import RefusalCode
+
+
+def test_what_is_set_for_a_user_comes_before_their_group_and_that_before_the_pool() -> None:
+    all_set = Entitlements(
+        Quota(sessions=8, memory_bytes=100),
+        Quota(sessions=50),
+        Rights(largest_limit=0.9, highest_priority=1),
+        {"ada": "lab", "eve": "lab"},
+        {
+            ("user", "ada"): {"sessions": 2, "weight": 3.0, "largest_class": "production"},
+            ("group", "lab"): {"largest_class": "best-effort", "largest_request": 0.5, "weight": 5.0, "sessions": 9},
+        },
+    )
+    assert all_set.quota("user", "ada") == Quota(sessions=2, memory_bytes=100)
+    assert all_set.quota("user", "eve") == Quota(sessions=8, memory_bytes=100)
+    assert all_set.quota("group", "lab") == Quota(sessions=9)
+    assert all_set.quota("group", "other") == Quota(sessions=50)
+    hers = Rights(largest_class="production", largest_request=0.5, largest_limit=0.9, highest_priority=1)
+    assert all_set.rights("ada") == hers
+    assert all_set.rights("eve").largest_class == "best-effort"
+    assert all_set.rights("bob") == Rights(largest_limit=0.9, highest_priority=1)
+    assert all_set.members("lab") == {"ada", "eve"}
+    assert all_set.terms("ada", Wish("production", 0.7)) == Terms("lab", 3.0, 5.0, "production", 0.5, 0.9, 0)
+    assert all_set.terms("bob", Wish()) == Terms("", 1.0, 1.0, "interactive", 0.0, 0.9, 0)
+
+
+def test_whoever_is_over_quota_runs_on_what_others_leave() -> None:
+    all_set = Entitlements(given={("user", "ada"): {"weight": 2.0, "largest_request": 1.0, "highest_priority": 9}})
+    terms = all_set.terms("ada", Wish("interactive", 0.5, 0.8, 3), is_over_quota=True)
+    assert terms == Terms("over quota", 2.0, 0.001, "best-effort", 0.0, 0.8, 0)
+
+
+@pytest.mark.parametrize(
+    ("name", "text", "value"),
+    [
+        ("weight", "2.5", 2.5), ("sessions", "3", 3), ("memory_bytes", "0", 0), ("largest_limit", "1", 1.0),
+        ("largest_class", "production", "production"), ("gpu_seconds_per_day", "3600", 3600.0),
+    ],
+)  # fmt: skip
+def test_right_values(name: str, text: str, value: object) -> None:
+    assert checked(name, text) == value
+
+
+@pytest.mark.parametrize(
+    ("name", "text"),
+    [
+        ("weight", "0"), ("weight", "-1"), ("weight", "inf"), ("weight", "nan"), ("sessions", "2.5"),
+        ("sessions", "-1"), ("largest_class", "fast"), ("largest_request", "1.1"), ("largest_limit", "0"),
+        ("memory_bytes", "lots"),
+    ],
+)  # fmt: skip
+def test_wrong_values_are_named(name: str, text: str) -> None:
+    with pytest.raises(ValueError, match=r"\d|class|number"):
+        checked(name, text)
+
+
+def test_everything_that_can_be_set_has_an_effect() -> None:
+    fields = {*Quota.__dataclass_fields__, *Rights.__dataclass_fields__, "weight"}
+    assert set(SETTABLE) == fields
+
+
+PARTS = st.floats(0, 1)
+RIGHTS = st.builds(
+    Rights, largest_class=st.sampled_from(CLASSES), largest_request=PARTS, largest_limit=st.floats(0.01, 1),
+    highest_priority=st.integers(0, 9),
+)  # fmt: skip
+WISHES = st.builds(
+    Wish, st.sampled_from(["", *CLASSES, "nonsense"]), st.floats(-1, 2), st.floats(-1, 2), st.integers(-9, 9)
+)
+WEIGHTS = st.floats(0.01, 100)
+
+
+@given(WISHES, RIGHTS, WEIGHTS, st.booleans())
+def test_a_wish_is_refused_or_granted_within_ones_rights(
+    wish: Wish, rights: Rights, weight: float, is_over_quota: bool
+) -> None:
+    refusal = refuse_wish(wish, rights)
+    if refusal is not None:
+        assert refusal.code in (RefusalCode.QUOTA, RefusalCode.MALFORMED)
+        assert refusal.message.endswith(".")
+        assert refusal.remedy
+        return
+    given = {
+        ("user", "ada"): {"weight": weight, **{name: getattr(rights, name) for name in rights.__dataclass_fields__}}
+    }
+    terms = Entitlements(given=given).terms("ada", wish, is_over_quota)
+    # What the arbiter takes without a word.
+    SessionTerms(
+        session="s", user="ada", user_weight=terms.user_weight, kind=terms.kind, request=terms.request,
+        limit=terms.limit, priority=terms.priority,
+    )  # type: ignore[arg-type]  # fmt: skip
+    assert CLASSES.index(terms.kind) <= CLASSES.index(rights.largest_class)  # type: ignore[arg-type]
+    assert terms.request <= rights.largest_request
+    assert terms.limit <= rights.largest_limit
+    assert terms.priority <= rights.highest_priority
+    if not is_over_quota and wish.kind:
+        assert (terms.kind, terms.request, terms.priority) == (wish.kind, min(wish.request, terms.limit), wish.priority)
+
+
+@given(WISHES, RIGHTS)
+def test_asking_for_what_was_granted_changes_nothing(wish: Wish, rights: Rights) -> None:
+    if refuse_wish(wish, rights) is None:
+        once = within(wish, rights)
+        assert refuse_wish(once, rights) is None
+        assert within(once, rights) == once

@@ -1,0 +1,130 @@
+"""What a person reads about sharing, use and limits, and what is kept of what they ask for."""
+
+from __future__ import annotations
+
+from datetime import date
+
+import msgspec
+import pytest
+
+from gpu_backend.wire.control import Wish
+from gpu_backend.wire.errors import PoolRefusal
+from gpu_backend.wire.views import DeviceView, PoolView, QuotaView, SessionView, UsageRow, UsageView, WaiterView
+from kernelproxy import settings, wishes
+from kernelproxy.amounts import bytes_from_words, seconds_in_words
+from kernelproxy.wishes import wished
+from tests.unit.workbench.scripted_gateway import ScriptedGateway
+from workbench import connecting
+from workbench.commands.pool_usage import since_day
+from workbench.sharing import SharingFacts, UsageFacts
+from workbench.status import GpuStatus, PoolFacts
+
+TODAY = date(2026, 11, 21)
+
+
+@pytest.mark.parametrize(
+    ("text", "count"),
+    [("4096", 4096), ("4GiB", 4 << 30), ("1.5 gib", 3 << 29), ("2 MB", 2_000_000), (" 7 b ", 7), ("1TiB", 1 << 40)],
+)
+def test_amounts_of_memory(text: str, count: int) -> None:
+    assert bytes_from_words(text) == count
+
+
+@pytest.mark.parametrize("text", ["", "much", "4 GiB/s", "-1", "1e9", "4 XB"])
+def test_no_amounts_of_memory(text: str) -> None:
+    with pytest.raises(ValueError, match="write it like 4GiB"):
+        bytes_from_words(text)
+
+
+def test_lengths_of_time() -> None:
+    lengths = (0.0, 0.0123, 59.9, 90, 3600, 36_000_000)
+    assert [seconds_in_words(length) for length in lengths] == [
+        "0 s", "0.0123 s", "59.9 s", "1 min 30 s", "1 h 0 min", "10,000 h 0 min",
+    ]  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("text", "day"),
+    [("", ""), ("today", "2026-11-21"), ("7d", "2026-11-14"), ("0d", "2026-11-21"), ("2026-01-31", "2026-01-31")],
+)
+def test_days(text: str, day: str) -> None:
+    assert since_day(text, TODAY) == day
+
+
+@pytest.mark.parametrize("text", ["yesterday", "31.1.2026", "99999d", "2026-02-30", "-1d"])
+def test_no_days(text: str) -> None:
+    if text == "99999d":  # older than any pool, and still a day
+        assert since_day(text, TODAY) < "1800"
+        return
+    with pytest.raises(PoolRefusal, match="is no day"):
+        since_day(text, TODAY)
+
+
+def test_own_use_limits_and_the_others_sum_are_shown() -> None:
+    rows = (
+        UsageRow("", "", "", "", "2026-11-21", 2, 100.0, 0, 0, 0),
+        UsageRow("ada", "lab", "", "", "2026-11-21", 1, 90.0, 1 << 30, 1 << 20, 1 << 20),
+    )
+    quotas = (QuotaView("you", "GPU seconds per day", 90.0, 3600.0), QuotaView("group lab", "memory bytes", 0, 1 << 30))
+    shown = UsageFacts(UsageView(0, "ada", "day", "", rows, quotas))
+    text = repr(shown)
+    assert "2026-11-21" in text
+    assert "1 min 30 s of GPU time, at most 1.0 GiB of memory, 2.0 MiB moved" in text
+    assert "90 of 3,600" in text
+    assert "memory bytes (group lab)" in text
+    assert "0 B of 1.0 GiB" in text
+    assert "1 min 40 s" in text
+    told = shown.to_dict()
+    assert told["rows"][1]["gpu_seconds"] == 90.0
+    assert "nothing yet" in repr(UsageFacts(UsageView(0, "ada", "day", "", (), ())))
+
+
+def test_a_wish_is_shown_in_words_and_numbers() -> None:
+    shown = SharingFacts(Wish("best-effort", 0.25, 0.5, 2), is_open=True)
+    for words in ("best-effort", "25%", "50%", "this session"):
+        assert words in repr(shown)
+    assert shown.to_dict() == {"class": "best-effort", "request": 0.25, "limit": 0.5, "priority": 2}
+    assert SharingFacts(Wish(), is_open=False).to_dict()["class"] == "interactive"
+
+
+def test_what_was_said_comes_before_the_environment_and_that_before_the_file(
+    gateway: ScriptedGateway, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    settings.save(msgspec.structs.replace(settings.load(), session_class="production", priority=3, memory="1 GiB"))
+    assert wished(settings.load()) == (Wish("production", 0.0, 1.0, 3), 1 << 30)
+    monkeypatch.setenv("GPU_WORKBENCH_CLASS", "interactive")
+    monkeypatch.setenv("GPU_WORKBENCH_MEMORY", "2GiB")
+    assert wished(settings.load()) == (Wish("interactive", 0.0, 1.0, 3), 2 << 30)
+    monkeypatch.setattr(wishes, "said", Wish("best-effort"))
+    assert wished(settings.load()) == (Wish("best-effort"), 2 << 30)
+
+
+@pytest.mark.parametrize("setting", ["memory", "GPU_WORKBENCH_PRIORITY"])
+def test_a_wish_that_makes_no_sense_is_named(
+    gateway: ScriptedGateway, monkeypatch: pytest.MonkeyPatch, setting: str
+) -> None:
+    if setting == "memory":
+        settings.save(msgspec.structs.replace(settings.load(), memory="lots"))
+    else:
+        monkeypatch.setenv(setting, "first")
+    with pytest.raises(PoolRefusal, match="settings file" if setting == "memory" else setting):
+        wished(settings.load())
+
+
+def test_connecting_keeps_what_sessions_ask_for(gateway: ScriptedGateway) -> None:
+    settings.save(msgspec.structs.replace(settings.load(), session_class="best-effort", limit=0.5))
+    known = settings.load()
+    connecting.connect(gateway.endpoint, known.server_key, known.key_file)
+    kept = settings.load()
+    assert (kept.session_class, kept.limit, kept.key_file) == ("best-effort", 0.5, known.key_file)
+
+
+def test_status_tells_class_and_queue() -> None:
+    own = SessionView("s1", "ada", "", "serving", 1, "n", 0, 0, 0.0, True, "best-effort", is_over_quota=True)
+    device = DeviceView("n", 0, "cpu", "a CPU", 1, 1, 1)
+    view = PoolView(0, "lab", "1", "ada", 0.0, (device,), (own,), (WaiterView(1, "", "", 5.0, False),))
+    facts = PoolFacts.of(view, "tcp://gpu:1")
+    assert facts.waiting == 1
+    shown = repr(GpuStatus(session="s1", epoch=1, sharing="best-effort", pool=facts))
+    assert "best-effort" in shown
+    assert "1 of 1, 1 of them yours; 1 wait for a place" in shown
