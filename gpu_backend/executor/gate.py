@@ -18,8 +18,8 @@ from gpu_backend.executor.pace import Pace
 _SHORT_SECONDS = 5e-3
 #: How often the page is written while nothing changes but the counters, nanoseconds.
 _WRITE_NS = 5_000_000
-#: Ops longer than this, seconds, are begun only if they fit into what is left of an opening.
-_LONG_OP_SECONDS = 1e-3
+#: Ops longer than this, seconds, are not begun in the last moment of an opening: nearly all of them would be overrun.
+_LONG_OP_SECONDS, _LAST_SECONDS = 1e-3, 0.5e-3
 
 
 class Gate:
@@ -92,7 +92,7 @@ class Gate:
         pace.bound(self._is_contended, 1 if order.duty < 1 else order.window_ops)
 
     def _keeps_bounds(self, now: int) -> bool:
-        """Tell whether one more op keeps end, budget and duty, and does not outlast the opening by more than half."""
+        """Tell whether one more op keeps end, budget and duty."""
         order, pace = self._order, self._pace
         flying = pace.in_flight_ops * pace.op_seconds
         if now >= order.open_until_ns or order.use_until_ns <= (pace.used_seconds + flying) * 1e9:
@@ -103,7 +103,7 @@ class Gate:
             return False
         if pace.op_seconds <= _LONG_OP_SECONDS:
             return True
-        return now + (flying + pace.op_seconds / 2) * 1e9 <= order.open_until_ns
+        return now + (flying + _LAST_SECONDS) * 1e9 <= order.open_until_ns
 
     def _has_paused(self, now: int) -> bool:
         """Tell whether the device was left idle for ``1 / duty - 1`` times what the last ops took."""

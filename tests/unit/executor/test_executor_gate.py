@@ -135,12 +135,12 @@ def test_duty_leaves_pauses_in_proportion(world: World) -> None:
     assert busy / (world.now_ns - start) == pytest.approx(0.25, abs=0.02)
 
 
-def test_a_long_op_is_not_begun_where_it_does_not_fit(world: World) -> None:
+def test_a_long_op_is_not_begun_at_the_last_moment(world: World) -> None:
     for _ in range(20):
         world.work(0.1)
     world.open(seconds=0.25)
-    assert [world.work(0.1) for _ in range(3)] == [True, True, True]  # half of the third fits
-    world.open(seconds=0.24)
+    assert [world.work(0.1) for _ in range(3)] == [True, True, True]
+    world.open(seconds=0.2003)
     assert [world.work(0.1) for _ in range(3)] == [True, True, False]
     world.pass_time(0.02)
     world.open(seconds=0.02)
