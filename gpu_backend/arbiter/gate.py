@@ -6,7 +6,7 @@ of before and another of after. Each word is stored whole, so one that stands fo
 The executor's test before a launch reads one word, and the clock if its opening ends, and makes no system call.
 
 Layout, little-endian, 8 bytes each: at 0 the magic number and version; at 64 the arbiter's half (sequence, heartbeat,
-open until, window, budget, duty in parts of a million, state, time counted so far); at 192 the executor's (sequence,
+open until, window, use until, duty in parts of a million, state, time counted so far); at 192 the executor's (sequence,
 used time, ops done, queued, in flight, urgent, memory). Times are nanoseconds of the host's monotonic clock. The order
 in which a processor makes stores visible is what the counters rely on: x86-64 keeps it.
 """
@@ -47,7 +47,8 @@ class GateOrder(msgspec.Struct, frozen=True, gc=False):
 
     open_until_ns: int
     window_ops: int
-    budget_ns: int
+    #: How far the executor's own count of GPU time may go.
+    use_until_ns: int
     duty: float
 
 
@@ -130,11 +131,14 @@ class ArbiterPage(_Page):
         self._seen = -1
 
     def open(self, instruction: OpenGate, now_ns: int, origin_ns: int = 0) -> None:
-        """Let the executor launch within the instruction's bounds; its times are seconds since ``origin_ns``."""
+        """Let the executor launch within the instruction's bounds; its times are seconds since ``origin_ns``.
+
+        A budget is on top of what is counted: what was used and not yet reported comes off it.
+        """
         self._order = GateOrder(
             _FOREVER if instruction.until == inf else origin_ns + int(instruction.until * 1e9),
             instruction.window_ops,
-            _FOREVER if instruction.budget_seconds == inf else int(instruction.budget_seconds * 1e9),
+            _FOREVER if instruction.budget_seconds == inf else self.counted_ns + int(instruction.budget_seconds * 1e9),
             instruction.duty,
         )
         self._give_order(now_ns)
@@ -153,7 +157,7 @@ class ArbiterPage(_Page):
         """Say that the arbiter lives, and what holds."""
         order = self._order
         duty = max(1, round(order.duty * _MILLION))
-        self._write(_ARBITER, (now_ns, order.open_until_ns, order.window_ops, order.budget_ns, duty))
+        self._write(_ARBITER, (now_ns, order.open_until_ns, order.window_ops, order.use_until_ns, duty))
 
     def abandon(self) -> None:
         """Take the heartbeat back: the gate is open at once, as if the arbiter had been gone for long."""
@@ -226,8 +230,8 @@ class ExecutorPage(_Page):
         values = self._read(_ARBITER, 5)
         if values is None or now_ns - values[0] > self._patience_ns:
             return UNBOUNDED
-        _, until, window, budget, duty = values
-        return GateOrder(until, window, budget, duty / _MILLION)
+        _, until, window, use_until, duty = values
+        return GateOrder(until, window, use_until, duty / _MILLION)
 
     def write(self, report: GateReport) -> None:
         """Publish what was used and what waits."""

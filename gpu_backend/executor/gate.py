@@ -18,8 +18,8 @@ from gpu_backend.executor.pace import Pace
 _SHORT_SECONDS = 5e-3
 #: How often the page is written while nothing changes but the counters, nanoseconds.
 _WRITE_NS = 5_000_000
-#: Ops longer than this, seconds, are begun only if they fit into what is left of an opening.
-_LONG_OP_SECONDS = 1e-3
+#: Ops longer than this, seconds, are not begun in the last moment of an opening: nearly all of them would be overrun.
+_LONG_OP_SECONDS, _LAST_SECONDS = 1e-3, 0.5e-3
 
 
 class Gate:
@@ -50,7 +50,7 @@ class Gate:
         self._sure_until = 0  # up to then only the end is to be kept
         self._is_free = not bell  # nothing is to be kept, so nothing is to be looked at but the state
         self._is_contended = False
-        self._used_at_order = self._used_at_pause = 0.0
+        self._used_at_pause = 0.0
         self._ops_at_order = 0
         self._resume_at = 0
         self._told = GateReport()
@@ -81,31 +81,29 @@ class Gate:
     def _take_order(self) -> None:
         pace, state = self._pace, self._page.state  # the state first: what changes after it is taken the next time
         if state >> 1 != self._state >> 1:
-            self._used_at_order, self._ops_at_order = pace.used_seconds, pace.ops_done + pace.in_flight_ops
+            self._ops_at_order = pace.ops_done + pace.in_flight_ops
             self._used_at_pause, self._resume_at = pace.used_seconds, 0
         self._state, self._is_contended = state, bool(state & 1)
         order = self._order = self._page.order(self._clock())
-        is_plain = order.budget_ns == UNBOUNDED.budget_ns and order.duty == 1
+        is_plain = order.use_until_ns == UNBOUNDED.use_until_ns and order.duty == 1
         self._sure_until = order.open_until_ns if is_plain and pace.op_seconds <= _LONG_OP_SECONDS else 0
         self._is_free = is_plain and order.open_until_ns == UNBOUNDED.open_until_ns
         # With pauses after each group, one group at a time.
         pace.bound(self._is_contended, 1 if order.duty < 1 else order.window_ops)
 
     def _keeps_bounds(self, now: int) -> bool:
-        """Tell whether one more op keeps end, budget and duty, and does not outlast the opening by more than half."""
+        """Tell whether one more op keeps end, budget and duty."""
         order, pace = self._order, self._pace
-        if now >= order.open_until_ns or order.budget_ns <= 0:
+        flying = pace.in_flight_ops * pace.op_seconds
+        if now >= order.open_until_ns or order.use_until_ns <= (pace.used_seconds + flying) * 1e9:
             return self._page.is_unheard(now)
         if pace.ops_done + pace.in_flight_ops == self._ops_at_order or self._page.is_unheard(now):
             return True
-        flying = pace.in_flight_ops * pace.op_seconds
-        if order.budget_ns <= (pace.used_seconds - self._used_at_order + flying) * 1e9:
-            return False
         if order.duty < 1 and not self._has_paused(now):
             return False
         if pace.op_seconds <= _LONG_OP_SECONDS:
             return True
-        return now + (flying + pace.op_seconds / 2) * 1e9 <= order.open_until_ns
+        return now + (flying + _LAST_SECONDS) * 1e9 <= order.open_until_ns
 
     def _has_paused(self, now: int) -> bool:
         """Tell whether the device was left idle for ``1 / duty - 1`` times what the last ops took."""

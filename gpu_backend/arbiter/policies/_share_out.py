@@ -11,11 +11,14 @@ __all__ = ["budget_slices"]
 
 
 def budget_slices(
-    waiting: tuple[SessionView, ...], unbounded: SessionClass, budget_seconds: float, until: float
+    sessions: tuple[SessionView, ...], unbounded: SessionClass, budget_seconds: float, until: float
 ) -> tuple[Slice, ...]:
-    """Return endless slices for the ``unbounded`` class, and for the rest equal parts of the budget until ``until``."""
-    rest = [session for session in waiting if session.terms.kind is not unbounded]
-    slices = [Slice(session.id) for session in waiting if session.terms.kind is unbounded]
+    """Return endless slices for the ``unbounded`` class, and for the rest equal parts of the budget until ``until``.
+
+    The unbounded ones have theirs while they are idle too: they need not ask when they come back.
+    """
+    rest = [session for session in sessions if session.terms.kind is not unbounded and session.queued_ops]
+    slices = [Slice(session.id) for session in sessions if session.terms.kind is unbounded]
     if rest and budget_seconds == inf:
         slices += [Slice(session.id) for session in rest]
     elif rest and budget_seconds > 0:

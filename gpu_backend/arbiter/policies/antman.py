@@ -62,8 +62,8 @@ class AntMan:
             self._seen.pop(gone, None)
         slices = [
             Slice(session.id, duty=1.0 if session.terms.kind is SessionClass.PRODUCTION else self._perf / 100)
-            for session in view.waiting
-            if session.terms.kind is SessionClass.PRODUCTION or self._perf > 0
+            for session in view.sessions  # production's gates stay open while it is idle
+            if session.terms.kind is SessionClass.PRODUCTION or (session.queued_ops and self._perf > 0)
         ]
         return Suggestion(tuple(slices), self._coordinate_at)
 

@@ -6,6 +6,7 @@ from collections import deque
 from math import inf
 from typing import ClassVar
 
+from gpu_backend.arbiter.terms import SessionTerms
 from gpu_backend.arbiter.views import DeviceView, SessionView, Slice, Suggestion
 
 __all__ = ["GaiaGpu"]
@@ -25,14 +26,16 @@ _FREE_POINTS = 5.0
 class _Allowance:
     """One session's target and the counter that its ops spend."""
 
-    def __init__(self, core: float) -> None:
+    def __init__(self, core: float, terms: SessionTerms) -> None:
+        self.terms = terms
         self.core = self.target = core  # points
         self.share = _STEP_PER_POINT * _LEAST_DEVIATION  # seconds of GPU time for each period
         self.tokens = self.share
         self.readings: deque[float] = deque(maxlen=_READINGS)
         self.used = 0.0  # in this period
 
-    def reset(self, core: float) -> None:
+    def reset(self, core: float, terms: SessionTerms) -> None:
+        self.terms = terms
         self.core = self.target = core
         self.share = _STEP_PER_POINT * _LEAST_DEVIATION
 
@@ -100,19 +103,23 @@ class GaiaGpu:
             if allowance is not None:
                 allowance.tokens -= charge.seconds
                 allowance.used += charge.seconds
-        if any(session.id not in self._allowances for session in view.sessions):
+        if any(self._is_new(session) for session in view.sessions):
             self._arrive(view.sessions)
 
+    def _is_new(self, session: SessionView) -> bool:
+        known = self._allowances.get(session.id)
+        return known is None or known.terms != session.terms
+
     def _arrive(self, sessions: tuple[SessionView, ...]) -> None:
-        """Begin anew with everybody: somebody came."""
+        """Begin anew with everybody: somebody came, or is entitled to something else."""
         unasked = max(0.0, 1 - sum(session.terms.request for session in sessions))
         part = unasked / max(1, sum(not session.terms.request for session in sessions))
         for session in sessions:
             core = 100 * min(session.terms.request or max(part, 0.01), session.terms.limit)
             if session.id in self._allowances:
-                self._allowances[session.id].reset(core)
+                self._allowances[session.id].reset(core, session.terms)
             else:
-                self._allowances[session.id] = _Allowance(core)
+                self._allowances[session.id] = _Allowance(core, session.terms)
         self._readings_since_growth = 0
 
     def _refill(self, sessions: tuple[SessionView, ...]) -> None:

@@ -137,7 +137,7 @@ class Tgs:
             self._control, self._used = RateControl(), 0.0
             self._report_at, self._period_end, self._spent = now + _REPORT, now + _PERIOD, 0.0
         if self._control is None:
-            return Suggestion(budget_slices(view.waiting, SessionClass.PRODUCTION, inf, inf))
+            return Suggestion(budget_slices(view.sessions, SessionClass.PRODUCTION, inf, inf))
         for charge in view.charges:
             if charge.terms.kind is SessionClass.PRODUCTION:
                 self._used += charge.seconds
@@ -151,6 +151,6 @@ class Tgs:
             self._spent = max(0.0, self._spent - self._control.limit)
             self._period_end = now + _PERIOD
         left = self._control.limit - self._spent
-        slices = budget_slices(view.waiting, SessionClass.PRODUCTION, left, self._period_end)
+        slices = budget_slices(view.sessions, SessionClass.PRODUCTION, left, self._period_end)
         is_limiting = self._control.limit < inf and len(view.waiting) > 0
         return Suggestion(slices, min(self._report_at, self._period_end) if is_limiting else self._report_at)

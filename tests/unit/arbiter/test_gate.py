@@ -39,7 +39,7 @@ def executor(path: Path) -> Iterator[ExecutorPage]:
 def test_an_order_arrives_whole(arbiter: ArbiterPage, executor: ExecutorPage) -> None:
     arbiter.open(OpenGate("s", 2.5, 8, 0.25, 0.5), 7 * SECOND, origin_ns=5 * SECOND)
     order = executor.order(7 * SECOND)
-    assert (order.open_until_ns, order.window_ops, order.budget_ns) == (7_500_000_000, 8, SECOND // 4)
+    assert (order.open_until_ns, order.window_ops, order.use_until_ns) == (7_500_000_000, 8, SECOND // 4)
     assert order.duty == 0.5
     assert executor.may_launch(7_400_000_000)
     assert not executor.may_launch(7_600_000_000)

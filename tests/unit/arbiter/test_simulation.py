@@ -8,10 +8,12 @@ import msgspec
 import pytest
 
 from gpu_backend.arbiter import simulate
+from gpu_backend.arbiter.events import Reported, SessionJoined, TermsChanged
 from gpu_backend.arbiter.policies import registry
 from gpu_backend.arbiter.policies.base import SharingPolicy
 from gpu_backend.arbiter.policies.paella import Paella
 from gpu_backend.arbiter.policies.tgs import RateControl
+from gpu_backend.arbiter.scheduler import Scheduler
 from gpu_backend.arbiter.simulation.device import SimulatedDevice
 from gpu_backend.arbiter.simulation.outcome import Outcome, quantile
 from gpu_backend.arbiter.simulation.trace import Cell, Script, read, synthetic
@@ -98,6 +100,31 @@ def test_gaiagpu_converges_to_its_target(points: int) -> None:
 def test_gaiagpu_grows_into_what_is_idle() -> None:
     parts, _ = run("gaiagpu", hog("it", request=0.3, limit=0.9), interactive("idle", 1.0, request=0.3), seconds=120.0)
     assert parts["it"] > 0.5
+
+
+def test_gaiagpu_follows_terms_that_change() -> None:
+    policy = registry.make("gaiagpu")
+    device = SimulatedDevice(policy, (hog("it"), hog("other")))
+    for session, part in (("it", 0.3), ("other", 0.2)):
+        device.scheduler.handle(
+            TermsChanged(SessionTerms(session=session, user=session, request=part, limit=part)), 0.0
+        )
+    device.run(60.0)
+    assert device.scheduler.used_by_user["it"] / 60 == pytest.approx(0.3, abs=0.05)
+
+
+@pytest.mark.parametrize("name", ["tgs", "antman"])
+def test_production_need_not_ask(name: str) -> None:
+    """Its gate stands open while it is idle, so that it loses nothing when it comes back."""
+    scheduler = Scheduler(registry.make(name))
+    for session, kind in (("p", SessionClass.PRODUCTION), ("o", SessionClass.BEST_EFFORT)):
+        scheduler.handle(SessionJoined(SessionTerms(session=session, user=session, kind=kind)), 0.0)
+    assert scheduler.is_open("p")
+    assert not scheduler.is_open("o")
+    scheduler.handle(Reported("p", 0.0, 0, 5), 1.0)
+    scheduler.handle(Reported("p", 0.1, 5, 0), 1.1)
+    assert scheduler.is_open("p")
+    scheduler.validate()
 
 
 def test_tgs_spares_production_and_uses_what_it_leaves() -> None:
