@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import argparse
-import importlib.metadata
-import platform
 import sys
 import time
 from collections import Counter
@@ -141,9 +139,7 @@ def _described(native: dict[str, Outcome] | None, runs: dict[str, Outcome], devi
 
 
 def _record(given: argparse.Namespace) -> int:
-    about = {"python": platform.python_version(), "device": given.device, "cupy": sources.VERSION}
-    about |= {name: importlib.metadata.version(name) for name in ("numpy", "scipy")}
-    found = record.make(list(_joined(given.runs).values()), given.fraction, about)
+    found = record.make(list(_joined(given.runs).values()), given.fraction, given.device)
     if given.record.exists() and not given.anew:
         found = record.joined(record.read(given.record), found)
     record.write(given.record, found)
@@ -164,7 +160,7 @@ def _joined(runs: Iterable[Path]) -> dict[str, Outcome]:
 
 
 def _counts(found: dict[str, Outcome]) -> str:
-    counts = Counter(outcome.outcome for outcome in found.values())
+    counts = Counter(outcome.outcome for outcome in found.values() if outcome.outcome != outcomes.ABOUT)
     return ", ".join(f"{count} {kind}" for kind, count in sorted(counts.items())) or "no tests"
 
 

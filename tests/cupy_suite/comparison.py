@@ -11,7 +11,7 @@ from pathlib import Path
 import msgspec
 
 from tests.cupy_suite import selection
-from tests.cupy_suite.outcomes import NOT_EXPECTED, PASSED, STOPPED, Outcome
+from tests.cupy_suite.outcomes import NOT_EXPECTED, PASSED, Outcome
 from tests.cupy_suite.record import Record
 
 KNOWN_FILE = Path(__file__).with_name("known_differences.toml")
@@ -85,7 +85,7 @@ def compare(native: Callable[[str], str] | None, outcomes: Iterable[Outcome]) ->
     """
     found = Comparison()
     for outcome in sorted(outcomes, key=lambda one: one.id):
-        if outcome.outcome == STOPPED:
+        if not outcome.is_of_a_test:
             continue
         if native is None:
             there = outcome.outcome if outcome.outcome in NOT_EXPECTED else PASSED

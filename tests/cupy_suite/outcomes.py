@@ -15,6 +15,8 @@ XFAILED, XPASSED = "xfailed", "xpassed"
 NOT_EXPECTED = (SKIPPED, XFAILED, XPASSED)
 #: Of no test: the time was up. ``seconds`` is then the fraction of its tests that the worker had begun.
 STOPPED = "stopped"
+#: Of no test: what the tests were run with; ``why`` names versions.
+ABOUT = "about"
 
 
 class Outcome(msgspec.Struct, frozen=True):
@@ -26,6 +28,11 @@ class Outcome(msgspec.Struct, frozen=True):
     seconds: float = 0.0
     #: The last line of what was raised, or the reason of a skip.
     why: str = ""
+
+    @property
+    def is_of_a_test(self) -> bool:
+        """False for what is noted of a whole run."""
+        return self.outcome not in (STOPPED, ABOUT)
 
 
 def read(path: Path) -> dict[str, Outcome]:

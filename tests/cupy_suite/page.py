@@ -38,16 +38,17 @@ def _kept(name: str) -> Record | None:
 
 def _section(title: str, device: str, native: Record | None, here: Record) -> str:
     found = comparison.compare_records(native, here)
-    about = ", ".join(f"{name} {value}" for name, value in sorted(here.about.items()) if name != "device")
     held = (
         f"held against native CuPy on {native.about['device']}"
         if native
         else "every test that is neither skipped nor expected to fail by CuPy itself counts as one that passes natively"
     )
-    parts = sorted({fraction for fraction in here.fractions.values() if fraction < 1})
-    lines = [f"## {title}", "", f"{here.about['device']}; {about}; {held}."]
-    if parts:
-        lines.append(f"Of some files a subsample was run ({', '.join(f'{100 * part:.0f} %' for part in parts)}).")
+    lines = [f"## {title}", "", f"Run on {here.about['device']} with {here.about['versions']};", f"{held}."]
+    parts: dict[float, list[str]] = {}
+    for file, fraction in here.fractions.items():
+        if fraction < 1:
+            parts.setdefault(fraction, []).append(f"`{file.rpartition('/')[2]}`")
+    lines += [f"Of {', '.join(files)} a subsample of {100 * part:.0f} %." for part, files in sorted(parts.items())]
     lines += ["", comparison.table(found), ""]
     reasons = found.why(comparison.known_differences(device))
     known = {why: tests for why, tests in reasons.items() if why}

@@ -13,7 +13,8 @@ from pathlib import Path
 import msgspec
 
 from tests.cupy_suite import selection
-from tests.cupy_suite.outcomes import PASSED, STOPPED, Outcome, complete_fraction
+from tests.cupy_suite.outcomes import ABOUT, PASSED, Outcome, complete_fraction
+from tests.cupy_suite.sources import VERSION
 
 
 class Record(msgspec.Struct, frozen=True):
@@ -36,15 +37,17 @@ class Record(msgspec.Struct, frozen=True):
         return self.others.get(node_id, PASSED)
 
 
-def make(outcomes: Collection[Outcome], fraction: float, about: dict[str, str]) -> Record:
-    """Return the record of a run that was to do the tests below ``fraction``: of those that it did."""
+def make(outcomes: Collection[Outcome], fraction: float, device: str) -> Record:
+    """Return the record of a run on ``device`` that was to do the tests below ``fraction``: of those that it did."""
+    versions = [outcome.why for outcome in outcomes if outcome.outcome == ABOUT]
+    about = {"device": device, "versions": ", ".join([f"cupy {VERSION}", *versions])}
     fraction = complete_fraction(outcomes, fraction)
     fractions: dict[str, float] = {}
     passed: dict[str, int] = {}
     others: dict[str, str] = {}
     for outcome in sorted(outcomes, key=lambda one: one.id):
         file = outcome.id.partition("::")[0]
-        if outcome.outcome == STOPPED or selection.place(outcome.id) >= fraction:
+        if not outcome.is_of_a_test or selection.place(outcome.id) >= fraction:
             continue
         fractions[file] = fraction
         passed[file] = passed.get(file, 0) + (outcome.outcome == PASSED)

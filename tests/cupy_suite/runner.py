@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import contextlib
+import importlib.metadata
 import os
+import platform
 import shutil
 import subprocess
 import sys
@@ -66,7 +68,7 @@ def _share(job: Job, shard: int) -> Plan:
     out = job.out.with_suffix(f".{shard}.part")
     if not out.exists() and job.out.exists():
         before = outcomes.read(job.out).values()
-        outcomes.write(out, [outcome for outcome in before if outcome.outcome != outcomes.STOPPED])
+        outcomes.write(out, [outcome for outcome in before if outcome.is_of_a_test])
     return Plan(
         side=job.side, sources=job.sources, files=job.files, shard=shard, shards=job.workers, fraction=job.fraction,
         like=job.like, out=out, deadline=job.deadline, test_seconds=job.test_seconds,
@@ -83,10 +85,19 @@ def _gather(job: Job) -> dict[str, Outcome]:
             texts.append(share.failures.read_text())
         for path in (share.out, share.failures, share.now):
             path.unlink(missing_ok=True)
+    found["::about"] = Outcome("::about", outcomes.ABOUT, 0.0, _versions())
     outcomes.write(job.out, found.values())
     if texts:
         job.out.with_suffix(".failures.txt").write_text("".join(texts))
     return found
+
+
+def _versions() -> str:
+    names = [f"python {platform.python_version()}"]
+    for name in ("numpy", "scipy"):
+        with contextlib.suppress(importlib.metadata.PackageNotFoundError):
+            names.append(f"{name} {importlib.metadata.version(name)}")
+    return ", ".join(names)
 
 
 @dataclass
@@ -171,7 +182,7 @@ def _environment(job: Job) -> Iterator[dict[str, str]]:
     """Yield the environment of workers: on the proxy's side with a pool that has room for all of them."""
     path = os.pathsep.join([str(_REPOSITORY), *filter(None, [os.environ.get("PYTHONPATH")])])
     environment = {**_FEW_THREADS, **os.environ, "PYTHONPATH": path, "PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1"}
-    environment["HYPOTHESIS_STORAGE_DIRECTORY"] = str(job.out.parent / "hypothesis")
+    environment["HYPOTHESIS_STORAGE_DIRECTORY"] = str(Path(tempfile.gettempdir(), "cupy-suite-hypothesis"))
     if job.side == "native":
         yield environment
         return

@@ -69,10 +69,11 @@ def test_without_a_native_run_skips_do_not_count() -> None:
 
 def test_a_record_answers_as_the_run_it_was_made_of(tmp_path: Path) -> None:
     run = some(MATH, passed=40, failed=3, skipped=2) + some(FFT, passed=10, crashed=1)
-    kept = record.make(run, 1.0, {"device": "CPU device"})
+    kept = record.make([*run, Outcome("::about", outcomes.ABOUT, 0.0, "numpy 2.4")], 1.0, "CPU device")
     record.write(tmp_path / "kept.json.gz", kept)
     again = record.read(tmp_path / "kept.json.gz")
     assert [again.outcome(one.id) for one in run] == [one.outcome for one in run]
+    assert again.about["versions"].endswith(", numpy 2.4")
     assert again.outcome("cupy_tests/io_tests/test_c.py::test_other") == ""
     found = comparison.compare_records(None, again)
     assert (found.rows["math"].expected, found.rows["math"].passed) == (43, 40)
@@ -80,10 +81,10 @@ def test_a_record_answers_as_the_run_it_was_made_of(tmp_path: Path) -> None:
 
 def test_a_run_that_was_stopped_is_a_smaller_subsample() -> None:
     run = some(MATH, passed=400)
-    kept = record.make([*run, Outcome("::0", outcomes.STOPPED, 0.5), Outcome("::1", outcomes.STOPPED, 0.25)], 1.0, {})
+    kept = record.make([*run, Outcome("::0", outcomes.STOPPED, 0.5), Outcome("::1", outcomes.STOPPED, 0.25)], 1.0, "")
     assert set(kept.fractions.values()) == {0.25}
     assert 60 < sum(kept.passed.values()) < 140
-    newer = record.make(some(MATH, failed=1), 1.0, {})
+    newer = record.make(some(MATH, failed=1), 1.0, "")
     assert record.joined(kept, newer).outcome(MATH.format("failed_0")) == "failed"
 
 

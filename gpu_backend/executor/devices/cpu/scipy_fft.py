@@ -40,6 +40,21 @@ def get_fft_plan(a: Array, shape: Any = None, axes: Any = None, value_type: str 
     return Plan1d(wanted, value_type)
 
 
+@define("cupyx.scipy.fft.next_fast_len")
+def next_fast_len(target: int, real: bool = False) -> int:
+    """Return the least length from ``target`` on that has no prime factor but 2, 3, 5 and 7."""
+    while not _is_smooth(target):
+        target += 1
+    return target
+
+
+def _is_smooth(length: int) -> bool:
+    for prime in (2, 3, 5, 7):
+        while length and length % prime == 0:
+            length //= prime
+    return length in (0, 1)
+
+
 def _of_types_2_and_3(transform: Callable[..., Any], letters: str) -> Callable[..., Any]:
     @functools.wraps(transform)
     def call(x: Any, type: int = 2, *args: Any, **kwargs: Any) -> Any:
@@ -53,7 +68,7 @@ def _of_types_2_and_3(transform: Callable[..., Any], letters: str) -> Callable[.
 _REAL_TRANSFORMS = tuple(
     f"{inverse}{kind}{many}" for inverse in ("", "i") for kind in ("dct", "dst") for many in ("", "n")
 )
-define_scipy("cupyx.scipy.fft", scipy.fft, without=_REAL_TRANSFORMS)
+define_scipy("cupyx.scipy.fft", scipy.fft, without=(*_REAL_TRANSFORMS, "next_fast_len"))
 for _name in _REAL_TRANSFORMS:
     _letters = "DCT" if "dct" in _name else "DST"
     define(f"cupyx.scipy.fft.{_name}")(_of_types_2_and_3(getattr(scipy.fft, _name), _letters))

@@ -1,0 +1,43 @@
+"""A subsample of CuPy's own tests through a pool on the CPU device: what passed before must pass."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import pytest
+
+from tests.cupy_suite import record, runner, selection, sources
+from tests.cupy_suite.outcomes import PASSED
+
+RECORD = Path(__file__).parent / "records" / "cpu.json.gz"
+#: Of the clean tests. What takes most of the time is to collect them all, so it is not much less with a smaller part.
+FRACTION = 0.02
+#: Here a test spends up to a minute with the C++ compiler.
+SLOW = "cupy_tests/functional_tests/test_vectorize.py"
+
+
+@pytest.fixture(scope="module")
+def fetched() -> sources.Sources:
+    try:
+        return sources.get()
+    except sources.CannotFetch as error:
+        if os.environ.get("CI"):
+            raise
+        pytest.skip(str(error))
+
+
+@pytest.mark.cupy_suite
+@pytest.mark.timeout(420)
+def test_what_passed_before_passes(fetched: sources.Sources, tmp_path: Path) -> None:
+    kept = record.read(RECORD)
+    files = tuple(file for file in selection.clean_files(fetched.tests) if file != SLOW)
+    job = runner.Job(
+        side="proxy", sources=fetched.root, files=files,
+        out=tmp_path / "outcomes.jsonl", device="cpu", workers=2, fraction=FRACTION, test_seconds=150,
+    )  # fmt: skip
+    outcomes = runner.run(job)
+    passed_before = {test for test in outcomes if kept.outcome(test) == PASSED}
+    worse = {test: outcomes[test].why for test in passed_before if outcomes[test].outcome != PASSED}
+    assert not worse
+    assert len(passed_before) > 0.9 * FRACTION * sum(kept.passed.values())
