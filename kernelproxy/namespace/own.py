@@ -86,7 +86,6 @@ OWN: dict[str, str] = {
             "is_available",
             "copyto",
             "show_config",
-            "fuse",
             "real",
             "imag",
             "split",
@@ -113,6 +112,7 @@ OWN: dict[str, str] = {
             "is_available",
         )
     },
+    "cupy.fuse": "kernelproxy.namespace.fusion:fuse",
     "cupy.vectorize": "kernelproxy.namespace.python_kernels:vectorize",
     **{
         f"cupy.{name}": f"kernelproxy.namespace.dtype_functions:{name}"
