@@ -94,11 +94,14 @@ def view_of(array: ArrayCore, offset: int, layout: Layout) -> Any:
         handle, order = handle_of(reference), array._layout.memory_order
     if not layout.size:
         offset = 0  # no element is anywhere
-    view = _new(array_class)
+    kind = type(array)
+    view: Any = _new(kind)
     view._layout = layout
     view._ref = wire.View(handle, offset, layout.shape, layout.strides, dtype_to_text(layout.dtype), order)
     view._root = array if array._root is None else array._root  # `or` would ask the root for its truth, a value
     view._dropped = None
+    if kind is not array_class:
+        view.__array_finalize__(array)  # of a user's subclass
     return view
 
 

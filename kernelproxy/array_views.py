@@ -175,7 +175,11 @@ class Views(ArrayCore):
         if not isinstance(window, tuple):
             return dispatch.call("cupy.ndarray.view", (self, dtype), {})
         made = array_core.view_of(self, *window)
-        return made if array_class is None else array_core.as_subclass(made, array_class)
+        if array_class is None:
+            return made
+        made = array_core.as_subclass(made, array_class)
+        made.__array_finalize__(self)
+        return made
 
 
 def _view(array: ArrayCore, window: Any, method: str, args: tuple[Any, ...]) -> Any:

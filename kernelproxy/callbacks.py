@@ -31,6 +31,12 @@ class Conversation:
         #: What the notebook's function raised last; it ends the call here as it would have there.
         self.raised: BaseException | None = None
 
+    def release(self) -> BaseException:
+        """Return what the function raised, and forget it: the error's traceback leads here."""
+        error, self.raised = self.raised, None
+        assert error is not None
+        return error
+
     def called(self, number: int, args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[bool, Any]:
         """Call a function; return whether it returned, and what, or in words what it raised."""
         self.raised = None

@@ -76,6 +76,12 @@ def buffer_to_array(value: wire.Buffer, buffers: Sequence[Frame]) -> np.ndarray[
     return np.frombuffer(raw, dtype=np.uint8).view(dtype).reshape(value.shape)
 
 
+def _constant(name: str) -> Any:
+    if name == "builtins.NotImplemented":
+        return NotImplemented
+    raise ProtocolError(f"The executor sent the name {name!r}, which is no result.")
+
+
 _BY_TYPE: dict[type, Callable[[Decoder, Any], Any]] = {
     wire.Ref: Decoder._ref,
     wire.ArrayInfo: Decoder._array,
@@ -91,6 +97,7 @@ _BY_TYPE: dict[type, Callable[[Decoder, Any], Any]] = {
         decoder.decode(value.start), decoder.decode(value.stop), decoder.decode(value.step)
     ),
     wire.Ellipsis: lambda decoder, value: Ellipsis,
+    wire.Name: lambda decoder, value: _constant(value.qualname),
     wire.DType: lambda decoder, value: text_to_dtype(value.descr),
     wire.Bytes: lambda decoder, value: value.data,
 }

@@ -163,7 +163,7 @@ def _converse(name: str, encoded: _Encoded, args: tuple[Any, ...], kwargs: dict[
             task, *said = ask_object(".resume", task, returned, value)
         except Exception:  # whatever the call here became of it, the notebook's own error is the cause
             if conversation.raised is not None:
-                raise conversation.raised from None
+                raise conversation.release() from None
             raise
     result = said[0]
     if isinstance(result, remote_object.RemoteObject):

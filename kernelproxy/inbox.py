@@ -74,7 +74,10 @@ class Inbox:
             earliest = min(self._failures, default=seq)
             error = self._failures[earliest] if earliest < seq else answer
             self._failures.clear()
-            raise error
+            try:
+                raise error
+            finally:
+                del answer, error  # the error's traceback holds this frame: in a cycle they would keep arrays alive
         self.raise_deferred()
         return answer
 
@@ -92,7 +95,10 @@ class Inbox:
         if self._failures:
             error = self._failures[min(self._failures)]
             self._failures.clear()
-            raise error
+            try:
+                raise error
+            finally:
+                del error  # as in `take`
 
     def fail_all(self, error: Exception) -> None:
         """Answer everybody who waits by ``error``."""

@@ -7,13 +7,14 @@ left of the limit, and what is left is known here: every array has a handle, and
 from __future__ import annotations
 
 from gpu_backend.wire.errors import ProtocolError
+from gpu_backend.wire.messages import Welcome
 
 #: An array of up to this part of the limit is not counted: it would cost more than it tells.
 _SMALL_PART = 1 << 12
 #: A result of up to this part of what is left is sure to be had, with all that an op needs beside its result.
 _SURE_PART = 8
-#: The limit where nobody has said one, bytes.
-_UNSAID = 1 << 33
+#: Where nobody has said a limit, others may hold what is left of the device: then no more than this is sure, bytes.
+_SURE_WITHOUT_LIMIT = 1 << 30
 
 
 class MemoryModel:
@@ -24,22 +25,30 @@ class MemoryModel:
     small_bytes
         Arrays of up to this size are not counted, and always sure.
     limit_bytes
-        Most that may be held.
+        Most that may be held: as the executor has said, or else all that the device has.
     held_bytes
         What the counted arrays hold.
     """
 
-    def __init__(self, limit_bytes: int = 0) -> None:
+    def __init__(self, limit_bytes: int = 0, device_bytes: int = 1 << 33) -> None:
+        self._device_bytes = device_bytes
         self._held: dict[int, int] = {}
         self.held_bytes = 0
         self.set_limit(limit_bytes)
 
+    @classmethod
+    def of(cls, welcome: Welcome) -> MemoryModel:
+        """Return the model of the session that ``welcome`` opens."""
+        total = welcome.device.get("total_bytes")
+        return cls(welcome.memory_limit_bytes, total if isinstance(total, int) and total > 0 else 1 << 33)
+
     def set_limit(self, limit_bytes: int) -> None:
-        """Take the limit that the executor has said."""
+        """Take the limit that the executor has said; 0 for none."""
         if limit_bytes < 0:
             raise ProtocolError(f"A memory limit of {limit_bytes} bytes makes no sense.")
-        self.limit_bytes = limit_bytes or _UNSAID
+        self.limit_bytes = limit_bytes or self._device_bytes
         self.small_bytes = self.limit_bytes // _SMALL_PART
+        self._most_sure = self.limit_bytes if limit_bytes else _SURE_WITHOUT_LIMIT
 
     def note(self, handle: int, nbytes: int) -> None:
         """Count the array ``handle``, which owns ``nbytes``."""
@@ -54,6 +63,8 @@ class MemoryModel:
         """Tell whether a result of ``nbytes`` is sure to be had, once the handles ``ending`` are gone."""
         if nbytes <= self.small_bytes:
             return True
+        if nbytes > self._most_sure:
+            return False
         left = self.limit_bytes - self.held_bytes
         if nbytes <= left // _SURE_PART:
             return True

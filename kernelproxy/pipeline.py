@@ -62,7 +62,7 @@ class Pipeline:
         self.connection = connection
         self._renew = renew
         #: Which results are sure to be had: others are waited for, so that OutOfMemoryError comes at its own line.
-        self.memory = MemoryModel(connection.welcome.memory_limit_bytes)
+        self.memory = MemoryModel.of(connection.welcome)
         self._recording = threading.RLock()
         self._io = threading.RLock()
         self._open = OpenBatch(1)

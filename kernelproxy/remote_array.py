@@ -27,7 +27,11 @@ class ndarray(Operators, Indexing, Views, Conversions, Methods):  # noqa: N801 (
             made = dispatch.call("cupy.empty", (shape, dtype, order or "C"), {})
         else:
             made = dispatch.ask_object("cupy.ndarray", shape, dtype, memptr, strides, order)
-        return made if cls is ndarray else array_core.as_subclass(made, cls)
+        if cls is ndarray:
+            return made
+        made = array_core.as_subclass(made, cls)
+        made.__array_finalize__(None)
+        return made
 
     def __class_getitem__(cls, item: Any) -> Any:
         """Allow ``ndarray[...]`` in annotations."""

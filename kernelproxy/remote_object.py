@@ -123,7 +123,8 @@ class RemoteMethod:
 
 def _forwarded(name: str) -> Any:
     def method(self: RemoteObject, *args: Any) -> Any:
-        return dispatch.ask_object(".method", self, name, *args)
+        made = dispatch.ask_object(".method", self, name, *args)
+        return iter(made) if name == "__iter__" and isinstance(made, list) else made
 
     method.__name__ = name
     return method

@@ -48,7 +48,7 @@ def _known(key: str, sort: str, value: Any) -> Any:
         return BUILTINS[value]
     if sort == "value" and _is_plain(value):
         return value
-    if sort == "kernel" and hasattr(value, "cached_codes"):  # of both devices' kernels, and of nothing else there
+    if sort == "kernel" and hasattr(type(value), "cached_codes"):  # of both devices' kernels, and of nothing else there
         return value
     raise TypeError(f"A kernel cannot use {key!r}, which is {value!r}.")
 

@@ -254,6 +254,8 @@ def encode_plain(result: Any, item: Callable[[Any], wire.Value]) -> wire.Value:
 def _encode_rare(result: Any, item: Callable[[Any], wire.Value]) -> wire.Value:
     if isinstance(result, slice):
         return wire.Slice(item(result.start), item(result.stop), item(result.step))
+    if result is NotImplemented:  # of an operator: the notebook's Python tries the other operand
+        return wire.Name("builtins.NotImplemented")
     if result is Ellipsis:
         return wire.Ellipsis()
     if isinstance(result, (bytes, bytearray, memoryview)):

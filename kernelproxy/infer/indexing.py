@@ -66,7 +66,7 @@ def _select(layout: Layout, key: Any) -> Window | Unproved:
     except CannotProve as unknown:
         return Unproved(str(unknown))
     except WillRaise as known:
-        raise known.error from None
+        raise known.release() from None
 
 
 def _row(layout: Layout) -> Layout:

@@ -58,8 +58,14 @@ class WillRaise(Exception):
     """Ends a rule that knows what CuPy raises: ``error``."""
 
     def __init__(self, error: Exception) -> None:
-        super().__init__(error)
+        super().__init__()
         self.error = error
+
+    def release(self) -> Exception:
+        """Return what to raise, and forget it: both in a cycle would keep the arrays of the user's frames alive."""
+        error = self.error
+        del self.error
+        return error
 
 
 def refusal(kind: type[Exception], *args: Any) -> WillRaise:
@@ -77,6 +83,6 @@ def proves(function: Callable[P, R]) -> Callable[P, R | Unproved]:
         except CannotProve as unknown:
             return Unproved(str(unknown))
         except WillRaise as known:
-            raise known.error from None
+            raise known.release() from None
 
     return proved

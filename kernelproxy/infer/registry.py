@@ -85,7 +85,7 @@ def _apply(qualname: str, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Proo
     except CannotProve as unknown:
         return Unproved(str(unknown))
     except WillRaise as known:
-        raise known.error from None
+        raise known.release() from None
     except Exception as error:
         # A rule that trips over an argument has proved nothing. The executor knows what CuPy makes of it.
         return Unproved(f"the rule of {qualname} does not know these arguments: {error!r}")

@@ -90,7 +90,7 @@ class UfuncRule:
         except CannotProve as unknown:
             return Unproved(str(unknown))
         except WillRaise as known:
-            raise known.error from None
+            raise known.release() from None
 
     def inplace(self, target: Layout, operand: Any) -> Unproved | None:
         """Prove that ``target op= operand`` succeeds: None if it does.
@@ -113,7 +113,7 @@ class UfuncRule:
         except CannotProve as unknown:
             return Unproved(str(unknown))
         except WillRaise as known:
-            raise known.error from None
+            raise known.release() from None
         return None
 
     def apply(self, *operands: Any, dtype: Any = None) -> UfuncResult:

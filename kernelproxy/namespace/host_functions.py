@@ -197,13 +197,6 @@ def show_config(*, _full: bool = False) -> None:
         print(f"{name:<20}: {value}")  # noqa: T201 (printing is what it is for)
 
 
-def fuse(*args: Any, **kwargs: Any) -> Any:
-    """Return the function itself: its operations are sent one after the other and mean the same."""
-    if args and callable(args[0]):
-        return args[0]
-    return lambda function: function
-
-
 # --- splitting: views, so nothing is sent ----------------------------------------------------------------------------
 
 

@@ -122,6 +122,20 @@ def memGetInfo() -> tuple[int, int]:  # noqa: N802 (CUDA's name)
     return free, total
 
 
+def _hook(name: str) -> Callable[..., Any]:
+    def refuse(*args: Any, **kwargs: Any) -> Any:
+        raise RuntimeError(
+            f"cupy.cuda.{name} would have to run where memory is allocated, in the executor. "
+            "Ask cupy.get_default_memory_pool().used_bytes() around the lines in question."
+        )
+
+    refuse.__name__ = refuse.__qualname__ = name
+    return refuse
+
+
+MemoryHook, DebugPrintHook, LineProfileHook = map(_hook, ("MemoryHook", "DebugPrintHook", "LineProfileHook"))
+
+
 class _PointerArithmetic(RemoteObject):
     _qualname = "cupy.cuda.MemoryPointer"
     locals().update(forward_operators({}, "cupy.cuda.MemoryPointer"))

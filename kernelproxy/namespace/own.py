@@ -86,7 +86,6 @@ OWN: dict[str, str] = {
             "is_available",
             "copyto",
             "show_config",
-            "fuse",
             "real",
             "imag",
             "split",
@@ -113,6 +112,7 @@ OWN: dict[str, str] = {
             "is_available",
         )
     },
+    "cupy.fuse": "kernelproxy.namespace.fusion:fuse",
     "cupy.vectorize": "kernelproxy.namespace.python_kernels:vectorize",
     **{
         f"cupy.{name}": f"kernelproxy.namespace.dtype_functions:{name}"
@@ -154,6 +154,9 @@ OWN: dict[str, str] = {
             "CFunctionAllocator",
         )
     },
+    "cupy.cuda.MemoryHook": "kernelproxy.namespace.memory:MemoryHook",
+    "cupy.cuda.memory_hooks.DebugPrintHook": "kernelproxy.namespace.memory:DebugPrintHook",
+    "cupy.cuda.memory_hooks.LineProfileHook": "kernelproxy.namespace.memory:LineProfileHook",
     "cupy.cuda.memory.malloc_system": "kernelproxy.namespace.memory:malloc_system",
     "cupy.cuda.memory.SystemMemory": "kernelproxy.namespace.memory:SystemMemory",
     "cupy.cuda.runtime.memGetInfo": "kernelproxy.namespace.memory:memGetInfo",

@@ -16,8 +16,8 @@ pytestmark = [pytest.mark.gpu, pytest.mark.timeout(600)]
 
 PROGRAMS = Path(__file__).parents[1] / "programs"
 NAMES = sorted({path.stem for path in PROGRAMS.glob("*.py")} - {"expecting"})
-#: Programs about what a remote GPU cannot do, and native CuPy can.
-OF_REMOTE_ONLY = {"saying_no"}
+#: Programs about remote CuPy alone: what it refuses, and what its errors keep alive.
+OF_REMOTE_ONLY = {"saying_no", "errors"}
 
 
 def run(command: list[str], sides: Sides, name: str, tmp_path: Path) -> None:

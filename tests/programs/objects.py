@@ -120,6 +120,21 @@ del a
 gc.collect()
 assert reference() is None
 
+# --- subclasses
+
+
+class Named(cp.ndarray):
+    def __array_finalize__(self, other: object) -> None:
+        self.name = getattr(other, "name", "nobody")
+
+
+a = cp.arange(3.0).view(Named)
+assert (type(a), a.name) == (Named, "nobody")
+a.name = "x"
+assert (type(a[1:]), a[1:].name) == (Named, "x")
+assert (type(a.reshape(3, 1)), type(Named((3,), "f"))) == (Named, Named)
+assert float(a.sum()) == 3
+
 # --- structured dtypes -----------------------------------------------------------------------------------------------
 
 point = np.dtype([("x", "f4"), ("y", "i4")])

@@ -121,6 +121,8 @@ def accumulate(x, y):
 
 
 x, y = cp.arange(10), cp.arange(10)[::-1]
+assert squared.__name__ == "squared"
+refused(TypeError, lambda: squared(x, [1]), "Invalid argument type for 'squared'")
 assert float(squared(x, y)) == 330
 assert float(both(cp.zeros(3))[0].sum()) == 3
 z = cp.zeros(10, x.dtype)

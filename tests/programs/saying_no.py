@@ -15,6 +15,7 @@ refused(RuntimeError, lambda: cp.cuda.set_allocator(cp.cuda.malloc_managed), "Me
 refused(RuntimeError, lambda: cp.cuda.set_allocator(lambda size: None), "MemoryPool().malloc")
 refused(RuntimeError, lambda: cp.cuda.malloc_managed(8), "what the session was given")
 refused(RuntimeError, lambda: cp.cuda.ManagedMemory(8), "what the session was given")
+refused(RuntimeError, lambda: cp.cuda.memory_hooks.LineProfileHook(), "used_bytes()")
 
 # --- pointers for libraries of this process --------------------------------------------------------------------------
 

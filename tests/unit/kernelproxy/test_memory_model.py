@@ -29,6 +29,14 @@ def test_a_limit_can_be_lowered() -> None:
     assert not model.is_sure(1 << 14, [])
 
 
+def test_without_a_limit_what_the_device_has_counts_and_large_results_are_waited_for() -> None:
+    model = MemoryModel(0, 1 << 36)
+    assert model.is_sure(1 << 30, [])
+    assert not model.is_sure((1 << 30) + 1, [])
+    model.set_limit(1 << 36)
+    assert model.is_sure((1 << 30) + 1, [])
+
+
 @given(st.lists(st.integers(1, 1 << 18), max_size=40))
 def test_sure_results_never_pass_the_limit(sizes: list[int]) -> None:
     model = MemoryModel(1 << 20)
