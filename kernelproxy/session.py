@@ -231,7 +231,8 @@ def open_session(label: str = "", may_wait: bool = True) -> Session:
     if _handed and (path := Path(_handed)).exists():
         handed = handover.read(path)
         if isinstance(handed, control.OpenSession):
-            handed = msgspec.structs.replace(handed, wish=wished(settings).wish)
+            # Another name each time: whoever has left the queue under one is not let in again under it.
+            handed = msgspec.structs.replace(handed, wish=wished(settings).wish, waiter=secrets.token_hex(8))
         ticket = handed if isinstance(handed, Ticket) else _granted(settings, handed)
         if isinstance(handed, control.OpenSession):
             handover.write(ticket, path)  # the provisioner gives it back, or to the kernel after this one

@@ -27,7 +27,7 @@ class SharingFacts(Facts):
         wish = self._wish
         counts = "this session, and those opened later" if self._is_open else "the session to be opened"
         rows = (
-            ("class", wish.kind or "interactive"),
+            ("class", wish.kind or "the pool's default, interactive unless its operator says otherwise"),
             ("guaranteed part of the device", f"{wish.request:.0%}" if wish.request else "none"),
             ("largest part of the device", f"{wish.limit:.0%}"),
             ("priority", str(wish.priority)),
@@ -38,7 +38,7 @@ class SharingFacts(Facts):
     def to_dict(self) -> dict[str, Any]:
         """Return the same for programs."""
         fields = msgspec.structs.asdict(self._wish)
-        return {"class": fields.pop("kind") or "interactive", **fields}
+        return {"class": fields.pop("kind"), **fields}
 
 
 class UsageFacts(Facts):

@@ -45,12 +45,27 @@ class Quota:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Rights:
-    """The most that a user may ask for a session."""
+    """The most that a user may ask for a session, and what sessions get that ask for nothing."""
 
     largest_class: str = SessionClass.INTERACTIVE
     largest_request: float = 0.0
     largest_limit: float = 1.0
     highest_priority: int = 0
+    #: What the operator gives without being asked may also be asked for; "" is interactive, as far as that is allowed.
+    default_class: str = ""
+    default_request: float = 0.0
+    default_priority: int = 0
+
+    @property
+    def most(self) -> Wish:
+        """The most of everything that may be asked for."""
+        classes = [SessionClass(name) for name in (self.largest_class, self.default_class) if name]
+        return Wish(
+            str(max(classes, key=CLASSES.index)),
+            max(self.largest_request, self.default_request),
+            self.largest_limit,
+            max(self.highest_priority, self.default_priority),
+        )
 
 
 #: What `workbench pool shares set` and `workbench pool quotas set` can set, with what it is converted to.
@@ -60,6 +75,9 @@ SETTABLE: Mapping[str, type] = {
     "largest_request": float,
     "largest_limit": float,
     "highest_priority": int,
+    "default_class": str,
+    "default_request": float,
+    "default_priority": int,
     "sessions": int,
     "memory_bytes": int,
     "gpu_seconds_per_day": float,
@@ -76,7 +94,7 @@ def checked(name: str, text: str) -> Value:
     ValueError
         If it is none; the message says what would be.
     """
-    if name == "largest_class":
+    if name in ("largest_class", "default_class"):
         if text not in CLASSES:
             raise ValueError(f"{text!r} is no class; there are {', '.join(CLASSES)}.")
         return text
@@ -87,7 +105,7 @@ def checked(name: str, text: str) -> Value:
     must_be_some = name in ("weight", "largest_limit")
     if not isfinite(value) or value < 0 or (must_be_some and value == 0):
         raise ValueError(f"{name} is {text}; it must be {'above 0' if must_be_some else 'at least 0'}.")
-    if name in ("largest_request", "largest_limit") and value > 1:
+    if name in ("largest_request", "largest_limit", "default_request") and value > 1:
         raise ValueError(f"{name} is {text}; it is a part of a device, between 0 and 1.")
     return value
 
@@ -151,24 +169,26 @@ def refuse_wish(wish: Wish, rights: Rights) -> Refusal | None:
             f"A request of {wish.request:g} and a limit of {wish.limit:g} were asked for; it must be "
             "0 <= request <= limit <= 1, and the limit above 0."
         )
+    most = rights.most
     if wish.kind and within(wish, rights).kind != wish.kind:
-        return _beyond(f"the class {wish.kind}", f"{rights.largest_class} is the largest")
-    if wish.request > rights.largest_request:
-        return _beyond(f"a guaranteed part of {wish.request:g} of a device", f"{rights.largest_request:g} is the most")
+        return _beyond(f"the class {wish.kind}", f"{most.kind} is the largest")
+    if wish.request > most.request:
+        return _beyond(f"a guaranteed part of {wish.request:g} of a device", f"{most.request:g} is the most")
     if wish.limit < 1 and wish.limit > rights.largest_limit:
         return _beyond(f"up to {wish.limit:g} of a device", f"{rights.largest_limit:g} is the most")
-    if wish.priority > rights.highest_priority:
-        return _beyond(f"the priority {wish.priority}", f"{rights.highest_priority} is the highest")
+    if wish.priority > most.priority:
+        return _beyond(f"the priority {wish.priority}", f"{most.priority} is the highest")
     return None
 
 
 def within(wish: Wish, rights: Rights) -> Wish:
-    """Return ``wish`` as far as ``rights`` allow; one that names no class is for interactive work."""
-    limit = min(wish.limit, rights.largest_limit)
-    asked = SessionClass(wish.kind or SessionClass.INTERACTIVE)
-    kind = min(asked, SessionClass(rights.largest_class), key=CLASSES.index)
-    request = min(wish.request, rights.largest_request, limit)
-    return Wish(str(kind), request, limit, min(wish.priority, rights.highest_priority))
+    """Return ``wish`` as far as ``rights`` allow, and what the operator gives where it asks for nothing."""
+    most = rights.most
+    limit = min(wish.limit, most.limit)
+    asked = SessionClass(wish.kind or rights.default_class or SessionClass.INTERACTIVE)
+    kind = min(asked, SessionClass(most.kind), key=CLASSES.index)
+    request = min(wish.request or rights.default_request, most.request, limit)
+    return Wish(str(kind), request, limit, min(wish.priority or rights.default_priority, most.priority))
 
 
 def _with(default: Quota | Rights, given: Mapping[str, Value]) -> Quota | Rights:

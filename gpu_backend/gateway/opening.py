@@ -15,7 +15,7 @@ from gpu_backend.gateway.ledger import Ledger, today
 from gpu_backend.gateway.line import Line
 from gpu_backend.gateway.nodes import Nodes
 from gpu_backend.gateway.placement import DeviceLoad, place, with_sessions
-from gpu_backend.gateway.queue import Waiter, expected_wait
+from gpu_backend.gateway.queue import Name, Waiter, expected_wait
 from gpu_backend.gateway.refusals import Refusal
 from gpu_backend.gateway.sessions import Sessions
 from gpu_backend.gateway.settings import GatewaySettings
@@ -29,6 +29,9 @@ _LONGEST_LABEL = 200
 _LONGEST_WAITER = 64
 #: Most notebooks of one user that may wait at a time.
 _MOST_WAITING = 16
+#: For how long it is remembered who has left the queue, seconds: longer than any question is under way.
+_LEFT_SECONDS = 30.0
+_MOST_LEFT = 4096
 _STILL_STARTING = "Its executor is still starting; that takes some seconds when none is kept ready."
 
 
@@ -58,6 +61,8 @@ class Opening:
         self._ledger = ledger
         self._changes = changes
         self._line = line
+        #: Who has left the queue on purpose, and when (monotonic): a question of theirs may still be under way.
+        self._left: dict[Name, float] = {}
         #: How long those who have left the queue with a place had waited: how many, and seconds in all.
         self.waits, self.waited_seconds = 0, 0.0
 
@@ -117,7 +122,12 @@ class Opening:
 
     def leave(self, key: str, waiter: str) -> None:
         """Let somebody wait no more; if they were given a session that they do not know of yet, close it."""
+        now = monotonic()
+        self._left[key, waiter[:_LONGEST_WAITER]] = now
+        while (eldest := next(iter(self._left.items())))[1] < now - _LEFT_SECONDS or len(self._left) > _MOST_LEFT:
+            del self._left[eldest[0]]
         self._line.leave((key, waiter))
+        self._changes.tell()
         session = self._opened_for(key, waiter)
         if session is not None:
             self._sessions.apply(ev.CloseWanted(session.id, "Its notebook did not wait for it any more."))
@@ -135,6 +145,8 @@ class Opening:
         """Return a place for a session that is not there yet; wait for one until the answer is due."""
         user = asker.user.name
         while True:
+            if waiter.name in self._left:
+                return Refusal(RefusalCode.ENDED, "You have left the queue.", "Ask under another name.")
             would_wait = may_wait and waiter.name not in self._line
             queued = [one.user for one in self._line.ordered()] if would_wait else []
             accounts = self._ledger.accounts_of(user)

@@ -87,6 +87,9 @@ def defaults(settings: PoolSettings) -> Entitlements:
             largest_request=settings.largest_request,
             largest_limit=settings.largest_limit,
             highest_priority=settings.highest_priority,
+            default_class=settings.default_class,
+            default_request=settings.default_request,
+            default_priority=settings.default_priority,
         ),
     )
 

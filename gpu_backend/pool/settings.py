@@ -113,6 +113,13 @@ class PoolSettings(BaseModel):
     highest_priority: int = Field(
         default=0, ge=0, description="The highest priority that a user may ask for, where a policy looks at it."
     )
+    default_class: Literal["", "best-effort", "interactive", "production"] = Field(
+        default="", description="The class of a session that asks for none; empty for interactive, if that is allowed."
+    )
+    default_request: float = Field(
+        default=0.0, ge=0, le=1, description="The guaranteed part of a device's time of a session that asks for none."
+    )
+    default_priority: int = Field(default=0, ge=0, description="The priority of a session that asks for none.")
     lease_seconds: float = Field(
         default=600.0,
         ge=1,

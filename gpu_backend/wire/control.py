@@ -17,7 +17,7 @@ from gpu_backend.wire.views import PoolView, UsageView
 class Wish(msgspec.Struct, frozen=True, array_like=True):
     """How a session wants to share its device. What its user may not have is refused by name.
 
-    ``kind`` is "production", "interactive", "best-effort" or "" for interactive. ``request`` is a guaranteed part of
+    ``kind`` is "production", "interactive", "best-effort" or "" for the default. ``request`` is a guaranteed part of
     the device's time in 0..1, ``limit`` the largest part. A higher ``priority`` goes first, where a policy looks at it.
     """
 

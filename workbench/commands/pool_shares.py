@@ -10,10 +10,11 @@ from typing import TYPE_CHECKING, Any
 from rich.table import Table
 from rich.text import Text
 
-from gpu_backend.gateway.entitlements import CLASSES
+from gpu_backend.gateway.entitlements import CLASSES, within
 from gpu_backend.pool import shares
 from gpu_backend.pool.shares import DEFAULT, Share
 from gpu_backend.pool.state import PoolState, at
+from gpu_backend.wire.control import Wish
 from gpu_backend.wire.errors import PoolRefusal
 from kernelproxy.amounts import bytes_from_words
 from workbench.display import bytes_in_words
@@ -31,6 +32,9 @@ _SHARES = {
     "largest_request": ("PART", "largest guaranteed part of a device's time, 0 to 1"),
     "largest_limit": ("PART", "largest part of a device's time, 0 to 1"),
     "highest_priority": ("NUMBER", "highest priority that may be asked for"),
+    "default_class": ("CLASS", "class of sessions that ask for none"),
+    "default_request": ("PART", "guaranteed part of sessions that ask for none"),
+    "default_priority": ("NUMBER", "priority of sessions that ask for none"),
 }
 _QUOTAS = {
     "sessions": ("NUMBER", "most sessions at a time; 0 for no limit"),
@@ -107,12 +111,13 @@ def _as_dict(share: Share, quotas: bool) -> dict[str, Any]:
 
 
 def _table_of_shares(found: Sequence[Share]) -> Table:
-    table = Table("", "name", "group", "weight", "class up to", "request", "limit", "priority", box=None)
+    table = Table("", "name", "group", "weight", "class up to", "request", "limit", "priority", "unasked", box=None)
     for one in found:
         rights = one.rights
+        given = f"{within(Wish(), rights).kind}, {rights.default_request:g}, {rights.default_priority}"
         table.add_row(
-            one.holder, Text(one.name), Text(one.group), f"{one.weight:g}", str(rights.largest_class),
-            f"{rights.largest_request:g}", f"{rights.largest_limit:g}", str(rights.highest_priority),
+            one.holder, Text(one.name), Text(one.group), f"{one.weight:g}", rights.most.kind,
+            f"{rights.most.request:g}", f"{rights.largest_limit:g}", str(rights.most.priority), given,
         )  # fmt: skip
     return table
 

@@ -45,6 +45,15 @@ def test_what_is_set_for_a_user_comes_before_their_group_and_that_before_the_poo
     assert all_set.terms("bob", Wish()) == Terms("", 1.0, 1.0, "interactive", 0.0, 0.9, 0)
 
 
+def test_what_the_operator_gives_without_being_asked() -> None:
+    given = {"default_class": "production", "default_request": 0.25, "default_priority": 4}
+    all_set = Entitlements(given={("user", "ada"): given})  # type: ignore[dict-item]
+    assert all_set.terms("ada", Wish()) == Terms("", 1.0, 1.0, "production", 0.25, 1.0, 4)
+    assert all_set.terms("ada", Wish("best-effort", 0.1, 0.5, 1)) == Terms("", 1.0, 1.0, "best-effort", 0.1, 0.5, 1)
+    assert refuse_wish(Wish("production", 0.25, 1.0, 4), all_set.rights("ada")) is None
+    assert all_set.terms("eve", Wish()) == Terms(kind="interactive")
+
+
 def test_whoever_is_over_quota_runs_on_what_others_leave() -> None:
     all_set = Entitlements(given={("user", "ada"): {"weight": 2.0, "largest_request": 1.0, "highest_priority": 9}})
     terms = all_set.terms("ada", Wish("interactive", 0.5, 0.8, 3), is_over_quota=True)
@@ -83,7 +92,8 @@ def test_everything_that_can_be_set_has_an_effect() -> None:
 PARTS = st.floats(0, 1)
 RIGHTS = st.builds(
     Rights, largest_class=st.sampled_from(CLASSES), largest_request=PARTS, largest_limit=st.floats(0.01, 1),
-    highest_priority=st.integers(0, 9),
+    highest_priority=st.integers(0, 9), default_class=st.sampled_from(["", *CLASSES]), default_request=PARTS,
+    default_priority=st.integers(0, 9),
 )  # fmt: skip
 WISHES = st.builds(
     Wish, st.sampled_from(["", *CLASSES, "nonsense"]), st.floats(-1, 2), st.floats(-1, 2), st.integers(-9, 9)
@@ -101,21 +111,23 @@ def test_a_wish_is_refused_or_granted_within_ones_rights(
         assert refusal.message.endswith(".")
         assert refusal.remedy
         return
-    given = {
-        ("user", "ada"): {"weight": weight, **{name: getattr(rights, name) for name in rights.__dataclass_fields__}}
-    }
-    terms = Entitlements(given=given).terms("ada", wish, is_over_quota)
+    named = {name: getattr(rights, name) for name in rights.__dataclass_fields__}
+    given = {"weight": weight, **{name: value for name, value in named.items() if value != ""}}
+    terms = Entitlements(given={("user", "ada"): given}).terms("ada", wish, is_over_quota)
     # What the arbiter takes without a word.
     SessionTerms(
         session="s", user="ada", user_weight=terms.user_weight, kind=terms.kind, request=terms.request,
         limit=terms.limit, priority=terms.priority,
     )  # type: ignore[arg-type]  # fmt: skip
-    assert CLASSES.index(terms.kind) <= CLASSES.index(rights.largest_class)  # type: ignore[arg-type]
-    assert terms.request <= rights.largest_request
-    assert terms.limit <= rights.largest_limit
-    assert terms.priority <= rights.highest_priority
-    if not is_over_quota and wish.kind:
-        assert (terms.kind, terms.request, terms.priority) == (wish.kind, min(wish.request, terms.limit), wish.priority)
+    most = rights.most
+    assert CLASSES.index(terms.kind) <= CLASSES.index(most.kind)  # type: ignore[arg-type]
+    assert terms.request <= most.request
+    assert terms.limit <= most.limit
+    assert terms.priority <= most.priority
+    if not is_over_quota:
+        assert terms.kind == wish.kind or not wish.kind
+        assert terms.request == min(wish.request, terms.limit) or not wish.request
+        assert terms.priority == wish.priority or not wish.priority
 
 
 @given(WISHES, RIGHTS)

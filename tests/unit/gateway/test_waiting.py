@@ -15,7 +15,7 @@ from gpu_backend.gateway.entitlements import Entitlements, Quota
 from gpu_backend.transport.curve import KeyPair
 from gpu_backend.wire import control
 from gpu_backend.wire.control import CloseSession, LeaveQueue, OpenSession, Queued, Ticket
-from gpu_backend.wire.errors import ExecutorStarting, PoolFull, PoolRefusal
+from gpu_backend.wire.errors import ExecutorStarting, PoolFull, PoolRefusal, SessionLost
 
 from .played_pool import ADA, BOSS, EVE, PlayedAgent, World, play, until
 
@@ -138,6 +138,29 @@ def test_leaving_the_queue_gives_the_place_up_even_if_it_was_just_granted(tmp_pa
             return ticket.session not in {one.session for one in (await world.view(BOSS)).sessions}
 
         await until(closed)
+
+    play(tmp_path, story)
+
+
+def test_a_question_that_is_under_way_when_its_asker_leaves_changes_nothing(tmp_path: Path) -> None:
+    async def story(world: World, agent: PlayedAgent) -> None:
+        tickets = await fill(world)
+        await ask(world, BOSS, "w1")
+        asking = asyncio.create_task(ask(world, BOSS, "w1"))
+
+        async def is_heard() -> bool:
+            return not asking.done() and len((await world.view()).waiting) == 1
+
+        await until(is_heard)
+        await world.ask(BOSS, LeaveQueue(0, "w1"))
+        with pytest.raises(SessionLost, match="left the queue"):
+            await asking
+        await world.ask(ADA, CloseSession(0, tickets[0].session))
+        with pytest.raises(SessionLost, match="left the queue"):
+            await ask(world, BOSS, "w1")
+        view = await world.view(BOSS)
+        assert not view.waiting
+        assert "boss" not in {one.user for one in view.sessions}
 
     play(tmp_path, story)
 

@@ -34,7 +34,8 @@ def test_a_key_may_begin_with_a_hyphen(words: list[str], attached: list[str]) ->
 
 
 def test_every_command_is_there_and_has_json(capsys: pytest.CaptureFixture[str]) -> None:
-    for command in ("lab", "connect", "doctor", "install", "pool up", "pool down", "pool status", "pool users"):
+    parts = ("up", "down", "status", "users", "keys", "shares", "quotas", "usage", "top")
+    for command in ("lab", "connect", "doctor", "install", *(f"pool {part}" for part in parts)):
         with pytest.raises(SystemExit) as ended:
             cli.main([*command.split(), "--help"])
         assert ended.value.code == 0

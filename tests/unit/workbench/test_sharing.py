@@ -84,7 +84,8 @@ def test_a_wish_is_shown_in_words_and_numbers() -> None:
     for words in ("best-effort", "25%", "50%", "this session"):
         assert words in repr(shown)
     assert shown.to_dict() == {"class": "best-effort", "request": 0.25, "limit": 0.5, "priority": 2}
-    assert SharingFacts(Wish(), is_open=False).to_dict()["class"] == "interactive"
+    assert SharingFacts(Wish(), is_open=False).to_dict()["class"] == ""
+    assert "interactive unless its operator" in repr(SharingFacts(Wish(), is_open=False))
 
 
 def test_what_was_said_comes_before_the_environment_and_that_before_the_file(
