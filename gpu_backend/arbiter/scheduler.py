@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from math import inf
 from types import MappingProxyType
@@ -91,11 +91,6 @@ class Scheduler:
     def used_by_user(self) -> Mapping[str, float]:
         """GPU time by user, seconds, of sessions that left too."""
         return MappingProxyType(self._used_by_user)
-
-    @property
-    def granted(self) -> Iterable[str]:
-        """The sessions that hold a grant."""
-        return self._grants.keys()
 
     def is_open(self, session: str) -> bool:
         """Return whether the session's gate is open, by a grant or because it is idle."""

@@ -70,6 +70,7 @@ class Arbiter:
         self._seats: dict[str, _Seat] = {}
         self._by_page: dict[bytes, str] = {}
         self._computing: dict[str, int] = {}  # who does, and until when that is believed without news
+        self._running: dict[str, int] = {}  # who was let through lately, and until when that counts as lately
         self._alone = ""  # the only one who does
         self._roster = str(directory / rosters.ROSTER)
         self._bell = Bell(directory / rosters.BELL)
@@ -78,6 +79,7 @@ class Arbiter:
         self._alive = select.poll()
         self._roster_stamp: tuple[int, int] | None = None
         self._look_at = self._beat_at = 0
+        self._handled_ns = self._origin_ns
         self._rested_at = self._origin_ns + _REST_NS
         self._heard_ns = self._origin_ns
         self._begin(self._origin_ns)
@@ -106,20 +108,27 @@ class Arbiter:
         self._log.close()
 
     def step(self, now_ns: int, rung: Iterable[bytes] = ()) -> None:
-        """Take in what is new, of those who have ``rung`` and those who may launch at least, and do what is due."""
+        """Take in what is new, of those at least who have ``rung`` or ran lately, and do what is due."""
         if now_ns >= self._look_at:
             self._look_at = now_ns + _LOOK_NS
             self._look_around(now_ns)
             watched: Iterable[str] = list(self._seats)
         else:
-            watched = [*self._scheduler.granted, *[self._by_page[name] for name in rung if name in self._by_page]]
+            watched = [*self._running, *[self._by_page[name] for name in rung if name in self._by_page]]
         for key in watched:
             seat = self._seats[key]
             if seat.page.has_news:
-                self._take_report(seat, now_ns)
+                self._take_report(seat, self._before_deadline(now_ns))
         if self._seconds(now_ns) >= self._scheduler.next_deadline():
             self._handle(ev.TimePassed(), now_ns)
         self._tell_contention()
+
+    def _before_deadline(self, now_ns: int) -> int:
+        """Return the time of what was read now: before an end that has come, which is to be decided by all of it."""
+        deadline = self._scheduler.next_deadline()
+        if self._seconds(now_ns) < deadline:
+            return now_ns
+        return max(self._handled_ns, self._origin_ns + int(deadline * 1e9) - 1)
 
     def _wait(self) -> set[bytes]:
         due = self._scheduler.next_deadline() - self._seconds(monotonic_ns())
@@ -136,11 +145,13 @@ class Arbiter:
             self._handle(ev.SessionJoined(seat.member.terms), now_ns)
 
     def _handle(self, event: ev.Event, now_ns: int) -> None:
+        self._handled_ns = now_ns
         for instruction in self._scheduler.handle(event, self._seconds(now_ns)):
             seat = self._seats[instruction.session]
             if isinstance(instruction, ev.OpenGate):
                 seat.page.open(instruction, now_ns, self._origin_ns)
                 if seat.last.queued_ops:
+                    self._running[instruction.session] = now_ns + _ACTIVE_NS
                     self._ringer.ring(seat.member.bell)
             else:
                 seat.page.shut(now_ns)
@@ -160,6 +171,8 @@ class Arbiter:
         if used_ns or report.queued_ops or report.in_flight_ops:
             self._computing[seat.key] = now_ns + _ACTIVE_NS
             self._rested_at = now_ns + _REST_NS
+        if used_ns or report.in_flight_ops:  # it is read at every step: what it finishes behind its gate counts as well
+            self._running[seat.key] = now_ns + _ACTIVE_NS
         seat.last, seat.news_at = report, now_ns
         seat.page.counted_ns = report.used_ns
         event = ev.Reported(
@@ -187,6 +200,9 @@ class Arbiter:
         for key in [key for key, until in self._computing.items() if until < now_ns]:
             if not self._seats[key].last.queued_ops:
                 del self._computing[key]
+        for key in [key for key, until in self._running.items() if until < now_ns]:
+            if not self._scheduler.is_open(key):
+                del self._running[key]
         if now_ns >= self._beat_at:
             self._beat_at = now_ns + _BEAT_NS
             for seat in self._seats.values():
@@ -251,6 +267,7 @@ class Arbiter:
         self._alive.unregister(seat.descriptor)
         del self._seats[key], self._by_page[Path(seat.member.page).name.encode()]
         self._computing.pop(key, None)
+        self._running.pop(key, None)
         seat.close()
 
     def _remove_dead(self, now_ns: int) -> None:

@@ -16,8 +16,8 @@ from gpu_backend.executor.pace import Pace
 
 #: What is queued counts as short up to here, seconds: somebody waits for it, and it would be over soon.
 _SHORT_SECONDS = 5e-3
-#: How often the page is written while nothing changes but the counters, nanoseconds.
-_WRITE_NS = 5_000_000
+#: How often the page is written while nothing changes but the counters, nanoseconds; and where somebody decides by it.
+_WRITE_NS, _CONTENDED_WRITE_NS = 5_000_000, 1_000_000
 #: Ops longer than this, seconds, are not begun in the last moment of an opening: nearly all of them would be overrun.
 _LONG_OP_SECONDS, _LAST_SECONDS = 1e-3, 0.5e-3
 
@@ -139,7 +139,8 @@ class Gate:
         has_changed = (queued_ops > 0) != (told.queued_ops > 0) or is_urgent != told.is_urgent
         must_ring = has_changed and bool(self._bell) and bool(self._page.state & 1)
         now = self._clock()
-        if not (must_ring or is_resting or now - self._written_at >= _WRITE_NS):
+        due_ns = _CONTENDED_WRITE_NS if self._is_contended else _WRITE_NS
+        if not (must_ring or is_resting or now - self._written_at >= due_ns):
             return
         report = GateReport(
             int(pace.used_seconds * 1e9), pace.ops_done, queued_ops, pace.in_flight_ops, is_urgent, memory_bytes

@@ -15,7 +15,7 @@ from gpu_backend.engine.detached import ProcessId, read_identity, spawn, write_i
 from gpu_backend.node import arbiter
 from gpu_backend.node.inventory import Found
 from gpu_backend.node.settings import NO_GATE, NodeSettings
-from gpu_backend.node.shares import make_page
+from gpu_backend.node.shares import make_page, page_of
 from gpu_backend.wire.control import Assign
 
 #: Where an agent that cannot start says why, in its state directory.
@@ -160,9 +160,7 @@ def sweep(directory: Path, log_dir: Path | None) -> None:
         logs = sorted(log_dir.glob("executor-*.log"), key=lambda path: path.stat().st_mtime)
         for old in logs[:-_LOGS_KEPT]:
             old.unlink(missing_ok=True)
-    config = config_in(directory)
-    if config is not None and config.gate:
-        Path(config.gate).unlink(missing_ok=True)
+    page_of(directory).unlink(missing_ok=True)
     shutil.rmtree(directory, ignore_errors=True)
 
 

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
+import hashlib
 import logging
 import os
-import secrets
 from pathlib import Path
 
 import msgspec
@@ -53,9 +53,19 @@ def session_terms(order: Assign, share: Share) -> SessionTerms:
         return SessionTerms(session=key, user=share.user, group=share.terms.group)
 
 
+def page_of(directory: Path) -> Path:
+    """Return the file of the page between an arbiter and the executor of ``directory``.
+
+    Nobody else can guess it, for the directory's name is random and its parent private.
+    """
+    if not os.access(_MEMORY, os.W_OK | os.X_OK):
+        return directory / "gate"
+    name = hashlib.sha256(os.fsencode(directory)).hexdigest()[:24]
+    return _MEMORY / f"gpu-workbench-{os.geteuid()}-{name}"
+
+
 def make_page(directory: Path) -> Path:
-    """Make the page between an arbiter and the executor of ``directory``, and return its file."""
-    name = f"gpu-workbench-{os.geteuid()}-{secrets.token_hex(8)}"
-    path = _MEMORY / name if os.access(_MEMORY, os.W_OK | os.X_OK) else directory / "gate"
+    """Make that page, and return its file."""
+    path = page_of(directory)
     gate.create(path)
     return path

@@ -25,7 +25,8 @@ from gpu_backend.pool import commands
 from gpu_backend.pool.settings import PoolSettings
 from gpu_backend.pool.state import PoolState
 from gpu_backend.transport.asking import ask
-from gpu_backend.wire.control import CloseSession
+from gpu_backend.wire.control import AskUsage, CloseSession
+from gpu_backend.wire.views import UsageView
 from tests.integration.notebook_pool import cpu_pool, wait_until
 
 HOG = """
@@ -111,6 +112,12 @@ class Device:
         before = self.report(session).ops_done
         wait_until(lambda: self.report(session).ops_done >= before + ops, 20)
 
+    def booked(self, session: str) -> float:
+        """Return the GPU time on a session's account, seconds."""
+        view = ask(commands.operator_door(self.pool), AskUsage(0, by="session"))
+        assert isinstance(view, UsageView)
+        return sum(row.gpu_seconds for row in view.rows if row.session == session)
+
     def clear(self) -> None:
         """End all notebooks and their sessions."""
         for notebook in self.notebooks:
@@ -169,7 +176,10 @@ def test_two_hogs_take_turns_and_whatever_dies_no_gate_stays_shut(fair: Device) 
     config, process = launcher.config_in(directory), launcher.process_in(directory)
     assert config is not None
     assert process is not None
+    os.kill(process.pid, signal.SIGSTOP)  # what it says last is what it used
+    last = fair.report(first)
     os.kill(process.pid, signal.SIGKILL)
+    wait_until(lambda: fair.booked(first) >= last.used_ns / 1e9 > 0, 20)
     wait_until(lambda: not Path(config.gate).exists() and fair.members() == {second}, 20)
     fair.wait_for_progress(second, 500)
     wait_until(lambda: fair.gates() == [True], 20)

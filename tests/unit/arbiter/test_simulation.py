@@ -163,6 +163,15 @@ def test_antman_gives_way_to_production_that_is_always_busy() -> None:
     assert parts["p"] > 0.9
 
 
+def test_antman_lets_others_use_productions_pauses() -> None:
+    production = SessionTerms(session="p", user="p", kind=SessionClass.PRODUCTION)
+    now_and_then = Script(production, 0, (Cell(0.5, 50, 1e-3),) * 1_000)
+    alone, _ = run("antman", now_and_then, seconds=60.0)
+    parts, _ = run("antman", now_and_then, hog("o"), seconds=60.0)
+    assert parts["p"] > 0.9 * alone["p"]
+    assert parts["o"] > 0.05
+
+
 def test_reef_lets_priority_work_wait_for_two_ops_at_most() -> None:
     best_effort = [hog(f"b{n}", op_seconds=0.002, kind=SessionClass.BEST_EFFORT) for n in range(3)]
     parts, outcome = run("reef", *best_effort, interactive("person"))
