@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from typing import Any
 
 import numpy as np
@@ -9,6 +10,10 @@ import numpy as np
 from kernelproxy import dispatch
 from kernelproxy.array_core import ArrayCore
 
+_EMPTY_TRUTH = (
+    "The truth value of an empty array is ambiguous. Returning False, but in future this will result in an error. Use "
+    "`array.size > 0` to check that an array is not empty."
+)
 _IMPLICIT = (
     "Implicit conversion to a NumPy array is not allowed. Please use `.get()` to construct a NumPy array explicitly."
 )
@@ -71,6 +76,9 @@ class Conversions(ArrayCore):
         return self.get().dumps()  # type: ignore[no-any-return]
 
     def __bool__(self) -> bool:
+        if self._layout.size == 0:
+            warnings.warn(_EMPTY_TRUTH, DeprecationWarning, stacklevel=2)
+            return False
         return bool(self._scalar_contents())
 
     def __int__(self) -> int:
@@ -150,6 +158,8 @@ def _check_out(out: Any, host: np.ndarray[Any, Any]) -> None:
         raise TypeError(f"{host.dtype} array cannot be obtained from {out.dtype} array")
     if out.shape != host.shape:
         raise ValueError(f"Shape mismatch. Expected shape: {host.shape}, actual shape: {out.shape}")
+    if not (out.flags.c_contiguous or out.flags.f_contiguous):
+        raise RuntimeError("`out` cannot be specified when copying to non-contiguous ndarray")
 
 
 def _rebuild(host: np.ndarray[Any, Any]) -> Any:

@@ -11,6 +11,7 @@ from kernelproxy import array_core, dispatch
 from kernelproxy.array_core import ArrayCore
 from kernelproxy.infer import setitem, views
 
+_NUMBERS = frozenset({bool, int, float, complex})
 _BASIC = (int, slice, type(None), type(Ellipsis))
 
 
@@ -28,6 +29,8 @@ class Indexing(ArrayCore):
         return dispatch.call("cupy.ndarray.__getitem__", (self, key), {})
 
     def __setitem__(self, key: Any, value: Any) -> None:
+        if type(value) not in _NUMBERS:
+            value = array_core.stands_for(value)
         if is_basic(key):
             window = views.getitem(self._layout, key)
             if isinstance(window, tuple):
@@ -85,7 +88,7 @@ def _host_keys(array: Any, key: Any) -> Any:
         return slice(*(None if part is None else int(part) for part in (key.start, key.stop, key.step)))
     if isinstance(key, np.integer):
         return int(key)
-    return key
+    return array_core.stands_for(key)
 
 
 def _is_scalar(value: Any) -> bool:

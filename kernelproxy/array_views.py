@@ -150,7 +150,8 @@ class Views(ArrayCore):
     def reshape(self, *shape: Any, order: str = "C", copy: bool | None = None) -> Any:
         """Return an array of another shape: a view if possible."""
         wanted = shape[0] if len(shape) == 1 else shape
-        window = views.reshape(self._layout, wanted, order) if copy is not True else Unproved("a copy is wanted")
+        may_be_view = copy is None or copy is False
+        window = views.reshape(self._layout, wanted, order) if may_be_view else Unproved("a copy is wanted")
         if isinstance(window, tuple):
             return array_core.view_of(self, *window)
         return dispatch.call("cupy.ndarray.reshape", (self, wanted), {"order": order, "copy": copy})

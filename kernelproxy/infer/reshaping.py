@@ -18,6 +18,8 @@ def reshape(layout: Layout, shape: Any, order: str = "C", copy: Any = None) -> W
     shape
         An int, or a sequence of ints of which one may be -1.
     """
+    if isinstance(copy, str):
+        raise refusal(ValueError, "strings are not allowed for 'copy' keyword. Use True/False/None instead.")
     if copy is not None and not isinstance(copy, (bool, int)):
         raise CannotProve(f"copy={copy!r}")
     wanted = tuple([as_index(extent) for extent in (shape if isinstance(shape, (tuple, list)) else (shape,))])

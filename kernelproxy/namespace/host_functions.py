@@ -120,7 +120,20 @@ def may_share_memory(a: Any, b: Any, max_work: Any = None) -> bool:
     return a_low < b_high and b_low < a_high
 
 
-shares_memory = may_share_memory
+def shares_memory(a: Any, b: Any, max_work: Any = None) -> bool:
+    """Tell whether the arrays have an element's memory in common."""
+    if not may_share_memory(a, b):
+        return False
+    reach = max(_bounds(a)[1], _bounds(b)[1])
+    memory = np.empty(reach, np.uint8)  # never touched: only how the windows lie in it is looked at
+    return bool(np.shares_memory(_window(memory, a), _window(memory, b), max_work))
+
+
+def _window(memory: np.ndarray[Any, Any], a: ArrayCore) -> np.ndarray[Any, Any]:
+    layout = a._layout
+    return np.ndarray(
+        layout.shape, np.dtype((np.void, layout.itemsize)), memory, getattr(a._ref, "offset", 0), layout.strides
+    )
 
 
 def _bounds(a: ArrayCore) -> tuple[int, int]:
