@@ -21,7 +21,7 @@ from gpu_backend.arbiter.events import Reported, ShutGate
 from gpu_backend.arbiter.gate import ExecutorPage, GateReport
 from gpu_backend.engine.detached import ProcessId, read_identity
 from gpu_backend.node import launcher
-from gpu_backend.pool import commands
+from gpu_backend.pool import commands, shares
 from gpu_backend.pool.settings import PoolSettings
 from gpu_backend.pool.state import PoolState
 from gpu_backend.transport.asking import ask
@@ -210,6 +210,18 @@ def test_the_hogs_gate_shuts_when_somebody_waits_for_a_short_op(fair: Device) ->
 
     wait_until(hog_is_shut, 30)
     fair.wait_for_progress(session)
+    fair.clear()
+
+
+@pytest.mark.timeout(120)
+def test_a_share_that_the_operator_changes_reaches_the_arbiter(fair: Device) -> None:
+    fair.start(HOG)
+    fair.wait_for(1)
+    (member,) = rosters.read_roster(fair.directory).members
+    assert member.terms.user_weight == 1.0
+    shares.set_shares(fair.pool, "user", member.terms.user, {"weight": "3"})
+    wait_until(lambda: rosters.read_roster(fair.directory).members[0].terms.user_weight == 3.0, 20)
+    shares.set_shares(fair.pool, "user", member.terms.user, {"weight": "1"})
     fair.clear()
 
 

@@ -65,36 +65,55 @@ def _refuse_uncounted(*args: Any, **kwargs: Any) -> Any:
 
 #: cudaErrorNotReady: what a query answers while the work goes on.
 _NOT_READY = 600
+#: The legacy and the per-thread default stream have the handles 0 to 2; only others can be captured.
+_LAST_DEFAULT_STREAM = 2
+
+
+class _Events:
+    """Events to use again, for making one costs as much as recording it; and whether any may be asked now.
+
+    While a stream is being captured into a graph, recording an event would put it into the graph, and asking for one
+    would spoil the capture.
+    """
+
+    def __init__(self) -> None:
+        self.spare: list[Any] = []
+        self.is_capturing = False
+
+    def record(self) -> Any:
+        """Return an event behind all work given so far to the current stream; None if there can be none."""
+        try:
+            stream = cupy.cuda.get_current_stream()
+            self.is_capturing = stream.ptr > _LAST_DEFAULT_STREAM and bool(stream.is_capturing())
+            if self.is_capturing:
+                return None
+            event = self.spare.pop() if self.spare else cupy.cuda.Event()
+            event.record(stream)
+        except runtime.CUDARuntimeError:  # the device is lost
+            self.is_capturing = False
+            return None
+        return event
 
 
 class TimedEvent:
-    """A CUDA event that was recorded. Events are used again: making one costs as much as recording it.
+    """A CUDA event that was recorded. On a device that is lost, and in a capture, it is done and took no time."""
 
-    On a device that is lost it is done and took no time: the next op says what happened.
-    """
+    __slots__ = ("_event", "_events")
 
-    __slots__ = ("_event", "_spare")
-
-    def __init__(self, spare: list[Any]) -> None:
-        self._spare = spare
-        self._event: Any = None
-        try:
-            if cupy.cuda.get_current_stream().is_capturing():
-                return  # an event would become part of the program's graph, and asking for it an error
-            event = spare.pop() if spare else cupy.cuda.Event()
-            event.record()
-            self._event = event
-        except runtime.CUDARuntimeError:
-            return
+    def __init__(self, events: _Events) -> None:
+        self._events = events
+        self._event = events.record()
 
     def is_done(self) -> bool:
         """Tell whether all work given before it is done."""
+        if self._event is None or self._events.is_capturing:
+            return True
         # Not Event.done: it cannot tell a lost device from a busy one.
-        return self._event is None or runtime.eventQuery(self._event.ptr) != _NOT_READY
+        return bool(runtime.eventQuery(self._event.ptr) != _NOT_READY)
 
     def seconds_since(self, earlier: TimedEvent) -> float:
         """Return the device's time between the two."""
-        if self._event is None or earlier._event is None:
+        if self._event is None or earlier._event is None or self._events.is_capturing:
             return 0.0
         try:
             return max(0.0, float(cupy.cuda.get_elapsed_time(earlier._event, self._event)) / 1e3)
@@ -103,7 +122,7 @@ class TimedEvent:
 
     def __del__(self) -> None:
         if self._event is not None:
-            self._spare.append(self._event)
+            self._events.spare.append(self._event)
 
 
 class CudaDevice:
@@ -136,7 +155,7 @@ class CudaDevice:
             **dict.fromkeys(_UNCOUNTED, _refuse_uncounted),
         }
         self._stream: Any = cupy.cuda.Stream.null
-        self._spare_events: list[Any] = []
+        self._events = _Events()
         properties = runtime.getDeviceProperties(ordinal)
         name = properties["name"]
         self.info = DeviceInfo(
@@ -267,7 +286,7 @@ class CudaDevice:
 
     def marker(self) -> TimedEvent:
         """Return an event behind all work given so far to the current stream."""
-        return TimedEvent(self._spare_events)
+        return TimedEvent(self._events)
 
     def held_bytes(self) -> int:
         """Return the bytes held by live arrays."""
