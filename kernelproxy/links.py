@@ -165,7 +165,10 @@ class LocalLink:
 
     def _push(self) -> bool:
         self.is_torn = True
-        done = self._socket.push()
+        try:
+            done = self._socket.push()
+        except LocalClosed:
+            self.is_cut = done = True  # what the executor said before it left may still stand here to be read
         self.is_torn = False
         return done
 
