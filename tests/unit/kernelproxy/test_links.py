@@ -207,3 +207,22 @@ def test_messages_that_promise_too_much_cut_their_sender_off(local_ways: Callabl
 def read_until_closed(socket: LocalSocket) -> None:
     while True:
         assert socket.receive() is None
+
+
+def test_last_words_are_read_though_nothing_can_be_sent_any_more() -> None:
+    with tempfile.TemporaryDirectory(prefix="gwb") as directory:
+        listener = LocalListener(Path(directory) / "local")
+        link = LocalLink(str(Path(directory) / "local"))
+        other = listener.accept()
+        assert other is not None
+        link.send([bytes(8 << 20)])  # more than the socket takes at once
+        other.send([b"the end"])
+        other.close()
+        answer = link.receive(5.0)
+        assert answer is not None
+        assert plain(answer) == [b"the end"]
+        link.is_torn = False
+        assert link.receive(0.001) is None
+        assert link.was_cut()
+        link.close(0)
+        listener.close()
