@@ -26,9 +26,11 @@ def activate() -> None:
     ImportError
         If another CuPy has been imported in this process already.
     """
+    from kernelproxy import interrupts
     from kernelproxy.namespace import finder  # the whole of CuPy's surface
 
     finder.install()
+    interrupts.install()
 
 
 def deactivate() -> None:

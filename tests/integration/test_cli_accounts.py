@@ -89,9 +89,11 @@ class Program:
 @contextmanager
 def program(terminal: Terminal, *options: str) -> Iterator[Program]:
     running = Program(terminal, *options)
-    running.compute()
-    yield running
-    running.end()
+    try:
+        running.compute()
+        yield running
+    finally:
+        running.end()
 
 
 def used(terminal: Terminal, user: str) -> float:
@@ -102,6 +104,7 @@ def used(terminal: Terminal, user: str) -> float:
 def test_what_was_used_is_told_to_each_in_their_own_way(operator: Terminal, ada: Terminal) -> None:
     with program(ada, "--class", "best-effort"):
         wait_until(lambda: used(operator, "ada") > 0)
+        wait_until(lambda: operator.json("pool", "top")["devices"][0]["used_bytes"] > 0)
         top = operator.json("pool", "top")
         (session,) = top["sessions"]
         assert (session["user"], session["kind"], session["label"]) == ("ada", "best-effort", "")

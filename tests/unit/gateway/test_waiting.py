@@ -274,7 +274,10 @@ def test_a_session_that_lost_its_executor_waits_for_a_place(tmp_path: Path) -> N
         await world.ask(EVE, CloseSession(0, tickets[2].session))
 
         async def is_back() -> bool:
-            answer = await world.ask(ADA, control.RenewTicket(0, lost.session, may_wait=True))
+            try:
+                answer = await world.ask(ADA, control.RenewTicket(0, lost.session, may_wait=True))
+            except ExecutorStarting:
+                return False
             return isinstance(answer, Ticket) and answer.epoch == 2
 
         await until(is_back)

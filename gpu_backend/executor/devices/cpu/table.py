@@ -91,9 +91,12 @@ def define_value(value: Any, *names: str) -> None:
 
 
 def define_plain(prefix: str, source: Any, names: Iterable[str]) -> None:
-    """Register functions of ``source`` (a NumPy or SciPy module) that need nothing but the guard."""
+    """Register functions of ``source`` (a NumPy or SciPy module) that need nothing but the guard.
+
+    What is defined for itself has precedence, in whatever order the areas are loaded.
+    """
     for name in names:
-        define(f"{prefix}.{name}")(getattr(source, name))
+        _TABLE.setdefault(f"{prefix}.{name}", guarded(getattr(source, name)))
 
 
 def define_alias(alias: str, name: str) -> None:

@@ -215,7 +215,8 @@ def test_outputs_are_booked_and_refused_beyond_the_limit() -> None:
     before = LEDGER.used_bytes
     kept = SUM(x, 1)
     assert LEDGER.used_bytes >= before + kept.nbytes
-    LEDGER.set_quota(LEDGER.total_bytes + (1 << 20))
+    LEDGER.free_all_blocks()
+    LEDGER.set_quota(LEDGER.used_bytes + (1 << 20))
     try:
         with pytest.raises(OutOfMemoryError):
             SUM(x, 1)
