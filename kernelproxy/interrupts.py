@@ -1,6 +1,6 @@
 """An interrupt that strikes in the moment in which an array ends is delivered again.
 
-Python runs signal handlers between any two instructions, those of ``__del__`` too, and only prints what they raise there:
+Python runs signal handlers between any two instructions, those of ``__del__`` too, and only prints what they raise:
 a cell that makes arrays in a loop would now and then not hear that it was interrupted.
 """
 
