@@ -84,7 +84,7 @@ def test_a_pool_without_nodes_answers_in_time(tmp_path: Path) -> None:
             since = monotonic()
             with pytest.raises(PoolRefusal, match="No node"):
                 await world.open()
-            assert monotonic() - since < 1.0
+            assert monotonic() - since < 2.0
 
     asyncio.run(story())
 
@@ -95,7 +95,7 @@ def test_a_launch_that_takes_too_long_is_refused_in_time_and_leaves_nothing(tmp_
         since = monotonic()
         with pytest.raises(ExecutorStarting, match="still starting"):
             await world.open()
-        assert monotonic() - since < 1.0
+        assert monotonic() - since < 2.0
 
         async def nothing_left() -> bool:
             return not (await world.view()).sessions
@@ -130,7 +130,7 @@ def test_a_crashed_executor_is_replaced_under_the_next_epoch(tmp_path: Path) -> 
             return [s.state for s in (await world.view()).sessions] == ["lost"]
 
         await until(lost)
-        renewed = await world.ask(ADA, control.RenewTicket(0, ticket.session))
+        renewed = await world.renew(ticket.session)
         assert isinstance(renewed, control.Ticket)
         assert (renewed.session, renewed.epoch) == (ticket.session, 2)
 
@@ -205,7 +205,7 @@ def test_a_new_gateway_knows_the_sessions_before_it_hears_from_a_node(tmp_path: 
     async def again() -> None:
         assert ticket is not None
         async with gateway_only(tmp_path) as world:
-            renewed = await world.ask(ADA, control.RenewTicket(0, ticket.session))
+            renewed = await world.renew(ticket.session)
             assert isinstance(renewed, control.Ticket)
             assert (renewed.epoch, renewed.endpoints, renewed.server_key) == (1, ticket.endpoints, ticket.server_key)
 
@@ -222,7 +222,7 @@ def test_a_gateway_that_lost_its_records_learns_the_sessions_from_the_node(tmp_p
             return [(s.session, s.epoch) for s in (await world.view()).sessions] == [("lost", 3)]
 
         await until(learned)
-        renewed = await world.ask(ADA, control.RenewTicket(0, "lost"))
+        renewed = await world.renew("lost")
         assert isinstance(renewed, control.Ticket)
         assert renewed.epoch == 3
         assert ("foreign", 1) not in agent.executors

@@ -149,7 +149,7 @@ def test_the_last_word_of_an_executor_is_booked(tmp_path: Path) -> None:
         agent.usage[ticket.session, 1] = control.Usage(1.5)
         await agent.lose(ticket.session, 1, control.EndCause.CRASHED)
         await used(world, ADA, 1.5)
-        renewed = await world.ask(ADA, control.RenewTicket(0, ticket.session))
+        renewed = await world.renew(ticket.session)
         assert isinstance(renewed, control.Ticket)
         await agent.use(ticket.session, 2.0, epoch=2)
         await used(world, ADA, 3.5)
