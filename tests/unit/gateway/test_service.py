@@ -94,7 +94,7 @@ def test_a_launch_that_takes_too_long_is_refused_in_time_and_leaves_nothing(tmp_
         agent.launches = False
         since = monotonic()
         with pytest.raises(ExecutorStarting, match="still starting"):
-            await world.open()
+            await world.ask(ADA, control.OpenSession(0, "a.ipynb"))
         assert monotonic() - since < 2.0
 
         async def nothing_left() -> bool:
