@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Sequence
 from dataclasses import dataclass
 from time import monotonic
@@ -35,7 +34,8 @@ class Nodes:
         self._silence_seconds = silence_seconds
         self._capacity = capacity
         self._links: dict[str, _Link] = {}
-        self._changed = asyncio.Event()
+        #: Every report of any node, as it comes.
+        self.reports = Changes()
 
     def note(self, node: str, route: bytes, report: NodeReport) -> None:
         """Take in a report. Orders go to where the last one came from: a restarted agent has another route."""
@@ -44,16 +44,11 @@ class Nodes:
         self._links[node] = _Link(route, report, monotonic())
         if is_news:
             self._changes.tell()
-        self._changed.set()
-        self._changed = asyncio.Event()
+        self.reports.tell()
 
     def forget(self, node: str) -> None:
         """The node is gone."""
         self._links.pop(node, None)
-
-    async def next_report(self) -> None:
-        """Wait for the next report of any node."""
-        await self._changed.wait()
 
     def send(self, node: str, order: ToAgent) -> bool:
         """Give an order; tell whether there was a way to the agent. Lost orders are given again after its reports."""

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import secrets
 from dataclasses import dataclass
 from time import monotonic, time
@@ -241,10 +240,7 @@ class Opening:
     async def _some_node(self, asker: Asker) -> None:
         """Give agents the time to be heard: just after a start, nobody has been yet."""
         while not self._nodes.names() and (remaining := asker.remaining) > 0:
-            try:
-                await asyncio.wait_for(self._nodes.next_report(), remaining)
-            except TimeoutError:
-                return
+            await self._nodes.reports.wait(remaining)
 
     def _owned(self, message: RenewTicket | RestartSession, asker: Asker) -> Session | Denied:
         session = self._sessions.all.get(message.session)

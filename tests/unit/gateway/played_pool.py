@@ -23,7 +23,7 @@ from gpu_backend.transport.curve import KeyPair
 from gpu_backend.transport.sockets import as_client
 from gpu_backend.wire import control
 from gpu_backend.wire.codec import Codec, encode
-from gpu_backend.wire.errors import ExecutorStarting, PoolRefusal
+from gpu_backend.wire.errors import PoolRefusal
 from gpu_backend.wire.views import PoolView, UsageView
 
 GATEWAY, AGENT, ADA, EVE, BOSS = (curve.generate() for _ in range(5))
@@ -128,20 +128,12 @@ class World:
         return await ask_async(Door(self.users_endpoint, GATEWAY.public, keys), message)
 
     async def open(self, keys: KeyPair = ADA, label: str = "a.ipynb") -> control.Ticket:
-        """Open a session; again if its executor took too long to start."""
-        async with asyncio.timeout(10):
-            while True:
-                with suppress(ExecutorStarting):
-                    answer = await self.ask(keys, control.OpenSession(0, label))
-                    assert isinstance(answer, control.Ticket)
-                    return answer
+        answer = await self.ask(keys, control.OpenSession(0, label))
+        assert isinstance(answer, control.Ticket)
+        return answer
 
     async def renew(self, session: str, keys: KeyPair = ADA) -> control.FromGateway:
-        """Ask for a session's ticket, as a client does: again while its executor starts."""
-        async with asyncio.timeout(5):
-            while True:
-                with suppress(ExecutorStarting):
-                    return await self.ask(keys, control.RenewTicket(0, session))
+        return await self.ask(keys, control.RenewTicket(0, session))
 
     async def view(self, keys: KeyPair = ADA) -> PoolView:
         answer = await self.ask(keys, control.AskPool(0))
@@ -172,7 +164,7 @@ async def gateway_only(tmp_path: Path, **changes: object) -> AsyncIterator[World
     wanted = GatewaySettings(
         pool="test", version="1", client_endpoints=(world.users_endpoint,), agent_endpoints=(world.agents_endpoint,),
         defaults=Entitlements(Quota(sessions=2)), sessions_per_device=3, default_memory_bytes=0, lease_seconds=60.0,
-        answer_seconds=1.5, stop_seconds=1.0,
+        answer_seconds=0.6, stop_seconds=1.0,
     )  # fmt: skip
     settings = replace(wanted, **changes)  # type: ignore[arg-type]
     accounts = Accounts(tmp_path / "accounts.sqlite")
