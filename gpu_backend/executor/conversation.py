@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from gpu_backend.executor.answer import Answer
+from gpu_backend.executor.outbox import Message, Outbox
 from gpu_backend.wire import messages as wire
 from gpu_backend.wire.codec import Codec, Frame, encode
 from gpu_backend.wire.errors import ErrorRecord, ForeignVersion, OversizedMessage, RefusalCode, WireError
@@ -18,11 +19,14 @@ CHUNK_BYTES = 8 << 20
 #: With so many answers unread, or so many bytes of them, the executor waits for the notebook to read them.
 MAX_UNREAD = 1_024
 MAX_UNREAD_BYTES = 256 << 20
+#: So many refusals may wait for a connection that is not, or not any more, the notebook's.
+_MOST_REFUSALS = 64
+#: So many connections that were taken over are remembered.
+_MOST_TAKEN_OVER = 256
 #: Ops are counted up to here: far more than can ever be asked for, and each number still fits its place on the wire.
 _MOST_OPS = 1 << 62
 
 _codec: Codec[wire.ToExecutor] = Codec(wire.ToExecutor)
-Message = list[Frame]
 
 
 class QueuedBatch:
@@ -38,9 +42,9 @@ class QueuedBatch:
 class Conversation:
     """One session's talk with its notebook. Bytes in, bytes out; it opens no socket and reads no clock.
 
-    A connection counts only after its Hello; a later Hello of the same client instance takes over, so a client that
-    reconnects is never locked out by its own old connection. Ops are taken strictly by number: those already taken are
-    skipped, a gap is refused, and so no op is lost or run twice.
+    A connection counts only after its Hello; a Hello of the same client instance on another one takes over, so a client
+    that reconnects is never locked out by its own old connection, and that one stays out. Ops are taken strictly by
+    number: those already taken are skipped, a gap is refused, and so no op is lost or run twice.
     """
 
     def __init__(self, welcome: wire.Welcome, session: str) -> None:
@@ -48,6 +52,7 @@ class Conversation:
         self._session = session
         self._instance: str | None = None
         self._peer: bytes | None = None
+        self._taken_over: deque[bytes] = deque(maxlen=_MOST_TAKEN_OVER)
         self._queue: deque[QueuedBatch] = deque()
         #: Ops taken and not carried out.
         self.queued_ops = 0
@@ -63,15 +68,15 @@ class Conversation:
         self.applied = 0
         #: True once the notebook has said that it is done with the session.
         self.released = False
-        #: Messages to send: the peer and the frames.
-        self.outbox: deque[tuple[bytes, Message]] = deque()
+        #: Messages to send.
+        self.outbox = Outbox()
 
     @property
     def has_work(self) -> bool:
         """True if an op may run now. False while too many answers are unread or unsent."""
         if len(self._unread) >= MAX_UNREAD or self._unread_bytes >= MAX_UNREAD_BYTES:
             return False
-        return bool(self._queue) and len(self.outbox) < MAX_UNREAD
+        return bool(self._queue) and self.outbox.waiting(self._peer) < MAX_UNREAD
 
     @property
     def is_connected(self) -> bool:
@@ -118,6 +123,9 @@ class Conversation:
         elif self._instance not in (None, hello.instance):
             message = "Another process already uses this session. Restart the kernel, or open a session of its own."
             self._refuse(peer, RefusalCode.IN_USE, message)
+        elif peer in self._taken_over:  # what still arrives from there must not take the session back
+            message = "The notebook has connected anew since. Say Hello on a connection of its own."
+            self._refuse(peer, RefusalCode.NOT_GREETED, message)
         else:
             self._admit(peer, hello)
 
@@ -125,8 +133,10 @@ class Conversation:
         if self._instance is None:
             self._instance = hello.instance
             self.applied = self._taken = self._reported = hello.first - 1
+        self.outbox.drop(self._peer)
+        if self._peer not in (None, peer):
+            self._taken_over.append(self._peer)
         self._peer = peer
-        self.outbox.clear()
         self._forget_read(hello.received)
         # The client resends all that we have not taken, so what counts here is what we took, run or not.
         self._send(encode(_with_applied(self._welcome, self._taken)))
@@ -199,7 +209,7 @@ class Conversation:
 
     def report_progress(self, always: bool = False) -> None:
         """Tell the client how far the ops are, if it does not know yet. Whoever reads nothing is not told for ever."""
-        if (always or self.applied > self._reported) and len(self.outbox) < MAX_UNREAD:
+        if (always or self.applied > self._reported) and self.outbox.waiting(self._peer) < MAX_UNREAD:
             self._reported = self.applied
             self._send(encode(wire.Ack(self.applied)))
 
@@ -208,13 +218,14 @@ class Conversation:
         self._send(encode(wire.Refused(RefusalCode.ENDED, reason)))
 
     def _refuse(self, peer: bytes, code: RefusalCode, message: str) -> None:
-        if len(self.outbox) < 2 * MAX_UNREAD:  # whoever sends rubbish and reads nothing costs no more memory than this
-            self.outbox.append((peer, encode(wire.Refused(code, message))))
+        # Whoever sends rubbish and reads nothing costs no more memory than this.
+        if self.outbox.waiting(peer) < (2 * MAX_UNREAD if peer == self._peer else _MOST_REFUSALS):
+            self.outbox.put(peer, encode(wire.Refused(code, message)))
 
     def _send(self, message: Message) -> None:
         if self._peer is not None:
             self.sent_bytes += sum(map(len, message))
-            self.outbox.append((self._peer, message))
+            self.outbox.put(self._peer, message)
 
 
 def _with_applied(welcome: wire.Welcome, applied: int) -> wire.Welcome:

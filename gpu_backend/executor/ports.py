@@ -5,8 +5,8 @@ from __future__ import annotations
 import json
 import os
 import select
-from collections import deque
 from collections.abc import Iterator
+from itertools import count
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -14,7 +14,7 @@ import zmq
 
 from gpu_backend.arbiter.bell import Bell
 from gpu_backend.executor.config import ExecutorConfig
-from gpu_backend.executor.conversation import Message
+from gpu_backend.executor.outbox import Message, Outbox
 from gpu_backend.transport import curve
 from gpu_backend.transport.admission import AllowedKeys, guard_thread
 from gpu_backend.transport.local import LocalClosed, LocalListener, LocalSocket
@@ -55,6 +55,7 @@ class Ports:
         port = self._data.bind_to_random_port(f"tcp://{config.bind_host}")
         self._listener = LocalListener(directory / "local")
         self._locals: dict[bytes, LocalSocket] = {}
+        self._local_numbers = count()
         self._control = as_server(context.socket(zmq.ROUTER), keys, zap_domain=_CONTROL)
         self._control.bind(f"ipc://{directory}/control")
         self._agent: bytes | None = None
@@ -136,7 +137,7 @@ class Ports:
         socket = self._listener.accept()
         if socket is not None:
             # ZeroMQ's own routing ids start with a zero byte, so these are never taken for one.
-            self._locals[b"local-%d" % socket.fileno()] = socket
+            self._locals[b"local-%d" % next(self._local_numbers)] = socket
             self._poller.register(socket.fileno(), zmq.POLLIN)
             self._local_poll.register(socket.fileno(), select.POLLIN)
 
@@ -157,14 +158,14 @@ class Ports:
             except WireError:
                 continue
 
-    def send(self, outbox: deque[tuple[bytes, Message]]) -> None:
+    def send(self, outbox: Outbox) -> None:
         """Send what the sockets take now; the rest stays in ``outbox``."""
-        while outbox:
-            peer, message = outbox[0]
-            socket = self._locals.get(peer)
-            if not (self._send_local(peer, socket, message) if socket is not None else self._send_far(peer, message)):
-                return
-            outbox.popleft()
+        if outbox:
+            outbox.send(self._send_to)
+
+    def _send_to(self, peer: bytes, message: Message) -> bool:
+        socket = self._locals.get(peer)
+        return self._send_local(peer, socket, message) if socket is not None else self._send_far(peer, message)
 
     def _send_local(self, peer: bytes, socket: LocalSocket, message: Message) -> bool:
         try:

@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 
 from gpu_backend.executor.answer import Answer
 from gpu_backend.executor.conversation import MAX_UNREAD, Conversation
+from gpu_backend.executor.outbox import Message, Outbox
 from gpu_backend.wire import messages as wire
 from gpu_backend.wire.codec import Codec, encode
 from gpu_backend.wire.errors import ErrorRecord
@@ -33,8 +34,18 @@ def greeted(**credits: int) -> Conversation:
 
 def sent(talk: Conversation, peer: bytes = PEER) -> list[wire.ToClient]:
     """Return and forget what has been sent to ``peer``."""
-    found = [CLIENT.decode(frames) for to, frames in talk.outbox if to == peer]
-    talk.outbox.clear()
+    return [CLIENT.decode(frames) for to, frames in taken_from(talk.outbox) if to == peer]
+
+
+def taken_from(outbox: Outbox) -> list[tuple[bytes, Message]]:
+    """Return and forget all messages, and to whom they go."""
+    found: list[tuple[bytes, Message]] = []
+
+    def take(peer: bytes, message: Message) -> bool:
+        found.append((peer, message))
+        return True
+
+    outbox.send(take)
     return found
 
 
@@ -94,7 +105,7 @@ def test_a_reconnecting_client_takes_over_and_gets_unread_answers_again() -> Non
     assert front is not None
     talk.advance(front, 1)
     talk.answer(Answer("first"))
-    talk.outbox.clear()  # lost on the way
+    taken_from(talk.outbox)  # lost on the way
     talk.receive(b"b", encode(wire.Hello("s", 1, "me", 1, 0)))
     welcome, reply = sent(talk, b"b")
     assert isinstance(welcome, wire.Welcome)
@@ -102,6 +113,20 @@ def test_a_reconnecting_client_takes_over_and_gets_unread_answers_again() -> Non
     assert reply == wire.Reply(1, "first")
     talk.receive(PEER, batch(2, 1))
     assert refusal(talk) == "not_greeted"
+
+
+def test_what_still_arrives_from_a_connection_that_was_taken_over_does_not_take_the_session_back() -> None:
+    talk = greeted()
+    hello = encode(wire.Hello("s", 1, "me", 1, 0))
+    talk.receive(b"b", hello)
+    for _ in range(10_000):
+        talk.receive(PEER, hello)
+    talk.receive(b"b", batch(1, 3))
+    assert run_all(talk) == [1, 2, 3]
+    told = taken_from(talk.outbox)
+    assert [peer for peer, _ in told].count(PEER) < 100
+    (welcome,) = [CLIENT.decode(frames) for peer, frames in told if peer == b"b"]
+    assert isinstance(welcome, wire.Welcome)
 
 
 def test_another_process_cannot_take_the_session() -> None:
@@ -156,10 +181,10 @@ def test_a_client_that_reads_nothing_stops_its_own_ops_only() -> None:
     while (front := talk.front()) is not None:
         talk.advance(front, front.next + 1)
         talk.answer(Answer(error=ErrorRecord("builtins.ValueError", "no")))
-        talk.outbox.clear()
+        taken_from(talk.outbox)
     assert talk.applied == MAX_UNREAD
     talk.receive(PEER, encode(wire.Ping(MAX_UNREAD // 2)))
-    talk.outbox.clear()
+    taken_from(talk.outbox)
     assert talk.has_work
 
 
@@ -176,7 +201,7 @@ def test_large_contents_travel_in_chunks() -> None:
     talk.advance(front, 1)
     content = np.arange(CHUNK_BYTES // 8 * 2 + 5, dtype="<f8")
     talk.answer(Answer(Buffer(0, "<f8", content.shape), (content,)))
-    *chunks, _ = list(talk.outbox)
+    *chunks, _ = taken_from(talk.outbox)
     joined = b"".join(bytes(frames[1]) for _, frames in chunks)
     assert joined == content.tobytes()
     assert max(len(frames[1]) for _, frames in chunks) <= CHUNK_BYTES
@@ -200,8 +225,8 @@ def test_ten_thousand_random_and_mutated_messages_are_refused_and_nothing_more()
                 mutable[rng.randrange(len(mutable))] = rng.randrange(256)
             frame = bytes(mutable)
         talk.receive(rng.choice([PEER, b"b"]), [frame, *([b"y"] * rng.randrange(3))])
-        assert len(talk.outbox) <= 2 * MAX_UNREAD + 2
-    talk.outbox.clear()
+        assert sum(map(talk.outbox.waiting, (PEER, b"b"))) <= 2 * MAX_UNREAD + 2
+    taken_from(talk.outbox)
     talk.receive(b"c", encode(wire.Hello("s", 1, "me", 1, 0)))
     assert any(isinstance(message, wire.Welcome) for message in sent(talk, b"c"))
 

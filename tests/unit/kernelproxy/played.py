@@ -15,6 +15,7 @@ import zmq
 import kernelproxy
 from gpu_backend.executor.answer import Answer
 from gpu_backend.executor.conversation import Conversation
+from gpu_backend.executor.outbox import Message
 from gpu_backend.executor.stream import CANCELLED
 from gpu_backend.transport import local
 from gpu_backend.transport.curve import KeyPair
@@ -107,10 +108,12 @@ class PlayedExecutor:
     def speak(self) -> None:
         """Let what the executor says arrive."""
         self.talk.report_progress()
-        while self.talk.outbox:
-            peer, message = self.talk.outbox.popleft()
-            if self.link is not None and peer == self.link.peer:
-                self.link.arrived.append([bytes(frame) for frame in message])
+        self.talk.outbox.send(self._arrive)
+
+    def _arrive(self, peer: bytes, message: Message) -> bool:
+        if self.link is not None and peer == self.link.peer:
+            self.link.arrived.append([bytes(frame) for frame in message])
+        return True
 
     def live(self) -> None:
         """Let everything happen that can."""

@@ -159,7 +159,7 @@ def test_a_message_too_large_as_a_whole_is_parted(pipeline: Pipeline, executor: 
 def test_a_refused_message_is_told_to_everybody_who_waits(pipeline: Pipeline, executor: PlayedExecutor) -> None:
     def refuse() -> None:
         assert executor.link is not None
-        executor.talk.outbox.append((executor.link.peer, wire_frames(wire.Refused(RefusalCode.OVERSIZED, "too much"))))
+        executor.talk.outbox.put(executor.link.peer, wire_frames(wire.Refused(RefusalCode.OVERSIZED, "too much")))
         executor.speak()
 
     executor.hear = refuse  # type: ignore[method-assign]
