@@ -116,6 +116,11 @@ def processes_with(text: str) -> list[str]:
     return found
 
 
+def resident_bytes(pid: int) -> int:
+    """Return how much memory the process ``pid`` holds."""
+    return int(Path(f"/proc/{pid}/statm").read_text().split()[1]) * 4096
+
+
 MakePool = Callable[..., RunningPool]
 
 
