@@ -25,10 +25,10 @@ from gpu_backend.wire.messages import Op, Want
 from gpu_backend.wire.values import Buffer, DType, Ref, Tuple
 from kernelproxy.links import CurveLink, Link, LocalLink
 from tests.integration.conftest import resident_bytes
+from tests.integration.notebook_pool import wait_until
 from tests.mutations import mutations
 
 from .conftest import Faulty, is_running
-from .notebook import wait_until
 
 CLIENT: Codec[messages.ToClient] = Codec(messages.ToClient)
 #: Memory that Python and ZeroMQ may keep for themselves, and the credit for uploads that may be queued.
