@@ -25,7 +25,6 @@ _COMMANDS = {
     "doctor": "check everything between the notebook and the pool",
     "install": "make the kernel known to a Jupyter in another environment",
 }
-_CATALOG = "workbench.catalog_cli"
 _KEY_OPTIONS = ("--key", "--server-key")
 
 
@@ -56,6 +55,8 @@ def with_keys_attached(words: Sequence[str]) -> list[str]:
 
 
 def _parser(used: str) -> ArgumentParser:
+    from workbench import catalog_cli  # not needed by `workbench run`, which is to start quickly
+
     parser = ArgumentParser(
         prog="workbench", description="CuPy in JupyterLab on a GPU that a whole group shares.", allow_abbrev=False
     )
@@ -65,21 +66,9 @@ def _parser(used: str) -> ArgumentParser:
         one = commands.add_parser(name, help=help_text)
         if name == used:
             _module(name).configure(one)
-    catalog = _catalog()
-    if catalog is not None:
-        catalog.register(commands)
+    catalog_cli.register(commands)
     return parser
 
 
 def _module(command: str) -> ModuleType:
     return importlib.import_module(f"workbench.commands.{command}")
-
-
-def _catalog() -> ModuleType | None:
-    """Return the module with ``workbench catalog``; None where the catalogue is not part of the installation."""
-    try:
-        return importlib.import_module(_CATALOG)
-    except ModuleNotFoundError as error:
-        if error.name != _CATALOG:
-            raise
-        return None

@@ -3,23 +3,20 @@
 from __future__ import annotations
 
 import asyncio
-import importlib
 import os
 import sys
-from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
 import kernelproxy
 from kernelproxy import waiting
 from kernelproxy.session import opened_session
+from workbench import catalog_magics
 from workbench.environment import PREVIOUS_END_VARIABLE
 from workbench.magics import GpuMagics
 from workbench.notice import CellNotice
 
 if TYPE_CHECKING:
     from IPython.core.interactiveshell import ExecutionResult, InteractiveShell
-
-_CATALOG = "workbench.catalog_magics"
 
 
 def load(shell: InteractiveShell) -> None:
@@ -32,9 +29,7 @@ def load(shell: InteractiveShell) -> None:
     shell.events.register("post_run_cell", cancel_interrupted)
     if PREVIOUS_END_VARIABLE in os.environ:
         shell.events.register("pre_run_cell", _tell_previous_end)
-    catalog = _catalog_magics()
-    if catalog is not None:
-        catalog.load(shell)
+    catalog_magics.load(shell)
 
 
 def unload(shell: InteractiveShell) -> None:
@@ -47,9 +42,7 @@ def unload(shell: InteractiveShell) -> None:
     for event, callback in (("post_run_cell", cancel_interrupted), ("pre_run_cell", _tell_previous_end)):
         if callback in shell.events.callbacks[event]:
             shell.events.unregister(event, callback)
-    catalog = _catalog_magics()
-    if catalog is not None:
-        catalog.unload(shell)
+    catalog_magics.unload(shell)
     waiting.announce = waiting.TerminalNotice
     kernelproxy.deactivate()
 
@@ -70,13 +63,3 @@ def _tell_previous_end(info: Any) -> None:
     reason = os.environ.pop(PREVIOUS_END_VARIABLE, "")
     if reason:
         print(reason, file=sys.stderr)  # noqa: T201  # a cell's output is where the user looks
-
-
-def _catalog_magics() -> ModuleType | None:
-    """Return the module with ``%catalog``; None where the catalogue is not part of the installation."""
-    try:
-        return importlib.import_module(_CATALOG)
-    except ModuleNotFoundError as error:
-        if error.name != _CATALOG:
-            raise
-        return None

@@ -7,15 +7,14 @@ another gateway changes nothing: what is booked is the difference to what was bo
 from __future__ import annotations
 
 import asyncio
-import sqlite3
 from collections.abc import Iterable
 from contextlib import closing
 from datetime import date
 from pathlib import Path
 from typing import NamedTuple
 
+from gpu_backend.gateway.database import opened
 from gpu_backend.wire.control import Usage
-from gpu_backend.wire.errors import PoolRefusal
 from gpu_backend.wire.views import UsageRow
 
 _SCHEMA = """
@@ -36,7 +35,8 @@ CREATE INDEX usage_by_user ON usage(user, day);
 CREATE INDEX usage_by_group ON usage("group", day);
 CREATE INDEX sessions_by_end ON sessions(ended_at)
 """
-_SCHEMA_VERSION = 1
+_STEPS = (_SCHEMA,)
+_WAY_OUT = "Move the file away; what was used in the pool so far is then forgotten, and quotas begin anew."
 _NOTHING = Usage()
 #: Sessions shorter than this (a doctor's, a mistake's) say nothing about how long people keep a place, seconds.
 _TRIAL_SECONDS = 10.0
@@ -78,33 +78,15 @@ class Reading(NamedTuple):
 class Accounts:
     """The books of a pool. Several processes may read them; only the gateway writes."""
 
-    def __init__(self, path: Path) -> None:
-        """Open the books in ``path``, made now if there are none.
+    def __init__(self, path: Path, is_read_only: bool = False) -> None:
+        """Open the books in ``path``, made now if there are none and they are not only read.
 
         Raises
         ------
         PoolRefusal
             If the file is none of ours, is damaged, or was written by a newer version.
         """
-        try:
-            self._db = sqlite3.connect(path, isolation_level=None, timeout=5.0)
-            self._db.execute("PRAGMA journal_mode = WAL")
-            self._db.execute("PRAGMA synchronous = NORMAL")
-            self._db.execute("BEGIN IMMEDIATE")
-            version = self._db.execute("PRAGMA user_version").fetchone()[0]
-            if version > _SCHEMA_VERSION:
-                raise PoolRefusal(f"{path} was written by a newer version of gpu-workbench. Install that one here.")
-            if version < _SCHEMA_VERSION:
-                for statement in _SCHEMA.split(";\n"):
-                    self._db.execute(statement)
-                self._db.execute(f"PRAGMA user_version = {_SCHEMA_VERSION}")
-            self._db.execute("COMMIT")
-        except sqlite3.DatabaseError as error:
-            raise PoolRefusal(
-                f"The pool's accounts in {path} cannot be used: {error}. Move the file away; what was used so far is "
-                "then forgotten, and quotas begin anew."
-            ) from None
-        path.chmod(0o600)
+        self._db = opened(path, _STEPS, _WAY_OUT, is_read_only)
         self._path = path
         #: One at a time: whoever asks again and again waits for themselves.
         self._reading = asyncio.Lock()
@@ -190,7 +172,16 @@ class Accounts:
         KeyError
             If ``by`` is not one of `GROUPINGS`.
         """
-        return _summary(self._db, by, since)
+        kept = GROUPINGS[by]
+        shown = ", ".join(_COLUMNS[name] if name in kept else "''" for name in _COLUMNS)
+        rows = self._db.execute(
+            f"SELECT {shown}, count(DISTINCT usage.session), total(gpu_seconds), max(peak_bytes), "
+            "sum(received_bytes), sum(sent_bytes) FROM usage JOIN sessions ON sessions.session = usage.session "
+            f"WHERE day >= ? GROUP BY {', '.join(_COLUMNS[name] for name in kept)} "
+            "ORDER BY total(gpu_seconds) DESC, 1, 2, 3, 4, 5",
+            (since,),
+        )
+        return [UsageRow(*row) for row in rows]
 
     async def summary_aside(self, by: str, since: str = "") -> list[UsageRow]:
         """Return the same as `summary`; the event loop goes on meanwhile, however long the books are."""
@@ -209,21 +200,8 @@ class Accounts:
 
 
 def _summary_of(path: Path, by: str, since: str) -> list[UsageRow]:
-    with closing(sqlite3.connect(f"{path.absolute().as_uri()}?mode=ro", uri=True, timeout=5.0)) as db:
-        return _summary(db, by, since)
-
-
-def _summary(db: sqlite3.Connection, by: str, since: str) -> list[UsageRow]:
-    kept = GROUPINGS[by]
-    shown = ", ".join(_COLUMNS[name] if name in kept else "''" for name in _COLUMNS)
-    rows = db.execute(
-        f"SELECT {shown}, count(DISTINCT usage.session), total(gpu_seconds), max(peak_bytes), "
-        "sum(received_bytes), sum(sent_bytes) FROM usage JOIN sessions ON sessions.session = usage.session "
-        f"WHERE day >= ? GROUP BY {', '.join(_COLUMNS[name] for name in kept)} "
-        "ORDER BY total(gpu_seconds) DESC, 1, 2, 3, 4, 5",
-        (since,),
-    )
-    return [UsageRow(*row) for row in rows]
+    with closing(Accounts(path, is_read_only=True)) as accounts:
+        return accounts.summary(by, since)
 
 
 def _counts(usage: Usage) -> tuple[float, int, int, int]:

@@ -9,6 +9,7 @@ from typing import NamedTuple
 
 import msgspec
 
+from gpu_backend.gateway.database import opened
 from gpu_backend.gateway.entitlements import SETTABLE, Holder, Value
 from gpu_backend.gateway.queue import Waiter
 from gpu_backend.lifecycle.states import Session, SessionState
@@ -49,7 +50,7 @@ _NAMED = """
 ALTER TABLE sessions ADD COLUMN waiter TEXT NOT NULL DEFAULT ''
 """
 _STEPS = (_SCHEMA, _ADDED, _NAMED)
-_SCHEMA_VERSION = len(_STEPS)
+_WAY_OUT = "Move the file away; the pool's users must then be added again, running sessions are learned from the nodes."
 _SESSION_COLUMNS = (
     "id, user, client_key, label, node, ordinal, device_kind, memory_limit_bytes, lease_seconds, opened_at, state, "
     "epoch, endpoints, server_key, reason, wish, waiter"
@@ -76,42 +77,15 @@ class Key(NamedTuple):
 class Directory:
     """The pool's records. Several processes may hold one open: the gateway, and the command line of the operator."""
 
-    def __init__(self, path: Path) -> None:
-        """Open the records in ``path``, made now if there are none.
+    def __init__(self, path: Path, is_read_only: bool = False) -> None:
+        """Open the records in ``path``, made now if there are none and they are not only read.
 
         Raises
         ------
         PoolRefusal
             If the file is none of ours, is damaged, or was written by a newer version.
         """
-        try:
-            self._db = sqlite3.connect(path, isolation_level=None, timeout=5.0)
-            # Write-ahead: readers never wait for the gateway. NORMAL: a kill loses nothing, a power cut at most the
-            # last moment, and the executors with it.
-            self._db.execute("PRAGMA journal_mode = WAL")
-            self._db.execute("PRAGMA synchronous = NORMAL")
-            self._db.execute("PRAGMA foreign_keys = ON")
-            version = self._db.execute("PRAGMA user_version").fetchone()[0]
-            if version > _SCHEMA_VERSION:
-                raise PoolRefusal(f"{path} was written by a newer version of gpu-workbench. Install that one here.")
-            if version < _SCHEMA_VERSION:
-                self._grow()
-        except sqlite3.DatabaseError as error:
-            raise PoolRefusal(
-                f"The pool's records in {path} cannot be used: {error}. Move the file away; the users must then be "
-                "added again, running sessions are learned from the nodes."
-            ) from None
-        path.chmod(0o600)
-
-    def _grow(self) -> None:
-        # Two processes may come at once: whoever is second finds the work done when it has the lock.
-        self._db.execute("BEGIN IMMEDIATE")
-        version = self._db.execute("PRAGMA user_version").fetchone()[0]
-        for step in _STEPS[version:]:
-            for statement in step.split(";\n"):
-                self._db.execute(statement)
-        self._db.execute(f"PRAGMA user_version = {_SCHEMA_VERSION}")
-        self._db.execute("COMMIT")
+        self._db = opened(path, _STEPS, _WAY_OUT, is_read_only)
 
     def close(self) -> None:
         """Close the records."""

@@ -6,6 +6,8 @@ import secrets
 from dataclasses import dataclass
 from time import monotonic, time
 
+from msgspec.structs import replace
+
 from gpu_backend.gateway.admission import admit
 from gpu_backend.gateway.changes import Changes
 from gpu_backend.gateway.directory import User
@@ -82,10 +84,8 @@ class Opening:
         )  # fmt: skip
         await self._some_node(asker)
         found = await self._find(asker, waiter, may_wait=bool(message.waiter))
-        if isinstance(found, Refusal):
-            return denied(message.request, found)
-        if isinstance(found, Queued):
-            return Queued(message.request, *_rest(found))
+        if not isinstance(found, DeviceLoad):
+            return _no_place(message.request, found)
         return await self._launch(asker, message, waiter, found)
 
     async def renew(self, asker: Asker, message: RenewTicket) -> FromGateway:
@@ -93,15 +93,9 @@ class Opening:
         session = self._owned(message, asker)
         if isinstance(session, Denied):
             return session
-        spot: ev.Place | None = None
         if session.state is SessionState.LOST:
-            found = await self._place_again(asker, session, message.may_wait)
-            if isinstance(found, Refusal):
-                return denied(message.request, found)
-            if isinstance(found, Queued):
-                return Queued(message.request, *_rest(found))
-            spot = _place(found)
-        return await self._again(message.request, ev.TicketWanted(session.id, spot), asker)
+            return await self._elsewhere(asker, message, session, ev.TicketWanted)
+        return await self._again(message.request, ev.TicketWanted(session.id, None), asker)
 
     async def restart(self, asker: Asker, message: RestartSession) -> FromGateway:
         """Give a session a fresh executor, where it was if that can be."""
@@ -109,14 +103,9 @@ class Opening:
         if isinstance(session, Denied):
             return session
         await self._some_node(asker)
-        spot = ev.Place(session.node, session.ordinal, session.device_kind)
         if session.state is SessionState.LOST or session.node not in self._nodes.names():
-            found = await self._place_again(asker, session, message.may_wait)
-            if isinstance(found, Refusal):
-                return denied(message.request, found)
-            if isinstance(found, Queued):
-                return Queued(message.request, *_rest(found))
-            spot = _place(found)
+            return await self._elsewhere(asker, message, session, ev.RestartWanted)
+        spot = ev.Place(session.node, session.ordinal, session.device_kind)
         return await self._again(message.request, ev.RestartWanted(session.id, spot), asker)
 
     def leave(self, key: str, waiter: str) -> None:
@@ -158,17 +147,6 @@ class Opening:
             found = await self._wait(asker, waiter, may_wait)
             if found is not None:
                 return found
-
-    async def _place_again(self, asker: Asker, session: Session, may_wait: bool) -> DeviceLoad | Queued | Refusal:
-        """Return a place for a session that has lost its own; wait for one until the answer is due."""
-        await self._some_node(asker)
-        waiter = Waiter(
-            client_key=asker.key, waiter=session.id, user=session.user, label=session.label, since=time(),
-            kind=session.device_kind, memory_bytes=session.memory_limit_bytes, has_lease=True,
-        )  # fmt: skip
-        while (found := await self._wait(asker, waiter, may_wait)) is None:
-            pass
-        return found
 
     async def _wait(self, asker: Asker, waiter: Waiter, may_wait: bool) -> DeviceLoad | Queued | Refusal | None:
         """Return a place, or that there is none for now or for good; None if it is time to look again."""
@@ -231,6 +209,25 @@ class Opening:
             return None
         return next((one for one in self._sessions.held() if (one.client_key, one.waiter) == (key, waiter)), None)
 
+    async def _elsewhere(
+        self,
+        asker: Asker,
+        message: RenewTicket | RestartSession,
+        session: Session,
+        wanted: type[ev.TicketWanted | ev.RestartWanted],
+    ) -> FromGateway:
+        """Give a session that has lost its place another; wait for one until the answer is due."""
+        await self._some_node(asker)
+        waiter = Waiter(
+            client_key=asker.key, waiter=session.id, user=session.user, label=session.label, since=time(),
+            kind=session.device_kind, memory_bytes=session.memory_limit_bytes, has_lease=True,
+        )  # fmt: skip
+        while (found := await self._wait(asker, waiter, message.may_wait)) is None:
+            pass
+        if not isinstance(found, DeviceLoad):
+            return _no_place(message.request, found)
+        return await self._again(message.request, wanted(session.id, _place(found)), asker)
+
     async def _again(self, request: int, wanted: ev.TicketWanted | ev.RestartWanted, asker: Asker) -> FromGateway:
         self._line.leave((asker.key, wanted.session))
         outcome = await self._sessions.wait_for(wanted, wanted.session, asker.remaining)
@@ -281,8 +278,8 @@ def _too_many_waiting() -> Refusal:
     )
 
 
-def _rest(queued: Queued) -> tuple[int, int, float, str]:
-    return queued.place, queued.length, queued.expected_seconds, queued.reason
+def _no_place(request: int, found: Queued | Refusal) -> FromGateway:
+    return denied(request, found) if isinstance(found, Refusal) else replace(found, request=request)
 
 
 def _place(device: DeviceLoad) -> ev.Place:

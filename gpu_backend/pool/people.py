@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import closing
 from pathlib import Path
 from time import time
 from typing import NamedTuple
@@ -83,7 +82,7 @@ def make_key(state: PoolState, user: str, path: Path, note: str = "") -> str:
 
 def people(state: PoolState) -> list[Person]:
     """Return all users with their keys, by name."""
-    with records_of(state) as records:
+    with records_of(state, is_read_only=True) as records:
         keys = records.all_keys()
         return [
             Person(user.name, user.is_operator, tuple(key for key in keys if key.user == user.name))
@@ -139,12 +138,9 @@ def _keep_an_operator(records: Directory, lost: set[str]) -> None:
         raise PoolRefusal("That would leave the pool without an operator. Make another user an operator first.")
 
 
-@contextmanager
-def records_of(state: PoolState) -> Iterator[Directory]:
-    """Open the pool's records; they are made if there are none."""
-    prepare(state, pool_settings.read(state.settings_file))
-    records = Directory(state.directory_file)
-    try:
-        yield records
-    finally:
-        records.close()
+def records_of(state: PoolState, is_read_only: bool = False) -> closing[Directory]:
+    """Open the pool's records, for a ``with``; they are made if there are none."""
+    is_read_only = is_read_only and state.directory_file.exists()
+    if not is_read_only:
+        prepare(state, pool_settings.read(state.settings_file))
+    return closing(Directory(state.directory_file, is_read_only))

@@ -5,13 +5,14 @@ from __future__ import annotations
 import asyncio
 import signal
 import sys
+from dataclasses import fields
 from importlib import metadata
 
 from gpu_backend.engine.detached import ProcessId, write_identity
 from gpu_backend.engine.local import LocalEngine
 from gpu_backend.gateway.accounts import Accounts
 from gpu_backend.gateway.directory import Directory
-from gpu_backend.gateway.entitlements import Entitlements, Quota, Rights
+from gpu_backend.gateway.entitlements import Entitlements, Holder, Quota, Rights
 from gpu_backend.gateway.service import Gateway
 from gpu_backend.gateway.settings import GatewaySettings
 from gpu_backend.node import settings as node_settings
@@ -67,30 +68,17 @@ def gateway_settings(state: PoolState, settings: PoolSettings) -> GatewaySetting
 
 def defaults(settings: PoolSettings) -> Entitlements:
     """Return what holds for users and groups for whom nothing else is set."""
-    return Entitlements(
-        Quota(
-            sessions=settings.max_sessions_per_user,
-            memory_bytes=settings.max_memory_bytes_per_user,
-            gpu_seconds_per_day=settings.max_gpu_seconds_per_user_and_day,
-            gpu_seconds_per_week=settings.max_gpu_seconds_per_user_and_week,
-            gpu_seconds_per_month=settings.max_gpu_seconds_per_user_and_month,
-        ),
-        Quota(
-            sessions=settings.max_sessions_per_group,
-            memory_bytes=settings.max_memory_bytes_per_group,
-            gpu_seconds_per_day=settings.max_gpu_seconds_per_group_and_day,
-            gpu_seconds_per_week=settings.max_gpu_seconds_per_group_and_week,
-            gpu_seconds_per_month=settings.max_gpu_seconds_per_group_and_month,
-        ),
-        Rights(
-            largest_class=settings.largest_class,
-            largest_request=settings.largest_request,
-            largest_limit=settings.largest_limit,
-            highest_priority=settings.highest_priority,
-            default_class=settings.default_class,
-            default_request=settings.default_request,
-            default_priority=settings.default_priority,
-        ),
+    rights = {one.name: getattr(settings, one.name) for one in fields(Rights)}
+    return Entitlements(_quota(settings, "user"), _quota(settings, "group"), Rights(**rights))
+
+
+def _quota(settings: PoolSettings, holder: Holder) -> Quota:
+    return Quota(
+        sessions=getattr(settings, f"max_sessions_per_{holder}"),
+        memory_bytes=getattr(settings, f"max_memory_bytes_per_{holder}"),
+        gpu_seconds_per_day=getattr(settings, f"max_gpu_seconds_per_{holder}_and_day"),
+        gpu_seconds_per_week=getattr(settings, f"max_gpu_seconds_per_{holder}_and_week"),
+        gpu_seconds_per_month=getattr(settings, f"max_gpu_seconds_per_{holder}_and_month"),
     )
 
 

@@ -4,12 +4,16 @@ from __future__ import annotations
 
 import tomllib
 from pathlib import Path
-from typing import Literal
+from typing import Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator
 
 from gpu_backend.arbiter.policies import registry
 from gpu_backend.wire.errors import PoolRefusal
+
+
+def _most(default: float, what: str) -> Any:
+    return Field(default=default, ge=0, description=f"Most {what}; 0 for no limit.")
 
 
 class PoolSettings(BaseModel):
@@ -49,52 +53,32 @@ class PoolSettings(BaseModel):
         default={}, description="Other policies for some of the devices, by their numbers: { 1 = 'tgs' }."
     )
     sessions_per_device: int = Field(default=8, ge=1, description="Most sessions on one device at a time.")
-    max_sessions_per_user: int = Field(
-        default=8, ge=0, description="Most sessions of one user at a time; 0 for no limit."
-    )
-    max_memory_bytes_per_user: int = Field(
-        default=0, ge=0, description="Most device memory that the sessions of one user may hold in all; 0 for no limit."
-    )
+    max_sessions_per_user: int = _most(8, "sessions of one user at a time")
+    max_memory_bytes_per_user: int = _most(0, "device memory that the sessions of one user may hold in all")
     default_memory_bytes: int = Field(
         default=0,
         ge=0,
         description="Memory limit of a session that asks for none; 0 for no limit but the device's own.",
     )
-    max_sessions_per_group: int = Field(
-        default=0, ge=0, description="Most sessions of all users of a group at a time; 0 for no limit."
+    max_sessions_per_group: int = _most(0, "sessions of all users of a group at a time")
+    max_memory_bytes_per_group: int = _most(0, "device memory that the sessions of a group may hold in all")
+    max_gpu_seconds_per_user_and_day: float = _most(
+        0.0, "seconds of GPU time that a user may use in a day, from midnight on"
     )
-    max_memory_bytes_per_group: int = Field(
-        default=0, ge=0, description="Most device memory that the sessions of a group may hold in all; 0 for no limit."
+    max_gpu_seconds_per_user_and_week: float = _most(
+        0.0, "seconds of GPU time that a user may use in a week, from Monday on"
     )
-    max_gpu_seconds_per_user_and_day: float = Field(
-        default=0.0,
-        ge=0,
-        description="Most seconds of GPU time that a user may use in a day, from midnight on; 0 for no limit.",
+    max_gpu_seconds_per_user_and_month: float = _most(
+        0.0, "seconds of GPU time that a user may use in a month, from the first on"
     )
-    max_gpu_seconds_per_user_and_week: float = Field(
-        default=0.0,
-        ge=0,
-        description="Most seconds of GPU time that a user may use in a week, from Monday on; 0 for no limit.",
+    max_gpu_seconds_per_group_and_day: float = _most(
+        0.0, "seconds of GPU time that a group may use in a day, from midnight on"
     )
-    max_gpu_seconds_per_user_and_month: float = Field(
-        default=0.0,
-        ge=0,
-        description="Most seconds of GPU time that a user may use in a month, from the first on; 0 for no limit.",
+    max_gpu_seconds_per_group_and_week: float = _most(
+        0.0, "seconds of GPU time that a group may use in a week, from Monday on"
     )
-    max_gpu_seconds_per_group_and_day: float = Field(
-        default=0.0,
-        ge=0,
-        description="Most seconds of GPU time that a group may use in a day, from midnight on; 0 for no limit.",
-    )
-    max_gpu_seconds_per_group_and_week: float = Field(
-        default=0.0,
-        ge=0,
-        description="Most seconds of GPU time that a group may use in a week, from Monday on; 0 for no limit.",
-    )
-    max_gpu_seconds_per_group_and_month: float = Field(
-        default=0.0,
-        ge=0,
-        description="Most seconds of GPU time that a group may use in a month, from the first on; 0 for no limit.",
+    max_gpu_seconds_per_group_and_month: float = _most(
+        0.0, "seconds of GPU time that a group may use in a month, from the first on"
     )
     over_quota: Literal["leftovers", "close"] = Field(
         default="leftovers",

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import getpass
 import os
+from contextlib import closing
 from pathlib import Path
 from time import time
 
@@ -30,15 +31,12 @@ def prepare(state: PoolState, settings: PoolSettings) -> None:
     operator = curve.load_or_generate(state.operator_key)
     node = _node_settings(state, settings, gateway.public)
     write_private(state.node / "config.json", msgspec.json.encode(node))
-    directory = Directory(state.directory_file)
-    try:
+    with closing(Directory(state.directory_file)) as directory:
         directory.set_node(node.node, agent.public.decode())
         if directory.user_of(operator.public.decode()) is None:
             name = user_name()
             directory.add_user(name, True, time())
             directory.add_key(operator.public.decode(), name, "made with the pool", time())
-    finally:
-        directory.close()
 
 
 def user_name() -> str:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from contextlib import closing
+
 from gpu_backend.engine.detached import read_identity
 from gpu_backend.gateway.accounts import Accounts
 from gpu_backend.gateway.directory import User
@@ -30,9 +32,6 @@ def usage(state: PoolState, by: str, since: str = "") -> UsageView:
         return answer
     if not state.accounts_file.exists():
         raise PoolUnreachable(f"There is no pool in {state.root}. Run `workbench pool up` or `workbench lab`.")
-    accounts = Accounts(state.accounts_file)
-    try:
-        operator = User(user_name(), True)
+    operator = User(user_name(), True)
+    with closing(Accounts(state.accounts_file, is_read_only=True)) as accounts:
         return UsageView(0, operator.name, by, since, tuple(visible(accounts.summary(by, since), operator, by)), ())
-    finally:
-        accounts.close()

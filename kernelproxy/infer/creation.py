@@ -333,24 +333,23 @@ def _from_array(source: Shadow, dtype: Any, copy: Any, order: Any, ndmin: int) -
 def ascontiguousarray(a: Any, dtype: Any = None) -> Shadow:
     """As CuPy: at least one axis."""
     source = array(a)
-    wanted = source.dtype if dtype is None else as_dtype(dtype)
-    if wanted == source.dtype and source.layout.c_contiguous:
-        return source.reshape(1) if source.ndim == 0 else source
-    if source.dtype.kind == "c" and wanted.kind not in "bc":
-        raise CannotProve("a ComplexWarning")
-    return new(source.shape or (1,), wanted)
+    return _contiguous(source, dtype, "C", source.layout.c_contiguous)
 
 
 @rule("cupy.asfortranarray")
 def asfortranarray(a: Any, dtype: Any = None) -> Shadow:
     """As CuPy: at least one axis."""
     source = array(a)
+    return _contiguous(source, dtype, "F", source.layout.f_contiguous)
+
+
+def _contiguous(source: Shadow, dtype: Any, order: str, is_already: bool) -> Shadow:
     wanted = source.dtype if dtype is None else as_dtype(dtype)
-    if wanted == source.dtype and source.layout.f_contiguous:
+    if wanted == source.dtype and is_already:
         return source.reshape(1) if source.ndim == 0 else source
     if source.dtype.kind == "c" and wanted.kind not in "bc":
         raise CannotProve("a ComplexWarning")
-    return new(source.shape or (1,), wanted, "F")
+    return new(source.shape or (1,), wanted, order)
 
 
 @rule("cupy.asfarray")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import weakref
 from collections.abc import Callable
+from functools import cached_property
 from typing import Any
 
 from kernelproxy import dispatch, session, streams, sync_detection
@@ -43,15 +44,12 @@ class Stream(RemoteObject):
     def __cuda_stream__(self) -> tuple[int, int]:
         return 0, self.ptr
 
-    @property
+    @cached_property
     def ptr(self) -> int:
         """The handle that CUDA knows it by; asked once."""
-        known = self.__dict__.get("_ptr")
-        if known is None:
-            known = int(dispatch.ask_object(".getattr", self, "ptr"))
-            object.__setattr__(self, "_ptr", known)
-            _by_ptr[known] = self
-        return int(known)
+        known = int(dispatch.ask_object(".getattr", self, "ptr"))
+        _by_ptr[known] = self
+        return known
 
     @property
     def device_id(self) -> int:
@@ -132,7 +130,7 @@ class Stream(RemoteObject):
 
 def _default_stream(ptr: int) -> Stream:
     made = object.__new__(Stream)
-    for name, value in (("_handle", 0), ("_before", []), ("_dropped", None), ("_ptr", ptr), ("_kind", ptr)):
+    for name, value in (("_handle", 0), ("_before", []), ("_dropped", None), ("ptr", ptr), ("_kind", ptr)):
         object.__setattr__(made, name, value)
     _by_ptr[ptr] = made
     return made

@@ -9,17 +9,14 @@ from typing import Any
 import numpy as np
 
 from kernelproxy.array_core import ArrayCore
+from kernelproxy.namespace.refusing import refusing
 
 #: CUDA's alignment of a number is its size; of vectors of two, such as complex128, at most this.
 _MOST_ALIGNMENT = 16
 
 
 def _removed(name: str, instead: str) -> Callable[..., Any]:
-    def refuse(*args: Any, **kwargs: Any) -> Any:
-        raise RuntimeError(f"This function has been removed in NumPy v2.\nUse {instead} instead.\n")
-
-    refuse.__name__ = refuse.__qualname__ = name
-    return refuse
+    return refusing(name, f"This function has been removed in NumPy v2.\nUse {instead} instead.\n")
 
 
 find_common_type = _removed("find_common_type", "`promote_types` or `result_type`")

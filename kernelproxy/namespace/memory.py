@@ -6,11 +6,13 @@ import ctypes
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from functools import cached_property
 from typing import Any
 
 import numpy as np
 
 from kernelproxy import dispatch, session
+from kernelproxy.namespace.refusing import refusing
 from kernelproxy.remote_object import RemoteMethod, RemoteObject, forward_operators
 
 _HOW_ELSE = (
@@ -98,11 +100,8 @@ def _remote(allocator: Any) -> Any:
 
 
 def _refused(name: str, what: str) -> Callable[..., Any]:
-    def refuse(*args: Any, **kwargs: Any) -> Any:
-        raise RuntimeError(f"cupy.cuda.{name} gives {what}, which a session of a shared GPU may not take. {_HOW_ELSE}")
-
-    refuse.__name__ = refuse.__qualname__ = name
-    return refuse
+    why = f"cupy.cuda.{name} gives {what}, which a session of a shared GPU may not take. {_HOW_ELSE}"
+    return refusing(name, why)
 
 
 malloc_managed = _refused("malloc_managed", "managed memory beyond what the session was given")
@@ -123,14 +122,11 @@ def memGetInfo() -> tuple[int, int]:  # noqa: N802 (CUDA's name)
 
 
 def _hook(name: str) -> Callable[..., Any]:
-    def refuse(*args: Any, **kwargs: Any) -> Any:
-        raise RuntimeError(
-            f"cupy.cuda.{name} would have to run where memory is allocated, in the executor. "
-            "Ask cupy.get_default_memory_pool().used_bytes() around the lines in question."
-        )
-
-    refuse.__name__ = refuse.__qualname__ = name
-    return refuse
+    why = (
+        f"cupy.cuda.{name} would have to run where memory is allocated, in the executor. "
+        "Ask cupy.get_default_memory_pool().used_bytes() around the lines in question."
+    )
+    return refusing(name, why)
 
 
 MemoryHook, DebugPrintHook, LineProfileHook = map(_hook, ("MemoryHook", "DebugPrintHook", "LineProfileHook"))
@@ -147,14 +143,10 @@ class MemoryPointer(_PointerArithmetic):
     __module__ = "cupy.cuda"
     device_id = 0
 
-    @property
+    @cached_property
     def ptr(self) -> int:
         """The address on the device; asked once."""
-        known = self.__dict__.get("_ptr")
-        if known is None:
-            known = int(dispatch.ask_object(".getattr", self, "ptr"))
-            object.__setattr__(self, "_ptr", known)
-        return int(known)
+        return int(dispatch.ask_object(".getattr", self, "ptr"))
 
     def __int__(self) -> int:
         return self.ptr

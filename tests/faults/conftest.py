@@ -89,13 +89,8 @@ def notebook(faulty: Faulty, undisturbed: None) -> Iterator[Callable[..., Notebo
     faulty.end_notebooks()
 
 
-def resident_bytes(pid: int) -> int:
-    """Return how much memory the process ``pid`` holds."""
-    return int(Path(f"/proc/{pid}/statm").read_text().split()[1]) * 4096
-
-
 def is_running(pid: int) -> bool:
     return ProcessId.of(pid) is not None
 
 
-__all__ += ["Faulty", "is_running", "resident_bytes", "until"]
+__all__ += ["Faulty", "is_running", "until"]

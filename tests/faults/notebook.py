@@ -7,13 +7,12 @@ import os
 import signal
 import subprocess
 import sys
-from collections.abc import Callable
 from pathlib import Path
-from time import monotonic, sleep
 from types import TracebackType
 from typing import Any
 
 from kernelproxy.settings import CONFIG_VARIABLE
+from tests.integration.notebook_pool import wait_until
 
 _CELLS = str(Path(__file__).with_name("cells.py"))
 _ROOT = Path(__file__).parents[2]
@@ -150,11 +149,3 @@ class Neighbour:
         self._notebook.end()
         assert not outcome.error, outcome
         assert int(outcome.value or 0) > 0
-
-
-def wait_until(condition: Callable[[], object], seconds: float = 15.0) -> None:
-    """Wait for a state."""
-    deadline = monotonic() + seconds
-    while not condition():
-        assert monotonic() < deadline, "it never happened"
-        sleep(0.01)

@@ -24,9 +24,11 @@ from gpu_backend.wire.errors import WireError
 from gpu_backend.wire.messages import Op, Want
 from gpu_backend.wire.values import Buffer, DType, Ref, Tuple
 from kernelproxy.links import CurveLink, Link, LocalLink
+from tests.integration.conftest import resident_bytes
+from tests.integration.notebook_pool import wait_until
+from tests.mutations import mutations
 
-from .conftest import Faulty, is_running, resident_bytes
-from .notebook import wait_until
+from .conftest import Faulty, is_running
 
 CLIENT: Codec[messages.ToClient] = Codec(messages.ToClient)
 #: Memory that Python and ZeroMQ may keep for themselves, and the credit for uploads that may be queued.
@@ -190,36 +192,11 @@ HONEST = [
 ]
 
 
-def mutations(seed: int, count: int) -> Iterator[tuple[msgspec.Struct, list[bytes]]]:
-    """Yield messages that are nearly right, and noise: what each was made of, and its frames."""
-    chance = random.Random(seed)
-    for _ in range(count):
-        origin = chance.choice(HONEST)
-        data = bytearray(bytes(encode(origin)[0]))
-        kind = chance.randrange(6)
-        if kind == 0:
-            data = bytearray(chance.randbytes(chance.randrange(200)))
-        elif kind == 1:
-            data[2:] = chance.randbytes(chance.randrange(100))
-        elif kind == 2:
-            for _ in range(chance.randint(1, 4)):
-                data[chance.randrange(len(data))] ^= 1 << chance.randrange(8)
-        elif kind == 3:
-            del data[chance.randrange(len(data)) :]
-        elif kind == 4:
-            at = chance.randrange(2, len(data))
-            data[at:at] = chance.randbytes(chance.randint(1, 30))
-        frames = [bytes(data)]
-        if kind == 5:
-            frames += [chance.randbytes(chance.randrange(20)) for _ in range(chance.randrange(30))]
-        yield origin, frames
-
-
 def test_ten_thousand_mutated_messages_of_a_greeted_client(caller: Caller) -> None:
     """They are answered, and carried out where they happen to make sense: it is the sender's own session."""
     answers: Counter[str] = Counter()
     applied = 0
-    for origin, frames in mutations(1, 10_000):
+    for origin, frames in mutations(1, HONEST, 10_000):
         if isinstance(origin, messages.Batch) and applied:
             frames[0] = renumbered(frames[0], applied + 1)
         while not caller.link.send(frames):
@@ -257,7 +234,7 @@ def test_a_notebook_goes_on_beside_ten_thousand_mutated_messages_with_its_key(fa
         mine.send(messages.Batch(1, 0, (Op("cupy.arange", 1, (5,)),)))
         other = CurveLink(zmq.Context.instance(), *remake(mine, faulty)[1:])  # type: ignore[arg-type]
         refusals = 0
-        for number, (_, frames) in enumerate(mutations(2, 10_000)):
+        for number, (_, frames) in enumerate(mutations(2, HONEST, 10_000)):
             other.send(frames)
             refusals += other.receive(0) is not None
             if number % 500 == 0:

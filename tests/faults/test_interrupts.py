@@ -7,7 +7,9 @@ from time import monotonic
 
 import pytest
 
-from .notebook import Notebook, wait_until
+from tests.integration.notebook_pool import wait_until
+
+from .notebook import Notebook
 
 #: More than the device does in a minute; the file says that thousands are queued.
 QUEUE = """

@@ -7,8 +7,8 @@ import shutil
 import signal
 import sys
 import tempfile
-import time
 from collections.abc import Callable, Iterator
+from contextlib import suppress
 from pathlib import Path
 from urllib.parse import urlsplit
 
@@ -22,6 +22,7 @@ from gpu_backend.transport import curve
 from gpu_backend.transport.asking import Door, ask
 from gpu_backend.wire import control
 from gpu_backend.wire.errors import PoolError
+from tests.integration.notebook_pool import wait_until
 
 PLAIN_EXECUTOR = (sys.executable, str(Path(__file__).with_name("plain_executor.py")))
 
@@ -92,15 +93,13 @@ class RunningPool:
 
 def until(condition: Callable[[], bool], seconds: float = 15.0) -> None:
     """Wait for a state of the pool. A gateway that is just away does not count against it."""
-    deadline = time.monotonic() + seconds
-    while True:
-        try:
-            if condition():
-                return
-        except PoolError:
-            pass
-        assert time.monotonic() < deadline, "it never happened"
-        time.sleep(0.02)
+
+    def holds() -> bool:
+        with suppress(PoolError):
+            return condition()
+        return False
+
+    wait_until(holds, seconds)
 
 
 def processes_with(text: str) -> list[str]:
@@ -114,6 +113,11 @@ def processes_with(text: str) -> list[str]:
         if text in line and ProcessId.of(int(path.parent.name)) is not None:
             found.append(line)
     return found
+
+
+def resident_bytes(pid: int) -> int:
+    """Return how much memory the process ``pid`` holds."""
+    return int(Path(f"/proc/{pid}/statm").read_text().split()[1]) * 4096
 
 
 MakePool = Callable[..., RunningPool]

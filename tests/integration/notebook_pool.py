@@ -55,9 +55,9 @@ def sessions(pool: state.PoolState) -> tuple[SessionView, ...]:
     return commands.status(pool).sessions
 
 
-def wait_until(is_so: Callable[[], bool], seconds: float = 10.0) -> None:
+def wait_until(condition: Callable[[], object], seconds: float = 15.0) -> None:
     """Wait for a state; fail if it does not come."""
     deadline = monotonic() + seconds
-    while not is_so():
-        assert monotonic() < deadline, "the state did not come"
-        sleep(0.02)
+    while not condition():
+        assert monotonic() < deadline, "it never happened"
+        sleep(0.01)

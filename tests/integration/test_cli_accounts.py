@@ -19,8 +19,8 @@ from gpu_backend.node import launcher, shares
 from gpu_backend.pool import people, state
 from gpu_backend.pool.state import PoolState
 from gpu_backend.wire.control import Terms
-from tests.integration.notebook_pool import environment, wait_until
-from tests.integration.test_cli_pool import Terminal, free_port
+from tests.integration.notebook_pool import wait_until
+from tests.integration.terminal import Terminal, operating
 
 pytestmark = pytest.mark.timeout(120)
 
@@ -38,15 +38,8 @@ for line in sys.stdin:
 
 @pytest.fixture(scope="module")
 def operator(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Terminal]:
-    """The operator of a pool that is up and heard over TCP, with a user ada."""
-    root = tmp_path_factory.mktemp("operator")
-    with environment(root):
-        terminal = Terminal(root)
-        try:
-            terminal.json("pool", "up", "--devices", "cpu", "--listen", "127.0.0.1", "--port", str(free_port()))
-            yield terminal
-        finally:
-            terminal.run("pool", "down")
+    with operating(tmp_path_factory.mktemp("operator")) as terminal:
+        yield terminal
 
 
 @pytest.fixture(scope="module")

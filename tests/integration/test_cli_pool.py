@@ -2,66 +2,22 @@
 
 from __future__ import annotations
 
-import json
-import os
-import socket
-import subprocess
-import sys
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
 
 import pytest
 
 from gpu_backend.engine.detached import read_identity
 from gpu_backend.pool import state
-from tests.integration.notebook_pool import environment
+from tests.integration.terminal import Terminal, operating
 
 pytestmark = pytest.mark.timeout(120)
 
 
-class Terminal:
-    """A person with a home directory and a shell."""
-
-    def __init__(self, home: Path) -> None:
-        self.home = home
-        self.variables = {
-            **os.environ,
-            "HOME": str(home),
-            "XDG_CONFIG_HOME": str(home / "config"),
-            "XDG_STATE_HOME": str(home / "state"),
-            "COLUMNS": "200",
-        }
-
-    def run(self, *words: str) -> subprocess.CompletedProcess[str]:
-        command = [sys.executable, "-m", "workbench", *words]
-        return subprocess.run(command, env=self.variables, capture_output=True, text=True, timeout=90, check=False)
-
-    def json(self, *words: str, status: int = 0) -> dict[str, Any]:
-        done = self.run(*words, "--json")
-        assert done.returncode == status, done.stderr
-        return dict(json.loads(done.stdout))
-
-
-def free_port() -> int:
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return int(probe.getsockname()[1])
-
-
 @pytest.fixture(scope="module")
 def operator(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Terminal]:
-    """The operator of a pool that is up and heard over TCP."""
-    root = tmp_path_factory.mktemp("operator")
-    with environment(root):
-        terminal = Terminal(root)
-        try:
-            terminal.json(
-                "pool", "up", "--name", "lab", "--devices", "cpu", "--listen", "127.0.0.1", "--port", str(free_port())
-            )
-            yield terminal
-        finally:
-            terminal.run("pool", "down")
+    with operating(tmp_path_factory.mktemp("operator"), "--name", "lab") as terminal:
+        yield terminal
 
 
 def test_status_tells_devices_and_the_way_in(operator: Terminal) -> None:

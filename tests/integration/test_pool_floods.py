@@ -7,13 +7,11 @@ import socket as plain_socket
 from collections import Counter
 from collections.abc import Iterator
 from contextlib import suppress
-from pathlib import Path
 
-import msgspec
 import pytest
 import zmq
 
-from gpu_backend.engine.detached import ProcessId, read_identity
+from gpu_backend.engine.detached import read_identity
 from gpu_backend.pool import commands
 from gpu_backend.transport import curve
 from gpu_backend.transport.asking import Door, ask
@@ -23,8 +21,9 @@ from gpu_backend.transport.sockets import as_client
 from gpu_backend.wire import control
 from gpu_backend.wire.codec import Codec, encode
 from gpu_backend.wire.errors import RefusalCode, WireError
+from tests.mutations import mutations
 
-from .conftest import MakePool, RunningPool, until
+from .conftest import MakePool, RunningPool, resident_bytes, until
 
 ANSWERS: Codec[control.FromGateway] = Codec(control.FromGateway)
 #: What it grows by must not depend on how much is thrown at it; Python's own arenas account for a few MB.
@@ -57,48 +56,19 @@ def unharmed(pool: RunningPool) -> Iterator[None]:
         ask(pool.ada, control.CloseSession(0, session))
     until(lambda: not pool.sessions())
     ticket = pool.open()
-    gateway, before = pool.process("gateway"), resident_bytes(pool.process("gateway"))
+    gateway = pool.process("gateway")
+    before = resident_bytes(gateway.pid)
     yield
     until(lambda: bool(commands.status(pool.state).devices))
     assert pool.process("gateway") == gateway
     assert pool.renew(ticket).epoch == 1
-    assert resident_bytes(gateway) - before < MOST_GROWTH_BYTES
-
-
-def resident_bytes(process: ProcessId) -> int:
-    return int(Path(f"/proc/{process.pid}/statm").read_text().split()[1]) * 4096
+    assert resident_bytes(gateway.pid) - before < MOST_GROWTH_BYTES
 
 
 def connect(context: zmq.Context[zmq.Socket[bytes]], endpoint: str, door: Door, keys: KeyPair) -> zmq.Socket[bytes]:
     socket = as_client(context.socket(zmq.DEALER), keys, door.server_key)
     socket.connect(endpoint)
     return socket
-
-
-def mutations(seed: int, honest: list[msgspec.Struct], count: int) -> Iterator[list[bytes]]:
-    """Yield messages that are nearly right, and noise."""
-    chance = random.Random(seed)
-    for _ in range(count):
-        data = bytearray(bytes(encode(chance.choice(honest))[0]))
-        kind = chance.randrange(7)
-        if kind == 0:
-            data = bytearray(chance.randbytes(chance.randrange(200)))
-        elif kind == 1:
-            data[2:] = chance.randbytes(chance.randrange(100))
-        elif kind == 2:
-            for _ in range(chance.randint(1, 4)):
-                data[chance.randrange(len(data))] ^= 1 << chance.randrange(8)
-        elif kind == 3:
-            del data[chance.randrange(len(data)) :]
-        elif kind == 4:
-            at = chance.randrange(2, len(data))
-            data[at:at] = chance.randbytes(chance.randint(1, 30))
-        elif kind == 5:
-            data += b"\x91" * 40_000  # nested deeper than any parser likes
-        frames = [bytes(data)]
-        if kind == 6:
-            frames += [chance.randbytes(chance.randrange(20)) for _ in range(chance.randrange(30))]
-        yield frames
 
 
 @pytest.mark.usefixtures("unharmed")
@@ -108,7 +78,7 @@ def test_ten_thousand_mutated_requests_are_each_answered(pool: RunningPool) -> N
     codes: Counter[str] = Counter()
     with zmq.Context() as context, connect(context, bob.endpoint, bob, bob.keys) as socket:
         asked = 0
-        for frames in mutations(1, HONEST, 10_000):
+        for _, frames in mutations(1, HONEST, 10_000):
             socket.send_multipart(frames)
             asked += 1
             if asked - codes.total() >= 200:  # within what queues hold, so that each answer arrives
@@ -126,7 +96,7 @@ def test_a_flood_whose_answers_are_not_read_costs_the_flooder_alone(pool: Runnin
     bob = pool.add_user("carl")
     with zmq.Context() as context, connect(context, bob.endpoint, bob, bob.keys) as socket:
         socket.sndhwm = socket.rcvhwm = 10
-        for frames in mutations(2, HONEST, 10_000):
+        for _, frames in mutations(2, HONEST, 10_000):
             try:
                 socket.send_multipart(frames, zmq.NOBLOCK)
             except zmq.Again:
@@ -140,7 +110,7 @@ def test_ten_thousand_mutated_reports_do_not_confuse_it(pool: RunningPool) -> No
     """Sent by somebody who has the agent's own key, which is the worst that can be sent there."""
     agent = curve.load(pool.state.agent_key)
     with zmq.Context() as context, connect(context, pool.state.agent_endpoint, pool.ada, agent) as socket:
-        for frames in mutations(3, FROM_AGENTS, 10_000):
+        for _, frames in mutations(3, FROM_AGENTS, 10_000):
             if not is_honest(frames):
                 socket.send_multipart(frames)
         socket.send_multipart(encode(control.LaunchFailed("never", 1, "the last one")))

@@ -45,14 +45,7 @@ define_value(set_batched_gesv_limit, "cupy.cublas.set_batched_gesv_limit")
 @define("cupyx.lapack.gesv")
 def gesv(a: Array, b: Array) -> None:
     """Solve ``a @ x = b`` in place: ``b`` becomes the solution."""
-    if a.ndim != 2:
-        raise ValueError(f"a.ndim must be 2 (actual: {a.ndim})")
-    if b.ndim not in (1, 2):
-        raise ValueError(f"b.ndim must be 1 or 2 (actual: {b.ndim})")
-    if a.shape[0] != a.shape[1]:
-        raise ValueError("a must be a square matrix.")
-    if a.shape[0] != b.shape[0]:
-        raise ValueError(f"shape mismatch (a: {a.shape}, b: {b.shape}).")
+    _require_system(a, b, is_square=True)
     if a.dtype != b.dtype:
         raise TypeError(f"dtype mismatch (a: {a.dtype}, b: {b.dtype})")
     if a.dtype.char not in "fdFD":
@@ -67,17 +60,24 @@ def gesv(a: Array, b: Array) -> None:
 @define("cupyx.lapack.gels")
 def gels(a: Array, b: Array) -> Array:
     """Return the least-squares solution, or that of least norm, of ``a @ x = b``."""
-    if a.ndim != 2:
-        raise ValueError(f"a.ndim must be 2 (actual: {a.ndim})")
-    if b.ndim not in (1, 2):
-        raise ValueError(f"b.ndim must be 1 or 2 (actual: {b.ndim})")
-    if a.shape[0] != b.shape[0]:
-        raise ValueError(f"shape mismatch (a: {a.shape}, b: {b.shape}).")
+    _require_system(a, b)
     if a.dtype != b.dtype:
         raise ValueError(f"dtype mismatch (a: {a.dtype}, b: {b.dtype}).")
     if a.dtype.char not in "fdFD":
         raise ValueError(f"unsupported dtype (actual: {a.dtype})")
     return np.linalg.lstsq(a, b, rcond=None)[0].astype(a.dtype)
+
+
+def _require_system(a: Array, b: Array, is_square: bool = False) -> None:
+    """Refuse what is no system of equations ``a @ x = b``."""
+    if a.ndim != 2:
+        raise ValueError(f"a.ndim must be 2 (actual: {a.ndim})")
+    if b.ndim not in (1, 2):
+        raise ValueError(f"b.ndim must be 1 or 2 (actual: {b.ndim})")
+    if is_square and a.shape[0] != a.shape[1]:
+        raise ValueError("a must be a square matrix.")
+    if a.shape[0] != b.shape[0]:
+        raise ValueError(f"shape mismatch (a: {a.shape}, b: {b.shape}).")
 
 
 @define("cupyx.lapack.posv")

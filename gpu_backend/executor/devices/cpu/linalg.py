@@ -62,12 +62,16 @@ def _nan(shape: tuple[int, ...], dtype: Any) -> Array:
 
 @define("cupy.linalg.inv")
 def inv(a: Any) -> Array:
+    return _each_square(a, np.linalg.inv)
+
+
+def _each_square(a: Any, function: Callable[[Array], Array]) -> Array:
     require_arrays(a)
     require_stacked(a, square=True)
     dtype = computing_dtype(a)
     if not a.size:
         return np.empty(a.shape, dtype)
-    return each_matrix(a.astype(dtype), np.linalg.inv, _nan(a.shape[-2:], dtype))
+    return each_matrix(a.astype(dtype), function, _nan(a.shape[-2:], dtype))
 
 
 @define("cupy.linalg.solve")
@@ -114,12 +118,7 @@ def tensorinv(a: Any, ind: int = 2) -> Array:
 
 @define("cupy.linalg.cholesky")
 def cholesky(a: Any) -> Array:
-    require_arrays(a)
-    require_stacked(a, square=True)
-    dtype = computing_dtype(a)
-    if not a.size:
-        return np.empty(a.shape, dtype)
-    return each_matrix(a.astype(dtype), np.linalg.cholesky, _nan(a.shape[-2:], dtype))
+    return _each_square(a, np.linalg.cholesky)
 
 
 @define("cupy.linalg.qr")

@@ -8,13 +8,13 @@ Sources:
 from __future__ import annotations
 
 import operator
-import warnings
 from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 
 from gpu_backend.executor.devices.cpu.kernels import loops
+from gpu_backend.executor.devices.cpu.kernels.cached_codes import CachedCodes
 from gpu_backend.executor.devices.cpu.kernels.elementwise_code import Body, Operand, Spec, elementwise_code
 from gpu_backend.executor.devices.cpu.kernels.generated import build_generated
 from gpu_backend.executor.devices.cpu.kernels.parameters import (
@@ -37,7 +37,7 @@ from gpu_backend.executor.devices.cpu.kernels.plans import (
 )
 
 
-class ElementwiseKernel:
+class ElementwiseKernel(CachedCodes):
     """An elementwise kernel with broadcasting.
 
     Parameters
@@ -206,20 +206,5 @@ class ElementwiseKernel:
             raise TypeError(f"ElementwiseKernel got unexpected keyword arguments {sorted(unknown)}")
         return str(self.kwargs.get(name, ""))
 
-    @property
-    def cached_codes(self) -> dict[tuple[DType, ...], str]:
-        """The generated C++ texts, by the dtypes of the arrays."""
-        if not self._cached_codes:
-            warnings.warn(
-                "No codes are cached because compilation is deferred until the first function call.", stacklevel=2
-            )
+    def _codes(self) -> dict[tuple[DType, ...], str]:
         return dict(self._cached_codes)
-
-    @property
-    def cached_code(self) -> str:
-        """The first of :attr:`cached_codes`."""
-        if len(self._cached_codes) > 1:
-            warnings.warn(
-                "The input types of the kernel could not be inferred. Please use `.cached_codes` instead.", stacklevel=2
-            )
-        return next(iter(self._cached_codes.values()))

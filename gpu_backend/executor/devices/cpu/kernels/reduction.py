@@ -7,13 +7,13 @@ Sources:
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from gpu_backend.executor.devices.cpu.kernels import loops
+from gpu_backend.executor.devices.cpu.kernels.cached_codes import CachedCodes
 from gpu_backend.executor.devices.cpu.kernels.generated import build_generated
 from gpu_backend.executor.devices.cpu.kernels.parameters import (
     DType,
@@ -52,7 +52,7 @@ class Axes(NamedTuple):
     kept: tuple[int, ...]
 
 
-class ReductionKernel:
+class ReductionKernel(CachedCodes):
     """A reduction kernel with broadcasting.
 
     Parameters
@@ -186,23 +186,8 @@ class ReductionKernel:
         entry = build_generated(code, self.name, tuple(self.options))
         return Plan(entry, layout, scalars, out_shape, made, 1, 1)
 
-    @property
-    def cached_codes(self) -> dict[tuple[str, ...], str]:
-        """The generated C++ texts, by the dtype characters of the arrays."""
-        if not self._cached_codes:
-            warnings.warn(
-                "No codes are cached because compilation is deferred until the first function call.", stacklevel=2
-            )
+    def _codes(self) -> dict[tuple[str, ...], str]:
         return dict(self._cached_codes)
-
-    @property
-    def cached_code(self) -> str:
-        """The first of :attr:`cached_codes`."""
-        if len(self._cached_codes) > 1:
-            warnings.warn(
-                "The input types of the kernel could not be inferred. Please use `.cached_codes` instead.", stacklevel=2
-            )
-        return next(iter(self._cached_codes.values()))
 
 
 def loop_axes(shape: tuple[int, ...], axis: Any, inputs: Sequence[Any]) -> Axes:

@@ -9,13 +9,13 @@ from __future__ import annotations
 
 import functools
 import struct
-import warnings
 from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 
 from gpu_backend.executor.devices.cpu.kernels.arguments import ByValue
+from gpu_backend.executor.devices.cpu.kernels.cached_codes import CachedCodes
 from gpu_backend.executor.devices.cpu.kernels.jit.function_source import FunctionSource, function_source
 from gpu_backend.executor.devices.cpu.kernels.jit.program import compile_function
 from gpu_backend.executor.devices.cpu.kernels.jit.values import ArrayOf, Mode, Scalar, Void, scalar_type
@@ -24,7 +24,7 @@ from gpu_backend.executor.devices.cpu.kernels.raw import RawKernel
 Argument = Scalar | ArrayOf
 
 
-class JitRawKernel:
+class JitRawKernel(CachedCodes):
     """A kernel written in Python; compiled for each combination of argument types when it is first called.
 
     Parameters
@@ -87,23 +87,8 @@ class JitRawKernel:
 
         return call
 
-    @property
-    def cached_codes(self) -> dict[tuple[Argument, ...], str]:
-        """The C++ texts so far, by argument types."""
-        if not self._kernels:
-            warnings.warn(
-                "No codes are cached because compilation is deferred until the first function call.", stacklevel=2
-            )
+    def _codes(self) -> dict[tuple[Argument, ...], str]:
         return {types: kernel.code for types, kernel in self._kernels.items()}
-
-    @property
-    def cached_code(self) -> str:
-        """The first of :attr:`cached_codes`."""
-        if len(self._kernels) > 1:
-            warnings.warn(
-                "The input types of the kernel could not be inferred. Please use `.cached_codes` instead.", stacklevel=2
-            )
-        return next(iter(self.cached_codes.values()))
 
 
 def rawkernel(*, mode: Mode = "cuda", device: bool = False) -> Callable[[Callable[..., Any]], JitRawKernel]:

@@ -1,0 +1,68 @@
+"""SQLite files that a pool's processes share: the gateway writes, others look in, a new version adds what is new."""
+
+from __future__ import annotations
+
+import sqlite3
+from collections.abc import Sequence
+from contextlib import ExitStack, closing
+from pathlib import Path
+
+from gpu_backend.wire.errors import PoolRefusal
+
+
+def opened(path: Path, steps: Sequence[str], way_out: str, is_read_only: bool = False) -> sqlite3.Connection:
+    """Open the file ``path``, made now if there is none; what is only read keeps nobody from writing.
+
+    Parameters
+    ----------
+    path
+        The file; its owner alone may read it.
+    steps
+        The statements, separated by ";" and a line's end, that lead from each version to the next.
+    way_out
+        What to do about a damaged file, in words for the operator.
+    is_read_only
+        If True, the file exists, and is written only if it still has to grow.
+
+    Raises
+    ------
+    PoolRefusal
+        If the file is none of ours, is damaged, or was written by a newer version.
+    """
+    mode = "ro" if is_read_only else "rwc"
+    try:
+        with ExitStack() as unless_opened:
+            db = sqlite3.connect(f"{path.absolute().as_uri()}?mode={mode}", uri=True, isolation_level=None, timeout=5.0)
+            unless_opened.enter_context(closing(db))
+            version = _version(db)
+            if version > len(steps):
+                raise PoolRefusal(f"{path} was written by a newer version of gpu-workbench. Install that one here.")
+            if is_read_only and version < len(steps):
+                return opened(path, steps, way_out)
+            if not is_read_only:
+                # Write-ahead: readers never wait for the gateway. NORMAL: a kill loses nothing, a power cut at most
+                # the last moment, and the executors with it.
+                db.execute("PRAGMA journal_mode = WAL")
+                db.execute("PRAGMA synchronous = NORMAL")
+                db.execute("PRAGMA foreign_keys = ON")
+                if version < len(steps):
+                    _grow(db, steps)
+                path.chmod(0o600)
+            unless_opened.pop_all()
+            return db
+    except sqlite3.DatabaseError as error:
+        raise PoolRefusal(f"{path} cannot be used: {error}. {way_out}") from None
+
+
+def _grow(db: sqlite3.Connection, steps: Sequence[str]) -> None:
+    # Two processes may come at once: whoever is second finds the work done when it has the lock.
+    db.execute("BEGIN IMMEDIATE")
+    for step in steps[_version(db) :]:
+        for statement in step.split(";\n"):
+            db.execute(statement)
+    db.execute(f"PRAGMA user_version = {len(steps)}")
+    db.execute("COMMIT")
+
+
+def _version(db: sqlite3.Connection) -> int:
+    return int(db.execute("PRAGMA user_version").fetchone()[0])

@@ -1,0 +1,57 @@
+"""People at their terminals. Each command is a process of its own."""
+
+from __future__ import annotations
+
+import json
+import os
+import socket
+import subprocess
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+from tests.integration.notebook_pool import environment
+
+
+class Terminal:
+    """A person with a home directory and a shell."""
+
+    def __init__(self, home: Path) -> None:
+        self.home = home
+        self.variables = {
+            **os.environ,
+            "HOME": str(home),
+            "XDG_CONFIG_HOME": str(home / "config"),
+            "XDG_STATE_HOME": str(home / "state"),
+            "COLUMNS": "200",
+        }
+
+    def run(self, *words: str) -> subprocess.CompletedProcess[str]:
+        command = [sys.executable, "-m", "workbench", *words]
+        return subprocess.run(command, env=self.variables, capture_output=True, text=True, timeout=90, check=False)
+
+    def json(self, *words: str, status: int = 0) -> dict[str, Any]:
+        done = self.run(*words, "--json")
+        assert done.returncode == status, done.stderr
+        return dict(json.loads(done.stdout))
+
+
+def free_port() -> int:
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return int(probe.getsockname()[1])
+
+
+@contextmanager
+def operating(home: Path, *options: str) -> Iterator[Terminal]:
+    """Have the operator of a pool that is up and heard over TCP."""
+    with environment(home):
+        terminal = Terminal(home)
+        port = str(free_port())
+        try:
+            terminal.json("pool", "up", "--devices", "cpu", "--listen", "127.0.0.1", "--port", port, *options)
+            yield terminal
+        finally:
+            terminal.run("pool", "down")
