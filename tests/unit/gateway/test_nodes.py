@@ -15,8 +15,8 @@ def test_a_report_made_while_somebody_begins_to_wait_is_heard() -> None:
         with zmq.asyncio.Context() as context, context.socket(zmq.ROUTER) as socket:
             nodes = Nodes(socket, silence_seconds=10.0, capacity=1)
             waiting = asyncio.create_task(nodes.reports.wait(60.0))
-            await asyncio.sleep(0)  # it has begun, and nothing more
-            nodes.note("n", b"route", control.NodeReport((), (), 0))
+            # Right after its first step: it has begun, and nothing more.
+            asyncio.get_running_loop().call_soon(nodes.note, "n", b"route", control.NodeReport((), (), 0))
             async with asyncio.timeout(5):
                 await waiting
             assert nodes.names() == ["n"]
