@@ -1,15 +1,19 @@
-"""An interrupt that strikes while an array ends is not lost."""
+"""An interrupt that strikes while something remote ends is not lost, and neither is what ends."""
 
 from __future__ import annotations
 
 import sys
+from collections import deque
+from time import monotonic
 from types import SimpleNamespace
 from typing import Any
 
 import pytest
 
+from gpu_backend.wire import values as wire
 from kernelproxy import interrupts
 from kernelproxy.array_core import ArrayCore
+from kernelproxy.remote_object import RemoteObject
 
 
 @pytest.fixture
@@ -22,12 +26,47 @@ def told(monkeypatch: pytest.MonkeyPatch) -> list[Any]:
     return given
 
 
-def test_an_interrupt_while_an_array_ends_is_delivered_again(told: list[Any]) -> None:
-    unraisable: Any = SimpleNamespace(exc_type=KeyboardInterrupt, object=ArrayCore.__del__)
+class Strike:
+    """Stands where a finalizer reads; raises once, as a signal handler would there, and gives ``value`` after that."""
+
+    def __init__(self, value: object) -> None:
+        self.value, self.strikes = value, 1
+
+    def __get__(self, instance: object, owner: type) -> object:
+        if instance is not None and self.strikes:
+            self.strikes = 0
+            raise KeyboardInterrupt
+        return self.value
+
+
+def struck_array(dropped: deque[Any], place: str) -> ArrayCore:
+    parts = {"_dropped": dropped, "_ref": wire.Ref(7), "_layout": None}
+    parts[place] = Strike(parts[place])
+    return type("Struck", (ArrayCore,), {"__slots__": (), **parts})()  # type: ignore[no-any-return]
+
+
+def struck_object(dropped: deque[Any], place: str) -> RemoteObject:
+    parts = {"_dropped": dropped, "_handle": 7, "__slots__": ()}
+    parts[place] = Strike(parts[place])
+    return object.__new__(type("Struck", (RemoteObject,), parts))
+
+
+@pytest.mark.parametrize(
+    ("make", "place"),
+    [
+        *[(struck_array, place) for place in ("_dropped", "_ref", "_layout")],
+        *[(struck_object, place) for place in ("_handle", "_dropped")],
+    ],
+)
+def test_an_interrupt_while_something_ends_is_delivered_again(told: list[Any], make: Any, place: str) -> None:
+    dropped: deque[Any] = deque()
+    ending = make(dropped, place)
     with pytest.raises(KeyboardInterrupt):  # noqa: PT012 (it strikes between any two instructions that follow)
-        sys.unraisablehook(unraisable)
-        for _ in range(1000):
+        del ending
+        until = monotonic() + 5
+        while monotonic() < until:
             pass
+    assert list(dropped) == [(7, None)]
     assert told == []
 
 
