@@ -44,7 +44,6 @@ class Connection:
         self.ticket = ticket
         self.instance = instance
         self.bytes_sent = 0
-        self.bytes_received = 0
         self.endpoint = _usable_endpoint(ticket)
         self._link = self._open(context, keys)
         self._is_closed = False
@@ -130,10 +129,7 @@ class Connection:
         Call `settle` when the message has been taken in: an interrupt before that loses it.
         """
         frames = self._link.receive(timeout_seconds)
-        if frames is None:
-            return None
-        self.bytes_received += sum([len(frame) for frame in frames])
-        return _codec.decode(frames), frames[1:]
+        return None if frames is None else (_codec.decode(frames), frames[1:])
 
     def settle(self) -> None:
         """Note that the last message received is safe."""

@@ -122,7 +122,7 @@ class GpuStatus(Facts):
         return Section("Session", (*rows, ("class", self.sharing)) if self.sharing else rows)
 
     def _so_far(self) -> Section | None:
-        rows = tuple((_COUNTED.get(name, name), _amount(name, count)) for name, count in self.counters.items())
+        rows = tuple((_COUNTED.get(name, name), f"{count:,}") for name, count in self.counters.items())
         return Section("So far", rows) if rows else None
 
     def _pool(self) -> Section | None:
@@ -144,13 +144,7 @@ _COUNTED = {
     "ops": "operations",
     "batches": "messages that carried them",
     "round_trips": "round trips",
-    "bytes_sent": "sent",
-    "bytes_received": "received",
 }
-
-
-def _amount(name: str, count: int) -> str:
-    return bytes_in_words(count) if name.startswith("bytes_") else f"{count:,}"
 
 
 def _sharing(view: PoolView, session: str) -> str:

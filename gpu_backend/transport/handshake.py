@@ -13,7 +13,6 @@ _WATCHED = (
     | zmq.EVENT_HANDSHAKE_FAILED_NO_DETAIL
     | zmq.EVENT_HANDSHAKE_SUCCEEDED
     | zmq.EVENT_DISCONNECTED
-    | zmq.EVENT_CONNECTED
 )
 #: A peer that dies in the middle of a handshake looks once like one with another key; a wrong key fails every time.
 #: libzmq tries again after 50 ms, so the verdict is there in about a tenth of a second.
@@ -36,8 +35,6 @@ class HandshakeWatch:
         self.failure = ""
         #: How often the connection was lost since the watch began.
         self.disconnects = 0
-        #: How often a transport connection was made, whatever came of it.
-        self.connects = 0
 
     @property
     def monitor(self) -> zmq.Socket[Any]:
@@ -61,8 +58,6 @@ class HandshakeWatch:
                 self.failure = "the peer speaks no CURVE, or has another server key"
         elif event == zmq.EVENT_DISCONNECTED:
             self.disconnects += 1
-        elif event == zmq.EVENT_CONNECTED:
-            self.connects += 1
 
     def close(self) -> None:
         """Stop watching."""

@@ -111,8 +111,9 @@ class StopPool(msgspec.Struct, frozen=True, array_like=True, tag="stop_pool"):
 class Ticket(msgspec.Struct, frozen=True, array_like=True, tag="ticket"):
     """The way to an executor: where, whose key, which epoch.
 
-    ``endpoints`` are in order of preference; an ``ipc`` one is usable on the pool's own host only. ``server_key`` is
-    the executor's public CURVE key (Z85). The executor admits only the client key that asked for this ticket.
+    ``endpoints`` are in order of preference; ``unix`` and ``ipc`` ones are usable on the pool's own host only.
+    ``server_key`` is the executor's public CURVE key (Z85). The executor admits only the client key that asked for
+    this ticket.
     """
 
     request: int

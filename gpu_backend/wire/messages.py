@@ -22,7 +22,7 @@ class Want(IntEnum):
 
 
 class Op(msgspec.Struct, frozen=True, array_like=True, gc=False):
-    """One call on the CuPy surface, or a verb of the protocol (``.read``, ``.method``, ... see docs/reference/wire.md).
+    """One call on the CuPy surface, or a verb of the protocol (``.same``, ``.method``, ... see docs/reference/wire.md).
 
     ``out`` is the handle of the result; further arrays of the same result take the next handles. ``drop`` lists the
     handles to forget before the op runs. ``stream`` is the handle of the current stream, 0 for the default one.
@@ -119,7 +119,7 @@ class Failed(msgspec.Struct, frozen=True, array_like=True, tag="failed"):
 
 
 class Refused(msgspec.Struct, frozen=True, array_like=True, tag="refused"):
-    """Executor or gateway: the message was not accepted. ``code`` is one of ``errors.RefusalCode``."""
+    """Executor: the message was not accepted. ``code`` is one of ``errors.RefusalCode``."""
 
     code: str
     message: str

@@ -33,7 +33,6 @@ class Executor:
     op_seconds: float = 0.001
     gate: ev.OpenGate | None = None
     budget: float = inf
-    held_since: float = 0.0
 
 
 @dataclass
@@ -55,7 +54,6 @@ class World:
             executor = self.executors[instruction.session]
             executor.gate = instruction if isinstance(instruction, ev.OpenGate) else None
             executor.budget = executor.gate.budget_seconds if executor.gate else 0.0
-            executor.held_since = self.now
         self.scheduler.validate()
 
     def step(self) -> None:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import importlib
 from collections.abc import Iterator
 from contextlib import contextmanager
-from ctypes import CDLL, byref, c_int
 from typing import Any
 
 import cupy
@@ -326,21 +325,6 @@ class CudaDevice:
 
 
 _STICKY_LOWER = frozenset(name.lower() for name in _STICKY)
-
-
-def available_devices() -> int:
-    """Return how many GPUs the driver shows, without making a context in this process; 0 without a driver.
-
-    Asks the driver library itself: the runtime's own question would make a primary context here.
-    """
-    try:
-        driver = CDLL("libcuda.so.1")
-    except OSError:
-        return 0
-    count = c_int(0)
-    if driver.cuInit(0) or driver.cuDeviceGetCount(byref(count)):
-        return 0
-    return count.value
 
 
 def _module(name: str) -> Any:

@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-FLOATS, INTS, REALS = "efd", "bBhHiIlL", "?bBhHiIlLefd"
+INTS, REALS = "bBhHiIlL", "?bBhHiIlLefd"
 ALL = "?bBhHiIlLefdFD"
 LAYOUTS = "CCCFTSNB"
 
