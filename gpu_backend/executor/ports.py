@@ -41,7 +41,7 @@ class Ready(NamedTuple):
 
 
 class Ports:
-    """Binds both sockets and writes ``state.json``, by which an agent finds this executor again."""
+    """Binds the sockets and writes ``state.json``, by which an agent finds this executor again."""
 
     def __init__(self, context: zmq.Context[Any], directory: Path, config: ExecutorConfig) -> None:
         keys = curve.generate()
