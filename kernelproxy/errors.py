@@ -6,7 +6,6 @@ import builtins
 import importlib
 import sys
 import warnings
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -17,7 +16,6 @@ from gpu_backend.wire.errors import ErrorRecord, OpFailed, SessionLost, WarningR
 from kernelproxy.source_lines import Site
 
 _OURS = str(Path(__file__).parent)
-_Maker = Callable[[ErrorRecord], BaseException]
 
 
 def remote_exception(record: ErrorRecord) -> Exception:

@@ -13,7 +13,6 @@ from gpu_backend.wire.errors import PoolUnreachable
 
 #: Names the settings file, for a process that must not use the user's own.
 CONFIG_VARIABLE = "GPU_WORKBENCH_CONFIG"
-_AGAIN = "Run `workbench connect` again."
 
 
 class ClientSettings(msgspec.Struct, frozen=True, kw_only=True):
