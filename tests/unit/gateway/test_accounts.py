@@ -2,11 +2,7 @@
 
 from __future__ import annotations
 
-import os
-import signal
 import sqlite3
-import subprocess
-import sys
 from collections.abc import Iterator
 from contextlib import closing, contextmanager
 from datetime import date
@@ -20,6 +16,8 @@ from gpu_backend.gateway.accounts import GROUPINGS, Accounts, Owned, Reading
 from gpu_backend.wire.control import Usage
 from gpu_backend.wire.errors import PoolRefusal
 from gpu_backend.wire.views import UsageRow
+
+from .killing import last_said
 
 DAY = date(2026, 11, 21)
 SESSION = Owned("s", "ada", "lab", "a.ipynb", 100.0)
@@ -134,19 +132,9 @@ for second in range(1, 100_000):
 
 
 def test_a_kill_loses_nothing_that_was_booked_and_counts_nothing_twice(tmp_path: Path) -> None:
-    writer = subprocess.Popen(
-        [sys.executable, "-c", WRITER, str(tmp_path / "a.sqlite")], stdout=subprocess.PIPE, text=True
-    )
-    assert writer.stdout is not None
-    with writer.stdout as lines:
-        for line in lines:
-            if int(line) == 50:
-                os.kill(writer.pid, signal.SIGKILL)
-                break
-        last = max([50, *(int(rest) for rest in lines if rest.endswith("\n"))])
-    writer.wait()
+    last = last_said(WRITER, str(tmp_path / "a.sqlite"), kill_at=50)
     with books(tmp_path / "a.sqlite") as accounts:
-        assert accounts.totals()["ada"] in (last, last + 1)  # it may have died between booking and saying so
+        assert accounts.totals()["ada"] in (last, last + 1)
         accounts.book([reading(last + 7.0)], DAY)
         assert accounts.totals()["ada"] == last + 7.0
 

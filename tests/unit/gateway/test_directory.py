@@ -2,11 +2,7 @@
 
 from __future__ import annotations
 
-import os
-import signal
 import sqlite3
-import subprocess
-import sys
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, closing
 from dataclasses import replace
@@ -17,6 +13,8 @@ import pytest
 from gpu_backend.gateway.directory import Directory
 from gpu_backend.lifecycle.states import Session, SessionState
 from gpu_backend.wire.errors import PoolRefusal
+
+from .killing import last_said
 
 Opened = Callable[[Path], Directory]
 SESSION = Session(
@@ -122,7 +120,7 @@ import sys
 from dataclasses import replace
 from pathlib import Path
 sys.path[:0] = sys.argv[2:]
-from test_directory import SESSION
+from tests.unit.gateway.test_directory import SESSION
 from gpu_backend.gateway.directory import Directory
 records = Directory(Path(sys.argv[1]))
 for epoch in range(1, 100_000):
@@ -132,16 +130,6 @@ for epoch in range(1, 100_000):
 
 
 def test_a_kill_loses_nothing_that_was_saved(path: Path, opened: Opened) -> None:
-    writer = subprocess.Popen(
-        [sys.executable, "-c", WRITER, str(path), str(Path(__file__).parent)], stdout=subprocess.PIPE, text=True
-    )
-    assert writer.stdout is not None
-    with writer.stdout as lines:
-        for line in lines:
-            if int(line) == 200:
-                os.kill(writer.pid, signal.SIGKILL)
-                break
-        last = max([200, *(int(rest) for rest in lines if rest.endswith("\n"))])
-    writer.wait()
+    last = last_said(WRITER, str(path), str(Path(__file__).parents[3]), kill_at=200)
     epoch = opened(path).sessions()[0].epoch
-    assert epoch in (last, last + 1)  # it may have died between saving and saying so
+    assert epoch in (last, last + 1)
