@@ -70,20 +70,8 @@ class Rights:
 
 #: What `workbench pool shares set` and `workbench pool quotas set` can set, with what it is converted to.
 SETTABLE: Mapping[str, type] = {
-    "weight": float,
-    "largest_class": str,
-    "largest_request": float,
-    "largest_limit": float,
-    "highest_priority": int,
-    "default_class": str,
-    "default_request": float,
-    "default_priority": int,
-    "sessions": int,
-    "memory_bytes": int,
-    "gpu_seconds_per_day": float,
-    "gpu_seconds_per_week": float,
-    "gpu_seconds_per_month": float,
-}
+    "weight": float, **{one.name: type(one.default) for one in (*fields(Rights), *fields(Quota))}
+}  # fmt: skip
 
 
 def checked(name: str, text: str) -> Value:

@@ -9,10 +9,10 @@ from hypothesis import strategies as st
 from gpu_backend.arbiter.terms import SessionTerms
 from gpu_backend.gateway.entitlements import (
     CLASSES,
-    SETTABLE,
     Entitlements,
     Quota,
     Rights,
+    Value,
     checked,
     refuse_wish,
     within,
@@ -84,9 +84,17 @@ def test_wrong_values_are_named(name: str, text: str) -> None:
         checked(name, text)
 
 
-def test_everything_that_can_be_set_has_an_effect() -> None:
-    fields = {*Quota.__dataclass_fields__, *Rights.__dataclass_fields__, "weight"}
-    assert set(SETTABLE) == fields
+@pytest.mark.parametrize(
+    ("name", "text", "value"),
+    [
+        ("weight", "2", 2.0),
+        ("sessions", "3", 3),
+        ("largest_class", "production", "production"),
+        ("gpu_seconds_per_month", "5", 5.0),
+    ],
+)
+def test_right_values_are_taken_as_what_they_are(name: str, text: str, value: Value) -> None:
+    assert (checked(name, text), type(checked(name, text))) == (value, type(value))
 
 
 PARTS = st.floats(0, 1)
