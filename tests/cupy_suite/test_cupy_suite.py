@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.cupy_suite import record, runner, selection, sources
+from tests.cupy_suite import record, runner, selection, sources, suites
 from tests.cupy_suite.outcomes import PASSED
 
 RECORD = Path(__file__).parent / "records" / "cpu.json.gz"
@@ -33,7 +33,7 @@ def test_what_passed_before_passes(fetched: sources.Sources, tmp_path: Path) -> 
     kept = record.read(RECORD)
     files = tuple(file for file in selection.clean_files(fetched.tests) if file != SLOW)
     job = runner.Job(
-        side="proxy", sources=fetched.root, files=files,
+        side="proxy", testing=fetched.testing, suite=suites.cupy_tests(sources.DEFAULT_CACHE), files=files,
         out=tmp_path / "outcomes.jsonl", device="cpu", workers=2, fraction=FRACTION, test_seconds=150,
     )  # fmt: skip
     outcomes = runner.run(job)
