@@ -73,4 +73,9 @@ def _table(device: str, native: Record | None, here: Record) -> list[str]:
         lines += ["| tests | known difference |", "|---:|---|"]
         lines += [f"| {len(tests)} | {why} |" for why, tests in sorted(known.items(), key=lambda one: -len(one[1]))]
         lines.append("")
+    aside = found.why_not_counted(comparison.known_differences(device))
+    if aside:
+        lines += ["| not counted | why they fail on native CuPy too |", "|---:|---|"]
+        lines += [f"| {len(tests)} | {why} |" for why, tests in sorted(aside.items(), key=lambda one: -len(one[1]))]
+        lines.append("")
     return [*lines, f"Not explained: {len(reasons.get('', []))}."]
