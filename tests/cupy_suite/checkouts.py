@@ -20,7 +20,7 @@ class Checkout:
     name: str
     url: str
     commit: str
-    #: The folders that are wanted; all of it without any.
+    #: The folders that are wanted; all of it, with its submodules, without any.
     folders: tuple[str, ...] = ()
 
     def get(self, cache: Path) -> Path:
@@ -43,13 +43,14 @@ class Checkout:
     def _fetch(self, into: Path) -> None:
         into.mkdir()
         # a commit by its name cannot be another than the one that was pinned
-        steps = [
-            ["init", "--quiet"],
-            ["fetch", "--quiet", "--depth", "1", self.url, self.commit],
-            ["sparse-checkout", "set", *self.folders] if self.folders else ["sparse-checkout", "disable"],
-            ["checkout", "--quiet", "FETCH_HEAD"],
-            ["submodule", "--quiet", "update", "--init", "--depth", "1"],
-        ]
+        steps = [["init", "--quiet"], ["fetch", "--quiet", "--depth", "1", self.url, self.commit]]
+        if self.folders:
+            steps += [["sparse-checkout", "set", *self.folders], ["checkout", "--quiet", "FETCH_HEAD"]]
+        else:
+            steps += [
+                ["checkout", "--quiet", "FETCH_HEAD"],
+                ["submodule", "--quiet", "update", "--init", "--depth", "1"],
+            ]
         try:
             for step in steps:
                 subprocess.run(
