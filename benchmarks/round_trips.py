@@ -115,7 +115,11 @@ _ASKS = {
         "cp.setdiff1d cp.setxor1d cp.bincount cp.nonzero cp.unique cp.roots".split(),
         "the shape of the result depends on values",
     ),
-    "cp.asarray_chkfinite": "whether it fails depends on values",
+    **dict.fromkeys(("cp.asarray_chkfinite", "cp.unravel_index"), "whether it fails depends on values"),
+    **dict.fromkeys(("cp.polyfit", "sp.linalg.lu_factor"), "whether it warns depends on values"),
+    "cupyx.scatter_add": "warns that `cupy.add.at` should be used",
+    "sp.sparse.csr_matrix": "how many elements it holds depends on values",
+    "cp.get_default_memory_pool": "asks for a value",
     "sp.ndimage.label": "asks for a value: how many there are",
 }
 

@@ -9,9 +9,9 @@ from numpy.linalg import LinAlgError
 
 from kernelproxy.infer import reduction as kinds
 from kernelproxy.infer import reductions, windows
-from kernelproxy.infer.arguments import BOOL, FLOAT16, FLOAT32, FLOAT64, INT64, as_index
+from kernelproxy.infer.arguments import BOOL, FLOAT16, FLOAT32, FLOAT64, INT32, INT64, as_index
 from kernelproxy.infer.outcome import CannotProve, refusal
-from kernelproxy.infer.products import matmul
+from kernelproxy.infer.products import dot, matmul
 from kernelproxy.infer.promotion import result_type
 from kernelproxy.infer.reduction import reduce
 from kernelproxy.infer.registry import rule
@@ -94,6 +94,23 @@ def solve(a: Any, b: Any) -> Shadow:
         raise CannotProve("many matrices at once")
     made = common_type(given, right)[1]
     return new(right.shape, made, "C" if given.size == 0 else "F")
+
+
+@rule("cupy.linalg.lstsq")
+def lstsq(a: Any, b: Any, rcond: Any = None) -> tuple[Shadow, ...]:
+    """As CuPy, for matrices that are not higher than wide: those have no residuals, whatever their rank."""
+    given, right = array(a), array(b)
+    if given.ndim != 2 or right.ndim not in (1, 2) or given.size == 0 or right.size == 0:
+        raise CannotProve("other than one matrix")
+    if given.shape[0] != right.shape[0]:
+        raise refusal(LinAlgError, "Incompatible dimensions")
+    if given.shape[0] > given.shape[1]:
+        raise CannotProve("whether there are residuals depends on the rank")
+    if rcond is not None and type(rcond) is not float:
+        raise CannotProve(f"a bound of {type(rcond).__name__}")
+    u, values, vh = _svd(given, full=False)
+    z = ufunc("multiply", dot(right.T, ufunc("conjugate", u)), ufunc("divide", 1, values)).T
+    return dot(ufunc("conjugate", vh.T), z), new((0,), values.dtype), new((), INT32), values
 
 
 @rule("cupy.linalg.tensorsolve")

@@ -131,6 +131,11 @@ def _sample(size: Any = None, dtype: Any = float) -> Shadow:
     return new(() if size is None else as_shape(size), wanted)
 
 
+def _seed(seed: Any) -> None:
+    if type(seed) is not int or not 0 <= seed < 1 << 64:
+        raise CannotProve("a seed of another kind")
+
+
 def _sized(*size: Any, dtype: Any = float) -> Shadow:
     return _sample(size, dtype)
 
@@ -143,6 +148,7 @@ def _register(name: str, function: Callable[..., Any]) -> None:
 
 for _name in ("random_sample", "standard_normal", "standard_exponential", "standard_cauchy"):
     _register(_name, _sample)
+_register("seed", _seed)
 _register("rand", _sized)
 _register("randn", _sized)
 

@@ -200,6 +200,20 @@ def triu_indices(n: Any, k: Any = 0, m: Any = None) -> tuple[Shadow, Shadow]:
     return _triangle(n, k, m, lower=False)
 
 
+@rule("cupy.ix_")
+def ix_(*args: Any) -> tuple[Shadow, ...]:
+    """As CuPy, for integers: views."""
+    made = []
+    for place, one in enumerate(args):
+        given = array(one)
+        if given.ndim != 1:
+            raise refusal(ValueError, "Cross index must be 1 dimensional")
+        if given.dtype.kind == "b" or given.size == 0:
+            raise CannotProve("the number of elements that a mask selects")
+        made.append(given.reshape((1,) * place + given.shape + (1,) * (len(args) - place - 1)))
+    return tuple(made)
+
+
 @rule("cupy.lib.stride_tricks.sliding_window_view")
 def sliding_window_view(
     x: Any, window_shape: Any, axis: Any = None, *, subok: Any = False, writeable: Any = False

@@ -1,4 +1,4 @@
-"""``r_``, ``c_``, ``mgrid``, ``ogrid``, ``s_`` and ``index_exp``: objects that are indexed instead of called."""
+"""``r_``, ``c_``, ``mgrid``, ``ogrid``, ``s_``, ``index_exp``: indexed instead of called; and ``diag_indices``."""
 
 from __future__ import annotations
 
@@ -11,6 +11,11 @@ from kernelproxy.array_core import ArrayCore
 
 s_ = np.s_
 index_exp = np.index_exp
+
+
+def diag_indices(n: Any, ndim: Any = 2) -> Any:
+    """Return the indices of the main diagonal: one array, as often as there are axes."""
+    return (dispatch.call("cupy.arange", (n,), {}),) * ndim
 
 
 class Grid:

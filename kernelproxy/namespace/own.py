@@ -45,7 +45,9 @@ OWN: dict[str, str] = {
             "fromstring",
         )
     },
-    **{f"cupy.{name}": f"{_INDEX}:{name}" for name in ("r_", "c_", "mgrid", "ogrid", "s_", "index_exp")},
+    **{
+        f"cupy.{name}": f"{_INDEX}:{name}" for name in ("diag_indices", "r_", "c_", "mgrid", "ogrid", "s_", "index_exp")
+    },
     **{
         f"cupy.{name}": f"{_HOST}:{name}"
         for name in (

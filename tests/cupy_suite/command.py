@@ -9,10 +9,11 @@ from collections import Counter
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 
-from tests.cupy_suite import comparison, outcomes, page, record, runner, selection, sources
+from tests.cupy_suite import comparison, outcomes, page, record, runner, selection, sources, suites
 from tests.cupy_suite.outcomes import Outcome
 from tests.cupy_suite.runner import Job
 
+_FILES = "files or folders of CuPy's tests, or clean:FOLDER; or array_api_tests, examples, user_guide; default: clean"
 #: Of the time for both sides, the part of native CuPy.
 _NATIVE_PART = 0.42
 
@@ -32,7 +33,7 @@ def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(prog="python -m tests.cupy_suite", description=__doc__)
     parser.add_argument("--cache", type=Path, default=sources.DEFAULT_CACHE, help="where CuPy's tests are kept")
     commands = parser.add_subparsers(required=True)
-    commands.add_parser("fetch", help="get CuPy's tests").set_defaults(act=_fetch)
+    commands.add_parser("fetch", help="get the tests").set_defaults(act=_fetch)
 
     run = commands.add_parser("run", help="run tests on one side")
     run.add_argument("--side", choices=("native", "proxy"), default="proxy")
@@ -68,7 +69,7 @@ def _parser() -> argparse.ArgumentParser:
 
 
 def _add_limits(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("files", nargs="*", help="files or folders of CuPy's tests, or clean:FOLDER; default: clean")
+    parser.add_argument("files", nargs="*", help=_FILES)
     parser.add_argument("--device", choices=("auto", "cuda", "cpu"), default="auto", help="the pool's device")
     parser.add_argument("--workers", type=int, default=1)
     parser.add_argument("--fraction", type=float, default=1.0, help="subsample of the tests, always the same")
@@ -79,15 +80,18 @@ def _add_limits(parser: argparse.ArgumentParser) -> None:
 def _fetch(given: argparse.Namespace) -> int:
     found = sources.get(given.cache)
     _say(f"{found.root}: {len(selection.clean_files(found.tests))} clean files")
+    for checkout in (suites.ARRAY_API_TESTS, suites.CUPY):
+        _say(f"{checkout.get(given.cache)}: {checkout.commit[:12]} of {checkout.url}")
     return 0
 
 
 def _job(given: argparse.Namespace, side: str, out: Path, seconds: float, like: Path | None = None) -> Job:
-    found = sources.get(given.cache)
+    suite = suites.of(given.files, given.cache)
     return Job(
         side="native" if side == "native" else "proxy",
-        sources=found.root.resolve(),
-        files=tuple(selection.expand(found.tests, given.files or ["clean"])),
+        testing=sources.get(given.cache).testing.resolve(),
+        suite=suite,
+        files=suite.expand(given.files or ["clean"]),
         out=out.resolve(),
         device=given.device,
         workers=given.workers,

@@ -25,6 +25,8 @@ class Known(msgspec.Struct, frozen=True):
     why: str
     #: "" for both devices, else "cpu" or "cuda".
     device: str = ""
+    #: Whether these fail on native CuPy too. Of use where there is no run of native CuPy to tell.
+    fails_natively: bool = False
 
 
 def known_differences(device: str, path: Path = KNOWN_FILE) -> list[Known]:
@@ -56,6 +58,8 @@ class Comparison:
 
     rows: dict[str, Row] = field(default_factory=dict)
     differing: list[Outcome] = field(default_factory=list)
+    #: Tests that are known to fail natively too, of a comparison without a run of native CuPy.
+    not_counted: list[Outcome] = field(default_factory=list)
 
     @property
     def total(self) -> Row:
@@ -65,11 +69,24 @@ class Comparison:
 
     def why(self, known: list[Known]) -> dict[str, list[Outcome]]:
         """Return the tests that differ by the known reason; those without one under ""."""
-        reasons: dict[str, list[Outcome]] = {}
-        for outcome in self.differing:
-            reason = next((one.why for one in known if re.search(one.tests, outcome.id)), "")
-            reasons.setdefault(reason, []).append(outcome)
-        return reasons
+        return _by_reason(self.differing, known)
+
+    def why_not_counted(self, known: list[Known]) -> dict[str, list[Outcome]]:
+        """Return the tests that are not counted by the reason."""
+        return _by_reason(self.not_counted, known)
+
+
+def _by_reason(outcomes: Iterable[Outcome], known: list[Known]) -> dict[str, list[Outcome]]:
+    reasons: dict[str, list[Outcome]] = {}
+    for outcome in outcomes:
+        reason = next((one.why for one in known if re.search(one.tests, outcome.id)), "")
+        reasons.setdefault(reason, []).append(outcome)
+    return reasons
+
+
+def _fails_natively() -> re.Pattern[str]:
+    known = msgspec.convert(tomllib.loads(KNOWN_FILE.read_text()), dict[str, list[Known]])["difference"]
+    return re.compile("|".join(one.tests for one in known if one.fails_natively))
 
 
 def compare(native: Callable[[str], str] | None, outcomes: Iterable[Outcome]) -> Comparison:
@@ -79,13 +96,17 @@ def compare(native: Callable[[str], str] | None, outcomes: Iterable[Outcome]) ->
     ----------
     native
         Gives the outcome of a test on native CuPy, "" for one that was not run there. Without it every test counts as
-        one that passes natively unless it was skipped, or is expected to fail by CuPy itself.
+        one that passes natively unless it was skipped, is expected to fail by CuPy itself, or is known to.
     outcomes
         What the other side gave.
     """
     found = Comparison()
+    failing = _fails_natively()
     for outcome in sorted(outcomes, key=lambda one: one.id):
         if not outcome.is_of_a_test:
+            continue
+        if native is None and outcome.outcome not in (PASSED, *NOT_EXPECTED) and failing.search(outcome.id):
+            found.not_counted.append(outcome)
             continue
         if native is None:
             there = outcome.outcome if outcome.outcome in NOT_EXPECTED else PASSED
@@ -108,8 +129,11 @@ def compare_records(native: Record | None, here: Record) -> Comparison:
     """Do what `compare` does with what is kept of two runs, for the files and the subsample that both have."""
     found = Comparison()
     bad: dict[str, list[Outcome]] = {}
+    failing = _fails_natively()
     for test, outcome in here.others.items():
-        if outcome not in NOT_EXPECTED if native is None else native.outcome(test) == PASSED:
+        if native is None and outcome not in NOT_EXPECTED and failing.search(test):
+            found.not_counted.append(Outcome(test, outcome))
+        elif outcome not in NOT_EXPECTED if native is None else native.outcome(test) == PASSED:
             bad.setdefault(test.partition("::")[0], []).append(Outcome(test, outcome))
     for file in sorted(here.passed):
         if native is None:

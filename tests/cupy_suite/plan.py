@@ -8,6 +8,8 @@ from typing import Literal
 
 import msgspec
 
+from tests.cupy_suite.suites import Kind
+
 #: Names the file with the worker's plan.
 PLAN_VARIABLE = "CUPY_SUITE_PLAN"
 
@@ -19,8 +21,9 @@ class Plan(msgspec.Struct, frozen=True, kw_only=True):
 
     #: "native" for the CuPy that is installed, "proxy" for the one whose arrays live in a pool.
     side: Side
-    #: The unpacked source distribution.
-    sources: Path
+    #: ``cupy.testing`` of CuPy's source distribution.
+    testing: Path
+    kind: Kind
     files: tuple[str, ...]
     #: This worker runs the tests of shard ``shard`` of ``shards``.
     shard: int

@@ -68,6 +68,16 @@ def joined(older: Record, newer: Record) -> Record:
     )
 
 
+def part(whole: Record, suite: str) -> Record:
+    """Return what a record holds of one suite, by its top folder; "" for CuPy's own tests."""
+    return Record(
+        whole.about,
+        {file: fraction for file, fraction in whole.fractions.items() if selection.suite(file) == suite},
+        {file: count for file, count in whole.passed.items() if selection.suite(file) == suite},
+        {test: outcome for test, outcome in whole.others.items() if selection.suite(test) == suite},
+    )
+
+
 def read(path: Path) -> Record:
     """Return the record in ``path``."""
     return msgspec.json.decode(gzip.decompress(path.read_bytes()), type=Record)

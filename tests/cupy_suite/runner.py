@@ -19,6 +19,7 @@ from typing import Literal
 from tests.cupy_suite import outcomes, plan
 from tests.cupy_suite.outcomes import Outcome
 from tests.cupy_suite.plan import Plan, Side
+from tests.cupy_suite.suites import Suite
 
 _REPOSITORY = Path(__file__).parents[2]
 #: Collecting all of CuPy's tests takes a slow machine a minute.
@@ -38,7 +39,9 @@ class Job:
     """What is to be run, and how."""
 
     side: Side
-    sources: Path
+    #: ``cupy.testing`` of CuPy's source distribution.
+    testing: Path
+    suite: Suite
     files: tuple[str, ...]
     out: Path
     device: Literal["auto", "cuda", "cpu"] = "auto"
@@ -53,7 +56,7 @@ def run(job: Job) -> dict[str, Outcome]:
     """Run ``job`` and return the outcomes, which are in ``job.out`` as well. One that was cut short is gone on with."""
     job.out.parent.mkdir(parents=True, exist_ok=True)
     with _environment(job) as environment, tempfile.TemporaryDirectory() as folder:
-        workers = [_Worker(_share(job, shard), Path(folder), environment) for shard in range(job.workers)]
+        workers = [_Worker(_share(job, shard), job.suite, Path(folder), environment) for shard in range(job.workers)]
         try:
             running = workers
             while running := [worker for worker in running if not worker.is_through()]:
@@ -70,8 +73,8 @@ def _share(job: Job, shard: int) -> Plan:
         before = outcomes.read(job.out).values()
         outcomes.write(out, [outcome for outcome in before if outcome.is_of_a_test])
     return Plan(
-        side=job.side, sources=job.sources, files=job.files, shard=shard, shards=job.workers, fraction=job.fraction,
-        like=job.like, out=out, deadline=job.deadline, test_seconds=job.test_seconds,
+        side=job.side, testing=job.testing, kind=job.suite.kind, files=job.files, shard=shard, shards=job.workers,
+        fraction=job.fraction, like=job.like, out=out, deadline=job.deadline, test_seconds=job.test_seconds,
     )  # fmt: skip
 
 
@@ -103,6 +106,7 @@ def _versions() -> str:
 @dataclass
 class _Worker:
     plan: Plan
+    suite: Suite
     folder: Path
     environment: dict[str, str]
     deaths: int = 0
@@ -119,8 +123,7 @@ class _Worker:
         self._last = ("", time.monotonic())
         command = [
             *(sys.executable, "-m", "tests.cupy_suite.worker", "-p", "no:cacheprovider"),
-            *("-c", str(self.plan.sources / "pyproject.toml"), "--rootdir", str(self.plan.sources / "tests")),
-            *("-m", "not multi_gpu and not slow", "--continue-on-collection-errors"),
+            *("--rootdir", str(self.suite.root), *self.suite.options, "--continue-on-collection-errors"),
             *("-q", "--tb=short", "--no-summary"),  # a summary of thousands of failures takes minutes
             *self.plan.files,
         ]
@@ -128,7 +131,7 @@ class _Worker:
             self.process = subprocess.Popen(
                 command,
                 env={**self.environment, plan.PLAN_VARIABLE: str(given)},
-                cwd=self.plan.sources / "tests",
+                cwd=self.suite.root,
                 stdin=subprocess.DEVNULL,
                 stdout=log,
                 stderr=log,
@@ -181,7 +184,8 @@ class _Worker:
 def _environment(job: Job) -> Iterator[dict[str, str]]:
     """Yield the environment of workers: on the proxy's side with a pool that has room for all of them."""
     path = os.pathsep.join([str(_REPOSITORY), *filter(None, [os.environ.get("PYTHONPATH")])])
-    environment = {**_FEW_THREADS, **os.environ, "PYTHONPATH": path, "PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1"}
+    own = {"PYTHONPATH": path, "PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1"}
+    environment = {**_FEW_THREADS, **os.environ, **job.suite.environment, **own}
     environment["HYPOTHESIS_STORAGE_DIRECTORY"] = str(Path(tempfile.gettempdir(), "cupy-suite-hypothesis"))
     if job.side == "native":
         yield environment

@@ -35,7 +35,7 @@ def clean_files(tests: Path) -> list[str]:
     )
 
 
-def expand(tests: Path, names: Sequence[str]) -> list[str]:
+def expand(tests: Path, names: Sequence[str], pattern: str = "test_*.py") -> list[str]:
     """Return the files that ``names`` stand for: "clean" for the clean ones, a folder for all below it, a file.
 
     "clean:FOLDER" stands for the clean ones below a folder. A name may leave out ``_tests``.
@@ -53,11 +53,11 @@ def expand(tests: Path, names: Sequence[str]) -> list[str]:
         elif wanted == "clean":
             some = [file for file in clean_files(tests) if file.startswith(folder)]
         elif (tests / name).is_dir():
-            some = sorted(path.relative_to(tests).as_posix() for path in (tests / name).glob("**/test_*.py"))
+            some = sorted(path.relative_to(tests).as_posix() for path in (tests / name).glob(f"**/{pattern}"))
         else:
             some = [name] if (tests / name).is_file() else []
         if not some:
-            raise ValueError(f"{name} stands for none of CuPy's tests. Folders are such as cupy_tests/math_tests.")
+            raise ValueError(f"{name} stands for no tests. Folders are such as cupy_tests/math_tests.")
         files += [file for file in some if file not in files]
     return files
 
@@ -72,9 +72,19 @@ def shard(node_id: str, shards: int) -> int:
     return int.from_bytes(_digest(node_id)[4:]) % shards
 
 
+def suite(node_id: str) -> str:
+    """Return the top folder of a test that is none of CuPy's own, "" for these."""
+    top = node_id.partition("/")[0]
+    return "" if top.startswith("cupy") else top
+
+
 def directory(node_id: str) -> str:
-    """Return the part of CuPy that a test is about, such as "math" or "cupyx.scipy.ndimage"."""
+    """Return the part of CuPy that a test is about, such as "math" or "cupyx.scipy.ndimage"; of other suites, what
+    stands in their folder.
+    """
     parts = node_id.partition("::")[0].split("/")
+    if suite(node_id):
+        return parts[1]
     names = [part.removesuffix("_tests") for part in parts[:-1]]
     names = [name for name in names if name != "cupy"]
     if not names:

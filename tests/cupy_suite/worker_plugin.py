@@ -8,7 +8,9 @@ from __future__ import annotations
 import os
 import random
 import signal
+import sys
 import time
+import types
 from collections.abc import Iterator
 from contextlib import suppress
 from typing import Any
@@ -18,8 +20,9 @@ import pytest
 
 from tests.cupy_suite import outcomes, plan, selection
 from tests.cupy_suite.outcomes import Outcome
+from tests.cupy_suite.pages import Pages
+from tests.cupy_suite.programs import Programs
 from tests.cupy_suite.sides import Library, Native, Proxy
-from tests.cupy_suite.sources import Sources
 
 #: Tests are run in so many rounds, each a subsample, if the time is limited: what was done is then a subsample too.
 _ROUNDS = 40
@@ -33,24 +36,24 @@ class Worker:
     """Runs one worker's plan."""
 
     def __init__(self, given: plan.Plan) -> None:
-        self._plan = given
+        self.plan = given
         self._done = outcomes.read(given.out)
         self._like = outcomes.read(given.like) if given.like else None
         self._current: dict[str, Outcome] = {}
-        self.library: Library = Native() if given.side == "native" else Proxy(Sources(given.sources).testing)
+        self.library: Library = Native() if given.side == "native" else Proxy(given.testing)
         signal.signal(signal.SIGALRM, self._interrupt)
 
     @pytest.hookimpl(trylast=True)
     def pytest_collection_modifyitems(self, config: pytest.Config, items: list[pytest.Item]) -> None:
         """Keep the tests of this worker that are not done, in rounds if the time is limited."""
         kept = [item for item in items if self._is_ours(item.nodeid)]
-        if self._plan.deadline:
+        if self.plan.deadline:
             kept.sort(key=lambda item: int(selection.place(item.nodeid) * _ROUNDS))
         config.hook.pytest_deselected(items=[item for item in items if not self._is_ours(item.nodeid)])
         items[:] = kept
 
     def _is_ours(self, node_id: str) -> bool:
-        given = self._plan
+        given = self.plan
         return (
             selection.shard(node_id, given.shards) == given.shard
             and selection.place(node_id) < given.fraction
@@ -61,11 +64,11 @@ class Worker:
     @pytest.hookimpl(wrapper=True)
     def pytest_runtest_protocol(self, item: pytest.Item) -> Iterator[None]:
         """Say which test is being run, and give it its time and its random numbers."""
-        if self._plan.deadline and time.time() > self._plan.deadline:
+        if self.plan.deadline and time.time() > self.plan.deadline:
             begun = int(selection.place(item.nodeid) * _ROUNDS) / _ROUNDS
-            outcomes.append(self._plan.out, Outcome(f"::{self._plan.shard}", outcomes.STOPPED, begun))
+            outcomes.append(self.plan.out, Outcome(f"::{self.plan.shard}", outcomes.STOPPED, begun))
             pytest.exit("the time is up", 0)
-        self._plan.now.write_text(item.nodeid)
+        self.plan.now.write_text(item.nodeid)
         seed = int(selection.place(item.nodeid) * (1 << 32))
         random.seed(seed)
         np.random.seed(seed)
@@ -92,7 +95,7 @@ class Worker:
         return result
 
     def _limited(self) -> Iterator[None]:
-        signal.setitimer(signal.ITIMER_REAL, self._plan.test_seconds)
+        signal.setitimer(signal.ITIMER_REAL, self.plan.test_seconds)
         try:
             return (yield)
         except TooLong:
@@ -102,24 +105,24 @@ class Worker:
             signal.setitimer(signal.ITIMER_REAL, 0)
 
     def _interrupt(self, *given: Any) -> None:
-        raise TooLong(f"The test took longer than {self._plan.test_seconds:.0f} s.")
+        raise TooLong(f"The test took longer than {self.plan.test_seconds:.0f} s.")
 
     def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
         """Note what each phase gave; the outcome is known after the tear-down."""
         if report.when == "setup" or report.failed or (report.when == "call" and report.nodeid in self._current):
             self._current[report.nodeid] = self._outcome(report)
         if report.failed:
-            with self._plan.failures.open("a") as file:
+            with self.plan.failures.open("a") as file:
                 file.write(f"=== {report.nodeid}\n{report.longreprtext}\n")
         if report.when == "teardown" and (outcome := self._current.pop(report.nodeid, None)):
-            outcomes.append(self._plan.out, outcome)
+            outcomes.append(self.plan.out, outcome)
 
     def pytest_collectreport(self, report: pytest.CollectReport) -> None:
         """A file that cannot be collected is one failure."""
         if report.failed:
             why = _last_line(report.longreprtext)
-            outcomes.append(self._plan.out, Outcome(report.nodeid, "error", 0.0, why))
-            with self._plan.failures.open("a") as file:
+            outcomes.append(self.plan.out, Outcome(report.nodeid, "error", 0.0, why))
+            with self.plan.failures.open("a") as file:
                 file.write(f"=== {report.nodeid}\n{report.longreprtext}\n")
 
     def _outcome(self, report: pytest.TestReport) -> Outcome:
@@ -144,9 +147,20 @@ def pytest_configure(config: pytest.Config) -> None:
     """Take part if this process is a worker."""
     if _worker is not None:
         config.pluginmanager.register(_worker, "cupy-suite-worker")
+        if _worker.plan.kind == "programs":
+            config.pluginmanager.register(Programs(_worker.plan.side))
+        elif _worker.plan.kind == "pages":
+            config.pluginmanager.register(Pages())
+
+
+@pytest.fixture
+def json_metadata() -> dict[str, object]:
+    """Take what the array API's tests tell pytest-json-report: nobody reads such a report here."""
+    return {}
 
 
 os.environ.setdefault("CUPY_TEST_GPU_LIMIT", "1")
+sys.modules.setdefault("pytest_jsonreport", types.ModuleType("pytest_jsonreport"))
 _given = plan.load()
 _worker = Worker(_given) if _given is not None else None
 if _given is not None:

@@ -83,6 +83,13 @@ def _solve(draw: Draw) -> Any:
     return (a, draw.array(shape=draw.one((a.shape[:-1], (*a.shape[:-1], 2), (a.shape[-1],))))), {}
 
 
+@template("cupy.linalg.lstsq")
+def _lstsq(draw: Draw) -> Any:
+    a = draw.array(shape=(draw.one((2, 3)), draw.one((3, 4))))
+    rows = draw.extent() if draw.chance(0.1) else a.shape[0]
+    return (a, draw.array(shape=draw.one(((rows,), (rows, 2)))), draw.one((None, 1e-6, 2.0))), {}
+
+
 @template("cupy.linalg.svd", "cupy.linalg.qr", "cupy.linalg.pinv", "cupy.linalg.matrix_rank")
 def _rectangular(draw: Draw) -> Any:
     return (draw.array(shape=(draw.extent(), draw.extent())),), {}

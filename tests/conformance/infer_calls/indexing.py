@@ -85,3 +85,38 @@ def _setitem_by_mask(draw: Draw) -> Any:
     a = draw.array(1)
     ndim = draw.random.randint(1, len(a.shape))
     return (a, Array(a.shape[:ndim], "?"), assigned(draw, a)), {}
+
+
+def written(draw: Draw, a: Array) -> Any:
+    """Return a value or some to write into parts of an array."""
+    return draw.one((draw.scalar(), draw.array(0, 1), draw.partner(a, a.dtype), Array(a.shape, a.dtype)))
+
+
+@template("cupy.putmask", "cupy.place")
+def _masked(draw: Draw) -> Any:
+    a = draw.array()
+    shape = draw.shape() if draw.chance(0.1) else a.shape
+    return (a, draw.array(shape=shape, dtypes="???bdF"), written(draw, a)), {}
+
+
+@template("cupy.fill_diagonal")
+def _diagonal(draw: Draw) -> Any:
+    side = draw.extent()
+    a = draw.array(shape=draw.one(((side, side), (side, 3), (2, side), (side,) * 3, (2, 3, side), (side,))))
+    return (a, draw.one((draw.scalar(), draw.array(0, 1)))), draw.one(({}, {"wrap": True}))
+
+
+@template("cupy.add.at")
+def _added(draw: Draw) -> Any:
+    a = draw.array(1, 3, "?iIlLefdF")
+    return (a, draw.one((advanced_key(draw, a), draw.partner(a, INTS), Array(a.shape, "?"))), assigned(draw, a)), {}
+
+
+@template("cupy.ix_")
+def _crossed(draw: Draw) -> Any:
+    return tuple(draw.array(1, 2 if draw.chance(0.1) else 1, "bilILd?") for _ in range(draw.random.randint(1, 3))), {}
+
+
+@template("cupy.polyval")
+def _polynomial(draw: Draw) -> Any:
+    return (draw.array(1, 2 if draw.chance(0.1) else 1), draw.one((draw.array(0, 3), 2, 0.5, 1j))), {}

@@ -125,3 +125,8 @@ def _drawn_by_state(draw: Draw) -> Any:
 @template("cupy.random.RandomState.rand", "cupy.random.RandomState.randn")
 def _sized_by_state(draw: Draw) -> Any:
     return (Made("cupy.random.RandomState", (1,)), *draw.shape()), {}
+
+
+@template("cupy.random.seed")
+def _seed(draw: Draw) -> Any:
+    return (draw.one((0, 1, 2**64 - 1, 2**64, -1, 1.5)),), {}

@@ -87,6 +87,15 @@ def _exp2(x: Array) -> Array:
     return np.power(x.dtype.type(2), x)
 
 
+def _complex_expm1(x: Array) -> Array:
+    """The exponential less one, as a GPU computes it for complex numbers: without NumPy's care for small ones."""
+    return np.exp(x) - x.dtype.type(1)
+
+
+def _complex_log1p(x: Array) -> Array:
+    return np.log(x + x.dtype.type(1))
+
+
 def _copy(x: Array) -> Array:
     return x.copy()
 
@@ -121,6 +130,8 @@ _SPECIAL: dict[str, dict[str, Any]] = {
     "logical_or": dict.fromkeys(("qQ->?", "Qq->?"), _logical_or),
     "reciprocal": _for(_INTEGERS, 1, _integer_reciprocal),
     "exp2": _for("FD", 1, _exp2),
+    "expm1": _for("FD", 1, _complex_expm1),
+    "log1p": _for("FD", 1, _complex_log1p),
     # NumPy before 2.1 rounds integers by way of float64.
     **{name: _for("?" + _INTEGERS, 1, _copy) for name in ("floor", "ceil", "trunc", "fix")},
 }
