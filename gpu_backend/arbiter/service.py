@@ -114,7 +114,8 @@ class Arbiter:
             self._look_around(now_ns)
             watched: Iterable[str] = list(self._seats)
         else:
-            watched = [*self._running, *[self._by_page[name] for name in rung if name in self._by_page]]
+            first = [self._by_page[name] for name in rung if name in self._by_page]
+            watched = [*first, *[key for key in self._running if key not in first]]  # who rang waits for an answer
         for key in watched:
             seat = self._seats[key]
             if seat.page.has_news:

@@ -140,7 +140,7 @@ def test_a_long_op_is_not_begun_at_the_last_moment(world: World) -> None:
         world.work(0.1)
     world.open(seconds=0.25)
     assert [world.work(0.1) for _ in range(3)] == [True, True, True]
-    world.open(seconds=0.2003)
+    world.open(seconds=0.2001)
     assert [world.work(0.1) for _ in range(3)] == [True, True, False]
     world.pass_time(0.02)
     world.open(seconds=0.02)
