@@ -9,7 +9,7 @@ from __future__ import annotations
 import logging
 import os
 import select
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from pathlib import Path
 from time import monotonic_ns
 
@@ -107,9 +107,9 @@ class Arbiter:
         self._ringer.close()
         self._log.close()
 
-    def step(self, now_ns: int, rung: Iterable[bytes] = ()) -> None:
+    def step(self, now_ns: int, rung: Collection[bytes] = ()) -> None:
         """Take in what is new, of those at least who have ``rung`` or ran lately, and do what is due."""
-        if now_ns >= self._look_at:
+        if now_ns >= self._look_at or rosters.AGENT in rung:
             self._look_at = now_ns + _LOOK_NS
             self._look_around(now_ns)
             watched: Iterable[str] = list(self._seats)
