@@ -34,6 +34,8 @@ STATE = _ARBITER + 6
 _WORD = Struct("<q")
 _FOREVER = 2**63 - 1
 _MILLION = 1_000_000
+#: Heartbeats: none yet, and one that nobody waits for any more.
+_NEVER, _LONG_AGO = 0, 1
 #: Tries to read a half that is being written; a writer is done in under a microsecond, so more means that it died.
 _TRIES = 1_000
 
@@ -54,6 +56,7 @@ class GateOrder(msgspec.Struct, frozen=True, gc=False):
 
 #: What holds where no arbiter is heard.
 UNBOUNDED = GateOrder(_FOREVER, 0, _FOREVER, 1.0)
+_SHUT = GateOrder(0, 0, 0, 1.0)
 
 
 class GateReport(msgspec.Struct, frozen=True, gc=False):
@@ -68,7 +71,7 @@ class GateReport(msgspec.Struct, frozen=True, gc=False):
 
 
 def create(path: Path) -> None:
-    """Make a fresh page at ``path``, readable by its owner only: shut, and with no heartbeat yet, so open to launch.
+    """Make a fresh page at ``path``, readable by its owner only: shut until its arbiter is heard, or patience ends.
 
     Raises
     ------
@@ -126,7 +129,7 @@ class ArbiterPage(_Page):
 
     def __init__(self, path: Path) -> None:
         super().__init__(path)
-        self._order = GateOrder(0, 0, 0, 1.0)
+        self._order = _SHUT
         self._number, self._is_contended = divmod(self._words[STATE], 2)
         self._seen = -1
 
@@ -145,7 +148,7 @@ class ArbiterPage(_Page):
 
     def shut(self, now_ns: int) -> None:
         """Let the executor launch nothing more."""
-        self._order = GateOrder(0, 0, 0, 1.0)
+        self._order = _SHUT
         self._give_order(now_ns)
 
     def _give_order(self, now_ns: int) -> None:
@@ -161,7 +164,7 @@ class ArbiterPage(_Page):
 
     def abandon(self) -> None:
         """Take the heartbeat back: the gate is open at once, as if the arbiter had been gone for long."""
-        self._words[_HEARTBEAT] = 0
+        self._words[_HEARTBEAT] = _LONG_AGO
 
     @property
     def counted_ns(self) -> int:
@@ -197,12 +200,14 @@ class ExecutorPage(_Page):
     """The executor's side: it reads orders and writes reports. There is one for each page.
 
     A gate whose arbiter has not been heard for ``patience_ns`` is open: a dead arbiter must not hold anybody back, and
-    the driver's own turns share the device until there is another.
+    the driver's own turns share the device until there is another. Where none was ever heard, patience begins when the
+    gate is first asked.
     """
 
     def __init__(self, path: Path, patience_ns: int = 1_000_000_000) -> None:
         super().__init__(path)
         self._patience_ns = patience_ns
+        self._asked_ns = 0
 
     def may_launch(self, now_ns: int) -> bool:
         """Return whether the gate is open at ``now_ns``. Budget, window and duty are the executor's to keep.
@@ -211,11 +216,17 @@ class ExecutorPage(_Page):
         good as having asked that moment earlier; so it needs no counter.
         """
         words = self._words
-        return now_ns < words[_OPEN_UNTIL] or now_ns - words[_HEARTBEAT] > self._patience_ns
+        return now_ns < words[_OPEN_UNTIL] or self.is_unheard(now_ns)
 
     def is_unheard(self, now_ns: int) -> bool:
         """Return whether the arbiter has not been heard for so long that it counts as gone."""
-        return now_ns - self._words[_HEARTBEAT] > self._patience_ns
+        return now_ns - self._heard_ns(self._words[_HEARTBEAT], now_ns) > self._patience_ns
+
+    def _heard_ns(self, heartbeat_ns: int, now_ns: int) -> int:
+        if heartbeat_ns != _NEVER:
+            return heartbeat_ns
+        self._asked_ns = self._asked_ns or now_ns
+        return self._asked_ns
 
     @property
     def state(self) -> int:
@@ -228,8 +239,10 @@ class ExecutorPage(_Page):
     def order(self, now_ns: int) -> GateOrder:
         """Return the whole order in force: one without any bounds if the arbiter is gone."""
         values = self._read(_ARBITER, 5)
-        if values is None or now_ns - values[0] > self._patience_ns:
+        if values is None or now_ns - self._heard_ns(values[0], now_ns) > self._patience_ns:
             return UNBOUNDED
+        if values[0] == _NEVER:
+            return _SHUT
         _, until, window, use_until, duty = values
         return GateOrder(until, window, use_until, duty / _MILLION)
 

@@ -15,6 +15,7 @@ import msgspec
 from gpu_backend.arbiter.terms import SessionTerms
 
 __all__ = [
+    "AGENT",
     "BELL",
     "CONFIG",
     "PROCESS",
@@ -28,6 +29,8 @@ __all__ = [
 ]
 
 CONFIG, ROSTER, BELL, PROCESS = "config.json", "roster.json", "bell", "process.json"
+#: As whom an agent rings the arbiter's bell: the roster has changed.
+AGENT = b"agent"
 
 
 class ArbiterConfig(msgspec.Struct, frozen=True, kw_only=True):

@@ -12,6 +12,7 @@ from typing import Any
 import msgspec
 
 from gpu_backend.arbiter import events as ev
+from gpu_backend.arbiter.overlap import LONG_SECONDS, Overlap
 from gpu_backend.arbiter.policies.base import SharingPolicy
 from gpu_backend.arbiter.terms import SessionTerms
 from gpu_backend.arbiter.views import Charge, DeviceView, Grant, SessionView, Slice
@@ -19,6 +20,8 @@ from gpu_backend.arbiter.views import Charge, DeviceView, Grant, SessionView, Sl
 __all__ = ["Decision", "ImpossibleEvent", "Refusal", "Relief", "Scheduler"]
 
 _LOG_LENGTH = 10_000
+#: Idle sessions' gates are opened when nobody has waited for so long, seconds: not in each pause of a loop.
+_QUIET_SECONDS = 0.1
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,13 +68,16 @@ class Scheduler:
         self, policy: SharingPolicy, relief: Relief | None = None, log_length: int | None = _LOG_LENGTH
     ) -> None:
         self._policy = policy
+        self._opens_idle = policy.opens_idle
         self._relief = relief or Relief()
         self._sessions: dict[str, SessionView] = {}
         self._waiting: dict[str, None] = {}
         self._grants: dict[str, ev.OpenGate] = {}
         self._since: dict[str, float] = {}
         self._standing: dict[str, None] = {}  # idle sessions whose gates stay open
-        self._roused: list[str] = []  # sessions that began to wait since the last decision
+        self._quiet_since = -inf  # when the last one ceased to wait
+        self._flying: dict[str, None] = {}  # sessions with ops in flight
+        self._overlap = Overlap()
         self._shut_since: dict[str, float] = {}
         self._charges: dict[str, Charge] = {}
         self._left: list[str] = []
@@ -138,7 +144,7 @@ class Scheduler:
             session = self._known(event, event.terms.session)
             self._sessions[event.terms.session] = msgspec.structs.replace(session, terms=event.terms)
         else:
-            self._leave(event)
+            self._leave(event, now)
         return True
 
     def _report(self, event: ev.Reported, now: float) -> bool:
@@ -146,7 +152,7 @@ class Scheduler:
         old = self._known(event, key)
         if min(event.used_seconds, event.ops_done, event.queued_ops, event.in_flight_ops) < 0:
             raise ImpossibleEvent(f"{event} has a negative count.")
-        used = event.used_seconds
+        used = self._own(old, event.used_seconds, now)
         op_seconds, waited, since = old.op_seconds, old.waited_before_seconds, old.waiting_since
         if used:
             self._charge(old.terms, used)
@@ -157,30 +163,52 @@ class Scheduler:
         if event.queued_ops and not was_waiting:
             since = now
             self._waiting[key] = None
-            self._roused.append(key)
             if key not in self._grants:
                 self._shut_since[key] = now
         elif was_waiting and not event.queued_ops:
             waited, since = waited + now - since, inf
             del self._waiting[key]
             self._shut_since.pop(key, None)
+            self._quiet_since = now
+        flying_since = now if event.ops_done or not old.in_flight_ops else old.in_flight_since
         self._sessions[key] = SessionView(
             old.terms, event.queued_ops, event.in_flight_ops, op_seconds, old.used_seconds + used, waited, since,
-            event.is_urgent,
+            event.is_urgent, flying_since if event.in_flight_ops else inf,
         )  # fmt: skip
-        return was_waiting != (event.queued_ops > 0) or event.is_urgent != old.is_urgent
+        if event.in_flight_ops:
+            self._flying[key] = None
+        else:
+            self._flying.pop(key, None)
+        self._note_overlap(now)
+        has_drained = old.in_flight_ops > 0 and not event.in_flight_ops and key not in self._grants
+        return has_drained or was_waiting != (event.queued_ops > 0) or event.is_urgent != old.is_urgent
 
-    def _leave(self, event: ev.SessionLeft) -> None:
-        terms = self._known(event, event.session).terms
+    def _own(self, session: SessionView, seconds: float, now: float) -> float:
+        """Return what ``session`` is charged for: of time in which others' long ops ran too, its part."""
+        long = self._note_overlap(now)
+        return self._overlap.own(seconds, session.id in long, now) if seconds > 0 else seconds
+
+    def _note_overlap(self, now: float) -> list[str]:
+        flying = [self._sessions[key] for key in self._flying]
+        long = [each.id for each in flying if max(each.op_seconds, now - each.in_flight_since) > LONG_SECONDS]
+        self._overlap.note(len(long), now)
+        return long
+
+    def _leave(self, event: ev.SessionLeft, now: float) -> None:
+        session = self._known(event, event.session)
         if event.used_seconds < 0:
             raise ImpossibleEvent(f"{event} has a negative time.")
         if event.used_seconds:
-            self._charge(terms, event.used_seconds)
+            self._charge(session.terms, self._own(session, event.used_seconds, now))
+        if event.session in self._waiting:
+            self._quiet_since = now
         tables: tuple[dict[str, Any], ...] = (
             self._sessions, self._waiting, self._grants, self._standing, self._since, self._shut_since,
+            self._flying,
         )  # fmt: skip
         for table in tables:
             table.pop(event.session, None)
+        self._note_overlap(now)
         self._left.append(event.session)
 
     def _charge(self, terms: SessionTerms, seconds: float) -> None:
@@ -208,7 +236,9 @@ class Scheduler:
         # Both may pass while the core relieves somebody; the end of that grant is then the next deadline.
         asked = self._ask_again_at if self._ask_again_at > now else inf
         relief = self._next_relief if self._shut_since and self._next_relief > now else inf
-        self._deadline = min(*ends, asked, relief) if ends else min(asked, relief)
+        is_shut = self._opens_idle and len(self._standing) < len(self._sessions)
+        quiet = self._quiet_since + _QUIET_SECONDS if is_shut and not self._waiting else inf
+        self._deadline = min(*ends, asked, relief, quiet)
         return instructions, refusals
 
     def _view(self, now: float) -> DeviceView:
@@ -260,23 +290,20 @@ class Scheduler:
         """Bring the gates to what was accepted; return the changes, those that shut first."""
         shut: list[ev.Instruction] = []
         opened: list[ev.Instruction] = []
-        idle_is_open = self._policy.opens_idle
+        is_quiet = self._opens_idle and not self._waiting
         for key in [key for key in self._grants if key not in accepted]:
             del self._grants[key], self._since[key]
             if key in self._waiting:
                 self._shut_since[key] = now
                 shut.append(ev.ShutGate(key))
-            elif idle_is_open:
+            elif is_quiet:
                 self._standing[key] = None
                 opened.append(_standing_gate(key))
             else:
                 shut.append(ev.ShutGate(key))
-        for key in self._roused:
-            if key in self._standing:
-                del self._standing[key]
-                if key not in accepted:
-                    shut.append(ev.ShutGate(key))
-        self._roused.clear()
+        if self._waiting and self._standing:  # from now on everybody asks first
+            shut += [ev.ShutGate(key) for key in self._standing if key not in accepted]
+            self._standing.clear()
         for key, part in accepted.items():
             gate = ev.OpenGate(key, part.until, part.window_ops, part.budget_seconds, part.duty)
             before = self._grants.get(key)
@@ -287,12 +314,12 @@ class Scheduler:
             if gate != before:
                 self._grants[key] = gate
                 opened.append(gate)
-        if idle_is_open and len(self._standing) + len(self._waiting) < len(self._sessions):
+        if is_quiet and now >= self._quiet_since + _QUIET_SECONDS:
             opened += self._open_idle()
         return (*shut, *opened)
 
     def _open_idle(self) -> list[ev.Instruction]:
-        held = self._waiting.keys() | self._standing.keys() | self._grants.keys()
+        held = self._standing.keys() | self._grants.keys()
         fresh = [key for key in self._sessions if key not in held]
         self._standing.update(dict.fromkeys(fresh))
         return [_standing_gate(key) for key in fresh]
@@ -311,7 +338,9 @@ class Scheduler:
         assert set(self._grants) <= set(sessions), "a grant to nobody"
         assert not set(self._grants) & set(self._standing)
         assert set(self._grants) == set(self._since)
-        assert set(self._standing) <= set(sessions) - set(self._waiting)
+        assert set(self._standing) <= set(sessions)
+        assert not (self._standing and self._waiting), "a gate that stands open beside somebody who waits"
+        assert set(self._flying) == {key for key, session in sessions.items() if session.in_flight_ops}
         assert set(self._shut_since) == set(self._waiting) - set(self._grants)
         assert all(gate.until > self._now for gate in self._grants.values()), "a grant that has ended"
         present = sum(session.used_seconds for session in sessions.values())

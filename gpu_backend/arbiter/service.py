@@ -9,7 +9,7 @@ from __future__ import annotations
 import logging
 import os
 import select
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from pathlib import Path
 from time import monotonic_ns
 
@@ -107,14 +107,15 @@ class Arbiter:
         self._ringer.close()
         self._log.close()
 
-    def step(self, now_ns: int, rung: Iterable[bytes] = ()) -> None:
+    def step(self, now_ns: int, rung: Collection[bytes] = ()) -> None:
         """Take in what is new, of those at least who have ``rung`` or ran lately, and do what is due."""
-        if now_ns >= self._look_at:
+        if now_ns >= self._look_at or rosters.AGENT in rung:
             self._look_at = now_ns + _LOOK_NS
             self._look_around(now_ns)
             watched: Iterable[str] = list(self._seats)
         else:
-            watched = [*self._running, *[self._by_page[name] for name in rung if name in self._by_page]]
+            first = [self._by_page[name] for name in rung if name in self._by_page]
+            watched = [*first, *[key for key in self._running if key not in first]]  # who rang waits for an answer
         for key in watched:
             seat = self._seats[key]
             if seat.page.has_news:

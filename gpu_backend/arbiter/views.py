@@ -29,6 +29,8 @@ class SessionView(msgspec.Struct, frozen=True, gc=False):
     waiting_since: float = inf
     #: Whether somebody waits for a short result.
     is_urgent: bool = False
+    #: Since when ops have been in flight of which none is done; infinity if none are in flight.
+    in_flight_since: float = inf
 
     @property
     def id(self) -> str:
@@ -39,6 +41,12 @@ class SessionView(msgspec.Struct, frozen=True, gc=False):
     def queued_seconds(self) -> float:
         """Estimated GPU time of what is queued and in flight."""
         return (self.queued_ops + self.in_flight_ops) * self.op_seconds
+
+    def flying_seconds(self, now: float) -> float:
+        """Return the estimated GPU time of what is in flight: at least as long as it has been without an end."""
+        if not self.in_flight_ops:
+            return 0.0
+        return max(self.in_flight_ops * self.op_seconds, now - self.in_flight_since)
 
     def waited_seconds(self, now: float) -> float:
         """Return for how long ops have been queued in all, up to ``now``: what it ran in and what it waited in."""

@@ -14,12 +14,13 @@ from gpu_backend.arbiter.bell import Ringer
 from gpu_backend.arbiter.gate import STATE, UNBOUNDED, ExecutorPage, GateReport
 from gpu_backend.executor.pace import Pace
 
-#: What is queued counts as short up to here, seconds: somebody waits for it, and it would be over soon.
-_SHORT_SECONDS = 5e-3
+#: What runs and is queued since nothing waited counts as short up to here, seconds: it is over soon. The end of a long
+#: row of ops is not short, though somebody waits for it.
+_SHORT_SECONDS = 10e-3
 #: How often the page is written while nothing changes but the counters, nanoseconds; and where somebody decides by it.
 _WRITE_NS, _CONTENDED_WRITE_NS = 5_000_000, 1_000_000
 #: Ops longer than this, seconds, are not begun in the last moment of an opening: nearly all of them would be overrun.
-_LONG_OP_SECONDS, _LAST_SECONDS = 1e-3, 0.5e-3
+_LONG_OP_SECONDS, _LAST_SECONDS = 1e-3, 0.2e-3
 
 
 class Gate:
@@ -53,6 +54,7 @@ class Gate:
         self._used_at_pause = 0.0
         self._ops_at_order = 0
         self._resume_at = 0
+        self._spent_at_rest = 0.0  # GPU time up to the last moment at which nothing waited
         self._told = GateReport()
         self._written = GateReport()
         self._written_at = 0
@@ -72,6 +74,11 @@ class Gate:
     def is_contended(self) -> bool:
         """Whether others want the device: then short waits are worth a busy processor."""
         return self._is_contended
+
+    @property
+    def is_urgent(self) -> bool:
+        """Whether its arbiter was told that something short waits that somebody waits for."""
+        return self._told.is_urgent
 
     @property
     def is_pausing(self) -> bool:
@@ -103,7 +110,7 @@ class Gate:
             return False
         if pace.op_seconds <= _LONG_OP_SECONDS:
             return True
-        return now + (flying + _LAST_SECONDS) * 1e9 <= order.open_until_ns
+        return now + (pace.left_seconds() + _LAST_SECONDS) * 1e9 <= order.open_until_ns
 
     def _has_paused(self, now: int) -> bool:
         """Tell whether the device was left idle for ``1 / duty - 1`` times what the last ops took."""
@@ -134,9 +141,14 @@ class Gate:
             Whether this executor is about to sleep: everything is told then.
         """
         pace = self._pace
-        is_urgent = is_awaited and queued_ops > 0 and queued_ops * pace.op_seconds <= _SHORT_SECONDS
+        spent = pace.used_seconds + pace.in_flight_ops * pace.op_seconds
+        if not queued_ops:
+            self._spent_at_rest = spent
+        length = spent - self._spent_at_rest + queued_ops * pace.op_seconds
+        is_urgent = is_awaited and queued_ops > 0 and length <= _SHORT_SECONDS
         told = self._told
-        has_changed = (queued_ops > 0) != (told.queued_ops > 0) or is_urgent != told.is_urgent
+        has_drained = told.in_flight_ops * pace.op_seconds > _LONG_OP_SECONDS and not pace.in_flight_ops
+        has_changed = (queued_ops > 0) != (told.queued_ops > 0) or is_urgent != told.is_urgent or has_drained
         must_ring = has_changed and bool(self._bell) and bool(self._page.state & 1)
         now = self._clock()
         due_ns = _CONTENDED_WRITE_NS if self._is_contended else _WRITE_NS

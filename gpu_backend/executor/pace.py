@@ -52,6 +52,7 @@ class Pace:
         self._groups: deque[_Group] = deque()
         self._start: Marker | None = None  # of the group that is being launched
         self._begun_at = 0.0
+        self._free_at = 0.0  # when what is in flight will be done, about
         self._open_ops = 0
         self._is_contended = False
         self._window_seconds = _WINDOW_SECONDS
@@ -95,6 +96,7 @@ class Pace:
         """Count ``ops`` launches. ``is_awaited`` says that the last one came back with its result."""
         self._open_ops += ops
         self.in_flight_ops += ops
+        self._free_at = max(self._free_at, self._clock()) + ops * self.op_seconds
         if self._start is None:  # alone in the queue and done: the host's clock has timed it, at the price of no event
             ops, self._open_ops = self._open_ops, 0
             self._count(self._clock() - self._begun_at, ops)
@@ -118,9 +120,14 @@ class Pace:
         self.used_seconds += seconds
         self.ops_done += ops
         self.in_flight_ops -= ops
+        self._free_at = self._clock() + self.in_flight_ops * self.op_seconds
         if ops:
             self.op_seconds = max(_LEAST_OP_SECONDS, (self.op_seconds + seconds / ops) / 2)
             self._fit_groups()
+
+    def left_seconds(self) -> float:
+        """Return for how long, about, the device will work on what is in flight."""
+        return max(0.0, self._free_at - self._clock()) if self.in_flight_ops else 0.0
 
     def is_full(self) -> bool:
         """True while the device has all the work it may have."""

@@ -30,10 +30,14 @@ log = logging.getLogger("executor")
 
 #: How long to look for the next message without sleeping, seconds: a wake-up costs more than most ops.
 _SPIN_SECONDS = 60e-6
+#: How long to look for the gate to open for what is short and awaited, seconds: its arbiter takes less to answer.
+_URGENT_SECONDS = 0.4e-3
 #: How long ops run before the sockets are looked at, seconds: bounds how late a Cancel is seen.
 _SLICE_SECONDS = 0.01
 #: How long to sleep at most while the device works, or the notebook does not read, seconds.
 _DEVICE_SECONDS = 1e-3
+#: How long to sleep at most behind a shut gate while an op longer than this runs, seconds: others may wait for its end.
+_DRAIN_SECONDS, _LONG_OP_SECONDS = 0.25e-3, 5e-3
 #: How long to sleep at most behind a shut gate, seconds: its arbiter rings, unless it dies.
 _SHUT_SECONDS = 0.1
 #: How often to look how much memory is held while ops run, seconds.
@@ -154,7 +158,10 @@ class Executor:
             pace.close_group()
             pace.collect()
             self._tell_gate(talk, is_resting=True)
-            self._take_in(_DEVICE_SECONDS if pace.in_flight_ops or gate.is_pausing else _SHUT_SECONDS)
+            if gate.is_urgent and self._spin(lambda: gate.may_launch() or self._ports.hears_locally(), _URGENT_SECONDS):
+                return
+            if not gate.may_launch():
+                self._take_in(self._shut_pause(gate))
         elif gate is None or not gate.is_contended:
             self._take_in(_DEVICE_SECONDS)
         elif pace.op_seconds < _DEVICE_SECONDS:
@@ -164,8 +171,14 @@ class Executor:
             sleep(_SPIN_SECONDS)
             self._take_in(0)
 
-    def _spin(self, is_over: Callable[[], bool]) -> bool:
-        until = perf_counter() + _SPIN_SECONDS
+    def _shut_pause(self, gate: Gate) -> float:
+        pace = self._pace
+        if pace.in_flight_ops and pace.op_seconds > _LONG_OP_SECONDS:
+            return _DRAIN_SECONDS
+        return _DEVICE_SECONDS if pace.in_flight_ops or gate.is_pausing else _SHUT_SECONDS
+
+    def _spin(self, is_over: Callable[[], bool], seconds: float = _SPIN_SECONDS) -> bool:
+        until = perf_counter() + seconds
         while perf_counter() < until:
             if is_over():
                 break

@@ -13,6 +13,7 @@ from time import monotonic
 import msgspec
 
 from gpu_backend.arbiter import roster as rosters
+from gpu_backend.arbiter.bell import Ringer
 from gpu_backend.arbiter.roster import ArbiterConfig, Roster
 from gpu_backend.engine.detached import ProcessId, Watched, read_identity, spawn, write_identity
 from gpu_backend.node import stock
@@ -36,6 +37,7 @@ class Arbiter:
         self._config = ArbiterConfig(policy=settings.policy_of(ordinal), orphan_seconds=settings.orphan_seconds)
         self._directory = directory_of(settings.runtime_dir, ordinal)
         self._directory.mkdir(mode=0o700, parents=True, exist_ok=True)
+        self._ringer = Ringer()
         self._process: Watched | None = None
         self._roster: Roster | None = None
         self._written_at = 0.0
@@ -66,6 +68,7 @@ class Arbiter:
         path = self._directory / rosters.ROSTER
         if roster != self._roster:
             rosters.write(path, roster)
+            self._ringer.ring(str(self._directory / rosters.BELL), rosters.AGENT)  # who is new waits for a word
             self._roster, self._written_at = roster, now
         elif now - self._written_at > _TOUCH_SECONDS:
             os.utime(path)
@@ -74,6 +77,7 @@ class Arbiter:
     def stop(self) -> None:
         """End the arbiter for good."""
         self._is_stopping = True
+        self._ringer.close()
         if self._process is not None:
             self._process.send_signal(signal.SIGTERM)
 

@@ -19,7 +19,8 @@ class SharingPolicy(Protocol):
 
     #: By which users choose it.
     name: ClassVar[str]
-    #: Whether a session without queued ops finds its gate open when it comes back, and is asked about only then.
+    #: Whether the gates of sessions without queued ops stand open while nobody waits for the device: who comes to an
+    #: idle device need not ask. While somebody waits everybody asks, or short loops would pass the policy by.
     opens_idle: ClassVar[bool]
     #: Whether it promises to suggest somebody whenever somebody waits.
     is_work_conserving: ClassVar[bool]

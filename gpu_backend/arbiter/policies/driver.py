@@ -20,9 +20,9 @@ class Driver:
     """
 
     name: ClassVar[str] = "driver"
-    opens_idle: ClassVar[bool] = True
+    opens_idle: ClassVar[bool] = False
     is_work_conserving: ClassVar[bool] = True
 
     def suggest(self, view: DeviceView) -> Suggestion:
-        """Return an endless slice for everybody who waits."""
-        return Suggestion(tuple([Slice(session.id) for session in view.waiting]))
+        """Return an endless slice for everybody, whether they wait or not."""
+        return Suggestion(tuple([Slice(session.id) for session in view.sessions]))

@@ -63,6 +63,18 @@ def test_a_dead_arbiters_gate_opens_itself(arbiter: ArbiterPage, executor: Execu
     assert not executor.may_launch(7 * SECOND)
 
 
+def test_a_fresh_page_is_shut_until_its_arbiter_is_heard_or_patience_ends(
+    arbiter: ArbiterPage, executor: ExecutorPage
+) -> None:
+    assert not executor.may_launch(50 * SECOND)  # however long ago it was made: patience begins now
+    assert executor.order(51 * SECOND).open_until_ns == 0
+    assert executor.may_launch(51 * SECOND + 1)
+    arbiter.shut(52 * SECOND)
+    assert not executor.may_launch(52 * SECOND)
+    arbiter.abandon()
+    assert executor.may_launch(52 * SECOND)
+
+
 def test_a_report_arrives_whole(arbiter: ArbiterPage, executor: ExecutorPage) -> None:
     assert arbiter.report() == GateReport()
     written = GateReport(1, 2, 3, 4, True, 2**40)

@@ -85,11 +85,41 @@ def test_a_session_is_granted_once_at_a_time() -> None:
     assert "twice" in scheduler.log[-1].refusals[0].reason
 
 
-def test_idle_sessions_stand_open_until_they_wait_ungranted() -> None:
-    scheduler = with_sessions(OpenToIdle(), "a")
+def test_idle_sessions_stand_open_until_somebody_waits() -> None:
+    scheduler = with_sessions(OpenToIdle(), "a", "b")
     assert scheduler.is_open("a")
-    assert queue(scheduler, "a") == (ev.ShutGate("a"),)
+    assert queue(scheduler, "a") == (ev.ShutGate("a"), ev.ShutGate("b"))
+    assert queue(scheduler, "a", ops=0) == ()  # it may be back in a moment
+    assert scheduler.next_deadline() == pytest.approx(0.1)
+    opened = scheduler.handle(ev.TimePassed(), scheduler.next_deadline())
+    assert opened == tuple(ev.OpenGate(name, inf, 0, inf, 1.0) for name in "ab")
+    assert scheduler.next_deadline() == inf
+
+
+def test_who_had_the_device_last_finds_it_open_while_nobody_waits() -> None:
+    policy = OpenToIdle(Slice("a"))
+    scheduler = with_sessions(policy, "a")
+    queue(scheduler, "a")
+    policy.suggestion = Suggestion()
     assert queue(scheduler, "a", ops=0) == (ev.OpenGate("a", inf, 0, inf, 1.0),)
+    assert scheduler.next_deadline() == inf
+
+
+def test_long_ops_side_by_side_are_charged_for_their_part() -> None:
+    """The driver gives each of two a turn after the other, so the time that each took is the time of both."""
+    scheduler = with_sessions(Scripted(), "a", "b", "c")
+    for name in "ab":
+        scheduler.handle(ev.Reported(name, 0.0, 0, 0, in_flight_ops=1), 0.0)
+    scheduler.handle(ev.Reported("c", 0.0, 0, 0), 0.01)  # by now both are known to be long
+    scheduler.handle(ev.Reported("c", 0.03, 3, 0), 0.07)
+    scheduler.handle(ev.Reported("a", 0.2, 1, 0), 0.2)
+    scheduler.handle(ev.Reported("b", 0.3, 1, 0), 0.3)
+    used = scheduler.used_by_user
+    assert used["user of c"] == pytest.approx(0.01)
+    assert used["user of a"] == pytest.approx(0.1, abs=0.01)
+    assert used["user of b"] == pytest.approx(0.2, abs=0.01)
+    scheduler.handle(ev.Reported("c", 0.03, 3, 0), 0.5)
+    assert used["user of c"] == pytest.approx(0.04)
 
 
 def test_who_is_never_suggested_is_relieved() -> None:

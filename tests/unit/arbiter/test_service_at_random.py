@@ -67,6 +67,7 @@ class Life:
             self.bench.now += 5 * MILLISECOND
             self.run(5.0)
         now = self.bench.now
+        self.waiting.clear()  # a new arbiter knows nothing of earlier waits
         self.bench.start("fair_share")
         self.bench.now = self.bench.arbiter._origin_ns = max(now, self.bench.now)
         self.bench.pass_time(0)

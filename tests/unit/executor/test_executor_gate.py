@@ -76,8 +76,18 @@ def world(tmp_path: Path) -> Iterator[World]:
     made.bell.close()
 
 
-def test_without_an_arbiter_the_gate_is_open(world: World) -> None:
+def test_where_no_arbiter_comes_the_gate_opens_when_patience_ends(world: World) -> None:
+    assert not world.gate.may_launch()
+    world.now_ns += SECOND
+    assert not world.gate.may_launch()
+    world.now_ns += 1
     assert world.gate.may_launch()
+
+
+def test_a_device_without_an_arbiter_has_no_gate(world: World, tmp_path: Path) -> None:
+    free = Gate(tmp_path / "page", "", world.pace, lambda: world.now_ns)
+    assert free.may_launch()
+    free.close()
 
 
 def test_it_is_open_until_the_end_and_not_while_shut(world: World) -> None:
@@ -114,6 +124,7 @@ def test_a_budget_is_spent_and_given_anew(world: World) -> None:
 
 
 def test_a_budget_counts_what_is_in_flight(world: World) -> None:
+    world.open()
     for _ in range(20):
         world.work(0.001)  # its length is known now
     world.open(budget=0.0035)
@@ -140,7 +151,7 @@ def test_a_long_op_is_not_begun_at_the_last_moment(world: World) -> None:
         world.work(0.1)
     world.open(seconds=0.25)
     assert [world.work(0.1) for _ in range(3)] == [True, True, True]
-    world.open(seconds=0.2003)
+    world.open(seconds=0.2001)
     assert [world.work(0.1) for _ in range(3)] == [True, True, False]
     world.pass_time(0.02)
     world.open(seconds=0.02)
@@ -158,6 +169,7 @@ def test_a_window_bounds_what_is_in_flight(world: World) -> None:
 
 
 def test_where_others_wait_little_is_kept_in_flight(world: World) -> None:
+    world.open()
     for _ in range(20):
         world.work(1e-4)
     counts = {}

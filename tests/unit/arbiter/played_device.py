@@ -1,0 +1,396 @@
+"""A device shared in virtual time by the real arbiter, gates and paces: what is played is GPU, notebooks and waking up.
+
+Where the simulator's executors are a fluid, these launch, wait, ring and report as a process does, each at a price in
+time; the GPU gives equal slices to the processes that have work in it, as the driver does.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Callable, Generator, Iterable
+from dataclasses import dataclass, field
+from heapq import heappop, heappush
+from itertools import count
+from pathlib import Path
+
+from gpu_backend.arbiter import gate as pages
+from gpu_backend.arbiter import roster as rosters
+from gpu_backend.arbiter.roster import ArbiterConfig, Member, Roster
+from gpu_backend.arbiter.service import Arbiter
+from gpu_backend.arbiter.terms import SessionTerms
+from gpu_backend.engine.detached import ProcessId
+from gpu_backend.executor.gate import Gate
+from gpu_backend.executor.pace import Pace
+
+#: What things cost, seconds: waking a process, a launch, a look around, a round trip to the notebook, a decision.
+WAKE, LAUNCH, LOOK, ROUND_TRIP, DECISION = 50e-6, 6e-6, 10e-6, 150e-6, 80e-6
+#: The driver's slice for each process with work in the device, seconds.
+DRIVER_SLICE = 2e-3
+
+#: What a process does next: (whether a ring ends it early, seconds).
+Pause = tuple[bool, float]
+Life = Generator[Pause, None, None]
+
+
+def busy(seconds: float) -> Pause:
+    return False, seconds
+
+
+def asleep(seconds: float) -> Pause:
+    return True, seconds
+
+
+class Clock:
+    """Virtual time, and what happens in it."""
+
+    def __init__(self, start_ns: int) -> None:
+        self.now_ns = start_ns
+        self._plans: list[tuple[int, int, Callable[[], None]]] = []
+        self._numbers = count()
+
+    @property
+    def now(self) -> float:
+        return self.now_ns / 1e9
+
+    def ns(self) -> int:
+        return self.now_ns
+
+    def after(self, seconds: float, act: Callable[[], None]) -> None:
+        heappush(self._plans, (self.now_ns + max(0, int(seconds * 1e9)), next(self._numbers), act))
+
+    def run(self, seconds: float) -> None:
+        """Let so much time pass."""
+        end = self.now_ns + int(seconds * 1e9)
+        while self._plans and self._plans[0][0] <= end:
+            at, _, act = heappop(self._plans)
+            self.now_ns = max(self.now_ns, at)
+            act()
+        self.now_ns = end
+
+
+class Process:
+    """Lives from one pause to the next. A ring ends a sleep early, or the next one if it is busy."""
+
+    def __init__(self, clock: Clock, life: Life) -> None:
+        self._clock, self._life = clock, life
+        self._number = 0
+        self._is_asleep = self._is_rung = False
+        clock.after(0, lambda: self._go_on(0))
+
+    def ring(self) -> None:
+        if self._is_asleep:
+            number = self._number
+            self._clock.after(WAKE, lambda: self._go_on(number))
+        self._is_rung = True
+
+    def _go_on(self, number: int) -> None:
+        if number != self._number:
+            return  # it was woken before
+        self._number += 1
+        if self._is_asleep:
+            self._is_asleep = self._is_rung = False
+        try:
+            is_asleep, seconds = next(self._life)
+        except StopIteration:
+            self._number = -1
+            return
+        self._is_asleep = is_asleep
+        number = self._number
+        self._clock.after(LOOK if is_asleep and self._is_rung else seconds, lambda: self._go_on(number))
+
+
+@dataclass
+class Mark:
+    """A place in a process's queue on the GPU."""
+
+    gpu: Gpu
+    owner: int
+    at: float = -1.0
+
+    def is_done(self) -> bool:
+        self.gpu.advance()
+        return self.at >= 0
+
+    def seconds_since(self, earlier: Mark) -> float:
+        return self.at - earlier.at
+
+
+class Gpu:
+    """Runs each process's work in order, and the processes' in slices."""
+
+    def __init__(self, clock: Clock) -> None:
+        self._clock = clock
+        self._at = clock.now
+        self._queues: dict[int, deque[Mark | list[float]]] = {}
+        self._order: deque[int] = deque()  # processes with work, the running one first
+        self._left = DRIVER_SLICE
+        #: True device time by process, seconds.
+        self.ran: dict[int, float] = {}
+
+    def mark(self, owner: int) -> Mark:
+        mark = Mark(self, owner)
+        self._put(owner, mark)
+        return mark
+
+    def launch(self, owner: int, seconds: float) -> None:
+        self._put(owner, [seconds])
+
+    def left(self, owner: int) -> float:
+        """Return the work that a process has in the queue, seconds."""
+        self.advance()
+        return sum(item[0] for item in self._queues.get(owner, ()) if isinstance(item, list))
+
+    def _put(self, owner: int, item: Mark | list[float]) -> None:
+        self.advance()
+        self._queues.setdefault(owner, deque()).append(item)
+        if owner not in self._order:
+            self._order.append(owner)
+        self.advance()
+
+    def advance(self) -> None:
+        now = self._clock.now
+        while self._order:
+            owner = self._order[0]
+            queue = self._queues[owner]
+            if not queue:
+                self._order.popleft()
+                self._left = DRIVER_SLICE
+                continue
+            item = queue[0]
+            if isinstance(item, Mark):
+                item.at = self._at
+                queue.popleft()
+                continue
+            if self._at >= now:
+                return
+            if self._left <= 1e-12:
+                self._order.rotate(-1)
+                self._left = DRIVER_SLICE
+                continue
+            step = min(item[0], self._left, now - self._at)
+            item[0] -= step
+            self._at += step
+            self._left -= step
+            self.ran[owner] = self.ran.get(owner, 0.0) + step
+            if item[0] <= 1e-12:
+                queue.popleft()
+        self._at = now
+
+
+@dataclass
+class Op:
+    """A kernel of some length, or a wait for all before it (0) whose answer the notebook waits for."""
+
+    seconds: float
+    is_awaited: bool = False
+
+
+@dataclass(eq=False)
+class Player:
+    """An executor and the notebook before it."""
+
+    world: World
+    number: int
+    terms: SessionTerms
+    page: Path
+    queue: deque[Op] = field(default_factory=deque)
+    answered: int = 0
+    notebook: Process | None = None
+
+    def __post_init__(self) -> None:
+        clock, gpu = self.world.clock, self.world.gpu
+        self.pace = Pace(lambda: gpu.mark(self.number), lambda: clock.now)
+        self.gate = Gate(self.page, "the arbiter's", self.pace, clock.ns)
+        self.gate._ringer.close()
+        self.gate._ringer = self.world  # type: ignore[assignment]
+        self.process = Process(clock, self._serve())
+
+    def ask(self, ops: Iterable[Op]) -> None:
+        """Ops arrive from the notebook."""
+        self.queue.extend(ops)
+        self.process.ring()
+
+    @property
+    def is_awaited(self) -> bool:
+        return bool(self.queue) and self.queue[-1].is_awaited
+
+    def _tell(self, is_resting: bool = False) -> None:
+        self.gate.tell(len(self.queue), self.is_awaited, 0, is_resting)
+
+    def _may_launch(self) -> bool:
+        return self.gate.may_launch() and not self.pace.is_full()
+
+    def _serve(self) -> Life:
+        """As the executor's process does it."""
+        gate, pace = self.gate, self.pace
+        while True:
+            if self.queue:
+                self._tell()
+                yield from self._run_ops()
+                if self.queue and not self._may_launch():
+                    yield from self._await_leave()
+                continue
+            pace.close_group()
+            if gate.is_contended:
+                self._tell()
+            yield busy(60e-6)
+            if self.queue:
+                continue
+            pace.collect()
+            self._tell(is_resting=True)
+            yield asleep(1e-3 if pace.in_flight_ops else 1.0)
+
+    def _run_ops(self) -> Life:
+        pace = self.pace
+        until = self.world.clock.now + 0.01
+        while self.queue and self._may_launch() and self.world.clock.now < until:
+            pace.begin(self.queue[0].is_awaited)
+            ops, is_answered = 0, False
+            while self.queue and ops < pace.run_ops and not is_answered:
+                op = self.queue[0]
+                if op.seconds:
+                    self.world.gpu.launch(self.number, op.seconds)
+                yield busy(LAUNCH)
+                while op.is_awaited and (left := self.world.gpu.left(self.number)):
+                    yield busy(left + 1e-6)
+                self.queue.popleft()
+                ops, is_answered = ops + 1, op.is_awaited
+            pace.note_launches(ops, is_answered)
+            if is_answered:
+                self.answered += 1
+                if self.notebook is not None:
+                    self.notebook.ring()
+
+    def _await_leave(self) -> Life:
+        gate, pace = self.gate, self.pace
+        if not gate.may_launch():
+            pace.close_group()
+            pace.collect()
+            self._tell(is_resting=True)
+            if gate.is_urgent:
+                spun = 0.0
+                while not gate.may_launch() and spun < 0.4e-3:
+                    yield busy(10e-6)
+                    spun += 10e-6
+            if gate.may_launch():
+                return
+            if pace.in_flight_ops and pace.op_seconds > 3e-3:
+                yield busy(min(0.25e-3, max(60e-6, pace.left_seconds())))
+            else:
+                yield asleep(1e-3 if pace.in_flight_ops or gate.is_pausing else 0.1)
+        elif not gate.is_contended:
+            yield asleep(1e-3)
+        elif pace.op_seconds < 1e-3:
+            spun = 0.0
+            while pace.is_full() and spun < 60e-6:
+                yield busy(20e-6)
+                spun += 20e-6
+        else:
+            yield busy(60e-6)
+
+
+class World:
+    """One device with its arbiter and players."""
+
+    def __init__(self, directory: Path, policy: str = "fair_share") -> None:
+        self.directory = directory
+        self.arbiter = Arbiter(directory, ArbiterConfig(policy=policy))
+        self.arbiter._ringer.close()
+        self.arbiter._ringer = self  # type: ignore[assignment]
+        self.clock = Clock(self.arbiter._origin_ns)
+        self.gpu = Gpu(self.clock)
+        self.players: list[Player] = []
+        self._rung: set[bytes] = set()
+        self._process = Process(self.clock, self._arbitrate())
+
+    def join(self, user: str, **terms: object) -> Player:
+        number = len(self.players)
+        session = f"s{number}"
+        page = self.directory / session
+        pages.create(page)
+        own = SessionTerms(session=session, user=user, **terms)  # type: ignore[arg-type]
+        self.players.append(Player(self, number, own, page))
+        me = ProcessId.mine()
+        members = [Member(one.terms, me.pid, me.start_time, str(one.page), one.terms.session) for one in self.players]
+        rosters.write(self.directory / rosters.ROSTER, Roster(tuple(members)))
+        self.clock.run(0.05)
+        return self.players[-1]
+
+    def ring(self, path: str, name: bytes = b"") -> None:
+        """Be the bell of everybody: the arbiter's rings carry no name."""
+        if name:
+            self._rung.add(name)
+            self._process.ring()
+        else:
+            self.players[int(path[1:])].process.ring()
+
+    def _arbitrate(self) -> Life:
+        arbiter = self.arbiter
+        while True:
+            rung, self._rung = self._rung, set()
+            yield busy(DECISION)
+            arbiter.step(self.clock.now_ns, rung)
+            due = arbiter._scheduler.next_deadline() - arbiter._seconds(self.clock.now_ns)
+            yield asleep(max(0.0, min(due, 0.05 if arbiter._computing else 0.1)))
+
+    def used(self) -> dict[str, float]:
+        """Return each user's GPU time as the pages say it, seconds."""
+        found: dict[str, float] = {}
+        for one in self.players:
+            report = pages.read_report(one.page)
+            assert report is not None
+            found[one.terms.user] = found.get(one.terms.user, 0.0) + report.used_ns / 1e9
+        return found
+
+    def ran(self) -> dict[str, float]:
+        """Return each user's true device time, seconds."""
+        found: dict[str, float] = {}
+        self.gpu.advance()
+        for one in self.players:
+            found[one.terms.user] = found.get(one.terms.user, 0.0) + self.gpu.ran.get(one.number, 0.0)
+        return found
+
+    def close(self) -> None:
+        for one in self.players:
+            one.gate._ringer = _Silent()  # type: ignore[assignment]
+            one.gate.close()
+        self.arbiter._ringer = _Silent()  # type: ignore[assignment]
+        self.arbiter.close()
+
+
+class _Silent:
+    def close(self) -> None:
+        pass
+
+
+def hog(world: World, player: Player, kernel_seconds: float, chunk_seconds: float = 0.05) -> None:
+    """Launch kernels of that length for ever, with a wait behind each chunk."""
+    chunk = max(1, round(chunk_seconds / kernel_seconds))
+
+    def live() -> Life:
+        while True:
+            answered = player.answered
+            for start in range(0, chunk, 64):
+                player.ask([Op(kernel_seconds)] * min(64, chunk - start))
+                yield busy(4e-6 * 64)
+            player.ask([Op(0.0, is_awaited=True)])
+            while player.answered == answered:
+                yield asleep(1.0)
+            yield busy(ROUND_TRIP)
+
+    player.notebook = Process(world.clock, live())
+
+
+def ticks(world: World, player: Player, taken: list[float], period: float = 0.02) -> None:
+    """Compute something small every so often, and note how long each took."""
+
+    def live() -> Life:
+        while True:
+            began, answered = world.clock.now, player.answered
+            player.ask([Op(3e-6), Op(3e-6), Op(3e-6, is_awaited=True)])
+            while player.answered == answered:
+                yield asleep(1.0)
+            taken.append(world.clock.now - began)
+            yield busy(max(0.0, period - taken[-1]))
+
+    player.notebook = Process(world.clock, live())

@@ -1,0 +1,103 @@
+"""Shares and latencies with the real arbiter, gates and paces, on a GPU and with notebooks that are played."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from tests.unit.arbiter.played_device import World, hog, ticks
+
+Samples = list[dict[str, float]]
+#: Samples in a second.
+RATE = 10
+
+
+@pytest.fixture
+def world(tmp_path: Path) -> Iterator[World]:
+    made = World(tmp_path)
+    yield made
+    made.close()
+
+
+def sample(world: World, seconds: float) -> tuple[Samples, Samples]:
+    """Let time pass; return each user's GPU time as the pages say it, and as it was."""
+    said, was = [world.used()], [world.ran()]
+    for _ in range(int(seconds * RATE)):
+        world.clock.run(1 / RATE)
+        said.append(world.used())
+        was.append(world.ran())
+    return said, was
+
+
+def worst(samples: Samples, fair: dict[str, float], seconds: float = 5.0) -> float:
+    """Return the largest difference from the fair part in any window of that length, in points."""
+    found = 0.0
+    for earlier, later in zip(samples, samples[int(seconds * RATE) :], strict=False):
+        gained = {user: later[user] - earlier[user] for user in fair}
+        total = sum(gained.values())
+        found = max([found, *[100 * abs(gained[user] / total - part) for user, part in fair.items()]])
+    return found
+
+
+def test_users_with_1_2_3_and_6_notebooks_have_equal_parts_of_any_five_seconds(world: World) -> None:
+    """All begin at once on an idle device, with ops whose length nobody knows; then that is paid back."""
+    kernels = {"one": (1, 0.2e-3), "two": (2, 0.5e-3), "three": (3, 5e-3), "six": (6, 0.1)}
+    for user, (count, kernel) in kernels.items():
+        for _ in range(count):
+            hog(world, world.join(user), kernel)
+    world.clock.run(3.0)
+    fair = dict.fromkeys(kernels, 0.25)
+    said, was = sample(world, 6.0)
+    assert worst(said, fair) <= 2
+    assert worst(was, fair) <= 2
+    assert sum(was[-1].values()) - sum(was[0].values()) >= 0.98 * 6
+    assert sum(said[-1].values()) - sum(said[0].values()) == pytest.approx(6, rel=0.02)  # nothing is counted twice
+
+
+def test_weights_are_kept_over_any_five_seconds(world: World) -> None:
+    fair = {f"u{weight}": weight / 7 for weight in (1, 2, 4)}
+    for weight in (1, 2, 4):
+        hog(world, world.join(f"u{weight}", user_weight=weight), 1e-3)
+    world.clock.run(1.0)
+    said, was = sample(world, 6.0)
+    assert worst(said, fair) <= 2
+    assert worst(was, fair) <= 2
+
+
+@pytest.mark.parametrize(("kernel", "most"), [(50e-6, 0.8e-3), (0.2e-3, 0.8e-3), (2e-3, 5e-3), (20e-3, 5e-3)])
+def test_a_short_op_beside_three_hogs_waits_for_what_is_in_flight_alone(
+    world: World, kernel: float, most: float
+) -> None:
+    for user in ("a", "b", "c"):
+        hog(world, world.join(user), kernel)
+    taken: list[float] = []
+    ticks(world, world.join("person"), taken)
+    world.clock.run(0.3)
+    taken.clear()
+    before = sum(world.ran().values())
+    world.clock.run(1.5)
+    assert len(taken) > 60
+    assert sorted(taken)[int(0.97 * len(taken))] <= most
+    assert sum(world.ran().values()) - before >= 0.97 * 1.5
+
+
+def test_whoever_comes_back_is_served_within_a_turn(world: World) -> None:
+    for user in ("a", "b", "c"):
+        hog(world, world.join(user), 0.2e-3)
+    late = world.join("late")
+    world.clock.run(0.5)
+    hog(world, late, 0.2e-3)
+    world.clock.run(0.02)
+    assert world.ran()["late"] > 0
+
+
+def test_one_alone_loses_nothing(world: World) -> None:
+    player = world.join("only")
+    world.join("idle")
+    hog(world, player, 0.2e-3)
+    world.clock.run(0.5)
+    before = world.ran()["only"]
+    world.clock.run(2.0)
+    assert world.ran()["only"] - before >= 0.985 * 2  # the round trips between chunks are its own
