@@ -121,7 +121,7 @@ class Conversions(ArrayCore):
         return copied
 
     def __reduce__(self) -> Any:
-        return _rebuild, (self.get(),)
+        return _rebuild, (self.get(order="A"),)
 
     def __array__(self, dtype: Any = None, /, **keywords: Any) -> Any:
         raise TypeError(_IMPLICIT)
@@ -163,4 +163,6 @@ def _check_out(out: Any, host: np.ndarray[Any, Any]) -> None:
 
 
 def _rebuild(host: np.ndarray[Any, Any]) -> Any:
-    return dispatch.upload(host)
+    from kernelproxy.namespace.creation import array
+
+    return array(host)

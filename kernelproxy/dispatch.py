@@ -129,6 +129,8 @@ def ask(name: str, encoded: _Encoded, given_args: tuple[Any, ...], given_kwargs:
     out = given_kwargs.get("out")
     if isinstance(out, ArrayCore):
         return out
+    if isinstance(out, tuple) and isinstance(result, tuple):  # of a ufunc with several results, some may be given
+        return tuple(made if given is None else given for made, given in zip(result, out, strict=True))
     return result
 
 

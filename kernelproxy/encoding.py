@@ -72,6 +72,8 @@ class Encoder:
                 return self.encode(base(value))
         if hasattr(value, "__index__"):
             return self.encode(value.__index__())
+        if hasattr(value, "__cupy_get_ndarray__"):
+            return self.encode(value.__cupy_get_ndarray__())
         if callable(value):
             self.functions.append(NotebookFunction(value))
             return wire.Callback(self.functions[-1].number)

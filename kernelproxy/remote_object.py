@@ -67,6 +67,10 @@ class RemoteObject:
     def __repr__(self) -> str:
         return str(dispatch.ask_object(".method", self, "__repr__"))
 
+    def __str__(self) -> str:
+        told = "__str__" if is_method(self._qualname, "__str__") else "__repr__"
+        return str(dispatch.ask_object(".method", self, told))
+
 
 class RemoteInstance(RemoteObject):
     """An object that CuPy makes at import, such as ``cupy.fft.config``: it goes by its public name."""

@@ -121,6 +121,8 @@ def _is_public(module_name: str, module: ModuleType, thing: object) -> bool:
         return False  # submodules are found on disk; all else here was imported for the module's own use
     if isinstance(thing, (type, FunctionType, BuiltinFunctionType)) or callable(thing):
         home = (getattr(thing, "__module__", None) or type(thing).__module__).partition(".")[0]
+        if home == "scipy":  # its warnings are CuPy's
+            return isinstance(thing, type) and issubclass(thing, BaseException) and hasattr(module, "__path__")
         return home in _OURS or (home in ("numpy", "builtins") and hasattr(module, "__path__"))
     home = type(thing).__module__.partition(".")[0]
     return home in (*_OURS, "numpy", "builtins")

@@ -100,6 +100,9 @@ def _part(part: Any) -> Any:
             return _Index(made.shape, mask=False)
         if made.dtype.kind in "biu":
             return _Index(made.shape, made.dtype.kind == "b")
+        if isinstance(part, np.ndarray) and part.size:
+            words = f"arrays used as indices must be of integer or boolean type. (actual: {part.dtype.type})"
+            raise refusal(IndexError, words)
     raise CannotProve(f"an index of {type(part).__name__}")
 
 

@@ -46,10 +46,16 @@ def _as_bool(condition: Shadow) -> Shadow:
     return condition if condition.dtype == BOOL else Shadow(like(condition.layout, BOOL, "K"))
 
 
-@rule("cupy.clip", "cupy.ndarray.clip")
-def clip(a: Any, a_min: Any = None, a_max: Any = None, out: Any = None) -> Shadow:
+@rule("cupy.clip")
+def clip(a: Any, a_min: Any, a_max: Any, out: Any = None) -> Shadow:
     """As CuPy."""
-    low, high = _clip_bounds(array(a), a_min, a_max)
+    return clip_method(a, a_min, a_max, out)
+
+
+@rule("cupy.ndarray.clip")
+def clip_method(a: Any, min: Any = None, max: Any = None, out: Any = None) -> Shadow:
+    """As CuPy."""
+    low, high = _clip_bounds(array(a), min, max)
     return ufunc(CLIP, a, low, high, out=out)
 
 

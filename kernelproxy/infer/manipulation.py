@@ -236,7 +236,9 @@ def _interleaved(shape: Shape, counts: Shape) -> Shape:
 @rule("cupy.repeat", "cupy.ndarray.repeat")
 def repeat(a: Any, repeats: Any, axis: Any = None) -> Shadow:
     """As CuPy, for one count."""
-    if isinstance(repeats, (list, tuple, Shadow, np.ndarray)):
+    if isinstance(repeats, np.ndarray):
+        raise refusal(TypeError, "'repeats' does not accept numpy.ndarray; convert with cupy.array() first")
+    if isinstance(repeats, (list, tuple, Shadow)):
         raise CannotProve("counts that are looked at")
     count = as_index(repeats)
     source = array(a).ravel() if axis is None else a

@@ -5,7 +5,7 @@ from __future__ import annotations
 from math import prod
 from typing import Any
 
-from kernelproxy.infer.arguments import as_index, as_order
+from kernelproxy.infer.arguments import MOST_AXES, as_index, as_order
 from kernelproxy.infer.outcome import CannotProve, Window, refusal
 from kernelproxy.layout import Layout, Shape, contiguous, strided
 
@@ -23,6 +23,8 @@ def reshape(layout: Layout, shape: Any, order: str = "C", copy: Any = None) -> W
     if copy is not None and not isinstance(copy, (bool, int)):
         raise CannotProve(f"copy={copy!r}")
     wanted = tuple([as_index(extent) for extent in (shape if isinstance(shape, (tuple, list)) else (shape,))])
+    if len(wanted) > MOST_AXES:
+        raise refusal(ValueError, f"maximum supported dimension for an ndarray is {MOST_AXES}, found {len(wanted)}")
     char = as_order(order, allow_k=False)
     if char == "A":
         char = "F" if layout.f_contiguous and not layout.c_contiguous else "C"

@@ -219,6 +219,8 @@ def sliding_window_view(
     x: Any, window_shape: Any, axis: Any = None, *, subok: Any = False, writeable: Any = False
 ) -> Shadow:
     """As CuPy, over all axes or one."""
+    if writeable is True:
+        raise refusal(NotImplementedError, "Writeable views are not supported.")
     given = array(x)
     given_shape = window_shape if isinstance(window_shape, (list, tuple)) else (window_shape,)
     extents = tuple([as_index(one) for one in given_shape])

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any, TypeVar
 
+import numpy as np
+
 from kernelproxy.infer import advanced, reshaping, ufuncs, windows
 from kernelproxy.infer.arguments import as_dtype, as_order, order_like
 from kernelproxy.infer.indexing import window
@@ -229,4 +231,4 @@ def _lies_as(layout: Layout, order: str) -> bool:
 
 def _has_arrays(key: Any) -> bool:
     parts = key if isinstance(key, tuple) else (key,)
-    return any(isinstance(part, (Shadow, list)) for part in parts)
+    return any(isinstance(part, (Shadow, list, np.ndarray)) for part in parts)

@@ -83,9 +83,8 @@ def who(vardict: Mapping[str, Any] | None = None) -> None:
             rows.append((shown, " x ".join(map(str, layout.shape)), str(layout.nbytes), layout.dtype.name))
     widths = [max(10, *(len(row[column]) for row in rows)) if rows else 10 for column in range(3)]
     gaps = [width - len(title) for width, title in zip(widths, ("Name", "Shape", "Bytes"), strict=True)]
-    lines = [f"Name{' ' * (gaps[0] + 6)}Shape{' ' * (gaps[1] + 7)}Bytes{' ' * (gaps[2] + 7)}Type"]
-    lines.append("=" * (len(lines[0]) + 5))
-    lines.append("")
+    head = f"Name{' ' * (gaps[0] + 6)}Shape{' ' * (gaps[1] + 7)}Bytes{' ' * (gaps[2] + 7)}Type"
+    lines = [head, "=" * (len(head) + 5), ""] if rows else []
     starts = (4 + gaps[0] + 6, 5 + gaps[1] + 7, 5 + gaps[2] + 7)
     lines += ["".join(part.ljust(start) for part, start in zip(row, starts, strict=False)) + row[3] for row in rows]
     lines += ["", f"Upper bound on total bytes  =       {total}"]

@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 
+from kernelproxy import dispatch
 from kernelproxy.namespace.creation import asarray
 from kernelproxy.remote_object import RemoteObject, forward_operators
 
@@ -43,7 +44,14 @@ class poly1d(_Operators):  # noqa: N801 (CuPy's name)
         """
         if not isinstance(polyin, np.poly1d):
             raise TypeError("Only numpy.poly1d can be set to cupy.poly1d")
+        self._variable = polyin.variable
         self.coeffs.set(polyin.coeffs, stream)
+
+    @property
+    def variable(self) -> str:
+        """The name of the variable: the one that was set last, else the executor's."""
+        taken = self.__dict__.get("_variable")
+        return dispatch.ask_object(".getattr", self, "variable") if taken is None else taken  # type: ignore[no-any-return]
 
     def __cupy_get_ndarray__(self) -> Any:
         return self.coeffs

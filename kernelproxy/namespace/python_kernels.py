@@ -52,11 +52,18 @@ class JitRawKernel:
         self._function = function
         self._options = {"mode": mode, "device": device}
         self._launched: set[Any] = set()
+        self._is_shipping = False
 
     @functools.cached_property
     def remote(self) -> RemoteObject:
-        """The kernel in the executor."""
-        return shipped("cupyx.jit.rawkernel", self._function, self._options)
+        """The kernel in the executor. A kernel that needs itself raises ValueError, as in CuPy."""
+        if self._is_shipping:
+            raise ValueError(f"Recursive function is not supported: {self._function.__name__}")
+        self._is_shipping = True
+        try:
+            return shipped("cupyx.jit.rawkernel", self._function, self._options)
+        finally:
+            self._is_shipping = False
 
     def __call__(self, grid: Any, block: Any, args: Any, shared_mem: int = 0, stream: Any = None) -> None:
         """Launch. The first launch with each kind of arguments compiles, so it is waited for."""

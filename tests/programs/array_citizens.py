@@ -54,6 +54,9 @@ for form in ("csr", "csc", "coo", "dia"):
     assert type(back) is getattr(scipy.sparse, f"{form}_matrix")
     assert np.array_equal(back.toarray(), host.toarray())
 assert np.array_equal(pickle.loads(pickle.dumps(sparse.csr_matrix(host))).toarray().get(), host.toarray())
+assert str(sparse.csr_matrix(host)) == str(host.tocsr()) != repr(sparse.csr_matrix(host))
+assert issubclass(sparse.SparseEfficiencyWarning, Warning)
+assert pickle.loads(pickle.dumps(cp.ones((2, 3), order="F"))).flags.f_contiguous
 dense = cp.ones((8, 5))
 assert cp.allclose(dense + sparse.csr_matrix(host), dense + cp.asarray(host.toarray()))
 
@@ -64,6 +67,9 @@ assert p.variable == "z"
 assert p.get() == np.poly1d([1, 2, 3])
 assert cp.allclose(cp.array([1.0, 1, 1]) + p, [2, 3, 4])
 assert cp.allclose(cp.add(p, 1), [2, 3, 4])
+p.set(np.poly1d([4, 5, 6], variable="w"))
+assert p.variable == "w"
+assert p.coeffs.tolist() == [4, 5, 6]
 
 # --- iterators, comparisons, named results ----------------------------------------------------------------------------
 
@@ -89,3 +95,27 @@ with cupyx.allow_synchronize(False):
     b = a * 2
     refused(cupyx.DeviceSynchronized, b.get, "synchronization")
 assert b.sum() == 72
+
+# --- results that were given, indices, values ------------------------------------------------------------------------
+
+quotient = cp.empty(3, int)
+made = cp.divmod(cp.arange(3), 2, out=(quotient, None))
+assert made[0] is quotient
+assert made[1].tolist() == [0, 1, 0]
+
+
+class Named:
+    """Stands for an array, as objects of other libraries may."""
+
+    def __init__(self, array):
+        self.array = array
+
+    def __cupy_get_ndarray__(self):
+        return self.array
+
+
+assert cp.arange(5)[[Named(cp.array(3))]].tolist() == [3]
+square = cp.zeros((3, 3))
+square[cp.diag_indices(3)] = 2
+square[cp.ix_(cp.array([0]), cp.array([1, 2]))] = 5
+assert square.tolist() == [[2, 5, 5], [0, 2, 0], [0, 0, 2]]

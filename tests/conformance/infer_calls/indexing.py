@@ -39,7 +39,8 @@ def advanced_key(draw: Draw, a: Array) -> Any:
     parts: list[Any] = []
     for extent in a.shape[: draw.random.randint(1, max(len(a.shape), 1))]:
         if draw.chance(0.5):
-            parts.append(draw.partner(Array(shape), INTS) if draw.chance(0.7) else draw.one(([0, 1], [[0], [1]], [])))
+            hosts = ([0, 1], [[0], [1]], [], np.arange(2), np.arange(2.0))
+            parts.append(draw.partner(Array(shape), INTS) if draw.chance(0.7) else draw.one(hosts))
         else:
             parts.append(index_part(draw, extent))
     if draw.chance(0.2):

@@ -73,7 +73,12 @@ def cast_into(target: Array, source: Array) -> None:
 
 
 def saturated(source: Array, dtype: DType) -> Array:
-    """Return the floats ``source`` as the integers ``dtype``, saturated; a new array in C order."""
+    """Return the floats ``source`` as the integers ``dtype``, saturated; a new array in C order.
+
+    A GPU has no conversion to fewer than 32 bits: it saturates at 32, and keeps the lower ones.
+    """
+    if dtype.itemsize < 4:
+        return saturated(source, np.dtype("i" if dtype.kind == "i" else "I")).astype(dtype)
     info = np.iinfo(dtype)
     wide = source if source.dtype.itemsize >= 4 else source.astype(np.float32)
     result: Array = np.asarray(wide).astype(dtype)

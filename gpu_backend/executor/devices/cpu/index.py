@@ -133,7 +133,7 @@ def getitem(array: Array, index: Any) -> Array:
     if not has_arrays:
         return array[parts]
     if array.size == 0 and any(isinstance(p, ndarray) and p.dtype.kind != "b" and p.size for p in parts):
-        _refuse_empty(array, parts)
+        array, parts = _with_something_to_take(array, parts)
     # The Ellipsis keeps NumPy from returning a scalar, and a 0-d integer array from being read as an int.
     parts = tuple(p.reshape(1) if isinstance(p, ndarray) and p.ndim == 0 and p.dtype.kind != "b" else p for p in parts)
     result = np.array(array[parts], order="C", copy=None)
@@ -142,12 +142,24 @@ def getitem(array: Array, index: Any) -> Array:
     return result.copy() if result.base is not None else result
 
 
-def _refuse_empty(array: Array, parts: tuple[Any, ...]) -> None:
+def _with_something_to_take(array: Array, parts: tuple[Any, ...]) -> tuple[Array, tuple[Any, ...]]:
+    """Return an array that gives NumPy what it wants, with its index, if only an empty result is taken from axes of 0.
+
+    Raises
+    ------
+    IndexError
+        If elements would be taken from where there are none.
+    """
     axis = 0
-    for part in parts:
+    shape, places = list(array.shape), list(parts)
+    for place, part in enumerate(parts):
         if isinstance(part, ndarray) and part.dtype.kind != "b" and part.size and array.shape[axis] == 0:
-            raise IndexError("cannot do a non-empty take from an empty axes.")
+            shape[axis], places[place] = 1, np.zeros_like(part)
         axis += array.ndim - sum(map(_axes_of, parts)) if part is Ellipsis else _axes_of(part)
+    stand_in = np.broadcast_to(np.zeros((), array.dtype), shape)
+    if stand_in.shape != array.shape and stand_in[tuple(places)].size:
+        raise IndexError("cannot do a non-empty take from an empty axes.")
+    return stand_in, tuple(places)
 
 
 def _had_scalar(index: Any) -> bool:

@@ -336,6 +336,8 @@ def polyfit(
     left, right = polyvander(x, deg)[:, ::-1], y
     if w is not None:
         w = _double(w)
+        if w.dtype.kind == "c" and not x.dtype.kind == y.dtype.kind == "c":
+            raise TypeError("Cannot cast output from dtype('complex128') to dtype('float64') by the rule 'same_kind'")
         left, right = left * w[:, None], right * (w[:, None] if y.ndim == 2 else w)
     rcond = x.size * np.finfo(x.dtype).eps if rcond is None else rcond
     scale = np.sqrt(np.square(left).sum(axis=0))

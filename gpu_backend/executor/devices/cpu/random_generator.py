@@ -104,6 +104,8 @@ class Generator:
         return self._into("standard_exponential", size, dtype, out)
 
     def standard_gamma(self, shape: Any, size: Any = None, dtype: Any = np.float64, out: Array | None = None) -> Array:
+        if np.dtype(dtype).char not in "fd":
+            raise TypeError(f"Unsupported dtype {np.dtype(dtype)} for standard_gamma")
         values = self._draw("standard_gamma", shape, size=out.shape if out is not None else size, dtype=dtype)
         if out is None:
             return values

@@ -17,7 +17,7 @@ from gpu_backend.executor.devices.cpu.table import define
 define_scipy(
     "cupyx.scipy.linalg",
     scipy.linalg,
-    without=("bandwidth", "expm", "lu_factor", "lu_solve", "solve_triangular", "toeplitz"),
+    without=("bandwidth", "expm", "khatri_rao", "lu_factor", "lu_solve", "solve_triangular", "toeplitz"),
 )
 define("cupyx.scipy.linalg.kron")(kron)
 
@@ -46,6 +46,18 @@ def lu_factor(a: Array, overwrite_a: bool = False, check_finite: bool = True) ->
         place = int(np.argmax(diagonal == 0)) + 1
         warnings.warn(f"Diagonal number {place} is exactly zero. Singular matrix.", RuntimeWarning, stacklevel=3)
     return lu, pivots.astype(np.int32)
+
+
+def _require_matrix(a: Array) -> None:
+    if a.ndim != 2:
+        raise LinAlgError(f"{a.ndim}-dimensional array given. Array must be two-dimensional")
+
+
+@define("cupyx.scipy.linalg.khatri_rao")
+def khatri_rao(a: Array, b: Array) -> Array:
+    _require_matrix(a)
+    _require_matrix(b)
+    return scipy.linalg.khatri_rao(a, b)
 
 
 def _require_one(a: Array) -> None:
@@ -99,8 +111,9 @@ def toeplitz(c: Array, r: Array | None = None) -> Array:
 
 @define("cupyx.scipy.linalg.bandwidth")
 def bandwidth(a: Array) -> tuple[int, int]:
-    if a.ndim != 2:
-        raise ValueError("Input array must be a 2D NumPy array.")
+    if a.size == 0:
+        return 0, 0
+    _require_matrix(a)
     rows, columns = np.nonzero(a)
     distance = rows - columns
     return max(0, int(distance.max(initial=0))), max(0, int((-distance).max(initial=0)))

@@ -15,7 +15,9 @@ from gpu_backend.executor.devices.cpu.table import define, define_value
 
 _PREFIX = "cupyx.scipy.signal"
 
-define_scipy(_PREFIX, scipy.signal, without=("lfilter", "lfiltic", "lfilter_zi", "sosfilt", "sosfilt_zi"))
+define_scipy(
+    _PREFIX, scipy.signal, without=("choose_conv_method", "lfilter", "lfiltic", "lfilter_zi", "sosfilt", "sosfilt_zi")
+)
 define_scipy(f"{_PREFIX}.windows", scipy.signal.windows)
 
 for _name in ("StateSpace", "TransferFunction", "ZerosPolesGain", "dlti", "lti"):
@@ -23,6 +25,13 @@ for _name in ("StateSpace", "TransferFunction", "ZerosPolesGain", "dlti", "lti")
 for _name in ("CZT", "ZoomFFT"):
     define_class(getattr(scipy.signal, _name), f"{_PREFIX}.{_name}", module=f"{_PREFIX}._czt")
 define_value(scipy.signal.BadCoefficients, f"{_PREFIX}.BadCoefficients")
+
+
+@define(f"{_PREFIX}.choose_conv_method")
+def choose_conv_method(in1: Array, in2: Array, mode: str = "full") -> str:
+    if in1.ndim != 1 or in2.ndim != 1:
+        raise NotImplementedError("Only 1d inputs are supported currently")
+    return scipy.signal.choose_conv_method(in1, in2, mode)  # type: ignore[no-any-return]
 
 
 @define(f"{_PREFIX}.qmf")

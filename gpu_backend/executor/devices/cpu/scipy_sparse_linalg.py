@@ -7,7 +7,7 @@ from typing import Any
 import scipy.sparse
 import scipy.sparse.linalg
 
-from gpu_backend.executor.devices.cpu.arrays import Array, in_c_order
+from gpu_backend.executor.devices.cpu.arrays import Array, in_c_order, np
 from gpu_backend.executor.devices.cpu.scipy_functions import define_scipy
 from gpu_backend.executor.devices.cpu.scipy_objects import define_class
 from gpu_backend.executor.devices.cpu.scipy_sparse import adopt
@@ -38,6 +38,16 @@ def lsqr(A: Any, b: Array) -> tuple[Any, ...]:
     if A.shape[0] != A.shape[1]:
         raise ValueError(f"A must be a square matrix (A.shape: {A.shape})")
     return (scipy.sparse.linalg.spsolve(A.tocsc(), b), *(None,) * 9)
+
+
+@define("cupyx.linalg.sparse.lschol")
+def lschol(A: Any, b: Array) -> Array:
+    """Return the solution for a symmetric positive definite matrix; always in double precision, as CuPy's."""
+    if A.ndim != 2 or A.shape[0] != A.shape[1]:
+        raise np.linalg.LinAlgError("Last 2 dimensions of the array must be square")
+    if b.ndim != 1 or len(b) != A.shape[0]:
+        raise ValueError("b must be 1-d array whose size is same as A")
+    return scipy.sparse.linalg.spsolve(scipy.sparse.csc_matrix(A), b).astype(np.float64)
 
 
 @define(f"{_PREFIX}.matrix_power")

@@ -9,6 +9,7 @@ import scipy.spatial.distance
 import scipy.special
 
 from gpu_backend.executor.devices.cpu.arrays import Array, np
+from gpu_backend.executor.devices.cpu.call import guarded
 from gpu_backend.executor.devices.cpu.dtypes import cast_into
 from gpu_backend.executor.devices.cpu.scipy_functions import define_scipy
 from gpu_backend.executor.devices.cpu.scipy_objects import define_class
@@ -59,5 +60,30 @@ def distance_matrix(x: Array, y: Array, p: float = 2.0) -> Array:
 
 
 define_scipy(_DISTANCE, scipy.spatial.distance, without=("cdist", "pdist"))
-define_class(scipy.spatial.KDTree, "cupyx.scipy.spatial.KDTree", module="cupyx.scipy.spatial._kdtree")
+
+
+def query_ball_point(
+    self: Any, x: Any, r: Any, p: float = 2.0, eps: float = 0, return_sorted: Any = None, return_length: bool = False
+) -> Any:
+    """Return the indices of the points near each of ``x``, an array for each."""
+    found = scipy.spatial.KDTree.query_ball_point(
+        self, x, r, p, eps, return_sorted=True if return_sorted is None else return_sorted, return_length=return_length
+    )
+    if return_length:
+        return np.atleast_1d(np.asarray(found, np.int64)).ravel()
+    lists = [found] if np.ndim(x) == 1 else found.ravel()
+    return [np.asarray(one, np.int64) for one in lists]
+
+
+def query_ball_tree(self: Any, other: Any, r: float, p: float = 2.0, eps: float = 0.0) -> list[Array]:
+    """Return the indices of the points of ``other`` near each of this tree's, an array for each."""
+    return query_ball_point(other, self.data, r, p, eps)  # type: ignore[no-any-return]
+
+
+define_class(
+    scipy.spatial.KDTree,
+    "cupyx.scipy.spatial.KDTree",
+    module="cupyx.scipy.spatial._kdtree",
+    members={"query_ball_point": guarded(query_ball_point), "query_ball_tree": guarded(query_ball_tree)},
+)
 define_class(scipy.spatial.Delaunay, "cupyx.scipy.spatial.Delaunay", module="cupyx.scipy.spatial._delaunay")

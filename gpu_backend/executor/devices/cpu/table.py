@@ -56,6 +56,7 @@ _AREAS: dict[str, tuple[str, ...]] = {
     "cupyx.cusolver": ("lapack",),
     "cupyx.lapack": ("lapack",),
     "cupyx.linalg": ("lapack",),
+    "cupyx.linalg.sparse": ("scipy_sparse_linalg",),
     "cupy.cublas": ("lapack",),
     "cupyx.scipy.ndimage": ("scipy_ndimage", "scipy_generic_filter"),
     "cupyx.scipy.special": ("scipy_special",),

@@ -126,7 +126,8 @@ class Ufunc:
             for arg in args:
                 require_operand(arg)
             loop = self._checked(select_loop(self.name, self.types, args), key)
-            self._plans[key] = loop
+            if not _depends_on_values(key):
+                self._plans[key] = loop
         return loop
 
     def _checked(self, signature: str | None, wanted: object) -> Loop:
@@ -143,7 +144,7 @@ class Ufunc:
     def _prepare(self, args: tuple[Any, ...]) -> Callable[..., Any]:
         """Return what computes on arguments of these types, and keep it for the next call."""
         key = tuple(a.dtype if type(a) is ndarray else type(a) for a in args)
-        if int in key and not any(isinstance(k, np.dtype) and k.kind != "b" for k in key):
+        if _depends_on_values(key):
             if self.name in COMPARISONS:  # NumPy compares integers of any size, but not with bools
                 args = tuple(arg.astype(np.int64) if isinstance(arg, ndarray) else arg for arg in args)
                 return lambda *_: self._compute(*args)
@@ -238,9 +239,9 @@ class Ufunc:
             targets.append(o)
         if loop.numpy_ufunc is not None and all(t.dtype == d for t, d in zip(targets, loop.outs, strict=True)):
             if self.nout == 1 and type(outs[0]) is ndarray and _numpy_chooses(loop.numpy_ufunc, ins, loop):
-                self._in_place[tuple(a.dtype if type(a) is ndarray else type(a) for a in (*ins, *outs))] = (
-                    loop.numpy_ufunc
-                )
+                key = tuple(a.dtype if type(a) is ndarray else type(a) for a in ins)
+                if not _depends_on_values(key):
+                    self._in_place[(*key, outs[0].dtype)] = loop.numpy_ufunc
             where_option = {} if condition is None else {"where": condition}
             loop.numpy_ufunc(
                 *ins, out=tuple(targets), signature=(*loop.ins, *loop.outs), casting="unsafe", **where_option
@@ -261,6 +262,11 @@ class Ufunc:
         """Apply the ufunc to all pairs of elements of ``a`` and ``b``."""
         a, b = np.asarray(a), np.asarray(b)
         return self(a.reshape(a.shape + (1,) * b.ndim), b, **kwargs)
+
+
+def _depends_on_values(kinds: tuple[Any, ...]) -> bool:
+    """Tell whether a loop is chosen by more than the types: an int beside bools is strong, and large ones unsigned."""
+    return int in kinds and not any(isinstance(kind, np.dtype) and kind.kind != "b" for kind in kinds)
 
 
 def require_operand(arg: object) -> None:
