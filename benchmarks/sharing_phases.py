@@ -7,11 +7,16 @@ from typing import Any
 
 from sharing_pool import Notebook, SharedPool
 
+from gpu_backend.arbiter.policies.gemini import Gemini
+
 #: Kernels of the users with 1, 2, 3 and 6 notebooks, seconds.
 KERNELS = {"one": 10e-6, "two": 0.2e-3, "three": 5e-3, "six": 0.1}
 NOTEBOOKS = {"one": 1, "two": 2, "three": 3, "six": 6}
 PERSON = "person"
 WINDOW_SECONDS = 5.0
+#: From when on shares are judged, seconds: all begin at once on an idle device, where nobody need ask before the first
+#: kernel; up to six of 100 ms are then under way together, and it takes so long until that is paid back.
+SETTLED_SECONDS = 3.0
 #: How long after the end of a phase notebooks may take to finish what they began.
 _GRACE_SECONDS = 8.0
 
@@ -56,7 +61,7 @@ def shares(pool: SharedPool, scale: Scale, seconds: float = 13.0) -> dict[str, A
     busy = pool.arbiter_seconds() - before if pool.policy != "driver" else 0.0
     done = work_by_user(orders, answers)
     return {
-        **_parts(samples, dict.fromkeys(users, 1 / len(users)), min(WINDOW_SECONDS, scale.seconds(seconds) / 2)),
+        **_parts(samples, dict.fromkeys(users, 1 / len(users)), *_window(scale.seconds(seconds))),
         "work_part": {user: done[user] / sum(done.values()) for user in users},
         "work_rate": sum(done.values()) / scale.seconds(seconds),
         "arbiter_load": busy / scale.seconds(seconds),
@@ -74,7 +79,12 @@ def weights(pool: SharedPool, scale: Scale, seconds: float = 11.0) -> dict[str, 
     finally:
         pool.set_terms({user: {"user_weight": 1.0} for user in users})
     fair = {user: weight[user] / sum(weight.values()) for user in users}
-    return _parts(samples, fair, min(WINDOW_SECONDS, scale.seconds(seconds) / 2))
+    return _parts(samples, fair, *_window(scale.seconds(seconds)))
+
+
+def _window(seconds: float) -> tuple[float, float]:
+    """Return the length of the windows of a phase, and when the first of them begins."""
+    return min(WINDOW_SECONDS, seconds / 2), min(SETTLED_SECONDS, seconds / 4)
 
 
 def throughput(pool: SharedPool, scale: Scale, kernels: tuple[float, ...]) -> dict[str, Any]:
@@ -93,7 +103,7 @@ def throughput(pool: SharedPool, scale: Scale, kernels: tuple[float, ...]) -> di
     return found
 
 
-def interactive(pool: SharedPool, scale: Scale, kernels: tuple[float, ...], seconds: float = 6.5) -> dict[str, Any]:
+def interactive(pool: SharedPool, scale: Scale, kernels: tuple[float, ...], seconds: float = 6.0) -> dict[str, Any]:
     """A small op every 20 ms beside three hogs, for each length of the hogs' kernels."""
     users = list(dict.fromkeys(n.user for n in pool.notebooks if n.user != PERSON))[:3]
     person: tuple[Notebook, dict[str, Any]] = (pool.of(PERSON), {"do": "ticks", "period": 0.02})
@@ -127,11 +137,11 @@ def gemini(pool: SharedPool, scale: Scale, seconds: float = 13.0) -> dict[str, A
     pool.set_terms(terms)
     orders = [(pool.of(user), scale.hog(0.2e-3)) for user in terms]
     _, samples = pool.run(orders, scale.seconds(seconds), _GRACE_SECONDS)
-    window = min(10.0, scale.seconds(seconds) * 0.7)
+    window = min(Gemini.window_seconds, scale.seconds(seconds) * 0.7)  # over a shorter one nothing is promised
     return {"terms": terms, "window_s": window, "part": _part_of_time(samples, window)}
 
 
-def tgs(pool: SharedPool, scale: Scale, seconds: float = 13.0) -> dict[str, Any]:
+def tgs(pool: SharedPool, scale: Scale, seconds: float = 11.0) -> dict[str, Any]:
     """Production that is busy half of the time keeps its rate beside opportunistic work, which gets the rest."""
     pool.set_terms({"one": {"kind": "production"}, "two": {"kind": "best-effort"}})
     production = (pool.of("one"), scale.hog(2e-3, rest=2e-3))
@@ -174,8 +184,30 @@ def _work(orders: list[tuple[Notebook, dict[str, Any]]], answers: list[dict[str,
     )
 
 
-def _parts(samples: list[tuple[float, dict[str, float]]], fair: dict[str, float], window: float) -> dict[str, Any]:
-    """Return each user's part over the whole, and the largest error in any window of that length."""
+def _parts(
+    samples: list[tuple[float, dict[str, float]]], fair: dict[str, float], window: float, settled: float
+) -> dict[str, Any]:
+    """Return each user's part from ``settled`` on, and the largest error in any window of that length in it.
+
+    All users have work in all of it: each notebook launches until the phase's end.
+    """
+    early = samples
+    samples = [sample for sample in samples if sample[0] >= settled]
+    gained = {user: samples[-1][1][user] - samples[0][1][user] for user in fair}
+    total = sum(gained.values()) or 1.0
+    return {
+        "fair": fair,
+        "part": {user: gained[user] / total for user in fair},
+        "worst_window_error": _worst(samples, fair, window),
+        "worst_window_error_from_the_start": _worst(early, fair, window),
+        "window_s": window,
+        "settled_s": settled,
+        "used_of_time": total / (samples[-1][0] - samples[0][0]),
+        "users": {user: NOTEBOOKS.get(user, 1) for user in fair},
+    }
+
+
+def _worst(samples: list[tuple[float, dict[str, float]]], fair: dict[str, float], window: float) -> dict[str, float]:
     worst = dict.fromkeys(fair, 0.0)
     for at, used in samples:
         later = next((other for when, other in samples if when >= at + window), None)
@@ -184,16 +216,7 @@ def _parts(samples: list[tuple[float, dict[str, float]]], fair: dict[str, float]
             total = sum(gained.values()) or 1.0
             for user in fair:
                 worst[user] = max(worst[user], abs(gained[user] / total - fair[user]))
-    gained = {user: samples[-1][1][user] - samples[0][1][user] for user in fair}
-    total = sum(gained.values()) or 1.0
-    return {
-        "fair": fair,
-        "part": {user: gained[user] / total for user in fair},
-        "worst_window_error": worst,
-        "window_s": window,
-        "used_of_time": total / (samples[-1][0] - samples[0][0]),
-        "users": {user: NOTEBOOKS.get(user, 1) for user in fair},
-    }
+    return worst
 
 
 def _part_of_time(samples: list[tuple[float, dict[str, float]]], window: float) -> dict[str, float]:

@@ -104,6 +104,7 @@ class SharedPool:
         self.notebooks: list[Notebook] = []
         self._users: dict[str, str] = {}  # by key
         self._found: list[tuple[Path, str]] = []
+        self._used: dict[Path, float] = {}  # by page, seconds
 
     def __enter__(self) -> SharedPool:
         try:
@@ -162,7 +163,9 @@ class SharedPool:
         used = dict.fromkeys(self._owners, 0.0)
         for page, user in self._pages():
             report = gate.read_report(page)
-            used[user] += report.used_ns / 1e9 if report is not None else 0.0
+            if report is not None:  # else its writer was put to sleep in the middle: what it said last counts
+                self._used[page] = report.used_ns / 1e9
+            used[user] += self._used.get(page, 0.0)
         return used
 
     def _pages(self) -> list[tuple[Path, str]]:

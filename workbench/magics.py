@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     from IPython.core.completer import SimpleMatcherResult
 
 _CLASSES = ("best-effort", "interactive", "production")
+_GROUPINGS = ("user", "session", "notebook", "day", "class")
 _OPTIONS = {
     "status": ("--json",),
     "class": (*_CLASSES, "--request", "--limit", "--priority", "--json"),
@@ -49,7 +50,7 @@ class GpuMagics(Magics):
     @argument("--request", type=float, help="class: a guaranteed part of the device's time, 0 to 1.")
     @argument("--limit", type=float, help="class: the largest part of the device's time, 0 to 1.")
     @argument("--priority", type=int, help="class: higher goes first, where the pool's policy looks at it.")
-    @argument("--by", default="day", choices=("user", "session", "notebook", "day"), help="usage: what is told apart.")
+    @argument("--by", default="day", choices=_GROUPINGS, help="usage: what is told apart.")
     @argument("--since", default="", help="usage: a day such as 2026-01-31.")
     @argument("--json", action="store_true", help="Return the same as JSON.")
     @line_magic

@@ -76,6 +76,8 @@ def _plain(view: UsageView) -> dict[str, Any]:
 
 
 def _row(row: UsageRow) -> tuple[str, str]:
+    if row.op_class:
+        return row.op_class, f"{seconds_in_words(row.gpu_seconds)} of GPU time"
     name = row.day or row.notebook or row.session or "in all"
     moved = bytes_in_words(row.received_bytes + row.sent_bytes)
     time, peak = seconds_in_words(row.gpu_seconds), bytes_in_words(row.peak_bytes)

@@ -1,14 +1,14 @@
 """The page of shared memory between an arbiter and one executor: what may be launched, and what was.
 
-One file of 256 bytes, mapped by both. Each half has one writer; a half is read as a whole under its sequence
+One file of 320 bytes, mapped by both. Each half has one writer; a half is read as a whole under its sequence
 counter (odd while it is being written, and a reader that saw it change reads again), so no reader ever sees one value
 of before and another of after. Each word is stored whole, so one that stands for itself is read without the counter.
 The executor's test before a launch reads one word, and the clock if its opening ends, and makes no system call.
 
 Layout, little-endian, 8 bytes each: at 0 the magic number and version; at 64 the arbiter's half (sequence, heartbeat,
 open until, window, use until, duty in parts of a million, state, time counted so far); at 192 the executor's (sequence,
-used time, ops done, queued, in flight, urgent, memory). Times are nanoseconds of the host's monotonic clock. The order
-in which a processor makes stores visible is what the counters rely on: x86-64 keeps it.
+used time, ops done, queued, in flight, urgent, memory, used time by class of op). Times are nanoseconds of the host's
+monotonic clock. The order in which a processor makes stores visible is what the counters rely on: x86-64 keeps it.
 """
 
 from __future__ import annotations
@@ -22,11 +22,12 @@ from struct import Struct
 import msgspec
 
 from gpu_backend.arbiter.events import OpenGate
+from gpu_backend.wire.op_classes import OP_CLASSES
 
 __all__ = ["UNBOUNDED", "ArbiterPage", "ExecutorPage", "GateOrder", "GateReport", "NotAGate", "create", "read_report"]
 
-_SIZE = 256
-_MAGIC = int.from_bytes(b"gpuwbgt\x02", "little")
+_SIZE = 320
+_MAGIC = int.from_bytes(b"gpuwbgt\x03", "little")
 _ARBITER, _EXECUTOR = 64 // 8, 192 // 8
 _HEARTBEAT, _OPEN_UNTIL, _COUNTED = _ARBITER + 1, _ARBITER + 2, _ARBITER + 7
 #: The word that changes with every order; see `ExecutorPage.state`.
@@ -38,6 +39,9 @@ _MILLION = 1_000_000
 _NEVER, _LONG_AGO = 0, 1
 #: Tries to read a half that is being written; a writer is done in under a microsecond, so more means that it died.
 _TRIES = 1_000
+
+
+_NO_CLASSES = (0,) * len(OP_CLASSES)
 
 
 class NotAGate(ValueError):
@@ -68,6 +72,8 @@ class GateReport(msgspec.Struct, frozen=True, gc=False):
     in_flight_ops: int = 0
     is_urgent: bool = False
     memory_bytes: int = 0
+    #: The used time by class of op, in the order of `OP_CLASSES`.
+    used_by_class_ns: tuple[int, ...] = _NO_CLASSES
 
 
 def create(path: Path) -> None:
@@ -189,11 +195,11 @@ class ArbiterPage(_Page):
     def report(self) -> GateReport | None:
         """Return what the executor last wrote; None if it died while it wrote."""
         self._seen = self._words[_EXECUTOR]
-        values = self._read(_EXECUTOR, 6)
+        values = self._read(_EXECUTOR, 6 + len(OP_CLASSES))
         if values is None:
             return None
-        used, done, queued, flying, urgent, memory = values
-        return GateReport(used, done, queued, flying, bool(urgent), memory)
+        used, done, queued, flying, urgent, memory, *classes = values
+        return GateReport(used, done, queued, flying, bool(urgent), memory, tuple(classes))
 
 
 class ExecutorPage(_Page):
@@ -250,7 +256,7 @@ class ExecutorPage(_Page):
         """Publish what was used and what waits."""
         values = (
             report.used_ns, report.ops_done, report.queued_ops, report.in_flight_ops, int(report.is_urgent),
-            report.memory_bytes,
+            report.memory_bytes, *report.used_by_class_ns,
         )  # fmt: skip
         self._write(_EXECUTOR, values)
 

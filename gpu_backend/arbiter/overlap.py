@@ -10,6 +10,8 @@ __all__ = ["LONG_SECONDS", "Overlap"]
 LONG_SECONDS = 0.005
 #: Changes that are remembered: far more than there are in the time of one op.
 _MOST_CHANGES = 512
+#: What is longer ago than this, seconds, is forgotten when nothing long is under way.
+_MEMORY_SECONDS = 60.0
 
 
 class Overlap:
@@ -24,8 +26,17 @@ class Overlap:
 
     def note(self, count: int, now: float) -> None:
         """From ``now`` on ``count`` sessions have a long op under way."""
-        if count != self._changes[-1][1]:
-            self._changes.append((now, count))
+        changes = self._changes
+        if count != changes[-1][1]:
+            changes.append((now, count))
+        elif not count and len(changes) > 1 and now - changes[-1][0] > _MEMORY_SECONDS:
+            changes.clear()
+            changes.append((now, 0))
+
+    @property
+    def is_clear(self) -> bool:
+        """Whether nothing long was under way in all the time that is remembered."""
+        return len(self._changes) == 1 and not self._changes[0][1]
 
     def own(self, seconds: float, is_long: bool, now: float) -> float:
         """Return the device's part of ``seconds`` that were measured up to ``now``.

@@ -21,7 +21,7 @@ __all__ = ["Decision", "ImpossibleEvent", "Refusal", "Relief", "Scheduler"]
 
 _LOG_LENGTH = 10_000
 #: Idle sessions' gates are opened when nobody has waited for so long, seconds: not in each pause of a loop.
-_QUIET_SECONDS = 0.1
+_QUIET_SECONDS = 1.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -150,9 +150,11 @@ class Scheduler:
     def _report(self, event: ev.Reported, now: float) -> bool:
         key = event.session
         old = self._known(event, key)
-        if min(event.used_seconds, event.ops_done, event.queued_ops, event.in_flight_ops) < 0:
+        if event.used_seconds < 0 or event.ops_done < 0 or event.queued_ops < 0 or event.in_flight_ops < 0:
             raise ImpossibleEvent(f"{event} has a negative count.")
-        used = self._own(old, event.used_seconds, now)
+        used, is_beside = event.used_seconds, bool(event.in_flight_ops or self._flying) or not self._overlap.is_clear
+        if is_beside:
+            used = self._own(old, used, now)
         op_seconds, waited, since = old.op_seconds, old.waited_before_seconds, old.waiting_since
         if used:
             self._charge(old.terms, used)
@@ -175,11 +177,12 @@ class Scheduler:
             old.terms, event.queued_ops, event.in_flight_ops, op_seconds, old.used_seconds + used, waited, since,
             event.is_urgent, flying_since if event.in_flight_ops else inf,
         )  # fmt: skip
-        if event.in_flight_ops:
-            self._flying[key] = None
-        else:
-            self._flying.pop(key, None)
-        self._note_overlap(now)
+        if is_beside:
+            if event.in_flight_ops:
+                self._flying[key] = None
+            else:
+                self._flying.pop(key, None)
+            self._note_overlap(now)
         has_drained = old.in_flight_ops > 0 and not event.in_flight_ops and key not in self._grants
         return has_drained or was_waiting != (event.queued_ops > 0) or event.is_urgent != old.is_urgent
 
@@ -250,6 +253,7 @@ class Scheduler:
             tuple([Grant(key, self._since[key], gate.until) for key, gate in self._grants.items()]),
             tuple(self._charges.values()),
             tuple(self._left),
+            tuple([sessions[key] for key in self._flying]) if self._flying else (),
         )
         self._charges.clear()
         self._left.clear()

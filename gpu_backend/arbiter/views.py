@@ -83,6 +83,8 @@ class DeviceView(msgspec.Struct, frozen=True, gc=False):
     charges: tuple[Charge, ...]
     #: Sessions that left since the policy was last asked.
     left: tuple[str, ...]
+    #: Those with ops in flight, whether their gates are open or not.
+    flying: tuple[SessionView, ...] = ()
 
 
 class Slice(msgspec.Struct, frozen=True, gc=False):

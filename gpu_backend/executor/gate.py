@@ -155,8 +155,9 @@ class Gate:
         if not (must_ring or is_resting or now - self._written_at >= due_ns):
             return
         report = GateReport(
-            int(pace.used_seconds * 1e9), pace.ops_done, queued_ops, pace.in_flight_ops, is_urgent, memory_bytes
-        )
+            int(pace.used_seconds * 1e9), pace.ops_done, queued_ops, pace.in_flight_ops, is_urgent, memory_bytes,
+            tuple([int(seconds * 1e9) for seconds in pace.used_by_class]),
+        )  # fmt: skip
         if report != self._written:
             self._page.write(report)
             self._written = report

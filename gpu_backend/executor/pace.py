@@ -8,6 +8,8 @@ from time import perf_counter
 from typing import NamedTuple
 
 from gpu_backend.executor.devices.base import Marker
+from gpu_backend.executor.op_classes import HOST
+from gpu_backend.wire.op_classes import OP_CLASSES, OpClass
 
 #: Work in flight, seconds: with the device to oneself, and while others wait for it. What is in flight when a gate
 #: shuts delays the next user; 0.4 ms of it gave interactive work a p99 of 1.3 ms beside hogs with 0.2 ms kernels.
@@ -23,12 +25,14 @@ _LONG_OP_SECONDS = 5e-3
 _FIRST_GUESS_SECONDS = 50e-6
 #: The least that an op is taken to be: more of them are never in flight than this allows.
 _LEAST_OP_SECONDS = 2e-6
+_OTHER = OP_CLASSES.index(OpClass.OTHER)
 
 
 class _Group(NamedTuple):
     start: Marker
     end: Marker
     ops: int
+    counts: list[int]
 
 
 class Pace:
@@ -59,6 +63,12 @@ class Pace:
         self._window_ops = 0
         #: Device time used so far, seconds.
         self.used_seconds = 0.0
+        #: The same by class of op, in the order of `OP_CLASSES`. A group of several classes is split among them in
+        #: proportion to what ops of each class took in groups of their own.
+        self.used_by_class = [0.0] * len(OP_CLASSES)
+        self._class_seconds = [_FIRST_GUESS_SECONDS] * len(OP_CLASSES)
+        #: Ops of the group that is being launched by class; whoever launches them counts them here.
+        self.counts = [0] * (HOST + 1)
         #: Ops that are done.
         self.ops_done = 0
         #: Ops launched and not known to be done.
@@ -99,14 +109,14 @@ class Pace:
         self._free_at = max(self._free_at, self._clock()) + ops * self.op_seconds
         if self._start is None:  # alone in the queue and done: the host's clock has timed it, at the price of no event
             ops, self._open_ops = self._open_ops, 0
-            self._count(self._clock() - self._begun_at, ops)
+            self._count(self._clock() - self._begun_at, ops, self._take_counts())
         elif is_awaited or self._open_ops >= self.run_ops:
             self.close_group()
 
     def close_group(self) -> None:
         """Put a marker behind what was launched, so that its end is noticed."""
         if self._open_ops and self._start is not None:
-            self._groups.append(_Group(self._start, self._marker(), self._open_ops))
+            self._groups.append(_Group(self._start, self._marker(), self._open_ops, self._take_counts()))
             self._start, self._open_ops = None, 0
 
     def collect(self) -> None:
@@ -114,16 +124,37 @@ class Pace:
         groups = self._groups
         while groups and groups[0].end.is_done():
             group = groups.popleft()
-            self._count(group.end.seconds_since(group.start), group.ops)
+            self._count(group.end.seconds_since(group.start), group.ops, group.counts)
 
-    def _count(self, seconds: float, ops: int) -> None:
+    def _take_counts(self) -> list[int]:
+        counts, self.counts = self.counts, [0] * (HOST + 1)
+        return counts
+
+    def _count(self, seconds: float, ops: int, counts: list[int]) -> None:
         self.used_seconds += seconds
+        self._split(seconds, counts)
         self.ops_done += ops
         self.in_flight_ops -= ops
         self._free_at = self._clock() + self.in_flight_ops * self.op_seconds
         if ops:
             self.op_seconds = max(_LEAST_OP_SECONDS, (self.op_seconds + seconds / ops) / 2)
             self._fit_groups()
+
+    def _split(self, seconds: float, counts: list[int]) -> None:
+        """Book a group's time under the classes of its ops."""
+        kinds = [kind for kind, count in enumerate(counts[:HOST]) if count]
+        if len(kinds) == 1:
+            kind = kinds[0]
+            self.used_by_class[kind] += seconds
+            each = seconds / counts[kind]
+            self._class_seconds[kind] = max(_LEAST_OP_SECONDS, (self._class_seconds[kind] + each) / 2)
+        elif kinds:
+            weights = [counts[kind] * self._class_seconds[kind] for kind in kinds]
+            part = seconds / sum(weights)
+            for kind, weight in zip(kinds, weights, strict=True):
+                self.used_by_class[kind] += weight * part
+        else:
+            self.used_by_class[_OTHER] += seconds
 
     def left_seconds(self) -> float:
         """Return for how long, about, the device will work on what is in flight."""

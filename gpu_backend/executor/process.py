@@ -19,6 +19,7 @@ from gpu_backend.executor.devices import open_device
 from gpu_backend.executor.devices.base import Device
 from gpu_backend.executor.gate import Gate
 from gpu_backend.executor.memory_note import memory_note
+from gpu_backend.executor.op_classes import OpClasses
 from gpu_backend.executor.pace import Pace
 from gpu_backend.executor.ports import Ports
 from gpu_backend.executor.stream import OpStream
@@ -58,6 +59,7 @@ class Executor:
         self._ports = ports
         self._stream = OpStream(device)
         self._pace = Pace(device.marker)
+        self._classes = OpClasses()
         self._gate = Gate(Path(config.gate), config.arbiter_bell, self._pace) if config.gate else None
         self._held_bytes = self._peak_bytes = 0
         self._measured_at = 0.0
@@ -86,7 +88,7 @@ class Executor:
     # --- ops ----------------------------------------------------------------------------------------------------------
 
     def _run_ops(self, conversation: Conversation) -> None:
-        stream, pace = self._stream, self._pace
+        stream, pace, classes = self._stream, self._pace, self._classes
         until = perf_counter() + _SLICE_SECONDS
         while (batch := conversation.front()) is not None:
             before = batch.next
@@ -97,6 +99,7 @@ class Executor:
                 pace.begin(batch.ops[before].want is Want.CONTENTS)
                 place, answer = stream.run(batch, until, pace.run_ops)
                 conversation.advance(batch, place)
+                classes.count(batch.ops, before, place, pace.counts)
                 pace.note_launches(place - before, answer is not None)
             else:
                 return
@@ -291,6 +294,7 @@ class Executor:
             self._peak_bytes,
             talk.received_bytes if talk else 0,
             talk.sent_bytes if talk else 0,
+            tuple(self._pace.used_by_class),
         )
 
 

@@ -15,6 +15,7 @@ from typing import NamedTuple
 
 from gpu_backend.gateway.database import opened
 from gpu_backend.wire.control import Usage
+from gpu_backend.wire.op_classes import OP_CLASSES
 from gpu_backend.wire.views import UsageRow
 
 _SCHEMA = """
@@ -35,7 +36,17 @@ CREATE INDEX usage_by_user ON usage(user, day);
 CREATE INDEX usage_by_group ON usage("group", day);
 CREATE INDEX sessions_by_end ON sessions(ended_at)
 """
-_STEPS = (_SCHEMA,)
+_CLASSES = """
+CREATE TABLE class_meters (
+    session TEXT NOT NULL, epoch INTEGER NOT NULL, op_class TEXT NOT NULL, gpu_seconds REAL NOT NULL,
+    PRIMARY KEY (session, epoch, op_class)
+) STRICT;
+CREATE TABLE class_usage (
+    day TEXT NOT NULL, session TEXT NOT NULL, user TEXT NOT NULL, op_class TEXT NOT NULL, gpu_seconds REAL NOT NULL,
+    PRIMARY KEY (day, session, op_class)
+) STRICT
+"""
+_STEPS = (_SCHEMA, _CLASSES)
 _WAY_OUT = "Move the file away; what was used in the pool so far is then forgotten, and quotas begin anew."
 _NOTHING = Usage()
 #: Sessions shorter than this (a doctor's, a mistake's) say nothing about how long people keep a place, seconds.
@@ -47,6 +58,7 @@ GROUPINGS = {
     "session": ("user", "group", "session", "notebook"),
     "notebook": ("user", "notebook"),
     "day": ("day", "user"),
+    "class": ("user", "op_class"),
 }
 _COLUMNS = {
     "user": "usage.user",
@@ -88,6 +100,10 @@ class Accounts:
         """
         self._db = opened(path, _STEPS, _WAY_OUT, is_read_only)
         self._path = path
+        #: GPU seconds of every user by class of op, of all time.
+        rows = self._db.execute("SELECT user, op_class, total(gpu_seconds) FROM class_usage GROUP BY user, op_class")
+        self.class_seconds: dict[tuple[str, str], float] = {(user, kind): seconds for user, kind, seconds in rows}
+        self._booked_classes: list[tuple[str, str, float]] = []  # of what is being booked
         #: One at a time: whoever asks again and again waits for themselves.
         self._reading = asyncio.Lock()
 
@@ -115,9 +131,13 @@ class Accounts:
                 user = reading.owned.user
                 booked[user] = booked.get(user, 0.0) + self._book(reading, day.isoformat())
             self._db.execute("COMMIT")
+            for name, kind, seconds in self._booked_classes:
+                self.class_seconds[name, kind] = self.class_seconds.get((name, kind), 0.0) + seconds
         except BaseException:  # whatever it is, half of the readings must not stay booked
             self._db.execute("ROLLBACK")
             raise
+        finally:
+            self._booked_classes.clear()
         return booked
 
     def _book(self, reading: Reading, day: str) -> float:
@@ -135,6 +155,7 @@ class Accounts:
         if meter == before:
             return 0.0
         self.note(reading.owned)
+        self._book_classes(reading, day)
         self._db.execute("INSERT OR REPLACE INTO meters VALUES (?, ?, ?, ?, ?, ?)", (session, epoch, *_counts(meter)))
         seconds = meter.gpu_seconds - before.gpu_seconds
         more = (meter.received_bytes - before.received_bytes, meter.sent_bytes - before.sent_bytes)
@@ -146,11 +167,30 @@ class Accounts:
         )
         return seconds
 
+    def _book_classes(self, reading: Reading, day: str) -> None:
+        (session, user, _, _, _), epoch, now = reading
+        known = self._db.execute(
+            "SELECT op_class, gpu_seconds FROM class_meters WHERE session = ? AND epoch = ?", (session, epoch)
+        )
+        before: dict[str, float] = dict(known)
+        for kind, seconds in zip(OP_CLASSES, now.by_class, strict=False):  # a newer executor may know more of them
+            more = seconds - before.get(kind, 0.0)
+            if more <= 0:
+                continue
+            self._db.execute("INSERT OR REPLACE INTO class_meters VALUES (?, ?, ?, ?)", (session, epoch, kind, seconds))
+            self._db.execute(
+                "INSERT INTO class_usage VALUES (?, ?, ?, ?, ?) ON CONFLICT(day, session, op_class) DO UPDATE SET "
+                "gpu_seconds = gpu_seconds + excluded.gpu_seconds",
+                (day, session, user, kind, more),
+            )
+            self._booked_classes.append((user, str(kind), more))
+
     def forget_meters(self, before: float) -> None:
         """Drop the last readings of sessions that ended before that time; what they used stays in the books."""
-        self._db.execute(
-            "DELETE FROM meters WHERE session IN (SELECT session FROM sessions WHERE ended_at < ?)", (before,)
-        )
+        for table in ("meters", "class_meters"):
+            self._db.execute(
+                f"DELETE FROM {table} WHERE session IN (SELECT session FROM sessions WHERE ended_at < ?)", (before,)
+            )
 
     # --- reading ------------------------------------------------------------------------------------------------------
 
@@ -173,6 +213,8 @@ class Accounts:
             If ``by`` is not one of `GROUPINGS`.
         """
         kept = GROUPINGS[by]
+        if by == "class":
+            return self._class_summary(since)
         shown = ", ".join(_COLUMNS[name] if name in kept else "''" for name in _COLUMNS)
         rows = self._db.execute(
             f"SELECT {shown}, count(DISTINCT usage.session), total(gpu_seconds), max(peak_bytes), "
@@ -182,6 +224,14 @@ class Accounts:
             (since,),
         )
         return [UsageRow(*row) for row in rows]
+
+    def _class_summary(self, since: str) -> list[UsageRow]:
+        sums = self._db.execute(
+            "SELECT user, op_class, count(DISTINCT session), total(gpu_seconds) FROM class_usage WHERE day >= ? "
+            "GROUP BY user, op_class ORDER BY total(gpu_seconds) DESC, 1, 2",
+            (since,),
+        )
+        return [UsageRow(user, "", "", "", "", count, seconds, 0, 0, 0, kind) for user, kind, count, seconds in sums]
 
     async def summary_aside(self, by: str, since: str = "") -> list[UsageRow]:
         """Return the same as `summary`; the event loop goes on meanwhile, however long the books are."""

@@ -29,6 +29,8 @@ class Figures:
     view: PoolView
     #: GPU seconds of every user, of all time.
     gpu_seconds: Mapping[str, float] = field(default_factory=dict)
+    #: The same by user and class of op.
+    class_seconds: Mapping[tuple[str, str], float] = field(default_factory=dict)
     #: Requests that were answered with a no, by its code, since the gateway was started.
     refusals: Mapping[str, int] = field(default_factory=dict)
     #: How many have left the queue with a place since the gateway was started, and how long they had waited in all.
@@ -54,6 +56,12 @@ class Metrics(Collector):
         for user, used in sorted(figures.gpu_seconds.items()):
             seconds.add_metric([user], used)
         yield seconds
+        classes = CounterMetricFamily(
+            f"{_PREFIX}_op_seconds", "GPU time used by class of op, of all time.", labels=["user", "op_class"]
+        )
+        for labels, used in sorted(figures.class_seconds.items()):
+            classes.add_metric(labels, used)
+        yield classes
         refusals = CounterMetricFamily(f"{_PREFIX}_refusals", "Requests that were refused.", labels=["code"])
         for code, count in sorted(figures.refusals.items()):
             refusals.add_metric([code], count)

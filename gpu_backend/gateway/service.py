@@ -234,7 +234,8 @@ class Gateway:
     def _figures(self) -> Figures:
         view = self._showing.pool(User("", True), AskPool(0))
         waits, waited_seconds = self._opening.waits, self._opening.waited_seconds
-        return Figures(view, dict(self._ledger.gpu_seconds), dict(self._refusals), waits, waited_seconds)
+        used, classes = dict(self._ledger.gpu_seconds), dict(self._ledger.accounts.class_seconds)
+        return Figures(view, used, classes, dict(self._refusals), waits, waited_seconds)
 
     def _close_over_quota(self) -> None:
         if not self._settings.closes_over_quota:

@@ -122,13 +122,13 @@ def visible(rows: Sequence[UsageRow], asker: User, by: str) -> list[UsageRow]:
     own = [row for row in rows if row.user == asker.name]
     others = [row for row in rows if row.user != asker.name]
     if not asker.is_operator:
-        others = _summed(others, lambda row: row.day)
+        others = _summed(others, lambda row: row.op_class if by == "class" else row.day)
     elif by == "notebook":
         others = _summed(others, lambda row: row.user)
     else:
         others = [msgspec.structs.replace(row, notebook="") for row in others]
     shown = sorted([*own, *others], key=lambda row: -row.gpu_seconds)
-    return [*shown[:_MOST_ROWS], *_summed(shown[_MOST_ROWS:], lambda row: "")]
+    return [*shown[:_MOST_ROWS], *_summed(shown[_MOST_ROWS:], lambda row: row.op_class)]
 
 
 def limits_of(account: Account, held: Iterable[Session]) -> list[QuotaView]:
@@ -153,7 +153,7 @@ def _summed(rows: Sequence[UsageRow], key: Callable[[UsageRow], str]) -> list[Us
         name = key(row)
         before = sums.get(name)
         named = row.user if name == row.user else ""
-        first = UsageRow(named, row.group if named else "", "", "", row.day, 0, 0.0, 0, 0, 0)
+        first = UsageRow(named, row.group if named else "", "", "", row.day, 0, 0.0, 0, 0, 0, row.op_class)
         before = before if before is not None else first
         sums[name] = msgspec.structs.replace(
             before,

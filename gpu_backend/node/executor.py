@@ -137,7 +137,8 @@ class Executor:
         if page is None or page.used_ns / 1e9 <= said.gpu_seconds:
             return said
         peak = max(said.peak_bytes, page.memory_bytes)
-        return Usage(page.used_ns / 1e9, peak, said.received_bytes, said.sent_bytes)
+        by_class = tuple([used / 1e9 for used in page.used_by_class_ns])
+        return Usage(page.used_ns / 1e9, peak, said.received_bytes, said.sent_bytes, by_class)
 
     def stop(self, reason: str) -> None:
         """Tell the executor to end; it is killed if it does not."""

@@ -88,7 +88,7 @@ class LeaveQueue(msgspec.Struct, frozen=True, array_like=True, tag="leave_queue"
 class AskUsage(msgspec.Struct, frozen=True, array_like=True, tag="ask_usage"):
     """What was used since the day ``since`` ("2026-01-31", "" for ever)? Answered by ``UsageView``.
 
-    ``by`` is "user", "group", "session", "notebook" or "day".
+    ``by`` is "user", "group", "session", "notebook", "day" or "class" (of ops).
     """
 
     request: int
@@ -183,6 +183,8 @@ class Usage(msgspec.Struct, frozen=True, array_like=True):
     peak_bytes: int = 0
     received_bytes: int = 0
     sent_bytes: int = 0
+    #: GPU seconds by class of op, in the order of `op_classes.OP_CLASSES`; empty if the executor does not tell.
+    by_class: tuple[float, ...] = ()
 
 
 class Launch(msgspec.Struct, frozen=True, array_like=True, tag="launch"):

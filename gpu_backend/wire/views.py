@@ -72,7 +72,8 @@ class PoolView(msgspec.Struct, frozen=True, array_like=True, tag="pool_view"):
 class UsageRow(msgspec.Struct, frozen=True, array_like=True):
     """What was used under one heading. Fields that the heading does not tell apart are empty.
 
-    ``user`` is empty in the sum of those whom the asker may not see; ``sessions`` counts those in the row.
+    ``user`` is empty in the sum of those whom the asker may not see; ``sessions`` counts those in the row. By class of
+    op there is only GPU time.
     """
 
     user: str
@@ -85,6 +86,7 @@ class UsageRow(msgspec.Struct, frozen=True, array_like=True):
     peak_bytes: int
     received_bytes: int
     sent_bytes: int
+    op_class: str = ""
 
 
 class QuotaView(msgspec.Struct, frozen=True, array_like=True):

@@ -45,6 +45,7 @@ class World:
     executors: dict[str, Executor] = field(default_factory=dict)
     used: dict[str, float] = field(default_factory=dict)
     joined: int = 0
+    quiet_until: float = 0.0
 
     def __post_init__(self) -> None:
         self.scheduler = Scheduler(self.policy, RELIEF, log_length=None)
@@ -61,6 +62,10 @@ class World:
         if self.now >= self.scheduler.next_deadline():
             self.handle(ev.TimePassed())
             return
+        if self.now < self.quiet_until:
+            return
+        if self.random.random() < 0.003:  # nobody changes their mind for a while: whoever can be starved is
+            self.quiet_until = self.now + 2 * RELIEF.after_seconds
         self.random.choice([self.join, self.leave, self.work, self.work, self.work, self.change])()
 
     def run(self, until: float) -> None:
@@ -125,20 +130,35 @@ def world(name: str) -> World:
     return World(registry.make(name), Random(7))
 
 
-def test_ten_thousand_random_events(world: World) -> None:
+def check(world: World, events: int, arrivals: int = 0) -> None:
     """Invariants hold after each; gates are as the core says; nobody starves; all time is counted, for its user."""
     served: dict[str, float] = {}
     longest = RELIEF.after_seconds * 1.1 + 12 * 0.1  # several may be due at a time, each for a slice or an op
-    for _ in range(EVENTS):
+    for _ in range(events):
+        if arrivals and world.joined >= arrivals:
+            break
         world.step()
+        if len(world.scheduler.log) > EVENTS:
+            world.scheduler.log.clear()
         for key, executor in world.executors.items():
             assert world.scheduler.is_open(key) == (executor.gate is not None)
             if executor.gate is not None or not executor.queued:
                 served[key] = world.now
             assert world.now - served.setdefault(key, world.now) <= longest, key
-    assert world.joined > 100
     assert world.scheduler.used_by_user == pytest.approx(world.used)
     assert not [refusal for decision in world.scheduler.log for refusal in decision.refusals]
+
+
+def test_ten_thousand_random_events(world: World) -> None:
+    check(world, EVENTS)
+    assert world.joined > 100
+
+
+@pytest.mark.soak
+@pytest.mark.timeout(1_200)
+def test_ten_thousand_arrivals_and_departures(world: World) -> None:
+    check(world, 1_000_000, arrivals=5_000)
+    assert 2 * world.joined - len(world.executors) >= 9_980
 
 
 def test_the_same_events_lead_to_the_same_instructions(world: World, name: str) -> None:

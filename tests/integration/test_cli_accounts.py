@@ -19,6 +19,7 @@ from gpu_backend.node import launcher, shares
 from gpu_backend.pool import people, state
 from gpu_backend.pool.state import PoolState
 from gpu_backend.wire.control import Terms
+from gpu_backend.wire.op_classes import OpClass
 from tests.integration.notebook_pool import wait_until
 from tests.integration.terminal import Terminal, operating
 
@@ -115,6 +116,12 @@ def test_what_was_used_is_told_to_each_in_their_own_way(operator: Terminal, ada:
     assert sorted(row["user"] for row in ada.json("pool", "usage")["rows"]) == ["", "ada"]
     assert "others" in ada.run("pool", "usage").stdout
     assert "GPU time" in operator.run("pool", "top").stdout
+    by_class = {row["op_class"]: row["gpu_seconds"] for row in ada.json("pool", "usage", "--by", "class")["rows"]}
+    assert sum(by_class.values()) > 0
+    assert by_class.keys() <= set(OpClass)
+    shown = operator.run("pool", "usage", "--by", "class").stdout
+    assert "op class" in shown
+    assert "peak memory" not in shown
 
 
 def test_top_goes_on_in_a_terminal_until_it_is_interrupted(operator: Terminal) -> None:

@@ -35,7 +35,7 @@ if TYPE_CHECKING:
     from argparse import _SubParsersAction
 
 _Finish = Callable[[ArgumentParser, object], None]
-_GROUPINGS = ("user", "group", "session", "notebook", "day")
+_GROUPINGS = ("user", "group", "session", "notebook", "day", "class")
 #: Columns that say what a row is about.
 _HEADS = {
     "user": ("user", "group"),
@@ -43,6 +43,7 @@ _HEADS = {
     "session": ("session", "user", "notebook"),
     "notebook": ("user", "notebook"),
     "day": ("day", "user"),
+    "class": ("user", "op_class"),
 }
 _REFRESH_SECONDS = 1.0
 
@@ -108,16 +109,18 @@ def since_day(text: str, today: date) -> str:
 def table_of_usage(view: UsageView) -> Table:
     """Return the rows of ``view`` as people read them."""
     heads = _HEADS[view.by]
-    table = Table(*heads, box=None, padding=(0, 2, 0, 0))
-    for heading in ("sessions", "GPU time", "peak memory", "to the GPU", "from the GPU"):
+    table = Table(*[head.replace("_", " ") for head in heads], box=None, padding=(0, 2, 0, 0))
+    figures = ("sessions", "GPU time", "peak memory", "to the GPU", "from the GPU")
+    for heading in figures[:2] if view.by == "class" else figures:  # memory is not told apart by class
         table.add_column(heading, justify="right")
     for row in view.rows:
         values = {name: getattr(row, name) for name in heads}
         if not row.user and "user" in heads:
             values["user"] = "others"
+        amounts = () if view.by == "class" else (row.peak_bytes, row.received_bytes, row.sent_bytes)
         table.add_row(
             *(Text(value) for value in values.values()), str(row.sessions), seconds_in_words(row.gpu_seconds),
-            *map(bytes_in_words, (row.peak_bytes, row.received_bytes, row.sent_bytes)),
+            *map(bytes_in_words, amounts),
         )  # fmt: skip
     return table
 

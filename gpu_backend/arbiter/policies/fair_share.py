@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Sequence
 from math import fsum, inf
 from typing import ClassVar
 
@@ -63,6 +63,7 @@ class FairShare:
         self._groups = DecayedUsage(half_life_seconds)
         self._users: dict[str, DecayedUsage] = {}  # by group
         self._active: frozenset[tuple[str, str]] = frozenset()  # users who wait, each with the group they wait in
+        self._active_groups: frozenset[str] = frozenset()
         self._served: dict[str, int] = {}  # by session, the number of its last turn
         self._turns = 0
         self._holder = ""
@@ -128,8 +129,8 @@ class FairShare:
             self._breaking = {user: session for user, session in self._breaking.items() if session in busy}
         self._flying = [
             session
-            for session in view.sessions
-            if session.in_flight_ops and max(session.op_seconds, view.now - session.in_flight_since) > self._long
+            for session in view.flying
+            if max(session.op_seconds, view.now - session.in_flight_since) > self._long
         ]
 
     def _of_group(self, group: str) -> DecayedUsage:
@@ -146,7 +147,7 @@ class FairShare:
             came = [user for user, theirs in users - self._active if theirs == group]
             stayed = [user for user, theirs in self._active if theirs == group]
             self._of_group(group).admit(came, stayed, self._credit, now)
-        self._active = users
+        self._active, self._active_groups = users, frozenset(groups)
 
     def _best(self, waiting: tuple[SessionView, ...], now: float) -> SessionView:
         # What was taken for short and is not breaks in once, not with each of a user's notebooks.
@@ -159,9 +160,11 @@ class FairShare:
                 return self._first(entitled, now)
         return self._first(waiting, now)
 
-    def _first(self, sessions: Iterable[SessionView], now: float) -> SessionView:
+    def _first(self, sessions: Sequence[SessionView], now: float) -> SessionView:
         """Return the session of the group, then of the user, furthest below their share; the longest unserved one."""
-        groups = {group for _, group in self._active}
+        if len(sessions) == 1:
+            return sessions[0]
+        groups = self._active_groups
         at = {group: self._groups.of(group, now) for group in groups} if len(groups) > 1 else {}
         least = {pair: self._users[pair[1]].of(pair[0], now) for pair in self._active}
         served = self._served
@@ -177,7 +180,7 @@ class FairShare:
         group, usage = session.terms.group, self._users[session.terms.group]
         peers = [user for user, theirs in self._active if theirs == group]
         mean = fsum(usage.of(user, now) for user in peers) / len(peers)  # fsum: a set's order must not matter
-        groups = {group for _, group in self._active}
+        groups = self._active_groups
         mean_group = fsum(self._groups.of(other, now) for other in groups) / len(groups)
         return usage.of(session.terms.user, now) <= mean and self._groups.of(group, now) <= mean_group
 

@@ -58,15 +58,14 @@ class _Executor:
         used, self.unreported = self.unreported, 0.0
         if self.cell is None:
             return ev.Reported(self.terms.session, used, 0, 0)
-        op = self.cell.op_seconds
+        op, is_waiting = self.cell.op_seconds, self.queued > 0
         done = int(self.ran / op + 1e-6)
-        ops, self.ops_reported = done - self.ops_reported, done
-        queued = ceil(self.queued / op - 1e-6) if self.queued > 0 else 0
+        ops = done - self.ops_reported
+        self.ops_reported = done
+        queued = (ceil(self.queued / op - 1e-6) or 1) if is_waiting else 0
         flying = ceil(self.in_flight / op - 1e-6) if self.in_flight > 0 else 0
-        return ev.Reported(
-            self.terms.session, used, max(0, ops), max(queued, self.queued > 0), flying,
-            self.cell.is_urgent and self.queued > 0,
-        )  # fmt: skip
+        is_urgent = is_waiting and self.cell.is_urgent
+        return ev.Reported(self.terms.session, used, ops if ops > 0 else 0, queued, flying, is_urgent)
 
 
 class SimulatedDevice:

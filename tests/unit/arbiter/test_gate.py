@@ -93,7 +93,7 @@ def test_who_died_while_writing_is_noticed_and_replaced(arbiter: ArbiterPage, ex
 
 def test_what_is_no_page_is_refused(tmp_path: Path, path: Path) -> None:
     (tmp_path / "short").write_bytes(b"1")
-    (tmp_path / "other").write_bytes(bytes(256))
+    (tmp_path / "other").write_bytes(bytes(320))
     for name in ("short", "other"):
         with pytest.raises(NotAGate, match=name):
             ArbiterPage(tmp_path / name)

@@ -112,7 +112,7 @@ def test_idle_sessions_find_their_gates_open_and_waiting_ones_take_turns(bench: 
     assert held["a"] == pytest.approx(held["b"], abs=8)
     for session in ("a", "b"):
         bench.say(session, used[session])
-    bench.pass_time(150)
+    bench.pass_time(1_050)
     assert bench.open() == {"a", "b", "c"}
 
 

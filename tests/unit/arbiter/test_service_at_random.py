@@ -29,6 +29,7 @@ class Life:
     counted: dict[str, float] = field(default_factory=dict)  # by user, of arbiters that are gone, seconds
     all_used: dict[str, float] = field(default_factory=dict)  # by user, seconds
     joined: int = 0
+    left: int = 0
     longest: float = 0.0
 
     def step(self) -> None:
@@ -51,6 +52,7 @@ class Life:
 
     def leave(self) -> None:
         """Die with a last report that nobody has read."""
+        self.left += 1
         session = self.random.choice(list(self.used))
         self.use(session, self.random.uniform(0, 5))
         for table in (self.used, self.queued, self.waiting, self.bench.members):
@@ -63,7 +65,7 @@ class Life:
         for user, seconds in self.bench.arbiter._scheduler.used_by_user.items():
             self.counted[user] = self.counted.get(user, 0.0) + seconds
         self.bench.arbiter.close()
-        for _ in range(self.random.randrange(0, 300)):  # executors go on without one
+        for _ in range(self.random.randrange(0, 800)):  # executors go on without one
             self.bench.now += 5 * MILLISECOND
             self.run(5.0)
         now = self.bench.now
@@ -106,6 +108,22 @@ class Life:
         self.bench.pages[session].write(GateReport(*report, 0, self.queued[session] == 1))
 
 
+def check(life: Life, steps: int, arrivals: int = 0) -> None:
+    """Live on; no gate stays shut, and what was used is counted, for its user."""
+    scheduler = life.bench.arbiter._scheduler
+    for _ in range(steps):
+        life.step()
+        scheduler = life.bench.arbiter._scheduler
+        scheduler.validate()
+        assert life.longest <= LONGEST_WAIT
+        if arrivals and life.joined >= arrivals:
+            break
+    life.bench.pass_time(50)
+    for user, seconds in scheduler.used_by_user.items():
+        life.counted[user] = life.counted.get(user, 0.0) + seconds
+    assert life.counted == pytest.approx(life.all_used, rel=1e-6)
+
+
 @pytest.fixture
 def life(tmp_path: Path) -> Iterator[Life]:
     bench = Bench(tmp_path)
@@ -114,12 +132,12 @@ def life(tmp_path: Path) -> Iterator[Life]:
 
 
 def test_no_gate_stays_shut_and_no_time_is_lost(life: Life) -> None:
-    for _ in range(STEPS):
-        life.step()
-        life.bench.arbiter._scheduler.validate()
-    life.bench.pass_time(50)
-    for user, seconds in life.bench.arbiter._scheduler.used_by_user.items():
-        life.counted[user] = life.counted.get(user, 0.0) + seconds
+    check(life, STEPS)
     assert life.joined > 80
-    assert life.longest <= LONGEST_WAIT
-    assert life.counted == pytest.approx(life.all_used, rel=1e-6)
+
+
+@pytest.mark.soak
+@pytest.mark.timeout(1_200)
+def test_nor_in_ten_thousand_arrivals_and_departures(life: Life) -> None:
+    check(life, 1_000_000, arrivals=5_000)
+    assert life.joined + life.left >= 9_990

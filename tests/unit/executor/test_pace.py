@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 import pytest
 
 from gpu_backend.executor.pace import Pace
+from gpu_backend.wire.op_classes import OP_CLASSES, OpClass
 
 
 @dataclass
@@ -136,3 +137,42 @@ def test_an_awaited_op_behind_others_closes_their_group(pace: Pace, queue: Queue
     pace.collect()
     assert pace.in_flight_ops == 0
     assert pace.used_seconds == pytest.approx(60e-6)
+
+
+def launch(pace: Pace, queue: Queue, *kinds: tuple[OpClass, int, float]) -> None:
+    """Launch one group: so many ops of each class, of that length."""
+    pace.begin(False)
+    for kind, ops, seconds in kinds:
+        queue.free_at = max(queue.now, queue.free_at) + ops * seconds
+        pace.counts[OP_CLASSES.index(kind)] += ops
+        pace.note_launches(ops)
+    pace.close_group()
+    queue.now = queue.free_at
+    pace.collect()
+
+
+def by_class(pace: Pace) -> dict[OpClass, float]:
+    return {kind: used for kind, used in zip(OP_CLASSES, pace.used_by_class, strict=True) if used}
+
+
+def test_time_is_told_apart_by_class_and_nothing_of_it_is_lost(pace: Pace, queue: Queue) -> None:
+    launch(pace, queue, (OpClass.LINALG, 1, 5e-3))
+    launch(pace, queue, (OpClass.ELEMENTWISE, 1, 1e-4))
+    assert by_class(pace) == pytest.approx({OpClass.LINALG: 5e-3, OpClass.ELEMENTWISE: 1e-4})
+    pace.begin(True)
+    queue.now += 2e-3  # an op that nobody has counted
+    pace.note_launches(1, is_awaited=True)
+    assert by_class(pace)[OpClass.OTHER] == pytest.approx(2e-3)
+    assert sum(pace.used_by_class) == pytest.approx(pace.used_seconds)
+
+
+def test_a_group_of_several_classes_is_split_by_what_each_takes_alone(pace: Pace, queue: Queue) -> None:
+    for _ in range(20):
+        launch(pace, queue, (OpClass.LINALG, 1, 4e-4))
+        launch(pace, queue, (OpClass.ELEMENTWISE, 2, 1e-5))
+    before = by_class(pace)
+    pace.bound(False, 512)  # so that all of it is one group
+    launch(pace, queue, (OpClass.LINALG, 1, 4e-4), (OpClass.ELEMENTWISE, 10, 1e-5))
+    after = by_class(pace)
+    assert after[OpClass.LINALG] - before[OpClass.LINALG] == pytest.approx(4e-4, rel=0.05)
+    assert after[OpClass.ELEMENTWISE] - before[OpClass.ELEMENTWISE] == pytest.approx(1e-4, rel=0.05)

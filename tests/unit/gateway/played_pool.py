@@ -7,6 +7,7 @@ from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager, suppress
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import zmq
 import zmq.asyncio
@@ -106,7 +107,7 @@ class PlayedAgent:
         del self.executors[session, epoch]
         await self.send(control.ExecutorEnded(session, epoch, cause, "It is gone."))
 
-    async def use(self, session: str, seconds: float, epoch: int = 1, **more: int) -> None:
+    async def use(self, session: str, seconds: float, epoch: int = 1, **more: Any) -> None:
         """Report that an executor has used so much in all."""
         self.usage[session, epoch] = control.Usage(seconds, **more)
         await self.report()

@@ -63,6 +63,7 @@ def test_each_way_to_tell_apart(tmp_path: Path) -> None:
             "session": {("eve", "t", "e.ipynb"): 10.0, ("ada", "lab", "s", "a.ipynb"): 3.0,
                         ("ada", "lab", "u", "a.ipynb"): 1.0},
             "notebook": {("eve", "e.ipynb"): 10.0, ("ada", "a.ipynb"): 4.0},
+            "class": {},
             "day": {("eve", "2026-11-21"): 10.0, ("ada", "2026-11-21"): 1.0, ("ada", "2026-11-22"): 3.0},
         }  # fmt: skip
         assert [row.gpu_seconds for row in accounts.summary("user", "2026-11-22")] == [3.0]
@@ -151,3 +152,40 @@ def test_books_of_a_newer_version_are_left_alone(tmp_path: Path) -> None:
         db.execute("PRAGMA user_version = 99")
     with pytest.raises(PoolRefusal, match="newer version"):
         Accounts(tmp_path / "a.sqlite")
+
+
+def by_class(accounts: Accounts, since: str = "") -> dict[tuple[str, str], float]:
+    return {(row.user, row.op_class): row.gpu_seconds for row in accounts.summary("class", since)}
+
+
+def test_time_is_told_by_class_of_op(tmp_path: Path) -> None:
+    def with_classes(*seconds: float, epoch: int = 1) -> Reading:
+        return Reading(SESSION, epoch, Usage(sum(seconds), 0, 0, 0, seconds))
+
+    with books(tmp_path / "a.sqlite") as accounts:
+        for _ in range(2):
+            accounts.book([with_classes(1.0, 0.0, 4.0)], DAY)
+        accounts.book([with_classes(1.5, 0.0, 4.0), with_classes(0.0, 2.0, epoch=2)], date(2026, 11, 22))
+        accounts.book([with_classes(0.5)], DAY)  # a late word
+        expected = {("ada", "elementwise"): 1.5, ("ada", "reduction"): 2.0, ("ada", "linalg"): 4.0}
+        assert by_class(accounts) == expected
+        assert accounts.class_seconds == expected
+        assert by_class(accounts, "2026-11-22") == {("ada", "elementwise"): 0.5, ("ada", "reduction"): 2.0}
+        accounts.book([reading(50.0, epoch=3)], DAY)  # of an executor that tells no classes
+        assert by_class(accounts) == expected
+    with books(tmp_path / "a.sqlite") as accounts:
+        assert accounts.class_seconds == expected
+
+
+def test_books_of_the_version_before_are_taken_over(tmp_path: Path) -> None:
+    path = tmp_path / "a.sqlite"
+    with books(path) as accounts:
+        accounts.book([reading(5.0)], DAY)
+    with closing(sqlite3.connect(path)) as db:  # as they were
+        db.executescript("DROP TABLE class_meters; DROP TABLE class_usage; PRAGMA user_version = 1")
+    with books(path) as accounts:
+        accounts.book([Reading(SESSION, 1, Usage(7.0, 0, 0, 0, (1.5, 0.5)))], DAY)
+        assert accounts.totals() == {"ada": 7.0}
+        assert by_class(accounts) == {("ada", "elementwise"): 1.5, ("ada", "reduction"): 0.5}
+    with closing(sqlite3.connect(path)) as db:
+        assert db.execute("PRAGMA user_version").fetchone() == (2,)

@@ -47,7 +47,7 @@ def test_all_of_it(tmp_path: Path) -> None:
             await world.open(BOSS)
         with pytest.raises(PoolRefusal):
             await world.open(ADA)
-        await agent.use(tickets[0].session, 2.5)
+        await agent.use(tickets[0].session, 2.5, by_class=(2.0, 0.0, 0.5))
         for waiter in ("w1", "w2"):
             assert isinstance(await world.ask(BOSS, OpenSession(0, "x", waiter=waiter)), Queued)
         await world.ask(EVE, CloseSession(0, tickets[2].session))
@@ -67,13 +67,14 @@ def test_all_of_it(tmp_path: Path) -> None:
     assert found[f"gpu_workbench_device_memory_total_bytes{device}"] == float(1 << 34)
     assert found[f"gpu_workbench_device_places{device}"] == 3.0
     assert found[f"gpu_workbench_device_sessions{device}"] == 3.0
-    assert f"gpu_workbench_device_busy_ratio{device}" in found
-    assert f"gpu_workbench_device_memory_used_bytes{device}" in found
+    assert {f"gpu_workbench_device_{name}{device}" for name in ("busy_ratio", "memory_used_bytes")} <= found.keys()
     assert found["gpu_workbench_sessions{state=serving,user=ada}"] == 2.0
     assert found["gpu_workbench_memory_bytes{user=ada}"] == 0.0
     assert found["gpu_workbench_queue_length{}"] == 1.0
     assert 0 < found["gpu_workbench_queue_wait_seconds_sum{}"] < 5.0
     assert found["gpu_workbench_gpu_seconds_total{user=ada}"] == 2.5
+    classes = {name.partition("{")[2]: seconds for name, seconds in found.items() if "op_seconds_total" in name}
+    assert classes == {"op_class=elementwise,user=ada}": 2.0, "op_class=linalg,user=ada}": 0.5}
     assert found["gpu_workbench_refusals_total{code=pool_full}"] == 1.0
     assert found["gpu_workbench_refusals_total{code=quota}"] == 1.0
 

@@ -142,6 +142,23 @@ def test_usage_is_booked_and_shown_by_the_same_rule_as_the_pool(tmp_path: Path) 
     play(tmp_path, story)
 
 
+def test_by_class_each_sees_their_own_and_of_the_others_the_sums(tmp_path: Path) -> None:
+    async def story(world: World, agent: PlayedAgent) -> None:
+        ada, eve, boss = [await world.open(keys) for keys in (ADA, EVE, BOSS)]
+        await agent.use(ada.session, 2.0, by_class=(0.5, 1.5))
+        await agent.use(eve.session, 6.0, by_class=(4.0, 0.0, 2.0))
+        await agent.use(boss.session, 1.0, by_class=(1.0,))
+        await used(world, ADA, 9.0)
+        seen = {(row.user, row.op_class): row.gpu_seconds for row in (await world.usage(ADA, "class")).rows}
+        own = {("ada", "elementwise"): 0.5, ("ada", "reduction"): 1.5}
+        assert seen == {**own, ("", "elementwise"): 5.0, ("", "linalg"): 2.0}
+        seen = {(row.user, row.op_class): row.gpu_seconds for row in (await world.usage(BOSS, "class")).rows}
+        eves = {("eve", "elementwise"): 4.0, ("eve", "linalg"): 2.0}
+        assert seen == {**own, **eves, ("boss", "elementwise"): 1.0}
+
+    play(tmp_path, story)
+
+
 def test_the_last_word_of_an_executor_is_booked(tmp_path: Path) -> None:
     async def story(world: World, agent: PlayedAgent) -> None:
         ticket = await world.open()

@@ -76,6 +76,8 @@ def test_own_use_limits_and_the_others_sum_are_shown() -> None:
     assert "1 min 40 s" in text
     told = shown.to_dict()
     assert told["rows"][1]["gpu_seconds"] == 90.0
+    linalg = UsageRow("ada", "", "", "", "", 1, 60.0, 0, 0, 0, "linalg")
+    assert "linalg" in repr(UsageFacts(UsageView(0, "ada", "class", "", (linalg,), ())))
     assert "nothing yet" in repr(UsageFacts(UsageView(0, "ada", "day", "", (), ())))
 
 
