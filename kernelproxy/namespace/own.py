@@ -130,6 +130,7 @@ OWN: dict[str, str] = {
     },
     "cupy.fft.config": "kernelproxy.namespace.fft_config:config",
     "cupy.fft._cache.PlanCache": "kernelproxy.namespace.fft_config:PlanCache",
+    "cupy.fft._callback.set_cufft_callbacks": "kernelproxy.namespace.fft_config:CufftCallbacks",
     **{
         f"cupy.testing.{name}": f"kernelproxy.namespace.testing:{name}"
         for name in (

@@ -94,6 +94,13 @@ class FftConfig:
         """Take note: there is one device."""
         warnings.warn("there is one device; transforms use it", stacklevel=2)
 
+    def set_cufft_callbacks(self, *args: object, **kwargs: object) -> None:
+        """Refuse: there is no cuFFT here to compile them into."""
+        raise RuntimeError(
+            "Callbacks of transforms are compiled into NVIDIA's cuFFT, and this pool computes on a processor. "
+            "Transform, and change the array before or after with a kernel."
+        )
+
 
 public_class("cupy.fft._cache.PlanCache", module="cupy.fft._cache")(PlanCache)
 FftConfig.__module__, FftConfig.__name__, FftConfig.__qualname__ = "cupy.fft._config", "_FFTConfig", "_FFTConfig"
