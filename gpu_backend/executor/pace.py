@@ -84,7 +84,6 @@ class Pace:
         self._is_contended = is_contended
         self._window_seconds = _SHORT_WINDOW_SECONDS if is_contended else _WINDOW_SECONDS
         self._window_ops = window_ops
-
         self._fit_groups()
 
     def _fit_groups(self) -> None:
@@ -102,14 +101,18 @@ class Pace:
         elif not is_awaited:
             self._start = self._marker()
 
-    def note_launches(self, ops: int, is_awaited: bool = False) -> None:
-        """Count ``ops`` launches. ``is_awaited`` says that the last one came back with its result."""
+    def note_launches(self, ops: int, is_awaited: bool = False, ended_at: float | None = None) -> None:
+        """Count ``ops`` launches, the last of which returned ``ended_at`` by the clock, or now.
+
+        ``is_awaited`` says that it came back with its result.
+        """
+        now = self._clock() if ended_at is None else ended_at
         self._open_ops += ops
         self.in_flight_ops += ops
-        self._free_at = max(self._free_at, self._clock()) + ops * self.op_seconds
+        self._free_at = max(self._free_at, now) + ops * self.op_seconds
         if self._start is None:  # alone in the queue and done: the host's clock has timed it, at the price of no event
             ops, self._open_ops = self._open_ops, 0
-            self._count(self._clock() - self._begun_at, ops, self._take_counts())
+            self._count(now - self._begun_at, ops, self._take_counts())
         elif is_awaited or self._open_ops >= self.run_ops:
             self.close_group()
 

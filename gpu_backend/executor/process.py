@@ -14,6 +14,7 @@ import msgspec
 import zmq
 
 from gpu_backend.executor import config as configuration
+from gpu_backend.executor.answer import Answer
 from gpu_backend.executor.conversation import Conversation
 from gpu_backend.executor.devices import open_device
 from gpu_backend.executor.devices.base import Device
@@ -95,23 +96,27 @@ class Executor:
             if conversation.is_cancelled(batch):  # needs no gate: nothing is launched
                 place, answer = stream.cancel(batch)
                 conversation.advance(batch, place)
+                self._send(conversation, answer)
             elif self._may_launch():
                 pace.begin(batch.ops[before].want is Want.CONTENTS)
                 place, answer = stream.run(batch, until, pace.run_ops)
+                ended_at = perf_counter()
                 conversation.advance(batch, place)
+                self._send(conversation, answer)  # before the bookkeeping: somebody waits for it
                 classes.count(batch.ops, before, place, pace.counts)
-                pace.note_launches(place - before, answer is not None)
+                pace.note_launches(place - before, answer is not None, ended_at)
             else:
                 return
             self._has_answered = answer is not None
-            if answer is not None:
-                conversation.answer(answer)
-                self._ports.send(conversation.outbox)
-                if answer.fatal and answer.error is not None:
-                    self._end(f"The device failed: {answer.error.message}", EndCause.DEVICE_FAULT, EXIT_FATAL)
-                    return
-            if perf_counter() > until:
+            if self._ended is not None or perf_counter() > until:
                 return
+
+    def _send(self, conversation: Conversation, answer: Answer | None) -> None:
+        if answer is not None:
+            conversation.answer(answer)
+            self._ports.send(conversation.outbox)
+            if answer.fatal and answer.error is not None:
+                self._end(f"The device failed: {answer.error.message}", EndCause.DEVICE_FAULT, EXIT_FATAL)
 
     def _may_launch(self) -> bool:
         return (self._gate is None or self._gate.may_launch()) and not self._pace.is_full()
