@@ -129,14 +129,17 @@ def test_top_goes_on_in_a_terminal_until_it_is_interrupted(operator: Terminal) -
     command = [sys.executable, "-m", "workbench", "pool", "top"]
     with subprocess.Popen(command, env=operator.variables, stdin=theirs, stdout=theirs, stderr=theirs) as watching:
         os.close(theirs)
-        shown = b""
-        while shown.count(b"busy") < 6:  # twice on each screen: drawn again at least once
-            shown += os.read(ours, 65536)
-        watching.send_signal(signal.SIGINT)
-        with suppress(OSError):  # a terminal whose last process is gone
-            while os.read(ours, 65536):
-                pass
-        assert watching.wait(10) == 130
+        try:
+            shown = b""
+            while shown.count(b"busy") < 6:  # twice on each screen: drawn again at least once
+                shown += os.read(ours, 65536)
+            watching.send_signal(signal.SIGINT)
+            with suppress(OSError):  # a terminal whose last process is gone
+                while os.read(ours, 65536):
+                    pass
+            assert watching.wait(10) == 130
+        finally:
+            watching.kill()
     os.close(ours)
 
 
