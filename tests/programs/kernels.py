@@ -42,7 +42,7 @@ norm = cp.ReductionKernel("T x", "T y", "x * x", "a + b", "y = sqrt(a)", "0", "l
 assert abs(float(norm(x)) - 16.881943) < 1e-4
 assert norm(x, axis=1).shape == (2,)
 assert norm(x, axis=1, keepdims=True).shape == (2, 1)
-assert norm.name == "l2norm"
+assert norm.name == norm.__name__ == "l2norm"
 
 # --- raw: the widths of scalars are part of the call -----------------------------------------------------------------
 
@@ -97,7 +97,7 @@ a = cp.arange(25, dtype=cp.float32)
 c = cp.zeros(25, dtype=cp.float32)
 add((5,), (5,), (a, a, c))
 assert (c == 2 * a).all()
-assert add.name == "add"
+assert add.name == add.__name__ == "add"
 assert "add" in add.code
 assert add.max_threads_per_block > 0
 assert isinstance(add.attributes, dict)
