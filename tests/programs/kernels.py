@@ -143,3 +143,18 @@ with tempfile.NamedTemporaryFile(suffix=".cubin") as compiled:
     compiled.write(b"\x7fELF\xff no code of any GPU")
     compiled.flush()
     refused(cp.cuda.driver.CUDADriverError, lambda: cp.RawModule(path=compiled.name).get_function("f"))
+
+# --- headers that come with CuPy --------------------------------------------------------------------------------------
+
+preamble = (
+    "#include <cupy/cuda_workaround.h>\ntemplate <bool B, class T> using Only = typename std::enable_if<B, T>::type;"
+)
+traits = cp.ElementwiseKernel(
+    "T x",
+    "int32 y",
+    "y = std::numeric_limits<T>::digits; Only<true, int> z = std::is_same<T, int>::value; y += z",
+    "traits",
+    preamble=preamble,
+)
+assert traits(cp.zeros(1, dtype=np.int32)).get().tolist() == [32]
+assert traits(cp.zeros(1, dtype=np.int8)).get().tolist() == [7]
