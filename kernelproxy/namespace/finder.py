@@ -10,6 +10,7 @@ from importlib.abc import Loader, MetaPathFinder
 
 from gpu_backend import surface
 from kernelproxy.namespace.module import RemoteModule
+from kernelproxy.namespace.private_names import MODULES
 
 _ROOTS = ("cupy", "cupyx")
 
@@ -26,16 +27,17 @@ class RemoteLoader(Loader):
 
 
 class RemoteFinder(MetaPathFinder):
-    """Finds every module of the surface, before any CuPy that may be installed."""
+    """Finds every module of the surface and some private ones, before any CuPy that may be installed."""
 
     def find_spec(
         self, fullname: str, path: Sequence[str] | None, target: types.ModuleType | None = None
     ) -> importlib.machinery.ModuleSpec | None:
-        """Return the spec of a module of the surface, None for all others."""
+        """Return the spec of a module of CuPy, None for all others."""
         if fullname.split(".")[0] not in _ROOTS:
             return None
         described = surface.load()
-        if not isinstance(described.get(described.canonical(fullname)), surface.Module):
+        public = isinstance(described.get(described.canonical(fullname)), surface.Module)
+        if not public and fullname not in MODULES:
             return None
         return importlib.machinery.ModuleSpec(fullname, RemoteLoader(), origin="gpu-workbench", is_package=True)
 

@@ -20,7 +20,15 @@ from kernelproxy.remote_object import RemoteObject
 _MOST_FORMS = 1024
 
 
-class _ShapedKernel(RemoteObject):
+class _NamedKernel(RemoteObject):
+    """A kernel with a name, by which profilers and decorators know it like a function."""
+
+    @property
+    def __name__(self) -> str:
+        return str(self.name)
+
+
+class _ShapedKernel(_NamedKernel):
     """A kernel whose outputs follow from its parameters and arguments."""
 
     def __new__(cls, *args: Any, **kwargs: Any) -> Any:
@@ -59,7 +67,7 @@ class ReductionKernel(_ShapedKernel):
     __module__ = "cupy"
 
 
-class RawKernel(RemoteObject):
+class RawKernel(_NamedKernel):
     """A CUDA kernel launched with a grid of blocks; parameters as in CuPy."""
 
     _qualname = "cupy.RawKernel"

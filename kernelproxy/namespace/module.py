@@ -9,6 +9,7 @@ from typing import Any
 from gpu_backend import surface
 from kernelproxy.namespace.names import make
 from kernelproxy.namespace.own import OWN
+from kernelproxy.namespace.private_names import MADE, MODULES, SAME_AS
 
 
 class RemoteModule(types.ModuleType):
@@ -22,9 +23,10 @@ class RemoteModule(types.ModuleType):
         qualname = f"{self.__name__}.{name}"
         described = surface.load()
         entry = described.get(qualname)
-        if isinstance(entry, surface.Module):
+        if isinstance(entry, surface.Module) or qualname in MODULES:
             return importlib.import_module(qualname)
-        if entry is None and qualname not in OWN and not described.is_public(qualname):
+        known = qualname in OWN or qualname in SAME_AS or qualname in MADE
+        if entry is None and not known and not described.is_public(qualname):
             raise AttributeError(f"module {self.__name__!r} has no attribute {name!r}")
         value = make(qualname)
         setattr(self, name, value)

@@ -10,6 +10,7 @@ import kernelproxy.remote_array  # noqa: F401 (registers the class of new arrays
 from gpu_backend import surface
 from kernelproxy.namespace.function import RemoteFunction
 from kernelproxy.namespace.own import OWN
+from kernelproxy.namespace.private_names import MADE, SAME_AS
 from kernelproxy.namespace.python_kernels import JitName
 from kernelproxy.remote_object import RemoteInstance, remote_class
 from kernelproxy.ufuncs import make_ufunc
@@ -25,11 +26,12 @@ def make(qualname: str) -> Any:
         If the name works only where the GPU is, and this client has no other way to offer it.
     """
     described = surface.load()
-    canonical = described.canonical(qualname)
+    canonical = described.canonical(SAME_AS.get(qualname, qualname))
     if canonical != qualname:
         return make(canonical)
-    if qualname in OWN:
-        module, _, attribute = OWN[qualname].partition(":")
+    own = OWN.get(qualname) or MADE.get(qualname)
+    if own is not None:
+        module, _, attribute = own.partition(":")
         return getattr(importlib.import_module(module), attribute)
     entry = described[qualname]
     if qualname.startswith("cupyx.jit.") and not isinstance(entry, surface.Module):

@@ -42,7 +42,7 @@ norm = cp.ReductionKernel("T x", "T y", "x * x", "a + b", "y = sqrt(a)", "0", "l
 assert abs(float(norm(x)) - 16.881943) < 1e-4
 assert norm(x, axis=1).shape == (2,)
 assert norm(x, axis=1, keepdims=True).shape == (2, 1)
-assert norm.name == "l2norm"
+assert norm.name == norm.__name__ == "l2norm"
 
 # --- raw: the widths of scalars are part of the call -----------------------------------------------------------------
 
@@ -97,7 +97,7 @@ a = cp.arange(25, dtype=cp.float32)
 c = cp.zeros(25, dtype=cp.float32)
 add((5,), (5,), (a, a, c))
 assert (c == 2 * a).all()
-assert add.name == "add"
+assert add.name == add.__name__ == "add"
 assert "add" in add.code
 assert add.max_threads_per_block > 0
 assert isinstance(add.attributes, dict)
@@ -143,3 +143,18 @@ with tempfile.NamedTemporaryFile(suffix=".cubin") as compiled:
     compiled.write(b"\x7fELF\xff no code of any GPU")
     compiled.flush()
     refused(cp.cuda.driver.CUDADriverError, lambda: cp.RawModule(path=compiled.name).get_function("f"))
+
+# --- headers that come with CuPy --------------------------------------------------------------------------------------
+
+preamble = (
+    "#include <cupy/cuda_workaround.h>\ntemplate <bool B, class T> using Only = typename std::enable_if<B, T>::type;"
+)
+traits = cp.ElementwiseKernel(
+    "T x",
+    "int32 y",
+    "y = std::numeric_limits<T>::digits; Only<true, int> z = std::is_same<T, int>::value; y += z",
+    "traits",
+    preamble=preamble,
+)
+assert traits(cp.zeros(1, dtype=np.int32)).get().tolist() == [32]
+assert traits(cp.zeros(1, dtype=np.int8)).get().tolist() == [7]

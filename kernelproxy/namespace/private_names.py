@@ -1,0 +1,144 @@
+"""Names that published libraries take from CuPy's private modules, such as ``cupy._core.ElementwiseKernel``.
+
+CuPy promises nothing about them, but image processing and learning libraries have named them for years, mostly when
+they are imported. They are not on the surface. Each is either the object of a public name
+or a small function on shapes and types that needs no device.
+"""
+
+from __future__ import annotations
+
+import math
+import operator
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from kernelproxy import dispatch
+
+_CORE = (
+    *("ElementwiseKernel", "RawKernel", "RawModule", "ReductionKernel", "ndarray", "ufunc"),
+    *("absolute", "add", "angle", "bitwise_and", "bitwise_or", "bitwise_xor", "conjugate", "divide", "equal"),
+    *("floor_divide", "greater", "greater_equal", "invert", "left_shift", "less", "less_equal", "multiply", "negative"),
+    *("not_equal", "positive", "power", "remainder", "right_shift", "sqrt", "subtract", "true_divide"),
+    *("array", "array_split", "ascontiguousarray", "asfortranarray", "broadcast_to", "dot", "matmul"),
+    *("moveaxis", "nanmax", "nanmin", "rollaxis"),
+)
+_HERE = "kernelproxy.namespace.private_names"
+
+#: Private modules of which something is here.
+MODULES = frozenset(
+    {"cupy._core", "cupy._core.core", "cupy._core.internal", "cupy._core._kernel", "cupy._core._scalar", "cupy._util"}
+)
+
+#: Private name to the public one of the same object.
+SAME_AS: dict[str, str] = {
+    **{f"cupy._core.{name}": f"cupy.{name}" for name in _CORE},
+    **{
+        f"cupy._core.core.{name}": f"cupy.{name}"
+        for name in ("array", "ascontiguousarray", "asfortranarray", "ndarray", "ufunc")
+    },
+    **{f"cupy._core._kernel.{name}": f"cupy.{name}" for name in ("ElementwiseKernel", "ufunc")},
+    "cupy._util.clear_memo": "cupy.clear_memo",
+    "cupy._util.memoize": "cupy.memoize",
+}
+
+#: Private name to "module:attribute", for those that are made here.
+MADE: dict[str, str] = {
+    "cupy._core.elementwise_copy": f"{_HERE}:elementwise_copy",
+    "cupy._core.get_size": f"{_HERE}:get_size",
+    "cupy._core._scalar.get_typename": f"{_HERE}:get_typename",
+    "cupy._util.PerformanceWarning": f"{_HERE}:PerformanceWarning",
+    **{
+        f"cupy._core.internal.{name}": f"{_HERE}:{name}"
+        for name in ("_normalize_axis_index", "_normalize_axis_indices", "get_size", "prod", "prod_sequence")
+    },
+}
+
+#: The types of C by the characters of NumPy's.
+_TYPENAMES = {
+    "?": "bool",
+    "b": "signed char",
+    "B": "unsigned char",
+    "h": "short",
+    "H": "unsigned short",
+    "i": "int",
+    "I": "unsigned int",
+    "l": "long long",
+    "L": "unsigned long long",
+    "q": "long long",
+    "Q": "unsigned long long",
+    "e": "float16",
+    "f": "float",
+    "d": "double",
+    "F": "thrust::complex<float>",
+    "D": "thrust::complex<double>",
+}
+
+
+class PerformanceWarning(RuntimeWarning):
+    """Warning of something that works and is slow."""
+
+    __module__ = "cupy._util"
+
+
+def elementwise_copy(source: Any, out: Any) -> Any:
+    """Copy ``source`` into ``out``, broadcasting and casting; return ``out``."""
+    dispatch.call("cupy.copyto", (out, source), {"casting": "unsafe"})
+    return out
+
+
+def get_typename(dtype: Any) -> str:
+    """Return what C calls the elements of ``dtype``.
+
+    Raises
+    ------
+    TypeError
+        If ``dtype`` is None.
+    ValueError
+        If C has no name for it.
+    """
+    if dtype is None:
+        raise TypeError("dtype is None")
+    found = np.dtype(dtype)
+    if found.char not in _TYPENAMES:
+        raise ValueError(f"Unsupported dtype {found}")
+    return _TYPENAMES[found.char]
+
+
+def get_size(size: Any) -> tuple[int, ...]:
+    """Return ``size``, a number or a shape, as a shape.
+
+    Raises
+    ------
+    TypeError
+        If it is None.
+    """
+    if size is None:
+        raise TypeError("Use () not None as shape arguments")
+    return tuple(size) if isinstance(size, Sequence) else (operator.index(size),)
+
+
+def prod(args: Sequence[int]) -> int:
+    """Return the product of the numbers."""
+    return math.prod(args)
+
+
+prod_sequence = prod
+
+
+def _normalize_axis_index(axis: int, ndim: int) -> int:
+    place = operator.index(axis)
+    if not -ndim <= place < ndim:
+        raise np.exceptions.AxisError(place, ndim)
+    return place % ndim
+
+
+def _normalize_axis_indices(axes: Any, ndim: int, sort_axes: bool = True) -> tuple[int, ...]:
+    if axes is None:
+        return tuple(range(ndim))
+    given = axes if isinstance(axes, tuple) else (axes,)
+    places = tuple(_normalize_axis_index(axis, ndim) for axis in given)
+    if len(set(places)) != len(places):
+        raise ValueError("duplicate value in 'axis'")
+    return tuple(sorted(places)) if sort_axes else places

@@ -1,0 +1,49 @@
+"""Names that libraries take from CuPy's private modules, mostly at their import."""
+
+from __future__ import annotations
+
+import cupy
+import cupy._core.internal
+import numpy as np
+from cupy import _core
+from cupy._core import internal
+from cupy._core._kernel import ElementwiseKernel
+from cupy._util import PerformanceWarning
+from expecting import refused
+
+assert _core.ElementwiseKernel is ElementwiseKernel is cupy.ElementwiseKernel
+assert cupy._core.core.ndarray is _core.ndarray is cupy.ndarray
+assert isinstance(cupy.zeros(2), cupy._core.core.ndarray)
+assert issubclass(PerformanceWarning, RuntimeWarning)
+refused(AttributeError, lambda: cupy._nothing, "no attribute '_nothing'")
+refused(AttributeError, lambda: _core.nothing, "no attribute 'nothing'")
+
+calls = []
+
+
+@cupy._util.memoize(for_each_device=True)
+def doubled(n: int) -> int:
+    """Return twice ``n``, and note the call."""
+    calls.append(n)
+    return 2 * n
+
+
+assert (doubled(3), doubled(3), calls) == (6, 6, [3])
+cupy._util.clear_memo()
+assert (doubled(3), calls) == (6, [3, 3])
+
+assert internal._normalize_axis_index(-1, 3) == 2
+assert internal._normalize_axis_indices(None, 2) == (0, 1)
+assert internal._normalize_axis_indices((2, -3), 3) == (0, 2)
+assert internal._normalize_axis_indices((2, 0), 3, sort_axes=False) == (2, 0)
+refused(np.exceptions.AxisError, lambda: internal._normalize_axis_index(3, 2), "axis 3 is out of bounds")
+refused(ValueError, lambda: internal._normalize_axis_indices((0, 0), 3), "duplicate value")
+assert (internal.prod((2, 3)), internal.get_size(3), internal.get_size((3, 4))) == (6, (3,), (3, 4))
+refused(TypeError, lambda: internal.get_size(None), "Use () not None")
+
+assert cupy._core._scalar.get_typename(np.float32) == "float"
+assert cupy._core._scalar.get_typename("D") == "thrust::complex<double>"
+refused(ValueError, lambda: cupy._core._scalar.get_typename("V4"), "Unsupported dtype")
+target = cupy.zeros((2, 3), dtype=np.int32)
+_core.elementwise_copy(cupy.array([1.7, 2, 3]), target)
+assert target.get().tolist() == [[1, 2, 3], [1, 2, 3]]
