@@ -158,3 +158,11 @@ traits = cp.ElementwiseKernel(
 )
 assert traits(cp.zeros(1, dtype=np.int32)).get().tolist() == [32]
 assert traits(cp.zeros(1, dtype=np.int8)).get().tolist() == [7]
+shaped = cp.ElementwiseKernel(
+    "raw T x",
+    "T y",
+    "ptrdiff_t row = i / _raw_y.shape()[1]; y = x[i] + row * 100 + n()",
+    "shaped",
+    preamble="__device__ int n() { return 1; }",
+)
+assert shaped(cp.arange(6), cp.empty((2, 3), dtype=np.int64)).get().tolist() == [[1, 2, 3], [104, 105, 106]]

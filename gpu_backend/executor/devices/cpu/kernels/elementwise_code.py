@@ -1,7 +1,8 @@
 """The C++ text of an elementwise kernel.
 
 One call visits all elements in a nest of loops whose innermost the compiler can vectorise. A kernel that speaks of
-threads (``threadIdx``, ``__syncthreads``, ...) is run as CuPy would, by a grid of threads.
+threads (``threadIdx``, ``__syncthreads``, ...) is run as CuPy would, by a grid of threads; so is one that asks an array
+which the loop goes over for its shape, by the name that CuPy's own text gives it (``_raw_y`` for ``y``).
 """
 
 from __future__ import annotations
@@ -16,7 +17,7 @@ from gpu_backend.executor.devices.cpu.kernels.typenames import type_name
 
 _THREADS = re.compile(
     r"\b(?:threadIdx|blockIdx|blockDim|gridDim|warpSize|CUPY_FOR|cooperative_groups|__shared__|__activemask"
-    r"|__sync\w+|__shfl\w*|__\w+_sync)\b"
+    r"|__sync\w+|__shfl\w*|__\w+_sync|_raw_\w+)\b"
 )
 _LEAVES = re.compile(r"\b(?:return|break)\b")
 
