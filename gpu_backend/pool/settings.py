@@ -147,6 +147,20 @@ class PoolSettings(BaseModel):
         return policies
 
 
+def made_of(given: dict[str, Any]) -> PoolSettings:
+    """Return the settings that are ``given``, and the defaults of all others.
+
+    Raises
+    ------
+    PoolRefusal
+        If they do not fit; the message names each wrong setting.
+    """
+    try:
+        return PoolSettings(**given)
+    except ValidationError as error:
+        raise PoolRefusal(f"The pool cannot have these settings: {_wrongs(error)}. Nothing was started.") from None
+
+
 def read(path: Path) -> PoolSettings:
     """Return the settings in ``path``; the defaults if there is no such file.
 
@@ -160,10 +174,15 @@ def read(path: Path) -> PoolSettings:
     except FileNotFoundError:
         return PoolSettings()
     except ValidationError as error:
-        wrong = "; ".join(f"{'.'.join(map(str, e['loc']))}: {e['msg']}" for e in error.errors())
-        raise PoolRefusal(f"{path} is not right: {wrong}. Correct it, or remove it for the defaults.") from None
+        raise PoolRefusal(
+            f"{path} is not right: {_wrongs(error)}. Correct it, or remove it for the defaults."
+        ) from None
     except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
         raise PoolRefusal(f"{path} cannot be read: {error}. Correct it, or remove it for the defaults.") from None
+
+
+def _wrongs(error: ValidationError) -> str:
+    return "; ".join(f"{'.'.join(map(str, e['loc']))}: {e['msg']}" for e in error.errors())
 
 
 def render(settings: PoolSettings) -> str:

@@ -135,7 +135,7 @@ OWN: dict[str, str] = {
         f"cupy.testing.{name}": f"kernelproxy.namespace.testing:{name}"
         for name in (
             *("assert_allclose", "assert_array_almost_equal", "assert_array_almost_equal_nulp", "assert_array_equal"),
-            *("assert_array_less", "assert_array_list_equal", "assert_array_max_ulp"),
+            *("assert_array_less", "assert_array_list_equal", "assert_array_max_ulp", "assert_warns"),
             *("shaped_arange", "shaped_linspace", "shaped_random", "shaped_reverse_arange"),
         )
     },

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import importlib
-from collections.abc import Iterable
+import warnings
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
 from typing import Any
 
 import numpy as np
@@ -57,6 +59,16 @@ def assert_array_list_equal(xlist: Any, ylist: Any, err_msg: str = "", verbose: 
 def assert_array_less(x: Any, y: Any, err_msg: str = "", verbose: bool = True) -> None:
     """Raise AssertionError unless every element of ``x`` is smaller than that of ``y``."""
     np.testing.assert_array_less(_host(x), _host(y), err_msg=err_msg, verbose=verbose)
+
+
+@contextmanager
+def assert_warns(expected: Any) -> Iterator[None]:
+    """Raise AssertionError unless the block warns of ``expected``, a class or a tuple of them."""
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        yield
+    if not any(isinstance(warning.message, expected) for warning in caught):
+        raise AssertionError(f"{getattr(expected, '__name__', expected)} not triggerred")  # CuPy's own spelling
 
 
 def _host(value: Any) -> Any:

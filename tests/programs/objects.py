@@ -8,7 +8,9 @@ import io
 import os
 import pickle
 import tempfile
+import warnings
 import weakref
+from contextlib import ExitStack
 
 import cupy as cp
 import cupyx.scipy
@@ -181,6 +183,11 @@ testing.assert_allclose(cp.ones(3), 1.0)
 testing.assert_array_almost_equal(cp.ones(2), np.ones(2))
 testing.assert_array_list_equal([cp.ones(2)], [np.ones(2)])
 refused(AssertionError, lambda: testing.assert_array_equal(a, cp.ones(4)))
+with testing.assert_warns(UserWarning):
+    warnings.warn("heard", UserWarning, stacklevel=1)
+with ExitStack() as silent:
+    silent.enter_context(testing.assert_warns(UserWarning))
+    refused(AssertionError, silent.close, "UserWarning not trigger")
 assert testing.shaped_arange((2, 3), cp, "i").get().tolist() == [[1, 2, 3], [4, 5, 6]]
 assert testing.shaped_random((2, 3), np).shape == (2, 3)
 times = benchmark(lambda x: x + 1, (a,), n_repeat=5, n_warmup=1)

@@ -142,13 +142,13 @@ def _wanted_settings(arguments: Namespace, state: PoolState) -> PoolSettings | N
     Raises
     ------
     PoolRefusal
-        If it has settings and others are asked for.
+        If what is asked for does not fit, or it has settings and others are asked for.
     """
     given = {
         setting: value for option, setting in _SETTINGS.items() if (value := getattr(arguments, option)) is not None
     }
     if not state.settings_file.exists():
-        return PoolSettings(**given)
+        return pool_settings.made_of(given)
     present = pool_settings.read(state.settings_file)
     other = [name for name, value in given.items() if getattr(present, name) != value]
     if other:

@@ -61,6 +61,12 @@ def test_a_wrong_setting_is_named(tmp_path: Path, line: str, named: str) -> None
         pool_settings.read(tmp_path / "pool.toml")
 
 
+def test_a_wrong_option_is_named() -> None:
+    with pytest.raises(PoolRefusal, match=r"listen_port: .* greater than or equal to 1.* Nothing was started"):
+        pool_settings.made_of({"listen_port": 0})
+    assert pool_settings.made_of({"listen_port": 8801}).listen_port == 8801
+
+
 def test_no_file_means_the_defaults(tmp_path: Path) -> None:
     assert pool_settings.read(tmp_path / "pool.toml") == PoolSettings()
 
