@@ -44,13 +44,14 @@ class Clock:
     """Virtual time, and what happens in it."""
 
     def __init__(self, start_ns: int) -> None:
-        self.now_ns = start_ns
+        self._start_ns = self.now_ns = start_ns
         self._plans: list[tuple[int, int, Callable[[], None]]] = []
         self._numbers = count()
 
     @property
     def now(self) -> float:
-        return self.now_ns / 1e9
+        # From the start, which is the host's: on one that has been up for long, sums of floats would come out otherwise.
+        return (self.now_ns - self._start_ns) / 1e9
 
     def ns(self) -> int:
         return self.now_ns
