@@ -50,7 +50,7 @@ class Clock:
 
     @property
     def now(self) -> float:
-        # From the start, which is the host's: on one that has been up for long, sums of floats would come out otherwise.
+        # From the start: where the host has been up for long, its own time is a large float, and sums differ.
         return (self.now_ns - self._start_ns) / 1e9
 
     def ns(self) -> int:
