@@ -20,7 +20,7 @@ _GROUPS = 4
 _MOST_GROUPS = 8
 _MOST_OPS = 256
 #: Two ops keep a device busy; behind one that is longer than this the gap does not matter, and the wait would.
-_LONG_OP_SECONDS = 5e-3
+LONG_OP_SECONDS = 5e-3
 #: What an op is taken to be before any was timed.
 _FIRST_GUESS_SECONDS = 50e-6
 #: The least that an op is taken to be: more of them are never in flight than this allows.
@@ -178,5 +178,5 @@ class Pace:
             return False
         if (self._window_ops and flying >= self._window_ops) or len(self._groups) >= _MOST_GROUPS:
             return True
-        is_long = self._is_contended and self.op_seconds > _LONG_OP_SECONDS
+        is_long = self._is_contended and self.op_seconds > LONG_OP_SECONDS
         return flying >= (1 if is_long else 2) and flying * self.op_seconds >= self._window_seconds

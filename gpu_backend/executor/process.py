@@ -21,7 +21,7 @@ from gpu_backend.executor.devices.base import Device
 from gpu_backend.executor.gate import Gate
 from gpu_backend.executor.memory_note import memory_note
 from gpu_backend.executor.op_classes import OpClasses
-from gpu_backend.executor.pace import Pace
+from gpu_backend.executor.pace import LONG_OP_SECONDS, Pace
 from gpu_backend.executor.ports import Ports
 from gpu_backend.executor.stream import OpStream
 from gpu_backend.wire import control
@@ -38,8 +38,8 @@ _URGENT_SECONDS = 0.4e-3
 _SLICE_SECONDS = 0.01
 #: How long to sleep at most while the device works, or the notebook does not read, seconds.
 _DEVICE_SECONDS = 1e-3
-#: How long to sleep at most behind a shut gate while an op longer than this runs, seconds: others may wait for its end.
-_DRAIN_SECONDS, _LONG_OP_SECONDS = 0.25e-3, 5e-3
+#: How long to sleep at most behind a shut gate while a long op runs, seconds: others may wait for its end.
+_DRAIN_SECONDS = 0.25e-3
 #: How long to sleep at most behind a shut gate, seconds: its arbiter rings, unless it dies.
 _SHUT_SECONDS = 0.1
 #: How often to look how much memory is held while ops run, seconds.
@@ -181,7 +181,7 @@ class Executor:
 
     def _shut_pause(self, gate: Gate) -> float:
         pace = self._pace
-        if pace.in_flight_ops and pace.op_seconds > _LONG_OP_SECONDS:
+        if pace.in_flight_ops and pace.op_seconds > LONG_OP_SECONDS:
             return _DRAIN_SECONDS
         return _DEVICE_SECONDS if pace.in_flight_ops or gate.is_pausing else _SHUT_SECONDS
 

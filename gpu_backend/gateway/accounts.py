@@ -100,9 +100,8 @@ class Accounts:
         """
         self._db = opened(path, _STEPS, _WAY_OUT, is_read_only)
         self._path = path
-        #: GPU seconds of every user by class of op, of all time.
-        rows = self._db.execute("SELECT user, op_class, total(gpu_seconds) FROM class_usage GROUP BY user, op_class")
-        self.class_seconds: dict[tuple[str, str], float] = {(user, kind): seconds for user, kind, seconds in rows}
+        #: GPU seconds of every user by class of op, of all time; kept by who books, and by nobody who only reads.
+        self.class_seconds = {} if is_read_only else self._class_totals()
         self._booked_classes: list[tuple[str, str, float]] = []  # of what is being booked
         #: One at a time: whoever asks again and again waits for themselves.
         self._reading = asyncio.Lock()
@@ -203,6 +202,10 @@ class Accounts:
     def totals(self) -> dict[str, float]:
         """Return the GPU seconds of every user, of all time."""
         return dict(self._db.execute("SELECT user, total(gpu_seconds) FROM usage GROUP BY user"))
+
+    def _class_totals(self) -> dict[tuple[str, str], float]:
+        rows = self._db.execute("SELECT user, op_class, total(gpu_seconds) FROM class_usage GROUP BY user, op_class")
+        return {(user, kind): seconds for user, kind, seconds in rows}
 
     def summary(self, by: str, since: str = "") -> list[UsageRow]:
         """Return what was used from the day ``since`` on, told apart as ``by`` says, largest first.

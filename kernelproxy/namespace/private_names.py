@@ -14,6 +14,7 @@ from typing import Any
 
 import numpy as np
 
+from gpu_backend.surface.c_types import C_TYPES
 from kernelproxy import dispatch
 
 _CORE = (
@@ -55,26 +56,6 @@ MADE: dict[str, str] = {
     },
 }
 
-#: The types of C by the characters of NumPy's.
-_TYPENAMES = {
-    "?": "bool",
-    "b": "signed char",
-    "B": "unsigned char",
-    "h": "short",
-    "H": "unsigned short",
-    "i": "int",
-    "I": "unsigned int",
-    "l": "long long",
-    "L": "unsigned long long",
-    "q": "long long",
-    "Q": "unsigned long long",
-    "e": "float16",
-    "f": "float",
-    "d": "double",
-    "F": "thrust::complex<float>",
-    "D": "thrust::complex<double>",
-}
-
 
 class PerformanceWarning(RuntimeWarning):
     """Warning of something that works and is slow."""
@@ -101,9 +82,9 @@ def get_typename(dtype: Any) -> str:
     if dtype is None:
         raise TypeError("dtype is None")
     found = np.dtype(dtype)
-    if found.char not in _TYPENAMES:
+    if found.char not in C_TYPES:
         raise ValueError(f"Unsupported dtype {found}")
-    return _TYPENAMES[found.char]
+    return C_TYPES[found.char]
 
 
 def get_size(size: Any) -> tuple[int, ...]:

@@ -35,7 +35,6 @@ if TYPE_CHECKING:
     from argparse import _SubParsersAction
 
 _Finish = Callable[[ArgumentParser, object], None]
-_GROUPINGS = ("user", "group", "session", "notebook", "day", "class")
 #: Columns that say what a row is about.
 _HEADS = {
     "user": ("user", "group"),
@@ -51,7 +50,7 @@ _REFRESH_SECONDS = 1.0
 def register(parts: _SubParsersAction[ArgumentParser], finish: _Finish) -> None:
     """Add both commands; ``finish`` gives a parser what every sub-command of ``pool`` has."""
     one = parts.add_parser("usage", help="show GPU time, memory and traffic of the past")
-    one.add_argument("--by", choices=_GROUPINGS, default="user", help="what is told apart")
+    one.add_argument("--by", choices=tuple(_HEADS), default="user", help="what is told apart")
     one.add_argument("--since", default="", metavar="DAY", help="2026-01-31, 'today', or 7d for a week back")
     finish(one, execute_usage)
     other = parts.add_parser("top", help="watch devices, sessions and the queue")

@@ -6,24 +6,7 @@ from typing import Any
 
 import numpy as np
 
-_NAMES = {
-    "?": "bool",
-    "b": "signed char",
-    "h": "short",
-    "i": "int",
-    "l": "long long",
-    "q": "long long",
-    "B": "unsigned char",
-    "H": "unsigned short",
-    "I": "unsigned int",
-    "L": "unsigned long long",
-    "Q": "unsigned long long",
-    "e": "float16",
-    "f": "float",
-    "d": "double",
-    "F": "thrust::complex<float>",
-    "D": "thrust::complex<double>",
-}
+from gpu_backend.surface.c_types import C_TYPES
 
 
 def type_name(dtype: np.dtype[Any]) -> str:
@@ -37,7 +20,7 @@ def type_name(dtype: np.dtype[Any]) -> str:
     ValueError
         If kernels cannot use such elements.
     """
-    if dtype.isnative and (name := _NAMES.get(dtype.char)):
+    if dtype.isnative and (name := C_TYPES.get(dtype.char)):
         return name
     if dtype.name == "bfloat16":
         return "bfloat16"
