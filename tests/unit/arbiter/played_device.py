@@ -20,7 +20,8 @@ from gpu_backend.arbiter.service import Arbiter
 from gpu_backend.arbiter.terms import SessionTerms
 from gpu_backend.engine.detached import ProcessId
 from gpu_backend.executor.gate import Gate
-from gpu_backend.executor.pace import Pace
+from gpu_backend.executor.pace import LONG_OP_SECONDS, Pace
+from gpu_backend.executor.process import _DRAIN_SECONDS, _URGENT_SECONDS
 
 #: What things cost, seconds: waking a process, a launch, a look around, a round trip to the notebook, a decision.
 WAKE, LAUNCH, LOOK, ROUND_TRIP, DECISION = 50e-6, 6e-6, 10e-6, 150e-6, 80e-6
@@ -270,13 +271,13 @@ class Player:
             self._tell(is_resting=True)
             if gate.is_urgent:
                 spun = 0.0
-                while not gate.may_launch() and spun < 0.4e-3:
+                while not gate.may_launch() and spun < _URGENT_SECONDS:
                     yield busy(10e-6)
                     spun += 10e-6
             if gate.may_launch():
                 return
-            if pace.in_flight_ops and pace.op_seconds > 3e-3:
-                yield busy(min(0.25e-3, max(60e-6, pace.left_seconds())))
+            if pace.in_flight_ops and pace.op_seconds > LONG_OP_SECONDS:
+                yield asleep(_DRAIN_SECONDS)
             else:
                 yield asleep(1e-3 if pace.in_flight_ops or gate.is_pausing else 0.1)
         elif not gate.is_contended:
