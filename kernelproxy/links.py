@@ -13,7 +13,7 @@ from gpu_backend.transport import local
 from gpu_backend.transport.curve import KeyPair
 from gpu_backend.transport.handshake import HandshakeWatch
 from gpu_backend.transport.local import LocalClosed
-from gpu_backend.transport.sockets import as_client
+from gpu_backend.transport.sockets import as_client, has_message
 from gpu_backend.wire.codec import Frame
 
 #: Buffers smaller than this are cheaper copied than shared with libzmq's own thread.
@@ -75,7 +75,7 @@ class CurveLink:
 
     def receive(self, timeout_seconds: float) -> list[Frame] | None:
         """Return the next message, or None if none comes in time."""
-        if not self._socket.events & zmq.POLLIN and not self._await(timeout_seconds):
+        if not has_message(self._socket) and not self._await(timeout_seconds):
             return None
         self.is_torn = True
         frames: list[Frame] = [self._socket.recv(zmq.NOBLOCK)]
@@ -88,7 +88,7 @@ class CurveLink:
             return False
         spin_until = monotonic() + min(_SPIN_SECONDS, timeout_seconds)
         while monotonic() < spin_until:
-            if self._socket.events & zmq.POLLIN:
+            if has_message(self._socket):
                 return True
         return bool(self._socket.poll(max(1, int(timeout_seconds * 1_000))))
 

@@ -163,7 +163,7 @@ class Pipeline:
                 if buffers:
                     self._seal()
             self.counters.round_trips += 1
-            self.flush()
+            self._send_recorded()
             return self._wait(seq)
         except KeyboardInterrupt:
             self.cancel_pending()
@@ -188,17 +188,21 @@ class Pipeline:
     def flush(self) -> None:
         """Send all that has been recorded. Waits while the executor has as much under way as it accepts."""
         try:
-            while True:
-                with self._io:
-                    self._seal()
-                    if self._send_sealed():
-                        while self._pump(0):
-                            pass
-                        return
-                    self._pump(_TURN_SECONDS)
+            self._send_recorded()
+            with self._io:
+                while self._pump(0):
+                    pass
         except KeyboardInterrupt:
             self.cancel_pending()  # stopped while the executor is far behind: the rest is not wanted
             raise
+
+    def _send_recorded(self) -> None:
+        while True:
+            with self._io:  # let go of between two tries, for others who want to read
+                self._seal()
+                if self._send_sealed():
+                    return
+                self._pump(_TURN_SECONDS)
 
     def flush_if_open(self, batch: OpenBatch) -> None:
         """Send what can be sent now if ``batch`` is still open; for the background sender. Never waits for credit."""

@@ -18,7 +18,7 @@ from gpu_backend.executor.outbox import Message, Outbox
 from gpu_backend.transport import curve
 from gpu_backend.transport.admission import AllowedKeys, guard_thread
 from gpu_backend.transport.local import LocalClosed, LocalListener, LocalSocket
-from gpu_backend.transport.sockets import as_server
+from gpu_backend.transport.sockets import as_server, has_message
 from gpu_backend.wire import control
 from gpu_backend.wire.codec import Codec, Frame, encode
 from gpu_backend.wire.errors import WireError
@@ -56,6 +56,7 @@ class Ports:
         self._listener = LocalListener(directory / "local")
         self._locals: dict[bytes, LocalSocket] = {}
         self._local_numbers = count()
+        self._has_read_ahead = False  # messages were read that are still to be yielded: no socket tells of these
         self._control = as_server(context.socket(zmq.ROUTER), keys, zap_domain=_CONTROL)
         self._control.bind(f"ipc://{directory}/control")
         self._agent: bytes | None = None
@@ -82,11 +83,12 @@ class Ports:
 
     def wait(self, timeout_seconds: float) -> Ready:
         """Wait until a socket has a message, at most ``timeout_seconds``."""
-        if not timeout_seconds:
+        if not timeout_seconds or self._has_read_ahead:
             local = self._local_poll.poll(0)
             if local and local[0][0] == self._listener.fileno():  # found first: it was registered first
                 self._accept()
-            return Ready(bool(local or self._data.events & zmq.POLLIN), bool(self._control.events & zmq.POLLIN))
+            hears = bool(local) or self._has_read_ahead or has_message(self._data)
+            return Ready(hears, has_message(self._control))
         self._push_locals()
         ready = dict(self._poller.poll(int(timeout_seconds * 1_000)))
         if self._listener.fileno() in ready:
@@ -98,7 +100,7 @@ class Ports:
 
     def hears_locally(self) -> bool:
         """Tell whether a notebook has spoken; the cheap question, for a loop that waits for little else."""
-        return bool(self._local_poll.poll(0)) if self._locals else bool(self._data.events & zmq.POLLIN)
+        return bool(self._local_poll.poll(0)) or self._has_read_ahead if self._locals else has_message(self._data)
 
     def _push_locals(self) -> None:
         for peer, socket in list(self._locals.items()):
@@ -111,11 +113,12 @@ class Ports:
 
     def read_data(self) -> Iterator[tuple[bytes, list[Frame]]]:
         """Yield what has come from notebooks: the connection and its message."""
+        self._has_read_ahead = False
         for peer, socket in list(self._locals.items()):
             yield from self._read_local(peer, socket)
         data = self._data
         for _ in range(_MOST_AT_ONCE):
-            if not data.events & zmq.POLLIN:
+            if not has_message(data):
                 return
             peer = data.recv(zmq.NOBLOCK)
             frames: list[Frame] = []
@@ -130,6 +133,9 @@ class Ports:
                 if message is None:
                     return
                 yield peer, message
+                if not socket.has_read_ahead:  # asking the system again would mostly be in vain, and takes as long
+                    return
+            self._has_read_ahead = True
         except LocalClosed:
             self._forget(peer, socket)
 
@@ -150,7 +156,7 @@ class Ports:
     def read_control(self) -> Iterator[control.ToExecutorControl]:
         """Yield the agent's orders. What does not decode is dropped: the agent is ours and of this version."""
         for _ in range(_MOST_AT_ONCE):
-            if not self._control.events & zmq.POLLIN:
+            if not has_message(self._control):
                 return
             self._agent, *frames = self._control.recv_multipart(zmq.NOBLOCK)
             try:

@@ -55,6 +55,11 @@ class LocalSocket:
         """True while part of a message waits for the peer to read."""
         return bool(self._unsent)
 
+    @property
+    def has_read_ahead(self) -> bool:
+        """True while something has been read that was not yet received."""
+        return bool(self._read) or self._large is not None
+
     def send(self, frames: Sequence[Frame]) -> bool:
         """Send a message, or as much as goes now; False if an earlier one is still on its way and nothing was taken.
 
