@@ -31,14 +31,11 @@ from kernelproxy.memory_model import MemoryModel
 from kernelproxy.source_lines import user_site
 
 NOTHING = Want.NOTHING
-#: Ops per message: large enough to hide its cost, small enough that the device starts early.
-BATCH_OPS = 64
-#: Bytes of buffers after which a batch is sent even if it holds few ops.
-BATCH_BYTES = 4 << 20
-#: How long one thread reads on behalf of all before others get a turn, seconds.
-_TURN_SECONDS = 0.005
-#: How long an interrupted thread waits for its turn before it leaves the cancelling to whoever has it, seconds.
-_CANCEL_SECONDS = 0.1
+#: Most ops in a message, enough to hide its cost and few enough that the device starts early; and bytes of buffers.
+BATCH_OPS, BATCH_BYTES = 64, 4 << 20
+#: How long one thread reads on behalf of all before others get a turn, seconds; and how long an interrupted one waits
+#: for its turn before it leaves the cancelling to whoever has it.
+_TURN_SECONDS, _CANCEL_SECONDS = 0.005, 0.1
 _HANDLES_PER_CALL = 1 << 20  #: a call whose results are unknown gets this many to give: numbers cost nothing
 
 Renew = Callable[["Pipeline"], Connection]
@@ -329,8 +326,7 @@ class Pipeline:
             self.inbox.note_told()
 
     def _tell_cancelled(self, connection: Connection) -> None:
-        through = self._cancelled_through
-        if connection.send(wire.Cancel(through)):
+        if connection.send(wire.Cancel(through := self._cancelled_through)):
             self._cancel_told = through
 
     # --- losing the connection, losing the session --------------------------------------------------------------------

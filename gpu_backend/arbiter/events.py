@@ -10,6 +10,7 @@ __all__ = [
     "Event",
     "Instruction",
     "OpenGate",
+    "OpenLane",
     "Reported",
     "SessionJoined",
     "SessionLeft",
@@ -89,4 +90,12 @@ class ShutGate(msgspec.Struct, frozen=True, tag=True):
     session: str
 
 
-Instruction = OpenGate | ShutGate
+class OpenLane(msgspec.Struct, frozen=True, tag=True):
+    """Let an idle session launch what is short and waited for without asking, and nothing else."""
+
+    session: str
+    #: GPU time it may use so, seconds; then it asks.
+    budget_seconds: float
+
+
+Instruction = OpenGate | ShutGate | OpenLane

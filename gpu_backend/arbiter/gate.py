@@ -6,9 +6,10 @@ of before and another of after. Each word is stored whole, so one that stands fo
 The executor's test before a launch reads one word, and the clock if its opening ends, and makes no system call.
 
 Layout, little-endian, 8 bytes each: at 0 the magic number and version; at 64 the arbiter's half (sequence, heartbeat,
-open until, window, use until, duty in parts of a million, state, time counted so far); at 192 the executor's (sequence,
-used time, ops done, queued, in flight, urgent, memory, used time by class of op). Times are nanoseconds of the host's
-monotonic clock. The order in which a processor makes stores visible is what the counters rely on: x86-64 keeps it.
+open until, window, use until, duty in parts of a million, lane until, state, time counted so far); at 192 the
+executor's (sequence, used time, ops done, queued, in flight, urgent, memory, used time by class of op). Times are
+nanoseconds of the host's monotonic clock. The order in which a processor makes stores visible is what the counters rely
+on: x86-64 keeps it.
 """
 
 from __future__ import annotations
@@ -21,17 +22,17 @@ from struct import Struct
 
 import msgspec
 
-from gpu_backend.arbiter.events import OpenGate
+from gpu_backend.arbiter.events import OpenGate, OpenLane
 from gpu_backend.wire.op_classes import OP_CLASSES
 
 __all__ = ["UNBOUNDED", "ArbiterPage", "ExecutorPage", "GateOrder", "GateReport", "NotAGate", "create", "read_report"]
 
 _SIZE = 320
-_MAGIC = int.from_bytes(b"gpuwbgt\x03", "little")
+_MAGIC = int.from_bytes(b"gpuwbgt\x04", "little")
 _ARBITER, _EXECUTOR = 64 // 8, 192 // 8
-_HEARTBEAT, _OPEN_UNTIL, _COUNTED = _ARBITER + 1, _ARBITER + 2, _ARBITER + 7
+_HEARTBEAT, _OPEN_UNTIL, _COUNTED = _ARBITER + 1, _ARBITER + 2, _ARBITER + 8
 #: The word that changes with every order; see `ExecutorPage.state`.
-STATE = _ARBITER + 6
+STATE = _ARBITER + 7
 _WORD = Struct("<q")
 _FOREVER = 2**63 - 1
 _MILLION = 1_000_000
@@ -56,6 +57,8 @@ class GateOrder(msgspec.Struct, frozen=True, gc=False):
     #: How far the executor's own count of GPU time may go.
     use_until_ns: int
     duty: float
+    #: How far that count may go by short ops while the gate is shut; 0 for not at all.
+    lane_until_ns: int = 0
 
 
 #: What holds where no arbiter is heard.
@@ -152,6 +155,11 @@ class ArbiterPage(_Page):
         )
         self._give_order(now_ns)
 
+    def open_lane(self, instruction: OpenLane, now_ns: int) -> None:
+        """Let the executor launch nothing but short ops that somebody waits for, and these before anybody was asked."""
+        self._order = GateOrder(0, 0, 0, 1.0, self.counted_ns + int(instruction.budget_seconds * 1e9))
+        self._give_order(now_ns)
+
     def shut(self, now_ns: int) -> None:
         """Let the executor launch nothing more."""
         self._order = _SHUT
@@ -166,7 +174,8 @@ class ArbiterPage(_Page):
         """Say that the arbiter lives, and what holds."""
         order = self._order
         duty = max(1, round(order.duty * _MILLION))
-        self._write(_ARBITER, (now_ns, order.open_until_ns, order.window_ops, order.use_until_ns, duty))
+        values = (now_ns, order.open_until_ns, order.window_ops, order.use_until_ns, duty, order.lane_until_ns)
+        self._write(_ARBITER, values)
 
     def abandon(self) -> None:
         """Take the heartbeat back: the gate is open at once, as if the arbiter had been gone for long."""
@@ -244,13 +253,13 @@ class ExecutorPage(_Page):
 
     def order(self, now_ns: int) -> GateOrder:
         """Return the whole order in force: one without any bounds if the arbiter is gone."""
-        values = self._read(_ARBITER, 5)
+        values = self._read(_ARBITER, 6)
         if values is None or now_ns - self._heard_ns(values[0], now_ns) > self._patience_ns:
             return UNBOUNDED
         if values[0] == _NEVER:
             return _SHUT
-        _, until, window, use_until, duty = values
-        return GateOrder(until, window, use_until, duty / _MILLION)
+        _, until, window, use_until, duty, lane_until = values
+        return GateOrder(until, window, use_until, duty / _MILLION, lane_until)
 
     def write(self, report: GateReport) -> None:
         """Publish what was used and what waits."""

@@ -20,6 +20,7 @@ __all__ = [
     "CONFIG",
     "PROCESS",
     "ROSTER",
+    "WAY",
     "ArbiterConfig",
     "Member",
     "Roster",
@@ -28,7 +29,7 @@ __all__ = [
     "write",
 ]
 
-CONFIG, ROSTER, BELL, PROCESS = "config.json", "roster.json", "bell", "process.json"
+CONFIG, ROSTER, BELL, PROCESS, WAY = "config.json", "roster.json", "bell", "process.json", "way"
 #: As whom an agent rings the arbiter's bell: the roster has changed.
 AGENT = b"agent"
 

@@ -13,7 +13,7 @@ import msgspec
 
 from gpu_backend.arbiter import events as ev
 from gpu_backend.arbiter.overlap import LONG_SECONDS, Overlap
-from gpu_backend.arbiter.policies.base import SharingPolicy
+from gpu_backend.arbiter.policies.base import LetsShortOpsPass, SharingPolicy
 from gpu_backend.arbiter.terms import SessionTerms
 from gpu_backend.arbiter.views import Charge, DeviceView, Grant, SessionView, Slice
 
@@ -69,12 +69,14 @@ class Scheduler:
     ) -> None:
         self._policy = policy
         self._opens_idle = policy.opens_idle
+        self._passing = policy if isinstance(policy, LetsShortOpsPass) else None
         self._relief = relief or Relief()
         self._sessions: dict[str, SessionView] = {}
         self._waiting: dict[str, None] = {}
         self._grants: dict[str, ev.OpenGate] = {}
         self._since: dict[str, float] = {}
         self._standing: dict[str, None] = {}  # idle sessions whose gates stay open
+        self._lanes: dict[str, None] = {}  # idle sessions whose short ops may pass those who wait
         self._quiet_since = -inf  # when the last one ceased to wait
         self._flying: dict[str, None] = {}  # sessions with ops in flight
         self._overlap = Overlap()
@@ -184,7 +186,8 @@ class Scheduler:
                 self._flying.pop(key, None)
             self._note_overlap(now)
         has_drained = old.in_flight_ops > 0 and not event.in_flight_ops and key not in self._grants
-        return has_drained or was_waiting != (event.queued_ops > 0) or event.is_urgent != old.is_urgent
+        has_passed = used > 0 and key in self._lanes
+        return has_drained or has_passed or was_waiting != (event.queued_ops > 0) or event.is_urgent != old.is_urgent
 
     def _own(self, session: SessionView, seconds: float, now: float) -> float:
         """Return what ``session`` is charged for: of time in which others' long ops ran too, its part."""
@@ -206,8 +209,8 @@ class Scheduler:
         if event.session in self._waiting:
             self._quiet_since = now
         tables: tuple[dict[str, Any], ...] = (
-            self._sessions, self._waiting, self._grants, self._standing, self._since, self._shut_since,
-            self._flying,
+            self._sessions, self._waiting, self._grants, self._standing, self._lanes, self._since,
+            self._shut_since, self._flying,
         )  # fmt: skip
         for table in tables:
             table.pop(event.session, None)
@@ -228,13 +231,14 @@ class Scheduler:
     # --- decisions ----------------------------------------------------------------------------------------------------
 
     def _decide(self, now: float) -> tuple[tuple[ev.Instruction, ...], tuple[Refusal, ...]]:
+        used = self._charges.keys() & self._lanes.keys()
         suggested = self._relieve(now)
         if suggested is None:
             suggestion = self._policy.suggest(self._view(now))
             self._ask_again_at = suggestion.ask_again_at
             suggested = suggestion.slices
         accepted, refusals = self._accept(suggested, now)
-        instructions = self._settle(accepted, now)
+        instructions = self._settle(accepted, used, now)
         ends = [gate.until for gate in self._grants.values()]
         # Both may pass while the core relieves somebody; the end of that grant is then the next deadline.
         asked = self._ask_again_at if self._ask_again_at > now else inf
@@ -290,8 +294,11 @@ class Scheduler:
                 accepted[part.session] = part
         return accepted, tuple(refusals)
 
-    def _settle(self, accepted: dict[str, Slice], now: float) -> tuple[ev.Instruction, ...]:
-        """Bring the gates to what was accepted; return the changes, those that shut first."""
+    def _settle(self, accepted: dict[str, Slice], passed: set[str], now: float) -> tuple[ev.Instruction, ...]:
+        """Bring the gates to what was accepted; return the changes, those that shut first.
+
+        ``passed`` are those whose short ops have passed others since the last time.
+        """
         shut: list[ev.Instruction] = []
         opened: list[ev.Instruction] = []
         is_quiet = self._opens_idle and not self._waiting
@@ -304,15 +311,19 @@ class Scheduler:
                 self._standing[key] = None
                 opened.append(_standing_gate(key))
             else:
-                shut.append(ev.ShutGate(key))
+                shut.append(self._lane_or_shut(key, now))
         if self._waiting and self._standing:  # from now on everybody asks first
-            shut += [ev.ShutGate(key) for key in self._standing if key not in accepted]
+            shut += [self._lane_or_shut(key, now) for key in self._standing if key not in accepted]
             self._standing.clear()
+        for key in [key for key in self._lanes if key in passed or key in self._waiting]:
+            if key not in accepted:
+                shut.append(self._lane_or_shut(key, now))
         for key, part in accepted.items():
             gate = ev.OpenGate(key, part.until, part.window_ops, part.budget_seconds, part.duty)
             before = self._grants.get(key)
             if before is None:
                 self._standing.pop(key, None)
+                self._lanes.pop(key, None)
                 self._since[key] = now
                 self._shut_since.pop(key, None)
             if gate != before:
@@ -322,10 +333,20 @@ class Scheduler:
             opened += self._open_idle()
         return (*shut, *opened)
 
+    def _lane_or_shut(self, key: str, now: float) -> ev.Instruction:
+        """Return what an idle session gets while somebody waits."""
+        policy = self._passing
+        if policy is not None and key not in self._waiting and policy.may_pass(self._sessions[key], now):
+            self._lanes[key] = None
+            return ev.OpenLane(key, policy.lane_seconds)
+        self._lanes.pop(key, None)
+        return ev.ShutGate(key)
+
     def _open_idle(self) -> list[ev.Instruction]:
         held = self._standing.keys() | self._grants.keys()
         fresh = [key for key in self._sessions if key not in held]
         self._standing.update(dict.fromkeys(fresh))
+        self._lanes.clear()
         return [_standing_gate(key) for key in fresh]
 
     def validate(self) -> None:
@@ -343,6 +364,7 @@ class Scheduler:
         assert not set(self._grants) & set(self._standing)
         assert set(self._grants) == set(self._since)
         assert set(self._standing) <= set(sessions)
+        assert set(self._lanes) <= set(sessions) - set(self._waiting) - set(self._grants) - set(self._standing)
         assert not (self._standing and self._waiting), "a gate that stands open beside somebody who waits"
         assert set(self._flying) == {key for key, session in sessions.items() if session.in_flight_ops}
         assert set(self._shut_since) == set(self._waiting) - set(self._grants)

@@ -154,6 +154,8 @@ class Arbiter:
                 if seat.last.queued_ops:
                     self._running[instruction.session] = now_ns + _ACTIVE_NS
                     self._ringer.ring(seat.member.bell)
+            elif isinstance(instruction, ev.OpenLane):
+                seat.page.open_lane(instruction, now_ns)
             else:
                 seat.page.shut(now_ns)
         while self._scheduler.log:

@@ -1,7 +1,8 @@
 """The executor's side of its gate: whether it may launch, within which bounds, and what its arbiter is told.
 
 Asking is a look at shared memory. The arbiter's bell is rung only where others want the device and something has
-changed that decides who has it; where this session is alone, the arbiter finds out by itself.
+changed that decides who has it; where this session is alone, the arbiter finds out by itself. A short op for which the
+arbiter has left a lane goes at once: this side takes the device's right of way, for which the others' gates look too.
 """
 
 from __future__ import annotations
@@ -12,13 +13,20 @@ from time import monotonic_ns
 
 from gpu_backend.arbiter.bell import Ringer
 from gpu_backend.arbiter.gate import STATE, UNBOUNDED, ExecutorPage, GateReport
+from gpu_backend.arbiter.right_of_way import RightOfWay
+from gpu_backend.arbiter.roster import WAY
 from gpu_backend.executor.pace import Pace
 
 #: What runs and is queued since nothing waited counts as short up to here, seconds: it is over soon. The end of a long
 #: row of ops is not short, though somebody waits for it.
 _SHORT_SECONDS = 10e-3
+#: What is at most so long, seconds, may pass those who wait.
+_PASSING_SECONDS = 1e-3
 #: How often the page is written while nothing changes but the counters, nanoseconds; and where somebody decides by it.
 _WRITE_NS, _CONTENDED_WRITE_NS = 5_000_000, 1_000_000
+#: Short ops are launched for so long behind the end of an opening, nanoseconds, unless the gate is shut by then: the
+#: arbiter is late by a wake-up, and what is in flight keeps the device busy until the next executor is awake.
+_GRACE_NS = 300_000
 #: Ops longer than this, seconds, are not begun in the last moment of an opening: nearly all of them would be overrun.
 _LONG_OP_SECONDS, _LAST_SECONDS = 1e-3, 0.2e-3
 
@@ -41,6 +49,10 @@ class Gate:
     def __init__(self, page: Path, bell: str, pace: Pace, clock: Callable[[], int] = monotonic_ns) -> None:
         self._page = ExecutorPage(page)
         self._bell = bell
+        self._way = RightOfWay(Path(bell).with_name(WAY)) if bell else None
+        self._way_words = self._way.words if self._way is not None else memoryview(bytes(8)).cast("q")
+        self._is_passing = False
+        self._state_passed = 0  # the page's when it began to
         self._name = page.name.encode()
         self._ringer = Ringer()
         self._pace = pace
@@ -49,6 +61,7 @@ class Gate:
         self._words = self._page.words
         self._state = -1
         self._sure_until = 0  # up to then only the end is to be kept
+        self._end_ns = 0  # of the opening
         self._is_free = not bell  # nothing is to be kept, so nothing is to be looked at but the state
         self._is_contended = False
         self._used_at_pause = 0.0
@@ -62,9 +75,13 @@ class Gate:
     # --- may it launch ------------------------------------------------------------------------------------------------
 
     def may_launch(self) -> bool:
-        """Return whether to launch now. Makes no system call: a look at a word, and at the clock if need be."""
+        """Return whether to launch now. Makes no system call: a look at two words, and at the clock if need be."""
         if self._words[STATE] != self._state and self._bell:
             self._take_order()
+        if self._is_passing:
+            return True
+        if self._way_words[0] and self.is_yielding:
+            return False
         if self._is_free:
             return True
         now = self._clock()
@@ -81,6 +98,11 @@ class Gate:
         return self._told.is_urgent
 
     @property
+    def is_yielding(self) -> bool:
+        """Whether only another's short op has it wait, by the right of way: for a moment, and nobody will ring."""
+        return not self._is_passing and self._clock() < min(self._way_words[0], self._end_ns)
+
+    @property
     def is_pausing(self) -> bool:
         """Whether the gate is shut only until a pause is over, so that nobody will ring."""
         return self._order.duty < 1
@@ -93,7 +115,10 @@ class Gate:
         self._state, self._is_contended = state, bool(state & 1)
         order = self._order = self._page.order(self._clock())
         is_plain = order.use_until_ns == UNBOUNDED.use_until_ns and order.duty == 1
-        self._sure_until = order.open_until_ns if is_plain and pace.op_seconds <= _LONG_OP_SECONDS else 0
+        self._end_ns = order.open_until_ns
+        if pace.op_seconds <= _LONG_OP_SECONDS and order.open_until_ns:
+            self._end_ns += _GRACE_NS
+        self._sure_until = self._end_ns if is_plain and pace.op_seconds <= _LONG_OP_SECONDS else 0
         self._is_free = is_plain and order.open_until_ns == UNBOUNDED.open_until_ns
         # With pauses after each group, one group at a time.
         pace.bound(self._is_contended, 1 if order.duty < 1 else order.window_ops)
@@ -102,7 +127,7 @@ class Gate:
         """Tell whether one more op keeps end, budget and duty."""
         order, pace = self._order, self._pace
         flying = pace.in_flight_ops * pace.op_seconds
-        if now >= order.open_until_ns or order.use_until_ns <= (pace.used_seconds + flying) * 1e9:
+        if now >= self._end_ns or order.use_until_ns <= (pace.used_seconds + flying) * 1e9:
             return self._page.is_unheard(now)
         if pace.ops_done + pace.in_flight_ops == self._ops_at_order or self._page.is_unheard(now):
             return True
@@ -146,6 +171,9 @@ class Gate:
             self._spent_at_rest = spent
         length = spent - self._spent_at_rest + queued_ops * pace.op_seconds
         is_urgent = is_awaited and queued_ops > 0 and length <= _SHORT_SECONDS
+        if self._passes(is_urgent, length):
+            self._write(self._report(queued_ops, is_urgent, memory_bytes))
+            return
         told = self._told
         has_drained = told.in_flight_ops * pace.op_seconds > _LONG_OP_SECONDS and not pace.in_flight_ops
         has_changed = (queued_ops > 0) != (told.queued_ops > 0) or is_urgent != told.is_urgent or has_drained
@@ -154,18 +182,53 @@ class Gate:
         due_ns = _CONTENDED_WRITE_NS if self._is_contended else _WRITE_NS
         if not (must_ring or is_resting or now - self._written_at >= due_ns):
             return
-        report = GateReport(
-            int(pace.used_seconds * 1e9), pace.ops_done, queued_ops, pace.in_flight_ops, is_urgent, memory_bytes,
-            tuple([int(seconds * 1e9) for seconds in pace.used_by_class]),
-        )  # fmt: skip
-        if report != self._written:
-            self._page.write(report)
-            self._written = report
-        self._written_at, self._told = now, report
+        self._told = self._report(queued_ops, is_urgent, memory_bytes)
+        self._write(self._told)
+        self._written_at = now
         if must_ring:
             self._ringer.ring(self._bell, self._name)
 
+    def _report(self, queued_ops: int, is_urgent: bool, memory_bytes: int) -> GateReport:
+        pace = self._pace
+        return GateReport(
+            int(pace.used_seconds * 1e9), pace.ops_done, queued_ops, pace.in_flight_ops, is_urgent, memory_bytes,
+            tuple([int(seconds * 1e9) for seconds in pace.used_by_class]),
+        )  # fmt: skip
+
+    def _write(self, report: GateReport) -> None:
+        if report != self._written:
+            self._page.write(report)
+            self._written = report
+
+    def _passes(self, is_urgent: bool, length: float) -> bool:
+        """Return whether what is queued passes those who wait, by the right of way; take it, or give it back.
+
+        The arbiter is not rung for what is over before it would be awake. If it looked meanwhile, what it saw was told.
+        """
+        way = self._way
+        if way is None:
+            return False
+        if self._words[STATE] != self._state:
+            self._take_order()
+        lane_until = self._order.lane_until_ns
+        if not (lane_until or self._is_passing):
+            return False
+        may = is_urgent and length <= _PASSING_SECONDS and self._pace.used_seconds * 1e9 < lane_until
+        if may and not self._is_passing:
+            self._state_passed = self._page.state
+            way.take(self._clock())
+        elif self._is_passing and not may:
+            way.give_back()
+            if self._page.state >> 1 != self._state_passed >> 1:
+                self._told = self._written
+        self._is_passing = may
+        return may
+
     def close(self) -> None:
         """Let go of the page."""
+        self._way_words = memoryview(bytes(8)).cast("q")
+        if self._way is not None:
+            self._way.give_back()
+            self._way.close()
         self._page.close()
         self._ringer.close()

@@ -34,6 +34,8 @@ log = logging.getLogger("executor")
 _SPIN_SECONDS = 60e-6
 #: How long to look for the gate to open for what is short and awaited, seconds: its arbiter takes less to answer.
 _URGENT_SECONDS = 0.4e-3
+#: How long to look for another's short op to be done, seconds: most take less, and the device is idle from then on.
+_YIELD_SECONDS = 2e-3
 #: How long ops run before the sockets are looked at, seconds: bounds how late a Cancel is seen.
 _SLICE_SECONDS = 0.01
 #: How long to sleep at most while the device works, or the notebook does not read, seconds.
@@ -166,7 +168,8 @@ class Executor:
             pace.close_group()
             pace.collect()
             self._tell_gate(talk, is_resting=True)
-            if gate.is_urgent and self._spin(lambda: gate.may_launch() or self._ports.hears_locally(), _URGENT_SECONDS):
+            spin_seconds = _YIELD_SECONDS if gate.is_yielding else _URGENT_SECONDS if gate.is_urgent else 0.0
+            if self._spin(lambda: gate.may_launch() or self._ports.hears_locally(), spin_seconds):
                 return
             if not gate.may_launch():
                 self._take_in(self._shut_pause(gate))
@@ -183,7 +186,7 @@ class Executor:
         pace = self._pace
         if pace.in_flight_ops and pace.op_seconds > LONG_OP_SECONDS:
             return _DRAIN_SECONDS
-        return _DEVICE_SECONDS if pace.in_flight_ops or gate.is_pausing else _SHUT_SECONDS
+        return _DEVICE_SECONDS if pace.in_flight_ops or gate.is_pausing or gate.is_yielding else _SHUT_SECONDS
 
     def _spin(self, is_over: Callable[[], bool], seconds: float = _SPIN_SECONDS) -> bool:
         until = perf_counter() + seconds

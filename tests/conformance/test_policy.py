@@ -33,6 +33,7 @@ class Executor:
     op_seconds: float = 0.001
     gate: ev.OpenGate | None = None
     budget: float = inf
+    lane: float = 0.0
 
 
 @dataclass
@@ -55,6 +56,7 @@ class World:
             executor = self.executors[instruction.session]
             executor.gate = instruction if isinstance(instruction, ev.OpenGate) else None
             executor.budget = executor.gate.budget_seconds if executor.gate else 0.0
+            executor.lane = instruction.budget_seconds if isinstance(instruction, ev.OpenLane) else 0.0
         self.scheduler.validate()
 
     def step(self) -> None:
@@ -66,7 +68,7 @@ class World:
             return
         if self.random.random() < 0.003:  # nobody changes their mind for a while: whoever can be starved is
             self.quiet_until = self.now + 2 * RELIEF.after_seconds
-        self.random.choice([self.join, self.leave, self.work, self.work, self.work, self.change])()
+        self.random.choice([self.join, self.leave, self.work, self.work, self.work, self.change, self.pass_by])()
 
     def run(self, until: float) -> None:
         """Let time pass: whoever may run shares the device; each then reports."""
@@ -80,6 +82,14 @@ class World:
             executor.budget -= seconds
             self.charge(executor, seconds)
             self.handle(ev.Reported(executor.terms.session, seconds, ops, executor.queued))
+
+    def pass_by(self) -> None:
+        """Use a lane: short ops of an idle session that are heard of when they are done."""
+        for executor in [each for each in self.executors.values() if each.lane > 0 and not each.queued]:
+            seconds = min(executor.lane, 0.4e-3)
+            executor.lane -= seconds
+            self.charge(executor, seconds)
+            self.handle(ev.Reported(executor.terms.session, seconds, 1, 0))
 
     def charge(self, executor: Executor, seconds: float) -> None:
         self.used[executor.terms.user] = self.used.get(executor.terms.user, 0.0) + seconds

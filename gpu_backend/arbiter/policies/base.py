@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from typing import ClassVar, Protocol
+from typing import ClassVar, Protocol, runtime_checkable
 
-from gpu_backend.arbiter.views import DeviceView, Suggestion
+from gpu_backend.arbiter.views import DeviceView, SessionView, Suggestion
 
-__all__ = ["SharingPolicy"]
+__all__ = ["LetsShortOpsPass", "SharingPolicy"]
 
 
 class SharingPolicy(Protocol):
@@ -40,5 +40,20 @@ class SharingPolicy(Protocol):
         -------
         Suggestion
             Slices for sessions on the device, each at most once. None means "leave the device idle".
+        """
+        ...
+
+
+@runtime_checkable
+class LetsShortOpsPass(SharingPolicy, Protocol):
+    """A policy under which the short op of an idle session may go before anybody was asked."""
+
+    #: GPU time that may be used so until it asks, seconds.
+    lane_seconds: float
+
+    def may_pass(self, session: SessionView, now: float) -> bool:
+        """Return whether ``session``, which has nothing queued, may pass those who wait.
+
+        Called when its gate would be shut, and after each use that was made of the lane.
         """
         ...

@@ -7,6 +7,7 @@ from math import fsum, inf
 from typing import ClassVar
 
 from gpu_backend.arbiter.policies._usage import DecayedUsage
+from gpu_backend.arbiter.terms import SessionTerms
 from gpu_backend.arbiter.views import DeviceView, SessionView, Slice, Suggestion
 
 __all__ = ["FairShare"]
@@ -20,7 +21,8 @@ class FairShare:
     and who was away comes back at most ``credit_seconds`` ahead of the others, which serves them at once and does
     not hand them the device for long. Time that nobody else wants costs nothing later.
 
-    A pending short result of a user who is not above the mean of those who wait takes the device at once; other work
+    A pending short result of a user who is not above the mean of those who wait takes the device at once, mostly before
+    anybody was asked: an idle session passes by itself until it has used ``lane_seconds``. Other work
     of a user below their share takes it as soon as the holder has had ``hold_seconds``. What cannot be preempted is
     charged when it is measured, so an overrun is paid back by waiting; and it is let finish first, for side by side
     with it nobody would be faster and the measured time of both would be that of both.
@@ -42,6 +44,8 @@ class FairShare:
         An op longer than this is let finish before another's turn begins, unless that one's op is urgent.
     patience_seconds
         For so long at most; then both run side by side.
+    lane_seconds
+        GPU time of short ops that may pass before the next look at the shares.
     """
 
     name: ClassVar[str] = "fair_share"
@@ -56,7 +60,9 @@ class FairShare:
         half_life_seconds: float = 60.0,
         long_op_seconds: float = 0.003,
         patience_seconds: float = 0.25,
+        lane_seconds: float = 0.01,
     ) -> None:
+        self.lane_seconds = lane_seconds
         self._turn, self._hold, self._credit = turn_seconds, hold_seconds, credit_seconds
         self._half_life = half_life_seconds
         self._long, self._patience = long_op_seconds, patience_seconds
@@ -92,6 +98,10 @@ class FairShare:
             return Suggestion(ask_again_at=drained_at)
         return self._grant(best, inf if len(waiting) == 1 else self._turn, now)
 
+    def may_pass(self, session: SessionView, now: float) -> bool:
+        """Return whether the session's user is not above the mean of those who wait."""
+        return self._is_entitled(session, now)
+
     def _turn_end(self, holder: SessionView, best: SessionView, now: float) -> float:
         """Return when the holder's turn ends for ``best``, who has more right to the device."""
         if best.is_urgent and best.terms.user != holder.terms.user:
@@ -120,6 +130,8 @@ class FairShare:
     def _account(self, view: DeviceView) -> None:
         for charge in view.charges:
             terms = charge.terms
+            if (terms.user, terms.group) not in self._active:  # passed by: no lead by what was long ago either
+                self._admit_one(terms, view.now)
             self._of_group(terms.group).charge(terms.user, charge.seconds, terms.user_weight, view.now)
             self._groups.charge(terms.group, charge.seconds, terms.group_weight, view.now)
         for left in view.left:
@@ -149,6 +161,12 @@ class FairShare:
             self._of_group(group).admit(came, stayed, self._credit, now)
         self._active, self._active_groups = users, frozenset(groups)
 
+    def _admit_one(self, terms: SessionTerms, now: float) -> None:
+        if terms.group not in self._active_groups:
+            self._groups.admit([terms.group], self._active_groups, self._credit, now)
+        peers = [user for user, theirs in self._active if theirs == terms.group]
+        self._of_group(terms.group).admit([terms.user], peers, self._credit, now)
+
     def _best(self, waiting: tuple[SessionView, ...], now: float) -> SessionView:
         # What was taken for short and is not breaks in once, not with each of a user's notebooks.
         urgent = [
@@ -177,12 +195,10 @@ class FairShare:
 
     def _is_entitled(self, session: SessionView, now: float) -> bool:
         """Return whether neither the user in their group nor the group on the device is above the others' mean."""
-        group, usage = session.terms.group, self._users[session.terms.group]
-        peers = [user for user, theirs in self._active if theirs == group]
-        mean = fsum(usage.of(user, now) for user in peers) / len(peers)  # fsum: a set's order must not matter
-        groups = self._active_groups
-        mean_group = fsum(self._groups.of(other, now) for other in groups) / len(groups)
-        return usage.of(session.terms.user, now) <= mean and self._groups.of(group, now) <= mean_group
+        group, usage = session.terms.group, self._of_group(session.terms.group)
+        peers = [usage.of(user, now) for user, theirs in self._active if theirs == group]
+        groups = [self._groups.of(other, now) for other in self._active_groups]
+        return usage.of(session.terms.user, now) <= _mean(peers) and self._groups.of(group, now) <= _mean(groups)
 
     def _is_behind(self, session: SessionView, holder: SessionView, now: float) -> bool:
         """Return whether ``session``'s user, or group, is more than a turn's credit below the holder's."""
@@ -193,3 +209,8 @@ class FairShare:
             usage, mine, theirs = self._users[session.terms.group], session.terms.user, holder.terms.user
             weight = session.terms.user_weight
         return usage.of(theirs, now) - usage.of(mine, now) > self._turn / weight
+
+
+def _mean(used: list[float]) -> float:
+    """Return the mean, where nobody is without bounds. Exact sums: a set's order must not matter."""
+    return fsum(used) / len(used) if used else inf

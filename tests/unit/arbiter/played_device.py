@@ -21,7 +21,7 @@ from gpu_backend.arbiter.terms import SessionTerms
 from gpu_backend.engine.detached import ProcessId
 from gpu_backend.executor.gate import Gate
 from gpu_backend.executor.pace import LONG_OP_SECONDS, Pace
-from gpu_backend.executor.process import _DRAIN_SECONDS, _URGENT_SECONDS
+from gpu_backend.executor.process import _DRAIN_SECONDS, _URGENT_SECONDS, _YIELD_SECONDS
 
 #: What things cost, seconds: waking a process, a launch, a look around, a round trip to the notebook, a decision.
 WAKE, LAUNCH, LOOK, ROUND_TRIP, DECISION = 50e-6, 6e-6, 10e-6, 150e-6, 80e-6
@@ -202,7 +202,7 @@ class Player:
     def __post_init__(self) -> None:
         clock, gpu = self.world.clock, self.world.gpu
         self.pace = Pace(lambda: gpu.mark(self.number), lambda: clock.now)
-        self.gate = Gate(self.page, "the arbiter's", self.pace, clock.ns)
+        self.gate = Gate(self.page, str(self.page.with_name("bell")), self.pace, clock.ns)
         self.gate._ringer.close()
         self.gate._ringer = self.world  # type: ignore[assignment]
         self.process = Process(clock, self._serve())
@@ -269,9 +269,9 @@ class Player:
             pace.close_group()
             pace.collect()
             self._tell(is_resting=True)
-            if gate.is_urgent:
-                spun = 0.0
-                while not gate.may_launch() and spun < _URGENT_SECONDS:
+            if gate.is_urgent or gate.is_yielding:
+                spun, most = 0.0, _YIELD_SECONDS if gate.is_yielding else _URGENT_SECONDS
+                while not gate.may_launch() and spun < most:
                     yield busy(10e-6)
                     spun += 10e-6
             if gate.may_launch():
@@ -279,7 +279,7 @@ class Player:
             if pace.in_flight_ops and pace.op_seconds > LONG_OP_SECONDS:
                 yield asleep(_DRAIN_SECONDS)
             else:
-                yield asleep(1e-3 if pace.in_flight_ops or gate.is_pausing else 0.1)
+                yield asleep(1e-3 if pace.in_flight_ops or gate.is_pausing or gate.is_yielding else 0.1)
         elif not gate.is_contended:
             yield asleep(1e-3)
         elif pace.op_seconds < 1e-3:
@@ -383,13 +383,13 @@ def hog(world: World, player: Player, kernel_seconds: float, chunk_seconds: floa
     player.notebook = Process(world.clock, live())
 
 
-def ticks(world: World, player: Player, taken: list[float], period: float = 0.02) -> None:
+def ticks(world: World, player: Player, taken: list[float], period: float = 0.02, kernel_seconds: float = 3e-6) -> None:
     """Compute something small every so often, and note how long each took."""
 
     def live() -> Life:
         while True:
             began, answered = world.clock.now, player.answered
-            player.ask([Op(3e-6), Op(3e-6), Op(3e-6, is_awaited=True)])
+            player.ask([Op(kernel_seconds), Op(kernel_seconds), Op(kernel_seconds, is_awaited=True)])
             while player.answered == answered:
                 yield asleep(1.0)
             taken.append(world.clock.now - began)

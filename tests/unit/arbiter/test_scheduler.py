@@ -10,7 +10,7 @@ import pytest
 from gpu_backend.arbiter import events as ev
 from gpu_backend.arbiter.scheduler import ImpossibleEvent, Relief, Scheduler
 from gpu_backend.arbiter.terms import SessionTerms
-from gpu_backend.arbiter.views import DeviceView, Slice, Suggestion
+from gpu_backend.arbiter.views import DeviceView, SessionView, Slice, Suggestion
 
 
 class Scripted:
@@ -31,6 +31,19 @@ class Scripted:
 
 class OpenToIdle(Scripted):
     opens_idle: ClassVar[bool] = True
+
+
+class LettingPass(Scripted):
+    """Lets short ops of those pass who are named."""
+
+    lane_seconds = 0.01
+
+    def __init__(self, *slices: Slice, passing: str) -> None:
+        super().__init__(*slices)
+        self.passing = passing
+
+    def may_pass(self, session: SessionView, now: float) -> bool:
+        return session.id in self.passing
 
 
 def with_sessions(policy: Scripted, *names: str, relief: Relief | None = None) -> Scheduler:
@@ -103,6 +116,51 @@ def test_who_had_the_device_last_finds_it_open_while_nobody_waits() -> None:
     policy.suggestion = Suggestion()
     assert queue(scheduler, "a", ops=0) == (ev.OpenGate("a", inf, 0, inf, 1.0),)
     assert scheduler.next_deadline() == inf
+
+
+def lane(name: str) -> ev.OpenLane:
+    return ev.OpenLane(name, LettingPass.lane_seconds)
+
+
+def test_who_is_done_keeps_a_lane_while_the_policy_lets_them_pass() -> None:
+    policy = LettingPass(Slice("a"), passing="a")
+    scheduler = with_sessions(policy, "a", "b")
+    queue(scheduler, "a")
+    queue(scheduler, "b")
+    policy.suggestion = Suggestion((Slice("b"),))
+    assert queue(scheduler, "a", ops=0) == (lane("a"), ev.OpenGate("b", inf, 0, inf, 1.0))
+    assert scheduler.handle(ev.Reported("a", 0.0, 0, 0), 0.1) == ()
+    assert scheduler.handle(ev.Reported("a", 0.001, 1, 0), 0.2) == (lane("a"),)  # used: here is more
+    policy.passing = ""
+    assert scheduler.handle(ev.Reported("a", 0.001, 1, 0), 0.3) == (ev.ShutGate("a"),)
+    assert scheduler.handle(ev.Reported("a", 0.001, 1, 0), 0.4) == ()
+    scheduler.validate()
+
+
+def test_who_asks_gives_up_the_lane_for_a_grant_or_a_shut_gate() -> None:
+    policy = LettingPass(Slice("b"), passing="ac")
+    scheduler = with_sessions(policy, "a", "b", "c")
+    for name in "acb":
+        queue(scheduler, name)
+    for name in "ac":  # without a grant nothing was given up, so nothing is given
+        assert queue(scheduler, name, ops=0) == ()
+    policy.suggestion = Suggestion((Slice("a"), Slice("b"), Slice("c")))
+    scheduler.handle(ev.SessionJoined(SessionTerms(session="d", user="d")), 0.0)
+    policy.suggestion = Suggestion((Slice("b"),))
+    assert queue(scheduler, "d") == (lane("a"), lane("c"))
+    assert queue(scheduler, "a") == (ev.ShutGate("a"),)
+    policy.suggestion = Suggestion((Slice("b"), Slice("c")))
+    assert queue(scheduler, "c") == (ev.OpenGate("c", inf, 0, inf, 1.0),)
+    scheduler.validate()
+
+
+def test_standing_gates_become_lanes_when_somebody_waits() -> None:
+    class Both(LettingPass):
+        opens_idle: ClassVar[bool] = True
+
+    scheduler = with_sessions(Both(passing="ab"), "a", "b", "c")
+    assert scheduler.is_open("b")
+    assert queue(scheduler, "a") == (ev.ShutGate("a"), lane("b"), ev.ShutGate("c"))
 
 
 def test_long_ops_side_by_side_are_charged_for_their_part() -> None:

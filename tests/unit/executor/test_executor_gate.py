@@ -11,7 +11,9 @@ import pytest
 
 from gpu_backend.arbiter import gate as pages
 from gpu_backend.arbiter.bell import Bell
-from gpu_backend.arbiter.events import OpenGate
+from gpu_backend.arbiter.events import OpenGate, OpenLane
+from gpu_backend.arbiter.right_of_way import SECONDS as WAY_SECONDS
+from gpu_backend.arbiter.right_of_way import RightOfWay
 from gpu_backend.executor.gate import Gate
 from gpu_backend.executor.pace import Pace
 
@@ -237,3 +239,115 @@ def test_use_is_told_in_time(world: World) -> None:
     third = world.page.report()
     assert third is not None
     assert third.ops_done == 3
+
+
+# --- passing by the right of way --------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def way(tmp_path: Path) -> Iterator[RightOfWay]:
+    """The device's right of way as another executor has it."""
+    other = RightOfWay(tmp_path / "way")
+    other._me += 1
+    yield other
+    other.close()
+
+
+def open_lane(world: World, budget: float = 0.01) -> None:
+    world.page.set_contended(True)
+    world.page.counted_ns = int(world.pace.used_seconds * 1e9)
+    world.page.open_lane(OpenLane("s", budget), world.now_ns)
+
+
+def test_a_short_op_that_somebody_waits_for_passes_without_a_ring(world: World, way: RightOfWay) -> None:
+    open_lane(world)
+    assert not world.gate.may_launch()
+    world.gate.tell(2, True, 0)
+    assert world.gate.may_launch()
+    assert way.words[0] == world.now_ns + WAY_SECONDS * 1e9
+    report = world.page.report()  # should it last, whoever looks sees it
+    assert report is not None
+    assert report.queued_ops == 2
+    assert report.is_urgent
+    world.work(0.0001)
+    world.gate.tell(0, False, 0)
+    assert way.words[0] == 0
+    assert not world.gate.may_launch()
+    assert not world.bell.clear()
+
+
+@pytest.mark.parametrize(("queued", "is_awaited"), [(2, False), (100, True)])
+def test_what_is_long_or_not_waited_for_asks(world: World, way: RightOfWay, queued: int, is_awaited: bool) -> None:
+    open_lane(world)
+    world.gate.tell(queued, is_awaited, 0)
+    assert not world.gate.may_launch()
+    assert not way.words[0]
+    assert world.bell.clear()
+
+
+def test_what_turns_out_long_gives_the_way_back_and_asks(world: World, way: RightOfWay) -> None:
+    open_lane(world)
+    world.gate.tell(2, True, 0)
+    world.gate.tell(100, True, 0)
+    assert not way.words[0]
+    assert not world.gate.may_launch()
+    assert world.bell.clear()
+
+
+def test_a_lanes_budget_is_spent_and_given_anew(world: World) -> None:
+    open_lane(world, budget=0.0003)
+    passed = []
+    for _ in range(4):
+        world.gate.tell(1, True, 0)
+        passed.append(world.work(0.0002))
+        world.gate.tell(0, False, 0)
+    assert passed == [True, True, False, False]
+    assert world.bell.clear()
+    open_lane(world, budget=0.0003)
+    world.gate.tell(1, True, 0)
+    assert world.gate.may_launch()
+
+
+def test_whoever_holds_a_turn_yields_to_a_short_op_and_not_for_long(world: World, way: RightOfWay) -> None:
+    world.open()
+    assert world.gate.may_launch()
+    way.take(world.now_ns)
+    assert not world.gate.may_launch()
+    assert world.gate.is_yielding
+    way.give_back()
+    assert world.gate.may_launch()
+    way.take(world.now_ns)
+    world.pass_time(WAY_SECONDS)  # who has it died
+    assert world.gate.may_launch()
+    assert not world.gate.is_yielding
+
+
+def test_two_may_pass_at_once(world: World, way: RightOfWay) -> None:
+    open_lane(world)
+    world.gate.tell(1, True, 0)
+    way.take(world.now_ns)
+    assert world.gate.may_launch()
+    way.give_back()
+    assert world.gate.may_launch()
+
+
+def test_an_arbiter_that_looked_meanwhile_hears_of_the_end(world: World) -> None:
+    open_lane(world)
+    world.gate.tell(1, True, 0)
+    world.open(seconds=0.02)  # it saw that somebody waits
+    assert world.gate.may_launch()
+    world.work(0.0001)
+    world.gate.tell(0, False, 0)
+    assert world.bell.clear()
+
+
+def test_short_ops_go_on_behind_an_openings_end_until_the_gate_is_shut(world: World) -> None:
+    """The arbiter is late by a wake-up, and the next executor by another; the device is not to be idle meanwhile."""
+    world.open(seconds=0.02)
+    world.pass_time(0.0201)
+    assert world.gate.may_launch()
+    world.page.shut(world.now_ns)
+    assert not world.gate.may_launch()
+    world.open(seconds=0.02)
+    world.pass_time(0.021)
+    assert not world.gate.may_launch()
