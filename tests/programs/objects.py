@@ -87,7 +87,7 @@ with tempfile.TemporaryDirectory() as directory:
     assert isinstance(np.load("a.npy"), np.ndarray)
     cp.savez("a.npz", x=a, y=a * 2)
     with cp.load("a.npz") as archive:
-        assert sorted(archive.files) == ["x", "y"]
+        assert sorted(archive.npz_file.files) == ["x", "y"]
         assert float(archive["y"].sum()) == 90
     cp.savez_compressed("b.npz", a)
     assert (cp.load("b.npz")["arr_0"] == a).all()
@@ -97,6 +97,9 @@ with tempfile.TemporaryDirectory() as directory:
     assert cp.fromfile("a.bin").shape == (10,)
     a.dump("a.pkl")
     assert isinstance(cp.load("a.pkl", allow_pickle=True), cp.ndarray)
+    with open("other.pkl", "wb") as other:
+        pickle.dump({"n": 1}, other)
+    assert cp.load("other.pkl", allow_pickle=True) == {"n": 1}
     refused(FileNotFoundError, lambda: cp.load("nothing.npy"))
     os.chdir("/")
 stream = io.BytesIO()
