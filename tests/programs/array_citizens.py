@@ -9,6 +9,7 @@ import cupy as cp
 import cupyx
 import cupyx.scipy.fft
 import cupyx.scipy.linalg
+import cupyx.scipy.signal
 import cupyx.scipy.sparse as sparse
 import numpy as np
 import scipy.fft
@@ -27,6 +28,11 @@ assert told[0].filename == __file__
 with warnings.catch_warnings():
     warnings.simplefilter("error")
     refused(np.exceptions.ComplexWarning, lambda: (a + 1j).astype(np.float32), "imaginary")
+
+with warnings.catch_warnings(record=True) as told:
+    warnings.simplefilter("always")
+    cupyx.scipy.signal.normalize(cp.array([0.0, 1.0]), cp.array([1.0, 1.0]))
+assert [one.category for one in told] == [cupyx.scipy.signal.BadCoefficients]
 
 # --- errors of linear algebra, if they are asked for ------------------------------------------------------------------
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 import pickle
+import warnings
 
 import cupy as cp
 import cupyx.scipy.sparse as sparse
@@ -27,6 +28,12 @@ assert isinstance(host, scipy.sparse.csr_matrix)
 assert sparse.csr_matrix(host).nnz == 4
 assert sparse.coo_matrix(scipy.sparse.eye(3)).nnz == 3
 refused(TypeError, lambda: len(A))
+changed = A.copy()
+with warnings.catch_warnings(record=True) as told:
+    warnings.simplefilter("always")
+    changed[1, 0] = 7
+assert [one.category for one in told] == [sparse.SparseEfficiencyWarning] == [scipy.sparse.SparseEfficiencyWarning]
+assert changed[1, 0] == 7
 
 # --- arithmetic and parts
 
