@@ -6,6 +6,7 @@ executor.
 
 from __future__ import annotations
 
+import weakref
 from collections.abc import Sequence
 from functools import cache
 from importlib import import_module
@@ -27,6 +28,8 @@ class RemoteObject:
     _handle: int
     #: Functions of the notebook that the remote object may call: any use of it may become a conversation.
     _functions: tuple[NotebookFunction, ...] = ()
+    #: Arrays that were read of the object and are still in use: read again, each is the same array.
+    _parts: tuple[weakref.ref[array_core.ArrayCore], ...] = ()
 
     def __new__(cls, *args: Any, **kwargs: Any) -> Any:
         """Construct the object in the executor."""
@@ -48,12 +51,23 @@ class RemoteObject:
             raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
         if is_method(self._qualname, name):
             return RemoteMethod(self, name)
+        parts = [part for reference in self._parts if (part := reference()) is not None]
         try:
-            return dispatch.ask_object(".getattr", self, name)
+            value = dispatch.ask_object(".getattr", self, name, *parts)
+            self._keep_parts(parts, value)
+            return value
         except AttributeError as error:
             if "is a method" in str(error):
                 return RemoteMethod(self, name)
             raise
+
+    def _keep_parts(self, known: list[array_core.ArrayCore], value: Any) -> None:
+        read = [
+            one for one in (value if isinstance(value, tuple) else (value,)) if isinstance(one, array_core.ArrayCore)
+        ]
+        fresh = [one for one in read if not any(one is part for part in known)]
+        if fresh:
+            object.__setattr__(self, "_parts", tuple([weakref.ref(one) for one in (*known, *fresh)]))
 
     def __setattr__(self, name: str, value: Any) -> None:
         if name.startswith("_"):
@@ -147,7 +161,8 @@ def forward_operators(body: dict[str, Any], qualname: str) -> dict[str, Any]:
 
 _CONTAINER_AND_NUMBER_METHODS = """__len__ __getitem__ __setitem__ __iter__ __next__ __enter__ __exit__ __eq__ __ne__
 __lt__ __le__ __gt__ __ge__ __add__ __radd__ __sub__ __rsub__ __mul__ __rmul__ __truediv__ __rtruediv__ __pow__
-__matmul__ __rmatmul__ __neg__ __abs__ __iadd__ __isub__ __imul__ __itruediv__ __int__ __float__""".split()
+__matmul__ __rmatmul__ __neg__ __abs__ __round__ __bool__ __iadd__ __isub__ __imul__ __itruediv__ __int__
+__float__""".split()
 
 
 @cache

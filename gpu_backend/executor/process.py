@@ -313,7 +313,8 @@ def main() -> None:
     try:
         config = configuration.read(directory)
         if config.cache_dir:
-            os.environ["CUPY_CACHE_DIR"] = os.path.join(config.cache_dir, "cupy")
+            # Whoever keeps CuPy's compiled kernels somewhere of their own has them there, native ones too.
+            os.environ.setdefault("CUPY_CACHE_DIR", os.path.join(config.cache_dir, "cupy"))
             os.environ["GPU_WORKBENCH_KERNEL_CACHE"] = os.path.join(config.cache_dir, "cpu")
         device = open_device(config.device_kind, config.ordinal)
     except (OSError, msgspec.ValidationError, RuntimeError, ImportError) as error:

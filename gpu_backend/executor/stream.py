@@ -149,7 +149,7 @@ class OpStream:
         self._device.free_unused()
 
     def _read(self, value: Any, frames: Sequence[Frame]) -> Any:
-        if type(value) in PLAIN:
+        if type(value) in PLAIN and value == value:  # a nan is for the reader
             return value
         self._reader.with_frames(frames)
         return self._reader.read(value)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import types
 from collections.abc import Callable, Sequence
 from sys import getrefcount
@@ -74,7 +75,8 @@ class Reader:
         """
         kind = type(value)
         if kind in PLAIN:
-            return value
+            # CuPy's functions ask `cval is numpy.nan`, and compile anew for every other nan that they meet.
+            return np.nan if kind is float and value != value and math.copysign(1.0, value) > 0 else value
         reader = self._by_type.get(kind)
         if reader is None:
             raise ProtocolError(f"A notebook may not send a {kind.__name__}.")

@@ -49,7 +49,8 @@ class Verbs:
     def _method(self, target: Any, name: str, *args: Any, **kwargs: Any) -> Any:
         return public_attribute(target, name)(*args, **kwargs)
 
-    def _getattr(self, target: Any, name: str) -> Any:
+    def _getattr(self, target: Any, name: str, *parts: Any) -> Any:
+        # What is one of the parts that the notebook has already is told by that one's handle, as every argument is.
         if self._device.is_array(target):
             return self._device.attribute(target, name)
         value = public_attribute(target, name)

@@ -266,5 +266,5 @@ def _check_scalar(value: Any, dtype: DType) -> None:
     elif type(value) not in (bool, int, float, complex):
         raise CannotProve(f"a scalar of {type(value).__name__}")
     if type(plain) is int and not _LOWEST_INT <= plain <= _HIGHEST_INT:
-        raise CannotProve("an int beyond 64 bits")
+        raise refusal(OverflowError, "Python int too large to convert to C long")
     check_operand(plain, dtype)

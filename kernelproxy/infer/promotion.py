@@ -52,7 +52,7 @@ def operand_kind(operand: Any) -> tuple[DType, Weak]:
     if known is not None:
         if known[1] is int and not -_LARGEST_INT64 <= operand <= _LARGEST_INT64:
             if not -(1 << 63) <= operand < 1 << 64:
-                raise CannotProve("an int beyond 64 bits")
+                raise refusal(OverflowError, "Python int too large to convert to C long")
             return (UINT64 if operand > 0 else INT64), int
         return known
     if isinstance(operand, np.generic):

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
 from typing import Any
 
 import numpy as np
@@ -11,13 +10,16 @@ from kernelproxy import dispatch
 from kernelproxy.array_core import ArrayCore
 
 
-class RemoteNpzFile(Mapping[str, Any]):
-    """What `load` returns for an archive: its arrays become remote when they are asked for."""
+class NpzFile:
+    """What `load` returns for an archive: its arrays become remote when they are asked for.
+
+    ``npz_file`` is NumPy's archive, which has the names.
+    """
 
     def __init__(self, npz_file: Any) -> None:
         self.npz_file = npz_file
 
-    def __enter__(self) -> RemoteNpzFile:
+    def __enter__(self) -> NpzFile:
         self.npz_file.__enter__()
         return self
 
@@ -27,17 +29,6 @@ class RemoteNpzFile(Mapping[str, Any]):
     def __getitem__(self, key: str) -> Any:
         return dispatch.upload(self.npz_file[key])
 
-    def __iter__(self) -> Iterator[str]:
-        return iter(self.npz_file.files)
-
-    def __len__(self) -> int:
-        return len(self.npz_file.files)
-
-    @property
-    def files(self) -> list[str]:
-        """Names of the arrays."""
-        return list(self.npz_file.files)
-
     def close(self) -> None:
         """Close the archive."""
         self.npz_file.close()
@@ -46,7 +37,9 @@ class RemoteNpzFile(Mapping[str, Any]):
 def load(file: Any, mmap_mode: str | None = None, allow_pickle: bool | None = None) -> Any:
     """Load arrays that `save` or `savez` has written, from this machine's disk."""
     loaded = np.load(file, mmap_mode=mmap_mode, allow_pickle=bool(allow_pickle))  # type: ignore[arg-type]
-    return dispatch.upload(np.asarray(loaded)) if isinstance(loaded, np.ndarray) else RemoteNpzFile(loaded)
+    if isinstance(loaded, np.ndarray):
+        return dispatch.upload(np.asarray(loaded))
+    return NpzFile(loaded) if isinstance(loaded, np.lib.npyio.NpzFile) else loaded
 
 
 def save(file: Any, arr: Any, allow_pickle: bool | None = None) -> None:

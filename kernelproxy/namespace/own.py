@@ -185,6 +185,7 @@ OWN: dict[str, str] = {
     "cupyx.profiler.benchmark": "kernelproxy.namespace.profiler:benchmark",
     "cupyx.profiler.time_range": "kernelproxy.namespace.profiler:time_range",
     "cupyx.profiler.profile": "kernelproxy.namespace.profiler:profile",
+    "cupyx.profiler.load_ipython_extension": "kernelproxy.namespace.profiler:load_ipython_extension",
     **{
         f"cupyx.scipy.{area}.__ua_{name}__": f"kernelproxy.namespace.scipy_backend:{ours}"
         for area in ("fft", "linalg")

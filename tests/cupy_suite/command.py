@@ -14,8 +14,10 @@ from tests.cupy_suite.outcomes import Outcome
 from tests.cupy_suite.runner import Job
 
 _FILES = "files or folders of CuPy's tests, or clean:FOLDER; or array_api_tests, examples, user_guide; default: clean"
-#: Of the time for both sides, the part of native CuPy.
-_NATIVE_PART = 0.42
+#: Of the time for both sides, the part of native CuPy, which compiles the kernels for both.
+_NATIVE_PART = 0.5
+#: What is left of the time is used for another turn of both sides if it is more than they take to begin.
+_SECONDS_FOR_ANOTHER_TURN = 90.0
 
 
 def main(words: Sequence[str] | None = None) -> int:
@@ -44,6 +46,7 @@ def _parser() -> argparse.ArgumentParser:
 
     beside = commands.add_parser("beside", help="run tests natively, then the same through a pool, and compare")
     beside.add_argument("--out", type=Path, required=True, help="folder for native.jsonl, proxy.jsonl and table.txt")
+    beside.add_argument("--native-part", type=float, default=_NATIVE_PART, help="of the seconds, for native CuPy")
     _add_limits(beside)
     beside.set_defaults(act=_beside)
 
@@ -110,11 +113,16 @@ def _run(given: argparse.Namespace) -> int:
 def _beside(given: argparse.Namespace) -> int:
     began = time.monotonic()
     native, proxy = given.out / "native.jsonl", given.out / "proxy.jsonl"
-    there = runner.run(_job(given, "native", native, given.seconds * _NATIVE_PART))
-    _say(f"native after {time.monotonic() - began:.0f} s: {_counts(there)}")
-    left = max(given.seconds - (time.monotonic() - began), 1.0) if given.seconds else 0.0
-    here = runner.run(_job(given, "proxy", proxy, left, like=native))
-    _say(f"proxy after {time.monotonic() - began:.0f} s: {_counts(here)}")
+    left = given.seconds
+    while True:
+        there = runner.run(_job(given, "native", native, left * given.native_part))
+        _say(f"native after {time.monotonic() - began:.0f} s: {_counts(there)}")
+        left = max(given.seconds - (time.monotonic() - began), 1.0) if given.seconds else 0.0
+        here = runner.run(_job(given, "proxy", proxy, left, like=native))
+        _say(f"proxy after {time.monotonic() - began:.0f} s: {_counts(here)}")
+        left = given.seconds - (time.monotonic() - began)
+        if not outcomes.stopped(there.values()) or left < _SECONDS_FOR_ANOTHER_TURN:
+            break
     text = _described(there, here, "cuda", listed=True)
     (given.out / "table.txt").write_text(text + "\n")
     _say(text)
@@ -134,6 +142,7 @@ def _compare(given: argparse.Namespace) -> int:
 
 def _described(native: dict[str, Outcome] | None, runs: dict[str, Outcome], device: str, listed: bool) -> str:
     there = None if native is None else lambda test: native[test].outcome if test in native else ""
+    runs = runs | comparison.uncollected(native or {}, runs)
     found = comparison.compare(there, runs.values())
     lines = [comparison.table(found)]
     for why, differing in sorted(found.why(comparison.known_differences(device)).items()):

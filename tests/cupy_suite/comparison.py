@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 import tomllib
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -87,6 +87,16 @@ def _by_reason(outcomes: Iterable[Outcome], known: list[Known]) -> dict[str, lis
 def _fails_natively() -> re.Pattern[str]:
     known = msgspec.convert(tomllib.loads(KNOWN_FILE.read_text()), dict[str, list[Known]])["difference"]
     return re.compile("|".join(one.tests for one in known if one.fails_natively))
+
+
+def uncollected(native: Mapping[str, Outcome], outcomes: Mapping[str, Outcome]) -> dict[str, Outcome]:
+    """Return an error for each test of native CuPy's run whose file could not even be collected on the other side."""
+    broken = {outcome.id: outcome for outcome in outcomes.values() if outcome.is_of_a_test and "::" not in outcome.id}
+    return {
+        test: Outcome(test, "error", 0.0, broken[file].why)
+        for test in native
+        if (file := test.partition("::")[0]) in broken and test not in outcomes
+    }
 
 
 def compare(native: Callable[[str], str] | None, outcomes: Iterable[Outcome]) -> Comparison:

@@ -54,6 +54,11 @@ def complete_fraction(found: Iterable[Outcome], fraction: float) -> float:
     return min([fraction, *(outcome.seconds for outcome in found if outcome.outcome == STOPPED)])
 
 
+def stopped(found: Iterable[Outcome]) -> bool:
+    """Tell whether the time was up before all was done."""
+    return any(outcome.outcome == STOPPED for outcome in found)
+
+
 def append(path: Path, outcome: Outcome) -> None:
     """Write one outcome behind the others."""
     with path.open("ab") as file:

@@ -16,7 +16,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Literal
 
-from tests.cupy_suite import outcomes, plan
+from tests.cupy_suite import outcomes, plan, selection
 from tests.cupy_suite.outcomes import Outcome
 from tests.cupy_suite.plan import Plan, Side
 from tests.cupy_suite.suites import Suite
@@ -26,6 +26,8 @@ _REPOSITORY = Path(__file__).parents[2]
 _COLLECT_SECONDS = 300.0
 #: A worker whose alarm did not end a test is killed so much later.
 _GRACE_SECONDS = 20.0
+#: A worker that is in the middle of a test when the time is up may go on so long: its test is not done otherwise.
+_LATE_SECONDS = 5.0
 #: After so many deaths a worker is given up: something is wrong with more than one test.
 _DEATHS = 60
 #: The tests' arrays are small: threads of NumPy's libraries would only fight for the cores.
@@ -89,9 +91,9 @@ def _gather(job: Job) -> dict[str, Outcome]:
         for path in (share.out, share.failures, share.now):
             path.unlink(missing_ok=True)
     found["::about"] = Outcome("::about", outcomes.ABOUT, 0.0, _versions())
+    with job.out.with_suffix(".failures.txt").open("a" if job.out.exists() else "w") as file:
+        file.writelines(texts)
     outcomes.write(job.out, found.values())
-    if texts:
-        job.out.with_suffix(".failures.txt").write_text("".join(texts))
     return found
 
 
@@ -140,12 +142,14 @@ class _Worker:
     def is_through(self) -> bool:
         """Tell whether the worker has done its share. One that died or hangs is started again."""
         status = self.process.poll()
-        late = bool(self.plan.deadline) and time.time() > self.plan.deadline + _GRACE_SECONDS
+        late = bool(self.plan.deadline) and time.time() > self.plan.deadline + _LATE_SECONDS
         if status is None:
             if not self._hangs() and not late:
                 return False
             self.process.kill()
             status = self.process.wait()
+            if late:
+                self._note_that_it_was_stopped()
         if status in _THROUGH or late:
             return True
         self.deaths += 1
@@ -162,6 +166,10 @@ class _Worker:
         if self.process.poll() is None:
             self.process.kill()
             self.process.wait()
+
+    def _note_that_it_was_stopped(self) -> None:
+        begun = selection.begun(test) if (test := self._test()) else 0.0
+        outcomes.append(self.plan.out, Outcome(f"::{self.plan.shard}", outcomes.STOPPED, begun))
 
     def _test(self) -> str:
         with contextlib.suppress(OSError):
@@ -186,6 +194,9 @@ def _environment(job: Job) -> Iterator[dict[str, str]]:
     path = os.pathsep.join([str(_REPOSITORY), *filter(None, [os.environ.get("PYTHONPATH")])])
     own = {"PYTHONPATH": path, "PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1"}
     environment = {**_FEW_THREADS, **os.environ, **job.suite.environment, **own}
+    # Both sides compile the same kernels: what native CuPy has compiled is there when the pool's executors ask for it.
+    cache = {"CUPY_CACHE_DIR": os.environ.get("CUPY_CACHE_DIR") or str(Path.home() / ".cupy" / "kernel_cache")}
+    environment.update(cache)
     environment["HYPOTHESIS_STORAGE_DIRECTORY"] = str(Path(tempfile.gettempdir(), "cupy-suite-hypothesis"))
     if job.side == "native":
         yield environment
@@ -199,7 +210,7 @@ def _environment(job: Job) -> Iterator[dict[str, str]]:
     room = job.workers + 4  # a worker that leaves a broken session opens another before the first is gone
     # All workers are one user: there is nobody to be fair to.
     settings = PoolSettings(devices=job.device, policy="driver", sessions_per_device=room, max_sessions_per_user=0)
-    with _environ(_FEW_THREADS):
+    with _environ({**_FEW_THREADS, **cache}):
         try:
             config = commands.embedded(pool, settings)
             yield {**environment, "GPU_WORKBENCH_CONFIG": str(config), "XDG_STATE_HOME": str(root)}

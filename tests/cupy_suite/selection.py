@@ -23,6 +23,8 @@ _ELSEWHERE = (
     "cupy_tests/test_init.py",
     "cupy_tests/test_typing.py",
 )
+#: How many rounds all tests make.
+_ROUNDS = 40
 
 
 def clean_files(tests: Path) -> list[str]:
@@ -65,6 +67,14 @@ def expand(tests: Path, names: Sequence[str], pattern: str = "test_*.py") -> lis
 def place(node_id: str) -> float:
     """Return where a test stands in the order of subsamples, from 0 to 1: a subsample is all below a fraction."""
     return int.from_bytes(_digest(node_id)[:4]) / (1 << 32)
+
+
+def begun(node_id: str) -> float:
+    """Return the subsample that is done when the round of a test begins.
+
+    If the time is limited, tests are run in rounds, each a subsample: what was done is then a subsample too.
+    """
+    return int(place(node_id) * _ROUNDS) / _ROUNDS
 
 
 def shard(node_id: str, shards: int) -> int:

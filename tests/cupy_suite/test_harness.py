@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import time
 from pathlib import Path
 
 import pytest
 
-from tests.cupy_suite import comparison, outcomes, page, record, selection
+from tests.cupy_suite import comparison, outcomes, page, record, runner, selection, suites
 from tests.cupy_suite.outcomes import Outcome
 
 MATH, FFT = "cupy_tests/math_tests/test_a.py::test_{}", "cupyx_tests/scipy_tests/fft_tests/test_b.py::test_{}"
@@ -60,6 +61,39 @@ def test_a_comparison_counts_what_passes_natively() -> None:
     assert found.rows["cupyx.scipy.fft"].more == 1
     assert [one.id for one in found.differing] == [MATH.format("y")]
     assert "| math | 2 | 1 | 50.00 | 1 |" in comparison.table(found)
+
+
+def test_tests_of_a_file_that_cannot_be_collected_count_as_errors() -> None:
+    file = MATH.partition("::")[0]
+    native = {one.id: one for one in [*some(MATH, passed=3, failed=1), *some(FFT, passed=1)]}
+    here = {file: Outcome(file, "error", 0.0, "ImportError"), FFT.format("passed_0"): native[FFT.format("passed_0")]}
+    missed = comparison.uncollected(native, here)
+    assert {one.why for one in missed.values()} == {"ImportError"}
+    found = comparison.compare(lambda test: native[test].outcome if test in native else "", (here | missed).values())
+    assert (found.rows["math"].expected, found.rows["math"].passed) == (3, 0)
+    assert found.rows["cupyx.scipy.fft"].passed == 1
+
+
+def test_a_worker_that_is_late_says_how_far_it_was(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    tests = [f"test_a.py::test_{number}" for number in range(2_000)]
+    begun = [selection.begun(test) for test in sorted(tests, key=selection.begun)]
+    assert begun == sorted(begun)
+    assert all(selection.begun(test) <= selection.place(test) < selection.begun(test) + 0.025 for test in tests)
+    folder = tmp_path / "tests"
+    folder.mkdir()
+    (folder / "test_slow.py").write_text("import signal\ndef test_slow():\n    signal.pause()\n")
+    job = runner.Job(
+        side="native", testing=folder, suite=suites.Suite(folder, ("-c", "/dev/null")), files=("test_slow.py",),
+        out=tmp_path / "out.jsonl", deadline=time.time() + 3600,
+    )  # fmt: skip
+    with runner._environment(job) as environment:
+        worker = runner._Worker(runner._share(job, 0), job.suite, tmp_path, environment)
+        while not worker._test():
+            assert not worker.is_through()
+        monkeypatch.setattr(runner, "_LATE_SECONDS", -3600.0)
+        assert worker.is_through()
+    assert outcomes.stopped(outcomes.read(worker.plan.out).values())
+    assert outcomes.read(worker.plan.out)["::0"].seconds == selection.begun("test_slow.py::test_slow")
 
 
 def test_without_a_native_run_skips_do_not_count() -> None:

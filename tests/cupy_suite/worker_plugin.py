@@ -24,9 +24,6 @@ from tests.cupy_suite.pages import Pages
 from tests.cupy_suite.programs import Programs
 from tests.cupy_suite.sides import Library, Native, Proxy
 
-#: Tests are run in so many rounds, each a subsample, if the time is limited: what was done is then a subsample too.
-_ROUNDS = 40
-
 
 class TooLong(BaseException):
     """A test took longer than it may. No test expects it, not even one that expects any `Exception`."""
@@ -48,7 +45,7 @@ class Worker:
         """Keep the tests of this worker that are not done, in rounds if the time is limited."""
         kept = [item for item in items if self._is_ours(item.nodeid)]
         if self.plan.deadline:
-            kept.sort(key=lambda item: int(selection.place(item.nodeid) * _ROUNDS))
+            kept.sort(key=lambda item: selection.begun(item.nodeid))
         config.hook.pytest_deselected(items=[item for item in items if not self._is_ours(item.nodeid)])
         items[:] = kept
 
@@ -65,8 +62,8 @@ class Worker:
     def pytest_runtest_protocol(self, item: pytest.Item) -> Iterator[None]:
         """Say which test is being run, and give it its time and its random numbers."""
         if self.plan.deadline and time.time() > self.plan.deadline:
-            begun = int(selection.place(item.nodeid) * _ROUNDS) / _ROUNDS
-            outcomes.append(self.plan.out, Outcome(f"::{self.plan.shard}", outcomes.STOPPED, begun))
+            stopped = Outcome(f"::{self.plan.shard}", outcomes.STOPPED, selection.begun(item.nodeid))
+            outcomes.append(self.plan.out, stopped)
             pytest.exit("the time is up", 0)
         self.plan.now.write_text(item.nodeid)
         seed = int(selection.place(item.nodeid) * (1 << 32))

@@ -9,6 +9,7 @@ import cupy as cp
 import cupyx
 import cupyx.scipy.fft
 import cupyx.scipy.linalg
+import cupyx.scipy.signal
 import cupyx.scipy.sparse as sparse
 import numpy as np
 import scipy.fft
@@ -27,6 +28,11 @@ assert told[0].filename == __file__
 with warnings.catch_warnings():
     warnings.simplefilter("error")
     refused(np.exceptions.ComplexWarning, lambda: (a + 1j).astype(np.float32), "imaginary")
+
+with warnings.catch_warnings(record=True) as told:
+    warnings.simplefilter("always")
+    cupyx.scipy.signal.normalize(cp.array([0.0, 1.0]), cp.array([1.0, 1.0]))
+assert [one.category for one in told] == [cupyx.scipy.signal.BadCoefficients]
 
 # --- errors of linear algebra, if they are asked for ------------------------------------------------------------------
 
@@ -83,7 +89,11 @@ refused(IndexError, lambda: a.flat[1, 2], "unsupported iterator index")
 assert not (a == None).any()  # noqa: E711 (the operator is what is tried)
 assert (a != None).all()  # noqa: E711
 assert (np.array(9) == a).sum() == 3
-assert (a.astype(bool) < 2**70).all()
+assert (a.astype(bool) < 2**63).all()
+for numbers in (a, a.astype(bool), a.astype("i1")):
+    for other in (2**64, -(2**63) - 1):
+        refused(OverflowError, lambda numbers=numbers, other=other: numbers < other, "too large to convert to C long")
+        refused(OverflowError, lambda numbers=numbers, other=other: numbers + other, "too large to convert to C long")
 counts = cp.unique_counts(a)
 assert counts.values.tolist() == [0, 4, 5, 9]
 assert counts.counts.tolist() == [1, 1, 1, 3]
@@ -91,9 +101,10 @@ assert type(cp.sum(np.arange(3.0))) is np.float64
 
 # --- what waits for the device ----------------------------------------------------------------------------------------
 
-with cupyx.allow_synchronize(False):
+with warnings.catch_warnings(record=True) as told, cupyx.allow_synchronize(False):
     b = a * 2
     refused(cupyx.DeviceSynchronized, b.get, "synchronization")
+assert [one.category for one in told] == [UserWarning]
 assert b.sum() == 72
 
 # --- results that were given, indices, values ------------------------------------------------------------------------
@@ -108,7 +119,7 @@ class Named:
     """Stands for an array, as objects of other libraries may."""
 
     def __init__(self, array):
-        self.array = array
+        self.array, self.shape, self.dtype = array, array.shape, array.dtype
 
     def __cupy_get_ndarray__(self):
         return self.array

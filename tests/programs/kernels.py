@@ -164,5 +164,8 @@ shaped = cp.ElementwiseKernel(
     "ptrdiff_t row = i / _raw_y.shape()[1]; y = x[i] + row * 100 + n()",
     "shaped",
     preamble="__device__ int n() { return 1; }",
+    reduce_dims=False,
 )
 assert shaped(cp.arange(6), cp.empty((2, 3), dtype=np.int64)).get().tolist() == [[1, 2, 3], [104, 105, 106]]
+joined = cp.ElementwiseKernel("T x", "int64 y", "y = _raw_x.ndim * 10 + _raw_x.shape()[0]", "joined")
+assert joined(cp.empty((2, 3))).get().tolist() == [[16, 16, 16], [16, 16, 16]]

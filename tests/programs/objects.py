@@ -10,7 +10,7 @@ import pickle
 import tempfile
 import warnings
 import weakref
-from contextlib import ExitStack
+from contextlib import ExitStack, redirect_stdout
 
 import cupy as cp
 import cupyx.scipy
@@ -20,6 +20,7 @@ from cupy import testing
 from cupyx.profiler import benchmark, profile, time_range
 from cupyx.scipy.fft import fft, get_fft_plan
 from expecting import refused
+from IPython.core.interactiveshell import InteractiveShell
 
 # --- iterators -------------------------------------------------------------------------------------------------------
 
@@ -87,7 +88,7 @@ with tempfile.TemporaryDirectory() as directory:
     assert isinstance(np.load("a.npy"), np.ndarray)
     cp.savez("a.npz", x=a, y=a * 2)
     with cp.load("a.npz") as archive:
-        assert sorted(archive.files) == ["x", "y"]
+        assert sorted(archive.npz_file.files) == ["x", "y"]
         assert float(archive["y"].sum()) == 90
     cp.savez_compressed("b.npz", a)
     assert (cp.load("b.npz")["arr_0"] == a).all()
@@ -97,6 +98,9 @@ with tempfile.TemporaryDirectory() as directory:
     assert cp.fromfile("a.bin").shape == (10,)
     a.dump("a.pkl")
     assert isinstance(cp.load("a.pkl", allow_pickle=True), cp.ndarray)
+    with open("other.pkl", "wb") as other:
+        pickle.dump({"n": 1}, other)
+    assert cp.load("other.pkl", allow_pickle=True) == {"n": 1}
     refused(FileNotFoundError, lambda: cp.load("nothing.npy"))
     os.chdir("/")
 stream = io.BytesIO()
@@ -195,3 +199,11 @@ assert (times.cpu_times.shape, times.gpu_times.shape) == ((5,), (1, 5))
 assert "CPU" in str(times)
 with time_range("x", color_id=0), profile():
     cp.ones(3)
+shell = InteractiveShell.instance()
+shell.run_line_magic("load_ext", "cupyx.profiler")
+shell.user_ns.update(cp=cp, n=3)
+with redirect_stdout(io.StringIO()) as printed:
+    shell.run_line_magic("gpu_timeit", "-n 3 -w 1 cp.ones(n).sum()")
+    shell.run_cell_magic("gpu_timeit", "-n 3 --max-duration 1", "x = cp.ones(n)\ny = x + 1\n")
+assert printed.getvalue().count("GPU-0:") == 2
+refused(NameError, lambda: shell.run_line_magic("gpu_timeit", "-n 1 absent"))

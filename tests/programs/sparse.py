@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 import pickle
+import warnings
 
 import cupy as cp
 import cupyx.scipy.sparse as sparse
@@ -27,6 +28,29 @@ assert isinstance(host, scipy.sparse.csr_matrix)
 assert sparse.csr_matrix(host).nnz == 4
 assert sparse.coo_matrix(scipy.sparse.eye(3)).nnz == 3
 refused(TypeError, lambda: len(A))
+assert (A.data is A.data, A.indices is A.indptr) == (True, False)
+kept = A.data
+A *= 2
+assert A.data is kept
+A *= 0.5
+assert kept.tolist() == [1, 2, 3, 4]
+coordinates = coo.coords
+assert (coordinates[0] is coo.row, coordinates[1] is coo.col) == (True, True)
+assert cp.allclose(round(A * 1.26, 1).data, [1.3, 2.5, 3.8, 5])
+refused(ValueError, lambda: bool(A), "ambiguous")
+assert bool(sparse.csr_matrix(cp.ones((1, 1))))
+assert sparse.csr_array(A).mT.toarray().tolist() == A.T.toarray().tolist()
+refused(AttributeError, lambda: sparse.csr_array(A).A)
+with warnings.catch_warnings(record=True) as told:
+    warnings.simplefilter("always")
+    assert A.H.shape == A.A.shape
+assert {one.category for one in told} == {DeprecationWarning}
+changed = A.copy()
+with warnings.catch_warnings(record=True) as told:
+    warnings.simplefilter("always")
+    changed[1, 0] = 7
+assert [one.category for one in told] == [sparse.SparseEfficiencyWarning] == [scipy.sparse.SparseEfficiencyWarning]
+assert changed[1, 0] == 7
 
 # --- arithmetic and parts
 

@@ -141,3 +141,19 @@ class Device(Protocol):
 
     def is_fatal(self, error: BaseException) -> bool:
         """Tell whether ``error`` leaves the device unusable for this process (a sticky CUDA error)."""
+
+
+#: Warnings that CuPy takes from SciPy, or defines in a private module, and where it makes them public.
+_WARNINGS = {
+    "BadCoefficients": "cupyx.scipy.signal",
+    "SparseEfficiencyWarning": "cupyx.scipy.sparse",
+    "SparseWarning": "cupyx.scipy.sparse",
+}
+
+
+def public_warning(kind: type) -> str | None:
+    """Return the public name of ``kind`` if it is a warning of SciPy's that CuPy gives too."""
+    module = _WARNINGS.get(kind.__name__)
+    if module is None or kind.__module__.partition(".")[0] not in ("scipy", "cupyx"):
+        return None
+    return f"{module}.{kind.__name__}"

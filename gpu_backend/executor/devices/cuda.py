@@ -12,7 +12,7 @@ import numpy as np
 from cupy.cuda import memory, runtime
 
 from gpu_backend.executor.devices import cuda_kernels
-from gpu_backend.executor.devices.base import ArrayLayout, DeviceInfo, MemoryUse
+from gpu_backend.executor.devices.base import ArrayLayout, DeviceInfo, MemoryUse, public_warning
 from gpu_backend.executor.devices.cuda_memory import BookedMemory
 from gpu_backend.executor.public_attributes import public_attribute
 from gpu_backend.executor.python_source import PythonSource
@@ -308,6 +308,8 @@ class CudaDevice:
     def error_name(self, error: BaseException) -> str:
         """Return the public name of the class of ``error``, or of its nearest public ancestor."""
         for kind in type(error).__mro__:
+            if known := public_warning(kind):
+                return known
             for module in _PUBLIC_MODULES:
                 if getattr(_module(module), kind.__name__, None) is kind:
                     return f"{module}.{kind.__name__}"

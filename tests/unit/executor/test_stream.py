@@ -62,6 +62,15 @@ def test_results_stay_until_they_are_dropped(stream: OpStream) -> None:
     assert not stream.heap
 
 
+def test_functions_get_the_nan_that_cupy_asks_for(stream: OpStream, monkeypatch: pytest.MonkeyPatch) -> None:
+    got: list[Any] = []
+    monkeypatch.setitem(stream._functions, "cupy.sin", lambda *args, **kwargs: got.extend([*args, *kwargs.values()]))
+    nan = float("nan")
+    run(stream, Op("cupy.sin", 0, (nan, 1.5)), Op("cupy.sin", 0, (wire.List((nan,)),), kwargs={"cval": nan}))
+    assert got[1] == 1.5
+    assert got[0] is got[2][0] is got[3] is np.nan
+
+
 def test_several_results_take_several_handles(stream: OpStream) -> None:
     answers = run(stream, arange(1), Op("cupy.divmod", 5, (Ref(1), 2)), contents(5), contents(6))
     assert [array(answer).tolist() for answer in answers] == [[0, 0, 1, 1], [0, 1, 0, 1]]

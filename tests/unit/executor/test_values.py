@@ -82,6 +82,14 @@ def test_arguments_reach_the_executor_as_they_are(device: Device, value: Any) ->
     assert same(reader.read(_through_bytes(sent)), value)
 
 
+def test_nan_is_the_nan_that_cupy_knows(device: Device) -> None:
+    nan = float("nan")
+    sent: Any = _through_bytes(msgspec.msgpack.encode(Encoder().encode([nan, (np.nan,), {"cval": nan}, -nan])))
+    read = Reader(Heap(), device, str).read(sent)
+    assert read[0] is read[1][0] is read[2]["cval"] is np.nan
+    assert np.signbit(read[3])
+
+
 @settings(deadline=None, max_examples=60)
 @given(values)
 def test_results_by_value_reach_the_notebook_as_they_are(device: Device, value: Any) -> None:

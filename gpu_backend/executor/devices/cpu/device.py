@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from gpu_backend.executor.devices.base import ArrayLayout, DeviceInfo, MemoryUse
+from gpu_backend.executor.devices.base import ArrayLayout, DeviceInfo, MemoryUse, public_warning
 from gpu_backend.executor.devices.cpu import table
 from gpu_backend.executor.devices.cpu.arrays import Array
 from gpu_backend.executor.devices.cpu.call import guarded
@@ -175,7 +175,7 @@ class CpuDevice:
     def error_name(self, error: BaseException) -> str:
         """Return the public name of the class of ``error``, or of its nearest public ancestor."""
         for kind in type(error).__mro__:
-            own = kind.__dict__.get("public_name")
+            own = kind.__dict__.get("public_name") or public_warning(kind)
             if isinstance(own, str):
                 return own
             if kind.__module__ in _PUBLIC_MODULES and not kind.__name__.startswith("_"):

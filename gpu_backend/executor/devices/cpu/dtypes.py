@@ -34,6 +34,12 @@ def as_dtype(spec: Any) -> DType:
     return require_supported(np.dtype(spec))
 
 
+def require_64_bits(value: object) -> None:
+    """Raise CuPy's ``OverflowError`` for a Python int that fits neither int64 nor uint64, whatever it would become."""
+    if type(value) is int and not -(1 << 63) <= value < 1 << 64:
+        raise OverflowError("Python int too large to convert to C long")
+
+
 def require_castable(source: DType, target: DType, casting: str, what: str = "array data") -> None:
     """Raise CuPy's ``TypeError`` if the cast breaks the rule; warn if it drops imaginary parts."""
     if source is target or (casting == "same_kind" and source.kind == target.kind):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Callable
 from typing import Any
 
@@ -28,9 +29,28 @@ def members_of(base: Any) -> dict[str, Any]:
         members |= {name: _broadcasting(base, name) for name in names}
     members = {name: guarded(method) for name, method in members.items()}
     members["get"] = _get(base)
-    members["A"] = property(lambda self: self.toarray())
+    members["mT"] = property(_matrix_transpose)
+    if issubclass(base, scipy.sparse.spmatrix):
+        members["A"] = property(_old_dense)
+        members["H"] = property(_old_hermitian)
     members["__array_priority__"] = 101
     return members
+
+
+def _matrix_transpose(self: Any) -> Any:
+    if self.ndim < 2:
+        raise ValueError(f"Array must be at least 2-dimensional, but it is {self.ndim}-D")
+    return self.transpose()
+
+
+def _old_dense(self: Any) -> Array:
+    warnings.warn("`spmatrix.A` is deprecated; use `.toarray()` instead.", DeprecationWarning, stacklevel=2)
+    return self.toarray()
+
+
+def _old_hermitian(self: Any) -> Any:
+    warnings.warn("`spmatrix.H` is deprecated; use `.T.conj()` instead.", DeprecationWarning, stacklevel=2)
+    return self.transpose().conj()
 
 
 def _init(base: Any) -> Callable[..., None]:

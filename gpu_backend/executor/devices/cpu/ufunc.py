@@ -8,7 +8,7 @@ from typing import Any
 
 from gpu_backend.executor.devices.cpu.arrays import np
 from gpu_backend.executor.devices.cpu.call import _silenced, settle, silence
-from gpu_backend.executor.devices.cpu.dtypes import cast_into, require_castable
+from gpu_backend.executor.devices.cpu.dtypes import cast_into, require_64_bits, require_castable
 from gpu_backend.executor.devices.cpu.memory import LEDGER, as_out_of_memory
 from gpu_backend.executor.devices.cpu.promotion import COMPARISONS, select_loop, select_loop_by_dtype
 from gpu_backend.executor.devices.cpu.ufunc_types import DTYPE_TYPES, REFUSED, UFUNC_TYPES
@@ -101,6 +101,9 @@ class Ufunc:
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         """Apply the ufunc; arguments as for CuPy's (``out``, ``dtype``, ``casting``, ``_where``)."""
+        for arg in args:
+            if type(arg) is int:
+                require_64_bits(arg)
         if kwargs or len(args) != self.nin:
             return self._call_with_options(args, kwargs)
         run = self._runs.get(tuple([a.dtype if type(a) is ndarray else type(a) for a in args]))

@@ -13,6 +13,8 @@ from typing import Any
 
 import numpy as np
 
+from gpu_backend.executor.devices.cpu.dtypes import require_64_bits
+
 
 class ByValue:
     """A host array of one element that a raw kernel takes by value; a plain ``numpy.ndarray`` is device memory here.
@@ -64,9 +66,8 @@ def value_bytes(value: object) -> bytes:
     if isinstance(value, np.generic):
         return value.tobytes()
     if isinstance(value, int):
-        return (
-            struct.pack("=Q" if value >= 1 << 63 else "=q", value) if -(1 << 63) <= value < 1 << 64 else _refuse(value)
-        )
+        require_64_bits(value)
+        return struct.pack("=Q" if value >= 1 << 63 else "=q", value)
     if isinstance(value, float):
         return struct.pack("=d", value)
     if isinstance(value, complex):
@@ -77,10 +78,6 @@ def value_bytes(value: object) -> bytes:
     if isinstance(pointer, int):
         return struct.pack("=Q", pointer)
     raise TypeError(f"Unsupported type {type(value)}")
-
-
-def _refuse(value: int) -> bytes:
-    raise OverflowError(f"Python integer {value} out of bounds for int64")
 
 
 class ArgumentBlock:

@@ -49,7 +49,8 @@ class ElementwiseKernel(CachedCodes):
     name
         A name for people.
     reduce_dims
-        If False, ``_ind`` keeps the axes of the broadcast shape.
+        Join axes where the arrays allow it: ``_ind`` and the arrays in the loop (``_raw_x``) have the axes that are
+        left. If False, they have those of the broadcast shape.
     preamble
         C++ text before the kernel.
     no_return
@@ -176,15 +177,12 @@ class ElementwiseKernel(CachedCodes):
         free = not body.mentions("i|_ind|printf") and not body.needs_threads
         nest = loops.joined(shape, [array.strides for array in spread], any_order=free)
         steps = dict(zip(walked, nest.steps([array.itemsize for array in spread]), strict=True))
-        ind_shape = shape if not self.reduce_dims else nest.shape
         threads = body.needs_threads
+        ind_shape = self._kernel_shape(shape, spread, len(arrays)) if self.reduce_dims else shape
         layout = [int(np.prod(shape, dtype=np.int64)), *ind_shape]
-        operands = []
-        if threads:
-            ind_shape = shape
-            layout = [layout[0], *shape]
-        else:
+        if not threads:
             layout += nest.numbers
+        operands = []
         dtypes = (*types.inputs, *types.outputs)
         for n, (arg, param) in enumerate(zip(arrays, self.params, strict=False)):
             if not isinstance(arg, np.ndarray):
@@ -193,12 +191,16 @@ class ElementwiseKernel(CachedCodes):
             if n in steps and not threads:
                 operands.append(Operand(param, dtypes[n], steps[n]))
                 continue
-            shown = np.broadcast_to(arg, shape) if n in steps else arg
+            shown = np.broadcast_to(arg, shape).reshape(ind_shape) if n in steps else arg
             contiguous = shown.flags.c_contiguous
             operands.append(Operand(param, dtypes[n], steps.get(n), shown.ndim, contiguous))
             layout += [*shown.shape, *shown.strides]
         spec = Spec(body, types.placeholders, tuple(operands), len(nest.shape), len(ind_shape), threads)
         return spec, np.array(layout, np.int64)
+
+    def _kernel_shape(self, shape: tuple[int, ...], spread: Sequence[Array], arguments: int) -> tuple[int, ...]:
+        flat = [array.flags.c_contiguous for array in spread]
+        return loops.kernel_shape(shape, [array.strides for array in spread], flat, alone=arguments == 1)
 
     def _text(self, name: str) -> str:
         unknown = self.kwargs.keys() - {"options", "loop_prep", "after_loop"}

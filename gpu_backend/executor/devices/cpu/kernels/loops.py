@@ -7,6 +7,7 @@ how each array moves along the innermost one).
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from typing import Literal, NamedTuple
 
@@ -63,3 +64,29 @@ def joined(shape: Sequence[int], strides: Sequence[Sequence[int]], *, any_order:
     if not lengths:
         return LoopNest((1,), tuple((0,) for _ in strides))
     return LoopNest(tuple(lengths), tuple(tuple(move) for move in moves))
+
+
+def kernel_shape(
+    shape: tuple[int, ...], strides: Sequence[Sequence[int]], contiguous: Sequence[bool], *, alone: bool
+) -> tuple[int, ...]:
+    """Return the shape that a kernel of CuPy with ``reduce_dims`` sees: that of ``_ind`` and of the arrays in its loop.
+
+    Parameters
+    ----------
+    shape
+        Of the loop; no length is 0.
+    strides
+        Of each array that the loop goes over, in bytes, broadcast to ``shape``.
+    contiguous
+        Which of these arrays lie in C order.
+    alone
+        Whether the kernel has no other argument than the one array.
+    """
+    if len(shape) < 2 or not strides:
+        return shape
+    if all(contiguous):
+        return (math.prod(shape),)
+    if len(shape) == 2 and not alone:  # CuPy does not look closer
+        return shape
+    strided = [array for array, flat in zip(strides, contiguous, strict=True) if not flat]
+    return joined(shape, strided).shape

@@ -13,6 +13,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from gpu_backend.executor.devices.cpu.dtypes import require_64_bits
 from gpu_backend.executor.devices.cpu.kernels.typenames import type_name
 
 DType = np.dtype[Any]
@@ -166,8 +167,9 @@ def scalar_array(value: object, dtype: DType) -> np.ndarray[Any, Any]:
     Raises
     ------
     OverflowError
-        If a Python int is out of the range of ``dtype``.
+        If a Python int is out of the range of ``dtype``, or of 64 bits.
     """
+    require_64_bits(value)
     array = np.empty((), dtype)
     array[()] = value
     return array

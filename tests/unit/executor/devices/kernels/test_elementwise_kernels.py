@@ -125,6 +125,26 @@ def test_structured_elements_by_field_number() -> None:
     assert s.tolist() == [1.5, 3.5]
 
 
+@pytest.mark.parametrize(
+    ("view", "axes", "kept"),
+    [
+        (np.arange(24).reshape(2, 3, 4), (24,), (2, 3, 4)),
+        (np.arange(24).reshape(6, 4)[:, :2], (6, 2), (6, 2)),
+        (np.arange(24).reshape(6, 4)[::2, :1], (3, 1), (3, 1)),  # two axes are not looked at closer
+        (np.arange(48).reshape(4, 3, 4)[::2], (2, 12), (2, 3, 4)),
+        (np.arange(24).reshape(2, 3, 4).T, (4, 3, 2), (4, 3, 2)),
+        (np.broadcast_to(np.arange(4), (2, 3, 4)), (6, 4), (2, 3, 4)),
+    ],
+)
+def test_axes_are_joined_as_cupy_joins_them(view: np.ndarray, axes: tuple[int, ...], kept: tuple[int, ...]) -> None:
+    told = "y = _raw_x.ndim * 100 + _raw_x.shape()[0]"
+    for reduce_dims, shape in ((True, axes), (False, kept)):
+        kernel = ElementwiseKernel("T x", "int64 y", told, "told", reduce_dims=reduce_dims)
+        assert set(kernel(view).ravel()) == {len(shape) * 100 + shape[0]}
+        index = ElementwiseKernel("T x", "int64 y", "y = _ind.get()[_ind.ndim - 1]", "index", reduce_dims=reduce_dims)
+        np.testing.assert_array_equal(index(view).ravel(), np.indices(shape)[-1].ravel())
+
+
 def test_indices_of_a_kept_shape() -> None:
     kernel = ElementwiseKernel(
         "T x", "int64 y", "y = _ind.get()[0] * 100 + _ind.get()[1] * 10 + _ind.get()[2]", "indices", reduce_dims=False
