@@ -158,8 +158,8 @@ class Scheduler:
         if is_beside:
             used = self._own(old, used, now)
         op_seconds, waited, since = old.op_seconds, old.waited_before_seconds, old.waiting_since
-        if used:
-            self._charge(old.terms, used)
+        if used or event.ops_done:
+            self._charge(old.terms, used, event.ops_done)
         if event.ops_done and used:
             measured = used / event.ops_done
             op_seconds = (op_seconds + measured) / 2 if op_seconds else measured
@@ -217,10 +217,12 @@ class Scheduler:
         self._note_overlap(now)
         self._left.append(event.session)
 
-    def _charge(self, terms: SessionTerms, seconds: float) -> None:
+    def _charge(self, terms: SessionTerms, seconds: float, ops: int = 0) -> None:
         self._used_by_user[terms.user] = self._used_by_user.get(terms.user, 0.0) + seconds
         before = self._charges.get(terms.session)
-        self._charges[terms.session] = Charge(terms, seconds + before.seconds if before else seconds)
+        if before is not None:
+            seconds, ops = seconds + before.seconds, ops + before.ops
+        self._charges[terms.session] = Charge(terms, seconds, ops)
 
     def _known(self, event: ev.Event, session: str) -> SessionView:
         known = self._sessions.get(session)

@@ -58,6 +58,8 @@ class Charge(msgspec.Struct, frozen=True, gc=False):
 
     terms: SessionTerms
     seconds: float
+    #: Ops finished in the same time.
+    ops: int = 0
 
 
 class Grant(msgspec.Struct, frozen=True, gc=False):

@@ -10,6 +10,7 @@ import pytest
 from gpu_backend.arbiter import simulate
 from gpu_backend.arbiter.events import Reported, SessionJoined, TermsChanged
 from gpu_backend.arbiter.policies import registry
+from gpu_backend.arbiter.policies._production import Report
 from gpu_backend.arbiter.policies.base import SharingPolicy
 from gpu_backend.arbiter.policies.paella import Paella
 from gpu_backend.arbiter.policies.tgs import RateControl
@@ -142,20 +143,25 @@ def test_tgs_spares_production_and_uses_what_it_leaves() -> None:
 def test_tgs_in_a_fluid_model_finds_what_production_leaves() -> None:
     control, capacity, demand = RateControl(), 1.0, 0.5
     lost, taken = [], []
+
+    def second(wanted: float, rate: float) -> None:
+        control.report(Report(200 * rate, rate, wanted))
+
     for _ in range(400):
-        wanted = min(control.limit / 0.05, 1.0)
+        wanted = min(control.limit, 1.0)
         rate = min(demand, max(capacity - wanted, 0.0))
-        control.report(rate)
+        second(wanted, rate)
         lost.append(1 - rate / demand)
         taken.append(wanted)
     assert sum(lost[100:]) / 300 <= 0.05
     assert sum(taken[100:]) / 300 >= 0.8 * (capacity - demand)
-    for _ in range(5):
-        control.report(0.0)
+    for _ in range(10):
+        second(1.0, 0.0)
     assert control.limit > 1e9
     for _ in range(30):  # it starts again against the driver's halves
-        control.report(min(demand, max(capacity - min(control.limit / 0.05, 1.0), 0.4)))
-    assert min(demand, capacity - control.limit / 0.05) >= 0.95 * demand
+        wanted = min(control.limit, 1.0)
+        second(wanted, min(demand, max(capacity - wanted, 0.4)))
+    assert min(demand, capacity - control.limit) >= 0.95 * demand
 
 
 def test_antman_gives_way_to_production_that_is_always_busy() -> None:
