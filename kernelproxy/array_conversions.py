@@ -9,6 +9,7 @@ import numpy as np
 
 from kernelproxy import dispatch
 from kernelproxy.array_core import ArrayCore
+from kernelproxy.array_interface import CudaArrayInterface
 
 _EMPTY_TRUTH = (
     "The truth value of an empty array is ambiguous. Returning False, but in future this will result in an error. Use "
@@ -145,10 +146,7 @@ class Conversions(ArrayCore):
 
     @property
     def __cuda_array_interface__(self) -> dict[str, Any]:
-        raise AttributeError(
-            "This array lives on a remote GPU: there is no CUDA pointer that a local library could use. "
-            "Hand over x.get(), or run the other library's work as CuPy kernels."
-        )
+        return CudaArrayInterface(self._layout)
 
 
 def _check_out(out: Any, host: np.ndarray[Any, Any]) -> None:

@@ -109,6 +109,7 @@ _BY_TYPE: dict[type, Callable[[Encoder, Any], wire.Value]] = {
     complex: lambda encoder, value: wire.Complex(value.real, value.imag),
     tuple: lambda encoder, value: wire.Tuple(tuple(encoder.encode(item) for item in value)),
     list: lambda encoder, value: wire.List(tuple(encoder.encode(item) for item in value)),
+    range: lambda encoder, value: wire.List(tuple(value)),
     dict: lambda encoder, value: wire.Dict(
         tuple((encoder.encode(key), encoder.encode(item)) for key, item in value.items())
     ),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import inspect
+from collections.abc import Iterable
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -24,6 +25,10 @@ _METHODS = {
     "cupy.amin": "min",
     "cupy.amax": "max",
 }
+
+
+#: Functions that go through their first argument once, so that it may be a generator or the values of a dictionary.
+_JOINING = frozenset(f"cupy.{name}" for name in ("concatenate", "stack", "hstack", "vstack", "dstack"))
 
 
 class UniqueAllResult(NamedTuple):
@@ -70,6 +75,8 @@ class RemoteFunction(Documented):
         __tracebackhide__ = True
         if args and type(args[0]) is np.ndarray and self._qualname in _METHODS:
             return getattr(args[0], _METHODS[self._qualname])(*args[1:], **kwargs)
+        if self._qualname in _JOINING and args and type(args[0]) not in (list, tuple) and isinstance(args[0], Iterable):
+            args = (list(args[0]), *args[1:])
         result = dispatch.call(self._qualname, args, kwargs)
         named = _NAMED.get(self._qualname)
         return result if named is None else named(*result)

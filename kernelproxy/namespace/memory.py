@@ -29,7 +29,8 @@ class MemoryPool(RemoteObject):
 
     def __new__(cls, allocator: Any = None) -> Any:
         """Make a pool in the executor; it allocates as the session's own pool does."""
-        if allocator is not None and getattr(allocator, "__name__", "") not in ("alloc", "_malloc", "malloc"):
+        known = ("alloc", "_malloc", "malloc", "malloc_managed")
+        if allocator is not None and getattr(allocator, "__name__", "") not in known:
             raise RuntimeError(f"A pool of memory got by {allocator!r} is not possible here. {_HOW_ELSE}")
         return dispatch.call(cls._qualname, (), {})
 
@@ -92,7 +93,7 @@ def using_allocator(allocator: Any = None) -> Iterator[None]:
 
 
 def _remote(allocator: Any) -> Any:
-    if allocator is None or getattr(allocator, "__name__", "") in ("alloc", "_malloc"):
+    if allocator is None or getattr(allocator, "__name__", "") in ("alloc", "_malloc", "malloc_managed"):
         return None
     if isinstance(allocator, RemoteMethod):
         return allocator
@@ -104,7 +105,15 @@ def _refused(name: str, what: str) -> Callable[..., Any]:
     return refusing(name, why)
 
 
-malloc_managed = _refused("malloc_managed", "managed memory beyond what the session was given")
+def malloc_managed(size: int) -> Any:
+    """Return ``size`` bytes of the session's memory.
+
+    Programs ask for managed memory so that they may have more than the GPU holds. They run; what they get is within the
+    limit of their session all the same, and ends with OutOfMemoryError.
+    """
+    return dispatch.ask_object("cupy.cuda.alloc", size)
+
+
 malloc_system = _refused("memory.malloc_system", "memory of the host")
 ManagedMemory = _refused("ManagedMemory", "managed memory beyond what the session was given")
 SystemMemory = _refused("memory.SystemMemory", "memory of the host")

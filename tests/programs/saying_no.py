@@ -10,17 +10,18 @@ a = cp.arange(4.0)
 
 # --- memory that a session of a shared GPU may not take --------------------------------------------------------------
 
-refused(RuntimeError, lambda: cp.cuda.MemoryPool(cp.cuda.malloc_managed), "MemoryPool().malloc")
-refused(RuntimeError, lambda: cp.cuda.set_allocator(cp.cuda.malloc_managed), "MemoryPool().malloc")
 refused(RuntimeError, lambda: cp.cuda.set_allocator(lambda size: None), "MemoryPool().malloc")
-refused(RuntimeError, lambda: cp.cuda.malloc_managed(8), "what the session was given")
 refused(RuntimeError, lambda: cp.cuda.ManagedMemory(8), "what the session was given")
 refused(RuntimeError, lambda: cp.cuda.memory_hooks.LineProfileHook(), "used_bytes()")
 
 # --- pointers for libraries of this process --------------------------------------------------------------------------
 
-assert not hasattr(a, "__cuda_array_interface__"), "who looks for it would use the pointer here"
-refused(AttributeError, lambda: a.__cuda_array_interface__, "x.get()")
+interface = a.__cuda_array_interface__
+assert (interface["shape"], interface["typestr"], interface["strides"], interface["version"]) == ((4,), "<f8", None, 3)
+refused(BufferError, lambda: interface["data"], "x.get()")
+refused(BufferError, lambda: interface.get("data"), "x.get()")
+refused(BufferError, lambda: bool(dict.get(interface, "data")[1]), "x.get()")
+assert a[::2].__cuda_array_interface__["strides"] == (16,)
 refused(BufferError, lambda: np.from_dlpack(a), "x.get()")
 refused(BufferError, a.toDlpack, "x.get()")
 assert np.from_dlpack(a, device="cpu").tolist() == [0, 1, 2, 3]

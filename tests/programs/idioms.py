@@ -1,0 +1,37 @@
+"""What published programs do here and there with arrays, lists of them, and memory."""
+
+from __future__ import annotations
+
+import cupy as cp
+import numpy as np
+from expecting import refused
+
+a = cp.arange(12.0).reshape(3, 4)
+
+# --- other sequences than lists and tuples ---------------------------------------------------------------------------
+
+assert cp.take(a, range(1, 3), axis=1).get().tolist() == [[1, 2], [5, 6], [9, 10]]
+assert cp.delete(a, range(3), axis=1).get().tolist() == [[3], [7], [11]]
+rows = {"first": a[0], "last": a[-1]}
+for join in (cp.concatenate, cp.stack, cp.hstack, cp.vstack, cp.dstack):
+    expected = getattr(np, join.__name__)([row.get() for row in rows.values()])
+    for given in (rows.values(), (row for row in rows.values()), iter([a[0], a[2]])):
+        assert np.array_equal(join(given).get(), expected), join
+assert cp.concatenate(a).get().tolist() == list(range(12))
+refused(TypeError, lambda: cp.concatenate(cp.float64(3)))
+
+# --- asking whether something is an array of a GPU -------------------------------------------------------------------
+
+assert hasattr(a, "__cuda_array_interface__")
+assert not hasattr(a.get(), "__cuda_array_interface__")
+
+# --- managed memory --------------------------------------------------------------------------------------------------
+
+pool = cp.cuda.MemoryPool(cp.cuda.malloc_managed)
+cp.cuda.set_allocator(pool.malloc)
+b = cp.ones(1000)
+assert pool.used_bytes() >= 8000
+cp.cuda.set_allocator(cp.cuda.malloc_managed)
+assert float((b + 1).sum()) == 2000
+cp.cuda.set_allocator(cp.get_default_memory_pool().malloc)
+assert cp.cuda.memory.malloc_managed(64).mem.size >= 64
