@@ -32,7 +32,7 @@ def gate_cost() -> dict[str, Any]:
     with tempfile.TemporaryDirectory(prefix="gw-") as directory:
         path = Path(directory) / "page"
         gate.create(path)
-        page, executor = gate.ArbiterPage(path), Gate(path, "/nowhere", Pace(_Now))
+        page, executor = gate.ArbiterPage(path), Gate(path, str(path.with_name("bell")), Pace(_Now))
         found = {}
         for name, until in (("open_ns", inf), ("turn_ns", 1_000.0)):
             page.open(OpenGate("s", until, 0, inf, 1.0), monotonic_ns(), monotonic_ns())
