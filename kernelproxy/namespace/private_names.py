@@ -42,6 +42,7 @@ SAME_AS: dict[str, str] = {
     **{f"cupy._core._kernel.{name}": f"cupy.{name}" for name in ("ElementwiseKernel", "ufunc")},
     "cupy._util.clear_memo": "cupy.clear_memo",
     "cupy._util.memoize": "cupy.memoize",
+    "cupy.cuda.runtime._getLocalRuntimeVersion": "cupy.cuda.runtime.runtimeGetVersion",
 }
 
 #: Private name to "module:attribute", for those that are made here.

@@ -20,6 +20,7 @@ import numpy as np
 
 from gpu_backend.wire import values as wire
 from kernelproxy import dispatch, streams
+from kernelproxy.namespace.constant_calls import evaluated, is_own_function
 from kernelproxy.namespace.kernels import kind_of, launch_known
 from kernelproxy.remote_object import RemoteObject
 
@@ -155,9 +156,13 @@ def shipped(kind: str, function: Callable[..., Any], options: dict[str, Any]) ->
     if not callable(function):
         raise ValueError("`func` must be a callable object.")
     text = _source_of(function)
-    used = _free_names(ast.parse(text))
+    tree = ast.parse(text)
+    used = _free_names(tree)
     variables = inspect.getclosurevars(function)
     names = {**variables.builtins, **variables.globals, **variables.nonlocals}
+    if any(is_own_function(names.get(name)) for name in used):
+        tree, results = evaluated(tree, {name: names[name] for name in used & names.keys()}, _is_plain)
+        text, used, names = ast.unparse(tree), _free_names(tree), names | results
     described = {name: _described(name, value) for name, value in names.items() if name in used}
     made: RemoteObject = dispatch.ask_object(".python_kernel", kind, function.__name__, text, described, options)
     return made
@@ -194,7 +199,8 @@ def _described(name: str, value: Any) -> tuple[str, Any]:
         return "value", value
     raise TypeError(
         f"Invalid use of '{name}' in a kernel: a {type(value).__name__} of this process means nothing on the GPU. "
-        "Kernels use numbers, cupyx.jit, the ufuncs and dtypes of CuPy, and other kernels."
+        "Kernels use numbers, cupyx.jit, the ufuncs and dtypes of CuPy, other kernels, and what functions return for "
+        "constants."
     )
 
 

@@ -15,6 +15,7 @@ assert _core.ElementwiseKernel is ElementwiseKernel is cupy.ElementwiseKernel
 assert cupy._core.core.ndarray is _core.ndarray is cupy.ndarray
 assert isinstance(cupy.zeros(2), cupy._core.core.ndarray)
 assert issubclass(PerformanceWarning, RuntimeWarning)
+assert 12_000 <= cupy.cuda.runtime._getLocalRuntimeVersion() < 20_000
 refused(AttributeError, lambda: cupy._nothing, "no attribute '_nothing'")
 refused(AttributeError, lambda: _core.nothing, "no attribute 'nothing'")
 

@@ -76,6 +76,39 @@ make(10)((1,), (4,), (ones,))
 assert ones.get().tolist() == [13] * 4
 
 
+def plus(n, *, times=1):
+    @jit.rawkernel(device=True)
+    def inner(v):
+        if n > 1:
+            return v + n * times + plus(n - 1)(v)
+        return v
+
+    return inner
+
+
+@jit.rawkernel()
+def templates(x):
+    i = threadIdx.x
+    x[i] = plus(1)(x[i]) + plus(FACTOR - 1, times=10)(x[i]) + ten()
+
+
+def ten():
+    return 10
+
+
+ones = cp.ones(4)
+templates((1,), (4,), (ones,))
+assert ones.get().tolist() == [1 + (1 + 20 + 1) + 10] * 4
+
+
+@jit.rawkernel()
+def unknown(x):
+    x[0] = plus(x[1])(x[0])
+
+
+refused(TypeError, lambda: unknown((1,), (1,), (ones,)))
+
+
 @jit.rawkernel()
 def gather(x, y):
     jit.atomic_add(y, 0, x[jit.threadIdx.x])
