@@ -20,6 +20,18 @@ from kernelproxy.infer import prove
 from kernelproxy.layout import Layout
 from kernelproxy.namespace.own import OWN
 
+#: Arrays in use that were read of remote objects, by handle.
+_parts: dict[int, weakref.ref[array_core.ArrayCore]] = {}
+
+
+def _note_part(handle: int, array: array_core.ArrayCore) -> None:
+    _parts[handle] = weakref.ref(array, lambda _: _parts.pop(handle, None))
+
+
+def are_parts(*handles: int) -> bool:
+    """Tell whether any of the arrays was read of a remote object: its memory may then be another array's as well."""
+    return not _parts.keys().isdisjoint(handles)
+
 
 class RemoteObject:
     """Base of all stand-ins. ``_qualname`` is the public name of the class it stands for."""
@@ -66,6 +78,8 @@ class RemoteObject:
             one for one in (value if isinstance(value, tuple) else (value,)) if isinstance(one, array_core.ArrayCore)
         ]
         fresh = [one for one in read if not any(one is part for part in known)]
+        for one in fresh:
+            _note_part(array_core.handle_of(one._ref), one)
         if fresh:
             object.__setattr__(self, "_parts", tuple([weakref.ref(one) for one in (*known, *fresh)]))
 

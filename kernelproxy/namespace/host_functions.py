@@ -13,6 +13,7 @@ import numpy as np
 
 from kernelproxy import dispatch, session
 from kernelproxy.array_core import ArrayCore, handle_of
+from kernelproxy.remote_object import are_parts
 
 base_repr, binary_repr = np.base_repr, np.binary_repr
 format_float_positional, format_float_scientific = np.format_float_positional, np.format_float_scientific
@@ -114,8 +115,11 @@ def size(a: Any, axis: int | None = None) -> int:
 
 def may_share_memory(a: Any, b: Any, max_work: Any = None) -> bool:
     """Tell whether the arrays are windows on overlapping stretches of the same memory."""
-    if not isinstance(a, ArrayCore) or not isinstance(b, ArrayCore) or handle_of(a._ref) != handle_of(b._ref):
+    if not isinstance(a, ArrayCore) or not isinstance(b, ArrayCore):
         return False
+    handles = handle_of(a._ref), handle_of(b._ref)
+    if handles[0] != handles[1]:
+        return are_parts(*handles) and bool(dispatch.call("cupy.may_share_memory", (a, b), {}))
     (a_low, a_high), (b_low, b_high) = _bounds(a), _bounds(b)
     return a_low < b_high and b_low < a_high
 
@@ -124,6 +128,8 @@ def shares_memory(a: Any, b: Any, max_work: Any = None) -> bool:
     """Tell whether the arrays have an element's memory in common."""
     if not may_share_memory(a, b):
         return False
+    if handle_of(a._ref) != handle_of(b._ref):
+        return bool(dispatch.call("cupy.shares_memory", (a, b), {}))
     reach = max(_bounds(a)[1], _bounds(b)[1])
     memory = np.empty(reach, np.uint8)  # never touched: only how the windows lie in it is looked at
     return bool(np.shares_memory(_window(memory, a), _window(memory, b), max_work))

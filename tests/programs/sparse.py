@@ -30,6 +30,9 @@ assert sparse.coo_matrix(scipy.sparse.eye(3)).nnz == 3
 refused(TypeError, lambda: len(A))
 assert (A.data is A.data, A.indices is A.indptr) == (True, False)
 kept = A.data
+shared = sparse.csr_matrix((A.data, A.indices, A.indptr), A.shape, copy=False)
+assert (cp.may_share_memory(shared.data, A.data), cp.shares_memory(shared.data[1:], A.data)) == (True, True)
+assert (cp.may_share_memory(A.copy().data, A.data), cp.shares_memory(shared.data[:1], A.data[1:])) == (False, False)
 A *= 2
 assert A.data is kept
 A *= 0.5
