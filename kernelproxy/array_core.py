@@ -134,9 +134,14 @@ def as_subclass(array: Any, cls: type[Any]) -> Any:
     return made
 
 
+def window_held(layout: Layout, handle: int) -> Any:
+    """Return the array under ``handle`` that is a window on memory which is counted already."""
+    array = fresh(layout, handle)
+    memory.forget(handle)
+    return array
+
+
 def from_description(info: wire.ArrayInfo) -> Any:
     """Return the array that the executor described."""
-    array = fresh(strided(info.shape, info.strides, text_to_dtype(info.dtype)), info.handle)
-    if info.base:  # a window on memory that is counted already
-        memory.forget(info.handle)
-    return array
+    layout = strided(info.shape, info.strides, text_to_dtype(info.dtype))
+    return window_held(layout, info.handle) if info.base else fresh(layout, info.handle)

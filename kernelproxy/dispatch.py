@@ -15,7 +15,7 @@ from gpu_backend.wire.codec import Frame
 from gpu_backend.wire.dtypes import text_to_dtype
 from gpu_backend.wire.messages import Want
 from kernelproxy import remote_object, streams, sync_detection, transfer
-from kernelproxy.array_core import ArrayCore, fresh, from_description, view_of
+from kernelproxy.array_core import ArrayCore, fresh, from_description, view_of, window_held
 from kernelproxy.callbacks import Conversation, NotebookFunction
 from kernelproxy.decoding import Decoder, buffer_to_array
 from kernelproxy.encoding import Encoder
@@ -53,6 +53,8 @@ def run_proved(qualname: str, args: tuple[Any, ...], kwargs: dict[str, Any], pro
     __tracebackhide__ = True
     if isinstance(proof, View):
         return _realise(proof, 0, args, kwargs)
+    if isinstance(proof, Unproved):
+        args = _as_themselves(args)
     encoded = _encode(args, kwargs)
     wire_args, wire_kwargs = encoded.args, encoded.kwargs
     if isinstance(proof, Unproved) or encoded.is_more_than_values or not _is_sure(_made_bytes(proof)):
@@ -66,6 +68,22 @@ def run_proved(qualname: str, args: tuple[Any, ...], kwargs: dict[str, Any], pro
     count = int(isinstance(proof, Layout))
     handle = pipeline().record(qualname, wire_args, count, wire_kwargs, streams.current_handle())
     return None if proof is None else _realise(proof, handle, args, kwargs)  # type: ignore[arg-type]
+
+
+def _as_themselves(args: tuple[Any, ...]) -> tuple[Any, ...]:
+    """Return ``args`` with a handle for each view that is given twice: CuPy's functions may ask whether ``y is x``."""
+    views = [arg for arg in args if isinstance(arg, ArrayCore) and type(arg._ref) is wire.View]
+    known = {id(view): view for view in views}
+    if len(known) == len(views):
+        return args
+    held = {place: _held(view) for place, view in known.items() if sum(one is view for one in views) > 1}
+    return tuple([held.get(id(arg), arg) for arg in args])
+
+
+def _held(view: ArrayCore) -> Any:
+    """Return a view of ``view`` that the executor holds, under a handle of its own."""
+    handle = pipeline().record(".same", (view._ref,), 1, None, streams.current_handle())
+    return window_held(view._layout, handle)
 
 
 def _realise(proof: ArrayProof, handle: int, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:

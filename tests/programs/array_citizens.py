@@ -115,6 +115,14 @@ assert made[0] is quotient
 assert made[1].tolist() == [0, 1, 0]
 
 
+# --- the same view twice is one array, another view of the same memory is not -----------------------------------------
+
+window = cp.arange(20.0)[4:]
+assert cupyx.scipy.signal.csd(window, window, nperseg=8)[1].dtype == np.float64
+assert cupyx.scipy.signal.csd(window, cp.arange(20.0)[4:], nperseg=8)[1].dtype == np.complex128
+assert cupyx.scipy.signal.csd(window, window[:], nperseg=8)[1].dtype == np.complex128
+
+
 class Named:
     """Stands for an array, as objects of other libraries may."""
 
