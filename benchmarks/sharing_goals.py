@@ -91,17 +91,28 @@ def _policies(figures: dict[str, Any]) -> Iterator[Goal]:
         part, terms = found["part"], found["terms"]
         is_met = all(t["request"] - 0.03 <= part[user] <= t["limit"] + 0.03 for user, t in terms.items())
         yield Goal("gemini: request and limit", _percent(part, terms), "50 to 60 and 20 to 30 %, within 3", is_met)
-    if found := figures.get("tgs: promise"):
-        kept = 100 * found["production_beside"] / found["production_alone"]
-        other = 100 * found["part"]["two"]
-        measured = f"production keeps {kept:.1f} %, the other uses {other:.1f} %"
-        yield Goal(
-            "tgs: production's rate", measured, "at least 95 %, and some for the other", kept >= 95 and other > 2
-        )
+    for name in ("tgs", "antman"):
+        if found := figures.get(f"{name}: promise"):
+            kept, other = 100 * found["production_beside"] / found["production_alone"], 100 * found["part"]["two"]
+            measured = f"production keeps {kept:.1f} %, the other uses {other:.1f} %"
+            wanted = "at least 95 %, and 5 % or more for the other"
+            yield Goal(f"{name}: production's rate", measured, wanted, kept >= 95 and other >= 5)
     if found := figures.get("gaiagpu: promise"):
         part, terms = found["part"], found["terms"]
         is_met = abs(part["one"] - 0.3) <= 0.05 and part["two"] >= 0.2
         yield Goal("gaiagpu: target, and growth", _percent(part, terms), "30 % within 5; 20 % or more", is_met)
+    if found := figures.get("reef: promise"):
+        alone, beside, hog = found["alone"]["p50_ms"], found["beside"], 100 * found["part"]["one"]
+        most = alone + 2 * found["kernel_ms"] + 0.5  # and what waking up costs
+        measured = f"p50 {beside['p50_ms']:.2f}, p99 {beside['p99_ms']:.2f} ms; the hog uses {hog:.0f} %"
+        wanted = f"p99 at most two of its kernels later than alone ({most:.1f} ms); 75 % or more for the hog"
+        yield Goal("reef: priority beside best effort", measured, wanted, beside["p99_ms"] <= most and hog >= 75)
+    if found := figures.get("paella: promise"):
+        hog = 100 * found["part"]["one"]
+        measured = f"p50 {found['p50_ms']:.2f}, p95 {found['p95_ms']:.2f} ms; the long one uses {hog:.0f} %"
+        is_met = found["p50_ms"] <= 4 and found["p95_ms"] <= 20 and hog >= 20
+        wanted = "p50 at most 4 ms, p95 within a dispatch (20 ms); 20 % or more for the long one"
+        yield Goal("paella: short cells first", measured, wanted, is_met)
 
 
 def _percent(part: dict[str, float], users: dict[str, Any]) -> str:

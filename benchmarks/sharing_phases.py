@@ -141,19 +141,39 @@ def gemini(pool: SharedPool, scale: Scale, seconds: float = 13.0) -> dict[str, A
     return {"terms": terms, "window_s": window, "part": _part_of_time(samples, window)}
 
 
-def tgs(pool: SharedPool, scale: Scale, seconds: float = 11.0) -> dict[str, Any]:
-    """Production that is busy half of the time keeps its rate beside opportunistic work, which gets the rest."""
+def production(pool: SharedPool, scale: Scale, alone_seconds: float, seconds: float) -> dict[str, Any]:
+    """Production that is busy half of the time keeps its rate; opportunistic work gets some of what it leaves."""
     pool.set_terms({"one": {"kind": "production"}, "two": {"kind": "best-effort"}})
-    production = (pool.of("one"), scale.hog(2e-3, rest=2e-3))
-    answers, _ = pool.run([production], scale.seconds(3.0), _GRACE_SECONDS)
+    half = (pool.of("one"), scale.hog(2e-3, rest=2e-3))
+    answers, _ = pool.run([half], scale.seconds(alone_seconds), _GRACE_SECONDS)
     alone = answers[0]["kernels"] / answers[0]["seconds"]
-    orders = [production, (pool.of("two"), scale.hog(0.2e-3))]
-    answers, samples = pool.run(orders, scale.seconds(seconds), _GRACE_SECONDS)
+    answers, samples = pool.run([half, (pool.of("two"), scale.hog(0.2e-3))], scale.seconds(seconds), _GRACE_SECONDS)
     marks = answers[0]["marks"]
     late = [mark for mark in marks if mark[0] >= marks[-1][0] - scale.seconds(seconds) / 2]
     beside = (late[-1][1] - late[0][1]) / (late[-1][0] - late[0][0]) if len(late) > 1 else 0.0
-    half = scale.seconds(seconds) / 2
-    return {"production_alone": alone, "production_beside": beside, "part": _part_of_time(samples, half)}
+    part = _part_of_time(samples, scale.seconds(seconds) / 2)
+    return {"production_alone": alone, "production_beside": beside, "part": part}
+
+
+def reef(pool: SharedPool, scale: Scale, seconds: float = 4.5) -> dict[str, Any]:
+    """A small op of priority every 20 ms beside a best-effort hog, whose queued work is withdrawn each time."""
+    pool.set_terms({"one": {"kind": "best-effort"}})
+    person: tuple[Notebook, dict[str, Any]] = (pool.of(PERSON), {"do": "ticks", "period": 0.02})
+    answers, _ = pool.run([person], scale.seconds(1.0), _GRACE_SECONDS)
+    alone, kernel = _latencies(answers[0]["taken"]), 2e-3
+    hog = (pool.of("one"), scale.hog(kernel))
+    answers, samples = pool.run([hog, person], scale.seconds(seconds), _GRACE_SECONDS)
+    beside = _latencies(answers[1]["taken"][3:])
+    part = _part_of_time(samples, scale.seconds(seconds) / 2)
+    return {"kernel_ms": 1e3 * scale.kernel(kernel), "alone": alone, "beside": beside, "part": part}
+
+
+def paella(pool: SharedPool, scale: Scale, seconds: float = 4.5) -> dict[str, Any]:
+    """Short cells beside a long one: they are done soon, and the long one is not passed over for ever."""
+    short: tuple[Notebook, dict[str, Any]] = (pool.of(PERSON), {"do": "ticks", "period": 0.02})
+    orders = [(pool.of("one"), scale.hog(0.2e-3)), (pool.of("two"), scale.hog(2e-3, rest=2e-3)), short]
+    answers, samples = pool.run(orders, scale.seconds(seconds), _GRACE_SECONDS)
+    return {**_latencies(answers[2]["taken"][3:]), "part": _part_of_time(samples, scale.seconds(seconds) / 2)}
 
 
 def gaiagpu(pool: SharedPool, scale: Scale, seconds: float = 13.0) -> dict[str, Any]:
@@ -230,6 +250,7 @@ def _latencies(taken: list[float]) -> dict[str, float]:
     ordered = sorted(taken)
     return {
         "p50_ms": 1e3 * ordered[len(ordered) // 2],
+        "p95_ms": 1e3 * ordered[min(len(ordered) - 1, int(0.95 * len(ordered)))],
         "p99_ms": 1e3 * ordered[min(len(ordered) - 1, int(0.99 * len(ordered)))],
         "most_ms": 1e3 * ordered[-1],
         "count": len(ordered),

@@ -241,13 +241,17 @@ class Scheduler:
             suggested = suggestion.slices
         accepted, refusals = self._accept(suggested, now)
         instructions = self._settle(accepted, used, now)
-        ends = [gate.until for gate in self._grants.values()]
+        deadline = inf
+        for gate in self._grants.values():
+            deadline = min(deadline, gate.until)
         # Both may pass while the core relieves somebody; the end of that grant is then the next deadline.
-        asked = self._ask_again_at if self._ask_again_at > now else inf
-        relief = self._next_relief if self._shut_since and self._next_relief > now else inf
-        is_shut = self._opens_idle and len(self._standing) < len(self._sessions)
-        quiet = self._quiet_since + _QUIET_SECONDS if is_shut and not self._waiting else inf
-        self._deadline = min(*ends, asked, relief, quiet)
+        if now < self._ask_again_at < deadline:
+            deadline = self._ask_again_at
+        if self._shut_since and now < self._next_relief < deadline:
+            deadline = self._next_relief
+        if not self._waiting and self._opens_idle and len(self._standing) < len(self._sessions):
+            deadline = min(deadline, self._quiet_since + _QUIET_SECONDS)
+        self._deadline = deadline
         return instructions, refusals
 
     def _view(self, now: float) -> DeviceView:

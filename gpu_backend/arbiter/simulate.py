@@ -41,9 +41,16 @@ def simulate(trace: Trace, policies: Sequence[str], jobs: int = 1) -> dict[str, 
     else:
         # Spawned, not forked: the caller may have threads.
         with ProcessPoolExecutor(jobs, mp_context=multiprocessing.get_context("spawn")) as pool:
-            outcomes = list(pool.map(_run, *zip(*work, strict=True)))
+            # The longest first, so that no process is left with one of them at the end.
+            order = sorted(range(len(work)), key=lambda at: -_wanted(work[at][1]))
+            futures = {at: pool.submit(_run, *work[at]) for at in order}
+            outcomes = [futures[at].result() for at in range(len(work))]
     count = len(devices)
     return {name: merged(outcomes[at * count : (at + 1) * count]) for at, name in enumerate(policies)}
+
+
+def _wanted(scripts: tuple[Script, ...]) -> float:
+    return sum(cell.seconds for script in scripts for cell in script.cells)
 
 
 def _run(policy: str, scripts: tuple[Script, ...], seconds: float) -> Outcome:

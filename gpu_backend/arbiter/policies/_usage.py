@@ -7,6 +7,9 @@ from collections.abc import Iterable
 
 __all__ = ["DecayedUsage", "SlidingUsage"]
 
+#: Long before 2 to the power of it is beyond a float.
+_MOST_HALF_LIVES = 200
+
 
 class DecayedUsage:
     """GPU time by key, divided by the key's weight, halving every ``half_life_seconds``.
@@ -17,20 +20,35 @@ class DecayedUsage:
 
     def __init__(self, half_life_seconds: float) -> None:
         self._half_life = half_life_seconds
-        self._used: dict[str, tuple[float, float]] = {}
-        self._level = (0.0, 0.0)  # of the least of those who were active last, and when
+        # What is used later is written down as more, instead of everything before as less: by 2 for each half-life.
+        self._used: dict[str, float] = {}
+        self._origin = 0.0
+        self._scaled_at, self._scale = 0.0, 1.0
+        self._level = 0.0  # of the least of those who were active last
 
     def charge(self, key: str, seconds: float, weight: float, now: float) -> None:
         """Add ``seconds`` of GPU time, used until ``now`` under ``weight``."""
-        self._used[key] = (self.of(key, now) + seconds / weight, now)
+        scale = self._scale_at(now)
+        self._used[key] = self._used.get(key, 0.0) + seconds / weight * scale
 
     def of(self, key: str, now: float) -> float:
         """Return the decayed use of ``key`` per unit of weight, seconds; 0 for keys never seen."""
-        entry = self._used.get(key)
-        if entry is None:
-            return 0.0
-        used, at = entry
-        return used if at == now else used * 2.0 ** ((at - now) / self._half_life)
+        scale = self._scale_at(now)
+        return self._used.get(key, 0.0) / scale
+
+    def rank(self, key: str) -> float:
+        """Return a number by which keys compare as their uses do at any one moment."""
+        return self._used.get(key, 0.0)
+
+    def _scale_at(self, now: float) -> float:
+        if now != self._scaled_at:
+            if now - self._origin > _MOST_HALF_LIVES * self._half_life:
+                factor = 2.0 ** ((self._origin - now) / self._half_life)
+                self._used = {key: used * factor for key, used in self._used.items()}
+                self._level *= factor
+                self._origin = now
+            self._scaled_at, self._scale = now, 2.0 ** ((now - self._origin) / self._half_life)
+        return self._scale
 
     def admit(self, keys: Iterable[str], active: Iterable[str], credit_seconds: float, now: float) -> None:
         """Begin to count ``keys`` among the ``active``: at most ``credit_seconds`` behind the least of those.
@@ -38,16 +56,11 @@ class DecayedUsage:
         Where nobody is active, behind the least of those who were last: else whoever had the device alone for an hour
         would owe that hour to the first one who comes.
         """
-        level = self._note_level(active, now)
+        scale = self._scale_at(now)
+        # Where nobody is active the last level holds, decayed as everything else.
+        level = self._level = min((self._used.get(key, 0.0) for key in active), default=self._level)
         for key in keys:
-            self._used[key] = (max(self.of(key, now), level - credit_seconds), now)
-
-    def _note_level(self, active: Iterable[str], now: float) -> float:
-        """Return the least use among ``active``, or what it was last if there are none, decayed until now."""
-        level, at = self._level
-        level = min((self.of(key, now) for key in active), default=level * 2.0 ** ((at - now) / self._half_life))
-        self._level = (level, now)
-        return level
+            self._used[key] = max(self._used.get(key, 0.0), level - credit_seconds * scale)
 
     def forget(self, key: str) -> None:
         """Drop what is known of ``key``."""

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
-from math import inf
+from collections import deque
+from itertools import pairwise
 from typing import ClassVar
 
+from gpu_backend.arbiter.policies._production import ProductionMeter
 from gpu_backend.arbiter.terms import SessionClass
 from gpu_backend.arbiter.views import DeviceView, Slice, Suggestion
 
@@ -13,7 +15,10 @@ __all__ = ["AntMan"]
 _COORDINATION = 1.0
 _TOLERATED_SLOWDOWN = 1.05
 _STEP_DOWN = 10.0
-_STEP_UP = 2.0
+_STEP_UP = 1.0
+#: Seconds for which nothing else runs when production comes, so that its own rate is known; and those remembered.
+_ALONE = 2
+_REMEMBERED = 60
 
 
 class AntMan:
@@ -23,9 +28,10 @@ class AntMan:
     time x 100 / perf, the difference spread over the ops; 0 suspends); a coordinator that lowers it while guaranteed
     work is disturbed and raises it otherwise.
 
-    Not done here: the original compares mini-batch times; a notebook has none, so disturbance is the time during
-    which a production session had ops queued, over the GPU time it got, in the last second: 1 where it runs alone.
-    The coordinator's program is not public; its steps (down by 10, up by 2, each second) and its bound of 5 % are
+    Not done here: the original compares mini-batch times; a notebook has none, so disturbance is that production
+    finishes fewer ops in a second than in the best two neighbouring ones of the last minute, by more than 5 %; seconds
+    in which it idles count as undisturbed, and when it comes nothing else runs for two seconds.
+    The coordinator's program is not public; its steps (down by 10, up by 1, each second), its bound and its memory are
     ours. The fixed cost of 50 us per run is left to the executor's measurement. Several opportunistic sessions share
     the value. Memory is not part of the policy.
 
@@ -37,36 +43,33 @@ class AntMan:
     is_work_conserving: ClassVar[bool] = False
 
     def __init__(self) -> None:
-        self._perf = 100.0
-        self._coordinate_at = -inf
-        self._seen: dict[str, tuple[float, float]] = {}  # waited and used seconds at the last coordination
+        self._perf = 0.0
+        self._meter: ProductionMeter | None = None
+        self._rates: deque[float] = deque(maxlen=_REMEMBERED)
 
     def suggest(self, view: DeviceView) -> Suggestion:
         """Return endless slices, those of opportunistic sessions at the control value's duty."""
-        guaranteed = [session for session in view.sessions if session.terms.kind is SessionClass.PRODUCTION]
-        if not guaranteed:
-            self._perf, self._coordinate_at = 100.0, -inf
-            self._seen.clear()
+        if not any(session.terms.kind is SessionClass.PRODUCTION for session in view.sessions):
+            self._meter = None
             return Suggestion(tuple([Slice(session.id) for session in view.waiting]))
-        if view.now >= self._coordinate_at:
-            waited = used = 0.0
-            for session in guaranteed:
-                now_at = session.waited_seconds(view.now), session.used_seconds
-                before = self._seen.get(session.id, now_at)
-                waited += now_at[0] - before[0]
-                used += now_at[1] - before[1]
-                self._seen[session.id] = now_at
-            self._coordinate(waited, used)
-            self._coordinate_at = view.now + _COORDINATION
-        for gone in view.left:
-            self._seen.pop(gone, None)
+        if self._meter is None:
+            self._perf, self._meter = 0.0, ProductionMeter(_COORDINATION, view.now)
+            self._rates.clear()
+        elif (report := self._meter.read(view)) is not None:
+            self._coordinate(report.rate)
         slices = [
             Slice(session.id, duty=1.0 if session.terms.kind is SessionClass.PRODUCTION else self._perf / 100)
             for session in view.sessions  # production's gates stay open while it is idle
             if session.terms.kind is SessionClass.PRODUCTION or (session.queued_ops and self._perf > 0)
         ]
-        return Suggestion(tuple(slices), self._coordinate_at)
+        return Suggestion(tuple(slices), self._meter.next_at(view.now))
 
-    def _coordinate(self, waited: float, used: float) -> None:
-        is_disturbed = waited > _TOLERATED_SLOWDOWN * used
-        self._perf = max(0.0, self._perf - _STEP_DOWN) if is_disturbed else min(100.0, self._perf + _STEP_UP)
+    def _coordinate(self, rate: float) -> None:
+        self._rates.append(rate)
+        usual = max([(one + other) / 2 for one, other in pairwise(self._rates)], default=0.0)
+        if len(self._rates) == _ALONE:
+            self._perf = 100.0
+        elif len(self._rates) > _ALONE and 0 < rate * _TOLERATED_SLOWDOWN < usual:
+            self._perf = max(0.0, self._perf - _STEP_DOWN)
+        elif len(self._rates) > _ALONE:
+            self._perf = min(100.0, self._perf + _STEP_UP)

@@ -70,6 +70,7 @@ class FairShare:
         self._users: dict[str, DecayedUsage] = {}  # by group
         self._active: frozenset[tuple[str, str]] = frozenset()  # users who wait, each with the group they wait in
         self._active_groups: frozenset[str] = frozenset()
+        self._waiting: list[SessionTerms] = []
         self._served: dict[str, int] = {}  # by session, the number of its last turn
         self._turns = 0
         self._holder = ""
@@ -87,7 +88,11 @@ class FairShare:
             self._holder = ""
             return Suggestion()
         best = self._best(waiting, now) if len(waiting) > 1 else waiting[0]
-        holder = next((session for session in waiting if session.id == self._holder), None)
+        holder = None
+        for session in waiting:
+            if session.terms.session == self._holder:
+                holder = session
+                break
         if holder is not None and best is not holder:
             ends = self._turn_end(holder, best, now)
             if now < ends:
@@ -112,7 +117,7 @@ class FairShare:
 
     def _drained_at(self, chosen: SessionView, now: float) -> float:
         """Return until when to wait for others' long ops before ``chosen`` has its turn; ``now`` if it need not."""
-        if chosen.id == self._holder or chosen.is_urgent:
+        if not self._flying or chosen.id == self._holder or chosen.is_urgent:
             return now
         return max(
             [each.in_flight_since + self._patience for each in self._flying if each.id != chosen.id], default=now
@@ -142,7 +147,7 @@ class FairShare:
         self._flying = [
             session
             for session in view.flying
-            if max(session.op_seconds, view.now - session.in_flight_since) > self._long
+            if session.op_seconds > self._long or view.now - session.in_flight_since > self._long
         ]
 
     def _of_group(self, group: str) -> DecayedUsage:
@@ -150,7 +155,11 @@ class FairShare:
 
     def _admit(self, waiting: tuple[SessionView, ...], now: float) -> None:
         """Let those who begin to wait in among those who did, so that nobody leads or lags by what was long ago."""
-        users = frozenset([(session.terms.user, session.terms.group) for session in waiting])
+        terms = [session.terms for session in waiting]
+        if terms == self._waiting:  # the same objects nearly always, which is seen at once
+            return
+        self._waiting = terms
+        users = frozenset([(each.user, each.group) for each in terms])
         if users == self._active:
             return
         groups, before = {group for _, group in users}, {group for _, group in self._active}
@@ -175,21 +184,24 @@ class FairShare:
         if urgent:
             entitled = [session for session in urgent if self._is_entitled(session, now)]
             if entitled:
-                return self._first(entitled, now)
-        return self._first(waiting, now)
+                return self._first(entitled)
+        return self._first(waiting)
 
-    def _first(self, sessions: Sequence[SessionView], now: float) -> SessionView:
+    def _first(self, sessions: Sequence[SessionView]) -> SessionView:
         """Return the session of the group, then of the user, furthest below their share; the longest unserved one."""
         if len(sessions) == 1:
             return sessions[0]
-        groups = self._active_groups
-        at = {group: self._groups.of(group, now) for group in groups} if len(groups) > 1 else {}
-        least = {pair: self._users[pair[1]].of(pair[0], now) for pair in self._active}
-        served = self._served
+        groups = self._groups if len(self._active_groups) > 1 else None
+        users, served = self._users, self._served
 
         def order(session: SessionView) -> tuple[float, float, int]:
             terms = session.terms
-            return at.get(terms.group, 0.0), least[terms.user, terms.group], served.get(terms.session, 0)
+            group = terms.group
+            return (
+                groups.rank(group) if groups is not None else 0.0,
+                users[group].rank(terms.user),
+                served.get(terms.session, 0),
+            )
 
         return min(sessions, key=order)
 

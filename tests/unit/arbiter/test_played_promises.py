@@ -8,7 +8,7 @@ from random import Random
 
 import pytest
 
-from tests.unit.arbiter.played_device import ROUND_TRIP, Life, Op, Player, Process, World, asleep, busy, hog
+from tests.unit.arbiter.played_device import ROUND_TRIP, Life, Op, Player, Process, World, asleep, busy, hog, ticks
 
 
 @pytest.fixture
@@ -66,3 +66,70 @@ def test_tgs_spares_production_that_is_not_regular_and_uses_what_it_leaves(world
     before = world.ran()["o"]
     assert production.rate(7.0) >= 0.95 * alone
     assert (world.ran()["o"] - before) / 7.0 > 0.05
+
+
+@pytest.mark.parametrize("world", ["antman"], indirect=True)
+def test_antman_spares_production_that_is_not_regular_and_uses_its_idle_time(world: World) -> None:
+    production = Production(world, world.join("p", kind="production"))
+    world.clock.run(0.5)
+    alone = production.rate(3.0)
+    hog(world, world.join("o", kind="best-effort"), 0.2e-3)
+    world.clock.run(1.5)
+    before = world.ran()["o"]
+    assert production.rate(8.0) >= 0.95 * alone
+    assert (world.ran()["o"] - before) / 8.0 > 0.05
+
+
+@pytest.mark.parametrize("world", ["reef"], indirect=True)
+def test_reef_withdraws_what_best_effort_sessions_have_queued(world: World) -> None:
+    """Priority work waits for two ops of 2 ms at most, and the best-effort sessions lose nothing else."""
+    for user in ("a", "b", "c"):
+        hog(world, world.join(user, kind="best-effort"), 2e-3)
+    taken: list[float] = []
+    ticks(world, world.join("person"), taken)
+    world.clock.run(0.3)
+    taken.clear()
+    before = sum(world.ran().values())
+    world.clock.run(2.0)
+    assert len(taken) > 80
+    assert max(taken) <= 2 * 2e-3 + 0.5e-3
+    assert sum(world.ran().values()) - before >= 0.95 * 2.0
+
+
+@pytest.mark.parametrize("world", ["paella"], indirect=True)
+def test_paella_serves_what_ends_soon_first_and_passes_nobody_over_for_ever(world: World) -> None:
+    """Cells of 20 ms and of 100 ms on end beside one another, and a person with single ops."""
+    hog(world, world.join("short"), 1e-3, chunk_seconds=0.02)
+    hog(world, world.join("long"), 1e-3, chunk_seconds=0.1)
+    taken: list[float] = []
+    ticks(world, world.join("person"), taken)
+    world.clock.run(1.0)
+    taken.clear()
+    assert 0.15 < part(world, "long", 3.0) < 0.5  # its deficit bounds how long it waits; it is not preferred
+    taken.sort()
+    assert taken[len(taken) // 2] <= 3e-3
+    assert taken[int(0.95 * len(taken))] <= 20e-3  # others' deficits come first now and then, for a tenth of a turn
+
+
+@pytest.mark.parametrize("world", ["gemini", "kubeshare"], indirect=True)
+def test_the_token_keeps_requests_and_limits(world: World) -> None:
+    hog(world, world.join("a", request=0.5, limit=0.6), 2e-3)
+    hog(world, world.join("b", request=0.2, limit=0.3), 2e-3)
+    world.clock.run(2.0)
+    before = world.ran()
+    world.clock.run(10.0)
+    parts = {user: (used - before[user]) / 10.0 for user, used in world.ran().items()}
+    assert 0.47 <= parts["a"] <= 0.63
+    assert 0.17 <= parts["b"] <= 0.33
+
+
+@pytest.mark.parametrize("world", ["gaiagpu"], indirect=True)
+def test_gaiagpu_meets_a_hard_target_and_grows_into_what_is_idle(world: World) -> None:
+    hog(world, world.join("hard", request=0.3, limit=0.3), 2e-3)
+    hog(world, world.join("elastic", request=0.2, limit=0.9), 2e-3)
+    world.clock.run(8.0)
+    before = world.used()  # what it goes by: of ops side by side the driver's slices in between are measured too
+    world.clock.run(4.0)
+    parts = {user: (used - before[user]) / 4.0 for user, used in world.used().items()}
+    assert parts["hard"] == pytest.approx(0.3, abs=0.05)
+    assert parts["elastic"] >= 0.2

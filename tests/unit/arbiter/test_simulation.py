@@ -209,6 +209,11 @@ def test_a_trace_is_made_from_its_seed_and_survives_a_file(tmp_path: Path) -> No
     assert read(path) == trace
 
 
+def test_several_processes_find_the_same() -> None:
+    trace = synthetic(9, 3, 20.0, seed=2)
+    assert simulate.simulate(trace, ["fair_share", "tgs"], jobs=2) == simulate.simulate(trace, ["fair_share", "tgs"])
+
+
 def test_the_command_prints_a_table_and_saves_a_plot(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     plot = tmp_path / "plot.png"
     options = ["--users", "8", "--devices", "2", "--seconds", "30", "--jobs", "1", "--plot", str(plot)]
