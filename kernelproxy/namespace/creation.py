@@ -31,8 +31,8 @@ def array(
 ) -> Any:
     """Return a remote array with the contents of ``obj``: a NumPy array, remote array, number, or nest of these.
 
-    The contents of host memory are taken at once, so ``obj`` may be changed as soon as this returns. As in CuPy, they are
-    copied whatever ``copy`` says, which speaks of remote arrays only.
+    The contents of host memory are taken at once, so ``obj`` may be changed as soon as this returns. As in CuPy, they
+    are copied whatever ``copy`` says, which speaks of remote arrays only.
 
     Raises
     ------
@@ -63,9 +63,11 @@ def asarray(
     return array(a, dtype, True if copy is None else copy, order or "K")
 
 
-def asanyarray(a: Any, dtype: Any = None, order: str | None = None, *, blocking: bool = False) -> Any:
+def asanyarray(
+    a: Any, dtype: Any = None, order: str | None = None, *, copy: bool | None = None, blocking: bool = False
+) -> Any:
     """Return ``a`` as a remote array; the same as `asarray`."""
-    return asarray(a, dtype, order)
+    return asarray(a, dtype, order, copy=copy)
 
 
 def ascontiguousarray(a: Any, dtype: Any = None) -> Any:

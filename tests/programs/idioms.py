@@ -20,10 +20,11 @@ for join in (cp.concatenate, cp.stack, cp.hstack, cp.vstack, cp.dstack):
 assert cp.concatenate(a).get().tolist() == list(range(12))
 refused(TypeError, lambda: cp.concatenate(cp.float64(3)))
 
-# --- "do not copy", which can only be kept for what is on the GPU already ----------------------------------------------
+# --- "do not copy", which can only be kept for what is on the GPU already --------------------------------------------
 
 for host in (np.arange(3.0), [0.0, 1.0, 2.0], (cp.float64(0), 1.0, cp.array(2.0))):
-    assert cp.array(host, copy=False).get().tolist() == cp.asarray(host, copy=False).get().tolist() == [0, 1, 2]
+    for make in (cp.array, cp.asarray, cp.asanyarray):
+        assert make(host, copy=False).get().tolist() == [0, 1, 2]
 assert cp.array(a, copy=False) is a
 refused(ValueError, lambda: cp.array(a, dtype="f4", copy=False), "Unable to avoid copy")
 
