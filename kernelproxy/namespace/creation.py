@@ -31,18 +31,17 @@ def array(
 ) -> Any:
     """Return a remote array with the contents of ``obj``: a NumPy array, remote array, number, or nest of these.
 
-    The contents of host memory are taken at once, so ``obj`` may be changed as soon as this returns.
+    The contents of host memory are taken at once, so ``obj`` may be changed as soon as this returns. As in CuPy, they
+    are copied whatever ``copy`` says, which speaks of remote arrays only.
 
     Raises
     ------
     ValueError
-        If the dtype is none that a device array can have, or if ``copy=False`` cannot be kept.
+        If the dtype is none that a device array can have, or if ``copy=False`` cannot be kept for a remote array.
     """
     if isinstance(obj, ArrayCore) or _holds_remote(obj):
         given = {"dtype": dtype, "copy": copy, "order": order, "subok": subok, "ndmin": ndmin}
         return dispatch.call("cupy.array", (obj,), given)
-    if copy is False:
-        raise ValueError("Unable to avoid copy while creating an array as requested: host data must be copied.")
     if hasattr(obj, "__cuda_array_interface__"):
         raise TypeError(f"{_ELSEWHERE.format(type(obj).__name__)} cupy.asarray(...) takes that copy.")
     host = _host_array(obj, dtype, order, ndmin)
@@ -64,9 +63,11 @@ def asarray(
     return array(a, dtype, True if copy is None else copy, order or "K")
 
 
-def asanyarray(a: Any, dtype: Any = None, order: str | None = None, *, blocking: bool = False) -> Any:
+def asanyarray(
+    a: Any, dtype: Any = None, order: str | None = None, *, copy: bool | None = None, blocking: bool = False
+) -> Any:
     """Return ``a`` as a remote array; the same as `asarray`."""
-    return asarray(a, dtype, order)
+    return asarray(a, dtype, order, copy=copy)
 
 
 def ascontiguousarray(a: Any, dtype: Any = None) -> Any:

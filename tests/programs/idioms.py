@@ -20,6 +20,14 @@ for join in (cp.concatenate, cp.stack, cp.hstack, cp.vstack, cp.dstack):
 assert cp.concatenate(a).get().tolist() == list(range(12))
 refused(TypeError, lambda: cp.concatenate(cp.float64(3)))
 
+# --- "do not copy", which can only be kept for what is on the GPU already --------------------------------------------
+
+for host in (np.arange(3.0), [0.0, 1.0, 2.0], (cp.float64(0), 1.0, cp.array(2.0))):
+    for make in (cp.array, cp.asarray, cp.asanyarray):
+        assert make(host, copy=False).get().tolist() == [0, 1, 2]
+assert cp.array(a, copy=False) is a
+refused(ValueError, lambda: cp.array(a, dtype="f4", copy=False), "Unable to avoid copy")
+
 # --- asking whether something is an array of a GPU -------------------------------------------------------------------
 
 assert hasattr(a, "__cuda_array_interface__")

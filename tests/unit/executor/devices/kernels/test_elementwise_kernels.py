@@ -253,6 +253,14 @@ def test_an_integer_division_by_zero_is_an_error_and_not_the_end() -> None:
     assert kernel(x, 2).tolist() == [0, 0, 1, 1]
 
 
+def test_integers_of_fixed_size_are_those_of_cuda() -> None:
+    preamble = "#include <cstdlib>\n#include <cstdint>\n#include <limits>\ntypedef long long int64_t;"
+    body = "int64_t most = max((int64_t)x, 2LL); y = std::abs((int)most) + (std::uint8_t)259 + INT64_C(1);"
+    kernel = ElementwiseKernel("int64 x", "int64 y", body, preamble=preamble)
+    assert kernel(np.arange(4)).tolist() == [6, 6, 6, 7]
+    assert ElementwiseKernel("int64 x", "int64 y", "uint32_t low = x; y = low;")(np.array([-1])).tolist() == [2**32 - 1]
+
+
 def test_a_warm_call_costs_little() -> None:
     x = np.ones(4)
     SUM(x, x)

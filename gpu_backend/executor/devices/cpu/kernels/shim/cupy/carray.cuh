@@ -2,6 +2,7 @@
 #pragma once
 
 #include "../gpu/kernel.h"
+#include "../stdint.h"
 
 #ifndef M_PI
 #define M_PI 3.1415926535897932384626433832795
