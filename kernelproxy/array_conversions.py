@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import pickle
 import warnings
 from typing import Any
 
@@ -69,12 +70,12 @@ class Conversions(ArrayCore):
         self.get().tofile(fid, sep, format)
 
     def dump(self, file: Any) -> None:
-        """Pickle the contents to a file on this machine."""
-        self.get().dump(file)
+        """Pickle the array to ``file``, a file on this machine that is open for writing bytes."""
+        pickle.dump(self, file, -1)
 
     def dumps(self) -> bytes:
-        """Return the contents, pickled."""
-        return self.get().dumps()  # type: ignore[no-any-return]
+        """Return the array, pickled."""
+        return pickle.dumps(self, -1)
 
     def __bool__(self) -> bool:
         if self._layout.size == 0:

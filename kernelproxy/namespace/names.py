@@ -6,6 +6,8 @@ import importlib
 from functools import cache
 from typing import Any
 
+import numpy as np
+
 import kernelproxy.remote_array  # noqa: F401 (registers the class of new arrays)
 from gpu_backend import surface
 from kernelproxy.namespace.function import RemoteFunction
@@ -14,6 +16,9 @@ from kernelproxy.namespace.private_names import MADE, SAME_AS
 from kernelproxy.namespace.python_kernels import JitName
 from kernelproxy.remote_object import RemoteInstance, remote_class
 from kernelproxy.ufuncs import make_ufunc
+
+#: Constants that CuPy has from NumPy, by their ``repr``: programs ask whether something ``is cupy.nan``.
+_NUMPYS = {repr(value): value for value in (np.nan, np.inf, np.pi, np.e, np.euler_gamma)}
 
 
 @cache
@@ -39,7 +44,7 @@ def make(qualname: str) -> Any:
     if isinstance(entry, surface.NumpyName):
         return _imported(entry.target)
     if isinstance(entry, surface.Constant):
-        return entry.value
+        return _NUMPYS.get(entry.literal, entry.value)
     if isinstance(entry, surface.Ufunc):
         return make_ufunc(qualname)
     if isinstance(entry, surface.Class):

@@ -18,6 +18,13 @@ from expecting import refused
 
 a = cp.arange(6.0).reshape(2, 3)
 
+# --- constants are NumPy's own ----------------------------------------------------------------------------------------
+
+assert cp.nan is cp.NaN is np.nan
+assert cp.inf is np.inf
+assert cp.pi is np.pi
+assert cp.euler_gamma is np.euler_gamma
+
 # --- warnings are the program's to treat ------------------------------------------------------------------------------
 
 with warnings.catch_warnings(record=True) as told:

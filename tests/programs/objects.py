@@ -96,8 +96,11 @@ with tempfile.TemporaryDirectory() as directory:
     assert cp.loadtxt("a.txt").shape == cp.genfromtxt("a.txt").shape == (2, 5)
     a.tofile("a.bin")
     assert cp.fromfile("a.bin").shape == (10,)
-    a.dump("a.pkl")
+    refused(TypeError, lambda: a.dump("a.pkl"))
+    with open("a.pkl", "wb") as dumped:
+        a.dump(dumped)
     assert isinstance(cp.load("a.pkl", allow_pickle=True), cp.ndarray)
+    assert (pickle.loads(a.dumps()) == a).all()
     with open("other.pkl", "wb") as other:
         pickle.dump({"n": 1}, other)
     assert cp.load("other.pkl", allow_pickle=True) == {"n": 1}
