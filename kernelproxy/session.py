@@ -5,10 +5,12 @@ from __future__ import annotations
 import atexit
 import os
 import secrets
+import signal
 import threading
 from collections import deque
 from pathlib import Path
 from time import monotonic
+from types import FrameType
 from typing import Any
 
 import msgspec
@@ -153,11 +155,14 @@ class Session:
         if self.pipeline.close(Bye() if release else None, _FAREWELL_SECONDS):  # else a thread is still in there
             self._context.term()
         if release:
-            try:
-                request = control.CloseSession(0, self.ticket.session)
-                gateway_client.request(self._settings, request, _FAREWELL_SECONDS)
-            except PoolError:
-                return  # the executor has the Bye, and the lease runs out by itself
+            self.give_back()
+
+    def give_back(self) -> None:
+        """Have the gateway end the session. Takes no lock and touches no connection of this session."""
+        try:
+            gateway_client.request(self._settings, control.CloseSession(0, self.ticket.session), _FAREWELL_SECONDS)
+        except PoolError:
+            return  # the lease runs out by itself
 
     # --- a lost connection --------------------------------------------------------------------------------------------
 
@@ -289,6 +294,7 @@ def current_session() -> Session:
         if _current is None:
             _use(open_session())
             atexit.register(_leave, os.getpid())
+            _leave_when_terminated(os.getpid())
         assert _current is not None
         return _current
 
@@ -322,6 +328,23 @@ def _leave(process: int) -> None:
     """Give our lease back as the process ends. A forked child has the session's copy, which is not its to close."""
     if _current is not None and os.getpid() == process:
         _current.close(release=_current.is_ours)
+
+
+def _leave_when_terminated(process: int) -> None:
+    """Give our lease back on SIGTERM too, which ends a process without what runs at exit; it still ends by it."""
+    if threading.current_thread() is not threading.main_thread() or signal.getsignal(signal.SIGTERM) != signal.SIG_DFL:
+        return  # only the main thread may, and whoever has plans of their own for the signal keeps them
+
+    def end(number: int, frame: FrameType | None) -> None:
+        if _current is not None and _current.is_ours and os.getpid() == process:
+            # Not in this thread: the interrupted code may hold locks that it needs.
+            farewell = threading.Thread(target=_current.give_back, daemon=True)
+            farewell.start()
+            farewell.join(_FAREWELL_SECONDS)
+        signal.signal(number, signal.SIG_DFL)
+        os.kill(os.getpid(), number)
+
+    signal.signal(signal.SIGTERM, end)
 
 
 def _use(session: Session | None) -> None:

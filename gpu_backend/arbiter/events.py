@@ -45,7 +45,7 @@ class SessionLeft(msgspec.Struct, frozen=True, tag=True):
     used_seconds: float = 0.0
 
 
-class Reported(msgspec.Struct, frozen=True, tag=True):
+class Reported(msgspec.Struct, frozen=True, tag=True, gc=False):
     """What an executor's page says that is new."""
 
     session: str
@@ -61,7 +61,7 @@ class Reported(msgspec.Struct, frozen=True, tag=True):
     is_urgent: bool = False
 
 
-class TimePassed(msgspec.Struct, frozen=True, tag=True):
+class TimePassed(msgspec.Struct, frozen=True, tag=True, gc=False):
     """A moment that :meth:`~gpu_backend.arbiter.scheduler.Scheduler.next_deadline` named has come."""
 
 
@@ -70,7 +70,7 @@ Event = SessionJoined | TermsChanged | SessionLeft | Reported | TimePassed
 # --- instructions ---------------------------------------------------------------------------------------------------
 
 
-class OpenGate(msgspec.Struct, frozen=True, tag=True):
+class OpenGate(msgspec.Struct, frozen=True, tag=True, gc=False):
     """Let a session launch, within these bounds. Replaces what was granted to it before."""
 
     session: str
@@ -84,7 +84,7 @@ class OpenGate(msgspec.Struct, frozen=True, tag=True):
     duty: float
 
 
-class ShutGate(msgspec.Struct, frozen=True, tag=True):
+class ShutGate(msgspec.Struct, frozen=True, tag=True, gc=False):
     """Let a session launch nothing more. What is in flight finishes; what is queued stays queued."""
 
     session: str

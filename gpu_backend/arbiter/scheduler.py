@@ -150,44 +150,48 @@ class Scheduler:
         return True
 
     def _report(self, event: ev.Reported, now: float) -> bool:
-        key = event.session
+        key, used, done, flying = event.session, event.used_seconds, event.ops_done, event.in_flight_ops
+        is_waiting = event.queued_ops > 0
         old = self._known(event, key)
-        if event.used_seconds < 0 or event.ops_done < 0 or event.queued_ops < 0 or event.in_flight_ops < 0:
+        if used < 0 or done < 0 or event.queued_ops < 0 or flying < 0:
             raise ImpossibleEvent(f"{event} has a negative count.")
-        used, is_beside = event.used_seconds, bool(event.in_flight_ops or self._flying) or not self._overlap.is_clear
+        is_beside = bool(flying or self._flying) or not self._overlap.is_clear
         if is_beside:
             used = self._own(old, used, now)
         op_seconds, waited, since = old.op_seconds, old.waited_before_seconds, old.waiting_since
-        if used or event.ops_done:
-            self._charge(old.terms, used, event.ops_done)
-        if event.ops_done and used:
-            measured = used / event.ops_done
+        if used or done:
+            self._charge(old.terms, used, done)
+        if done and used:
+            measured = used / done
             op_seconds = (op_seconds + measured) / 2 if op_seconds else measured
         was_waiting = since < inf
-        if event.queued_ops and not was_waiting:
+        if is_waiting and not was_waiting:
             since = now
             self._waiting[key] = None
             if key not in self._grants:
                 self._shut_since[key] = now
-        elif was_waiting and not event.queued_ops:
+        elif was_waiting and not is_waiting:
             waited, since = waited + now - since, inf
             del self._waiting[key]
             self._shut_since.pop(key, None)
             self._quiet_since = now
-        flying_since = now if event.ops_done or not old.in_flight_ops else old.in_flight_since
+        flying_since = now if done or not old.in_flight_ops else old.in_flight_since
         self._sessions[key] = SessionView(
-            old.terms, event.queued_ops, event.in_flight_ops, op_seconds, old.used_seconds + used, waited, since,
-            event.is_urgent, flying_since if event.in_flight_ops else inf,
+            old.terms, event.queued_ops, flying, op_seconds, old.used_seconds + used, waited, since,
+            event.is_urgent, flying_since if flying else inf,
         )  # fmt: skip
         if is_beside:
-            if event.in_flight_ops:
-                self._flying[key] = None
-            else:
-                self._flying.pop(key, None)
-            self._note_overlap(now)
-        has_drained = old.in_flight_ops > 0 and not event.in_flight_ops and key not in self._grants
+            self._note_flying(key, flying, now)
+        has_drained = old.in_flight_ops > 0 and not flying and key not in self._grants
         has_passed = used > 0 and key in self._lanes
-        return has_drained or has_passed or was_waiting != (event.queued_ops > 0) or event.is_urgent != old.is_urgent
+        return has_drained or has_passed or was_waiting != is_waiting or event.is_urgent != old.is_urgent
+
+    def _note_flying(self, key: str, ops: int, now: float) -> None:
+        if ops:
+            self._flying[key] = None
+        else:
+            self._flying.pop(key, None)
+        self._note_overlap(now)
 
     def _own(self, session: SessionView, seconds: float, now: float) -> float:
         """Return what ``session`` is charged for: of time in which others' long ops ran too, its part."""
@@ -233,7 +237,7 @@ class Scheduler:
     # --- decisions ----------------------------------------------------------------------------------------------------
 
     def _decide(self, now: float) -> tuple[tuple[ev.Instruction, ...], tuple[Refusal, ...]]:
-        used = self._charges.keys() & self._lanes.keys()
+        used = self._charges.keys() & self._lanes.keys() if self._lanes else set()
         suggested = self._relieve(now)
         if suggested is None:
             suggestion = self._policy.suggest(self._view(now))
@@ -321,9 +325,10 @@ class Scheduler:
         if self._waiting and self._standing:  # from now on everybody asks first
             shut += [self._lane_or_shut(key, now) for key in self._standing if key not in accepted]
             self._standing.clear()
-        for key in [key for key in self._lanes if key in passed or key in self._waiting]:
-            if key not in accepted:
-                shut.append(self._lane_or_shut(key, now))
+        if self._lanes:
+            for key in [key for key in self._lanes if key in passed or key in self._waiting]:
+                if key not in accepted:
+                    shut.append(self._lane_or_shut(key, now))
         for key, part in accepted.items():
             gate = ev.OpenGate(key, part.until, part.window_ops, part.budget_seconds, part.duty)
             before = self._grants.get(key)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import signal
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
@@ -84,3 +84,14 @@ def test_the_session_of_a_killed_notebook_is_freed_and_that_of_an_idle_one_is_no
     until(lambda: len(forgetful.pool.sessions()) == 1)
     assert other.value("(x * 2).tolist()") == "[0, 2, 4, 6, 8]"
     assert is_running(theirs)
+
+
+def test_a_terminated_program_gives_its_place_back_at_once(faulty: Faulty, notebook: Callable[..., Notebook]) -> None:
+    """In the middle of work, and it still ends by the signal."""
+    program = notebook()
+    program.value("big = cp.ones(200_000); float(big[0])")
+    executor = program.executor_pid()
+    program.begin(f"{MUCH_WORK}\nfloat(big[0])")
+    os.kill(program.pid, signal.SIGTERM)
+    until(lambda: not is_running(executor))
+    assert program.end() == -signal.SIGTERM

@@ -28,13 +28,18 @@ class DecayedUsage:
 
     def charge(self, key: str, seconds: float, weight: float, now: float) -> None:
         """Add ``seconds`` of GPU time, used until ``now`` under ``weight``."""
-        scale = self._scale_at(now)
+        scale = self._scale if now == self._scaled_at else self._scale_at(now)
         self._used[key] = self._used.get(key, 0.0) + seconds / weight * scale
 
     def of(self, key: str, now: float) -> float:
         """Return the decayed use of ``key`` per unit of weight, seconds; 0 for keys never seen."""
         scale = self._scale_at(now)
         return self._used.get(key, 0.0) / scale
+
+    def lead(self, key: str, other: str, now: float) -> float:
+        """Return how much more ``key`` has used than ``other``."""
+        scale = self._scale if now == self._scaled_at else self._scale_at(now)
+        return (self._used.get(key, 0.0) - self._used.get(other, 0.0)) / scale
 
     def rank(self, key: str) -> float:
         """Return a number by which keys compare as their uses do at any one moment."""

@@ -191,17 +191,16 @@ class FairShare:
         """Return the session of the group, then of the user, furthest below their share; the longest unserved one."""
         if len(sessions) == 1:
             return sessions[0]
-        groups = self._groups if len(self._active_groups) > 1 else None
         users, served = self._users, self._served
+        if len(self._active_groups) == 1:
+            rank = users[sessions[0].terms.group].rank
+            return min(sessions, key=lambda each: (rank(each.terms.user), served.get(each.terms.session, 0)))
+        groups = self._groups
 
         def order(session: SessionView) -> tuple[float, float, int]:
             terms = session.terms
             group = terms.group
-            return (
-                groups.rank(group) if groups is not None else 0.0,
-                users[group].rank(terms.user),
-                served.get(terms.session, 0),
-            )
+            return groups.rank(group), users[group].rank(terms.user), served.get(terms.session, 0)
 
         return min(sessions, key=order)
 
@@ -220,7 +219,7 @@ class FairShare:
         else:
             usage, mine, theirs = self._users[session.terms.group], session.terms.user, holder.terms.user
             weight = session.terms.user_weight
-        return usage.of(theirs, now) - usage.of(mine, now) > self._turn / weight
+        return usage.lead(theirs, mine, now) > self._turn / weight
 
 
 def _mean(used: list[float]) -> float:

@@ -26,8 +26,8 @@ class _Executor:
     """One session's queue, its gate, and what it has in flight beyond the gate."""
 
     __slots__ = (
-        "arrived_at", "budget", "cell", "cells", "gate", "in_flight", "ops_reported", "queued", "ran", "terms",
-        "unreported",
+        "arrived_at", "budget", "cell", "cells", "gate", "in_flight", "is_urgent", "ops_reported", "queued", "ran",
+        "terms", "unreported",
     )  # fmt: skip
 
     def __init__(self, script: Script) -> None:
@@ -38,6 +38,7 @@ class _Executor:
         self.budget = inf
         self.queued = self.in_flight = self.ran = self.unreported = self.arrived_at = 0.0
         self.ops_reported = 0
+        self.is_urgent = False
 
     def launch_window(self) -> None:
         """The gate shuts: what was launched stays in flight and is not preempted."""
@@ -64,7 +65,7 @@ class _Executor:
         self.ops_reported = done
         queued = (ceil(self.queued / op - 1e-6) or 1) if is_waiting else 0
         flying = ceil(self.in_flight / op - 1e-6) if self.in_flight > 0 else 0
-        is_urgent = is_waiting and self.cell.is_urgent
+        is_urgent = is_waiting and self.is_urgent
         return ev.Reported(self.terms.session, used, ops if ops > 0 else 0, queued, flying, is_urgent)
 
 
@@ -94,14 +95,12 @@ class SimulatedDevice:
         """Run until ``seconds`` and return what was seen."""
         while True:
             progress = self._progress()
-            begin = max(self._now, self._free_at)
-            upcoming = min(
-                self._arrivals[0][0] if self._arrivals else inf,
-                self.scheduler.next_deadline(),
-                self._watch.window_end,
-                seconds,
-                *[begin + self._limit(executor) / rate for executor, rate in progress],
-            )
+            upcoming = min(self.scheduler.next_deadline(), self._watch.window_end, seconds)
+            if self._arrivals and self._arrivals[0][0] < upcoming:
+                upcoming = self._arrivals[0][0]
+            for executor, rate in progress:
+                done = max(self._now, self._free_at) + self._limit(executor) / rate
+                upcoming = done if done < upcoming else upcoming
             self._advance(progress, max(upcoming, self._now))
             if self._now >= seconds:
                 break
@@ -122,7 +121,7 @@ class SimulatedDevice:
             self._runners = [
                 executor
                 for executor in self._working
-                if executor.queued > 0 and executor.gate is not None and executor.budget > _DUST
+                if executor.gate is not None and executor.queued > 0 and executor.budget > _DUST
             ]
         runners = self._runners
         if not runners:
@@ -184,6 +183,7 @@ class SimulatedDevice:
         cell = executor.cell
         assert cell is not None
         executor.queued, executor.ran, executor.ops_reported = cell.seconds, 0.0, 0
+        executor.is_urgent = cell.is_urgent
         executor.arrived_at = self._now
         self._runners = None
         self._working[executor] = None
