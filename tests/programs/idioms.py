@@ -33,6 +33,20 @@ refused(ValueError, lambda: cp.array(a, dtype="f4", copy=False), "Unable to avoi
 assert hasattr(a, "__cuda_array_interface__")
 assert not hasattr(a.get(), "__cuda_array_interface__")
 
+# --- seeds for several streams of random numbers ----------------------------------------------------------------------
+
+
+def drawn(seed: object) -> list[float]:
+    """Return the first numbers of the stream."""
+    return cp.random.Generator(cp.random.XORWOW(seed)).random(3).get().tolist()
+
+
+first, second = np.random.SeedSequence(3).spawn(2)
+assert drawn(first) == drawn(np.random.SeedSequence(3, spawn_key=(0,))) != drawn(second)
+assert drawn(np.random.SeedSequence(2**100)) == drawn(2**100) == drawn(np.random.SeedSequence([2**100]))
+assert drawn(np.random.SeedSequence([1, 2])) != drawn(np.random.SeedSequence([2, 1]))
+assert cp.random.default_rng(first).random(3).get().tolist() == drawn(first)
+
 # --- managed memory --------------------------------------------------------------------------------------------------
 
 pool = cp.cuda.MemoryPool(cp.cuda.malloc_managed)

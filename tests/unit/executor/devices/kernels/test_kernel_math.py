@@ -293,6 +293,10 @@ def test_names_that_a_gpu_leaves_to_kernels() -> None:
     out = np.zeros(1)
     RawKernel(code, "f")((1,), (1,), (out,))
     assert out[0] == 7
+    RawKernel(
+        '__device__ int time[2] = {3, 4}; extern "C" __global__ void write(double* y) { *y = time[1]; }', "write"
+    )((1,), (1,), (out,))
+    assert out[0] == 4
     pi = '#include <math.h>\nextern "C" __global__ void f(double* y) { *y = M_PI; }'
     RawKernel(pi, "f")((1,), (1,), (out,))
     assert out[0] == np.pi
