@@ -28,6 +28,11 @@ for host in (np.arange(3.0), [0.0, 1.0, 2.0], (cp.float64(0), 1.0, cp.array(2.0)
 assert cp.array(a, copy=False) is a
 refused(ValueError, lambda: cp.array(a, dtype="f4", copy=False), "Unable to avoid copy")
 
+# --- functions that only call their argument's method leave a NumPy array to NumPy -----------------------------------
+
+assert type(cp.copy(a.get())) is type(cp.reshape(a.get(), 12)) is np.ndarray
+assert type(cp.copy(a)) is cp.ndarray
+
 # --- asking whether something is an array of a GPU -------------------------------------------------------------------
 
 assert hasattr(a, "__cuda_array_interface__")
