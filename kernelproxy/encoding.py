@@ -105,6 +105,14 @@ def _encode_type(value: type) -> wire.Value:
     raise Unsendable(f"The class {value.__qualname__} cannot be used by the remote GPU; it knows only dtypes.")
 
 
+def _encode_seeds(value: np.random.SeedSequence) -> wire.Value:
+    # One integer and a sequence of that integer alone are the same entropy.
+    entropy: Any = value.entropy
+    words = np.ravel(entropy).tolist() if isinstance(entropy, (list, tuple, np.ndarray)) else [entropy]
+    keys = tuple(int(key) for key in value.spawn_key)
+    return wire.SeedSequence(tuple(hex(int(word)) for word in words), keys, value.pool_size)
+
+
 _BY_TYPE: dict[type, Callable[[Encoder, Any], wire.Value]] = {
     complex: lambda encoder, value: wire.Complex(value.real, value.imag),
     tuple: lambda encoder, value: wire.Tuple(tuple(encoder.encode(item) for item in value)),
@@ -119,4 +127,5 @@ _BY_TYPE: dict[type, Callable[[Encoder, Any], wire.Value]] = {
     type(Ellipsis): lambda encoder, value: wire.Ellipsis(),
     bytes: lambda encoder, value: wire.Bytes(value),
     bytearray: lambda encoder, value: wire.Bytes(bytes(value)),
+    np.random.SeedSequence: lambda encoder, value: _encode_seeds(value),
 }

@@ -20,6 +20,9 @@ from gpu_backend.wire.dtypes import dtype_to_text, text_to_dtype
 from gpu_backend.wire.errors import ProtocolError
 from gpu_backend.wire.memory_order import axes_of
 
+#: NumPy's own are of 4 words, and mixing them takes the square of it.
+_MOST_POOL_WORDS = 1024
+
 #: Types that mean the same on the wire and in Python.
 PLAIN = frozenset({type(None), bool, int, float, str})
 
@@ -57,6 +60,7 @@ class Reader:
             wire.Bytes: lambda v: v.data,
             wire.Method: lambda v: public_attribute(self._ref(v), v.name),
             wire.Callback: lambda v: NotebookFunction(v.number),
+            wire.SeedSequence: _seed_sequence,
         }
 
     def with_frames(self, frames: Sequence[Frame]) -> None:
@@ -131,6 +135,13 @@ def _scalar(value: wire.Scalar) -> np.generic[Any]:
         raise ProtocolError(f"A {dtype} scalar has {dtype.itemsize} bytes, not {len(value.data)}.")
     scalar: np.generic[Any] = np.frombuffer(value.data, dtype=dtype)[0]
     return scalar
+
+
+def _seed_sequence(value: wire.SeedSequence) -> np.random.SeedSequence:
+    if not 4 <= value.pool_size <= _MOST_POOL_WORDS:
+        raise ProtocolError(f"A pool of {value.pool_size} words is none of a SeedSequence.")
+    entropy = [int(word, 16) for word in value.entropy]
+    return np.random.SeedSequence(entropy, spawn_key=value.spawn_key, pool_size=value.pool_size)
 
 
 class Writer:

@@ -132,6 +132,14 @@ class Callback(msgspec.Struct, frozen=True, array_like=True, tag=16, gc=False):
 INLINE_BYTES = 1024
 
 
+class SeedSequence(msgspec.Struct, frozen=True, array_like=True, tag=17, gc=False):
+    """A ``numpy.random.SeedSequence``: its entropy as integers in hexadecimal, and which of whose children it is."""
+
+    entropy: tuple[str, ...]
+    spawn_key: tuple[int, ...]
+    pool_size: int
+
+
 class ArrayInfo(msgspec.Struct, frozen=True, array_like=True, tag=20, gc=False):
     """Executor to client: a result that stays remote and is an array. ``strides`` are in bytes.
 
@@ -176,6 +184,7 @@ Value = Union[  # noqa: UP007 (msgspec needs the forward reference in a typing c
     Bytes,
     Method,
     Callback,
+    SeedSequence,
     ArrayInfo,
     ObjectInfo,
 ]

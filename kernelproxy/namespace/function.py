@@ -19,7 +19,7 @@ _METHODS = {
         f"cupy.{name}": name
         for name in (
             *("sum", "prod", "mean", "var", "std", "ptp", "min", "max", "clip", "round", "swapaxes", "transpose"),
-            *("reshape", "ravel", "squeeze", "take", "choose", "compress", "diagonal", "dot", "trace"),
+            *("reshape", "ravel", "squeeze", "take", "choose", "compress", "copy", "diagonal", "dot", "trace"),
         )
     },
     "cupy.amin": "min",

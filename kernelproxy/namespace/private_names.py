@@ -16,6 +16,7 @@ import numpy as np
 
 from gpu_backend.surface.c_types import C_TYPES
 from kernelproxy import dispatch
+from kernelproxy.namespace.kernels import RawModule
 
 _CORE = (
     *("ElementwiseKernel", "RawKernel", "RawModule", "ReductionKernel", "ndarray", "ufunc"),
@@ -25,11 +26,15 @@ _CORE = (
     *("array", "array_split", "ascontiguousarray", "asfortranarray", "broadcast_to", "dot", "matmul"),
     *("moveaxis", "nanmax", "nanmin", "rollaxis"),
 )
+_HEADERS = ("complex.cuh", "carray.cuh", "atomics.cuh", "math_constants.h")
 _HERE = "kernelproxy.namespace.private_names"
 
 #: Private modules of which something is here.
 MODULES = frozenset(
-    {"cupy._core", "cupy._core.core", "cupy._core.internal", "cupy._core._kernel", "cupy._core._scalar", "cupy._util"}
+    {
+        *("cupy._core", "cupy._core.core", "cupy._core.internal", "cupy._core._accelerator", "cupy._core._kernel"),
+        *("cupy._core._scalar", "cupy._util"),
+    }
 )
 
 #: Private name to the public one of the same object.
@@ -45,8 +50,21 @@ SAME_AS: dict[str, str] = {
     "cupy.cuda.runtime._getLocalRuntimeVersion": "cupy.cuda.runtime.runtimeGetVersion",
 }
 
+_ACCELERATORS = "kernelproxy.namespace.accelerators"
+
 #: Private name to "module:attribute", for those that are made here.
 MADE: dict[str, str] = {
+    **{
+        f"cupy._core.{module}{verb}_{which}_accelerators": f"{_ACCELERATORS}:{verb}_{which}_accelerators"
+        for module in ("", "_accelerator.")
+        for verb in ("get", "set")
+        for which in ("elementwise", "reduction", "routine")
+    },
+    **{
+        f"cupy._core._accelerator.ACCELERATOR_{name}": f"{_ACCELERATORS}:ACCELERATOR_{name}"
+        for name in ("CUB", "CUTENSOR", "CUTENSORNET")
+    },
+    "cupy._core.core.compile_with_cache": f"{_HERE}:compile_with_cache",
     "cupy._core.elementwise_copy": f"{_HERE}:elementwise_copy",
     "cupy._core.get_size": f"{_HERE}:get_size",
     "cupy._core._scalar.get_typename": f"{_HERE}:get_typename",
@@ -68,6 +86,15 @@ def elementwise_copy(source: Any, out: Any) -> Any:
     """Copy ``source`` into ``out``, broadcasting and casting; return ``out``."""
     dispatch.call("cupy.copyto", (out, source), {"casting": "unsafe"})
     return out
+
+
+def compile_with_cache(
+    source: str, options: Sequence[str] = (), arch: Any = None, cachd_dir: Any = None,
+    prepend_cupy_headers: bool = True, backend: str = "nvrtc", **others: Any,
+) -> Any:  # fmt: skip
+    """Return the module of the kernels in ``source``, which is compiled when one of them is asked for."""
+    headers = "".join(f"#include <cupy/{name}>\n" for name in _HEADERS) if prepend_cupy_headers else ""
+    return RawModule(code=headers + source, options=tuple(options), backend=backend)
 
 
 def get_typename(dtype: Any) -> str:

@@ -28,10 +28,29 @@ for host in (np.arange(3.0), [0.0, 1.0, 2.0], (cp.float64(0), 1.0, cp.array(2.0)
 assert cp.array(a, copy=False) is a
 refused(ValueError, lambda: cp.array(a, dtype="f4", copy=False), "Unable to avoid copy")
 
+# --- functions that only call their argument's method leave a NumPy array to NumPy -----------------------------------
+
+assert type(cp.copy(a.get())) is type(cp.reshape(a.get(), 12)) is np.ndarray
+assert type(cp.copy(a)) is cp.ndarray
+
 # --- asking whether something is an array of a GPU -------------------------------------------------------------------
 
 assert hasattr(a, "__cuda_array_interface__")
 assert not hasattr(a.get(), "__cuda_array_interface__")
+
+# --- seeds for several streams of random numbers ----------------------------------------------------------------------
+
+
+def drawn(seed: object) -> list[float]:
+    """Return the first numbers of the stream."""
+    return cp.random.Generator(cp.random.XORWOW(seed)).random(3).get().tolist()
+
+
+first, second = np.random.SeedSequence(3).spawn(2)
+assert drawn(first) == drawn(np.random.SeedSequence(3, spawn_key=(0,))) != drawn(second)
+assert drawn(np.random.SeedSequence(2**100)) == drawn(2**100) == drawn(np.random.SeedSequence([2**100]))
+assert drawn(np.random.SeedSequence([1, 2])) != drawn(np.random.SeedSequence([2, 1]))
+assert cp.random.default_rng(first).random(3).get().tolist() == drawn(first)
 
 # --- managed memory --------------------------------------------------------------------------------------------------
 

@@ -48,3 +48,20 @@ refused(ValueError, lambda: cupy._core._scalar.get_typename("V4"), "Unsupported 
 target = cupy.zeros((2, 3), dtype=np.int32)
 _core.elementwise_copy(cupy.array([1.7, 2, 3]), target)
 assert target.get().tolist() == [[1, 2, 3], [1, 2, 3]]
+
+# --- accelerators, as programs that measure set and look for them -----------------------------------------------------
+
+assert _core.get_routine_accelerators() == [_core._accelerator.ACCELERATOR_CUB]
+before = _core.get_reduction_accelerators()
+_core.set_reduction_accelerators(["cub", "cutensor"])
+assert _core._accelerator.get_reduction_accelerators() == [1, 2] != before
+_core.set_reduction_accelerators(before)
+refused(ValueError, lambda: _core.set_routine_accelerators(["none"]), "Unknown accelerator: none")
+
+numbers = cupy.arange(3, dtype=np.float32)
+for type_name, headers in (("float", False), ("complex<float>", True)):
+    code = f'extern "C" __global__ void twice({type_name}* x) {{ x[threadIdx.x] *= 2; }}'
+    module = _core.core.compile_with_cache(code, prepend_cupy_headers=headers)
+    numbers = numbers.astype(np.complex64 if headers else np.float32)
+    module.get_function("twice")((1,), (3,), (numbers,))
+assert numbers.get().tolist() == [0, 4, 8]

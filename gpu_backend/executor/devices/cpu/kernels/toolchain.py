@@ -29,6 +29,7 @@ SEMANTICS = (
     "-O3",
     "-fPIC",
     "-shared",
+    "-Wl,-Bsymbolic",  # a kernel's `index` or `time` is its own, not that of C's library
     "-fwrapv",
     "-fno-strict-aliasing",
     "-ffp-contract=off",

@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 
-from gpu_backend.executor.devices.cpu.kernels import ElementwiseKernel, RawKernel, RawModule
+from gpu_backend.executor.devices.cpu.kernels import CompileException, ElementwiseKernel, RawKernel, RawModule
 
 FUNCTIONS = {
     "sqrt": np.sqrt, "rsqrt": lambda x: 1 / np.sqrt(x), "cbrt": np.cbrt, "rcbrt": lambda x: 1 / np.cbrt(x),
@@ -284,3 +284,21 @@ def test_the_standard_library_can_be_included() -> None:
     x = np.array([16.0])
     kernel.get_function("f<double>")((1,), (1,), (x,))
     assert x[0] == 4.0 + np.finfo(float).eps
+
+
+def test_names_that_a_gpu_leaves_to_kernels() -> None:
+    code = """__constant__ float gamma = 2;
+    __device__ double scalb(double x) { return x; }
+    extern "C" __global__ void f(double* y) { const float M_PI = 3, M_E = 1; *y = gamma + scalb(1.0) + M_PI + M_E; }"""
+    out = np.zeros(1)
+    RawKernel(code, "f")((1,), (1,), (out,))
+    assert out[0] == 7
+    RawKernel(
+        '__device__ int time[2] = {3, 4}; extern "C" __global__ void write(double* y) { *y = time[1]; }', "write"
+    )((1,), (1,), (out,))
+    assert out[0] == 4
+    pi = '#include <math.h>\nextern "C" __global__ void f(double* y) { *y = M_PI; }'
+    RawKernel(pi, "f")((1,), (1,), (out,))
+    assert out[0] == np.pi
+    with pytest.raises(CompileException, match="M_PI"):
+        RawKernel(pi.partition("\n")[2], "f")((1,), (1,), (out,))

@@ -12,6 +12,21 @@
 #undef fpclassify
 #undef isnormal
 
+// The constants are there for whoever includes <math.h>; other kernels may call their own variables so.
+#undef M_E
+#undef M_LOG2E
+#undef M_LOG10E
+#undef M_LN2
+#undef M_LN10
+#undef M_PI
+#undef M_PI_2
+#undef M_PI_4
+#undef M_1_PI
+#undef M_2_PI
+#undef M_2_SQRTPI
+#undef M_SQRT2
+#undef M_SQRT1_2
+
 // ---- f(x), f(x, y), f(x, y, z) for float and for integers; C brings the double ----
 #define GPU_MATH1(name)                                    \
   inline float name(float x) { return ::name##f(x); }      \
