@@ -20,7 +20,7 @@ from gpu_backend.executor.pace import Pace
 #: What runs and is queued since nothing waited counts as short up to here, seconds: it is over soon. The end of a long
 #: row of ops is not short, though somebody waits for it.
 _SHORT_SECONDS = 10e-3
-#: What is at most so long, seconds, may pass those who wait.
+#: What is at most so long, seconds, may pass those who wait, where no op of late was longer either.
 _PASSING_SECONDS = 1e-3
 #: How often the page is written while nothing changes but the counters, nanoseconds; and where somebody decides by it.
 _WRITE_NS, _CONTENDED_WRITE_NS = 5_000_000, 1_000_000
@@ -210,10 +210,11 @@ class Gate:
             return False
         if self._words[STATE] != self._state:
             self._take_order()
-        lane_until = self._order.lane_until_ns
+        pace, lane_until = self._pace, self._order.lane_until_ns
         if not (lane_until or self._is_passing):
             return False
-        may = is_urgent and length <= _PASSING_SECONDS and self._pace.used_seconds * 1e9 < lane_until
+        is_short = max(length, pace.longest_seconds) <= _PASSING_SECONDS
+        may = is_urgent and is_short and pace.used_seconds * 1e9 < lane_until
         if may and not self._is_passing:
             self._state_passed = self._page.state
             way.take(self._clock())

@@ -14,8 +14,9 @@ from gpu_backend.wire.op_classes import OP_CLASSES, OpClass
 #: Work in flight, seconds: with the device to oneself, and while others wait for it. What is in flight when a gate
 #: shuts delays the next user; 0.4 ms of it gave interactive work a p99 of 1.3 ms beside hogs with 0.2 ms kernels.
 _WINDOW_SECONDS, _SHORT_WINDOW_SECONDS = 4e-3, 0.3e-3
-#: Part of the window that one group of launches is worth: groups are timed, and noticed when they are done.
-_GROUPS = 4
+#: Part of the window that one group of launches is worth: groups are timed, and noticed when they are done, at the price
+#: of an op.
+_GROUPS = 3
 #: Most groups in flight, and most ops in one.
 _MOST_GROUPS = 8
 _MOST_OPS = 256
@@ -23,6 +24,9 @@ _MOST_OPS = 256
 LONG_OP_SECONDS = 5e-3
 #: What an op is taken to be before any was timed.
 _FIRST_GUESS_SECONDS = 50e-6
+#: How much of the longest op is remembered with each group after it, and what is taken for it before any was timed,
+#: seconds: it takes some twenty short groups until a session's ops are taken for short.
+_REMEMBERED, _FIRST_LONGEST_SECONDS = 0.9, 8e-3
 #: The least that an op is taken to be: more of them are never in flight than this allows.
 _LEAST_OP_SECONDS = 2e-6
 _OTHER = OP_CLASSES.index(OpClass.OTHER)
@@ -75,6 +79,8 @@ class Pace:
         self.in_flight_ops = 0
         #: Running estimate of one op's device time, seconds.
         self.op_seconds = _FIRST_GUESS_SECONDS
+        #: The longest op of late, seconds: what is mostly short and sometimes long is not short.
+        self.longest_seconds = _FIRST_LONGEST_SECONDS
         #: How many ops to launch before looking up again.
         self.run_ops = 1
         self._fit_groups()
@@ -140,7 +146,9 @@ class Pace:
         self.in_flight_ops -= ops
         self._free_at = self._clock() + self.in_flight_ops * self.op_seconds
         if ops:
-            self.op_seconds = max(_LEAST_OP_SECONDS, (self.op_seconds + seconds / ops) / 2)
+            each = seconds / ops
+            self.op_seconds = max(_LEAST_OP_SECONDS, (self.op_seconds + each) / 2)
+            self.longest_seconds = max(each, self.longest_seconds * _REMEMBERED)
             self._fit_groups()
 
     def _split(self, seconds: float, counts: list[int]) -> None:

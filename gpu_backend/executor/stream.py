@@ -19,7 +19,6 @@ from gpu_backend.executor.heap import Failure, Heap
 from gpu_backend.executor.surface_names import SurfaceNames
 from gpu_backend.executor.values import PLAIN, MissingHandle, Reader, Writer
 from gpu_backend.executor.verbs import Verbs
-from gpu_backend.wire.codec import Frame
 from gpu_backend.wire.errors import ErrorRecord, WarningRecord
 from gpu_backend.wire.messages import Op, Want
 from gpu_backend.wire.values import Ref, View
@@ -64,8 +63,9 @@ class OpStream:
         The loop is the executor's hot path: what happens for every op happens here, inline. Dropped memory is reused if
         its array owns it and has two references, the name here and the call's argument: any view would be a third.
         """
-        heap, functions, read = self.heap, self._functions, self._read
-        ops, frames, place, end = batch.ops, batch.frames, batch.next, min(len(batch.ops), batch.next + most)
+        heap, functions, read = self.heap, self._functions, self._reader.read
+        self._reader.with_frames(batch.frames)
+        ops, place, end = batch.ops, batch.next, min(len(batch.ops), batch.next + most)
         while place < end:
             op = ops[place]
             place += 1
@@ -74,13 +74,12 @@ class OpStream:
                     heap.drop(handle)
             try:
                 if op.want is not NOTHING or op.kwargs is not None or op.stream != self._stream:
-                    answer = self._run_one(op, frames)
+                    answer = self._run_one(op)
                     if answer is not None:
                         return place, answer
                 else:
                     args = [
-                        heap[arg.handle] if type(arg) is Ref and arg.handle in heap else read(arg, frames)
-                        for arg in op.args
+                        heap[arg.handle] if type(arg) is Ref and arg.handle in heap else read(arg) for arg in op.args
                     ]
                     if op.reuse:
                         spare = heap.pop(op.reuse, None)
@@ -103,13 +102,14 @@ class OpStream:
                 break
         return place, None
 
-    def _run_one(self, op: Op, frames: Sequence[Frame]) -> Answer | None:
+    def _run_one(self, op: Op) -> Answer | None:
         """Run an op that wants an answer, has keywords, or is for another stream."""
         if op.stream != self._stream:
             self._switch_stream(op.stream)
         function = self._functions.get(op.name) or self._resolve(op.name)
-        args = [self._read(arg, frames) for arg in op.args]
-        kwargs = {key: self._read(value, frames) for key, value in op.kwargs.items()} if op.kwargs else {}
+        read = self._reader.read
+        args = [read(arg) for arg in op.args]
+        kwargs = {key: read(value) for key, value in op.kwargs.items()} if op.kwargs else {}
         if op.want is not NOTHING and op.name != ".same":  # the one that only reads, and often
             return self._run_aloud(op, function, args, kwargs)
         result = function(*args, **kwargs)
@@ -147,12 +147,6 @@ class OpStream:
         self._switch_stream(0)
         self.heap.clear()
         self._device.free_unused()
-
-    def _read(self, value: Any, frames: Sequence[Frame]) -> Any:
-        if type(value) in PLAIN and value == value:  # a nan is for the reader
-            return value
-        self._reader.with_frames(frames)
-        return self._reader.read(value)
 
     def _resolve(self, name: str) -> Any:
         function = self._names.resolve(name)

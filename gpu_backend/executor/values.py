@@ -49,8 +49,8 @@ class Reader:
             wire.Scalar: _scalar,
             wire.Complex: lambda v: complex(v.real, v.imag),
             wire.BigInt: lambda v: int(v.digits, 16),
-            wire.Tuple: lambda v: tuple(self.read(item) for item in v.items),
-            wire.List: lambda v: [self.read(item) for item in v.items],
+            wire.Tuple: lambda v: tuple(self._items(v.items)),
+            wire.List: lambda v: self._items(v.items),
             wire.Dict: lambda v: {self.read(key): self.read(item) for key, item in v.items},
             wire.Slice: lambda v: slice(self.read(v.start), self.read(v.stop), self.read(v.step)),
             wire.Ellipsis: lambda v: Ellipsis,
@@ -77,14 +77,17 @@ class Reader:
         ProtocolError
             If ``value`` is of a kind that only the executor may send, or lies about its buffer or root.
         """
-        kind = type(value)
-        if kind in PLAIN:
+        reader = self._by_type.get(type(value))
+        if reader is not None:
+            return reader(value)
+        if type(value) in PLAIN:
             # CuPy's functions ask `cval is numpy.nan`, and compile anew for every other nan that they meet.
-            return np.nan if kind is float and value != value and math.copysign(1.0, value) > 0 else value
-        reader = self._by_type.get(kind)
-        if reader is None:
-            raise ProtocolError(f"A notebook may not send a {kind.__name__}.")
-        return reader(value)
+            return np.nan if value != value and math.copysign(1.0, value) > 0 else value
+        raise ProtocolError(f"A notebook may not send a {type(value).__name__}.")
+
+    def _items(self, items: Sequence[Any]) -> list[Any]:
+        read = self.read
+        return [item if type(item) is int else read(item) for item in items]
 
     def _ref(self, value: wire.Ref) -> Any:
         try:

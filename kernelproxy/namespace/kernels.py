@@ -85,7 +85,7 @@ class RawKernel(_NamedKernel):
         given: tuple[Any, ...] = (self, grid, block, args)
         by_value = tuple([place for place, one in enumerate(args) if _is_by_value(one)])
         stream = kwargs.pop("stream", None)
-        options = {"shared_mem": shared_mem, **kwargs}
+        options = {"shared_mem": shared_mem, **kwargs} if shared_mem else kwargs  # what is said costs time
         verb = ".call"
         if by_value:
             verb, given = ".launch", (*given, by_value)

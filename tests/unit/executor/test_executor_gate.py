@@ -254,6 +254,11 @@ def way(tmp_path: Path) -> Iterator[RightOfWay]:
 
 
 def open_lane(world: World, budget: float = 0.01) -> None:
+    if not world.pace.ops_done:
+        world.open()
+        for _ in range(25):  # it is known what its ops take
+            world.work(0.0001)
+    world.gate.tell(0, False, 0)
     world.page.set_contended(True)
     world.page.counted_ns = int(world.pace.used_seconds * 1e9)
     world.page.open_lane(OpenLane("s", budget), world.now_ns)
@@ -283,6 +288,26 @@ def test_what_is_long_or_not_waited_for_asks(world: World, way: RightOfWay, queu
     assert not world.gate.may_launch()
     assert not way.words[0]
     assert world.bell.clear()
+
+
+def test_whose_ops_are_not_known_or_were_long_of_late_asks(world: World, way: RightOfWay) -> None:
+    world.page.set_contended(True)
+    world.page.open_lane(OpenLane("s", 0.01), world.now_ns)
+    world.gate.tell(1, True, 0)
+    assert not world.gate.may_launch()
+    world.gate.tell(0, False, 0)
+    open_lane(world)
+    world.gate.tell(1, True, 0)
+    assert world.gate.may_launch()
+    world.work(0.1)
+    world.gate.tell(0, False, 0)
+    world.open()
+    for _ in range(10):  # the mean is short again
+        world.work(0.0001)
+    assert world.pace.op_seconds < 0.0003
+    open_lane(world)
+    world.gate.tell(1, True, 0)
+    assert not world.gate.may_launch()
 
 
 def test_what_turns_out_long_gives_the_way_back_and_asks(world: World, way: RightOfWay) -> None:
