@@ -165,6 +165,9 @@ class Gate:
         is_resting
             Whether this executor is about to sleep: everything is told then.
         """
+        now, is_alone = self._clock(), not self._words[STATE] & 1
+        if is_alone and queued_ops and not (is_resting or self._is_passing) and now - self._written_at < _WRITE_NS:
+            return  # as for most ops: nobody decides by it
         pace = self._pace
         spent = pace.used_seconds + pace.in_flight_ops * pace.op_seconds
         if not queued_ops:
@@ -177,8 +180,7 @@ class Gate:
         told = self._told
         has_drained = told.in_flight_ops * pace.op_seconds > _LONG_OP_SECONDS and not pace.in_flight_ops
         has_changed = (queued_ops > 0) != (told.queued_ops > 0) or is_urgent != told.is_urgent or has_drained
-        must_ring = has_changed and bool(self._bell) and bool(self._page.state & 1)
-        now = self._clock()
+        must_ring = has_changed and bool(self._bell) and not is_alone
         due_ns = _CONTENDED_WRITE_NS if self._is_contended else _WRITE_NS
         if not (must_ring or is_resting or now - self._written_at >= due_ns):
             return

@@ -14,8 +14,8 @@ from gpu_backend.wire.op_classes import OP_CLASSES, OpClass
 #: Work in flight, seconds: with the device to oneself, and while others wait for it. What is in flight when a gate
 #: shuts delays the next user; 0.4 ms of it gave interactive work a p99 of 1.3 ms beside hogs with 0.2 ms kernels.
 _WINDOW_SECONDS, _SHORT_WINDOW_SECONDS = 4e-3, 0.3e-3
-#: Part of the window that one group of launches is worth: groups are timed, and noticed when they are done, at the price
-#: of an op.
+#: Part of the window that one group of launches is worth: groups are timed, and noticed when they are done, which costs
+#: as much as an op.
 _GROUPS = 3
 #: Most groups in flight, and most ops in one.
 _MOST_GROUPS = 8

@@ -8,6 +8,7 @@ import select
 from collections.abc import Iterator
 from itertools import count
 from pathlib import Path
+from time import monotonic
 from typing import Any, NamedTuple
 
 import zmq
@@ -25,6 +26,8 @@ from gpu_backend.wire.errors import WireError
 
 #: Messages read in one go; the rest waits its turn in the socket.
 _MOST_AT_ONCE = 64
+#: How often ZeroMQ's sockets are looked at while a notebook of this host speaks, seconds: a look takes 2 µs.
+_FAR_SECONDS = 1e-3
 #: Messages that ZeroMQ takes from a notebook while a long op runs; the rest waits at the notebook's own side.
 _MOST_WAITING = 16
 #: The ZAP domain of the control socket: the agent's key opens it, and no other.
@@ -56,6 +59,7 @@ class Ports:
         self._listener = LocalListener(directory / "local")
         self._locals: dict[bytes, LocalSocket] = {}
         self._local_numbers = count()
+        self._looks_far, self._far_at = True, 0.0  # at ZeroMQ's sockets too, and when they are due
         self._has_read_ahead = False  # messages were read that are still to be yielded: no socket tells of these
         self._control = as_server(context.socket(zmq.ROUTER), keys, zap_domain=_CONTROL)
         self._control.bind(f"ipc://{directory}/control")
@@ -87,8 +91,14 @@ class Ports:
             local = self._local_poll.poll(0)
             if local and local[0][0] == self._listener.fileno():  # found first: it was registered first
                 self._accept()
+            now = monotonic()
+            self._looks_far = not local or now >= self._far_at
+            if not self._looks_far:
+                return Ready(True, False)
+            self._far_at = now + _FAR_SECONDS
             hears = bool(local) or self._has_read_ahead or has_message(self._data)
             return Ready(hears, has_message(self._control))
+        self._looks_far = True
         self._push_locals()
         ready = dict(self._poller.poll(int(timeout_seconds * 1_000)))
         if self._listener.fileno() in ready:
@@ -116,6 +126,8 @@ class Ports:
         self._has_read_ahead = False
         for peer, socket in list(self._locals.items()):
             yield from self._read_local(peer, socket)
+        if not self._looks_far:
+            return
         data = self._data
         for _ in range(_MOST_AT_ONCE):
             if not has_message(data):
