@@ -20,6 +20,12 @@ from rich.table import Table
 from run_record import circumstances
 
 RESULTS = Path(__file__).parent / "results"
+#: Loops of small ops, from the first to a number.
+_LOOPS = {
+    "10,000 x[1:-1] += y[2:]": "in_place_s",
+    "10,000 y.sum()": "reductions_s",
+    "2,500 u[1:-1] = 0.5 * (u[:-2] + u[2:])": "sweeps_s",
+}
 
 
 class Row(NamedTuple):
@@ -47,6 +53,10 @@ def rows(native: dict[str, Any], remote: dict[str, Any], kernels: dict[str, floa
         Row("x[1:-1], on the client", "µs", native["view_us"], remote["view_us"]),
         Row("x[1:-1] += y[2:], on the client", "µs", native["in_place_us"], remote["in_place_us"]),
         Row("100,000 dependent adds", "s", native["chain_s"], chain, "at most 1.2 ×", chain <= 1.2 * native["chain_s"]),
+        *[
+            Row(name, "s", native[key], remote[key], "at most 1.1 ×", remote[key] <= 1.1 * native[key])
+            for name, key in _LOOPS.items()
+        ],
         Row("float(x[0])", "µs", native["read_us"], read, "at most 60 above", above <= 60),
         Row("upload, ordinary memory", "GB/s", native["upload_gbs"], remote["upload_gbs"]),
         Row("download, ordinary memory", "GB/s", native["download_gbs"], remote["download_gbs"]),

@@ -14,6 +14,7 @@ from time import perf_counter
 from typing import Any
 
 ADDS = 100_000  #: ops of the dependent chain
+STEPS = 10_000  #: of each loop of small ops
 RECORDED = 8_000  #: ops timed on the client alone; fewer than may be under way, so that nobody waits
 READS = 1_000  #: synchronising ops
 COPY_BYTES = 256 << 20
@@ -100,6 +101,42 @@ def chain_seconds(side: Side) -> float:
     return min(run(ADDS) for _ in range(2))
 
 
+def loop_seconds(side: Side) -> dict[str, float]:
+    """Return the times of loops of small ops, each from its first op to the number it ends with."""
+    cp = side.cp
+    x, y = cp.zeros(ELEMENTS), cp.ones(ELEMENTS)
+
+    def in_place() -> Any:
+        for _ in range(STEPS):
+            x[1:-1] += y[2:]
+        return x
+
+    def reductions() -> Any:
+        total = y
+        for _ in range(STEPS):
+            total = y.sum()
+        return total
+
+    def sweeps() -> Any:
+        u = cp.linspace(0, 1, ELEMENTS)
+        for _ in range(STEPS // 4):
+            u[1:-1] = 0.5 * (u[:-2] + u[2:])
+        return u
+
+    found = {}
+    for name, loop in (("in_place", in_place), ("reductions", reductions), ("sweeps", sweeps)):
+        times = []
+        for _ in range(3):
+            side.synchronize()
+            started = perf_counter()
+            last = float(loop().ravel()[-1])
+            times.append(perf_counter() - started)
+            if last < 0:
+                raise AssertionError(f"{name} ended with {last}")
+        found[f"{name}_s"] = min(times)
+    return found
+
+
 def read_us(side: Side) -> float:
     """Return the median time of ``float(x[0])``, in microseconds."""
     x = side.cp.arange(ELEMENTS, dtype="float64")
@@ -153,6 +190,7 @@ def main() -> None:
         "first_result_s": first_seconds,
         **client_costs(side),
         "chain_s": chain_seconds(side),
+        **loop_seconds(side),
         "read_us": read_us(side),
         **copies(side),
     }
