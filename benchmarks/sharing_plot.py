@@ -43,7 +43,8 @@ def _pairs(ax: Axes, names: list[str], ours: list[float], theirs: list[float], u
     ax.bar([place + 0.2 for place in places], theirs, 0.38, color=_THEIRS, label="driver")
     ax.set_xticks(list(places), names)
     ax.set_ylabel(unit)
-    ax.legend()
+    ax.set_ylim(top=1.2 * max(*ours, *theirs))  # room for the legend
+    ax.legend(loc="upper left", ncols=2)
 
 
 def _throughput(ax: Axes, figures: dict[str, Any]) -> None:
