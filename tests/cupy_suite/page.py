@@ -19,8 +19,8 @@ tests of the array API standard, by way of array-api-compat and with 20 examples
 GPU, and the prompts of CuPy's user guide. Made by
 `python -m tests.cupy_suite table` from the records in `tests/cupy_suite/records/`; how such a run is made is told in
 [Run CuPy's tests](../how-to/run-cupys-tests.md). "Clean" files are those that never mention what only native CuPy has:
-its private modules, its CUDA bindings, raw pointers, mocks of its own functions. What counts is what native CuPy
-passes, on a GPU in the same run.
+its private modules, its CUDA bindings, raw pointers, mocks of its own functions. What counts are the
+tests that native CuPy passes.
 """
 
 _SUITES = {
@@ -39,7 +39,7 @@ def text() -> str:
 
 
 def _section(title: str, device: str, native: Record, here: Record) -> str:
-    lines = [f"## {title}", "", f"Run on {_described(here)}.", f"Native CuPy: {_described(native)}.", ""]
+    lines = [f"## {title}", "", f"Run on {_described(here)}.", f"Native CuPy was run on {_described(native)}.", ""]
     for suite, name in _SUITES.items():
         some = record.part(here, suite)
         if some.fractions:
@@ -48,7 +48,7 @@ def _section(title: str, device: str, native: Record, here: Record) -> str:
 
 
 def _described(run: Record) -> str:
-    return f"{run.about['device']} with {run.about['versions']}"
+    return f"{run.about['device']}: {run.about['versions']}"
 
 
 def _table(device: str, native: Record, here: Record, suite: str) -> list[str]:
