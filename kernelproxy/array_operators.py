@@ -53,16 +53,17 @@ def _compared(function: ufunc, apart: bool | None = None) -> _Method:
     def comparison(self: Any, other: Any) -> Any:
         if isinstance(other, np.ndarray) and other.ndim == 0:
             other = other.item()
-        elif apart is not None and type(other) not in _NUMBERS and _is_incomparable(other):
+        elif apart is not None and type(other) not in _NUMBERS and _is_incomparable(other, apart):
             return dispatch.call("cupy.full", (self.shape, apart), {"dtype": np.bool_})
         return operator(self, other)
 
     return comparison
 
 
-def _is_incomparable(other: Any) -> bool:
+def _is_incomparable(other: Any, apart: bool) -> bool:
     kind: Any = type(other)
-    return other is None or (kind.__eq__ is object.__eq__ and kind.__ne__ is object.__ne__)
+    # Python's own `!=` asks `==`, and not the other way round.
+    return other is None or (kind.__eq__ is object.__eq__ and (not apart or kind.__ne__ is object.__ne__))
 
 
 def _inplace(function: ufunc) -> _Method:

@@ -215,6 +215,8 @@ class _Description:
         name = self._type_name(result)
         if name is not None:
             return wire.ObjectInfo(self._keep(result), name)
+        if isinstance(result, np.ndarray):  # what some of CuPy's functions make of nothing but host arrays
+            return wire.Buffer(-1, dtype_to_text(result.dtype), result.shape, result.tobytes())
         return encode_plain(result, self.of)
 
     def _array(self, array: Any) -> wire.ArrayInfo:

@@ -52,7 +52,9 @@ def _parser() -> argparse.ArgumentParser:
 
     compare = commands.add_parser("compare", help="compare runs with the record or a run of native CuPy")
     compare.add_argument("runs", type=Path, nargs="+", help="files of outcomes")
-    compare.add_argument("--native", type=Path, help="file of outcomes, or record (.json.gz), of native CuPy")
+    compare.add_argument(
+        "--native", type=Path, help="file of outcomes, or record (.json.gz), of native CuPy; default: what is kept"
+    )
     compare.add_argument("--device", choices=("cpu", "cuda"), default="cuda")
     compare.add_argument("--list", action="store_true", help="name every test that differs")
     compare.set_defaults(act=_compare)
@@ -61,7 +63,9 @@ def _parser() -> argparse.ArgumentParser:
     note.add_argument("record", type=Path)
     note.add_argument("runs", type=Path, nargs="+", help="files of outcomes of one side")
     note.add_argument("--fraction", type=float, default=1.0, help="the subsample that was to be run")
+    note.add_argument("--like", type=Path, help="the native run beside which these were made")
     note.add_argument("--device", default="", help="what it was run on")
+    note.add_argument("--made", default="", help="when, and of which commit")
     note.add_argument("--anew", action="store_true", help="forget what the record holds of other files")
     note.set_defaults(act=_record)
 
@@ -131,19 +135,21 @@ def _beside(given: argparse.Namespace) -> int:
 
 def _compare(given: argparse.Namespace) -> int:
     runs = _joined(given.runs)
-    if given.native and given.native.suffix == ".gz":
-        kept = record.read(given.native)
-        there = {test: Outcome(test, kept.outcome(test)) for test in runs}
+    if given.native and given.native.suffix != ".gz":
+        there = outcomes.read(given.native)
     else:
-        there = outcomes.read(given.native) if given.native else None
+        kept = record.read(given.native) if given.native else record.kept("native")
+        there = {test: Outcome(test, found) for test in runs if (found := kept.outcome(test))}
+    not_run = sum(outcome.is_of_a_test and test not in there for test, outcome in runs.items())
+    if not_run:
+        _say(f"{not_run:,} tests were not run natively and are not counted.\n")
     _say(_described(there, runs, given.device, given.list))
     return 0
 
 
-def _described(native: dict[str, Outcome] | None, runs: dict[str, Outcome], device: str, listed: bool) -> str:
-    there = None if native is None else lambda test: native[test].outcome if test in native else ""
-    runs = runs | comparison.uncollected(native or {}, runs)
-    found = comparison.compare(there, runs.values())
+def _described(native: dict[str, Outcome], runs: dict[str, Outcome], device: str, listed: bool) -> str:
+    runs = runs | comparison.uncollected(native, runs)
+    found = comparison.compare(lambda test: native[test].outcome if test in native else "", runs.values())
     lines = [comparison.table(found)]
     for why, differing in sorted(found.why(comparison.known_differences(device)).items()):
         lines.append(f"\n{len(differing)} differ: {why or 'not explained'}")
@@ -152,11 +158,18 @@ def _described(native: dict[str, Outcome] | None, runs: dict[str, Outcome], devi
 
 
 def _record(given: argparse.Namespace) -> int:
-    found = record.make(list(_joined(given.runs).values()), given.fraction, given.device)
+    runs, fraction = _joined(given.runs), given.fraction
+    if given.like:  # what the other side did not get to was not run on this one
+        beside = outcomes.read(given.like)
+        fraction = outcomes.complete_fraction(beside.values(), fraction)
+        runs |= comparison.uncollected(beside, runs)
+        runs = {test: outcome for test, outcome in runs.items() if test in beside or not outcome.is_of_a_test}
+    found = record.make(list(runs.values()), fraction, given.device, given.made)
     if given.record.exists() and not given.anew:
         found = record.joined(record.read(given.record), found)
     record.write(given.record, found)
-    _say(f"{sum(found.passed.values())} passed, {len(found.others)} did not; {given.record.stat().st_size} bytes")
+    passed = sum(map(found.passing, found.passed))
+    _say(f"{passed} passed, {len(found.others)} did not; {given.record.stat().st_size} bytes")
     return 0
 
 

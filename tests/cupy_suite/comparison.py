@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import re
 import tomllib
-from collections.abc import Callable, Iterable, Mapping
+from collections import Counter
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -25,8 +26,6 @@ class Known(msgspec.Struct, frozen=True):
     why: str
     #: "" for both devices, else "cpu" or "cuda".
     device: str = ""
-    #: Whether these fail on native CuPy too. Of use where there is no run of native CuPy to tell.
-    fails_natively: bool = False
 
 
 def known_differences(device: str, path: Path = KNOWN_FILE) -> list[Known]:
@@ -58,8 +57,6 @@ class Comparison:
 
     rows: dict[str, Row] = field(default_factory=dict)
     differing: list[Outcome] = field(default_factory=list)
-    #: Tests that are known to fail natively too, of a comparison without a run of native CuPy.
-    not_counted: list[Outcome] = field(default_factory=list)
 
     @property
     def total(self) -> Row:
@@ -69,24 +66,11 @@ class Comparison:
 
     def why(self, known: list[Known]) -> dict[str, list[Outcome]]:
         """Return the tests that differ by the known reason; those without one under ""."""
-        return _by_reason(self.differing, known)
-
-    def why_not_counted(self, known: list[Known]) -> dict[str, list[Outcome]]:
-        """Return the tests that are not counted by the reason."""
-        return _by_reason(self.not_counted, known)
-
-
-def _by_reason(outcomes: Iterable[Outcome], known: list[Known]) -> dict[str, list[Outcome]]:
-    reasons: dict[str, list[Outcome]] = {}
-    for outcome in outcomes:
-        reason = next((one.why for one in known if re.search(one.tests, outcome.id)), "")
-        reasons.setdefault(reason, []).append(outcome)
-    return reasons
-
-
-def _fails_natively() -> re.Pattern[str]:
-    known = msgspec.convert(tomllib.loads(KNOWN_FILE.read_text()), dict[str, list[Known]])["difference"]
-    return re.compile("|".join(one.tests for one in known if one.fails_natively))
+        reasons: dict[str, list[Outcome]] = {}
+        for outcome in self.differing:
+            reason = next((one.why for one in known if re.search(one.tests, outcome.id)), "")
+            reasons.setdefault(reason, []).append(outcome)
+        return reasons
 
 
 def uncollected(native: Mapping[str, Outcome], outcomes: Mapping[str, Outcome]) -> dict[str, Outcome]:
@@ -99,29 +83,19 @@ def uncollected(native: Mapping[str, Outcome], outcomes: Mapping[str, Outcome]) 
     }
 
 
-def compare(native: Callable[[str], str] | None, outcomes: Iterable[Outcome]) -> Comparison:
+def compare(native: Callable[[str], str], outcomes: Iterable[Outcome]) -> Comparison:
     """Compare.
 
     Parameters
     ----------
     native
-        Gives the outcome of a test on native CuPy, "" for one that was not run there. Without it every test counts as
-        one that passes natively unless it was skipped, is expected to fail by CuPy itself, or is known to.
+        Gives the outcome of a test on native CuPy, "" for one that was not run there: it is not counted.
     outcomes
         What the other side gave.
     """
     found = Comparison()
-    failing = _fails_natively()
     for outcome in sorted(outcomes, key=lambda one: one.id):
-        if not outcome.is_of_a_test:
-            continue
-        if native is None and outcome.outcome not in (PASSED, *NOT_EXPECTED) and failing.search(outcome.id):
-            found.not_counted.append(outcome)
-            continue
-        if native is None:
-            there = outcome.outcome if outcome.outcome in NOT_EXPECTED else PASSED
-        else:
-            there = native(outcome.id)
+        there = native(outcome.id) if outcome.is_of_a_test else ""
         if not there:
             continue
         row = found.rows.setdefault(selection.directory(outcome.id), Row())
@@ -135,29 +109,48 @@ def compare(native: Callable[[str], str] | None, outcomes: Iterable[Outcome]) ->
     return found
 
 
-def compare_records(native: Record | None, here: Record) -> Comparison:
-    """Do what `compare` does with what is kept of two runs, for the files and the subsample that both have."""
+def compare_records(native: Record, here: Record) -> Comparison:
+    """Do what `compare` does with what is kept of two runs, for the tests that both have."""
     found = Comparison()
     bad: dict[str, list[Outcome]] = {}
-    failing = _fails_natively()
+    more: Counter[str] = Counter()
     for test, outcome in here.others.items():
-        if native is None and outcome not in NOT_EXPECTED and failing.search(test):
-            found.not_counted.append(Outcome(test, outcome))
-        elif outcome not in NOT_EXPECTED if native is None else native.outcome(test) == PASSED:
+        if native.outcome(test) == PASSED:
             bad.setdefault(test.partition("::")[0], []).append(Outcome(test, outcome))
-    for file in sorted(here.passed):
-        if native is None:
-            expected = here.passed[file] + len(bad.get(file, ()))
-        elif native.fractions.get(file, 2.0) <= here.fractions[file]:
-            expected = native.passed[file]
-        else:
-            continue
+    for test in native.others:
+        more[test.partition("::")[0]] += here.outcome(test) == PASSED
+    for file in sorted(here.passed.keys() & native.passed):
+        differing = bad.get(file, [])
         row = found.rows.setdefault(selection.directory(file), Row())
-        row.expected += expected
-        row.passed += expected - len(bad.get(file, ()))
-        row.more += max(here.passed[file] + len(bad.get(file, ())) - expected, 0)
-        found.differing += bad.get(file, [])
+        passed = _passing_in_both(native, here, file, more[file], differing)
+        row.expected += passed + len(differing)
+        row.passed += passed
+        row.more += more[file]
+        found.differing += differing
     return found
+
+
+def _passing_in_both(native: Record, here: Record, file: str, more: int, differing: Sequence[Outcome]) -> int:
+    """Return how many tests of ``file`` pass in both runs.
+
+    A record counts what passed of its subsample and knows the places of what passed beyond. So it is the run with the
+    smaller subsample that is counted, less what only it passes: that is known by name.
+    """
+    if native.fractions[file] <= here.fractions[file]:
+        only, counted, other = len(differing), native, here
+    else:
+        only, counted, other = more, here, native
+    failed = {selection.position(test) for test in other.others if test.partition("::")[0] == file}
+    beyond = sum(other.has(file, place) or place in failed for place in counted.beyond.get(file, ()))
+    return counted.passed[file] + beyond - only
+
+
+def not_run_natively(native: Record, here: Record) -> Row:
+    """Return how many tests were run here only, skipped ones aside, and how many of these pass."""
+    compared = compare_records(native, here).total
+    passed = sum(map(here.passing, here.passed)) - compared.passed - compared.more
+    failed = [kind for test, kind in here.others.items() if kind not in NOT_EXPECTED and not native.ran(test)]
+    return Row(passed + len(failed), passed)
 
 
 def table(comparison: Comparison) -> str:

@@ -16,44 +16,76 @@ from tests.cupy_suite import selection
 from tests.cupy_suite.outcomes import ABOUT, PASSED, Outcome, complete_fraction
 from tests.cupy_suite.sources import VERSION
 
+RECORDS = Path(__file__).with_name("records")
+
 
 class Record(msgspec.Struct, frozen=True):
     """Outcomes of a subsample."""
 
-    #: What it was run on: versions and device.
+    #: What it was run on: versions and device; by suite, when and of which commit.
     about: dict[str, str]
-    #: Of each file, the subsample that was run.
+    #: Of each file, the subsample that was run to its end.
     fractions: dict[str, float]
-    #: Tests that passed, by file.
+    #: Tests of this subsample that passed, by file.
     passed: dict[str, int]
     #: Outcome of each test that did not pass.
     others: dict[str, str]
+    #: Tests that passed beyond the subsample, by file, each as its place: workers do not stop at the same one.
+    beyond: dict[str, list[int]] = {}
 
     def outcome(self, node_id: str) -> str:
         """Return the outcome of a test; "" if it was not run."""
-        file = node_id.partition("::")[0]
-        if selection.place(node_id) >= self.fractions.get(file, 0.0):
-            return ""
-        return self.others.get(node_id, PASSED)
+        return self.others.get(node_id) or (PASSED if self.ran(node_id) else "")
+
+    def ran(self, node_id: str) -> bool:
+        """Tell whether a test was run."""
+        file, _, name = node_id.partition("::")
+        return node_id in self.others or (bool(name) and self.has(file, selection.position(node_id)))
+
+    def has(self, file: str, position: int) -> bool:
+        """Tell whether the test of ``file`` at ``position`` is in the subsample, or passed beyond it."""
+        return position < self.fractions.get(file, 0.0) * selection.POSITIONS or position in self.beyond.get(file, ())
+
+    def passing(self, file: str) -> int:
+        """Return how many tests of ``file`` passed."""
+        return self.passed.get(file, 0) + len(self.beyond.get(file, ()))
 
 
-def make(outcomes: Collection[Outcome], fraction: float, device: str) -> Record:
-    """Return the record of a run on ``device`` that was to do the tests below ``fraction``: of those that it did."""
+def make(outcomes: Collection[Outcome], fraction: float, device: str, made: str = "") -> Record:
+    """Return the record of a run on ``device`` that was to do the tests below ``fraction``: of those that it did.
+
+    ``made`` says when and of which commit.
+    """
     versions = [outcome.why for outcome in outcomes if outcome.outcome == ABOUT]
     about = {"device": device, "versions": ", ".join([f"cupy {VERSION}", *versions])}
     fraction = complete_fraction(outcomes, fraction)
     fractions: dict[str, float] = {}
     passed: dict[str, int] = {}
     others: dict[str, str] = {}
+    beyond: dict[str, list[int]] = {}
     for outcome in sorted(outcomes, key=lambda one: one.id):
-        file = outcome.id.partition("::")[0]
-        if not outcome.is_of_a_test or selection.place(outcome.id) >= fraction:
+        if not outcome.is_of_a_test:
             continue
+        file = outcome.id.partition("::")[0]
+        about |= {_made(selection.suite(file)): made} if made else {}
         fractions[file] = fraction
-        passed[file] = passed.get(file, 0) + (outcome.outcome == PASSED)
+        passed.setdefault(file, 0)
         if outcome.outcome != PASSED:
             others[outcome.id] = outcome.outcome
-    return Record(about, fractions, passed, others)
+        elif selection.place(outcome.id) < fraction:
+            passed[file] += 1
+        else:
+            beyond.setdefault(file, []).append(selection.position(outcome.id))
+    return Record(about, fractions, passed, others, {file: sorted(places) for file, places in beyond.items()})
+
+
+def made(record: Record, suite: str) -> str:
+    """Return when and of which commit a suite was run, "" if that is not known."""
+    return record.about.get(_made(suite), "")
+
+
+def _made(suite: str) -> str:
+    return f"made {suite}".strip()
 
 
 def joined(older: Record, newer: Record) -> Record:
@@ -65,6 +97,7 @@ def joined(older: Record, newer: Record) -> Record:
         {**older.fractions, **fresh},
         {**older.passed, **newer.passed},
         dict(sorted({**kept, **newer.others}.items())),
+        {**{file: places for file, places in older.beyond.items() if file not in fresh}, **newer.beyond},
     )
 
 
@@ -75,7 +108,13 @@ def part(whole: Record, suite: str) -> Record:
         {file: fraction for file, fraction in whole.fractions.items() if selection.suite(file) == suite},
         {file: count for file, count in whole.passed.items() if selection.suite(file) == suite},
         {test: outcome for test, outcome in whole.others.items() if selection.suite(test) == suite},
+        {file: places for file, places in whole.beyond.items() if selection.suite(file) == suite},
     )
+
+
+def kept(name: str) -> Record:
+    """Return a record of the repository: "native", "cuda" or "cpu"."""
+    return read(RECORDS / f"{name}.json.gz")
 
 
 def read(path: Path) -> Record:

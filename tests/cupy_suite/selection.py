@@ -23,6 +23,8 @@ _ELSEWHERE = (
     "cupy_tests/test_init.py",
     "cupy_tests/test_typing.py",
 )
+#: What a place, as a whole number, is less than.
+POSITIONS = 1 << 32
 #: How many rounds all tests make.
 _ROUNDS = 40
 
@@ -66,7 +68,12 @@ def expand(tests: Path, names: Sequence[str], pattern: str = "test_*.py") -> lis
 
 def place(node_id: str) -> float:
     """Return where a test stands in the order of subsamples, from 0 to 1: a subsample is all below a fraction."""
-    return int.from_bytes(_digest(node_id)[:4]) / (1 << 32)
+    return position(node_id) / POSITIONS
+
+
+def position(node_id: str) -> int:
+    """Return the place of a test as a whole number below `POSITIONS`; hardly ever do two tests of a file share it."""
+    return int.from_bytes(_digest(node_id)[:4])
 
 
 def begun(node_id: str) -> float:

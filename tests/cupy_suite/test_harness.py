@@ -96,9 +96,32 @@ def test_a_worker_that_is_late_says_how_far_it_was(tmp_path: Path, monkeypatch: 
     assert outcomes.read(worker.plan.out)["::0"].seconds == selection.begun("test_slow.py::test_slow")
 
 
-def test_without_a_native_run_skips_do_not_count() -> None:
-    found = comparison.compare(None, some(MATH, passed=3, skipped=2, xfailed=1, xpassed=1, failed=1))
-    assert (found.total.expected, found.total.passed) == (4, 3)
+def test_records_compare_as_the_runs_they_were_made_of() -> None:
+    """Workers of neither run stop at the same test, and either may have done more."""
+    tests = [MATH.format(number) for number in range(600)] + [FFT.format(number) for number in range(300)]
+    kinds = ("passed",) * 7 + ("failed", "skipped", "xfailed")
+
+    def half(salt: str, done: tuple[float, float]) -> list[Outcome]:
+        begun = [test for test in tests if selection.place(test) < done[selection.shard(test, 2)]]
+        run = [Outcome(test, kinds[selection.shard(test + salt, len(kinds))]) for test in begun]
+        return [*run, *(Outcome(f"::{n}", outcomes.STOPPED, part) for n, part in enumerate(done) if part < 1)]
+
+    for there, here in (((0.3, 0.6), (0.5, 1.0)), ((0.5, 1.0), (0.3, 0.6)), ((1.0, 1.0), (0.2, 0.7))):
+        native, run = half("there", there), half("here", here)
+        kept = [record.make(native, 1.0, "H200", "today"), record.make(run, 1.0, "CPU")]
+        assert [kept[0].outcome(one.id) for one in native if one.is_of_a_test] == [
+            one.outcome for one in native if one.is_of_a_test
+        ]
+        by_test = {one.id: one.outcome for one in native if one.is_of_a_test}
+        exact = comparison.compare(lambda test, by_test=by_test: by_test.get(test, ""), run)
+        found = comparison.compare_records(*kept)
+        assert found.rows == exact.rows
+        assert {one.id for one in found.differing} == {one.id for one in exact.differing}
+        only = comparison.not_run_natively(*kept)
+        told = [one for one in run if one.is_of_a_test and one.id not in by_test]
+        assert only.expected == sum(one.outcome not in outcomes.NOT_EXPECTED for one in told)
+        assert only.passed == sum(one.outcome == "passed" for one in told)
+        assert record.made(kept[0], "") == "today"
 
 
 def test_a_record_answers_as_the_run_it_was_made_of(tmp_path: Path) -> None:
@@ -109,8 +132,8 @@ def test_a_record_answers_as_the_run_it_was_made_of(tmp_path: Path) -> None:
     assert [again.outcome(one.id) for one in run] == [one.outcome for one in run]
     assert again.about["versions"].endswith(", numpy 2.4")
     assert again.outcome("cupy_tests/io_tests/test_c.py::test_other") == ""
-    found = comparison.compare_records(None, again)
-    assert (found.rows["math"].expected, found.rows["math"].passed) == (43, 40)
+    found = comparison.compare_records(again, again)
+    assert (found.rows["math"].expected, found.rows["math"].passed) == (40, 40)
 
 
 def test_a_run_that_was_stopped_is_a_smaller_subsample() -> None:
@@ -118,12 +141,13 @@ def test_a_run_that_was_stopped_is_a_smaller_subsample() -> None:
     kept = record.make([*run, Outcome("::0", outcomes.STOPPED, 0.5), Outcome("::1", outcomes.STOPPED, 0.25)], 1.0, "")
     assert set(kept.fractions.values()) == {0.25}
     assert 60 < sum(kept.passed.values()) < 140
+    assert sum(map(kept.passing, kept.passed)) == 400
     newer = record.make(some(MATH, failed=1), 1.0, "")
     assert record.joined(kept, newer).outcome(MATH.format("failed_0")) == "failed"
 
 
 def test_a_known_difference_is_told_with_its_reason() -> None:
-    found = comparison.compare(None, some(MATH, failed=2))
+    found = comparison.compare(lambda test: "passed", some(MATH, failed=2))
     known = [comparison.Known("failed_1$", "no GPU has it")]
     assert {why: len(tests) for why, tests in found.why(known).items()} == {"no GPU has it": 1, "": 1}
     assert all(one.why for device in ("cpu", "cuda") for one in comparison.known_differences(device))

@@ -95,6 +95,16 @@ assert len(a.flat) == 6
 refused(IndexError, lambda: a.flat[1, 2], "unsupported iterator index")
 assert not (a == None).any()  # noqa: E711 (the operator is what is tried)
 assert (a != None).all()  # noqa: E711
+
+
+class Unlike:
+    def __ne__(self, other):
+        return True
+
+
+assert not (a == Unlike()).any()
+refused(TypeError, lambda: a != Unlike())
+assert cupyx.scipy.linalg.khatri_rao(np.eye(2), np.ones((1, 2))).tolist() == [[1, 0], [0, 1]]
 assert (np.array(9) == a).sum() == 3
 assert (a.astype(bool) < 2**63).all()
 for numbers in (a, a.astype(bool), a.astype("i1")):

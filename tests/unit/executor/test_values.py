@@ -114,6 +114,15 @@ def test_results_that_stay_get_handles_in_order_and_arguments_keep_theirs(device
     assert heap[101] is thing
 
 
+def test_a_host_array_is_told_by_value(monkeypatch: pytest.MonkeyPatch, device: Device) -> None:
+    """A GPU's arrays are no NumPy arrays; some of CuPy's functions give one if they are given nothing else."""
+    monkeypatch.setattr(device, "is_array", lambda value: False)
+    host = np.arange(6, dtype="<i2").reshape(2, 3).T
+    told: Any = Writer(Heap(), device, lambda result: None).describe([host], 9, {}, [])
+    decoder = Decoder([], {}, lambda info: info, lambda info: info)  # type: ignore[arg-type, return-value]
+    assert same(decoder.decode(_through_bytes(msgspec.msgpack.encode(told)))[0], host)
+
+
 def test_a_result_that_shares_an_arguments_memory_says_so(device: Device) -> None:
     root = device.upload(np.arange(6.0))
     part = device.view(root, 16, (2,), (8,), np.dtype("f8"))

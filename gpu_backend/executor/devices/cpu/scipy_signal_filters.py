@@ -23,7 +23,8 @@ def lfilter(b: Array, a: Array, x: Array, axis: int = -1, zi: Any = None) -> Any
         return scipy.signal.lfilter(b, a, x, axis)
     state = np.moveaxis(np.broadcast_to(zi, _state_shape(x.shape, np.shape(zi), axis)), axis, -1)
     line = np.moveaxis(state @ _to_delay_line(b, a).T, -1, axis)
-    made = scipy.signal.lfilter(b, a, x, axis, zi=line)[0]
+    dtype = np.result_type(x, b / a[0], *([a] if a.size > 1 else []))  # the state's does not matter
+    made = scipy.signal.lfilter(b, a, x, axis, zi=line)[0].astype(dtype)
     inputs, outputs = _last(x, b.size - 1, axis), _last(made, a.size - 1, axis)
     return made, np.concatenate([inputs.astype(made.dtype), outputs], axis)
 

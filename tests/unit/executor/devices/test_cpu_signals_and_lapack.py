@@ -30,6 +30,12 @@ def test_a_filter_in_two_parts_is_the_filter_in_one(cp: Any, shape: Any, inputs:
     assert np.allclose(np.concatenate([first, second], axis=-1), whole)
 
 
+def test_a_state_does_not_widen_what_is_filtered(cp: Any) -> None:
+    b, a, x = np.float32([0.5, 0.5]), np.float32([1, 0.25]), np.ones(9, np.float32)
+    assert [part.dtype for part in cp("cupyx.scipy.signal.lfilter", b, a, x, zi=np.zeros(2))] == [np.float32] * 2
+    assert cp("cupyx.scipy.signal.lfilter", np.array([2]), np.array([1]), x, zi=np.zeros(0))[0].dtype == np.float64
+
+
 def test_sections_in_two_parts_are_the_filter_in_one(cp: Any) -> None:
     sos, x = scipy.signal.butter(5, 0.3, output="sos"), RANDOM.random(60)
     first, state = cp("cupyx.scipy.signal.sosfilt", sos, x[:25], zi=np.zeros((len(sos), 4)))
