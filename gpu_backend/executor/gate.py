@@ -107,6 +107,13 @@ class Gate:
         """Whether the gate is shut only until a pause is over, so that nobody will ring."""
         return self._order.duty < 1
 
+    @property
+    def pause_seconds(self) -> float:
+        """How long, about, it still is shut for a pause and for what runs before that; 0 if nobody can tell."""
+        if not self.is_pausing:
+            return 0.0
+        return max(self._pace.left_seconds(), (self._resume_at - self._clock()) / 1e9, 0.0)
+
     def _take_order(self) -> None:
         pace, state = self._pace, self._page.state  # the state first: what changes after it is taken the next time
         if state >> 1 != self._state >> 1:

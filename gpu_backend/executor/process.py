@@ -46,6 +46,8 @@ _DRAIN_SECONDS = 0.25e-3
 _SHUT_SECONDS = 0.1
 #: How often to look how much memory is held while ops run, seconds.
 _MEASURE_SECONDS = 0.02
+#: The last moment of a pause is spent awake, seconds: being woken takes a good part of it, and many ops take no longer.
+_WAKE_SECONDS = 0.1e-3
 #: How long to sleep at most, seconds: bounds how late a lease's end is seen.
 _SLEEP_SECONDS = 1.0
 
@@ -172,7 +174,7 @@ class Executor:
             if self._spin(lambda: gate.may_launch() or self._ports.hears_locally(), spin_seconds):
                 return
             if not gate.may_launch():
-                self._take_in(self._shut_pause(gate))
+                self._sit_out(gate)
         elif gate is None or not gate.is_contended:
             self._take_in(_DEVICE_SECONDS)
         elif pace.op_seconds < _DEVICE_SECONDS:
@@ -182,11 +184,17 @@ class Executor:
             sleep(_SPIN_SECONDS)
             self._take_in(0)
 
-    def _shut_pause(self, gate: Gate) -> float:
-        pace = self._pace
-        if pace.in_flight_ops and pace.op_seconds > LONG_OP_SECONDS:
-            return _DRAIN_SECONDS
-        return _DEVICE_SECONDS if pace.in_flight_ops or gate.is_pausing or gate.is_yielding else _SHUT_SECONDS
+    def _sit_out(self, gate: Gate) -> None:
+        pause = shut_pause(gate, self._pace)
+        if pause >= _DEVICE_SECONDS or not gate.is_pausing:
+            self._take_in(pause)
+            return
+        left = gate.pause_seconds
+        if not left:  # what runs takes longer than was thought
+            sleep(pause)
+        elif left > _WAKE_SECONDS:
+            sleep(left - _WAKE_SECONDS)
+        self._spin(lambda: gate.may_launch() or self._ports.hears_locally(), min(left, _WAKE_SECONDS))
 
     def _spin(self, is_over: Callable[[], bool], seconds: float = _SPIN_SECONDS) -> bool:
         until = perf_counter() + seconds
@@ -304,6 +312,15 @@ class Executor:
             talk.sent_bytes if talk else 0,
             tuple(self._pace.used_by_class),
         )
+
+
+def shut_pause(gate: Gate, pace: Pace) -> float:
+    """Return how long to sleep at most behind a shut gate, seconds."""
+    if pace.in_flight_ops and pace.op_seconds > LONG_OP_SECONDS:
+        return _DRAIN_SECONDS
+    if gate.is_pausing:
+        return min(gate.pause_seconds, _SHUT_SECONDS) or (_SPIN_SECONDS if pace.in_flight_ops else _DEVICE_SECONDS)
+    return _DEVICE_SECONDS if pace.in_flight_ops or gate.is_yielding else _SHUT_SECONDS
 
 
 def main() -> None:

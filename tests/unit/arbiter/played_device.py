@@ -20,8 +20,8 @@ from gpu_backend.arbiter.service import Arbiter
 from gpu_backend.arbiter.terms import SessionTerms
 from gpu_backend.engine.detached import ProcessId
 from gpu_backend.executor.gate import Gate
-from gpu_backend.executor.pace import LONG_OP_SECONDS, Pace
-from gpu_backend.executor.process import _DRAIN_SECONDS, _URGENT_SECONDS, _YIELD_SECONDS
+from gpu_backend.executor.pace import Pace
+from gpu_backend.executor.process import _URGENT_SECONDS, _YIELD_SECONDS, shut_pause
 
 #: What things cost, seconds: waking a process, a launch, a look around, a round trip to the notebook, a decision.
 WAKE, LAUNCH, LOOK, ROUND_TRIP, DECISION = 50e-6, 6e-6, 10e-6, 150e-6, 80e-6
@@ -276,10 +276,8 @@ class Player:
                     spun += 10e-6
             if gate.may_launch():
                 return
-            if pace.in_flight_ops and pace.op_seconds > LONG_OP_SECONDS:
-                yield asleep(_DRAIN_SECONDS)
-            else:
-                yield asleep(1e-3 if pace.in_flight_ops or gate.is_pausing or gate.is_yielding else 0.1)
+            pause = shut_pause(gate, pace)
+            yield busy(max(pause, LOOK)) if gate.is_pausing and pause < 1e-3 else asleep(pause)
         elif not gate.is_contended:
             yield asleep(1e-3)
         elif pace.op_seconds < 1e-3:

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from math import inf
 from pathlib import Path
 
 import pytest
 
+from gpu_backend.arbiter.views import DeviceView, Slice, Suggestion
 from tests.unit.arbiter.played_device import World, hog, ticks
 
 Samples = list[dict[str, float]]
@@ -104,6 +106,30 @@ def test_whoever_comes_back_is_served_within_a_turn(world: World) -> None:
     hog(world, late, 0.2e-3)
     world.clock.run(0.02)
     assert world.ran()["late"] > 0
+
+
+class HeldBack:
+    """Everybody may be busy for a part of the time."""
+
+    name, opens_idle, is_work_conserving = "held_back", False, False
+
+    def __init__(self, duty: float) -> None:
+        self.duty = duty
+
+    def suggest(self, view: DeviceView) -> Suggestion:
+        return Suggestion(tuple(Slice(session.id, duty=self.duty) for session in view.waiting), inf)
+
+
+@pytest.mark.parametrize(("duty", "kernel"), [(0.25, 0.2e-3), (0.5, 0.2e-3), (0.5, 2e-3), (0.8, 0.2e-3)])
+def test_a_part_of_the_time_is_had_with_short_ops_too(world: World, duty: float, kernel: float) -> None:
+    """Pauses of less than a millisecond are not slept through to its end."""
+    world.arbiter._scheduler._policy = HeldBack(duty)
+    hog(world, world.join("only"), kernel)
+    world.join("idle")
+    world.clock.run(0.5)
+    before = world.ran()["only"]
+    world.clock.run(1.0)
+    assert 0.95 * duty <= world.ran()["only"] - before <= 1.02 * duty
 
 
 def test_one_alone_loses_nothing(world: World) -> None:

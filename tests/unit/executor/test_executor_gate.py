@@ -148,6 +148,23 @@ def test_duty_leaves_pauses_in_proportion(world: World) -> None:
     assert busy / (world.now_ns - start) == pytest.approx(0.25, abs=0.02)
 
 
+def test_it_says_how_long_a_pause_still_lasts(world: World) -> None:
+    assert world.gate.pause_seconds == 0
+    world.open(duty=0.25)
+    for _ in range(20):
+        while not world.work(0.0002):
+            world.pass_time(world.gate.pause_seconds)
+    assert not world.gate.may_launch()
+    assert world.gate.pause_seconds == pytest.approx(0.0006, rel=0.01)
+    world.pass_time(0.0004)
+    assert world.gate.pause_seconds == pytest.approx(0.0002, rel=0.01)
+    world.pass_time(0.0002)
+    assert world.gate.may_launch()
+    world.launch(0.0002)
+    assert not world.gate.may_launch()
+    assert world.gate.pause_seconds == pytest.approx(0.0002, rel=0.1)  # what runs is not done before
+
+
 def test_a_long_op_is_not_begun_at_the_last_moment(world: World) -> None:
     for _ in range(20):
         world.work(0.1)
