@@ -60,19 +60,23 @@ def _parser() -> argparse.ArgumentParser:
     compare.set_defaults(act=_compare)
 
     note = commands.add_parser("record", help="put runs into a record that can be kept in the repository")
-    note.add_argument("record", type=Path)
-    note.add_argument("runs", type=Path, nargs="+", help="files of outcomes of one side")
-    note.add_argument("--fraction", type=float, default=1.0, help="the subsample that was to be run")
-    note.add_argument("--like", type=Path, help="the native run beside which these were made")
-    note.add_argument("--device", default="", help="what it was run on")
-    note.add_argument("--made", default="", help="when, and of which commit")
-    note.add_argument("--anew", action="store_true", help="forget what the record holds of other files")
+    _add_what_to_note(note)
     note.set_defaults(act=_record)
 
     page_of_it = commands.add_parser("table", help="write the page of the documentation from the records")
     page_of_it.add_argument("--out", type=Path, default=page.PAGE)
     page_of_it.set_defaults(act=_table)
     return parser
+
+
+def _add_what_to_note(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("record", type=Path)
+    parser.add_argument("runs", type=Path, nargs="+", help="files of outcomes of one side")
+    parser.add_argument("--fraction", type=float, default=1.0, help="the subsample that was to be run")
+    parser.add_argument("--like", type=Path, help="the native run beside which these were made")
+    parser.add_argument("--device", default="", help="what it was run on")
+    parser.add_argument("--made", default="", help="when, and of which commit")
+    parser.add_argument("--anew", action="store_true", help="forget what the record holds of other files")
 
 
 def _add_limits(parser: argparse.ArgumentParser) -> None:
