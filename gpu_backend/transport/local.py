@@ -22,6 +22,7 @@ from gpu_backend.wire.codec import MAX_FRAMES, Frame
 
 _COUNT = struct.Struct("<I")
 _LENGTH = struct.Struct("<Q")
+_SINGLE = struct.Struct("<IQ")  # what stands before a message of one frame
 _READ_BYTES = 256 << 10
 #: Largest message that is read; its sender is cut off. The largest that the protocol needs is the upload of one op's
 #: arguments, and what is larger than a frame may be travels in pieces.
@@ -68,15 +69,27 @@ class LocalSocket:
         LocalClosed
             If the peer is gone.
         """
-        if not self.push():
+        if self._unsent and not self.push():
             return False
-        head = _COUNT.pack(len(frames)) + b"".join(_LENGTH.pack(len(frame)) for frame in frames)
         if len(frames) == 1:
-            self._unsent.append(memoryview(head + bytes(frames[0])))
-        else:
-            self._unsent.extend([memoryview(head), *(memoryview(frame).cast("B") for frame in frames if len(frame))])
+            self._send_single(frames[0])
+            return True
+        head = _COUNT.pack(len(frames)) + b"".join(_LENGTH.pack(len(frame)) for frame in frames)
+        self._unsent.extend([memoryview(head), *(memoryview(frame).cast("B") for frame in frames if len(frame))])
         self.push()
         return True
+
+    def _send_single(self, frame: Frame) -> None:
+        """Send a message as nearly all are: of one frame, and taken by the system at once."""
+        data = _SINGLE.pack(1, len(frame)) + frame
+        try:
+            sent = self._socket.send(data)
+        except BlockingIOError:
+            sent = 0
+        except OSError as error:
+            raise LocalClosed(str(error)) from None
+        if sent < len(data):
+            self._unsent.append(memoryview(data)[sent:])
 
     def push(self) -> bool:
         """Send what still waits; tell whether all is sent."""
@@ -102,28 +115,25 @@ class LocalSocket:
         LocalClosed
             If the peer is gone or sends what is no message.
         """
-        if self._large is None:
+        if self._read:
             message = self._parse()
             if message is not None:
                 return message
         try:
-            self._take_in()
+            if self._large is not None:
+                self._large.read_from(self._socket)
+                return self._finish_large()
+            data = self._socket.recv(_READ_BYTES)
         except BlockingIOError:
             return None
         except OSError as error:
             raise LocalClosed(str(error)) from None
-        if self._large is not None:
-            return self._finish_large()
-        return self._parse()
-
-    def _take_in(self) -> None:
-        if self._large is not None:
-            self._large.read_from(self._socket)
-            return
-        data = self._socket.recv(_READ_BYTES)
         if not data:
             raise LocalClosed("the peer closed the connection")
+        if not self._read and len(data) > _SINGLE.size and _SINGLE.unpack_from(data) == (1, len(data) - _SINGLE.size):
+            return [memoryview(data)[_SINGLE.size :]]  # as nearly all are: one frame, and whole
         self._read += data
+        return self._parse()
 
     def _parse(self) -> list[Frame] | None:
         read = self._read
