@@ -34,14 +34,18 @@ _LOCAL = "unix://"
 class Connection:
     """A connection to the executor that ``ticket`` names. Use it from one thread at a time.
 
-    ``instance`` names this process to the executor: an epoch of a session belongs to one client instance.
+    ``instance`` names this process to the executor: an epoch of a session belongs to one client instance. ``is_owner``
+    tells it that the session is this process's own, and ends with it.
     """
 
     #: What the executor said to our greeting.
     welcome: wire.Welcome
 
-    def __init__(self, context: zmq.Context[Any], ticket: Ticket, keys: KeyPair, instance: str) -> None:
+    def __init__(
+        self, context: zmq.Context[Any], ticket: Ticket, keys: KeyPair, instance: str, is_owner: bool = False
+    ) -> None:
         self.ticket = ticket
+        self._is_owner = is_owner
         self.instance = instance
         self.bytes_sent = 0
         self.endpoint = _usable_endpoint(ticket)
@@ -70,7 +74,7 @@ class Connection:
         PoolRefusal
             If another process uses the session.
         """
-        hello = wire.Hello(self.ticket.session, self.ticket.epoch, self.instance, first, received)
+        hello = wire.Hello(self.ticket.session, self.ticket.epoch, self.instance, first, received, self._is_owner)
         deadline = monotonic() + timeout_seconds
         self.send(hello)
         while monotonic() < deadline:

@@ -167,7 +167,7 @@ class Session:
     # --- a lost connection --------------------------------------------------------------------------------------------
 
     def _connect(self, first: int, received: int, timeout_seconds: float) -> Connection:
-        connection = Connection(self._context, self.ticket, self._keys, self._instance)
+        connection = Connection(self._context, self.ticket, self._keys, self._instance, self.is_ours)
         try:
             connection.greet(first, received, timeout_seconds)
         except BaseException:  # an interrupt too must leave nothing open

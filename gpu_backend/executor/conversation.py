@@ -68,6 +68,8 @@ class Conversation:
         self.applied = 0
         #: True once the notebook has said that it is done with the session.
         self.released = False
+        #: The connection by which the session's owner has greeted; None while nobody owns it who could end.
+        self.owner: bytes | None = None
         #: Messages to send.
         self.outbox = Outbox()
 
@@ -137,6 +139,7 @@ class Conversation:
         if self._peer not in (None, peer):
             self._taken_over.append(self._peer)
         self._peer = peer
+        self.owner = peer if hello.is_owner else None
         self._forget_read(hello.received)
         # The client resends all that we have not taken, so what counts here is what we took, run or not.
         self._send(encode(_with_applied(self._welcome, self._taken)))

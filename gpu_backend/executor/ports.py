@@ -18,7 +18,7 @@ from gpu_backend.executor.config import ExecutorConfig
 from gpu_backend.executor.outbox import Message, Outbox
 from gpu_backend.transport import curve
 from gpu_backend.transport.admission import AllowedKeys, guard_thread
-from gpu_backend.transport.local import LocalClosed, LocalListener, LocalSocket
+from gpu_backend.transport.local import LocalClosed, LocalListener, LocalSocket, PeerProcess
 from gpu_backend.transport.sockets import as_server, has_message
 from gpu_backend.wire import control
 from gpu_backend.wire.codec import Codec, Frame, encode
@@ -60,6 +60,7 @@ class Ports:
         self._locals: dict[bytes, LocalSocket] = {}
         self._local_numbers = count()
         self._looks_far, self._far_at = True, 0.0  # at ZeroMQ's sockets too, and when they are due
+        self._owner: PeerProcess | None = None
         self._has_read_ahead = False  # messages were read that are still to be yielded: no socket tells of these
         self._control = as_server(context.socket(zmq.ROUTER), keys, zap_domain=_CONTROL)
         self._control.bind(f"ipc://{directory}/control")
@@ -111,6 +112,17 @@ class Ports:
     def hears_locally(self) -> bool:
         """Tell whether a notebook has spoken; the cheap question, for a loop that waits for little else."""
         return bool(self._local_poll.poll(0)) or self._has_read_ahead if self._locals else has_message(self._data)
+
+    def watch_owner(self, peer: bytes | None) -> None:
+        """Watch the process at the other end of the connection ``peer`` from now on, if it is one of this host."""
+        socket = self._locals.get(peer) if peer is not None else None
+        if self._owner is not None:
+            self._owner.close()
+        self._owner = socket.take_process() if socket is not None else None
+
+    def has_owner_ended(self) -> bool:
+        """Tell whether the process that is watched has ended."""
+        return self._owner is not None and self._owner.has_ended()
 
     def _push_locals(self) -> None:
         for peer, socket in list(self._locals.items()):
@@ -223,6 +235,7 @@ class Ports:
         self._bell.close()
         for socket in self._locals.values():
             socket.close()
+        self.watch_owner(None)
         self._guard.stop()
 
     def _write_state(self, more: dict[str, str]) -> None:

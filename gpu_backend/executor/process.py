@@ -48,7 +48,9 @@ _SHUT_SECONDS = 0.1
 _MEASURE_SECONDS = 0.02
 #: The last moment of a pause is spent awake, seconds: being woken takes a good part of it, and many ops take no longer.
 _WAKE_SECONDS = 0.1e-3
-#: How long to sleep at most, seconds: bounds how late a lease's end is seen.
+#: How often to look whether the session's owner still runs, seconds.
+_OWNER_SECONDS = 0.25
+#: How long to sleep at most, seconds: bounds how late a lease's or an owner's end is seen.
 _SLEEP_SECONDS = 1.0
 
 EXIT_ORDERED = 0
@@ -73,6 +75,8 @@ class Executor:
         self._assignment: control.Assign | None = None
         self._wanted_until = monotonic() + config.orphan_seconds
         self._heard = monotonic()
+        self._owner: bytes | None = None  # the connection whose process is watched
+        self._owner_seen = 0.0
         self._ended: str | None = None
         self._cause = ""
         self._status = EXIT_ORDERED
@@ -214,6 +218,9 @@ class Executor:
             self._heard = monotonic()
             for peer, frames in self._ports.read_data():
                 self._conversation.receive(peer, frames)
+            if self._conversation.owner != self._owner:
+                self._owner = self._conversation.owner
+                self._ports.watch_owner(self._owner)
             if self._conversation.released:
                 self._end("The notebook released the session.", EndCause.RELEASED)
         if ready.control:
@@ -262,6 +269,10 @@ class Executor:
             return "Nobody in the pool answers for this executor any more.", EndCause.ORPHANED
         if self._assignment is not None and now - self._heard > self._assignment.lease_seconds:
             return f"The notebook was not heard for {self._assignment.lease_seconds:.0f} s.", EndCause.LEASE_LAPSED
+        if self._owner is not None and now - self._owner_seen > _OWNER_SECONDS:
+            self._owner_seen = now
+            if self._ports.has_owner_ended():
+                return "The process that held the session has ended.", EndCause.CLIENT_ENDED
         return None
 
     def _end(self, reason: str, cause: EndCause, status: int = EXIT_ORDERED) -> None:

@@ -20,7 +20,7 @@ from gpu_backend.wire.control import EndCause
 log = logging.getLogger("gateway.sessions")
 
 #: Ends that the client wanted or let happen: nobody will come back for the session.
-_FINAL = frozenset({EndCause.RELEASED, EndCause.LEASE_LAPSED})
+_FINAL = frozenset({EndCause.RELEASED, EndCause.LEASE_LAPSED, EndCause.CLIENT_ENDED})
 
 
 class Sessions:

@@ -11,6 +11,7 @@ A message is a ``u32`` number of frames, a ``u64`` length for each, and the fram
 from __future__ import annotations
 
 import os
+import select
 import socket
 import struct
 from collections import deque
@@ -35,10 +36,39 @@ class LocalClosed(ConnectionError):
     """The peer is gone, is another user's, or does not speak this format."""
 
 
-class LocalSocket:
-    """A connected socket that carries messages of several frames. Never blocks."""
+class PeerProcess:
+    """The process at the other end of a connection, held by a descriptor of its own: its number may be given anew."""
 
     def __init__(self, connected: socket.socket) -> None:
+        pid = _peer(connected)[0]  # 0 if it lives where this process cannot see it
+        try:
+            self._descriptor = os.pidfd_open(pid) if pid else -1
+        except OSError:  # it is gone already, or the system has none: then only what it sends tells of it
+            self._descriptor = -1
+
+    def has_ended(self) -> bool:
+        """Tell whether the process is known to have ended. One system call."""
+        if self._descriptor < 0:
+            return False
+        poll = select.poll()
+        poll.register(self._descriptor, select.POLLIN)
+        return bool(poll.poll(0))
+
+    def close(self) -> None:
+        """Watch no more. Idempotent."""
+        if self._descriptor >= 0:
+            os.close(self._descriptor)
+            self._descriptor = -1
+
+
+class LocalSocket:
+    """A connected socket that carries messages of several frames. Never blocks.
+
+    ``process`` is the peer's, if anybody wants to know of its end; it is closed with the socket unless taken.
+    """
+
+    def __init__(self, connected: socket.socket, process: PeerProcess | None = None) -> None:
+        self._process = process
         connected.setblocking(False)
         for option in (socket.SO_SNDBUF, socket.SO_RCVBUF):  # as much as the system allows
             connected.setsockopt(socket.SOL_SOCKET, option, _BUFFER_BYTES)
@@ -167,9 +197,16 @@ class LocalSocket:
         self._large = None
         return large.frames()
 
+    def take_process(self) -> PeerProcess | None:
+        """Return the peer's process, which the caller closes."""
+        process, self._process = self._process, None
+        return process
+
     def close(self) -> None:
         """Close at once."""
         self._socket.close()
+        if self._process is not None:
+            self._process.close()
 
 
 class _LargeMessage:
@@ -225,10 +262,10 @@ class LocalListener:
             connected, _ = self._socket.accept()
         except OSError:
             return None
-        if _peer_uid(connected) != os.geteuid():
+        if _peer(connected)[1] != os.geteuid():
             connected.close()
             return None
-        return LocalSocket(connected)
+        return LocalSocket(connected, PeerProcess(connected))
 
     def close(self) -> None:
         """Accept no more."""
@@ -249,12 +286,13 @@ def connect(path: str) -> LocalSocket:
     except OSError as error:
         connected.close()
         raise LocalClosed(f"{path}: {error.strerror}") from None
-    if _peer_uid(connected) != os.geteuid():
+    if _peer(connected)[1] != os.geteuid():
         connected.close()
         raise LocalClosed(f"{path} belongs to another user")
     return LocalSocket(connected)
 
 
-def _peer_uid(connected: socket.socket) -> int:
-    credentials = connected.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, _PEER.size)
-    return int(_PEER.unpack(credentials)[1])
+def _peer(connected: socket.socket) -> tuple[int, int]:
+    """Return the peer's process id and user id."""
+    pid, uid, _ = _PEER.unpack(connected.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, _PEER.size))
+    return pid, uid

@@ -280,6 +280,7 @@ class EndCause(StrEnum):
 
     RELEASED = "released"  #: its client said ``Bye``
     LEASE_LAPSED = "lease_lapsed"  #: its client was not heard for the session's lease
+    CLIENT_ENDED = "client_ended"  #: the process that owned the session has ended without a ``Bye``
     STOPPED = "stopped"  #: its agent said ``Stop``
     ORPHANED = "orphaned"  #: its agent was not heard for ``orphan_seconds``
     DEVICE_FAULT = "device_fault"  #: its device is unusable for this process (a sticky CUDA error)

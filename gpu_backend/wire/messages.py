@@ -45,7 +45,9 @@ class Hello(msgspec.Struct, frozen=True, array_like=True, tag="hello"):
 
     ``instance`` is a random name of the client process: an epoch belongs to the first instance that greets it.
     ``first`` is the oldest op the client may still send; a fresh executor starts counting there. ``received`` is the
-    last reply the client has read, by op number.
+    last reply the client has read, by op number. ``is_owner`` says that the session is this process's own: when that
+    ends, nobody comes back for the session. A kernel whose starter holds the ticket is not the owner: the next one goes
+    on with it.
     """
 
     session: str
@@ -53,6 +55,7 @@ class Hello(msgspec.Struct, frozen=True, array_like=True, tag="hello"):
     instance: str
     first: int
     received: int
+    is_owner: bool = False
 
 
 class Batch(msgspec.Struct, frozen=True, array_like=True, tag="batch"):

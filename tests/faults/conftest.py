@@ -25,12 +25,12 @@ class Faulty:
     def __init__(self, make: MakePool, directory: Path, **settings: object) -> None:
         usual = {"executor_command": (), "default_memory_bytes": GIGABYTE, "max_sessions_per_user": 0}
         self.pool: RunningPool = make(**{**usual, "sessions_per_device": 32, **settings})
-        self._directory = directory
+        self.directory = directory
         self._notebooks: list[Notebook] = []
 
     def config(self, user: str = "ada") -> Path:
         """Return the settings file of ``user``, who is added to the pool if new to it."""
-        path = self._directory / f"{user}.toml"
+        path = self.directory / f"{user}.toml"
         if not path.exists():
             door = self.pool.ada if user == "ada" else self.pool.add_user(user)
             key = self.pool.state.root / f"{user}.key"

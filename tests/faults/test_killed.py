@@ -10,6 +10,9 @@ from tempfile import TemporaryDirectory
 
 import pytest
 
+from gpu_backend.transport.asking import ask
+from gpu_backend.wire import control
+from kernelproxy import handover
 from tests.integration.conftest import MakePool
 
 from .conftest import Faulty, is_running, until
@@ -73,17 +76,41 @@ def forgetful(make_pool: MakePool) -> Iterator[Faulty]:
         made.end_notebooks()
 
 
-def test_the_session_of_a_killed_notebook_is_freed_and_that_of_an_idle_one_is_not(forgetful: Faulty) -> None:
+def test_the_session_of_a_stopped_notebook_is_freed_and_that_of_an_idle_one_is_not(forgetful: Faulty) -> None:
     mine, other = forgetful.notebook(), forgetful.notebook()
     mine.value("big = cp.ones(30_000_000); float(big[0])")
     other.value("x = cp.arange(5); float(x[0])")
     executor, theirs = mine.executor_pid(), other.executor_pid()
     mine.begin(MUCH_WORK)
-    mine.kill()
+    os.kill(mine.pid, signal.SIGSTOP)  # as on a laptop that sleeps
     until(lambda: not is_running(executor))  # and its memory is free
     until(lambda: len(forgetful.pool.sessions()) == 1)
     assert other.value("(x * 2).tolist()") == "[0, 2, 4, 6, 8]"
     assert is_running(theirs)
+    mine.kill()
+
+
+def test_a_killed_program_gives_its_place_back_at_once(faulty: Faulty, notebook: Callable[..., Notebook]) -> None:
+    """A kernel whose starter holds the ticket does not: the kernel after it goes on with the session."""
+    ticket = faulty.pool.open()
+    handed = faulty.directory / "ticket"
+    handover.write(ticket, handed)
+    kernel, program, idle = notebook(**{handover.TICKET_VARIABLE: str(handed)}), notebook(), notebook()
+    executors = []
+    for one in (kernel, program, idle):
+        one.value("big = cp.ones(200_000); float(big[0])")
+        executors.append(one.executor_pid())
+    program.begin(MUCH_WORK)
+    for one in (kernel, program, idle):
+        one.kill()
+    until(lambda: not any(map(is_running, executors[1:])), 5)
+    until(lambda: set(faulty.pool.sessions().values()) == {"serving"})
+    assert is_running(executors[0])
+    again = ask(faulty.pool.ada, control.RestartSession(0, ticket.session))
+    assert isinstance(again, control.Ticket)
+    assert again.epoch == ticket.epoch + 1
+    handover.write(again, handed)
+    assert notebook(**{handover.TICKET_VARIABLE: str(handed)}).value("float(cp.ones(3).sum())") == "3.0"
 
 
 def test_a_terminated_program_gives_its_place_back_at_once(faulty: Faulty, notebook: Callable[..., Notebook]) -> None:

@@ -146,11 +146,11 @@ def test_a_killed_agent_or_gateway_is_not_noticed_by_a_running_notebook(pool: st
 
 
 @pytest.mark.usefixtures("neighbour")
-def test_the_session_of_a_killed_notebook_ends_with_its_lease(pool: state.PoolState) -> None:
+def test_the_session_of_a_stopped_notebook_ends_with_its_lease(pool: state.PoolState) -> None:
     with Program("import cupy as cp\nprint(float(cp.ones(1000).sum()))\ninput()") as program:
         assert program.line() == "1000.0"
         held = len(sessions(pool))
-        program.process.kill()
+        program.process.send_signal(signal.SIGSTOP)
         wait_until(lambda: len(sessions(pool)) < held, 30)
 
 

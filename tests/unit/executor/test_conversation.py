@@ -129,6 +129,17 @@ def test_what_still_arrives_from_a_connection_that_was_taken_over_does_not_take_
     assert isinstance(welcome, wire.Welcome)
 
 
+def test_it_knows_by_which_connection_the_sessions_owner_last_greeted() -> None:
+    talk = greeted()
+    assert talk.owner is None
+    talk.receive(b"b", encode(wire.Hello("s", 1, "me", 1, 0, is_owner=True)))
+    assert talk.owner == b"b"
+    talk.receive(b"c", encode(wire.Hello("s", 1, "somebody else", 1, 0, is_owner=True)))
+    assert talk.owner == b"b"
+    talk.receive(b"d", encode(wire.Hello("s", 1, "me", 1, 0)))
+    assert talk.owner is None
+
+
 def test_another_process_cannot_take_the_session() -> None:
     talk = greeted()
     talk.receive(b"b", encode(wire.Hello("s", 1, "somebody else", 1, 0)))

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -36,6 +38,42 @@ def _read(ports: Ports, count: int, seconds: float = 0.0) -> list[bytes]:
     while len(read) < count and (ports.hears_locally() or ports.wait(seconds).data):
         read += [bytes(frames[0]) for _, frames in ports.read_data()]
     return read
+
+
+@pytest.fixture
+def another(ports: Ports, tmp_path: Path) -> Iterator[subprocess.Popen[str]]:
+    """A process that connects, says so, and waits to be ended."""
+    code = f"""
+import signal
+from gpu_backend.transport import local
+connected = local.connect({str(tmp_path / "local")!r})
+connected.send([b"hello"])
+signal.pause()
+"""
+    with subprocess.Popen([sys.executable, "-c", code], text=True) as process:
+        yield process
+        process.kill()
+
+
+def test_the_end_of_the_process_that_is_watched_is_seen_whenever_it_was_cut_off(
+    ports: Ports, another: subprocess.Popen[str], notebook: LocalSocket
+) -> None:
+    assert notebook.send([b"mine"])
+    read: dict[bytes, bytes] = {}
+    while len(read) < 2:
+        ports.wait(1.0)
+        read |= {bytes(frames[0]): peer for peer, frames in ports.read_data()}
+    ports.watch_owner(read[b"hello"])
+    assert not ports.has_owner_ended()
+    another.kill()
+    another.wait()
+    assert ports.wait(1.0).data
+    assert not list(ports.read_data())  # the connection is forgotten, its process is not
+    assert ports.has_owner_ended()
+    ports.watch_owner(read[b"mine"])
+    assert not ports.has_owner_ended()
+    ports.watch_owner(b"from afar")
+    assert not ports.has_owner_ended()
 
 
 def test_many_small_messages_at_once_are_all_read(ports: Ports, notebook: LocalSocket) -> None:
