@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from kernelproxy.testing import names as testing_names
+
 _CREATION = "kernelproxy.namespace.creation"
 _HOST = "kernelproxy.namespace.host_functions"
 _FILES = "kernelproxy.namespace.files"
@@ -131,14 +133,7 @@ OWN: dict[str, str] = {
     "cupy.fft.config": "kernelproxy.namespace.fft_config:config",
     "cupy.fft._cache.PlanCache": "kernelproxy.namespace.fft_config:PlanCache",
     "cupy.fft._callback.set_cufft_callbacks": "kernelproxy.namespace.fft_config:CufftCallbacks",
-    **{
-        f"cupy.testing.{name}": f"kernelproxy.namespace.testing:{name}"
-        for name in (
-            *("assert_allclose", "assert_array_almost_equal", "assert_array_almost_equal_nulp", "assert_array_equal"),
-            *("assert_array_less", "assert_array_list_equal", "assert_array_max_ulp", "assert_warns"),
-            *("shaped_arange", "shaped_linspace", "shaped_random", "shaped_reverse_arange"),
-        )
-    },
+    **testing_names.NAMES,
     "cupy.cuda.compiler.CompileException": "kernelproxy.namespace.compile_error:CompileException",
     "cupyx.jit.rawkernel": "kernelproxy.namespace.python_kernels:rawkernel",
     "cupyx.scipy.sparse.linalg.LinearOperator": "kernelproxy.namespace.linear_operator:LinearOperator",

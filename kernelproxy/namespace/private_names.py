@@ -17,6 +17,7 @@ import numpy as np
 from gpu_backend.surface.c_types import C_TYPES
 from kernelproxy import dispatch
 from kernelproxy.namespace.kernels import RawModule
+from kernelproxy.testing import names as testing_names
 
 _CORE = (
     *("ElementwiseKernel", "RawKernel", "RawModule", "ReductionKernel", "ndarray", "ufunc"),
@@ -34,6 +35,7 @@ MODULES = frozenset(
     {
         *("cupy._core", "cupy._core.core", "cupy._core.internal", "cupy._core._accelerator", "cupy._core._kernel"),
         *("cupy._core._scalar", "cupy._util"),
+        *testing_names.PRIVATE_MODULES,
     }
 )
 
@@ -73,6 +75,7 @@ MADE: dict[str, str] = {
         f"cupy._core.internal.{name}": f"{_HERE}:{name}"
         for name in ("_normalize_axis_index", "_normalize_axis_indices", "get_size", "prod", "prod_sequence")
     },
+    **testing_names.PRIVATE_NAMES,
 }
 
 

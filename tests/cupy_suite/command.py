@@ -41,6 +41,7 @@ def _parser() -> argparse.ArgumentParser:
     run.add_argument("--side", choices=("native", "proxy"), default="proxy")
     run.add_argument("--out", type=Path, required=True, help="file of outcomes; one that is there is gone on with")
     run.add_argument("--like", type=Path, help="only tests that this file of outcomes has")
+    run.add_argument("--testing", choices=("cupy", "ours"), default="cupy", help="whose cupy.testing the proxy has")
     _add_limits(run)
     run.set_defaults(act=_run)
 
@@ -98,9 +99,10 @@ def _fetch(given: argparse.Namespace) -> int:
 
 def _job(given: argparse.Namespace, side: str, out: Path, seconds: float, like: Path | None = None) -> Job:
     suite = suites.of(given.files, given.cache)
+    ours = getattr(given, "testing", "cupy") == "ours"
     return Job(
         side="native" if side == "native" else "proxy",
-        testing=sources.get(given.cache).testing.resolve(),
+        testing=None if ours else sources.get(given.cache).testing.resolve(),
         suite=suite,
         files=suite.expand(given.files or ["clean"]),
         out=out.resolve(),

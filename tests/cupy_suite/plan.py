@@ -21,8 +21,8 @@ class Plan(msgspec.Struct, frozen=True, kw_only=True):
 
     #: "native" for the CuPy that is installed, "proxy" for the one whose arrays live in a pool.
     side: Side
-    #: ``cupy.testing`` of CuPy's source distribution.
-    testing: Path
+    #: ``cupy.testing`` of CuPy's source distribution; None for the one that the proxy has itself.
+    testing: Path | None
     kind: Kind
     files: tuple[str, ...]
     #: This worker runs the tests of shard ``shard`` of ``shards``.

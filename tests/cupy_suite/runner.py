@@ -41,8 +41,8 @@ class Job:
     """What is to be run, and how."""
 
     side: Side
-    #: ``cupy.testing`` of CuPy's source distribution.
-    testing: Path
+    #: ``cupy.testing`` of CuPy's source distribution; None for the one that the proxy has itself.
+    testing: Path | None
     suite: Suite
     files: tuple[str, ...]
     out: Path

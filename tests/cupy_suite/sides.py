@@ -45,11 +45,11 @@ class Native:
 
 
 class Proxy:
-    """The remote CuPy, with the ``cupy.testing`` of CuPy's source distribution on top."""
+    """The remote CuPy, with the ``cupy.testing`` of CuPy's source distribution on top, or with its own."""
 
     is_lost = False
 
-    def __init__(self, testing: Path) -> None:
+    def __init__(self, testing: Path | None) -> None:
         import kernelproxy
 
         kernelproxy.activate()
@@ -97,7 +97,7 @@ _PRIVATE = {
 class _TestingFinder(importlib.abc.MetaPathFinder, importlib.abc.Loader):
     """Finds ``cupy.testing`` in a folder, and what it needs beside the public CuPy."""
 
-    def __init__(self, testing: Path) -> None:
+    def __init__(self, testing: Path | None) -> None:
         self._testing = testing
 
     def find_spec(
@@ -106,8 +106,10 @@ class _TestingFinder(importlib.abc.MetaPathFinder, importlib.abc.Loader):
         """Return the spec of a module that is ours."""
         if fullname in _PRIVATE:
             return importlib.machinery.ModuleSpec(fullname, self, is_package=True)
-        if fullname == "cupy.testing":
+        if self._testing is not None and fullname == "cupy.testing":
             return importlib.machinery.PathFinder.find_spec(fullname, [str(self._testing.parent)])
+        if self._testing is not None and fullname.startswith("cupy.testing."):  # before the proxy's own
+            return importlib.machinery.PathFinder.find_spec(fullname, path)
         return None
 
     def exec_module(self, module: types.ModuleType) -> None:

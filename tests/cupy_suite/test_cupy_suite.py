@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from tests.cupy_suite import record, runner, selection, sources, suites
-from tests.cupy_suite.outcomes import PASSED
+from tests.cupy_suite.outcomes import PASSED, SKIPPED, XFAILED
 
 RECORD = Path(__file__).parent / "records" / "cpu.json.gz"
 #: Of the clean tests. What takes most of the time is to collect them all, so it is not much less with a smaller part.
@@ -47,6 +47,19 @@ def test_what_passed_before_passes(fetched: sources.Sources, tmp_path: Path) -> 
     worse, compared = worse_than_before(job)
     assert not worse
     assert compared > 0.9 * FRACTION * sum(record.part(record.read(RECORD), "").passed.values())
+
+
+@pytest.mark.cupy_suite
+@pytest.mark.timeout(180)
+def test_our_own_testing_module_passes_the_tests_of_cupys(fetched: sources.Sources, tmp_path: Path) -> None:
+    suite = suites.cupy_tests(sources.DEFAULT_CACHE)
+    job = runner.Job(
+        side="proxy", testing=None, suite=suite, files=suite.expand(["cupy_tests/testing_tests"]),
+        out=tmp_path / "outcomes.jsonl", device="cpu", workers=2,
+    )  # fmt: skip
+    outcomes = [outcome for outcome in runner.run(job).values() if outcome.is_of_a_test]
+    assert {one.id: one.why for one in outcomes if one.outcome not in (PASSED, SKIPPED, XFAILED)} == {}
+    assert sum(one.outcome == PASSED for one in outcomes) > 250
 
 
 @pytest.mark.cupy_suite

@@ -30,3 +30,39 @@ def test_a_program_runs_through_the_pool(pool: PoolState, name: str, tmp_path: P
     command = [sys.executable, "-m", "workbench", "run", str(PROGRAMS / f"{name}.py")]
     done = subprocess.run(command, capture_output=True, text=True, timeout=150, check=False, cwd=tmp_path)
     assert done.returncode == 0, done.stderr
+
+
+OWN_SUITE = """
+import pytest
+from cupy import testing
+
+@testing.parameterize(*testing.product({"axis": [0, None], "n": [2, 3]}))
+class TestSum:
+    @testing.for_all_dtypes(no_bool=True)
+    @testing.numpy_cupy_allclose(rtol=1e-3)
+    def test_passes(self, xp, dtype):
+        return testing.shaped_random((self.n, 4), xp, dtype).sum(axis=self.axis)
+
+@pytest.mark.parametrize("k", [0, 1])
+@testing.numpy_cupy_array_equal()
+def test_fails_for_one(xp, k):
+    return xp.tri(3, k=k) + (k and xp.__name__ == "cupy")
+
+@testing.numpy_cupy_allclose()
+def test_skips(xp):
+    pytest.skip("not here")
+
+@testing.fix_random()
+def test_seed():
+    assert testing.generate_seed() == 186422792
+"""
+
+
+@pytest.mark.timeout(120)
+def test_a_suite_of_a_users_own_tests_runs_through_the_pool(pool: PoolState, tmp_path: Path) -> None:
+    (tmp_path / "test_own.py").write_text(OWN_SUITE)
+    command = [sys.executable, "-m", "workbench", "run", "-m", "pytest", "-rA", "-p", "no:cacheprovider", "test_own.py"]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=100, check=False, cwd=tmp_path)
+    assert "1 failed, 6 passed, 1 skipped" in done.stdout, done.stdout + done.stderr
+    assert "FAILED test_own.py::test_fails_for_one[1] - AssertionError" in done.stdout
+    assert "PASSED test_own.py::TestSum::test_passes[_param_0_{axis=0, n=2}]" in done.stdout
