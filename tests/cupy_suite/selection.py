@@ -23,6 +23,14 @@ _ELSEWHERE = (
     "cupy_tests/test_init.py",
     "cupy_tests/test_typing.py",
 )
+#: Folders and files that are about arrays too, though some of their tests reach for what only native CuPy has.
+_PARTLY = re.compile(
+    r"cupy_tests/(creation|fft|indexing|lib|linalg|manipulation|math|random|sorting|statistics)_tests/"
+    r"|cupy_tests/core_tests/test_(ndarray|elementwise|raw|reduction|ufunc_methods|userkernel)"
+    r"|cupyx_tests/scipy_tests/|cupyx_tests/(jit|linalg|signal)_tests/|cupyx_tests/test_(lapack|optimize|rsqrt|time)\."
+)
+#: Among them, what is about CuPy's callbacks in cuFFT's own process and its cache of plans.
+_NOT_PARTLY = ("cupy_tests/fft_tests/test_callback.py", "cupy_tests/fft_tests/test_cache.py")
 #: What a place, as a whole number, is less than.
 POSITIONS = 1 << 32
 #: How many rounds all tests make.
@@ -31,18 +39,28 @@ _ROUNDS = 40
 
 def clean_files(tests: Path) -> list[str]:
     """Return the files that never mention what only native CuPy has, relative to ``tests``, sorted."""
+    return [name for name in _all_files(tests) if not _NATIVE_ONLY.search((tests / name).read_text())]
+
+
+def partly_files(tests: Path) -> list[str]:
+    """Return the files that mention some of that and are about arrays all the same."""
+    clean = set(clean_files(tests))
+    return [name for name in _all_files(tests) if name not in clean and name not in _NOT_PARTLY and _PARTLY.match(name)]
+
+
+def _all_files(tests: Path) -> list[str]:
     found = [path.relative_to(tests).as_posix() for path in tests.glob("cupy*_tests/**/test_*.py")]
-    return sorted(
-        name
-        for name in found
-        if not name.startswith(_ELSEWHERE) and not _NATIVE_ONLY.search((tests / name).read_text())
-    )
+    return sorted(name for name in found if not name.startswith(_ELSEWHERE))
+
+
+_KINDS = {"clean": clean_files, "partly": partly_files}
 
 
 def expand(tests: Path, names: Sequence[str], pattern: str = "test_*.py") -> list[str]:
     """Return the files that ``names`` stand for: "clean" for the clean ones, a folder for all below it, a file.
 
-    "clean:FOLDER" stands for the clean ones below a folder. A name may leave out ``_tests``.
+    "partly" stands for `partly_files`, "clean:FOLDER" and "partly:FOLDER" for those of them below a folder. A name may
+    leave out ``_tests``.
 
     Raises
     ------
@@ -52,10 +70,9 @@ def expand(tests: Path, names: Sequence[str], pattern: str = "test_*.py") -> lis
     files: list[str] = []
     for name in names:
         wanted, _, folder = name.rpartition(":")
-        if name == "clean":
-            some = clean_files(tests)
-        elif wanted == "clean":
-            some = [file for file in clean_files(tests) if file.startswith(folder)]
+        kind = wanted or name
+        if kind in _KINDS:
+            some = [file for file in _KINDS[kind](tests) if not wanted or file.startswith(folder)]
         elif (tests / name).is_dir():
             some = sorted(path.relative_to(tests).as_posix() for path in (tests / name).glob(f"**/{pattern}"))
         else:

@@ -40,6 +40,9 @@ def test_clean_files_never_mention_what_only_native_cupy_has(tmp_path: Path) -> 
     (folder / "test_pointer.py").write_text("x.data.ptr\n")
     assert selection.clean_files(tmp_path) == ["cupy_tests/math_tests/test_clean.py"]
     assert len(selection.expand(tmp_path, ["cupy_tests"])) == 3
+    tainted = selection.expand(tmp_path, ["partly"])
+    assert tainted == selection.expand(tmp_path, ["partly:cupy_tests/math_tests"])
+    assert len(tainted) == 2
     with pytest.raises(ValueError, match="stands for no tests"):
         selection.expand(tmp_path, ["cupy_tests/nothing"])
 
