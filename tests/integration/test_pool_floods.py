@@ -52,9 +52,7 @@ def pool(make_pool: MakePool) -> RunningPool:
 @pytest.fixture
 def unharmed(pool: RunningPool) -> Iterator[None]:
     """The same gateway process serves afterwards, no session has noticed, and it has not grown."""
-    for session in pool.sessions():  # some mutations ask for a session, and get it
-        ask(pool.ada, control.CloseSession(0, session))
-    until(lambda: not pool.sessions())
+    close_all(pool)
     ticket = pool.open()
     gateway = pool.process("gateway")
     before = resident_bytes(gateway.pid)
@@ -88,7 +86,7 @@ def test_ten_thousand_mutated_requests_are_each_answered(pool: RunningPool) -> N
     assert codes[RefusalCode.MALFORMED] > 3_000
     assert codes[RefusalCode.FOREIGN_VERSION] > 500
     assert codes[RefusalCode.OVERSIZED] == 0  # 40 kB are not too much
-    close_others(pool)
+    close_all(pool, but="ada")
 
 
 @pytest.mark.usefixtures("unharmed")
@@ -102,7 +100,7 @@ def test_a_flood_whose_answers_are_not_read_costs_the_flooder_alone(pool: Runnin
             except zmq.Again:
                 socket.poll(1, zmq.POLLOUT)
         assert commands.status(pool.state).devices  # others are served meanwhile
-    close_others(pool)
+    close_all(pool, but="ada")
 
 
 @pytest.mark.usefixtures("unharmed")
@@ -188,12 +186,12 @@ def is_honest(frames: list[bytes]) -> bool:
         return False
 
 
-def close_others(pool: RunningPool) -> None:
-    """Close what mutations happened to open, until all of them have been heard."""
+def close_all(pool: RunningPool, but: str = "") -> None:
+    """Close what mutations happened to open, and go on: those that nobody waits for are heard a while later."""
     door = commands.operator_door(pool.state)
 
     def is_quiet() -> bool:
-        others = [session for session in commands.status(pool.state).sessions if session.user != "ada"]
+        others = [session for session in commands.status(pool.state).sessions if session.user != but]
         for session in others:
             ask(door, control.CloseSession(0, session.session))
         return not others
