@@ -237,14 +237,14 @@ class Scheduler:
     # --- decisions ----------------------------------------------------------------------------------------------------
 
     def _decide(self, now: float) -> tuple[tuple[ev.Instruction, ...], tuple[Refusal, ...]]:
-        used = self._charges.keys() & self._lanes.keys() if self._lanes else set()
+        passed = self._charges.keys() & self._lanes.keys() if self._lanes else set()
         suggested = self._relieve(now)
         if suggested is None:
             suggestion = self._policy.suggest(self._view(now))
             self._ask_again_at = suggestion.ask_again_at
             suggested = suggestion.slices
         accepted, refusals = self._accept(suggested, now)
-        instructions = self._settle(accepted, used, now)
+        instructions = self._settle(accepted, passed, now)
         deadline = inf
         for gate in self._grants.values():
             deadline = min(deadline, gate.until)

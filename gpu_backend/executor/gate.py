@@ -7,7 +7,7 @@ arbiter has left a lane goes at once: this side takes the device's right of way,
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from time import monotonic_ns
 
@@ -50,7 +50,7 @@ class Gate:
         self._page = ExecutorPage(page)
         self._bell = bell
         self._way = RightOfWay(Path(bell).with_name(WAY)) if bell else None
-        self._way_words = self._way.words if self._way is not None else memoryview(bytes(8)).cast("q")
+        self._way_words: Sequence[int] = self._way.words if self._way is not None else (0,)
         self._is_passing = False
         self._state_passed = 0  # the page's when it began to
         self._name = page.name.encode()
@@ -122,10 +122,9 @@ class Gate:
         self._state, self._is_contended = state, bool(state & 1)
         order = self._order = self._page.order(self._clock())
         is_plain = order.use_until_ns == UNBOUNDED.use_until_ns and order.duty == 1
-        self._end_ns = order.open_until_ns
-        if pace.op_seconds <= _LONG_OP_SECONDS and order.open_until_ns:
-            self._end_ns += _GRACE_NS
-        self._sure_until = self._end_ns if is_plain and pace.op_seconds <= _LONG_OP_SECONDS else 0
+        is_short = pace.op_seconds <= _LONG_OP_SECONDS
+        self._end_ns = order.open_until_ns + (_GRACE_NS if is_short and order.open_until_ns else 0)
+        self._sure_until = self._end_ns if is_plain and is_short else 0
         self._is_free = is_plain and order.open_until_ns == UNBOUNDED.open_until_ns
         # With pauses after each group, one group at a time.
         pace.bound(self._is_contended, 1 if order.duty < 1 else order.window_ops)
@@ -225,18 +224,17 @@ class Gate:
         is_short = max(length, pace.longest_seconds) <= _PASSING_SECONDS
         may = is_urgent and is_short and pace.used_seconds * 1e9 < lane_until
         if may and not self._is_passing:
-            self._state_passed = self._page.state
+            self._state_passed = self._state
             way.take(self._clock())
         elif self._is_passing and not may:
             way.give_back()
-            if self._page.state >> 1 != self._state_passed >> 1:
+            if self._state >> 1 != self._state_passed >> 1:
                 self._told = self._written
         self._is_passing = may
         return may
 
     def close(self) -> None:
         """Let go of the page."""
-        self._way_words = memoryview(bytes(8)).cast("q")
         if self._way is not None:
             self._way.give_back()
             self._way.close()

@@ -103,10 +103,6 @@ class FairShare:
             return Suggestion(ask_again_at=drained_at)
         return self._grant(best, inf if len(waiting) == 1 else self._turn, now)
 
-    def may_pass(self, session: SessionView, now: float) -> bool:
-        """Return whether the session's user is not above the mean of those who wait."""
-        return self._is_entitled(session, now)
-
     def _turn_end(self, holder: SessionView, best: SessionView, now: float) -> float:
         """Return when the holder's turn ends for ``best``, who has more right to the device."""
         if best.is_urgent and best.terms.user != holder.terms.user:
@@ -182,7 +178,7 @@ class FairShare:
             each for each in waiting if each.is_urgent and self._breaking.get(each.terms.user, each.id) == each.id
         ]
         if urgent:
-            entitled = [session for session in urgent if self._is_entitled(session, now)]
+            entitled = [session for session in urgent if self.may_pass(session, now)]
             if entitled:
                 return self._first(entitled)
         return self._first(waiting)
@@ -204,8 +200,8 @@ class FairShare:
 
         return min(sessions, key=order)
 
-    def _is_entitled(self, session: SessionView, now: float) -> bool:
-        """Return whether neither the user in their group nor the group on the device is above the others' mean."""
+    def may_pass(self, session: SessionView, now: float) -> bool:
+        """Return whether neither the user in their group nor the group is above the mean of those who wait."""
         group, usage = session.terms.group, self._of_group(session.terms.group)
         peers = [usage.of(user, now) for user, theirs in self._active if theirs == group]
         groups = [self._groups.of(other, now) for other in self._active_groups]

@@ -361,36 +361,3 @@ class World:
 class _Silent:
     def close(self) -> None:
         pass
-
-
-def hog(world: World, player: Player, kernel_seconds: float, chunk_seconds: float = 0.05) -> None:
-    """Launch kernels of that length for ever, with a wait behind each chunk."""
-    chunk = max(1, round(chunk_seconds / kernel_seconds))
-
-    def live() -> Life:
-        while True:
-            answered = player.answered
-            for start in range(0, chunk, 64):
-                player.ask([Op(kernel_seconds)] * min(64, chunk - start))
-                yield busy(4e-6 * 64)
-            player.ask([Op(0.0, is_awaited=True)])
-            while player.answered == answered:
-                yield asleep(1.0)
-            yield busy(ROUND_TRIP)
-
-    player.notebook = Process(world.clock, live())
-
-
-def ticks(world: World, player: Player, taken: list[float], period: float = 0.02, kernel_seconds: float = 3e-6) -> None:
-    """Compute something small every so often, and note how long each took."""
-
-    def live() -> Life:
-        while True:
-            began, answered = world.clock.now, player.answered
-            player.ask([Op(kernel_seconds), Op(kernel_seconds), Op(kernel_seconds, is_awaited=True)])
-            while player.answered == answered:
-                yield asleep(1.0)
-            taken.append(world.clock.now - began)
-            yield busy(max(0.0, period - taken[-1]))
-
-    player.notebook = Process(world.clock, live())
