@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import logging
 from time import monotonic
 
@@ -47,13 +46,12 @@ class GatewayLink:
 
     async def receive(self, seconds: float) -> ToAgent | None:
         """Return the next order, or None if none came in that time."""
-        try:
-            frames = await asyncio.wait_for(self._socket.recv_multipart(), seconds)
-        except TimeoutError:
+        # Waiting for the order itself, with a time limit, could take one from the socket just as the time ran out.
+        if not await self._socket.poll(round(seconds * 1000)):
             self._look_after()
             return None
         try:
-            return _orders.decode(frames)
+            return _orders.decode(await self._socket.recv_multipart())
         except WireError as error:
             log.warning("an order was dropped: %s", error)
             return None

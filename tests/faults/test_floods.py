@@ -24,7 +24,7 @@ from gpu_backend.wire.errors import WireError
 from gpu_backend.wire.messages import Op, Want
 from gpu_backend.wire.values import Buffer, DType, Ref, Tuple
 from kernelproxy.links import CurveLink, Link, LocalLink
-from tests.integration.conftest import resident_bytes
+from tests.integration.conftest import granted, resident_bytes
 from tests.integration.notebook_pool import wait_until
 from tests.mutations import mutations
 
@@ -78,8 +78,7 @@ class Caller:
 def calling(faulty: Faulty, scheme: str, memory_bytes: int = 256 << 20) -> Iterator[Caller]:
     """Have a `Caller` with a session of its own."""
     door = faulty.pool.ada
-    ticket = ask(door, control.OpenSession(0, "flood", "cpu", memory_bytes))
-    assert isinstance(ticket, Ticket)
+    ticket = granted(door, control.OpenSession(0, "flood", "cpu", memory_bytes))
     (endpoint,) = [one for one in ticket.endpoints if one.startswith(scheme)]
     context: zmq.Context[zmq.Socket[bytes]] = zmq.Context()
     link: Link

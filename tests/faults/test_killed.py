@@ -10,8 +10,6 @@ from tempfile import TemporaryDirectory
 
 import pytest
 
-from gpu_backend.transport.asking import ask
-from gpu_backend.wire import control
 from kernelproxy import handover
 from tests.integration.conftest import MakePool
 
@@ -106,8 +104,7 @@ def test_a_killed_program_gives_its_place_back_at_once(faulty: Faulty, notebook:
     until(lambda: not any(map(is_running, executors[1:])), 5)
     until(lambda: set(faulty.pool.sessions().values()) == {"serving"})
     assert is_running(executors[0])
-    again = ask(faulty.pool.ada, control.RestartSession(0, ticket.session))
-    assert isinstance(again, control.Ticket)
+    again = faulty.pool.restart(ticket)
     assert again.epoch == ticket.epoch + 1
     handover.write(again, handed)
     assert notebook(**{handover.TICKET_VARIABLE: str(handed)}).value("float(cp.ones(3).sum())") == "3.0"

@@ -10,6 +10,7 @@ import tempfile
 from collections.abc import Callable, Iterator
 from contextlib import suppress
 from pathlib import Path
+from time import monotonic
 from urllib.parse import urlsplit
 
 import pytest
@@ -21,7 +22,7 @@ from gpu_backend.pool.settings import PoolSettings
 from gpu_backend.transport import curve
 from gpu_backend.transport.asking import Door, ask
 from gpu_backend.wire import control
-from gpu_backend.wire.errors import PoolError
+from gpu_backend.wire.errors import ExecutorStarting, PoolError
 from tests.integration.notebook_pool import wait_until
 
 PLAIN_EXECUTOR = (sys.executable, str(Path(__file__).with_name("plain_executor.py")))
@@ -45,15 +46,15 @@ class RunningPool:
 
     def open(self, label: str = "a.ipynb", door: Door | None = None) -> control.Ticket:
         """Open a session, by ada unless said otherwise."""
-        answer = ask(door or self.ada, control.OpenSession(0, label))
-        assert isinstance(answer, control.Ticket)
-        return answer
+        return granted(door or self.ada, control.OpenSession(0, label))
 
     def renew(self, ticket: control.Ticket) -> control.Ticket:
         """Ask for the ticket of ada's session again."""
-        answer = ask(self.ada, control.RenewTicket(0, ticket.session))
-        assert isinstance(answer, control.Ticket)
-        return answer
+        return granted(self.ada, control.RenewTicket(0, ticket.session))
+
+    def restart(self, ticket: control.Ticket) -> control.Ticket:
+        """Give ada's session a fresh executor."""
+        return granted(self.ada, control.RestartSession(0, ticket.session))
 
     def sessions(self) -> dict[str, str]:
         """Return the state of each session that is not closed."""
@@ -89,6 +90,22 @@ class RunningPool:
     def _warm(self) -> list[Path]:
         directories = launcher.directories(str(self.state.runtime))
         return [d for d in directories if launcher.state_in(d) is not None and launcher.assignment_in(d) is None]
+
+
+def granted(door: Door, request: control.ToGateway, seconds: float = 15.0) -> control.Ticket:
+    """Ask for a ticket; while the executor starts, which on a busy machine takes its time, again, as notebooks do."""
+    deadline = monotonic() + seconds
+    while True:
+        try:
+            answer = ask(door, request)
+        except ExecutorStarting:
+            if monotonic() > deadline:
+                raise
+            if isinstance(request, control.RestartSession):
+                request = control.RenewTicket(0, request.session)  # the restart is under way
+        else:
+            assert isinstance(answer, control.Ticket)
+            return answer
 
 
 def until(condition: Callable[[], bool], seconds: float = 15.0) -> None:

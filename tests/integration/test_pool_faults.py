@@ -158,7 +158,7 @@ def test_a_slow_start_is_refused_in_two_seconds_and_succeeds_later(
     pool = make_pool(warm_executors_per_device=0)
     since = time.monotonic()
     with pytest.raises(ExecutorStarting, match="still starting"):
-        pool.open()
+        ask(pool.ada, control.OpenSession(0, "a.ipynb"))
     assert time.monotonic() - since < 2.5
     pool.wait_warm()  # the start went on
     assert pool.open().epoch == 1

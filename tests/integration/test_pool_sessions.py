@@ -119,8 +119,7 @@ def test_a_notebook_that_says_bye_frees_its_session(pool: RunningPool) -> None:
 def test_a_restart_keeps_the_session_and_changes_the_executor(pool: RunningPool) -> None:
     ticket = pool.open()
     old = pool.executor(ticket)
-    fresh = ask(pool.ada, control.RestartSession(0, ticket.session))
-    assert isinstance(fresh, control.Ticket)
+    fresh = pool.restart(ticket)
     assert (fresh.session, fresh.epoch) == (ticket.session, 2)
     assert fresh.server_key != ticket.server_key
     until(lambda: not old.is_running)

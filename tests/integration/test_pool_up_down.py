@@ -15,13 +15,13 @@ import pytest
 from gpu_backend.engine.detached import read_identity
 from gpu_backend.pool import commands, people, state
 from gpu_backend.pool.settings import PoolSettings
+from gpu_backend.transport import curve
 from gpu_backend.transport.asking import Door, ask
 from gpu_backend.wire import control
 from gpu_backend.wire.errors import PoolRefusal, PoolUnreachable
 from kernelproxy import settings as client_settings
-from kernelproxy.gateway_client import request
 
-from .conftest import PLAIN_EXECUTOR, MakePool, processes_with, until
+from .conftest import PLAIN_EXECUTOR, MakePool, granted, processes_with, until
 
 OWNER = """
 import sys, signal
@@ -89,8 +89,8 @@ def test_an_embedded_pool_ends_with_its_owner(make_pool: MakePool) -> None:
         assert owner.stdout is not None
         with owner.stdout as lines:
             settings = client_settings.load(Path(lines.readline().strip()))
-        answer = request(settings, control.OpenSession(0, "x"))
-        assert isinstance(answer, control.Ticket)
+        owners = Door(settings.gateway, settings.server_key.encode(), curve.load(settings.key_file))
+        assert granted(owners, control.OpenSession(0, "x")).epoch == 1
         pool = state.at(root)
         supervisor = read_identity(pool.process_file("supervisor"))
     finally:
@@ -117,8 +117,7 @@ def test_the_real_executor_serves_in_a_pool(make_pool: MakePool) -> None:
     network = [endpoint for endpoint in ticket.endpoints if endpoint.startswith("tcp:")]
     assert [endpoint.rpartition(":")[0] for endpoint in network] == ["tcp://localhost"]
     executor = pool.executor(ticket)
-    fresh = ask(pool.ada, control.RestartSession(0, ticket.session))
-    assert isinstance(fresh, control.Ticket)
+    fresh = pool.restart(ticket)
     assert fresh.epoch == 2
     until(lambda: not executor.is_running)
     ask(pool.ada, control.CloseSession(0, ticket.session))
