@@ -325,7 +325,7 @@ class Scheduler:
         if self._waiting and self._standing:  # from now on everybody asks first
             shut += [self._lane_or_shut(key, now) for key in self._standing if key not in accepted]
             self._standing.clear()
-        if self._lanes:
+        if passed or not self._lanes.keys().isdisjoint(self._waiting):
             for key in [key for key in self._lanes if key in passed or key in self._waiting]:
                 if key not in accepted:
                     shut.append(self._lane_or_shut(key, now))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 
 __all__ = ["DecayedUsage", "SlidingUsage"]
 
@@ -41,9 +41,10 @@ class DecayedUsage:
         scale = self._scale if now == self._scaled_at else self._scale_at(now)
         return (self._used.get(key, 0.0) - self._used.get(other, 0.0)) / scale
 
-    def rank(self, key: str) -> float:
-        """Return a number by which keys compare as their uses do at any one moment."""
-        return self._used.get(key, 0.0)
+    @property
+    def ranks(self) -> Mapping[str, float]:
+        """Numbers by which keys compare as their uses do at any one moment; of those admitted or charged."""
+        return self._used
 
     def _scale_at(self, now: float) -> float:
         if now != self._scaled_at:

@@ -93,7 +93,7 @@ class FairShare:
             if session.terms.session == self._holder:
                 holder = session
                 break
-        if holder is not None and best is not holder:
+        if holder is not None and best is not holder and now < self._longest_end(holder):
             ends = self._turn_end(holder, best, now)
             if now < ends:
                 return Suggestion((Slice(holder.id, ends),))
@@ -109,6 +109,9 @@ class FairShare:
             return now
         if self._is_behind(best, holder, now):
             return self._turn_start + self._hold
+        return self._longest_end(holder)
+
+    def _longest_end(self, holder: SessionView) -> float:
         return self._turn_start + max(self._turn, holder.op_seconds)
 
     def _drained_at(self, chosen: SessionView, now: float) -> float:
@@ -189,16 +192,16 @@ class FairShare:
             return sessions[0]
         users, served = self._users, self._served
         if len(self._active_groups) == 1:
-            rank = users[sessions[0].terms.group].rank
-            return min(sessions, key=lambda each: (rank(each.terms.user), served.get(each.terms.session, 0)))
-        groups = self._groups
-
-        def order(session: SessionView) -> tuple[float, float, int]:
-            terms = session.terms
-            group = terms.group
-            return groups.rank(group), users[group].rank(terms.user), served.get(terms.session, 0)
-
-        return min(sessions, key=order)
+            ranks = users[sessions[0].terms.group].ranks
+            terms = [session.terms for session in sessions]
+            order: list[tuple[float, ...]]
+            order = [(ranks[each.user], served.get(each.session, 0)) for each in terms]
+        else:
+            order = [
+                (self._groups.ranks[each.group], users[each.group].ranks[each.user], served.get(each.session, 0))
+                for each in (session.terms for session in sessions)
+            ]
+        return sessions[order.index(min(order))]
 
     def may_pass(self, session: SessionView, now: float) -> bool:
         """Return whether neither the user in their group nor the group is above the mean of those who wait."""

@@ -17,7 +17,7 @@ def test_use_halves_and_its_order_stays_however_long_it_is_kept() -> None:
         now = day * 86_400.0
         usage.charge("a", 1.0, 1.0, now)
         usage.charge("b", 3.0, 1.0, now)
-        assert usage.rank("b") > usage.rank("a")
+        assert usage.ranks["b"] > usage.ranks["a"]
         assert usage.of("b", now) == pytest.approx(3.0)
         assert usage.of("b", now + 60.0) == pytest.approx(1.5)
 
