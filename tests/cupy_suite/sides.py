@@ -12,6 +12,8 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any, Protocol
 
+from tests.cupy_suite import private
+
 
 class Library(Protocol):
     """What a worker asks of the CuPy under test."""
@@ -45,7 +47,7 @@ class Native:
 
 
 class Proxy:
-    """The remote CuPy, with the ``cupy.testing`` of CuPy's source distribution on top, or with its own."""
+    """The remote CuPy: as it is, or with `private` modules and the ``cupy.testing`` of CuPy's source distribution."""
 
     is_lost = False
 
@@ -53,9 +55,9 @@ class Proxy:
         import kernelproxy
 
         kernelproxy.activate()
-        sys.meta_path.insert(0, _TestingFinder(testing))
-        for name in _PRIVATE:  # they are attributes of their packages before anybody imports them
-            importlib.import_module(name)
+        if testing is not None:
+            sys.meta_path.insert(0, _TestingFinder(testing))
+            private.install(testing.parents[1])
 
     def settle(self) -> None:
         """Wait for the executor. One that was lost is replaced."""
@@ -84,43 +86,18 @@ class Proxy:
                 opened.close(release=True)
 
 
-#: All that ``cupy.testing`` wants of CuPy's private modules: the size of a shape, and a table of random states that it
-#: takes away before a test and puts back after it. Some tests name public classes by the module that defines them.
-_PRIVATE = {
-    "cupy._core": "",
-    "cupy._core.internal": "import math\ndef prod(shape): return math.prod(shape)",
-    "cupy.random._generator": "_random_states = {}",
-    "cupy.random._bit_generator": "from cupy.random import MRG32k3a, Philox4x3210, XORWOW",
-}
+class _TestingFinder(importlib.abc.MetaPathFinder):
+    """Finds ``cupy.testing`` in a folder, before the proxy's own."""
 
-
-class _TestingFinder(importlib.abc.MetaPathFinder, importlib.abc.Loader):
-    """Finds ``cupy.testing`` in a folder, and what it needs beside the public CuPy."""
-
-    def __init__(self, testing: Path | None) -> None:
+    def __init__(self, testing: Path) -> None:
         self._testing = testing
 
     def find_spec(
         self, fullname: str, path: Sequence[str] | None, target: types.ModuleType | None = None
     ) -> importlib.machinery.ModuleSpec | None:
-        """Return the spec of a module that is ours."""
-        if fullname in _PRIVATE:
-            return importlib.machinery.ModuleSpec(fullname, self, is_package=True)
-        if self._testing is not None and fullname == "cupy.testing":
+        """Return the spec of a module of it."""
+        if fullname == "cupy.testing":
             return importlib.machinery.PathFinder.find_spec(fullname, [str(self._testing.parent)])
-        if self._testing is not None and fullname.startswith("cupy.testing."):  # before the proxy's own
+        if fullname.startswith("cupy.testing."):
             return importlib.machinery.PathFinder.find_spec(fullname, path)
         return None
-
-    def exec_module(self, module: types.ModuleType) -> None:
-        """Run the few lines that stand for a private module."""
-        exec(_PRIVATE[module.__name__], module.__dict__)
-        if module.__name__ == "cupy.random._generator":
-            public: Any = sys.modules["cupy.random"]
-            reset = public.reset_states
-
-            def reset_states() -> None:
-                reset()
-                module._random_states = {}  # type: ignore[attr-defined]
-
-            public.reset_states = reset_states

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import os
+import re
+import shutil
 import subprocess
 import sys
 import tarfile
@@ -16,7 +18,7 @@ SHA256 = "cfed725e612178cfbdbf62f4a3a598b60edecbbca718c0d4580c21a16ae4a62c"
 #: Where the tests are kept between runs; git ignores it.
 DEFAULT_CACHE = Path(__file__).parents[2] / ".cupy-suite"
 _FETCH_SECONDS = 240
-_WANTED = ("tests/cupy_tests/", "tests/cupyx_tests/", "cupy/testing/", "pyproject.toml")
+_WANTED = re.compile(r"tests/cupyx?_tests/|cupyx?/.*\.py$|pyproject\.toml$")
 
 #: pip asks a source distribution's build backend for its metadata, which for CuPy means installing Cython and CUDA's
 #: headers. Nothing is built here, so a backend that only says the name answers in setuptools' place.
@@ -38,7 +40,7 @@ class CannotFetch(Exception):
 
 @dataclass(frozen=True, slots=True)
 class Sources:
-    """The unpacked part of CuPy's source distribution."""
+    """The unpacked part of CuPy's source distribution: its tests, and its modules that are pure Python."""
 
     root: Path
 
@@ -51,6 +53,11 @@ class Sources:
     def testing(self) -> Path:
         """``cupy.testing``: pure Python."""
         return self.root / "cupy" / "testing"
+
+    @property
+    def is_whole(self) -> bool:
+        """Whether all that is wanted is there: earlier only the tests were."""
+        return self.tests.is_dir() and (self.root / "cupyx").is_dir()
 
     @property
     def settings(self) -> Path:
@@ -67,7 +74,7 @@ def get(cache: Path = DEFAULT_CACHE) -> Sources:
         If pip cannot get them; the message ends with pip's own words.
     """
     sources = Sources(cache / f"cupy-{VERSION}")
-    if not sources.tests.is_dir():
+    if not sources.is_whole:
         archive = cache / f"cupy-{VERSION}.tar.gz"
         if not archive.exists():
             _download(cache)
@@ -102,6 +109,6 @@ def _unpack(archive: Path, cache: Path) -> None:
     top = f"cupy-{VERSION}/"
     with tempfile.TemporaryDirectory(dir=cache) as folder:
         with tarfile.open(archive) as packed:
-            wanted = tuple(top + part for part in _WANTED)
-            packed.extractall(folder, [m for m in packed if m.name.startswith(wanted)], filter="data")
+            packed.extractall(folder, [m for m in packed if _WANTED.match(m.name.removeprefix(top))], filter="data")
+        shutil.rmtree(cache / top, ignore_errors=True)
         Path(folder, top).rename(cache / top)

@@ -1,0 +1,142 @@
+"""CuPy's private modules, for tests that reach for them beside what is public.
+
+A module that is pure Python is CuPy's own, from its source distribution, and runs on the CuPy under test. Of what is
+compiled there are names only: a file that imports them is collected, and the tests that use them fail.
+"""
+
+from __future__ import annotations
+
+import importlib
+import importlib.abc
+import importlib.machinery
+import os
+import sys
+import types
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+#: What stands for a compiled module: its public face, or as many lines as the tests need to begin.
+_BY_HAND = {
+    "cupy._core._cub_reduction": "_CUB_REDUCE_SIZE_THRESHOLD = 512",
+    # `cupy.testing` takes the table away before a test and puts it back after it.
+    "cupy.random._generator": "_random_states = {}",
+    "cupy.random._bit_generator": "",
+    "cupy_backends": "",
+    "cupy_backends.cuda": "",
+    "cupy_backends.cuda.api": "",
+    "cupy_backends.cuda.api.driver": "from cupy.cuda import driver as _face",
+    "cupy_backends.cuda.api.runtime": "from cupy.cuda import runtime as _face",
+    "cupy_backends.cuda.libs": "",
+    "cupy_backends.cuda.libs.nvrtc": "from cupy.cuda import nvrtc as _face",
+    "cupy_backends.cuda.stream": "",
+}
+
+
+class OnlyNative:
+    """A name of native CuPy's compiled modules."""
+
+    def __init__(self, name: str) -> None:
+        self._name = name
+
+    def __call__(self, *args: object, **kwargs: object) -> Any:
+        """Fail in a test; be another such name before, while files are imported."""
+        if "PYTEST_CURRENT_TEST" in os.environ:
+            raise NotImplementedError(f"{self._name} is a compiled, private part of native CuPy.")
+        return self
+
+    def __getattr__(self, name: str) -> Any:
+        if name.startswith("__"):
+            raise AttributeError(name)
+        return OnlyNative(f"{self._name}.{name}")
+
+    def __bool__(self) -> bool:
+        return False
+
+    def __iter__(self) -> Any:
+        return iter(())
+
+
+#: Private attributes of modules that the CuPy under test has.
+_ATTRIBUTES = {
+    "cupy._core.create_reduction_func": OnlyNative("cupy._core.create_reduction_func"),
+    "cupy._core.create_ufunc": OnlyNative("cupy._core.create_ufunc"),
+    "cupy._util.ENABLE_SLICE_COPY": False,
+    "cupyx.scipy._scipy_available": True,
+}
+
+
+class _Loader(importlib.abc.Loader):
+    """Runs CuPy's own source, or the lines that stand for it."""
+
+    def __init__(self, source: Path | None) -> None:
+        self._source = source
+
+    def exec_module(self, module: types.ModuleType) -> None:
+        """Run the module; a public name is the public one, also where a private module defines it."""
+        name = module.__name__
+        module.__dict__["__getattr__"] = lambda attribute: _found(module, attribute)
+        code = self._source.read_text() if self._source is not None else _BY_HAND.get(name, "")
+        exec(compile(code, str(self._source or name), "exec"), module.__dict__)
+        package = sys.modules.get(name.rpartition(".")[0])
+        for public in [key for key in vars(module) if not key.startswith("_")]:
+            with_same_name = getattr(package, public, None)
+            if with_same_name is not None and not isinstance(with_same_name, types.ModuleType):
+                setattr(module, public, with_same_name)
+
+
+def _found(module: types.ModuleType, attribute: str) -> Any:
+    """Return what a private module does not define: from its public face, or from the package around it."""
+    if attribute.startswith("__"):
+        raise AttributeError(attribute)
+    faces = [module.__dict__.get("_face"), sys.modules.get(module.__name__.rpartition(".")[0])]
+    for face in faces:
+        if isinstance(face, types.ModuleType) and not attribute.startswith("_") and hasattr(face, attribute):
+            return getattr(face, attribute)
+    return OnlyNative(f"{module.__name__}.{attribute}")
+
+
+class PrivateFinder(importlib.abc.MetaPathFinder):
+    """Finds what nobody else has found of CuPy."""
+
+    def __init__(self, sources: Path) -> None:
+        self._sources = sources
+
+    def find_spec(
+        self, fullname: str, path: Sequence[str] | None, target: types.ModuleType | None = None
+    ) -> importlib.machinery.ModuleSpec | None:
+        """Return the spec of a private module."""
+        parts = fullname.split(".")
+        if parts[0] not in ("cupy", "cupyx", "cupy_backends"):
+            return None
+        if parts[0] != "cupy_backends" and not any(part.startswith("_") for part in parts):
+            return None
+        loader = _Loader(None if fullname in _BY_HAND else self._source(parts))
+        return importlib.machinery.ModuleSpec(fullname, loader, is_package=True)
+
+    def _source(self, parts: Sequence[str]) -> Path | None:
+        stem = self._sources.joinpath(*parts)
+        return next((path for path in (stem.with_suffix(".py"), stem / "__init__.py") if path.is_file()), None)
+
+
+def install(sources: Path) -> None:
+    """Find private modules from now on, after all others have been asked."""
+    sys.meta_path.append(PrivateFinder(sources))
+    importlib.import_module("cupy.random._generator")  # an attribute of its package before anybody imports it
+    _keep_random_states()
+    for name, value in _ATTRIBUTES.items():
+        module, _, attribute = name.rpartition(".")
+        setattr(importlib.import_module(module), attribute, value)
+
+
+def _keep_random_states() -> None:
+    """Let the table of random states be empty after a reset, as CuPy's is."""
+    public: Any = sys.modules["cupy.random"]
+    generator: Any = sys.modules["cupy.random._generator"]
+    reset = public.reset_states
+
+    def reset_states() -> None:
+        reset()
+        generator._random_states = {}
+
+    public.reset_states = reset_states
