@@ -31,6 +31,13 @@ def cut_notebook(faulty: Faulty, scheme: str, cuts: Sequence[int]) -> Iterator[t
             yield notebook, cutter
 
 
+def check_until_uncut(notebook: Notebook, cutter: Cutter, cell: str, expected: str) -> None:
+    """Run a cell until no cut is left: how many bytes pass depends on how ops fall into messages."""
+    assert notebook.value(cell) == expected
+    while cutter.cuts_left:
+        assert notebook.value(cell) == expected
+
+
 @pytest.fixture(params=["unix", "tcp"])
 def scheme(request: pytest.FixtureRequest) -> str:
     """Both ways to an executor."""
@@ -57,8 +64,7 @@ def test_a_long_computation_comes_out_right(faulty: Faulty, scheme: str) -> None
     chance = random.Random(1)
     cuts = [chance.randrange(100, 20_000) for _ in range(20)]
     with cut_notebook(faulty, scheme, cuts) as (notebook, cutter):
-        assert notebook.value(CHAIN) == "(np.True_, 1)"
-        assert cutter.cuts_left == 0
+        check_until_uncut(notebook, cutter, CHAIN, "(np.True_, 1)")
         assert cutter.connections > 20
 
 
@@ -75,15 +81,15 @@ def test_large_arrays_arrive_whole_both_ways(faulty: Faulty, scheme: str) -> Non
         back = there.get()
         (back == host + np.uint8(1)).all(), current_session().epoch
         """
-        assert notebook.value("\n".join(line.strip() for line in cell.splitlines())) == "(np.True_, 1)"
-        assert cutter.cuts_left == 0
+        check_until_uncut(notebook, cutter, "\n".join(line.strip() for line in cell.splitlines()), "(np.True_, 1)")
 
 
 @pytest.mark.usefixtures("undisturbed")
 def test_errors_are_told_once_and_pauses_are_bridged(faulty: Faulty, scheme: str) -> None:
     with cut_notebook(faulty, scheme, [3_000] * 10) as (notebook, cutter):
-        notebook.value("x = cp.array([-1]); told = 0; int(x[0])")
+        notebook.value("x = cp.array([-1]); int(x[0])")
         cell = """
+        told = 0
         for _ in range(100):
             try:
                 cp.bincount(x)
@@ -91,7 +97,6 @@ def test_errors_are_told_once_and_pauses_are_bridged(faulty: Faulty, scheme: str
                 told += 1
         told
         """
-        assert notebook.value("\n".join(line[8:] for line in cell.splitlines())) == "100"
-        assert cutter.cuts_left == 0
+        check_until_uncut(notebook, cutter, "\n".join(line[8:] for line in cell.splitlines()), "100")
         cutter.cut()  # and once more while nothing happens
         assert notebook.value("x.tolist(), current_session().epoch") == "([-1], 1)"
