@@ -105,12 +105,6 @@ def view_of(array: ArrayCore, offset: int, layout: Layout) -> Any:
     return view
 
 
-def stands_for(value: Any) -> Any:
-    """Return the array that ``value`` says it stands for, as a polynomial does for its coefficients; else itself."""
-    array = getattr(value, "__cupy_get_ndarray__", None)
-    return value if array is None else array()
-
-
 def is_window(view: ArrayCore, array: ArrayCore, offset: int, layout: Layout) -> bool:
     """Tell whether ``view`` is the window on ``array`` that `view_of` would return."""
     root = array if array._root is None else array._root  # `or` would ask it for its truth

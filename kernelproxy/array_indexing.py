@@ -9,6 +9,7 @@ import numpy as np
 
 from kernelproxy import array_core, dispatch
 from kernelproxy.array_core import ArrayCore
+from kernelproxy.foreign_arrays import stands_for
 from kernelproxy.infer import setitem, views
 
 _NUMBERS = frozenset({bool, int, float, complex})
@@ -30,7 +31,7 @@ class Indexing(ArrayCore):
 
     def __setitem__(self, key: Any, value: Any) -> None:
         if type(value) not in _NUMBERS:
-            value = array_core.stands_for(value)
+            value = stands_for(value)
         if is_basic(key):
             window = views.getitem(self._layout, key)
             if isinstance(window, tuple):
@@ -88,7 +89,7 @@ def _host_keys(array: Any, key: Any) -> Any:
         return slice(*(None if part is None else int(part) for part in (key.start, key.stop, key.step)))
     if isinstance(key, np.integer):
         return int(key)
-    return array_core.stands_for(key)
+    return stands_for(key)
 
 
 def _is_scalar(value: Any) -> bool:

@@ -31,7 +31,9 @@ class Methods(ArrayCore):
     @property
     def data(self) -> Any:
         """The pointer to the first element, on the device."""
-        return dispatch.ask_object(".getattr", self, "data")
+        pointer = dispatch.ask_object(".getattr", self, "data")
+        pointer._array = self
+        return pointer
 
     @property
     def device(self) -> Any:

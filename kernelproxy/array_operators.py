@@ -8,7 +8,8 @@ from typing import Any
 import numpy as np
 
 from kernelproxy import dispatch
-from kernelproxy.array_core import ArrayCore, stands_for
+from kernelproxy.array_core import ArrayCore
+from kernelproxy.foreign_arrays import stands_for
 from kernelproxy.infer.ufuncs import rule_for
 from kernelproxy.ufunc import ufunc
 from kernelproxy.ufuncs import ufunc_named

@@ -124,6 +124,7 @@ class _Encoded(NamedTuple):
     kwargs: dict[str, wire.Value] | None
     buffers: list[Frame]
     functions: list[NotebookFunction]
+    stand_ins: list[Any]
 
     @property
     def is_more_than_values(self) -> bool:
@@ -134,7 +135,7 @@ def _encode(args: tuple[Any, ...], kwargs: dict[str, Any]) -> _Encoded:
     encoder = Encoder()
     wire_args = tuple([encoder.encode(arg) for arg in args])
     wire_kwargs = {key: encoder.encode(value) for key, value in kwargs.items()} if kwargs else None
-    return _Encoded(wire_args, wire_kwargs, encoder.buffers, encoder.functions)
+    return _Encoded(wire_args, wire_kwargs, encoder.buffers, encoder.functions, encoder.stand_ins)
 
 
 def ask(name: str, encoded: _Encoded, given_args: tuple[Any, ...], given_kwargs: dict[str, Any]) -> Any:

@@ -26,12 +26,14 @@ class Unsendable(TypeError):
 class Encoder:
     """Encodes the arguments of one op and collects their buffers."""
 
-    __slots__ = ("buffers", "functions")
+    __slots__ = ("buffers", "functions", "stand_ins")
 
     def __init__(self) -> None:
         self.buffers: list[Frame] = []
         #: What the executor may have to ask for: functions among the arguments, and those that remote objects hold.
         self.functions: list[NotebookFunction] = []
+        #: Arrays for which arguments stand; they must live until the op is on its way.
+        self.stand_ins: list[Any] = []
 
     def encode(self, value: Any) -> wire.Value:
         """Return the wire value of ``value``.
@@ -72,8 +74,10 @@ class Encoder:
                 return self.encode(base(value))
         if hasattr(value, "__index__"):
             return self.encode(value.__index__())
-        if hasattr(value, "__cupy_get_ndarray__"):
-            return self.encode(value.__cupy_get_ndarray__())
+        array = _stands_for(value)
+        if array is not value:
+            self.stand_ins.append(array)
+            return self.encode(array)
         if callable(value):
             self.functions.append(NotebookFunction(value))
             return wire.Callback(self.functions[-1].number)
@@ -95,6 +99,12 @@ class Encoder:
             return wire.Buffer(-1, dtype_to_text(array.dtype), array.shape, array.tobytes())
         self.buffers.append(array.tobytes())
         return wire.Buffer(len(self.buffers) - 1, dtype_to_text(array.dtype), array.shape)
+
+
+def _stands_for(value: Any) -> Any:
+    from kernelproxy.foreign_arrays import stands_for  # which asks the executor, and so encodes
+
+    return stands_for(value)
 
 
 def _encode_type(value: type) -> wire.Value:

@@ -9,6 +9,7 @@ from gpu_backend.wire import values as wire
 from kernelproxy import array_core, dispatch, session, streams
 from kernelproxy.array_core import ArrayCore
 from kernelproxy.documentation import Documented
+from kernelproxy.foreign_arrays import stands_for
 from kernelproxy.infer.ufuncs import rule_for
 from kernelproxy.layout import Layout
 
@@ -42,7 +43,7 @@ class ufunc(Documented):  # noqa: N801 (CuPy's name)
     def unary(self, operand: Any) -> Any:
         """Apply the function to one operand; raises what CuPy raises for it."""
         if not isinstance(operand, ArrayCore):
-            return dispatch.call(self._qualname, (array_core.stands_for(operand),), {})
+            return dispatch.call(self._qualname, (stands_for(operand),), {})
         proof = self._alone.get(operand._layout)
         pipeline = session.pipeline()
         if proof is None or proof.nbytes > pipeline.memory.small_bytes:
@@ -64,14 +65,14 @@ class ufunc(Documented):  # noqa: N801 (CuPy's name)
         if isinstance(left, ArrayCore):
             left_operand, left_value = left._layout, left._ref
         else:
-            left = left if type(left) in _PLAIN else array_core.stands_for(left)
+            left = left if type(left) in _PLAIN else stands_for(left)
             if isinstance(left, ArrayCore):
                 return self.binary(left, right)
             left_operand = left_value = left
         if isinstance(right, ArrayCore):
             right_operand, right_value = right._layout, right._ref
         else:
-            right = right if type(right) in _PLAIN else array_core.stands_for(right)
+            right = right if type(right) in _PLAIN else stands_for(right)
             if isinstance(right, ArrayCore):
                 return self.binary(left, right)
             right_operand = right_value = right

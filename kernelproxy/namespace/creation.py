@@ -9,11 +9,12 @@ import numpy as np
 
 from kernelproxy import dispatch
 from kernelproxy.array_core import ArrayCore
+from kernelproxy.foreign_arrays import stands_for
 from kernelproxy.namespace import pinned_memory
 
 _ELSEWHERE = (
     "This {} lies on a GPU of this machine, which the remote GPU cannot reach. Copy it to host memory first, as with "
-    ".cpu(), .copy_to_host() or .get();"
+    ".cpu(), .copy_to_host() or .get(). ({})"
 )
 #: DLPack's number for host memory.
 _HOST = 1
@@ -39,11 +40,10 @@ def array(
     ValueError
         If the dtype is none that a device array can have, or if ``copy=False`` cannot be kept for a remote array.
     """
+    obj = stands_for(obj)
     if isinstance(obj, ArrayCore) or _holds_remote(obj):
         given = {"dtype": dtype, "copy": copy, "order": order, "subok": subok, "ndmin": ndmin}
         return dispatch.call("cupy.array", (obj,), given)
-    if hasattr(obj, "__cuda_array_interface__"):
-        raise TypeError(f"{_ELSEWHERE.format(type(obj).__name__)} cupy.asarray(...) takes that copy.")
     host = _host_array(obj, dtype, order, ndmin)
     pinned_memory.POOL.note_upload(host.nbytes)
     return dispatch.upload(host)
@@ -53,6 +53,7 @@ def asarray(
     a: Any, dtype: Any = None, order: str | None = None, *, copy: bool | None = None, blocking: bool = False
 ) -> Any:
     """Return ``a`` as a remote array; ``a`` itself if it is one already and fits."""
+    a = stands_for(a)
     if isinstance(a, ArrayCore):
         layout = a._layout
         fits_dtype = dtype is None or np.dtype(dtype) == layout.dtype
@@ -95,7 +96,7 @@ def from_dlpack(array: Any, *, device: Any = None, copy: bool | None = None) -> 
     except (BufferError, RuntimeError, TypeError) as error:
         if array.__dlpack_device__()[0] == _HOST:
             raise
-        raise BufferError(f"{_ELSEWHERE.format(type(array).__name__)} ({error})") from None
+        raise BufferError(f"{_ELSEWHERE.format(type(array).__name__, error)}") from None
     return dispatch.upload(host)
 
 

@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 
 from kernelproxy import dispatch, session
+from kernelproxy.foreign_arrays import hand_out
 from kernelproxy.namespace.refusing import refusing
 from kernelproxy.remote_object import RemoteMethod, RemoteObject, forward_operators
 
@@ -151,11 +152,16 @@ class MemoryPointer(_PointerArithmetic):
 
     __module__ = "cupy.cuda"
     device_id = 0
+    #: The array whose first element is there, if it is one's.
+    _array: Any = None
 
     @cached_property
     def ptr(self) -> int:
         """The address on the device; asked once."""
-        return int(dispatch.ask_object(".getattr", self, "ptr"))
+        address = int(dispatch.ask_object(".getattr", self, "ptr"))
+        if self._array is not None:
+            hand_out(self._array, address)
+        return address
 
     def __int__(self) -> int:
         return self.ptr

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ctypes
+import operator
 import threading
 import weakref
 from typing import Any
@@ -56,6 +57,7 @@ class PinnedMemoryPool:
 
     def malloc(self, size: int) -> PinnedMemoryPointer:
         """Return ``size`` bytes; their block counts as free once nothing refers to them."""
+        size = operator.index(size)
         pointer = PinnedMemoryPointer(PinnedMemory(size))
         if size:
             block = _block(size)

@@ -155,3 +155,44 @@ square = cp.zeros((3, 3))
 square[cp.diag_indices(3)] = 2
 square[cp.ix_(cp.array([0]), cp.array([1, 2]))] = 5
 assert square.tolist() == [[2, 5, 5], [0, 2, 0], [0, 0, 2]]
+
+
+# --- what wraps an array of ours is a window on it --------------------------------------------------------------------
+
+
+class Wrapper:
+    """Says where an array's memory is, as other libraries' arrays do."""
+
+    def __init__(self, array, **more):
+        self.array, self.more = array, more
+
+    @property
+    def __cuda_array_interface__(self):
+        array = self.array
+        place = {"shape": array.shape, "typestr": array.dtype.str, "data": (array.data.ptr, False), "version": 3}
+        strides = {} if array.flags.c_contiguous else {"strides": array.strides}
+        return place | strides | self.more
+
+
+cube = cp.arange(24.0).reshape(2, 3, 4)
+part = cube[:, ::2, 1:]
+again = cp.asarray(Wrapper(part))
+again += 100
+assert float(cube[0, 2, 3]) == 111
+assert float(cp.add(Wrapper(part), part).sum()) == 2 * float(part.sum())
+assert float(cp.array(Wrapper(part)).sum()) == float(part.sum())
+double = cp.ElementwiseKernel("T x", "T y", "y = 2 * x", "double_it")
+assert float(double(Wrapper(part)).sum()) == 2 * float(part.sum())
+assert cp.asarray(Wrapper(cp.empty((0, 3)))).shape == (0, 3)
+try:
+    cp.asarray(Wrapper(part, mask=part))
+except ValueError as error:
+    assert "masked" in str(error)
+else:
+    raise AssertionError("a masked array was taken")
+
+# --- numbers at the edge ----------------------------------------------------------------------------------------------
+
+assert cp.nancumprod(cp.array([2, complex(np.nan, np.nan), 3])).tolist() == [2, 2, 6]
+assert float(cp.eye(3, k=1 << 63).sum()) == 0
+assert cp.cuda.alloc_pinned_memory(np.int64(80)).mem.size >= 80

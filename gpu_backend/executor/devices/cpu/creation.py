@@ -142,7 +142,7 @@ def eye(N: int, M: int | None = None, k: int = 0, dtype: Any = float, order: str
 
 
 def _diagonal_slice(rows: int, columns: int, k: int) -> tuple[Array, Array]:
-    first_row, first_column = max(0, -k), max(0, k)
+    first_row, first_column = min(max(0, -k), rows), min(max(0, k), columns)
     steps = np.arange(max(0, min(rows - first_row, columns - first_column)))
     return steps + first_row, steps + first_column
 

@@ -237,12 +237,17 @@ def cumprod(a: Array, axis: int | None = None, dtype: Any = None, out: Array | N
 
 @define("cupy.nancumsum")
 def nancumsum(a: Array, axis: int | None = None, dtype: Any = None, out: Array | None = None) -> Array:
-    return _scanned(_without_nan(a, 0), np.add, axis, dtype, out)
+    return _scanned(_all_numbers(a, 0), np.add, axis, dtype, out)
 
 
 @define("cupy.nancumprod")
 def nancumprod(a: Array, axis: int | None = None, dtype: Any = None, out: Array | None = None) -> Array:
-    return _scanned(_without_nan(a, 1), np.multiply, axis, dtype, out)
+    return _scanned(_all_numbers(a, 1), np.multiply, axis, dtype, out)
+
+
+def _all_numbers(a: Array, value: int) -> Array:
+    """Scans replace a complex number as a whole, sums and products each of its parts."""
+    return np.where(a == a, a, a.dtype.type(value))
 
 
 def _cumulative(x: Array, ufunc: Any, axis: Any, dtype: Any, out: Array | None, include_initial: bool) -> Array:
