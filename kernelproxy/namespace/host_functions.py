@@ -13,6 +13,7 @@ import numpy as np
 
 from kernelproxy import dispatch, session
 from kernelproxy.array_core import ArrayCore, handle_of
+from kernelproxy.foreign_arrays import stands_for
 from kernelproxy.remote_object import are_parts
 
 base_repr, binary_repr = np.base_repr, np.binary_repr
@@ -34,6 +35,7 @@ def asnumpy(
     a: Any, stream: Any = None, order: str = "C", out: Any = None, *, blocking: bool = True
 ) -> np.ndarray[Any, Any]:
     """Return ``a``, remote or not, as a NumPy array. One round trip for a remote one."""
+    a = stands_for(a)
     if isinstance(a, ArrayCore):
         return a.get(stream, order, out)  # type: ignore[no-any-return]
     host = np.asarray(_host(a), order=order)  # type: ignore[call-overload]

@@ -180,6 +180,7 @@ again = cp.asarray(Wrapper(part))
 again += 100
 assert float(cube[0, 2, 3]) == 111
 assert float(cp.add(Wrapper(part), part).sum()) == 2 * float(part.sum())
+assert cp.asnumpy(Wrapper(part)).tolist() == part.tolist()
 assert float(cp.array(Wrapper(part)).sum()) == float(part.sum())
 double = cp.ElementwiseKernel("T x", "T y", "y = 2 * x", "double_it")
 assert float(double(Wrapper(part)).sum()) == 2 * float(part.sum())
