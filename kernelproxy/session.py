@@ -32,7 +32,7 @@ from gpu_backend.wire.messages import Bye, Want
 from gpu_backend.wire.values import Tuple, Value
 from gpu_backend.wire.version import PROTOCOL_VERSION
 from gpu_backend.wire.views import PoolView, UsageView
-from kernelproxy import array_core, gateway_client, handover
+from kernelproxy import array_core, environment, gateway_client, handover
 from kernelproxy.connection import Connection
 from kernelproxy.counters import Counters
 from kernelproxy.memory_model import MemoryModel
@@ -292,7 +292,10 @@ def current_session() -> Session:
     """Return this process's session, opened on first use. Raises as `open_session` does."""
     with _opening:
         if _current is None:
-            _use(open_session())
+            opened = open_session()
+            for name, args in environment.settings(os.environ):
+                opened.pipeline.record(name, args, 0)
+            _use(opened)
             atexit.register(_leave, os.getpid())
             _leave_when_terminated(os.getpid())
         assert _current is not None

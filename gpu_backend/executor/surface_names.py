@@ -13,6 +13,14 @@ from gpu_backend.surface import Class, Entry, Ufunc, load
 _FUNCTIONS = (types.FunctionType, types.BuiltinFunctionType, types.MethodType, functools.partial)
 
 
+#: Private functions of CuPy's that choose how its public ones compute. There is no other way to choose.
+COMPUTING_SETTINGS = frozenset(
+    f"cupy._core.{verb}_{what}"
+    for verb in ("get", "set")
+    for what in ("compute_type", "elementwise_accelerators", "reduction_accelerators", "routine_accelerators")
+)
+
+
 class SurfaceNames:
     """Resolves public names, each once."""
 
@@ -30,6 +38,8 @@ class SurfaceNames:
         AttributeError
             If the name is not public, not allowed from afar, or not there on this device.
         """
+        if qualname in COMPUTING_SETTINGS:
+            return self._device.resolve(qualname)
         if not self._surface.is_public(qualname) and not self._is_ufunc_method(qualname):
             raise AttributeError(f"{qualname} is not a public name of CuPy {self._surface.version}.")
         if self._surface.is_public(qualname) and not self._surface.is_remote(qualname):

@@ -34,7 +34,7 @@ _HERE = "kernelproxy.namespace.private_names"
 MODULES = frozenset(
     {
         *("cupy._core", "cupy._core.core", "cupy._core.internal", "cupy._core._accelerator", "cupy._core._kernel"),
-        *("cupy._core._scalar", "cupy._util"),
+        *("cupy._core._routines_linalg", "cupy._core._scalar", "cupy._util"),
         *testing_names.PRIVATE_MODULES,
     }
 )
@@ -52,19 +52,28 @@ SAME_AS: dict[str, str] = {
     "cupy.cuda.runtime._getLocalRuntimeVersion": "cupy.cuda.runtime.runtimeGetVersion",
 }
 
-_ACCELERATORS = "kernelproxy.namespace.accelerators"
+_SETTINGS = "kernelproxy.namespace.computing_settings"
 
 #: Private name to "module:attribute", for those that are made here.
 MADE: dict[str, str] = {
     **{
-        f"cupy._core.{module}{verb}_{which}_accelerators": f"{_ACCELERATORS}:{verb}_{which}_accelerators"
+        f"cupy._core.{module}{verb}_{which}_accelerators": f"{_SETTINGS}:{verb}_{which}_accelerators"
         for module in ("", "_accelerator.")
         for verb in ("get", "set")
         for which in ("elementwise", "reduction", "routine")
     },
     **{
-        f"cupy._core._accelerator.ACCELERATOR_{name}": f"{_ACCELERATORS}:ACCELERATOR_{name}"
+        f"cupy._core._accelerator.ACCELERATOR_{name}": f"{_SETTINGS}:ACCELERATOR_{name}"
         for name in ("CUB", "CUTENSOR", "CUTENSORNET")
+    },
+    **{
+        f"cupy._core.{module}{verb}_compute_type": f"{_SETTINGS}:{verb}_compute_type"
+        for module in ("", "_routines_linalg.")
+        for verb in ("get", "set")
+    },
+    **{
+        f"cupy._core._routines_linalg.COMPUTE_TYPE_{name}": f"{_SETTINGS}:COMPUTE_TYPE_{name}"
+        for name in ("TBD", "DEFAULT", "PEDANTIC", "FP16", "FP32", "FP64", "BF16", "TF32")
     },
     "cupy._core.core.compile_with_cache": f"{_HERE}:compile_with_cache",
     "cupy._core.elementwise_copy": f"{_HERE}:elementwise_copy",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -30,6 +31,33 @@ def test_a_program_runs_through_the_pool(pool: PoolState, name: str, tmp_path: P
     command = [sys.executable, "-m", "workbench", "run", str(PROGRAMS / f"{name}.py")]
     done = subprocess.run(command, capture_output=True, text=True, timeout=150, check=False, cwd=tmp_path)
     assert done.returncode == 0, done.stderr
+
+
+HOW_IT_COMPUTES = """
+import cupy
+print([cupy._core.get_compute_type(dtype) for dtype in "efd"], cupy._core.get_reduction_accelerators())
+"""
+
+
+@pytest.mark.timeout(180)
+@pytest.mark.parametrize(
+    ("environment", "told"),
+    [
+        ({}, "[1, 1, 1] [1]"),
+        ({"CUPY_TF32": "1", "CUPY_ACCELERATORS": "cub,cutensor"}, "[1, 7, 1] [1, 2]"),
+        ({"CUPY_TF32": "0", "CUPY_ACCELERATORS": ""}, "[1, 1, 1] []"),
+    ],
+)
+def test_variables_of_the_notebooks_environment_hold(
+    pool: PoolState, environment: dict[str, str], told: str, tmp_path: Path
+) -> None:
+    program = tmp_path / "program.py"
+    program.write_text(HOW_IT_COMPUTES)
+    command = [sys.executable, "-m", "workbench", "run", str(program)]
+    done = subprocess.run(
+        command, capture_output=True, text=True, timeout=150, check=False, env={**os.environ, **environment}
+    )
+    assert done.stdout.strip() == told, done.stderr
 
 
 OWN_SUITE = """

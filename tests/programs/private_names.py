@@ -58,6 +58,17 @@ assert _core._accelerator.get_reduction_accelerators() == [1, 2] != before
 _core.set_reduction_accelerators(before)
 refused(ValueError, lambda: _core.set_routine_accelerators(["none"]), "Unknown accelerator: none")
 
+ways = _core._routines_linalg
+assert _core.get_compute_type(np.float32) == ways.COMPUTE_TYPE_DEFAULT
+_core.set_compute_type(np.float32, ways.COMPUTE_TYPE_PEDANTIC)
+assert ways.get_compute_type("F") == ways.COMPUTE_TYPE_PEDANTIC
+assert ways.get_compute_type(float) == ways.COMPUTE_TYPE_DEFAULT
+single = cupy.ones((8, 8), dtype=np.float32)
+assert float((single @ single).sum()) == 512
+_core.set_compute_type(np.float32, ways.COMPUTE_TYPE_DEFAULT)
+refused(ValueError, lambda: _core.set_compute_type(np.float32, 8), "Unknown compute type: 8")
+refused(TypeError, lambda: _core.get_compute_type(int), "dtype is not supported: int64")
+
 numbers = cupy.arange(3, dtype=np.float32)
 for type_name, headers in (("float", False), ("complex<float>", True)):
     code = f'extern "C" __global__ void twice({type_name}* x) {{ x[threadIdx.x] *= 2; }}'

@@ -34,6 +34,7 @@ _AREAS: dict[str, tuple[str, ...]] = {
         "histograms",
         "functional",
     ),
+    "cupy._core": ("computing_settings",),
     "cupy.polynomial": ("power_series",),
     "cupy.cuda": ("cuda_errors", "cuda_device", "cuda_stream", "cuda_memory", "cuda_runtime"),
     "cupy.get_default_memory_pool": ("cuda_memory",),
