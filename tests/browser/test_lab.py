@@ -46,7 +46,7 @@ def interrupt(lab: LabPage) -> None:
     since = monotonic()
     expect(lab.output(place)).to_contain_text("KeyboardInterrupt")
     lab.wait_idle()
-    assert monotonic() - since < 5.0
+    assert monotonic() - since < 15.0  # it would run for ever
     lab.picture("interrupted")
     place = lab.type_and_run("float(cp.ones(3).sum())")
     expect(lab.output(place)).to_contain_text("3.0")

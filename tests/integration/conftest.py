@@ -85,9 +85,10 @@ class RunningPool:
 
     def wait_warm(self, count: int = 1) -> None:
         """Wait until so many executors listen and serve nobody."""
-        until(lambda: len(self._warm()) >= count)
+        until(lambda: len(self.warm()) >= count)
 
-    def _warm(self) -> list[Path]:
+    def warm(self) -> list[Path]:
+        """Return the directories of the executors that listen and serve nobody."""
         directories = launcher.directories(str(self.state.runtime))
         return [d for d in directories if launcher.state_in(d) is not None and launcher.assignment_in(d) is None]
 

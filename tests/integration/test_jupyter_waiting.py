@@ -98,7 +98,7 @@ def test_the_stop_button_ends_the_wait(pool: PoolState) -> None:
         since = monotonic()
         running.manager.interrupt_kernel()
         said = running.collect(cell)
-        assert monotonic() - since < 4
+        assert monotonic() - since < 10
         assert "KeyboardInterrupt" in said
         assert waiting(pool) == 0
         assert running.run("1 + 1") == "2"

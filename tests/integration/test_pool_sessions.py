@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from pathlib import Path
+from urllib.parse import urlsplit
 
 import pytest
 import zmq
@@ -11,7 +12,7 @@ import zmq
 from gpu_backend.node import launcher
 from gpu_backend.pool import commands, people
 from gpu_backend.transport import curve
-from gpu_backend.transport.asking import Door, ask
+from gpu_backend.transport.asking import ANSWER_SECONDS, Door, ask
 from gpu_backend.transport.curve import KeyPair
 from gpu_backend.transport.handshake import HandshakeWatch
 from gpu_backend.transport.sockets import as_client
@@ -73,9 +74,9 @@ def test_a_ticket_leads_to_an_executor_that_admits_its_client_only(pool: Running
 
 def test_a_session_is_opened_at_once_when_an_executor_is_warm(pool: RunningPool) -> None:
     pool.wait_warm()
-    since = time.monotonic()
-    pool.open()
-    assert time.monotonic() - since < 0.5
+    warm = pool.warm()
+    ticket = pool.open()
+    assert Path(urlsplit(ticket.endpoints[0]).path).parent in warm
 
 
 def test_executors_are_private(pool: RunningPool) -> None:
@@ -132,7 +133,7 @@ def test_the_wrong_key_is_told_at_once(pool: RunningPool) -> None:
         ask(Door(pool.ada.endpoint, pool.ada.server_key, curve.generate()), control.AskPool(0))
     with pytest.raises(NotAuthorized):
         ask(Door(pool.ada.endpoint, curve.generate().public, pool.ada.keys), control.AskPool(0))
-    assert time.monotonic() - since < 1.0
+    assert time.monotonic() - since < ANSWER_SECONDS  # nothing was waited for
 
 
 def test_a_revoked_key_loses_its_sessions_and_its_way_in(pool: RunningPool) -> None:

@@ -11,7 +11,7 @@ import pytest
 from gpu_backend.engine.base import NodeChange, NodeEvent
 from gpu_backend.gateway.directory import Directory
 from gpu_backend.transport import curve
-from gpu_backend.transport.asking import Door, ask_async
+from gpu_backend.transport.asking import ANSWER_SECONDS, Door, ask_async
 from gpu_backend.wire import control
 from gpu_backend.wire.codec import Codec, encode
 from gpu_backend.wire.errors import (
@@ -38,22 +38,22 @@ def test_a_session_is_opened_with_a_ticket(tmp_path: Path) -> None:
     play(tmp_path, story)
 
 
-def test_an_unknown_key_is_told_within_a_second(tmp_path: Path) -> None:
+def test_an_unknown_key_is_told_at_once(tmp_path: Path) -> None:
     async def story(world: World, agent: PlayedAgent) -> None:
         since = monotonic()
         with pytest.raises(NotAuthorized, match="refused"):
             await world.ask(curve.generate(), control.AskPool(0))
-        assert monotonic() - since < 1.0
+        assert monotonic() - since < ANSWER_SECONDS / 2  # nothing was waited for
 
     play(tmp_path, story)
 
 
-def test_another_server_key_is_told_within_a_second(tmp_path: Path) -> None:
+def test_another_server_key_is_told_at_once(tmp_path: Path) -> None:
     async def story(world: World, agent: PlayedAgent) -> None:
         since = monotonic()
         with pytest.raises(NotAuthorized, match="another server key"):
             await ask_async(Door(world.users_endpoint, curve.generate().public, ADA), control.AskPool(0))
-        assert monotonic() - since < 1.0
+        assert monotonic() - since < ANSWER_SECONDS / 2  # nothing was waited for
 
     play(tmp_path, story)
 

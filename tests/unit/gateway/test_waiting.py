@@ -44,7 +44,7 @@ def test_a_full_pool_says_at_once_which_place_in_the_queue_one_has(tmp_path: Pat
         await fill(world)
         since = monotonic()
         answer = await ask(world, BOSS, "w1")
-        assert monotonic() - since < 0.3
+        assert monotonic() - since < 1.5  # it was not waited for as long as an answer may take
         assert isinstance(answer, Queued)
         assert (answer.place, answer.length, answer.expected_seconds) == (1, 1, -1.0)
         assert "3 of 3 places" in answer.reason
@@ -60,7 +60,7 @@ def test_a_full_pool_says_at_once_which_place_in_the_queue_one_has(tmp_path: Pat
         ]
         assert [(one.user, one.label, one.mine) for one in (await world.view(ADA)).waiting] == [("", "", False)] * 2
 
-    play(tmp_path, story)
+    play(tmp_path, story, answer_seconds=2.5)
 
 
 def test_a_place_that_becomes_free_goes_to_the_first_in_the_queue_at_once(tmp_path: Path) -> None:
