@@ -30,7 +30,6 @@ from gpu_backend.wire.errors import (
 )
 from gpu_backend.wire.messages import Bye, Want
 from gpu_backend.wire.values import Tuple, Value
-from gpu_backend.wire.version import PROTOCOL_VERSION
 from gpu_backend.wire.views import PoolView, UsageView
 from kernelproxy import array_core, environment, gateway_client, handover
 from kernelproxy.connection import Connection
@@ -246,7 +245,7 @@ def open_session(label: str = "", may_wait: bool = True) -> Session:
         return session
     wish, memory_bytes = wished(settings)
     waiter = secrets.token_hex(8) if may_wait else ""
-    request = control.OpenSession(0, label, "", memory_bytes, PROTOCOL_VERSION, wish, waiter)
+    request = control.OpenSession(0, label, "", memory_bytes, wish, waiter)
     return Session(_granted(settings, request), settings)
 
 

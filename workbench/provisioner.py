@@ -32,7 +32,6 @@ from gpu_backend.wire.errors import (
     PoolUnreachable,
     SessionLost,
 )
-from gpu_backend.wire.version import PROTOCOL_VERSION
 from kernelproxy import handover, settings
 from kernelproxy.gateway_client import request_async
 from kernelproxy.handover import TICKET_VARIABLE, Handed
@@ -165,7 +164,7 @@ class RemoteGpuProvisioner(LocalProvisioner):
 
     async def _new_lease(self, label: str) -> Handed:
         wish, memory_bytes = wished(settings.load())
-        wanted = OpenSession(0, label, "", memory_bytes, PROTOCOL_VERSION, wish)
+        wanted = OpenSession(0, label, "", memory_bytes, wish)
         try:
             answer = await self._ask(wanted)
         except (ExecutorStarting, PoolFull) as not_yet:

@@ -39,7 +39,6 @@ class OpenSession(msgspec.Struct, frozen=True, array_like=True, tag="open_sessio
     label: str
     device_kind: str = ""
     memory_bytes: int = 0
-    protocol_version: int = 0
     wish: Wish = Wish()
     waiter: str = ""
 
