@@ -88,8 +88,10 @@ class FftConfig:
     def show_plan_cache_info(self) -> None:
         """Do nothing here: the notebook shows what the cache says of itself."""
 
-    def get_current_callback_manager(self) -> None:
+    def _no_callbacks(self) -> None:
         """Return None: there are no callbacks here."""
+
+    get_current_callback_manager = _no_callbacks  # CuPy's name
 
     def set_cufft_callbacks(self, *args: object, **kwargs: object) -> None:
         """Refuse: there is no cuFFT here to compile them into."""
