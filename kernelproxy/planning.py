@@ -9,8 +9,10 @@ from __future__ import annotations
 import threading
 from contextvars import ContextVar
 from typing import Any, NamedTuple
+from weakref import WeakKeyDictionary
 
 from kernelproxy import dispatch, session
+from kernelproxy.layout import Layout
 from kernelproxy.remote_object import RemoteInstance
 
 #: Whether neighbouring axes are transformed at once, if they can be; else one after the other.
@@ -38,6 +40,14 @@ _USUAL = InForce()
 _CONFIG = RemoteInstance("cupy.fft.config", "cupy.fft._config._FFTConfig")
 
 
+class _NoPlan:
+    """Stands for no plan."""
+
+
+_NO_PLAN = _NoPlan()
+_precedents: WeakKeyDictionary[Any, dict[Any, dict[tuple[Any, ...], Layout]]] = WeakKeyDictionary()
+
+
 class _Current(threading.local):
     plan: Any = None
 
@@ -60,6 +70,18 @@ _executor = _Executor()
 def current_plan() -> Any:
     """Return the plan in whose ``with`` block this thread is, else None."""
     return _current.plan
+
+
+def precedents(given: Any) -> dict[tuple[Any, ...], Layout] | None:
+    """Return what transforms gave with the ``given`` plan, or that in force, and with these settings; else None.
+
+    What fits a plan, and what it gives, depends on the layouts of arrays alone: what went well once goes well again.
+    """
+    if given is not None and _current.plan is not None:
+        return None  # most often an error
+    plan = _current.plan if given is None else given
+    of_plan = _precedents.setdefault(_NO_PLAN if plan is None else plan, {})
+    return of_plan.setdefault((enable_nd_planning.get(), use_multi_gpus.get(), devices.get()), {})
 
 
 def enter(plan: Any) -> None:

@@ -10,8 +10,9 @@ from typing import Any
 import numpy as np
 import pytest
 
-from kernelproxy import dispatch, planning, session
+from kernelproxy import array_core, dispatch, planning, session
 from kernelproxy.infer.outcome import Unproved
+from kernelproxy.layout import contiguous
 from kernelproxy.namespace import transforms
 from kernelproxy.namespace.fft_config import config
 from kernelproxy.namespace.names import make
@@ -90,6 +91,41 @@ def test_each_thread_has_its_own_plan(pipeline: PlayedPipeline, monkeypatch: pyt
     assert asked == [("cupy.fft.fft", how) for how in ("proved", "asked", "proved", "asked")]
     entered, left = ("mine", "__enter__"), ("mine", "__exit__", None, None, None)
     assert pipeline.news() == [entered, left, entered, left]
+
+
+def _remote(*shape: int, dtype: str = "D") -> Any:
+    return array_core.fresh(contiguous(shape, np.dtype(dtype)), 0)
+
+
+def test_what_went_well_with_a_plan_goes_well_again(pipeline: PlayedPipeline, monkeypatch: pytest.MonkeyPatch) -> None:
+    asked: list[bool] = []
+
+    def run(qualname: str, args: Any, kwargs: Any, proof: Any) -> Any:
+        asked.append(isinstance(proof, Unproved))
+        return args[0] if kwargs.get("overwrite_x") else array_core.fresh(args[0]._layout, 0)
+
+    monkeypatch.setattr(dispatch, "run_proved", run)
+    fft, rfft = make("cupyx.scipy.fft.fft"), make("cupyx.scipy.fft.rfft")
+    plan, other = _plan("mine"), _plan("other")
+
+    def waits(call: Any, *args: Any, **kwargs: Any) -> bool:
+        call(*args, **kwargs)
+        return asked.pop()
+
+    assert [waits(fft, _remote(4), plan=plan) for _ in range(2)] == [True, False]
+    assert [waits(fft, _remote(4), norm="ortho", plan=plan) for _ in range(2)] == [True, False]
+    assert waits(fft, _remote(5), plan=plan)
+    assert waits(fft, _remote(4), plan=other)
+    assert [waits(fft, _remote(4), overwrite_x=True, plan=plan) for _ in range(2)] == [True, True]
+    assert [waits(rfft, _remote(4), plan=plan) for _ in range(2)] == [True, True]  # a warning each time
+    with plan:
+        assert not waits(fft, _remote(4))
+        assert waits(fft, _remote(4), plan=other)  # refused: two plans
+    with pytest.warns(DeprecationWarning, match="deprecated"):
+        config.enable_nd_planning = False
+    assert waits(fft, _remote(4), plan=plan)
+    with pytest.warns(DeprecationWarning, match="deprecated"):
+        config.enable_nd_planning = True
 
 
 def test_a_setting_is_deprecated_and_told(pipeline: PlayedPipeline) -> None:
