@@ -9,7 +9,7 @@ from __future__ import annotations
 import threading
 from contextvars import ContextVar
 from typing import Any, NamedTuple
-from weakref import WeakKeyDictionary
+from weakref import WeakKeyDictionary, ref
 
 from kernelproxy import dispatch, session
 from kernelproxy.layout import Layout
@@ -57,7 +57,7 @@ class _Executor:
 
     #: None if a telling was cut short, so that nobody knows.
     told: InForce | None = _USUAL
-    pipeline: Any = None
+    pipeline: ref[Any] | None = None
     epoch = 0
     #: The plan that was told last; leaving any plan leaves all.
     plan: Any = None
@@ -98,8 +98,8 @@ def bring() -> bool:
     with lock:
         pipeline = session.pipeline()
         epoch = pipeline.connection.ticket.epoch
-        if (pipeline, epoch) != (_executor.pipeline, _executor.epoch):
-            _executor.pipeline, _executor.epoch = pipeline, epoch
+        if _executor.pipeline is None or _executor.pipeline() is not pipeline or _executor.epoch != epoch:
+            _executor.pipeline, _executor.epoch = ref(pipeline), epoch
             _executor.told, _executor.plan = _USUAL, None
         told = _executor.told
         if told != wanted:
