@@ -198,6 +198,12 @@ def ask_object(verb: str, *args: Any, **kwargs: Any) -> Any:
     return ask(verb, _encode(args, kwargs), args, kwargs)
 
 
+def tell(verb: str, *args: Any) -> None:
+    """Carry out ``verb`` for its effect. One round trip; what it warns of, the caller has said already."""
+    __tracebackhide__ = True
+    pipeline().call(verb, _encode(args, {}).args, Want.DESCRIPTION, None, None, streams.current_handle())
+
+
 def contents(reference: wire.Value) -> np.ndarray[Any, Any]:
     """Return the contents of the remote array ``reference`` as a NumPy array. Waits for all that computes it."""
     __tracebackhide__ = True

@@ -60,7 +60,7 @@ def remembered(
     qualname: str, args: tuple[Any, ...], kwargs: dict[str, Any],
 ) -> Proof:  # fmt: skip
     """Return ``work(qualname, args, kwargs)``, from memory if these arguments can be and have been remembered."""
-    key = _key(qualname, args, kwargs)
+    key = key_of(qualname, args, kwargs)
     if key is None:
         return work(qualname, args, kwargs)
     try:
@@ -126,7 +126,7 @@ def _check_dtypes(values: tuple[Any, ...] | list[Any]) -> None:
             _check_dtypes(value)
 
 
-def _key(qualname: str, args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[Any, ...] | None:
+def key_of(qualname: str, args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[Any, ...] | None:
     """Return what the proof depends on, or None if an argument cannot be remembered.
 
     Types stand beside values: 1, 1.0 and True are equal, and not the same to CuPy.

@@ -10,9 +10,12 @@ from importlib.abc import Loader, MetaPathFinder
 
 from gpu_backend import surface
 from kernelproxy.namespace.module import RemoteModule
+from kernelproxy.namespace.names import make
 from kernelproxy.namespace.private_names import MODULES
 
 _ROOTS = ("cupy", "cupyx")
+#: An object that CuPy serves as a module too, for ``from cupy.fft.config import get_plan_cache``.
+_CONFIG = "cupy.fft.config"
 
 
 class RemoteLoader(Loader):
@@ -20,7 +23,7 @@ class RemoteLoader(Loader):
 
     def create_module(self, spec: importlib.machinery.ModuleSpec) -> types.ModuleType:
         """Return an empty remote module; its names appear when they are used."""
-        return RemoteModule(spec.name)
+        return make(_CONFIG) if spec.name == _CONFIG else RemoteModule(spec.name)
 
     def exec_module(self, module: types.ModuleType) -> None:
         """Do nothing: there is no code."""
@@ -37,7 +40,7 @@ class RemoteFinder(MetaPathFinder):
             return None
         described = surface.load()
         public = isinstance(described.get(described.canonical(fullname)), surface.Module)
-        if not public and fullname not in MODULES:
+        if not public and fullname not in MODULES and fullname != _CONFIG:
             return None
         return importlib.machinery.ModuleSpec(fullname, RemoteLoader(), origin="gpu-workbench", is_package=True)
 
@@ -69,5 +72,5 @@ def uninstall() -> None:
     if _finder in sys.meta_path:
         sys.meta_path.remove(_finder)
     for name, module in list(sys.modules.items()):
-        if isinstance(module, RemoteModule):
+        if isinstance(module, RemoteModule) or name == _CONFIG:
             del sys.modules[name]

@@ -14,6 +14,7 @@ from kernelproxy.namespace.function import RemoteFunction
 from kernelproxy.namespace.own import OWN
 from kernelproxy.namespace.private_names import MADE, SAME_AS
 from kernelproxy.namespace.python_kernels import JitName
+from kernelproxy.namespace.transforms import MODULES, Transform
 from kernelproxy.remote_object import RemoteInstance, remote_class
 from kernelproxy.ufuncs import make_ufunc
 
@@ -52,7 +53,7 @@ def make(qualname: str) -> Any:
     if isinstance(entry, (surface.Function, surface.GeneralizedUfunc)):
         if getattr(entry, "local", False):
             raise AttributeError(f"{qualname} is not available in remote CuPy: it works on one process's own memory.")
-        return RemoteFunction(qualname, entry)
+        return (Transform if qualname.startswith(MODULES) else RemoteFunction)(qualname, entry)
     if isinstance(entry, surface.Instance) and entry.type_name.startswith("cupy"):
         return RemoteInstance(qualname, entry.type_name)
     raise AttributeError(f"{qualname} is not available in remote CuPy.")

@@ -133,6 +133,10 @@ OWN: dict[str, str] = {
     "cupy.fft.config": "kernelproxy.namespace.fft_config:config",
     "cupy.fft._cache.PlanCache": "kernelproxy.namespace.fft_config:PlanCache",
     "cupy.fft._callback.set_cufft_callbacks": "kernelproxy.namespace.fft_config:CufftCallbacks",
+    **{
+        f"cupy.cuda.cufft.{name}": f"kernelproxy.namespace.transforms:{name}"
+        for name in ("Plan1d", "PlanNd", "XtPlanNd", "get_current_plan")
+    },
     **testing_names.NAMES,
     "cupy.cuda.compiler.CompileException": "kernelproxy.namespace.compile_error:CompileException",
     "cupyx.jit.rawkernel": "kernelproxy.namespace.python_kernels:rawkernel",

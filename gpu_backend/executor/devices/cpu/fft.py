@@ -1,40 +1,27 @@
-"""``cupy.fft`` and ``cupyx.scipy.fft``: SciPy's transforms, which keep single precision as cuFFT does."""
+"""``cupy.fft``."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from typing import Any
 
-import scipy.fft
-
-from gpu_backend.executor.devices.cpu.arrays import Array, in_c_order, np
+from gpu_backend.executor.devices.cpu.arrays import Array, np
 from gpu_backend.executor.devices.cpu.creation import arange
+from gpu_backend.executor.devices.cpu.fft_plans import C2C, C2R, R2C
+from gpu_backend.executor.devices.cpu.fft_transforms import one_by_one, way
 from gpu_backend.executor.devices.cpu.table import define, define_plain
 
-_ONE_AXIS = ("fft", "ifft", "rfft", "irfft", "hfft", "ihfft")
-_MANY_AXES = ("fftn", "ifftn", "rfftn", "irfftn")
-_TO_REAL = ("irfft", "hfft", "irfftn")
-_TWO_AXES = ("fft2", "ifft2", "rfft2", "irfft2")
+#: What each function makes of what, and whether forward.
+KINDS = {"fft": (C2C, True), "ifft": (C2C, False), "rfft": (R2C, True), "irfft": (C2R, False)}
+
+_SWAPPED = {None: "forward", "backward": "forward", "forward": "backward", "ortho": "ortho"}
 
 
-def _checked(a: Array, norm: Any) -> None:
-    if a.ndim == 0:
-        raise IndexError("tuple index out of range")
-    if norm not in (None, "backward", "ortho", "forward"):
-        raise ValueError(f'Invalid norm value {norm}, should be "backward", "ortho", or "forward".')
-
-
-def _one_axis(name: str) -> Callable[..., Array]:
-    transform = getattr(scipy.fft, name)
-
-    def function(a: Array, n: int | None = None, axis: int = -1, norm: str | None = None) -> Array:
-        _checked(a, norm)
-        if n is not None and n < 1:
-            raise ValueError(f"Invalid number of FFT data points ({n}) specified.")
-        made = in_c_order(transform(a, n, axis, norm))
-        return _in_precision_of(a, made) if name in _TO_REAL else made
-
-    return function
+def swapped(norm: str | None) -> str:
+    """Return the norm of the opposite direction."""
+    if norm not in _SWAPPED:
+        raise ValueError(f'Invalid norm value {norm}; should be "backward", "ortho", or "forward".')
+    return _SWAPPED[norm]
 
 
 def _in_precision_of(a: Array, made: Array) -> Array:
@@ -42,29 +29,40 @@ def _in_precision_of(a: Array, made: Array) -> Array:
     return made.astype(np.result_type(a.real.dtype, 1.0), copy=False)
 
 
-def _many_axes(name: str, default: Any) -> Callable[..., Array]:
-    transform = getattr(scipy.fft, name)
+def _one_axis(name: str) -> Callable[..., Array]:
+    kind, forward = KINDS[name]
 
-    def function(a: Array, s: Any = None, axes: Any = default, norm: str | None = None) -> Array:
-        _checked(a, norm)
-        if s is not None and any(n is not None and n < 1 for n in s):
-            raise ValueError(f"Invalid number of FFT data points ({s}) specified.")
-        if axes is not None and not len(axes):
-            if name.startswith(("rfft", "irfft")):
-                raise IndexError("list index out of range")
-            return a.astype(np.result_type(a, np.complex64))
-        made = in_c_order(transform(a, s, axes, norm))
-        return _in_precision_of(a, made) if name in _TO_REAL and axes is not None and len(axes) == 1 else made
+    def function(a: Array, n: int | None = None, axis: int = -1, norm: str | None = None) -> Array:
+        made = one_by_one(a, (n,), (axis,), norm, forward, kind)
+        return _in_precision_of(a, made) if kind == C2R else made
 
     return function
 
 
-for _name in _ONE_AXIS:
+def _many_axes(name: str, default: Any) -> Callable[..., Array]:
+    kind, forward = KINDS[name]
+
+    def function(a: Array, s: Any = None, axes: Any = default, norm: str | None = None) -> Array:
+        made = way(a, s, axes, None, kind)(a, s, axes, norm, forward, kind)
+        return _in_precision_of(a, made) if kind == C2R and axes is not None and len(axes) == 1 else made
+
+    return function
+
+
+for _name in KINDS:
     define(f"cupy.fft.{_name}")(_one_axis(_name))
-for _name in _MANY_AXES:
-    define(f"cupy.fft.{_name}")(_many_axes(_name, None))
-for _name in _TWO_AXES:
-    define(f"cupy.fft.{_name}")(_many_axes(_name.replace("2", "n"), (-2, -1)))
+    define(f"cupy.fft.{_name}n")(_many_axes(_name, None))
+    define(f"cupy.fft.{_name}2")(_many_axes(_name, (-2, -1)))
+
+
+@define("cupy.fft.hfft")
+def hfft(a: Array, n: int | None = None, axis: int = -1, norm: str | None = None) -> Array:
+    return _one_axis("irfft")(a.conj(), n, axis, swapped(norm))
+
+
+@define("cupy.fft.ihfft")
+def ihfft(a: Array, n: int | None = None, axis: int = -1, norm: str | None = None) -> Array:
+    return one_by_one(a, (n,), (axis,), swapped(norm), True, R2C).conj()
 
 
 @define("cupy.fft.fftfreq")

@@ -1,75 +1,73 @@
-"""``cupy.fft.config``: settings of transforms that SciPy does not need. They are kept and answered."""
+"""``cupy.fft.config``: settings of the transforms, and the cache of their plans."""
 
 from __future__ import annotations
 
 import warnings
+from collections.abc import Sequence
 
-from gpu_backend.executor.devices.cpu.naming import public_class
+from gpu_backend.executor.devices.cpu.fft_cache import PlanCache
 from gpu_backend.executor.devices.cpu.table import define_value
 
-
-class PlanCache:
-    """A cache of plans that stays empty: SciPy keeps its own."""
-
-    def __init__(self) -> None:
-        self._size, self._bytes = 16, -1
-
-    def get_size(self) -> int:
-        """Return how many plans may be kept."""
-        return self._size
-
-    def set_size(self, size: int) -> None:
-        """Set how many plans may be kept; -1 for any number."""
-        if size < -1:
-            raise ValueError("size must be -1 or non-negative")
-        self._size = size
-
-    def get_memsize(self) -> int:
-        """Return the most bytes of work areas that plans may hold; -1 for any number."""
-        return self._bytes
-
-    def set_memsize(self, memsize: int) -> None:
-        """Set the most bytes of work areas that plans may hold."""
-        self._bytes = memsize
-
-    def get_curr_size(self) -> int:
-        """Return 0: there are no plans."""
-        return 0
-
-    def get_curr_memsize(self) -> int:
-        """Return 0: there are no plans."""
-        return 0
-
-    def clear(self) -> None:
-        """Do nothing: the cache is empty."""
-
-    def show_info(self) -> None:
-        """Do nothing: there is nothing to show."""
-
-    def __repr__(self) -> str:
-        size, held = ("(unlimited)" if limit == -1 else limit for limit in (self._size, self._bytes))
-        return (
-            "------------------- cuFFT plan cache (device 0) -------------------\n"
-            f"cache enabled? {self._size != 0}\ncurrent / max size   : 0 / {size} (counts)\n"
-            f"current / max memsize: 0 / {held} (bytes)\nhits / misses: 0 / 0 (counts)\n"
-            "\ncached plans (most recently used first):\n"
-        )
+_DEPRECATED = "enable_nd_planning is deprecated as of CuPy 14 and will always be True in the future."
+_EXPERIMENTAL = "cupy.fft.config.set_cufft_gpus is experimental. The interface can change in the future."
 
 
 class FftConfig:
     """What ``cupy.fft.config`` is."""
 
     def __init__(self) -> None:
-        self.enable_nd_planning = True
-        self.use_multi_gpus = False
         self._cache = PlanCache()
+        self._together = True
+        self._several = False
+        self._devices: tuple[int, ...] | None = None
+
+    @property
+    def plans_together(self) -> bool:
+        """Whether neighbouring axes are transformed at once, which keeps the memory order."""
+        return self._together
+
+    @property
+    def enable_nd_planning(self) -> bool:
+        """What `plans_together` is; deprecated by CuPy."""
+        warnings.warn(_DEPRECATED, DeprecationWarning, stacklevel=2)
+        return self._together
+
+    @enable_nd_planning.setter
+    def enable_nd_planning(self, value: bool) -> None:
+        warnings.warn(_DEPRECATED, DeprecationWarning, stacklevel=2)
+        self._together = value
+
+    @property
+    def use_multi_gpus(self) -> bool:
+        """Whether transforms are to be spread over several GPUs; here none can be."""
+        return self._several
+
+    @use_multi_gpus.setter
+    def use_multi_gpus(self, value: bool) -> None:
+        self._several = bool(value)
+
+    @property
+    def devices(self) -> tuple[int, ...] | None:
+        """The GPUs to spread transforms over, if they are to be."""
+        return self._devices if self._several else None
+
+    def set_cufft_gpus(self, gpus: int | Sequence[int]) -> None:
+        """Name the GPUs that `use_multi_gpus` is about: the first ``gpus``, or these."""
+        warnings.warn(_EXPERIMENTAL, FutureWarning, stacklevel=2)
+        if not isinstance(gpus, (int, list, tuple)):
+            raise ValueError("gpus must be an int or a list or tuple of int.")
+        named = range(gpus) if isinstance(gpus, int) else gpus
+        if len(named) <= 1:
+            raise ValueError("Must use at least 2 GPUs.")
+        self._devices = tuple(named)
 
     def get_plan_cache(self) -> PlanCache:
         """Return the cache."""
         return self._cache
 
     def clear_plan_cache(self) -> None:
-        """Do nothing: the cache is empty."""
+        """Forget all plans."""
+        self._cache.clear()
 
     def get_plan_cache_size(self) -> int:
         """Return how many plans may be kept."""
@@ -88,11 +86,12 @@ class FftConfig:
         self._cache.set_memsize(memsize)
 
     def show_plan_cache_info(self) -> None:
-        """Do nothing: there is nothing to show."""
+        """Do nothing here: the notebook shows what the cache says of itself."""
 
-    def set_cufft_gpus(self, gpus: int | list[int]) -> None:
-        """Take note: there is one device."""
-        warnings.warn("there is one device; transforms use it", stacklevel=2)
+    def _no_callbacks(self) -> None:
+        """Return None: there are no callbacks here."""
+
+    get_current_callback_manager = _no_callbacks  # CuPy's name
 
     def set_cufft_callbacks(self, *args: object, **kwargs: object) -> None:
         """Refuse: there is no cuFFT here to compile them into."""
@@ -102,6 +101,6 @@ class FftConfig:
         )
 
 
-public_class("cupy.fft._cache.PlanCache", module="cupy.fft._cache")(PlanCache)
 FftConfig.__module__, FftConfig.__name__, FftConfig.__qualname__ = "cupy.fft._config", "_FFTConfig", "_FFTConfig"
-define_value(FftConfig(), "cupy.fft.config")
+config = FftConfig()
+define_value(config, "cupy.fft.config")

@@ -1,0 +1,107 @@
+"""Fourier transforms, and the plans that they are done with."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from gpu_backend.wire import values as wire
+from kernelproxy import dispatch, planning
+from kernelproxy.array_core import ArrayCore
+from kernelproxy.infer.outcome import Unproved
+from kernelproxy.infer.registry import key_of
+from kernelproxy.namespace.function import RemoteFunction
+from kernelproxy.remote_object import RemoteObject
+
+#: Where the functions are that ask for the plan and the settings in force.
+MODULES = ("cupy.fft.", "cupyx.scipy.fft.", "cupyx.scipy.fftpack.")
+
+#: Those that take no NumPy array.
+_OF_REMOTE_ARRAYS = frozenset(
+    f"{inverse}{kind}{many}" for inverse in ("", "i") for kind in ("fft", "rfft", "hfft") for many in ("", "2", "n")
+)
+_OF_REALS = ("rfft", "ihfft")
+#: So many positional arguments say nothing of ``overwrite_x``, in any of the modules.
+_BEFORE_OVERWRITING = 3
+_MOST_PRECEDENTS = 1_024
+
+get_current_plan = planning.current_plan
+
+
+class Transform(RemoteFunction):
+    """A function that a plan or a setting may change."""
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        """Call the function."""
+        __tracebackhide__ = True
+        if args and type(args[0]) is np.ndarray and self.__name__ in _OF_REMOTE_ARRAYS:
+            raise TypeError("The input array a must be a cupy.ndarray")
+        plan = kwargs.get("plan") if kwargs else None
+        if plan is None and not planning.watched:
+            return super().__call__(*args, **kwargs)
+        with planning.lock:
+            usual = not planning.watched or planning.bring()
+            if plan is None and usual:
+                return super().__call__(*args, **kwargs)
+            return self._as_before(args, kwargs, plan)
+
+    def _as_before(self, args: tuple[Any, ...], kwargs: dict[str, Any], plan: Any) -> Any:
+        """Call the function: without waiting, if such a call went well before with this plan and these settings."""
+        __tracebackhide__ = True
+        key = self._key(args, {name: value for name, value in kwargs.items() if name != "plan"})
+        known = planning.precedents(plan) if key is not None and isinstance(plan, (Plan, type(None))) else None
+        if known is None or key not in known:
+            made = dispatch.run_proved(self._qualname, args, kwargs, Unproved("a plan or a setting is in force"))
+            if known is not None and _is_new(made, args):
+                if len(known) >= _MOST_PRECEDENTS:
+                    known.clear()
+                known[key] = made._layout
+            return made
+        return dispatch.run_proved(self._qualname, args, kwargs, known[key])
+
+    def _key(self, args: tuple[Any, ...], about: dict[str, Any]) -> Any:
+        """Return what success and result depend on beside the plan; None if more than layouts may count."""
+        if not args or not isinstance(args[0], ArrayCore):
+            return None
+        if len(args) > _BEFORE_OVERWRITING or "overwrite_x" in about:
+            return None
+        if args[0].dtype.kind == "c" and self.__name__.startswith(_OF_REALS):
+            return None  # it warns each time
+        return key_of(self._qualname, dispatch.layouts(args), dispatch.layouts(about))
+
+
+def _is_new(made: Any, args: tuple[Any, ...]) -> bool:
+    return isinstance(made, ArrayCore) and type(made._ref) is wire.Ref and made is not args[0]
+
+
+class Plan(RemoteObject):
+    """A plan. In a ``with`` statement, what this thread's transforms in the block are done with."""
+
+    def __enter__(self) -> Any:
+        planning.enter(self)
+        return self
+
+    def __exit__(self, *raised: Any) -> None:
+        planning.enter(None)
+
+
+class Plan1d(Plan):
+    """Transforms along one axis."""
+
+    _qualname = "cupy.cuda.cufft.Plan1d"
+    __module__ = "cupy.cuda.cufft"
+
+
+class PlanNd(Plan):
+    """Transforms along neighbouring axes at once."""
+
+    _qualname = "cupy.cuda.cufft.PlanNd"
+    __module__ = "cupy.cuda.cufft"
+
+
+class XtPlanNd(Plan):
+    """Transforms along neighbouring axes in any precision, which only `fft` of the plan itself uses."""
+
+    _qualname = "cupy.cuda.cufft.XtPlanNd"
+    __module__ = "cupy.cuda.cufft"
