@@ -7,11 +7,23 @@ from typing import Any
 
 import scipy.interpolate
 
+from gpu_backend.executor.devices.cpu.call import guarded
 from gpu_backend.executor.devices.cpu.scipy_functions import define_scipy
 from gpu_backend.executor.devices.cpu.scipy_objects import define_class
+from gpu_backend.executor.devices.cpu.scipy_sparse import like
 from gpu_backend.executor.devices.cpu.table import define
 
 _PREFIX = "cupyx.scipy.interpolate"
+
+
+def _design_matrix(base: Any) -> Any:
+    """Return the class method of ``base`` with a matrix of CuPy's class, where SciPy gives an array."""
+
+    def design_matrix(cls: Any, *args: Any, **kwargs: Any) -> Any:
+        return like("csr", base.design_matrix(*args, **kwargs))
+
+    return classmethod(guarded(design_matrix))
+
 
 #: Class name to the module of CuPy's that it says it is from.
 _CLASSES = {
@@ -42,7 +54,8 @@ _ours: dict[type, type] = {}
 
 for _name, _module in _CLASSES.items():
     _base = getattr(scipy.interpolate, _name)
-    _ours[_base] = define_class(_base, f"{_PREFIX}.{_name}", module=f"{_PREFIX}.{_module}")
+    _members = {"design_matrix": _design_matrix(_base)} if hasattr(_base, "design_matrix") else None
+    _ours[_base] = define_class(_base, f"{_PREFIX}.{_name}", module=f"{_PREFIX}.{_module}", members=_members)
 
 
 def _adopting(function: Callable[..., Any]) -> Callable[..., Any]:

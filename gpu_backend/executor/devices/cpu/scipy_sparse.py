@@ -35,6 +35,11 @@ def adopt(made: Any) -> Any:
 _by_format: dict[tuple[str, str], type] = {}
 
 
+def like(form: str, *args: Any, **kwargs: Any) -> Any:
+    """Return one of our matrices of the format ``form``; ``args`` are those of its class."""
+    return _by_format[form, "matrix"](*args, **kwargs)
+
+
 def _class_for(key: tuple[str, str], matrix: Any) -> type:
     return _by_format[key]
 
@@ -65,7 +70,7 @@ def _adopting(function: Any) -> Any:
 #: Functions that make matrices.
 _MAKERS = (
     "block_array", "block_diag", "bmat", "diags", "diags_array", "eye", "eye_array", "hstack", "identity", "kron",
-    "kronsum", "permute_dims", "rand", "random", "random_array", "spdiags", "swapaxes", "tril", "triu", "vstack",
+    "kronsum", "permute_dims", "spdiags", "swapaxes", "tril", "triu", "vstack",
 )  # fmt: skip
 
 _define_classes()

@@ -11,6 +11,7 @@ import scipy.sparse
 from gpu_backend.executor.devices.cpu.arrays import Array, np
 from gpu_backend.executor.devices.cpu.call import guarded
 from gpu_backend.executor.devices.cpu.dtypes import cast_into
+from gpu_backend.executor.devices.cpu.scipy_sparse_wide import choosing, multiplying
 
 _COMPARISONS = ("__eq__", "__ne__", "__lt__", "__le__", "__gt__", "__ge__")
 
@@ -24,9 +25,9 @@ def members_of(base: Any) -> dict[str, Any]:
         "sum": _reduction(base, "sum"),
         "mean": _reduction(base, "mean"),
     }
-    if hasattr(base, "maximum"):
-        names = (*_COMPARISONS, "maximum", "minimum") if base.format in ("csr", "csc") else ()
-        members |= {name: _broadcasting(base, name) for name in names}
+    if base._format in ("csr", "csc"):  # `format` of the class is a property
+        members |= {name: _broadcasting(base, name) for name in (*_COMPARISONS, "maximum", "minimum")}
+        members |= {"_matmul_sparse": multiplying(base), "_minor_index_fancy": choosing(base)}
     members = {name: guarded(method) for name, method in members.items()}
     members["get"] = _get(base)
     members["mT"] = property(_matrix_transpose)
@@ -93,17 +94,22 @@ def _reduction(base: Any, name: str) -> Callable[..., Array]:
 
 
 def _broadcasting(base: Any, name: str) -> Callable[..., Any]:
-    """Return the operation with one row or column of the other matrix standing for all."""
+    """Return the operation in which one row or column of either matrix stands for all."""
 
     def operate(self: Any, other: Any) -> Any:
-        if scipy.sparse.issparse(other) and other.shape != self.shape:
-            fits = all(b in (1, a) for a, b in zip(self.shape, other.shape, strict=True))
-            if not fits:
-                raise ValueError("inconsistent shape")
-            other = base(np.broadcast_to(other.toarray(), self.shape))
+        if scipy.sparse.issparse(other) and self.ndim == other.ndim == 2 and other.shape != self.shape:
+            self, other = _broadcast(self, other)
         return getattr(base, name)(self, other)
 
     return operate
+
+
+def _broadcast(*matrices: Any) -> list[Any]:
+    try:
+        shape = np.broadcast_shapes(*(matrix.shape for matrix in matrices))
+    except ValueError:
+        raise ValueError("inconsistent shape") from None
+    return [type(matrix)(np.broadcast_to(matrix.toarray(), shape)) for matrix in matrices]
 
 
 def _get(base: Any) -> Callable[..., Any]:

@@ -1,0 +1,57 @@
+"""Images and splines on the CPU device where CuPy is not SciPy."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+from gpu_backend.executor.devices import open_device
+
+IMAGE = np.arange(64, dtype=np.int32).reshape(8, 8)
+INTERPOLATING = [
+    ("shift", (1,)),
+    ("zoom", (1,)),
+    ("rotate", (0,)),
+    ("affine_transform", (np.eye(2),)),
+    ("map_coordinates", (np.ones((2, 3)),)),
+    ("correlate", (np.ones((3, 3)),)),
+    ("uniform_filter", (3,)),
+]
+ORDERING = [("minimum_filter", (3,)), ("median_filter", (3,)), ("grey_dilation", (3,))]
+
+
+@pytest.fixture(scope="module")
+def cp() -> Any:
+    device = open_device("cpu")
+    return lambda name, *args, **kwargs: device.resolve(f"cupyx.scipy.{name}")(*args, **kwargs)
+
+
+@pytest.mark.parametrize(("name", "args"), INTERPOLATING)
+@pytest.mark.parametrize("cval", [np.nan, np.inf, -np.inf])
+def test_integers_cannot_hold_what_is_beyond_the_edge(cp: Any, name: str, args: Any, cval: float) -> None:
+    for options in ({}, {"output": np.int64}, {"output": np.zeros((8, 8), np.uint8)}):
+        with pytest.raises(NotImplementedError, match="Non-finite cval"):
+            cp(f"ndimage.{name}", IMAGE, *args, mode="constant", cval=cval, **options)
+    assert cp(f"ndimage.{name}", IMAGE, *args, mode="constant", cval=cval, output=np.float64).dtype == np.float64
+    assert cp(f"ndimage.{name}", IMAGE, *args, mode="nearest", cval=cval).dtype == np.int32
+
+
+@pytest.mark.parametrize(("name", "args"), ORDERING)
+def test_nan_has_no_place_in_an_order(cp: Any, name: str, args: Any) -> None:
+    with pytest.raises(NotImplementedError, match="NaN cval"):
+        cp(f"ndimage.{name}", IMAGE, *args, mode="constant", cval=np.nan)
+    assert cp(f"ndimage.{name}", IMAGE, *args, mode="constant", cval=1).dtype == np.int32
+
+
+def test_class_methods_make_objects_and_arrays_of_the_device(cp: Any) -> None:
+    spline = cp("interpolate.BSpline.basis_element", np.arange(5.0))
+    assert type(spline).__module__ == "cupyx.scipy.interpolate._bspline"
+    matrix = cp("interpolate.BSpline.design_matrix", np.array([1.5, 2.0]), np.arange(8.0) - 2, 3)
+    assert type(matrix).__name__ == "csr_matrix"
+    assert np.allclose(matrix.sum(axis=1), 1)
+    pieces = cp("interpolate.PPoly.from_spline", spline)
+    assert type(pieces).__module__ == "cupyx.scipy.interpolate._interpolate"
+    at = np.array([1.5, 2.0])
+    assert np.allclose(pieces(at), spline(at))
