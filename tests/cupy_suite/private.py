@@ -62,6 +62,7 @@ _ATTRIBUTES = {
     "cupy._core.create_reduction_func": OnlyNative("cupy._core.create_reduction_func"),
     "cupy._core.create_ufunc": OnlyNative("cupy._core.create_ufunc"),
     "cupy._util.ENABLE_SLICE_COPY": False,
+    "cupy.cuda.cusolver._getVersion": lambda: (12, 0, 0),  # that of CUDA 13
     "cupyx.scipy._scipy_available": True,
 }
 

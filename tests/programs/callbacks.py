@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from unittest.mock import MagicMock
+
 import cupy as cp
 import cupyx.scipy.sparse as sparse
 from cupyx.scipy.sparse import linalg
@@ -15,6 +17,10 @@ assert cp.apply_over_axes(cp.sum, cp.ones((2, 3, 4)), [0, 2]).get().tolist() == 
 assert cp.apply_over_axes(lambda x, axis: x.max(axis=axis), cp.ones((2, 3)), (0,)).shape == (1, 3)
 assert cp.fromfunction(lambda i, j: i + j, (3, 3), dtype=int).sum() == 18
 refused(NotImplementedError, lambda: cp.piecewise(a, [a < 0, a >= 0], [lambda x: -x, lambda x: x]))
+
+sampler = MagicMock(side_effect=cp.ones)
+assert sparse.random(3, 4, density=0.5, data_rvs=sampler).data.tolist() == [1] * 6
+assert sampler.call_args.args == (6,)
 
 
 def failing(row: cp.ndarray) -> cp.ndarray:

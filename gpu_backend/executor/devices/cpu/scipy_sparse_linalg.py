@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import operator
 from typing import Any
 
 import scipy.sparse
@@ -52,6 +53,14 @@ def lschol(A: Any, b: Array) -> Array:
 
 @define(f"{_PREFIX}.matrix_power")
 def matrix_power(A: Any, power: int) -> Any:
+    if A.ndim != 2 or A.shape[0] != A.shape[1]:
+        raise TypeError("sparse matrix is not square")
+    try:
+        power = operator.index(power)
+    except TypeError:
+        raise ValueError("exponent must be an integer") from None
+    if power < 0:
+        raise ValueError("exponent must be >= 0")
     return adopt(scipy.sparse.linalg.matrix_power(A, power))
 
 

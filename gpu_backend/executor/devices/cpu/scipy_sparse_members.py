@@ -28,6 +28,8 @@ def members_of(base: Any) -> dict[str, Any]:
     if base._format in ("csr", "csc"):  # `format` of the class is a property
         members |= {name: _broadcasting(base, name) for name in (*_COMPARISONS, "maximum", "minimum")}
         members |= {"_matmul_sparse": multiplying(base), "_minor_index_fancy": choosing(base)}
+    if base._format == "dia":
+        members["transpose"] = _transpose_by_rows
     members = {name: guarded(method) for name, method in members.items()}
     members["get"] = _get(base)
     members["mT"] = property(_matrix_transpose)
@@ -36,6 +38,11 @@ def members_of(base: Any) -> dict[str, Any]:
         members["H"] = property(_old_hermitian)
     members["__array_priority__"] = 101
     return members
+
+
+def _transpose_by_rows(self: Any, axes: Any = None, copy: bool = False) -> Any:
+    """Return the transposed matrix by columns, as CuPy's diagonal matrices do."""
+    return self.tocsr().transpose(axes)
 
 
 def _matrix_transpose(self: Any) -> Any:
@@ -58,6 +65,8 @@ def _init(base: Any) -> Callable[..., None]:
     def init(self: Any, arg1: Any, shape: Any = None, dtype: Any = None, copy: bool = False, **options: Any) -> None:
         if isinstance(arg1, np.ndarray) and arg1.ndim > 2:
             raise ValueError("expected dimension <= 2 array or matrix")
+        if shape is not None and np.size(shape) == 1 and getattr(arg1, "ndim", 1) == 2:
+            raise ValueError("a matrix of two dimensions cannot have a shape of one")
         if dtype is not None and np.dtype(dtype).char not in "?fdFD":
             raise ValueError("Only bool, float32, float64, complex64 and complex128 are supported")
         base.__init__(self, arg1, shape=shape, dtype=dtype, copy=copy, **options)
@@ -82,7 +91,9 @@ def _toarray(base: Any) -> Callable[..., Array]:
 
 def _reduction(base: Any, name: str) -> Callable[..., Array]:
     def reduce(self: Any, axis: Any = None, dtype: Any = None, out: Array | None = None) -> Array:
-        result = np.asarray(getattr(base, name)(self, axis=axis, dtype=dtype))
+        in_place = self.format == "coo" and not self.has_canonical_format  # SciPy adds duplicates up in the matrix
+        given = self.copy() if in_place else self
+        result = np.asarray(getattr(base, name)(given, axis=axis, dtype=dtype))
         if out is None:
             return result
         if out.shape != result.shape:

@@ -49,6 +49,34 @@ def test_other_shapes_are_not_compared(cp: Any, matrix: Any, shape: Any, compare
         compare(matrix, cp(f"{SPARSE}.csr_matrix", np.ones(shape)))
 
 
+def test_transposed_diagonals_are_columns(cp: Any) -> None:
+    a = cp(f"{SPARSE}.dia_array", (np.arange(1.0, 4)[None], np.array([1])), shape=(3, 4))
+    assert (a.T.format, a.transpose().format, a.T.shape) == ("csc", "csc", (4, 3))
+    assert np.array_equal(a.T.toarray(), a.toarray().T)
+
+
+def test_a_sum_leaves_duplicates_as_they_are(cp: Any) -> None:
+    places = np.array([1, 1])
+    a = cp(f"{SPARSE}.coo_array", (np.array([True, True]), (places,)), shape=(3,))
+    assert (int(a.sum()), a.nnz) == (1, 2)
+
+
+def test_a_matrix_is_not_made_a_row(cp: Any, matrix: Any) -> None:
+    for given in (matrix, matrix.tocoo(), matrix.toarray()):
+        with pytest.raises(ValueError, match="dimension"):
+            cp(f"{SPARSE}.coo_array", given, shape=(12,))
+
+
+@pytest.mark.parametrize(
+    ("shape", "power", "kind"), [((2, 2), -1, ValueError), ((2, 2), 2.0, ValueError), ((2, 3), 2, TypeError)]
+)
+def test_powers_that_there_are_not(cp: Any, shape: Any, power: Any, kind: type[Exception]) -> None:
+    a = cp(f"{SPARSE}.csr_matrix", np.ones(shape))
+    with pytest.raises(kind, match=r"exponent|square"):
+        cp(f"{SPARSE}.linalg.matrix_power", a, power)
+    assert cp(f"{SPARSE}.linalg.matrix_power", cp(f"{SPARSE}.csr_matrix", 2 * np.eye(2)), 3).toarray()[0, 0] == 8
+
+
 @pytest.mark.parametrize("maker", ["random", "rand"])
 def test_random_matrices_follow_the_seed(cp: Any, maker: str) -> None:
     def drawn(seed: int) -> Any:
