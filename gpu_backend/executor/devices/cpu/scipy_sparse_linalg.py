@@ -16,7 +16,12 @@ from gpu_backend.executor.devices.cpu.table import define, define_value
 
 _PREFIX = "cupyx.scipy.sparse.linalg"
 
-define_scipy(_PREFIX, scipy.sparse.linalg, without=("factorized", "lsqr", "matrix_power", "spsolve", "splu", "spilu"))
+#: What is written here or in the module of solvers.
+_WRITTEN = (
+    "cg", "cgs", "eigsh", "factorized", "gmres", "lsqr", "matrix_power", "spilu", "splu", "spsolve", "svds",
+)  # fmt: skip
+
+define_scipy(_PREFIX, scipy.sparse.linalg, without=_WRITTEN)
 define_value(scipy.sparse.linalg.LinearOperator, f"{_PREFIX}.LinearOperator")
 
 
@@ -29,16 +34,6 @@ def spsolve(A: Any, b: Any) -> Any:
     if A.shape[0] != b.shape[0]:
         raise ValueError(f"matrix dimension mismatch (A: {A.shape}, b: {b.shape})")
     return adopt(scipy.sparse.linalg.spsolve(A.tocsc(), b))
-
-
-@define(f"{_PREFIX}.lsqr")
-def lsqr(A: Any, b: Array) -> tuple[Any, ...]:
-    """Return the solution and, as CuPy does, None for what it does not compute."""
-    if not scipy.sparse.issparse(A):
-        raise TypeError("A must be sparse")
-    if A.shape[0] != A.shape[1]:
-        raise ValueError(f"A must be a square matrix (A.shape: {A.shape})")
-    return (scipy.sparse.linalg.spsolve(A.tocsc(), b), *(None,) * 9)
 
 
 @define("cupyx.linalg.sparse.lschol")
