@@ -28,6 +28,7 @@ def members_of(base: Any) -> dict[str, Any]:
     if base._format in ("csr", "csc"):  # `format` of the class is a property
         members |= {name: _broadcasting(base, name) for name in (*_COMPARISONS, "maximum", "minimum")}
         members |= {"_matmul_sparse": multiplying(base), "_minor_index_fancy": choosing(base)}
+        members |= {name: _with_wrapped_key(getattr(base, name)) for name in ("__getitem__", "__setitem__")}
     if base._format == "dia":
         members["transpose"] = _transpose_by_rows
     members = {name: guarded(method) for name, method in members.items()}
@@ -121,6 +122,26 @@ def _broadcast(*matrices: Any) -> list[Any]:
     except ValueError:
         raise ValueError("inconsistent shape") from None
     return [type(matrix)(np.broadcast_to(matrix.toarray(), shape)) for matrix in matrices]
+
+
+def _with_wrapped_key(method: Callable[..., Any]) -> Callable[..., Any]:
+    """Return an item method for which arrays of places count on from the end, as in every array of CuPy."""
+
+    def item(self: Any, key: Any, *value: Any) -> Any:
+        parts = key if isinstance(key, tuple) else (key,)
+        if len(parts) <= self.ndim and not any(part is None or part is Ellipsis for part in parts):
+            wrapped = tuple(_wrapped(part, length) for part, length in zip(parts, self.shape, strict=False))
+            key = wrapped if isinstance(key, tuple) else wrapped[0]
+        return method(self, key, *value)
+
+    return item
+
+
+def _wrapped(part: Any, length: int) -> Any:
+    if not isinstance(part, (list, np.ndarray)) or not length:
+        return part
+    places = np.asarray(part)
+    return places % length if places.dtype.kind in "iu" and places.ndim else part
 
 
 def _get(base: Any) -> Callable[..., Any]:

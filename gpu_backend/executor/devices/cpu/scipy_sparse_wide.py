@@ -52,6 +52,8 @@ def choosing(base: Any) -> Callable[..., Any]:
         found = np.searchsorted(used, wanted)
         found[~np.isin(wanted, used)] = len(used)  # one more column, which is empty
         narrow = type(self)((self.data, places, self.indptr), shape=_shape(self, len(used) + 1))
-        return base._minor_index_fancy(narrow, found)
+        made = base._minor_index_fancy(narrow, found)
+        made.sort_indices()
+        return made
 
     return choose

@@ -55,3 +55,21 @@ def test_class_methods_make_objects_and_arrays_of_the_device(cp: Any) -> None:
     assert type(pieces).__module__ == "cupyx.scipy.interpolate._interpolate"
     at = np.array([1.5, 2.0])
     assert np.allclose(pieces(at), spline(at))
+
+
+@pytest.mark.parametrize(("method", "degree"), [("slinear", 1), ("cubic", 3), ("quintic", 5)])
+def test_splines_on_grids_are_exact_and_quick(cp: Any, method: str, degree: int) -> None:
+    """SciPy takes a minute for the last, and gives six digits."""
+    axes = (np.linspace(0, 1, 6), np.linspace(-1, 1, 7)[::-1], np.arange(8.0), np.arange(6.0))
+    x, y, z, w = np.meshgrid(*axes, indexing="ij")
+
+    def polynomial(x: Any, y: Any, z: Any, w: Any) -> Any:
+        return np.stack([(1 + x) ** degree + y * z, y**degree - 2j * z + w], axis=-1)
+
+    at = np.random.default_rng(1).uniform([0, -1, 0, 0], [1, 1, 7, 5], (9, 4))
+    expected = polynomial(*at.T)
+    spline = cp("interpolate.RegularGridInterpolator", axes, polynomial(x, y, z, w), method=method)
+    assert np.allclose(spline(at), expected, rtol=1e-10, atol=1e-10)
+    assert np.allclose(cp("interpolate.interpn", axes, polynomial(x, y, z, w), at, method), expected, atol=1e-10)
+    with pytest.raises(ValueError, match="dimension"):
+        cp("interpolate.interpn", axes, np.ones((6, 7)), at, method)

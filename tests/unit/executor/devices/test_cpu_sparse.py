@@ -77,6 +77,33 @@ def test_powers_that_there_are_not(cp: Any, shape: Any, power: Any, kind: type[E
     assert cp(f"{SPARSE}.linalg.matrix_power", cp(f"{SPARSE}.csr_matrix", 2 * np.eye(2)), 3).toarray()[0, 0] == 8
 
 
+@pytest.mark.parametrize("form", ["csr", "csc"])
+def test_arrays_of_places_count_on_from_the_end(cp: Any, matrix: Any, form: str) -> None:
+    a, dense = matrix.asformat(form), matrix.toarray()
+    assert np.array_equal(a[[3, 4, -1]].toarray(), dense[[0, 1, 2]])
+    assert np.array_equal(a[:, np.array([5, 1])].toarray(), dense[:, [1, 1]])
+    a[[4], [4]] = 99.0
+    assert a[1, 0] == 99
+    with pytest.raises(IndexError):
+        a[3]
+
+
+def test_stacks_have_cupys_formats(cp: Any, matrix: Any) -> None:
+    def formats(name: str, blocks: Any) -> list[str]:
+        return [cp(f"{SPARSE}.{name}", blocks, format=form).format for form in (None, "csr", "csc")]
+
+    rows, columns = matrix, matrix.tocsc()
+    assert formats("vstack", [rows, rows]) == ["csr", "csr", "csc"]
+    assert formats("hstack", [rows, rows]) == ["coo", "csr", "csc"]
+    assert cp(f"{SPARSE}.hstack", iter([columns, columns])).format == "csc"
+    assert formats("vstack", [columns, columns]) == ["coo", "csr", "csc"]
+    assert formats("bmat", [[rows, None], [None, rows]]) == ["coo", "csr", "csc"]
+    assert formats("block_array", [[rows], [rows]]) == ["csr", "csr", "csc"]
+    full = cp(f"{SPARSE}.csr_matrix", np.ones((2, 2)))
+    assert (cp(f"{SPARSE}.kron", full, full).format, cp(f"{SPARSE}.kron", full, full, "csr").format) == ("coo", "csr")
+    assert np.array_equal(cp(f"{SPARSE}.hstack", [rows, columns]).toarray(), np.hstack([rows.toarray()] * 2))
+
+
 @pytest.mark.parametrize("maker", ["random", "rand"])
 def test_random_matrices_follow_the_seed(cp: Any, maker: str) -> None:
     def drawn(seed: int) -> Any:
