@@ -6,6 +6,7 @@ compiled there are names only: a file that imports them is collected, and the te
 
 from __future__ import annotations
 
+import functools
 import importlib
 import importlib.abc
 import importlib.machinery
@@ -67,6 +68,10 @@ _ATTRIBUTES = {
 }
 
 
+#: Packages of which tests use private modules that they do not import.
+_WITH_PRIVATE_MODULES = ("cupyx.scipy.interpolate",)
+
+
 class _Loader(importlib.abc.Loader):
     """Runs CuPy's own source, or the lines that stand for it."""
 
@@ -126,9 +131,18 @@ def install(sources: Path) -> None:
     importlib.import_module("cupy.random._generator")  # an attribute of its package before anybody imports it
     _keep_random_states()
     _make_sparse_from_parts()
+    for package in _WITH_PRIVATE_MODULES:
+        vars(importlib.import_module(package))["__getattr__"] = functools.partial(_private_module, package, sources)
     for name, value in _ATTRIBUTES.items():
         module, _, attribute = name.rpartition(".")
         setattr(importlib.import_module(module), attribute, value)
+
+
+def _private_module(package: str, sources: Path, name: str) -> Any:
+    """Return a module that CuPy's package has imported by itself."""
+    if name.startswith("__") or not sources.joinpath(*package.split("."), f"{name}.py").is_file():
+        raise AttributeError(name)
+    return importlib.import_module(f"{package}.{name}")
 
 
 def _keep_random_states() -> None:

@@ -103,7 +103,7 @@ for _name in ("make_interp_spline", "make_lsq_spline", "splder", "splantider"):
 def interpn(
     points: Any, values: Array, xi: Any, method: str = "linear", bounds_error: bool = True, fill_value: Any = np.nan
 ) -> Array:
-    kind = _ours[scipy.interpolate.RegularGridInterpolator]
+    kind: Any = _ours[scipy.interpolate.RegularGridInterpolator]
     if method not in kind._SPLINE_METHODS_ndbspl:
         return scipy.interpolate.interpn(points, values, xi, method, bounds_error, fill_value)
     if len(points) > values.ndim:

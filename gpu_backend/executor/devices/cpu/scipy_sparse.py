@@ -12,7 +12,7 @@ import scipy.sparse.linalg
 
 from gpu_backend.executor.devices.cpu.scipy_functions import define_scipy
 from gpu_backend.executor.devices.cpu.scipy_objects import device_class
-from gpu_backend.executor.devices.cpu.scipy_sparse_members import members_of
+from gpu_backend.executor.devices.cpu.scipy_sparse_members import constructor, members_of
 from gpu_backend.executor.devices.cpu.table import define, define_value
 
 _PREFIX = "cupyx.scipy.sparse"
@@ -53,7 +53,7 @@ def _define_classes() -> None:
             containers = {f"_{f}_container": property(functools.partial(_class_for, (f, family))) for f in _FORMATS}
             kind = device_class(base, name, f"{_PREFIX}._{form}", members_of(base) | containers)
             _ours[base] = _by_format[form, family] = kind
-            define_value(kind, f"{_PREFIX}.{name}")
+            define_value(constructor(kind), f"{_PREFIX}.{name}")
     for warning in ("SparseEfficiencyWarning", "SparseWarning"):
         define_value(getattr(scipy.sparse, warning), f"{_PREFIX}.{warning}")
     define_value(scipy.sparse.spmatrix, f"{_PREFIX}.spmatrix")

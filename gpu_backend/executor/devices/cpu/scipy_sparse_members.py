@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Callable
+from contextvars import ContextVar
 from typing import Any
 
 import scipy.sparse
@@ -12,6 +13,8 @@ from gpu_backend.executor.devices.cpu.arrays import Array, np
 from gpu_backend.executor.devices.cpu.call import guarded
 from gpu_backend.executor.devices.cpu.dtypes import cast_into
 from gpu_backend.executor.devices.cpu.scipy_sparse_wide import choosing, multiplying
+
+_narrows: ContextVar[bool] = ContextVar("_narrows", default=False)
 
 _COMPARISONS = ("__eq__", "__ne__", "__lt__", "__le__", "__gt__", "__ge__")
 
@@ -24,21 +27,51 @@ def members_of(base: Any) -> dict[str, Any]:
         "todense": _toarray(base),
         "sum": _reduction(base, "sum"),
         "mean": _reduction(base, "mean"),
+        "multiply": _multiply(base),
     }
     if base._format in ("csr", "csc"):  # `format` of the class is a property
         members |= {name: _broadcasting(base, name) for name in (*_COMPARISONS, "maximum", "minimum")}
         members |= {"_matmul_sparse": multiplying(base), "_minor_index_fancy": choosing(base)}
         members |= {name: _with_wrapped_key(getattr(base, name)) for name in ("__getitem__", "__setitem__")}
+    if base._format == "coo":
+        members["copy"] = _copy(base)
     if base._format == "dia":
         members["transpose"] = _transpose_by_rows
     members = {name: guarded(method) for name, method in members.items()}
     members["get"] = _get(base)
+    if base._format == "coo":
+        members |= {"row": property(base.row.fget, _set_row), "col": property(base.col.fget, _set_col)}
     members["mT"] = property(_matrix_transpose)
     if issubclass(base, scipy.sparse.spmatrix):
         members["A"] = property(_old_dense)
         members["H"] = property(_old_hermitian)
+        members["_get_index_dtype"] = _index_dtype(base)
     members["__array_priority__"] = 101
     return members
+
+
+def constructor(kind: type) -> Callable[..., Any]:
+    """Return what the public name of the class ``kind`` calls: indices that fit into 32 bits are made such.
+
+    Those of what operations make of a matrix stay as wide as they were, as CuPy's do.
+    """
+
+    def construct(*args: Any, **kwargs: Any) -> Any:
+        token = _narrows.set(True)
+        try:
+            return kind(*args, **kwargs)
+        finally:
+            _narrows.reset(token)
+
+    construct.__doc__ = kind.__doc__
+    return construct
+
+
+def _index_dtype(base: Any) -> Callable[..., Any]:
+    def index_dtype(self: Any, arrays: Any = (), maxval: Any = None, check_contents: bool = False) -> Any:
+        return base._get_index_dtype(self, arrays, maxval, check_contents and _narrows.get())
+
+    return index_dtype
 
 
 def _transpose_by_rows(self: Any, axes: Any = None, copy: bool = False) -> Any:
@@ -103,6 +136,36 @@ def _reduction(base: Any, name: str) -> Callable[..., Array]:
         return out
 
     return reduce
+
+
+def _multiply(base: Any) -> Callable[..., Any]:
+    """Return the product of elements by rows, whatever the format of the factors."""
+
+    def multiply(self: Any, other: Any) -> Any:
+        made = base.multiply(self, other)
+        return made.tocsr() if scipy.sparse.issparse(made) and made.ndim == 2 else made
+
+    return multiply
+
+
+def _copy(base: Any) -> Callable[..., Any]:
+    def copy(self: Any) -> Any:
+        made = base.copy(self)
+        made.has_canonical_format = self.has_canonical_format
+        return made
+
+    return copy
+
+
+def _set_row(self: Any, row: Any) -> None:
+    """Take ``row`` as it is: SciPy casts it to the type of the one before."""
+    if self.ndim < 2:
+        raise ValueError("cannot set row attribute of a 1-dimensional sparse array")
+    self.coords = (np.asarray(row), self.coords[-1])
+
+
+def _set_col(self: Any, col: Any) -> None:
+    self.coords = (*self.coords[:-1], np.asarray(col))
 
 
 def _broadcasting(base: Any, name: str) -> Callable[..., Any]:

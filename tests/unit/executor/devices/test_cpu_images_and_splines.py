@@ -73,3 +73,12 @@ def test_splines_on_grids_are_exact_and_quick(cp: Any, method: str, degree: int)
     assert np.allclose(cp("interpolate.interpn", axes, polynomial(x, y, z, w), at, method), expected, atol=1e-10)
     with pytest.raises(ValueError, match="dimension"):
         cp("interpolate.interpn", axes, np.ones((6, 7)), at, method)
+
+
+def test_neighbours_of_vertices_are_asked_for(cp: Any) -> None:
+    """CuPy has a method where SciPy has an attribute."""
+    square = cp("spatial.Delaunay", np.array([[0.0, 0], [0, 1], [1, 0], [1, 1]]))
+    ends, neighbours = square.vertex_neighbor_vertices()
+    assert ends.tolist() == [0, *np.cumsum(np.diff(ends))]
+    assert all(set(neighbours[ends[one] : ends[one + 1]]) <= {0, 1, 2, 3} - {one} for one in range(4))
+    assert len(neighbours) == 10  # four sides and a diagonal, from both ends

@@ -88,6 +88,34 @@ def test_arrays_of_places_count_on_from_the_end(cp: Any, matrix: Any, form: str)
         a[3]
 
 
+def test_wide_indices_stay_wide(cp: Any) -> None:
+    """Those given to a class are made narrow where they fit; those of a matrix are its own choice."""
+    parts = (np.ones(3), np.arange(3), np.arange(4))
+    a = cp(f"{SPARSE}.csr_matrix", parts, shape=(3, 3))
+    assert (a.indices.dtype, cp(f"{SPARSE}.csr_array", parts, shape=(3, 3)).indices.dtype) == (np.int32, np.int64)
+    a.indices, a.indptr = a.indices.astype(np.int64), a.indptr.astype(np.int64)
+    made = [a.copy(), -a, a * 2, a.T, a.tocsc(), a + a, a @ a, a[1:], a[[0, 1]], a[:, [0, 1]], a.maximum(a), a != a]
+    assert {one.indices.dtype for one in made} == {np.dtype(np.int64)}
+
+
+def test_coordinates_are_taken_as_they_are(cp: Any, matrix: Any) -> None:
+    a = matrix.tocoo()
+    a.row, a.col = a.row.astype(np.int64), a.col.astype(np.int64)
+    assert {a.row.dtype, a.col.dtype, a.copy().row.dtype, a.T.col.dtype} == {np.dtype(np.int64)}
+    a.has_canonical_format = True
+    assert a.copy().has_canonical_format
+
+
+@pytest.mark.parametrize("form", ["csr", "csc", "coo", "dia"])
+def test_products_of_elements_are_by_rows(matrix: Any, form: str) -> None:
+    a, dense = matrix.asformat(form), matrix.toarray()
+    for other in (2.0, dense, a, a.tocsc(), np.ones((1, 4))):
+        made = a.multiply(other)
+        assert made.format == "csr"
+        expected = dense * (dense if hasattr(other, "nnz") else other)
+        assert np.array_equal(made.toarray(), expected)
+
+
 def test_stacks_have_cupys_formats(cp: Any, matrix: Any) -> None:
     def formats(name: str, blocks: Any) -> list[str]:
         return [cp(f"{SPARSE}.{name}", blocks, format=form).format for form in (None, "csr", "csc")]
