@@ -6,6 +6,7 @@ executor.
 
 from __future__ import annotations
 
+import types
 import weakref
 from collections.abc import Sequence
 from functools import cache
@@ -18,6 +19,7 @@ from kernelproxy import array_core, dispatch
 from kernelproxy.callbacks import NotebookFunction
 from kernelproxy.infer import prove
 from kernelproxy.layout import Layout
+from kernelproxy.namespace.function import RemoteFunction
 from kernelproxy.namespace.own import OWN
 
 #: Arrays in use that were read of remote objects, by handle.
@@ -170,7 +172,20 @@ def forward_operators(body: dict[str, Any], qualname: str) -> dict[str, Any]:
             body[method] = _forwarded(method)
     if "__eq__" in body:
         body["__hash__"] = object.__hash__
+    if "__class_getitem__" in own:  # for annotations, such as ``csr_array[float]``
+        body["__class_getitem__"] = classmethod(types.GenericAlias)
     return body
+
+
+def _class_methods(qualname: str) -> dict[str, Any]:
+    """Return the class and static methods of ``qualname``, such as ``PPoly.from_spline``: they are remote functions."""
+    described = surface.load()
+    entries = {name: described[f"{qualname}.{name}"] for name in described.below(qualname) if not name.startswith("_")}
+    return {
+        name: RemoteFunction(f"{qualname}.{name}", entry)
+        for name, entry in entries.items()
+        if isinstance(entry, surface.Method) and entry.binding and not entry.local
+    }
 
 
 _CONTAINER_AND_NUMBER_METHODS = """__len__ __getitem__ __setitem__ __iter__ __next__ __enter__ __exit__ __eq__ __ne__
@@ -198,6 +213,7 @@ def remote_class(qualname: str) -> type[RemoteObject]:
     module, _, name = qualname.rpartition(".")
     body: dict[str, Any] = {"_qualname": qualname, "__module__": module, "__doc__": f"{qualname}, in the remote GPU."}
     forward_operators(body, qualname)
+    body |= _class_methods(qualname)
     return type(name, bases or (RemoteObject,), body)
 
 

@@ -114,7 +114,7 @@ class OpStream:
             return self._run_aloud(op, function, args, kwargs)
         result = function(*args, **kwargs)
         if op.want is not NOTHING:
-            return self._answer(op, args, result)
+            return self._answer(op, args, kwargs, result)
         if op.out:
             if type(result) is tuple or type(result) is list:
                 self._keep_all(op.out, result)
@@ -127,7 +127,7 @@ class OpStream:
         with warnings.catch_warnings(record=True) as caught:
             warnings.simplefilter("always")
             result = function(*args, **kwargs)
-        answer = self._answer(op, args, result)
+        answer = self._answer(op, args, kwargs, result)
         if not caught:
             return answer
         told = [(self._device.error_name(one.message), str(one.message)) for one in caught if _is_warning(one.message)]
@@ -157,12 +157,13 @@ class OpStream:
         for place, item in enumerate(results):
             self.heap[out + place] = item
 
-    def _answer(self, op: Op, args: list[Any], result: Any) -> Answer:
+    def _answer(self, op: Op, args: list[Any], kwargs: dict[str, Any], result: Any) -> Answer:
         if op.want is Want.CONTENTS:
             buffers: list[np.ndarray[Any, Any]] = []
             value = self._writer.contents(result, buffers)
             return Answer(value, tuple(buffers))
-        known = {id(held): arg.handle for arg, held in zip(op.args, args, strict=True) if type(arg) is Ref}
+        given = zip((*op.args, *(op.kwargs or {}).values()), (*args, *kwargs.values()), strict=True)
+        known = {id(held): arg.handle for arg, held in given if type(arg) is Ref}
         return Answer(self._writer.describe(result, op.out, known, self._roots(op)))
 
     def _roots(self, op: Op) -> list[tuple[int, Any]]:

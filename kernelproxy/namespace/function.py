@@ -64,7 +64,7 @@ _NAMED = {
 class RemoteFunction(Documented):
     """Stands for one public function of CuPy."""
 
-    def __init__(self, qualname: str, entry: surface.Function | surface.GeneralizedUfunc) -> None:
+    def __init__(self, qualname: str, entry: surface.Function | surface.Method | surface.GeneralizedUfunc) -> None:
         self._qualname = qualname
         self._entry = entry
         self.__module__, _, self.__name__ = qualname.rpartition(".")
@@ -83,7 +83,7 @@ class RemoteFunction(Documented):
 
     @property
     def __signature__(self) -> inspect.Signature | None:
-        return surface.signature_of(self._entry) if isinstance(self._entry, surface.Function) else None
+        return None if isinstance(self._entry, surface.GeneralizedUfunc) else surface.signature_of(self._entry)
 
     def __repr__(self) -> str:
         return f"<function {self._qualname} (remote)>"

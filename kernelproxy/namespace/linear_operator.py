@@ -60,12 +60,42 @@ class LinearOperator(_Operators):
 
     def _own(self, name: str) -> Any:
         """Return a method that a subclass defines, or what stands for it."""
-        if getattr(type(self), name) is not getattr(LinearOperator, name):
+        if self._defines(name):
             return getattr(self, name)
-        return self._columnwise if name == "_matvec" else None
+        if name == "_matvec":
+            return self._columnwise
+        if name in ("_rmatvec", "_rmatmat") and self._defines("_adjoint"):
+            return self._adjoint_matvec if name == "_rmatvec" else self._adjoint_matmat
+        return None
+
+    def _defines(self, name: str) -> bool:
+        return getattr(type(self), name) is not getattr(LinearOperator, name)
 
     def _columnwise(self, x: Any) -> Any:
         return self._matmat(x.reshape(-1, 1))
+
+    def _adjoint_matvec(self, x: Any) -> Any:
+        return self._adjoint().matvec(x)
+
+    def _adjoint_matmat(self, X: Any) -> Any:  # noqa: N803 (SciPy's name)
+        return self._adjoint().matmat(X)
+
+    def adjoint(self) -> Any:
+        """Return the Hermitian adjoint, which a subclass may define as ``_adjoint``."""
+        return self._adjoint()
+
+    def transpose(self) -> Any:
+        """Return the transpose, which a subclass may define as ``_transpose``."""
+        return self._transpose()
+
+    H = property(adjoint)
+    T = property(transpose)
+
+    def _adjoint(self) -> Any:
+        return dispatch.ask_object(".method", self, "adjoint")
+
+    def _transpose(self) -> Any:
+        return dispatch.ask_object(".method", self, "transpose")
 
     def _matvec(self, x: Any) -> Any:
         raise NotImplementedError

@@ -54,6 +54,9 @@ def make(qualname: str) -> Any:
         if getattr(entry, "local", False):
             raise AttributeError(f"{qualname} is not available in remote CuPy: it works on one process's own memory.")
         return (Transform if qualname.startswith(MODULES) else RemoteFunction)(qualname, entry)
+    if isinstance(entry, surface.Method) and entry.binding:
+        owner, _, name = qualname.rpartition(".")
+        return getattr(make(owner), name)
     if isinstance(entry, surface.Instance) and entry.type_name.startswith("cupy"):
         return RemoteInstance(qualname, entry.type_name)
     raise AttributeError(f"{qualname} is not available in remote CuPy.")

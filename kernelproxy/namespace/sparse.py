@@ -34,7 +34,10 @@ class _Sparse(RemoteObject):
             parts = [parts[0], tuple(coordinates)]
         if not args:
             kwargs.setdefault("shape", arg1.shape)
-        return super().__new__(cls, tuple(parts), *args, **kwargs)
+        made = super().__new__(cls, tuple(parts), *args, **kwargs)
+        if host.format == "coo" and host.has_canonical_format:  # compressed formats find out when they are asked
+            made.has_canonical_format = True
+        return made
 
     @classmethod
     def _format(cls) -> str:

@@ -6,6 +6,7 @@ compiled there are names only: a file that imports them is collected, and the te
 
 from __future__ import annotations
 
+import functools
 import importlib
 import importlib.abc
 import importlib.machinery
@@ -62,8 +63,13 @@ _ATTRIBUTES = {
     "cupy._core.create_reduction_func": OnlyNative("cupy._core.create_reduction_func"),
     "cupy._core.create_ufunc": OnlyNative("cupy._core.create_ufunc"),
     "cupy._util.ENABLE_SLICE_COPY": False,
+    "cupy.cuda.cusolver._getVersion": lambda: (12, 0, 0),  # that of CUDA 13
     "cupyx.scipy._scipy_available": True,
 }
+
+
+#: Packages of which tests use private modules that they do not import.
+_WITH_PRIVATE_MODULES = ("cupyx.scipy.interpolate",)
 
 
 class _Loader(importlib.abc.Loader):
@@ -124,9 +130,19 @@ def install(sources: Path) -> None:
     sys.meta_path.append(PrivateFinder(sources))
     importlib.import_module("cupy.random._generator")  # an attribute of its package before anybody imports it
     _keep_random_states()
+    _make_sparse_from_parts()
+    for package in _WITH_PRIVATE_MODULES:
+        vars(importlib.import_module(package))["__getattr__"] = functools.partial(_private_module, package, sources)
     for name, value in _ATTRIBUTES.items():
         module, _, attribute = name.rpartition(".")
         setattr(importlib.import_module(module), attribute, value)
+
+
+def _private_module(package: str, sources: Path, name: str) -> Any:
+    """Return a module that CuPy's package has imported by itself."""
+    if name.startswith("__") or not sources.joinpath(*package.split("."), f"{name}.py").is_file():
+        raise AttributeError(name)
+    return importlib.import_module(f"{package}.{name}")
 
 
 def _keep_random_states() -> None:
@@ -140,3 +156,23 @@ def _keep_random_states() -> None:
         generator._random_states = {}
 
     public.reset_states = reset_states
+
+
+def _make_sparse_from_parts() -> None:
+    """Give sparse classes the private constructor that many tests begin with, of what is public."""
+    sparse = importlib.import_module("cupyx.scipy.sparse")
+    for name in ("csr_matrix", "csc_matrix", "coo_matrix", "csr_array", "csc_array", "coo_array"):
+        getattr(sparse, name)._from_parts = classmethod(_from_parts)
+
+
+def _from_parts(cls: Any, data: Any, first: Any, second: Any, shape: Any, **flags: bool | None) -> Any:
+    """Return a matrix of these very arrays, unchecked."""
+    made = cls(shape, dtype=data.dtype)
+    made.data = data
+    names = ("row", "col") if "coo" in cls.__name__ else ("indices", "indptr")
+    for attribute, part in zip(names, (first, second), strict=True):
+        setattr(made, attribute, part)
+    for flag, value in flags.items():
+        if value is not None:
+            setattr(made, flag, value)
+    return made

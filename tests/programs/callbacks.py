@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from unittest.mock import MagicMock
+
 import cupy as cp
 import cupyx.scipy.sparse as sparse
 from cupyx.scipy.sparse import linalg
@@ -15,6 +17,10 @@ assert cp.apply_over_axes(cp.sum, cp.ones((2, 3, 4)), [0, 2]).get().tolist() == 
 assert cp.apply_over_axes(lambda x, axis: x.max(axis=axis), cp.ones((2, 3)), (0,)).shape == (1, 3)
 assert cp.fromfunction(lambda i, j: i + j, (3, 3), dtype=int).sum() == 18
 refused(NotImplementedError, lambda: cp.piecewise(a, [a < 0, a >= 0], [lambda x: -x, lambda x: x]))
+
+sampler = MagicMock(side_effect=cp.ones)
+assert sparse.random(3, 4, density=0.5, data_rvs=sampler).data.tolist() == [1] * 6
+assert sampler.call_args.args == (6,)
 
 
 def failing(row: cp.ndarray) -> cp.ndarray:
@@ -67,3 +73,27 @@ assert info == 0
 assert cp.allclose(A @ x, 1)
 assert seen
 assert cp.allclose(Inverse(cp.full(5, 2.0)) @ ones, 0.5)
+
+tall = cp.arange(6.0).reshape(3, 2) + 1j
+
+
+class Tall(linalg.LinearOperator):
+    """Says what its adjoint is by another operator."""
+
+    def __init__(self) -> None:
+        super().__init__(tall.dtype, tall.shape)
+
+    def _matvec(self, v: cp.ndarray) -> cp.ndarray:
+        return tall @ v
+
+    def _adjoint(self) -> linalg.LinearOperator:
+        return linalg.LinearOperator((2, 3), matvec=lambda v: tall.conj().T @ v, rmatvec=self._matvec, dtype=tall.dtype)
+
+
+three = cp.array([1.0, 2.0, 3.0])
+assert cp.allclose(Tall().H.matvec(three), tall.conj().T @ three)
+assert cp.allclose(Tall().adjoint().rmatvec(ones[:2]), tall @ ones[:2])
+assert cp.allclose(Tall().rmatvec(three), tall.conj().T @ three)
+assert cp.allclose(Tall().rmatmat(cp.eye(3)), tall.conj().T)
+assert cp.allclose(Tall().T.matvec(three), tall.T @ three)
+assert cp.allclose((Tall().H @ Tall()).matmat(cp.eye(2)), tall.conj().T @ tall)

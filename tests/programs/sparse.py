@@ -27,6 +27,7 @@ host = A.get()
 assert isinstance(host, scipy.sparse.csr_matrix)
 assert sparse.csr_matrix(host).nnz == 4
 assert sparse.coo_matrix(scipy.sparse.eye(3)).nnz == 3
+assert sparse.coo_matrix(scipy.sparse.coo_matrix([[0.0, 1.0], [2.0, 0.0]])).has_canonical_format
 refused(TypeError, lambda: len(A))
 assert (A.data is A.data, A.indices is A.indptr) == (True, False)
 kept = A.data

@@ -76,6 +76,19 @@ def test_several_results_take_several_handles(stream: OpStream) -> None:
     assert [array(answer).tolist() for answer in answers] == [[0, 0, 1, 1], [0, 1, 0, 1]]
 
 
+def test_an_argument_that_comes_back_keeps_its_handle(stream: OpStream) -> None:
+    """By keyword too: ``cupyx.cusparse.spmv(a, x, y=y)`` is ``y``."""
+    made = [
+        Op("cupy.ones", 1, (2,)),
+        Op("cupy.eye", 2, (2,)),
+        Op("cupyx.scipy.sparse.csr_matrix", 3, (Ref(2),)),
+        Op("cupy.ones", 4, (2,)),
+    ]
+    by_keyword = Op("cupyx.cusparse.spmv", 5, (Ref(3), Ref(1)), None, Want.DESCRIPTION, kwargs={"y": Ref(4)})
+    by_place = Op("cupyx.cusparse.spmv", 6, (Ref(3), Ref(1), Ref(4)), None, Want.DESCRIPTION)
+    assert [answer.value for answer in run(stream, *made, by_keyword, by_place)] == [Ref(4), Ref(4)]
+
+
 def test_a_failure_poisons_what_needs_its_result_and_is_blamed(stream: OpStream) -> None:
     first, second, third, fourth = run(
         stream,

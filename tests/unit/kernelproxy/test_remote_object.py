@@ -1,9 +1,14 @@
 from __future__ import annotations
 
+import inspect
+import types
+
 import pytest
 
 from gpu_backend.wire.values import ObjectInfo
 from kernelproxy.namespace import cuda, kernels
+from kernelproxy.namespace.function import RemoteFunction
+from kernelproxy.namespace.names import make
 from kernelproxy.remote_object import RemoteObject, object_from_description, remote_class
 
 
@@ -24,3 +29,17 @@ def test_other_classes_are_built_from_the_surface() -> None:
     built = remote_class("cupy.random.RandomState")
     assert built.__bases__ == (RemoteObject,)
     assert built._qualname == "cupy.random.RandomState"
+
+
+def test_methods_of_classes_are_remote_functions() -> None:
+    spline = remote_class("cupyx.scipy.interpolate.CubicSpline")
+    assert isinstance(spline.from_spline, RemoteFunction)
+    assert list(inspect.signature(spline.from_spline).parameters) == ["tck", "extrapolate"]
+    assert make("cupyx.scipy.interpolate.CubicSpline.from_spline") is spline.from_spline
+    assert not hasattr(spline, "derivative")  # that is for its instances
+
+
+def test_classes_can_be_subscribed_where_cupys_can() -> None:
+    assert isinstance(remote_class("cupyx.scipy.sparse.csr_array")[float], types.GenericAlias)
+    with pytest.raises(TypeError):
+        remote_class("cupy.random.RandomState")[float]

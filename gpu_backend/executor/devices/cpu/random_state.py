@@ -12,6 +12,9 @@ from gpu_backend.executor.devices.cpu.call import guarded_methods
 from gpu_backend.executor.devices.cpu.creation import as_shape
 from gpu_backend.executor.devices.cpu.memory import LEDGER
 
+#: Of fewer numbers a whole permutation is made: half a megabyte.
+_MANY = 1 << 16
+
 
 def float_dtype(dtype: Any) -> DType:
     """Return ``dtype`` if samples can have it.
@@ -273,7 +276,7 @@ class RandomState:
                 raise NotImplementedError
             if count < wanted:
                 raise ValueError("Cannot take a larger sample than population when 'replace=False'")
-            index = self._stream.permutation(count)[:wanted].reshape(shape)
+            index = self._few_of_many(count, wanted).reshape(shape)
         elif weights is not None:
             cumulative = weights.cumsum()
             cumulative /= cumulative[-1]
@@ -281,6 +284,12 @@ class RandomState:
         else:
             index = np.asarray(self.randint(0, count or 1, shape))
         return index if isinstance(population, int) else np.asarray(population[index])
+
+    def _few_of_many(self, count: int, wanted: int) -> Array:
+        """Return different numbers below ``count``; of very many, without room for those that are not wanted."""
+        if count > _MANY and wanted * 50 < count:
+            return self._stream.choice(count, wanted, replace=False)
+        return self._stream.permutation(count)[:wanted]
 
     def shuffle(self, a: Array) -> None:
         if not isinstance(a, np.ndarray):

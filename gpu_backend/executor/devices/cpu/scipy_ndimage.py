@@ -11,7 +11,8 @@ import scipy.ndimage
 
 from gpu_backend.executor.devices.cpu.arrays import Array, np
 from gpu_backend.executor.devices.cpu.scipy_functions import define_scipy, with_parameters_of
-from gpu_backend.executor.devices.cpu.table import define
+from gpu_backend.executor.devices.cpu.scipy_ndimage_edges import has_edge, with_checked_edge
+from gpu_backend.executor.devices.cpu.table import define, lookup
 from gpu_backend.surface import Function, load
 
 _PREFIX = "cupyx.scipy.ndimage"
@@ -168,3 +169,8 @@ for _name in _MEASURING:
     define(f"{_PREFIX}.{_name}")(_with_index_array(_adapted(_name)))
 for _name in _ALONG_ONE_AXIS:
     define(f"{_PREFIX}.{_name}")(_with_one_mode(_adapted(_name)))
+for _name in load().below(_PREFIX):
+    _entry = load().resolved(f"{_PREFIX}.{_name}")
+    if has_edge(_name, _entry):
+        assert isinstance(_entry, Function)
+        define(f"{_PREFIX}.{_name}")(with_checked_edge(_name, _entry, lookup(f"{_PREFIX}.{_name}")))

@@ -32,6 +32,8 @@ def device_class(base: type, name: str, module: str, members: dict[str, Any] | N
         member = inspect.getattr_static(base, attribute)
         if inspect.isfunction(member):
             namespace[attribute] = guarded(member)
+        elif isinstance(member, (classmethod, staticmethod)):
+            namespace[attribute] = type(member)(guarded(member.__func__))
     namespace.update(members or {})
     return type(name, (base,), namespace)
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import operator
 from typing import Any
 
 import scipy.sparse
@@ -15,7 +16,12 @@ from gpu_backend.executor.devices.cpu.table import define, define_value
 
 _PREFIX = "cupyx.scipy.sparse.linalg"
 
-define_scipy(_PREFIX, scipy.sparse.linalg, without=("factorized", "lsqr", "matrix_power", "spsolve", "splu", "spilu"))
+#: What is written here or in the module of solvers.
+_WRITTEN = (
+    "cg", "cgs", "eigsh", "factorized", "gmres", "lsqr", "matrix_power", "spilu", "splu", "spsolve", "svds",
+)  # fmt: skip
+
+define_scipy(_PREFIX, scipy.sparse.linalg, without=_WRITTEN)
 define_value(scipy.sparse.linalg.LinearOperator, f"{_PREFIX}.LinearOperator")
 
 
@@ -30,16 +36,6 @@ def spsolve(A: Any, b: Any) -> Any:
     return adopt(scipy.sparse.linalg.spsolve(A.tocsc(), b))
 
 
-@define(f"{_PREFIX}.lsqr")
-def lsqr(A: Any, b: Array) -> tuple[Any, ...]:
-    """Return the solution and, as CuPy does, None for what it does not compute."""
-    if not scipy.sparse.issparse(A):
-        raise TypeError("A must be sparse")
-    if A.shape[0] != A.shape[1]:
-        raise ValueError(f"A must be a square matrix (A.shape: {A.shape})")
-    return (scipy.sparse.linalg.spsolve(A.tocsc(), b), *(None,) * 9)
-
-
 @define("cupyx.linalg.sparse.lschol")
 def lschol(A: Any, b: Array) -> Array:
     """Return the solution for a symmetric positive definite matrix; always in double precision, as CuPy's."""
@@ -52,6 +48,14 @@ def lschol(A: Any, b: Array) -> Array:
 
 @define(f"{_PREFIX}.matrix_power")
 def matrix_power(A: Any, power: int) -> Any:
+    if A.ndim != 2 or A.shape[0] != A.shape[1]:
+        raise TypeError("sparse matrix is not square")
+    try:
+        power = operator.index(power)
+    except TypeError:
+        raise ValueError("exponent must be an integer") from None
+    if power < 0:
+        raise ValueError("exponent must be >= 0")
     return adopt(scipy.sparse.linalg.matrix_power(A, power))
 
 

@@ -86,4 +86,17 @@ define_class(
     module="cupyx.scipy.spatial._kdtree",
     members={"query_ball_point": guarded(query_ball_point), "query_ball_tree": guarded(query_ball_tree)},
 )
-define_class(scipy.spatial.Delaunay, "cupyx.scipy.spatial.Delaunay", module="cupyx.scipy.spatial._delaunay")
+
+
+def vertex_neighbor_vertices(self: Any) -> tuple[Array, Array]:
+    """Return where the neighbours of each vertex begin, and their indices; a method here, an attribute in SciPy."""
+    found: tuple[Array, Array] = scipy.spatial.Delaunay.vertex_neighbor_vertices.__get__(self)
+    return found
+
+
+define_class(
+    scipy.spatial.Delaunay,
+    "cupyx.scipy.spatial.Delaunay",
+    module="cupyx.scipy.spatial._delaunay",
+    members={"vertex_neighbor_vertices": guarded(vertex_neighbor_vertices)},
+)
