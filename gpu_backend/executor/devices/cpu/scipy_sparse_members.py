@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from contextvars import ContextVar
 from typing import Any
 
 import scipy.sparse
 
 from gpu_backend.executor.devices.cpu.arrays import Array, np
-from gpu_backend.executor.devices.cpu.call import guarded
+from gpu_backend.executor.devices.cpu.call import guarded, settle
 from gpu_backend.executor.devices.cpu.dtypes import cast_into
 from gpu_backend.executor.devices.cpu.scipy_sparse_wide import choosing, multiplying
 
@@ -28,6 +28,7 @@ def members_of(base: Any) -> dict[str, Any]:
         "sum": _reduction(base, "sum"),
         "mean": _reduction(base, "mean"),
         "multiply": _multiply(base),
+        "count_nonzero": _count_nonzero(base),
     }
     if base._format in ("csr", "csc"):  # `format` of the class is a property
         members |= {name: _broadcasting(base, name) for name in (*_COMPARISONS, "maximum", "minimum")}
@@ -39,6 +40,7 @@ def members_of(base: Any) -> dict[str, Any]:
         members["transpose"] = _transpose_by_rows
     members = {name: guarded(method) for name, method in members.items()}
     members["get"] = _get(base)
+    members["__iter__"] = _iterate(base)
     if base._format == "coo":
         members |= {"row": property(base.row.fget, _set_row), "col": property(base.col.fget, _set_col)}
     members["mT"] = property(_matrix_transpose)
@@ -146,6 +148,25 @@ def _multiply(base: Any) -> Callable[..., Any]:
         return made.tocsr() if scipy.sparse.issparse(made) and made.ndim == 2 else made
 
     return multiply
+
+
+def _count_nonzero(base: Any) -> Callable[..., Any]:
+    def count_nonzero(self: Any, axis: Any = None) -> Any:
+        if self.ndim == 1 and axis is not None:  # the one axis there is, of which SciPy knows nothing
+            if axis not in (0, -1, (0,), (-1,)):
+                raise ValueError(f"axis {axis} is out of bounds for array of dimension 1")
+            axis = None
+        return base.count_nonzero(self, axis=axis)
+
+    return count_nonzero
+
+
+def _iterate(base: Any) -> Callable[..., Any]:
+    def iterate(self: Any) -> Iterator[Any]:
+        for item in base.__iter__(self):
+            yield settle(item)
+
+    return iterate
 
 
 def _copy(base: Any) -> Callable[..., Any]:

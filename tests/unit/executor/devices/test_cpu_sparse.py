@@ -116,6 +116,21 @@ def test_products_of_elements_are_by_rows(matrix: Any, form: str) -> None:
         assert np.array_equal(made.toarray(), expected)
 
 
+@pytest.mark.parametrize("form", ["csr", "coo"])
+def test_arrays_of_one_dimension(cp: Any, form: str) -> None:
+    a = cp(f"{SPARSE}.{form}_array", (np.array([1.0, 0, 2]), (np.array([0, 1, 3]),)), shape=(5,))
+    assert [int(a.count_nonzero(axis=axis)) for axis in (None, 0, -1, (0,))] == [2] * 4
+    with pytest.raises(ValueError, match="out of bounds"):
+        a.count_nonzero(axis=1)
+
+
+def test_elements_and_rows_are_arrays(cp: Any, matrix: Any) -> None:
+    elements = list(cp(f"{SPARSE}.csr_array", np.array([1.0, 0, 2])))
+    assert {type(one) for one in elements} == {np.ndarray}
+    assert np.array(elements).tolist() == [1, 0, 2]
+    assert [row.toarray().ravel().tolist() for row in matrix] == matrix.toarray().tolist()
+
+
 def test_stacks_have_cupys_formats(cp: Any, matrix: Any) -> None:
     def formats(name: str, blocks: Any) -> list[str]:
         return [cp(f"{SPARSE}.{name}", blocks, format=form).format for form in (None, "csr", "csc")]
