@@ -127,9 +127,11 @@ class Reader:
         dtype = text_to_dtype(value.dtype)
         content = value.data if value.frame < 0 else self._frames[value.frame]
         try:
-            return np.frombuffer(content, dtype=np.uint8).view(dtype).reshape(value.shape)
+            found = np.frombuffer(content, dtype=np.uint8).view(dtype).reshape(value.shape)
         except ValueError as error:
             raise ProtocolError(f"Buffer {value.frame} does not hold {value.shape} of {dtype}: {error}") from None
+        # A frame begins anywhere in the memory of its message, and compiled functions want whole words.
+        return found if found.flags.aligned else found.copy()
 
 
 def _scalar(value: wire.Scalar) -> np.generic[Any]:

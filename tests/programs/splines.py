@@ -9,6 +9,7 @@ import types
 import cupy as cp
 import cupyx.scipy.interpolate as interpolate
 import cupyx.scipy.sparse as sparse
+import numpy as np
 from cupyx import cusparse
 from expecting import refused
 
@@ -32,6 +33,9 @@ assert type(pickle.loads(pickle.dumps(interpolate.PPoly.from_spline))(hat)) is i
 assert type(interpolate.CubicSpline.from_spline(hat)) is interpolate.CubicSpline
 refused(ValueError, lambda: interpolate.BSpline.design_matrix(at, cp.arange(4.0), 3), "not enough")
 refused(AttributeError, lambda: interpolate.BSpline.from_nothing)
+
+for count in (3, 200, 20_000):
+    assert hat(np.linspace(0.0, 2.0, count)).shape == (count,)  # of the host, however it travels
 
 # --- knots of elements and arrays
 

@@ -176,3 +176,13 @@ def test_what_means_something_in_one_process_only_is_not_sent(value: Any) -> Non
 def test_an_array_too_large_for_a_message_is_told_the_way_that_works() -> None:
     with pytest.raises(Unsendable, match=r"cupy\.asarray"):
         Encoder().encode(np.empty(65 << 20, np.uint8))
+
+
+@pytest.mark.parametrize("offset", range(9))
+def test_host_arrays_begin_at_whole_words(device: Device, offset: int) -> None:
+    """Compiled functions refuse others, and a frame begins anywhere."""
+    reader = Reader(Heap(), device, str)
+    reader.with_frames([memoryview(bytes(offset) + np.arange(4.0).tobytes())[offset:]])
+    found = reader.read(wire.Buffer(0, "<f8", (4,)))
+    assert found.flags.aligned
+    assert found.tolist() == [0, 1, 2, 3]

@@ -29,6 +29,7 @@ def members_of(base: Any) -> dict[str, Any]:
         "mean": _reduction(base, "mean"),
         "multiply": _multiply(base),
         "count_nonzero": _count_nonzero(base),
+        "__truediv__": _divide(base),
     }
     if base._format in ("csr", "csc"):  # `format` of the class is a property
         members |= {name: _broadcasting(base, name) for name in (*_COMPARISONS, "maximum", "minimum")}
@@ -145,9 +146,21 @@ def _multiply(base: Any) -> Callable[..., Any]:
 
     def multiply(self: Any, other: Any) -> Any:
         made = base.multiply(self, other)
-        return made.tocsr() if scipy.sparse.issparse(made) and made.ndim == 2 else made
+        scales = np.ndim(other) == 0 and not scipy.sparse.issparse(other)
+        return made if scales or not scipy.sparse.issparse(made) or made.ndim != 2 else made.tocsr()
 
     return multiply
+
+
+def _divide(base: Any) -> Callable[..., Any]:
+    """Return the quotient of elements, which is by coordinates where the divisor is dense."""
+
+    def divide(self: Any, other: Any) -> Any:
+        made = base.__truediv__(self, other)
+        dense = isinstance(other, np.ndarray) and other.ndim
+        return made.tocoo() if dense and scipy.sparse.issparse(made) and made.ndim == 2 else made
+
+    return divide
 
 
 def _count_nonzero(base: Any) -> Callable[..., Any]:

@@ -9,7 +9,7 @@ import scipy.spatial.distance
 import scipy.special
 
 from gpu_backend.executor.devices.cpu.arrays import Array, np
-from gpu_backend.executor.devices.cpu.call import guarded
+from gpu_backend.executor.devices.cpu.call import guarded, settle
 from gpu_backend.executor.devices.cpu.dtypes import cast_into
 from gpu_backend.executor.devices.cpu.scipy_functions import define_scipy
 from gpu_backend.executor.devices.cpu.scipy_objects import define_class
@@ -88,15 +88,22 @@ define_class(
 )
 
 
-def vertex_neighbor_vertices(self: Any) -> tuple[Array, Array]:
-    """Return where the neighbours of each vertex begin, and their indices; a method here, an attribute in SciPy."""
-    found: tuple[Array, Array] = scipy.spatial.Delaunay.vertex_neighbor_vertices.__get__(self)
-    return found
+class _Neighbours(tuple[Array, ...]):
+    """The neighbours of vertices: SciPy unpacks what CuPy calls."""
+
+    def __call__(self) -> tuple[Array, Array]:
+        """Return where the neighbours of each vertex begin, and their indices, in CuPy's types."""
+        ends, indices = self
+        return settle((ends.astype(np.int64), indices))  # type: ignore[no-any-return]
+
+
+def _neighbours(self: Any) -> _Neighbours:
+    return _Neighbours(scipy.spatial.Delaunay.vertex_neighbor_vertices.__get__(self))
 
 
 define_class(
     scipy.spatial.Delaunay,
     "cupyx.scipy.spatial.Delaunay",
     module="cupyx.scipy.spatial._delaunay",
-    members={"vertex_neighbor_vertices": guarded(vertex_neighbor_vertices)},
+    members={"vertex_neighbor_vertices": property(_neighbours)},
 )

@@ -82,3 +82,6 @@ def test_neighbours_of_vertices_are_asked_for(cp: Any) -> None:
     assert ends.tolist() == [0, *np.cumsum(np.diff(ends))]
     assert all(set(neighbours[ends[one] : ends[one + 1]]) <= {0, 1, 2, 3} - {one} for one in range(4))
     assert len(neighbours) == 10  # four sides and a diagonal, from both ends
+    assert (ends.dtype, neighbours.dtype) == (np.int64, np.int32)
+    smooth = cp("interpolate.CloughTocher2DInterpolator", square, np.arange(4.0))  # SciPy's own use of them
+    assert np.allclose(smooth(np.array([[0.0, 1.0], [1.0, 1.0]])), [1, 3])

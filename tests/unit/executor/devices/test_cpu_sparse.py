@@ -109,11 +109,14 @@ def test_coordinates_are_taken_as_they_are(cp: Any, matrix: Any) -> None:
 @pytest.mark.parametrize("form", ["csr", "csc", "coo", "dia"])
 def test_products_of_elements_are_by_rows(matrix: Any, form: str) -> None:
     a, dense = matrix.asformat(form), matrix.toarray()
-    for other in (2.0, dense, a, a.tocsc(), np.ones((1, 4))):
+    for other in (dense, a, a.tocsc(), np.ones((1, 4))):
         made = a.multiply(other)
         assert made.format == "csr"
         expected = dense * (dense if hasattr(other, "nnz") else other)
         assert np.array_equal(made.toarray(), expected)
+    assert np.array_equal(a.multiply(2.0).toarray(), 2 * dense)
+    assert ((a * 2.0).format, (a / np.array([[1.0, 2, 4, 8]])).format) == (form, "coo")
+    assert np.array_equal((a / np.array([[1.0, 2, 4, 8]])).toarray(), dense / [1, 2, 4, 8])
 
 
 @pytest.mark.parametrize("form", ["csr", "coo"])
