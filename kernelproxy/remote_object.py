@@ -94,6 +94,13 @@ class RemoteObject:
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         return dispatch.ask_object(".call", self, *args, **kwargs)
 
+    def __reduce__(self) -> Any:
+        """Refuse to be pickled or copied: what came of it would be another object, made without arguments."""
+        raise TypeError(
+            f"cannot pickle or copy a {type(self).__name__!r} object: it is held by the remote GPU. "
+            "Keep the arrays and numbers that it was made of, and make it again."
+        )
+
     def __repr__(self) -> str:
         return str(dispatch.ask_object(".method", self, "__repr__"))
 

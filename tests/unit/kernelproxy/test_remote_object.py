@@ -1,7 +1,10 @@
 from __future__ import annotations
 
+import copy
 import inspect
+import pickle
 import types
+from collections.abc import Callable
 
 import pytest
 
@@ -43,3 +46,10 @@ def test_classes_can_be_subscribed_where_cupys_can() -> None:
     assert isinstance(remote_class("cupyx.scipy.sparse.csr_array")[float], types.GenericAlias)
     with pytest.raises(TypeError):
         remote_class("cupy.random.RandomState")[float]
+
+
+@pytest.mark.parametrize("duplicate", [copy.copy, copy.deepcopy, pickle.dumps])
+def test_what_cannot_be_duplicated_says_so(duplicate: Callable[[object], object]) -> None:
+    state = object_from_description(ObjectInfo(handle=0, type_name="cupy.random.RandomState"))
+    with pytest.raises(TypeError, match="held by the remote GPU"):
+        duplicate(state)
