@@ -26,7 +26,7 @@ class Methods(ArrayCore):
 
     def fill(self, value: Any) -> None:
         """Set every element to ``value``."""
-        self[...] = value
+        dispatch.call("cupy.ndarray.fill", (self, value), {})
 
     @property
     def data(self) -> Any:

@@ -116,6 +116,10 @@ OWN: dict[str, str] = {
             "is_available",
         )
     },
+    **{
+        f"cupy.random.{name}": f"kernelproxy.namespace.random_states:{name}"
+        for name in ("get_random_state", "set_random_state", "reset_states")
+    },
     "cupy.fuse": "kernelproxy.namespace.fusion:fuse",
     "cupy.vectorize": "kernelproxy.namespace.python_kernels:vectorize",
     **{

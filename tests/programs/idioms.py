@@ -62,3 +62,34 @@ cp.cuda.set_allocator(cp.cuda.malloc_managed)
 assert float((b + 1).sum()) == 2000
 cp.cuda.set_allocator(cp.get_default_memory_pool().malloc)
 assert cp.cuda.memory.malloc_managed(64).mem.size >= 64
+
+# --- the random state in use is one object ---------------------------------------------------------------------------
+
+state = cp.random.RandomState(7)
+cp.random.set_random_state(state)
+assert cp.random.get_random_state() is state
+cp.random.seed(3)
+number = float(cp.random.rand())
+state.seed(3)
+assert float(cp.random.rand()) == number
+cp.random.reset_states()
+assert cp.random.get_random_state() is not state
+assert cp.random.get_random_state() is cp.random.get_random_state()
+
+# --- what cannot be drawn, filled in or scanned is refused -----------------------------------------------------------
+
+refusals = [
+    (ValueError, lambda: cp.random.logseries(cp.zeros(()), size=3)),
+    (ValueError, lambda: cp.random.poisson(None)),
+    (ValueError, lambda: cp.random.hypergeometric(10, 10, 0, size=3)),
+    (ValueError, lambda: cp.zeros(3).fill(cp.ones(1))),
+    (ValueError, lambda: cp.zeros(3).fill([1])),
+    (TypeError, lambda: cp.cumprod((1, 2, 3))),
+]
+for kind, refused_call in refusals:
+    try:
+        refused_call()
+    except kind:
+        continue
+    raise AssertionError(f"{kind.__name__} was not raised")
+assert cp.random.dirichlet(cp.array([1.0, 2.0]), size=5).shape == (5, 2)

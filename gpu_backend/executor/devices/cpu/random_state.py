@@ -122,7 +122,7 @@ class RandomState:
         return self._sample("chisquare", (df,), size, dtype)
 
     def dirichlet(self, alpha: Any, size: Any = None, dtype: Any = float) -> Array:
-        return self._sample("dirichlet", (alpha,), size, dtype)
+        return self._sample("dirichlet", (np.atleast_1d(alpha),), size, dtype)
 
     def exponential(self, scale: Any = 1.0, size: Any = None, dtype: Any = float) -> Array:
         if (np.asarray(scale) < 0).any():
@@ -225,15 +225,24 @@ class RandomState:
         return self._sample("geometric", (np.clip(p, np.finfo(float).tiny, 1.0),), size, dtype)
 
     def hypergeometric(self, ngood: Any, nbad: Any, nsample: Any, size: Any = None, dtype: Any = "l") -> Array:
+        for name, value, least in (("ngood", ngood, 0), ("nbad", nbad, 0), ("nsample", nsample, 1)):
+            if isinstance(value, (int, float)) and value < least:
+                raise ValueError(f"{name} < {least}")
         return self._sample("hypergeometric", (ngood, nbad, nsample), size, dtype)
 
     def logseries(self, p: Any, size: Any = None, dtype: Any = "l") -> Array:
+        if (np.asarray(p) <= 0).any():
+            raise ValueError("p <= 0.0")
+        if (np.asarray(p) >= 1).any():
+            raise ValueError("p >= 1.0")
         return self._sample("logseries", (p,), size, dtype)
 
     def negative_binomial(self, n: Any, p: Any, size: Any = None, dtype: Any = int) -> Array:
         return self._sample("negative_binomial", (n, p), size, dtype)
 
     def poisson(self, lam: Any = 1.0, size: Any = None, dtype: Any = "l") -> Array:
+        if lam is None:
+            raise ValueError("Unsupported dtype object")
         return self._sample("poisson", (lam,), size, dtype)
 
     def zipf(self, a: Any, size: Any = None, dtype: Any = int) -> Array:

@@ -209,6 +209,8 @@ def count_nonzero(a: Array, axis: Any = None) -> Array:
 
 
 def _scanned(a: Array, ufunc: Any, axis: int | None, dtype: Any, out: Array | None) -> Array:
+    if not isinstance(a, np.ndarray):
+        raise TypeError(f"Argument 'a' has incorrect type (expected cupy.ndarray, got {type(a).__name__})")
     chosen = out.dtype if out is not None else _sum_dtype(a.dtype) if dtype is None else np.dtype(dtype)
     if axis is None:
         source, place = a.ravel(), 0
