@@ -128,7 +128,8 @@ class PrivateFinder(importlib.abc.MetaPathFinder):
 def install(sources: Path) -> None:
     """Find private modules from now on, after all others have been asked."""
     sys.meta_path.append(PrivateFinder(sources))
-    importlib.import_module("cupy.random._generator")  # an attribute of its package before anybody imports it
+    for name in ("_generator", "_bit_generator"):  # attributes of their package before anybody imports them
+        importlib.import_module(f"cupy.random.{name}")
     _keep_random_states()
     _make_sparse_from_parts()
     for package in _WITH_PRIVATE_MODULES:
