@@ -14,6 +14,11 @@ import numpy as np
 from kernelproxy import dispatch
 from kernelproxy.array_core import ArrayCore
 
+#: What is said of an array that is nobody's but this machine's; its class goes into the braces.
+ELSEWHERE = (
+    "This {} lies on a GPU of this machine, which the remote GPU cannot reach. Copy it to host memory first, as with "
+    ".cpu(), .copy_to_host() or .get()"
+)
 #: Arrays whose addresses the notebook has asked for, by address.
 _handed_out: WeakValueDictionary[int, ArrayCore] = WeakValueDictionary()
 
@@ -55,8 +60,5 @@ def _array_behind(value: Any, described: dict[str, Any]) -> Any:
         return dispatch.call("cupy.empty", (shape, dtype), {})
     array: Any = _handed_out.get(described["data"][0])
     if array is None:
-        raise TypeError(
-            f"This {type(value).__name__} lies on a GPU of this machine, which the remote GPU cannot reach. Copy it to "
-            "host memory first, as with .cpu(), .copy_to_host() or .get(); cupy.asarray(...) takes that copy."
-        )
+        raise TypeError(f"{ELSEWHERE.format(type(value).__name__)}; cupy.asarray(...) takes that copy.")
     return dispatch.ask_object("cupy.ndarray", shape, dtype, array.data, strides)

@@ -9,13 +9,9 @@ import numpy as np
 
 from kernelproxy import dispatch
 from kernelproxy.array_core import ArrayCore
-from kernelproxy.foreign_arrays import stands_for
+from kernelproxy.foreign_arrays import ELSEWHERE, stands_for
 from kernelproxy.namespace import pinned_memory
 
-_ELSEWHERE = (
-    "This {} lies on a GPU of this machine, which the remote GPU cannot reach. Copy it to host memory first, as with "
-    ".cpu(), .copy_to_host() or .get(). ({})"
-)
 #: DLPack's number for host memory.
 _HOST = 1
 
@@ -41,7 +37,7 @@ def array(
         If the dtype is none that a device array can have, or if ``copy=False`` cannot be kept for a remote array.
     """
     obj = stands_for(obj)
-    if isinstance(obj, ArrayCore) or _holds_remote(obj):
+    if is_remote(obj):
         given = {"dtype": dtype, "copy": copy, "order": order, "subok": subok, "ndmin": ndmin}
         return dispatch.call("cupy.array", (obj,), given)
     host = _host_array(obj, dtype, order, ndmin)
@@ -96,7 +92,7 @@ def from_dlpack(array: Any, *, device: Any = None, copy: bool | None = None) -> 
     except (BufferError, RuntimeError, TypeError) as error:
         if array.__dlpack_device__()[0] == _HOST:
             raise
-        raise BufferError(f"{_ELSEWHERE.format(type(array).__name__, error)}") from None
+        raise BufferError(f"{ELSEWHERE.format(type(array).__name__)}. ({error})") from None
     return dispatch.upload(host)
 
 
@@ -152,10 +148,9 @@ def _host_array(obj: Any, dtype: Any, order: str, ndmin: int) -> np.ndarray[Any,
     return host  # type: ignore[no-any-return]
 
 
-def _holds_remote(obj: Any) -> bool:
-    if isinstance(obj, (list, tuple)):
-        return any(isinstance(item, ArrayCore) or _holds_remote(item) for item in obj)
-    return False
+def is_remote(obj: Any) -> bool:
+    """Tell whether ``obj`` is a remote array, or a list or tuple that holds some, however deep."""
+    return isinstance(obj, ArrayCore) or (isinstance(obj, (list, tuple)) and any(map(is_remote, obj)))
 
 
 def fromfunction(function: Any, shape: Any, *, dtype: Any = float, **kwargs: Any) -> Any:

@@ -8,7 +8,7 @@ import numpy as np
 
 from kernelproxy import dispatch
 from kernelproxy.array_core import ArrayCore
-from kernelproxy.namespace.creation import asarray
+from kernelproxy.namespace.creation import asarray, is_remote
 
 s_ = np.s_
 index_exp = np.index_exp
@@ -42,11 +42,6 @@ def _on_host(key: Any) -> Any:
     return key
 
 
-def _is_remote(part: Any) -> bool:
-    """Tell whether a part of a key is a remote array, or holds some, as ``(x[0],) * 3`` does."""
-    return isinstance(part, ArrayCore) or (isinstance(part, (list, tuple)) and any(map(_is_remote, part)))
-
-
 class Concatenator:
     """``r_`` and ``c_``."""
 
@@ -56,7 +51,7 @@ class Concatenator:
 
     def __getitem__(self, key: Any) -> Any:
         parts = key if isinstance(key, tuple) else (key,)
-        if not any(map(_is_remote, parts)):
+        if not any(map(is_remote, parts)):
             return dispatch.upload(np.asarray(self._numpy_concatenator[key]))
         axis, ndmin, trans1d = self._axis, self._ndmin, self._trans1d
         if isinstance(parts[0], str):
@@ -68,7 +63,7 @@ class Concatenator:
 
     def _as_array(self, part: Any, ndmin: int, trans1d: int) -> Any:
         if not isinstance(part, ArrayCore):
-            part = asarray(list(part)) if _is_remote(part) else dispatch.upload(np.asarray(np.r_[part]))
+            part = asarray(list(part)) if is_remote(part) else dispatch.upload(np.asarray(np.r_[part]))
         missing = ndmin - part.ndim
         if missing <= 0:
             return part

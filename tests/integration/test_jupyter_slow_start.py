@@ -18,7 +18,6 @@ from gpu_backend.wire.control import (
     OpenSession,
     RenewTicket,
     RestartSession,
-    Ticket,
     ToGateway,
 )
 from gpu_backend.wire.errors import ExecutorStarting, RefusalCode
@@ -28,6 +27,8 @@ from kernelproxy.session import open_session
 from kernelproxy.settings import ClientSettings
 from tests.integration.notebook_pool import cpu_pool
 from tests.unit.workbench.scripted_gateway import ScriptedGateway
+
+from .conftest import granted
 
 pytestmark = pytest.mark.timeout(120)
 
@@ -62,17 +63,6 @@ def slow(tmp_path: Path) -> Iterator[SlowGateway]:
         gateway.close()
 
 
-def granted(slow: SlowGateway, message: ToGateway) -> Ticket:
-    """Ask the real pool until it gives a ticket."""
-    while True:
-        try:
-            answer = ask(slow.door, message)
-        except ExecutorStarting:
-            continue
-        assert isinstance(answer, Ticket)
-        return answer
-
-
 def test_a_notebook_waits_for_its_executor(slow: SlowGateway) -> None:
     session = open_session()
     assert session.memory()["total_bytes"] > 0
@@ -83,7 +73,7 @@ def test_a_notebook_waits_for_its_executor(slow: SlowGateway) -> None:
 def test_a_restarted_notebook_waits_for_the_executor_of_its_session(
     slow: SlowGateway, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    held = granted(slow, OpenSession(0, "a.ipynb"))
+    held = granted(slow.door, OpenSession(0, "a.ipynb"))
     with suppress(ExecutorStarting):
         ask(slow.door, RestartSession(0, held.session))
     handed = tmp_path / "handed.json"

@@ -15,10 +15,12 @@ from gpu_backend.pool import commands
 from gpu_backend.pool.settings import PoolSettings
 from gpu_backend.pool.state import PoolState
 from gpu_backend.transport.asking import ask
-from gpu_backend.wire.control import CloseSession, OpenSession, Ticket
-from gpu_backend.wire.errors import ExecutorStarting, PoolError
+from gpu_backend.wire.control import CloseSession, OpenSession
+from gpu_backend.wire.errors import PoolError
 from tests.integration.notebook_pool import cpu_pool, sessions, wait_until
 from tests.integration.test_jupyter_kernel import Notebook, notebook
+
+from .conftest import granted
 
 pytestmark = pytest.mark.timeout(120)
 
@@ -36,14 +38,7 @@ def pool(tmp_path_factory: pytest.TempPathFactory) -> Iterator[PoolState]:
 def taken(pool: PoolState) -> Iterator[str]:
     """Have somebody hold the pool's only place."""
     wait_until(lambda: not sessions(pool))
-    session = ""
-    while not session:
-        try:
-            answer = ask(commands.operator_door(pool), OpenSession(0, "first.ipynb"))
-        except ExecutorStarting:
-            continue
-        assert isinstance(answer, Ticket)
-        session = answer.session
+    session = granted(commands.operator_door(pool), OpenSession(0, "first.ipynb")).session
     yield session
     free(pool, session)
 

@@ -18,7 +18,7 @@ from gpu_backend.transport.asking import ask
 from gpu_backend.wire import control
 from gpu_backend.wire.errors import PoolError
 
-from .conftest import MakePool, RunningPool, until
+from .conftest import MakePool, RunningPool, granted, until
 
 CHAOS_SECONDS = 8.0
 
@@ -110,8 +110,7 @@ def is_in_order(pool: RunningPool) -> bool:
 
 def check_the_rest_works(pool: RunningPool) -> None:
     for view in commands.status(pool.state).sessions:
-        renewed = ask(pool.ada, control.RenewTicket(0, view.session))
-        assert isinstance(renewed, control.Ticket)
+        renewed = granted(pool.ada, control.RenewTicket(0, view.session))
         assert renewed.epoch == view.epoch + (view.state == "lost")
         ask(pool.ada, control.CloseSession(0, view.session))
     until(lambda: pool.sessions() == {} and executors(pool) == {})

@@ -30,12 +30,16 @@ def _require_floating(a: Any) -> None:
         raise TypeError(f"unsupported dtype (actual: {a.dtype})")
 
 
+def _require_square(a: Any) -> None:
+    if a.ndim != 2 or a.shape[0] != a.shape[1]:
+        raise ValueError(f"expected square matrix (shape: {a.shape})")
+    _require_floating(a)
+
+
 def _with_square_system(function: Callable[..., Any]) -> Callable[..., Any]:
     @functools.wraps(function)
     def call(A: Any, b: Array, *args: Any, **kwargs: Any) -> Any:
-        if A.ndim != 2 or A.shape[0] != A.shape[1]:
-            raise ValueError(f"expected square matrix (shape: {A.shape})")
-        _require_floating(A)
+        _require_square(A)
         return function(A, b, *args, **kwargs)
 
     return call
@@ -51,9 +55,7 @@ def eigsh(
     maxiter: int | None = None, tol: float = 0, return_eigenvectors: bool = True,
 ) -> Any:  # fmt: skip
     """Return the eigenvalues of a Hermitian matrix that are largest, or smallest, and their vectors."""
-    if a.ndim != 2 or a.shape[0] != a.shape[1]:
-        raise ValueError(f"expected square matrix (shape: {a.shape})")
-    _require_floating(a)
+    _require_square(a)
     n = a.shape[0]
     if not 0 < k < n:
         raise ValueError(f"k must be greater than 0 and smaller than n (actual: {k})")
