@@ -39,7 +39,10 @@ class Indexing(ArrayCore):
                     return  # the last step of ``x[key] += y``: it is there already
                 if setitem.is_proved(window[1], dispatch.layouts(value)):
                     target = array_core.view_of(self, *window)
-                    dispatch.record("cupy.ndarray.__setitem__", (target, Ellipsis, value))
+                    if isinstance(value, ArrayCore) and _is_alike(target, value):
+                        dispatch.record(".store", (target, value))
+                    else:
+                        dispatch.record("cupy.ndarray.__setitem__", (target, Ellipsis, value))
                     return
                 if isinstance(value, (list, np.ndarray)) and not _is_scalar(value):
                     setitem.refuse_host_values(value, self._layout, window[1])
@@ -55,6 +58,10 @@ class Indexing(ArrayCore):
         if not self._layout.shape:
             raise TypeError("iteration over a 0-d array")
         return (self[place] for place in range(self._layout.shape[0]))
+
+
+def _is_alike(window: ArrayCore, value: ArrayCore) -> bool:
+    return window._layout.dtype == value._layout.dtype and window._layout.shape == value._layout.shape
 
 
 def is_basic(key: Any) -> bool:

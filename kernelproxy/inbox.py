@@ -113,11 +113,11 @@ class Inbox:
 
     def note(self, message: wire.ToClient, buffers: list[Frame]) -> wire.Refused | None:
         """Take in what came, and confirm to the journal what it says to be done. Returns a refusal: it is no answer."""
-        if isinstance(message, wire.Ack):
-            self._journal.trim(message.applied)
-        elif isinstance(message, wire.Reply):
+        if isinstance(message, wire.Reply):
             self._note_reply(message, buffers)
             self._journal.trim(message.seq)
+        elif isinstance(message, wire.Ack):
+            self._journal.trim(message.applied)
         elif isinstance(message, wire.Failed):
             self._note_failure(message, self._journal.site(message.seq))
             self._journal.trim(message.seq)

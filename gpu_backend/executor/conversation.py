@@ -36,7 +36,7 @@ class QueuedBatch:
 
     def __init__(self, first: int, ops: tuple[wire.Op, ...], skip: int, frames: Sequence[Frame]) -> None:
         self.first, self.ops, self.next, self.frames = first, ops, skip, frames
-        self.bytes = sum(len(frame) for frame in frames)
+        self.bytes = sum(map(len, frames)) if frames else 0
 
 
 class Conversation:
@@ -100,12 +100,12 @@ class Conversation:
         except WireError as error:
             self._refuse(peer, _code_of(error), str(error))
             return
-        if isinstance(message, wire.Hello):
+        if isinstance(message, wire.Batch) and peer == self._peer:
+            self._take(peer, message, frames[1:])
+        elif isinstance(message, wire.Hello):
             self._greet(peer, message)
         elif peer != self._peer:
             self._refuse(peer, RefusalCode.NOT_GREETED, "Say Hello first: this connection is not known.")
-        elif isinstance(message, wire.Batch):
-            self._take(peer, message, frames[1:])
         elif isinstance(message, wire.Cancel):
             self._cancel_through = max(self._cancel_through, message.through)
         elif isinstance(message, wire.Ping):

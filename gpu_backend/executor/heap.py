@@ -6,6 +6,10 @@ from bisect import bisect_left, bisect_right, insort
 from typing import Any, NamedTuple
 
 from gpu_backend.wire.errors import ErrorRecord
+from gpu_backend.wire.values import View
+
+#: Views of one array that are remembered: a loop's body has few.
+_MOST_VIEWS = 32
 
 
 class Failure(NamedTuple):
@@ -22,6 +26,33 @@ class Heap(dict[int, Any]):
         super().__init__()
         self._failures: dict[int, Failure] = {}
         self._failed_handles: list[int] = []
+        self._views: dict[int, dict[View, Any]] = {}  # by root
+
+    def view(self, view: View) -> Any:
+        """Return the array that was made for ``view`` before, or None."""
+        views = self._views.get(view.root)
+        return views.get(view) if views is not None else None
+
+    def keep_view(self, view: View, array: Any) -> None:
+        """Remember ``array`` as long as the root of ``view`` stays as it is.
+
+        What is done in a loop is done to the same views each time, and an array costs a good part of an op to make. One
+        view is one array, too: CuPy copies an operand that shares memory with the output and is not that very object.
+        """
+        views = self._views.setdefault(view.root, {})
+        if len(views) >= _MOST_VIEWS:
+            views.clear()
+        views[view] = array
+
+    def take(self, handle: int) -> Any:
+        """Forget ``handle`` and return what it held, or None."""
+        self.forget_views(handle)
+        return self.pop(handle, None)
+
+    def forget_views(self, root: int) -> None:
+        """Forget the arrays that were made for views of ``root``."""
+        if self._views:
+            self._views.pop(root, None)
 
     def fail(self, handle: int, failure: Failure) -> None:
         """Note that ``handle`` and those that would have followed it will never hold anything."""
@@ -31,7 +62,7 @@ class Heap(dict[int, Any]):
 
     def drop(self, handle: int) -> None:
         """Forget ``handle``. Unknown handles are ignored: their op may have failed."""
-        if self.pop(handle, None) is None and self._failures.pop(handle, None) is not None:
+        if self.take(handle) is None and self._failures.pop(handle, None) is not None:
             del self._failed_handles[bisect_left(self._failed_handles, handle)]
 
     def why_missing(self, handle: int) -> Failure | None:
@@ -43,5 +74,6 @@ class Heap(dict[int, Any]):
     def clear(self) -> None:
         """Forget everything."""
         super().clear()
+        self._views.clear()
         self._failures.clear()
         self._failed_handles.clear()

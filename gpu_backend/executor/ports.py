@@ -74,6 +74,7 @@ class Ports:
         self._poller.register(self._bell.fileno(), zmq.POLLIN)
         self._local_poll = select.poll()
         self._local_poll.register(self._listener.fileno(), select.POLLIN)
+        self._heard: list[tuple[int, int]] = []  # what that poll said last, if nothing was read since
         self.server_key = keys.public.decode()
         self.endpoints = (
             f"unix://{directory}/local",
@@ -89,7 +90,7 @@ class Ports:
     def wait(self, timeout_seconds: float) -> Ready:
         """Wait until a socket has a message, at most ``timeout_seconds``."""
         if not timeout_seconds or self._has_read_ahead:
-            local = self._local_poll.poll(0)
+            local, self._heard = self._heard or self._local_poll.poll(0), []
             if local and local[0][0] == self._listener.fileno():  # found first: it was registered first
                 self._accept()
             now = monotonic()
@@ -111,7 +112,10 @@ class Ports:
 
     def hears_locally(self) -> bool:
         """Tell whether a notebook has spoken; the cheap question, for a loop that waits for little else."""
-        return bool(self._local_poll.poll(0)) or self._has_read_ahead if self._locals else has_message(self._data)
+        if not self._locals:
+            return has_message(self._data)
+        self._heard = self._local_poll.poll(0)
+        return bool(self._heard) or self._has_read_ahead
 
     def watch_owner(self, peer: bytes | None) -> None:
         """Watch the process at the other end of the connection ``peer`` from now on, if it is one of this host."""

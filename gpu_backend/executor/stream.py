@@ -15,6 +15,7 @@ import numpy as np
 from gpu_backend.executor.answer import Answer
 from gpu_backend.executor.conversation import QueuedBatch
 from gpu_backend.executor.devices.base import Device
+from gpu_backend.executor.forwarding import STORE, StoreForwarding
 from gpu_backend.executor.heap import Failure, Heap
 from gpu_backend.executor.surface_names import SurfaceNames
 from gpu_backend.executor.values import PLAIN, MissingHandle, Reader, Writer
@@ -50,6 +51,7 @@ class OpStream:
         self._functions: dict[str, Any] = dict(Verbs(device, self._resolve).table)
         self._reader = Reader(self.heap, device, self._resolve)
         self._writer = Writer(self.heap, device, self._names.type_name)
+        self._forwards = StoreForwarding(self.heap, self._reader)
         #: Whose limit the session's memory limit is, for the notebook when an allocation fails.
         self.memory_note = ""
         self._stream = 0
@@ -69,20 +71,20 @@ class OpStream:
         while place < end:
             op = ops[place]
             place += 1
-            if op.drop is not None:
-                for handle in op.drop:
-                    heap.drop(handle)
+            for handle in op.drop or ():
+                heap.drop(handle)
             try:
                 if op.want is not NOTHING or op.kwargs is not None or op.stream != self._stream:
                     answer = self._run_one(op)
                     if answer is not None:
                         return place, answer
                 else:
-                    args = [
-                        heap[arg.handle] if type(arg) is Ref and arg.handle in heap else read(arg) for arg in op.args
-                    ]
+                    args = [heap[a.handle] if type(a) is Ref and a.handle in heap else read(a) for a in op.args]
+                    if op.out and place < end and ops[place].name == STORE and self._forward(op, args, ops, place):
+                        place += 1
+                        continue
                     if op.reuse:
-                        spare = heap.pop(op.reuse, None)
+                        spare = heap.take(op.reuse)
                         if spare is None:  # its own op failed: what is kept of that can go
                             heap.drop(op.reuse)
                         elif spare.base is None and getrefcount(spare) == 2:
@@ -101,6 +103,17 @@ class OpStream:
             if perf_counter() > until:
                 break
         return place, None
+
+    def _forward(self, op: Op, args: list[Any], ops: Sequence[Op], place: int) -> bool:
+        """Run ``op`` so that the store at ``place`` is done with it; False, and nothing is run, if that cannot be."""
+        window = self._forwards.target(op, ops, place, self._stream)
+        if window is None:
+            return False
+        self.heap.drop(op.reuse)
+        (self._functions.get(op.name) or self._resolve(op.name))(*args, window)
+        for handle in ops[place].drop or ():
+            self.heap.drop(handle)
+        return True
 
     def _run_one(self, op: Op) -> Answer | None:
         """Run an op that wants an answer, has keywords, or is for another stream."""

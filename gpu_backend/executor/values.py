@@ -96,6 +96,9 @@ class Reader:
             raise MissingHandle(value.handle) from None
 
     def _view(self, value: wire.View) -> Any:
+        known = self._heap.view(value)
+        if known is not None:
+            return known
         try:
             root = self._heap[value.root]
         except KeyError:
@@ -103,10 +106,13 @@ class Reader:
         order = self._device.memory_order(root)
         if order and value.order != order:
             root = self._relaid(value, root, order)
-        return self._device.view(root, value.offset, value.shape, value.strides, text_to_dtype(value.dtype))
+        made = self._device.view(root, value.offset, value.shape, value.strides, text_to_dtype(value.dtype))
+        self._heap.keep_view(value, made)
+        return made
 
     def _relaid(self, value: wire.View, root: Any, order: str) -> Any:
         """Return the root laid out as its view believes, which is CuPy's layout; NumPy gives some results another."""
+        self._heap.forget_views(value.root)
         # Names of this array: the heap, this call's argument, the caller's variable, and getrefcount's own argument.
         if value.order in ("", "?") or getrefcount(root) > 4:
             raise ProtocolError(

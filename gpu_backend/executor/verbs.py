@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 
 from gpu_backend.executor.devices.base import Device
+from gpu_backend.executor.forwarding import STORE
 from gpu_backend.executor.public_attributes import public_attribute
 from gpu_backend.executor.python_kernels import make_kernel
 from gpu_backend.executor.tasks import Task
@@ -28,6 +29,7 @@ class Verbs:
         self.table: dict[str, Callable[..., Any]] = {
             ".nothing": _nothing,
             ".same": _same,
+            STORE: self._store,
             ".fail": _fail,
             ".call": _call,
             ".method": self._method,
@@ -85,6 +87,9 @@ class Verbs:
 
     def _write(self, array: Any, offset: int, data: np.ndarray[Any, Any]) -> None:
         self._device.write(array, offset, np.ascontiguousarray(data).reshape(-1).view(np.uint8).data)
+
+    def _store(self, window: Any, value: Any) -> None:
+        self._resolve("cupy.ndarray.__setitem__")(window, Ellipsis, value)
 
     def _wait_event(self, event: Any) -> None:
         self._resolve("cupy.cuda.get_current_stream")().wait_event(event)

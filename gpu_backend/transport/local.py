@@ -24,6 +24,7 @@ from gpu_backend.wire.codec import MAX_FRAMES, Frame
 _COUNT = struct.Struct("<I")
 _LENGTH = struct.Struct("<Q")
 _SINGLE = struct.Struct("<IQ")  # what stands before a message of one frame
+#: Read in one go, into memory that stays: to have the system give and take it back costs ten times the reading.
 _READ_BYTES = 256 << 10
 #: Largest message that is read; its sender is cut off. The largest that the protocol needs is the upload of one op's
 #: arguments, and what is larger than a frame may be travels in pieces.
@@ -74,6 +75,7 @@ class LocalSocket:
             connected.setsockopt(socket.SOL_SOCKET, option, _BUFFER_BYTES)
         self._socket = connected
         self._unsent: deque[memoryview] = deque()
+        self._arrived = memoryview(bytearray(_READ_BYTES))
         self._read = bytearray()
         self._large: _LargeMessage | None = None
 
@@ -153,16 +155,17 @@ class LocalSocket:
             if self._large is not None:
                 self._large.read_from(self._socket)
                 return self._finish_large()
-            data = self._socket.recv(_READ_BYTES)
+            taken = self._socket.recv_into(self._arrived)
         except BlockingIOError:
             return None
         except OSError as error:
             raise LocalClosed(str(error)) from None
-        if not data:
+        if not taken:
             raise LocalClosed("the peer closed the connection")
-        if not self._read and len(data) > _SINGLE.size and _SINGLE.unpack_from(data) == (1, len(data) - _SINGLE.size):
-            return [memoryview(data)[_SINGLE.size :]]  # as nearly all are: one frame, and whole
-        self._read += data
+        arrived = self._arrived
+        if not self._read and taken > _SINGLE.size and _SINGLE.unpack_from(arrived) == (1, taken - _SINGLE.size):
+            return [bytes(arrived[_SINGLE.size : taken])]  # as nearly all are: one frame, and whole
+        self._read += arrived[:taken]
         return self._parse()
 
     def _parse(self) -> list[Frame] | None:
