@@ -7,6 +7,7 @@ from hypothesis import strategies as st
 
 from gpu_backend.executor.heap import Failure, Heap
 from gpu_backend.wire.errors import ErrorRecord
+from gpu_backend.wire.values import View
 
 
 def failure(seq: int) -> Failure:
@@ -70,3 +71,23 @@ def test_dropping_many_failed_handles_takes_no_time() -> None:
     for handle in reversed(range(50_000)):
         heap.drop(handle)
     assert heap.why_missing(49_999) is None
+
+
+def test_views_go_with_their_root() -> None:
+    heap, view = Heap(), View(1, 8, (2,), (8,), "<f8", "")
+    heap[1] = "root"
+    heap.keep_view(view, "window")
+    assert heap.view(View(1, 8, (2,), (8,), "<f8", "")) == "window"
+    assert heap.view(View(1, 0, (2,), (8,), "<f8", "")) is None
+    assert heap.take(1) == "root"
+    assert heap.view(view) is None
+    heap.keep_view(view, "window")
+    heap.clear()
+    assert heap.view(view) is None
+
+
+def test_few_views_of_an_array_are_remembered() -> None:
+    heap = Heap()
+    for start in range(1_000):
+        heap.keep_view(View(1, start, (), (), "<f8", ""), start)
+    assert sum(heap.view(View(1, start, (), (), "<f8", "")) is not None for start in range(1_000)) <= 32
