@@ -16,7 +16,8 @@ _EMPTY_TRUTH = (
     "The truth value of an empty array is ambiguous. Returning False, but in future this will result in an error. Use "
     "`array.size > 0` to check that an array is not empty."
 )
-_IMPLICIT = (
+#: What CuPy says where NumPy asks for an array's contents.
+IMPLICIT_CONVERSION = (
     "Implicit conversion to a NumPy array is not allowed. Please use `.get()` to construct a NumPy array explicitly."
 )
 
@@ -126,7 +127,7 @@ class Conversions(ArrayCore):
         return _rebuild, (self.get(order="A"),)
 
     def __array__(self, dtype: Any = None, /, **keywords: Any) -> Any:
-        raise TypeError(_IMPLICIT)
+        raise TypeError(IMPLICIT_CONVERSION)
 
     # --- other libraries ----------------------------------------------------------------------------------------------
 

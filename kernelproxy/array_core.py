@@ -58,6 +58,8 @@ class ArrayCore:
 
 #: The class of new arrays; `remote_array` sets it.
 array_class: type[Any] = ArrayCore
+#: Whether a program has made a class of its own below `array_class`: only then do ufuncs look for one.
+is_subclassed = False
 #: Where the handles of arrays go that end; the session sets it.
 dropped_handles: deque[tuple[int, Layout | None]] = deque()
 #: Where large arrays are counted; the session sets it.
@@ -125,6 +127,18 @@ def as_subclass(array: Any, cls: type[Any]) -> Any:
     made = _new(cls)
     made._layout, made._ref, made._root = array._layout, array._ref, array._root
     made._dropped, array._dropped = array._dropped, None
+    return made
+
+
+def in_class_of(result: Any, operands: tuple[Any, ...]) -> Any:
+    """Return a ufunc's new result as CuPy makes it: of the class of the first operand that is of a user's subclass."""
+    of = next((one for one in operands if isinstance(one, ArrayCore) and type(one) is not array_class), None)
+    if of is None:
+        return result
+    if isinstance(result, tuple):
+        return tuple(in_class_of(one, (of,)) for one in result)
+    made = as_subclass(result, type(of))
+    made.__array_finalize__(of)
     return made
 
 

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from kernelproxy import dispatch
+from kernelproxy import array_core, dispatch
 from kernelproxy.array_core import ArrayCore
 from kernelproxy.foreign_arrays import stands_for
 from kernelproxy.infer.ufuncs import rule_for
@@ -124,7 +124,8 @@ class Operators(ArrayCore):
             return _POWER.binary(self, other)
         # CuPy's operator squares where cupy.power(x, 2) calls pow(), which may differ in the last bit.
         proof = rule_for("cupy.power").result(self._layout, other)
-        return dispatch.run_proved("cupy.ndarray.__pow__", (self, other), {}, proof)
+        made = dispatch.run_proved("cupy.ndarray.__pow__", (self, other), {}, proof)
+        return array_core.in_class_of(made, (self,)) if array_core.is_subclassed else made
 
     def __rpow__(self, other: Any, modulo: Any = None) -> Any:
         if modulo is not None or _defers(self, other):

@@ -16,6 +16,8 @@ from gpu_backend.wire.errors import ErrorRecord, OpFailed, SessionLost, WarningR
 from kernelproxy.source_lines import Site
 
 _OURS = str(Path(__file__).parent)
+#: How CuPy's warning ends of what it may change.
+_EXPERIMENTAL = " is experimental. The interface can change in the future."
 
 
 def remote_exception(record: ErrorRecord) -> Exception:
@@ -43,6 +45,9 @@ def deferred_exception(record: ErrorRecord, site: Site | None) -> Exception:
 def warn_again(records: tuple[WarningRecord, ...]) -> None:
     """Warn in the notebook of what an op warned of in the executor, as if CuPy had done it at the user's line.
 
+    Of what is experimental CuPy's own modules warn: the user's filters see such a module, or
+    ``cupy.disable_experimental_feature_warning`` turns the warning off.
+
     Raises
     ------
     Warning
@@ -56,8 +61,18 @@ def warn_again(records: tuple[WarningRecord, ...]) -> None:
         category = _class_of(record.kind)
         if category is None or not issubclass(category, Warning):
             category = RuntimeWarning
+        module = frame.f_globals.get("__name__")
+        if record.message.endswith(_EXPERIMENTAL):
+            if getattr(sys.modules.get("cupy"), "disable_experimental_feature_warning", False):
+                continue
+            module = record.message.removesuffix(_EXPERIMENTAL).rpartition(" ")[2]
         place = (frame.f_code.co_filename, frame.f_lineno)
-        warnings.warn_explicit(record.message, category, *place, frame.f_globals.get("__name__"), shown)
+        warnings.warn_explicit(record.message, category, *place, module, shown)
+
+
+def warn_of_experimental(name: str) -> None:
+    """Warn, as CuPy does, that it may change the API ``name``."""
+    warn_again((WarningRecord("builtins.FutureWarning", name + _EXPERIMENTAL),))
 
 
 def session_lost(reason: str, epoch: int) -> SessionLost:

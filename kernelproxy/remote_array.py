@@ -33,6 +33,11 @@ class ndarray(Operators, Indexing, Views, Conversions, Methods):  # noqa: N801 (
         made.__array_finalize__(None)
         return made
 
+    def __init_subclass__(cls, **kwargs: Any) -> None:
+        """Let ufuncs know that there are subclasses."""
+        super().__init_subclass__(**kwargs)
+        array_core.is_subclassed = True
+
     def __class_getitem__(cls, item: Any) -> Any:
         """Allow ``ndarray[...]`` in annotations."""
         import types

@@ -38,7 +38,10 @@ class ufunc(Documented):  # noqa: N801 (CuPy's name)
                 return self.binary(args[0], args[1])
             if len(args) == 1:
                 return self.unary(args[0])
-        return dispatch.call(self._qualname, args, kwargs)
+        result = dispatch.call(self._qualname, args, kwargs)
+        if array_core.is_subclassed and len(args) == self.description.nin and kwargs.get("out") is None:
+            return array_core.in_class_of(result, args)
+        return result
 
     def unary(self, operand: Any) -> Any:
         """Apply the function to one operand; raises what CuPy raises for it."""
@@ -52,9 +55,11 @@ class ufunc(Documented):  # noqa: N801 (CuPy's name)
                 if len(self._alone) >= _MOST_PROOFS:
                     self._alone.clear()
                 self._alone[operand._layout] = found
-            return dispatch.run_proved(self._qualname, (operand,), {}, found)
-        handle = pipeline.record(self._qualname, (operand._ref,), 1, None, streams.current_handle())
-        return array_core.fresh(proof, handle)
+            made = dispatch.run_proved(self._qualname, (operand,), {}, found)
+        else:
+            handle = pipeline.record(self._qualname, (operand._ref,), 1, None, streams.current_handle())
+            made = array_core.fresh(proof, handle)
+        return array_core.in_class_of(made, (operand,)) if array_core.is_subclassed else made
 
     def binary(self, left: Any, right: Any) -> Any:
         """Apply the function to two operands; raises what CuPy raises for them."""
@@ -89,8 +94,10 @@ class ufunc(Documented):  # noqa: N801 (CuPy's name)
                 handle = pipeline.record(self._qualname, args, 1, None, streams.current_handle())
             else:
                 handle = pipeline.record(self._qualname, args, 1, None, 0, proof)
-            return array_core.fresh(proof, handle)
-        return dispatch.run_proved(self._qualname, (left, right), {}, proof)
+            made = array_core.fresh(proof, handle)
+        else:
+            made = dispatch.run_proved(self._qualname, (left, right), {}, proof)
+        return array_core.in_class_of(made, (left, right)) if array_core.is_subclassed else made
 
     def inplace(self, target: Any, operand: Any) -> Any:
         """Apply the function to ``target`` and ``operand``, put the result into ``target``, and return that."""

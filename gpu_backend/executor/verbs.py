@@ -5,6 +5,7 @@ from __future__ import annotations
 import functools
 import hashlib
 import inspect
+import io
 import os
 import tempfile
 from collections.abc import Callable
@@ -44,6 +45,7 @@ class Verbs:
             ".launch": self._launch,
             ".module_of_file": self._module_of_file,
             ".cached_codes": _cached_codes,
+            ".compile": _compile,
             ".python_kernel": functools.partial(make_kernel, device),
             ".resume": _resume,
         }
@@ -120,6 +122,13 @@ def _resume(task: Task, returned: bool, value: Any) -> Any:
 def _cached_codes(kernel: Any) -> dict[str, str]:
     """Return the texts that a kernel written in Python was compiled to, by argument types in words."""
     return {str(types): getattr(made, "code", made) for types, made in kernel.cached_codes.items()}
+
+
+def _compile(kernel: Any, is_log_wanted: bool) -> str:
+    """Compile a kernel or module of CUDA C++ now; return what the compiler printed, if that is wanted."""
+    log = io.StringIO() if is_log_wanted else None
+    public_attribute(kernel, "compile")(log_stream=log)
+    return log.getvalue() if log is not None else ""
 
 
 def _call(target: Any, *args: Any, **kwargs: Any) -> Any:

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from kernelproxy import dispatch
+from kernelproxy.array_conversions import IMPLICIT_CONVERSION
 from kernelproxy.array_core import ArrayCore
 from kernelproxy.foreign_arrays import ELSEWHERE, stands_for
 from kernelproxy.namespace import pinned_memory
@@ -33,11 +34,15 @@ def array(
 
     Raises
     ------
+    TypeError
+        If a nest holds remote arrays and something else, or remote arrays of several shapes.
     ValueError
         If the dtype is none that a device array can have, or if ``copy=False`` cannot be kept for a remote array.
     """
     obj = stands_for(obj)
     if is_remote(obj):
+        if _joined_shape(obj) is None:
+            raise TypeError(IMPLICIT_CONVERSION)
         given = {"dtype": dtype, "copy": copy, "order": order, "subok": subok, "ndmin": ndmin}
         return dispatch.call("cupy.array", (obj,), given)
     host = _host_array(obj, dtype, order, ndmin)
@@ -151,6 +156,16 @@ def _host_array(obj: Any, dtype: Any, order: str, ndmin: int) -> np.ndarray[Any,
 def is_remote(obj: Any) -> bool:
     """Tell whether ``obj`` is a remote array, or a list or tuple that holds some, however deep."""
     return isinstance(obj, ArrayCore) or (isinstance(obj, (list, tuple)) and any(map(is_remote, obj)))
+
+
+def _joined_shape(obj: Any) -> tuple[int, ...] | None:
+    """Return the shape of a nest of remote arrays that are all of one shape: CuPy joins these, and no others."""
+    obj = stands_for(obj)
+    if isinstance(obj, ArrayCore):
+        return obj._layout.shape
+    shapes = {_joined_shape(one) for one in obj} if isinstance(obj, (list, tuple)) else set()
+    shape = shapes.pop() if len(shapes) == 1 else None
+    return None if shape is None else (len(obj), *shape)
 
 
 def fromfunction(function: Any, shape: Any, *, dtype: Any = float, **kwargs: Any) -> Any:

@@ -7,10 +7,10 @@ from collections.abc import Sequence
 from typing import Any
 
 from kernelproxy import dispatch, planning
+from kernelproxy.errors import warn_of_experimental
 from kernelproxy.remote_object import RemoteInstance, RemoteObject
 
 _DEPRECATED = "enable_nd_planning is deprecated as of CuPy 14 and will always be True in the future."
-_EXPERIMENTAL = "cupy.fft.config.set_cufft_gpus is experimental. The interface can change in the future."
 
 
 class PlanCache(RemoteObject):
@@ -83,7 +83,7 @@ class FftConfig(RemoteInstance):
         ValueError
             If they are fewer than two.
         """
-        warnings.warn(_EXPERIMENTAL, FutureWarning, stacklevel=2)
+        warn_of_experimental("cupy.fft.config.set_cufft_gpus")
         if not isinstance(gpus, (int, list, tuple)):
             raise ValueError("gpus must be an int or a list or tuple of int.")
         named = tuple(range(gpus) if isinstance(gpus, int) else gpus)

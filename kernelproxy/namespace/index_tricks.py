@@ -59,6 +59,10 @@ class Concatenator:
             axis, ndmin, trans1d = (*numbers, *(ndmin, trans1d)[len(numbers) - 1 :])
             parts = parts[1:]
         arrays = [self._as_array(part, ndmin, trans1d) for part in parts]
+        scalars = {place: part for place, part in enumerate(parts) if type(part) in np.ScalarType}
+        others = [one.dtype for place, one in enumerate(arrays) if place not in scalars]
+        dtype = np.result_type(*others, *scalars.values())  # a Python number takes the precision of the arrays
+        arrays = [one.astype(dtype) if place in scalars else one for place, one in enumerate(arrays)]
         return dispatch.call("cupy.concatenate", (arrays,), {"axis": axis})
 
     def _as_array(self, part: Any, ndmin: int, trans1d: int) -> Any:

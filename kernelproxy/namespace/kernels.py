@@ -10,8 +10,10 @@ from typing import Any
 
 import numpy as np
 
+from gpu_backend.wire.errors import ErrorRecord
 from kernelproxy import dispatch, streams
 from kernelproxy.array_core import ArrayCore
+from kernelproxy.errors import remote_exception
 from kernelproxy.infer import kernels as proofs
 from kernelproxy.infer.outcome import Unproved
 from kernelproxy.remote_object import RemoteObject
@@ -67,7 +69,17 @@ class ReductionKernel(_ShapedKernel):
     __module__ = "cupy"
 
 
-class RawKernel(_NamedKernel):
+class _Compiled(RemoteObject):
+    """What is compiled of CUDA C++ at its first use, or when it is told to."""
+
+    def compile(self, log_stream: Any = None) -> None:
+        """Compile now; what the compiler prints is written to ``log_stream``."""
+        log = dispatch.ask_object(".compile", self, log_stream is not None)
+        if log_stream is not None:
+            log_stream.write(log)
+
+
+class RawKernel(_NamedKernel, _Compiled):
     """A CUDA kernel launched with a grid of blocks; parameters as in CuPy."""
 
     _qualname = "cupy.RawKernel"
@@ -97,6 +109,8 @@ class RawKernel(_NamedKernel):
                 streams.set_current(before)
 
     def __reduce__(self) -> Any:
+        if "_module" in self.__dict__:
+            return RawModule.get_function, self._module
         return _rebuilt, (type(self), *self._definition)
 
 
@@ -135,7 +149,7 @@ def launch_known(
     launched.add(form)
 
 
-class RawModule(RemoteObject):
+class RawModule(_Compiled):
     """A CUDA module; parameters as in CuPy. A compiled file given by ``path`` is this machine's."""
 
     _qualname = "cupy.RawModule"
@@ -146,7 +160,7 @@ class RawModule(RemoteObject):
         if path is None or code is not None:
             made = dispatch.call(cls._qualname, (), {"code": code, "path": path, **kwargs})
         else:
-            made = dispatch.ask_object(".module_of_file", Path(path).read_bytes(), **kwargs)
+            made = dispatch.ask_object(".module_of_file", _contents(path), **kwargs)
         object.__setattr__(made, "_definition", ((code,), {"path": path, **kwargs}))
         return made
 
@@ -156,11 +170,21 @@ class RawModule(RemoteObject):
     def get_function(self, name: str) -> RawKernel:
         """Return the kernel called ``name``; a name expression if the module was made with them."""
         found: RawKernel = dispatch.ask_object(".method", self, "get_function", name)
+        object.__setattr__(found, "_module", (self, name))
         return found
 
     def get_global(self, name: str) -> Any:
         """Return the pointer to the device variable ``name``."""
         return dispatch.ask_object(".method", self, "get_global", name)
+
+
+def _contents(path: str) -> bytes:
+    """Return the contents of a compiled file of this machine; raises what CUDA says of one that is not there."""
+    try:
+        return Path(path).read_bytes()
+    except FileNotFoundError:
+        told = f"CUDA_ERROR_FILE_NOT_FOUND: file not found: {path}"
+        raise remote_exception(ErrorRecord("cupy.cuda.driver.CUDADriverError", told)) from None
 
 
 def _rebuilt(kind: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:

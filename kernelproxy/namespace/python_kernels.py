@@ -20,6 +20,7 @@ import numpy as np
 
 from gpu_backend.wire import values as wire
 from kernelproxy import dispatch, streams
+from kernelproxy.errors import warn_of_experimental
 from kernelproxy.namespace.constant_calls import evaluated, is_own_function
 from kernelproxy.namespace.kernels import kind_of, launch_known
 from kernelproxy.remote_object import RemoteObject
@@ -103,6 +104,7 @@ class JitRawKernel:
 
 def rawkernel(*, mode: str = "cuda", device: bool = False) -> Callable[[Callable[..., Any]], JitRawKernel]:
     """Return a decorator that makes a kernel of a function; parameters as in CuPy."""
+    warn_of_experimental("cupyx.jit.rawkernel")
 
     def wrap(function: Callable[..., Any]) -> JitRawKernel:
         kernel = JitRawKernel(function, mode, device)

@@ -60,9 +60,13 @@ class OnlyNative:
 
 #: Private attributes of modules that the CuPy under test has.
 _ATTRIBUTES = {
+    "cupy._core._full_mask": lambda: 0xFFFFFFFF,
+    "cupy._core._get_warpsize": lambda: 32,
     "cupy._core.create_reduction_func": OnlyNative("cupy._core.create_reduction_func"),
     "cupy._core.create_ufunc": OnlyNative("cupy._core.create_ufunc"),
     "cupy._util.ENABLE_SLICE_COPY": False,
+    "cupy._util.is_shutting_down": sys.is_finalizing,
+    "cupy.cuda.driver._is_cuda_python": lambda: False,
     "cupy.cuda.cusolver._getVersion": lambda: (12, 0, 0),  # that of CUDA 13
     "cupyx.scipy._scipy_available": True,
 }
@@ -70,6 +74,8 @@ _ATTRIBUTES = {
 
 #: Packages of which tests use private modules that they do not import.
 _WITH_PRIVATE_MODULES = ("cupyx.scipy.interpolate",)
+#: Public modules, pure Python, of which tests use private names: these come from CuPy's own source of the module.
+_WITH_PRIVATE_NAMES = ("cupy.cuda.compiler", "cupyx.time")
 
 
 class _Loader(importlib.abc.Loader):
@@ -95,6 +101,8 @@ def _found(module: types.ModuleType, attribute: str) -> Any:
     """Return what a private module does not define: from its public face, or from the package around it."""
     if attribute.startswith("__"):
         raise AttributeError(attribute)
+    if f"{module.__name__}.{attribute}" in _BY_HAND:  # "from cupy_backends.cuda.libs import nvrtc" looks here first
+        return importlib.import_module(f"{module.__name__}.{attribute}")
     faces = [module.__dict__.get("_face"), sys.modules.get(module.__name__.rpartition(".")[0])]
     for face in faces:
         if isinstance(face, types.ModuleType) and not attribute.startswith("_") and hasattr(face, attribute):
@@ -134,6 +142,8 @@ def install(sources: Path) -> None:
     _make_sparse_from_parts()
     for package in _WITH_PRIVATE_MODULES:
         vars(importlib.import_module(package))["__getattr__"] = functools.partial(_private_module, package, sources)
+    for module in _WITH_PRIVATE_NAMES:
+        vars(importlib.import_module(module))["__getattr__"] = functools.partial(_private_name, module, sources)
     for name, value in _ATTRIBUTES.items():
         module, _, attribute = name.rpartition(".")
         setattr(importlib.import_module(module), attribute, value)
@@ -144,6 +154,22 @@ def _private_module(package: str, sources: Path, name: str) -> Any:
     if name.startswith("__") or not sources.joinpath(*package.split("."), f"{name}.py").is_file():
         raise AttributeError(name)
     return importlib.import_module(f"{package}.{name}")
+
+
+@functools.cache
+def _own_source(module: str, sources: Path) -> types.ModuleType:
+    """Return CuPy's own module, made of its source under a name that nobody imports."""
+    path = sources.joinpath(*module.split(".")).with_suffix(".py")
+    made = types.ModuleType(f"{module}._own_source")
+    exec(compile(path.read_text(), str(path), "exec"), made.__dict__)
+    return made
+
+
+def _private_name(module: str, sources: Path, name: str) -> Any:
+    """Return what CuPy's own module means by a private name; the remote module is asked for any other."""
+    if name.startswith("__") or not name.startswith("_"):
+        raise AttributeError(name)
+    return getattr(_own_source(module, sources), name)
 
 
 def _keep_random_states() -> None:
@@ -173,6 +199,8 @@ def _from_parts(cls: Any, data: Any, first: Any, second: Any, shape: Any, **flag
     names = ("row", "col") if "coo" in cls.__name__ else ("indices", "indptr")
     for attribute, part in zip(names, (first, second), strict=True):
         setattr(made, attribute, part)
+    if "coo" in cls.__name__:
+        flags = {"has_canonical_format": False, **flags}  # an empty matrix was sorted
     for flag, value in flags.items():
         if value is not None:
             setattr(made, flag, value)

@@ -22,11 +22,18 @@ refused(TypeError, lambda: cp.concatenate(cp.float64(3)))
 
 # --- "do not copy", which can only be kept for what is on the GPU already --------------------------------------------
 
-for host in (np.arange(3.0), [0.0, 1.0, 2.0], (cp.float64(0), 1.0, cp.array(2.0))):
+for host in (np.arange(3.0), [0.0, 1.0, 2.0], (cp.float64(0), 1.0, np.array(2.0)), [cp.array(n) for n in range(3)]):
     for make in (cp.array, cp.asarray, cp.asanyarray):
         assert make(host, copy=False).get().tolist() == [0, 1, 2]
 assert cp.array(a, copy=False) is a
 refused(ValueError, lambda: cp.array(a, dtype="f4", copy=False), "Unable to avoid copy")
+
+# --- a list of arrays is joined if they are alike, and never taken to the host for it ---------------------------------
+
+assert cp.array([[a[0], a[1]], [a[1], a[2]]]).shape == (2, 2, 4)
+assert cp.array([cp.zeros(2, "i"), cp.ones(2, "f")]).dtype == np.float64
+for mixed in ((0.0, cp.array(1.0)), [a[0], a[0].get()], [a[0], a[:, 0]], [a[0], [0.0, 1.0, 2.0, 3.0]], [[a[0]], []]):
+    refused(TypeError, lambda mixed=mixed: cp.array(mixed), "Implicit conversion to a NumPy array is not allowed")
 
 # --- functions that only call their argument's method leave a NumPy array to NumPy -----------------------------------
 

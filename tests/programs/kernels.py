@@ -5,6 +5,7 @@ from __future__ import annotations
 import io
 import pickle
 import tempfile
+import time
 
 import cupy as cp
 import numpy as np
@@ -136,6 +137,16 @@ table[...] = cp.arange(4)
 out = cp.zeros(4, "i")
 module.get_function("f")((1,), (1,), (out,))
 assert out.get().tolist() == [0, 1, 2, 3]
+again = pickle.loads(pickle.dumps(module.get_function("f")))
+again((1,), (1,), (out,))
+assert out.get().tolist() in ([0, 1, 2, 3], [0, 0, 0, 0])  # its module may be another one, with another table
+log = io.StringIO()
+code = (
+    f'extern "C" __global__ void noted(float* x) {{ int number; x[0] = {time.time_ns()}.0f; }}'  # never compiled before
+)
+cp.RawModule(code=code).compile(log_stream=log)
+assert "number" in log.getvalue(), log.getvalue()
+cp.RawKernel(code, "noted").compile()
 table.set(np.arange(4, dtype=np.int32) * 2)
 module.get_function("f")((1,), (1,), (out,))
 assert out.get().tolist() == [0, 2, 4, 6]
@@ -143,6 +154,8 @@ with tempfile.NamedTemporaryFile(suffix=".cubin") as compiled:
     compiled.write(b"\x7fELF\xff no code of any GPU")
     compiled.flush()
     refused(cp.cuda.driver.CUDADriverError, lambda: cp.RawModule(path=compiled.name).get_function("f"))
+nothing = "CUDA_ERROR_FILE_NOT_FOUND"
+refused(cp.cuda.driver.CUDADriverError, lambda: cp.RawModule(path="/nowhere.cubin").get_function("f"), nothing)
 
 # --- headers that come with CuPy --------------------------------------------------------------------------------------
 

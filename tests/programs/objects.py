@@ -122,7 +122,8 @@ changed = copy.deepcopy(a)
 changed[0] = 9
 assert float(a[0]) == float(copy.copy(a)[0]) == 0
 assert pickle.loads(pickle.dumps(cp.sum)) is cp.sum
-assert pickle.loads(pickle.dumps(cp.add)).nin == 2
+another_add = pickle.loads(pickle.dumps(cp.add))  # kept: native CuPy unloads the kernels of both when a copy goes
+assert another_add.nin == 2
 reference = weakref.ref(a)
 assert reference() is a
 del a
@@ -143,6 +144,22 @@ a.name = "x"
 assert (type(a[1:]), a[1:].name) == (Named, "x")
 assert (type(a.reshape(3, 1)), type(Named((3,), "f"))) == (Named, Named)
 assert float(a.sum()) == 3
+plain = cp.ones(3)
+for made in (
+    a + 1,
+    1 / a,
+    -a,
+    a**2,
+    plain * a,
+    a < plain,
+    cp.sin(a),
+    cp.add(plain, a, dtype="f"),
+    *cp.modf(a),
+    np.exp(a),
+):
+    assert (type(made), made.name) == (Named, "x")  # of the first operand that is of a subclass
+assert cp.add(a, a, out=plain) is plain
+assert type(plain) is cp.ndarray
 
 # --- structured dtypes -----------------------------------------------------------------------------------------------
 

@@ -67,7 +67,7 @@ single = cupy.ones((8, 8), dtype=np.float32)
 assert float((single @ single).sum()) == 512
 _core.set_compute_type(np.float32, ways.COMPUTE_TYPE_DEFAULT)
 refused(ValueError, lambda: _core.set_compute_type(np.float32, 8), "Unknown compute type: 8")
-refused(TypeError, lambda: _core.get_compute_type(int), "dtype is not supported: int64")
+refused(TypeError, lambda: _core.get_compute_type(np.dtype(int)), "dtype is not supported: int64")
 
 numbers = cupy.arange(3, dtype=np.float32)
 for type_name, headers in (("float", False), ("complex<float>", True)):

@@ -42,7 +42,10 @@ for count in (3, 200, 20_000):
 x = cp.linspace(0, 1, 7)
 knots = cp.r_[(x[0],) * 4, x[2:-2], (x[-1],) * 4]
 assert knots.shape == (11,)
-assert cp.r_[[x[0], 2.0], 3].tolist() == [0, 2, 3]
+refused(TypeError, lambda: cp.r_[[x[0], 2.0], 3], "Implicit conversion")  # neither an array nor of the host
+assert cp.r_[[x[0], x[-1]], 2].tolist() == [0, 1, 2]
+assert cp.r_[x.astype("f"), 2.0].dtype == np.float32
+assert cp.r_[x.astype("f"), np.float64(2)].dtype == cp.c_[cp.arange(1), 2.0].dtype == np.float64
 assert cp.r_[(x[0], x[-1])].tolist() == [0, 1]
 cubic = interpolate.make_lsq_spline(x, x**3, knots, 3)
 assert cp.allclose(cubic(x), x**3)

@@ -8,6 +8,7 @@ import importlib
 import itertools
 import linecache
 import types
+import warnings
 from typing import Any
 
 import cupy
@@ -79,7 +80,9 @@ def make_kernel(kind: str, source: PythonSource, options: dict[str, Any]) -> Any
     """Return CuPy's object of class ``kind`` for ``source``."""
     function = function_of(source)
     if kind == "cupyx.jit.rawkernel":
-        return jit.rawkernel(**options)(function)
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", FutureWarning)  # the notebook has warned where the kernel was defined
+            return jit.rawkernel(**options)(function)
     if kind == "cupy.vectorize":
         return cupy.vectorize(function, **options)
     raise AttributeError(f"{kind!r} makes no kernel of a Python function")

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import sys
+import types
 import warnings
 
 import numpy as np
 import pytest
 
 from gpu_backend.wire.errors import ErrorRecord, OpCancelled, OpFailed, SessionLost, WarningRecord
-from kernelproxy.errors import deferred_exception, remote_exception, session_lost, warn_again
+from kernelproxy.errors import deferred_exception, remote_exception, session_lost, warn_again, warn_of_experimental
 from kernelproxy.source_lines import user_site
 
 
@@ -91,3 +93,19 @@ def test_a_remote_warning_is_the_users_to_treat() -> None:
 def test_a_warning_of_an_unknown_category_is_still_told() -> None:
     with pytest.warns(RuntimeWarning, match="slow"):
         warn_again((WarningRecord("cupy._util.PerformanceWarning", "slow"),))
+
+
+def test_what_is_experimental_is_warned_of_by_cupy(monkeypatch: pytest.MonkeyPatch) -> None:
+    with pytest.warns(FutureWarning, match="^cupyx.jit.rawkernel is experimental.") as seen:
+        warn_of_experimental("cupyx.jit.rawkernel")
+    assert seen[0].filename == __file__
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        with pytest.raises(FutureWarning):
+            warn_of_experimental("explicit of cupyx.scipy.sparse.csr_matrix.max")
+        warnings.filterwarnings("ignore", category=FutureWarning, module="cupy")
+        warn_of_experimental("explicit of cupyx.scipy.sparse.csr_matrix.max")
+        warnings.simplefilter("error")
+        quiet = types.SimpleNamespace(disable_experimental_feature_warning=True)
+        monkeypatch.setitem(sys.modules, "cupy", quiet)
+        warn_of_experimental("cupyx.jit.rawkernel")
