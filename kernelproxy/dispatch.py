@@ -71,18 +71,18 @@ def run_proved(qualname: str, args: tuple[Any, ...], kwargs: dict[str, Any], pro
 
 
 def _as_themselves(args: tuple[Any, ...]) -> tuple[Any, ...]:
-    """Return ``args`` with a handle for each view that is given twice: CuPy's functions may ask whether ``y is x``."""
+    """Return ``args`` with a handle for each of several equal views: CuPy's functions may ask whether ``y is x``."""
     views = [arg for arg in args if isinstance(arg, ArrayCore) and type(arg._ref) is wire.View]
-    known = {id(view): view for view in views}
-    if len(known) == len(views):
+    places = [view._ref for view in views]
+    if len(set(places)) == len(places):
         return args
-    held = {place: _held(view) for place, view in known.items() if sum(one is view for one in views) > 1}
+    held = {id(view): _held(view) for view in views if places.count(view._ref) > 1}
     return tuple([held.get(id(arg), arg) for arg in args])
 
 
 def _held(view: ArrayCore) -> Any:
     """Return a view of ``view`` that the executor holds, under a handle of its own."""
-    handle = pipeline().record(".same", (view._ref,), 1, None, streams.current_handle())
+    handle = pipeline().record(".window", (view._ref,), 1, None, streams.current_handle())
     return window_held(view._layout, handle)
 
 

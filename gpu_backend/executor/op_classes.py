@@ -20,7 +20,7 @@ _LINALG_MODULES = (
     "cupyx.scipy.sparse.linalg.", "cupyx.cusolver.", "cupyx.cusparse.", "cupyx.lapack.", "cupyx.cutensor.",
 )  # fmt: skip
 _HOST_NAMES = frozenset(
-    """.nothing .fail .doc .memory .cached_codes .compile .python_kernel .module_of_file .getattr .setattr
+    """.nothing .window .fail .doc .memory .cached_codes .compile .python_kernel .module_of_file .getattr .setattr
     .synchronize .wait_event cupy.RawKernel cupy.RawModule cupy.ElementwiseKernel cupy.ReductionKernel""".split()
 )
 _KERNEL_NAMES = frozenset((".call", ".launch"))

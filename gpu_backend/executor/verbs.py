@@ -30,6 +30,7 @@ class Verbs:
         self.table: dict[str, Callable[..., Any]] = {
             ".nothing": _nothing,
             ".same": _same,
+            ".window": _window,
             STORE: self._store,
             ".fail": _fail,
             ".call": _call,
@@ -105,8 +106,13 @@ def _nothing() -> None:
 
 
 def _same(value: Any) -> Any:
-    """Return ``value``: reads its contents, or gives a view a handle of its own."""
+    """Return ``value``: reads its contents."""
     return value
+
+
+def _window(array: Any) -> Any:
+    """Return another array of the same memory: unlike views, which are one array wherever they are the same view."""
+    return array.view()
 
 
 def _fail(message: str) -> None:
