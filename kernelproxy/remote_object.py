@@ -105,6 +105,8 @@ class RemoteObject:
         return str(dispatch.ask_object(".method", self, "__repr__"))
 
     def __str__(self) -> str:
+        if type(self).__repr__ is not RemoteObject.__repr__:  # a class that tells of itself here
+            return repr(self)
         told = "__str__" if is_method(self._qualname, "__str__") else "__repr__"
         return str(dispatch.ask_object(".method", self, told))
 

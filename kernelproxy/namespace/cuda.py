@@ -245,7 +245,8 @@ class Device:
     @property
     def compute_capability(self) -> str:
         """Such as "90"."""
-        return str(session.current_session().device["compute_capability"])
+        of_a_gpu = session.current_session().device["compute_capability"]
+        return str(of_a_gpu or dispatch.value_of("cupy.cuda.device.get_compute_capability", (), {}))
 
     @property
     def pci_bus_id(self) -> str:

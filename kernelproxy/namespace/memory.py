@@ -131,15 +131,37 @@ def memGetInfo() -> tuple[int, int]:  # noqa: N802 (CUDA's name)
     return free, total
 
 
-def _hook(name: str) -> Callable[..., Any]:
-    why = (
-        f"cupy.cuda.{name} would have to run where memory is allocated, in the executor. "
-        "Ask cupy.get_default_memory_pool().used_bytes() around the lines in question."
-    )
-    return refusing(name, why)
+class MemoryHook:
+    """Calls functions of a program around each allocation; it may be defined here, and refuses to be used."""
+
+    __module__ = "cupy.cuda"
+    name = "MemoryHook"
+
+    def __enter__(self) -> Any:
+        raise RuntimeError(
+            f"cupy.cuda.{type(self).__name__} would have to run where memory is allocated, in the executor. "
+            "Ask cupy.get_default_memory_pool().used_bytes() around the lines in question."
+        )
+
+    def __exit__(self, *_: Any) -> None:
+        """Do nothing: no block is ever entered."""
 
 
-MemoryHook, DebugPrintHook, LineProfileHook = map(_hook, ("MemoryHook", "DebugPrintHook", "LineProfileHook"))
+class DebugPrintHook(MemoryHook):
+    """Would print each allocation."""
+
+    __module__ = "cupy.cuda.memory_hooks"
+    name = "DebugPrintHook"
+
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        """Take what CuPy takes."""
+
+
+class LineProfileHook(DebugPrintHook):
+    """Would say which line has allocated how much."""
+
+    __module__ = "cupy.cuda.memory_hooks"
+    name = "LineProfileHook"
 
 
 class _PointerArithmetic(RemoteObject):

@@ -186,6 +186,7 @@ OWN: dict[str, str] = {
         for name in ("empty_pinned", "empty_like_pinned", "zeros_pinned", "zeros_like_pinned")
     },
     "cupyx.profiler.benchmark": "kernelproxy.namespace.profiler:benchmark",
+    "cupyx.time.repeat": "kernelproxy.namespace.profiler:repeat",
     "cupyx.profiler.time_range": "kernelproxy.namespace.profiler:time_range",
     "cupyx.profiler.profile": "kernelproxy.namespace.profiler:profile",
     "cupyx.profiler.load_ipython_extension": "kernelproxy.namespace.profiler:load_ipython_extension",

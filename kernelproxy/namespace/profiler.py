@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import warnings
 from collections.abc import Callable, Iterator
 from time import perf_counter
 from typing import Any
@@ -72,6 +73,16 @@ def benchmark(
         if spent >= max_duration:
             break
     return PerfCaseResult(name or func.__name__, np.array(cpu_times), np.array(gpu_times))
+
+
+def repeat(*args: Any, **kwargs: Any) -> PerfCaseResult:
+    """Do what `benchmark` does, under its older name."""
+    warnings.warn(
+        "cupyx.time.repeat has been moved to cupyx.profiler.benchmark since CuPy v10. Access through cupyx.time is "
+        "deprecated and will be removed in the future.",
+        stacklevel=2,
+    )
+    return benchmark(*args, **kwargs)
 
 
 class time_range(contextlib.ContextDecorator):  # noqa: N801 (CuPy's name)

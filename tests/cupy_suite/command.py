@@ -170,7 +170,8 @@ def _record(given: argparse.Namespace) -> int:
         fraction = outcomes.complete_fraction(beside.values(), fraction)
         runs |= comparison.uncollected(beside, runs)
         runs = {test: outcome for test, outcome in runs.items() if test in beside or not outcome.is_of_a_test}
-    found = record.make(list(runs.values()), fraction, given.device, given.made)
+    partly = selection.partly_files(sources.get(given.cache).tests)
+    found = record.make(list(runs.values()), fraction, given.device, given.made, partly)
     if given.record.exists() and not given.anew:
         found = record.joined(record.read(given.record), found)
     record.write(given.record, found)

@@ -75,7 +75,7 @@ _ATTRIBUTES = {
 #: Packages of which tests use private modules that they do not import.
 _WITH_PRIVATE_MODULES = ("cupyx.scipy.interpolate",)
 #: Public modules, pure Python, of which tests use private names: these come from CuPy's own source of the module.
-_WITH_PRIVATE_NAMES = ("cupy.cuda.compiler", "cupyx.time")
+_WITH_PRIVATE_NAMES = ("cupy.cuda.compiler", "cupyx.cusparse", "cupyx.time")
 
 
 class _Loader(importlib.abc.Loader):

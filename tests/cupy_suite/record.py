@@ -17,6 +17,8 @@ from tests.cupy_suite.outcomes import ABOUT, PASSED, Outcome, complete_fraction
 from tests.cupy_suite.sources import VERSION
 
 RECORDS = Path(__file__).with_name("records")
+#: The suite of files that mention what only native CuPy has.
+PARTLY = "partly"
 
 
 class Record(msgspec.Struct, frozen=True):
@@ -32,6 +34,8 @@ class Record(msgspec.Struct, frozen=True):
     others: dict[str, str]
     #: Tests that passed beyond the subsample, by file, each as its place: workers do not stop at the same one.
     beyond: dict[str, list[int]] = {}
+    #: Files that mention what only native CuPy has; see `selection.partly_files`.
+    partly: list[str] = []
 
     def outcome(self, node_id: str) -> str:
         """Return the outcome of a test; "" if it was not run."""
@@ -46,15 +50,21 @@ class Record(msgspec.Struct, frozen=True):
         """Tell whether the test of ``file`` at ``position`` is in the subsample, or passed beyond it."""
         return position < self.fractions.get(file, 0.0) * selection.POSITIONS or position in self.beyond.get(file, ())
 
+    def suite(self, file: str) -> str:
+        """Return the suite of a file: "" for CuPy's own clean files, `PARTLY` for the others, else its top folder."""
+        return PARTLY if file in self.partly else selection.suite(file)
+
     def passing(self, file: str) -> int:
         """Return how many tests of ``file`` passed."""
         return self.passed.get(file, 0) + len(self.beyond.get(file, ()))
 
 
-def make(outcomes: Collection[Outcome], fraction: float, device: str, made: str = "") -> Record:
+def make(
+    outcomes: Collection[Outcome], fraction: float, device: str, made: str = "", partly: Collection[str] = ()
+) -> Record:
     """Return the record of a run on ``device`` that was to do the tests below ``fraction``: of those that it did.
 
-    ``made`` says when and of which commit.
+    ``made`` says when and of which commit, ``partly`` which files are not clean.
     """
     versions = [outcome.why for outcome in outcomes if outcome.outcome == ABOUT]
     about = {"device": device, "versions": ", ".join([f"cupy {VERSION}", *versions])}
@@ -67,7 +77,7 @@ def make(outcomes: Collection[Outcome], fraction: float, device: str, made: str 
         if not outcome.is_of_a_test:
             continue
         file = outcome.id.partition("::")[0]
-        about |= {_made(selection.suite(file)): made} if made else {}
+        about |= {_made(PARTLY if file in partly else selection.suite(file)): made} if made else {}
         fractions[file] = fraction
         passed.setdefault(file, 0)
         if outcome.outcome != PASSED:
@@ -76,7 +86,8 @@ def make(outcomes: Collection[Outcome], fraction: float, device: str, made: str 
             passed[file] += 1
         else:
             beyond.setdefault(file, []).append(selection.position(outcome.id))
-    return Record(about, fractions, passed, others, {file: sorted(places) for file, places in beyond.items()})
+    beyond = {file: sorted(places) for file, places in beyond.items()}
+    return Record(about, fractions, passed, others, beyond, sorted(partly))
 
 
 def made(record: Record, suite: str) -> str:
@@ -98,17 +109,19 @@ def joined(older: Record, newer: Record) -> Record:
         {**older.passed, **newer.passed},
         dict(sorted({**kept, **newer.others}.items())),
         {**{file: places for file, places in older.beyond.items() if file not in fresh}, **newer.beyond},
+        sorted({*older.partly, *newer.partly}),
     )
 
 
 def part(whole: Record, suite: str) -> Record:
-    """Return what a record holds of one suite, by its top folder; "" for CuPy's own tests."""
+    """Return what a record holds of one suite; see `Record.suite`."""
+    files = {file for file in whole.fractions if whole.suite(file) == suite}
     return Record(
         whole.about,
-        {file: fraction for file, fraction in whole.fractions.items() if selection.suite(file) == suite},
-        {file: count for file, count in whole.passed.items() if selection.suite(file) == suite},
-        {test: outcome for test, outcome in whole.others.items() if selection.suite(test) == suite},
-        {file: places for file, places in whole.beyond.items() if selection.suite(file) == suite},
+        {file: fraction for file, fraction in whole.fractions.items() if file in files},
+        {file: count for file, count in whole.passed.items() if file in files},
+        {test: outcome for test, outcome in whole.others.items() if test.partition("::")[0] in files},
+        {file: places for file, places in whole.beyond.items() if file in files},
     )
 
 

@@ -76,3 +76,7 @@ for type_name, headers in (("float", False), ("complex<float>", True)):
     numbers = numbers.astype(np.complex64 if headers else np.float32)
     module.get_function("twice")((1,), (3,), (numbers,))
 assert numbers.get().tolist() == [0, 4, 8]
+
+# --- versions, which programs ask before they choose ------------------------------------------------------------------
+
+assert cupy.cuda.driver.get_build_version() // 1000 == cupy.cuda.nvrtc.getVersion()[0] >= 12

@@ -12,7 +12,7 @@ a = cp.arange(4.0)
 
 refused(RuntimeError, lambda: cp.cuda.set_allocator(lambda size: None), "MemoryPool().malloc")
 refused(RuntimeError, lambda: cp.cuda.ManagedMemory(8), "what the session was given")
-refused(RuntimeError, lambda: cp.cuda.memory_hooks.LineProfileHook(), "used_bytes()")
+refused(RuntimeError, lambda: cp.cuda.memory_hooks.LineProfileHook().__enter__(), "used_bytes()")
 
 # --- pointers for libraries of this process --------------------------------------------------------------------------
 
@@ -46,3 +46,15 @@ class OnAnotherGpu:
 
 refused(TypeError, lambda: cp.asarray(OnAnotherGpu()), "host memory")
 refused(BufferError, lambda: cp.from_dlpack(OnAnotherGpu()), "host memory")
+
+# --- hooks of memory: a program may define one, and is told when it uses it -------------------------------------------
+
+
+class Counting(cp.cuda.MemoryHook):
+    """Would count allocations."""
+
+    name = "Counting"
+
+
+for hook in (Counting(), cp.cuda.memory_hooks.DebugPrintHook()):
+    refused(RuntimeError, hook.__enter__, "would have to run where memory is allocated")

@@ -93,5 +93,5 @@ assert info == 0
 assert cp.allclose(A @ x, b, atol=1e-4)
 assert linalg.eigsh(A, k=2, return_eigenvectors=False).shape == (2,)
 assert abs(float(linalg.norm(A)) - float(cp.linalg.norm(A.toarray()))) < 1e-9
-if cp.cuda.Device(0).compute_capability == "":  # CuPy needs the pylibcugraph package for graphs
+if b"NVIDIA" not in cp.cuda.runtime.getDeviceProperties(0)["name"]:  # CuPy needs the pylibcugraph package for graphs
     assert int(csgraph.connected_components(A)[0]) == 1

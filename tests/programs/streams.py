@@ -102,7 +102,8 @@ assert device == cp.cuda.Device(0)
 assert (device.id, int(device)) == (0, 0)
 with cp.cuda.Device(0):
     assert cp.arange(3).device == device
-assert isinstance(device.compute_capability, str)
+assert int(device.compute_capability) >= 70
+assert str(cp.cuda.Stream.null) == repr(cp.cuda.Stream.null) == "<Stream 0 (device -1)>"
 assert isinstance(device.attributes["MultiProcessorCount"], int)
 refused(CUDARuntimeError, lambda: cp.cuda.Device(99).use(), "cudaErrorInvalidDevice")
 assert cp.cuda.runtime.getDeviceCount() >= 1

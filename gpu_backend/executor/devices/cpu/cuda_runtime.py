@@ -213,7 +213,15 @@ def _local_version() -> int:
 define_value(profile, "cupy.cuda.profile")
 for _name in ("get_cuda_path", "get_nvcc_path", "get_rocm_path", "get_hipcc_path"):
     define_value(_no_path, f"cupy.cuda.{_name}")
-define_value(_local_version, "cupy.cuda.get_local_runtime_version")
+for _name in ("get_local_runtime_version", "driver.get_build_version"):
+    define_value(_local_version, f"cupy.cuda.{_name}")
+
+
+def _compiler_version() -> tuple[int, int]:
+    return CUDA_VERSION // 1000, CUDA_VERSION % 1000 // 10
+
+
+define_value(_compiler_version, "cupy.cuda.nvrtc.getVersion")
 
 
 @contextlib.contextmanager

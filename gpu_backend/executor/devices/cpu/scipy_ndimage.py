@@ -25,7 +25,7 @@ _STRUCTURED = (
 
 #: Functions that measure labelled regions and want their numbers in an array.
 _MEASURING = (
-    "center_of_mass", "extrema", "histogram", "labeled_comprehension", "maximum", "maximum_position", "mean", "median",
+    "extrema", "histogram", "labeled_comprehension", "maximum", "maximum_position", "mean", "median",
     "minimum", "minimum_position", "standard_deviation", "sum", "sum_labels", "variance",
 )  # fmt: skip
 
@@ -65,7 +65,11 @@ def _with_index_array(function: Callable[..., Any]) -> Callable[..., Any]:
         places = (*args[1:], kwargs.get("labels"), kwargs.get("index"))
         if any(isinstance(value, list) for value in places):
             raise TypeError("`labels` and `index` must be arrays or ints")
-        return function(*args, **kwargs)
+        if args and not isinstance(args[0], np.ndarray):
+            raise TypeError("input must be cupy.ndarray")
+        result = function(*args, **kwargs)
+        # A histogram of each label: as in CuPy a list, where SciPy gives an array of objects.
+        return list(result) if isinstance(result, np.ndarray) and result.dtype.hasobject else result
 
     return call
 
@@ -159,14 +163,22 @@ define_scipy(
     scipy.ndimage,
     without=(
         *_STRUCTURED, *_MEASURING, *_ALONG_ONE_AXIS,
-        "affine_transform", "distance_transform_edt", "generic_filter", "generic_filter1d", "map_coordinates",
-        "value_indices",
+        "affine_transform", "center_of_mass", "distance_transform_edt", "generic_filter", "generic_filter1d",
+        "map_coordinates", "value_indices",
     ),
 )  # fmt: skip
 for _name in _STRUCTURED:
     define(f"{_PREFIX}.{_name}")(_with_structure(_adapted(_name)))
 for _name in _MEASURING:
     define(f"{_PREFIX}.{_name}")(_with_index_array(_adapted(_name)))
+
+
+@define(f"{_PREFIX}.center_of_mass")
+def center_of_mass(input: Array, labels: Any = None, index: Any = None) -> Any:
+    found = _with_index_array(scipy.ndimage.center_of_mass)(input, labels, index)
+    return [np.array(place) for place in found] if isinstance(found, list) else found
+
+
 for _name in _ALONG_ONE_AXIS:
     define(f"{_PREFIX}.{_name}")(_with_one_mode(_adapted(_name)))
 for _name in load().below(_PREFIX):
