@@ -135,7 +135,7 @@ def gemini(pool: SharedPool, scale: Scale, seconds: float = 13.0) -> dict[str, A
     pool.set_terms(terms)
     orders = [(pool.of(user), scale.hog(0.2e-3)) for user in terms]
     _, samples = pool.run(orders, scale.seconds(seconds), _GRACE_SECONDS)
-    window = min(Gemini.window_seconds, scale.seconds(seconds) * 0.7)  # over a shorter one nothing is promised
+    window = min(Gemini.window_seconds, scale.seconds(seconds) * 0.8)  # over a shorter one nothing is promised
     return {"terms": terms, "window_s": window, "part": _part_of_time(samples, window)}
 
 

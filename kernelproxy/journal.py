@@ -6,17 +6,22 @@ from collections import deque
 
 from gpu_backend.wire.codec import Frame
 from gpu_backend.wire.messages import Op
+from kernelproxy.layout import Layout
 from kernelproxy.source_lines import Site
 
 
 class OpenBatch:
-    """Ops being recorded. The first has number ``first``. ``sites`` holds, by place, where each was recorded."""
+    """Ops being recorded. The first has number ``first``. ``sites`` holds, by place, where each was recorded.
 
-    __slots__ = ("bytes", "first", "frames", "ops", "sites")
+    ``made`` is the layout of what the last op makes, if that op may be told into which memory.
+    """
+
+    __slots__ = ("bytes", "first", "frames", "made", "ops", "sites")
 
     def __init__(self, first: int) -> None:
         self.first = first
         self.ops: list[Op] = []
+        self.made: Layout | None = None
         self.frames: list[Frame] = []
         self.sites: dict[int, Site | None] = {}
         self.bytes = 0
@@ -66,8 +71,8 @@ class Journal:
     def append(self, batch: OpenBatch) -> None:
         """Take a sealed batch; again is harmless."""
         try:
-            newest = self._batches[-1]
-        except IndexError:  # looked at and not asked for: another thread may confirm the last one meanwhile
+            newest = self._batches[-1] if self._batches else None
+        except IndexError:  # another thread has confirmed the last one between the two
             newest = None
         if newest is not batch:
             self._batches.append(batch)
@@ -75,6 +80,8 @@ class Journal:
     def next_unsent(self) -> OpenBatch | None:
         """Return the oldest batch that has not been sent on this connection."""
         found = None
+        if not self._batches:
+            return None
         for batch in reversed(list(self._batches)):  # a copy is one step, a walk is not
             if batch.last <= self._sent:
                 break

@@ -29,6 +29,7 @@ from kernelproxy.journal import Journal, OpenBatch
 from kernelproxy.layout import Layout
 from kernelproxy.memory_model import MemoryModel
 from kernelproxy.source_lines import user_site
+from kernelproxy.temporaries import takes_over
 
 NOTHING = Want.NOTHING
 #: Most ops in a message, enough to hide its cost and few enough that the device starts early; and bytes of buffers.
@@ -96,11 +97,15 @@ class Pipeline:
             out = self.next_handle if results else 0
             self.next_handle += results
             gone = len(self.dropped)
-            drop, reuse = oldest(self.dropped, gone, layout) if gone else (None, 0)
             batch = self._open
+            drop, reuse = None, 0
+            if gone and not takes_over(batch, self.dropped, gone):
+                drop, reuse = oldest(self.dropped, gone, layout)
             place = len(batch.ops)
             batch.sites[place] = user_site(2)
+            batch.made = None  # until the op is there: an interrupt in between leaves the one before as it is
             batch.ops.append(Op(name, out, args, drop, NOTHING, kwargs, stream, reuse))
+            batch.made = layout
             if gone:
                 self._take_dropped(gone)
         if place + 1 >= BATCH_OPS:
@@ -118,6 +123,7 @@ class Pipeline:
             batch.bytes += len(data)
             place = len(batch.ops)
             batch.sites[place] = user_site(2)
+            batch.made = None
             batch.ops.append(Op(name, 0, args))
         if place + 1 >= BATCH_OPS or batch.bytes >= BATCH_BYTES:
             self.flush()
@@ -155,6 +161,7 @@ class Pipeline:
                 seq = batch.first + place
                 self.inbox.expect(seq)
                 batch.sites[place] = user_site(2)
+                batch.made = None
                 batch.ops.append(Op(name, out, args, drop, want, kwargs, stream))
                 self._take_dropped(gone)
                 if buffers:

@@ -57,7 +57,9 @@ class ufunc(Documented):  # noqa: N801 (CuPy's name)
                 self._alone[operand._layout] = found
             made = dispatch.run_proved(self._qualname, (operand,), {}, found)
         else:
-            handle = pipeline.record(self._qualname, (operand._ref,), 1, None, streams.current_handle())
+            in_order = None if streams.is_used() else proof  # as in `binary`
+            args = (operand._ref,)
+            handle = pipeline.record(self._qualname, args, 1, None, streams.current_handle(), in_order)
             made = array_core.fresh(proof, handle)
         return array_core.in_class_of(made, (operand,)) if array_core.is_subclassed else made
 

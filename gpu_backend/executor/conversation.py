@@ -134,7 +134,8 @@ class Conversation:
     def _admit(self, peer: bytes, hello: wire.Hello) -> None:
         if self._instance is None:
             self._instance = hello.instance
-            self.applied = self._taken = self._reported = hello.first - 1
+            self.applied = self._taken = hello.first - 1
+        self._reported = hello.first - 1  # what was said of later ops may be lost with the connection that it went by
         self.outbox.drop(self._peer)
         if self._peer not in (None, peer):
             self._taken_over.append(self._peer)
@@ -204,7 +205,7 @@ class Conversation:
         """Send the answer of the last op carried out."""
         seq = self._reported = self.applied
         messages = list(_encode_answer(seq, answer))
-        size = sum(len(frame) for message in messages for frame in message)
+        size = sum([len(frame) for message in messages for frame in message])
         self._unread.append((seq, messages, size))
         self._unread_bytes += size
         for message in messages:

@@ -43,6 +43,9 @@ class Ready(NamedTuple):
     control: bool
 
 
+_ONLY_DATA = Ready(True, False)
+
+
 class Ports:
     """Binds the sockets and writes ``state.json``, by which an agent finds this executor again."""
 
@@ -96,7 +99,7 @@ class Ports:
             now = monotonic()
             self._looks_far = not local or now >= self._far_at
             if not self._looks_far:
-                return Ready(True, False)
+                return _ONLY_DATA
             self._far_at = now + _FAR_SECONDS
             hears = bool(local) or self._has_read_ahead or has_message(self._data)
             return Ready(hears, has_message(self._control))

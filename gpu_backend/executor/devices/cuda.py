@@ -62,6 +62,8 @@ def _refuse_uncounted(*args: Any, **kwargs: Any) -> Any:
     )
 
 
+#: Downloads of at most so many bytes go by way of pinned memory.
+_STAGED_BYTES = 32 << 10
 #: cudaErrorNotReady: what a query answers while the work goes on.
 _NOT_READY = 600
 #: The legacy and the per-thread default stream have the handles 0 to 2; only others can be captured.
@@ -124,6 +126,19 @@ class TimedEvent:
             self._events.spare.append(self._event)
 
 
+class _Stage:
+    """Host memory that the GPU writes to directly: for what is small, by a good part faster than to any other."""
+
+    def __init__(self) -> None:
+        self._memory = cupy.cuda.alloc_pinned_memory(_STAGED_BYTES)
+
+    def download(self, array: Any) -> np.ndarray[Any, Any]:
+        """Return a copy of the C-contiguous ``array`` by way of the default stream, which is never captured."""
+        runtime.memcpyAsync(self._memory.ptr, array.data.ptr, array.nbytes, runtime.memcpyDeviceToHost, 0)
+        runtime.streamSynchronize(0)
+        return np.frombuffer(self._memory, array.dtype, array.size).reshape(array.shape).copy()
+
+
 class CudaDevice:
     """Computes with CuPy on one GPU.
 
@@ -155,6 +170,7 @@ class CudaDevice:
         }
         self._stream: Any = cupy.cuda.Stream.null
         self._events = _Events()
+        self._stage = _Stage()
         properties = runtime.getDeviceProperties(ordinal)
         name = properties["name"]
         self.info = DeviceInfo(
@@ -265,6 +281,8 @@ class CudaDevice:
 
     def download(self, array: Any) -> np.ndarray[Any, Any]:
         """Return a C-contiguous host copy of ``array``, once everything that computes it is done."""
+        if 0 < array.nbytes <= _STAGED_BYTES and array._c_contiguous and self._stream.ptr == 0:
+            return self._stage.download(array)
         host: np.ndarray[Any, Any] = cupy.asnumpy(array, order="C")
         return host
 

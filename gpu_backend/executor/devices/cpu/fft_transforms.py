@@ -56,8 +56,8 @@ def _check_norm(norm: str | None) -> str:
 
 
 def _cut(a: Array, s: Any, axes: Sequence[int], kind: str, order: str = "C") -> Array:
-    """Return ``a`` cut to the lengths ``s`` or filled up with zeros."""
-    if s is None:
+    """Return ``a`` cut to the lengths ``s`` or filled up with zeros; as it is if they are its shape, as CuPy does."""
+    if s is None or s == a.shape:  # whatever the order of the axes is
         return a
     if kind == C2R and s[-1] is not None:
         s = (*s[:-1], s[-1] // 2 + 1)
