@@ -100,3 +100,10 @@ for kind, refused_call in refusals:
         continue
     raise AssertionError(f"{kind.__name__} was not raised")
 assert cp.random.dirichlet(cp.array([1.0, 2.0]), size=5).shape == (5, 2)
+
+# --- results that lie in columns, beside views of themselves ----------------------------------------------------------
+
+columns = cp.linalg.solve(2 * cp.eye(3), cp.arange(6.0).reshape(2, 3).T)
+assert columns.flags.f_contiguous
+assert cp.dot(columns, columns.T).shape == cp.multiply(columns, columns[:, ::-1]).get().shape[:1] * 2
+assert cp.concatenate([columns, columns[:1]]).get()[-1].tolist() == [0, 1.5]
