@@ -39,6 +39,22 @@ for mixed in ((0.0, cp.array(1.0)), [a[0], a[0].get()], [a[0], a[:, 0]], [a[0], 
 
 assert type(cp.copy(a.get())) is type(cp.reshape(a.get(), 12)) is np.ndarray
 assert type(cp.copy(a)) is cp.ndarray
+assert type(cp.repeat(a.get(), 2)) is type(cp.argsort(a.get())) is np.ndarray
+
+
+class Lazy:
+    """An array of a library such as Dask, which has methods of its own."""
+
+    def __array_function__(self, *call: object) -> object:
+        """Answer to NumPy's functions."""
+        raise AssertionError("nobody asks")
+
+    def squeeze(self, axis: object = None) -> str:
+        """Return what tells that it was called."""
+        return f"squeezed {axis}"
+
+
+assert cp.squeeze(Lazy(), axis=0) == "squeezed 0"
 
 # --- asking whether something is an array of a GPU -------------------------------------------------------------------
 
