@@ -123,3 +123,37 @@ columns = cp.linalg.solve(2 * cp.eye(3), cp.arange(6.0).reshape(2, 3).T)
 assert columns.flags.f_contiguous
 assert cp.dot(columns, columns.T).shape == cp.multiply(columns, columns[:, ::-1]).get().shape[:1] * 2
 assert cp.concatenate([columns, columns[:1]]).get()[-1].tolist() == [0, 1.5]
+
+# --- orders in small letters, fills, and views as a class ------------------------------------------------------------
+
+assert cp.asarray(a, order="f").flags.f_contiguous
+assert cp.asarray(a, order="c") is a
+assert cp.asfortranarray(cp.array(1.0)).shape == cp.ascontiguousarray(cp.array(1.0)).shape == (1,)
+refused(NotImplementedError, lambda: cp.r_[0:3])
+refused(NotImplementedError, lambda: cp.r_["0,2", a[0], a[1]])
+filled = cp.zeros(2, "i")
+filled.fill(np.ones((), "f"))
+filled[1:].fill(cp.array(3.0))
+assert filled.get().tolist() == [1, 3]
+assert type(filled.view(type=cp.ndarray)) is cp.ndarray
+refused(ValueError, lambda: filled.view(type=np.ndarray), "sub-type of ndarray")
+refused(TypeError, lambda: cp.indices((3, 4), dtype=bool))
+
+
+class Held:
+    """What holds an array of CuPy, and says so."""
+
+    def __init__(self, array: cp.ndarray) -> None:
+        self._array = array
+
+    def __cupy_get_ndarray__(self) -> cp.ndarray:
+        """Return the array."""
+        return self._array
+
+    shape = property(lambda self: self._array.shape)
+    dtype = property(lambda self: self._array.dtype)
+
+
+assert cp.array([Held(a[0]), a[1]]).shape == (2, 4)
+filled.fill(Held(cp.array(7)))
+assert filled.get().tolist() == [7, 7]
