@@ -4,9 +4,12 @@ from __future__ import annotations
 
 from typing import Any
 
+import numpy as np
+
 from gpu_backend import surface
 from kernelproxy import dispatch
 from kernelproxy.array_core import ArrayCore
+from kernelproxy.foreign_arrays import stands_for
 
 
 class Methods(ArrayCore):
@@ -26,6 +29,11 @@ class Methods(ArrayCore):
 
     def fill(self, value: Any) -> None:
         """Set every element to ``value``."""
+        value = stands_for(value)
+        if isinstance(value, np.ndarray) and not value.ndim and self._layout.dtype.kind != "V":
+            value = value.astype(self._layout.dtype)[()]  # warns of what is lost, as CuPy does
+        elif isinstance(value, ArrayCore) and not value.shape and value.dtype.kind == "c" != self._layout.dtype.kind:
+            value = value.astype(self._layout.dtype)
         dispatch.call("cupy.ndarray.fill", (self, value), {})
 
     @property

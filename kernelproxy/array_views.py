@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 from typing import Any
 
 import numpy as np
@@ -168,10 +169,15 @@ class Views(ArrayCore):
         window = views.diagonal(self._layout, offset, axis1, axis2)
         return _view(self, window, "diagonal", (offset, axis1, axis2))
 
-    def view(self, dtype: Any = None, array_class: Any = None) -> Any:
+    def view(self, dtype: Any = None, type: Any = None) -> Any:
         """Return the same memory as another dtype or class."""
-        if isinstance(dtype, type) and issubclass(dtype, ArrayCore):
+        array_class = type
+        if inspect.isclass(dtype) and issubclass(dtype, ArrayCore):
+            if array_class is not None:
+                raise ValueError("Cannot specify output type twice.")
             array_class, dtype = dtype, None
+        if array_class is not None and not (inspect.isclass(array_class) and issubclass(array_class, ArrayCore)):
+            raise ValueError("Type must be a sub-type of ndarray type")
         window = (0, self._layout) if dtype is None else views.view(self._layout, dtype)
         if not isinstance(window, tuple):
             return dispatch.call("cupy.ndarray.view", (self, dtype), {})

@@ -18,9 +18,9 @@ from gpu_backend.executor.devices.base import Device
 from gpu_backend.executor.forwarding import STORE, StoreForwarding
 from gpu_backend.executor.heap import Failure, Heap
 from gpu_backend.executor.surface_names import SurfaceNames
-from gpu_backend.executor.values import PLAIN, MissingHandle, Reader, Writer
+from gpu_backend.executor.values import PLAIN, MissingHandle, OutOfOrder, Reader, Writer
 from gpu_backend.executor.verbs import Verbs
-from gpu_backend.wire.errors import ErrorRecord, WarningRecord
+from gpu_backend.wire.errors import ErrorRecord, ProtocolError, WarningRecord
 from gpu_backend.wire.messages import Op, Want
 from gpu_backend.wire.values import Ref, View
 
@@ -95,14 +95,27 @@ class OpStream:
                             self._keep_all(op.out, result)
                         else:
                             heap[op.out] = result
-            except MissingHandle as missing:
-                return place, self._fail(batch.first + place - 1, op, self._blame(missing.handle))
             except Exception as error:  # whatever a user's op raises is the user's to see; it never ends the executor
-                fatal = self._device.is_fatal(error)
-                return place, self._fail(batch.first + place - 1, op, self._record(error), fatal)
+                args, result = [], None  # see `_failed`
+                if (answer := self._failed(batch.first + place - 1, op, error)) is not None:
+                    return place, answer
+                place -= 1  # read it again
             if perf_counter() > until:
                 break
         return place, None
+
+    def _failed(self, seq: int, op: Op, error: Exception) -> Answer | None:
+        """Return the answer of an op that failed; None for one that has not run and may be read again."""
+        if isinstance(error, MissingHandle):
+            return self._fail(seq, op, self._blame(error.handle))
+        if isinstance(error, OutOfOrder):
+            error.__traceback__ = None  # what was read before lets go of the array
+            try:
+                self._reader.lay_out(error.view)
+            except OutOfOrder as held:
+                return self._fail(seq, op, self._record(ProtocolError(str(held))))
+            return None
+        return self._fail(seq, op, self._record(error), self._device.is_fatal(error))
 
     def _forward(self, op: Op, args: list[Any], ops: Sequence[Op], place: int) -> bool:
         """Run ``op`` so that the store at ``place`` is done with it; False, and nothing is run, if that cannot be."""

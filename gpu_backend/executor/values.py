@@ -35,6 +35,20 @@ class MissingHandle(LookupError):
         self.handle = handle
 
 
+class OutOfOrder(Exception):
+    """The root of ``view`` lies otherwise than the view believes, and something else has hold of it.
+
+    If that is another argument of the same op, reading them again after `Reader.lay_out` helps.
+    """
+
+    def __init__(self, view: wire.View, root_order: str) -> None:
+        super().__init__(
+            f"The array {view.root} lies in memory order {root_order!r}, but its view was made for {view.order!r}. "
+            "This is a defect of gpu-workbench; please report the cell that led to it."
+        )
+        self.view = view
+
+
 class Reader:
     """Turns what came over the wire into what the device's functions take."""
 
@@ -76,6 +90,8 @@ class Reader:
             If a handle holds nothing.
         ProtocolError
             If ``value`` is of a kind that only the executor may send, or lies about its buffer or root.
+        OutOfOrder
+            If it is a view of an array that lies otherwise and is in use.
         """
         reader = self._by_type.get(type(value))
         if reader is not None:
@@ -110,21 +126,35 @@ class Reader:
         self._heap.keep_view(value, made)
         return made
 
+    def lay_out(self, value: wire.View) -> None:
+        """Lay the root of ``value`` out as its view believes, when nothing that was read before holds it any more.
+
+        Raises
+        ------
+        OutOfOrder
+            If something else has hold of it.
+        """
+        root = self._heap[value.root]
+        order = self._device.memory_order(root)
+        if order != value.order:
+            self._relaid(value, root, order)
+
     def _relaid(self, value: wire.View, root: Any, order: str) -> Any:
         """Return the root laid out as its view believes, which is CuPy's layout; NumPy gives some results another."""
         self._heap.forget_views(value.root)
         # Names of this array: the heap, this call's argument, the caller's variable, and getrefcount's own argument.
         if value.order in ("", "?") or getrefcount(root) > 4:
-            raise ProtocolError(
-                f"The array {value.root} lies in memory order {order!r}, but its view was made for {value.order!r}. "
-                "This is a defect of gpu-workbench; please report the cell that led to it."
-            )
+            raise OutOfOrder(value, order)
         try:
             axes = axes_of(value.order, root.ndim)
         except ValueError as error:
             raise ProtocolError(f"The memory order of the array {value.root} is unknown: {error}.") from None
-        copy = self._resolve("cupy.array")(root.transpose(axes), order="C")
-        relaid = self._heap[value.root] = copy.transpose([axes.index(axis) for axis in range(root.ndim)])
+        copy = self._resolve("cupy.array")
+        if value.order in ("C", "F"):  # the copy owns its memory, and counts the views on it
+            relaid = copy(root, order=value.order)
+        else:
+            relaid = copy(root.transpose(axes), order="C").transpose([axes.index(axis) for axis in range(root.ndim)])
+        self._heap[value.root] = relaid
         return relaid
 
     def _buffer(self, value: wire.Buffer) -> np.ndarray[Any, Any]:

@@ -244,8 +244,10 @@ def meshgrid(*xi: Any, indexing: Any = "xy", copy: Any = True, sparse: Any = Fal
 @rule("cupy.indices")
 def indices(dimensions: Any, dtype: Any = int) -> Shadow:
     """As CuPy."""
-    extents = as_shape(tuple(dimensions))
-    return new((len(extents), *extents), as_dtype(dtype))
+    extents, made = as_shape(tuple(dimensions)), as_dtype(dtype)
+    if made.kind == "b":
+        raise CannotProve("booleans, of which there are two")
+    return new((len(extents), *extents), made)
 
 
 def _window_function(length: Any) -> Shadow:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 import numpy as np
@@ -145,6 +146,8 @@ def ravel_multi_index(multi_index: Any, dims: Any, mode: Any = "wrap", order: An
     extents = [as_index(extent) for extent in dims]
     if mode not in ("wrap", "clip") or order not in ("C", "F") or not extents:
         raise CannotProve("indices that are looked at")
+    if math.prod(extents) > np.iinfo(np.int64).max:
+        raise CannotProve("more elements than can be counted")
     if not isinstance(multi_index, (list, tuple)) or len(multi_index) != len(extents):
         raise CannotProve("indices that are no sequence")
     if any(array(one).dtype.kind not in "iu" or one.dtype.char == "L" for one in multi_index):

@@ -13,6 +13,8 @@ from kernelproxy.array_core import ArrayCore
 from kernelproxy.foreign_arrays import ELSEWHERE, stands_for
 from kernelproxy.namespace import pinned_memory
 
+#: Types of most of what nests hold, which stand for themselves.
+_HOST_TYPES = frozenset({bool, int, float, complex, str, bytes, type(None), np.ndarray, np.float64})
 #: DLPack's number for host memory.
 _HOST = 1
 
@@ -43,6 +45,7 @@ def array(
     if is_remote(obj):
         if _joined_shape(obj) is None:
             raise TypeError(IMPLICIT_CONVERSION)
+        obj = _with_arrays(obj)
         given = {"dtype": dtype, "copy": copy, "order": order, "subok": subok, "ndmin": ndmin}
         return dispatch.call("cupy.array", (obj,), given)
     host = _host_array(obj, dtype, order, ndmin)
@@ -57,6 +60,7 @@ def asarray(
     a = stands_for(a)
     if isinstance(a, ArrayCore):
         layout = a._layout
+        order = order.upper() if isinstance(order, str) else order
         fits_dtype = dtype is None or np.dtype(dtype) == layout.dtype
         fits_order = order in (None, "K", "A") or (layout.f_contiguous if order == "F" else layout.c_contiguous)
         if fits_dtype and fits_order and copy is not True:
@@ -79,8 +83,9 @@ def ascontiguousarray(a: Any, dtype: Any = None) -> Any:
 
 
 def asfortranarray(a: Any, dtype: Any = None) -> Any:
-    """Return ``a`` as an F-contiguous remote array."""
-    return asarray(a, dtype, "F")
+    """Return ``a`` as an F-contiguous remote array of at least one dimension."""
+    made = asarray(a, dtype, "F")
+    return made if made.ndim else made.reshape(1)
 
 
 def frombuffer(*args: Any, **kwargs: Any) -> Any:
@@ -154,8 +159,15 @@ def _host_array(obj: Any, dtype: Any, order: str, ndmin: int) -> np.ndarray[Any,
 
 
 def is_remote(obj: Any) -> bool:
-    """Tell whether ``obj`` is a remote array, or a list or tuple that holds some, however deep."""
-    return isinstance(obj, ArrayCore) or (isinstance(obj, (list, tuple)) and any(map(is_remote, obj)))
+    """Tell whether ``obj`` is or stands for a remote array, or is a list or tuple that holds some, however deep."""
+    if isinstance(obj, (list, tuple)):
+        return any(map(is_remote, obj))
+    return isinstance(obj, ArrayCore) or (type(obj) not in _HOST_TYPES and isinstance(stands_for(obj), ArrayCore))
+
+
+def _with_arrays(obj: Any) -> Any:
+    """Return a nest with the arrays that its objects stand for."""
+    return [_with_arrays(one) for one in obj] if isinstance(obj, (list, tuple)) else stands_for(obj)
 
 
 def _joined_shape(obj: Any) -> tuple[int, ...] | None:

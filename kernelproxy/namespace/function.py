@@ -11,15 +11,18 @@ import numpy as np
 from gpu_backend import surface
 from gpu_backend.wire import values as wire
 from kernelproxy import dispatch
+from kernelproxy.array_core import ArrayCore
 from kernelproxy.documentation import Documented
 
-#: Functions that are no more than a call of their first argument's method: a NumPy array stays in NumPy, as in CuPy.
+#: Functions that are no more than a call of their first argument's method: as in CuPy, a NumPy array stays in NumPy
+#: and an array of Dask in Dask.
 _METHODS = {
     **{
         f"cupy.{name}": name
         for name in (
             *("sum", "prod", "mean", "var", "std", "ptp", "min", "max", "clip", "round", "swapaxes", "transpose"),
             *("reshape", "ravel", "squeeze", "take", "choose", "compress", "copy", "diagonal", "dot", "trace"),
+            *("repeat", "argmax", "argmin", "argsort", "argpartition"),
         )
     },
     "cupy.amin": "min",
@@ -29,6 +32,13 @@ _METHODS = {
 
 #: Functions that go through their first argument once, so that it may be a generator or the values of a dictionary.
 _JOINING = frozenset(f"cupy.{name}" for name in ("concatenate", "stack", "hstack", "vstack", "dstack"))
+
+
+def _has_methods(value: Any) -> bool:
+    """Tell whether ``value`` is an array of another library: of NumPy, or one that answers to its functions."""
+    return isinstance(value, np.ndarray) or (
+        hasattr(type(value), "__array_function__") and not hasattr(value, "__cuda_array_interface__")
+    )
 
 
 class UniqueAllResult(NamedTuple):
@@ -73,7 +83,7 @@ class RemoteFunction(Documented):
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         """Call the function."""
         __tracebackhide__ = True
-        if args and type(args[0]) is np.ndarray and self._qualname in _METHODS:
+        if args and not isinstance(args[0], ArrayCore) and self._qualname in _METHODS and _has_methods(args[0]):
             return getattr(args[0], _METHODS[self._qualname])(*args[1:], **kwargs)
         if self._qualname in _JOINING and args and type(args[0]) not in (list, tuple) and isinstance(args[0], Iterable):
             args = (list(args[0]), *args[1:])

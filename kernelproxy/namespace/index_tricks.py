@@ -51,13 +51,11 @@ class Concatenator:
 
     def __getitem__(self, key: Any) -> Any:
         parts = key if isinstance(key, tuple) else (key,)
+        if any(isinstance(part, (slice, str)) for part in parts):
+            raise NotImplementedError("CuPy joins arrays and numbers only: no slices, and no directives")
         if not any(map(is_remote, parts)):
             return dispatch.upload(np.asarray(self._numpy_concatenator[key]))
         axis, ndmin, trans1d = self._axis, self._ndmin, self._trans1d
-        if isinstance(parts[0], str):
-            numbers = [int(number) for number in parts[0].split(",")]
-            axis, ndmin, trans1d = (*numbers, *(ndmin, trans1d)[len(numbers) - 1 :])
-            parts = parts[1:]
         arrays = [self._as_array(part, ndmin, trans1d) for part in parts]
         scalars = {place: part for place, part in enumerate(parts) if type(part) in np.ScalarType}
         others = [one.dtype for place, one in enumerate(arrays) if place not in scalars]

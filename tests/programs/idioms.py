@@ -39,6 +39,22 @@ for mixed in ((0.0, cp.array(1.0)), [a[0], a[0].get()], [a[0], a[:, 0]], [a[0], 
 
 assert type(cp.copy(a.get())) is type(cp.reshape(a.get(), 12)) is np.ndarray
 assert type(cp.copy(a)) is cp.ndarray
+assert type(cp.repeat(a.get(), 2)) is type(cp.argsort(a.get())) is np.ndarray
+
+
+class Lazy:
+    """An array of a library such as Dask, which has methods of its own."""
+
+    def __array_function__(self, *call: object) -> object:
+        """Answer to NumPy's functions."""
+        raise AssertionError("nobody asks")
+
+    def squeeze(self, axis: object = None) -> str:
+        """Return what tells that it was called."""
+        return f"squeezed {axis}"
+
+
+assert cp.squeeze(Lazy(), axis=0) == "squeezed 0"
 
 # --- asking whether something is an array of a GPU -------------------------------------------------------------------
 
@@ -100,3 +116,44 @@ for kind, refused_call in refusals:
         continue
     raise AssertionError(f"{kind.__name__} was not raised")
 assert cp.random.dirichlet(cp.array([1.0, 2.0]), size=5).shape == (5, 2)
+
+# --- results that lie in columns, beside views of themselves ----------------------------------------------------------
+
+columns = cp.linalg.solve(2 * cp.eye(3), cp.arange(6.0).reshape(2, 3).T)
+assert columns.flags.f_contiguous
+assert cp.dot(columns, columns.T).shape == cp.multiply(columns, columns[:, ::-1]).get().shape[:1] * 2
+assert cp.concatenate([columns, columns[:1]]).get()[-1].tolist() == [0, 1.5]
+
+# --- orders in small letters, fills, and views as a class ------------------------------------------------------------
+
+assert cp.asarray(a, order="f").flags.f_contiguous
+assert cp.asarray(a, order="c") is a
+assert cp.asfortranarray(cp.array(1.0)).shape == cp.ascontiguousarray(cp.array(1.0)).shape == (1,)
+refused(NotImplementedError, lambda: cp.r_[0:3])
+refused(NotImplementedError, lambda: cp.r_["0,2", a[0], a[1]])
+filled = cp.zeros(2, "i")
+filled.fill(np.ones((), "f"))
+filled[1:].fill(cp.array(3.0))
+assert filled.get().tolist() == [1, 3]
+assert type(filled.view(type=cp.ndarray)) is cp.ndarray
+refused(ValueError, lambda: filled.view(type=np.ndarray), "sub-type of ndarray")
+refused(TypeError, lambda: cp.indices((3, 4), dtype=bool))
+
+
+class Held:
+    """What holds an array of CuPy, and says so."""
+
+    def __init__(self, array: cp.ndarray) -> None:
+        self._array = array
+
+    def __cupy_get_ndarray__(self) -> cp.ndarray:
+        """Return the array."""
+        return self._array
+
+    shape = property(lambda self: self._array.shape)
+    dtype = property(lambda self: self._array.dtype)
+
+
+assert cp.array([Held(a[0]), a[1]]).shape == (2, 4)
+filled.fill(Held(cp.array(7)))
+assert filled.get().tolist() == [7, 7]

@@ -116,6 +116,25 @@ def test_what_another_executor_held_is_lost(stream: OpStream) -> None:
     assert "lost with an earlier executor" in answer.error.message
 
 
+def test_an_op_may_name_an_array_beside_a_view_that_believes_it_to_lie_otherwise(stream: OpStream) -> None:
+    ones = Op("cupy.ones", 1, (wire.Tuple((2, 3)),))
+    in_columns = wire.View(1, 0, (3, 2), (16, 8), "<f8", "F")
+    twice = Op("cupy.dot", 2, (Ref(1), in_columns))
+    (answer,) = run(stream, ones, twice, contents(2))
+    assert array(answer).tolist() == [[3, 3], [3, 3]]
+    others = Op("cupy.ones", 3, (wire.Tuple((2, 3)),))
+    held = Op(".same", 4, (wire.View(3, 0, (3,), (8,), "<f8", "C"),))
+    lie = Op("cupy.add", 5, (wire.View(3, 0, (2,), (8,), "<f8", "F"), 1))
+    (answer,) = run(stream, others, held, lie)
+    assert answer.error is not None
+    assert "memory order" in answer.error.message
+    held = Op(".same", 6, (wire.View(1, 0, (2,), (8,), "<f8", "F"),))  # what was laid out anew is no other
+    lie = Op("cupy.add", 7, (wire.View(1, 0, (3,), (8,), "<f8", "C"), 1))
+    (answer,) = run(stream, held, lie)
+    assert answer.error is not None
+    assert "memory order" in answer.error.message
+
+
 def test_cancelled_ops_leave_word_and_still_drop(stream: OpStream) -> None:
     run(stream, arange(1), arange(2), arange(3))
     assert run(stream, Op("cupy.add", 4, (Ref(1), 1), (2,), reuse=3), first=4, cancelled=True) == []

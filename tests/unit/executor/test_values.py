@@ -15,7 +15,7 @@ from hypothesis.extra import numpy as hnp
 from gpu_backend.executor.devices import open_device
 from gpu_backend.executor.devices.base import Device
 from gpu_backend.executor.heap import Heap
-from gpu_backend.executor.values import MissingHandle, Reader, Writer
+from gpu_backend.executor.values import MissingHandle, OutOfOrder, Reader, Writer
 from gpu_backend.wire import values as wire
 from gpu_backend.wire.errors import ProtocolError
 from kernelproxy.decoding import Decoder
@@ -153,7 +153,7 @@ def test_lies_are_found_out(device: Device) -> None:
         reader.read(wire.Ref(2))
     with pytest.raises(MissingHandle):
         reader.read(wire.List((wire.Tuple((wire.View(2, 0, (1,), (8,), "<i8", "C"),)),)))
-    with pytest.raises(ProtocolError, match="memory order"):
+    with pytest.raises(OutOfOrder, match="memory order"):
         reader.read(wire.View(1, 0, (3, 2), (8, 24), "<i8", "F"))
     with pytest.raises(ValueError, match="reaches beyond"):
         reader.read(wire.View(1, 40, (2,), (8,), "<i8", "C"))

@@ -220,6 +220,8 @@ def tri(N: int, M: int | None = None, k: int = 0, dtype: Any = float) -> Array:
 def indices(dimensions: Any, dtype: Any = int) -> Array:
     dimensions = as_shape(dimensions)
     LEDGER.require(len(dimensions) * math.prod(dimensions) * as_dtype(dtype).itemsize)
+    if as_dtype(dtype).kind == "b" and max(dimensions, default=0) > 2:
+        raise TypeError("arange() is only supported for booleans when the result has at most length 2.")
     return np.indices(dimensions, as_dtype(dtype))
 
 

@@ -95,7 +95,8 @@ def solve(a: Any, b: Any) -> Array:
     joined = np.concatenate([a.astype(dtype), b.astype(dtype)], axis=-1)
     n = a.shape[-1]
     result = each_matrix(joined, lambda m: np.linalg.solve(m[..., :n], m[..., n:]), _nan(b.shape[-2:], dtype))
-    return result[..., 0] if vector else result
+    result = result[..., 0] if vector else result
+    return np.asfortranarray(result) if result.ndim == 2 and a.ndim == 2 else result  # as LAPACK leaves it
 
 
 @define("cupy.linalg.tensorsolve")
