@@ -87,7 +87,7 @@ class OpStream:
                         spare = heap.take(op.reuse)
                         if spare is None:  # its own op failed: what is kept of that can go
                             heap.drop(op.reuse)
-                        elif spare.base is None and getrefcount(spare) == 2:
+                        elif spare.base is None and getrefcount(spare) - _times(spare, args) == 2:
                             args.append(spare)
                     result = (functions.get(op.name) or self._resolve(op.name))(*args)
                     if op.out:
@@ -233,6 +233,10 @@ class OpStream:
             self._stream_context = self._device.on_stream(stream)
             self._stream_context.__enter__()
             self._stream = handle
+
+
+def _times(one: object, among: list[Any]) -> int:
+    return sum([other is one for other in among])
 
 
 def _is_warning(message: Warning | str) -> TypeGuard[Warning]:

@@ -115,6 +115,17 @@ def test_a_reconnecting_client_takes_over_and_gets_unread_answers_again() -> Non
     assert refusal(talk) == "not_greeted"
 
 
+def test_a_new_connection_is_told_what_was_done_before_it() -> None:
+    talk = greeted()
+    talk.receive(PEER, batch(1, 5))
+    run_all(talk)
+    talk.report_progress()
+    assert sent(talk) == [wire.Ack(5)]  # which is lost
+    talk.receive(b"b", encode(wire.Hello("s", 1, "me", 1, 0)))
+    talk.report_progress()
+    assert sent(talk, b"b")[1:] == [wire.Ack(5)]
+
+
 def test_what_still_arrives_from_a_connection_that_was_taken_over_does_not_take_the_session_back() -> None:
     talk = greeted()
     hello = encode(wire.Hello("s", 1, "me", 1, 0))
