@@ -31,6 +31,15 @@ class OpenBatch:
         """Number of the last op."""
         return self.first + len(self.ops) - 1
 
+    def add(self, op: Op, site: Site | None, made: Layout | None = None) -> int:
+        """Append ``op``, which was recorded at ``site``, and return its place."""
+        place = len(self.ops)
+        self.sites[place] = site
+        self.made = None  # an interrupt before the op is there leaves the one before it as it is
+        self.ops.append(op)
+        self.made = made
+        return place
+
     def successor(self) -> OpenBatch:
         """Return the empty batch that goes on where this one ends."""
         return OpenBatch(self.last + 1)

@@ -101,11 +101,7 @@ class Pipeline:
             drop, reuse = None, 0
             if gone and not takes_over(batch, self.dropped, gone):
                 drop, reuse = oldest(self.dropped, gone, layout)
-            place = len(batch.ops)
-            batch.sites[place] = user_site(2)
-            batch.made = None  # until the op is there: an interrupt in between leaves the one before as it is
-            batch.ops.append(Op(name, out, args, drop, NOTHING, kwargs, stream, reuse))
-            batch.made = layout
+            place = batch.add(Op(name, out, args, drop, NOTHING, kwargs, stream, reuse), user_site(2), layout)
             if gone:
                 self._take_dropped(gone)
         if place + 1 >= BATCH_OPS:
@@ -121,10 +117,7 @@ class Pipeline:
             name, args = make(len(batch.frames))
             batch.frames.append(data)
             batch.bytes += len(data)
-            place = len(batch.ops)
-            batch.sites[place] = user_site(2)
-            batch.made = None
-            batch.ops.append(Op(name, 0, args))
+            place = batch.add(Op(name, 0, args), user_site(2))
         if place + 1 >= BATCH_OPS or batch.bytes >= BATCH_BYTES:
             self.flush()
         elif self.sender_sleeps:
@@ -157,12 +150,9 @@ class Pipeline:
                 self.next_handle += _HANDLES_PER_CALL
                 gone = len(self.dropped)
                 drop = oldest(self.dropped, gone, None)[0] if gone else None
-                place = len(batch.ops)
-                seq = batch.first + place
+                seq = batch.last + 1
                 self.inbox.expect(seq)
-                batch.sites[place] = user_site(2)
-                batch.made = None
-                batch.ops.append(Op(name, out, args, drop, want, kwargs, stream))
+                batch.add(Op(name, out, args, drop, want, kwargs, stream), user_site(2))
                 self._take_dropped(gone)
                 if buffers:
                     self._seal()
