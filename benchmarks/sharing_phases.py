@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from statistics import median
 from time import monotonic
 from typing import Any
 
@@ -98,6 +99,25 @@ def throughput(pool: SharedPool, scale: Scale, kernels: tuple[float, ...]) -> di
         together = [(pool.of(user), scale.hog(kernel)) for user in users]
         answers, _ = pool.run(together, scale.seconds(3.5), _GRACE_SECONDS)
         found[_name(kernel)] = {"alone": max(rates), "together": _work(together, answers)}
+    return found
+
+
+def alone(
+    ours: SharedPool, drivers: SharedPool, scale: Scale, kernels: tuple[float, ...], rounds: int = 2
+) -> dict[str, Any]:
+    """Work done in a second by one notebook alone, under either policy; kernels of each length.
+
+    In turns, and the median of all: two processes on the same machine differ by more than a gate costs.
+    """
+    found = {}
+    for kernel in kernels:
+        rates: dict[str, list[float]] = {ours.policy: [], drivers.policy: []}
+        for pool in (ours, drivers) * rounds:
+            for notebook in pool.notebooks:
+                order = [(notebook, scale.hog(kernel))]
+                answers, _ = pool.run(order, scale.seconds(1.0), _GRACE_SECONDS)
+                rates[pool.policy].append(_work(order, answers))
+        found[_name(kernel)] = {policy: median(each) for policy, each in rates.items()}
     return found
 
 
