@@ -63,7 +63,8 @@ class OpStream:
         Returns the place behind the last op that ran, and its answer if it has one. At least one op runs.
 
         The loop is the executor's hot path: what happens for every op happens here, inline. Dropped memory is reused if
-        its array owns it and has two references, the name here and the call's argument: any view would be a third.
+        its array alone lies in it and has two references, the name here and the call's argument, beside those of an
+        operand that it may be.
         """
         heap, functions, read = self.heap, self._functions, self._reader.read
         self._reader.with_frames(batch.frames)
@@ -84,10 +85,10 @@ class OpStream:
                         place += 1
                         continue
                     if op.reuse:
-                        spare = heap.take(op.reuse)
+                        result, spare = None, heap.take(op.reuse)  # the last result may be the spare
                         if spare is None:  # its own op failed: what is kept of that can go
                             heap.drop(op.reuse)
-                        elif spare.base is None and getrefcount(spare) - _times(spare, args) == 2:
+                        elif getrefcount(spare) - _times(spare, args) == 2 and self._device.is_unshared(spare):
                             args.append(spare)
                     result = (functions.get(op.name) or self._resolve(op.name))(*args)
                     if op.out:

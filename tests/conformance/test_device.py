@@ -6,6 +6,7 @@ import gc
 import os
 import re
 from collections.abc import Iterator
+from sys import getrefcount
 from typing import Any
 
 import numpy as np
@@ -133,6 +134,28 @@ def test_a_write_through_a_view_is_seen_in_its_root(device: Device) -> None:
     assert device.download(root).tolist() == [-1, -1, 7, 8, 4, 5]
     with pytest.raises(ValueError, match="do not fit"):
         device.write(root, 40, memoryview(bytes(16)))
+
+
+@pytest.mark.parametrize("how", ["view", "slice", "reshape", "transposed"])
+def test_memory_that_a_window_lies_in_is_told_by_it_or_by_its_array(device: Device, call: Calls, how: str) -> None:
+    """So nobody computes into the memory of an array that was dropped while a window on it is in use."""
+    array = call("cupy.ones", (2, 4))
+    alone = getrefcount(array)
+    assert device.is_unshared(array)
+    window: Any = None
+    if how == "view":
+        window = device.view(array, 8, (3,), (8,), np.dtype("f8"))
+    elif how == "slice":
+        window = array[1:]
+    elif how == "reshape":
+        window = array.reshape(8)
+    else:
+        window = array.T
+    assert getrefcount(array) > alone or not device.is_unshared(array)
+    assert not device.is_unshared(window)
+    del window
+    assert getrefcount(array) == alone
+    assert device.is_unshared(array)
 
 
 def test_copies_share_nothing(device: Device) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import importlib
 from collections.abc import Iterator
 from contextlib import contextmanager
+from sys import getrefcount
 from typing import Any
 
 import cupy
@@ -235,6 +236,11 @@ class CudaDevice:
         if array.data.mem is not other.data.mem:
             return None
         return int(array.data.ptr - other.data.ptr)
+
+    def is_unshared(self, array: Any) -> bool:
+        """Tell whether ``array`` owns its memory and none lies in it but those that refer to ``array``."""
+        # What `view` makes refers to the memory alone, as the array does: then there are more than it and the argument.
+        return array.base is None and getrefcount(array.data.mem) == 2
 
     def view(
         self, root: Any, offset: int, shape: tuple[int, ...], strides: tuple[int, ...], dtype: np.dtype[Any]

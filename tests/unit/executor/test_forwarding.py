@@ -147,3 +147,13 @@ def test_an_operand_that_is_forgotten_is_computed_into() -> None:
     assert run(on, Op("cupy.add", MADE, (Ref(OTHER), Ref(OTHER)), reuse=OTHER)) == []
     assert on.heap[MADE].ctypes.data == place
     assert values(on, MADE) == [2] * 6
+
+
+def test_a_chain_computes_into_the_same_memory() -> None:
+    on, given = stream(), []
+    add = DEVICE.resolve("cupy.add")
+    on._functions["cupy.add"] = lambda *args: given.append(len(args)) or add(*args)
+    chain = [Op("cupy.add", MADE + n, (Ref(MADE + n - 1), Ref(OTHER)), reuse=MADE + n - 1) for n in range(1, 5)]
+    assert run(on, Op("cupy.add", MADE, (Ref(OTHER), 1.0)), *chain) == []
+    assert given == [2, 3, 3, 3, 3]
+    assert values(on, MADE + 4) == [6] * 6

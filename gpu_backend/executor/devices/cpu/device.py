@@ -96,6 +96,10 @@ class CpuDevice:
             return None
         return int(array.ctypes.data - other.ctypes.data)
 
+    def is_unshared(self, array: Array) -> bool:
+        """Tell whether ``array`` owns its memory: every array that lies in it refers to it."""
+        return array.base is None
+
     def view(
         self, root: Array, offset: int, shape: tuple[int, ...], strides: tuple[int, ...], dtype: np.dtype[Any]
     ) -> Array:
