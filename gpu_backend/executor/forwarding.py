@@ -50,8 +50,8 @@ class StoreForwarding:
         found = self._operands.get(name)
         if found is None:
             described = load().get(name)
-            is_one = isinstance(described, Ufunc) and described.nout == 1
-            found = self._operands[name] = described.nin if is_one and isinstance(described, Ufunc) else -1
+            found = described.nin if isinstance(described, Ufunc) and described.nout == 1 else -1
+            self._operands[name] = found
         return found
 
 

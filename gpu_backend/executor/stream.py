@@ -83,19 +83,19 @@ class OpStream:
                     args = [heap[a.handle] if type(a) is Ref and a.handle in heap else read(a) for a in op.args]
                     if op.out and place < end and ops[place].name == STORE and self._forward(op, args, ops, place):
                         place += 1
-                        continue
-                    if op.reuse:
-                        result, spare = None, heap.take(op.reuse)  # the last result may be the spare
-                        if spare is None:  # its own op failed: what is kept of that can go
-                            heap.drop(op.reuse)
-                        elif getrefcount(spare) - _times(spare, args) == 2 and self._device.is_unshared(spare):
-                            args.append(spare)
-                    result = (functions.get(op.name) or self._resolve(op.name))(*args)
-                    if op.out:
-                        if type(result) is tuple or type(result) is list:
-                            self._keep_all(op.out, result)
-                        else:
-                            heap[op.out] = result
+                    else:
+                        if op.reuse:
+                            result, spare = None, heap.take(op.reuse)  # the last result may be the spare
+                            if spare is None:  # its own op failed: what is kept of that can go
+                                heap.drop(op.reuse)
+                            elif getrefcount(spare) - _times(spare, args) == 2 and self._device.is_unshared(spare):
+                                args.append(spare)
+                        result = (functions.get(op.name) or self._resolve(op.name))(*args)
+                        if op.out:
+                            if type(result) is tuple or type(result) is list:
+                                self._keep_all(op.out, result)
+                            else:
+                                heap[op.out] = result
             except Exception as error:  # whatever a user's op raises is the user's to see; it never ends the executor
                 args, result = [], None  # see `_failed`
                 if (answer := self._failed(batch.first + place - 1, op, error)) is not None:

@@ -68,6 +68,12 @@ def test_what_is_only_stored_is_computed_into_the_window() -> None:
     assert MADE not in on.heap
 
 
+def test_time_that_is_up_ends_a_row_of_stores() -> None:
+    on, pair = stream(), (Op("cupy.multiply", MADE, (Ref(OTHER), 5.0)), store(1))
+    batch = QueuedBatch(1, (*pair, Op("cupy.negative", MADE + 1, (Ref(OTHER),), (MADE,)), FORGET), 0, ())
+    assert on.run(batch, 0.0) == (2, None)
+
+
 def test_what_is_needed_later_is_kept() -> None:
     on = stream()
     run(on, Op("cupy.multiply", MADE, (Ref(OTHER), 5.0)), store(1), Op("cupy.negative", 9, (Ref(MADE),), (4,)))
