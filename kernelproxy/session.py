@@ -20,6 +20,7 @@ from gpu_backend.transport import curve
 from gpu_backend.wire import control
 from gpu_backend.wire.control import Ticket
 from gpu_backend.wire.errors import (
+    AnswerOverdue,
     ExecutorStarting,
     NotAuthorized,
     PoolError,
@@ -51,6 +52,8 @@ _REGREET_SECONDS = 1.0
 _START_SECONDS = 90.0
 #: How long a lost connection is tried before the user hears of it, seconds.
 _PATIENCE_SECONDS = 60.0
+#: How long a gateway is asked again that has taken a request and does not answer, seconds.
+_OVERDUE_SECONDS = 12.0
 #: How long to wait at the end for what the pool need not hear: the lease ends by itself, only later. Seconds.
 _FAREWELL_SECONDS = 1.0
 
@@ -260,8 +263,8 @@ def _granted(settings: ClientSettings, request: control.OpenSession | control.Re
                 if monotonic() > deadline:
                     raise
                 continue
-            except PoolUnreachable:  # a gateway that is being restarted has kept our place
-                if wait.silent_seconds > _PATIENCE_SECONDS:
+            except PoolUnreachable as error:
+                if wait.silent_seconds > _patience(request, wait.has_place, isinstance(error, AnswerOverdue)):
                     raise
                 continue
             if isinstance(answer, Ticket):
@@ -270,6 +273,14 @@ def _granted(settings: ClientSettings, request: control.OpenSession | control.Re
                 raise ProtocolError("The gateway did not answer with a ticket.")
             wait.show(answer)
             deadline = monotonic() + _START_SECONDS
+
+
+def _patience(request: control.OpenSession | control.RenewTicket, has_place: bool, was_taken: bool) -> float:
+    """Return for how long to ask again where no answer comes, seconds."""
+    if has_place:
+        return _PATIENCE_SECONDS  # a gateway that is being restarted has kept our place
+    is_known = isinstance(request, control.RenewTicket) or bool(request.waiter)  # so that nobody gets two sessions
+    return _OVERDUE_SECONDS if was_taken and is_known else 0.0
 
 
 def keep_ticket() -> None:

@@ -84,8 +84,13 @@ class Wait:
 
     @property
     def silent_seconds(self) -> float:
-        """How long no answer has come; infinite if there never was one that said to wait."""
-        return monotonic() - self._heard if self._notice is not None else float("inf")
+        """How long no answer has come."""
+        return monotonic() - self._heard
+
+    @property
+    def has_place(self) -> bool:
+        """Whether the pool has said that we are in its queue."""
+        return self._notice is not None
 
     def show(self, queued: Queued) -> None:
         """Tell the user how the wait goes."""

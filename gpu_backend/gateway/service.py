@@ -196,6 +196,7 @@ class Gateway:
                 log.warning("a message at the agents' door was dropped: %s", error)
             except InvalidTransition:  # the node's next report puts it right; the other nodes must not suffer from it
                 log.exception("an agent said what cannot be")
+            await asyncio.sleep(0)  # receiving yields only where nothing is there: users and time come in between
 
     def _hear_agent(self, frames: Sequence[zmq.Frame]) -> None:
         node = self._authenticator.node(key_of(frames))

@@ -86,7 +86,7 @@ class Executor:
     async def tend(
         self, context: zmq.asyncio.Context, keys: KeyPair, times: Times, changed: Callable[[Executor], None]
     ) -> End:
-        """Follow the executor to its end and return why it ended. Calls ``changed`` after every news."""
+        """Follow the executor to its end and return why it ended; ``changed`` hears of each stage and of last words."""
         self._changed = changed
         try:
             process = Watched(self.identity)
@@ -193,7 +193,7 @@ class Executor:
                     log.warning("a report from %s was dropped: %s", self.directory, error)
 
     def _take_in(self, report: Report) -> None:
-        self.report = report
+        before, self.report = self.stage, report
         if report.phase == Phase.ENDING:
             self._set(Stage.ENDING)
         elif self.stage is Stage.ENDING:
@@ -202,7 +202,9 @@ class Executor:
             self._note_serving()
         elif self.stage is Stage.STARTING:
             self._meet_warm()
-        self._changed(self)
+        # Mere counters wait for the agent's next report: else each of n executors would have all n told anew.
+        if self.stage is not before or report.phase == Phase.ENDING:
+            self._changed(self)
 
     def _note_serving(self) -> None:
         if not self.has_served:

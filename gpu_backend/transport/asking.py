@@ -17,6 +17,7 @@ from gpu_backend.transport.sockets import as_client
 from gpu_backend.wire.codec import Codec, encode
 from gpu_backend.wire.control import Denied, FromGateway, ToGateway
 from gpu_backend.wire.errors import (
+    AnswerOverdue,
     ExecutorStarting,
     NotAuthorized,
     PoolFull,
@@ -52,7 +53,7 @@ def ask(door: Door, message: ToGateway, timeout_seconds: float = ANSWER_SECONDS)
         If the pool does not know our key, or the key may not do this; or if the pool is not the one whose key we
         hold. Known within a second.
     PoolUnreachable
-        If nobody answers within ``timeout_seconds``.
+        If nobody answers within ``timeout_seconds``; an `AnswerOverdue` if the request was taken.
     SessionLost
         If the message is about a session that has ended.
     PoolRefusal
@@ -131,7 +132,7 @@ class _Exchange:
     def silence(self, seconds: float) -> PoolUnreachable:
         """Return what to raise when the time is up."""
         if self._watch.succeeded:
-            return PoolUnreachable(
+            return AnswerOverdue(
                 f"The pool at {self._address} took the request and did not answer within {seconds:.1f} s. "
                 "Try again; if it stays so, ask the pool's operator to look at its log."
             )

@@ -9,6 +9,7 @@
     │   └── OversizedMessage
     ├── PoolError                 the pool cannot or will not serve
     │   ├── PoolUnreachable
+    │   │   └── AnswerOverdue     the request was taken: the pool is busy, or was restarted in the middle
     │   ├── NotAuthorized
     │   ├── PoolRefusal           admission said no: the message says why and what to do
     │   │   ├── ExecutorStarting  not yet: an executor is on its way; asking again helps
@@ -52,6 +53,10 @@ class PoolError(WorkbenchError):
 
 class PoolUnreachable(PoolError):
     """Nobody answers at the pool's address."""
+
+
+class AnswerOverdue(PoolUnreachable):
+    """The pool took a request and did not answer it in time: it is busy, or was restarted in the middle."""
 
 
 class NotAuthorized(PoolError):

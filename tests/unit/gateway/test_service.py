@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 import asyncio
+import threading
 from pathlib import Path
 from time import monotonic
 
 import pytest
+import zmq
 
 from gpu_backend.engine.base import NodeChange, NodeEvent
 from gpu_backend.gateway.directory import Directory
 from gpu_backend.transport import curve
 from gpu_backend.transport.asking import ANSWER_SECONDS, Door, ask_async
+from gpu_backend.transport.sockets import as_client
 from gpu_backend.wire import control
 from gpu_backend.wire.codec import Codec, encode
 from gpu_backend.wire.errors import (
@@ -23,7 +26,7 @@ from gpu_backend.wire.errors import (
     SessionLost,
 )
 
-from .played_pool import ADA, AGENT, BOSS, EVE, GATEWAY, PlayedAgent, World, gateway_only, play, until
+from .played_pool import ADA, AGENT, BOSS, DEVICE, EVE, GATEWAY, PlayedAgent, World, gateway_only, play, until
 
 
 def test_a_session_is_opened_with_a_ticket(tmp_path: Path) -> None:
@@ -330,3 +333,29 @@ def test_one_key_cannot_make_the_gateway_wait_without_end(tmp_path: Path) -> Non
             assert codes.count(RefusalCode.NO_DEVICE) == 32
 
     asyncio.run(story())
+
+
+def test_agents_with_much_to_tell_do_not_keep_users_waiting(tmp_path: Path) -> None:
+    lines = tuple(control.ExecutorReport(f"s{n}", 1, 0, "k" * 40, (), "s" * 40, 0, 60.0, 0, 0, 0.0) for n in range(64))
+    frames = encode(control.NodeReport((DEVICE,), lines, len(lines)))
+    most = 10_000
+
+    async def story(world: World, agent: PlayedAgent) -> None:
+        answered = threading.Event()
+
+        def tell() -> int:
+            with zmq.Context() as context, context.socket(zmq.DEALER) as socket:
+                as_client(socket, AGENT, GATEWAY.public).connect(world.agents_endpoint)
+                for count in range(most):
+                    if answered.is_set():
+                        return count
+                    socket.send_multipart(frames)
+            return most
+
+        telling = asyncio.create_task(asyncio.to_thread(tell))
+        for _ in range(5):
+            await world.view()
+        answered.set()
+        assert await telling < most
+
+    play(tmp_path, story)

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import io
+import socket
 import sys
 
+import msgspec
 import pytest
 
 from gpu_backend.wire.control import Denied, Done, FromGateway, LeaveQueue, OpenSession, Queued, ToGateway
-from gpu_backend.wire.errors import PoolRefusal, PoolUnreachable, RefusalCode
+from gpu_backend.wire.errors import AnswerOverdue, PoolRefusal, PoolUnreachable, RefusalCode
 from kernelproxy import session, settings, waiting
 from kernelproxy.session import open_session
 from kernelproxy.waiting import TerminalNotice, in_words
@@ -101,14 +103,44 @@ def test_a_gateway_that_is_away_for_a_while_ends_no_wait(
     assert len(noted.shown) == 1
 
 
-def test_a_gateway_that_never_answered_is_unreachable_at_once(
+def test_a_gateway_that_took_the_request_is_asked_again(
     gateway: ScriptedGateway, noted: Noted, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(session, "_GATEWAY_SECONDS", 0.2)
+    monkeypatch.setattr(session, "_GATEWAY_SECONDS", 1.0)  # a handshake is made in it, even on a busy machine
+    answers = iter([None, a_ticket()])
+    gateway.answer = lambda message: next(answers)
+    granted(gateway)
+    assert not noted.shown
+    assert len({message.waiter for message in gateway.asked_for(OpenSession)}) == 1  # type: ignore[attr-defined]
+
+
+def test_a_gateway_that_never_answers_is_given_up(
+    gateway: ScriptedGateway, noted: Noted, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(session, "_GATEWAY_SECONDS", 1.0)
+    monkeypatch.setattr(session, "_OVERDUE_SECONDS", 1.5)
     gateway.answer = lambda message: None
-    with pytest.raises(PoolUnreachable):
+    with pytest.raises(AnswerOverdue, match="took the request"):
         granted(gateway)
     assert not noted.shown
+    assert len(gateway.asked) >= 2
+
+
+def test_who_asks_without_a_name_asks_once(gateway: ScriptedGateway, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(session, "_GATEWAY_SECONDS", 1.0)
+    gateway.answer = lambda message: None
+    with pytest.raises(AnswerOverdue):
+        open_session("doctor", may_wait=False)
+    assert len(gateway.asked) == 1
+
+
+def test_where_nobody_is_is_said_at_once(gateway: ScriptedGateway, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(session, "_GATEWAY_SECONDS", 0.2)
+    with socket.socket() as taken:  # an address at which nobody listens
+        taken.bind(("127.0.0.1", 0))
+        nowhere = msgspec.structs.replace(settings.load(), gateway=f"tcp://127.0.0.1:{taken.getsockname()[1]}")
+        with pytest.raises(PoolUnreachable, match="Nobody answers"):
+            session._granted(nowhere, OpenSession(0, "a", waiter="w1"))
 
 
 def test_who_may_not_wait_says_so(gateway: ScriptedGateway) -> None:
