@@ -87,8 +87,10 @@ class LocalEngine:
             agent = Watched(running)
             agent.send_signal(signal.SIGTERM)
             try:
-                await asyncio.wait_for(agent.ended(), _STOP_SECONDS)
+                async with asyncio.timeout(_STOP_SECONDS):
+                    await agent.ended()
             except TimeoutError:
+                log.error("the agent did not end within %.0f s: killed", _STOP_SECONDS)
                 agent.send_signal(signal.SIGKILL)
                 await agent.ended()
             finally:

@@ -22,6 +22,7 @@ class Changes:
     async def wait(self, seconds: float) -> None:
         """Wait until something happens, or for so long."""
         try:
-            await asyncio.wait_for(self._event.wait(), seconds)
+            async with asyncio.timeout(seconds):
+                await self._event.wait()
         except TimeoutError:
             return

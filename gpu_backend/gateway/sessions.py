@@ -59,7 +59,8 @@ class Sessions:
         self._waiting.setdefault(session, []).append(future)
         try:
             self.apply(event)
-            return await asyncio.wait_for(future, seconds)
+            async with asyncio.timeout(seconds):
+                return await future
         except TimeoutError:
             return None
         finally:

@@ -213,8 +213,10 @@ class Agent:
     async def _attend(self) -> None:
         pause = 0.0
         while True:
+            # Not `wait_for`, which in Python 3.11 loses the cancellation that comes together with the news.
             with suppress(TimeoutError):
-                await asyncio.wait_for(self._news.wait(), pause)
+                async with asyncio.timeout(pause):
+                    await self._news.wait()
             self._news.clear()
             for device in self._devices.values():
                 self._balance(device)

@@ -65,6 +65,17 @@ def test_down_ends_everything_and_up_starts_afresh(make_pool: MakePool) -> None:
     assert pool.open().epoch == 1  # ada is still known
 
 
+def test_down_ends_a_pool_of_several_sessions_without_killing_its_agent(make_pool: MakePool) -> None:
+    pool = make_pool()
+    executors = [pool.executor(pool.open()) for _ in range(3)]  # their ends are news to the agent as it is stopped
+    agent = pool.process("agent")
+    commands.down(pool.state)
+    assert not any(process.is_running for process in [agent, *executors])
+    log = (pool.state.logs / "gateway.log").read_text()
+    assert f"started the agent, pid {agent.pid}" in log
+    assert "killed" not in log
+
+
 def test_down_ends_a_pool_whose_processes_were_killed(make_pool: MakePool) -> None:
     pool = make_pool()
     executor = pool.executor(pool.open())
