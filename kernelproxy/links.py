@@ -18,8 +18,9 @@ from gpu_backend.wire.codec import Frame
 
 #: Buffers smaller than this are cheaper copied than shared with libzmq's own thread.
 _SHARE_BYTES = 64 << 10
-#: How long to look for an answer without sleeping, seconds: most answers come sooner than a sleeper wakes.
-_SPIN_SECONDS = 100e-6
+#: How long to look for an answer without sleeping, seconds: most answers come sooner than a sleeper wakes. Twice as
+#: long as the last one took, where that was short: an executor that slept needs longer.
+_SPIN_SECONDS, _MOST_SPIN_SECONDS = 100e-6, 1e-3
 
 
 class Link(Protocol):
@@ -127,6 +128,7 @@ class LocalLink:
         self._news = select.poll()
         for poll in (self._poll, self._news):
             poll.register(self._socket.fileno(), select.POLLIN)
+        self._spin_seconds = _SPIN_SECONDS
         self.is_cut = False
         self.is_torn = False
 
@@ -142,8 +144,9 @@ class LocalLink:
 
     def receive(self, timeout_seconds: float) -> list[Frame] | None:
         """Return the next message, or None if none comes in time."""
-        until = monotonic() + timeout_seconds
-        spin_until = min(until, monotonic() + _SPIN_SECONDS)
+        asked = monotonic()
+        until = asked + timeout_seconds
+        spin_until = min(until, asked + self._spin_seconds)
         try:
             was_sending = not self._push()
             while (message := self._take()) is None:
@@ -156,6 +159,9 @@ class LocalLink:
             self.is_cut = True
             self.is_torn = False
             return None
+        if timeout_seconds:
+            took = monotonic() - asked
+            self._spin_seconds = max(_SPIN_SECONDS, 2 * took) if 2 * took <= _MOST_SPIN_SECONDS else _SPIN_SECONDS
         return message
 
     def _spin(self, until: float) -> bool:

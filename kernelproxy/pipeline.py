@@ -3,9 +3,9 @@
 Two locks. ``_recording`` guards the open batch and is held for less than a microsecond. ``_io`` guards the connection
 and everything behind it; whoever holds it reads for all threads. Who needs both takes ``_io`` first.
 
-An interrupt may strike between any two bytecodes, so every step that commits something is a single append or
-assignment, and doing a step twice is harmless: the executor skips ops that it has already taken and handles that it has
-already dropped. A connection on which a message was half sent or half read is given up for a new one.
+An interrupt may strike between any two bytecodes, so every step that commits something is one append or assignment, and
+doing a step twice is harmless: the executor skips ops that it has taken and handles that it has dropped. A connection
+on which a message was half sent or read is given up for a new one.
 """
 
 from __future__ import annotations
@@ -20,6 +20,7 @@ from gpu_backend.wire.codec import Frame
 from gpu_backend.wire.errors import OversizedMessage, RefusalCode, SessionLost, WorkbenchError
 from gpu_backend.wire.messages import Op, Want
 from gpu_backend.wire.values import Value
+from kernelproxy.batch_size import batch_ops
 from kernelproxy.connection import Connection, refusal_error
 from kernelproxy.counters import Counters
 from kernelproxy.dropped import DroppedHandles, oldest
@@ -32,10 +33,8 @@ from kernelproxy.source_lines import user_site
 from kernelproxy.temporaries import takes_over
 
 NOTHING = Want.NOTHING
-#: Most ops in a message, enough to hide its cost and few enough that the device starts early; and bytes of buffers.
-BATCH_OPS, BATCH_BYTES = 64, 4 << 20
-#: How long one thread reads on behalf of all before others get a turn, seconds; and how long an interrupted one waits
-#: for its turn before it leaves the cancelling to whoever has it.
+BATCH_BYTES = 4 << 20  #: most bytes of buffers in a message of recorded ops
+#: How long one thread reads for all before others get a turn, seconds; how long an interrupted one waits for its own.
 _TURN_SECONDS, _CANCEL_SECONDS = 0.005, 0.1
 _HANDLES_PER_CALL = 1 << 20  #: a call whose results are unknown gets this many to give: numbers cost nothing
 
@@ -73,6 +72,7 @@ class Pipeline:
         self._cancelled_through = 0
         self._cancel_told = 0
         self._end: WorkbenchError | None = None
+        self.most_ops = batch_ops(0)  #: with so many ops the open batch is sent
         #: Set while the background sender sleeps; the first op of a quiet time wakes it.
         self.sender_sleeps = False
         self.wake_sender: Callable[[], None] = lambda: None
@@ -104,7 +104,7 @@ class Pipeline:
             place = batch.add(Op(name, out, args, drop, NOTHING, kwargs, stream, reuse), user_site(2), layout)
             if gone:
                 self._take_dropped(gone)
-        if place + 1 >= BATCH_OPS:
+        if place + 1 >= self.most_ops:
             self.flush()
         elif self.sender_sleeps:
             self.wake_sender()
@@ -118,7 +118,7 @@ class Pipeline:
             batch.frames.append(data)
             batch.bytes += len(data)
             place = batch.add(Op(name, 0, args), user_site(2))
-        if place + 1 >= BATCH_OPS or batch.bytes >= BATCH_BYTES:
+        if place + 1 >= self.most_ops or batch.bytes >= BATCH_BYTES:
             self.flush()
         elif self.sender_sleeps:
             self.wake_sender()
@@ -184,8 +184,7 @@ class Pipeline:
         try:
             self._send_recorded()
             with self._io:
-                while self._pump(0):
-                    pass
+                self._read_all()
         except KeyboardInterrupt:
             self.cancel_pending()  # stopped while the executor is far behind: the rest is not wanted
             raise
@@ -205,8 +204,7 @@ class Pipeline:
                 if self._open is batch:
                     self._seal()
                 self._send_sealed()
-                while self._pump(0):
-                    pass
+                self._read_all()
             finally:
                 self._io.release()
 
@@ -225,8 +223,7 @@ class Pipeline:
         if self._io.acquire(blocking=False):
             try:
                 self._tell_read(self._sound_connection())
-                while self._pump(0):
-                    pass
+                self._read_all()
             finally:
                 self._io.release()
 
@@ -290,6 +287,7 @@ class Pipeline:
                         self._tell_read(self._sound_connection())
                 finally:
                     self._io.release()
+        self.most_ops = batch_ops(self.journal.ops_in_flight)
         return self.inbox.take(seq)
 
     def _pump(self, timeout_seconds: float) -> bool:
@@ -307,6 +305,11 @@ class Pipeline:
         elif self.inbox.should_tell:
             self._tell_read(connection)
         return True
+
+    def _read_all(self) -> None:
+        while self._pump(0):
+            pass
+        self.most_ops = batch_ops(self.journal.ops_in_flight)
 
     def _note_refusal(self, refused: wire.Refused) -> None:
         if refused.code in (RefusalCode.NOT_GREETED, RefusalCode.OUT_OF_ORDER):

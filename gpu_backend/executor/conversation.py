@@ -25,6 +25,8 @@ _MOST_REFUSALS = 64
 _MOST_TAKEN_OVER = 256
 #: Ops are counted up to here: far more than can ever be asked for, and each number still fits its place on the wire.
 _MOST_OPS = 1 << 62
+#: The notebook hears at the latest after so many ops that they are done, and lets go of them.
+_REPORT_OPS = 1_024
 
 _codec: Codec[wire.ToExecutor] = Codec(wire.ToExecutor)
 
@@ -200,6 +202,8 @@ class Conversation:
         if place >= len(batch.ops):
             self._queue.popleft()
             self._queued_bytes -= batch.bytes
+            if self.applied - self._reported >= _REPORT_OPS:
+                self.report_progress()
 
     def answer(self, answer: Answer) -> None:
         """Send the answer of the last op carried out."""

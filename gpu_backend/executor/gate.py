@@ -51,7 +51,8 @@ class Gate:
         self._bell = bell
         self._way = RightOfWay(Path(bell).with_name(WAY)) if bell else None
         self._way_words: Sequence[int] = self._way.words if self._way is not None else (0,)
-        self._is_passing = False
+        #: Whether short ops pass those who wait, by the right of way: all that is queued is over soon.
+        self.is_passing = False
         self._state_passed = 0  # the page's when it began to
         self._name = page.name.encode()
         self._ringer = Ringer()
@@ -78,7 +79,7 @@ class Gate:
         """Return whether to launch now. Makes no system call: a look at two words, and at the clock if need be."""
         if self._words[STATE] != self._state and self._bell:
             self._take_order()
-        if self._is_passing:
+        if self.is_passing:
             return True
         if self._way_words[0] and self.is_yielding:
             return False
@@ -100,7 +101,7 @@ class Gate:
     @property
     def is_yielding(self) -> bool:
         """Whether only another's short op has it wait, by the right of way: for a moment, and nobody will ring."""
-        return not self._is_passing and self._clock() < min(self._way_words[0], self._end_ns)
+        return not self.is_passing and self._clock() < min(self._way_words[0], self._end_ns)
 
     @property
     def is_pausing(self) -> bool:
@@ -172,7 +173,7 @@ class Gate:
             Whether this executor is about to sleep: everything is told then.
         """
         now, is_alone = self._clock(), not self._words[STATE] & 1
-        if is_alone and queued_ops and not (is_resting or self._is_passing) and now - self._written_at < _WRITE_NS:
+        if is_alone and queued_ops and not (is_resting or self.is_passing) and now - self._written_at < _WRITE_NS:
             return  # as for most ops: nobody decides by it
         pace = self._pace
         spent = pace.used_seconds + pace.in_flight_ops * pace.op_seconds
@@ -219,18 +220,18 @@ class Gate:
         if self._words[STATE] != self._state:
             self._take_order()
         pace, lane_until = self._pace, self._order.lane_until_ns
-        if not (lane_until or self._is_passing):
+        if not (lane_until or self.is_passing):
             return False
         is_short = max(length, pace.longest_seconds) <= _PASSING_SECONDS
         may = is_urgent and is_short and pace.used_seconds * 1e9 < lane_until
-        if may and not self._is_passing:
+        if may and not self.is_passing:
             self._state_passed = self._state
             way.take(self._clock())
-        elif self._is_passing and not may:
+        elif self.is_passing and not may:
             way.give_back()
             if self._state >> 1 != self._state_passed >> 1:
                 self._told = self._written
-        self._is_passing = may
+        self.is_passing = may
         return may
 
     def close(self) -> None:

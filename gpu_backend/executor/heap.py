@@ -26,11 +26,12 @@ class Heap(dict[int, Any]):
         super().__init__()
         self._failures: dict[int, Failure] = {}
         self._failed_handles: list[int] = []
-        self._views: dict[int, dict[View, Any]] = {}  # by root
+        #: The arrays that were made for views, by root.
+        self.views: dict[int, dict[View, Any]] = {}
 
     def view(self, view: View) -> Any:
         """Return the array that was made for ``view`` before, or None."""
-        views = self._views.get(view.root)
+        views = self.views.get(view.root)
         return views.get(view) if views is not None else None
 
     def keep_view(self, view: View, array: Any) -> None:
@@ -39,7 +40,7 @@ class Heap(dict[int, Any]):
         What is done in a loop is done to the same views each time, and an array costs a good part of an op to make. One
         view is one array, too: CuPy copies an operand that shares memory with the output and is not that very object.
         """
-        views = self._views.setdefault(view.root, {})
+        views = self.views.setdefault(view.root, {})
         if len(views) >= _MOST_VIEWS:
             views.clear()
         views[view] = array
@@ -51,8 +52,8 @@ class Heap(dict[int, Any]):
 
     def forget_views(self, root: int) -> None:
         """Forget the arrays that were made for views of ``root``."""
-        if self._views:
-            self._views.pop(root, None)
+        if self.views:
+            self.views.pop(root, None)
 
     def fail(self, handle: int, failure: Failure) -> None:
         """Note that ``handle`` and those that would have followed it will never hold anything."""
@@ -62,8 +63,8 @@ class Heap(dict[int, Any]):
 
     def drop(self, handle: int) -> None:
         """Forget ``handle``. Unknown handles are ignored: their op may have failed."""
-        if self._views:  # as `take` does, without the calls: nearly every op drops something
-            self._views.pop(handle, None)
+        if self.views:  # as `take` does, without the calls: nearly every op drops something
+            self.views.pop(handle, None)
         if self.pop(handle, None) is None and self._failures and self._failures.pop(handle, None) is not None:
             del self._failed_handles[bisect_left(self._failed_handles, handle)]
 
@@ -76,6 +77,6 @@ class Heap(dict[int, Any]):
     def clear(self) -> None:
         """Forget everything."""
         super().clear()
-        self._views.clear()
+        self.views.clear()
         self._failures.clear()
         self._failed_handles.clear()

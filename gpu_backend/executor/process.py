@@ -90,6 +90,7 @@ class Executor:
             if talk is not None and talk.has_work:
                 self._tell_gate(talk)  # first: what is short and awaited shuts the others' gates
                 self._run_ops(talk)
+                self._measure_memory_if_due()  # not before: somebody may wait
             self._check_leases()
         self._finish()
         return self._status
@@ -107,7 +108,7 @@ class Executor:
                 self._send(conversation, answer)
             elif self._may_launch():
                 pace.begin(batch.ops[before].want is Want.CONTENTS)
-                place, answer = stream.run(batch, until, pace.run_ops)
+                place, answer = stream.run(batch, until, pace.run_ops if not self._is_passing else len(batch.ops))
                 ended_at = perf_counter()
                 conversation.advance(batch, place)
                 self._send(conversation, answer)  # before the bookkeeping: somebody waits for it
@@ -126,17 +127,23 @@ class Executor:
             if answer.fatal and answer.error is not None:
                 self._end(f"The device failed: {answer.error.message}", EndCause.DEVICE_FAULT, EXIT_FATAL)
 
+    @property
+    def _is_passing(self) -> bool:
+        return self._gate is not None and self._gate.is_passing
+
     def _may_launch(self) -> bool:
         return (self._gate is None or self._gate.may_launch()) and not self._pace.is_full()
 
     def _tell_gate(self, conversation: Conversation, is_resting: bool = False) -> None:
         gate = self._gate
         if gate is not None:
-            now = perf_counter()
-            if now - self._measured_at > _MEASURE_SECONDS:
-                self._measured_at = now
-                self._measure_memory()
             gate.tell(conversation.queued_ops, conversation.is_awaited, self._held_bytes, is_resting)
+
+    def _measure_memory_if_due(self) -> None:
+        now = perf_counter()
+        if now - self._measured_at > _MEASURE_SECONDS:
+            self._measured_at = now
+            self._measure_memory()
 
     def _measure_memory(self) -> None:
         self._held_bytes = self._device.held_bytes()

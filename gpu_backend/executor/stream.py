@@ -60,27 +60,26 @@ class OpStream:
     def run(self, batch: QueuedBatch, until: float, most: int = _NO_BOUND) -> tuple[int, Answer | None]:
         """Run ops of ``batch``: until one has an answer, ``most`` have run, or ``perf_counter()`` passes ``until``.
 
-        Returns the place behind the last op that ran, and its answer if it has one. At least one op runs.
-
-        The loop is the executor's hot path: what happens for every op happens here, inline. Dropped memory is reused if
-        its array alone lies in it and has two references, the name here and the call's argument, beside those of an
-        operand that it may be.
+        Returns the place behind the last op that ran, and its answer if it has one. At least one op runs. This is the
+        hot path: what happens for every op happens here, inline. Dropped memory is reused if its array alone lies in it
+        and has two references, the name here and the call's argument, beside those of an operand that it may be.
         """
-        heap, functions, read = self.heap, self._functions, self._reader.read
-        self._reader.with_frames(batch.frames)
+        heap, functions, read = self.heap, self._functions, self._reader.with_frames(batch.frames)
         ops, place, end = batch.ops, batch.next, min(len(batch.ops), batch.next + most)
         while place < end:
             op = ops[place]
             place += 1
             for handle in op.drop or ():
-                heap.drop(handle)
+                if heap.pop(handle, None) is None or heap.views:
+                    heap.drop(handle)
             try:
                 if op.want is not NOTHING or op.kwargs is not None or op.stream != self._stream:
-                    answer = self._run_one(op)
-                    if answer is not None:
+                    if (answer := self._run_one(op)) is not None:
                         return place, answer
                 else:
-                    args = [heap[a.handle] if type(a) is Ref and a.handle in heap else read(a) for a in op.args]
+                    args = []  # filled by a loop: a comprehension is a call of its own before Python 3.12
+                    for a in op.args:
+                        args.append(heap[a.handle] if type(a) is Ref and a.handle in heap else read(a))
                     if op.out and place < end and ops[place].name == STORE and self._forward(op, args, ops, place):
                         place += 1
                     else:
@@ -91,11 +90,10 @@ class OpStream:
                             elif getrefcount(spare) - _times(spare, args) == 2 and self._device.is_unshared(spare):
                                 args.append(spare)
                         result = (functions.get(op.name) or self._resolve(op.name))(*args)
-                        if op.out:
-                            if type(result) is tuple or type(result) is list:
-                                self._keep_all(op.out, result)
-                            else:
-                                heap[op.out] = result
+                        if type(result) is tuple or type(result) is list:
+                            self._keep_all(op.out, result)
+                        elif op.out:
+                            heap[op.out] = result
             except Exception as error:  # whatever a user's op raises is the user's to see; it never ends the executor
                 args, result = [], None  # see `_failed`
                 if (answer := self._failed(batch.first + place - 1, op, error)) is not None:
@@ -142,11 +140,10 @@ class OpStream:
         result = function(*args, **kwargs)
         if op.want is not NOTHING:
             return self._answer(op, args, kwargs, result)
-        if op.out:
-            if type(result) is tuple or type(result) is list:
-                self._keep_all(op.out, result)
-            else:
-                self.heap[op.out] = result
+        if type(result) is tuple or type(result) is list:
+            self._keep_all(op.out, result)
+        elif op.out:
+            self.heap[op.out] = result
         return None
 
     def _run_aloud(self, op: Op, function: Any, args: list[Any], kwargs: dict[str, Any]) -> Answer:
@@ -181,7 +178,7 @@ class OpStream:
         return function
 
     def _keep_all(self, out: int, results: Sequence[Any]) -> None:
-        for place, item in enumerate(results):
+        for place, item in enumerate(results if out else ()):
             self.heap[out + place] = item
 
     def _answer(self, op: Op, args: list[Any], kwargs: dict[str, Any], result: Any) -> Answer:

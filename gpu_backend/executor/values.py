@@ -77,9 +77,10 @@ class Reader:
             wire.SeedSequence: _seed_sequence,
         }
 
-    def with_frames(self, frames: Sequence[Frame]) -> None:
-        """Take the buffers of the message whose values come next."""
+    def with_frames(self, frames: Sequence[Frame]) -> Callable[[Any], Any]:
+        """Take the buffers of the message whose values come next; return `read`."""
         self._frames = frames
+        return self.read
 
     def read(self, value: Any) -> Any:
         """Return the object that ``value`` stands for.

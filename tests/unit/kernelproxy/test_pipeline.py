@@ -10,7 +10,8 @@ from gpu_backend.wire import messages as wire
 from gpu_backend.wire.errors import PoolUnreachable, ProtocolError, RefusalCode, SessionLost
 from gpu_backend.wire.messages import Want
 from gpu_backend.wire.values import Buffer
-from kernelproxy.pipeline import BATCH_OPS, Pipeline
+from kernelproxy.batch_size import BATCH_OPS, FAR_BATCH_OPS, FAR_OPS, FIRST_OPS, batch_ops
+from kernelproxy.pipeline import Pipeline
 
 from .played import PlayedConnection, PlayedExecutor
 
@@ -35,13 +36,26 @@ def ask(pipeline: Pipeline, word: str = "ask") -> object:
 
 
 def test_nothing_is_sent_before_a_batch_is_full(pipeline: Pipeline, executor: PlayedExecutor) -> None:
-    for number in range(BATCH_OPS - 1):
+    for number in range(FIRST_OPS - 1):
         pipeline.record("op", (number,))
     executor.live()
     assert executor.done == []
-    pipeline.record("op", (BATCH_OPS - 1,))
+    pipeline.record("op", (FIRST_OPS - 1,))
     executor.live()
-    assert executor.done == [(number + 1, number) for number in range(BATCH_OPS)]
+    assert executor.done == [(number + 1, number) for number in range(FIRST_OPS)]
+
+
+def test_messages_grow_with_what_is_under_way() -> None:
+    executor = PlayedExecutor(credit_ops=4 * FAR_OPS)
+    executor.pace = 0
+    pipeline = executor.pipeline()
+    for number in range(FIRST_OPS + FAR_OPS + 2 * FAR_BATCH_OPS):
+        pipeline.record("op", (number,))
+    sizes = [len(batch.ops) for batch in pipeline.journal._batches]
+    assert sizes[0] == FIRST_OPS
+    assert set(sizes[1:-2]) == {BATCH_OPS}
+    assert sizes[-1] == FAR_BATCH_OPS
+    assert [batch_ops(under_way) for under_way in (0, 1, FAR_OPS)] == [FIRST_OPS, BATCH_OPS, FAR_BATCH_OPS]
 
 
 def test_an_answer_comes_after_all_that_was_recorded_before(pipeline: Pipeline, executor: PlayedExecutor) -> None:

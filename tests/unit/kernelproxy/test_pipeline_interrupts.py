@@ -6,7 +6,7 @@ import pytest
 
 from gpu_backend.wire.messages import Want
 from gpu_backend.wire.values import Buffer
-from kernelproxy import pipeline as pipeline_module
+from kernelproxy import batch_size
 from kernelproxy.pipeline import Pipeline
 
 from .played import PlayedExecutor, interrupt_at
@@ -14,7 +14,8 @@ from .played import PlayedExecutor, interrupt_at
 
 @pytest.fixture(autouse=True)
 def small_batches(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(pipeline_module, "BATCH_OPS", 3)
+    monkeypatch.setattr(batch_size, "FIRST_OPS", 3)
+    monkeypatch.setattr(batch_size, "BATCH_OPS", 3)
 
 
 def write(pipeline: Pipeline, word: str) -> None:
