@@ -113,7 +113,7 @@ def pools(is_quick: bool) -> list[tuple[str, list[str], list[Phase]]]:
         ("gemini", few[:2], [Phase("promise", phases.gemini)]),
         ("tgs", few[:2], [Phase("promise", lambda pool, scale: phases.production(pool, scale, 3.0, 11.0))]),
         ("gaiagpu", few[:2], [Phase("promise", phases.gaiagpu)]),
-        ("antman", few[:2], [Phase("promise", lambda pool, scale: phases.production(pool, scale, 2.5, 4.5))]),
+        ("antman", few[:2], [Phase("promise", lambda pool, scale: phases.production(pool, scale, 2.5, 7.0))]),
         ("reef", [few[0], PERSON], [Phase("promise", phases.reef)]),
         ("paella", [*few[:2], PERSON], [Phase("promise", phases.paella)]),
     ]

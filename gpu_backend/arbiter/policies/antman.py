@@ -13,8 +13,9 @@ from gpu_backend.arbiter.views import DeviceView, Slice, Suggestion
 __all__ = ["AntMan"]
 
 _COORDINATION = 1.0
-_TOLERATED_SLOWDOWN = 1.05
-_STEP_DOWN = 10.0
+#: The control value swings about this bound, so it is closer than the 5 % that production may lose.
+_TOLERATED_SLOWDOWN = 1.03
+_STEP_DOWN, _FACTOR_DOWN = 10.0, 0.7  # whichever takes it lower
 _STEP_UP = 1.0
 #: Seconds for which nothing else runs when production comes, so that its own rate is known; and those remembered.
 _ALONE = 2
@@ -29,11 +30,11 @@ class AntMan:
     work is disturbed and raises it otherwise.
 
     Not done here: the original compares mini-batch times; a notebook has none, so disturbance is that production
-    finishes fewer ops in a second than in the best two neighbouring ones of the last minute, by more than 5 %; seconds
+    finishes fewer ops in a second than in the best two neighbouring ones of the last minute, by more than 3 %; seconds
     in which it idles count as undisturbed, and when it comes nothing else runs for two seconds.
-    The coordinator's program is not public; its steps (down by 10, up by 1, each second), its bound and its memory are
-    ours. The fixed cost of 50 us per run is left to the executor's measurement. Several opportunistic sessions share
-    the value. Memory is not part of the policy.
+    The coordinator's program is not public; its steps (down by 10 or 30 %, up by 1, each second), its bound and its
+    memory are ours. The fixed cost of 50 us per run is left to the executor's measurement. Several opportunistic
+    sessions share the value. Memory is not part of the policy.
 
     Sources: alibaba/GPU-scheduler-for-deep-learning at 2069b38 (GpuOpManager); Xiao et al., AntMan, OSDI 2020.
     """
@@ -70,6 +71,6 @@ class AntMan:
         if len(self._rates) == _ALONE:
             self._perf = 100.0
         elif len(self._rates) > _ALONE and 0 < rate * _TOLERATED_SLOWDOWN < usual:
-            self._perf = max(0.0, self._perf - _STEP_DOWN)
+            self._perf = max(0.0, min(self._perf - _STEP_DOWN, self._perf * _FACTOR_DOWN))
         elif len(self._rates) > _ALONE:
             self._perf = min(100.0, self._perf + _STEP_UP)
