@@ -152,6 +152,7 @@ class LocalLink:
             while (message := self._take()) is None:
                 now = monotonic()
                 if now >= until or (was_sending and self._push()):
+                    self._spin_seconds = _SPIN_SECONDS
                     return None  # the caller may have waited for room to send
                 if not self._spin(spin_until):
                     self._sleep(until - now)

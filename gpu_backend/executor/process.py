@@ -171,6 +171,7 @@ class Executor:
         self._pace.collect()
         talk.report_progress()
         self._ports.send(talk.outbox)
+        self._measure_memory_if_due()
         self._tell_gate(talk, is_resting=True)
         self._take_in(self._timeout(talk))
 

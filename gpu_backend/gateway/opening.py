@@ -190,6 +190,9 @@ class Opening:
     # --- a session ----------------------------------------------------------------------------------------------------
 
     async def _launch(self, asker: Asker, message: OpenSession, waiter: Waiter, spot: DeviceLoad) -> FromGateway:
+        opened = self._opened_for(asker.key, message.waiter)
+        if opened is not None:  # who asks again may do so while an earlier question of theirs is under way
+            return await self.renew(asker, RenewTicket(message.request, opened.id, True))
         session = secrets.token_hex(8)
         admitted = ev.SessionAdmitted(
             session=session, user=asker.user.name, client_key=asker.key, label=waiter.label, place=_place(spot),

@@ -17,7 +17,7 @@ from gpu_backend.wire import control
 from gpu_backend.wire.control import CloseSession, LeaveQueue, OpenSession, Queued, Ticket
 from gpu_backend.wire.errors import ExecutorStarting, PoolFull, PoolRefusal, SessionLost
 
-from .played_pool import ADA, BOSS, EVE, PlayedAgent, World, play, until
+from .played_pool import ADA, AGENT, BOSS, EVE, PlayedAgent, World, gateway_only, play, until
 
 
 async def fill(world: World) -> list[Ticket]:
@@ -231,6 +231,30 @@ def test_whoever_has_a_name_need_not_begin_anew_when_an_executor_takes_long_to_s
         await until(is_over)
 
     play(tmp_path, story)
+
+
+def test_asking_again_while_a_question_is_under_way_gives_one_session(tmp_path: Path) -> None:
+    async def story() -> None:
+        async with gateway_only(tmp_path, answer_seconds=5.0) as world:
+            twice = [
+                asyncio.create_task(world.ask(ADA, control.OpenSession(0, "a", waiter="w1"))) for _ in range(2)
+            ]  # both wait for a node to be heard
+            await until(lambda: asked(world, twice))
+            agent = PlayedAgent(world.context, world.agents_endpoint, AGENT)
+            playing = asyncio.create_task(agent.serve())
+            first, second = await asyncio.gather(*twice)
+            assert isinstance(first, Ticket)
+            assert isinstance(second, Ticket)
+            assert first.session == second.session
+            assert len(agent.executors) == 1
+            playing.cancel()
+
+    async def asked(world: World, questions: list[asyncio.Task[control.FromGateway]]) -> bool:
+        """Whether the gateway has both: a third question, sent after them, is answered."""
+        await world.view()
+        return not any(question.done() for question in questions)
+
+    asyncio.run(story())
 
 
 def test_a_used_up_quota_is_no_reason_to_wait(tmp_path: Path) -> None:
