@@ -9,6 +9,7 @@ from collections.abc import Sequence
 from importlib.abc import Loader, MetaPathFinder
 
 from gpu_backend import surface
+from kernelproxy.namespace.bindings import BINDINGS, find_binding, forget_bindings
 from kernelproxy.namespace.module import RemoteModule
 from kernelproxy.namespace.names import make
 from kernelproxy.namespace.private_names import MODULES
@@ -36,8 +37,9 @@ class RemoteFinder(MetaPathFinder):
         self, fullname: str, path: Sequence[str] | None, target: types.ModuleType | None = None
     ) -> importlib.machinery.ModuleSpec | None:
         """Return the spec of a module of CuPy, None for all others."""
-        if fullname.split(".")[0] not in _ROOTS:
-            return None
+        root = fullname.partition(".")[0]
+        if root not in _ROOTS:
+            return find_binding(fullname) if root == BINDINGS else None
         described = surface.load()
         public = isinstance(described.get(described.canonical(fullname)), surface.Module)
         if not public and fullname not in MODULES and fullname != _CONFIG:
@@ -71,6 +73,7 @@ def uninstall() -> None:
     """Serve it no more, and forget the modules that were served."""
     if _finder in sys.meta_path:
         sys.meta_path.remove(_finder)
+    forget_bindings()
     for name, module in list(sys.modules.items()):
         if isinstance(module, RemoteModule) or name == _CONFIG:
             del sys.modules[name]

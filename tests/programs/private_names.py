@@ -4,11 +4,16 @@ from __future__ import annotations
 
 import cupy
 import cupy._core.internal
+import cupy_backends
+import cupy_backends.cuda.libs.cublas as cublas
 import numpy as np
 from cupy import _core
 from cupy._core import internal
 from cupy._core._kernel import ElementwiseKernel
 from cupy._util import PerformanceWarning
+from cupy_backends.cuda.api import driver, runtime
+from cupy_backends.cuda.api.runtime import CUDARuntimeError
+from cupy_backends.cuda.libs import nvrtc
 from expecting import refused
 
 assert _core.ElementwiseKernel is ElementwiseKernel is cupy.ElementwiseKernel
@@ -16,6 +21,12 @@ assert cupy._core.core.ndarray is _core.ndarray is cupy.ndarray
 assert isinstance(cupy.zeros(2), cupy._core.core.ndarray)
 assert issubclass(PerformanceWarning, RuntimeWarning)
 assert 12_000 <= cupy.cuda.runtime._getLocalRuntimeVersion() < 20_000
+assert runtime is cupy.cuda.runtime
+assert driver is cupy_backends.cuda.api.driver is cupy.cuda.driver
+assert (cublas, nvrtc) == (cupy.cuda.cublas, cupy.cuda.nvrtc)
+assert nvrtc.getVersion() >= (12, 0)
+refused(CUDARuntimeError, lambda: cupy.cuda.Device(99).use(), "invalid device ordinal")
+refused(AttributeError, lambda: cupy_backends.nothing, "no attribute 'nothing'")
 refused(AttributeError, lambda: cupy._nothing, "no attribute '_nothing'")
 refused(AttributeError, lambda: _core.nothing, "no attribute 'nothing'")
 

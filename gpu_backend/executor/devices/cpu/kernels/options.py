@@ -26,7 +26,11 @@ _DROPPED_WITH_VALUE = {
     "-arch", "--gpu-architecture", "-gencode", "--generate-code", "-code", "--gpu-code", "-maxrregcount",
     "--maxrregcount", "-Xptxas", "--ptxas-options", "-Xcompiler", "--compiler-options", "-fmad", "--fmad", "-ftz",
     "--ftz", "-prec-div", "--prec-div", "-prec-sqrt", "--prec-sqrt", "-diag-suppress", "--diag-suppress",
-    "-diag-error", "--diag-error", "-diag-warn", "--diag-warn", "--split-compile", "-jump-table-density",
+    "-diag-error", "--diag-error", "-diag-warn", "--diag-warn", "--split-compile", "-split-compile",
+    "-jump-table-density", "--jump-table-density", "-jtd", "--Ofast-compile", "-Ofc", "--modify-stack-limit",
+    "-modify-stack-limit", "--device-stack-protector", "-device-stack-protector", "--frandom-seed", "-frandom-seed",
+    "--optimization-info", "-opt-info", "--brief-diagnostics", "-brief-diag", "--pch-dir", "-pch-dir",
+    "--pch-verbose", "-pch-verbose", "--pch-messages", "-pch-messages",
 }  # fmt: skip
 
 #: Dropped alone.
@@ -39,7 +43,9 @@ _DROPPED = {
     "--no-source-include", "-err-no", "--display-error-number", "-minimal", "--minimal", "-extensible-whole-program",
     "--extensible-whole-program", "-m64", "--expt-relaxed-constexpr", "-expt-relaxed-constexpr",
     "--expt-extended-lambda",
-    "--extended-lambda", "-extended-lambda", "-time", "--time", "-pch", "--pch",
+    "--extended-lambda", "-extended-lambda", "-time", "--time", "-pch", "--pch", "--device-c", "--device-w",
+    "-extra-device-vectorization", "--gen-opt-lto", "-gen-opt-lto", "--no-cache", "-no-cache", "--device-float128",
+    "-device-float128", "--no-display-error-number", "-no-err-no", "--fdevice-time-trace", "-fdevice-time-trace",
 }  # fmt: skip
 
 _VALUED_WORD = re.compile(r"^(-{1,2}[\w-]+)=(.*)$", re.DOTALL)

@@ -82,7 +82,8 @@ def test_options_that_mean_something_here() -> None:
 @pytest.mark.parametrize(
     "option",
     ["--use_fast_math", "-arch=sm_80", "--gpu-architecture=compute_90", "--fmad=false", "-dc", "-lineinfo", "-O3",
-     "--maxrregcount=32", "-std=c++11", "--std=c++14", "-w", "--relocatable-device-code=true"],
+     "--maxrregcount=32", "--Ofast-compile=min", "-no-cache", "-std=c++11", "--std=c++14", "-w",
+     "--relocatable-device-code=true"],
 )  # fmt: skip
 def test_options_that_only_steer_a_gpu(option: str) -> None:
     assert translate_options((option,)) == ("-std=c++17",)
