@@ -28,7 +28,6 @@ from gpu_backend.gateway.sessions import Sessions
 from gpu_backend.gateway.settings import GatewaySettings
 from gpu_backend.gateway.showing import Showing
 from gpu_backend.lifecycle import events as ev
-from gpu_backend.lifecycle.machine import InvalidTransition
 from gpu_backend.transport.admission import LookedUpKeys, guard_async
 from gpu_backend.transport.curve import KeyPair
 from gpu_backend.transport.sockets import as_server, send_now
@@ -169,16 +168,16 @@ class Gateway:
 
     async def _serve_user(self, route: bytes, user: User, key: str, request: Request) -> None:
         try:
-            answer = await self._desk.answer(user, key, request)
+            self._answer(route, await self._desk.answer(user, key, request))
         except Exception:  # whatever one request runs into, the other users' sessions must not suffer from it
             log.exception("a request could not be answered")
             message = "The gateway ran into an error of its own."
-            answer = Denied(request.request, RefusalCode.LAUNCH_FAILED, message, "Ask the operator to read its log.")
+            remedy = "Ask the operator to read its log."
+            self._answer(route, Denied(request.request, RefusalCode.LAUNCH_FAILED, message, remedy))
         finally:
             self._waiting[key] -= 1
             if not self._waiting[key]:
                 del self._waiting[key]
-        self._answer(route, answer)
 
     def _answer(self, route: bytes, answer: FromGateway) -> None:
         if isinstance(answer, Denied):
@@ -194,7 +193,7 @@ class Gateway:
                 self._hear_agent(frames)
             except WireError as error:
                 log.warning("a message at the agents' door was dropped: %s", error)
-            except InvalidTransition:  # the node's next report puts it right; the other nodes must not suffer from it
+            except Exception:  # the node's next report puts it right; the other nodes must not suffer from it
                 log.exception("an agent said what cannot be")
             await asyncio.sleep(0)  # receiving yields only where nothing is there: users and time come in between
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import secrets
 import shutil
 import signal
 import sys
@@ -13,6 +14,7 @@ from pathlib import Path
 from time import monotonic
 from urllib.parse import urlsplit
 
+import msgspec
 import pytest
 
 from gpu_backend.engine.detached import ProcessId, read_identity
@@ -106,6 +108,8 @@ def granted(door: Door, request: control.ToGateway) -> control.Ticket:
                 raise
             if isinstance(request, control.RestartSession):
                 request = control.RenewTicket(0, request.session)  # the restart is under way
+            elif isinstance(request, control.OpenSession) and not request.waiter:  # nameless, each try begins anew
+                request = msgspec.structs.replace(request, waiter=secrets.token_hex(8))
         else:
             assert isinstance(answer, control.Ticket)
             return answer

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import asyncio
 import threading
+from contextlib import suppress
 from pathlib import Path
 from time import monotonic
 
+import msgspec
 import pytest
 import zmq
 
@@ -333,6 +335,30 @@ def test_one_key_cannot_make_the_gateway_wait_without_end(tmp_path: Path) -> Non
             assert codes.count(RefusalCode.NO_DEVICE) == 32
 
     asyncio.run(story())
+
+
+def test_figures_that_nothing_can_hold_harm_nobody_else(tmp_path: Path) -> None:
+    most = (1 << 64) - 1
+
+    async def story(world: World, agent: PlayedAgent) -> None:
+        ticket = await world.open()
+        for device in (msgspec.structs.replace(DEVICE, total_bytes=most), DEVICE):
+            line = control.ExecutorReport(
+                ticket.session, 1, 0, ADA.public.decode(), ("x",), "s" * 40, most, 60.0, most, most, 0.0,
+                control.Usage(1.0, most, most, most),
+            )  # fmt: skip
+            await agent.send(control.NodeReport((device,), (line, line), most))
+        with pytest.raises(PoolRefusal, match="an error of its own"):
+            await world.view()
+        await agent.report()
+        await until(lambda: is_served(world))
+
+    async def is_served(world: World) -> bool:
+        with suppress(PoolRefusal):
+            return (await world.view()).devices[0].total_bytes == DEVICE.total_bytes
+        return False
+
+    play(tmp_path, story)
 
 
 def test_agents_with_much_to_tell_do_not_keep_users_waiting(tmp_path: Path) -> None:
