@@ -17,19 +17,12 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-#: What stands for a compiled module: its public face, or as many lines as the tests need to begin.
+#: What stands for a compiled module: as many lines as the tests need to begin.
 _BY_HAND = {
     "cupy._core._cub_reduction": "_CUB_REDUCE_SIZE_THRESHOLD = 512",
     # `cupy.testing` takes the table away before a test and puts it back after it.
     "cupy.random._generator": "_random_states = {}",
     "cupy.random._bit_generator": "",
-    "cupy_backends": "",
-    "cupy_backends.cuda": "",
-    "cupy_backends.cuda.api": "",
-    "cupy_backends.cuda.api.driver": "from cupy.cuda import driver as _face",
-    "cupy_backends.cuda.api.runtime": "from cupy.cuda import runtime as _face",
-    "cupy_backends.cuda.libs": "",
-    "cupy_backends.cuda.libs.nvrtc": "from cupy.cuda import nvrtc as _face",
     "cupy_backends.cuda.stream": "",
 }
 
@@ -98,15 +91,12 @@ class _Loader(importlib.abc.Loader):
 
 
 def _found(module: types.ModuleType, attribute: str) -> Any:
-    """Return what a private module does not define: from its public face, or from the package around it."""
+    """Return what a private module does not define, from the package around it if that has it."""
     if attribute.startswith("__"):
         raise AttributeError(attribute)
-    if f"{module.__name__}.{attribute}" in _BY_HAND:  # "from cupy_backends.cuda.libs import nvrtc" looks here first
-        return importlib.import_module(f"{module.__name__}.{attribute}")
-    faces = [module.__dict__.get("_face"), sys.modules.get(module.__name__.rpartition(".")[0])]
-    for face in faces:
-        if isinstance(face, types.ModuleType) and not attribute.startswith("_") and hasattr(face, attribute):
-            return getattr(face, attribute)
+    package = sys.modules.get(module.__name__.rpartition(".")[0])
+    if not attribute.startswith("_") and hasattr(package, attribute):
+        return getattr(package, attribute)
     return OnlyNative(f"{module.__name__}.{attribute}")
 
 
