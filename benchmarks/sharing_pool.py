@@ -117,7 +117,7 @@ class SharedPool:
                 notebook.answer(deadline)
         except BaseException:
             for log in sorted(self._state.logs.glob("*.log")):
-                print(f"the end of {log.name}:\n{log.read_text()[-2_000:]}", file=sys.stderr)
+                print(f"the end of {log.name}:\n{log.read_text(errors='replace')[-2_000:]}", file=sys.stderr)
             self._end()
             raise
         return self

@@ -161,8 +161,8 @@ class LocalLink:
             self.is_torn = False
             return None
         if timeout_seconds:
-            took = monotonic() - asked
-            self._spin_seconds = max(_SPIN_SECONDS, 2 * took) if 2 * took <= _MOST_SPIN_SECONDS else _SPIN_SECONDS
+            twice = 2 * (monotonic() - asked)
+            self._spin_seconds = max(_SPIN_SECONDS, twice) if twice <= _MOST_SPIN_SECONDS else _SPIN_SECONDS
         return message
 
     def _spin(self, until: float) -> bool:

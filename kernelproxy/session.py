@@ -262,6 +262,7 @@ def _granted(settings: ClientSettings, request: control.OpenSession | control.Re
             except ExecutorStarting:
                 if monotonic() > deadline:
                     raise
+                wait.hear()
                 continue
             except PoolUnreachable as error:
                 if wait.silent_seconds > _patience(request, wait.has_place, isinstance(error, AnswerOverdue)):

@@ -92,9 +92,13 @@ class Wait:
         """Whether the pool has said that we are in its queue."""
         return self._notice is not None
 
+    def hear(self) -> None:
+        """An answer has come, whatever it says."""
+        self._heard = monotonic()
+
     def show(self, queued: Queued) -> None:
         """Tell the user how the wait goes."""
-        self._heard = monotonic()
+        self.hear()
         if self._notice is None:
             self._notice = announce()
         self._notice.show(in_words(queued, self._heard - self._since))

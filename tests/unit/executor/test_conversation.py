@@ -126,6 +126,14 @@ def test_a_new_connection_is_told_what_was_done_before_it() -> None:
     assert sent(talk, b"b")[1:] == [wire.Ack(5)]
 
 
+def test_the_notebook_hears_of_a_thousand_ops_before_all_are_done() -> None:
+    talk = greeted(credit_ops=2_000)
+    for first in range(1, 1_501, 100):
+        talk.receive(PEER, batch(first, 100))
+    run_all(talk)
+    assert sent(talk) == [wire.Ack(1_100)]  # at the end of a message
+
+
 def test_what_still_arrives_from_a_connection_that_was_taken_over_does_not_take_the_session_back() -> None:
     talk = greeted()
     hello = encode(wire.Hello("s", 1, "me", 1, 0))

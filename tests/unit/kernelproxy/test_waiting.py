@@ -114,6 +114,14 @@ def test_a_gateway_that_took_the_request_is_asked_again(
     assert len({message.waiter for message in gateway.asked_for(OpenSession)}) == 1  # type: ignore[attr-defined]
 
 
+def test_only_silence_since_the_last_answer_counts(gateway: ScriptedGateway, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(session, "_GATEWAY_SECONDS", 1.0)
+    monkeypatch.setattr(session, "_OVERDUE_SECONDS", 1.8)
+    answers = iter([None, Denied(0, RefusalCode.STARTING, "Not yet."), None, a_ticket()])
+    gateway.answer = lambda message: next(answers)
+    granted(gateway)
+
+
 def test_a_gateway_that_never_answers_is_given_up(
     gateway: ScriptedGateway, noted: Noted, monkeypatch: pytest.MonkeyPatch
 ) -> None:
