@@ -37,7 +37,7 @@ class StoreForwarding:
         if type(value) is not Ref or value.handle != op.out or not _forgets(ops[place + 1], op.out):
             return None
         root = window.root if type(window) is View else window.handle if type(window) is Ref else 0
-        if root not in self._heap or len(op.args) != self._operands_of(op.name):
+        if root not in self._heap.objects or len(op.args) != self._operands_of(op.name):
             return None
         for arg in op.args:
             # CuPy would copy such an operand first, which takes as long as the store; the same window is no other.

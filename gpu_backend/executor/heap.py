@@ -19,11 +19,12 @@ class Failure(NamedTuple):
     error: ErrorRecord
 
 
-class Heap(dict[int, Any]):
-    """Handle to object. Reading a live handle is a plain dictionary look-up."""
+class Heap:
+    """Every object of a session by its handle, and what is known of those that are not there."""
 
     def __init__(self) -> None:
-        super().__init__()
+        #: Handle to object: a plain dictionary, which the interpreter looks up faster than one with a class of its own.
+        self.objects: dict[int, Any] = {}
         self._failures: dict[int, Failure] = {}
         self._failed_handles: list[int] = []
         #: The arrays that were made for views, by root.
@@ -48,7 +49,7 @@ class Heap(dict[int, Any]):
     def take(self, handle: int) -> Any:
         """Forget ``handle`` and return what it held, or None."""
         self.forget_views(handle)
-        return self.pop(handle, None)
+        return self.objects.pop(handle, None)
 
     def forget_views(self, root: int) -> None:
         """Forget the arrays that were made for views of ``root``."""
@@ -65,7 +66,7 @@ class Heap(dict[int, Any]):
         """Forget ``handle``. Unknown handles are ignored: their op may have failed."""
         if self.views:  # as `take` does, without the calls: nearly every op drops something
             self.views.pop(handle, None)
-        if self.pop(handle, None) is None and self._failures and self._failures.pop(handle, None) is not None:
+        if self.objects.pop(handle, None) is None and self._failures and self._failures.pop(handle, None) is not None:
             del self._failed_handles[bisect_left(self._failed_handles, handle)]
 
     def why_missing(self, handle: int) -> Failure | None:
@@ -76,7 +77,7 @@ class Heap(dict[int, Any]):
 
     def clear(self) -> None:
         """Forget everything."""
-        super().clear()
+        self.objects.clear()
         self.views.clear()
         self._failures.clear()
         self._failed_handles.clear()

@@ -64,13 +64,13 @@ class OpStream:
         hot path: what happens for every op happens here, inline. Dropped memory is reused if its array alone lies in it
         and has two references, the name here and the call's argument, beside those of an operand that it may be.
         """
-        heap, functions, read = self.heap, self._functions, self._reader.with_frames(batch.frames)
-        ops, place, end = batch.ops, batch.next, min(len(batch.ops), batch.next + most)
+        heap, functions, ops, place = self.heap, self._functions, batch.ops, batch.next
+        objects, read, end = heap.objects, self._reader.with_frames(batch.frames), min(len(ops), place + most)
         while place < end:
             op = ops[place]
             place += 1
             for handle in op.drop or ():
-                if heap.pop(handle, None) is None or heap.views:
+                if objects.pop(handle, None) is None or heap.views:
                     heap.drop(handle)
             try:
                 if op.want is not NOTHING or op.kwargs is not None or op.stream != self._stream:
@@ -79,7 +79,7 @@ class OpStream:
                 else:
                     args = []  # filled by a loop: a comprehension is a call of its own before Python 3.12
                     for a in op.args:
-                        args.append(heap[a.handle] if type(a) is Ref and a.handle in heap else read(a))
+                        args.append(objects[a.handle] if type(a) is Ref and a.handle in objects else read(a))
                     if op.out and place < end and ops[place].name == STORE and self._forward(op, args, ops, place):
                         place += 1
                     else:
@@ -93,7 +93,7 @@ class OpStream:
                         if type(result) is tuple or type(result) is list:
                             self._keep_all(op.out, result)
                         elif op.out:
-                            heap[op.out] = result
+                            objects[op.out] = result
             except Exception as error:  # whatever a user's op raises is the user's to see; it never ends the executor
                 args, result = [], None  # see `_failed`
                 if (answer := self._failed(batch.first + place - 1, op, error)) is not None:
@@ -143,7 +143,7 @@ class OpStream:
         if type(result) is tuple or type(result) is list:
             self._keep_all(op.out, result)
         elif op.out:
-            self.heap[op.out] = result
+            self.heap.objects[op.out] = result
         return None
 
     def _run_aloud(self, op: Op, function: Any, args: list[Any], kwargs: dict[str, Any]) -> Answer:
@@ -179,7 +179,7 @@ class OpStream:
 
     def _keep_all(self, out: int, results: Sequence[Any]) -> None:
         for place, item in enumerate(results if out else ()):
-            self.heap[out + place] = item
+            self.heap.objects[out + place] = item
 
     def _answer(self, op: Op, args: list[Any], kwargs: dict[str, Any], result: Any) -> Answer:
         if op.want is Want.CONTENTS:
@@ -191,13 +191,14 @@ class OpStream:
         return Answer(self._writer.describe(result, op.out, known, self._roots(op)))
 
     def _roots(self, op: Op) -> list[tuple[int, Any]]:
+        objects = self.heap.objects
         handles: list[int] = []
         for arg in (*op.args, *(op.kwargs or {}).values()):
             if type(arg) is Ref:
                 handles.append(arg.handle)
             elif type(arg) is View:
                 handles.append(arg.root)
-        return [(one, self.heap[one]) for one in handles if self._device.is_array(self.heap.get(one))]
+        return [(one, objects[one]) for one in handles if self._device.is_array(objects.get(one))]
 
     def _fail(self, seq: int, op: Op, error: ErrorRecord, fatal: bool = False) -> Answer:
         self.heap.drop(op.reuse)  # it may have failed before it came to that
@@ -226,7 +227,7 @@ class OpStream:
             self._stream_context.__exit__(None, None, None)
             self._stream_context = None
         self._stream = 0
-        stream = self.heap.get(handle)
+        stream = self.heap.objects.get(handle)
         if handle and stream is not None:
             self._stream_context = self._device.on_stream(stream)
             self._stream_context.__enter__()

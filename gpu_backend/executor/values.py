@@ -108,7 +108,7 @@ class Reader:
 
     def _ref(self, value: wire.Ref) -> Any:
         try:
-            return self._heap[value.handle]
+            return self._heap.objects[value.handle]
         except KeyError:
             raise MissingHandle(value.handle) from None
 
@@ -117,7 +117,7 @@ class Reader:
         if known is not None:
             return known
         try:
-            root = self._heap[value.root]
+            root = self._heap.objects[value.root]
         except KeyError:
             raise MissingHandle(value.root) from None
         order = self._device.memory_order(root)
@@ -135,7 +135,7 @@ class Reader:
         OutOfOrder
             If something else has hold of it.
         """
-        root = self._heap[value.root]
+        root = self._heap.objects[value.root]
         order = self._device.memory_order(root)
         if order != value.order:
             self._relaid(value, root, order)
@@ -155,7 +155,7 @@ class Reader:
             relaid = copy(root, order=value.order)
         else:
             relaid = copy(root.transpose(axes), order="C").transpose([axes.index(axis) for axis in range(root.ndim)])
-        self._heap[value.root] = relaid
+        self._heap.objects[value.root] = relaid
         return relaid
 
     def _buffer(self, value: wire.Buffer) -> np.ndarray[Any, Any]:
@@ -273,7 +273,7 @@ class _Description:
     def _keep(self, result: Any) -> int:
         handle = self._next
         self._next += 1
-        self._heap[handle] = result
+        self._heap.objects[handle] = result
         self._known[id(result)] = handle
         return handle
 

@@ -1,4 +1,4 @@
-"""The CUDA device: real CuPy behind the seam. Beside `cuda_memory` the only module that imports CuPy."""
+"""The CUDA device: real CuPy behind the seam. Only this module and those called ``cuda_...`` import CuPy."""
 
 from __future__ import annotations
 
@@ -15,6 +15,7 @@ from cupy.cuda import memory, runtime
 from gpu_backend.executor.devices import cuda_kernels
 from gpu_backend.executor.devices.base import ArrayLayout, DeviceInfo, MemoryUse, public_warning
 from gpu_backend.executor.devices.cuda_memory import BookedMemory
+from gpu_backend.executor.devices.cuda_reductions import whole_reductions
 from gpu_backend.executor.public_attributes import public_attribute
 from gpu_backend.executor.python_source import PythonSource
 from gpu_backend.wire.memory_order import permuted_order
@@ -160,7 +161,7 @@ class CudaDevice:
         self._memory = BookedMemory()
         self._memory.install()
         self._pool = self._memory.pool
-        #: What stands here for names through which a program could pass its limit.
+        #: What stands here for names through which a program could pass its limit, or that can be had faster.
         self._own: dict[str, Any] = {
             "cupy.cuda.MemoryPool": self._memory.new_pool,
             "cupy.cuda.memory.MemoryPool": self._memory.new_pool,
@@ -168,6 +169,7 @@ class CudaDevice:
             "cupy.cuda.set_allocator": self._memory.set_allocator,
             "cupy.cuda.memory.set_allocator": self._memory.set_allocator,
             **dict.fromkeys(_UNCOUNTED, _refuse_uncounted),
+            **whole_reductions(),
         }
         self._stream: Any = cupy.cuda.Stream.null
         self._events = _Events()

@@ -65,7 +65,7 @@ def test_what_is_only_stored_is_computed_into_the_window() -> None:
     assert run(on, Op("cupy.multiply", MADE, (Ref(OTHER), 5.0)), store(1), FORGET) == []
     assert values(on, ROOT) == [0, 5, 5, 5, 5, 5, 5, 7]
     assert stores == []
-    assert MADE not in on.heap
+    assert MADE not in on.heap.objects
 
 
 def test_time_that_is_up_ends_a_row_of_stores() -> None:
@@ -142,16 +142,16 @@ def test_any_program_comes_out_as_op_by_op(ops: list[Op]) -> None:
     blamed = [error.message for error in run(together, *ops)]
     plain = [one for op in ops for one in without_reuse(op)]
     assert blamed == [error.message for error in run(apart, *plain, at_once=1)]
-    assert {handle: values(together, handle) for handle in sorted(together.heap)} == {
-        handle: values(apart, handle) for handle in sorted(apart.heap)
+    assert {handle: values(together, handle) for handle in sorted(together.heap.objects)} == {
+        handle: values(apart, handle) for handle in sorted(apart.heap.objects)
     }
 
 
 def test_an_operand_that_is_forgotten_is_computed_into() -> None:
     on = stream()
-    place = on.heap[OTHER].ctypes.data
+    place = on.heap.objects[OTHER].ctypes.data
     assert run(on, Op("cupy.add", MADE, (Ref(OTHER), Ref(OTHER)), reuse=OTHER)) == []
-    assert on.heap[MADE].ctypes.data == place
+    assert on.heap.objects[MADE].ctypes.data == place
     assert values(on, MADE) == [2] * 6
 
 

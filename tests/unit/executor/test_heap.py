@@ -16,7 +16,7 @@ def failure(seq: int) -> Failure:
 
 def test_what_failed_is_blamed_for_all_its_results() -> None:
     heap = Heap()
-    heap[1] = "there"
+    heap.objects[1] = "there"
     heap.fail(10, failure(4))
     heap.fail(20, failure(5))
     assert heap.why_missing(5) is None
@@ -25,12 +25,12 @@ def test_what_failed_is_blamed_for_all_its_results() -> None:
 
 def test_what_is_dropped_leaves_nothing() -> None:
     heap = Heap()
-    heap[1] = "there"
+    heap.objects[1] = "there"
     heap.fail(2, failure(1))
     for handle in (1, 2, 3):
         heap.drop(handle)
         heap.drop(handle)
-    assert not heap
+    assert not heap.objects
     assert heap.why_missing(2) is None
 
 
@@ -39,7 +39,7 @@ def test_the_nearest_failure_below_is_found(steps: list[tuple[str, int]]) -> Non
     heap, failed, held = Heap(), set(), set()
     for seq, (step, handle) in enumerate(steps):
         if step == "set":
-            heap[handle] = handle
+            heap.objects[handle] = handle
             held.add(handle)
         elif step == "fail":
             heap.fail(handle, failure(seq))
@@ -51,15 +51,15 @@ def test_the_nearest_failure_below_is_found(steps: list[tuple[str, int]]) -> Non
     for handle in range(14):
         found = heap.why_missing(handle)
         assert (found is None) == (not any(one <= handle for one in failed))
-    assert set(heap) == held
+    assert set(heap.objects) == held
 
 
 def test_clearing_forgets_failures_too() -> None:
     heap = Heap()
-    heap[1] = "there"
+    heap.objects[1] = "there"
     heap.fail(2, failure(1))
     heap.clear()
-    assert not heap
+    assert not heap.objects
     assert heap.why_missing(2) is None
 
 
@@ -75,7 +75,7 @@ def test_dropping_many_failed_handles_takes_no_time() -> None:
 
 def test_views_go_with_their_root() -> None:
     heap, view = Heap(), View(1, 8, (2,), (8,), "<f8", "")
-    heap[1] = "root"
+    heap.objects[1] = "root"
     heap.keep_view(view, "window")
     assert heap.view(View(1, 8, (2,), (8,), "<f8", "")) == "window"
     assert heap.view(View(1, 0, (2,), (8,), "<f8", "")) is None

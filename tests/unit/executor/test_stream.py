@@ -59,7 +59,7 @@ def test_results_stay_until_they_are_dropped(stream: OpStream) -> None:
     (answer,) = run(stream, arange(1), Op("cupy.add", 2, (Ref(1), 1)), contents(2))
     assert array(answer).tolist() == [1, 2, 3, 4]
     run(stream, Op(".nothing", 0, (), (1, 2, 99)), first=4)
-    assert not stream.heap
+    assert not stream.heap.objects
 
 
 def test_functions_get_the_nan_that_cupy_asks_for(stream: OpStream, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -106,7 +106,7 @@ def test_a_failure_poisons_what_needs_its_result_and_is_blamed(stream: OpStream)
         assert answer.error is not None
         assert (answer.error.kind, answer.error.message) == (first.error.kind, first.error.message)
         assert answer.error.caused_by == 2
-    assert 6 in stream.heap
+    assert 6 in stream.heap.objects
 
 
 def test_what_another_executor_held_is_lost(stream: OpStream) -> None:
@@ -138,7 +138,7 @@ def test_an_op_may_name_an_array_beside_a_view_that_believes_it_to_lie_otherwise
 def test_cancelled_ops_leave_word_and_still_drop(stream: OpStream) -> None:
     run(stream, arange(1), arange(2), arange(3))
     assert run(stream, Op("cupy.add", 4, (Ref(1), 1), (2,), reuse=3), first=4, cancelled=True) == []
-    assert set(stream.heap) == {1}
+    assert set(stream.heap.objects) == {1}
     (answer,) = run(stream, Op("cupy.add", 5, (Ref(4), 1)), first=5)
     assert answer.error is not None
     assert answer.error.kind.endswith("OpCancelled")
@@ -155,7 +155,7 @@ def test_cancelled_ops_that_somebody_waits_for_are_answered(stream: OpStream) ->
 def test_work_stops_between_ops_when_its_time_is_up(stream: OpStream) -> None:
     batch = QueuedBatch(1, tuple(arange(out) for out in range(1, 6)), 0, ())
     assert stream.run(batch, until=0.0) == (1, None)
-    assert set(stream.heap) == {1}
+    assert set(stream.heap.objects) == {1}
 
 
 # --- memory that is used again ----------------------------------------------------------------------------------------
@@ -163,11 +163,11 @@ def test_work_stops_between_ops_when_its_time_is_up(stream: OpStream) -> None:
 
 def test_dropped_memory_is_used_for_the_next_result(stream: OpStream) -> None:
     run(stream, arange(1), Op("cupy.add", 2, (Ref(1), 1)))
-    place = stream.heap[2].ctypes.data
+    place = stream.heap.objects[2].ctypes.data
     (answer,) = run(stream, Op("cupy.add", 3, (Ref(1), 5), None, reuse=2), contents(3), first=3)
     assert array(answer).tolist() == [5, 6, 7, 8]
-    assert stream.heap[3].ctypes.data == place
-    assert 2 not in stream.heap
+    assert stream.heap.objects[3].ctypes.data == place
+    assert 2 not in stream.heap.objects
 
 
 @pytest.mark.parametrize("kept", [Ref(1), wire.View(1, 0, (4,), (8,), "<i8", "")])
@@ -179,7 +179,7 @@ def test_memory_that_somebody_still_sees_is_not_used_again(stream: OpStream, kep
 
 def test_what_was_to_be_used_again_is_dropped_if_the_op_fails_first(stream: OpStream) -> None:
     run(stream, arange(1), Op("cupy.add", 2, (Ref(99), 1), None, reuse=1))
-    assert not stream.heap
+    assert not stream.heap.objects
 
 
 # --- what may not be asked --------------------------------------------------------------------------------------------
@@ -209,11 +209,11 @@ def test_what_was_to_be_used_again_is_dropped_if_the_op_fails_first(stream: OpSt
 )
 def test_only_public_names_and_true_values_are_taken(stream: OpStream, op: Op) -> None:
     run(stream, arange(1))
-    before = dict(stream.heap)
+    before = dict(stream.heap.objects)
     (answer,) = run(stream, op, first=2)
     assert answer.error is not None
     assert answer.error.message
-    assert dict(stream.heap) == before
+    assert dict(stream.heap.objects) == before
 
 
 def test_errors_of_any_kind_can_be_sent(stream: OpStream, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -110,8 +110,8 @@ def test_results_that_stay_get_handles_in_order_and_arguments_keep_theirs(device
     assert isinstance(told, wire.Tuple)
     assert told.items[0] == wire.ArrayInfo(100, (4,), (8,), "<f8")
     assert told.items[1:] == (wire.ObjectInfo(101, "cupy.Thing"), wire.Ref(5), 7)
-    assert heap[100] is fresh
-    assert heap[101] is thing
+    assert heap.objects[100] is fresh
+    assert heap.objects[101] is thing
 
 
 def test_a_host_array_is_told_by_value(monkeypatch: pytest.MonkeyPatch, device: Device) -> None:
@@ -132,22 +132,22 @@ def test_a_result_that_shares_an_arguments_memory_says_so(device: Device) -> Non
 
 def test_a_view_shows_its_roots_memory(device: Device) -> None:
     heap = Heap()
-    heap[1] = device.upload(np.arange(6).reshape(2, 3))
+    heap.objects[1] = device.upload(np.arange(6).reshape(2, 3))
     view = Reader(heap, device, str).read(wire.View(1, 8, (2,), (24,), "<i8", "C"))
     assert device.download(view).tolist() == [1, 4]
 
 
 def test_a_root_that_lies_otherwise_than_its_view_believes_is_laid_out_so(device: Device) -> None:
     heap = Heap()
-    heap[1] = device.upload(np.arange(6).reshape(2, 3))
+    heap.objects[1] = device.upload(np.arange(6).reshape(2, 3))
     view = Reader(heap, device, device.resolve).read(wire.View(1, 8, (3,), (16,), "<i8", "F"))
     assert device.download(view).tolist() == [3, 4, 5]
-    assert device.memory_order(heap[1]) == "F"
+    assert device.memory_order(heap.objects[1]) == "F"
 
 
 def test_lies_are_found_out(device: Device) -> None:
     heap = Heap()
-    heap[1] = heap[7] = heap[8] = heap[9] = device.upload(np.arange(6).reshape(2, 3))
+    heap.objects[1] = heap.objects[7] = heap.objects[8] = heap.objects[9] = device.upload(np.arange(6).reshape(2, 3))
     reader = Reader(heap, device, device.resolve)
     with pytest.raises(MissingHandle):
         reader.read(wire.Ref(2))

@@ -17,7 +17,7 @@ from gpu_backend.executor.answer import Answer
 from gpu_backend.executor.conversation import Conversation
 from gpu_backend.executor.outbox import Message
 from gpu_backend.executor.stream import CANCELLED
-from gpu_backend.transport import local
+from gpu_backend.transport import local, local_messages
 from gpu_backend.transport.curve import KeyPair
 from gpu_backend.wire import messages as wire
 from gpu_backend.wire.codec import Frame
@@ -28,7 +28,7 @@ from gpu_backend.wire.values import Buffer
 from kernelproxy.connection import Connection
 from kernelproxy.pipeline import Pipeline
 
-_CLIENT = (str(Path(kernelproxy.__file__).parent), str(Path(local.__file__)))
+_CLIENT = (str(Path(kernelproxy.__file__).parent), *(str(Path(one.__file__)) for one in (local, local_messages)))
 
 
 class PlayedExecutor:
