@@ -29,7 +29,7 @@ class Conversions(ArrayCore):
 
     def get(self, stream: Any = None, order: str = "C", out: Any = None, blocking: bool = True) -> Any:
         """Return the contents as a NumPy array in memory ``order``; with ``out`` they are written there."""
-        host = dispatch.contents(self._ref)
+        host = dispatch.contents(self)
         if out is not None:
             _check_out(out, host)
             out[...] = host
@@ -56,11 +56,11 @@ class Conversions(ArrayCore):
             return dispatch.scalar(self._ref).item()
         if not args:
             raise ValueError("can only convert an array of size 1 to a Python scalar")
-        return dispatch.contents(self._ref).item(*args)
+        return dispatch.contents(self).item(*args)
 
     def tolist(self) -> Any:
         """Return the contents as nested Python lists."""
-        return dispatch.contents(self._ref).tolist()
+        return dispatch.contents(self).tolist()
 
     def tobytes(self, order: str = "C") -> bytes:
         """Return the contents as bytes."""

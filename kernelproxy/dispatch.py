@@ -204,13 +204,11 @@ def tell(verb: str, *args: Any) -> None:
     pipeline().call(verb, _encode(args, {}).args, Want.DESCRIPTION, None, None, streams.current_handle())
 
 
-def contents(reference: wire.Value) -> np.ndarray[Any, Any]:
-    """Return the contents of the remote array ``reference`` as a NumPy array. Waits for all that computes it."""
+def contents(array: ArrayCore) -> np.ndarray[Any, Any]:
+    """Return the contents of the remote ``array`` as a NumPy array. Waits for all that computes it."""
     __tracebackhide__ = True
     sync_detection.check()
-    answer = pipeline().call(".same", (reference,), Want.CONTENTS, None, None, streams.current_handle())
-    assert isinstance(answer.value, wire.Buffer)
-    return buffer_to_array(answer.value, answer.buffers)
+    return transfer.read(pipeline(), array, streams.current_handle())
 
 
 def scalar(reference: wire.Value) -> Any:

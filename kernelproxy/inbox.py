@@ -41,7 +41,7 @@ class Inbox:
         self._untold_bytes = 0
         self._awaited: set[int] = set()
         self._answers: dict[int, Answer | Exception] = {}
-        self._chunks: dict[int, list[tuple[int, Frame]]] = {}
+        self._chunks: dict[int, bytearray] = {}
         self._failures: dict[int, Exception] = {}
         self._remembered: dict[int, tuple[ErrorRecord, Site | None]] = {}
 
@@ -122,7 +122,8 @@ class Inbox:
             self._note_failure(message, self._journal.site(message.seq))
             self._journal.trim(message.seq)
         elif isinstance(message, wire.Chunk):
-            self._chunks.setdefault(message.seq, []).append((message.offset, buffers[0]))
+            whole = self._chunks.setdefault(message.seq, bytearray())
+            whole[message.offset : message.offset + len(buffers[0])] = buffers[0]
         return message if isinstance(message, wire.Refused) else None
 
     def forget_parts(self) -> None:
@@ -131,7 +132,7 @@ class Inbox:
 
     def _note_reply(self, reply: wire.Reply, buffers: list[Frame]) -> None:
         chunks = self._chunks.get(reply.seq)
-        whole: list[Frame] = buffers if chunks is None else [_join(chunks)]
+        whole: list[Frame] = buffers if chunks is None else [chunks]
         if reply.seq in self._awaited:
             self._answers[reply.seq] = Answer(reply.value, whole, reply.warnings)
         self._chunks.pop(reply.seq, None)
@@ -169,10 +170,3 @@ class Inbox:
     def note_told(self) -> None:
         """Note that ``received`` was sent."""
         self._untold_reads = self._untold_bytes = 0
-
-
-def _join(chunks: list[tuple[int, Frame]]) -> bytearray:
-    whole = bytearray(sum(len(data) for _, data in chunks))
-    for offset, data in chunks:
-        whole[offset : offset + len(data)] = data
-    return whole

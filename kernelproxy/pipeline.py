@@ -39,6 +39,10 @@ _TURN_SECONDS, _CANCEL_SECONDS = 0.005, 0.1
 _HANDLES_PER_CALL = 1 << 20  #: a call whose results are unknown gets this many to give: numbers cost nothing
 
 Renew = Callable[["Pipeline"], Connection]
+Args = tuple[Value, ...]
+Kwargs = dict[str, Value] | None
+Buffers = list[Frame] | None
+Made = Layout | None
 
 
 class Pipeline:
@@ -62,7 +66,8 @@ class Pipeline:
         self.memory = MemoryModel.of(connection.welcome)
         self._recording = threading.RLock()
         self._io = threading.RLock()
-        self._open = OpenBatch(1)
+        #: The batch that ops are being recorded into.
+        self.open_batch = OpenBatch(1)
         #: The handle that is given next.
         self.next_handle = 1
         self.dropped: DroppedHandles = deque()
@@ -80,13 +85,7 @@ class Pipeline:
     # --- recording: the hot path --------------------------------------------------------------------------------------
 
     def record(
-        self,
-        name: str,
-        args: tuple[Value, ...],
-        results: int = 1,
-        kwargs: dict[str, Value] | None = None,
-        stream: int = 0,
-        layout: Layout | None = None,
+        self, name: str, args: Args, results: int = 1, kwargs: Kwargs = None, stream: int = 0, layout: Made = None
     ) -> int:
         """Note an op whose ``results`` are proved, and return the handle of the first. Sent later, in order.
 
@@ -97,7 +96,7 @@ class Pipeline:
             out = self.next_handle if results else 0
             self.next_handle += results
             gone = len(self.dropped)
-            batch = self._open
+            batch = self.open_batch
             drop, reuse = None, 0
             if gone and not takes_over(batch, self.dropped, gone):
                 drop, reuse = oldest(self.dropped, gone, layout)
@@ -110,10 +109,10 @@ class Pipeline:
             self.wake_sender()
         return out
 
-    def record_with_buffer(self, make: Callable[[int], tuple[str, tuple[Value, ...]]], data: Frame) -> None:
+    def record_with_buffer(self, make: Callable[[int], tuple[str, Args]], data: Frame) -> None:
         """Note an op without result that carries ``data``; ``make`` gets the buffer's number in its message."""
         with self._recording:
-            batch = self._open
+            batch = self.open_batch
             name, args = make(len(batch.frames))
             batch.frames.append(data)
             batch.bytes += len(data)
@@ -124,13 +123,7 @@ class Pipeline:
             self.wake_sender()
 
     def call(
-        self,
-        name: str,
-        args: tuple[Value, ...],
-        want: Want,
-        kwargs: dict[str, Value] | None = None,
-        buffers: list[Frame] | None = None,
-        stream: int = 0,
+        self, name: str, args: Args, want: Want, kwargs: Kwargs = None, buffers: Buffers = None, stream: int = 0
     ) -> Answer:
         """Send an op with all before it, and return its answer. One round trip.
 
@@ -142,10 +135,20 @@ class Pipeline:
             What the op raised, or the first deferred failure of an earlier op, with the line that recorded it.
         """
         __tracebackhide__ = True
+        return self.answer(self.ask(name, args, want, kwargs, buffers, stream))
+
+    def ask(
+        self, name: str, args: Args, want: Want, kwargs: Kwargs = None, buffers: Buffers = None, stream: int = 0
+    ) -> int:
+        """Send an op with all before it, as `call`; return the number under which `answer` has its answer."""
         seq = 0
         try:
             with self._recording:
-                batch = self._sealed_open(buffers) if buffers else self._open
+                if buffers:
+                    self._seal()
+                    # Assigned, not added: an interrupt may have left the buffers of a call that was never noted.
+                    self.open_batch.frames, self.open_batch.bytes = list(buffers), sum([len(one) for one in buffers])
+                batch = self.open_batch
                 out = self.next_handle
                 self.next_handle += _HANDLES_PER_CALL
                 gone = len(self.dropped)
@@ -158,24 +161,16 @@ class Pipeline:
                     self._seal()
             self.counters.round_trips += 1
             self._send_recorded()
-            return self._wait(seq)
-        except KeyboardInterrupt:
-            self.cancel_pending()
-            raise
-        finally:
+            return seq
+        except BaseException as error:  # whatever it is, nobody will ask for the answer
             self.inbox.forget(seq)
+            if isinstance(error, KeyboardInterrupt):
+                self.cancel_pending()
+            raise
 
     def _take_dropped(self, count: int) -> None:
         for _ in range(count):
             self.memory.forget(self.dropped.popleft()[0])
-
-    def _sealed_open(self, buffers: list[Frame]) -> OpenBatch:
-        """Return an open batch without ops whose buffers are ``buffers``."""
-        self._seal()
-        # Assigned, not added: an interrupt may have left the buffers of a call that was never noted.
-        self._open.frames = list(buffers)
-        self._open.bytes = sum([len(one) for one in buffers])
-        return self._open
 
     # --- sending ------------------------------------------------------------------------------------------------------
 
@@ -201,17 +196,12 @@ class Pipeline:
         """Send what can be sent now if ``batch`` is still open; for the background sender. Never waits for credit."""
         if self._io.acquire(blocking=False):
             try:
-                if self._open is batch:
+                if self.open_batch is batch:
                     self._seal()
                 self._send_sealed()
                 self._read_all()
             finally:
                 self._io.release()
-
-    @property
-    def open_batch(self) -> OpenBatch:
-        """The batch that ops are being recorded into."""
-        return self._open
 
     @property
     def is_behind(self) -> bool:
@@ -231,7 +221,7 @@ class Pipeline:
         """Drop every op that has not started on the device. Arrays they would have made say so when used."""
         with self._recording:
             self._seal()
-            self._cancelled_through = self._open.first - 1
+            self._cancelled_through = self.open_batch.first - 1
         # Whoever uses the connection next says it. If that is a thread that waits for the executor, it does so at once;
         # and where the connection itself must be replaced first, the background sender does, and nobody is kept.
         if self.connection.is_sound and self._io.acquire(timeout=_CANCEL_SECONDS):
@@ -244,9 +234,9 @@ class Pipeline:
 
     def _seal(self) -> None:
         with self._recording:
-            if self._open.ops:
-                self.journal.append(self._open)
-                self._open = self._open.successor()
+            if self.open_batch.ops:
+                self.journal.append(self.open_batch)
+                self.open_batch = self.open_batch.successor()
 
     def _send_sealed(self) -> bool:
         """Send sealed batches while there is credit; tell whether all are sent."""
@@ -254,8 +244,8 @@ class Pipeline:
         welcome = connection.welcome
         while (batch := journal.next_unsent()) is not None:
             with self._recording:
-                if batch is self._open:  # an interrupt struck inside _seal
-                    self._open = batch.successor()
+                if batch is self.open_batch:  # an interrupt struck inside _seal
+                    self.open_batch = batch.successor()
             if not journal.has_room(batch, welcome.credit_ops, welcome.credit_bytes):
                 return False
             try:
@@ -273,8 +263,19 @@ class Pipeline:
 
     # --- receiving ----------------------------------------------------------------------------------------------------
 
-    def _wait(self, seq: int) -> Answer:
+    def answer(self, seq: int) -> Answer:
+        """Return the answer of the op that `ask` has sent as ``seq``. Once, and as `call`."""
         __tracebackhide__ = True
+        try:
+            self._wait(seq)
+            return self.inbox.take(seq)
+        except KeyboardInterrupt:
+            self.cancel_pending()
+            raise
+        finally:
+            self.inbox.forget(seq)
+
+    def _wait(self, seq: int) -> None:
         asked = monotonic()
         while not self.inbox.has(seq):
             # Whoever gets the connection reads for everybody; the others look at their answers now and then.
@@ -288,7 +289,6 @@ class Pipeline:
                 finally:
                     self._io.release()
         self.most_ops = batch_ops(self.journal.ops_in_flight)
-        return self.inbox.take(seq)
 
     def _pump(self, timeout_seconds: float) -> bool:
         """Take in one message, waiting so long at most; tell whether there was one. The caller holds ``_io``."""
@@ -334,7 +334,7 @@ class Pipeline:
     @property
     def first(self) -> int:
         """Number of the oldest op that may have to be sent again."""
-        return self.journal.first or self._open.first
+        return self.journal.first or self.open_batch.first
 
     def _sound_connection(self) -> Connection:
         """Return a connection that can be used. The caller holds ``_io``."""

@@ -1,27 +1,31 @@
-"""Host arrays to the device: small ones travel inside the op stream, large ones as a series of writes."""
+"""Arrays from host to device and back: small ones inside the op stream, large ones in pieces, several at a time."""
 
 from __future__ import annotations
 
-from typing import Any
+from collections import deque
+from typing import Any, Literal
 
 import numpy as np
 
+from gpu_backend.transport.shared_frames import BLOCK_BYTES
 from gpu_backend.wire import values as wire
 from gpu_backend.wire.codec import Frame
-from gpu_backend.wire.dtypes import dtype_to_text
+from gpu_backend.wire.messages import Want
 from kernelproxy import array_core
 from kernelproxy.array_core import ArrayCore
+from kernelproxy.decoding import buffer_to_array
 from kernelproxy.layout import contiguous
 from kernelproxy.pipeline import Pipeline
 
-#: Most bytes of one write. Several may be under way, bounded by the executor's credit.
-CHUNK_BYTES = 8 << 20
+#: Most bytes of one piece. Several may be under way: of writes, as the executor's credit allows; of reads, so many.
+CHUNK_BYTES = BLOCK_BYTES
+_PIECES_AHEAD = 4
 #: dtype kinds that a device array may hold.
 _NUMERIC = frozenset("biufcV")
 
 
 def upload(pipeline: Pipeline, host: np.ndarray[Any, Any]) -> Any:
-    """Return a remote array with the contents that ``host`` has now. Costs no round trip.
+    """Return a remote array with the contents that ``host`` has now. Costs no round trip unless it is large.
 
     Raises
     ------
@@ -33,19 +37,27 @@ def upload(pipeline: Pipeline, host: np.ndarray[Any, Any]) -> Any:
     order = "F" if host.flags.f_contiguous and not host.flags.c_contiguous else "C"
     layout = contiguous(host.shape, host.dtype.newbyteorder("="), order)
     native = host.astype(layout.dtype, copy=False)
-    empty = (wire.Tuple(tuple(host.shape)), wire.DType(dtype_to_text(layout.dtype)), order)
+    empty = (wire.Tuple(tuple(host.shape)), wire.DType(layout.dtype_text), order)
     array = array_core.fresh(layout, pipeline.record("cupy.empty", empty))
     write(pipeline, array, native)
     return array
 
 
 def write(pipeline: Pipeline, array: ArrayCore, host: np.ndarray[Any, Any]) -> None:
-    """Copy ``host`` into the contiguous remote ``array`` of the same shape and dtype."""
-    f_ordered = array._layout.f_contiguous and not array._layout.c_contiguous
-    # The user may change the array as soon as we return, so what is sent later must be a copy.
-    content = memoryview(host.tobytes("F" if f_ordered else "C"))
+    """Copy ``host`` into the contiguous remote ``array`` of the same shape and dtype; a large one before this returns.
+
+    The user may change ``host`` as soon as we return. So what is sent later is a copy, and what is large is not sent
+    later.
+    """
+    order: Literal["C", "F"] = "C" if array._layout.c_contiguous else "F"
+    if host.nbytes <= CHUNK_BYTES:
+        if host.nbytes:
+            _write_chunk(pipeline, array._ref, 0, host.tobytes(order))
+        return
+    content = np.asarray(host, order=order).ravel("K").view(np.uint8).data
     for offset in range(0, len(content), CHUNK_BYTES):
         _write_chunk(pipeline, array._ref, offset, content[offset : offset + CHUNK_BYTES])
+    pipeline.call(".nothing", (), Want.CONTENTS)
 
 
 def _write_chunk(pipeline: Pipeline, target: wire.Ref | wire.View, offset: int, data: Frame) -> None:
@@ -53,3 +65,45 @@ def _write_chunk(pipeline: Pipeline, target: wire.Ref | wire.View, offset: int, 
         return ".write", (target, offset, wire.Buffer(frame, "|u1", (len(data),)))
 
     pipeline.record_with_buffer(make, data)
+
+
+def read(pipeline: Pipeline, array: ArrayCore, stream: int) -> np.ndarray[Any, Any]:
+    """Return the contents of ``array``, when all that computes it on ``stream`` is done."""
+    __tracebackhide__ = True
+    layout = array._layout
+    if layout.nbytes > CHUNK_BYTES and layout.c_contiguous:
+        content = np.empty(layout.nbytes, np.uint8)
+        _read_pieces(pipeline, array, stream, content)
+        return content.view(layout.dtype).reshape(layout.shape)
+    answer = pipeline.call(".same", (array._ref,), Want.CONTENTS, None, None, stream)
+    assert isinstance(answer.value, wire.Buffer)
+    return buffer_to_array(answer.value, answer.buffers)
+
+
+def _read_pieces(pipeline: Pipeline, array: ArrayCore, stream: int, content: np.ndarray[Any, Any]) -> None:
+    """Fill ``content`` with the bytes of ``array``: one piece is taken while the next ones are on their way."""
+    asked: deque[tuple[int, int]] = deque()
+    try:
+        for offset in range(0, len(content), CHUNK_BYTES):
+            if len(asked) == _PIECES_AHEAD:
+                _take_piece(pipeline, content, *asked.popleft())
+            piece = _bytes_of(array, offset, min(CHUNK_BYTES, len(content) - offset))
+            asked.append((offset, pipeline.ask(".same", (piece,), Want.CONTENTS, None, None, stream)))
+        while asked:
+            _take_piece(pipeline, content, *asked.popleft())
+    finally:
+        for _, number in asked:
+            pipeline.inbox.forget(number)
+
+
+def _take_piece(pipeline: Pipeline, content: np.ndarray[Any, Any], offset: int, number: int) -> None:
+    (piece,) = pipeline.answer(number).buffers
+    content[offset : offset + len(piece)] = np.frombuffer(piece, np.uint8)
+
+
+def _bytes_of(array: ArrayCore, offset: int, length: int) -> wire.View:
+    """Return the window on ``length`` bytes of the contiguous ``array``."""
+    shown = array._ref
+    if isinstance(shown, wire.View):
+        return wire.View(shown.root, shown.offset + offset, (length,), (1,), "|u1", shown.order)
+    return wire.View(shown.handle, offset, (length,), (1,), "|u1", array._layout.memory_order)

@@ -10,12 +10,13 @@ import numpy as np
 
 from gpu_backend.executor.answer import Answer
 from gpu_backend.executor.outbox import Message, Outbox
+from gpu_backend.transport.shared_frames import BLOCK_BYTES
 from gpu_backend.wire import messages as wire
 from gpu_backend.wire.codec import Codec, Frame, encode
 from gpu_backend.wire.errors import ErrorRecord, ForeignVersion, OversizedMessage, RefusalCode, WireError
 
 #: Contents larger than this travel in chunks, so that no message is ever large.
-CHUNK_BYTES = 8 << 20
+CHUNK_BYTES = BLOCK_BYTES
 #: With so many answers unread, or so many bytes of them, the executor waits for the notebook to read them.
 MAX_UNREAD = 1_024
 MAX_UNREAD_BYTES = 256 << 20

@@ -4,8 +4,6 @@ ZeroMQ hands every message to a thread of its own on either side, which costs so
 the two processes speak to each other directly. The kernel vouches for the peer: the socket lies in a directory that
 only its owner may enter, and the peer's user id is checked on top. Between users or hosts there is CURVE, and only
 that.
-
-A message is a ``u32`` number of frames, a ``u64`` length for each, and the frames' bytes; all little-endian.
 """
 
 from __future__ import annotations
@@ -15,26 +13,20 @@ import select
 import socket
 import struct
 from collections import deque
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
+from time import monotonic
 
-from gpu_backend.transport.sockets import MAX_FRAME_BYTES
-from gpu_backend.wire.codec import MAX_FRAMES, Frame
+from gpu_backend.transport.local_messages import MEMORY_FOLLOWS, READ_BYTES, LocalClosed, MessageReader, head, single
+from gpu_backend.transport.shared_frames import BLOCK_BYTES, SharedFrames, make_memory
+from gpu_backend.wire.codec import Frame
 
-_COUNT = struct.Struct("<I")
-_LENGTH = struct.Struct("<Q")
-_SINGLE = struct.Struct("<IQ")  # what stands before a message of one frame
-#: Read in one go, into memory that stays: to have the system give and take it back costs ten times the reading.
-_READ_BYTES = 256 << 10
-#: Largest message that is read; its sender is cut off. The largest that the protocol needs is the upload of one op's
-#: arguments, and what is larger than a frame may be travels in pieces.
-MAX_MESSAGE_BYTES = 1 << 30
+__all__ = ["LocalClosed", "LocalListener", "LocalSocket", "PeerProcess", "connect"]
+
 _BUFFER_BYTES = 4 << 20
+#: How long a message waits for a block, seconds; then it goes through the socket. Who reads holds blocks for moments.
+_BLOCK_SECONDS = 0.05
 _PEER = struct.Struct("iII")  # struct ucred: pid, uid, gid
-
-
-class LocalClosed(ConnectionError):
-    """The peer is gone, is another user's, or does not speak this format."""
 
 
 class PeerProcess:
@@ -66,18 +58,22 @@ class LocalSocket:
     """A connected socket that carries messages of several frames. Never blocks.
 
     ``process`` is the peer's, if anybody wants to know of its end; it is closed with the socket unless taken.
+    ``shared`` is the memory for large frames; without it, the peer may still hand one over.
     """
 
-    def __init__(self, connected: socket.socket, process: PeerProcess | None = None) -> None:
+    def __init__(
+        self, connected: socket.socket, process: PeerProcess | None = None, shared: SharedFrames | None = None
+    ) -> None:
         self._process = process
         connected.setblocking(False)
         for option in (socket.SO_SNDBUF, socket.SO_RCVBUF):  # as much as the system allows
             connected.setsockopt(socket.SOL_SOCKET, option, _BUFFER_BYTES)
         self._socket = connected
+        self._reader = MessageReader(connected, shared)
+        #: `MessageReader.receive`.
+        self.receive: Callable[[], list[Frame] | None] = self._reader.receive
         self._unsent: deque[memoryview] = deque()
-        self._arrived = memoryview(bytearray(_READ_BYTES))
-        self._read = bytearray()
-        self._large: _LargeMessage | None = None
+        self._lacked_block_at = 0.0  # since when a message waits for a block
 
     def fileno(self) -> int:
         """Return the descriptor, for a poller."""
@@ -85,16 +81,16 @@ class LocalSocket:
 
     @property
     def is_sending(self) -> bool:
-        """True while part of a message waits for the peer to read."""
-        return bool(self._unsent)
+        """True while a message, or part of one, waits for the peer to read."""
+        return bool(self._unsent) or self._waits_for_block()
 
     @property
     def has_read_ahead(self) -> bool:
         """True while something has been read that was not yet received."""
-        return bool(self._read) or self._large is not None
+        return self._reader.has_read_ahead
 
     def send(self, frames: Sequence[Frame]) -> bool:
-        """Send a message, or as much as goes now; False if an earlier one is still on its way and nothing was taken.
+        """Send a message, or as much as goes now; False if nothing was taken, as earlier ones are still on their way.
 
         Raises
         ------
@@ -106,14 +102,31 @@ class LocalSocket:
         if len(frames) == 1:
             self._send_single(frames[0])
             return True
-        head = _COUNT.pack(len(frames)) + b"".join(_LENGTH.pack(len(frame)) for frame in frames)
-        self._unsent.extend([memoryview(head), *(memoryview(frame).cast("B") for frame in frames if len(frame))])
+        shared = self._reader.shared
+        if shared is not None and shared.is_joined:
+            if self._must_wait_for_block(shared, frames):
+                return False
+            blocks = [shared.put(frame) if _is_large(frame) else None for frame in frames]
+        else:
+            blocks = [None] * len(frames)
+        through_socket = [frame for frame, block in zip(frames, blocks, strict=True) if block is None and len(frame)]
+        self._unsent += [memoryview(head(frames, blocks)), *(memoryview(frame).cast("B") for frame in through_socket)]
         self.push()
         return True
 
+    def _must_wait_for_block(self, shared: SharedFrames, frames: Sequence[Frame]) -> bool:
+        if not shared.is_full or not any(map(_is_large, frames)):
+            self._lacked_block_at = 0.0
+            return False
+        self._lacked_block_at = self._lacked_block_at or monotonic()
+        return self._waits_for_block()
+
+    def _waits_for_block(self) -> bool:
+        return self._lacked_block_at > 0 and monotonic() < self._lacked_block_at + _BLOCK_SECONDS
+
     def _send_single(self, frame: Frame) -> None:
         """Send a message as nearly all are: of one frame, and taken by the system at once."""
-        data = _SINGLE.pack(1, len(frame)) + frame
+        data = single(frame)
         try:
             sent = self._socket.send(data)
         except BlockingIOError:
@@ -124,7 +137,7 @@ class LocalSocket:
             self._unsent.append(memoryview(data)[sent:])
 
     def push(self) -> bool:
-        """Send what still waits; tell whether all is sent."""
+        """Send what still waits; tell whether there is room for the next message."""
         unsent = self._unsent
         while unsent:
             try:
@@ -137,68 +150,7 @@ class LocalSocket:
                 unsent.popleft()
             else:
                 unsent[0] = unsent[0][sent:]
-        return True
-
-    def receive(self) -> list[Frame] | None:
-        """Return the next message, or None if none is complete.
-
-        Raises
-        ------
-        LocalClosed
-            If the peer is gone or sends what is no message.
-        """
-        if self._read:
-            message = self._parse()
-            if message is not None:
-                return message
-        try:
-            if self._large is not None:
-                self._large.read_from(self._socket)
-                return self._finish_large()
-            taken = self._socket.recv_into(self._arrived)
-        except BlockingIOError:
-            return None
-        except OSError as error:
-            raise LocalClosed(str(error)) from None
-        if not taken:
-            raise LocalClosed("the peer closed the connection")
-        arrived = self._arrived
-        if not self._read and taken > _SINGLE.size and _SINGLE.unpack_from(arrived) == (1, taken - _SINGLE.size):
-            return [bytes(arrived[_SINGLE.size : taken])]  # as nearly all are: one frame, and whole
-        self._read += arrived[:taken]
-        return self._parse()
-
-    def _parse(self) -> list[Frame] | None:
-        read = self._read
-        if len(read) < _COUNT.size:
-            return None
-        (count,) = _COUNT.unpack_from(read)
-        if not 0 < count <= MAX_FRAMES + 1:
-            raise LocalClosed(f"a message of {count} frames")
-        start = _COUNT.size + count * _LENGTH.size
-        if len(read) < start:
-            return None
-        lengths = struct.unpack_from(f"<{count}Q", read, _COUNT.size)
-        if max(lengths) > MAX_FRAME_BYTES:
-            raise LocalClosed(f"a frame of {max(lengths)} bytes")
-        total = sum(lengths)
-        if total > MAX_MESSAGE_BYTES:
-            raise LocalClosed(f"a message of {total} bytes")
-        if len(read) < start + total:
-            if total > _READ_BYTES:
-                self._large = _LargeMessage(lengths, memoryview(bytes(read))[start:])
-                self._read = bytearray()
-            return None
-        frames = _split(memoryview(bytes(read[start : start + total])), lengths)
-        del read[: start + total]
-        return frames
-
-    def _finish_large(self) -> list[Frame] | None:
-        large = self._large
-        if large is None or not large.is_complete:
-            return None
-        self._large = None
-        return large.frames()
+        return not (self._waits_for_block() and self._reader.shared is not None and self._reader.shared.is_full)
 
     def take_process(self) -> PeerProcess | None:
         """Return the peer's process, which the caller closes."""
@@ -212,37 +164,8 @@ class LocalSocket:
             self._process.close()
 
 
-class _LargeMessage:
-    """A message whose bytes go straight to where they stay."""
-
-    def __init__(self, lengths: tuple[int, ...], begun: memoryview) -> None:
-        self._lengths = lengths
-        self._content = memoryview(bytearray(sum(lengths)))
-        self._content[: len(begun)] = begun
-        self._filled = len(begun)
-
-    @property
-    def is_complete(self) -> bool:
-        return self._filled == len(self._content)
-
-    def read_from(self, source: socket.socket) -> None:
-        while not self.is_complete:
-            taken = source.recv_into(self._content[self._filled :])
-            if not taken:
-                raise LocalClosed("the peer closed the connection")
-            self._filled += taken
-
-    def frames(self) -> list[Frame]:
-        return _split(self._content, self._lengths)
-
-
-def _split(content: memoryview, lengths: tuple[int, ...]) -> list[Frame]:
-    frames: list[Frame] = []
-    start = 0
-    for length in lengths:
-        frames.append(content[start : start + length])
-        start += length
-    return frames
+def _is_large(frame: Frame) -> bool:
+    return READ_BYTES < len(frame) <= BLOCK_BYTES
 
 
 class LocalListener:
@@ -292,7 +215,23 @@ def connect(path: str) -> LocalSocket:
     if _peer(connected)[1] != os.geteuid():
         connected.close()
         raise LocalClosed(f"{path} belongs to another user")
-    return LocalSocket(connected)
+    return LocalSocket(connected, shared=_share_memory(connected))
+
+
+def _share_memory(connected: socket.socket) -> SharedFrames | None:
+    """Make memory for large frames and hand it over; None where the system has none to give."""
+    try:
+        descriptor = make_memory()
+    except OSError:
+        return None
+    try:
+        socket.send_fds(connected, [MEMORY_FOLLOWS], [descriptor])
+        return SharedFrames(descriptor, is_maker=True)
+    except OSError as error:
+        connected.close()
+        raise LocalClosed(str(error)) from None
+    finally:
+        os.close(descriptor)
 
 
 def _peer(connected: socket.socket) -> tuple[int, int]:

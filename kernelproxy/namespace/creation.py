@@ -152,7 +152,8 @@ def require(a: Any, dtype: Any = None, requirements: Any = None) -> Any:
 
 
 def _host_array(obj: Any, dtype: Any, order: str, ndmin: int) -> np.ndarray[Any, Any]:
-    host = np.array(obj, dtype=dtype, order=order or "K", ndmin=ndmin)  # type: ignore[call-overload]
+    # Not copied: an array that is neither C- nor F-contiguous becomes C-contiguous, which a copy might not be.
+    host = np.array(obj, dtype=dtype, copy=None, order=order or "K", ndmin=ndmin)  # type: ignore[call-overload]
     if host.dtype.kind not in "biufcV" or host.dtype.hasobject:
         raise ValueError(f"Unsupported dtype {host.dtype}")
     return host  # type: ignore[no-any-return]

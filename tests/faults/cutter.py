@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import socket
 import threading
 from collections.abc import Iterator, Sequence
@@ -20,10 +21,13 @@ class Cutter:
         Where to listen if it is a Unix socket.
     cuts
         Bytes until each cut, both directions counted together; after the last one the way is good.
+    passes_memory
+        Whether the descriptor of shared memory passes too, where the socket is a Unix socket.
     """
 
-    def __init__(self, target: str, place: Path, cuts: Sequence[int]) -> None:
+    def __init__(self, target: str, place: Path, cuts: Sequence[int], passes_memory: bool = False) -> None:
         self._target = target
+        self._most_descriptors = int(passes_memory)
         self._cuts = list(cuts)
         self._passed = 0
         self._lock = threading.Lock()
@@ -73,14 +77,27 @@ class Cutter:
 
     def _relay(self, source: socket.socket, sink: socket.socket) -> None:
         try:
-            while data := source.recv(4096 if self._cuts else 1 << 20):
-                sink.sendall(data)
+            while data := self._pass_on(source, sink):
                 if self._is_time(len(data)):
                     self.cut()
         except OSError:
             return
         finally:
             self._shut(source, sink)
+
+    def _pass_on(self, source: socket.socket, sink: socket.socket) -> bytes:
+        size = 4096 if self._cuts else 1 << 20
+        if not self._most_descriptors:
+            data = source.recv(size)
+            sink.sendall(data)
+            return data
+        data, descriptors, _, _ = socket.recv_fds(source, size, self._most_descriptors)
+        if descriptors:
+            socket.send_fds(sink, [data], descriptors)  # few bytes, which the system takes at once
+            os.close(*descriptors)
+        else:
+            sink.sendall(data)
+        return data
 
     def _is_time(self, size: int) -> bool:
         with self._lock:
@@ -115,9 +132,9 @@ class Cutter:
 
 
 @contextmanager
-def cutting(target: str, place: Path, cuts: Sequence[int]) -> Iterator[Cutter]:
+def cutting(target: str, place: Path, cuts: Sequence[int], passes_memory: bool = False) -> Iterator[Cutter]:
     """Have a `Cutter`."""
-    cutter = Cutter(target, place, cuts)
+    cutter = Cutter(target, place, cuts, passes_memory)
     try:
         yield cutter
     finally:

@@ -56,3 +56,18 @@ def test_interrupts_one_after_the_other(mine: Notebook, tmp_path: Path) -> None:
         assert outcome.error == "KeyboardInterrupt", outcome
         # An interrupt strikes between two lines at most, so they are at most one apart, and never for longer.
         assert mine.value("gap = int(total[0]) - count; count += gap; 0 <= gap <= 1") == "True"
+
+
+def test_interrupts_of_copies(mine: Notebook, tmp_path: Path) -> None:
+    mine.value("host = np.arange(8_000_000); kept = cp.asarray(host); int(kept[-1])")
+    for number in range(6):
+        begun = tmp_path / str(number)
+        mine.begin(
+            f"open({str(begun)!r}, 'w').close()\nwhile True:\n    back = cp.asarray(host).get()\n    host[:] = back"
+        )
+        wait_until(begun.exists)
+        mine.interrupt()
+        outcome = mine.finish()
+        assert outcome.error == "KeyboardInterrupt", outcome
+        assert mine.value("host = np.arange(8_000_000); bool(cp.asarray(host).sum() == host.sum())") == "True"
+        assert mine.value("bool((kept.get() == host).all())") == "True"

@@ -1,0 +1,188 @@
+"""Messages of several frames on a Unix stream socket: how they are written, and reading them.
+
+A message is a ``u32`` number of frames, a ``u64`` length for each, and the frames' bytes; all little-endian. Large
+frames do not pass through the socket where both sides share memory for them: then the length also says in which block
+they lie. Who connects makes that memory, and hands its descriptor over first of all, with a message of no frames.
+"""
+
+from __future__ import annotations
+
+import os
+import socket
+import struct
+from collections.abc import Sequence
+
+from gpu_backend.transport.shared_frames import NotShareable, SharedFrames
+from gpu_backend.transport.sockets import MAX_FRAME_BYTES
+from gpu_backend.wire.codec import MAX_FRAMES, Frame
+
+_COUNT = struct.Struct("<I")
+_LENGTH = struct.Struct("<Q")
+_SINGLE = struct.Struct("<IQ")  # what stands before a message of one frame
+#: Set in the length of a frame that lies in a block, whose number is in the bits from this on.
+_IN_BLOCK, _BLOCK_SHIFT = 1 << 63, 40
+#: What the descriptor of shared memory comes with.
+MEMORY_FOLLOWS = _COUNT.pack(0)
+#: Read in one go, into memory that stays: to have the system give and take it back costs ten times the reading.
+READ_BYTES = 256 << 10
+#: Largest message that is read; its sender is cut off. The largest that the protocol needs is the upload of one op's
+#: arguments, and what is larger than a frame may be travels in pieces.
+MAX_MESSAGE_BYTES = 1 << 30
+
+
+class LocalClosed(ConnectionError):
+    """The peer is gone, is another user's, or does not speak this format."""
+
+
+def single(frame: Frame) -> bytes:
+    """Return the message of one ``frame``."""
+    return _SINGLE.pack(1, len(frame)) + frame
+
+
+def head(frames: Sequence[Frame], blocks: Sequence[int | None]) -> bytes:
+    """Return what stands before the bytes of ``frames``, of which some lie in ``blocks``."""
+    lengths = [
+        len(frame) if block is None else _IN_BLOCK | block << _BLOCK_SHIFT | len(frame)
+        for frame, block in zip(frames, blocks, strict=True)
+    ]
+    return _COUNT.pack(len(frames)) + b"".join(map(_LENGTH.pack, lengths))
+
+
+class MessageReader:
+    """Reads messages from a socket that does not block.
+
+    ``shared`` is the memory for large frames; without it, the peer may still hand one over.
+    """
+
+    def __init__(self, connected: socket.socket, shared: SharedFrames | None) -> None:
+        #: The memory for large frames, once there is some.
+        self.shared = shared
+        self._socket = connected
+        self._is_new = shared is None
+        self._arrived = memoryview(bytearray(READ_BYTES))
+        self._read = bytearray()
+        self._large: _LargeMessage | None = None
+
+    @property
+    def has_read_ahead(self) -> bool:
+        """True while something has been read that was not yet received."""
+        return bool(self._read) or self._large is not None
+
+    def receive(self) -> list[Frame] | None:
+        """Return the next message, or None if none is complete.
+
+        Raises
+        ------
+        LocalClosed
+            If the peer is gone or sends what is no message.
+        """
+        if self._read:
+            message = self._parse()
+            if message is not None:
+                return message
+        try:
+            if self._large is not None:
+                self._large.read_from(self._socket)
+                return self._finish_large()
+            if self._is_new:
+                self._hear_of_memory()
+            taken = self._socket.recv_into(self._arrived)
+        except BlockingIOError:
+            return None
+        except OSError as error:
+            raise LocalClosed(str(error)) from None
+        if not taken:
+            raise LocalClosed("the peer closed the connection")
+        arrived = self._arrived
+        if not self._read and taken > _SINGLE.size and _SINGLE.unpack_from(arrived) == (1, taken - _SINGLE.size):
+            return [bytes(arrived[_SINGLE.size : taken])]  # as nearly all are: one frame, and whole
+        self._read += arrived[:taken]
+        return self._parse()
+
+    def _hear_of_memory(self) -> None:
+        """Take the memory for large frames, if the peer opens with one; else leave what it says to be read."""
+        told, descriptors, _, _ = socket.recv_fds(self._socket, len(MEMORY_FOLLOWS), 1)
+        self._is_new = False
+        try:
+            if told != MEMORY_FOLLOWS:
+                self._read += told
+            elif descriptors:
+                self.shared = SharedFrames(descriptors[0], is_maker=False)
+        except NotShareable as error:
+            raise LocalClosed(str(error)) from None
+        finally:
+            for descriptor in descriptors:
+                os.close(descriptor)
+
+    def _parse(self) -> list[Frame] | None:
+        read = self._read
+        if len(read) < _COUNT.size:
+            return None
+        (count,) = _COUNT.unpack_from(read)
+        if not 0 < count <= MAX_FRAMES + 1:
+            raise LocalClosed(f"a message of {count} frames")
+        start = _COUNT.size + count * _LENGTH.size
+        if len(read) < start:
+            return None
+        lengths = struct.unpack_from(f"<{count}Q", read, _COUNT.size)
+        through_socket = [length for length in lengths if not length & _IN_BLOCK]
+        if max(through_socket, default=0) > MAX_FRAME_BYTES:
+            raise LocalClosed(f"a frame of {max(through_socket)} bytes")
+        total = sum(through_socket)
+        if total > MAX_MESSAGE_BYTES:
+            raise LocalClosed(f"a message of {total} bytes")
+        if len(read) < start + total:
+            if total > READ_BYTES:
+                self._large = _LargeMessage(lengths, total, memoryview(bytes(read))[start:])
+                self._read = bytearray()
+            return None
+        frames = self._split(memoryview(bytes(read[start : start + total])), lengths)
+        del read[: start + total]
+        return frames
+
+    def _split(self, content: memoryview, lengths: Sequence[int]) -> list[Frame]:
+        frames: list[Frame] = []
+        start = 0
+        for length in lengths:
+            if length & _IN_BLOCK:
+                frames.append(self._in_block(length ^ _IN_BLOCK))
+            else:
+                frames.append(content[start : start + length])
+                start += length
+        return frames
+
+    def _in_block(self, length: int) -> memoryview:
+        if self.shared is None:
+            raise LocalClosed("a frame in memory that was never shared")
+        try:
+            return self.shared.take(length >> _BLOCK_SHIFT, length & ((1 << _BLOCK_SHIFT) - 1))
+        except ValueError as error:
+            raise LocalClosed(str(error)) from None
+
+    def _finish_large(self) -> list[Frame] | None:
+        large = self._large
+        if large is None or not large.is_complete:
+            return None
+        self._large = None
+        return self._split(large.content, large.lengths)
+
+
+class _LargeMessage:
+    """A message whose bytes go straight to where they stay."""
+
+    def __init__(self, lengths: Sequence[int], size: int, begun: memoryview) -> None:
+        self.lengths = lengths
+        self.content = memoryview(bytearray(size))
+        self.content[: len(begun)] = begun
+        self._filled = len(begun)
+
+    @property
+    def is_complete(self) -> bool:
+        return self._filled == len(self.content)
+
+    def read_from(self, source: socket.socket) -> None:
+        while not self.is_complete:
+            taken = source.recv_into(self.content[self._filled :])
+            if not taken:
+                raise LocalClosed("the peer closed the connection")
+            self._filled += taken

@@ -1,0 +1,109 @@
+"""Large frames by way of memory that two processes share: copied once in and once out, and not by the system."""
+
+from __future__ import annotations
+
+import fcntl
+import mmap
+import os
+import weakref
+
+import numpy as np
+
+from gpu_backend.wire.codec import Frame
+
+#: Largest frame that goes this way; whoever has more to send cuts it into pieces of this size.
+BLOCK_BYTES = 4 << 20
+#: Frames under way at a time, each way. What is more goes through the socket.
+BLOCKS = 8
+_STATES_BYTES = mmap.PAGESIZE
+_SIZE = _STATES_BYTES + 2 * BLOCKS * BLOCK_BYTES
+_FREE, _TAKEN = 0, 1
+#: Where the other side notes that it has the memory: a descriptor does not pass every way that bytes do.
+_JOINED = 2 * BLOCKS
+
+
+class NotShareable(OSError):
+    """A descriptor that a peer gave is not that of such memory."""
+
+
+class SharedFrames:
+    """Blocks for frames of either direction. Whoever makes it sends by the first half, the other by the second.
+
+    A block is taken by its sender and set free by its receiver, when the last object that looks into it is gone. The
+    memory has a size for good (it is sealed), so that a peer that ends or misbehaves costs its own connection only; no
+    memory is used for blocks that were never needed.
+
+    Parameters
+    ----------
+    descriptor
+        Of the memory, from `make_memory` or from the peer. Stays the caller's.
+    is_maker
+        Whether this process made it.
+
+    Raises
+    ------
+    NotShareable
+        If the memory has another size, or could lose it.
+    """
+
+    def __init__(self, descriptor: int, is_maker: bool) -> None:
+        try:
+            is_sealed = fcntl.fcntl(descriptor, fcntl.F_GET_SEALS) & fcntl.F_SEAL_SHRINK
+        except OSError as error:
+            raise NotShareable(str(error)) from None
+        if not is_sealed or os.fstat(descriptor).st_size != _SIZE:
+            raise NotShareable("it is no memory for frames")
+        self._memory = mmap.mmap(descriptor, _SIZE)
+        self._outgoing, self._incoming = (0, BLOCKS) if is_maker else (BLOCKS, 0)
+        if not is_maker:
+            self._memory[_JOINED] = True
+
+    @property
+    def is_joined(self) -> bool:
+        """True once both sides have the memory."""
+        return bool(self._memory[_JOINED])
+
+    @property
+    def is_full(self) -> bool:
+        """True while all blocks of this side are taken."""
+        return self._free_place() < 0
+
+    def _free_place(self) -> int:
+        return self._memory.find(bytes((_FREE,)), self._outgoing, self._outgoing + BLOCKS)
+
+    def put(self, frame: Frame) -> int | None:
+        """Copy ``frame`` into a block and return its number; None if all are taken."""
+        place = self._free_place()
+        if place < 0:
+            return None
+        start = _start(place)
+        self._memory[start : start + len(frame)] = frame
+        self._memory[place] = _TAKEN
+        return place - self._outgoing
+
+    def take(self, block: int, length: int) -> memoryview:
+        """Return the frame of ``length`` bytes that the peer put into ``block``.
+
+        Raises
+        ------
+        ValueError
+            If there can be none.
+        """
+        place = self._incoming + block
+        if not (0 <= block < BLOCKS and 0 < length <= BLOCK_BYTES and self._memory[place] == _TAKEN):
+            raise ValueError(f"a frame of {length} bytes in block {block}")
+        seen = np.frombuffer(self._memory, np.uint8, length, _start(place))
+        weakref.finalize(seen, self._memory.__setitem__, place, _FREE).atexit = False
+        return seen.data
+
+
+def make_memory() -> int:
+    """Return the descriptor of memory for frames, which the caller closes."""
+    descriptor = os.memfd_create("gpu-workbench-frames", os.MFD_CLOEXEC | os.MFD_ALLOW_SEALING)
+    os.ftruncate(descriptor, _SIZE)
+    fcntl.fcntl(descriptor, fcntl.F_ADD_SEALS, fcntl.F_SEAL_SHRINK | fcntl.F_SEAL_GROW)
+    return descriptor
+
+
+def _start(place: int) -> int:
+    return _STATES_BYTES + place * BLOCK_BYTES

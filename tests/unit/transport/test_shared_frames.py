@@ -1,0 +1,111 @@
+"""Memory for large frames: what is put in comes out, blocks are used again, and a peer cannot do harm with it."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterator
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from gpu_backend.transport.shared_frames import BLOCK_BYTES, BLOCKS, NotShareable, SharedFrames, make_memory
+
+Sides = tuple[SharedFrames, SharedFrames]
+
+
+def make_sides() -> Sides:
+    descriptor = make_memory()
+    try:
+        return SharedFrames(descriptor, is_maker=True), SharedFrames(descriptor, is_maker=False)
+    finally:
+        os.close(descriptor)
+
+
+@pytest.fixture
+def sides() -> Sides:
+    return make_sides()
+
+
+@given(st.lists(st.tuples(st.booleans(), st.binary(min_size=1, max_size=300), st.booleans()), max_size=60))
+def test_what_is_put_in_comes_out_while_it_is_held(steps: list[tuple[bool, bytes, bool]]) -> None:
+    maker, other = make_sides()
+    held: list[tuple[bool, memoryview, bytes]] = []
+    for from_maker, content, is_released in steps:
+        sender, receiver = (maker, other) if from_maker else (other, maker)
+        block = sender.put(content)
+        under_way = sum(one[0] == from_maker for one in held)
+        assert (block is None) == (under_way == BLOCKS)
+        if block is not None:
+            held.append((from_maker, receiver.take(block, len(content)), content))
+        assert all(bytes(seen) == content for _, seen, content in held)
+        if is_released and held:
+            held.pop(0)
+
+
+def test_a_block_is_taken_until_the_last_look_into_it_is_gone(sides: Sides) -> None:
+    maker, other = sides
+    blocks = [maker.put(b"abc") for _ in range(BLOCKS)]
+    assert maker.is_full
+    assert not other.is_full
+    assert maker.put(b"one more") is None
+    seen = other.take(blocks[3] or 0, 3)
+    array = np.frombuffer(seen, np.uint8)[1:]
+    del seen
+    assert maker.is_full
+    assert bytes(array) == b"bc"
+    del array
+    assert not maker.is_full
+    assert maker.put(b"another") == blocks[3]
+
+
+def test_the_other_side_is_known_to_have_it(sides: Sides) -> None:
+    descriptor = make_memory()
+    alone = SharedFrames(descriptor, is_maker=True)
+    assert not alone.is_joined
+    SharedFrames(descriptor, is_maker=False)
+    os.close(descriptor)
+    assert alone.is_joined
+    assert sides[0].is_joined
+
+
+@pytest.mark.parametrize(("block", "length"), [(0, 0), (0, -1), (0, BLOCK_BYTES + 1), (BLOCKS, 1), (-1, 1), (1, 1)])
+def test_a_frame_that_cannot_be_is_refused(sides: Sides, block: int, length: int) -> None:
+    maker, other = sides
+    assert maker.put(b"abc") == 0
+    with pytest.raises(ValueError, match="block"):
+        other.take(block, length)
+
+
+def unsealed(size: int) -> int:
+    descriptor = os.memfd_create("test", os.MFD_ALLOW_SEALING)
+    os.ftruncate(descriptor, size)
+    return descriptor
+
+
+def sealed_and_small() -> int:
+    import fcntl
+
+    descriptor = unsealed(4096)
+    fcntl.fcntl(descriptor, fcntl.F_ADD_SEALS, fcntl.F_SEAL_SHRINK)
+    return descriptor
+
+
+def a_pipe() -> int:
+    reading, writing = os.pipe()
+    os.close(writing)
+    return reading
+
+
+@pytest.fixture(params=[lambda: unsealed(1 << 30), sealed_and_small, a_pipe], ids=["unsealed", "small", "pipe"])
+def foreign(request: pytest.FixtureRequest) -> Iterator[int]:
+    make: Callable[[], int] = request.param
+    descriptor = make()
+    yield descriptor
+    os.close(descriptor)
+
+
+def test_memory_that_could_be_taken_away_is_refused(foreign: int) -> None:
+    with pytest.raises(NotShareable):
+        SharedFrames(foreign, is_maker=False)
