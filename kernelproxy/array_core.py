@@ -10,7 +10,7 @@ from collections import deque
 from typing import TYPE_CHECKING, Any
 
 from gpu_backend.wire import values as wire
-from gpu_backend.wire.dtypes import dtype_to_text, text_to_dtype
+from gpu_backend.wire.dtypes import text_to_dtype
 from kernelproxy.layout import Layout, strided
 from kernelproxy.memory_model import MemoryModel
 
@@ -93,13 +93,13 @@ def view_of(array: ArrayCore, offset: int, layout: Layout) -> Any:
         offset += reference.offset
         handle, order = reference.root, reference.order
     else:
-        handle, order = handle_of(reference), array._layout.memory_order
+        handle, order = reference.handle, array._layout.memory_order  # type: ignore[union-attr]
     if not layout.size:
         offset = 0  # no element is anywhere
     kind = type(array)
     view: Any = _new(kind)
     view._layout = layout
-    view._ref = wire.View(handle, offset, layout.shape, layout.strides, dtype_to_text(layout.dtype), order)
+    view._ref = wire.View(handle, offset, layout.shape, layout.strides, layout.dtype_text, order)
     view._root = array if array._root is None else array._root  # `or` would ask the root for its truth, a value
     view._dropped = None
     if kind is not array_class:

@@ -11,6 +11,7 @@ from kernelproxy import array_core, dispatch
 from kernelproxy.array_core import ArrayCore
 from kernelproxy.foreign_arrays import stands_for
 from kernelproxy.infer import setitem, views
+from kernelproxy.infer.outcome import Unproved, Window
 
 _NUMBERS = frozenset({bool, int, float, complex})
 _BASIC = (int, slice, type(None), type(Ellipsis))
@@ -22,10 +23,11 @@ class Indexing(ArrayCore):
     __slots__ = ()
 
     def __getitem__(self, key: Any) -> Any:
-        if is_basic(key):
+        window: Window | Unproved | None = views.known_window(self._layout, key)
+        if window is None and is_basic(key):
             window = views.getitem(self._layout, key)
-            if isinstance(window, tuple):
-                return array_core.view_of(self, *window)
+        if isinstance(window, tuple):
+            return array_core.view_of(self, *window)
         key = _host_keys(self, key)
         return dispatch.call("cupy.ndarray.__getitem__", (self, key), {})
 

@@ -10,6 +10,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
+from gpu_backend.wire.dtypes import dtype_to_text
 from gpu_backend.wire.memory_order import permuted_order
 
 Shape = tuple[int, ...]
@@ -29,10 +30,15 @@ class Layout:
         As in NumPy.
     c_contiguous, f_contiguous
         As CuPy's flags.
+    memory_order
+        "C" or "F" if contiguous ("" when both), else the word of `permuted_order`.
+    dtype_text
+        The element type as it travels.
     """
 
     __slots__ = (
-        "c_contiguous", "dtype", "f_contiguous", "itemsize", "nbytes", "ndim", "shape", "size", "strides",
+        "c_contiguous", "dtype", "dtype_text", "f_contiguous", "itemsize", "memory_order", "nbytes", "ndim", "shape",
+        "size", "strides",
     )  # fmt: skip
 
     _interned: ClassVar[dict[tuple[Shape, Shape, DType], Layout]] = {}
@@ -47,13 +53,11 @@ class Layout:
         self.nbytes = self.size * self.itemsize
         self.c_contiguous = self.size == 0 or _is_contiguous(shape, strides, self.itemsize)
         self.f_contiguous = self.size == 0 or _is_contiguous(shape[::-1], strides[::-1], self.itemsize)
-
-    @property
-    def memory_order(self) -> str:
-        """ "C" or "F" if contiguous ("" when both), else the word of `permuted_order`."""
         if self.c_contiguous:
-            return "" if self.f_contiguous else "C"
-        return "F" if self.f_contiguous else permuted_order(self.shape, self.strides, self.itemsize)
+            self.memory_order = "" if self.f_contiguous else "C"
+        else:
+            self.memory_order = "F" if self.f_contiguous else permuted_order(shape, strides, self.itemsize)
+        self.dtype_text = dtype_to_text(dtype)
 
     def __repr__(self) -> str:
         return f"Layout(shape={self.shape}, strides={self.strides}, dtype={self.dtype})"

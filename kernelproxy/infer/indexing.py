@@ -29,22 +29,34 @@ def getitem(layout: Layout, key: Any) -> Window | Unproved:
     IndexError, ValueError
         As CuPy: out of bounds, too many indices, a zero step.
     """
+    found = known_window(layout, key)
+    if found is not None:
+        return found
+    cached = _cache_key(layout, key if type(key) is tuple else (key,))
+    return _remember(cached, _select(layout, key)) if cached is not None else _select(layout, key)
+
+
+def known_window(layout: Layout, key: Any) -> Window | None:
+    """Return the window that an index selects if there is nothing to work out; None does not mean that there is none.
+
+    It is an int within bounds, or a slice or tuple that has been asked for before.
+    """
     kind = type(key)
-    if kind is int:
+    if kind is slice:
+        start, stop, step = key.start, key.stop, key.step
+        if type(start) in _BOUNDS and type(stop) in _BOUNDS and type(step) in _BOUNDS:
+            return _windows.get((layout, slice, start, stop, step))
+    elif kind is tuple:
+        cached = _cache_key(layout, key)
+        return _windows.get(cached) if cached is not None else None
+    elif kind is int:
         shape = layout.shape
         if shape:
             extent = shape[0]
             place = key + extent if key < 0 else key
             if 0 <= place < extent:
-                if layout.size:
-                    return place * layout.strides[0], _row(layout)
-                return 0, _row(layout)
-    elif kind is slice or kind is tuple:
-        cached = _cache_key(layout, key if kind is tuple else (key,))
-        if cached is not None:
-            found = _windows.get(cached)
-            return _remember(cached, _select(layout, key)) if found is None else found
-    return _select(layout, key)
+                return (place * layout.strides[0] if layout.size else 0), _row(layout)
+    return None
 
 
 def window(layout: Layout, key: tuple[Any, ...]) -> Window:

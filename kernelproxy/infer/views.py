@@ -11,15 +11,15 @@ from functools import wraps
 from typing import Any, TypeVar
 
 from kernelproxy.infer import reshaping, windows
-from kernelproxy.infer.indexing import getitem
+from kernelproxy.infer.indexing import getitem, known_window
 from kernelproxy.infer.outcome import Unproved, Window, proves
 from kernelproxy.layout import Layout
 
 R = TypeVar("R")
 
 __all__ = [
-    "array_split", "broadcast_to", "diagonal", "expand_dims", "flip", "getitem", "imag", "moveaxis", "ravel", "real",
-    "reshape", "rollaxis", "rot90", "split", "squeeze", "swapaxes", "transpose", "view",
+    "array_split", "broadcast_to", "diagonal", "expand_dims", "flip", "getitem", "imag", "known_window", "moveaxis",
+    "ravel", "real", "reshape", "rollaxis", "rot90", "split", "squeeze", "swapaxes", "transpose", "view",
 ]  # fmt: skip
 
 #: Bounds what each function remembers.
