@@ -139,7 +139,9 @@ class Operators(ArrayCore):
         return NotImplemented if _defers(self, other) else ufunc_named("divmod")(other, self)
 
     def __matmul__(self, other: Any) -> Any:
-        return NotImplemented if _defers(self, other) else dispatch.call("cupy.matmul", (self, other), {})
+        if isinstance(other, ArrayCore):
+            return dispatch.call("cupy.matmul", (self, other), {})
+        return NotImplemented if _defers(self, other) else np.matmul(self, other)
 
     def __rmatmul__(self, other: Any) -> Any:
-        return NotImplemented if _defers(self, other) else dispatch.call("cupy.matmul", (other, self), {})
+        return NotImplemented if _defers(self, other) else np.matmul(other, self)

@@ -66,7 +66,7 @@ class Encoder:
         if isinstance(value, np.generic):
             return wire.Scalar(dtype_to_text(value.dtype), value.tobytes())
         if isinstance(value, np.dtype):
-            return wire.DType(dtype_to_text(value))
+            return _encode_dtype(value)
         if isinstance(value, type):
             return _encode_type(value)
         for base in _BASES:
@@ -110,9 +110,15 @@ def _stands_for(value: Any) -> Any:
 def _encode_type(value: type) -> wire.Value:
     if value in _PYTHON_TYPES:
         return wire.DType(_PYTHON_TYPES[value])
-    if issubclass(value, np.generic):
-        return wire.DType(dtype_to_text(np.dtype(value)))
+    if issubclass(value, np.generic) or value in (object, str, bytes):
+        return _encode_dtype(np.dtype(value))
     raise Unsendable(f"The class {value.__qualname__} cannot be used by the remote GPU; it knows only dtypes.")
+
+
+def _encode_dtype(dtype: np.dtype[Any]) -> wire.DType:
+    if dtype.kind in "OUS":
+        raise ValueError(f"Unsupported dtype {dtype}")  # in CuPy's words, at the line that names it
+    return wire.DType(dtype_to_text(dtype))
 
 
 def _encode_seeds(value: np.random.SeedSequence) -> wire.Value:

@@ -2,28 +2,29 @@
 
 from __future__ import annotations
 
+from functools import cache
 from typing import Any
 
 import numpy as np
 
 from gpu_backend import surface
 from kernelproxy.array_core import ArrayCore
-from kernelproxy.ufuncs import make_ufunc
 
 _COMPARISONS = frozenset({"greater", "greater_equal", "less", "less_equal", "equal", "not_equal"})
 _METHODS = frozenset({"__call__", "outer", "at", "reduce", "accumulate", "reduceat"})
 
 
 def array_ufunc(function: Any, method: str, inputs: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-    """Carry out ``function.method(*inputs)`` remotely; NotImplemented if CuPy has no such ufunc.
+    """Carry out ``function.method(*inputs)`` remotely; NotImplemented if CuPy has nothing of that name.
 
     Raises
     ------
     TypeError
         If an operand is a NumPy array: CuPy converts nothing by itself.
     """
-    name = _ufunc_name(function.__name__)
-    if name is None or method not in _METHODS:
+    ours = _named(function.__name__) if method in _METHODS else None
+    carried_out = ours if method == "__call__" else getattr(ours, method, None)
+    if carried_out is None:
         return NotImplemented
     for one in inputs:
         if not isinstance(one, (ArrayCore, int, float, complex, np.generic, np.ndarray)):
@@ -35,8 +36,7 @@ def array_ufunc(function: Any, method: str, inputs: tuple[Any, ...], kwargs: dic
         raise TypeError("return arrays must be of ArrayType")
     if function.__name__ in _COMPARISONS:  # NumPy hands over a scalar of its own as a 0-d array
         inputs = tuple(one.item() if isinstance(one, np.ndarray) and one.ndim == 0 else one for one in inputs)
-    ours = make_ufunc(name)
-    return getattr(ours, "__call__" if method == "__call__" else method)(*inputs, **kwargs)
+    return carried_out(*inputs, **kwargs)
 
 
 def array_function(function: Any, types: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
@@ -52,9 +52,12 @@ def array_function(function: Any, types: Any, args: tuple[Any, ...], kwargs: dic
     return make(qualname)(*args, **kwargs)
 
 
-def _ufunc_name(name: str) -> str | None:
+@cache
+def _named(name: str) -> Any:
+    """Return what CuPy has under a ufunc's name, which may be no ufunc there (``matmul``); None if nothing."""
+    from kernelproxy.namespace.names import make
+
     described = surface.load()
-    for qualname in (f"cupy.{name}", f"cupyx.scipy.special.{name}"):
-        if isinstance(described.get(described.canonical(qualname)), surface.Ufunc):
-            return qualname
-    return None
+    return next(
+        (make(full) for full in (f"cupy.{name}", f"cupyx.scipy.special.{name}") if described.is_public(full)), None
+    )

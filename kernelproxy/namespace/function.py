@@ -41,6 +41,15 @@ def _has_methods(value: Any) -> bool:
     )
 
 
+def _refuse_host_arrays(operands: tuple[Any, ...]) -> None:
+    """Raise as CuPy does, which converts nothing by itself: a device that is no GPU could not tell the two kinds."""
+    for name, operand in zip("ab", operands, strict=False):
+        if isinstance(operand, np.ndarray):
+            raise TypeError(
+                f"Argument '{name}' has incorrect type (expected cupy._core.core._ndarray_base, got numpy.ndarray)"
+            )
+
+
 class UniqueAllResult(NamedTuple):
     """What `cupy.unique_all` gives."""
 
@@ -87,6 +96,8 @@ class RemoteFunction(Documented):
             return getattr(args[0], _METHODS[self._qualname])(*args[1:], **kwargs)
         if self._qualname in _JOINING and args and type(args[0]) not in (list, tuple) and isinstance(args[0], Iterable):
             args = (list(args[0]), *args[1:])
+        if isinstance(self._entry, surface.GeneralizedUfunc):
+            _refuse_host_arrays(args)
         result = dispatch.call(self._qualname, args, kwargs)
         named = _NAMED.get(self._qualname)
         return result if named is None else named(*result)

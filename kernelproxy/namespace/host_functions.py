@@ -116,7 +116,15 @@ def size(a: Any, axis: int | None = None) -> int:
 
 
 def may_share_memory(a: Any, b: Any, max_work: Any = None) -> bool:
-    """Tell whether the arrays are windows on overlapping stretches of the same memory."""
+    """Tell whether the arrays are windows on overlapping stretches of the same memory.
+
+    Raises
+    ------
+    NotImplementedError
+        If ``max_work`` is given: as in CuPy, the answer is always that of the bounds.
+    """
+    if max_work is not None:
+        raise NotImplementedError("Only supported for `max_work` is `None`")
     if not isinstance(a, ArrayCore) or not isinstance(b, ArrayCore):
         return False
     handles = handle_of(a._ref), handle_of(b._ref)
@@ -127,14 +135,25 @@ def may_share_memory(a: Any, b: Any, max_work: Any = None) -> bool:
 
 
 def shares_memory(a: Any, b: Any, max_work: Any = None) -> bool:
-    """Tell whether the arrays have an element's memory in common."""
-    if not may_share_memory(a, b):
+    """Tell whether the arrays have an element's memory in common; by ``"MAY_SHARE_BOUNDS"``, whether they may.
+
+    Raises
+    ------
+    NotImplementedError
+        If ``max_work`` is a number: as in CuPy, it is that word, ``"MAY_SHARE_EXACT"`` or None.
+    """
+    may = may_share_memory(a, b)
+    if max_work == "MAY_SHARE_BOUNDS":
+        return may
+    if max_work not in (None, "MAY_SHARE_EXACT"):
+        raise NotImplementedError("Not supported for integer `max_work`.")
+    if not may:
         return False
     if handle_of(a._ref) != handle_of(b._ref):
         return bool(dispatch.call("cupy.shares_memory", (a, b), {}))
     reach = max(_bounds(a)[1], _bounds(b)[1])
     memory = np.empty(reach, np.uint8)  # never touched: only how the windows lie in it is looked at
-    return bool(np.shares_memory(_window(memory, a), _window(memory, b), max_work))
+    return bool(np.shares_memory(_window(memory, a), _window(memory, b)))
 
 
 def _window(memory: np.ndarray[Any, Any], a: ArrayCore) -> np.ndarray[Any, Any]:

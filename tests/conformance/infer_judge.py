@@ -115,10 +115,10 @@ class Judge:
         if (found.shape, found.dtype) != (layout.shape, layout.dtype) or not layout.size:
             return truth
         if isinstance(claim, View):
-            heap[1] = _argument(claim.of, args, kwargs)
-            order = device.memory_order(heap[1])
+            heap.objects[1] = _argument(claim.of, args, kwargs)
+            order = device.memory_order(heap.objects[1])
         else:
-            heap[1] = device.resolve("cupy.ndarray.copy")(truth, order="K")
+            heap.objects[1] = device.resolve("cupy.ndarray.copy")(truth, order="K")
             order = layout.memory_order
         shown = wire.View(1, offset, layout.shape, layout.strides, dtype_to_text(layout.dtype), order)
         met = Reader(heap, device, device.resolve).read(shown)

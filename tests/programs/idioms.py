@@ -28,6 +28,16 @@ for host in (np.arange(3.0), [0.0, 1.0, 2.0], (cp.float64(0), 1.0, np.array(2.0)
 assert cp.array(a, copy=False) is a
 refused(ValueError, lambda: cp.array(a, dtype="f4", copy=False), "Unable to avoid copy")
 
+# --- host arrays keep their memory order if it is F, and become C otherwise ------------------------------------------
+
+by_columns = np.asfortranarray(np.arange(24.0).reshape(4, 6))
+assert cp.asarray(by_columns).flags.fnc
+for host in (by_columns[::2], by_columns[:, ::2], np.arange(24.0).reshape(2, 3, 4).transpose(1, 0, 2)):
+    assert cp.asarray(host).flags.c_contiguous
+    assert cp.array(host, order="F").flags.fnc
+    assert np.array_equal(cp.asarray(host).get(), host)
+    assert np.array_equal(cp.array(host, order="F").get(), host)
+
 # --- a list of arrays is joined if they are alike, and never taken to the host for it ---------------------------------
 
 assert cp.array([[a[0], a[1]], [a[1], a[2]]]).shape == (2, 2, 4)

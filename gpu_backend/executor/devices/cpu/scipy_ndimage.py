@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import inspect
 import math
 from collections.abc import Callable
 from typing import Any
@@ -12,6 +13,7 @@ import scipy.ndimage
 from gpu_backend.executor.devices.cpu.arrays import Array, np
 from gpu_backend.executor.devices.cpu.scipy_functions import define_scipy, with_parameters_of
 from gpu_backend.executor.devices.cpu.scipy_ndimage_edges import has_edge, with_checked_edge
+from gpu_backend.executor.devices.cpu.scipy_ndimage_modes import WINDOWED, with_modes_per_axis
 from gpu_backend.executor.devices.cpu.table import define, lookup
 from gpu_backend.surface import Function, load
 
@@ -125,10 +127,15 @@ def _check_block_params(block_params: Any, image: Array) -> None:
 def _with_one_mode(function: Callable[..., Any]) -> Callable[..., Any]:
     """Let ``mode`` be one for each axis, as CuPy does, in a filter along one axis."""
 
+    signature = inspect.signature(function)
+
     @functools.wraps(function)
-    def call(input: Array, *args: Any, axis: int = -1, mode: Any = "reflect", **kwargs: Any) -> Any:
-        chosen = mode if isinstance(mode, str) else list(mode)[axis]
-        return function(input, *args, axis=axis, mode=chosen, **kwargs)
+    def call(*args: Any, **kwargs: Any) -> Any:
+        bound = signature.bind(*args, **kwargs)
+        mode = bound.arguments.get("mode", "reflect")
+        if not isinstance(mode, str):
+            bound.arguments["mode"] = list(mode)[bound.arguments.get("axis", -1)]
+        return function(*bound.args, **bound.kwargs)
 
     return call
 
@@ -162,7 +169,7 @@ define_scipy(
     _PREFIX,
     scipy.ndimage,
     without=(
-        *_STRUCTURED, *_MEASURING, *_ALONG_ONE_AXIS,
+        *_STRUCTURED, *_MEASURING, *_ALONG_ONE_AXIS, *WINDOWED,
         "affine_transform", "center_of_mass", "distance_transform_edt", "generic_filter", "generic_filter1d",
         "map_coordinates", "value_indices",
     ),
@@ -181,6 +188,10 @@ def center_of_mass(input: Array, labels: Any = None, index: Any = None) -> Any:
 
 for _name in _ALONG_ONE_AXIS:
     define(f"{_PREFIX}.{_name}")(_with_one_mode(_adapted(_name)))
+for _name in WINDOWED:
+    _entry = load().resolved(f"{_PREFIX}.{_name}")
+    assert isinstance(_entry, Function)
+    define(f"{_PREFIX}.{_name}")(with_modes_per_axis(_entry, _adapted(_name)))
 for _name in load().below(_PREFIX):
     _entry = load().resolved(f"{_PREFIX}.{_name}")
     if has_edge(_name, _entry):

@@ -372,3 +372,14 @@ def test_kernels_launch_kernels_in_code_that_is_linked() -> None:
     np.testing.assert_array_equal(x.reshape(13, 13), 2 * (np.arange(13)[:, None] + np.arange(13)))
     with pytest.raises(CompileException):
         RawKernel(CHILDREN, "parent")((1,), (13,), (x, 169, 13))
+
+
+def test_a_source_of_older_cupy_has_float16_from_carray() -> None:
+    """Up to CuPy 13 ``carray.cuh`` defined the type itself, and published kernels include nothing else for it."""
+    source = r"""
+    #include "cupy/carray.cuh"
+    extern "C" __global__ void widen(const float16* x, float* y) { y[threadIdx.x] = float(x[threadIdx.x]); }
+    """
+    wide = np.zeros(4, np.float32)
+    RawKernel(source, "widen")((1,), (4,), (np.arange(4, dtype=np.float16), wide))
+    assert wide.tolist() == [0, 1, 2, 3]

@@ -3,6 +3,21 @@
 
 #include "../gpu/kernel.h"
 #include "../stdint.h"
+#include <type_traits>
+
+#include "float16.cuh"
+
+// The traits that CuPy's own kernels, and those written after them, choose types by.
+namespace cupy {
+namespace type_traits {
+template <bool B, class T, class F>
+using conditional = std::conditional<B, T, F>;
+template <bool B, class T = void>
+using enable_if = std::enable_if<B, T>;
+template <class T, class U>
+using is_same = std::is_same<T, U>;
+}  // namespace type_traits
+}  // namespace cupy
 
 #ifndef M_PI
 #define M_PI 3.1415926535897932384626433832795

@@ -1,0 +1,96 @@
+"""What programs that others published lean on, each found by running one of them."""
+
+from __future__ import annotations
+
+import cupy as cp
+import cupyx.scipy.ndimage as ndimage
+import numpy as np
+import scipy.special
+from expecting import refused
+
+# --- NumPy's and SciPy's ufuncs that are no ufuncs in CuPy ------------------------------------------------------------
+
+a = cp.arange(6.0).reshape(2, 3)
+square = a.T @ a
+assert isinstance(np.matmul(a, a.T), cp.ndarray)
+assert (np.matmul(a, a.T) == a @ a.T).all()
+kept = cp.empty((3, 3))
+assert np.matmul(a.T, a, out=kept) is kept
+assert (kept == square).all()
+assert isinstance(scipy.special.round(a), cp.ndarray)
+refused(TypeError, lambda: np.spacing(a))
+
+# --- no operand of a product comes from the host by itself ------------------------------------------------------------
+
+host = np.ones((3, 3))
+refused(TypeError, lambda: a @ host)
+refused(TypeError, lambda: host @ square)
+refused(TypeError, lambda: np.matmul(a, host))
+refused(TypeError, lambda: cp.matmul(a, host))
+refused(TypeError, lambda: a @ [1.0, 2.0, 3.0])
+
+# --- filters along an axis that is named by its place among the arguments ---------------------------------------------
+
+weights = cp.array([-1.0, 0.0, 1.0])
+for filtered, same in (
+    (ndimage.correlate1d(a, weights, 0), ndimage.correlate1d(a, weights, axis=0)),
+    (ndimage.convolve1d(a, weights, 0, None, "wrap"), ndimage.convolve1d(a, weights, axis=0, mode="wrap")),
+    (ndimage.gaussian_filter1d(a, 1.0, 0), ndimage.gaussian_filter1d(a, 1.0, axis=0)),
+    (ndimage.uniform_filter1d(a, 3, 0), ndimage.uniform_filter1d(a, 3, axis=0)),
+    (ndimage.maximum_filter1d(a, 3, 0), ndimage.maximum_filter1d(a, 3, axis=0)),
+    (ndimage.minimum_filter1d(input=a, size=3, axis=0), ndimage.minimum_filter1d(a, 3, 0)),
+):
+    assert (filtered == same).all()
+
+# --- a boundary mode for each axis ------------------------------------------------------------------------------------
+
+box = cp.ones((3, 3))
+at_edges = ndimage.correlate(a, box, mode=["reflect", "mirror"])
+by_axes = ndimage.correlate1d(a, cp.ones(3), 1, mode="mirror")
+assert cp.allclose(at_edges, ndimage.correlate1d(by_axes, cp.ones(3), 0))
+whole = ndimage.convolve(a, box, mode=("wrap", "nearest"))
+assert cp.allclose(
+    whole, ndimage.convolve1d(ndimage.convolve1d(a, cp.ones(3), 0, mode="wrap"), cp.ones(3), 1, mode="nearest")
+)
+assert (ndimage.median_filter(a, 3, mode=["reflect"] * 2) == ndimage.median_filter(a, 3)).all()
+into = cp.empty_like(a)
+ndimage.rank_filter(a, 0, 3, None, into, ["nearest", "mirror"])
+assert into.tolist() == [[0, 0, 1], [0, 0, 1]]
+
+# --- whether memory is shared, by bounds or exactly -------------------------------------------------------------------
+
+line = cp.arange(10)
+assert cp.shares_memory(line[::2], line[1::2], "MAY_SHARE_BOUNDS") is True
+assert cp.shares_memory(line[::2], line[1::2], "MAY_SHARE_EXACT") is cp.shares_memory(line[::2], line[1::2]) is False
+assert cp.shares_memory(line, line[3:], "MAY_SHARE_EXACT") is True
+assert cp.shares_memory(line, line.copy(), "MAY_SHARE_BOUNDS") is False
+refused(NotImplementedError, lambda: cp.shares_memory(line, line[3:], 1), "Not supported for integer `max_work`.")
+refused(NotImplementedError, lambda: cp.may_share_memory(line, line[3:], 1), "Only supported for `max_work` is `None`")
+
+# --- kernels that take types from CuPy's headers ----------------------------------------------------------------------
+
+SOURCE = r"""
+#include "cupy/carray.cuh"
+#include "cupy/float16.cuh"
+template <class A, class B>
+struct wider {
+  static const bool same = cupy::type_traits::is_same<A, B>::value;
+  typedef typename cupy::type_traits::conditional<same, A, double>::type type;
+};
+template <class A>
+__device__ typename cupy::type_traits::enable_if<sizeof(A) == 8, A>::type twice(A value) { return 2 * value; }
+extern "C" __global__ void grown(const float16* x, wider<float16, float>::type* y, int n) {
+  int i = threadIdx.x;
+  if (i < n) y[i] = twice(static_cast<double>(static_cast<float>(x[i])) + 1);
+}
+"""
+halves = cp.arange(4, dtype=np.float16)
+grown = cp.zeros(4)
+cp.RawModule(code=SOURCE).get_function("grown")((1,), (32,), (halves, grown, 4))
+assert grown.tolist() == [2.0, 4.0, 6.0, 8.0]
+
+# --- element types that no array has ----------------------------------------------------------------------------------
+
+for kind, told in ((object, "object"), (np.dtype("O"), "object"), (np.object_, "object"), (str, "<U0"), (bytes, "|S0")):
+    refused(ValueError, lambda kind=kind: cp.zeros(3, dtype=kind), f"Unsupported dtype {told}")
+    refused(ValueError, lambda kind=kind: a.astype(kind), f"Unsupported dtype {told}")
