@@ -101,8 +101,8 @@ def chain_seconds(side: Side) -> float:
     return min(run(ADDS) for _ in range(2))
 
 
-def loop_seconds(side: Side) -> dict[str, float]:
-    """Return the times of loops of small ops, each from its first op to the number it ends with."""
+def loops(side: Side) -> dict[str, Callable[[], Any]]:
+    """Return loops of small ops by name; each returns an array."""
     cp = side.cp
     x, y = cp.zeros(ELEMENTS), cp.ones(ELEMENTS)
 
@@ -123,8 +123,20 @@ def loop_seconds(side: Side) -> dict[str, float]:
             u[1:-1] = 0.5 * (u[:-2] + u[2:])
         return u
 
+    def mixed() -> Any:
+        total = y
+        for _ in range(STEPS // 4):
+            x[1:-1] += y[2:]
+            total = x[1:].sum()
+        return total
+
+    return {"in_place": in_place, "reductions": reductions, "sweeps": sweeps, "mixed": mixed}
+
+
+def loop_seconds(side: Side) -> dict[str, float]:
+    """Return the times of the loops, each from its first op to the number it ends with."""
     found = {}
-    for name, loop in (("in_place", in_place), ("reductions", reductions), ("sweeps", sweeps)):
+    for name, loop in loops(side).items():
         times = []
         for _ in range(3):
             side.synchronize()
