@@ -9,7 +9,6 @@ import signal
 import sys
 import tempfile
 from collections.abc import Callable, Iterator
-from contextlib import suppress
 from pathlib import Path
 from time import monotonic
 from urllib.parse import urlsplit
@@ -29,6 +28,8 @@ from tests.integration.notebook_pool import wait_until
 
 #: How long a session's executor may take to start on a busy machine.
 _START_SECONDS = 30.0
+#: How much of each log of a pool is shown where a test fails.
+_LOG_LINES = 60
 PLAIN_EXECUTOR = (sys.executable, str(Path(__file__).with_name("plain_executor.py")))
 
 
@@ -117,13 +118,21 @@ def granted(door: Door, request: control.ToGateway) -> control.Ticket:
 
 def until(condition: Callable[[], bool], seconds: float = 15.0) -> None:
     """Wait for a state of the pool. A gateway that is just away does not count against it."""
+    said: list[str] = []
 
     def holds() -> bool:
-        with suppress(PoolError):
+        try:
             return condition()
-        return False
+        except PoolError as error:
+            said.append(f"{monotonic():.1f}: {error}")
+            return False
 
-    wait_until(holds, seconds)
+    try:
+        wait_until(holds, seconds)
+    except AssertionError as error:
+        for word in said[-5:]:
+            error.add_note(word)
+        raise
 
 
 def processes_with(text: str) -> list[str]:
@@ -144,27 +153,40 @@ def resident_bytes(pid: int) -> int:
     return int(Path(f"/proc/{pid}/statm").read_text().split()[1]) * 4096
 
 
-MakePool = Callable[..., RunningPool]
+class MakePool:
+    """Makes pools whose settings are given by keyword."""
+
+    def __init__(self, base: Path) -> None:
+        self.pools: list[state.PoolState] = []
+        self._base = base
+
+    def __call__(self, **settings: object) -> RunningPool:
+        root = self._base / str(len(self.pools))
+        self.pools.append(state.at(root))
+        plain = {"devices": "cpu", "executor_command": PLAIN_EXECUTOR, "start_seconds": 20.0, "stop_seconds": 2.0}
+        return RunningPool(root, PoolSettings(**{**plain, **settings}))  # type: ignore[arg-type]
 
 
 @pytest.fixture(scope="module")
 def make_pool() -> Iterator[MakePool]:
-    """Make pools whose settings are given by keyword; they are ended, and that is checked, after the module."""
+    """Make pools; they are ended, and that is checked, after the module."""
     base = Path(tempfile.mkdtemp(prefix="gwb"))  # pytest's own directories have paths too long for sockets
-    roots: list[Path] = []
-
-    def make(**settings: object) -> RunningPool:
-        roots.append(base / str(len(roots)))
-        plain = {"devices": "cpu", "executor_command": PLAIN_EXECUTOR, "start_seconds": 20.0, "stop_seconds": 2.0}
-        return RunningPool(roots[-1], PoolSettings(**{**plain, **settings}))  # type: ignore[arg-type]
-
+    make = MakePool(base)
     with pytest.MonkeyPatch.context() as patch:
         patch.delenv("XDG_RUNTIME_DIR", raising=False)
         yield make
-        pools = [state.at(root) for root in roots]
-        for pool in pools:
+        for pool in make.pools:
             commands.down(pool)
             shutil.rmtree(pool.runtime, ignore_errors=True)
-    left = [line for pool in pools for part in (pool.root, pool.runtime) for line in processes_with(str(part))]
+    left = [line for pool in make.pools for part in (pool.root, pool.runtime) for line in processes_with(str(part))]
     shutil.rmtree(base, ignore_errors=True)
     assert not left
+
+
+def pytest_exception_interact(node: pytest.Item, report: pytest.TestReport) -> None:
+    """Show beside a failure what the processes of the test's pools had to say."""
+    make = getattr(node, "funcargs", {}).get("make_pool")
+    for pool in make.pools if isinstance(make, MakePool) else ():
+        for log in sorted(pool.logs.glob("*.log")):
+            lines = log.read_text(errors="replace").splitlines()
+            report.sections.append((str(log), "\n".join(lines[-_LOG_LINES:])))
