@@ -162,17 +162,21 @@ class Agent:
     async def _hear_gateway(self) -> None:
         while True:
             order = await self._link.receive(_REPORT_SECONDS)
-            match order:
-                case control.Launch():
-                    self._launch(order)
-                case control.SetTerms():
-                    self._set_terms(order)
-                case control.StopExecutor():
-                    self._stop_executor(order)
-                case control.StopNode():
-                    self._stop_all(order.reason)
             if order is not None:
-                self._news.set()
+                self._obey(order)
+
+    def _obey(self, order: control.ToAgent) -> None:
+        # The gateway says again after each report what it still misses: only what is new may lead to the next report,
+        # or the two would keep each other busy for as long as anything starts or ends.
+        match order:
+            case control.Launch():
+                self._launch(order)
+            case control.SetTerms():
+                self._set_terms(order)
+            case control.StopExecutor():
+                self._stop_executor(order)
+            case control.StopNode():
+                self._stop_all(order.reason)
 
     def _launch(self, order: control.Launch) -> None:
         if self._is_stopping or order.ordinal not in self._devices:
@@ -182,6 +186,7 @@ class Agent:
         known = any(e.serves(order.session, order.epoch) for e in self._executors)
         if not known and all((w.order.session, w.order.epoch) != (order.session, order.epoch) for w in self._waiting):
             self._waiting.append(_Waiting(order))
+            self._news.set()
 
     def _set_terms(self, order: control.SetTerms) -> None:
         for executor in self._executors:
@@ -190,11 +195,13 @@ class Agent:
         for waiting in self._waiting:
             if waiting.order.session == order.session:
                 waiting.order = msgspec.structs.replace(waiting.order, terms=order.terms)
+        self._news.set()
 
     def _stop_executor(self, order: control.StopExecutor) -> None:
         serving = [e for e in self._executors if e.serves(order.session, order.epoch)]
         for executor in serving:
-            executor.stop(order.reason)
+            if executor.stop(order.reason):
+                self._news.set()
         if not serving:
             self._waiting = [
                 w for w in self._waiting if (w.order.session, w.order.epoch) != (order.session, order.epoch)
@@ -207,6 +214,7 @@ class Agent:
             executor.stop(reason)
         for arbiter in self._arbiters.values():
             arbiter.stop()
+        self._news.set()
 
     # --- what is to be done, and what there is to tell ----------------------------------------------------------------
 

@@ -140,13 +140,15 @@ class Executor:
         by_class = tuple([used / 1e9 for used in page.used_by_class_ns])
         return Usage(page.used_ns / 1e9, peak, said.received_bytes, said.sent_bytes, by_class)
 
-    def stop(self, reason: str) -> None:
-        """Tell the executor to end; it is killed if it does not."""
-        if not self._stop_reason:
-            self._stop_reason = reason
-            self._set(Stage.ENDING)
-            self._send(Stop(reason))
-            self._stop.set()
+    def stop(self, reason: str) -> bool:
+        """Tell the executor to end; it is killed if it does not. Tell whether it had not been told before."""
+        if self._stop_reason:
+            return False
+        self._stop_reason = reason
+        self._set(Stage.ENDING)
+        self._send(Stop(reason))
+        self._stop.set()
+        return True
 
     def serves(self, session: str, epoch: int) -> bool:
         """Tell whether the executor was assigned to this session and epoch."""

@@ -7,9 +7,17 @@ from pathlib import Path
 
 import pytest
 
+from gpu_backend.engine.detached import end
+from gpu_backend.node import agent as node_agent
+from gpu_backend.node import launcher
 from gpu_backend.node.agent import Agent
-from gpu_backend.node.settings import NodeSettings
+from gpu_backend.node.inventory import Found
+from gpu_backend.node.settings import NO_GATE, NodeSettings
 from gpu_backend.transport import curve
+from gpu_backend.wire import control
+
+DEVICE = Found(0, "cpu", "a CPU", "cpu-0", 1 << 30)
+LAUNCH = control.Launch("s", 1, 0, "k" * 40, 1 << 20, 60.0)
 
 
 class Listener:
@@ -23,15 +31,40 @@ class Listener:
         return True
 
 
-@pytest.mark.parametrize("turns", range(5))
-def test_news_that_come_with_the_end_do_not_hide_it(tmp_path: Path, turns: int) -> None:
-    settings = NodeSettings(
-        node="n", gateway="ipc://g", gateway_key="k" * 40, key_file="k", runtime_dir=str(tmp_path),
-        log_dir=str(tmp_path), cache_dir="/c",
+class Insisting(Listener):
+    """A gateway's line on which each report is answered by an order, as the real one's while it misses something."""
+
+    def __init__(self, order: control.ToAgent) -> None:
+        super().__init__()
+        self._orders: asyncio.Queue[control.ToAgent] = asyncio.Queue()
+        self._order = order
+        #: Orders that were taken.
+        self.given = 0
+
+    def send(self, message: object) -> bool:
+        self._orders.put_nowait(self._order)
+        return super().send(message)
+
+    async def receive(self, seconds: float) -> control.ToAgent:
+        order = await self._orders.get()
+        self.given += 1
+        return order
+
+    def close(self) -> None:
+        """Nothing is open."""
+
+
+def settings_in(directory: Path, **others: object) -> NodeSettings:
+    return NodeSettings(
+        node="n", gateway="ipc://g", gateway_key="k" * 40, key_file="k", runtime_dir=str(directory),
+        log_dir=str(directory), cache_dir="/c", **others,  # type: ignore[arg-type]
     )  # fmt: skip
 
+
+@pytest.mark.parametrize("turns", range(5))
+def test_news_that_come_with_the_end_do_not_hide_it(tmp_path: Path, turns: int) -> None:
     async def story() -> None:
-        agent, listener = Agent(settings, curve.generate(), ()), Listener()
+        agent, listener = Agent(settings_in(tmp_path), curve.generate(), ()), Listener()
         agent._link = listener  # type: ignore[assignment]
         attending = asyncio.create_task(agent._attend())
         while not listener.heard:
@@ -44,3 +77,31 @@ def test_news_that_come_with_the_end_do_not_hide_it(tmp_path: Path, turns: int) 
         assert attending.cancelled()
 
     asyncio.run(story())
+
+
+def test_an_order_that_is_repeated_after_each_report_does_not_bring_the_next(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Else agent and gateway would keep two cores busy while an executor starts, which then starts the slower."""
+    starting_for_long = settings_in(tmp_path, executor_command=("/bin/sh", "-c", "sleep 60"), policy=NO_GATE)
+
+    async def story() -> None:
+        line = Insisting(LAUNCH)
+        monkeypatch.setattr(node_agent, "GatewayLink", lambda *_: line)
+        agent = Agent(starting_for_long, curve.generate(), (DEVICE,))
+        running = asyncio.create_task(agent.run())
+        while not line.given:
+            await asyncio.sleep(0)
+        for _ in range(1000):  # turns of the loop: far less than the second after which it reports anyhow
+            await asyncio.sleep(0)
+        assert 2 <= line.heard <= 4
+        agent.stop()
+        await running
+
+    try:
+        asyncio.run(story())
+    finally:
+        for directory in launcher.directories(str(tmp_path)):
+            identity = launcher.process_in(directory)
+            if identity is not None:
+                end(identity, 1.0)
