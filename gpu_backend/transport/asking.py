@@ -122,7 +122,7 @@ class _Exchange:
             try:
                 answer = _answers.decode(self._plain.recv_multipart())
             except WireError as error:
-                raise PoolRefusal(f"The pool at {self._address} answered something else. {error}") from None
+                raise PoolRefusal(f"The answer of the pool at {self._address} cannot be read. {error}") from None
             if isinstance(answer, Denied) and answer.request in (self._number, 0):
                 raise refusal(answer)
             if answer.request == self._number:

@@ -72,5 +72,6 @@ def _foreign(header: memoryview) -> str:
         return "The message is not of the gpu-workbench protocol."
     return (
         f"The peer speaks protocol version {header[1]}, this side speaks {PROTOCOL_VERSION}. "
-        "Install the same version of gpu-workbench on both sides."
+        "Install the same version of gpu-workbench on both sides; a pool that is up since before an upgrade has to "
+        "be restarted (`workbench pool down`, then `workbench pool up`)."
     )

@@ -12,6 +12,7 @@ from pathlib import Path
 import pytest
 
 from gpu_backend.pool.state import PoolState
+from gpu_backend.wire.version import PROTOCOL_VERSION
 from tests.integration.notebook_pool import cpu_pool, sessions, wait_until
 
 RUN = (sys.executable, "-m", "workbench", "run")
@@ -111,6 +112,15 @@ def test_without_a_pool_one_sentence_ends_the_traceback() -> None:
     assert "workbench connect" in last
     assert "PoolUnreachable" in last
     assert done.returncode == 1
+
+
+@pytest.mark.usefixtures("pool")
+def test_a_pool_of_another_version_says_so_and_what_to_do() -> None:
+    upgraded = "from gpu_backend.wire import codec; codec.PROTOCOL_VERSION += 1; codec._PREFIX = b'g\\xc8'"
+    done = run("-c", f"{upgraded}\nimport cupy as cp\ncp.ones(3)")
+    last = done.stderr.strip().splitlines()[-1]
+    assert f"version {PROTOCOL_VERSION}, this side speaks {PROTOCOL_VERSION + 1}" in last
+    assert "workbench pool down" in last
 
 
 def test_a_program_that_needs_no_cupy_needs_no_pool() -> None:

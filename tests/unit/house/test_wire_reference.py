@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import re
 from types import SimpleNamespace
 
@@ -13,6 +14,8 @@ from gpu_backend.wire import control, errors, messages, values, version, views
 
 from .tree import ROOT
 
+#: What the structs of each protocol version look like.
+SHAPES = {2: "2e0dc6c35f935dbd"}
 PAGE = (ROOT / "docs" / "reference" / "wire.md").read_text(encoding="utf-8")
 MODULES = (messages, values, control, views, errors)
 
@@ -59,3 +62,19 @@ def test_each_refusal_has_a_row(code: errors.RefusalCode) -> None:
 def test_the_version_is_stated() -> None:
     assert f"0x{version.MAGIC:02x}" in PAGE
     assert f"version {version.PROTOCOL_VERSION}" in PAGE
+
+
+def test_the_version_grows_with_the_wire() -> None:
+    """So that who upgrades under a running pool hears of versions, and not of an answer that never comes."""
+    shape = hashlib.sha256("\n".join(map(shape_of, structs())).encode()).hexdigest()[:16]
+    assert SHAPES.get(version.PROTOCOL_VERSION) == shape, (
+        f"The messages have changed. If fields with a default were added at a struct's end, put {shape!r} into SHAPES; "
+        "else raise PROTOCOL_VERSION and note it there as well."
+    )
+
+
+def shape_of(struct: type[msgspec.Struct]) -> str:
+    """Return what counts on the wire: tag, and the fields in order with their types."""
+    tag = msgspec.inspect.type_info(struct).tag  # type: ignore[attr-defined]
+    fields = ", ".join(f"{name}: {struct.__annotations__[name]}" for name in struct.__struct_fields__)
+    return f"{struct.__name__} [{tag}] {fields}"
