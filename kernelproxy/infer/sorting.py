@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+import numpy as np
 from numpy.exceptions import AxisError
 
 from kernelproxy.infer import windows
@@ -132,7 +133,11 @@ def digitize(x: Any, bins: Any, right: Any = False) -> Shadow:
 
 @rule("cupy.in1d")
 def in1d(ar1: Any, ar2: Any, assume_unique: Any = False, invert: Any = False) -> Shadow:
-    """As CuPy."""
+    """As CuPy, which looks at nothing where one of them is empty."""
+    if isinstance(ar1, np.ndarray) or isinstance(ar2, np.ndarray):
+        if ar1.size and ar2.size:
+            raise refusal(TypeError, f"Unsupported type {np.ndarray}")
+        raise CannotProve("an array of NumPy")
     if "c" in (array(ar1).dtype.kind, array(ar2).dtype.kind) and ar1.dtype != ar2.dtype:
         raise CannotProve("a comparison of a complex number with another type, which may not compile")
     return new((ar1.size,), BOOL)

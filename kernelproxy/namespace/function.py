@@ -30,6 +30,12 @@ _METHODS = {
 }
 
 
+#: Functions that CuPy makes of methods and slices of their first argument: a NumPy array stays in NumPy too.
+_MADE_OF_METHODS = frozenset(
+    f"cupy.{name}"
+    for name in ("sort", "partition", "sort_complex", "flip", "fliplr", "flipud", "rot90", "matrix_transpose")
+)
+
 #: Functions that go through their first argument once, so that it may be a generator or the values of a dictionary.
 _JOINING = frozenset(f"cupy.{name}" for name in ("concatenate", "stack", "hstack", "vstack", "dstack"))
 
@@ -39,15 +45,6 @@ def _has_methods(value: Any) -> bool:
     return isinstance(value, np.ndarray) or (
         hasattr(type(value), "__array_function__") and not hasattr(value, "__cuda_array_interface__")
     )
-
-
-def _refuse_host_arrays(operands: tuple[Any, ...]) -> None:
-    """Raise as CuPy does, which converts nothing by itself: a device that is no GPU could not tell the two kinds."""
-    for name, operand in zip("ab", operands, strict=False):
-        if isinstance(operand, np.ndarray):
-            raise TypeError(
-                f"Argument '{name}' has incorrect type (expected cupy._core.core._ndarray_base, got numpy.ndarray)"
-            )
 
 
 class UniqueAllResult(NamedTuple):
@@ -94,10 +91,10 @@ class RemoteFunction(Documented):
         __tracebackhide__ = True
         if args and not isinstance(args[0], ArrayCore) and self._qualname in _METHODS and _has_methods(args[0]):
             return getattr(args[0], _METHODS[self._qualname])(*args[1:], **kwargs)
+        if args and type(args[0]) is np.ndarray and self._qualname in _MADE_OF_METHODS:
+            return getattr(np, self.__name__)(*args, **kwargs)
         if self._qualname in _JOINING and args and type(args[0]) not in (list, tuple) and isinstance(args[0], Iterable):
             args = (list(args[0]), *args[1:])
-        if isinstance(self._entry, surface.GeneralizedUfunc):
-            _refuse_host_arrays(args)
         result = dispatch.call(self._qualname, args, kwargs)
         named = _NAMED.get(self._qualname)
         return result if named is None else named(*result)

@@ -29,6 +29,22 @@ refused(TypeError, lambda: np.matmul(a, host))
 refused(TypeError, lambda: cp.matmul(a, host))
 refused(TypeError, lambda: a @ [1.0, 2.0, 3.0])
 
+# --- nor of most other functions; some take it, and some leave it where it is -----------------------------------------
+
+refused(TypeError, lambda: cp.concatenate([square, host]), "Unsupported type")
+refused(TypeError, lambda: cp.dot(square, host), "Argument 'b'")
+refused(TypeError, lambda: cp.median(host), "Argument 'a'")
+refused(TypeError, lambda: cp.fft.fft(host), "must be a cupy.ndarray")
+refused(np.linalg.LinAlgError, lambda: cp.linalg.solve(square, host), "only supports cupy.ndarray")
+refused(TypeError, lambda: cp.array_equal(square, host), "Unsupported type")
+refused(TypeError, lambda: cp.sum(a, out=np.empty(())), "Argument 'out'")
+refused(TypeError, lambda: ndimage.label(host), "must be cupy.ndarray")
+assert isinstance(cp.vstack([square, host]), cp.ndarray)
+assert isinstance(cp.einsum("ij,jk", square, host), cp.ndarray)
+assert bool(cp.allclose(square, square.get()))
+assert isinstance(cp.sort(host), np.ndarray)
+assert isinstance(cp.rot90(host), np.ndarray)
+
 # --- filters along an axis that is named by its place among the arguments ---------------------------------------------
 
 weights = cp.array([-1.0, 0.0, 1.0])

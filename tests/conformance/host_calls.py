@@ -1,0 +1,69 @@
+"""Calls with an array of NumPy in a place where CuPy takes only its own."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from gpu_backend import surface
+from gpu_backend.surface.host_arrays import HostRefusal, host_refusals
+from tests.conformance.infer_calls import TEMPLATES, Array, Call, Made, calls
+
+
+class HostCall(NamedTuple):
+    """A call, the parameter that gets an array of NumPy, and what is said of it."""
+
+    call: Call
+    parameter: str
+    refusal: HostRefusal
+
+    def arguments(self, array: Callable[[Array], Any], on_host: bool = True) -> tuple[tuple[Any, ...], dict[str, Any]]:
+        """Return the arguments, made by ``array`` but for the one that lies on the host (if it does)."""
+        place = _place(self.call, self.parameter)
+
+        def made(key: int | str, value: Any) -> Any:
+            if isinstance(value, Array):
+                return np.ones(value.shape, value.dtype) if on_host and key == place else array(value)
+            if isinstance(value, (list, tuple)):
+                return type(value)(made(key, one) for one in value)
+            return value
+
+        args = tuple(made(place, value) for place, value in enumerate(self.call.args))
+        return args, {name: made(name, value) for name, value in self.call.kwargs.items()}
+
+
+def names() -> list[str]:
+    """Return the functions of which calls can be drawn."""
+    return sorted(host_refusals().keys() & TEMPLATES.keys())
+
+
+def host_calls(qualname: str, seed: int, count: int) -> Iterator[HostCall]:
+    """Yield calls of ``qualname``, one for each parameter and draw in which it is an array that is large enough."""
+    for call in calls(seed, count, [qualname]):
+        for parameter, refusal in host_refusals()[qualname].items():
+            if _size(call, parameter) >= refusal.least and not any(isinstance(one, Made) for one in call.args):
+                yield HostCall(call, parameter, refusal)
+
+
+def _size(call: Call, parameter: str) -> int:
+    """Return the size of the array that is given there; -1 if there is none."""
+    place = _place(call, parameter)
+    given = call.kwargs.get(place) if isinstance(place, str) else call.args[place] if place is not None else None
+    values = given if isinstance(given, (list, tuple)) and not isinstance(given, Array) else (given,)
+    return max((int(np.prod(one.shape)) for one in values if isinstance(one, Array)), default=-1)
+
+
+def _place(call: Call, parameter: str) -> int | str | None:
+    """Return where a call gives ``parameter``: a place among the arguments, a keyword, or nowhere."""
+    if parameter in call.kwargs:
+        return parameter
+    entry = surface.load()[call.qualname]
+    if isinstance(entry, surface.GeneralizedUfunc):
+        return int(parameter)
+    assert isinstance(entry, (surface.Function, surface.Method))
+    signature = surface.signature_of(entry)
+    assert signature is not None
+    place = list(signature.parameters).index(parameter) + isinstance(entry, surface.Method)
+    return place if place < len(call.args) else None
