@@ -55,9 +55,11 @@ def _largest_on_host(value: Any) -> int:
 
 def _bound(entry: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Iterable[tuple[str, Any]]:
     """Return the arguments by parameter. A call that fits no signature is left to who knows what is wrong with it."""
-    signature = None if isinstance(entry, surface.GeneralizedUfunc) else surface.signature_of(entry)
-    if signature is None:
+    if isinstance(entry, surface.GeneralizedUfunc):
         return [(str(place), value) for place, value in enumerate(args)]
+    signature = surface.signature_of(entry) if isinstance(entry, (surface.Function, surface.Method)) else None
+    if signature is None:
+        return ()
     own = args[1:] if isinstance(entry, surface.Method) else args
     try:
         return signature.bind_partial(*own, **kwargs).arguments.items()

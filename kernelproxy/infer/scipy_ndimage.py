@@ -127,9 +127,9 @@ def gaussian_filter1d(
 ) -> Shadow:  # fmt: skip
     """As CuPy."""
     source = image(input)
-    as_axis(axis, source.ndim)
-    _check_sigma(as_number(sigma), truncate)
     _check_order(order)
+    _check_sigma(as_number(sigma), truncate)
+    as_axis(axis, source.ndim)
     return _along_one(source, [1], output, mode, cval, 0)
 
 

@@ -60,6 +60,7 @@ def test_calls_are_refused_in_cupys_words(qualname: str) -> None:
         ("cupy.linalg.det", (np.empty((0, 0)),)),
         ("cupy.array_equal", (DEVICE, HOST.T)),
         ("cupy.isin", (DEVICE, np.array([]))),
+        ("cupy.add.at", (DEVICE, np.array([0]), np.array([1.0]))),
     ],
 )
 def test_what_cupy_takes_is_not_refused(qualname: str, args: tuple[Any, ...]) -> None:
