@@ -8,7 +8,7 @@ from typing import Any, TypeVar
 import numpy as np
 
 from gpu_backend import surface
-from kernelproxy.infer import host_arrays, ufuncs
+from kernelproxy.infer import host_values, ufuncs
 from kernelproxy.infer.arguments import is_known
 from kernelproxy.infer.outcome import CannotProve, Proof, Unproved, WillRaise
 from kernelproxy.infer.shadow import Shadow, proof_of, wrapped
@@ -74,7 +74,7 @@ def remembered(
 
 
 def _apply(qualname: str, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Proof:
-    host_arrays.refuse(qualname, args, kwargs)
+    host_values.refuse(qualname, args, kwargs)
     found = _find(qualname)
     if found is None:
         return Unproved(f"no rule for {qualname}")

@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from gpu_backend import surface
-from gpu_backend.surface.host_arrays import HostRefusal, host_refusals
+from gpu_backend.surface.host_values import HostRefusal, host_facts
 from tests.conformance.infer_calls import TEMPLATES, Array, Call, Made, calls
 
 
@@ -36,13 +36,13 @@ class HostCall(NamedTuple):
 
 def names() -> list[str]:
     """Return the functions of which calls can be drawn."""
-    return sorted(host_refusals().keys() & TEMPLATES.keys())
+    return sorted(name for name in TEMPLATES if name in host_facts() and host_facts()[name].refusals)
 
 
 def host_calls(qualname: str, seed: int, count: int) -> Iterator[HostCall]:
     """Yield calls of ``qualname``, one for each parameter and draw in which it is an array that is large enough."""
     for call in calls(seed, count, [qualname]):
-        for parameter, refusal in host_refusals()[qualname].items():
+        for parameter, refusal in host_facts()[qualname].refusals.items():
             if _size(call, parameter) >= refusal.least and not any(isinstance(one, Made) for one in call.args):
                 yield HostCall(call, parameter, refusal)
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import cupy as cp
 import cupyx.scipy.ndimage as ndimage
+import cupyx.scipy.signal as signal
 import numpy as np
 import scipy.special
 from expecting import refused
@@ -44,6 +45,11 @@ assert isinstance(cp.einsum("ij,jk", square, host), cp.ndarray)
 assert bool(cp.allclose(square, square.get()))
 assert isinstance(cp.sort(host), np.ndarray)
 assert isinstance(cp.rot90(host), np.ndarray)
+refused(AttributeError, lambda: cp.cov([[1.0, 2.0], [3.0, 4.0]]), "no attribute 'ndim'")
+refused(AttributeError, lambda: cp.unique([1, 1, 2]), "no attribute 'shape'")
+assert signal.welch([1.0, 2.0, 3.0, 4.0], nperseg=4)[1].shape == (3,)
+assert signal.gausspulse([0.0, 0.1], fc=5).shape == (2,)
+assert cp.fft.fftfreq(4.0).tolist() == [0, 0.25, -0.5, -0.25]
 
 # --- filters along an axis that is named by its place among the arguments ---------------------------------------------
 

@@ -66,8 +66,10 @@ def ihfft(a: Array, n: int | None = None, axis: int = -1, norm: str | None = Non
 
 
 @define("cupy.fft.fftfreq")
-def fftfreq(n: int, d: float = 1.0) -> Array:
-    return np.fft.fftfreq(n, d)
+def fftfreq(n: float, d: float = 1.0) -> Array:
+    return np.hstack([np.arange(0, (n - 1) // 2 + 1, dtype=np.float64), np.arange(-(n // 2), 0, dtype=np.float64)]) / (
+        n * d
+    )
 
 
 @define("cupy.fft.rfftfreq")

@@ -11,7 +11,7 @@ import scipy.signal.windows
 from gpu_backend.executor.devices.cpu.arrays import Array, np
 from gpu_backend.executor.devices.cpu.scipy_functions import define_scipy
 from gpu_backend.executor.devices.cpu.scipy_objects import define_class
-from gpu_backend.executor.devices.cpu.table import define, define_value
+from gpu_backend.executor.devices.cpu.table import define, define_value, lookup
 
 _PREFIX = "cupyx.scipy.signal"
 
@@ -25,6 +25,26 @@ for _name in ("StateSpace", "TransferFunction", "ZerosPolesGain", "dlti", "lti")
 for _name in ("CZT", "ZoomFFT"):
     define_class(getattr(scipy.signal, _name), f"{_PREFIX}.{_name}", module=f"{_PREFIX}._czt")
 define_value(scipy.signal.BadCoefficients, f"{_PREFIX}.BadCoefficients")
+
+
+def _of_sequences(name: str, count: int) -> None:
+    """Let the first ``count`` arguments of SciPy's function be lists too, of which it asks for their shape."""
+    function = lookup(f"{_PREFIX}.{name}")
+
+    def of_sequences(*args: Any, **kwargs: Any) -> Any:
+        return function(*[np.asarray(one) for one in args[:count]], *args[count:], **kwargs)
+
+    define_value(of_sequences, f"{_PREFIX}.{name}")
+
+
+for _name, _count in (("welch", 1), ("csd", 2), ("coherence", 2)):
+    _of_sequences(_name, _count)
+
+
+@define(f"{_PREFIX}.gausspulse")
+def gausspulse(t: Any, *args: Any, **kwargs: Any) -> Any:
+    """Return a sinusoid modulated by a Gaussian at the times ``t``, or its cutoff."""
+    return scipy.signal.gausspulse(t if isinstance(t, str) else np.asarray(t), *args, **kwargs)
 
 
 @define(f"{_PREFIX}.choose_conv_method")

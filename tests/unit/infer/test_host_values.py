@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from gpu_backend import surface
-from gpu_backend.surface.host_arrays import host_refusals
+from gpu_backend.surface.host_values import host_facts
 from kernelproxy.infer import prove
 from kernelproxy.layout import contiguous
 from tests.conformance.host_calls import host_calls, names
@@ -27,7 +27,7 @@ def said(qualname: str, *args: Any, **kwargs: Any) -> Exception | None:
     return None
 
 
-@pytest.mark.parametrize("qualname", sorted(host_refusals()))
+@pytest.mark.parametrize("qualname", sorted(host_facts()))
 def test_every_fact_is_about_a_public_parameter(qualname: str) -> None:
     described = surface.load()
     assert described.canonical(qualname) == qualname
@@ -36,7 +36,7 @@ def test_every_fact_is_about_a_public_parameter(qualname: str) -> None:
         assert isinstance(entry, (surface.Function, surface.Method))
         signature = surface.signature_of(entry)
         assert signature is not None
-        assert set(host_refusals()[qualname]) <= set(signature.parameters)
+        assert {*host_facts()[qualname].refusals, *host_facts()[qualname].lacking} <= set(signature.parameters)
 
 
 @pytest.mark.parametrize("qualname", names())
@@ -74,6 +74,16 @@ def test_keywords_lists_and_outputs_are_looked_at() -> None:
     assert "Unsupported type" in str(said("cupy.add", DEVICE, DEVICE, out=HOST))
     assert "Unsupported type" in str(said("cupy.array_equal", DEVICE, HOST))
     assert "Unsupported type" in str(said("cupy.isin", HOST, DEVICE))
+
+
+@pytest.mark.parametrize("given", [[[1.0, 2.0], [3.0, 4.0]], (1.0, 2.0)], ids=type)
+def test_lists_and_tuples_are_refused_by_what_they_lack(given: Any) -> None:
+    kind = type(given).__name__
+    for qualname, attribute in (("cupy.cov", "ndim"), ("cupy.unique", "shape"), ("cupy.transpose", "transpose")):
+        error = said(qualname, given)
+        assert (type(error), str(error)) == (AttributeError, f"{kind!r} object has no attribute {attribute!r}")
+    assert said("cupy.where", DEVICE, DEVICE, given) is None or "has no attribute" not in str(said("cupy.where", given))
+    assert said("cupy.vstack", given) is None
 
 
 def test_a_call_that_fits_no_signature_is_left_to_the_executor() -> None:
