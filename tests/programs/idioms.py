@@ -167,3 +167,9 @@ class Held:
 assert cp.array([Held(a[0]), a[1]]).shape == (2, 4)
 filled.fill(Held(cp.array(7)))
 assert filled.get().tolist() == [7, 7]
+
+# --- arrays that fill others, and signals of several axes -------------------------------------------------------------
+
+assert cp.full((2, 3), cp.array([1.0, 2.0, 3.0])).tolist() == [[1, 2, 3], [1, 2, 3]]
+assert cp.full_like(cp.zeros((2, 2)), cp.array([5])).tolist() == [[5, 5], [5, 5]]
+assert cp.convolve(cp.ones((2, 2)), cp.ones(2)).tolist() == [1, 2, 2, 2, 1]

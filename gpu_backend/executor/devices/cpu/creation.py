@@ -85,7 +85,7 @@ def full(shape: Any, fill_value: Any, dtype: Any = None, order: str = "C") -> Ar
     if dtype is None:
         dtype = fill_value.dtype if isinstance(fill_value, np.ndarray) else np.array(fill_value).dtype
     array = new_array(shape, as_dtype(dtype), order)
-    fill(array, fill_value)
+    _fill_up(array, fill_value)
     return array
 
 
@@ -113,8 +113,21 @@ def full_like(
     a: Array, fill_value: Any, dtype: Any = None, order: str = "K", subok: Any = None, shape: Any = None
 ) -> Array:
     array = new_like(a, dtype, order, subok, shape)
-    fill(array, fill_value)
+    _fill_up(array, fill_value)
     return array
+
+
+def _fill_up(array: Array, value: Any) -> None:
+    """Fill ``array`` with a scalar, or with an array that broadcasts to it."""
+    if isinstance(value, np.ndarray) and value.ndim:
+        try:
+            spread = np.broadcast_to(value, array.shape)
+        except ValueError:
+            text = f"could not broadcast input array from shape {value.shape} into shape {array.shape}"
+            raise ValueError(text) from None
+        cast_into(array, spread)
+    else:
+        fill(array, value)
 
 
 @define("cupy.ndarray.fill")

@@ -69,6 +69,13 @@ def matmul(
     return into(out, result, casting)
 
 
+@define("cupy.convolve")
+def convolve(a: Array, v: Array, mode: str = "full") -> Array:
+    if v.ndim > 1:
+        raise ValueError("v cannot be multidimensional array")
+    return np.convolve(a.ravel(), v.ravel(), mode)
+
+
 def _check_inner(a: Array, b: Array) -> None:
     if a.shape[-1] != b.shape[-2 if b.ndim > 1 else -1]:
         raise ValueError("Axis dimension mismatch")

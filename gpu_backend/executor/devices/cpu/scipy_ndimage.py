@@ -13,6 +13,7 @@ import scipy.ndimage
 from gpu_backend.executor.devices.cpu.arrays import Array, np
 from gpu_backend.executor.devices.cpu.scipy_functions import define_scipy, with_parameters_of
 from gpu_backend.executor.devices.cpu.scipy_ndimage_edges import has_edge, with_checked_edge
+from gpu_backend.executor.devices.cpu.scipy_ndimage_halves import with_halves
 from gpu_backend.executor.devices.cpu.scipy_ndimage_modes import WINDOWED, with_modes_per_axis
 from gpu_backend.executor.devices.cpu.table import define, lookup
 from gpu_backend.surface import Function, load
@@ -31,6 +32,12 @@ _MEASURING = (
     "minimum", "minimum_position", "standard_deviation", "sum", "sum_labels", "variance",
 )  # fmt: skip
 
+
+#: Functions that take half floats, or refuse them as CuPy's do.
+_OF_ANY_DTYPE = (
+    "center_of_mass", "distance_transform_edt", "find_objects", "generate_binary_structure", "generic_filter",
+    "generic_filter1d", "generic_gradient_magnitude", "generic_laplace", "iterate_structure", "value_indices",
+)  # fmt: skip
 
 #: Filters along one axis, of which SciPy takes one mode only.
 _ALONG_ONE_AXIS = (
@@ -194,6 +201,8 @@ for _name in WINDOWED:
     define(f"{_PREFIX}.{_name}")(with_modes_per_axis(_entry, _adapted(_name)))
 for _name in load().below(_PREFIX):
     _entry = load().resolved(f"{_PREFIX}.{_name}")
+    if isinstance(_entry, Function) and _name not in (*_MEASURING, *_OF_ANY_DTYPE):
+        define(f"{_PREFIX}.{_name}")(with_halves(_name, _entry, lookup(f"{_PREFIX}.{_name}")))
     if has_edge(_name, _entry):
         assert isinstance(_entry, Function)
         define(f"{_PREFIX}.{_name}")(with_checked_edge(_name, _entry, lookup(f"{_PREFIX}.{_name}")))

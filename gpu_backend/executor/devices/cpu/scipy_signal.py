@@ -43,8 +43,12 @@ for _name, _count in (("welch", 1), ("csd", 2), ("coherence", 2)):
 
 @define(f"{_PREFIX}.gausspulse")
 def gausspulse(t: Any, *args: Any, **kwargs: Any) -> Any:
-    """Return a sinusoid modulated by a Gaussian at the times ``t``, or its cutoff."""
-    return scipy.signal.gausspulse(t if isinstance(t, str) else np.asarray(t), *args, **kwargs)
+    """Return a sinusoid modulated by a Gaussian at the times ``t``, in their dtype; or its cutoff."""
+    if isinstance(t, str):
+        return scipy.signal.gausspulse(t, *args, **kwargs)
+    times = np.asarray(t)
+    found = scipy.signal.gausspulse(times, *args, **kwargs)
+    return tuple(one.astype(times.dtype) for one in found) if isinstance(found, tuple) else found.astype(times.dtype)
 
 
 @define(f"{_PREFIX}.choose_conv_method")

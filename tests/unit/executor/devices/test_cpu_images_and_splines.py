@@ -85,3 +85,27 @@ def test_neighbours_of_vertices_are_asked_for(cp: Any) -> None:
     assert (ends.dtype, neighbours.dtype) == (np.int64, np.int32)
     smooth = cp("interpolate.CloughTocher2DInterpolator", square, np.arange(4.0))  # SciPy's own use of them
     assert np.allclose(smooth(np.array([[0.0, 1.0], [1.0, 1.0]])), [1, 3])
+
+
+@pytest.mark.parametrize(
+    ("name", "args", "dtype"),
+    [
+        ("gaussian_filter", (1,), "e"), ("convolve", (np.ones((3, 3)),), "e"), ("median_filter", (3,), "e"),
+        ("zoom", (2,), "e"), ("spline_filter", (), "d"), ("binary_erosion", (), "?"), ("fourier_gaussian", (1.5,), "d"),
+        ("fourier_shift", (1.5,), "D"), ("mean", (), "d"),
+    ],
+)  # fmt: skip
+def test_half_floats_come_back_as_cupy_gives_them(cp: Any, name: str, args: tuple[Any, ...], dtype: str) -> None:
+    halves = np.arange(16, dtype="e").reshape(4, 4)
+    made = cp(f"ndimage.{name}", halves, *args)
+    assert made.dtype.char == dtype
+    assert np.allclose(made, cp(f"ndimage.{name}", halves.astype("d"), *args), rtol=2e-3)
+
+
+def test_half_floats_as_output(cp: Any) -> None:
+    image = np.arange(16.0).reshape(4, 4)
+    kept = np.empty((4, 4), "e")
+    assert cp("ndimage.sobel", image, output=kept) is kept
+    assert (kept == cp("ndimage.sobel", image)).all()
+    assert cp("ndimage.sobel", image, output=np.float16).dtype == np.float16
+    assert cp("ndimage.sobel", kept, output=np.float64).dtype == np.float64
