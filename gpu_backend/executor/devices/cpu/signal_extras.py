@@ -203,8 +203,9 @@ def inverse_complex_cepstrum(ceps: Any, ndelay: Any) -> Array:
 def minimum_phase(x: Any, n: int | None = None) -> Array:
     """Return the signal with the same size of spectrum and the least phase."""
     length = len(x) if n is None else n
-    folded = np.zeros(length)
+    cepstrum = real_cepstrum(x, length)
+    folded = np.zeros(length, cepstrum.dtype)
     folded[0] = 1
     folded[1 : (length + 1) // 2] = 2
     folded[length // 2] += 1 if length % 2 == 0 else 0
-    return np.fft.ifft(np.exp(np.fft.fft(folded * real_cepstrum(x, length)))).real
+    return np.fft.ifft(np.exp(np.fft.fft(folded * cepstrum))).real
