@@ -9,7 +9,7 @@ from typing import Any
 from gpu_backend import surface
 from kernelproxy.namespace.names import make
 from kernelproxy.namespace.own import OWN
-from kernelproxy.namespace.private_names import MADE, MODULES, SAME_AS
+from kernelproxy.namespace.private_names import MADE, MODULES, RETURNED_BY, SAME_AS
 
 
 class RemoteModule(types.ModuleType):
@@ -25,6 +25,8 @@ class RemoteModule(types.ModuleType):
         entry = described.get(qualname)
         if isinstance(entry, surface.Module) or qualname in MODULES:
             return importlib.import_module(qualname)
+        if qualname in RETURNED_BY:
+            return make(RETURNED_BY[qualname])()
         known = qualname in OWN or qualname in SAME_AS or qualname in MADE
         if entry is None and not known and not described.is_public(qualname):
             raise AttributeError(f"module {self.__name__!r} has no attribute {name!r}")

@@ -167,6 +167,10 @@ OWN: dict[str, str] = {
     "cupy.cuda.memory.SystemMemory": "kernelproxy.namespace.memory:SystemMemory",
     "cupy.cuda.runtime.memGetInfo": "kernelproxy.namespace.memory:memGetInfo",
     **{
+        f"cupy.cuda.runtime.{name}": f"kernelproxy.namespace.runtime_copies:{name}"
+        for name in ("memcpy", "memcpyAsync")
+    },
+    **{
         f"cupy.cuda.{name}": f"kernelproxy.namespace.pinned_memory:{name}"
         for name in (
             "PinnedMemory",

@@ -52,6 +52,11 @@ SAME_AS: dict[str, str] = {
     "cupy.cuda.runtime._getLocalRuntimeVersion": "cupy.cuda.runtime.runtimeGetVersion",
 }
 
+#: Private name to the public function that returns its object. It is asked each time: another session has another one.
+RETURNED_BY: dict[str, str] = {
+    f"cupy._default_{which}memory_pool": f"cupy.get_default_{which}memory_pool" for which in ("", "pinned_")
+}
+
 _SETTINGS = "kernelproxy.namespace.computing_settings"
 
 #: Private name to "module:attribute", for those that are made here.

@@ -30,6 +30,12 @@ refused(AttributeError, lambda: cupy_backends.nothing, "no attribute 'nothing'")
 refused(AttributeError, lambda: cupy._nothing, "no attribute '_nothing'")
 refused(AttributeError, lambda: _core.nothing, "no attribute 'nothing'")
 
+kept = cupy.arange(4096.0)
+assert cupy._default_memory_pool.used_bytes() == cupy.get_default_memory_pool().used_bytes() >= kept.nbytes
+cupy._default_memory_pool.free_all_blocks()
+cupy._default_pinned_memory_pool.free_all_blocks()
+assert cupy._default_pinned_memory_pool is cupy.get_default_pinned_memory_pool()
+
 calls = []
 
 

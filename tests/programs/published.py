@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import cupy as cp
+import cupyx.scipy.fft
 import cupyx.scipy.ndimage as ndimage
 import cupyx.scipy.signal as signal
 import numpy as np
@@ -116,3 +117,42 @@ assert grown.tolist() == [2.0, 4.0, 6.0, 8.0]
 for kind, told in ((object, "object"), (np.dtype("O"), "object"), (np.object_, "object"), (str, "<U0"), (bytes, "|S0")):
     refused(ValueError, lambda kind=kind: cp.zeros(3, dtype=kind), f"Unsupported dtype {told}")
     refused(ValueError, lambda kind=kind: a.astype(kind), f"Unsupported dtype {told}")
+
+# --- copies between addresses -----------------------------------------------------------------------------------------
+
+runtime = cp.cuda.runtime
+sent, back = np.arange(6.0), np.zeros(6)
+there, twin = cp.zeros(6), cp.ones(6)
+stream = cp.cuda.Stream()
+runtime.memcpy(dst=there.data.ptr, src=sent.ctypes.data, size=sent.nbytes, kind=runtime.memcpyHostToDevice)
+assert there.tolist() == sent.tolist()
+runtime.memcpy(twin.data.ptr, there.data.ptr + 8, 40, runtime.memcpyDeviceToDevice)
+assert twin.tolist() == [1, 2, 3, 4, 5, 1]
+runtime.deviceSynchronize()
+runtime.memcpyAsync(back.ctypes.data, twin.data.ptr, 48, runtime.memcpyDeviceToHost, stream.ptr)
+stream.synchronize()
+assert back.tolist() == [1, 2, 3, 4, 5, 1]
+runtime.memcpyAsync(back.ctypes.data, sent.ctypes.data, 16, runtime.memcpyHostToHost, 0)
+stream.synchronize()
+runtime.deviceSynchronize()
+assert back.tolist() == [0, 1, 3, 4, 5, 1]
+refused(runtime.CUDARuntimeError, lambda: runtime.memcpy(there.data.ptr, twin.data.ptr, 8, 9), "MemcpyDirection")
+runtime.memset(there.data.ptr, 0, 24)
+runtime.memsetAsync(twin.data.ptr, 0, 8, stream.ptr)
+stream.synchronize()
+assert there.tolist() == [0, 0, 0, 3, 4, 5]
+assert twin.tolist() == [0, 2, 3, 4, 5, 1]
+
+# --- the room that a plan works in ------------------------------------------------------------------------------------
+
+plan = cupyx.scipy.fft.get_fft_plan(cp.ones((4, 6), complex))
+assert plan.work_area.mem.size >= 0
+
+# --- memory that is given back before its time ------------------------------------------------------------------------
+
+taken = cp.cuda.alloc(4096)
+pool = cp.get_default_memory_pool()
+held = pool.used_bytes()
+taken.mem.free()
+assert pool.used_bytes() == held - 4096
+assert taken.mem.ptr == 0

@@ -86,6 +86,14 @@ class UnownedMemory(BaseMemory):
         return np.frombuffer(window, np.uint8)
 
 
+class PooledMemory(Memory):
+    """An allocation from a pool."""
+
+    def free(self) -> None:
+        """Give the memory back to the pool; arrays that lie there keep it until they are gone."""
+        self._buffer, self.ptr = np.empty(0, np.uint8), 0
+
+
 class ArrayMemory(BaseMemory):
     """The memory of an array, as its ``data.mem``."""
 
@@ -98,8 +106,12 @@ class ArrayMemory(BaseMemory):
         flat = self._owner.T if self._owner.flags.f_contiguous else self._owner
         return flat.reshape(-1).view(np.uint8)
 
+    def free(self) -> None:
+        """Let go of the memory; the array keeps it until it is gone."""
+        self._owner, self.ptr = np.empty(0, np.uint8), 0
 
-ArrayMemory.__module__ = _MODULE
+
+PooledMemory.__module__ = ArrayMemory.__module__ = _MODULE
 ArrayMemory.__qualname__ = ArrayMemory.__name__ = "PooledMemory"
 
 
@@ -179,7 +191,7 @@ class MemoryPointer:
         "cupy.cuda.malloc_async", f"{_MODULE}.malloc_async", f"{_MODULE}.malloc_system")  # fmt: skip
 def alloc(size: int) -> MemoryPointer:
     """Return new memory."""
-    return MemoryPointer(Memory(int(size)), 0)
+    return MemoryPointer(PooledMemory(int(size)), 0)
 
 
 @public_class("cupy.cuda.MemoryPool", "cupy.cuda.memory.MemoryPool", "cupy.cuda.MemoryAsyncPool",

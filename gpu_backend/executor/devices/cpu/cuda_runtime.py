@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import ctypes
 import warnings
 from collections.abc import Callable, Iterator
 from typing import Any
@@ -114,6 +115,11 @@ def device_set_limit(limit: int, value: int) -> None:
 @runtime("memGetInfo")
 def mem_get_info() -> tuple[int, int]:
     return memory_info()
+
+
+@runtime("memset", "memsetAsync")
+def memset(ptr: int, value: int, size: int, stream: int = 0) -> None:
+    ctypes.memset(ptr, value, size)
 
 
 @runtime("streamCreate", "streamCreateWithFlags", "streamCreateWithPriority")

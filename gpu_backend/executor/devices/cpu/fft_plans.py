@@ -9,6 +9,7 @@ from typing import Any
 import scipy.fft
 
 from gpu_backend.executor.devices.cpu.arrays import Array, DType, np
+from gpu_backend.executor.devices.cpu.cuda_memory import alloc
 from gpu_backend.executor.devices.cpu.naming import public_class
 from gpu_backend.executor.devices.cpu.table import define_value
 
@@ -71,9 +72,8 @@ def computed(kind: str, a: Array, axes: tuple[int, ...], sizes: tuple[int, ...],
 class Plan:
     """What plans have in common. A plan in a ``with`` statement is what transforms in the block are done with."""
 
-    #: One processor computes, and SciPy finds its own room.
+    #: One processor computes.
     gpus: list[int] | None = None
-    work_area: None = None
     handle = 0
 
     def __init__(self, fft_type: int, batch: int, lengths: tuple[int, ...], devices: Any = None) -> None:
@@ -85,6 +85,7 @@ class Plan:
             raise CuFFTError(_INVALID_SIZE)
         self.fft_type, self.batch = fft_type, batch
         self.kind, self._takes, self._gives = _TYPES[fft_type]
+        self.work_area = alloc(0)  # SciPy finds its own room
 
     def __enter__(self) -> Plan:
         _now.plan = self
