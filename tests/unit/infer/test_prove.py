@@ -122,3 +122,7 @@ def test_the_share_of_the_functions_that_always_give_one_array() -> None:
     ]
     without = sorted(name for name in names if not registry.has_rule(name))
     assert len(names) - len(without) >= 0.6 * len(names), without
+
+
+def test_an_array_as_a_dtype_is_asked_of_the_executor() -> None:
+    assert isinstance(prove("cupy.asarray", (layout(), layout())), Unproved)

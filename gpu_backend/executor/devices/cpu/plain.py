@@ -14,7 +14,7 @@ define_plain(
         "array_split", "asanyarray", "asarray", "asarray_chkfinite", "ascontiguousarray", "asfortranarray", "astype",
         "atleast_1d", "atleast_2d", "atleast_3d", "average", "bartlett", "bincount", "blackman", "broadcast_arrays",
         "broadcast_to", "choose", "clip", "column_stack", "compress", "concat", "concatenate", "copy",
-        "copyto", "corrcoef", "correlate", "count_nonzero", "cov", "cross", "cumprod", "cumsum",
+        "copyto", "correlate", "count_nonzero", "cov", "cross", "cumprod", "cumsum",
         "delete", "diag", "diag_indices", "diag_indices_from", "diagflat", "diagonal", "diff",
         "digitize", "dot", "dsplit", "dstack", "ediff1d", "einsum", "empty", "empty_like", "expand_dims", "extract",
         "eye", "fill_diagonal", "flatnonzero", "flip", "fliplr", "flipud", "frombuffer", "fromfunction", "fromiter",

@@ -267,3 +267,12 @@ def percentile(
     if (np.asarray(fraction) < 0).any() or (np.asarray(fraction) > 1).any():
         raise ValueError("Percentiles must be in the range [0, 100]")
     return _quantile(a, fraction, axis, out, overwrite_input, method, keepdims)
+
+
+@define("cupy.corrcoef")
+def corrcoef(
+    a: Array, y: Any = None, rowvar: bool = True, bias: Any = None, ddof: Any = None, *, dtype: Any = None
+) -> Array:
+    if bias is not None or ddof is not None:
+        warnings.warn("bias and ddof have no effect and are deprecated", DeprecationWarning, stacklevel=2)
+    return np.corrcoef(a, y, rowvar, dtype=dtype)
