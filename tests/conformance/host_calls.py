@@ -11,6 +11,8 @@ from gpu_backend import surface
 from gpu_backend.surface.host_values import HostRefusal, host_facts
 from tests.conformance.infer_calls import TEMPLATES, Array, Call, Made, calls
 
+_NOTHING = HostRefusal(error="", message="")
+
 
 class HostCall(NamedTuple):
     """A call, the parameter that gets an array of NumPy, and what is said of it."""
@@ -45,6 +47,18 @@ def host_calls(qualname: str, seed: int, count: int) -> Iterator[HostCall]:
         for parameter, refusal in host_facts()[qualname].refusals.items():
             if _size(call, parameter) >= refusal.least and not any(isinstance(one, Made) for one in call.args):
                 yield HostCall(call, parameter, refusal)
+
+
+def other_host_calls(qualname: str, seed: int, count: int) -> Iterator[HostCall]:
+    """Yield calls of ``qualname``, one for each draw and each array that no fact is about."""
+    known = host_facts()[qualname].refusals if qualname in host_facts() else {}
+    entry = surface.load()[qualname]
+    assert isinstance(entry, surface.Function)
+    signature = surface.signature_of(entry)
+    for call in calls(seed, count, [qualname]):
+        for parameter in signature.parameters if signature is not None else ():
+            if parameter not in known and _size(call, parameter) >= 0:
+                yield HostCall(call, parameter, _NOTHING)
 
 
 def _size(call: Call, parameter: str) -> int:
