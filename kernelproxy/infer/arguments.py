@@ -45,7 +45,7 @@ def is_known(dtype: DType) -> bool:
 def as_dtype(spec: Any) -> DType:
     """Return the dtype that a user names; None is float64, as in NumPy."""
     if isinstance(spec, Layout) or isinstance(getattr(spec, "layout", None), Layout):
-        raise CannotProve("an array as a dtype")  # its own dtype is meant, for who knows to ask for it
+        raise CannotProve("an array as a dtype")  # CuPy takes the dtype that it has
     try:
         return _as_dtype(spec)
     except TypeError:

@@ -30,11 +30,11 @@ def refuse(qualname: str, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None
         return
     described = surface.load()
     name = described.canonical(qualname)
-    facts = host_facts().get(name, _NOTHING)
-    if isinstance(described.get(name), surface.Ufunc):
+    entry, facts = described.get(name), host_facts().get(name, _NOTHING)
+    if isinstance(entry, surface.Ufunc):
         _refuse_output(kwargs.get("out"))
     elif facts is not _NOTHING or "out" in kwargs:
-        _refuse_arguments(_bound(name, args, kwargs), facts)
+        _refuse_arguments(_bound(entry, args, kwargs), facts)
 
 
 def _refuse_arguments(given: Iterable[tuple[str, Any]], facts: HostFacts) -> None:
@@ -61,12 +61,11 @@ def _largest_on_host(value: Any) -> int:
     return max((one.size for one in values if isinstance(one, np.ndarray)), default=-1)
 
 
-def _bound(name: str, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Iterable[tuple[str, Any]]:
+def _bound(entry: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Iterable[tuple[str, Any]]:
     """Return the arguments by parameter. A call that fits no signature is left to who knows what is wrong with it."""
-    entry = surface.load().get(name)
     if isinstance(entry, surface.GeneralizedUfunc):
         return [(str(place), value) for place, value in enumerate(args)]
-    signature = _signature(name)
+    signature = _signature(entry) if isinstance(entry, (surface.Function, surface.Method)) else None
     if signature is None:
         return ()
     own = args[1:] if isinstance(entry, surface.Method) else args
@@ -77,9 +76,8 @@ def _bound(name: str, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Iterable
 
 
 @cache
-def _signature(name: str) -> Signature | None:
-    entry = surface.load().get(name)
-    return surface.signature_of(entry) if isinstance(entry, (surface.Function, surface.Method)) else None
+def _signature(entry: surface.Function | surface.Method) -> Signature | None:
+    return surface.signature_of(entry)
 
 
 def _error(refusal: HostRefusal) -> Exception:

@@ -42,18 +42,20 @@ def test_an_interrupt_stops_the_cell_and_the_device(mine: Notebook, cell: str, t
     assert mine.value("slow = before * 2; float(slow[0])") == "2.0"
 
 
+def interrupted(mine: Notebook, begun: Path, body: str) -> None:
+    """Run ``body`` for ever and interrupt it, wherever it may be; it notes in ``begun`` that it has begun."""
+    mine.begin(f"open({str(begun)!r}, 'w').close()\nwhile True:\n    {body}")
+    wait_until(begun.exists)
+    mine.interrupt()
+    outcome = mine.finish()
+    assert outcome.error == "KeyboardInterrupt", outcome
+
+
 def test_interrupts_one_after_the_other(mine: Notebook, tmp_path: Path) -> None:
     mine.value("total = cp.zeros(1, 'i8'); count = 0; float(total[0])")
     for number in range(10):
-        begun = tmp_path / str(number)
         # Each round adds one here and there, waits for the answer, and may be interrupted anywhere in between.
-        mine.begin(
-            f"open({str(begun)!r}, 'w').close()\nwhile True:\n    total += 1\n    seen = int(total[0])\n    count += 1"
-        )
-        wait_until(begun.exists)
-        mine.interrupt()
-        outcome = mine.finish()
-        assert outcome.error == "KeyboardInterrupt", outcome
+        interrupted(mine, tmp_path / str(number), "total += 1\n    seen = int(total[0])\n    count += 1")
         # An interrupt strikes between two lines at most, so they are at most one apart, and never for longer.
         assert mine.value("gap = int(total[0]) - count; count += gap; 0 <= gap <= 1") == "True"
 
@@ -61,13 +63,6 @@ def test_interrupts_one_after_the_other(mine: Notebook, tmp_path: Path) -> None:
 def test_interrupts_of_copies(mine: Notebook, tmp_path: Path) -> None:
     mine.value("host = np.arange(8_000_000); kept = cp.asarray(host); int(kept[-1])")
     for number in range(6):
-        begun = tmp_path / str(number)
-        mine.begin(
-            f"open({str(begun)!r}, 'w').close()\nwhile True:\n    back = cp.asarray(host).get()\n    host[:] = back"
-        )
-        wait_until(begun.exists)
-        mine.interrupt()
-        outcome = mine.finish()
-        assert outcome.error == "KeyboardInterrupt", outcome
+        interrupted(mine, tmp_path / str(number), "back = cp.asarray(host).get()\n    host[:] = back")
         assert mine.value("host = np.arange(8_000_000); bool(cp.asarray(host).sum() == host.sum())") == "True"
         assert mine.value("bool((kept.get() == host).all())") == "True"
