@@ -7,7 +7,7 @@ import signal
 import subprocess
 import sys
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import closing, contextmanager, suppress
 from pathlib import Path
 from time import monotonic_ns
 
@@ -84,14 +84,13 @@ class Device:
         return pages.read_report(Path(config.gate)) or GateReport()
 
     def gates(self) -> list[bool]:
-        """Return whether each gate is open now."""
+        """Return whether each gate is open now. An executor that is just being swept away has none."""
         found = []
         for directory in self.executors().values():
             config = launcher.config_in(directory)
-            assert config is not None
-            page = ExecutorPage(Path(config.gate))
-            found.append(page.may_launch(monotonic_ns()))
-            page.close()
+            if config is not None:
+                with suppress(FileNotFoundError), closing(ExecutorPage(Path(config.gate))) as page:
+                    found.append(page.may_launch(monotonic_ns()))
         return found
 
     def members(self) -> set[str]:
