@@ -22,9 +22,9 @@ import cupyx.scipy.special
 import numpy as np
 
 import kernelproxy
-from gpu_backend import surface
+from gpu_backend.opstream import surface
+from gpu_backend.opstream.proof.outcome import Unproved
 from kernelproxy import dispatch
-from kernelproxy.infer.outcome import Unproved
 
 CALLS = Path(__file__).with_name("round_trips.txt")
 PAGE = Path(__file__).parents[1] / "docs" / "reference" / "round-trips.md"
@@ -148,7 +148,7 @@ def single_array_functions() -> list[str]:
 
 def inferred_functions(counted: list[Counted]) -> tuple[list[str], list[str]]:
     """Return the functions with one array as a result that are inferred, and those that are not."""
-    from kernelproxy.infer import registry
+    from gpu_backend.opstream.proof import registry
     from kernelproxy.namespace.own import OWN
 
     seen = {one.call.partition("(")[0]: one.round_trips for one in counted}

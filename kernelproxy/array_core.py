@@ -11,9 +11,9 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, NamedTuple
 from weakref import ref
 
+from gpu_backend.opstream.layout import Layout
 from gpu_backend.wire import values as wire
 from kernelproxy.decoding import described_layout
-from kernelproxy.layout import Layout
 from kernelproxy.memory_model import MemoryModel
 
 

@@ -7,14 +7,14 @@ from typing import Any
 
 import numpy as np
 
+from gpu_backend.opstream.proof import setitem, views
+from gpu_backend.opstream.proof.arguments import is_known
+from gpu_backend.opstream.proof.outcome import Unproved, Window
 from gpu_backend.wire import values as wire
 from kernelproxy import array_core, dispatch
 from kernelproxy.array_core import ArrayCore
 from kernelproxy.encoding import Encoder, Unsendable
 from kernelproxy.foreign_arrays import stands_for
-from kernelproxy.infer import setitem, views
-from kernelproxy.infer.arguments import is_known
-from kernelproxy.infer.outcome import Unproved, Window
 from kernelproxy.session import pipeline
 
 _NUMBERS = frozenset({bool, int, float, complex})

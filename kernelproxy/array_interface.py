@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import Any, NoReturn
 
-from kernelproxy.layout import Layout
+from gpu_backend.opstream.layout import Layout
 
 _NO_POINTER = (
     "This array lives on a remote GPU: there is no CUDA pointer that a local library could use. "

@@ -7,10 +7,10 @@ from typing import Any
 
 import numpy as np
 
+from gpu_backend.opstream.proof.ufuncs import rule_for
 from kernelproxy import array_core, dispatch
 from kernelproxy.array_core import ArrayCore
 from kernelproxy.foreign_arrays import stands_for
-from kernelproxy.infer.ufuncs import rule_for
 from kernelproxy.ufunc import ufunc
 from kernelproxy.ufuncs import ufunc_named
 

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+from gpu_backend.opstream.layout import Layout, strided
 from gpu_backend.wire import values as wire
 from kernelproxy import array_core
 from kernelproxy.array_core import ArrayCore
-from kernelproxy.layout import Layout, strided
 
 #: CuPy's: MAX_NDIM of ``cupy/_core/_carray.pxd``.
 _MOST_AXES = 25

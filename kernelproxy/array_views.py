@@ -6,12 +6,12 @@ from typing import Any
 
 import numpy as np
 
+from gpu_backend.opstream.layout import strided
+from gpu_backend.opstream.proof import views
+from gpu_backend.opstream.proof.outcome import Unproved
 from kernelproxy import array_core, dispatch
 from kernelproxy.array_core import ArrayCore
 from kernelproxy.array_private import PrivateMembers
-from kernelproxy.infer import views
-from kernelproxy.infer.outcome import Unproved
-from kernelproxy.layout import strided
 
 
 class Flags:

@@ -7,11 +7,11 @@ from typing import Any
 
 import numpy as np
 
+from gpu_backend.opstream.layout import Layout, strided
 from gpu_backend.wire import values as wire
 from gpu_backend.wire.codec import Frame
 from gpu_backend.wire.dtypes import text_to_dtype
 from gpu_backend.wire.errors import ProtocolError
-from kernelproxy.layout import Layout, strided
 
 #: Longest integer that is read, in hexadecimal digits.
 _MOST_DIGITS = 1 << 20

@@ -10,6 +10,9 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from gpu_backend.opstream.layout import Layout
+from gpu_backend.opstream.proof import prove
+from gpu_backend.opstream.proof.outcome import ArrayProof, Later, Made, Proof, Unproved, View, Warned
 from gpu_backend.wire import values as wire
 from gpu_backend.wire.codec import Frame
 from gpu_backend.wire.errors import WarningRecord
@@ -20,9 +23,6 @@ from kernelproxy.callbacks import Conversation, NotebookFunction
 from kernelproxy.decoding import Decoder, buffer_to_array, inline_scalar, told_layout
 from kernelproxy.encoding import Encoder
 from kernelproxy.errors import warn_again
-from kernelproxy.infer import prove
-from kernelproxy.infer.outcome import ArrayProof, Later, Made, Proof, Unproved, View, Warned
-from kernelproxy.layout import Layout
 from kernelproxy.session import pipeline
 
 #: Types of most arguments that stand for themselves.

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import deque
 
-from kernelproxy.layout import Layout
+from gpu_backend.opstream.layout import Layout
 
 #: Filled at the right by finalizers, in whatever thread the collector chose; emptied at the left by whoever records an
 #: op, once the op that carries them is noted. With each its layout, if its memory can serve for a result like it.

@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from gpu_backend import surface
+from gpu_backend.opstream import surface
 from gpu_backend.wire import errors as wire_errors
 from gpu_backend.wire.errors import ErrorRecord, OpFailed, SessionLost, WarningRecord
 from kernelproxy.source_lines import Site

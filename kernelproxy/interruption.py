@@ -12,7 +12,7 @@ from collections.abc import Iterator, Mapping
 from time import monotonic
 from typing import Any, NamedTuple
 
-from gpu_backend import surface
+from gpu_backend.opstream import surface
 from gpu_backend.wire import values as wire
 from gpu_backend.wire.errors import WorkbenchError
 from gpu_backend.wire.messages import Op

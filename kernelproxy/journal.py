@@ -6,10 +6,10 @@ from collections import deque
 from collections.abc import Iterator
 from time import monotonic
 
+from gpu_backend.opstream.layout import Layout
 from gpu_backend.wire.codec import Frame
 from gpu_backend.wire.messages import Op
 from kernelproxy.costs import Cost
-from kernelproxy.layout import Layout
 from kernelproxy.source_lines import Site
 
 

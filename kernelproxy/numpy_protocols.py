@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from gpu_backend import surface
+from gpu_backend.opstream import surface
 from kernelproxy.array_core import ArrayCore
 from kernelproxy.foreign_arrays import stands_for
 

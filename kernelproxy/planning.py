@@ -11,8 +11,8 @@ from contextvars import ContextVar
 from typing import Any, NamedTuple
 from weakref import WeakKeyDictionary, ref
 
+from gpu_backend.opstream.layout import Layout
 from kernelproxy import dispatch, session
-from kernelproxy.layout import Layout
 from kernelproxy.remote_object import RemoteInstance
 
 #: Whether neighbouring axes are transformed at once, if they can be; else one after the other.

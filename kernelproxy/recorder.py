@@ -11,6 +11,7 @@ from abc import ABC, abstractmethod
 from collections import deque
 from collections.abc import Callable
 
+from gpu_backend.opstream.layout import Layout
 from gpu_backend.wire.codec import Frame
 from gpu_backend.wire.messages import Op, Want
 from gpu_backend.wire.values import Value
@@ -18,7 +19,6 @@ from kernelproxy.ahead import Ahead
 from kernelproxy.batch_size import batch_ops
 from kernelproxy.dropped import DroppedHandles, oldest
 from kernelproxy.journal import Journal, OpenBatch
-from kernelproxy.layout import Layout
 from kernelproxy.memory_model import MemoryModel
 from kernelproxy.source_lines import user_site
 from kernelproxy.temporaries import takes_over

@@ -11,14 +11,14 @@ import types
 from functools import partial
 from typing import Any
 
-from gpu_backend import surface
-from gpu_backend.surface.objects import describe_class
+from gpu_backend.opstream import surface
+from gpu_backend.opstream.layout import Layout
+from gpu_backend.opstream.proof import Made, prove
+from gpu_backend.opstream.surface.objects import describe_class
 from gpu_backend.wire import values as wire
 from kernelproxy import dispatch
 from kernelproxy.documentation import Documented, fetch_doc
 from kernelproxy.encoding import Unsendable
-from kernelproxy.infer import Made, prove
-from kernelproxy.layout import Layout
 from kernelproxy.namespace.function import RemoteFunction
 from kernelproxy.subclassing import in_class, is_cupys, warn_of_uncalled
 

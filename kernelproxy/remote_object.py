@@ -14,14 +14,14 @@ from functools import cache, lru_cache
 from importlib import import_module
 from typing import Any
 
-from gpu_backend import surface
+from gpu_backend.opstream import surface
+from gpu_backend.opstream.proof import Made
 from gpu_backend.transport.endings import at_end
 from gpu_backend.wire import values as wire
 from gpu_backend.wire.errors import ProtocolError
 from kernelproxy import array_core, dispatch
 from kernelproxy.callbacks import NotebookFunction
 from kernelproxy.documentation import ClassDoc
-from kernelproxy.infer import Made
 from kernelproxy.namespace.own import OWN
 from kernelproxy.remote_members import (
     HeldConstant,

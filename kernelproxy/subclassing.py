@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from gpu_backend.surface import self_calls
+from gpu_backend.opstream.surface import self_calls
 
 #: Of every sparse matrix: what is made by ``_with_data``.
 _OTHER_DATA = frozenset(

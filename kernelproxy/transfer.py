@@ -7,6 +7,7 @@ from typing import Any, Literal
 
 import numpy as np
 
+from gpu_backend.opstream.layout import contiguous
 from gpu_backend.transport.shared_frames import BLOCK_BYTES
 from gpu_backend.wire import values as wire
 from gpu_backend.wire.codec import Frame
@@ -15,7 +16,6 @@ from gpu_backend.wire.messages import Want
 from kernelproxy import array_core, work
 from kernelproxy.array_core import ArrayCore, LaterLayout
 from kernelproxy.decoding import buffer_to_array
-from kernelproxy.layout import contiguous
 from kernelproxy.pipeline import Pipeline
 from kernelproxy.signs import Transfer, signs
 

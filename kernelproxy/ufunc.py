@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from typing import Any
 
-from gpu_backend.surface import Ufunc as Description
+from gpu_backend.opstream.layout import Layout
+from gpu_backend.opstream.proof.ufuncs import rule_for
+from gpu_backend.opstream.surface import Ufunc as Description
 from gpu_backend.wire import values as wire
 from kernelproxy import array_core, dispatch, session, streams
 from kernelproxy.array_core import ArrayCore
 from kernelproxy.documentation import Documented
 from kernelproxy.foreign_arrays import stands_for
-from kernelproxy.infer.ufuncs import rule_for
-from kernelproxy.layout import Layout
 
 #: Proofs kept per ufunc: a loop over ever new shapes must not grow without end.
 _MOST_PROOFS = 4_096

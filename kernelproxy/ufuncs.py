@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from functools import cache
 
-from gpu_backend import surface
+from gpu_backend.opstream import surface
 from kernelproxy.ufunc import ufunc
 
 

@@ -15,7 +15,7 @@ import numpy as np
 from gpu_backend.executor.devices.base import Device
 from gpu_backend.executor.handles import Handles
 from gpu_backend.executor.tasks import Task
-from gpu_backend.surface.objects import ClassDescription, describe_class
+from gpu_backend.opstream.surface.objects import ClassDescription, describe_class
 from gpu_backend.wire.errors import ProtocolError
 
 #: Values of the host that say all there is of them: ops may leave them here, and have no attributes of them.

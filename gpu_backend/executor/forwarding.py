@@ -7,7 +7,7 @@ from typing import Any
 
 from gpu_backend.executor.heap import Heap
 from gpu_backend.executor.values import Reader
-from gpu_backend.surface import Ufunc, load
+from gpu_backend.opstream.surface import Ufunc, load
 from gpu_backend.wire.messages import Op, Want
 from gpu_backend.wire.values import Ref, View
 

@@ -11,7 +11,7 @@ from collections.abc import Callable
 from typing import Any
 from weakref import WeakValueDictionary
 
-from gpu_backend.surface.handles import Parameters, handle_table, parameters_of
+from gpu_backend.opstream.surface.handles import Parameters, handle_table, parameters_of
 
 _TABLE = handle_table()
 _READ = {name: kind for kind, told in _TABLE.kinds.items() for name in told.attributes}

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from gpu_backend.surface import Ufunc, load
+from gpu_backend.opstream.surface import Ufunc, load
 from gpu_backend.wire.messages import Op
 from gpu_backend.wire.op_classes import OP_CLASSES, OpClass
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import Any
 
 from gpu_backend.executor.devices.base import Device
-from gpu_backend.surface import Constant, Module, Property, Ufunc, is_public_attribute, load
-from gpu_backend.surface.not_served import refusal
+from gpu_backend.opstream.surface import Constant, Module, Property, Ufunc, is_public_attribute, load
+from gpu_backend.opstream.surface.not_served import refusal
 
 #: Private functions of CuPy's that choose how its public ones compute. There is no other way to choose.
 COMPUTING_SETTINGS = frozenset(

@@ -20,7 +20,7 @@ from gpu_backend.executor.forwarding import STORE
 from gpu_backend.executor.own_file import OwnFile
 from gpu_backend.executor.python_kernels import make_kernel
 from gpu_backend.executor.tasks import Task
-from gpu_backend.surface import Method, Property, load
+from gpu_backend.opstream.surface import Method, Property, load
 
 
 class Verbs:

@@ -9,8 +9,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+from gpu_backend.opstream.proof import linalg_stacked, registry
 from kernelproxy import dispatch
-from kernelproxy.infer import linalg_stacked, registry
 
 ACCELERATOR_CUB = 1
 ACCELERATOR_CUTENSOR = 2

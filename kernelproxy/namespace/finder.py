@@ -8,7 +8,7 @@ import types
 from collections.abc import Sequence
 from importlib.abc import Loader, MetaPathFinder
 
-from gpu_backend import surface
+from gpu_backend.opstream import surface
 from kernelproxy.namespace import stand_in
 from kernelproxy.namespace.bindings import BINDINGS, find_binding, forget_bindings
 from kernelproxy.namespace.homes import is_home

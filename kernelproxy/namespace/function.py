@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from gpu_backend import surface
+from gpu_backend.opstream import surface
 from gpu_backend.wire import values as wire
 from kernelproxy import array_core, dispatch
 from kernelproxy.array_core import ArrayCore

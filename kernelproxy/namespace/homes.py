@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from functools import cache
 
-from gpu_backend import surface
+from gpu_backend.opstream import surface
 
 
 @cache

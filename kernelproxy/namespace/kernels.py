@@ -10,12 +10,12 @@ from typing import Any
 
 import numpy as np
 
+from gpu_backend.opstream.proof import kernels as proofs
+from gpu_backend.opstream.proof.outcome import Made, Unproved
 from gpu_backend.wire.errors import ErrorRecord
 from kernelproxy import dispatch, streams, work
 from kernelproxy.array_core import ArrayCore
 from kernelproxy.errors import remote_exception
-from kernelproxy.infer import kernels as proofs
-from kernelproxy.infer.outcome import Made, Unproved
 from kernelproxy.remote_object import RemoteObject
 
 #: Forms of a launch that are remembered for one kernel.

@@ -12,9 +12,9 @@ from typing import Any
 
 import numpy as np
 
+from gpu_backend.opstream.proof import Made
 from kernelproxy import dispatch, session
 from kernelproxy.foreign_arrays import hand_out
-from kernelproxy.infer import Made
 from kernelproxy.namespace.lasting import Kept
 from kernelproxy.namespace.refusing import refusing
 from kernelproxy.remote_members import RemoteMethod

@@ -6,7 +6,7 @@ import importlib
 import types
 from typing import Any
 
-from gpu_backend import surface
+from gpu_backend.opstream import surface
 from kernelproxy.namespace.homes import is_home, public_name
 from kernelproxy.namespace.names import make
 from kernelproxy.namespace.own import OWN

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 import kernelproxy.remote_array  # noqa: F401 (registers the class of new arrays)
-from gpu_backend import surface
+from gpu_backend.opstream import surface
 from kernelproxy.namespace.function import RemoteFunction
 from kernelproxy.namespace.lasting import LASTING, LastingFunction
 from kernelproxy.namespace.own import OWN

@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 
-from gpu_backend.surface.c_types import C_TYPES
+from gpu_backend.opstream.surface.c_types import C_TYPES
 from kernelproxy import dispatch
 from kernelproxy.namespace.kernels import RawModule
 from kernelproxy.testing import names as testing_names

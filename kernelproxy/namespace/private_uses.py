@@ -8,7 +8,7 @@ from typing import Literal
 
 import msgspec
 
-from gpu_backend.surface import CUPY_VERSION
+from gpu_backend.opstream.surface import CUPY_VERSION
 
 
 class Use(msgspec.Struct, frozen=True, forbid_unknown_fields=True):

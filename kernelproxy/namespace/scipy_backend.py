@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from gpu_backend import surface
+from gpu_backend.opstream import surface
 from kernelproxy.array_core import ArrayCore
 
 FFT_DOMAIN = "numpy.scipy.fft"

@@ -9,12 +9,12 @@ from typing import Any
 
 import numpy as np
 
+from gpu_backend.opstream.layout import SparseLayout
+from gpu_backend.opstream.proof import Made
 from gpu_backend.wire import values as wire
 from gpu_backend.wire.dtypes import text_to_dtype
 from gpu_backend.wire.errors import ProtocolError
 from kernelproxy import dispatch
-from kernelproxy.infer import Made
-from kernelproxy.layout import SparseLayout
 from kernelproxy.namespace.creation import asarray
 from kernelproxy.namespace.sparse_private import CompressedMembers
 from kernelproxy.remote_object import RemoteObject, remote_class

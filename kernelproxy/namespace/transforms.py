@@ -6,11 +6,11 @@ from typing import Any
 
 import numpy as np
 
+from gpu_backend.opstream.proof.outcome import Unproved
+from gpu_backend.opstream.proof.registry import key_of
 from gpu_backend.wire import values as wire
 from kernelproxy import dispatch, planning
 from kernelproxy.array_core import ArrayCore
-from kernelproxy.infer.outcome import Unproved
-from kernelproxy.infer.registry import key_of
 from kernelproxy.namespace.function import RemoteFunction
 from kernelproxy.remote_object import RemoteObject
 

@@ -7,7 +7,7 @@ import os
 import unittest
 from typing import Any
 
-from gpu_backend import surface
+from gpu_backend.opstream import surface
 from kernelproxy.testing import pytest_part
 from kernelproxy.testing.signatures import Decorator, Test
 

@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 
-from gpu_backend.surface import load
+from gpu_backend.opstream.surface import load
 
 _CODE = (
     types.ModuleType, types.FrameType, types.CodeType, types.TracebackType, types.GeneratorType, types.CoroutineType,

@@ -14,7 +14,7 @@ from typing import Any
 
 import cupy as cp
 
-from gpu_backend.surface.not_served import groups, names_of, refusal
+from gpu_backend.opstream.surface.not_served import groups, names_of, refusal
 from kernelproxy.dispatch import ask_object
 
 SECRET = sys.argv[1]

@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from gpu_backend.surface import Alias, Class, Function, Method, Module, NumpyName, Surface, load, signature_of
+from gpu_backend.opstream.surface import Alias, Class, Function, Method, Module, NumpyName, Surface, load, signature_of
 from gpu_backend.wire import values as wire
 from gpu_backend.wire.dtypes import dtype_to_text
 from gpu_backend.wire.values import Bytes, DType, Name, Ref, Value

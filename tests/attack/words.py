@@ -9,7 +9,7 @@ import types
 from functools import cache, partial
 from typing import Any
 
-from gpu_backend.surface import load
+from gpu_backend.opstream.surface import load
 
 #: What sandbox escapes have gone through, and what CuPy's and NumPy's objects keep of files, code and addresses.
 ESCAPES = tuple(

@@ -10,11 +10,11 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from gpu_backend import surface
+from gpu_backend.opstream import surface
+from gpu_backend.opstream.layout import Layout
 from gpu_backend.wire.errors import OpFailed, WorkbenchError
 from kernelproxy import array_core
 from kernelproxy.array_core import ArrayCore
-from kernelproxy.layout import Layout
 from kernelproxy.namespace.names import make
 from tests.conformance.infer_calls import TEMPLATES, Array, Call, Draw, Made
 from tests.conformance.infer_calls.draw import hash_of

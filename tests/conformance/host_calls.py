@@ -7,8 +7,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from gpu_backend import surface
-from gpu_backend.surface.host_values import HostRefusal, host_facts
+from gpu_backend.opstream import surface
+from gpu_backend.opstream.surface.host_values import HostRefusal, host_facts
 from tests.conformance.infer_calls import TEMPLATES, Array, Call, Made, calls
 
 _NOTHING = HostRefusal(error="", message="")

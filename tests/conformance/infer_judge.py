@@ -12,10 +12,10 @@ from gpu_backend.executor.devices.base import Device
 from gpu_backend.executor.heap import Heap
 from gpu_backend.executor.laying_out import LayingOut
 from gpu_backend.executor.values import Reader
+from gpu_backend.opstream.layout import Layout, contiguous, strided
+from gpu_backend.opstream.proof import Later, Made, Returned, Unproved, View, Warned, kernels, prove
 from gpu_backend.wire import values as wire
 from gpu_backend.wire.dtypes import dtype_to_text
-from kernelproxy.infer import Later, Made, Returned, Unproved, View, Warned, kernels, prove
-from kernelproxy.layout import Layout, contiguous, strided
 from tests.conformance import infer_calls
 from tests.conformance.infer_calls import Array, Call, Launch
 

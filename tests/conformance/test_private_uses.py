@@ -9,8 +9,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from gpu_backend import surface
 from gpu_backend.executor.devices.cpu.device import CpuDevice
+from gpu_backend.opstream import surface
 from kernelproxy.namespace import bindings
 from kernelproxy.namespace.module import RemoteModule
 from kernelproxy.namespace.names import make

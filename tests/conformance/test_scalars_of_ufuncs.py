@@ -11,13 +11,13 @@ from typing import Any, NamedTuple
 import numpy as np
 import pytest
 
-from gpu_backend import surface
 from gpu_backend.executor.devices import open_device
 from gpu_backend.executor.devices.cpu.ufunc import Ufunc
 from gpu_backend.executor.devices.cpu.ufunc_types import UFUNC_TYPES
-from kernelproxy.infer.outcome import Unproved
-from kernelproxy.infer.ufuncs import UfuncRule
-from kernelproxy.layout import contiguous
+from gpu_backend.opstream import surface
+from gpu_backend.opstream.layout import contiguous
+from gpu_backend.opstream.proof.outcome import Unproved
+from gpu_backend.opstream.proof.ufuncs import UfuncRule
 from tests.conformance.asked_of_views import REMOTE
 from tests.conformance.in_process import InProcess, notebook_on
 

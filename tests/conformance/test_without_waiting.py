@@ -11,9 +11,9 @@ import pytest
 import scipy.sparse
 
 from gpu_backend.executor.devices import open_device
+from gpu_backend.opstream.proof.outcome import Later, Unproved
 from gpu_backend.wire.messages import Want
 from kernelproxy import array_core, dispatch, remote_members, session
-from kernelproxy.infer.outcome import Later, Unproved
 from kernelproxy.namespace.names import make
 from tests.conformance.in_process import InProcess, notebook_on
 

@@ -12,7 +12,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from gpu_backend.surface import Ufunc, load
+from gpu_backend.opstream.surface import Ufunc, load
 from tests.cupy_oracle import prototypes, stand_ins
 from tests.cupy_oracle.oracle import Answer, Oracle, OracleDied, Raised
 from tests.cupy_oracle.prototypes import Parameter

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from gpu_backend import surface
+from gpu_backend.opstream import surface
 from tests.conformance.host_calls import host_calls, names, other_host_calls
 from tests.conformance.infer_calls import TEMPLATES, Array, Made
 

@@ -73,7 +73,7 @@ def test_an_error_is_the_users_lines_and_the_message(pool: PoolState) -> None:
     assert "kernelproxy" not in text
     assert len(text.splitlines()) < 12
     (error,) = second.outputs
-    assert "kernelproxy/infer/registry.py" in "\n".join(error["traceback"])
+    assert "gpu_backend/opstream/proof/registry.py" in "\n".join(error["traceback"])
 
 
 def status(running: Notebook, field: str) -> str:

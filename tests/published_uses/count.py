@@ -16,7 +16,7 @@ from collections import Counter, defaultdict
 from collections.abc import Iterator
 from pathlib import Path
 
-from gpu_backend import surface
+from gpu_backend.opstream import surface
 
 _ROOTS = frozenset({"cupy", "cupyx", "cupy_backends"})
 #: What all programs call it; then uses count in files as well that get the module handed in.

@@ -7,7 +7,7 @@ from typing import Any
 
 import cupy
 
-from gpu_backend.surface.objects import classes_called
+from gpu_backend.opstream.surface.objects import classes_called
 
 
 def find(qualname: str) -> Any:

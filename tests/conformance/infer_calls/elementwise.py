@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from gpu_backend import surface
+from gpu_backend.opstream import surface
 from tests.conformance.infer_calls.draw import ALL, Array, Draw, template
 
 

@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 
 from gpu_backend.executor.handles import Handles
-from gpu_backend.surface.addresses import addresses
-from gpu_backend.surface.handles import handle_table, taken
+from gpu_backend.opstream.surface.addresses import addresses
+from gpu_backend.opstream.surface.handles import handle_table, taken
 
 KINDS = handle_table().kinds
 RUNTIME = "cupy.cuda.runtime"

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from gpu_backend.executor.op_classes import _CLASS_OF, HOST, OpClasses
-from gpu_backend.surface import load
+from gpu_backend.opstream.surface import load
 from gpu_backend.wire.messages import Op
 from gpu_backend.wire.op_classes import OP_CLASSES, OpClass
 

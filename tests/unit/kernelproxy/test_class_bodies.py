@@ -9,8 +9,8 @@ from typing import Any
 
 import pytest
 
-from gpu_backend import surface
-from gpu_backend.surface.objects import describe_class
+from gpu_backend.opstream import surface
+from gpu_backend.opstream.surface.objects import describe_class
 from kernelproxy.namespace import finder
 from kernelproxy.namespace.names import make
 from kernelproxy.remote_object import RemoteObject, remote_class

@@ -7,13 +7,13 @@ from typing import Any
 import numpy as np
 import pytest
 
+from gpu_backend.opstream.layout import contiguous
 from gpu_backend.wire.errors import OpCancelled
 from gpu_backend.wire.messages import Want
 from gpu_backend.wire.values import Ref, Tuple, View
 from kernelproxy import array_core
 from kernelproxy.array_core import ArrayCore
 from kernelproxy.interruption import after_interrupt
-from kernelproxy.layout import contiguous
 from kernelproxy.pipeline import Pipeline
 
 from .played import PlayedExecutor

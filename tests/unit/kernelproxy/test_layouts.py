@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from kernelproxy.layout import Layout, contiguous
+from gpu_backend.opstream.layout import Layout, contiguous
 
 
 @pytest.mark.parametrize("char", "?bhilqBHILQefdFD")

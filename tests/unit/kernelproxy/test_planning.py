@@ -10,9 +10,9 @@ from typing import Any
 import numpy as np
 import pytest
 
+from gpu_backend.opstream.layout import contiguous
+from gpu_backend.opstream.proof.outcome import Unproved
 from kernelproxy import array_core, dispatch, planning, session
-from kernelproxy.infer.outcome import Unproved
-from kernelproxy.layout import contiguous
 from kernelproxy.namespace import transforms
 from kernelproxy.namespace.fft_config import config
 from kernelproxy.namespace.names import make

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from gpu_backend.surface import self_calls
+from gpu_backend.opstream.surface import self_calls
 from gpu_backend.wire.values import ObjectInfo
 from kernelproxy import subclassing
 from kernelproxy.namespace import kernels

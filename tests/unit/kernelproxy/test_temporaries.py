@@ -7,11 +7,11 @@ from collections import deque
 import numpy as np
 import pytest
 
+from gpu_backend.opstream.layout import Layout
 from gpu_backend.wire.messages import Op
 from gpu_backend.wire.values import Ref, Value, View
 from kernelproxy.dropped import DroppedHandles
 from kernelproxy.journal import OpenBatch
-from kernelproxy.layout import Layout
 from kernelproxy.temporaries import takes_over
 
 LAYOUT, OTHER = (Layout((3,), (8,), np.dtype("f8")), Layout((3,), (4,), np.dtype("f4")))

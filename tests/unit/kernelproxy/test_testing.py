@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from gpu_backend import surface
+from gpu_backend.opstream import surface
 from kernelproxy.namespace.names import make
 from kernelproxy.testing import loops, parameters, pytest_part, requirements, trials
 from kernelproxy.testing.names import NAMES, PRIVATE_NAMES

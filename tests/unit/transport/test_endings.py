@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import numpy as np
 
+from gpu_backend.opstream.layout import contiguous
 from gpu_backend.transport.endings import at_end
 from kernelproxy import array_core, remote_object
-from kernelproxy.layout import contiguous
 from kernelproxy.namespace.pinned_memory import PinnedMemoryPool
 from tests.python_run import python_run
 

@@ -52,8 +52,8 @@ def shell() -> Iterator[Shell]:
 
 # What these raise, and where, needs no pool: the proof fails in the notebook.
 _WRONG = (
-    "from kernelproxy.infer import prove\n"
-    "from kernelproxy.layout import contiguous\n"
+    "from gpu_backend.opstream.proof import prove\n"
+    "from gpu_backend.opstream.layout import contiguous\n"
     "import numpy as np\n"
     "two, four = (contiguous(shape, np.dtype('f8'), 'C') for shape in ((2, 3), (4, 5)))\n"
     "def wrong():\n"
@@ -74,7 +74,7 @@ def test_all_frames_are_shown_on_demand_even_of_the_last_error(shell: Shell) -> 
     shell.run(_WRONG + "wrong()")
     shell.tracebacks.is_full = True
     shell.show_last()
-    assert "kernelproxy/infer/registry.py" in shell.shown
+    assert "gpu_backend/opstream/proof/registry.py" in shell.shown
     shell.tracebacks.is_full = False
     shell.show_last()
     assert "kernelproxy/" not in shell.shown
@@ -136,7 +136,7 @@ def test_errors_keep_their_frames(shell: Shell) -> None:
     while trace is not None:
         files.append(trace.tb_frame.f_code.co_filename)
         trace = trace.tb_next
-    assert any("kernelproxy/infer" in file for file in files), "for %debug, and to be shown on demand"
+    assert any("gpu_backend/opstream/proof" in file for file in files), "for %debug, and to be shown on demand"
 
 
 @pytest.mark.parametrize("mode", ["Plain", "Context", "Verbose", "Minimal"])

@@ -8,7 +8,7 @@ from typing import TypeVar
 import numpy as np
 
 from gpu_backend.executor.devices.cpu.table import define_value, lookup
-from gpu_backend.surface.objects import classes_called
+from gpu_backend.opstream.surface.objects import classes_called
 
 C = TypeVar("C", bound=type)
 

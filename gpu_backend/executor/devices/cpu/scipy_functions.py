@@ -13,8 +13,8 @@ from typing import Any
 
 from gpu_backend.executor.devices.cpu.table import define, define_value
 from gpu_backend.executor.devices.cpu.ufunc import Ufunc
-from gpu_backend.surface import Function, load, signature_of
-from gpu_backend.surface import Ufunc as UfuncEntry
+from gpu_backend.opstream.surface import Function, load, signature_of
+from gpu_backend.opstream.surface import Ufunc as UfuncEntry
 
 #: Parameters that say how a GPU should go about it; the answer does not depend on them.
 _HOW_ONLY = frozenset(

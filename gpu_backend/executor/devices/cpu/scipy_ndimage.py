@@ -16,7 +16,7 @@ from gpu_backend.executor.devices.cpu.scipy_ndimage_edges import has_edge, with_
 from gpu_backend.executor.devices.cpu.scipy_ndimage_halves import with_halves
 from gpu_backend.executor.devices.cpu.scipy_ndimage_modes import WINDOWED, with_modes_per_axis
 from gpu_backend.executor.devices.cpu.table import define, lookup
-from gpu_backend.surface import Function, load
+from gpu_backend.opstream.surface import Function, load
 
 _PREFIX = "cupyx.scipy.ndimage"
 _WARP = 32

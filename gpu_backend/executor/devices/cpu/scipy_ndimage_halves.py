@@ -7,7 +7,7 @@ from collections.abc import Callable
 from typing import Any
 
 from gpu_backend.executor.devices.cpu.arrays import np
-from gpu_backend.surface import Function, signature_of
+from gpu_backend.opstream.surface import Function, signature_of
 
 _HALF = np.dtype(np.float16)
 

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from typing import Any
 
 from gpu_backend.executor.devices.cpu.arrays import Array, np
-from gpu_backend.surface import Function, signature_of
+from gpu_backend.opstream.surface import Function, signature_of
 
 #: The filters whose window SciPy does not take apart by axes.
 WINDOWED = ("convolve", "correlate", "median_filter", "percentile_filter", "rank_filter")

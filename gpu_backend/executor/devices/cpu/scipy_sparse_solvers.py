@@ -14,7 +14,7 @@ from gpu_backend.executor.devices.cpu.arrays import Array, np
 from gpu_backend.executor.devices.cpu.random_functions import get_random_state
 from gpu_backend.executor.devices.cpu.scipy_functions import with_parameters_of
 from gpu_backend.executor.devices.cpu.table import define
-from gpu_backend.surface import Function, load
+from gpu_backend.opstream.surface import Function, load
 
 _PREFIX = "cupyx.scipy.sparse.linalg"
 

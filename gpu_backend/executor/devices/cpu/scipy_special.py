@@ -11,7 +11,7 @@ import scipy.special
 from gpu_backend.executor.devices.cpu.arrays import Array, np
 from gpu_backend.executor.devices.cpu.scipy_functions import define_scipy, special_ufunc
 from gpu_backend.executor.devices.cpu.table import define, define_value
-from gpu_backend.surface import Ufunc, load
+from gpu_backend.opstream.surface import Ufunc, load
 
 
 def _sph_harm(m: Array, n: Array, theta: Array, phi: Array) -> Any:

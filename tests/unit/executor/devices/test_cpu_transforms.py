@@ -15,8 +15,8 @@ from hypothesis import given, settings
 
 from gpu_backend.executor.devices import open_device
 from gpu_backend.executor.devices.cpu.fft_plans import CuFFTError
-from kernelproxy.infer import prove
-from kernelproxy.layout import Layout
+from gpu_backend.opstream.layout import Layout
+from gpu_backend.opstream.proof import prove
 
 RANDOM = np.random.default_rng(3)
 _device = open_device("cpu")

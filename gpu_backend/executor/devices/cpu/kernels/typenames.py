@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from gpu_backend.surface.c_types import C_TYPES
+from gpu_backend.opstream.surface.c_types import C_TYPES
 
 
 def type_name(dtype: np.dtype[Any]) -> str:

@@ -1,0 +1,133 @@
+"""Rules of writing where a mask, a diagonal or an index says, apart from ``x[key] = value``."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from gpu_backend.opstream.proof import advanced, setitem
+from gpu_backend.opstream.proof.arguments import as_axis, as_bool
+from gpu_backend.opstream.proof.outcome import CannotProve, Warned, refusal
+from gpu_backend.opstream.proof.registry import rule
+from gpu_backend.opstream.proof.scalars import fills_quietly
+from gpu_backend.opstream.proof.shadow import Shadow, array, ufunc, unwrapped
+
+#: For each operation the dtypes that CUDA has an atomic for, and how CuPy lists them.
+_INTEGERS = "ilIL"
+_ATOMIC = {
+    "add": (_INTEGERS + "efd", "int32, int64, float16, float32, float64, uint32, uint64"),
+    "subtract": ("iI", "int32, uint32,"),
+    "maximum": (_INTEGERS + "fd", "int32, int64, float32, float64, uint32, uint64"),
+    "minimum": (_INTEGERS + "fd", "int32, int64, float32, float64, uint32, uint64"),
+    **dict.fromkeys(("bitwise_and", "bitwise_or", "bitwise_xor"), (_INTEGERS, "int32, int64, uint32, uint64")),
+}
+
+
+def _check_values(values: Any, target: Shadow) -> None:
+    """End unless ``values`` can be cast to the dtype of ``target`` and there is one at least."""
+    if isinstance(values, Shadow):
+        if values.size == 0:
+            raise CannotProve("whether a value is needed depends on the mask")
+        if values.dtype.kind == "c" and target.dtype.kind not in "bc":
+            raise CannotProve("a ComplexWarning")
+    elif not fills_quietly(type(values), values, target.dtype):
+        raise CannotProve(f"a value of {type(values).__name__}")
+
+
+@rule("cupy.putmask")
+def putmask(a: Any, mask: Any, values: Any) -> None:
+    """As CuPy."""
+    target, where = array(a), array(mask)
+    if target.shape != where.shape:
+        raise refusal(ValueError, "mask and data must be the same size")
+    if isinstance(values, Shadow) and not np.can_cast(values.dtype, target.dtype):
+        words = f"Cannot cast array data from {values.dtype} to {target.dtype} according to the rule 'safe'"
+        raise refusal(TypeError, words)
+    _check_values(values, target)
+
+
+@rule("cupy.place")
+def place(arr: Any, mask: Any, vals: Any) -> None:
+    """As CuPy."""
+    target, where = array(arr), array(mask)
+    if target.size != where.size:
+        raise refusal(ValueError, "Mask and data must be the same size.")
+    _check_values(vals, target)
+
+
+@rule("cupy.fill_diagonal")
+def fill_diagonal(a: Any, val: Any, wrap: Any = False) -> None:
+    """As CuPy."""
+    target = array(a)
+    as_bool(wrap)
+    if target.ndim < 2:
+        raise refusal(ValueError, "array must be at least 2-d")
+    if target.ndim > 2 and len(set(target.shape)) != 1:
+        raise refusal(ValueError, "All dimensions of input must be of equal length")
+    if target.size == 0 or (isinstance(val, Shadow) and val.ndim > 1):
+        raise CannotProve("nothing to fill, or many values")
+    _check_values(val, target)
+
+
+@rule("cupy.put_along_axis")
+def put_along_axis(arr: Any, indices: Any, values: Any, axis: Any) -> None:
+    """As CuPy, along an axis."""
+    target, where = array(arr), array(indices)
+    if axis is None:
+        raise CannotProve("an array as one long vector")
+    place = as_axis(axis, target.ndim)
+    if where.dtype.kind not in "iu":
+        raise refusal(IndexError, "`indices` must be an integer array")
+    if target.ndim != where.ndim:
+        raise refusal(ValueError, "`indices` and `arr` must have the same number of dimensions")
+    key = [np.ix_(*map(range, target.shape))[one] for one in range(target.ndim)]
+    setitem.check(target.layout, (*key[:place], where.layout, *key[place + 1 :]), unwrapped(values))
+
+
+def _updated(a: Any, indices: Any, value: Any, name: str) -> None:
+    """End with what CuPy raises for ``cupy.<name>.at(a, indices, value)``, if it raises."""
+    target, chars, listed = array(a), *_ATOMIC[name]
+    selected = advanced.select(target.layout, unwrapped(indices))
+    if not isinstance(selected, advanced.Selection):
+        window = target.window(selected)
+        if window.size == 0 or not isinstance(value, (Shadow, int, float, complex, np.generic)):
+            raise CannotProve(f"a value of {type(value).__name__}, or nothing to update")
+        ufunc(name, window, value, out=window)
+        return
+    if isinstance(value, Shadow) and value.ndim > len(selected.shape):  # nothing, for a mask
+        raise CannotProve("more axes than the index selects")
+    setitem.check(target.layout, unwrapped(indices), unwrapped(value))
+    if target.dtype.char not in chars:
+        if selected.mask_ndim is not None:
+            raise CannotProve(f"{name} of {target.dtype} under a mask, which may not compile")
+        raise refusal(TypeError, f"cupy.{name}.at only supports {listed} as data type")
+
+
+def _at(name: str) -> Callable[..., None]:
+    def at(a: Any, indices: Any, b: Any = None) -> None:
+        _updated(a, indices, b, name)
+
+    return at
+
+
+for _name in _ATOMIC:
+    rule(f"cupy.{_name}.at")(_at(_name))
+
+
+def _scattered(name: str, message: str) -> Callable[..., Warned]:
+    def scattered(a: Any, slices: Any, value: Any) -> Warned:
+        _updated(a, slices, value, name)
+        return Warned(None, "builtins.DeprecationWarning", message)
+
+    return scattered
+
+
+for _name, _message in {
+    "add": "`ndarray.scatter_add` is deprecated. Please use `cupy.add.at` instead.",
+    "max": "`ndarray.scatter_max` is deprecated Please use `cupy.maximum.at` instead.",
+    "min": "`ndarray.scatter_min` is deprecated Please use `cupy.minimum.at` instead.",
+}.items():
+    _full = {"max": "maximum", "min": "minimum"}.get(_name, _name)
+    rule(f"cupyx.scatter_{_name}", f"cupy.ndarray.scatter_{_name}")(_scattered(_full, _message))

@@ -1,0 +1,86 @@
+"""Values of the host where CuPy wants its own arrays: refused here in its words, whatever device serves.
+
+A device whose memory is the host's could not tell the two, and would make a program work that fails on a GPU.
+"""
+
+from __future__ import annotations
+
+import builtins
+from collections.abc import Iterable
+from functools import cache
+from inspect import Signature
+from typing import Any
+
+import numpy as np
+
+from gpu_backend.opstream import surface
+from gpu_backend.opstream.surface.host_values import HostFacts, HostRefusal, host_facts
+
+_NOTHING = HostFacts({}, {})
+#: Of outputs that no fact is about.
+_OUTPUT = HostRefusal(
+    error="TypeError",
+    message="Argument 'out' has incorrect type (expected cupy._core.core._ndarray_base, got numpy.ndarray)",
+)
+
+
+def refuse(qualname: str, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
+    """Raise what CuPy raises if one of the arguments is a NumPy array, a list or a tuple that it does not take."""
+    if not (any(map(_may_be_refused, args)) or any(map(_may_be_refused, kwargs.values()))):
+        return
+    described = surface.load()
+    name = described.canonical(qualname)
+    entry, facts = described.get(name), host_facts().get(name, _NOTHING)
+    if isinstance(entry, surface.Ufunc):
+        _refuse_output(kwargs.get("out"))
+    elif facts is not _NOTHING or "out" in kwargs:
+        _refuse_arguments(_bound(entry, args, kwargs), facts)
+
+
+def _refuse_arguments(given: Iterable[tuple[str, Any]], facts: HostFacts) -> None:
+    for parameter, value in given:
+        if type(value) in (list, tuple) and parameter in facts.lacking:
+            raise AttributeError(f"{type(value).__name__!r} object has no attribute {facts.lacking[parameter]!r}")
+        refusal = facts.refusals.get(parameter) or (_OUTPUT if parameter == "out" else None)
+        if refusal is not None and _largest_on_host(value) >= refusal.least:
+            raise _error(refusal)
+
+
+def _may_be_refused(value: Any) -> bool:
+    return isinstance(value, (np.ndarray, list, tuple))
+
+
+def _refuse_output(out: Any) -> None:
+    if _largest_on_host(out) >= 0:
+        raise TypeError(f"Unsupported type {np.ndarray}")
+
+
+def _largest_on_host(value: Any) -> int:
+    """Return the size of the largest NumPy array in ``value``; -1 if there is none."""
+    values = value if isinstance(value, (list, tuple)) else (value,)
+    return max((one.size for one in values if isinstance(one, np.ndarray)), default=-1)
+
+
+def _bound(entry: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Iterable[tuple[str, Any]]:
+    """Return the arguments by parameter. A call that fits no signature is left to who knows what is wrong with it."""
+    if isinstance(entry, surface.GeneralizedUfunc):
+        return [(str(place), value) for place, value in enumerate(args)]
+    signature = _signature(entry) if isinstance(entry, (surface.Function, surface.Method)) else None
+    if signature is None:
+        return ()
+    own = args[1:] if isinstance(entry, surface.Method) else args
+    try:
+        return signature.bind_partial(*own, **kwargs).arguments.items()
+    except TypeError:
+        return ()
+
+
+@cache
+def _signature(entry: surface.Function | surface.Method) -> Signature | None:
+    return surface.signature_of(entry)
+
+
+def _error(refusal: HostRefusal) -> Exception:
+    kind = getattr(builtins, refusal.error, np.linalg.LinAlgError)
+    error: Exception = kind(refusal.message)
+    return error

@@ -1,0 +1,197 @@
+"""Basic indexing: which window of memory ``x[key]`` is. CuPy's own rules, which differ from NumPy's in places."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from gpu_backend.opstream.layout import Layout, strided
+from gpu_backend.opstream.proof.outcome import CannotProve, Unproved, WillRaise, Window, refusal
+
+#: Windows already worked out, by layout and key. Bounded: a loop may slice at ever new places.
+_windows: dict[tuple[Any, ...], Window] = {}
+_MOST_WINDOWS = 16_384
+#: What stands in slices whose windows are remembered. True, which equals 1, does not.
+_BOUNDS = frozenset({int, type(None)})
+
+
+def getitem(layout: Layout, key: Any) -> Window | Unproved:
+    """Return the window that a basic index selects.
+
+    Parameters
+    ----------
+    key
+        Ints, slices, None, Ellipsis, or a tuple of such.
+
+    Raises
+    ------
+    IndexError, ValueError
+        As CuPy: out of bounds, too many indices, a zero step.
+    """
+    found = known_window(layout, key)
+    if found is not None:
+        return found
+    cached = _cache_key(layout, key if type(key) is tuple else (key,))
+    return _remember(cached, _select(layout, key)) if cached is not None else _select(layout, key)
+
+
+def known_window(layout: Layout, key: Any) -> Window | None:
+    """Return the window that an index selects if there is nothing to work out; None does not mean that there is none.
+
+    It is an int within bounds, or a slice or tuple that has been asked for before.
+    """
+    kind = type(key)
+    if kind is slice:
+        start, stop, step = key.start, key.stop, key.step
+        if type(start) in _BOUNDS and type(stop) in _BOUNDS and type(step) in _BOUNDS:
+            return _windows.get((layout, slice, start, stop, step))
+    elif kind is tuple:
+        cached = _cache_key(layout, key)
+        return _windows.get(cached) if cached is not None else None
+    elif kind is int:
+        shape = layout.shape
+        if shape:
+            extent = shape[0]
+            place = key + extent if key < 0 else key
+            if 0 <= place < extent:
+                return (place * layout.strides[0] if layout.size else 0), _row(layout)
+    return None
+
+
+def window(layout: Layout, key: tuple[Any, ...]) -> Window:
+    """Return the window that a basic index selects, for the use of other rules."""
+    return _window(layout, key)
+
+
+def _remember(cached: tuple[Any, ...], found: Window | Unproved) -> Window | Unproved:
+    if isinstance(found, tuple):
+        if len(_windows) >= _MOST_WINDOWS:
+            _windows.clear()
+        _windows[cached] = found
+    return found
+
+
+def _select(layout: Layout, key: Any) -> Window | Unproved:
+    try:
+        return _window(layout, key if isinstance(key, tuple) else (key,))
+    except CannotProve as unknown:
+        return Unproved(str(unknown))
+    except WillRaise as known:
+        raise known.release() from None
+
+
+def _row(layout: Layout) -> Layout:
+    """Return the layout of ``x[0]``."""
+    row = _rows.get(layout)
+    if row is None:
+        if len(_rows) >= _MOST_WINDOWS:
+            _rows.clear()
+        row = _rows[layout] = strided(layout.shape[1:], layout.strides[1:], layout.dtype)
+    return row
+
+
+_rows: dict[Layout, Layout] = {}
+
+
+def _cache_key(layout: Layout, key: tuple[Any, ...]) -> tuple[Any, ...] | None:
+    """Return what a window depends on, or None if the key holds other than ints and slices of ints."""
+    parts: list[Any] = [layout]
+    for part in key:
+        if type(part) is slice:
+            start, stop, step = part.start, part.stop, part.step
+            if type(start) in _BOUNDS and type(stop) in _BOUNDS and type(step) in _BOUNDS:
+                parts += (slice, start, stop, step)
+            else:
+                return None
+        elif type(part) is int or part is None or part is Ellipsis:
+            parts.append(part)
+        else:
+            return None
+    return tuple(parts)
+
+
+def _window(layout: Layout, key: tuple[Any, ...]) -> Window:
+    expanded = _expand(layout, key)
+    shape: list[int] = []
+    strides: list[int] = []
+    offset = axis = 0
+    for part in expanded:
+        if part is None:
+            shape.append(1)
+            strides.append(0)
+            continue
+        extent, stride = layout.shape[axis], layout.strides[axis]
+        if isinstance(part, slice):
+            start, length, step = slice_of(part, extent)
+            strides.append(stride * step if length else stride)
+            shape.append(length)
+            if start > 0:
+                offset += stride * start
+        else:
+            offset += stride * _place(part, axis, extent)
+        axis += 1
+    shape += layout.shape[axis:]
+    strides += layout.strides[axis:]
+    return (offset if layout.size else 0), strided(tuple(shape), tuple(strides), layout.dtype)
+
+
+def _expand(layout: Layout, key: tuple[Any, ...]) -> list[Any]:
+    """Return the key with its Ellipsis spelled out, once it is known not to hold too many indices."""
+    ellipses = [place for place, part in enumerate(key) if part is Ellipsis]
+    if len(ellipses) > 1:
+        raise refusal(IndexError, "an index can only have a single ellipsis ('...')")
+    indexed = sum(part is not None and part is not Ellipsis for part in key)
+    for part in key:
+        if not _is_basic(part):
+            raise CannotProve(f"an index of {type(part).__name__}")
+    if indexed > layout.ndim:
+        raise refusal(
+            IndexError,
+            f"too many indices for array: array is {layout.ndim}-dimensional, but {indexed} were indexed",
+        )
+    expanded = list(key)
+    if ellipses:
+        expanded[ellipses[0] : ellipses[0] + 1] = [slice(None)] * (layout.ndim - indexed)
+    return expanded
+
+
+def _is_basic(part: Any) -> bool:
+    if part is None or part is Ellipsis or isinstance(part, slice):
+        return True
+    return isinstance(part, (int, np.integer)) and not isinstance(part, bool)
+
+
+def _place(part: Any, axis: int, extent: int) -> int:
+    place = int(part)
+    if place < 0:
+        place += extent
+    if not 0 <= place < extent:
+        raise refusal(IndexError, f"Index {part} is out of bounds for axis {axis} with size {extent}")
+    return place
+
+
+def slice_of(part: slice, extent: int) -> tuple[int, int, int]:
+    """Return start, length and step of a slice of an axis, by CuPy's rules."""
+    step = _bound(part.step, 1)
+    if step == 0:
+        raise refusal(ValueError, "Slice step must be nonzero.")
+    start = _bound(part.start, None)
+    stop = _bound(part.stop, None)
+    start = start + extent if start is not None and start < 0 else start
+    stop = stop + extent if stop is not None and stop < 0 else stop
+    if step > 0:
+        start = 0 if start is None else max(0, min(extent, start))
+        stop = extent if stop is None else max(start, min(extent, stop))
+        return start, (stop - start - 1) // step + 1, step
+    start = extent - 1 if start is None else max(-1, min(extent - 1, start))
+    stop = -1 if stop is None else max(-1, min(start, stop))
+    return start, (stop - start + 1) // step + 1, step
+
+
+def _bound(value: Any, absent: Any) -> Any:
+    if value is None:
+        return absent
+    if isinstance(value, (int, np.integer)):
+        return int(value)
+    raise CannotProve(f"a slice of {type(value).__name__}")

@@ -1,0 +1,135 @@
+"""What inference can say about a call: its result, its failure, or that it does not know."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import wraps
+from typing import Any, NamedTuple, ParamSpec, TypeVar
+
+from gpu_backend.opstream.layout import Layout
+
+P = ParamSpec("P")
+R = TypeVar("R")
+
+#: An offset in bytes into an array's memory, and the layout found there.
+Window = tuple[int, Layout]
+
+
+class Unproved:
+    """The executor must be asked. ``reason`` says why, for people."""
+
+    __slots__ = ("reason",)
+
+    def __init__(self, reason: str) -> None:
+        self.reason = reason
+
+    def __repr__(self) -> str:
+        return f"Unproved({self.reason!r})"
+
+    def __bool__(self) -> bool:
+        return False
+
+
+class View(NamedTuple):
+    """The result is a window on the memory of argument ``of``: a place among the arguments, or a keyword."""
+
+    offset: int
+    layout: Layout
+    of: int | str
+
+
+class Returned(NamedTuple):
+    """The result is the very argument ``of``: a place among the arguments, or a keyword."""
+
+    of: int | str
+
+
+class Made(NamedTuple):
+    """The result is a new object that stays remote.
+
+    Attributes
+    ----------
+    qualname
+        The public name of its class.
+    nbytes
+        How much device memory it needs at most.
+    known
+        What the notebook knows of it, for the rules of its methods.
+    """
+
+    qualname: str
+    nbytes: int = 0
+    known: Any = None
+
+
+class Later(NamedTuple):
+    """The call surely succeeds; of what shape its results are, only their values say.
+
+    Attributes
+    ----------
+    several
+        How many arrays there are in a tuple; None for one array by itself.
+    nbytes
+        How much memory they need at most.
+    """
+
+    several: int | None
+    nbytes: int
+
+
+class Warned(NamedTuple):
+    """The call surely warns, in these words, and then gives what is proved.
+
+    Attributes
+    ----------
+    kind
+        The qualified name of the warning's category.
+    """
+
+    proof: Any
+    kind: str
+    message: str
+
+
+#: What `prove` gives for one array.
+ArrayProof = Layout | View | Returned
+#: What `prove` gives: a list or tuple has the type of CuPy's result.
+Proof = ArrayProof | Made | Later | Warned | tuple[ArrayProof, ...] | list[ArrayProof] | None | Unproved
+
+
+class CannotProve(Exception):
+    """Ends a rule that does not know."""
+
+
+class WillRaise(Exception):
+    """Ends a rule that knows what CuPy raises: ``error``."""
+
+    def __init__(self, error: Exception) -> None:
+        super().__init__()
+        self.error = error
+
+    def release(self) -> Exception:
+        """Return what to raise, and forget it: both in a cycle would keep the arrays of the user's frames alive."""
+        error = self.error
+        del self.error
+        return error
+
+
+def refusal(kind: type[Exception], *args: Any) -> WillRaise:
+    """Return what to raise in a rule that knows the exception of CuPy."""
+    return WillRaise(kind(*args))
+
+
+def proves(function: Callable[P, R]) -> Callable[P, R | Unproved]:
+    """Make a function of rules one for callers: it raises what CuPy raises, and returns `Unproved` if it must."""
+
+    @wraps(function)
+    def proved(*args: P.args, **kwargs: P.kwargs) -> R | Unproved:
+        try:
+            return function(*args, **kwargs)
+        except CannotProve as unknown:
+            return Unproved(str(unknown))
+        except WillRaise as known:
+            raise known.release() from None
+
+    return proved

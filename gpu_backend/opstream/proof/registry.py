@@ -1,0 +1,171 @@
+"""The table of rules, by public name, and how one is applied."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, TypeVar
+
+import numpy as np
+
+from gpu_backend.opstream import surface
+from gpu_backend.opstream.layout import Layout, SparseLayout
+from gpu_backend.opstream.proof import host_values, ufuncs
+from gpu_backend.opstream.proof.arguments import is_known
+from gpu_backend.opstream.proof.outcome import CannotProve, Later, Made, Proof, Unproved, Warned, WillRaise
+from gpu_backend.opstream.proof.shadow import Shadow, proof_of, wrapped
+
+#: A rule has the parameters of the CuPy function and returns what that returns, with `Shadow` for arrays.
+Rule = Callable[..., Any]
+R = TypeVar("R", bound=Rule)
+
+_rules: dict[str, Rule] = {}
+#: Rules that hold for every dtype, structured ones too.
+_any_dtype: set[str] = set()
+_memory: dict[tuple[Any, ...], Proof] = {}
+_MOST_REMEMBERED = 8_192
+_PLAIN = frozenset({int, float, bool, complex, str, bytes, type(None), type(Ellipsis), type, Layout, SparseLayout})
+
+
+def rule(*qualnames: str, any_dtype: bool = False) -> Callable[[R], R]:
+    """Register a rule under its public names."""
+
+    def register(function: R) -> R:
+        for qualname in qualnames:
+            _rules[qualname] = function
+            if any_dtype:
+                _any_dtype.add(qualname)
+        return function
+
+    return register
+
+
+def has_rule(qualname: str) -> bool:
+    """Tell whether anything is known of ``qualname``."""
+    return _find(qualname) is not None
+
+
+def apply(qualname: str, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Proof:
+    """Return what the rule of ``qualname`` proves; remembered, where the arguments can be.
+
+    Raises
+    ------
+    Exception
+        What CuPy raises, if that is proved.
+    """
+    return remembered(_apply, qualname, args, kwargs)
+
+
+def remembered(
+    work: Callable[[str, tuple[Any, ...], dict[str, Any]], Proof],
+    qualname: str, args: tuple[Any, ...], kwargs: dict[str, Any],
+) -> Proof:  # fmt: skip
+    """Return ``work(qualname, args, kwargs)``, from memory if these arguments can be and have been remembered."""
+    key = key_of(qualname, args, kwargs)
+    if key is None:
+        return work(qualname, args, kwargs)
+    try:
+        return _memory[key]
+    except KeyError:
+        proof = work(qualname, args, kwargs)
+    if len(_memory) >= _MOST_REMEMBERED:
+        _memory.clear()
+    _memory[key] = proof
+    return proof
+
+
+def forget() -> None:
+    """Forget all that was proved: a setting has changed that results depend on."""
+    _memory.clear()
+
+
+def _apply(qualname: str, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Proof:
+    host_values.refuse(qualname, args, kwargs)
+    found = _find(qualname)
+    if found is None:
+        return Unproved(f"no rule for {qualname}")
+    try:
+        if isinstance(found, ufuncs.UfuncRule):
+            made: Proof = found.call(args, kwargs)
+            return made
+        return _shadowed(qualname, found, args, kwargs)
+    except CannotProve as unknown:
+        return Unproved(str(unknown))
+    except WillRaise as known:
+        raise known.release() from None
+    except Exception as error:
+        # A rule that trips over an argument has proved nothing. The executor knows what CuPy makes of it.
+        return Unproved(f"the rule of {qualname} does not know these arguments: {error!r}")
+
+
+def _shadowed(qualname: str, function: Rule, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Proof:
+    if qualname not in _any_dtype:
+        _check_dtypes(args)
+        _check_dtypes(tuple(kwargs.values()))
+    shadows = [wrapped(argument, place) for place, argument in enumerate(args)]
+    keywords = {name: wrapped(argument, name) for name, argument in kwargs.items()}
+    return _proof(function(*shadows, **keywords), [*shadows, *keywords.values()])
+
+
+def _proof(made: Any, given: list[Any]) -> Proof:
+    """Return the proof that is in the result of a rule."""
+    if isinstance(made, Warned):
+        return made._replace(proof=_proof(made.proof, given))
+    if isinstance(made, (Made, Later)):
+        return made
+    if isinstance(made, (list, tuple)):
+        return type(made)([proof_of(one, given) for one in made])
+    return proof_of(made, given) if isinstance(made, Shadow) else None
+
+
+def _find(qualname: str) -> Rule | ufuncs.UfuncRule | None:
+    found = _rules.get(qualname)
+    if found is not None:
+        return found
+    canonical = surface.load().canonical(qualname)
+    if canonical in _rules:
+        return _rules[canonical]
+    try:
+        return ufuncs.rule_for(canonical)
+    except KeyError:
+        return None
+
+
+def _check_dtypes(values: tuple[Any, ...] | list[Any]) -> None:
+    for value in values:
+        if isinstance(value, Layout):
+            if not is_known(value.dtype):
+                raise CannotProve(f"dtype {value.dtype}")
+        elif isinstance(value, (list, tuple)):
+            _check_dtypes(value)
+
+
+def key_of(qualname: str, args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[Any, ...] | None:
+    """Return what the proof depends on, or None if an argument cannot be remembered.
+
+    Types stand beside values: 1, 1.0 and True are equal, and not the same to CuPy.
+    """
+    parts: list[Any] = [qualname]
+    for argument in args:
+        if not _add(parts, argument):
+            return None
+    for name in sorted(kwargs):
+        parts.append(name)
+        if not _add(parts, kwargs[name]):
+            return None
+    return tuple(parts)
+
+
+def _add(parts: list[Any], value: Any) -> bool:
+    kind = type(value)
+    if kind in _PLAIN or isinstance(value, (np.generic, np.dtype)):
+        parts.append(kind)
+        parts.append(value)
+        return True
+    if kind is tuple or kind is list:
+        parts.append(kind)
+        parts.append(len(value))
+        return len(value) <= 32 and all(_add(parts, item) for item in value)
+    if kind is slice:
+        parts.append(kind)
+        return _add(parts, value.start) and _add(parts, value.stop) and _add(parts, value.step)
+    return False

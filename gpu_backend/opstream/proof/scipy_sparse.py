@@ -1,0 +1,90 @@
+"""Rules of ``cupyx.scipy.sparse``: matrices made of arrays, and what comes of them that is dense."""
+
+from __future__ import annotations
+
+from math import prod
+from typing import Any
+
+import numpy as np
+
+from gpu_backend.opstream.layout import Shape, SparseLayout
+from gpu_backend.opstream.proof.arguments import as_dtype, as_index
+from gpu_backend.opstream.proof.outcome import CannotProve, Made
+from gpu_backend.opstream.proof.registry import rule
+from gpu_backend.opstream.proof.shadow import Shadow, array, new
+
+_COMPRESSED = ("csr", "csc")
+_FORMATS = (*_COMPRESSED, "coo", "dia")
+#: dtypes that cuSPARSE multiplies.
+_MULTIPLIED = "fdFD"
+#: What an element of a dense matrix needs at most while it becomes sparse: its value and two indices, twice.
+_ELEMENT_BYTES = 2 * (16 + 8 + 8)
+
+
+def _name(form: str, kind: str) -> str:
+    return f"cupyx.scipy.sparse.{form}_{kind}"
+
+
+_MATRICES, _ALL = (
+    [_name(form, kind) for kind in kinds for form in _FORMATS] for kinds in (["matrix"], ["matrix", "array"])
+)
+
+
+def _matrix(value: Any) -> SparseLayout:
+    if not isinstance(value, SparseLayout) or len(value.shape) != 2 or 0 in value.shape:
+        raise CannotProve("a sparse matrix of which too little is known")
+    return value
+
+
+@rule(
+    *[f"{name}.{method}" for name in _ALL for method in ("__matmul__", "dot")],
+    *[f"{name}.__mul__" for name in _MATRICES],
+)
+def product(matrix: Any, other: Any) -> Shadow:
+    """As CuPy, by a dense vector or matrix: the product with a matrix is in columns."""
+    left, right = _matrix(matrix), array(other)
+    if right.ndim not in (1, 2) or right.size == 0 or right.shape[0] != left.shape[1]:
+        raise CannotProve("operands that do not fit")
+    made = np.promote_types(left.dtype, right.dtype)
+    if left.dtype.char not in _MULTIPLIED or made.char not in _MULTIPLIED:
+        raise CannotProve(f"a product of {left.dtype} and {right.dtype}")
+    return new((left.shape[0],), made) if right.ndim == 1 else new((left.shape[0], right.shape[1]), made, "F")
+
+
+@rule(*[f"{_name(form, kind)}.toarray" for form in (*_COMPRESSED, "coo") for kind in ("matrix", "array")])
+def toarray(matrix: Any, order: Any = None, out: Any = None) -> Shadow:
+    """As CuPy, in rows."""
+    given = _matrix(matrix)
+    if order not in (None, "C") or out is not None:
+        raise CannotProve("another order, or an output")
+    return new(given.shape, given.dtype)
+
+
+def _made_of(qualname: str) -> Any:
+    def made(arg1: Any, shape: Any = None, dtype: Any = None, copy: Any = False) -> Made:
+        if isinstance(arg1, Shadow):
+            return _of_dense(qualname, arg1, shape, dtype)
+        if not isinstance(arg1, tuple) or len(arg1) != 2 or not all(type(one) is int and one >= 0 for one in arg1):
+            raise CannotProve("parts that are looked at")
+        if shape is not None:
+            raise CannotProve("a shape given twice")
+        wanted = as_dtype("d" if dtype is None else dtype)
+        if wanted.char not in "?" + _MULTIPLIED:
+            raise CannotProve(f"a matrix of {wanted}")
+        return Made(qualname, 8 * (max(arg1) + 1), SparseLayout(tuple(map(as_index, arg1)), wanted))
+
+    return made
+
+
+def _of_dense(qualname: str, given: Shadow, shape: Any, dtype: Any) -> Made:
+    """A dense matrix is looked at for what is not zero; whatever that is, it becomes a sparse one."""
+    if given.ndim != 2 or given.size == 0 or given.dtype.char not in _MULTIPLIED:
+        raise CannotProve("other than a matrix of real or complex numbers")
+    if shape is not None or dtype is not None:
+        raise CannotProve("another shape or dtype")
+    extents: Shape = given.shape
+    return Made(qualname, _ELEMENT_BYTES * prod(extents) + 8 * (max(extents) + 1), SparseLayout(extents, given.dtype))
+
+
+for _qualname in [_name(form, kind) for form in (*_COMPRESSED, "coo") for kind in ("matrix", "array")]:
+    rule(_qualname)(_made_of(_qualname))

@@ -1,0 +1,119 @@
+"""Rules of calls that surely succeed and give arrays whose shape depends on values: masks, sets, what is not zero."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from gpu_backend.opstream.layout import Layout
+from gpu_backend.opstream.proof import advanced
+from gpu_backend.opstream.proof.arguments import as_axis, as_bool
+from gpu_backend.opstream.proof.outcome import CannotProve, Later
+from gpu_backend.opstream.proof.promotion import promote
+from gpu_backend.opstream.proof.registry import rule
+from gpu_backend.opstream.proof.shadow import Shadow, array
+
+#: dtypes that are sorted, compared and told apart without further thought.
+_ORDERED = "?bBhHiIlLefd"
+_INDEX_BYTES = 8
+
+
+def selected_by_mask(layout: Layout, key: Any) -> Later | None:
+    """Return what is proved of ``x[key]`` for a mask of unknown contents; None for every other key."""
+    selected = advanced.select(layout, key)
+    if not isinstance(selected, advanced.Selection) or selected.mask_ndim is None or selected.known is not None:
+        return None
+    if selected.view.size == 0:
+        raise CannotProve("a mask of no elements")
+    return Later(None, selected.view.nbytes)
+
+
+def _elements(a: Any, dtypes: str = _ORDERED + "FD") -> Shadow:
+    given = array(a)
+    if given.size == 0 or given.ndim == 0 or given.dtype.char not in dtypes:
+        raise CannotProve("no elements, or some of another kind")
+    return given
+
+
+@rule("cupy.nonzero", "cupy.ndarray.nonzero")
+def nonzero(a: Any) -> Later:
+    """As CuPy: the indices of each axis."""
+    given = _elements(a)
+    return Later(given.ndim, given.size * given.ndim * _INDEX_BYTES)
+
+
+@rule("cupy.argwhere")
+def argwhere(a: Any) -> Later:
+    """As CuPy."""
+    return Later(None, nonzero(a).nbytes)
+
+
+@rule("cupy.flatnonzero")
+def flatnonzero(a: Any) -> Later:
+    """As CuPy."""
+    return Later(None, _elements(a).size * _INDEX_BYTES)
+
+
+@rule("cupy.extract")
+def extract(condition: Any, a: Any) -> Later:
+    """As CuPy, of as many conditions as elements."""
+    given = _elements(a)
+    if _elements(condition).size != given.size:
+        raise CannotProve("more or fewer conditions than elements")
+    return Later(None, given.layout.nbytes)
+
+
+@rule("cupy.compress")
+def compress(condition: Any, a: Any, axis: Any = None, out: Any = None) -> Later:
+    """As CuPy, of no more conditions than there are places."""
+    given, wanted = _elements(a), _elements(condition)
+    places = given.size if axis is None else given.shape[as_axis(axis, given.ndim)]
+    if out is not None or wanted.ndim != 1 or wanted.size > places:
+        raise CannotProve("an output, or conditions that do not fit")
+    return Later(None, given.layout.nbytes)
+
+
+@rule("cupy.ndarray.compress")
+def compress_method(a: Any, condition: Any, axis: Any = None, out: Any = None) -> Later:
+    """As CuPy."""
+    return compress(condition, a, axis, out)
+
+
+@rule("cupy.unique")
+def unique(
+    ar: Any, return_index: Any = False, return_inverse: Any = False, return_counts: Any = False, axis: Any = None,
+    *, equal_nan: Any = True,
+) -> Later:  # fmt: skip
+    """As CuPy, of all elements together."""
+    given = _elements(ar, _ORDERED)
+    if axis is not None or equal_nan is not True:
+        raise CannotProve("an axis, or NaNs that differ")
+    others = sum(map(as_bool, (return_index, return_inverse, return_counts)))
+    return Later(1 + others if others else None, given.layout.nbytes + others * given.size * _INDEX_BYTES)
+
+
+@rule("cupy.unique_values")
+def unique_values(x: Any) -> Later:
+    """As CuPy, of what has no NaNs."""
+    return Later(None, _elements(x, "?bBhHiIlL").layout.nbytes)
+
+
+def _set_operation(a: Any, b: Any, assume_unique: Any = False) -> Later:
+    first, second = _elements(a, _ORDERED), _elements(b, _ORDERED)
+    as_bool(assume_unique)
+    return Later(None, (first.size + second.size) * promote(first.dtype, second.dtype).itemsize)
+
+
+def _taking(*names: str) -> Callable[..., Later]:
+    def operation(*args: Any, **named: Any) -> Later:
+        if len(args) + len(named) > len(names) or not set(names[len(args) :]).issuperset(named):
+            raise CannotProve("other arguments")
+        given = dict(zip(names, args, strict=False)) | named
+        return _set_operation(*given.values())
+
+    return operation
+
+
+rule("cupy.union1d")(_taking("arr1", "arr2"))
+rule("cupy.intersect1d")(_taking("arr1", "arr2", "assume_unique"))
+rule("cupy.setdiff1d", "cupy.setxor1d")(_taking("ar1", "ar2", "assume_unique"))
