@@ -24,7 +24,7 @@ import numpy as np
 import kernelproxy
 from gpu_backend.opstream import surface
 from gpu_backend.opstream.proof.outcome import Unproved
-from kernelproxy import dispatch
+from kernelproxy.calls import dispatch
 
 CALLS = Path(__file__).with_name("round_trips.txt")
 PAGE = Path(__file__).parents[1] / "docs" / "reference" / "round-trips.md"

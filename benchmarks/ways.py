@@ -27,7 +27,7 @@ from gpu_backend.transport.framing import ConnectionLost
 from gpu_backend.transport.message_socket import MessageSocket
 from gpu_backend.transport.reaching import Expected, reach_far, reach_local
 from gpu_backend.transport.sockets import as_client, as_server
-from kernelproxy.links import MessageLink
+from kernelproxy.session.links import MessageLink
 
 _SMALL, _LARGE = b"x" * 200, bytes(4 << 20)
 _NOBODY = 65534

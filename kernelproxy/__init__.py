@@ -6,7 +6,7 @@ import importlib
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from kernelproxy.session import Session, adopt_session, current_session, open_session
+    from kernelproxy.session.session import Session, adopt_session, current_session, open_session
 
 __all__ = ["Session", "activate", "adopt_session", "current_session", "deactivate", "open_session"]
 
@@ -14,7 +14,7 @@ __all__ = ["Session", "activate", "adopt_session", "current_session", "deactivat
 def __getattr__(name: str) -> Any:
     """Import the session when it is asked for: command line and provisioner only ask the gateway."""
     if name in __all__:
-        return getattr(importlib.import_module("kernelproxy.session"), name)
+        return getattr(importlib.import_module("kernelproxy.session.session"), name)
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
 
 
@@ -26,7 +26,7 @@ def activate() -> None:
     ImportError
         If another CuPy has been imported in this process already.
     """
-    from kernelproxy import interrupts
+    from kernelproxy.calls import interrupts
     from kernelproxy.namespace import finder  # the whole of CuPy's surface
 
     finder.install()

@@ -11,8 +11,8 @@ from typing import Any
 
 from ipykernel.ipkernel import IPythonKernel
 
-from kernelproxy.interruption import tell_interrupted
-from kernelproxy.session import adopt_session, keep_ticket, opened_session
+from kernelproxy.calls.interruption import tell_interrupted
+from kernelproxy.session.session import adopt_session, keep_ticket, opened_session
 
 _BANNER = (
     "Remote GPU (CuPy): `import cupy` computes in the pool, its arrays live there.\n"

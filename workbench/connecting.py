@@ -12,7 +12,7 @@ from gpu_backend.wire.control import AskPool
 from gpu_backend.wire.errors import ForeignServer, NotAuthorized, PoolRefusal, PoolUnreachable
 from gpu_backend.wire.views import PoolView
 from kernelproxy import settings
-from kernelproxy.gateway_client import request
+from kernelproxy.session.gateway_client import request
 from kernelproxy.settings import ClientSettings
 
 

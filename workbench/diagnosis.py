@@ -23,12 +23,12 @@ from gpu_backend.wire.control import AskPool, CloseSession, OpenSession, Ticket
 from gpu_backend.wire.errors import PoolError, PoolFull
 from gpu_backend.wire.views import PoolView
 from kernelproxy import settings
-from kernelproxy.gateway_client import request
-from kernelproxy.granting import granted
-from kernelproxy.links import as_reached
-from kernelproxy.session import Session
+from kernelproxy.session.gateway_client import request
+from kernelproxy.session.granting import granted
+from kernelproxy.session.links import as_reached
+from kernelproxy.session.session import Session
+from kernelproxy.session.wishes import wished
 from kernelproxy.settings import ClientSettings
-from kernelproxy.wishes import wished
 from workbench.commands.install import NAME
 from workbench.display import bytes_in_words
 from workbench.local_gpu import probe

@@ -12,7 +12,9 @@ from rich.console import Group, RenderableType
 from rich.table import Table
 from rich.text import Text
 
-from kernelproxy.amounts import bytes_in_words as bytes_in_words  # what shows facts writes amounts in the same words
+from kernelproxy.session.amounts import (
+    bytes_in_words as bytes_in_words,  # what shows facts writes amounts in the same words
+)
 
 #: Left-aligned, and no colours of its own: JupyterLab's theme gives those.
 _CELL = 'style="text-align: left"'

@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING, Any
 from IPython.core.getipython import get_ipython
 
 import kernelproxy
-from kernelproxy import notice
-from kernelproxy.interruption import tell_interrupted
-from kernelproxy.signs import signs
+from kernelproxy.calls.interruption import tell_interrupted
+from kernelproxy.session import notice
+from kernelproxy.session.signs import signs
 from workbench import catalog_magics
 from workbench.environment import PREVIOUS_END_VARIABLE
 from workbench.magics import GpuMagics

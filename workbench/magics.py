@@ -17,9 +17,10 @@ from IPython.core.magic_arguments import argument, magic_arguments, parse_argstr
 from gpu_backend.wire.control import AskUsage
 from gpu_backend.wire.errors import PoolError, PoolRefusal
 from gpu_backend.wire.views import UsageView
-from kernelproxy import settings, wishes
-from kernelproxy.gateway_client import request
-from kernelproxy.session import adopt_session, current_session, held_session, opened_session
+from kernelproxy import settings
+from kernelproxy.session import wishes
+from kernelproxy.session.gateway_client import request
+from kernelproxy.session.session import adopt_session, current_session, held_session, opened_session
 from workbench import connecting
 from workbench.display import Facts, Json
 from workbench.sharing import SharingFacts, UsageFacts, since_day

@@ -13,7 +13,7 @@ _BAR = "width: 7em; margin-right: 0.7em; vertical-align: middle; accent-color: v
 
 
 class CellNotice:
-    """A line in the output of the cell that waits. See `kernelproxy.notice.Notice`."""
+    """A line in the output of the cell that waits. See `kernelproxy.session.notice.Notice`."""
 
     def __init__(self) -> None:
         self._handle: DisplayHandle | None = None

@@ -35,10 +35,11 @@ from gpu_backend.wire.errors import (
     PoolUnreachable,
     SessionLost,
 )
-from kernelproxy import handover, settings
-from kernelproxy.gateway_client import request_async
-from kernelproxy.handover import TICKET_VARIABLE, Handed
-from kernelproxy.wishes import wished
+from kernelproxy import settings
+from kernelproxy.session import handover
+from kernelproxy.session.gateway_client import request_async
+from kernelproxy.session.handover import TICKET_VARIABLE, Handed
+from kernelproxy.session.wishes import wished
 from workbench.environment import PREVIOUS_END_VARIABLE
 
 _DIALOG_COLUMNS = 90

@@ -12,7 +12,7 @@ import msgspec
 from gpu_backend.wire.control import Wish
 from gpu_backend.wire.errors import PoolRefusal
 from gpu_backend.wire.views import QuotaView, UsageRow, UsageView
-from kernelproxy.amounts import seconds_in_words
+from kernelproxy.session.amounts import seconds_in_words
 from workbench.display import Facts, Section, bytes_in_words
 
 

@@ -12,11 +12,12 @@ from gpu_backend.transport.listening import is_deserted
 from gpu_backend.wire.control import AskPool, Ticket
 from gpu_backend.wire.errors import PoolError, PoolRefusal, PoolUnreachable
 from gpu_backend.wire.views import DeviceView, PoolView, SessionView
-from kernelproxy import settings, work
-from kernelproxy.amounts import seconds_in_words, shortened
-from kernelproxy.gateway_client import request
-from kernelproxy.session import Session, handed, opened_session
-from kernelproxy.work import Work
+from kernelproxy import settings
+from kernelproxy.session.amounts import seconds_in_words, shortened
+from kernelproxy.session.gateway_client import request
+from kernelproxy.session.session import Session, handed, opened_session
+from kernelproxy.stream import work
+from kernelproxy.stream.work import Work
 from workbench.display import Facts, Section, bytes_in_words
 
 #: How long to wait for what the executor says, and for whether the gateway's machine says that nobody listens, seconds.

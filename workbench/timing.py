@@ -10,8 +10,8 @@ from statistics import fmean, median, pstdev
 from time import perf_counter
 from typing import Any, NamedTuple
 
-from kernelproxy.amounts import duration_in_words
 from kernelproxy.namespace.cuda import Event, get_current_stream, get_elapsed_time
+from kernelproxy.session.amounts import duration_in_words
 
 #: Round trips that are timed; their median is told.
 _ROUND_TRIPS = 11

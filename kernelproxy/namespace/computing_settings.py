@@ -10,7 +10,7 @@ from collections.abc import Callable
 from typing import Any
 
 from gpu_backend.opstream.proof import linalg_stacked, registry
-from kernelproxy import dispatch
+from kernelproxy.calls import dispatch
 
 ACCELERATOR_CUB = 1
 ACCELERATOR_CUTENSOR = 2

@@ -7,10 +7,10 @@ from typing import Any
 
 import numpy as np
 
-from kernelproxy import dispatch
-from kernelproxy.array_conversions import IMPLICIT_CONVERSION
-from kernelproxy.array_core import ArrayCore
-from kernelproxy.foreign_arrays import ELSEWHERE, stands_for
+from kernelproxy.array.conversions import IMPLICIT_CONVERSION
+from kernelproxy.array.core import ArrayCore
+from kernelproxy.array.foreign_arrays import ELSEWHERE, stands_for
+from kernelproxy.calls import dispatch
 from kernelproxy.namespace import pinned_memory
 
 #: Types of most of what nests hold, which stand for themselves.

@@ -8,8 +8,10 @@ from collections.abc import Callable
 from functools import cached_property
 from typing import Any
 
-from kernelproxy import dispatch, session, streams, sync_detection
-from kernelproxy.remote_object import RemoteObject, bind
+from kernelproxy.calls import dispatch, sync_detection
+from kernelproxy.calls.remote_object import RemoteObject, bind
+from kernelproxy.session import session
+from kernelproxy.stream import streams
 
 
 class _BaseStream(RemoteObject):

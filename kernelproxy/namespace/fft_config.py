@@ -6,9 +6,9 @@ import warnings
 from collections.abc import Sequence
 from typing import Any
 
-from kernelproxy import dispatch, planning
+from kernelproxy.calls import dispatch, planning
+from kernelproxy.calls.remote_object import RemoteInstance, RemoteObject
 from kernelproxy.errors import warn_of_experimental
-from kernelproxy.remote_object import RemoteInstance, RemoteObject
 
 _DEPRECATED = "enable_nd_planning is deprecated as of CuPy 14 and will always be True in the future."
 

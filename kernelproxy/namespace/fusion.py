@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from kernelproxy.array_core import ArrayCore
+from kernelproxy.array.core import ArrayCore
 
 _PERMITTED = (ArrayCore, bool, int, float, complex, np.generic, type(None))
 

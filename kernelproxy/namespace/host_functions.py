@@ -11,10 +11,11 @@ from typing import Any
 
 import numpy as np
 
-from kernelproxy import dispatch, session
-from kernelproxy.array_core import ArrayCore, handle_of
-from kernelproxy.foreign_arrays import stands_for
-from kernelproxy.remote_object import are_parts
+from kernelproxy.array.core import ArrayCore, handle_of
+from kernelproxy.array.foreign_arrays import stands_for
+from kernelproxy.calls import dispatch
+from kernelproxy.calls.remote_object import are_parts
+from kernelproxy.session import session
 
 base_repr, binary_repr = np.base_repr, np.binary_repr
 format_float_positional, format_float_scientific = np.format_float_positional, np.format_float_scientific
@@ -175,7 +176,7 @@ def _bounds(a: ArrayCore) -> tuple[int, int]:
 
 def get_array_module(*args: Any) -> Any:
     """Return the module whose functions fit the arguments: ``cupy`` if any of them is remote, else ``numpy``."""
-    from kernelproxy.remote_object import RemoteObject
+    from kernelproxy.calls.remote_object import RemoteObject
 
     remote = any(isinstance(one, (ArrayCore, RemoteObject)) for one in args)
     return importlib.import_module("cupy") if remote else np

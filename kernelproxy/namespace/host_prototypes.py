@@ -10,7 +10,7 @@ from gpu_backend.opstream.layout import Layout, strided
 from gpu_backend.opstream.proof import prove
 from gpu_backend.opstream.proof.shadow import like
 from gpu_backend.wire.memory_order import axes_of
-from kernelproxy import dispatch
+from kernelproxy.calls import dispatch
 
 #: Functions that make an array like another, and what makes it where its shape, dtype and order are known.
 MAKERS = {f"cupy.{name}_like": f"cupy.{name}" for name in ("empty", "zeros", "ones", "full")}

@@ -13,10 +13,11 @@ import numpy as np
 from gpu_backend.opstream.proof import kernels as proofs
 from gpu_backend.opstream.proof.outcome import Made, Unproved
 from gpu_backend.wire.errors import ErrorRecord
-from kernelproxy import dispatch, streams, work
-from kernelproxy.array_core import ArrayCore
+from kernelproxy.array.core import ArrayCore
+from kernelproxy.calls import dispatch
+from kernelproxy.calls.remote_object import RemoteObject
 from kernelproxy.errors import remote_exception
-from kernelproxy.remote_object import RemoteObject
+from kernelproxy.stream import streams, work
 
 #: Forms of a launch that are remembered for one kernel.
 _MOST_FORMS = 1024

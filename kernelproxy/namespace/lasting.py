@@ -6,8 +6,8 @@ from collections.abc import Callable
 from typing import Any
 from weakref import WeakKeyDictionary
 
-from kernelproxy import session
 from kernelproxy.namespace.function import RemoteFunction
+from kernelproxy.session import session
 
 #: Functions of the host that give the same whenever they are called with the same arguments.
 LASTING = frozenset(

@@ -8,8 +8,8 @@ from typing import Any
 import numpy as np
 
 from gpu_backend.wire import values as wire
-from kernelproxy import dispatch
-from kernelproxy.remote_object import RemoteObject, bind, keep_functions
+from kernelproxy.calls import dispatch
+from kernelproxy.calls.remote_object import RemoteObject, bind, keep_functions
 
 _QUALNAME = "cupyx.scipy.sparse.linalg.LinearOperator"
 

@@ -13,12 +13,13 @@ from typing import Any
 import numpy as np
 
 from gpu_backend.opstream.proof import Made
-from kernelproxy import dispatch, session
-from kernelproxy.foreign_arrays import hand_out
+from kernelproxy.array.foreign_arrays import hand_out
+from kernelproxy.calls import dispatch
+from kernelproxy.calls.remote_members import RemoteMethod
+from kernelproxy.calls.remote_object import RemoteObject, remote_class
 from kernelproxy.namespace.lasting import Kept
 from kernelproxy.namespace.refusing import refusing
-from kernelproxy.remote_members import RemoteMethod
-from kernelproxy.remote_object import RemoteObject, remote_class
+from kernelproxy.session import session
 
 _HOW_ELSE = (
     "Arrays of remote CuPy come from the pool of their session, which keeps to the memory that the session was given. "

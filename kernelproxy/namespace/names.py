@@ -9,16 +9,16 @@ from typing import Any
 
 import numpy as np
 
-import kernelproxy.remote_array  # noqa: F401 (registers the class of new arrays)
+import kernelproxy.array.remote_array  # noqa: F401 (registers the class of new arrays)
 from gpu_backend.opstream import surface
+from kernelproxy.calls.remote_object import RemoteInstance, remote_class
+from kernelproxy.calls.ufuncs import make_ufunc
 from kernelproxy.namespace.function import RemoteFunction
 from kernelproxy.namespace.lasting import LASTING, LastingFunction
 from kernelproxy.namespace.own import OWN
 from kernelproxy.namespace.private_names import MADE, SAME_AS
 from kernelproxy.namespace.python_kernels import JitName
 from kernelproxy.namespace.transforms import MODULES, Transform
-from kernelproxy.remote_object import RemoteInstance, remote_class
-from kernelproxy.ufuncs import make_ufunc
 
 #: Constants that CuPy has from NumPy, by their ``repr``: programs ask whether something ``is cupy.nan``.
 _NUMPYS = {repr(value): value for value in (np.nan, np.inf, np.pi, np.e, np.euler_gamma)}

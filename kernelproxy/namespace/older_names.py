@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from kernelproxy import dispatch
+from kernelproxy.calls import dispatch
 from kernelproxy.namespace.creation import asarray
 
 

@@ -14,9 +14,9 @@ _KERNELS = "kernelproxy.namespace.kernels"
 #: Public name to "module:attribute".
 OWN: dict[str, str] = {
     "builtins.function": "kernelproxy.namespace.remote_routine:RemoteRoutine",  # as the executor tells of one
-    "cupy.ndarray": "kernelproxy.remote_array:ndarray",
-    "cupy.ufunc": "kernelproxy.ufunc:ufunc",
-    "cupy.flatiter": "kernelproxy.flat_iterator:flatiter",
+    "cupy.ndarray": "kernelproxy.array.remote_array:ndarray",
+    "cupy.ufunc": "kernelproxy.calls.ufunc:ufunc",
+    "cupy.flatiter": "kernelproxy.array.flat_iterator:flatiter",
     "cupy.poly1d": "kernelproxy.namespace.polynomial:poly1d",
     **{
         f"cupy.{name}": f"{_CREATION}:{name}"
@@ -189,7 +189,7 @@ OWN: dict[str, str] = {
     },
     "cupy.cuda.pinned_memory.PooledPinnedMemory": "kernelproxy.namespace.pinned_memory:PooledPinnedMemory",
     "cupy.get_default_pinned_memory_pool": ("kernelproxy.namespace.pinned_memory:get_default_pinned_memory_pool"),
-    "cupyx.allow_synchronize": "kernelproxy.sync_detection:allow_synchronize",
+    "cupyx.allow_synchronize": "kernelproxy.calls.sync_detection:allow_synchronize",
     "cupyx.errstate": f"{_HOST}:errstate",
     "cupyx.geterr": f"{_HOST}:geterr",
     "cupyx.seterr": f"{_HOST}:seterr",

@@ -6,9 +6,9 @@ from typing import Any
 
 import numpy as np
 
-from kernelproxy import dispatch
+from kernelproxy.calls import dispatch
+from kernelproxy.calls.remote_object import RemoteObject
 from kernelproxy.namespace.creation import asarray
-from kernelproxy.remote_object import RemoteObject
 
 _QUALNAME = "cupy.poly1d"
 

@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 
 from gpu_backend.opstream.surface.c_types import C_TYPES
-from kernelproxy import dispatch
+from kernelproxy.calls import dispatch
 from kernelproxy.namespace.kernels import RawModule
 from kernelproxy.testing import names as testing_names
 
@@ -94,7 +94,7 @@ MADE: dict[str, str] = {
         for name in ("TBD", "DEFAULT", "PEDANTIC", "FP16", "FP32", "FP64", "BF16", "TF32")
     },
     "cupy._core.core.compile_with_cache": f"{_HERE}:compile_with_cache",
-    "cupy._core.flags.Flags": "kernelproxy.array_views:Flags",
+    "cupy._core.flags.Flags": "kernelproxy.array.views:Flags",
     "cupy._core.elementwise_copy": f"{_HERE}:elementwise_copy",
     "cupy._core.get_size": f"{_HERE}:get_size",
     "cupy._core._scalar.get_typename": f"{_HERE}:get_typename",

@@ -19,11 +19,12 @@ from typing import Any
 import numpy as np
 
 from gpu_backend.wire import values as wire
-from kernelproxy import dispatch, streams, work
+from kernelproxy.calls import dispatch
+from kernelproxy.calls.remote_object import RemoteObject
 from kernelproxy.errors import warn_of_experimental
 from kernelproxy.namespace.constant_calls import evaluated, is_own_function
 from kernelproxy.namespace.kernels import kind_of, launch_known
-from kernelproxy.remote_object import RemoteObject
+from kernelproxy.stream import streams, work
 
 _NUMBERS = (bool, int, float, complex, str, np.generic, np.dtype, type(None))
 _MODULE_ROOTS = ("cupy", "cupyx", "numpy", "math")

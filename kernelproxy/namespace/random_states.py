@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from kernelproxy import dispatch
+from kernelproxy.calls import dispatch
 from kernelproxy.namespace.lasting import Kept
 
 #: What is known to be in use in an executor.

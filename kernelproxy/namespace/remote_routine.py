@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from kernelproxy import dispatch
-from kernelproxy.remote_object import RemoteObject
+from kernelproxy.calls import dispatch
+from kernelproxy.calls.remote_object import RemoteObject
 
 
 class RemoteRoutine(RemoteObject):

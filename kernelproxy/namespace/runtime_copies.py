@@ -5,7 +5,7 @@ from __future__ import annotations
 import ctypes
 from typing import Any
 
-from kernelproxy import dispatch
+from kernelproxy.calls import dispatch
 from kernelproxy.namespace.cuda import ExternalStream, Stream
 from kernelproxy.namespace.memory import MemoryPointer
 

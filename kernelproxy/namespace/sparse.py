@@ -14,10 +14,10 @@ from gpu_backend.opstream.proof import Made
 from gpu_backend.wire import values as wire
 from gpu_backend.wire.dtypes import text_to_dtype
 from gpu_backend.wire.errors import ProtocolError
-from kernelproxy import dispatch
+from kernelproxy.calls import dispatch
+from kernelproxy.calls.remote_object import RemoteObject, remote_class
 from kernelproxy.namespace.creation import asarray
 from kernelproxy.namespace.sparse_private import CompressedMembers
-from kernelproxy.remote_object import RemoteObject, remote_class
 
 #: What the notebook knows of a matrix that was described.
 _DESCRIBED = frozenset({"shape", "dtype", "ndim", "nnz"})

@@ -10,7 +10,7 @@ import warnings
 from collections.abc import Callable
 from typing import Any
 
-from kernelproxy import dispatch
+from kernelproxy.calls import dispatch
 from kernelproxy.namespace.creation import array
 
 

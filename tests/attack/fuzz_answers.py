@@ -14,17 +14,18 @@ from typing import Any
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-import kernelproxy.remote_array  # noqa: F401 (what notebooks have imported)
+import kernelproxy.array.remote_array  # noqa: F401 (what notebooks have imported)
 from gpu_backend.wire import messages as wire
 from gpu_backend.wire import values
 from gpu_backend.wire.codec import Codec, encode
 from gpu_backend.wire.errors import ErrorRecord, ProtocolError, WarningRecord, WireError
-from kernelproxy import errors, remote_object
-from kernelproxy.ahead import Ahead
-from kernelproxy.array_core import from_description
-from kernelproxy.decoding import Decoder, buffer_to_array, inline_scalar
-from kernelproxy.inbox import Inbox
-from kernelproxy.journal import Journal
+from kernelproxy import errors
+from kernelproxy.array.core import from_description
+from kernelproxy.calls import remote_object
+from kernelproxy.calls.decoding import Decoder, buffer_to_array, inline_scalar
+from kernelproxy.stream.ahead import Ahead
+from kernelproxy.stream.inbox import Inbox
+from kernelproxy.stream.journal import Journal
 
 often = settings(max_examples=2000, deadline=None, database=None, derandomize=True)
 

@@ -27,7 +27,7 @@ from gpu_backend.wire.dtypes import text_to_dtype
 from gpu_backend.wire.errors import ErrorRecord, RefusalCode
 from gpu_backend.wire.messages import Op, Want
 from gpu_backend.wire.values import Buffer, Ref, Value
-from kernelproxy.connection import Connection
+from kernelproxy.session.connection import Connection
 from tests.integration.conftest import granted
 
 #: How long an op may take, seconds: a compiler runs in some of them.

@@ -15,7 +15,7 @@ from typing import Any
 import cupy as cp
 
 from gpu_backend.opstream.surface.not_served import groups, names_of, refusal
-from kernelproxy.dispatch import ask_object
+from kernelproxy.calls.dispatch import ask_object
 
 SECRET = sys.argv[1]
 LINE = 'extern "C" __global__ void f(char *x) { x[0] = 1; }\n'

@@ -10,7 +10,7 @@ import pytest
 from gpu_backend.transport.asking import ask
 from gpu_backend.wire import control
 from gpu_backend.wire.errors import NotAuthorized, PoolError
-from kernelproxy.connection import Connection
+from kernelproxy.session.connection import Connection
 from tests.attack.conftest import WAYS, Tenants
 from tests.attack.hostile import hostile_session
 

@@ -12,8 +12,8 @@ from gpu_backend.transport import local
 from gpu_backend.transport.framing import ConnectionLost
 from gpu_backend.wire import control
 from gpu_backend.wire.errors import PoolUnreachable
-from kernelproxy import links, session
-from kernelproxy.session import open_session
+from kernelproxy.session import links, session
+from kernelproxy.session.session import open_session
 from kernelproxy.settings import CONFIG_VARIABLE, ClientSettings, save
 from tests.integration.conftest import MakePool, RunningPool, granted, make_pool, until
 
@@ -22,7 +22,7 @@ __all__ = ["make_pool"]
 #: Asks for a session in the name of a notebook, and is killed before it can come for it.
 ASKER = """
 import os, signal, sys
-from kernelproxy import session
+from kernelproxy.session import session
 session.Session = lambda *args, **more: os.kill(os.getpid(), signal.SIGKILL)
 session.open_session("gone")
 """

@@ -250,7 +250,7 @@ import cupy
 
 from gpu_backend.wire.messages import Want
 from gpu_backend.wire.values import Name, Ref
-from kernelproxy.session import pipeline
+from kernelproxy.session.session import pipeline
 
 def kept(name, *args):
     handle = pipeline().record(name, args, 1, None, 0)

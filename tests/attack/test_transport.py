@@ -27,7 +27,7 @@ from gpu_backend.wire import control
 from gpu_backend.wire.control import Ticket
 from gpu_backend.wire.errors import PoolUnreachable
 from gpu_backend.wire.views import PoolView
-from kernelproxy.handover import TICKET_VARIABLE
+from kernelproxy.session.handover import TICKET_VARIABLE
 from tests.faults.conftest import Faulty
 from tests.faults.cutter import flipping
 from tests.faults.notebook import Notebook

@@ -10,7 +10,7 @@ from typing import Any
 
 from gpu_backend.executor.devices.base import Device
 from gpu_backend.executor.stream import OpStream
-from kernelproxy import session
+from kernelproxy.session import session
 from tests.unit.kernelproxy.played import PlayedExecutor
 
 #: Long enough for any op of a test.

@@ -62,7 +62,7 @@ class Proxy:
     def settle(self) -> None:
         """Wait for the executor. One that was lost is replaced."""
         from gpu_backend.wire.errors import OpFailed, PoolError
-        from kernelproxy import session
+        from kernelproxy.session import session
 
         opened = session.opened_session()
         if opened is None:
@@ -77,7 +77,7 @@ class Proxy:
 
     def renew(self) -> None:
         """Leave the session: the next test opens one of its own."""
-        from kernelproxy import session
+        from kernelproxy.session import session
 
         opened = session.opened_session()
         session.adopt_session(None)

@@ -14,7 +14,7 @@ from time import monotonic
 from typing import Any
 
 import kernelproxy
-from kernelproxy.interruption import tell_interrupted
+from kernelproxy.calls.interruption import tell_interrupted
 
 names: dict[str, Any] = {}
 

@@ -12,7 +12,7 @@ import msgspec
 import pytest
 
 from gpu_backend.node.launcher import write_private
-from kernelproxy.handover import TICKET_VARIABLE
+from kernelproxy.session.handover import TICKET_VARIABLE
 
 from .conftest import Faulty
 from .cutter import Cutter, cutting

@@ -21,7 +21,7 @@ from gpu_backend.wire.control import Ticket
 from gpu_backend.wire.errors import WireError
 from gpu_backend.wire.messages import Op, Want
 from gpu_backend.wire.values import Buffer, DType, Ref, Tuple
-from kernelproxy.links import Link, open_link
+from kernelproxy.session.links import Link, open_link
 from tests.executor_of import pid_of
 from tests.integration.conftest import granted, resident_bytes
 from tests.integration.notebook_pool import STATE_SECONDS, wait_until

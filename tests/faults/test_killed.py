@@ -10,7 +10,7 @@ from tempfile import TemporaryDirectory
 
 import pytest
 
-from kernelproxy import handover
+from kernelproxy.session import handover
 from tests.integration.conftest import MakePool
 
 from .conftest import Faulty, is_running, until

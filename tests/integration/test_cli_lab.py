@@ -12,7 +12,7 @@ from urllib.error import HTTPError
 import pytest
 
 from gpu_backend.pool import commands
-from kernelproxy.wishes import MEMORY_VARIABLE
+from kernelproxy.session.wishes import MEMORY_VARIABLE
 from tests.integration.notebook_pool import environment, wait_until
 from tests.integration.running_lab import lab
 

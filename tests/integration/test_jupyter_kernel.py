@@ -198,7 +198,8 @@ def test_after_an_interrupt_arrays_agree_with_what_was_counted(pool: PoolState) 
 
 #: Work that nobody foresaw to be long, as a kernel does that counts to a number it is given.
 _UNFORESEEN = """
-from kernelproxy import current_session, interruption
+from kernelproxy import current_session
+from kernelproxy.calls import interruption
 interruption._HEAR_SECONDS = 60
 current_session().pipeline.ahead.has_room = lambda batch: True
 """

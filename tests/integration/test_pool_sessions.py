@@ -14,7 +14,7 @@ from gpu_backend.transport.asking import Door, ask
 from gpu_backend.transport.reaching import ProofFailed
 from gpu_backend.wire import control
 from gpu_backend.wire.errors import NotAuthorized, PoolRefusal, SessionLost
-from kernelproxy.links import open_link
+from kernelproxy.session.links import open_link
 from tests.executor_of import directory_of
 
 from .conftest import MakePool, RunningPool, until

@@ -16,7 +16,7 @@ from gpu_backend.pool.shares import DEFAULT, Share
 from gpu_backend.pool.state import PoolState, at
 from gpu_backend.wire.control import Wish
 from gpu_backend.wire.errors import PoolRefusal
-from kernelproxy.amounts import bytes_from_words
+from kernelproxy.session.amounts import bytes_from_words
 from workbench.display import bytes_in_words
 from workbench.terminal import show
 

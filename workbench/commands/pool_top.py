@@ -27,8 +27,8 @@ from gpu_backend.wire.control import AskPool
 from gpu_backend.wire.errors import PoolRefusal, PoolUnreachable
 from gpu_backend.wire.views import PoolView
 from kernelproxy import settings as client_settings
-from kernelproxy.amounts import seconds_in_words
-from kernelproxy.gateway_client import request
+from kernelproxy.session.amounts import seconds_in_words
+from kernelproxy.session.gateway_client import request
 from workbench.display import bytes_in_words
 from workbench.terminal import show
 

@@ -20,8 +20,8 @@ from gpu_backend.wire.control import AskUsage
 from gpu_backend.wire.errors import PoolRefusal
 from gpu_backend.wire.views import UsageRow, UsageView
 from kernelproxy import settings as client_settings
-from kernelproxy.amounts import seconds_in_words
-from kernelproxy.gateway_client import request
+from kernelproxy.session.amounts import seconds_in_words
+from kernelproxy.session.gateway_client import request
 from workbench.commands.pool_top import is_operators
 from workbench.display import bytes_in_words
 from workbench.sharing import since_day

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import NoReturn
 
 from gpu_backend.wire.errors import PoolRefusal
-from kernelproxy import wishes
+from kernelproxy.session import wishes
 from workbench.terminal import complain
 
 _HELP = """\

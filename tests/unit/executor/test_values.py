@@ -19,8 +19,8 @@ from gpu_backend.executor.heap import Heap
 from gpu_backend.executor.values import MissingHandle, OutOfOrder, Reader, Writer
 from gpu_backend.wire import values as wire
 from gpu_backend.wire.errors import ProtocolError
-from kernelproxy.decoding import Decoder
-from kernelproxy.encoding import Encoder, Unsendable
+from kernelproxy.calls.decoding import Decoder
+from kernelproxy.calls.encoding import Encoder, Unsendable
 
 _through_bytes: Callable[[Any], Any] = msgspec.msgpack.Decoder(wire.Value).decode
 

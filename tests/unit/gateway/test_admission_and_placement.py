@@ -23,7 +23,7 @@ from gpu_backend.gateway.placement import DeviceLoad, place, refuse_unwalled, wi
 from gpu_backend.gateway.refusals import Refusal
 from gpu_backend.lifecycle.states import HELD, PLACED, Session, SessionState
 from gpu_backend.wire.errors import RefusalCode
-from kernelproxy.amounts import bytes_from_words
+from kernelproxy.session.amounts import bytes_from_words
 
 GIB = 1 << 30
 

@@ -22,8 +22,8 @@ from gpu_backend.wire.control import Ticket
 from gpu_backend.wire.errors import ErrorRecord
 from gpu_backend.wire.messages import Want
 from gpu_backend.wire.values import Buffer
-from kernelproxy.connection import Connection
-from kernelproxy.pipeline import Pipeline
+from kernelproxy.session.connection import Connection
+from kernelproxy.stream.pipeline import Pipeline
 
 _CLIENT = (str(Path(kernelproxy.__file__).parent), *(str(Path(one.__file__)) for one in (framing, message_socket, tls)))
 
@@ -131,7 +131,7 @@ class PlayedExecutor:
 
 
 class PlayedLink:
-    """A link as `kernelproxy.links` describes it."""
+    """A link as `kernelproxy.session.links` describes it."""
 
     def __init__(self, executor: PlayedExecutor) -> None:
         executor.connections += 1

@@ -7,9 +7,9 @@ from timeit import Timer
 import pytest
 
 from gpu_backend.wire.messages import Want
-from kernelproxy.ahead import MOST_SECONDS
-from kernelproxy.costs import no_costs
-from kernelproxy.pipeline import Pipeline
+from kernelproxy.stream.ahead import MOST_SECONDS
+from kernelproxy.stream.costs import no_costs
+from kernelproxy.stream.pipeline import Pipeline
 
 from .played import PlayedExecutor
 

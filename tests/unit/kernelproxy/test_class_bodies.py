@@ -11,9 +11,9 @@ import pytest
 
 from gpu_backend.opstream import surface
 from gpu_backend.opstream.surface.objects import describe_class
+from kernelproxy.calls.remote_object import RemoteObject, remote_class
 from kernelproxy.namespace import finder
 from kernelproxy.namespace.names import make
-from kernelproxy.remote_object import RemoteObject, remote_class
 
 described = surface.load()
 CLASSES = {name: entry for name, entry in described.items() if isinstance(entry, surface.Class) and not entry.exception}

@@ -6,9 +6,9 @@ from typing import Any
 
 import pytest
 
-from kernelproxy import dispatch
+from kernelproxy.calls import dispatch
+from kernelproxy.calls.remote_object import bind, remote_class
 from kernelproxy.namespace.fft_config import CufftCallbacks, config
-from kernelproxy.remote_object import bind, remote_class
 
 
 def test_a_block_with_callbacks_is_entered_and_left(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -11,10 +11,10 @@ from gpu_backend.opstream.layout import contiguous
 from gpu_backend.wire.errors import OpCancelled
 from gpu_backend.wire.messages import Want
 from gpu_backend.wire.values import Ref, Tuple, View
-from kernelproxy import array_core
-from kernelproxy.array_core import ArrayCore
-from kernelproxy.interruption import after_interrupt
-from kernelproxy.pipeline import Pipeline
+from kernelproxy.array import core
+from kernelproxy.array.core import ArrayCore
+from kernelproxy.calls.interruption import after_interrupt
+from kernelproxy.stream.pipeline import Pipeline
 
 from .played import PlayedExecutor
 
@@ -29,12 +29,12 @@ def executor() -> PlayedExecutor:
 @pytest.fixture
 def pipeline(executor: PlayedExecutor, monkeypatch: pytest.MonkeyPatch) -> Pipeline:
     made = executor.pipeline()
-    monkeypatch.setattr(array_core, "dropped_handles", made.dropped)
+    monkeypatch.setattr(core, "dropped_handles", made.dropped)
     return made
 
 
 def array(pipeline: Pipeline, name: str = "op", args: tuple[Any, ...] = ("made",)) -> Any:
-    return array_core.fresh(LAYOUT, pipeline.record(name, args))
+    return core.fresh(LAYOUT, pipeline.record(name, args))
 
 
 def some_are_done(executor: PlayedExecutor, pipeline: Pipeline, count: int) -> None:
@@ -102,7 +102,7 @@ def test_what_a_users_kernel_might_have_changed_is_named(executor: PlayedExecuto
 def test_where_the_executor_says_nothing_what_may_be_lost_is_named(
     executor: PlayedExecutor, pipeline: Pipeline, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("kernelproxy.interruption._HEAR_SECONDS", 0.0)
+    monkeypatch.setattr("kernelproxy.calls.interruption._HEAR_SECONDS", 0.0)
     u = array(pipeline)
     after_interrupt(pipeline, {"u": u})
     monkeypatch.setattr(executor, "live", lambda: None)

@@ -11,9 +11,9 @@ from typing import Any
 import pytest
 
 from gpu_backend.wire import values as wire
-from kernelproxy import interrupts
-from kernelproxy.array_core import ArrayCore
-from kernelproxy.remote_object import RemoteObject
+from kernelproxy.array.core import ArrayCore
+from kernelproxy.calls import interrupts
+from kernelproxy.calls.remote_object import RemoteObject
 
 
 @pytest.fixture

@@ -12,7 +12,7 @@ import pytest
 from gpu_backend.transport.framing import ConnectionLost
 from gpu_backend.transport.message_socket import MessageSocket
 from gpu_backend.wire.codec import Frame
-from kernelproxy.links import MessageLink
+from kernelproxy.session.links import MessageLink
 from tests.unit.transport.ways import Ways
 
 from .played import interrupt_before_opcode

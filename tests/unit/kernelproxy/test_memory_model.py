@@ -5,7 +5,7 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kernelproxy.memory_model import MemoryModel
+from kernelproxy.stream.memory_model import MemoryModel
 
 
 def test_what_is_left_shrinks_and_grows() -> None:

@@ -10,8 +10,8 @@ from gpu_backend.wire import messages as wire
 from gpu_backend.wire.errors import PoolUnreachable, SessionLost
 from gpu_backend.wire.messages import Want
 from gpu_backend.wire.values import Buffer
-from kernelproxy.batch_size import BATCH_OPS, FAR_BATCH_OPS, FAR_OPS, FIRST_OPS, batch_ops
-from kernelproxy.pipeline import Pipeline
+from kernelproxy.stream.batch_size import BATCH_OPS, FAR_BATCH_OPS, FAR_OPS, FIRST_OPS, batch_ops
+from kernelproxy.stream.pipeline import Pipeline
 
 from .played import PlayedConnection, PlayedExecutor
 

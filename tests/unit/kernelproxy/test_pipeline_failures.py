@@ -8,8 +8,8 @@ from gpu_backend.wire import messages as wire
 from gpu_backend.wire.codec import encode
 from gpu_backend.wire.errors import ProtocolError, RefusalCode, SessionLost
 from gpu_backend.wire.messages import Want
-from kernelproxy.pipeline import Pipeline
-from kernelproxy.sender import Sender
+from kernelproxy.stream.pipeline import Pipeline
+from kernelproxy.stream.sender import Sender
 
 from .played import PlayedExecutor
 

@@ -9,8 +9,8 @@ import pytest
 from gpu_backend.wire.errors import ProtocolError, RefusalCode
 from gpu_backend.wire.messages import Want
 from gpu_backend.wire.values import Buffer
-from kernelproxy import batch_size
-from kernelproxy.pipeline import Pipeline
+from kernelproxy.stream import batch_size
+from kernelproxy.stream.pipeline import Pipeline
 
 from .played import PlayedExecutor, interrupt_at
 

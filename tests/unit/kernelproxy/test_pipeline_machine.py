@@ -9,7 +9,7 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, pr
 from gpu_backend.wire.errors import SessionLost
 from gpu_backend.wire.messages import Want
 from gpu_backend.wire.values import Buffer
-from kernelproxy.journal import OpenBatch
+from kernelproxy.stream.journal import OpenBatch
 
 from .played import PlayedExecutor, interrupt_at
 

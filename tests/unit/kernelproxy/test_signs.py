@@ -9,9 +9,9 @@ import threading
 import pytest
 
 from gpu_backend.wire.errors import PoolUnreachable
-from kernelproxy import notice
-from kernelproxy.notice import PassingNotice
-from kernelproxy.signs import Sign, Signs
+from kernelproxy.session import notice
+from kernelproxy.session.notice import PassingNotice
+from kernelproxy.session.signs import Sign, Signs
 
 SVD = Sign("cupy.linalg.svd", "3 operations behind it", "Cell In[5], line 3", is_op=True)
 

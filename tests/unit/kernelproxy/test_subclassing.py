@@ -9,10 +9,10 @@ import pytest
 
 from gpu_backend.opstream.surface import self_calls
 from gpu_backend.wire.values import ObjectInfo
-from kernelproxy import subclassing
+from kernelproxy.calls import subclassing
+from kernelproxy.calls.remote_object import RemoteObject, object_from_description, remote_class
 from kernelproxy.namespace import kernels
 from kernelproxy.namespace.names import make
-from kernelproxy.remote_object import RemoteObject, object_from_description, remote_class
 
 CSR = "cupyx.scipy.sparse.csr_matrix"
 
@@ -118,7 +118,7 @@ def test_a_method_that_would_call_an_override_says_so(monkeypatch: pytest.Monkey
     kind = derived("cupy.random.RandomState", random_sample=lambda self, size=None: 4)
     one = kind.__new__(kind)
     for way in ("ask_object", "run_proved"):
-        monkeypatch.setattr(f"kernelproxy.dispatch.{way}", lambda *args, **kwargs: "drawn")
+        monkeypatch.setattr(f"kernelproxy.calls.dispatch.{way}", lambda *args, **kwargs: "drawn")
     with pytest.warns(RuntimeWarning, match="rand calls random_sample, which Derived overrides"):
         assert one.rand(3) == "drawn"
     assert one.seed(3) == "drawn"  # calls nothing, and does not warn
@@ -139,7 +139,7 @@ def test_kernels_take_what_their_subclass_makes_of_it(monkeypatch: pytest.Monkey
         made_with.append((name, args, kwargs))
         return object_from_description(ObjectInfo(handle=0, type_name=name))
 
-    monkeypatch.setattr("kernelproxy.dispatch.call", made)
+    monkeypatch.setattr("kernelproxy.calls.dispatch.call", made)
 
     class Mine(kernels.ElementwiseKernel):
         def __init__(self, factor: int) -> None:

@@ -11,8 +11,8 @@ from gpu_backend.transport import local
 from gpu_backend.transport.framing import ConnectionLost
 from gpu_backend.wire.control import CloseSession, Denied, FromGateway, OpenSession, RenewTicket, Ticket, ToGateway
 from gpu_backend.wire.errors import PoolUnreachable, ProtocolError, RefusalCode
-from kernelproxy import handover, links, session
-from kernelproxy.session import open_session
+from kernelproxy.session import handover, links, session
+from kernelproxy.session.session import open_session
 from tests.unit.workbench.conftest import gateway
 from tests.unit.workbench.scripted_gateway import ScriptedGateway, a_ticket, obliging
 

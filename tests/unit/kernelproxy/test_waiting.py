@@ -13,11 +13,12 @@ import pytest
 from gpu_backend.transport.exchange import refusal
 from gpu_backend.wire.control import Denied, Done, FromGateway, LeaveQueue, OpenSession, Queued, ToGateway
 from gpu_backend.wire.errors import AnswerOverdue, PoolRefusal, PoolUnreachable, RefusalCode
-from kernelproxy import gateway_client, granting, settings, waiting
-from kernelproxy import notice as notices
-from kernelproxy.notice import TerminalNotice
-from kernelproxy.session import open_session
-from kernelproxy.waiting import in_words
+from kernelproxy import settings
+from kernelproxy.session import gateway_client, granting, waiting
+from kernelproxy.session import notice as notices
+from kernelproxy.session.notice import TerminalNotice
+from kernelproxy.session.session import open_session
+from kernelproxy.session.waiting import in_words
 from tests.unit.workbench.conftest import gateway
 from tests.unit.workbench.scripted_gateway import ScriptedGateway, a_ticket
 

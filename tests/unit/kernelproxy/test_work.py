@@ -8,8 +8,8 @@ from gpu_backend.wire.codec import encode
 from gpu_backend.wire.errors import ProtocolError, RefusalCode
 from gpu_backend.wire.messages import Op, Refused, Want
 from gpu_backend.wire.values import Ref
-from kernelproxy import work
-from kernelproxy.pipeline import Pipeline
+from kernelproxy.stream import work
+from kernelproxy.stream.pipeline import Pipeline
 
 from .played import PlayedExecutor
 

@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from rich.console import Console
 
-from kernelproxy.work import Work
+from kernelproxy.stream.work import Work
 from workbench.display import Json, bytes_in_words
 from workbench.status import GpuStatus, PoolFacts
 

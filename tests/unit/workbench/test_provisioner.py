@@ -27,8 +27,8 @@ from gpu_backend.wire.control import (
 )
 from gpu_backend.wire.errors import RefusalCode
 from kernelproxy import settings
-from kernelproxy.gateway_client import request_async
-from kernelproxy.handover import TICKET_VARIABLE, read, write
+from kernelproxy.session.gateway_client import request_async
+from kernelproxy.session.handover import TICKET_VARIABLE, read, write
 from kernelproxy.settings import CONFIG_VARIABLE
 from tests.unit.workbench.scripted_gateway import ScriptedGateway, a_ticket, obliging
 from workbench.environment import PREVIOUS_END_VARIABLE

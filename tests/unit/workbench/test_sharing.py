@@ -10,9 +10,10 @@ import pytest
 from gpu_backend.wire.control import Wish
 from gpu_backend.wire.errors import PoolRefusal
 from gpu_backend.wire.views import DeviceView, PoolView, QuotaView, SessionView, UsageRow, UsageView, WaiterView
-from kernelproxy import settings, wishes
-from kernelproxy.amounts import bytes_from_words, seconds_in_words
-from kernelproxy.wishes import wished
+from kernelproxy import settings
+from kernelproxy.session import wishes
+from kernelproxy.session.amounts import bytes_from_words, seconds_in_words
+from kernelproxy.session.wishes import wished
 from tests.unit.workbench.scripted_gateway import ScriptedGateway
 from workbench import connecting
 from workbench.sharing import SharingFacts, UsageFacts, since_day

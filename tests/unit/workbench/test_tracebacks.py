@@ -12,7 +12,7 @@ from IPython.core.interactiveshell import InteractiveShell
 from traitlets.config import Config
 
 import kernelproxy
-from kernelproxy import source_lines
+from kernelproxy.stream import source_lines
 from workbench.tracebacks import Tracebacks
 
 _COLOURS = re.compile(r"\x1b\[[0-9;]*m")
@@ -82,7 +82,7 @@ def test_all_frames_are_shown_on_demand_even_of_the_last_error(shell: Shell) -> 
 
 def test_a_function_of_the_users_that_we_call_stays(shell: Shell) -> None:
     shown = shell.run(
-        "from kernelproxy.callbacks import Conversation, NotebookFunction\n"
+        "from kernelproxy.calls.callbacks import Conversation, NotebookFunction\n"
         "def mine(x):\n"
         "    return x / 0\n"
         "function = NotebookFunction(mine)\n"
@@ -96,7 +96,7 @@ def test_a_function_of_the_users_that_we_call_stays(shell: Shell) -> None:
 
 def test_a_library_that_we_call_is_as_much_ours(shell: Shell) -> None:
     shown = shell.run(
-        "from kernelproxy.decoding import buffer_to_array\n"
+        "from kernelproxy.calls.decoding import buffer_to_array\n"
         "from gpu_backend.wire.values import Buffer\n"
         "import numpy as np\n"
         "buffer_to_array(Buffer(0, '<f8', (3,)), [b'1'])"
@@ -150,7 +150,7 @@ def test_every_mode_of_ipython(shell: Shell, mode: str) -> None:
 
 
 def test_cells_go_by_their_numbers(shell: Shell) -> None:
-    shell.run("from kernelproxy.source_lines import user_site")
+    shell.run("from kernelproxy.stream.source_lines import user_site")
     shell.run("here = user_site(0)")
     assert shell.shell.user_ns["here"].describe() == "Cell In[2], line 1: here = user_site(0)"
     shell.tracebacks.unload()

@@ -1,0 +1,226 @@
+"""What every remote array is: a layout, the way ops name it, and the root whose memory it shows.
+
+`remote_array.ndarray` puts operators, indexing, views, methods and conversions on top; this file stands below them so
+that they can make arrays without knowing the class.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any, NamedTuple
+from weakref import ref
+
+from gpu_backend.opstream.layout import Layout
+from gpu_backend.wire import values as wire
+from kernelproxy.calls.decoding import described_layout
+from kernelproxy.stream.memory_model import MemoryModel
+
+
+class ArrayCore:
+    """Base of ``cupy.ndarray``.
+
+    Attributes
+    ----------
+    _layout
+        Shape, strides and dtype; known without asking anybody.
+    _ref
+        How ops name it: `Ref` for an array of its own, `View` for a window on its root.
+    _root
+        The array that owns the memory, for a view; None for an owner.
+    _dropped
+        Where the handle goes when this object ends; None for views.
+    """
+
+    __slots__ = ("__weakref__", "_dropped", "_layout", "_ref", "_root")
+
+    _layout: Layout
+    _ref: wire.Ref | wire.View
+    _root: ArrayCore | None
+    _dropped: deque[tuple[int, Layout | None]] | None
+
+    def __del__(self, ref: type[wire.Ref] = wire.Ref) -> None:
+        # Runs in whatever thread the collector chose, so it takes no lock: a deque's append is atomic. It may run when
+        # the interpreter has taken this module's names away, so it brings along what it needs.
+        dropped = self._dropped
+        if dropped is not None:
+            reference = self._ref
+            if isinstance(reference, ref):
+                dropped.append((reference.handle, self._layout))
+            else:  # its shape was changed in place: the memory lies otherwise than the layout says
+                dropped.append((reference.root, None))  # type: ignore[union-attr]
+
+    def _wire_value(self) -> wire.Ref | wire.View:
+        return self._ref
+
+    if TYPE_CHECKING:  # what the classes on top bring, for those who import only this one
+
+        def __getattr__(self, name: str) -> Any: ...
+
+
+#: The class of new arrays; `remote_array` sets it.
+array_class: type[Any] = ArrayCore
+#: Whether a program has made a class of its own below `array_class`: only then do ufuncs look for one.
+is_subclassed = False
+#: Where the handles of arrays go that end; the session sets it.
+dropped_handles: deque[tuple[int, Layout | None]] = deque()
+#: Where large arrays are counted; the session sets it.
+memory = MemoryModel()
+
+_new = object.__new__
+_Ref = wire.Ref
+
+
+def handle_of(reference: wire.Ref | wire.View) -> int:
+    """Return the handle of the memory that ``reference`` shows."""
+    return reference.handle if isinstance(reference, wire.Ref) else reference.root
+
+
+def fresh(layout: Layout, handle: int) -> Any:
+    """Return the array that owns ``handle``."""
+    array = _new(array_class)
+    array._layout = layout
+    array._ref = _Ref(handle)
+    array._root = None
+    array._dropped = dropped_handles
+    if layout.held_bytes > memory.small_bytes:
+        memory.note(handle, layout.held_bytes)
+    return array
+
+
+class SelectedByMask(NamedTuple):
+    """What stands at the places of a mask: the mask, the number of the op, the other axes and the dtype."""
+
+    mask: wire.Ref | wire.View
+    op: int
+    rest: tuple[int, ...]
+    dtype: Any
+
+
+def _no_layout(handle: int) -> Layout:
+    raise RuntimeError(f"Nobody can be asked how the array {handle} lies.")
+
+
+#: Asks how an array lies, by its handle; `dispatch` sets it.
+layout_of: Callable[[int], Layout] = _no_layout
+
+
+class LaterLayout(Layout):
+    """The layout of an array whose shape depends on values: asked for when somebody looks at any of it.
+
+    Attributes
+    ----------
+    most_bytes
+        How much memory the array holds at most.
+    is_known
+        Whether it has been asked for.
+    selected
+        Of what a mask selects: what the same mask selects is as long, as long as nothing has been recorded since.
+    """
+
+    __slots__ = ("_array", "_handle", "is_known", "most_bytes", "selected")
+
+    def __init__(self, array: ArrayCore, handle: int, most_bytes: int) -> None:
+        self._array, self._handle = ref(array), handle
+        self.most_bytes = most_bytes
+        self.is_known = False
+        self.selected: SelectedByMask | None = None
+
+    def __getattr__(self, name: str) -> Any:
+        # Python looks here for what is nowhere else: every slot of a layout, until it is known.
+        if self.is_known or name not in Layout.__slots__:
+            raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}", name=name, obj=self)
+        known = layout_of(self._handle)
+        for slot in Layout.__slots__:
+            setattr(self, slot, getattr(known, slot))
+        self.is_known = True
+        array = self._array()
+        if array is not None and array._layout is self:
+            array._layout = known  # the one with these properties, by which proofs are found again
+        if self.most_bytes > memory.small_bytes:
+            memory.note(self._handle, known.held_bytes)
+        return getattr(known, name)
+
+
+def pending(handle: int, most_bytes: int) -> Any:
+    """Return the array that owns ``handle``, of a layout that nobody knows yet and at most so many bytes."""
+    array = _new(array_class)
+    array._layout = LaterLayout(array, handle, most_bytes)
+    array._ref = _Ref(handle)
+    array._root = None
+    array._dropped = dropped_handles
+    if most_bytes > memory.small_bytes:
+        memory.note(handle, most_bytes)
+    return array
+
+
+def view_of(array: ArrayCore, offset: int, layout: Layout, of: type[Any] | None = None) -> Any:
+    """Return the window on ``array`` that starts ``offset`` bytes behind its first element. Nothing is sent.
+
+    It is of the class of ``array``, or of class ``of``.
+    """
+    reference = array._ref
+    if type(reference) is wire.View:
+        offset += reference.offset
+        handle, order = reference.root, reference.order
+    else:
+        handle, order = reference.handle, array._layout.memory_order  # type: ignore[union-attr]
+    if not layout.size:
+        offset = 0  # no element is anywhere
+    kind = type(array) if of is None else of
+    view: Any = _new(kind)
+    view._layout = layout
+    view._ref = wire.View(handle, offset, layout.shape, layout.strides, layout.dtype_text, order)
+    view._root = array if array._root is None else array._root  # `or` would ask the root for its truth, a value
+    view._dropped = None
+    if kind is not array_class:
+        view.__array_finalize__(array)  # of a user's subclass
+    return view
+
+
+def is_window(view: ArrayCore, array: ArrayCore, offset: int, layout: Layout) -> bool:
+    """Tell whether ``view`` is the window on ``array`` that `view_of` would return."""
+    root = array if array._root is None else array._root  # `or` would ask it for its truth
+    if view._layout is not layout or view._root is not root:
+        return False
+    start = array._ref.offset if isinstance(array._ref, wire.View) else 0
+    return isinstance(view._ref, wire.View) and view._ref.offset == start + offset
+
+
+def relayout(array: ArrayCore, layout: Layout) -> None:
+    """Give ``array`` another shape or dtype in place, as ``array.shape = ...`` does."""
+    changed = view_of(array, 0, layout)
+    array._layout, array._ref = layout, changed._ref
+
+
+def as_subclass(array: Any, cls: type[Any]) -> Any:
+    """Return ``array`` as an instance of the user's subclass ``cls``, which takes over its memory."""
+    made = _new(cls)
+    made._layout, made._ref, made._root = array._layout, array._ref, array._root
+    made._dropped, array._dropped = array._dropped, None
+    return made
+
+
+def in_class_of(result: Any, operands: tuple[Any, ...]) -> Any:
+    """Return a ufunc's new result as CuPy makes it: of the class of the first operand that is of a user's subclass."""
+    of = next((one for one in operands if isinstance(one, ArrayCore) and type(one) is not array_class), None)
+    if of is None:
+        return result
+    if isinstance(result, tuple):
+        return tuple(in_class_of(one, (of,)) for one in result)
+    made = as_subclass(result, type(of))
+    made.__array_finalize__(of)
+    return made
+
+
+def window_held(layout: Layout, handle: int) -> Any:
+    """Return the array under ``handle`` that is a window on memory which is counted already."""
+    array = fresh(layout, handle)
+    memory.forget(handle)
+    return array
+
+
+def from_description(info: wire.ArrayInfo) -> Any:
+    """Return the array that the executor described."""
+    layout = described_layout(info)
+    return window_held(layout, info.handle) if info.base else fresh(layout, info.handle)

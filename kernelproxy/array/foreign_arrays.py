@@ -1,0 +1,64 @@
+"""Objects that stand for a remote array: what ``__cupy_get_ndarray__`` returns, or what wraps one of ours.
+
+A wrapper says by ``__cuda_array_interface__`` where its memory is. An address that it had from one of our arrays is an
+address of the executor, and the wrapper is a window on that array; any other is of a GPU of this machine.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+from weakref import WeakValueDictionary
+
+import numpy as np
+
+from kernelproxy.array.core import ArrayCore
+from kernelproxy.calls import dispatch
+
+#: What is said of an array that is nobody's but this machine's; its class goes into the braces.
+ELSEWHERE = (
+    "This {} lies on a GPU of this machine, which the remote GPU cannot reach. Copy it to host memory first, as with "
+    ".cpu(), .copy_to_host() or .get()"
+)
+#: Arrays whose addresses the notebook has asked for, by address.
+_handed_out: WeakValueDictionary[int, ArrayCore] = WeakValueDictionary()
+
+
+def hand_out(array: ArrayCore, address: int) -> None:
+    """Remember that the notebook was told the ``address`` of ``array``."""
+    if address:
+        _handed_out[address] = array
+
+
+def stands_for(value: Any) -> Any:
+    """Return the array that ``value`` says it stands for, as a polynomial does for its coefficients; else itself.
+
+    Raises
+    ------
+    TypeError
+        If its memory is that of a GPU of this machine.
+    ValueError
+        If it is masked, or in the byte order that CuPy does not take.
+    """
+    array = getattr(value, "__cupy_get_ndarray__", None)
+    if array is not None:
+        return array()
+    if isinstance(value, ArrayCore) or not hasattr(value, "__cuda_array_interface__"):
+        return value
+    return _array_behind(value, value.__cuda_array_interface__)
+
+
+def _array_behind(value: Any, described: dict[str, Any]) -> Any:
+    dtype = np.dtype(described["typestr"])
+    if dtype.kind == "V" and described.get("descr"):
+        dtype = np.dtype(described["descr"])
+    if dtype.byteorder == ">":
+        raise ValueError("CuPy does not support the big-endian byte-order")
+    if described.get("mask") is not None:
+        raise ValueError("CuPy currently does not support masked arrays.")
+    shape, strides = tuple(described["shape"]), described.get("strides")
+    if 0 in shape:
+        return dispatch.call("cupy.empty", (shape, dtype), {})
+    array: Any = _handed_out.get(described["data"][0])
+    if array is None:
+        raise TypeError(f"{ELSEWHERE.format(type(value).__name__)}; cupy.asarray(...) takes that copy.")
+    return dispatch.ask_object("cupy.ndarray", shape, dtype, array.data, strides)

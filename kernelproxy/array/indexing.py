@@ -1,0 +1,190 @@
+"""Reading and writing parts of remote arrays. Basic indices make views here; everything else is the executor's."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+
+from gpu_backend.opstream.proof import setitem, views
+from gpu_backend.opstream.proof.arguments import is_known
+from gpu_backend.opstream.proof.outcome import Unproved, Window
+from gpu_backend.wire import values as wire
+from kernelproxy.array import core
+from kernelproxy.array.core import ArrayCore
+from kernelproxy.array.foreign_arrays import stands_for
+from kernelproxy.calls import dispatch
+from kernelproxy.calls.encoding import Encoder, Unsendable
+from kernelproxy.session.session import pipeline
+
+_NUMBERS = frozenset({bool, int, float, complex})
+_GETITEM, _SETITEM = "cupy.ndarray.__getitem__", "cupy.ndarray.__setitem__"
+_BASIC = (int, slice, type(None), type(Ellipsis))
+
+
+class Indexing(ArrayCore):
+    """``x[key]``, ``x[key] = value``, iteration."""
+
+    __slots__ = ()
+
+    def __getitem__(self, key: Any) -> Any:
+        window: Window | Unproved | None = views.known_window(self._layout, key)
+        if window is None and is_basic(key):
+            window = views.getitem(self._layout, key)
+        if isinstance(window, tuple):
+            return core.view_of(self, *window)
+        if isinstance(key, ArrayCore):
+            return self._selected(key) if key._layout.dtype.kind == "b" else dispatch.call(_GETITEM, (self, key), {})
+        key = _host_keys(self, key)
+        try:
+            if _is_large(key):
+                return _call_with_large(_GETITEM, self, key)
+            return dispatch.call(_GETITEM, (self, key), {})
+        except Unsendable:
+            raise _no_index(key) from None
+
+    def _selected(self, mask: ArrayCore) -> Any:
+        """Return what ``mask`` selects, with a note of which mask that was."""
+        number = pipeline().open_batch.last + 1  # of this op, unless another thread comes between, and then of no use
+        made = dispatch.call(_GETITEM, (self, mask), {})
+        if type(made._layout) is core.LaterLayout:
+            rest = self._layout.shape[mask._layout.ndim :]
+            made._layout.selected = core.SelectedByMask(mask._ref, number, rest, self._layout.dtype)
+        return made
+
+    def __setitem__(self, key: Any, value: Any) -> None:
+        if type(value) not in _NUMBERS:
+            value = stands_for(value)
+            if isinstance(key, ArrayCore) and isinstance(value, ArrayCore) and _fits_places(self, key, value):
+                dispatch.record(_SETITEM, (self, key, value))  # ``x[mask] = y[mask]``
+                return
+        if is_basic(key):
+            window = views.getitem(self._layout, key)
+            if isinstance(window, tuple):
+                if isinstance(value, ArrayCore) and core.is_window(value, self, *window):
+                    return  # the last step of ``x[key] += y``: it is there already
+                if setitem.is_proved(window[1], dispatch.layouts(value)):
+                    target = core.view_of(self, *window)
+                    if isinstance(value, ArrayCore) and _is_alike(target, value):
+                        dispatch.record(".store", (target, value))
+                    else:
+                        dispatch.record(_SETITEM, (target, Ellipsis, value))
+                    return
+                if isinstance(value, (list, np.ndarray)) and not _is_scalar(value):
+                    setitem.refuse_host_values(value, self._layout, window[1])
+        key = _host_keys(self, key)
+        try:
+            if _is_large(key) or _is_large(value):
+                _call_with_large(_SETITEM, self, key, value)
+            else:
+                dispatch.call(_SETITEM, (self, key, value), {})
+        except Unsendable as error:
+            raise _no_index(key, error) from None
+
+    def __delitem__(self, key: Any) -> None:
+        raise NotImplementedError("Subscript deletion not supported by cupy._core.core._ndarray_base")
+
+    def __len__(self) -> int:
+        if not self._layout.shape:
+            raise TypeError("len() of unsized object")
+        return self._layout.shape[0]
+
+    def __iter__(self) -> Iterator[Any]:
+        if not self._layout.shape:
+            raise TypeError("iteration over a 0-d array")
+        return (self[place] for place in range(self._layout.shape[0]))
+
+
+def _is_alike(window: ArrayCore, value: ArrayCore) -> bool:
+    return window._layout.dtype == value._layout.dtype and window._layout.shape == value._layout.shape
+
+
+def is_basic(key: Any) -> bool:
+    """Tell whether ``key`` selects a view by itself: ints, slices of ints, None and Ellipsis."""
+    kind = type(key)
+    if kind is int:
+        return True
+    if kind is slice:
+        return _is_basic_slice(key)
+    if kind is tuple:
+        for part in key:  # noqa: SIM110 (a generator costs more than what it looks at)
+            if type(part) not in _BASIC or (type(part) is slice and not _is_basic_slice(part)):
+                return False
+        return True
+    return key is None or key is Ellipsis
+
+
+def _is_basic_slice(key: slice) -> bool:
+    start, stop, step = key.start, key.stop, key.step
+    return (
+        (start is None or type(start) is int)
+        and (stop is None or type(stop) is int)
+        and (step is None or type(step) is int)
+    )
+
+
+def _host_keys(array: Any, key: Any) -> Any:
+    """Return ``key`` with 0-d arrays inside slices read, as CuPy does, and NumPy integers as Python's."""
+    if isinstance(key, tuple):
+        return tuple(_host_keys(array, part) for part in key)
+    if isinstance(key, slice):
+        return slice(*(None if part is None else int(part) for part in (key.start, key.stop, key.step)))
+    if isinstance(key, np.integer):
+        return int(key)
+    return stands_for(key)
+
+
+def _no_index(key: Any, otherwise: Exception | None = None) -> Exception:
+    """Return the error for an index that only this process knows; ``otherwise`` if ``key`` is none."""
+    try:
+        Encoder().encode(key)
+    except Unsendable:
+        return IndexError(
+            "only integers, slices (`:`), ellipsis (`...`), numpy.newaxis (`None`) and integer or boolean arrays are "
+            "valid indices"
+        )
+    return otherwise or IndexError("invalid index")
+
+
+def _is_scalar(value: Any) -> bool:
+    return isinstance(value, np.ndarray) and value.ndim == 0
+
+
+def _fits_places(array: ArrayCore, mask: ArrayCore, value: ArrayCore) -> bool:
+    """Tell whether ``array[mask] = value`` surely succeeds, as what the same mask has just selected elsewhere does."""
+    selected = value._layout.selected if type(value._layout) is core.LaterLayout else None
+    if selected is None or mask._layout.dtype.kind != "b":
+        return False
+    layout = array._layout
+    return (
+        selected.mask == mask._ref
+        and selected.op == pipeline().open_batch.last  # nothing can have changed the mask
+        and layout.shape == (*mask._layout.shape, *selected.rest)
+        and layout.size > 0
+        and is_known(layout.dtype)
+        and (selected.dtype.kind != "c" or layout.dtype.kind in "bc")
+    )
+
+
+def _is_large(part: Any) -> bool:
+    """Tell whether a part of a call holds a NumPy array that does not travel inside the op."""
+    if isinstance(part, tuple):
+        return any(map(_is_large, part))
+    return isinstance(part, np.ndarray) and part.nbytes > wire.INLINE_BYTES
+
+
+def _call_with_large(qualname: str, array: ArrayCore, key: Any, *values: Any) -> Any:
+    """Index with large host arrays: they are uploaded first, as CuPy does, and nobody waits for that."""
+    proof = dispatch.proved(qualname, (array, key, *values))
+    if isinstance(proof, Unproved):
+        return dispatch.run_proved(qualname, (array, key, *values), {}, proof)
+    stored = [_uploaded(value, array._layout.dtype) for value in values]
+    return dispatch.run_proved(qualname, (array, _uploaded(key), *stored), {}, proof)
+
+
+def _uploaded(part: Any, dtype: Any = None) -> Any:
+    """Return ``part`` with its large host arrays on the GPU: an index as it is, a value as CuPy casts it before."""
+    if isinstance(part, tuple) and dtype is None:
+        return tuple([_uploaded(one) for one in part])
+    return dispatch.upload(np.asarray(part, dtype)) if _is_large(part) else part

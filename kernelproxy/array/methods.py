@@ -1,0 +1,110 @@
+"""The methods of remote arrays that compute: each is forwarded under its own public name."""
+
+from __future__ import annotations
+
+import functools
+from typing import Any
+
+import numpy as np
+
+from gpu_backend.opstream import surface
+from kernelproxy.array import core
+from kernelproxy.array.core import ArrayCore
+from kernelproxy.array.foreign_arrays import stands_for
+from kernelproxy.calls import dispatch
+
+_UFUNCS = frozenset({"clip", "conj", "conjugate", "round"})
+
+
+class Methods(ArrayCore):
+    """Methods of ``cupy.ndarray`` that need no care of their own; filled from the surface below."""
+
+    __slots__ = ()
+
+    def __array_ufunc__(self, function: Any, method: str, *inputs: Any, **kwargs: Any) -> Any:
+        from kernelproxy.array.numpy_protocols import array_ufunc
+
+        return array_ufunc(function, method, inputs, kwargs)
+
+    def __array_function__(self, function: Any, types: Any, args: Any, kwargs: Any) -> Any:
+        from kernelproxy.array.numpy_protocols import array_function
+
+        return array_function(function, types, args, kwargs)
+
+    def fill(self, value: Any) -> None:
+        """Set every element to ``value``."""
+        value = stands_for(value)
+        if isinstance(value, np.ndarray) and not value.ndim and self._layout.dtype.kind != "V":
+            value = value.astype(self._layout.dtype)[()]  # warns of what is lost, as CuPy does
+        elif isinstance(value, ArrayCore) and not value.shape and value.dtype.kind == "c" != self._layout.dtype.kind:
+            value = value.astype(self._layout.dtype)
+        dispatch.call("cupy.ndarray.fill", (self, value), {})
+
+    @property
+    def data(self) -> Any:
+        """The pointer to the first element, on the device."""
+        pointer = dispatch.ask_object(".getattr", self, "data")
+        pointer._array = self
+        return pointer
+
+    @property
+    def cstruct(self) -> Any:
+        """What kernels get of the array; out of reach.
+
+        Raises
+        ------
+        AttributeError
+            Always: it is an address in the process that computes.
+        """
+        raise AttributeError("cupy.ndarray.cstruct is an address in the process that computes; pass the array itself.")
+
+    @property
+    def device(self) -> Any:
+        """The device that holds the array."""
+        from kernelproxy.namespace.cuda import Device
+
+        return Device(0)
+
+    @property
+    def flat(self) -> Any:
+        """An iterator over the elements."""
+        from kernelproxy.array.flat_iterator import flatiter
+
+        return flatiter(self)
+
+
+def _forward(name: str) -> Any:
+    qualname = f"cupy.ndarray.{name}"
+
+    def method(self: Any, *args: Any, **kwargs: Any) -> Any:
+        return dispatch.call(qualname, (self, *args), kwargs)
+
+    method.__name__ = name
+    method.__qualname__ = f"ndarray.{name}"
+    method.__module__ = "cupy"
+    entry = surface.load()[qualname]
+    if isinstance(entry, surface.Method):
+        method.__doc__ = entry.summary or None
+        method.__signature__ = surface.signature_with_self(entry)  # type: ignore[attr-defined]
+    return method
+
+
+def _forward_to_ufunc(name: str) -> Any:
+    """Return the method ``name``, which is a ufunc in CuPy: what it makes of a user's subclass is of that."""
+    forward = _forward(name)
+
+    @functools.wraps(forward)
+    def method(self: Any, *args: Any, **kwargs: Any) -> Any:
+        made = forward(self, *args, **kwargs)
+        return core.in_class_of(made, (self,)) if type(made) is core.array_class else made
+
+    return method
+
+
+def _is_forwarded(name: str) -> bool:
+    entry = surface.load()[f"cupy.ndarray.{name}"]
+    return isinstance(entry, surface.Method) and not name.startswith("_") and not hasattr(Methods, name)
+
+
+for _name in filter(_is_forwarded, surface.load().below("cupy.ndarray")):
+    setattr(Methods, _name, (_forward_to_ufunc if _name in _UFUNCS else _forward)(_name))

@@ -1,0 +1,62 @@
+"""``cupy.ndarray`` in the notebook: metadata and a handle. Its elements live in the executor."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from kernelproxy.array import core
+from kernelproxy.array.conversions import Conversions
+from kernelproxy.array.indexing import Indexing
+from kernelproxy.array.methods import Methods
+from kernelproxy.array.operators import Operators
+from kernelproxy.array.views import Views
+from kernelproxy.calls import dispatch
+
+__all__ = ["ndarray"]
+
+
+class ndarray(Operators, Indexing, Views, Conversions, Methods):  # noqa: N801 (CuPy's name)
+    """A remote array. Shape, dtype and views are known here; values cost a round trip."""
+
+    __slots__ = ()
+    __module__ = "cupy"
+    __array_priority__ = 100
+
+    def __new__(
+        cls, shape: Any, dtype: Any = float, memptr: Any = None, strides: Any = None, order: str = "C",
+        *, _obj: Any = None, _no_init: bool = False,
+    ) -> Any:  # fmt: skip
+        """Make an uninitialised array, as CuPy does; over ``memptr`` if one is given.
+
+        ``_obj`` is what a subclass's ``__array_finalize__`` gets; with ``_no_init`` it is not called.
+        """
+        if memptr is None and strides is None:
+            made = dispatch.call("cupy.empty", (shape, dtype, order or "C"), {})
+        else:
+            made = dispatch.ask_object("cupy.ndarray", shape, dtype, memptr, strides, order)
+        if cls is ndarray:
+            return made
+        made = core.as_subclass(made, cls)
+        if not _no_init:
+            made.__array_finalize__(_obj)
+        return made
+
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        """Do nothing, as in CuPy, whatever a subclass hands over: `__new__` has made the array."""
+
+    def __init_subclass__(cls, **kwargs: Any) -> None:
+        """Let ufuncs know that there are subclasses."""
+        super().__init_subclass__(**kwargs)
+        core.is_subclassed = True
+
+    def __class_getitem__(cls, item: Any) -> Any:
+        """Allow ``ndarray[...]`` in annotations."""
+        import types
+
+        return types.GenericAlias(cls, item)
+
+    def __array_finalize__(self, obj: Any) -> None:
+        """Do nothing; subclasses may."""
+
+
+core.array_class = ndarray

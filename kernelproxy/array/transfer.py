@@ -1,0 +1,125 @@
+"""Arrays from host to device and back: small ones inside the op stream, large ones in pieces, several at a time."""
+
+from __future__ import annotations
+
+from collections import deque
+from typing import Any, Literal
+
+import numpy as np
+
+from gpu_backend.opstream.layout import contiguous
+from gpu_backend.transport.shared_frames import BLOCK_BYTES
+from gpu_backend.wire import values as wire
+from gpu_backend.wire.codec import Frame
+from gpu_backend.wire.errors import ProtocolError
+from gpu_backend.wire.messages import Want
+from kernelproxy.array import core
+from kernelproxy.array.core import ArrayCore, LaterLayout
+from kernelproxy.calls.decoding import buffer_to_array
+from kernelproxy.session.signs import Transfer, signs
+from kernelproxy.stream import work
+from kernelproxy.stream.pipeline import Pipeline
+
+#: Most bytes of one piece. Several may be under way: of writes, as the executor's credit allows; of reads, so many.
+CHUNK_BYTES = BLOCK_BYTES
+_PIECES_AHEAD = 4
+#: dtype kinds that a device array may hold.
+_NUMERIC = frozenset("biufcV")
+
+
+def upload(pipeline: Pipeline, host: np.ndarray[Any, Any]) -> Any:
+    """Return a remote array with the contents that ``host`` has now. Costs no round trip unless it is large.
+
+    Raises
+    ------
+    ValueError
+        If the dtype is one that no device array can have.
+    """
+    if host.dtype.kind not in _NUMERIC or host.dtype.hasobject:
+        raise ValueError(f"Unsupported dtype {host.dtype}")
+    order = "F" if host.flags.f_contiguous and not host.flags.c_contiguous else "C"
+    layout = contiguous(host.shape, host.dtype.newbyteorder("="), order)
+    native = host.astype(layout.dtype, copy=False)
+    empty = (wire.Tuple(tuple(host.shape)), wire.DType(layout.dtype_text), order)
+    array = core.fresh(layout, pipeline.record("cupy.empty", empty, orders=layout.orders))
+    write(pipeline, array, native)
+    return array
+
+
+def write(pipeline: Pipeline, array: ArrayCore, host: np.ndarray[Any, Any]) -> None:
+    """Copy ``host`` into the contiguous remote ``array`` of the same shape and dtype; a large one before this returns.
+
+    The user may change ``host`` as soon as we return. So what is sent later is a copy, and what is large is not sent
+    later.
+    """
+    order: Literal["C", "F"] = "C" if array._layout.c_contiguous else "F"
+    if host.nbytes <= CHUNK_BYTES:
+        if host.nbytes:
+            _write_chunk(pipeline, array._ref, 0, host.tobytes(order))
+        return
+    content = np.asarray(host, order=order).ravel("K").view(np.uint8).data
+    with signs.moving("Upload", len(content)) as transfer:
+        for offset in range(0, len(content), CHUNK_BYTES):
+            _write_chunk(pipeline, array._ref, offset, content[offset : offset + CHUNK_BYTES])
+            transfer.done = max(0, offset - pipeline.journal.bytes_in_flight)
+            signs.look(transfer.since, lambda: work.sign(pipeline))
+        pipeline.call(".nothing", (), Want.CONTENTS)
+        transfer.done = len(content)
+
+
+def _write_chunk(pipeline: Pipeline, target: wire.Ref | wire.View, offset: int, data: Frame) -> None:
+    def make(frame: int) -> tuple[str, tuple[wire.Value, ...]]:
+        return ".write", (target, offset, wire.Buffer(frame, "|u1", (len(data),)))
+
+    pipeline.record_with_buffer(make, data)
+
+
+def read(pipeline: Pipeline, array: ArrayCore, stream: int) -> np.ndarray[Any, Any]:
+    """Return the contents of ``array``, when all that computes it on ``stream`` is done."""
+    __tracebackhide__ = True
+    layout = array._layout
+    is_short = type(layout) is LaterLayout and not layout.is_known and layout.most_bytes <= CHUNK_BYTES
+    if not is_short and layout.nbytes > CHUNK_BYTES and layout.c_contiguous:  # contents of one piece tell their shape
+        content = np.empty(layout.nbytes, np.uint8)
+        with signs.moving("Download", layout.nbytes) as transfer:
+            _read_pieces(pipeline, array, stream, content, transfer)
+        return content.view(layout.dtype).reshape(layout.shape)
+    answer = pipeline.call(".same", (array._ref,), Want.CONTENTS, None, None, stream)
+    return buffer_to_array(answer.value, answer.buffers)
+
+
+def _read_pieces(
+    pipeline: Pipeline, array: ArrayCore, stream: int, content: np.ndarray[Any, Any], transfer: Transfer
+) -> None:
+    """Fill ``content`` with the bytes of ``array``: one piece is taken while the next ones are on their way."""
+    asked: deque[tuple[int, int]] = deque()
+    try:
+        for offset in range(0, len(content), CHUNK_BYTES):
+            if len(asked) == _PIECES_AHEAD:
+                _take_piece(pipeline, content, *asked.popleft())
+                transfer.done = offset - (_PIECES_AHEAD - 1) * CHUNK_BYTES
+                signs.look(transfer.since, lambda: work.sign(pipeline))
+            piece = _bytes_of(array, offset, min(CHUNK_BYTES, len(content) - offset))
+            asked.append((offset, pipeline.ask(".same", (piece,), Want.CONTENTS, None, None, stream)))
+        while asked:
+            _take_piece(pipeline, content, *asked.popleft())
+        transfer.done = len(content)
+    finally:
+        for _, number in asked:
+            pipeline.inbox.forget(number)
+
+
+def _take_piece(pipeline: Pipeline, content: np.ndarray[Any, Any], offset: int, number: int) -> None:
+    pieces = pipeline.answer(number).buffers
+    wanted = min(CHUNK_BYTES, len(content) - offset)
+    if [len(piece) for piece in pieces] != [wanted]:
+        raise ProtocolError(f"The executor sent other contents than the {wanted} bytes that were asked for.")
+    content[offset : offset + wanted] = np.frombuffer(pieces[0], np.uint8)
+
+
+def _bytes_of(array: ArrayCore, offset: int, length: int) -> wire.View:
+    """Return the window on ``length`` bytes of the contiguous ``array``."""
+    shown = array._ref
+    if isinstance(shown, wire.View):
+        return wire.View(shown.root, shown.offset + offset, (length,), (1,), "|u1", shown.order)
+    return wire.View(shown.handle, offset, (length,), (1,), "|u1", array._layout.memory_order)

@@ -1,0 +1,358 @@
+"""From a call on the CuPy surface to an op: recorded if its result can be proved here, else one round trip.
+
+This is the rule that keeps remote CuPy honest: a call returns at once only when success and result are certain;
+everything else waits for the executor and raises its error at its own line.
+"""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from gpu_backend.opstream.layout import Layout
+from gpu_backend.opstream.proof import prove
+from gpu_backend.opstream.proof.outcome import ArrayProof, Later, Made, Proof, Unproved, View, Warned
+from gpu_backend.wire import values as wire
+from gpu_backend.wire.codec import Frame
+from gpu_backend.wire.errors import WarningRecord
+from gpu_backend.wire.messages import Want
+from kernelproxy.array import core, transfer
+from kernelproxy.array.core import ArrayCore, fresh, from_description, view_of, window_held
+from kernelproxy.calls import remote_object, sync_detection
+from kernelproxy.calls.callbacks import Conversation, NotebookFunction
+from kernelproxy.calls.decoding import Decoder, buffer_to_array, inline_scalar, told_layout
+from kernelproxy.calls.encoding import Encoder
+from kernelproxy.errors import warn_again
+from kernelproxy.session.session import pipeline
+from kernelproxy.stream import streams
+
+#: Types of most arguments that stand for themselves.
+_PLAIN = frozenset({int, float, bool, str, type(None)})
+#: Whether the user wants to hear of matrices without an answer; then nothing of linear algebra is certain to succeed.
+linalg_may_raise = False
+#: Verbs that do what the object they are given does.
+_VERBS_OF_OBJECTS = frozenset((".call", ".launch", ".method"))
+
+
+def call(qualname: str, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+    """Call the public CuPy function ``qualname``; return what CuPy would, its arrays remote.
+
+    Raises
+    ------
+    Exception
+        What CuPy raises: at once if the call was proved wrong here, else when the executor has said so.
+    """
+    __tracebackhide__ = True
+    if linalg_may_raise and (".linalg." in qualname or ".lapack." in qualname):
+        return run_proved(qualname, args, kwargs, Unproved("errors of linear algebra are asked for"))
+    return run_proved(qualname, args, kwargs, prove(qualname, layouts(args), layouts(kwargs) if kwargs else {}))
+
+
+def proved(qualname: str, args: tuple[Any, ...]) -> Proof:
+    """Return what is proved of a call; raises what CuPy raises, if failure is."""
+    return prove(qualname, layouts(args), {})
+
+
+def record(qualname: str, args: tuple[Any, ...]) -> None:
+    """Record a call that is known to succeed and whose result nobody needs."""
+    wire_args, stream = _encode(args, {}).args, streams.current_handle()
+    pipeline().record(
+        qualname, wire_args, 0, None, stream, None, None, _largest(args, None), _kind(qualname, wire_args)
+    )
+
+
+def run_proved(qualname: str, args: tuple[Any, ...], kwargs: dict[str, Any], proof: Proof) -> Any:
+    """Carry out a call whose result the caller has proved: recorded, unless it carries host data or is large."""
+    __tracebackhide__ = True
+    is_unproved = False
+    if not isinstance(proof, Layout):  # what nearly all results are
+        if isinstance(proof, View):
+            return _realise(proof, 0, args, kwargs)
+        if isinstance(proof, Warned):
+            return _warned(qualname, args, kwargs, proof)
+        if isinstance(proof, Unproved):
+            is_unproved, args = True, _as_themselves(args)
+    encoded = _encode(args, kwargs)
+    if is_unproved or encoded.is_more_than_values or not _is_sure(_made_bytes(proof)):
+        return ask(qualname, encoded, args, kwargs)
+    if isinstance(proof, Layout):
+        stream = streams.current_handle()
+        size, kind = _largest(args, proof), _kind(qualname, encoded.args)
+        record = pipeline().record
+        return fresh(proof, record(qualname, encoded.args, 1, encoded.kwargs, stream, None, proof.orders, size, kind))
+    return _recorded(qualname, encoded, args, kwargs, proof)
+
+
+def _recorded(qualname: str, encoded: _Encoded, args: tuple[Any, ...], kwargs: dict[str, Any], proof: Proof) -> Any:
+    """Record a call that gives something else than one new array."""
+    wire_args, wire_kwargs, stream = encoded.args, encoded.kwargs, streams.current_handle()
+    several = _several(proof)
+    if several is not None:
+        if all(isinstance(one, View) for one in several):  # nothing to compute
+            return type(several)(_realise(one, 0, args, kwargs) for one in several)
+        orders = _orders(several)
+        size, kind = _largest(args, proof), _kind(qualname, wire_args)
+        first = pipeline().record(qualname, wire_args, len(several), wire_kwargs, stream, None, orders, size, kind)
+        return type(several)(_realise(one, first + place, args, kwargs) for place, one in enumerate(several))
+    if isinstance(proof, Later):
+        return _recorded_for_later(qualname, encoded, args, proof)
+    count, size, kind = int(isinstance(proof, Made)), _largest(args, proof), _kind(qualname, wire_args)
+    handle = pipeline().record(qualname, wire_args, count, wire_kwargs, stream, None, None, size, kind)
+    if isinstance(proof, Made):
+        return remote_object.fresh(proof, handle)
+    return None if proof is None else _realise(proof, handle, args, kwargs)  # type: ignore[arg-type]
+
+
+def _recorded_for_later(qualname: str, encoded: _Encoded, args: tuple[Any, ...], proof: Later) -> Any:
+    """Record a call whose results have shapes that depend on values: each is asked for its own when that is needed."""
+    count, stream = proof.several or 1, streams.current_handle()
+    anyhow = ("",) * count  # they are left as they lie: nothing is believed of them
+    size, kind = max(_largest(args, None), proof.nbytes), _kind(qualname, encoded.args)
+    first = pipeline().record(qualname, encoded.args, count, encoded.kwargs, stream, None, anyhow, size, kind)
+    made = [core.pending(first + place, proof.nbytes) for place in range(count)]
+    return made[0] if proof.several is None else tuple(made)
+
+
+def _layout_of(handle: int) -> Layout:
+    """Return how the array ``handle`` lies. Waits for all that computes it."""
+    answer = pipeline().call(".layout", (wire.Ref(handle),), Want.DESCRIPTION, None, None, streams.current_handle())
+    return told_layout(answer.value)
+
+
+core.layout_of = _layout_of
+
+
+def _warned(qualname: str, args: tuple[Any, ...], kwargs: dict[str, Any], proof: Warned) -> Any:
+    """Carry out a call that surely warns: here, unless it is waited for and the executor tells of it."""
+    __tracebackhide__ = True
+    if _encode(args, kwargs).is_more_than_values:
+        return run_proved(qualname, args, kwargs, Unproved("host data"))
+    warn_again((WarningRecord(proof.kind, proof.message),))
+    return run_proved(qualname, args, kwargs, proof.proof)
+
+
+def _largest(args: tuple[Any, ...], proof: Proof) -> int:
+    """Return the bytes of the largest array among ``args``, or of the result that was proved."""
+    largest = proof.nbytes if type(proof) is Layout else 0
+    for one in args:
+        if isinstance(one, ArrayCore):
+            layout = one._layout
+            is_later = type(layout) is core.LaterLayout and not layout.is_known  # to ask for its size would wait
+            largest = max(largest, layout.most_bytes if is_later else layout.nbytes)  # type: ignore[attr-defined]
+    return largest
+
+
+def _kind(verb: str, args: tuple[wire.Value, ...]) -> object:
+    """Return what tells what ``verb`` does, if its own name does not: whose call or method it is."""
+    return args[0].handle if verb in _VERBS_OF_OBJECTS and type(args[0]) is wire.Ref else None
+
+
+def _as_themselves(args: tuple[Any, ...]) -> tuple[Any, ...]:
+    """Return ``args`` with a handle for each of several equal views: CuPy's functions may ask whether ``y is x``."""
+    views = [arg for arg in args if isinstance(arg, ArrayCore) and type(arg._ref) is wire.View]
+    places = [view._ref for view in views]
+    if len(set(places)) == len(places):
+        return args
+    held = {id(view): _held(view) for view in views if places.count(view._ref) > 1}
+    return tuple([held.get(id(arg), arg) for arg in args])
+
+
+def _held(view: ArrayCore) -> Any:
+    """Return a view of ``view`` that the executor holds, under a handle of its own."""
+    handle = pipeline().record(".window", (view._ref,), 1, None, streams.current_handle(), None, ("",))
+    return window_held(view._layout, handle)
+
+
+def _realise(proof: ArrayProof, handle: int, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+    """Return the array that was proved: new under ``handle``, or made of an argument."""
+    if isinstance(proof, Layout):
+        return fresh(proof, handle)
+    given = kwargs[proof.of] if isinstance(proof.of, str) else args[proof.of]
+    if handle:
+        pipeline().dropped.append((handle, None))  # the executor keeps each item of a result that has several
+    if isinstance(proof, View):
+        return view_of(given, proof.offset, proof.layout)
+    return given[0] if isinstance(given, tuple) else given
+
+
+def _several(proof: Proof) -> tuple[ArrayProof, ...] | list[ArrayProof] | None:
+    """Return the parts of a proof of several results; None for one of a single result, which may be a tuple too."""
+    return proof if type(proof) in (tuple, list) else None  # type: ignore[return-value]
+
+
+def _orders(several: tuple[ArrayProof, ...] | list[ArrayProof]) -> tuple[str, ...] | None:
+    """Return in which memory order each result must lie: what shows an argument's memory must be left there."""
+    if all(type(one) is Layout and one.orders is None for one in several):
+        return None
+    return tuple([(one.memory_order or "C") if isinstance(one, Layout) else "" for one in several])
+
+
+def _made_bytes(proof: Proof) -> int:
+    """Return how many bytes of new memory the result needs."""
+    if isinstance(proof, Layout):
+        return proof.held_bytes
+    if isinstance(proof, (Made, Later)):
+        return proof.nbytes
+    return sum(one.held_bytes for one in _several(proof) or () if isinstance(one, Layout))
+
+
+def _is_sure(nbytes: int) -> bool:
+    """Tell whether a result of ``nbytes`` is sure to be had, so that nobody need wait for it."""
+    now = pipeline()
+    memory = now.memory
+    return nbytes <= memory.small_bytes or memory.is_sure(nbytes, [handle for handle, _ in list(now.dropped)])
+
+
+class _Encoded(NamedTuple):
+    """The arguments of one op, ready for the wire."""
+
+    args: tuple[wire.Value, ...]
+    kwargs: dict[str, wire.Value] | None
+    buffers: list[Frame]
+    functions: list[NotebookFunction]
+    stand_ins: list[Any]
+
+    @property
+    def is_more_than_values(self) -> bool:
+        return bool(self.buffers or self.functions)
+
+
+def _encode(args: tuple[Any, ...], kwargs: dict[str, Any]) -> _Encoded:
+    encoder = Encoder()
+    wire_args = tuple([encoder.encode(arg) for arg in args])
+    wire_kwargs = {key: encoder.encode(value) for key, value in kwargs.items()} if kwargs else None
+    return _Encoded(wire_args, wire_kwargs, encoder.buffers, encoder.functions, encoder.stand_ins)
+
+
+def ask(name: str, encoded: _Encoded, given_args: tuple[Any, ...], given_kwargs: dict[str, Any]) -> Any:
+    """Carry out an op whose result is not known here: one round trip. Results that can stay remote do."""
+    __tracebackhide__ = True
+    if encoded.functions:
+        result = _converse(name, encoded, given_args, given_kwargs)
+    else:
+        result = _answered(name, encoded, given_args, given_kwargs)
+    out = given_kwargs.get("out")
+    if isinstance(out, ArrayCore):
+        return out
+    if isinstance(out, tuple) and isinstance(result, tuple):  # of a ufunc with several results, some may be given
+        return tuple(made if given is None else given for made, given in zip(result, out, strict=True))
+    return result
+
+
+def _answered(name: str, encoded: _Encoded, given_args: tuple[Any, ...], given_kwargs: dict[str, Any]) -> Any:
+    __tracebackhide__ = True
+    stream = streams.current_handle()
+    answer = pipeline().call(name, encoded.args, Want.DESCRIPTION, encoded.kwargs, encoded.buffers, stream)
+    known = {item._wire_value().handle: item for item in _remote_items(given_args, given_kwargs)}
+    decoder = Decoder(answer.buffers, known, lambda info: _array_of(info, known), remote_object.object_from_description)
+    result = decoder.decode(answer.value)
+    if answer.warnings:
+        warn_again(answer.warnings)
+    return result
+
+
+def _array_of(info: wire.ArrayInfo, known: dict[int, Any]) -> Any:
+    """Return the array that was described: a window, if it shows the memory of an argument that is an owner."""
+    made = from_description(info)
+    owner = known.get(info.base)
+    # An owner that lies otherwise than it was proved to is no measure: then only the executor knows where the array is.
+    if isinstance(owner, ArrayCore) and owner._layout.memory_order == info.order:
+        return view_of(owner, info.offset, made._layout)
+    return made
+
+
+def _converse(name: str, encoded: _Encoded, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+    """Carry out an op that calls functions of the notebook: one round trip for each of their calls."""
+    __tracebackhide__ = True
+    conversation = Conversation(encoded.functions)
+    task, *said = _answered(".begin", encoded._replace(args=(name, *encoded.args)), args, kwargs)
+    while task is not None:
+        number, call_args, call_kwargs = said
+        returned, value = conversation.called(number, call_args, call_kwargs)
+        try:
+            task, *said = ask_object(".resume", task, returned, value)
+        except Exception:  # whatever the call here became of it, the notebook's own error is the cause
+            if conversation.raised is not None:
+                raise conversation.release() from None
+            raise
+    result = said[0]
+    if isinstance(result, remote_object.RemoteObject):
+        remote_object.keep_functions(result, encoded.functions)
+    return result
+
+
+def ask_object(verb: str, *args: Any, **kwargs: Any) -> Any:
+    """Carry out ``verb`` on a remote object, the first of ``args``. One round trip."""
+    __tracebackhide__ = True
+    return ask(verb, _encode(args, kwargs), args, kwargs)
+
+
+def tell(verb: str, *args: Any) -> None:
+    """Carry out ``verb`` for its effect. One round trip; what it warns of, the caller has said already."""
+    __tracebackhide__ = True
+    pipeline().call(verb, _encode(args, {}).args, Want.DESCRIPTION, None, None, streams.current_handle())
+
+
+def contents(array: ArrayCore) -> np.ndarray[Any, Any]:
+    """Return the contents of the remote ``array`` as a NumPy array. Waits for all that computes it."""
+    __tracebackhide__ = True
+    sync_detection.check()
+    return transfer.read(pipeline(), array, streams.current_handle())
+
+
+def scalar(reference: wire.Value) -> Any:
+    """Return the one element of the remote array ``reference`` as a NumPy scalar; other sizes as an array."""
+    __tracebackhide__ = True
+    sync_detection.check()
+    answer = pipeline().call(".same", (reference,), Want.CONTENTS, None, None, streams.current_handle())
+    value = answer.value
+    if isinstance(value, wire.Buffer) and value.frame < 0 and value.shape == ():  # what is asked for most
+        return inline_scalar(value.dtype, value.data)
+    host = buffer_to_array(value, answer.buffers)
+    return host.reshape(-1)[0] if host.size == 1 else host
+
+
+def upload(host: np.ndarray[Any, Any]) -> Any:
+    """Return a remote array with the contents of ``host``. Costs no round trip unless it is large."""
+    if not _is_sure(host.nbytes):  # make sure that it can be had before its contents travel
+        array = call("cupy.empty", (host.shape, host.dtype), {})
+        transfer.write(pipeline(), array, host)
+        return array
+    return transfer.upload(pipeline(), host)
+
+
+def write(array: ArrayCore, host: np.ndarray[Any, Any]) -> None:
+    """Copy ``host`` into the contiguous remote ``array``."""
+    transfer.write(pipeline(), array, host)
+
+
+def value_of(qualname: str, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+    """Call ``qualname`` and return its result by value: arrays as NumPy arrays."""
+    __tracebackhide__ = True
+    given = _encode(args, kwargs)
+    answer = pipeline().call(qualname, given.args, Want.CONTENTS, given.kwargs, given.buffers, streams.current_handle())
+    if answer.warnings:
+        warn_again(answer.warnings)
+    return Decoder(answer.buffers, {}, from_description, remote_object.object_from_description).decode(answer.value)
+
+
+def layouts(value: Any) -> Any:
+    """Return ``value`` with every remote array in it replaced by its layout, and sparse ones by what is known."""
+    kind = type(value)
+    if isinstance(value, ArrayCore):
+        return value._layout
+    if kind in _PLAIN:
+        return value
+    if kind is tuple or kind is list:
+        return kind([layouts(item) for item in value])
+    if kind is dict:
+        return {key: layouts(item) for key, item in value.items()}
+    if isinstance(value, remote_object.RemoteObject) and value._known is not None:
+        return value._known
+    return value
+
+
+def _remote_items(args: tuple[Any, ...], kwargs: dict[str, Any]) -> list[Any]:
+    items = [*args, *kwargs.values()]
+    return [item for item in items if hasattr(item, "_wire_value") and type(item._wire_value()) is wire.Ref]

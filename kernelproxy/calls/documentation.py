@@ -1,0 +1,52 @@
+"""Docstrings of remote functions and classes: fetched from the executor when somebody reads them."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from gpu_backend.wire.errors import WorkbenchError
+from gpu_backend.wire.messages import Want
+
+
+class _LazyDoc:
+    """``__doc__`` of instances; the class keeps its own."""
+
+    def __get__(self, instance: Any, owner: type) -> str:
+        if instance is None:
+            return "A function of CuPy that runs remotely."
+        return fetch_doc(instance._qualname)
+
+
+class ClassDoc:
+    """``__doc__`` of a class that stands for one of CuPy, by its ``_qualname``."""
+
+    def __get__(self, instance: Any, owner: Any) -> str:
+        return fetch_doc(owner._qualname)
+
+
+class Documented:
+    """Mixin of objects that stand for a public name of CuPy and share its documentation."""
+
+    __slots__ = ()
+    _qualname: str
+    __doc__ = _LazyDoc()
+
+    def __init_subclass__(cls, **kwargs: Any) -> None:
+        """Let instances have CuPy's documentation, and not what is written of our class in its source."""
+        super().__init_subclass__(**kwargs)
+        cls.__doc__ = _LazyDoc()  # type: ignore[assignment]  # a class's own takes descriptors too
+
+    def __get__(self, instance: Any, owner: type | None = None) -> Any:
+        # Makes pydoc take these objects for routines, so that help(cupy.sum) shows the function and not our class.
+        return self
+
+
+def fetch_doc(qualname: str) -> str:
+    """Return CuPy's documentation of ``qualname``, or a sentence that says why there is none."""
+    from kernelproxy.session.session import pipeline
+
+    try:
+        told = str(pipeline().call(".doc", (qualname,), Want.CONTENTS).value)
+        return told or f"{qualname}: the device of this session has no text about it."
+    except (WorkbenchError, AttributeError) as error:
+        return f"{qualname}: no documentation could be fetched ({error})."

@@ -1,0 +1,193 @@
+"""``cupy.ufunc`` in the notebook. The path of ``x + y`` is short on purpose: it is what loops are made of."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from gpu_backend.opstream.layout import Layout
+from gpu_backend.opstream.proof.ufuncs import rule_for
+from gpu_backend.opstream.surface import Ufunc as Description
+from gpu_backend.wire import values as wire
+from kernelproxy.array import core
+from kernelproxy.array.core import ArrayCore
+from kernelproxy.array.foreign_arrays import stands_for
+from kernelproxy.calls import dispatch
+from kernelproxy.calls.documentation import Documented
+from kernelproxy.session import session
+from kernelproxy.stream import streams
+
+#: Proofs kept per ufunc: a loop over ever new shapes must not grow without end.
+_MOST_PROOFS = 4_096
+#: Operands that travel as they are.
+_PLAIN = (int, float, bool)
+
+
+class ufunc(Documented):  # noqa: N801 (CuPy's name)
+    """A universal function. Its results are proved by the rule of its name, which remembers what it has proved."""
+
+    __slots__ = ("_alone", "_qualname", "_rule", "description")
+    __module__ = "cupy._core._kernel"
+
+    def __init__(self, qualname: str, description: Description) -> None:
+        self._qualname = qualname
+        self.description = description
+        self._rule = rule_for(qualname)
+        #: Results for one array operand, by its layout.
+        self._alone: dict[Layout, Layout] = {}
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        """Apply the function. Arguments and keywords are those of CuPy's ufuncs."""
+        if not kwargs and len(args) == self.description.nin and self.description.nout == 1:
+            if len(args) == 2:
+                return self.binary(args[0], args[1])
+            if len(args) == 1:
+                return self.unary(args[0])
+        result = dispatch.call(self._qualname, args, kwargs)
+        if core.is_subclassed and len(args) == self.description.nin and kwargs.get("out") is None:
+            return core.in_class_of(result, args)
+        return result
+
+    def unary(self, operand: Any) -> Any:
+        """Apply the function to one operand; raises what CuPy raises for it."""
+        if not isinstance(operand, ArrayCore):
+            return dispatch.call(self._qualname, (stands_for(operand),), {})
+        proof = self._alone.get(operand._layout)
+        pipeline = session.pipeline()
+        if proof is None or proof.nbytes > pipeline.memory.small_bytes:
+            found = self._rule.results(operand._layout)
+            if isinstance(found, Layout):
+                if len(self._alone) >= _MOST_PROOFS:
+                    self._alone.clear()
+                self._alone[operand._layout] = found
+            made = dispatch.run_proved(self._qualname, (operand,), {}, found)
+        else:
+            in_order = None if streams.is_used() else proof  # as in `binary`
+            args = (operand._ref,)
+            stream = streams.current_handle()
+            handle = pipeline.record(self._qualname, args, 1, None, stream, in_order, None, proof.nbytes)
+            made = core.fresh(proof, handle)
+        return core.in_class_of(made, (operand,)) if core.is_subclassed else made
+
+    def binary(self, left: Any, right: Any) -> Any:
+        """Apply the function to two operands; raises what CuPy raises for them."""
+        left_operand: Any
+        right_operand: Any
+        left_value: Any
+        right_value: Any
+        if isinstance(left, ArrayCore):
+            left_operand, left_value = left._layout, left._ref
+        else:
+            left = left if type(left) in _PLAIN else stands_for(left)
+            if isinstance(left, ArrayCore):
+                return self.binary(left, right)
+            left_operand = left_value = left
+        if isinstance(right, ArrayCore):
+            right_operand, right_value = right._layout, right._ref
+        else:
+            right = right if type(right) in _PLAIN else stands_for(right)
+            if isinstance(right, ArrayCore):
+                return self.binary(left, right)
+            right_operand = right_value = right
+        proof = self._rule.result(left_operand, right_operand)
+        pipeline = session.pipeline()
+        if (
+            type(proof) is Layout
+            and proof.nbytes <= pipeline.memory.small_bytes
+            and (left_value is not left or type(left) in _PLAIN)
+            and (right_value is not right or type(right) in _PLAIN)
+        ):
+            args = (left_value, right_value)
+            if streams.is_used():  # memory may be reused only in the order in which all work runs
+                stream = streams.current_handle()
+                handle = pipeline.record(self._qualname, args, 1, None, stream, None, None, proof.nbytes)
+            else:
+                handle = pipeline.record(self._qualname, args, 1, None, 0, proof, None, proof.nbytes)
+            made = core.fresh(proof, handle)
+        else:
+            made = dispatch.run_proved(self._qualname, (left, right), {}, proof)
+        return core.in_class_of(made, (left, right)) if core.is_subclassed else made
+
+    def inplace(self, target: Any, operand: Any) -> Any:
+        """Apply the function to ``target`` and ``operand``, put the result into ``target``, and return that."""
+        is_array = isinstance(operand, ArrayCore)
+        proof = self._rule.inplace(target._layout, operand._layout if is_array else operand)
+        if proof is None and (is_array or type(operand) in _PLAIN):
+            value = operand._ref if is_array else operand
+            args = (target._ref, value, target._ref)
+            layout = target._layout
+            size = layout.nbytes if type(layout) is Layout else 0  # of others it may have to be asked for
+            session.pipeline().record(self._qualname, args, 0, None, streams.current_handle(), None, None, size)
+        else:
+            dispatch.call(self._qualname, (target, operand, target), {})
+        return target
+
+    # --- what a ufunc is asked ----------------------------------------------------------------------------------------
+
+    @property
+    def __name__(self) -> str:
+        return self.description.name
+
+    @property
+    def name(self) -> str:
+        """The name in CuPy's own error messages, such as "cupy_add"."""
+        return self.description.name
+
+    @property
+    def nin(self) -> int:
+        """Number of operands."""
+        return self.description.nin
+
+    @property
+    def nout(self) -> int:
+        """Number of results."""
+        return self.description.nout
+
+    @property
+    def nargs(self) -> int:
+        """Number of operands and results."""
+        return self.nin + self.nout
+
+    @property
+    def types(self) -> list[str]:
+        """The loops, such as "dd->d", in the order in which they are tried."""
+        return list(self.description.types)
+
+    @property
+    def ntypes(self) -> int:
+        """Number of loops."""
+        return len(self.description.types)
+
+    def outer(self, left: Any, right: Any, **kwargs: Any) -> Any:
+        """Apply the function to all pairs of elements."""
+        result = dispatch.call(f"{self._qualname}.outer", (left, right), kwargs)
+        return core.in_class_of(result, (left, right)) if core.is_subclassed and not kwargs else result
+
+    def at(self, array: Any, indices: Any, operand: Any = None) -> None:
+        """Apply the function in place, unbuffered, at ``indices``."""
+        operands = () if operand is None else (operand,)
+        dispatch.call(f"{self._qualname}.at", (array, indices, *operands), {})
+
+    def reduce(self, array: Any, axis: Any = 0, dtype: Any = None, out: Any = None, keepdims: bool = False) -> Any:
+        """Reduce along ``axis``."""
+        given = {"axis": axis, "dtype": dtype, "out": out, "keepdims": keepdims}
+        return dispatch.call(f"{self._qualname}.reduce", (array,), given)
+
+    def accumulate(self, array: Any, axis: Any = 0, dtype: Any = None, out: Any = None) -> Any:
+        """Accumulate along ``axis``."""
+        return dispatch.call(f"{self._qualname}.accumulate", (array,), {"axis": axis, "dtype": dtype, "out": out})
+
+    def reduceat(self, array: Any, indices: Any, axis: Any = 0, dtype: Any = None, out: Any = None) -> Any:
+        """Reduce the slices that begin at ``indices``."""
+        given = {"axis": axis, "dtype": dtype, "out": out}
+        return dispatch.call(f"{self._qualname}.reduceat", (array, indices), given)
+
+    def __repr__(self) -> str:
+        return f"<ufunc '{self.description.name}'>"
+
+    def __reduce__(self) -> Any:
+        from kernelproxy.namespace.names import make
+
+        return make, (self._qualname,)
+
+    def _wire_value(self) -> wire.Name:
+        return wire.Name(self._qualname)

@@ -1,0 +1,106 @@
+"""What a notebook does, and says, when the pool has its session no more, or is away itself."""
+
+from __future__ import annotations
+
+import secrets
+from pathlib import Path
+
+import msgspec
+
+from gpu_backend.wire.control import FromGateway, RenewTicket, Ticket
+from gpu_backend.wire.errors import (
+    ExecutorStarting,
+    NotAuthorized,
+    PoolError,
+    PoolFull,
+    PoolRefusal,
+    PoolUnreachable,
+    SessionLost,
+)
+from kernelproxy.session import gateway_client, handover
+from kernelproxy.session.granting import PATIENCE_SECONDS, granted
+from kernelproxy.session.wishes import opening
+from kernelproxy.settings import ClientSettings
+
+#: How long the gateway is asked where the session is now, once the executor has said that it ends, seconds. Nothing is
+#: waited for that could save the arrays, and a gateway that is restarted is back in about one.
+TOLD_SECONDS = 2.0
+
+_STOPPED = "When it is up again, run your cells again from the top: this notebook then takes another session by itself."
+
+
+class Ended(SessionLost):
+    """The gateway says that the session has ended. Another can be had."""
+
+
+def where(settings: ClientSettings, session: str, seconds: float) -> FromGateway:
+    """Ask the gateway where ``session`` is, for so long at most, and return its answer.
+
+    Raises
+    ------
+    PoolUnreachable
+        If it does not answer.
+    ExecutorStarting
+        If the session's next executor is on its way.
+    SessionLost
+        If the pool no longer has the session for us; an `Ended` if it has none of that name.
+    """
+    try:
+        return gateway_client.request(settings, RenewTicket(0, session, may_wait=True), seconds)
+    except (PoolUnreachable, ExecutorStarting):
+        raise
+    except SessionLost as error:
+        raise Ended(f"The pool no longer has this session. {error}") from None
+    except PoolError as error:
+        raise SessionLost(f"The pool no longer has this session. {error}") from None
+
+
+def another(settings: ClientSettings, handed: Path | None, why: str) -> Ticket:
+    """Return the ticket of a session in place of one that the pool has no more, ended for ``why``.
+
+    Waits in the queue of a full pool; an interrupt gives up. ``handed`` is where the provisioner looks for the session
+    that it has to give back, if there is one.
+
+    Raises
+    ------
+    SessionLost
+        If our key is good no more.
+    PoolRefusal, PoolUnreachable
+        If there is no session to be had now; trying again may help. The message says what was lost.
+    """
+    try:
+        ticket = granted(settings, msgspec.structs.replace(opening(settings), waiter=secrets.token_hex(8)))
+    except NotAuthorized as error:
+        raise SessionLost(f"The pool no longer has this session. {error}") from None
+    except PoolFull as error:
+        raise PoolFull(f"{_lost(why)} {error}") from None
+    except PoolRefusal as error:
+        raise PoolRefusal(f"{_lost(why)} {error}") from None
+    except PoolUnreachable as error:
+        raise PoolUnreachable(f"{_lost(why)} {error}") from None
+    if handed is not None:
+        handover.write(ticket, handed)
+    return msgspec.structs.replace(ticket, former_end=why)
+
+
+def ended(told: str) -> PoolUnreachable:
+    """Return what to raise where the executor said, in the words ``told``, that it ends, and no gateway answers."""
+    return PoolUnreachable(f"{_lost(told)} The pool cannot be reached now. {_STOPPED}")
+
+
+def not_back(waits_for: str, error: Exception, lease_seconds: float) -> PoolFull | PoolUnreachable:
+    """Return what to raise where a lost connection did not come back in time."""
+    if waits_for:
+        return PoolFull(
+            f"This notebook's executor has ended, and there is no place for another: {waits_for} Run the cell again to "
+            "go on waiting, or restart the kernel."
+        )
+    return PoolUnreachable(
+        f"The connection to the pool was lost and did not come back within {PATIENCE_SECONDS:.0f} s ({error}). If only "
+        f"the network is gone, the pool keeps your arrays for {lease_seconds:.0f} s: run the cell again when it is "
+        f"back. If the pool has ended, they are lost. {_STOPPED} `workbench doctor` says what is wrong."
+    )
+
+
+def _lost(why: str) -> str:
+    return f"{why or 'This session has ended.'} The arrays of this notebook are lost with it."

@@ -1,0 +1,61 @@
+"""What a session asks for: from the notebook's own words, else the environment, else the settings file."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+from gpu_backend.wire.control import OpenSession, Wish
+from gpu_backend.wire.errors import PoolRefusal
+from kernelproxy.session.amounts import bytes_from_words
+from kernelproxy.settings import ClientSettings
+
+CLASS_VARIABLE = "GPU_WORKBENCH_CLASS"
+REQUEST_VARIABLE = "GPU_WORKBENCH_REQUEST"
+LIMIT_VARIABLE = "GPU_WORKBENCH_LIMIT"
+PRIORITY_VARIABLE = "GPU_WORKBENCH_PRIORITY"
+MEMORY_VARIABLE = "GPU_WORKBENCH_MEMORY"
+
+#: What the notebook said with `%gpu class`; it counts for the session that it has and for the next.
+said: Wish | None = None
+
+
+class Wished(NamedTuple):
+    """What a session asks for. ``memory_bytes`` 0 is the pool's default."""
+
+    wish: Wish
+    memory_bytes: int
+
+
+def wished(settings: ClientSettings) -> Wished:
+    """Return what a session that is opened now asks for.
+
+    Raises
+    ------
+    PoolRefusal
+        If a setting or a variable is no number or no amount; the message names it.
+    """
+    wish = said or Wish(
+        os.environ.get(CLASS_VARIABLE) or settings.session_class,
+        _value(REQUEST_VARIABLE, settings.request, float),
+        _value(LIMIT_VARIABLE, settings.limit, float),
+        _value(PRIORITY_VARIABLE, settings.priority, int),
+    )
+    memory = _value(MEMORY_VARIABLE, settings.memory or "0", bytes_from_words)
+    return Wished(wish, memory)
+
+
+def opening(settings: ClientSettings) -> OpenSession:
+    """Return how a session is asked for in this process; raises as `wished` does. It has no name for a wait yet."""
+    wish, memory_bytes = wished(settings)
+    return OpenSession(0, os.environ.get("JPY_SESSION_NAME", ""), "", memory_bytes, wish)
+
+
+def _value(variable: str, setting: Any, convert: Callable[[Any], Any]) -> Any:
+    text = os.environ.get(variable)
+    try:
+        return convert(text if text else setting)
+    except ValueError as error:
+        where = variable if text else "The client's settings file"
+        raise PoolRefusal(f"{where} is not right: {error}") from None

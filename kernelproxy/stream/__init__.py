@@ -1,0 +1,1 @@
+"""The stream of ops: recording, sending, and what comes back."""

@@ -1,0 +1,221 @@
+"""What the executor has said: answers that somebody waits for, and failures that nobody has heard of yet."""
+
+from __future__ import annotations
+
+from gpu_backend.wire import messages as wire
+from gpu_backend.wire.codec import Frame
+from gpu_backend.wire.errors import ErrorRecord, ProtocolError, WarningRecord
+from gpu_backend.wire.values import Value
+from kernelproxy.errors import deferred_exception, remote_exception
+from kernelproxy.stream.ahead import Ahead
+from kernelproxy.stream.journal import Journal
+from kernelproxy.stream.source_lines import Site
+
+#: Failures remembered after they were shown, to explain what they make impossible later.
+_REMEMBERED_FAILURES = 1_000
+#: The same for ops that an interrupt dropped; each interrupt brings at most as many as may be under way.
+_REMEMBERED_SITES = 32_768
+#: The executor keeps answers until it hears that they were read; it hears at the latest after so many, or so much.
+_UNTOLD_READS = 256
+_UNTOLD_BYTES = 64 << 20
+
+NOTHING = wire.Want.NOTHING
+
+
+class Answer:
+    """What the executor said to one op."""
+
+    __slots__ = ("buffers", "value", "warnings")
+
+    def __init__(self, value: Value, buffers: list[Frame], warnings: tuple[WarningRecord, ...] | None = None) -> None:
+        self.value = value
+        self.buffers = buffers
+        self.warnings = warnings
+
+
+class Inbox:
+    """Sorts what comes in. Written by whoever reads the connection, read by those who wait."""
+
+    def __init__(self, journal: Journal, ahead: Ahead) -> None:
+        self._journal = journal
+        self._ahead = ahead
+        #: Number of the last op whose answer was read.
+        self.received = 0
+        #: Ops above the first number up to the second were cancelled and never run, as the executor says.
+        self.dropped = 0, 0
+        self._untold_reads = 0
+        self._untold_bytes = 0
+        self._awaited: set[int] = set()
+        self._answers: dict[int, Answer | Exception] = {}
+        self._chunks: dict[int, bytearray] = {}
+        self._failures: dict[int, Exception] = {}
+        self._told: Exception | None = None  # what those who waited last were all answered by
+        self._remembered: dict[int, tuple[ErrorRecord, Site | None]] = {}
+        self._cancelled_sites: dict[int, Site | None] = {}
+
+    # --- for those who wait -------------------------------------------------------------------------------------------
+
+    def expect(self, seq: int) -> None:
+        """Keep the answer of op ``seq`` when it comes."""
+        self._awaited.add(seq)
+
+    def forget(self, seq: int) -> None:
+        """Nobody waits for op ``seq`` any more: neither its answer nor its failure is anybody's to hear."""
+        self._awaited.discard(seq)
+        self._answers.pop(seq, None)
+
+    def has(self, seq: int) -> bool:
+        """Tell whether the answer of op ``seq`` is there."""
+        return seq in self._answers
+
+    def seen(self, seq: int) -> Answer | None:
+        """Return the answer of op ``seq`` if it is there and no error; raises nothing, so that failures are kept."""
+        answer = self._answers.get(seq)
+        return answer if isinstance(answer, Answer) else None
+
+    def take(self, seq: int) -> Answer:
+        """Return the answer of op ``seq``, which is there.
+
+        Raises
+        ------
+        Exception
+            What the op raised; or, if an earlier op that nobody waited for failed, what that raised.
+        """
+        __tracebackhide__ = True
+        answer = self._answers[seq]
+        if isinstance(answer, Exception):
+            earliest = min(self._failures, default=seq)
+            error = self._failures[earliest] if earliest < seq else answer
+            self._failures.clear()
+            try:
+                raise error
+            finally:
+                del answer, error  # the error's traceback holds this frame: in a cycle they would keep arrays alive
+        self.raise_deferred()
+        return answer
+
+    def raise_deferred(self) -> None:
+        """Raise the first failure of an op that nobody waited for, if there is one.
+
+        One failure is told once, and those behind it not at all: without it, their ops would never have been asked for.
+
+        Raises
+        ------
+        Exception
+            What the op raised, with a note naming the line that recorded it.
+        """
+        __tracebackhide__ = True
+        if self._failures:
+            error = self._failures[min(self._failures)]
+            self._failures.clear()
+            try:
+                raise error
+            finally:
+                del error  # as in `take`
+
+    def fail_all(self, error: Exception) -> None:
+        """Answer everybody who waits by ``error``."""
+        awaited = tuple(self._awaited)
+        if awaited:
+            self._told = error
+        for seq in awaited:
+            self._answers.setdefault(seq, error)
+
+    def tell_later(self, error: Exception) -> None:
+        """Let the next who waits hear of ``error``, unless those who waited when it came do."""
+        if error is not self._told:
+            self._failures.setdefault(0, error)
+
+    def remember_sites(self) -> None:
+        """Remember where all that is under way was recorded: it is cancelled, and may be missing later."""
+        if len(self._cancelled_sites) > _REMEMBERED_SITES:
+            self._cancelled_sites.clear()
+        self._cancelled_sites |= self._journal.sites()
+
+    # --- for whoever reads --------------------------------------------------------------------------------------------
+
+    def note(self, message: wire.ToClient, buffers: list[Frame]) -> wire.Refused | None:
+        """Take in what came, and confirm to the journal what it says to be done. Returns a refusal: it is no answer."""
+        if isinstance(message, wire.Reply):
+            self._note_reply(message, buffers)
+            self._note_applied(message.seq, message.seq)
+        elif isinstance(message, wire.Ack):
+            self._note_progress(message)
+        elif isinstance(message, wire.Failed):
+            self._note_failure(message)
+            self._note_applied(message.seq, message.seq)
+        elif isinstance(message, wire.Chunk):
+            self._note_chunk(message, buffers)
+        return message if isinstance(message, wire.Refused) else None
+
+    def _note_applied(self, applied: int, done: int) -> None:
+        self._ahead.note_done(done)
+        self._journal.trim(applied)
+        self._journal.unfinished = applied - done
+
+    def _note_progress(self, ack: wire.Ack) -> None:
+        were_dropped = self._ahead.done < ack.dropped_through
+        self._journal.note_said(ack.applied)
+        self._note_applied(ack.applied, ack.done)
+        self._ahead.note_time(ack.busy_seconds, were_dropped)
+        if ack.dropped_through > self.dropped[1]:
+            self.dropped = ack.dropped_after, ack.dropped_through
+
+    def forget_all(self) -> None:
+        """Forget what is under way: the executor that would have answered is gone, and its failures with it."""
+        self._failures.clear()
+        self._remembered.clear()
+
+    def forget_parts(self) -> None:
+        """Forget unfinished answers: a new connection brings them again from their beginning."""
+        self._chunks.clear()
+
+    def _note_chunk(self, chunk: wire.Chunk, buffers: list[Frame]) -> None:
+        if chunk.seq not in self._awaited:  # nobody waits for it any more; the executor keeps it all the same
+            self._untold_bytes += sum([len(one) for one in buffers])
+            return
+        whole = self._chunks.setdefault(chunk.seq, bytearray())
+        if chunk.offset != len(whole) or len(buffers) != 1:
+            raise ProtocolError(f"The executor sent part {chunk.offset} of an answer of which {len(whole)} bytes came.")
+        whole += buffers[0]
+
+    def _note_reply(self, reply: wire.Reply, buffers: list[Frame]) -> None:
+        chunks = self._chunks.get(reply.seq)
+        whole: list[Frame] = buffers if chunks is None else [chunks]
+        if reply.seq in self._awaited:
+            self._answers[reply.seq] = Answer(reply.value, whole, reply.warnings)
+        self._chunks.pop(reply.seq, None)
+        self._note_read(reply.seq, sum([len(one) for one in whole]))
+
+    def _note_failure(self, failed: wire.Failed) -> None:
+        seq, error = failed.seq, failed.error
+        op, site = self._journal.at(seq)
+        is_given_up = op is not None and op.want is not NOTHING and seq not in self._awaited
+        cause = self._remembered.get(error.caused_by)
+        if error.caused_by >= 0:  # the line to blame is that which asked for what is missing; none rather than another
+            site = cause[1] if cause is not None else self._cancelled_sites.get(error.caused_by)
+        elif len(self._remembered) < _REMEMBERED_FAILURES:
+            self._remembered[seq] = (error, site)
+        if seq in self._awaited:
+            late = error.caused_by >= 0
+            self._answers[seq] = deferred_exception(error, site) if late else remote_exception(error)
+        elif is_given_up:
+            pass  # who asked has heard of another failure, or was interrupted: this one is of no later cell
+        elif (error.caused_by < 0 or cause is None) and len(self._failures) < _REMEMBERED_FAILURES:
+            self._failures[seq] = deferred_exception(error, site)
+        self._note_read(seq, 0)
+
+    def _note_read(self, seq: int, size: int) -> None:
+        if seq > self.received:
+            self.received = seq
+        self._untold_reads += 1
+        self._untold_bytes += size
+
+    @property
+    def should_tell(self) -> bool:
+        """True if the executor keeps much that was read here."""
+        return self._untold_reads >= _UNTOLD_READS or self._untold_bytes >= _UNTOLD_BYTES
+
+    def note_told(self) -> None:
+        """Note that ``received`` was sent."""
+        self._untold_reads = self._untold_bytes = 0

@@ -1,0 +1,115 @@
+"""Recording ops: the hot path. They are numbered, named and put into the open batch; `Pipeline` sends it.
+
+An interrupt may strike between any two bytecodes, so every step that commits something is one append or assignment, and
+doing a step twice is harmless.
+"""
+
+from __future__ import annotations
+
+import threading
+from abc import ABC, abstractmethod
+from collections import deque
+from collections.abc import Callable
+
+from gpu_backend.opstream.layout import Layout
+from gpu_backend.wire.codec import Frame
+from gpu_backend.wire.messages import Op, Want
+from gpu_backend.wire.values import Value
+from kernelproxy.stream.ahead import Ahead
+from kernelproxy.stream.batch_size import batch_ops
+from kernelproxy.stream.dropped import DroppedHandles, oldest
+from kernelproxy.stream.journal import Journal, OpenBatch
+from kernelproxy.stream.memory_model import MemoryModel
+from kernelproxy.stream.source_lines import user_site
+from kernelproxy.stream.temporaries import takes_over
+
+NOTHING = Want.NOTHING
+BATCH_BYTES = 4 << 20  #: most bytes of buffers in a message of recorded ops
+
+Args = tuple[Value, ...]
+Kwargs = dict[str, Value] | None
+Buffers = list[Frame] | None
+Made = Layout | None
+
+
+class Recorder(ABC):
+    """The ops of this process, in order. ``memory`` says which results are sure to be had: others are waited for."""
+
+    def __init__(self, memory: MemoryModel) -> None:
+        #: So that OutOfMemoryError comes at its own line.
+        self.memory = memory
+        self._recording = threading.RLock()
+        #: The batch that ops are being recorded into.
+        self.open_batch = OpenBatch(1)
+        #: The handle that is given next.
+        self.next_handle = 1
+        self.dropped: DroppedHandles = deque()
+        self.journal = Journal()
+        #: What is under way, in seconds of the device.
+        self.ahead = Ahead()
+        self._costs = self.ahead.costs
+        self.most_ops = batch_ops(0)  #: with so many ops the open batch is sent
+        #: Set while the background sender sleeps; the first op of a quiet time wakes it.
+        self.sender_sleeps = False
+        self.wake_sender: Callable[[], None] = lambda: None
+
+    @abstractmethod
+    def flush(self) -> None:
+        """Send all that has been recorded. Waits while as much is under way as may be."""
+
+    def record(
+        self, name: str, args: Args, results: int = 1, kwargs: Kwargs = None, stream: int = 0, layout: Made = None,
+        orders: tuple[str, ...] | None = None, size: int = 0, kind: object = None) -> int:  # fmt: skip
+        """Note an op whose ``results`` are proved, and return the handle of the first. Sent later, in order.
+
+        ``size`` is that of the largest array it deals with, in bytes, and ``kind`` what it does if ``name`` does not
+        say it: what it will take is known by them.
+        With ``layout``, that of its one result, the op may compute into the memory of an array of the same layout that
+        the notebook has dropped; the name must be a ufunc's, with its output last. ``orders`` is as of `Op`.
+        """
+        with self._recording:
+            out = self.next_handle if results else 0
+            self.next_handle += results
+            gone = len(self.dropped)
+            batch = self.open_batch
+            drop, reuse = None, 0
+            if gone and not takes_over(batch, self.dropped, gone):
+                drop, reuse = oldest(self.dropped, gone, layout)
+            cost = self._costs[size.bit_length()][kind or name]
+            op = Op(name, out, args, drop, NOTHING, kwargs, stream, reuse, orders)
+            place = batch.add(op, user_site(2), cost, layout)
+            if gone:
+                self._take_dropped(gone)
+        if place + 1 >= self.most_ops or cost.is_long:
+            self.flush()
+        elif self.sender_sleeps:
+            self.wake_sender()
+        return out
+
+    def record_with_buffer(self, make: Callable[[int], tuple[str, Args]], data: Frame) -> None:
+        """Note an op without result that carries ``data``; ``make`` gets the buffer's number in its message."""
+        with self._recording:
+            batch = self.open_batch
+            name, args = make(len(batch.frames))
+            batch.bytes += len(data)  # first: an interrupt between the two must not have it travel uncounted
+            batch.frames.append(data)
+            place = batch.add(Op(name, 0, args), user_site(2), self._costs[len(data).bit_length()][name])
+        if place + 1 >= self.most_ops or batch.bytes >= BATCH_BYTES:
+            self.flush()
+        elif self.sender_sleeps:
+            self.wake_sender()
+
+    def _take_dropped(self, count: int) -> None:
+        for _ in range(count):
+            self.memory.forget(self.dropped.popleft()[0])
+
+    def _seal(self) -> None:
+        with self._recording:
+            if self.open_batch.ops:
+                self.journal.append(self.open_batch)
+                self.open_batch = self.open_batch.successor()
+
+    def skip_handles(self, first: int) -> None:
+        """Give no handle below ``first`` from now on."""
+        with self._recording:
+            self.next_handle = max(self.next_handle, first)
