@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from gpu_backend.executor.devices.base import Device
+from gpu_backend.devices.base import Device
 from gpu_backend.executor.handles import Handles
 from gpu_backend.executor.tasks import Task
 from gpu_backend.opstream.surface.objects import ClassDescription, describe_class

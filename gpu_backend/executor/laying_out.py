@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from gpu_backend.executor.devices.base import Device
+from gpu_backend.devices.base import Device
 from gpu_backend.wire.errors import ProtocolError
 from gpu_backend.wire.memory_order import axes_of, holds, strides_of
 

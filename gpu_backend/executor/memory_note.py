@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 
-from gpu_backend.executor.devices.base import MemoryUse
+from gpu_backend.devices.base import MemoryUse
 
 _FREE = "Free arrays that you do not need any more (`del x`, and whatever else refers to them)"
 _MORE = 'open a session that asks for more: `memory = "8 GiB"` in client.toml, or GPU_WORKBENCH_MEMORY=8GiB'

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from time import perf_counter
 from typing import NamedTuple
 
-from gpu_backend.executor.devices.base import Marker
+from gpu_backend.devices.base import Marker
 from gpu_backend.executor.op_classes import HOST
 from gpu_backend.wire.op_classes import OP_CLASSES, OpClass
 

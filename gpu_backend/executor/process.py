@@ -8,11 +8,11 @@ import os
 from collections.abc import Callable
 from time import monotonic, perf_counter, process_time_ns, sleep
 
+from gpu_backend.devices.base import Device
 from gpu_backend.executor import config as configuration
 from gpu_backend.executor.answer import Answer
 from gpu_backend.executor.control_door import Gates, Order
 from gpu_backend.executor.conversation import Conversation
-from gpu_backend.executor.devices.base import Device
 from gpu_backend.executor.gate import Gate
 from gpu_backend.executor.op_classes import OpClasses
 from gpu_backend.executor.pace import LONG_OP_SECONDS, Pace

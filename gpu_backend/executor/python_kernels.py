@@ -6,9 +6,9 @@ from typing import Any
 
 import numpy as np
 
+from gpu_backend.devices.base import Device
+from gpu_backend.devices.python_source import BUILTINS, MODULES, Named, NamedModule, PythonSource
 from gpu_backend.executor.described_objects import DescribedObjects
-from gpu_backend.executor.devices.base import Device
-from gpu_backend.executor.python_source import BUILTINS, MODULES, Named, NamedModule, PythonSource
 
 _NUMBERS = (bool, int, float, complex, str, np.generic, np.dtype, type(None))
 

@@ -27,7 +27,7 @@ def main() -> None:
     directory = Path(sys.argv[1])
     try:
         config = begin(directory)
-        from gpu_backend.executor.devices import open_device
+        from gpu_backend.devices import open_device
         from gpu_backend.executor.process import serve
 
         device = open_device(config.device_kind, config.ordinal)

@@ -12,10 +12,10 @@ from typing import Any, TypeGuard
 
 import numpy as np
 
+from gpu_backend.devices.base import Device
 from gpu_backend.executor.answer import Answer
 from gpu_backend.executor.conversation import QueuedBatch
 from gpu_backend.executor.described_objects import DescribedObjects
-from gpu_backend.executor.devices.base import Device
 from gpu_backend.executor.forwarding import STORE, StoreForwarding
 from gpu_backend.executor.heap import Failure, Heap
 from gpu_backend.executor.laying_out import LayingOut

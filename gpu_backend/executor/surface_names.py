@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from gpu_backend.executor.devices.base import Device
+from gpu_backend.devices.base import Device
 from gpu_backend.opstream.surface import Constant, Module, Property, Ufunc, is_public_attribute, load
 from gpu_backend.opstream.surface.not_served import refusal
 

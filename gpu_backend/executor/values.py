@@ -10,8 +10,8 @@ from typing import Any
 
 import numpy as np
 
+from gpu_backend.devices.base import Device
 from gpu_backend.executor.described_objects import DescribedObjects, undescribed
-from gpu_backend.executor.devices.base import Device
 from gpu_backend.executor.heap import Heap
 from gpu_backend.executor.laying_out import LayingOut
 from gpu_backend.executor.tasks import NotebookFunction

@@ -1,8 +1,8 @@
 """What an interrupted cell leaves behind: the first interrupt lets what was asked for be done, the second drops it.
 
 On a GPU of one's own an interrupt stops the program, and the device still carries out what was launched: counters and
-arrays agree. So it is here, and soon over, as little may run ahead (`kernelproxy.stream.ahead`). Whoever does not want to
-wait for that interrupts again; then something is missing, and these words say what.
+arrays agree. So it is here, and soon over, as little may run ahead (`kernelproxy.stream.ahead`). Whoever does not want
+to wait for that interrupts again; then something is missing, and these words say what.
 """
 
 from __future__ import annotations

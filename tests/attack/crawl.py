@@ -14,7 +14,7 @@ import traceback
 import warnings
 from pathlib import Path
 
-from gpu_backend.executor.devices import open_device
+from gpu_backend.devices import open_device
 from tests.attack.canaries import Canaries
 from tests.attack.crawler import Bound, Crawler
 

@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from gpu_backend.executor.devices.base import Device
+from gpu_backend.devices.base import Device
 from gpu_backend.wire.messages import Op, Want
 from gpu_backend.wire.values import Method, Ref, Value
 from tests.attack import words

@@ -13,7 +13,7 @@ import numpy as np
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from gpu_backend.executor.devices import open_device
+from gpu_backend.devices import open_device
 from gpu_backend.wire.dtypes import text_to_dtype
 
 #: Bytes of the array that is looked at, and around which an overflow would wrap.

@@ -56,7 +56,7 @@ def forbidden(value: Any) -> str:
     return ""
 
 
-_ALLOWED = ("gpu_backend.executor.devices", "gpu_backend.executor.tasks")
+_ALLOWED = ("gpu_backend.devices", "gpu_backend.executor.tasks")
 
 
 def foreign(value: Any) -> str:

@@ -9,9 +9,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from gpu_backend.devices import open_device
 from gpu_backend.executor.answer import Answer
 from gpu_backend.executor.conversation import QueuedBatch
-from gpu_backend.executor.devices import open_device
 from gpu_backend.executor.stream import OpStream
 from gpu_backend.wire import values as wire
 from gpu_backend.wire.messages import Op, Want

@@ -8,7 +8,7 @@ from time import perf_counter
 from types import SimpleNamespace
 from typing import Any
 
-from gpu_backend.executor.devices.base import Device
+from gpu_backend.devices.base import Device
 from gpu_backend.executor.stream import OpStream
 from kernelproxy.session import session
 from tests.unit.kernelproxy.played import PlayedExecutor

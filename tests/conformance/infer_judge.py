@@ -7,8 +7,8 @@ from typing import Any, Literal
 
 import numpy as np
 
+from gpu_backend.devices.base import Device
 from gpu_backend.executor.described_objects import DescribedObjects
-from gpu_backend.executor.devices.base import Device
 from gpu_backend.executor.heap import Heap
 from gpu_backend.executor.laying_out import LayingOut
 from gpu_backend.executor.values import Reader

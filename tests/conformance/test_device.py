@@ -12,8 +12,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from gpu_backend.executor.devices import open_device
-from gpu_backend.executor.devices.base import ArrayLayout, Device
+from gpu_backend.devices import open_device
+from gpu_backend.devices.base import ArrayLayout, Device
 
 MEGABYTE = 1 << 20
 

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from gpu_backend.executor.devices import open_device
+from gpu_backend.devices import open_device
 from tests.conformance.asked_of_views import REMOTE
 from tests.conformance.in_process import InProcess, notebook_on
 

@@ -6,7 +6,7 @@ import os
 
 import pytest
 
-from gpu_backend.executor.devices import open_device
+from gpu_backend.devices import open_device
 from tests.conformance.infer_calls import TEMPLATES, Array, Call, calls, launches
 from tests.conformance.infer_judge import Judge
 

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from gpu_backend.executor.devices.cpu.device import CpuDevice
+from gpu_backend.devices.cpu.device import CpuDevice
 from gpu_backend.opstream import surface
 from kernelproxy.namespace import bindings
 from kernelproxy.namespace.module import RemoteModule

@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from gpu_backend.executor.devices import open_device
-from gpu_backend.executor.devices.base import Device
+from gpu_backend.devices import open_device
+from gpu_backend.devices.base import Device
 
 _FIELDS: list[tuple[str, type]] = [("a", int)]
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from gpu_backend.executor.devices import open_device
+from gpu_backend.devices import open_device
 from kernelproxy.namespace.names import make
 from kernelproxy.namespace.remote_routine import RemoteRoutine
 from tests.conformance.asked_of_views import REMOTE

@@ -11,9 +11,9 @@ from typing import Any, NamedTuple
 import numpy as np
 import pytest
 
-from gpu_backend.executor.devices import open_device
-from gpu_backend.executor.devices.cpu.ufunc import Ufunc
-from gpu_backend.executor.devices.cpu.ufunc_types import UFUNC_TYPES
+from gpu_backend.devices import open_device
+from gpu_backend.devices.cpu.ufunc import Ufunc
+from gpu_backend.devices.cpu.ufunc_types import UFUNC_TYPES
 from gpu_backend.opstream import surface
 from gpu_backend.opstream.layout import contiguous
 from gpu_backend.opstream.proof.outcome import Unproved

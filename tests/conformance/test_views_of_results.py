@@ -10,8 +10,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from gpu_backend.executor.devices import open_device
-from gpu_backend.executor.devices.base import Device
+from gpu_backend.devices import open_device
+from gpu_backend.devices.base import Device
 from kernelproxy.namespace.names import make
 from tests.conformance.asked_of_views import REMOTE, Tally, cases, judged, mirror, verdict
 from tests.conformance.in_process import InProcess, notebook_on

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 import scipy.sparse
 
-from gpu_backend.executor.devices import open_device
+from gpu_backend.devices import open_device
 from gpu_backend.opstream.proof.outcome import Later, Unproved
 from gpu_backend.wire.messages import Want
 from kernelproxy.array import core

@@ -16,7 +16,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from gpu_backend.executor.devices import open_device
+from gpu_backend.devices import open_device
 from tests.conformance.infer_calls import TEMPLATES, calls, launches
 from tests.conformance.infer_judge import Judge
 

@@ -41,7 +41,7 @@ def outcome(function: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Exc
 
 @pytest.mark.parametrize("qualname", names())
 def test_cupy_refuses_it_in_these_words(qualname: str) -> None:
-    from gpu_backend.executor.devices import open_device
+    from gpu_backend.devices import open_device
 
     function = open_device("cuda").resolve(qualname)
     for one in host_calls(qualname, 1, 4):
@@ -56,7 +56,7 @@ def test_cupy_refuses_it_in_these_words(qualname: str) -> None:
 @pytest.mark.parametrize("qualname", FUNCTIONS)
 def test_there_is_a_fact_about_each_that_is_always_refused(qualname: str) -> None:
     """With another version of CuPy, this names what `host_values.toml` lacks."""
-    from gpu_backend.executor.devices import open_device
+    from gpu_backend.devices import open_device
 
     function = open_device("cuda").resolve(qualname)
     seen: dict[str, list[Exception | None]] = {}

@@ -34,7 +34,7 @@ def outcome(function: Any, *args: Any, **kwargs: Any) -> object:
 def test_every_array_is_reduced_as_by_cupy(qualname: str) -> None:
     import cupy
 
-    from gpu_backend.executor.devices import open_device
+    from gpu_backend.devices import open_device
 
     function = open_device("cuda").resolve(qualname)
     assert function.__doc__ == own(qualname).__doc__
@@ -57,7 +57,7 @@ def test_accelerators_that_a_program_chose_are_used(monkeypatch: pytest.MonkeyPa
     from cupy import _core
     from cupy.cuda import cub
 
-    from gpu_backend.executor.devices import cuda_reductions
+    from gpu_backend.devices import cuda_reductions
 
     ways: list[int] = []
     device_reduce = cub.device_reduce

@@ -13,7 +13,7 @@ LIMIT = 64 << 20
 
 
 def test_every_pool_keeps_to_the_limit_of_the_device() -> None:
-    from gpu_backend.executor.devices import open_device
+    from gpu_backend.devices import open_device
 
     device = open_device("cuda", int(os.environ.get("GPU_WORKBENCH_TEST_ORDINAL", "0")))
     device.set_memory_limit(LIMIT)

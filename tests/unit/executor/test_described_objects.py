@@ -11,8 +11,8 @@ import pytest
 import scipy.signal
 import scipy.sparse
 
+from gpu_backend.devices import open_device
 from gpu_backend.executor.described_objects import DescribedObjects
-from gpu_backend.executor.devices import open_device
 from gpu_backend.wire.errors import ProtocolError
 
 DEVICE = open_device("cpu")

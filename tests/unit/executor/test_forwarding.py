@@ -10,8 +10,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from gpu_backend.devices import open_device
 from gpu_backend.executor.conversation import QueuedBatch
-from gpu_backend.executor.devices import open_device
 from gpu_backend.executor.forwarding import STORE, StoreForwarding
 from gpu_backend.executor.stream import OpStream
 from gpu_backend.wire import values as wire

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from gpu_backend.executor.devices import open_device
+from gpu_backend.devices import open_device
 from gpu_backend.executor.laying_out import LayingOut
 from gpu_backend.wire.errors import ProtocolError
 

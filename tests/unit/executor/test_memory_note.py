@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from gpu_backend.executor.devices.base import MemoryUse
-from gpu_backend.executor.devices.cpu.memory import OutOfMemoryError
+from gpu_backend.devices.base import MemoryUse
+from gpu_backend.devices.cpu.memory import OutOfMemoryError
 from gpu_backend.executor.memory_note import memory_note
 from gpu_backend.wire.errors import ErrorRecord
 from kernelproxy.errors import remote_exception

@@ -8,10 +8,10 @@ from typing import Any
 import numpy as np
 import pytest
 
+from gpu_backend.devices.cpu.device import CpuDevice
+from gpu_backend.devices.python_source import NamedModule, PythonSource
 from gpu_backend.executor.described_objects import DescribedObjects
-from gpu_backend.executor.devices.cpu.device import CpuDevice
 from gpu_backend.executor.python_kernels import make_kernel
-from gpu_backend.executor.python_source import NamedModule, PythonSource
 
 
 def on_the_cpu() -> tuple[CpuDevice, DescribedObjects]:

@@ -8,10 +8,10 @@ from typing import Any
 import numpy as np
 import pytest
 
+from gpu_backend.devices import open_device
+from gpu_backend.devices.base import Device
 from gpu_backend.executor.answer import Answer
 from gpu_backend.executor.conversation import QueuedBatch
-from gpu_backend.executor.devices import open_device
-from gpu_backend.executor.devices.base import Device
 from gpu_backend.executor.stream import OpStream
 from gpu_backend.wire import values as wire
 from gpu_backend.wire.codec import encode

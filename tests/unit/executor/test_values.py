@@ -12,9 +12,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 
+from gpu_backend.devices import open_device
+from gpu_backend.devices.base import Device
 from gpu_backend.executor.described_objects import DescribedObjects
-from gpu_backend.executor.devices import open_device
-from gpu_backend.executor.devices.base import Device
 from gpu_backend.executor.heap import Heap
 from gpu_backend.executor.values import MissingHandle, OutOfOrder, Reader, Writer
 from gpu_backend.wire import values as wire

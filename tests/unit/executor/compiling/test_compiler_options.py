@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from gpu_backend.executor.compiling.options import RefusedOptionError, UnknownOptionError, checked_options
+from gpu_backend.devices.compiling.options import RefusedOptionError, UnknownOptionError, checked_options
 
 
 def passed(*options: str, folder: str = "") -> list[tuple[str, str | None]]:

@@ -10,8 +10,8 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from gpu_backend.executor.compiling.headers import is_served
-from gpu_backend.executor.compiling.sources import RefusedSourceError, check_source
+from gpu_backend.devices.compiling.headers import is_served
+from gpu_backend.devices.compiling.sources import RefusedSourceError, check_source
 
 _CONTENT = "int what_the_secret_file_holds;"
 

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from gpu_backend.executor.devices import open_device
+from gpu_backend.devices import open_device
 
 
 @pytest.fixture(scope="module")

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 import scipy.signal
 
-from gpu_backend.executor.devices import open_device
+from gpu_backend.devices import open_device
 
 RANDOM = np.random.default_rng(5)
 

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from gpu_backend.executor.devices import open_device
+from gpu_backend.devices import open_device
 
 SIGNAL = (np.arange(16) * 7 % 5).astype(float)
 NOT_CONVERGED = "Sum to find symmetric boundary conditions did not converge"

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 import scipy.sparse
 
-from gpu_backend.executor.devices import open_device
+from gpu_backend.devices import open_device
 
 SPARSE, CUSPARSE = "cupyx.scipy.sparse", "cupyx.cusparse"
 BEYOND_INT32 = 2**31 + 1

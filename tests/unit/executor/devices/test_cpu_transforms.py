@@ -13,8 +13,8 @@ import scipy.fft
 import scipy.fftpack
 from hypothesis import given, settings
 
-from gpu_backend.executor.devices import open_device
-from gpu_backend.executor.devices.cpu.fft_plans import CuFFTError
+from gpu_backend.devices import open_device
+from gpu_backend.devices.cpu.fft_plans import CuFFTError
 from gpu_backend.opstream.layout import Layout
 from gpu_backend.opstream.proof import prove
 

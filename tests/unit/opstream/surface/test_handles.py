@@ -12,7 +12,7 @@ from gpu_backend.opstream.surface.not_served import refusal
 
 described = surface.load()
 table = handle_table()
-_EXECUTOR = Path(module.__file__).parents[2] / "executor" / "devices"
+_EXECUTOR = Path(module.__file__).parents[2] / "devices"
 
 _CALLED = (surface.Class, surface.Function, surface.Method)
 

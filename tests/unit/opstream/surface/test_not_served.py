@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from gpu_backend.executor.devices.cpu.device import CpuDevice
+from gpu_backend.devices.cpu.device import CpuDevice
 from gpu_backend.executor.surface_names import SurfaceNames
 from gpu_backend.opstream import surface
 from gpu_backend.opstream.surface.not_served import NotServed, groups, names_of, refusal

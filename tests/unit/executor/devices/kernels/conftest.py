@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from gpu_backend.executor.devices.cpu.kernels import launch, module, set_cache_directory
+from gpu_backend.devices.cpu.kernels import launch, module, set_cache_directory
 
 
 @pytest.fixture(scope="session", autouse=True)

@@ -7,9 +7,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from gpu_backend.executor.devices.cpu.kernels import CompileException, CUDADriverError, ElementwiseKernel
-from gpu_backend.executor.devices.cpu.kernels.loops import joined
-from gpu_backend.executor.devices.cpu.memory import LEDGER, OutOfMemoryError
+from gpu_backend.devices.cpu.kernels import CompileException, CUDADriverError, ElementwiseKernel
+from gpu_backend.devices.cpu.kernels.loops import joined
+from gpu_backend.devices.cpu.memory import LEDGER, OutOfMemoryError
 from tests.calls import calls_of
 
 SUM = ElementwiseKernel("T x, T y", "T z", "z = x + 2 * y", "weighted_sum")

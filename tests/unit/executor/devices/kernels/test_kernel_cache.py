@@ -13,15 +13,15 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from gpu_backend.executor.devices.cpu.kernels import ElementwiseKernel, NoCompilerError, cache, module, toolchain
-from gpu_backend.executor.devices.cpu.kernels.cache import KernelCache, default_directory
+from gpu_backend.devices.cpu.kernels import ElementwiseKernel, NoCompilerError, cache, module, toolchain
+from gpu_backend.devices.cpu.kernels.cache import KernelCache, default_directory
 
 ADD = ("T x", "T y", "y = x + 1")
 
 #: Says when it is ready, waits for a line, then runs a kernel.
 PROGRAM = """
 import sys, numpy as np
-from gpu_backend.executor.devices.cpu.kernels import ElementwiseKernel, set_cache_directory
+from gpu_backend.devices.cpu.kernels import ElementwiseKernel, set_cache_directory
 set_cache_directory(sys.argv[1])
 print("ready", flush=True)
 sys.stdin.readline()

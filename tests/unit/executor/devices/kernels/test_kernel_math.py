@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 
-from gpu_backend.executor.devices.cpu.kernels import CompileException, ElementwiseKernel, RawKernel, RawModule
+from gpu_backend.devices.cpu.kernels import CompileException, ElementwiseKernel, RawKernel, RawModule
 
 FUNCTIONS = {
     "sqrt": np.sqrt, "rsqrt": lambda x: 1 / np.sqrt(x), "cbrt": np.cbrt, "rcbrt": lambda x: 1 / np.cbrt(x),

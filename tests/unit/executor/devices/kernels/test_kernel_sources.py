@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from gpu_backend.executor.compiling.options import RefusedOptionError, UnknownOptionError
-from gpu_backend.executor.devices.cpu.kernels.options import translate_options
-from gpu_backend.executor.devices.cpu.kernels.source import blanked, find_kernels, translate
+from gpu_backend.devices.compiling.options import RefusedOptionError, UnknownOptionError
+from gpu_backend.devices.cpu.kernels.options import translate_options
+from gpu_backend.devices.cpu.kernels.source import blanked, find_kernels, translate
 
 SOURCE = r"""
 // __global__ void commented_out() {}

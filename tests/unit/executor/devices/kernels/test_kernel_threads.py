@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from gpu_backend.executor.devices.cpu.kernels import CUDADriverError, RawKernel, RawModule
+from gpu_backend.devices.cpu.kernels import CUDADriverError, RawKernel, RawModule
 
 SOURCE = r"""
 #include <cooperative_groups.h>

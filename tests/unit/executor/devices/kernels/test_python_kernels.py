@@ -8,9 +8,9 @@ from typing import Any
 import numpy as np
 import pytest
 
-from gpu_backend.executor.devices.cpu.kernels.fusion import fuse
-from gpu_backend.executor.devices.cpu.kernels.jit import FunctionSource, JitRawKernel, ModuleName, rawkernel
-from gpu_backend.executor.devices.cpu.kernels.vectorize import vectorize
+from gpu_backend.devices.cpu.kernels.fusion import fuse
+from gpu_backend.devices.cpu.kernels.jit import FunctionSource, JitRawKernel, ModuleName, rawkernel
+from gpu_backend.devices.cpu.kernels.vectorize import vectorize
 
 # Kernels name these modules; only their names count, nothing of them is looked up.
 jit: Any = types.ModuleType("cupyx.jit")

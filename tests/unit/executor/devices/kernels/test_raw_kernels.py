@@ -7,15 +7,15 @@ import io
 import numpy as np
 import pytest
 
-from gpu_backend.executor.devices.cpu.array_class import ndarray
-from gpu_backend.executor.devices.cpu.kernels import (
+from gpu_backend.devices.cpu.array_class import ndarray
+from gpu_backend.devices.cpu.kernels import (
     ByValue,
     CompileException,
     CUDADriverError,
     RawKernel,
     RawModule,
 )
-from gpu_backend.executor.own_file import OwnFile
+from gpu_backend.devices.own_file import OwnFile
 
 GUIDE = r"""
 #include <cupy/complex.cuh>

@@ -7,8 +7,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from gpu_backend.executor.devices.cpu.kernels import ReductionKernel
-from gpu_backend.executor.devices.cpu.kernels.reduction import block_shape
+from gpu_backend.devices.cpu.kernels import ReductionKernel
+from gpu_backend.devices.cpu.kernels.reduction import block_shape
 
 SUM = ReductionKernel("T x", "T y", "x", "a + b", "y = a", "0", "my_sum")
 

@@ -1,0 +1,172 @@
+"""The device seam: what an executor needs of the thing that computes.
+
+Two devices stand behind it: ``cuda`` (real CuPy) and ``cpu`` (NumPy, SciPy and compiled kernels). One conformance
+suite, ``tests/conformance/test_device.py``, runs over both. Arrays and objects are opaque to the executor; only the
+device looks inside.
+"""
+
+from __future__ import annotations
+
+from contextlib import AbstractContextManager
+from typing import Any, NamedTuple, Protocol
+
+import numpy as np
+
+from gpu_backend.devices.python_source import PythonSource
+
+
+class DeviceInfo(NamedTuple):
+    """What a device is, for people and for placement."""
+
+    kind: str  #: "cuda" or "cpu"
+    name: str  #: as the vendor calls it
+    total_bytes: int  #: memory that could ever be had
+    library: str  #: the array library and its version
+    compute_capability: str  #: "90" for Hopper; "" on the CPU
+
+
+class MemoryUse(NamedTuple):
+    """Memory of this executor on its device, in bytes."""
+
+    used_bytes: int  #: held by live arrays
+    limit_bytes: int  #: most that may be held; 0 for no limit
+    free_bytes: int  #: free on the whole device
+    total_bytes: int  #: of the whole device
+
+
+class ArrayLayout(NamedTuple):
+    """How an array lies in memory; strides are in bytes."""
+
+    shape: tuple[int, ...]
+    strides: tuple[int, ...]
+    dtype: np.dtype[Any]
+
+
+class Marker(Protocol):
+    """A place in the device's queue."""
+
+    def is_done(self) -> bool:
+        """Tell whether all work given before it is done. True on a device that is lost: nothing runs there any more."""
+
+    def seconds_since(self, earlier: Any) -> float:
+        """Return the device's time between ``earlier``, a marker too, and this; both are done. 0 on a lost device."""
+
+
+class Device(Protocol):
+    """Computes. One instance per executor process; called from its op loop only.
+
+    Every array it returns is an array of the device even when it is 0-d: results never turn into host scalars.
+    """
+
+    info: DeviceInfo
+    #: The class of its arrays.
+    array_type: type
+    #: Whether every result lies in memory as CuPy's does. The executor lays out anew what another device gives.
+    lays_out_as_cupy: bool
+
+    def resolve(self, qualname: str) -> Any:
+        """Return the object with the public name ``qualname`` ("cupy.linalg.svd", "cupy.ndarray.sum", ...).
+
+        Called once per name; the executor caches the answer.
+
+        Raises
+        ------
+        AttributeError
+            If this device has nothing of that name; the message says so in one sentence.
+        """
+
+    def is_array(self, value: object) -> bool:
+        """Tell whether ``value`` is an array of this device."""
+
+    def class_name(self, kind: type) -> str | None:
+        """Return the name by which the surface describes ``kind`` itself, None if it does not; ancestors do not count.
+
+        It is told by what the class is, never by what it calls itself.
+        """
+
+    def attribute(self, array: Any, name: str) -> Any:
+        """Return the attribute ``name`` of ``array``, such as ``data`` or ``flat``, which the surface describes."""
+
+    def by_value(self, host: np.ndarray[Any, Any]) -> Any:
+        """Return what a raw kernel takes by value for an array of the host; its one element is the parameter."""
+
+    def python_kernel(self, kind: str, source: PythonSource, options: dict[str, Any]) -> Any:
+        """Return the object of class ``kind`` ("cupyx.jit.rawkernel", "cupy.vectorize") for a checked ``source``."""
+
+    def enter_thread(self) -> None:
+        """Make the calling thread one that computes on this device, in the current stream of the op loop."""
+
+    def layout(self, array: Any) -> ArrayLayout:
+        """Return the layout of ``array``."""
+
+    def memory_order(self, array: Any) -> str:
+        """Return "C" or "F" for how ``array`` lies in memory ("" if both), else the word of ``wire.memory_order``."""
+
+    def shares_base(self, array: Any, other: Any) -> int | None:
+        """Return the byte offset of ``array`` in the memory of ``other``, or None if it lies elsewhere."""
+
+    def is_unshared(self, array: Any) -> bool:
+        """Tell whether ``array`` owns its memory and none lies in it but those that refer to ``array``."""
+
+    def view(
+        self, root: Any, offset: int, shape: tuple[int, ...], strides: tuple[int, ...], dtype: np.dtype[Any]
+    ) -> Any:
+        """Return the array that starts ``offset`` bytes into ``root``'s memory. Nothing is copied.
+
+        Raises
+        ------
+        ValueError
+            If any element would lie outside the memory of ``root``, or no array can be like that.
+        """
+
+    def upload(self, host: np.ndarray[Any, Any]) -> Any:
+        """Return a new device array with the contents of ``host`` (C-contiguous unless ``host`` is F-contiguous)."""
+
+    def write(self, array: Any, offset: int, data: memoryview) -> None:
+        """Copy ``data`` to ``offset`` bytes into the memory of the contiguous ``array``."""
+
+    def download(self, array: Any) -> np.ndarray[Any, Any]:
+        """Return a C-contiguous host copy of ``array``, once everything that computes it is done."""
+
+    def on_stream(self, stream: Any) -> AbstractContextManager[object]:
+        """Return a context in which work goes to ``stream`` (an object resolved as ``cupy.cuda.Stream``)."""
+
+    def synchronize(self) -> None:
+        """Wait until all work given to the device is done."""
+
+    def marker(self) -> Marker:
+        """Return a marker behind all work given so far. Bounds the work in flight, and times it."""
+
+    def held_bytes(self) -> int:
+        """Return the bytes held by live arrays, as `memory` does, at the price of a look."""
+
+    def memory(self) -> MemoryUse:
+        """Return the present use of memory."""
+
+    def set_memory_limit(self, limit_bytes: int) -> None:
+        """Refuse from now on, by CuPy's ``OutOfMemoryError``, allocations that would hold more than this in all."""
+
+    def free_unused(self) -> None:
+        """Give cached memory back to the device."""
+
+    def error_name(self, error: BaseException) -> str:
+        """Return the public name of the class of ``error`` ("cupy.cuda.memory.OutOfMemoryError", ...)."""
+
+    def is_fatal(self, error: BaseException) -> bool:
+        """Tell whether ``error`` leaves the device unusable for this process (a sticky CUDA error)."""
+
+
+#: Warnings that CuPy takes from SciPy, or defines in a private module, and where it makes them public.
+_WARNINGS = {
+    "BadCoefficients": "cupyx.scipy.signal",
+    "SparseEfficiencyWarning": "cupyx.scipy.sparse",
+    "SparseWarning": "cupyx.scipy.sparse",
+}
+
+
+def public_warning(kind: type) -> str | None:
+    """Return the public name of ``kind`` if it is a warning of SciPy's that CuPy gives too."""
+    module = _WARNINGS.get(kind.__name__)
+    if module is None or kind.__module__.partition(".")[0] not in ("scipy", "cupyx"):
+        return None
+    return f"{module}.{kind.__name__}"

@@ -1,0 +1,252 @@
+"""New arrays from shapes and fill values, with memory asked for before it is touched."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import Any, Literal
+
+from gpu_backend.devices.cpu.arrays import Array, DType, np
+from gpu_backend.devices.cpu.dtypes import as_dtype, cast_into
+from gpu_backend.devices.cpu.memory import LEDGER
+from gpu_backend.devices.cpu.table import define
+
+Shape = tuple[int, ...]
+
+
+def as_shape(shape: Any) -> Shape:
+    """Return ``shape`` (an int or a sequence of ints, 0-d arrays among them) as a tuple."""
+    if isinstance(shape, Sequence):
+        return tuple(_extent(extent) for extent in shape)
+    if isinstance(shape, np.ndarray) and shape.ndim == 1:
+        return tuple(int(extent) for extent in shape)
+    return (_extent(shape),)
+
+
+def _extent(extent: Any) -> int:
+    if isinstance(extent, float):
+        raise TypeError("'float' object cannot be interpreted as an integer")
+    value = int(extent)
+    if value < 0:
+        raise ValueError("Negative dimensions are not allowed")
+    return value
+
+
+def _contiguity(order: str | None) -> Literal["C", "F"]:
+    """Return how a fresh array without a prototype lies: as CuPy, in "F" order for every letter but "C"."""
+    letter = "C" if order is None else order.upper()
+    if letter not in ("C", "F", "A", "K"):
+        raise ValueError("order not understood")
+    return "C" if letter == "C" else "F"
+
+
+def new_array(shape: Any, dtype: DType, order: str | None = "C") -> Array:
+    """Return an uninitialised array, or raise ``OutOfMemoryError`` before its memory is touched."""
+    shape = as_shape(shape)
+    order = _contiguity(order)
+    LEDGER.require(math.prod(shape) * dtype.itemsize)
+    return np.empty(shape, dtype, order=order)
+
+
+def new_like(prototype: Array, dtype: Any, order: str | None, subok: Any, shape: Any) -> Array:
+    """Return an uninitialised array like ``prototype``, laid out by CuPy's reading of ``order``."""
+    if subok is not None:
+        raise TypeError("subok is not supported yet")
+    chosen = prototype.dtype if dtype is None else as_dtype(dtype)
+    target = prototype.shape if shape is None or shape == () else as_shape(shape)
+    LEDGER.require(math.prod(target) * chosen.itemsize)
+    order = "K" if order is None else order.upper()
+    if order == "K" and len(target) != prototype.ndim:
+        order = "C"
+    return np.empty_like(prototype, chosen, order, subok=False, shape=target)
+
+
+@define("cupy.empty")
+def empty(shape: Any, dtype: Any = float, order: str = "C") -> Array:
+    return new_array(shape, as_dtype(dtype), order)
+
+
+@define("cupy.zeros")
+def zeros(shape: Any, dtype: Any = float, order: str = "C") -> Array:
+    shape, chosen = as_shape(shape), as_dtype(dtype)
+    LEDGER.require(math.prod(shape) * chosen.itemsize)
+    return np.zeros(shape, chosen, order=_contiguity(order))
+
+
+@define("cupy.ones")
+def ones(shape: Any, dtype: Any = float, order: str = "C") -> Array:
+    array = new_array(shape, as_dtype(dtype), order)
+    array.fill(1)
+    return array
+
+
+@define("cupy.full")
+def full(shape: Any, fill_value: Any, dtype: Any = None, order: str = "C") -> Array:
+    if dtype is None:
+        dtype = fill_value.dtype if isinstance(fill_value, np.ndarray) else np.array(fill_value).dtype
+    array = new_array(shape, as_dtype(dtype), order)
+    _fill_up(array, fill_value)
+    return array
+
+
+@define("cupy.empty_like")
+def empty_like(prototype: Array, dtype: Any = None, order: str = "K", subok: Any = None, shape: Any = None) -> Array:
+    return new_like(prototype, dtype, order, subok, shape)
+
+
+@define("cupy.zeros_like")
+def zeros_like(a: Array, dtype: Any = None, order: str = "K", subok: Any = None, shape: Any = None) -> Array:
+    array = new_like(a, dtype, order, subok, shape)
+    array.fill(array.dtype.type(0)) if array.dtype.kind != "V" else array.view(np.uint8).fill(0)
+    return array
+
+
+@define("cupy.ones_like")
+def ones_like(a: Array, dtype: Any = None, order: str = "K", subok: Any = None, shape: Any = None) -> Array:
+    array = new_like(a, dtype, order, subok, shape)
+    array.fill(1)
+    return array
+
+
+@define("cupy.full_like")
+def full_like(
+    a: Array, fill_value: Any, dtype: Any = None, order: str = "K", subok: Any = None, shape: Any = None
+) -> Array:
+    array = new_like(a, dtype, order, subok, shape)
+    _fill_up(array, fill_value)
+    return array
+
+
+def _fill_up(array: Array, value: Any) -> None:
+    """Fill ``array`` with a scalar, or with an array that broadcasts to it."""
+    if isinstance(value, np.ndarray) and value.ndim:
+        try:
+            spread = np.broadcast_to(value, array.shape)
+        except ValueError:
+            text = f"could not broadcast input array from shape {value.shape} into shape {array.shape}"
+            raise ValueError(text) from None
+        cast_into(array, spread)
+    else:
+        fill(array, value)
+
+
+@define("cupy.ndarray.fill")
+def fill(array: Array, value: Any) -> None:
+    if isinstance(value, np.ndarray):
+        if value.shape != ():
+            raise ValueError(
+                "non-scalar numpy.ndarray cannot be used for fill"
+                if value.ndim
+                else "Only 0-d arrays can be used for fill"
+            )
+        cast_into(array, value)
+    elif isinstance(value, float) and array.dtype.kind in "iu":
+        cast_into(array, np.asarray(value))  # a GPU makes some number of whatever is no integer
+    else:
+        array.fill(value)
+
+
+@define("cupy.eye")
+def eye(N: int, M: int | None = None, k: int = 0, dtype: Any = float, order: str = "C") -> Array:
+    M = N if M is None else M
+    array = zeros((N, M), dtype, order)
+    array[_diagonal_slice(N, M, k)] = 1
+    return array
+
+
+def _diagonal_slice(rows: int, columns: int, k: int) -> tuple[Array, Array]:
+    first_row, first_column = min(max(0, -k), rows), min(max(0, k), columns)
+    steps = np.arange(max(0, min(rows - first_row, columns - first_column)))
+    return steps + first_row, steps + first_column
+
+
+@define("cupy.identity")
+def identity(n: int, dtype: Any = float) -> Array:
+    return eye(n, dtype=dtype)
+
+
+@define("cupy.arange")
+def arange(start: Any, stop: Any = None, step: Any = 1, dtype: Any = None) -> Array:
+    if dtype is None:
+        values = (start, stop, step)
+        dtype = float if any(np.result_type(v).kind == "f" for v in values if v is not None) else int
+    if stop is None:
+        start, stop = 0, start
+    step = 1 if step is None else step
+    size = max(0, int(np.ceil((stop - start) / step)))
+    chosen = as_dtype(dtype)
+    LEDGER.require(size * chosen.itemsize)
+    if chosen.kind == "b":
+        if size > 2:
+            raise TypeError("arange() is only supported for booleans when the result has at most length 2.")
+        return np.array([start, start - step][:size], dtype=bool)
+    kind = chosen.type
+    first, width = kind(start), kind(step)
+    if chosen.kind in "iu":
+        return (np.arange(size, dtype=chosen) * width + first).astype(chosen, copy=False)
+    wide = np.dtype(np.float32) if chosen.char == "e" else chosen
+    return (first.astype(wide) + np.arange(size, dtype=wide) * width.astype(wide)).astype(chosen, copy=False)
+
+
+@define("cupy.linspace")
+def linspace(
+    start: Any,
+    stop: Any,
+    num: int = 50,
+    endpoint: bool = True,
+    retstep: bool = False,
+    dtype: Any = None,
+    axis: int = 0,
+) -> Any:
+    if num < 0:
+        raise ValueError("linspace with num<0 is not supported")
+    LEDGER.require(num * max(np.size(start), np.size(stop)) * 8)
+    start, stop = _as_samples(start), _as_samples(stop)
+    chosen = None if dtype is None else as_dtype(dtype)
+    result, step = np.linspace(start, stop, num, endpoint, retstep=True, dtype=chosen, axis=axis)
+    if not retstep:
+        return result
+    return result, float(step) if np.ndim(start) == np.ndim(stop) == 0 else step
+
+
+def _as_samples(value: Any) -> Any:
+    return np.asarray(value) if isinstance(value, (list, tuple)) else value
+
+
+@define("cupy.logspace")
+def logspace(
+    start: Any, stop: Any, num: int = 50, endpoint: bool = True, base: Any = 10.0, dtype: Any = None, axis: int = 0
+) -> Array:
+    exponents = linspace(start, stop, num, endpoint, axis=axis)
+    if dtype is None:
+        return np.power(base, exponents)
+    return np.power(base, exponents.astype(np.float64) if np.dtype(dtype).kind in "iu" else exponents).astype(dtype)
+
+
+@define("cupy.tri")
+def tri(N: int, M: int | None = None, k: int = 0, dtype: Any = float) -> Array:
+    M = N if M is None else M
+    LEDGER.require(N * M * as_dtype(dtype).itemsize)
+    return np.tri(N, M, k, as_dtype(dtype))
+
+
+@define("cupy.indices")
+def indices(dimensions: Any, dtype: Any = int) -> Array:
+    dimensions = as_shape(dimensions)
+    LEDGER.require(len(dimensions) * math.prod(dimensions) * as_dtype(dtype).itemsize)
+    if as_dtype(dtype).kind == "b" and max(dimensions, default=0) > 2:
+        raise TypeError("arange() is only supported for booleans when the result has at most length 2.")
+    return np.indices(dimensions, as_dtype(dtype))
+
+
+@define("cupy.meshgrid")
+def meshgrid(*xi: Array, indexing: str = "xy", copy: bool = True, sparse: bool = False) -> tuple[Array, ...]:
+    if indexing not in ("xy", "ij"):
+        raise ValueError("Valid values for `indexing` are 'xy' and 'ij'.")
+    for x in xi:
+        if x.ndim != 1:
+            raise ValueError("input has to be 1d")
+    if len(xi) <= 1:
+        return tuple(xi)
+    grids = np.meshgrid(*xi, indexing=indexing, copy=False, sparse=sparse)
+    return tuple(grid.copy() if copy else grid for grid in grids)

@@ -1,0 +1,226 @@
+"""The face of the CPU device: the seam ``Device`` over NumPy arrays."""
+
+from __future__ import annotations
+
+from contextlib import AbstractContextManager, nullcontext
+from time import perf_counter
+from typing import Any
+
+import numpy as np
+
+from gpu_backend.devices.base import ArrayLayout, DeviceInfo, MemoryUse, public_warning
+from gpu_backend.devices.cpu import table
+from gpu_backend.devices.cpu.arrays import Array
+from gpu_backend.devices.cpu.call import guarded
+from gpu_backend.devices.cpu.dtypes import require_supported
+from gpu_backend.devices.cpu.kernels import python_functions
+from gpu_backend.devices.cpu.kernels.arguments import ByValue
+from gpu_backend.devices.cpu.memory import LEDGER, bound_process, machine_bytes
+from gpu_backend.devices.cpu.naming import name_of_class
+from gpu_backend.devices.cpu.processor import processor_name
+from gpu_backend.devices.extents import require_within
+from gpu_backend.devices.python_source import PythonSource
+from gpu_backend.wire.memory_order import permuted_order
+
+
+class Moment:
+    """A marker on a device that computes while it is called."""
+
+    __slots__ = ("at",)
+
+    def __init__(self) -> None:
+        self.at = perf_counter()
+
+    def is_done(self) -> bool:
+        """Return True."""
+        return True
+
+    def seconds_since(self, earlier: Moment) -> float:
+        """Return the time between the two."""
+        return self.at - earlier.at
+
+
+class CpuDevice:
+    """Computes with NumPy, SciPy and compiled kernels. Arrays are plain ``numpy.ndarray``, 0-d ones included.
+
+    Work is synchronous: when a call returns, its result is there. The books of memory are the process's, so there
+    should be one device per process.
+    """
+
+    array_type: type = np.ndarray
+    lays_out_as_cupy = False
+
+    def __init__(self) -> None:
+        _, total = machine_bytes()
+        self.info = DeviceInfo(
+            kind="cpu",
+            name=processor_name(),
+            total_bytes=total,
+            library=f"NumPy {np.__version__}",
+            compute_capability="",
+        )
+        self._upload = guarded(_upload)
+
+    def resolve(self, qualname: str) -> Any:
+        """Return the object with the public name ``qualname``; see the seam."""
+        return table.lookup(qualname)
+
+    def is_array(self, value: object) -> bool:
+        """Tell whether ``value`` is an array of this device."""
+        return isinstance(value, np.ndarray)
+
+    def class_name(self, kind: type) -> str | None:
+        """Return the name by which the surface describes ``kind`` itself; see the seam."""
+        return name_of_class(kind)
+
+    def attribute(self, array: Array, name: str) -> Any:
+        """Return the attribute ``name`` of ``array``."""
+        return table.lookup(f"cupy.ndarray.{name}")(array)
+
+    def by_value(self, host: Array) -> Any:
+        """Return ``host`` marked as what goes by value; any other array is device memory here."""
+        return ByValue(host)
+
+    def python_kernel(self, kind: str, source: PythonSource, options: dict[str, Any]) -> Any:
+        """Return the object of class ``kind`` for ``source``, which is compiled when it is first called."""
+        return python_functions.make_kernel(kind, source, options)
+
+    def enter_thread(self) -> None:
+        """Do nothing: every thread can compute."""
+
+    def layout(self, array: Array) -> ArrayLayout:
+        """Return the layout of ``array``."""
+        return ArrayLayout(array.shape, array.strides, array.dtype)
+
+    def memory_order(self, array: Array) -> str:
+        """Return the word for how ``array`` lies in memory; see the seam."""
+        flags = array.flags
+        if flags.c_contiguous:
+            return "" if flags.f_contiguous else "C"
+        return "F" if flags.f_contiguous else permuted_order(array.shape, array.strides, array.itemsize)
+
+    def shares_base(self, array: Array, other: Array) -> int | None:
+        """Return the byte offset of ``array`` in the memory of ``other``, or None if it lies elsewhere."""
+        if _owner(array) is not _owner(other):
+            return None
+        return int(array.ctypes.data - other.ctypes.data)
+
+    def is_unshared(self, array: Array) -> bool:
+        """Tell whether ``array`` owns its memory: every array that lies in it refers to it."""
+        return array.base is None
+
+    def view(
+        self, root: Array, offset: int, shape: tuple[int, ...], strides: tuple[int, ...], dtype: np.dtype[Any]
+    ) -> Array:
+        """Return the array that starts ``offset`` bytes into ``root``'s memory. Nothing is copied.
+
+        Raises
+        ------
+        ValueError
+            If any element would lie outside the memory of ``root``, or no array can be like that.
+        """
+        low, memory = _memory(root)
+        require_within(offset, shape, strides, dtype, (low, low + memory.size))  # NumPy's own look overflows
+        return np.ndarray(shape, dtype, memory, offset - low, strides)
+
+    def upload(self, host: Array) -> Array:
+        """Return a new device array with the contents of ``host``.
+
+        Raises
+        ------
+        OutOfMemoryError
+            If it does not fit.
+        ValueError
+            If CuPy does not support its dtype.
+        """
+        array: Array = self._upload(host)
+        return array
+
+    def write(self, array: Array, offset: int, data: memoryview) -> None:
+        """Copy ``data`` to ``offset`` bytes into the memory of the contiguous ``array``."""
+        source = np.frombuffer(data, np.uint8)
+        low, target = _memory(array)
+        offset -= low
+        if offset < 0 or offset + source.size > target.size:
+            raise ValueError(f"{source.size} bytes at byte {offset} do not fit into {target.size} bytes")
+        target[offset : offset + source.size] = source
+
+    def download(self, array: Array) -> Array:
+        """Return a C-contiguous host copy of ``array``."""
+        return np.array(array, order="C", copy=True, subok=False)
+
+    def on_stream(self, stream: Any) -> AbstractContextManager[object]:
+        """Return ``stream`` as a context if it is one; work is in order on any stream of this device."""
+        return stream if hasattr(stream, "__enter__") else nullcontext()
+
+    def synchronize(self) -> None:
+        """Return at once: work is done when its call returns."""
+
+    def marker(self) -> Moment:
+        """Return the present moment: work is done when its call returns, so the processor's clock times it."""
+        return Moment()
+
+    def held_bytes(self) -> int:
+        """Return the bytes held by live arrays."""
+        return LEDGER.used_bytes
+
+    def memory(self) -> MemoryUse:
+        """Return the present use of memory."""
+        free, total = machine_bytes()
+        return MemoryUse(LEDGER.used_bytes, LEDGER.limit_bytes, free, total)
+
+    def set_memory_limit(self, limit_bytes: int) -> None:
+        """Refuse from now on allocations that would hold more than this in all; 0 lifts the limit."""
+        if limit_bytes < 0:
+            raise ValueError(f"memory limit size out of range: {limit_bytes}")
+        LEDGER.set_quota(limit_bytes)
+        bound_process(limit_bytes)
+
+    def free_unused(self) -> None:
+        """Forget cached blocks."""
+        LEDGER.free_all_blocks()
+
+    def error_name(self, error: BaseException) -> str:
+        """Return the public name of the class of ``error``, or of its nearest public ancestor."""
+        for kind in type(error).__mro__:
+            own = kind.__dict__.get("public_name") or public_warning(kind)
+            if isinstance(own, str):
+                return own
+            if kind.__module__ in _PUBLIC_MODULES and not kind.__name__.startswith("_"):
+                return f"{kind.__module__}.{kind.__qualname__}"
+        return "builtins.Exception"
+
+    def is_fatal(self, error: BaseException) -> bool:
+        """Return False: no error leaves the CPU unusable."""
+        return False
+
+
+_PUBLIC_MODULES = frozenset({"builtins", "numpy.exceptions", "numpy.linalg"})
+
+
+def _upload(host: Array) -> Array:
+    require_supported(host.dtype)
+    LEDGER.require(host.nbytes)
+    fortran = host.flags.f_contiguous and not host.flags.c_contiguous
+    return np.array(host, order="F" if fortran else "C", copy=True, subok=False)
+
+
+def _owner(array: Array) -> Array:
+    base = array.base
+    while isinstance(base, np.ndarray):
+        array = base
+        base = array.base
+    return array
+
+
+def _memory(root: Array) -> tuple[int, Array]:
+    """Return the memory of ``root`` as bytes, and where it begins relative to the first element of ``root``."""
+    flags = root.flags
+    if flags.c_contiguous:
+        return 0, root.reshape(-1).view(np.uint8)
+    if flags.f_contiguous:
+        return 0, root.T.reshape(-1).view(np.uint8)
+    low, high = np.lib.array_utils.byte_bounds(root)
+    lowest = root[tuple(slice(None, None, -1) if stride < 0 else slice(None) for stride in root.strides)]
+    first = lowest[(slice(0, 1),) * root.ndim].reshape(-1).view(np.uint8)
+    return low - root.ctypes.data, np.lib.stride_tricks.as_strided(first, (high - low,), (1,))

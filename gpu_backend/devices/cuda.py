@@ -1,0 +1,354 @@
+"""The CUDA device: real CuPy behind the seam. Only this module and those called ``cuda_...`` import CuPy."""
+
+from __future__ import annotations
+
+import importlib
+from collections.abc import Iterator
+from contextlib import contextmanager
+from sys import getrefcount
+from typing import Any
+
+import cupy
+import numpy as np
+from cupy.cuda import memory, runtime
+
+from gpu_backend.devices import cuda_addresses, cuda_callbacks, cuda_compiler, cuda_kernels
+from gpu_backend.devices.base import ArrayLayout, DeviceInfo, MemoryUse, public_warning
+from gpu_backend.devices.cuda_memory import BookedMemory
+from gpu_backend.devices.cuda_names import find, name_of_class
+from gpu_backend.devices.cuda_reductions import whole_reductions
+from gpu_backend.devices.extents import reach, require_within
+from gpu_backend.devices.python_source import PythonSource
+from gpu_backend.wire.memory_order import permuted_order
+
+#: Modules in which a class of an exception is public, most wanted first.
+_PUBLIC_MODULES = (
+    "builtins",
+    "cupy.cuda.runtime",
+    "cupy.cuda.driver",
+    "cupy.cuda.memory",
+    "cupy.cuda.compiler",
+    "cupy.exceptions",
+    "numpy.exceptions",
+    "numpy.linalg",
+)
+
+#: Statuses after which every later call of the process fails: the context is lost.
+_STICKY = frozenset(
+    {
+        "cudaErrorAssert", "cudaErrorECCUncorrectable", "cudaErrorHardwareStackError", "cudaErrorIllegalAddress",
+        "cudaErrorIllegalInstruction", "cudaErrorInvalidAddressSpace", "cudaErrorInvalidPc", "cudaErrorLaunchFailure",
+        "cudaErrorLaunchTimeout", "cudaErrorMisalignedAddress", "cudaErrorNvlinkUncorrectable",
+        "cudaErrorTensorMemoryLeak", "cudaErrorContained", "cudaErrorMpsClientTerminated",
+    }
+)  # fmt: skip
+
+
+#: Names that take memory past the count.
+_UNCOUNTED = tuple(
+    f"cupy.cuda.{name}"
+    for name in (
+        *("malloc_managed", "malloc_async", "ManagedMemory", "MemoryAsync", "MemoryAsyncPool", "Memory"),
+        *("using_allocator", "memory.malloc_managed", "memory.malloc_async", "memory.malloc_system"),
+        *("memory.ManagedMemory", "memory.SystemMemory", "memory.MemoryAsync", "memory.MemoryAsyncPool"),
+        *("memory.SingleDeviceMemoryPool", "memory.Memory", "memory.using_allocator"),
+    )
+)
+
+
+def _refuse_uncounted(*args: Any, **kwargs: Any) -> Any:
+    raise RuntimeError(
+        "This would take memory past what the session was given. Make arrays, or a cupy.cuda.MemoryPool."
+    )
+
+
+#: Downloads of at most so many bytes go by way of pinned memory.
+_STAGED_BYTES = 32 << 10
+#: cudaErrorNotReady: what a query answers while the work goes on.
+_NOT_READY = 600
+#: The legacy and the per-thread default stream have the handles 0 to 2; only others can be captured.
+_LAST_DEFAULT_STREAM = 2
+
+
+class _Events:
+    """Events to use again, for making one costs as much as recording it; and whether any may be asked now.
+
+    While a stream is being captured into a graph, recording an event would put it into the graph, and asking for one
+    would spoil the capture.
+    """
+
+    def __init__(self) -> None:
+        self.spare: list[Any] = []
+        self.is_capturing = False
+
+    def record(self) -> Any:
+        """Return an event behind all work given so far to the current stream; None if there can be none."""
+        try:
+            stream = cupy.cuda.get_current_stream()
+            self.is_capturing = stream.ptr > _LAST_DEFAULT_STREAM and bool(stream.is_capturing())
+            if self.is_capturing:
+                return None
+            event = self.spare.pop() if self.spare else cupy.cuda.Event()
+            event.record(stream)
+        except runtime.CUDARuntimeError:  # the device is lost
+            self.is_capturing = False
+            return None
+        return event
+
+
+class TimedEvent:
+    """A CUDA event that was recorded. On a device that is lost, and in a capture, it is done and took no time."""
+
+    __slots__ = ("_event", "_events")
+
+    def __init__(self, events: _Events) -> None:
+        self._events = events
+        self._event = events.record()
+
+    def is_done(self) -> bool:
+        """Tell whether all work given before it is done."""
+        if self._event is None or self._events.is_capturing:
+            return True
+        # Not Event.done: it cannot tell a lost device from a busy one.
+        return bool(runtime.eventQuery(self._event.ptr) != _NOT_READY)
+
+    def seconds_since(self, earlier: TimedEvent) -> float:
+        """Return the device's time between the two."""
+        if self._event is None or earlier._event is None or self._events.is_capturing:
+            return 0.0
+        try:
+            return max(0.0, float(cupy.cuda.get_elapsed_time(earlier._event, self._event)) / 1e3)
+        except runtime.CUDARuntimeError:
+            return 0.0
+
+    def __del__(self) -> None:
+        if self._event is not None:
+            self._events.spare.append(self._event)
+
+
+class _Stage:
+    """Host memory that the GPU writes to directly: for what is small, by a good part faster than to any other."""
+
+    def __init__(self) -> None:
+        self._memory = cupy.cuda.alloc_pinned_memory(_STAGED_BYTES)
+
+    def download(self, array: Any) -> np.ndarray[Any, Any]:
+        """Return a copy of the C-contiguous ``array`` by way of the default stream, which is never captured."""
+        runtime.memcpyAsync(self._memory.ptr, array.data.ptr, array.nbytes, runtime.memcpyDeviceToHost, 0)
+        runtime.streamSynchronize(0)
+        return np.frombuffer(self._memory, array.dtype, array.size).reshape(array.shape).copy()
+
+
+class CudaDevice:
+    """Computes with CuPy on one GPU.
+
+    Parameters
+    ----------
+    ordinal
+        Which of the GPUs that this process can see.
+
+    Raises
+    ------
+    cupy.cuda.runtime.CUDARuntimeError
+        If there is no such GPU or no driver.
+    """
+
+    array_type: type = cupy.ndarray
+    lays_out_as_cupy = True
+
+    def __init__(self, ordinal: int = 0) -> None:
+        self._device = cupy.cuda.Device(ordinal)
+        self._device.use()
+        self._memory = BookedMemory()
+        self._memory.install()
+        cuda_callbacks.install()
+        self._pool = self._memory.pool
+        cuda_compiler.install()
+        #: What stands here for names through which a program could pass its limit, or that can be had faster.
+        self._own: dict[str, Any] = {
+            "cupy.cuda.MemoryPool": self._memory.new_pool,
+            "cupy.cuda.memory.MemoryPool": self._memory.new_pool,
+            "cupy.cuda.alloc": memory.alloc,
+            "cupy.cuda.set_allocator": self._memory.set_allocator,
+            "cupy.cuda.memory.set_allocator": self._memory.set_allocator,
+            **dict.fromkeys(_UNCOUNTED, _refuse_uncounted),
+            **whole_reductions(),
+            **cuda_addresses.checked_names(),
+            **cuda_compiler.checked_names(),
+        }
+        self._stream: Any = cupy.cuda.Stream.null
+        self._events = _Events()
+        self._stage = _Stage()
+        properties = runtime.getDeviceProperties(ordinal)
+        name = properties["name"]
+        self.info = DeviceInfo(
+            kind="cuda",
+            name=name.decode() if isinstance(name, bytes) else str(name),
+            total_bytes=int(properties["totalGlobalMem"]),
+            library=f"CuPy {cupy.__version__}",
+            compute_capability=str(self._device.compute_capability),
+        )
+
+    def resolve(self, qualname: str) -> Any:
+        """Return the object with the public name ``qualname`` under ``cupy`` or ``cupyx``; see the seam."""
+        if qualname.partition(".")[0] not in ("cupy", "cupyx"):
+            raise AttributeError(f"{qualname!r} is not under cupy or cupyx")
+        return self._own[qualname] if qualname in self._own else find(qualname)
+
+    def is_array(self, value: object) -> bool:
+        """Tell whether ``value`` is a CuPy array."""
+        return isinstance(value, cupy.ndarray)
+
+    def class_name(self, kind: type) -> str | None:
+        """Return the name by which the surface describes ``kind`` itself; see the seam."""
+        return name_of_class(kind)
+
+    def attribute(self, array: Any, name: str) -> Any:
+        """Return the attribute ``name`` of ``array``."""
+        return getattr(array, name)
+
+    def by_value(self, host: np.ndarray[Any, Any]) -> Any:
+        """Return ``host``: CuPy tells arrays of the host by their class."""
+        return host
+
+    def python_kernel(self, kind: str, source: PythonSource, options: dict[str, Any]) -> Any:
+        """Return CuPy's object of class ``kind`` for ``source``."""
+        return cuda_kernels.make_kernel(kind, source, options)
+
+    def enter_thread(self) -> None:
+        """Make the calling thread use this device and the stream that the op loop is on; CUDA keeps both by thread."""
+        self._device.use()
+        self._stream.use()
+
+    def layout(self, array: Any) -> ArrayLayout:
+        """Return the layout of ``array``."""
+        return ArrayLayout(array.shape, array.strides, array.dtype)
+
+    def memory_order(self, array: Any) -> str:
+        """Return the word for how ``array`` lies in memory; see the seam."""
+        # The fields behind ``array.flags``, without making that object: this is asked for every view.
+        if array._c_contiguous:
+            return "" if array._f_contiguous else "C"
+        return "F" if array._f_contiguous else permuted_order(array.shape, array.strides, array.itemsize)
+
+    def shares_base(self, array: Any, other: Any) -> int | None:
+        """Return the byte offset of ``array`` in the memory of ``other``, or None if it lies elsewhere."""
+        if array.data.mem is not other.data.mem:
+            return None
+        return int(array.data.ptr - other.data.ptr)
+
+    def is_unshared(self, array: Any) -> bool:
+        """Tell whether ``array`` owns its memory and none lies in it but those that refer to ``array``."""
+        # What `view` makes refers to the memory alone, as the array does: then there are more than it and the argument.
+        return array.base is None and getrefcount(array.data.mem) == 2
+
+    def view(
+        self, root: Any, offset: int, shape: tuple[int, ...], strides: tuple[int, ...], dtype: np.dtype[Any]
+    ) -> Any:
+        """Return the array that starts ``offset`` bytes into ``root``'s memory. Nothing is copied.
+
+        Raises
+        ------
+        ValueError
+            If any element would lie outside the memory of ``root``, or no array can be like that.
+        """
+        require_within(offset, shape, strides, dtype, _memory(root))
+        pointer = root.data + offset if 0 not in shape else root.data
+        return cupy.ndarray(shape, dtype, memptr=pointer, strides=strides)
+
+    def upload(self, host: np.ndarray[Any, Any]) -> Any:
+        """Return a new device array with the contents of ``host``; the copy is done when this returns."""
+        order = "F" if host.flags.f_contiguous and not host.flags.c_contiguous else "C"
+        return cupy.array(host, order=order, blocking=True)
+
+    def write(self, array: Any, offset: int, data: memoryview) -> None:
+        """Copy ``data`` to ``offset`` bytes into the memory of the contiguous ``array``; done when this returns."""
+        first, end = _memory(array)
+        if offset < first or offset + data.nbytes > end:
+            raise ValueError(f"{data.nbytes} bytes at byte {offset} do not fit into {end - first} bytes")
+        if not data.nbytes:
+            return
+        source = np.frombuffer(data, np.uint8)
+        # On the current stream: the memory may still be read there by work given before it was freed and reused.
+        stream = cupy.cuda.get_current_stream()
+        (array.data + offset).copy_from_host_async(source.ctypes.data, data.nbytes, stream)
+        stream.synchronize()
+
+    def download(self, array: Any) -> np.ndarray[Any, Any]:
+        """Return a C-contiguous host copy of ``array``, once everything that computes it is done."""
+        if 0 < array.nbytes <= _STAGED_BYTES and array._c_contiguous and self._stream.ptr == 0:
+            return self._stage.download(array)
+        host: np.ndarray[Any, Any] = cupy.asnumpy(array, order="C")
+        return host
+
+    @contextmanager
+    def on_stream(self, stream: Any) -> Iterator[None]:
+        """Return a context in which work goes to ``stream``."""
+        before = self._stream
+        with stream:
+            self._stream = stream
+            try:
+                yield
+            finally:
+                self._stream = before
+
+    def synchronize(self) -> None:
+        """Wait until all work given to the device is done."""
+        self._device.synchronize()
+
+    def marker(self) -> TimedEvent:
+        """Return an event behind all work given so far to the current stream."""
+        return TimedEvent(self._events)
+
+    def held_bytes(self) -> int:
+        """Return the bytes held by live arrays."""
+        return int(self._pool.used_bytes())
+
+    def memory(self) -> MemoryUse:
+        """Return the present use of memory."""
+        free, total = runtime.memGetInfo()
+        return MemoryUse(self._pool.used_bytes(), self._memory.limit_bytes, free, total)
+
+    def set_memory_limit(self, limit_bytes: int) -> None:
+        """Refuse from now on allocations that would hold more than this in all; 0 lifts the limit."""
+        self._memory.set_limit(limit_bytes)
+
+    def free_unused(self) -> None:
+        """Give cached blocks of device and pinned memory back."""
+        self._pool.free_all_blocks()
+        cupy.get_default_pinned_memory_pool().free_all_blocks()
+
+    def error_name(self, error: BaseException) -> str:
+        """Return the public name of the class of ``error``, or of its nearest public ancestor."""
+        for kind in type(error).__mro__:
+            if known := public_warning(kind):
+                return known
+            for module in _PUBLIC_MODULES:
+                if getattr(_module(module), kind.__name__, None) is kind:
+                    return f"{module}.{kind.__name__}"
+            if kind.__module__.partition(".")[0] in ("cupy", "cupyx", "cupy_backends"):
+                return f"{kind.__module__}.{kind.__qualname__}"
+        return "builtins.Exception"
+
+    def is_fatal(self, error: BaseException) -> bool:
+        """Tell whether ``error`` leaves the device unusable for this process (a sticky CUDA error)."""
+        if not isinstance(error, (runtime.CUDARuntimeError, cupy.cuda.driver.CUDADriverError)):
+            return False
+        text = str(error)
+        name = text.partition(":")[0].strip()
+        return name in _STICKY or name.replace("CUDA_ERROR_", "cudaError").replace("_", "").lower() in _STICKY_LOWER
+
+
+_STICKY_LOWER = frozenset(name.lower() for name in _STICKY)
+
+
+def _module(name: str) -> Any:
+    # cupy.cuda.driver is an attribute, not a module of that name
+    return cupy.cuda.driver if name == "cupy.cuda.driver" else importlib.import_module(name)
+
+
+def _memory(array: Any) -> tuple[int, int]:
+    """Return where the memory of ``array`` begins and ends, in bytes relative to its first element."""
+    if array._c_contiguous or array._f_contiguous:
+        return 0, array.nbytes
+    return reach(array.shape, array.strides, array.dtype.itemsize)
