@@ -92,8 +92,9 @@ class Worker:
                 self.library.settle()
             raise
         waited = self.library.spent().round_trips
-        self.library.settle()
-        self._spent = Spent(self.library.spent().ops - self._before.ops, waited - self._before.round_trips)
+        self.library.settle()  # sends what is left, and asks an op of its own for it
+        after, before = self.library.spent(), self._before
+        self._spent = Spent(after.ops - (after.round_trips - waited) - before.ops, waited - before.round_trips)
         return result
 
     def _limited(self) -> Iterator[None]:
