@@ -140,13 +140,13 @@ def export_memory():
 
 
 def open_memory(handles, needle):
-    """Try to map the memory that each of ``handles`` may name; return how many could be, and how often it is found.
+    """Try to map the memory that each of ``handles`` may name; return which could be, and how often it is found.
 
     What names this process itself is passed over: its own memory is its own.
     """
     import cupy
 
-    opened, found, own = 0, 0, struct.pack("I", os.getpid())
+    opened, found, own = [], 0, struct.pack("I", os.getpid())
     for text in handles:
         if own in [bytes.fromhex(text)[place : place + 4] for place in range(0, 64, 4)]:
             continue
@@ -154,9 +154,10 @@ def open_memory(handles, needle):
             place = cupy.cuda.runtime.ipcOpenMemHandle(bytes.fromhex(text), 1)
         except cupy.cuda.runtime.CUDARuntimeError:
             continue
-        opened += 1
         seen = cupy.ndarray(1 << 16, "u1", cupy.cuda.MemoryPointer(cupy.cuda.UnownedMemory(place, 1 << 16, None), 0))
-        found += seen.get().tobytes().count(bytes.fromhex(needle))
+        read = seen.get().tobytes()
+        found += read.count(bytes.fromhex(needle))
+        opened.append(f"{text}: {read[:8].hex()}")
         cupy.cuda.runtime.ipcCloseMemHandle(place)
     return {"opened": opened, "found": found}
 

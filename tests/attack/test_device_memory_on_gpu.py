@@ -60,7 +60,7 @@ def test_no_handle_opens_the_memory_of_another(tenants: Tenants, lender: tuple[s
     tried = [one.hex() for one in forgeries(bytes.fromhex(genuine), lends, victim["pid"])]
     with tenants.intruder() as (intruder, _, _):
         told = intruder.run("open_memory", handles=[genuine, *dict.fromkeys(tried)], needle=tenants.secret.hex())
-    assert told == {"opened": 0, "found": 0}
+    assert told == {"opened": [], "found": 0}, f"lent by {lends}, {genuine}; the victim is {victim['pid']}"
 
 
 def test_an_executor_reaches_one_gpu(tenants: Tenants) -> None:
