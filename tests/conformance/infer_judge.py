@@ -37,9 +37,8 @@ class Judge:
 
     def verdict(self, call: Call) -> str:
         """Return "" if nothing wrong was claimed of ``call``, else what was claimed and what is true."""
-        try:
-            function = self._device.resolve(call.qualname)
-        except AttributeError:
+        function = _outcome(lambda: self._device.resolve(call.qualname), "ignore")
+        if isinstance(function, AttributeError):
             return ""  # this device says that it has nothing of that name
         args = tuple([self._made(argument) for argument in call.args])
         kwargs = {name: self._made(argument) for name, argument in call.kwargs.items()}
@@ -200,6 +199,8 @@ def _argument(of: int | str, args: Any, kwargs: Any) -> Any:
 def _outcome(call: Any, on_warning: Literal["error", "ignore"] = "error") -> Any:
     with warnings.catch_warnings():
         warnings.simplefilter(on_warning)
+        for category in (DeprecationWarning, FutureWarning):  # what CuPy itself should do otherwise, says NumPy
+            warnings.simplefilter("ignore", category)
         try:
             return call()
         except (Exception, AssertionError) as error:
