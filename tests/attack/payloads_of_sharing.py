@@ -155,8 +155,8 @@ def filled_memory_is_intact(secret):
 def open_memory(handles, needles):
     """Try to map the memory that each of ``handles`` may name, read it and write into it.
 
-    Return what could be mapped, with the bytes it began with, and how often one of ``needles`` was found. What is mapped
-    may be this process's own.
+    Return what could be mapped, with the bytes it began with, and how often one of ``needles`` was found. What is
+    mapped may be this process's own.
     """
     import cupy
 
