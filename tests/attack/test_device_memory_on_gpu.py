@@ -21,8 +21,10 @@ pytestmark = pytest.mark.parametrize("tenants", WAYS[2:], indirect=True)
 #: So far around the numbers of a genuine handle others are tried: of the driver's client, and of its memory.
 _CLIENTS, _OBJECTS = 24, 40
 #: Where a handle names them, in words of four bytes (driver 580).
-_CLIENT, _OBJECT = 11, 12
+_CLIENT, _OBJECT = 12, 13
 _LENT = 77
+#: What the intruder's own memory holds.
+_OWN = b"mine" * 8
 _LENDER = f"""
 import sys, cupy
 lent = cupy.full(1 << 21, {_LENT}, "u1")
@@ -72,6 +74,7 @@ def test_no_handle_opens_the_memory_of_another(tenants: Tenants, lender: Lender)
     tried = [one.hex() for one in forgeries(genuine, lender.process.pid, victim["pid"])]
     needles = [tenants.secret.hex(), bytes([_LENT] * 64).hex()]
     with tenants.intruder() as (intruder, _, _):
+        intruder.run("fill_memory", secret=_OWN.hex())
         told = intruder.run("open_memory", handles=[lender.handle, *tried], needles=needles)
     print(f"{len(tried)} forged handles; opened: {told['opened']}")  # noqa: T201 (what the test shows)
     assert told["found"] == 0
