@@ -49,7 +49,7 @@ def crawl(kind: str, directory: Path, objects: int, has_all_words: bool) -> dict
 
 @pytest.mark.timeout(_SECONDS)
 @pytest.mark.parametrize("objects", [_OBJECTS, pytest.param(_ALL, marks=pytest.mark.soak)], ids=["bounded", "all"])
-@pytest.mark.parametrize("kind", ["cpu", pytest.param("cuda", marks=pytest.mark.gpu)])
+@pytest.mark.parametrize("kind", ["cpu", pytest.param("cuda", marks=pytest.mark.gpu_long)])
 def test_a_crawl_reaches_nothing_outside(kind: str, objects: int, tmp_path: Path) -> None:
     found = crawl(kind, tmp_path, objects, has_all_words=objects == _ALL)
     for key in ("summary", "overdue", "foreign"):

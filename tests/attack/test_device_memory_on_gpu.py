@@ -76,8 +76,10 @@ def test_no_handle_opens_the_memory_of_another(tenants: Tenants, lender: Lender)
     with tenants.intruder() as (intruder, _, _):
         intruder.run("fill_memory", secret=_OWN.hex())
         told = intruder.run("open_memory", handles=[lender.handle, *tried], needles=needles)
-    print(f"{len(tried)} forged handles; opened: {told['opened']}")  # noqa: T201 (what the test shows)
+    clients = {struct.unpack_from("16I", bytes.fromhex(opened))[_CLIENT] for opened in told["opened"]}
+    print(f"{len(tried)} forged handles, {len(told['opened'])} opened, of clients {clients}")  # noqa: T201 (is shown)
     assert told["found"] == 0
+    assert len(clients) <= 1, "the intruder's own"
     assert ada.run("filled_memory_is_intact", secret=tenants.secret.hex())["intact"]
     assert lender.is_intact()
 

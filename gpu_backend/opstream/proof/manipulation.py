@@ -345,8 +345,8 @@ def _field(layout: Layout, name: str) -> Window:
         raise refusal(
             ValueError,
             f"result array with dtype {dtype} would not be sufficiently aligned for GPU operations. When using "
-            "structured dtypes you must manually align the dtype and its fields; CuPy may provide utilities for this in "
-            "the future.",
+            "structured dtypes you must manually align the dtype and its fields; CuPy may provide utilities for this "
+            "in the future.",
         )
     if offset % dtype.itemsize or not layout.ndim:
         raise CannotProve("a field whose address may not be aligned")
