@@ -118,7 +118,12 @@ def parser_of(name: str, program: str) -> argparse.ArgumentParser:
     parser = _Parser(prog=f"{program} {name}", description=COMMANDS[name], allow_abbrev=False)
     parser.add_argument("--json", action="store_true", help="print the data as JSON")
     if name in {"list", "timeline"}:
-        parser.add_argument("filters", nargs="*", metavar="FIELD=VALUE", help="sharing=temporal,spatial year=2020-2023")
+        parser.add_argument(
+            "filters",
+            nargs="*",
+            metavar="FIELD=VALUE",
+            help="sharing=temporal,spatial year=2020-2023 claims.overhead<5",
+        )
     if name in {"show", "try", "search"}:
         parser.add_argument("words", nargs="+", metavar="WORD" if name == "search" else "NAME")
     if name == "graph":
@@ -183,9 +188,14 @@ def _criteria(words: Sequence[str]) -> dict[str, Any]:
         if match is None:
             raise CommandError(f"{word!r} is not of the form FIELD=VALUE; to look for words use search {word}")
         name, sign, value = match.groups()
-        if sign != "=" and name != "year":
-            raise CommandError(f"{name} has no order to compare by; only year has")
-        criteria[name] = _commas(value) if sign == "=" else f"{sign}{value}"
+        if sign == "=":
+            criteria[name] = _commas(value)
+        elif name == "year":
+            criteria[name] = f"{sign}{value}"
+        elif name.startswith("claims."):
+            criteria[name] = [*criteria.get(name, []), f"{sign}{value}"]
+        else:
+            raise CommandError(f"{name} has no order to compare by; only year and claims.MEASURE have")
     return criteria
 
 

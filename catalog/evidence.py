@@ -8,7 +8,20 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Literal
 
-from catalog.values import Bound, ClaimConfidence, ClaimKind, Confidence, Date, Doi, Slug, SourceKind, Text, Url
+from catalog.values import (
+    Bound,
+    ClaimConfidence,
+    ClaimKind,
+    Confidence,
+    Date,
+    Doi,
+    Form,
+    Slug,
+    SourceKind,
+    Statistic,
+    Text,
+    Url,
+)
 
 __all__ = ["Claim", "Conditions", "Source", "Statement", "Unverified"]
 
@@ -103,8 +116,18 @@ class Claim:
     """A term of ``taxonomy.toml``, ``[units]``; required with ``value``."""
     expression: str = ""
     """Formula or wording where there is no number, for example ``max(0.00025 * max_rate, 1000)``."""
+    form: Form = "amount"
+    """How the number stands to its baseline. ``amount``: it is a quantity of its own; ``times``: the baseline times
+    it; ``times-less``: the baseline divided by it; ``more`` and ``less``: the baseline and so much of it on top or
+    off; ``share-of``: so much of the baseline. All but the first give one ratio, so that systems can be compared."""
+    statistic: Statistic = "not-stated"
+    """Of what the number is taken: ``p99`` of the requests, the ``mean`` of the workloads."""
+    against: list[Slug] = field(default_factory=list)
+    """Ids of the entries that are the baseline, where they have one; ``conditions.baseline`` says it in words."""
+    measured_by: str = ""
+    """Id of the entry whose authors measured it; empty if this system's own did."""
     better: Literal["higher", "lower", "neither"] = "neither"
-    """Which direction is good, for figures and comparisons."""
+    """Which direction of the stated number is good; the check holds it against the measure and the form."""
     conditions: Conditions = field(default_factory=Conditions)
     """What the number holds under."""
     note: str = ""

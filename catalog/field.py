@@ -17,7 +17,7 @@ from catalog.loader import entries
 from catalog.relations import KINDS, related
 from catalog.render.document import Run
 from catalog.render.words import conditions_text, confidence_mark, joined, placement_run, terms_text, value_text
-from catalog.taxonomy import EVERYWHERE, taxonomy
+from catalog.taxonomy import EVERYWHERE, Measure, taxonomy
 from catalog.values import Availability, Kind
 
 __all__ = ["COMPARED", "LISTED", "Field", "field", "fields"]
@@ -47,6 +47,9 @@ class Field(msgspec.Struct, frozen=True):
     terms: tuple[str, ...] = ()
     """The fixed vocabulary, where there is one."""
     short: Callable[[System], Run] | None = None
+    claims: Callable[[System], list[Claim]] | None = None
+    """The claims behind the values, where they are claims of one ``measure``: these have an order."""
+    measure: Measure | None = None
 
     def brief(self, system: System) -> Run:
         """Return what a list shows: ``show``, unless the field has something shorter."""
@@ -171,26 +174,29 @@ def _claims_by_measure() -> list[Field]:
             f"claims.{measure.id.replace('-', '_')}",
             measure.name,
             f"Verified claims: {measure.description}",
-            measure=measure.id,
+            measure=measure,
         )
         for measure in taxonomy().measures.values()
     ]
 
 
-def _claim_field(name: str, label: str, about: str, *, kind: str = "", measure: str = "") -> Field:
+def _claim_field(name: str, label: str, about: str, *, kind: str = "", measure: Measure | None = None) -> Field:
     """Make a field of the verified claims of one kind or measure."""
 
     def chosen(system: System) -> list[Claim]:
         return [
             claim
             for claim in system.claims
-            if claim.confidence != "unverified" and kind in {"", claim.kind} and measure in {"", claim.measure}
+            if claim.confidence != "unverified"
+            and kind in {"", claim.kind}
+            and (not measure or claim.measure == measure.id)
         ]
 
     def values(system: System) -> tuple[str, ...]:
         return tuple(f"{claim.quantity}: {value_text(claim)}" for claim in chosen(system))
 
-    return Field(name, label, about, values, lambda s: joined(map(_claim, chosen(s))))
+    shown = Field(name, label, about, values, lambda s: joined(map(_claim, chosen(s))))
+    return msgspec.structs.replace(shown, claims=chosen, measure=measure) if measure else shown
 
 
 def _claim(claim: Claim) -> Run:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from catalog import carriers
-from catalog.carried import how_label, status, status_mark
+from catalog.carried import how_label, is_ready, status, status_mark
 from catalog.entry import System
 from catalog.evidence import Claim
 from catalog.measured import Measured, measured
@@ -16,8 +16,9 @@ from catalog.show import carrier_run
 __all__ = ["Trial"]
 
 _STATUS = {
-    "available": "What carries it is in this pool; what of the system is not carried stands below.",
-    "partly": "Some of what carries it is in this pool; the rest is planned.",
+    "whole": "Its mechanism runs in this pool, at the pool's own unit.",
+    "part": "A part of its mechanism runs in this pool; what does not stands below.",
+    "idea": "Its idea is in this pool, by other means than its own.",
     "planned": "Not carried yet: what would carry it is planned.",
     "not carried": "Not carried, and not planned.",
 }
@@ -31,13 +32,13 @@ class Trial(Displayed):
 
     @property
     def status(self) -> str:
-        """``available``, ``partly``, ``planned`` or ``not carried``, read off the code."""
+        """``whole``, ``part`` or ``idea`` of what is in the code, ``planned``, or ``not carried``."""
         return status(self.system)
 
     @property
     def cell(self) -> str:
         """The cell to run; empty unless everything that it needs is in the code."""
-        return self.system.pool.cell.strip("\n") if self.status == "available" else ""
+        return self.system.pool.cell.strip("\n") if is_ready(self.system) else ""
 
     @property
     def headline(self) -> Claim | None:
