@@ -236,13 +236,14 @@ def _pool(system: System) -> Iterator[str]:
 def _claimed(systems: Sequence[System]) -> Iterator[str]:
     """Find what claims name as baseline or as measurer and is no other system."""
     ids = {system.id for system in systems}
-    for system, claim in [(system, claim) for system in systems for claim in system.claims]:
-        for name in (*claim.against, *filter(None, [claim.measured_by])):
-            where = f"{system.id}.toml: the claim {claim.id!r} names {name!r}"
+    for system in systems:
+        named = [(claim.id, name) for claim in system.claims for name in (*claim.against, claim.measured_by) if name]
+        for claim, name in named:
             if name == system.id:
-                yield f"{where}, which is the system itself"
+                yield f"{system.id}.toml: the claim {claim!r} names {name!r}, which is the system itself"
             elif name not in ids:
-                yield f"{where}, which is no system{did_you_mean(name, ids)}"
+                hint = did_you_mean(name, ids)
+                yield f"{system.id}.toml: the claim {claim!r} names {name!r}, which is no system{hint}"
 
 
 def _relations(systems: Sequence[System]) -> Iterator[str]:
