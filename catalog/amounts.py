@@ -18,7 +18,7 @@ from catalog.errors import CatalogError
 from catalog.evidence import Claim
 from catalog.taxonomy import Measure, taxonomy
 
-__all__ = ["Amount", "Limit", "amounts", "order"]
+__all__ = ["Amount", "Limit", "amounts", "order", "within"]
 
 _SIGNS = {">=": operator.ge, "<=": operator.le, ">": operator.gt, "<": operator.lt}
 _LIMIT = re.compile(r"(>=|<=|>|<)\s*(\d+(?:\.\d+)?)\s*(.*)")
@@ -101,3 +101,19 @@ class Limit(msgspec.Struct, frozen=True):
             for amount in amounts(claim)
             if amount.kind in kinds
         )
+
+
+def within(limit: str, number: float, unit: str) -> bool:
+    """Return whether ``number`` in ``unit`` is within a limit such as ``>=95%`` or ``<=4ms``.
+
+    Raises
+    ------
+    CatalogError
+        If the limit cannot be read, or its unit measures something else.
+    """
+    units = taxonomy().units
+    match = _LIMIT.fullmatch(limit.strip())
+    other = units.get(match[3].strip()) if match else None
+    if match is None or other is None or unit not in units or other.measures != units[unit].measures:
+        raise CatalogError(f"{limit!r} is no limit on a number in {unit!r}; write for example >=95{unit}")
+    return bool(_SIGNS[match[1]](number * units[unit].factor, float(match[2]) * other.factor))

@@ -14,7 +14,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Any, ClassVar
 
-from catalog.evidence import Claim, Source, Statement, Unverified
+from catalog.evidence import Claim, Judgement, Source, Statement, Unverified
 from catalog.values import (
     ArxivNumber,
     Availability,
@@ -291,6 +291,7 @@ class System:
     lists: list[Text] = field(default_factory=list)
     """Reading lists that name it; empty for systems added by us."""
     claims: list[Claim] = field(default_factory=list)
+    verdicts: list[Judgement] = field(default_factory=list)
     evaluation: list[Evaluation] = field(default_factory=list)
     tables: list[Table] = field(default_factory=list)
     limitations: list[Statement] = field(default_factory=list)

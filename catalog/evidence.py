@@ -23,7 +23,7 @@ from catalog.values import (
     Url,
 )
 
-__all__ = ["Claim", "Conditions", "Source", "Statement", "Unverified"]
+__all__ = ["Claim", "Conditions", "Judgement", "Source", "Statement", "Unverified"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -132,3 +132,25 @@ class Claim:
     """What the number holds under."""
     note: str = ""
     """Caveats; required for ``unverified``: where it was seen."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Judgement:
+    """How a claim or a promise of the system is judged by what this project records.
+
+    The verdict follows from the newest record: ``reproduced`` if its figure is within the limit, else what
+    ``otherwise`` says. Without a figure it is ``not-runnable``, and the reason says why.
+    """
+
+    reason: Text
+    """Why it holds, why it does not, or what is missing here; with the conditions that differ."""
+    claim: str = ""
+    """Id of the claim that is judged; empty if it is a promise without a number."""
+    promise: str = ""
+    """The promise in words; required without a claim."""
+    figure: str = ""
+    """Name of the recorded figure, one of ``catalog.phases``; empty for what cannot be run here."""
+    holds_if: str = ""
+    """Limit within which the figure confirms it: ``>=95%``; required with a figure."""
+    otherwise: Literal["weaker", "contradicted"] = "weaker"
+    """What it is if the figure is not within the limit."""

@@ -19,6 +19,7 @@ from catalog.render.document import Run
 from catalog.render.words import conditions_text, confidence_mark, joined, placement_run, terms_text, value_text
 from catalog.taxonomy import EVERYWHERE, Measure, taxonomy
 from catalog.values import Availability, Kind
+from catalog.verdict import OUTCOMES, verdicts_of
 
 __all__ = ["COMPARED", "LISTED", "Field", "field", "fields"]
 
@@ -163,6 +164,14 @@ def _substance() -> list[Field]:
             show=lambda s: (status_mark(s),),
             terms=STATUSES,
         ),
+        Field(
+            name="verdict",
+            label="found here",
+            about="What this project's records say of what it claims.",
+            values=_outcomes,
+            show=lambda s: ", ".join(_outcomes(s)).replace("-", " "),
+            terms=OUTCOMES,
+        ),
         _words("sources", "sources", "What was read.", lambda s: [source.title for source in s.sources]),
     ]
 
@@ -203,6 +212,10 @@ def _claim(claim: Claim) -> Run:
     held = conditions_text(claim.conditions)
     text = f"{claim.quantity}: {value_text(claim)}" + (f" ({held})" if held else "")
     return text if claim.confidence == "high" else (f"{text} ", confidence_mark(claim.confidence))
+
+
+def _outcomes(system: System) -> tuple[str, ...]:
+    return tuple(dict.fromkeys(verdict.outcome for verdict in verdicts_of(system)))
 
 
 def _kind(system: System) -> str:

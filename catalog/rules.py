@@ -16,6 +16,7 @@ from catalog import carriers
 from catalog.entry import Classification, Placement, System
 from catalog.evidence import Claim, Source
 from catalog.nearest import did_you_mean
+from catalog.phases import FIGURES
 from catalog.relations import SYMMETRIC
 from catalog.taxonomy import EVERYWHERE, Taxonomy, taxonomy
 
@@ -42,6 +43,7 @@ def problems_of(system: System) -> list[str]:
         *_bibliography(system),
         *_tables(system),
         *_pool(system),
+        *_verdicts(system),
     ]
 
 
@@ -231,6 +233,22 @@ def _pool(system: System) -> Iterator[str]:
         yield "pool names carriers but neither what is faithful nor what differs"
     if pool.carriers and all(carriers.available(name) for name in pool.carriers) and not pool.cell:
         yield "every carrier is available in the code, so pool.cell must show it"
+
+
+def _verdicts(system: System) -> Iterator[str]:
+    claims = {claim.id for claim in system.claims if claim.confidence != "unverified"}
+    figures = FIGURES.get(system.id, ())
+    for number, each in enumerate(system.verdicts, 1):
+        if bool(each.claim) == bool(each.promise):
+            yield f"verdicts {number} judges either a claim or a promise in words"
+        if each.claim and each.claim not in claims:
+            hint = did_you_mean(each.claim, claims)
+            yield f"verdicts {number} names the unknown or unverified claim {each.claim!r}{hint}"
+        if bool(each.figure) != bool(each.holds_if):
+            yield f"verdicts {number} needs holds_if exactly if it names a figure"
+        if each.figure and each.figure not in figures:
+            hint = did_you_mean(each.figure, figures)
+            yield f"verdicts {number} names the figure {each.figure!r}, which nothing records{hint}"
 
 
 def _claimed(systems: Sequence[System]) -> Iterator[str]:

@@ -9,9 +9,10 @@ from catalog.carried import how_label, is_ready, status, status_mark
 from catalog.entry import System
 from catalog.evidence import Claim
 from catalog.measured import Measured, measured
-from catalog.render.document import Block, Bullets, Code, Displayed, Document, Facts, Heading, Paragraph, Run
+from catalog.render.document import Block, Bullets, Code, Displayed, Document, Facts, Grid, Heading, Paragraph, Run
 from catalog.render.words import conditions_text, joined, value_text
 from catalog.show import carrier_run
+from catalog.verdict import HEADS, cells, verdicts_of
 
 __all__ = ["Trial"]
 
@@ -66,6 +67,7 @@ class Trial(Displayed):
                 "differs": list(pool.differs),
                 "headline": _claim_text(self.headline) if self.headline else None,
                 "measured": [each.sentence() for each in self.measured],
+                "verdicts": {each.said: each.outcome for each in verdicts_of(self.system)},
                 "expectation": pool.expectation,
                 "cell": self.cell,
             }
@@ -81,6 +83,8 @@ class Trial(Displayed):
         for title, items in (("As in the original", pool.faithful), ("Not as in the original", pool.differs)):
             if items:
                 blocks += [Heading(title), Bullets(tuple(items))]
+        if found := verdicts_of(self.system):
+            blocks += [Heading("What was found here"), Grid(HEADS, tuple(cells(verdict) for verdict in found))]
         if self.cell:
             blocks += [Heading("A cell to run"), Code(self.cell)]
         return Document(f"{self.system.name} on this pool", tuple(blocks))

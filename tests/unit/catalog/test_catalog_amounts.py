@@ -98,5 +98,5 @@ def test_claims_are_sorted_within_what_can_be_compared() -> None:
     found = catalog.claims().filter(measure="latency", kind="result").sort()
     kinds = [item.amounts[0].kind if item.amounts else "" for item in found]
     assert kinds == sorted(kinds, key=lambda kind: (kind != "ratio", not kind, kind))
-    ratios = [min(each.number for each in item.amounts) for item in found if item.ratio is not None]
+    ratios = [min(x.number for x in item.amounts if x.kind == "ratio") for item in found if item.ratio is not None]
     assert ratios == sorted(ratios)

@@ -34,6 +34,10 @@ MISTAKES = [
     ("search premption", "no system's entry contains 'premption'; did you mean 'preemption'?"),
     ("graph --kind builds", "relations has no term 'builds'; did you mean 'builds-on'?"),
     ("timeline --save x.nonsense", "cannot draw into x.nonsense: "),
+    ("choose trusted", "'trusted' is not of the form QUESTION=ANSWER, such as trusted=no"),
+    ("choose trustd=no", "no field is named 'trustd'; did you mean 'trusted'?"),
+    ("choose trusted=maybe", "trusted has no term 'maybe'"),
+    ("plot overhed", "measure has no term 'overhed'; did you mean 'overhead'?"),
     ("show", "the following arguments are required: NAME"),
 ]
 EVERY = [
@@ -42,6 +46,10 @@ EVERY = [
     "show NVIDIA MPS",
     "search unified memory --fields name",
     "compare tgs,antman reef gemini orion --fields interception,claims.overhead",
+    "choose trusted=no goal=latency",
+    "plot overhead year>=2020",
+    "who",
+    "verdicts category=temporal-sharing",
     "timeline category=temporal-sharing",
     "graph tgs --kind compares-with",
     "cite tgs antman",
