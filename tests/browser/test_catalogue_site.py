@@ -128,6 +128,8 @@ def test_figures_are_drawn_and_downloads_come(page: Page, site: str) -> None:
     assert page.locator("svg circle, svg polygon").count() > 60
     page.goto(f"{site}matrix/")
     assert page.locator("td.yes").count() > 500
+    names = page.query_selector_all(".matrix tbody th")
+    assert all((box := name.bounding_box()) and 120 < box["width"] < 300 for name in names), "names can be read"
     page.goto(f"{site}data/")
     links = page.locator("article table a")
     assert links.count() >= 6
