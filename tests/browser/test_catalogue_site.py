@@ -20,7 +20,6 @@ from playwright.sync_api import Browser, ElementHandle, Page, expect
 
 from .test_catalogue import luminance
 
-pytest.importorskip("material", reason="the documentation is built with the extra docs")
 pytestmark = [pytest.mark.browser, pytest.mark.timeout(600)]
 
 ROOT = Path(__file__).resolve().parents[2]
