@@ -89,6 +89,17 @@ class Conversation:
         return bool(self._queue) and self.outbox.waiting(self._peer) < MAX_UNREAD
 
     @property
+    def is_cancelled(self) -> bool:
+        """True if the next op is not to be run."""
+        front = self._queue[0] if self._queue else None
+        return front is not None and front.first + front.next <= self._cancel_through
+
+    @property
+    def has_unsent(self) -> bool:
+        """True while there is something to send that the sockets did not take."""
+        return bool(self.outbox)
+
+    @property
     def is_connected(self) -> bool:
         """True if some connection has been greeted."""
         return self._peer is not None
@@ -202,10 +213,6 @@ class Conversation:
     def front(self) -> QueuedBatch | None:
         """Return the batch whose turn it is, if an op may run now."""
         return self._queue[0] if self.has_work else None
-
-    def is_cancelled(self, batch: QueuedBatch) -> bool:
-        """Tell whether the next op of ``batch`` is not to be run."""
-        return batch.first + batch.next <= self._cancel_through
 
     def advance(self, batch: QueuedBatch, place: int) -> None:
         """Note that the ops of the front ``batch`` before ``place`` have been carried out."""

@@ -64,9 +64,9 @@ class Ports:
         #: Orders of the agent, and reports to it.
         self.control = ControlDoor(handed.control)
         self._line: Line | None = None  # rung when the gate opens; wakes whoever waits
-        self._poll = select.poll()  # everything that wakes a sleeper
+        self._poll = select.epoll()  # everything that wakes a sleeper
         for descriptor in (self._entrance.fileno(), self.control.fileno()):
-            self._poll.register(descriptor, select.POLLIN)
+            self._poll.register(descriptor, select.EPOLLIN)
         self._peer_poll = select.poll()
         self._heard: list[tuple[int, int]] = []  # what that poll said last, if nothing was read since
 
@@ -75,7 +75,7 @@ class Ports:
         if self._line is not None:
             self._poll.unregister(self._line.fileno())
         if line is not None:
-            self._poll.register(line.fileno(), select.POLLIN)
+            self._poll.register(line.fileno(), select.EPOLLIN)
         self._line = line
 
     def wait(self, timeout_seconds: float) -> Ready:
@@ -89,7 +89,8 @@ class Ports:
             self._let_in()
             return Ready(bool(heard) or self._has_read_ahead, self.control.has_message())
         self._push()
-        ready = {descriptor for descriptor, _ in self._poll.poll(int(timeout_seconds * 1_000))}
+        select.select((self._poll,), (), (), timeout_seconds)  # pollers themselves count in milliseconds
+        ready = {descriptor for descriptor, _ in self._poll.poll(0)}
         self._let_in()
         if self._line is not None and self._line.fileno() in ready and not self._line.clear():
             self.hear_bell(None)  # the arbiter has ended; its successor brings another
@@ -119,7 +120,7 @@ class Ports:
             except ConnectionLost:
                 self._forget(name, peer)
                 continue
-            self._poll.modify(peer.fileno(), select.POLLIN if done else select.POLLIN | select.POLLOUT)
+            self._poll.modify(peer.fileno(), select.EPOLLIN if done else select.EPOLLIN | select.EPOLLOUT)
 
     def read_data(self) -> Iterator[tuple[bytes, list[Frame]]]:
         """Yield what has come from notebooks: the connection and its message."""
@@ -145,7 +146,7 @@ class Ports:
             if len(self._peers) >= _MOST_PEERS:
                 self._forget(*next(iter(self._peers.items())))
             self._peers[b"%d" % next(self._numbers)] = peer
-            self._poll.register(peer.fileno(), select.POLLIN)
+            self._poll.register(peer.fileno(), select.EPOLLIN)
             self._peer_poll.register(peer.fileno(), select.POLLIN)
             self._has_read_ahead |= peer.has_read_ahead
 
@@ -173,6 +174,7 @@ class Ports:
     def close(self) -> None:
         """Close the sockets; what the system has taken still arrives."""
         self._push()
+        self._poll.close()
         self.control.close()
         self._entrance.close()
         for peer in self._peers.values():

@@ -200,7 +200,7 @@ def test_cancel_reaches_exactly_the_ops_up_to_its_number() -> None:
     talk.receive(PEER, encode(wire.Cancel(3)))
     seen = []
     while (front := talk.front()) is not None:
-        seen.append(talk.is_cancelled(front))
+        seen.append(talk.is_cancelled)
         talk.advance(front, front.next + 1)
     assert seen == [True, True, True, False, False]
 
