@@ -221,7 +221,7 @@ class Played:
     def __init__(self) -> None:
         self.gate, self.pace, self.notebook = Gate(), Pace(), Notebook()
         self.loop = Loop(self.gate, self.pace)
-        self.now, self.asks, self.ran = NOW, 0, 0
+        self.now, self.asks, self.ran, self.op_seconds = NOW, 0, 0, 0.0
 
     def ask(self, ops: int) -> None:
         """Have a message of the notebook wait in the socket."""
@@ -233,6 +233,7 @@ class Played:
         self.now += 1e-6
         if isinstance(step, Run):
             self.ran, self.notebook.ops = self.ran + 1, self.notebook.ops - 1
+            self.now += self.op_seconds
             self.loop.note_ran(self.now, not self.notebook.ops)
         elif isinstance(step, Drop):
             self.notebook.ops, self.notebook.cancelled = self.notebook.ops - 1, self.notebook.cancelled - 1
@@ -280,6 +281,27 @@ def test_one_behind_a_shut_gate_tells_sleeps_and_runs_when_it_opens() -> None:
     assert played.kinds(6) == [Report, Sleep, Report, Sleep, Report, Sleep]
     played.gate.is_open = True
     assert played.kinds(1) == [Run]
+
+
+def test_one_who_has_filled_the_device_goes_on_when_there_is_room() -> None:
+    played = Played()
+    played.go()
+    played.ask(2)
+    assert [each for each in played.kinds(4) if each is not Measure] == [Report, Sleep, Run]
+    played.pace.has_room = False
+    assert played.kinds(5) == [Receive, Report, Sleep, Report, Sleep]
+    played.pace.has_room = True
+    assert played.kinds(1) == [Run]
+
+
+def test_the_next_message_is_looked_for_from_the_end_of_an_op_on_however_long_it_took() -> None:
+    played = Played()
+    played.go()
+    played.ask(1)
+    assert played.kinds(2) == [Report, Sleep]
+    played.op_seconds = 0.2
+    assert played.kinds(1) == [Run]
+    assert played.loop.next_step(played.notebook, played.now) == Spin(Wait.WORK, played.now + loops.SPIN_SECONDS)
 
 
 def test_a_cancel_is_heard_behind_a_shut_gate() -> None:
