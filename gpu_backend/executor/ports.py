@@ -10,10 +10,10 @@ from pathlib import Path
 from time import monotonic
 from typing import NamedTuple
 
-from gpu_backend.arbiter.bell import Line
 from gpu_backend.executor.config import CERTIFICATE, ExecutorConfig
 from gpu_backend.executor.control_door import ControlDoor
 from gpu_backend.executor.outbox import Message, Outbox
+from gpu_backend.gate.bell import Line
 from gpu_backend.transport import tls
 from gpu_backend.transport.entrance import Entrance, LocalDoor, TlsDoor
 from gpu_backend.transport.framing import ConnectionLost

@@ -14,18 +14,18 @@ from heapq import heappop, heappush
 from itertools import count
 from pathlib import Path
 
-from gpu_backend.arbiter import reports
-from gpu_backend.arbiter import roster as rosters
-from gpu_backend.arbiter.bell import Line
-from gpu_backend.arbiter.reports import ReportView
-from gpu_backend.arbiter.roster import ArbiterConfig, Member, Roster
 from gpu_backend.arbiter.seat import Seat
 from gpu_backend.arbiter.service import Arbiter
-from gpu_backend.arbiter.terms import SessionTerms
 from gpu_backend.engine.detached import ProcessId
 from gpu_backend.executor.gate import Gate
 from gpu_backend.executor.loop import Loop, Report, Run, Sleep, Spin, Stop, Wait
 from gpu_backend.executor.pace import Pace
+from gpu_backend.gate import reports
+from gpu_backend.gate import roster as rosters
+from gpu_backend.gate.bell import Line
+from gpu_backend.gate.reports import ReportView
+from gpu_backend.gate.roster import ArbiterConfig, Member, Roster
+from gpu_backend.gate.terms import SessionTerms
 
 #: What things cost, seconds: waking a process, a launch, a look around, a round trip to the notebook, a decision.
 WAKE, LAUNCH, LOOK, ROUND_TRIP, DECISION = 50e-6, 6e-6, 10e-6, 150e-6, 80e-6
