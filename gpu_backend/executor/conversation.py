@@ -10,13 +10,10 @@ import numpy as np
 
 from gpu_backend.executor.answer import Answer
 from gpu_backend.executor.outbox import Message, Outbox
-from gpu_backend.transport.shared_frames import BLOCK_BYTES
 from gpu_backend.wire import messages as wire
 from gpu_backend.wire.codec import Codec, Frame, encode
 from gpu_backend.wire.errors import ErrorRecord, ForeignVersion, OversizedMessage, RefusalCode, WireError
 
-#: Contents larger than this travel in chunks, so that no message is ever large.
-CHUNK_BYTES = BLOCK_BYTES
 #: With so many answers unread, or so many bytes of them, the executor waits for the notebook to read them.
 MAX_UNREAD = 1_024
 MAX_UNREAD_BYTES = 256 << 20
@@ -282,7 +279,7 @@ def _encode_answer(seq: int, answer: Answer) -> Iterator[Message]:
     try:
         if answer.error is not None:
             yield encode(wire.Failed(seq, answer.error))
-        elif len(answer.buffers) == 1 and answer.buffers[0].nbytes > CHUNK_BYTES:
+        elif len(answer.buffers) == 1 and answer.buffers[0].nbytes > wire.CHUNK_BYTES:
             yield from _encode_chunks(seq, answer)
         else:
             yield encode(wire.Reply(seq, answer.value, answer.warnings), [_bytes_of(one) for one in answer.buffers])
@@ -293,8 +290,8 @@ def _encode_answer(seq: int, answer: Answer) -> Iterator[Message]:
 
 def _encode_chunks(seq: int, answer: Answer) -> Iterator[Message]:
     content = memoryview(_bytes_of(answer.buffers[0]))
-    for offset in range(0, len(content), CHUNK_BYTES):
-        yield encode(wire.Chunk(seq, offset), [content[offset : offset + CHUNK_BYTES]])
+    for offset in range(0, len(content), wire.CHUNK_BYTES):
+        yield encode(wire.Chunk(seq, offset), [content[offset : offset + wire.CHUNK_BYTES]])
     yield encode(wire.Reply(seq, answer.value, answer.warnings))
 
 

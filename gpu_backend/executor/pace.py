@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Callable
-from time import perf_counter
 from typing import NamedTuple
 
 from gpu_backend.devices.base import Marker
@@ -55,7 +54,7 @@ class Pace:
         The host's, in seconds.
     """
 
-    def __init__(self, marker: Callable[[], Marker], clock: Callable[[], float] = perf_counter) -> None:
+    def __init__(self, marker: Callable[[], Marker], clock: Callable[[], float]) -> None:
         self._marker = marker
         self._clock = clock
         self._groups: deque[_Group] = deque()

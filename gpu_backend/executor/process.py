@@ -37,7 +37,7 @@ class Executor:
         self._device = device
         self._ports = ports
         self._stream = OpStream(device)
-        self._pace = Pace(device.marker)
+        self._pace = Pace(device.marker, perf_counter)
         self._classes = OpClasses()
         self._gate = Gate(config.descriptors.report, config.has_arbiter, self._pace)
         self._loop = Loop(self._gate, self._pace)

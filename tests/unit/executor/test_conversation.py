@@ -221,7 +221,7 @@ def test_a_client_that_reads_nothing_stops_its_own_ops_only() -> None:
 def test_large_contents_travel_in_chunks() -> None:
     import numpy as np
 
-    from gpu_backend.executor.conversation import CHUNK_BYTES
+    from gpu_backend.wire.messages import CHUNK_BYTES
     from gpu_backend.wire.values import Buffer
 
     talk = greeted()
