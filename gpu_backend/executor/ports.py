@@ -25,6 +25,8 @@ from gpu_backend.wire.codec import Frame
 _MOST_AT_ONCE = 64
 #: How often the door for orders, and those who have proved nothing yet, are looked at while a notebook speaks, seconds.
 _SIDE_LOOK_SECONDS = 1e-3
+#: What is missing to a whole millisecond when it is asked for one, seconds: it took so long to ask.
+_ROUNDED_SECONDS = 50e-6
 #: Connections of the notebook at a time; a new one takes the place of the eldest. It uses one.
 _MOST_PEERS = 32
 
@@ -79,7 +81,7 @@ class Ports:
         self._line = line
 
     def wait(self, timeout_seconds: float) -> Ready:
-        """Wait until a socket has a message, at most ``timeout_seconds``."""
+        """Wait until a socket has a message, at most about ``timeout_seconds``, and down to a millisecond less."""
         if not timeout_seconds or self._has_read_ahead:
             heard, self._heard = self._heard or self._peer_poll.poll(0), []
             now = monotonic()
@@ -89,8 +91,11 @@ class Ports:
             self._let_in()
             return Ready(bool(heard) or self._has_read_ahead, self.control.has_message())
         self._push()
-        select.select((self._poll,), (), (), timeout_seconds)  # pollers themselves count in milliseconds
-        ready = {descriptor for descriptor, _ in self._poll.poll(0)}
+        # A poller counts in milliseconds, and rounds up: what is less is waited for by a call that does not.
+        whole = int((timeout_seconds + _ROUNDED_SECONDS) * 1_000) / 1_000
+        if not whole:
+            select.select((self._poll,), (), (), timeout_seconds)
+        ready = {descriptor for descriptor, _ in self._poll.poll(whole)}
         self._let_in()
         if self._line is not None and self._line.fileno() in ready and not self._line.clear():
             self.hear_bell(None)  # the arbiter has ended; its successor brings another
