@@ -97,23 +97,23 @@ class View(msgspec.Struct, frozen=True, gc=False):
     wait: Wait | None = Wait.WORK
     #: The gate, where it is waited for.
     shut: Shut | None = None
-    #: Whether others want the device, so that short waits are worth a busy processor.
-    is_contended: bool = False
-    #: Whether the last op that ran was answered: the notebook takes a while to ask for more.
-    has_answered: bool = False
-    #: Whether there are answers that the sockets did not take.
-    has_unsent: bool = False
-    #: Whether the device has something in flight, and whether an op of that is a long one.
-    is_working: bool = False
-    works_long: bool = False
-    #: What an op takes, about.
-    op_seconds: float = 0.0
-    told: Told = Told.NOTHING
     #: When anything was done last: ops ran, a message came, or a sleep was over.
     since: float = 0.0
+    told: Told = Told.NOTHING
+    #: Whether the last op that ran was answered: the notebook takes a while to ask for more.
+    has_answered: bool = False
+    #: Whether others want the device, so that short waits are worth a busy processor.
+    is_contended: bool = False
     #: When to look at the leases, and how much memory is held.
     check_at: float = inf
     measure_at: float = inf
+    #: Whether the device has something in flight.
+    is_working: bool = False
+    #: Whether there are answers that the sockets did not take.
+    has_unsent: bool = False
+    #: Whether what is in flight is of long ops, and what an op takes, about.
+    works_long: bool = False
+    op_seconds: float = 0.0
 
 
 # --- what is done -----------------------------------------------------------------------------------------------------
@@ -171,6 +171,9 @@ class Sleep(msgspec.Struct, frozen=True, gc=False):
 Step = Stop | Run | Drop | Receive | Measure | Check | Report | Spin | Sleep
 
 _STOP, _RECEIVE, _MEASURE, _CHECK = Stop(), Receive(), Measure(), Check()
+#: By names of their own: to look a member up in its class takes as long as the rest of a decision.
+_WORK, _ROOM, _GATE = Wait
+_NOTHING, _DUE, _ALL = Told
 
 # --- what is next -----------------------------------------------------------------------------------------------------
 
@@ -193,7 +196,7 @@ def next_step(view: View, now: float) -> Step:
 
 def _wait(view: View, now: float) -> Step:
     if not view.is_assigned:
-        return Sleep(Wait.WORK, now + SLEEP_SECONDS)
+        return Sleep(_WORK, now + SLEEP_SECONDS)
     if not view.has_work:
         return _await_work(view, now)
     if view.shut is not None:
@@ -203,38 +206,38 @@ def _wait(view: View, now: float) -> Step:
 
 def _await_work(view: View, now: float) -> Step:
     if now < view.since + SPIN_SECONDS:
-        if view.told is Told.NOTHING and view.has_answered and view.is_contended:
-            return Report(Wait.WORK, False)  # others may have the device until the notebook asks for more
-        return Spin(Wait.WORK, view.since + SPIN_SECONDS)
+        if view.told is _NOTHING and view.has_answered and view.is_contended:
+            return Report(_WORK, False)  # others may have the device until the notebook asks for more
+        return Spin(_WORK, view.since + SPIN_SECONDS)
     if now >= view.measure_at:
         return _MEASURE
-    if view.told is not Told.ALL:
-        return Report(Wait.WORK, True)
-    return Sleep(Wait.WORK, now + (DEVICE_SECONDS if view.has_unsent or view.is_working else SLEEP_SECONDS))
+    if view.told is not _ALL:
+        return Report(_WORK, True)
+    return Sleep(_WORK, now + (DEVICE_SECONDS if view.has_unsent or view.is_working else SLEEP_SECONDS))
 
 
 def _await_room(view: View, now: float) -> Step:
-    if view.told is Told.NOTHING:
-        return Report(Wait.ROOM, False)
+    if view.told is _NOTHING:
+        return Report(_ROOM, False)
     if not view.is_contended:
-        return Sleep(Wait.ROOM, now + DEVICE_SECONDS)
+        return Sleep(_ROOM, now + DEVICE_SECONDS)
     if view.op_seconds < DEVICE_SECONDS:
-        return Spin(Wait.ROOM, now + SPIN_SECONDS)
-    return Sleep(Wait.ROOM, now + SPIN_SECONDS)
+        return Spin(_ROOM, now + SPIN_SECONDS)
+    return Sleep(_ROOM, now + SPIN_SECONDS)
 
 
 def _await_gate(view: View, shut: Shut, now: float) -> Step:
-    if view.told is not Told.ALL:
-        return Report(Wait.GATE, True)
+    if view.told is not _ALL:
+        return Report(_GATE, True)
     spun_until = view.since + (YIELD_SECONDS if shut.is_yielding else URGENT_SECONDS if shut.is_urgent else 0.0)
     if now < spun_until:
-        return Spin(Wait.GATE, spun_until)
+        return Spin(_GATE, spun_until)
     most = _longest_sleep(view, shut)
     if shut.pause_seconds:
         if shut.pause_seconds <= WAKE_SECONDS:
-            return Spin(Wait.GATE, now + shut.pause_seconds)
+            return Spin(_GATE, now + shut.pause_seconds)
         most = min(most, shut.pause_seconds - WAKE_SECONDS)
-    return Sleep(Wait.GATE, now + most)
+    return Sleep(_GATE, now + most)
 
 
 def _longest_sleep(view: View, shut: Shut) -> float:
@@ -309,7 +312,7 @@ class Loop:
         self.is_over = False
         self._has_looked = True
         self._has_answered = False
-        self._told = Told.NOTHING
+        self._told = _NOTHING
         self._since = self._check_at = self._measured_at = -inf
         self._measure_at = inf
 
@@ -326,15 +329,15 @@ class Loop:
         if self.is_over or work is None:
             return View(self.is_over, work is not None, check_at=self._check_at)
         if not work.has_work:
-            return self._view(False, Wait.WORK, None, work.has_unsent)
+            return self._without_work(work)
         if not self._has_looked:
             return View(False, True, True, False, check_at=self._check_at, measure_at=self._measure_at)
         if work.is_cancelled:
             return View(False, True, True, True, True)
         if not self._gate.may_launch():
-            return self._view(True, Wait.GATE, self._look_at_gate(), False)
+            return self._with_work(_GATE, self._look_at_gate())
         if self._pace.is_full():
-            return self._view(True, Wait.ROOM, None, False)
+            return self._with_work(_ROOM)
         return View(False, True, True, True, False, None)
 
     def _look_at_gate(self) -> Shut:
@@ -343,29 +346,35 @@ class Loop:
             gate.is_urgent, gate.is_yielding, gate.is_way_taken, gate.pause_seconds if gate.is_pausing else None
         )
 
-    def _view(self, has_work: bool, wait: Wait, shut: Shut | None, has_unsent: bool) -> View:
+    def _without_work(self, work: Work) -> View:
+        return View(
+            False, True, False, self._has_looked, False, _WORK, None, self._since, self._told, self._has_answered,
+            self._gate.is_contended, self._check_at, self._measure_at, self._pace.in_flight_ops > 0, work.has_unsent,
+        )  # fmt: skip
+
+    def _with_work(self, wait: Wait, shut: Shut | None = None) -> View:
         pace = self._pace
         return View(
-            False, True, has_work, self._has_looked, False, wait, shut, self._gate.is_contended, self._has_answered,
-            has_unsent, pace.in_flight_ops > 0, pace.works_long, pace.op_seconds, self._told, self._since,
-            self._check_at, self._measure_at,
+            False, True, True, True, False, wait, shut, self._since, self._told, self._has_answered,
+            self._gate.is_contended, self._check_at, self._measure_at, pace.in_flight_ops > 0, False,
+            pace.works_long, pace.op_seconds,
         )  # fmt: skip
 
     def note_ran(self, now: float, has_answered: bool) -> None:
         """Note that ops ran until ``now``, or were dropped; ``has_answered`` says whether the last was answered."""
         self._has_looked, self._has_answered = False, has_answered
-        self._since, self._told = now, Told.NOTHING
+        self._since, self._told = now, _NOTHING
         self._measure_at = self._measured_at + MEASURE_SECONDS
 
     def note_looked(self, now: float, is_new: bool) -> None:
         """Note that the sockets were looked at; ``is_new`` says that a message came, or that a sleep was over."""
-        self._has_looked, self._told = True, Told.NOTHING
+        self._has_looked, self._told = True, _NOTHING
         if is_new:
             self._since = now
 
     def note_told(self, is_resting: bool) -> None:
         """Note that the arbiter was told what was due; all, if ``is_resting``."""
-        self._told = Told.ALL if is_resting else Told.DUE
+        self._told = _ALL if is_resting else _DUE
 
     def note_measured(self, now: float) -> None:
         """Note that it was looked how much memory is held."""

@@ -5,7 +5,6 @@ from __future__ import annotations
 import gc
 import logging
 import os
-from collections.abc import Callable
 from time import monotonic, perf_counter, process_time_ns
 
 from gpu_backend.devices.base import Device
@@ -25,6 +24,8 @@ from gpu_backend.wire.messages import Want, Welcome
 
 log = logging.getLogger("executor")
 
+_WORK, _, _GATE = Wait  # a member is found in its class by much searching
+
 EXIT_ORDERED = 0
 EXIT_FATAL = 3
 
@@ -41,12 +42,6 @@ class Executor:
         self._classes = OpClasses()
         self._gate = Gate(config.descriptors.report, config.has_arbiter, self._pace)
         self._loop = Loop(self._gate, self._pace)
-        #: What ends the looking for each of the things that are waited for.
-        self._ends: dict[Wait, Callable[[], bool]] = {
-            Wait.WORK: ports.hears_peers,
-            Wait.ROOM: lambda: not self._pace.is_full() or ports.hears_peers(),
-            Wait.GATE: lambda: self._gate.may_launch() or ports.hears_peers(),
-        }
         self._held_bytes = self._peak_bytes = 0
         self._has_answered = False  # the last op that ran
         self._conversation: Conversation | None = None
@@ -145,7 +140,7 @@ class Executor:
     # --- waiting ------------------------------------------------------------------------------------------------------
 
     def _wait(self, step: Report | Spin | Sleep) -> None:
-        if step.wait is not Wait.GATE:
+        if step.wait is not _GATE:
             self._spend(step)
             return
         before = process_time_ns()
@@ -169,19 +164,23 @@ class Executor:
             self._pace.close_group()
             self._pace.collect()
         self._note_done(talk)
-        if step.is_resting and step.wait is Wait.WORK:
+        if step.is_resting and step.wait is _WORK:
             talk.report_progress()
         self._ports.send(talk.outbox)
         self._tell_gate(talk, step.is_resting)
         self._loop.note_told(step.is_resting)
 
     def _spin(self, step: Spin) -> None:
-        is_over, until = self._ends[step.wait], step.until
+        until, hears_peers = step.until, self._ports.hears_peers
+        has_come = None if step.wait is _WORK else self._gate.may_launch if step.wait is _GATE else self._has_room
         while perf_counter() < until:
-            if is_over():
+            if (has_come is not None and has_come()) or hears_peers():
                 break
         is_new = self._take_in(0)
         self._loop.note_looked(perf_counter(), is_new)
+
+    def _has_room(self) -> bool:
+        return not self._pace.is_full()
 
     # --- messages -----------------------------------------------------------------------------------------------------
 
