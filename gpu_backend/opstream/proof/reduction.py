@@ -120,8 +120,8 @@ def check_axes(axis: object, ndim: int) -> Shape:
 
 def _plainly(kind: Reduction, a: Array, axis: object, wanted: DType | None, out: Array | None, keep: bool) -> Array:
     loop = _loop(kind, a.dtype, wanted)
-    if a.dtype.kind == "c" and loop.inputs[0].kind == "f":
-        raise CannotProve("a ComplexWarning")
+    if a.dtype.kind == "c" and loop.inputs[0].kind != "c":
+        raise CannotProve("a ComplexWarning, or a loop that CUDA cannot compile")
     axes = check_axes(axis, a.ndim)
     shape = reduced_shape(a.shape, axes, keep)
     made = into(out, new(shape, loop.outputs[0]))

@@ -77,6 +77,8 @@ def convolve(in1: object, in2: object, mode: object = "full", method: object = "
 def fftconvolve(in1: object, in2: object, mode: object = "full", axes: object = None) -> Array:
     """As CuPy."""
     first, second = _pair(in1, in2)
+    if isinstance(axes, list):
+        raise refusal(TypeError, "'list' object cannot be interpreted as an integer")
     places = as_axes(axes, first.ndim)
     joined = [place for place in places if 1 not in (first.shape[place], second.shape[place])]
     if not joined:
