@@ -24,6 +24,8 @@ pytestmark = [pytest.mark.browser, pytest.mark.timeout(600)]
 
 ROOT = Path(__file__).resolve().parents[2]
 SCHEMES = ("light", "dark")
+SECONDS = 1000.0
+expect.set_options(timeout=90 * SECONDS)
 PAGES = ("", "matrix/", "quantities/", "verdicts/", "who/", "timeline/", "systems/tgs/", "systems/lithos/")
 GROUND = """element => {
   let at = element;
@@ -63,6 +65,7 @@ def page(request: pytest.FixtureRequest, chromium: Browser) -> Iterator[Page]:
     hosts: set[str] = set()
     context = chromium.new_context(color_scheme=request.param, viewport={"width": 1360, "height": 1000})
     shown = context.new_page()
+    shown.set_default_timeout(90 * SECONDS)
     shown.on("console", lambda message: complaints.append(message.text) if message.type == "error" else None)
     shown.on("pageerror", lambda error: complaints.append(str(error)))
     shown.on("request", lambda asked: hosts.add(asked.url.split("/")[2].partition(":")[0]))
@@ -116,6 +119,7 @@ def test_facets_narrow_down_and_the_address_keeps_them(page: Page, site: str) ->
 def test_without_a_script_every_system_is_there(chromium: Browser, site: str) -> None:
     context = chromium.new_context(java_script_enabled=False)
     page = context.new_page()
+    page.set_default_timeout(90 * SECONDS)
     page.goto(site)
     assert page.locator("table[data-facets] tbody tr:visible").count() > 50
     assert page.locator(".facets").is_hidden()
