@@ -105,8 +105,8 @@ class Device(Protocol):
     def shares_base(self, array: Any, other: Any) -> int | None:
         """Return the byte offset of ``array`` in the memory of ``other``, or None if it lies elsewhere."""
 
-    def is_unshared(self, array: Any) -> bool:
-        """Tell whether ``array`` owns its memory and none lies in it but those that refer to ``array``."""
+    def owns_memory(self, array: Any) -> bool:
+        """Tell whether ``array`` was allocated as it is, and is no window on memory of another array."""
 
     def view(
         self, root: Any, offset: int, shape: tuple[int, ...], strides: tuple[int, ...], dtype: np.dtype[Any]

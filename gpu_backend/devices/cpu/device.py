@@ -105,8 +105,8 @@ class CpuDevice:
             return None
         return int(array.ctypes.data - other.ctypes.data)
 
-    def is_unshared(self, array: Array) -> bool:
-        """Tell whether ``array`` owns its memory: every array that lies in it refers to it."""
+    def owns_memory(self, array: Array) -> bool:
+        """Tell whether ``array`` was allocated as it is, and is no window on memory of another array."""
         return array.base is None
 
     def view(
