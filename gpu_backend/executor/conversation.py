@@ -33,13 +33,17 @@ _codec: Codec[wire.ToExecutor] = Codec(wire.ToExecutor)
 
 
 class QueuedBatch:
-    """Ops of one message. Those from ``next`` on have not started; ``first`` is the number of ``ops[0]``."""
+    """Ops of one message. Those from ``next`` on have not started; ``first`` is the number of ``ops[0]``.
 
-    __slots__ = ("bytes", "first", "frames", "next", "ops")
+    ``following`` is the batch behind it, None while that has not come.
+    """
+
+    __slots__ = ("bytes", "first", "following", "frames", "next", "ops")
 
     def __init__(self, first: int, ops: tuple[wire.Op, ...], skip: int, frames: Sequence[Frame]) -> None:
         self.first, self.ops, self.next, self.frames = first, ops, skip, frames
         self.bytes = sum(map(len, frames)) if frames else 0
+        self.following: QueuedBatch | None = None
 
 
 class Conversation:
@@ -184,6 +188,8 @@ class Conversation:
                 self._refuse(peer, RefusalCode.OVER_CREDIT, self._credit_story())
                 self._peer = None
                 return
+            if self._queue:
+                self._queue[-1].following = queued
             self._queue.append(queued)
             self.queued_ops += fresh
             self._queued_bytes += queued.bytes
@@ -212,15 +218,23 @@ class Conversation:
         return self._queue[0] if self.has_work else None
 
     def advance(self, batch: QueuedBatch, place: int) -> None:
-        """Note that the ops of the front ``batch`` before ``place`` have been carried out."""
+        """Note that the ops of the front ``batch`` before ``place`` have been carried out.
+
+        A ``place`` beyond its end counts on into the batches that follow.
+        """
         self.queued_ops -= place - batch.next
         self.applied = batch.first + place - 1
         batch.next = place
-        if place >= len(batch.ops):
+        while batch.next >= len(batch.ops):
+            beyond, following = batch.next - len(batch.ops), batch.following
             self._queue.popleft()
             self._queued_bytes -= batch.bytes
             if self.applied - self._reported >= _REPORT_OPS:
                 self.report_progress()
+            if following is None:
+                return
+            following.next += beyond
+            batch = following
 
     def note_done(self, done: int, busy_seconds: float) -> None:
         """Note that the device has done every op up to ``done``, by ``busy_seconds`` of work; report if it is due."""

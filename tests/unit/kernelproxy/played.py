@@ -14,7 +14,7 @@ import kernelproxy
 from gpu_backend.executor.answer import Answer
 from gpu_backend.executor.conversation import Conversation
 from gpu_backend.executor.outbox import Message
-from gpu_backend.executor.stream import CANCELLED
+from gpu_backend.executor.program.failures import CANCELLED
 from gpu_backend.transport import framing, message_socket, tls
 from gpu_backend.wire import messages as wire
 from gpu_backend.wire.codec import Frame
