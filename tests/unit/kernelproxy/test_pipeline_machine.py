@@ -9,7 +9,7 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, pr
 from gpu_backend.wire.errors import SessionLost
 from gpu_backend.wire.messages import Want
 from gpu_backend.wire.values import Buffer
-from kernelproxy.stream.journal import OpenBatch
+from kernelproxy.stream.batch import OpenBatch
 
 from .played import PlayedExecutor, interrupt_at
 
@@ -146,7 +146,7 @@ class PipelineMachine(RuleBasedStateMachine):
 
     @invariant()
     def credit_is_kept(self) -> None:
-        assert self.pipeline.journal.ops_in_flight <= self.executor.credits[0]
+        assert self.pipeline.credit.ops_in_flight <= self.executor.credits[0]
 
     def teardown(self) -> None:
         if not hasattr(self, "pipeline"):
