@@ -51,8 +51,8 @@ def forbidden(value: Any) -> str:
     if isinstance(value, np.ndarray) and value.dtype.hasobject:
         return "an array of Python's objects"
     module = type(value).__module__ or ""
-    if module.startswith("gpu_backend.executor") and not module.startswith(_ALLOWED):
-        return f"the executor's own {type(value).__qualname__}"
+    if module.startswith("gpu_backend") and not module.startswith(_ALLOWED):
+        return f"our own {type(value).__qualname__}"
     return ""
 
 

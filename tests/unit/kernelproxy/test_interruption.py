@@ -147,5 +147,5 @@ def test_the_line_that_asked_for_what_is_missing_is_blamed(executor: PlayedExecu
     with pytest.raises(OpCancelled) as caught:
         pipeline.answer(seq)
     (note,) = caught.value.__notes__
-    assert "array_core.fresh(LAYOUT" in note or "the line to blame" in note
+    assert "core.fresh(LAYOUT" in note or "the line to blame" in note
     assert isinstance(u, ArrayCore)

@@ -146,7 +146,7 @@ def test_every_mode_of_ipython(shell: Shell, mode: str) -> None:
         _WRONG + "try:\n    wrong()\nexcept ValueError as error:\n    raise RuntimeError('mine') from error"
     )
     assert "mine" in shown
-    assert "infer/registry.py" not in shown
+    assert "proof/registry.py" not in shown
 
 
 def test_cells_go_by_their_numbers(shell: Shell) -> None:
@@ -155,4 +155,4 @@ def test_cells_go_by_their_numbers(shell: Shell) -> None:
     assert shell.shell.user_ns["here"].describe() == "Cell In[2], line 1: here = user_site(0)"
     shell.tracebacks.unload()
     assert source_lines.name_of_file("/tmp/a.py") == "/tmp/a.py"
-    assert "kernelproxy/" in shell.run(_WRONG + "wrong()")
+    assert "gpu_backend/opstream/proof/" in shell.run(_WRONG + "wrong()")
