@@ -6,6 +6,7 @@ from collections import deque
 from collections.abc import Iterator, Sequence
 from typing import Any
 
+import msgspec
 import numpy as np
 
 from gpu_backend.executor.answer import Answer
@@ -23,7 +24,7 @@ _MOST_REFUSALS = 64
 _MOST_TAKEN_OVER = 256
 #: Ops are counted up to here: far more than can ever be asked for, and each number still fits its place on the wire.
 _MOST_OPS = 1 << 62
-#: The notebook hears at the latest after so many ops that they are done, and lets go of them.
+#: The notebook hears at the latest after so many ops that they are carried out, and sends more.
 _REPORT_OPS = 1_024
 #: It hears of what the device has done at the latest after so much of the device's time, seconds: it lets no more than
 #: a few dozen times as much wait here, and learns from it what ops take.
@@ -169,8 +170,7 @@ class Conversation:
         self._peer = peer
         self.owner = peer if hello.is_owner else None
         self._forget_read(hello.received)
-        # The client resends all that we have not taken, so what counts here is what we took, run or not.
-        self._send(encode(_with_applied(self._welcome, self._taken)))
+        self._send(encode(msgspec.structs.replace(self._welcome, taken=self._taken)))
         for _, answer, _ in self._unread:
             for message in answer:
                 self._send(message)
@@ -273,12 +273,6 @@ class Conversation:
         if self._peer is not None:
             self.sent_bytes += sum(map(len, message))
             self.outbox.put(self._peer, message)
-
-
-def _with_applied(welcome: wire.Welcome, applied: int) -> wire.Welcome:
-    return wire.Welcome(
-        applied, welcome.epoch, welcome.credit_ops, welcome.credit_bytes, welcome.memory_limit_bytes, welcome.device
-    )
 
 
 def _code_of(error: WireError) -> RefusalCode:
