@@ -129,11 +129,13 @@ class OpStream:
 
     def _pass_over(self, batch: QueuedBatch, place: int, end: int) -> None:
         """Do what is left of ops that are fulfilled, from ``place`` to ``end``: they let go of what they drop."""
-        if end <= len(batch.ops) and not any(op.drop for op in batch.ops[place:end]):
-            return
-        window = Window(batch)
+        ops, window = batch.ops, None
         for one in range(place, end):
-            op = window.op(one)
+            if one < len(ops):
+                op: Op | None = ops[one]
+            else:
+                window = window or Window(batch)
+                op = window.op(one)
             for handle in (op.drop if op is not None else None) or ():
                 self.heap.drop(handle)
 

@@ -32,11 +32,15 @@ class StoreForwarding:
 
     def output(self, op: Op, batch: QueuedBatch, place: int) -> Any:
         """Return the window that the op at ``place``, a store, puts the result of ``op`` into; None if it must wait."""
-        window = Window(batch)
-        store = window.op(place)
+        ops = batch.ops
+        if place + 1 < len(ops):  # nearly always, and a window takes its time
+            store: Op | None = ops[place]
+            behind: Op | None = ops[place + 1]
+        else:
+            window = Window(batch)
+            store, behind = window.op(place), window.op(place + 1)
         if store is None or store.name != STORE or store.want is not Want.NOTHING or store.stream != op.stream:
             return None
-        behind = window.op(place + 1)
         into, value = store.args
         if behind is None or type(value) is not Ref or value.handle != op.out or not _forgets(behind, op.out):
             return None
