@@ -1,18 +1,19 @@
 """The device seam: what an executor needs of the thing that computes.
 
 Two devices stand behind it: ``cuda`` (real CuPy) and ``cpu`` (NumPy, SciPy and compiled kernels). One conformance
-suite, ``tests/conformance/test_device.py``, runs over both. Arrays and objects are opaque to the executor; only the
-device looks inside.
+suite, ``tests/conformance/test_device.py``, runs over both. Of an array the executor sees how it lies, `Array`; where
+that is and what is in it, only the device can tell. Objects are opaque to the executor.
 """
 
 from __future__ import annotations
 
 from contextlib import AbstractContextManager
-from typing import Any, NamedTuple, Protocol
+from typing import NamedTuple, Protocol, Self
 
 import numpy as np
 
 from gpu_backend.devices.python_source import PythonSource
+from gpu_backend.opstream.layout import DType, Shape
 
 
 class DeviceInfo(NamedTuple):
@@ -37,9 +38,64 @@ class MemoryUse(NamedTuple):
 class ArrayLayout(NamedTuple):
     """How an array lies in memory; strides are in bytes."""
 
-    shape: tuple[int, ...]
-    strides: tuple[int, ...]
-    dtype: np.dtype[Any]
+    shape: Shape
+    strides: Shape
+    dtype: DType
+
+
+class Flags(Protocol):
+    """In which orders an array is contiguous. An array can be so in both."""
+
+    @property
+    def c_contiguous(self) -> bool:
+        """The last axis is the closest in memory, without gaps."""
+
+    @property
+    def f_contiguous(self) -> bool:
+        """The first axis is the closest in memory, without gaps."""
+
+
+class Array(Protocol):
+    """An array of a device: ``numpy.ndarray`` of the CPU, ``cupy.ndarray`` of a GPU. Strides are in bytes.
+
+    A device is given none but its own: those that it has returned, or has said of that they are (`Device.is_array`).
+    """
+
+    @property
+    def shape(self) -> Shape:
+        """The extent of each axis."""
+
+    @property
+    def strides(self) -> Shape:
+        """How far apart neighbours along each axis lie; below zero if they lie backwards."""
+
+    @property
+    def dtype(self) -> DType:
+        """The type of its elements."""
+
+    @property
+    def ndim(self) -> int:
+        """How many axes it has."""
+
+    @property
+    def size(self) -> int:
+        """How many elements it has."""
+
+    @property
+    def itemsize(self) -> int:
+        """The bytes of one element."""
+
+    @property
+    def nbytes(self) -> int:
+        """The bytes of all elements, whatever lies between them."""
+
+    @property
+    def flags(self) -> Flags:
+        """How it lies."""
+
+    @property
+    def base(self) -> object:
+        """The array whose memory it shows; None if the memory is its own, or nobody's."""
 
 
 class Marker(Protocol):
@@ -48,8 +104,8 @@ class Marker(Protocol):
     def is_done(self) -> bool:
         """Tell whether all work given before it is done. True on a device that is lost: nothing runs there any more."""
 
-    def seconds_since(self, earlier: Any) -> float:
-        """Return the device's time between ``earlier``, a marker too, and this; both are done. 0 on a lost device."""
+    def seconds_since(self, earlier: Self) -> float:
+        """Return the device's seconds since ``earlier``, a marker of its own; both are done. 0 on a lost device."""
 
 
 class Device(Protocol):
@@ -64,7 +120,7 @@ class Device(Protocol):
     #: Whether every result lies in memory as CuPy's does. The executor lays out anew what another device gives.
     lays_out_as_cupy: bool
 
-    def resolve(self, qualname: str) -> Any:
+    def resolve(self, qualname: str) -> object:
         """Return the object with the public name ``qualname`` ("cupy.linalg.svd", "cupy.ndarray.sum", ...).
 
         Called once per name; the executor caches the answer.
@@ -84,33 +140,31 @@ class Device(Protocol):
         It is told by what the class is, never by what it calls itself.
         """
 
-    def attribute(self, array: Any, name: str) -> Any:
+    def attribute(self, array: Array, name: str) -> object:
         """Return the attribute ``name`` of ``array``, such as ``data`` or ``flat``, which the surface describes."""
 
-    def by_value(self, host: np.ndarray[Any, Any]) -> Any:
+    def by_value(self, host: np.ndarray) -> object:
         """Return what a raw kernel takes by value for an array of the host; its one element is the parameter."""
 
-    def python_kernel(self, kind: str, source: PythonSource, options: dict[str, Any]) -> Any:
+    def python_kernel(self, kind: str, source: PythonSource, options: dict[str, object]) -> object:
         """Return the object of class ``kind`` ("cupyx.jit.rawkernel", "cupy.vectorize") for a checked ``source``."""
 
     def enter_thread(self) -> None:
         """Make the calling thread one that computes on this device, in the current stream of the op loop."""
 
-    def layout(self, array: Any) -> ArrayLayout:
+    def layout(self, array: Array) -> ArrayLayout:
         """Return the layout of ``array``."""
 
-    def memory_order(self, array: Any) -> str:
+    def memory_order(self, array: Array) -> str:
         """Return "C" or "F" for how ``array`` lies in memory ("" if both), else the word of ``wire.memory_order``."""
 
-    def shares_base(self, array: Any, other: Any) -> int | None:
+    def shares_base(self, array: Array, other: Array) -> int | None:
         """Return the byte offset of ``array`` in the memory of ``other``, or None if it lies elsewhere."""
 
-    def is_unshared(self, array: Any) -> bool:
+    def is_unshared(self, array: Array) -> bool:
         """Tell whether ``array`` owns its memory and none lies in it but those that refer to ``array``."""
 
-    def view(
-        self, root: Any, offset: int, shape: tuple[int, ...], strides: tuple[int, ...], dtype: np.dtype[Any]
-    ) -> Any:
+    def view(self, root: Array, offset: int, shape: Shape, strides: Shape, dtype: DType) -> Array:
         """Return the array that starts ``offset`` bytes into ``root``'s memory. Nothing is copied.
 
         Raises
@@ -119,16 +173,16 @@ class Device(Protocol):
             If any element would lie outside the memory of ``root``, or no array can be like that.
         """
 
-    def upload(self, host: np.ndarray[Any, Any]) -> Any:
+    def upload(self, host: np.ndarray) -> Array:
         """Return a new device array with the contents of ``host`` (C-contiguous unless ``host`` is F-contiguous)."""
 
-    def write(self, array: Any, offset: int, data: memoryview) -> None:
+    def write(self, array: Array, offset: int, data: memoryview) -> None:
         """Copy ``data`` to ``offset`` bytes into the memory of the contiguous ``array``."""
 
-    def download(self, array: Any) -> np.ndarray[Any, Any]:
+    def download(self, array: Array) -> np.ndarray:
         """Return a C-contiguous host copy of ``array``, once everything that computes it is done."""
 
-    def on_stream(self, stream: Any) -> AbstractContextManager[object]:
+    def on_stream(self, stream: object) -> AbstractContextManager[object]:
         """Return a context in which work goes to ``stream`` (an object resolved as ``cupy.cuda.Stream``)."""
 
     def synchronize(self) -> None:

@@ -6,7 +6,7 @@ import importlib
 from collections.abc import Iterator
 from contextlib import contextmanager
 from sys import getrefcount
-from typing import Any
+from typing import Any, NoReturn
 
 import cupy
 import numpy as np
@@ -19,6 +19,7 @@ from gpu_backend.devices.cuda_names import find, name_of_class
 from gpu_backend.devices.cuda_reductions import whole_reductions
 from gpu_backend.devices.extents import reach, require_within
 from gpu_backend.devices.python_source import PythonSource
+from gpu_backend.opstream.layout import DType, Shape
 from gpu_backend.wire.memory_order import permuted_order
 
 #: Modules in which a class of an exception is public, most wanted first.
@@ -56,7 +57,7 @@ _UNCOUNTED = tuple(
 )
 
 
-def _refuse_uncounted(*args: Any, **kwargs: Any) -> Any:
+def _refuse_uncounted(*args: object, **kwargs: object) -> NoReturn:
     raise RuntimeError(
         "This would take memory past what the session was given. Make arrays, or a cupy.cuda.MemoryPool."
     )
@@ -132,7 +133,7 @@ class _Stage:
     def __init__(self) -> None:
         self._memory = cupy.cuda.alloc_pinned_memory(_STAGED_BYTES)
 
-    def download(self, array: Any) -> np.ndarray[Any, Any]:
+    def download(self, array: cupy.ndarray) -> np.ndarray:
         """Return a copy of the C-contiguous ``array`` by way of the default stream, which is never captured."""
         runtime.memcpyAsync(self._memory.ptr, array.data.ptr, array.nbytes, runtime.memcpyDeviceToHost, 0)
         runtime.streamSynchronize(0)
@@ -190,7 +191,7 @@ class CudaDevice:
             compute_capability=str(self._device.compute_capability),
         )
 
-    def resolve(self, qualname: str) -> Any:
+    def resolve(self, qualname: str) -> object:
         """Return the object with the public name ``qualname`` under ``cupy`` or ``cupyx``; see the seam."""
         if qualname.partition(".")[0] not in ("cupy", "cupyx"):
             raise AttributeError(f"{qualname!r} is not under cupy or cupyx")
@@ -204,15 +205,15 @@ class CudaDevice:
         """Return the name by which the surface describes ``kind`` itself; see the seam."""
         return name_of_class(kind)
 
-    def attribute(self, array: Any, name: str) -> Any:
+    def attribute(self, array: cupy.ndarray, name: str) -> object:
         """Return the attribute ``name`` of ``array``."""
         return getattr(array, name)
 
-    def by_value(self, host: np.ndarray[Any, Any]) -> Any:
+    def by_value(self, host: np.ndarray) -> object:
         """Return ``host``: CuPy tells arrays of the host by their class."""
         return host
 
-    def python_kernel(self, kind: str, source: PythonSource, options: dict[str, Any]) -> Any:
+    def python_kernel(self, kind: str, source: PythonSource, options: dict[str, object]) -> object:
         """Return CuPy's object of class ``kind`` for ``source``."""
         return cuda_kernels.make_kernel(kind, source, options)
 
@@ -221,31 +222,29 @@ class CudaDevice:
         self._device.use()
         self._stream.use()
 
-    def layout(self, array: Any) -> ArrayLayout:
+    def layout(self, array: cupy.ndarray) -> ArrayLayout:
         """Return the layout of ``array``."""
         return ArrayLayout(array.shape, array.strides, array.dtype)
 
-    def memory_order(self, array: Any) -> str:
+    def memory_order(self, array: cupy.ndarray) -> str:
         """Return the word for how ``array`` lies in memory; see the seam."""
         # The fields behind ``array.flags``, without making that object: this is asked for every view.
         if array._c_contiguous:
             return "" if array._f_contiguous else "C"
         return "F" if array._f_contiguous else permuted_order(array.shape, array.strides, array.itemsize)
 
-    def shares_base(self, array: Any, other: Any) -> int | None:
+    def shares_base(self, array: cupy.ndarray, other: cupy.ndarray) -> int | None:
         """Return the byte offset of ``array`` in the memory of ``other``, or None if it lies elsewhere."""
         if array.data.mem is not other.data.mem:
             return None
         return int(array.data.ptr - other.data.ptr)
 
-    def is_unshared(self, array: Any) -> bool:
+    def is_unshared(self, array: cupy.ndarray) -> bool:
         """Tell whether ``array`` owns its memory and none lies in it but those that refer to ``array``."""
         # What `view` makes refers to the memory alone, as the array does: then there are more than it and the argument.
         return array.base is None and getrefcount(array.data.mem) == 2
 
-    def view(
-        self, root: Any, offset: int, shape: tuple[int, ...], strides: tuple[int, ...], dtype: np.dtype[Any]
-    ) -> Any:
+    def view(self, root: cupy.ndarray, offset: int, shape: Shape, strides: Shape, dtype: DType) -> cupy.ndarray:
         """Return the array that starts ``offset`` bytes into ``root``'s memory. Nothing is copied.
 
         Raises
@@ -257,12 +256,12 @@ class CudaDevice:
         pointer = root.data + offset if 0 not in shape else root.data
         return cupy.ndarray(shape, dtype, memptr=pointer, strides=strides)
 
-    def upload(self, host: np.ndarray[Any, Any]) -> Any:
+    def upload(self, host: np.ndarray) -> cupy.ndarray:
         """Return a new device array with the contents of ``host``; the copy is done when this returns."""
         order = "F" if host.flags.f_contiguous and not host.flags.c_contiguous else "C"
         return cupy.array(host, order=order, blocking=True)
 
-    def write(self, array: Any, offset: int, data: memoryview) -> None:
+    def write(self, array: cupy.ndarray, offset: int, data: memoryview) -> None:
         """Copy ``data`` to ``offset`` bytes into the memory of the contiguous ``array``; done when this returns."""
         first, end = _memory(array)
         if offset < first or offset + data.nbytes > end:
@@ -275,15 +274,15 @@ class CudaDevice:
         (array.data + offset).copy_from_host_async(source.ctypes.data, data.nbytes, stream)
         stream.synchronize()
 
-    def download(self, array: Any) -> np.ndarray[Any, Any]:
+    def download(self, array: cupy.ndarray) -> np.ndarray:
         """Return a C-contiguous host copy of ``array``, once everything that computes it is done."""
         if 0 < array.nbytes <= _STAGED_BYTES and array._c_contiguous and self._stream.ptr == 0:
             return self._stage.download(array)
-        host: np.ndarray[Any, Any] = cupy.asnumpy(array, order="C")
+        host: np.ndarray = cupy.asnumpy(array, order="C")
         return host
 
     @contextmanager
-    def on_stream(self, stream: Any) -> Iterator[None]:
+    def on_stream(self, stream: cupy.cuda.Stream) -> Iterator[None]:
         """Return a context in which work goes to ``stream``."""
         before = self._stream
         with stream:
@@ -348,7 +347,7 @@ def _module(name: str) -> Any:
     return cupy.cuda.driver if name == "cupy.cuda.driver" else importlib.import_module(name)
 
 
-def _memory(array: Any) -> tuple[int, int]:
+def _memory(array: cupy.ndarray) -> tuple[int, int]:
     """Return where the memory of ``array`` begins and ends, in bytes relative to its first element."""
     if array._c_contiguous or array._f_contiguous:
         return 0, array.nbytes

@@ -11,9 +11,7 @@ from gpu_backend.opstream import surface
 from kernelproxy.array import core
 from kernelproxy.array.core import ArrayCore
 from kernelproxy.array.foreign_arrays import stands_for
-from kernelproxy.calls import dispatch
-
-_UFUNCS = frozenset({"clip", "conj", "conjugate", "round"})
+from kernelproxy.calls import dispatch, result_classes
 
 
 class Methods(ArrayCore):
@@ -96,7 +94,9 @@ def _forward_to_ufunc(name: str) -> Any:
     @functools.wraps(forward)
     def method(self: Any, *args: Any, **kwargs: Any) -> Any:
         made = forward(self, *args, **kwargs)
-        return core.in_class_of(made, (self,)) if type(made) is core.array_class else made
+        if core.is_subclassed:
+            return result_classes.in_class(f"cupy.ndarray.{name}", (self, *args), kwargs, made)
+        return made
 
     return method
 
@@ -107,4 +107,5 @@ def _is_forwarded(name: str) -> bool:
 
 
 for _name in filter(_is_forwarded, surface.load().below("cupy.ndarray")):
-    setattr(Methods, _name, (_forward_to_ufunc if _name in _UFUNCS else _forward)(_name))
+    _is_ufunc = f"cupy.ndarray.{_name}" in result_classes.told_of()
+    setattr(Methods, _name, (_forward_to_ufunc if _is_ufunc else _forward)(_name))

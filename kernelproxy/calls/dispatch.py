@@ -245,21 +245,38 @@ def _answered(name: str, encoded: _Encoded, given_args: tuple[Any, ...], given_k
     stream = streams.current_handle()
     answer = pipeline().call(name, encoded.args, Want.DESCRIPTION, encoded.kwargs, encoded.buffers, stream)
     known = {item._wire_value().handle: item for item in _remote_items(given_args, given_kwargs)}
-    decoder = Decoder(answer.buffers, known, lambda info: _array_of(info, known), remote_object.object_from_description)
+    shown = _shown_by_users(given_args, given_kwargs) if core.is_subclassed else {}
+    array_of = lambda info: _array_of(info, known, shown)  # noqa: E731 (of one expression)
+    decoder = Decoder(answer.buffers, known, array_of, remote_object.object_from_description)
     result = decoder.decode(answer.value)
     if answer.warnings:
         warn_again(answer.warnings)
     return result
 
 
-def _array_of(info: wire.ArrayInfo, known: dict[int, Any]) -> Any:
-    """Return the array that was described: a window, if it shows the memory of an argument that is an owner."""
+def _array_of(info: wire.ArrayInfo, known: dict[int, Any], shown: dict[int, ArrayCore]) -> Any:
+    """Return the array that was described: a window, if it shows the memory of an argument that is an owner.
+
+    So it is, in the class of the argument, if that is a user's and itself a window.
+    """
     made = from_description(info)
-    owner = known.get(info.base)
+    of = shown.get(info.base)
+    owner = known.get(info.base) if of is None else of._root
     # An owner that lies otherwise than it was proved to is no measure: then only the executor knows where the array is.
     if isinstance(owner, ArrayCore) and owner._layout.memory_order == info.order:
-        return view_of(owner, info.offset, made._layout)
+        start = 0 if of is None else of._ref.offset  # type: ignore[union-attr]
+        return view_of(owner if of is None else of, info.offset - start, made._layout)
     return made
+
+
+def _shown_by_users(args: tuple[Any, ...], kwargs: dict[str, Any]) -> dict[int, ArrayCore]:
+    """Return the arguments that are windows of a user's class, by whose memory they show; of lists the items too."""
+    given = [*args, *kwargs.values()]
+    given += [item for one in given if type(one) in (list, tuple) for item in one]
+    arrays = [one for one in given if isinstance(one, ArrayCore)]
+    others = {core.handle_of(one._ref) for one in arrays if type(one) is core.array_class}
+    users = [one for one in arrays if type(one) is not core.array_class and one._root is not None]
+    return {handle: one for one in users if (handle := core.handle_of(one._ref)) not in others}
 
 
 def _converse(name: str, encoded: _Encoded, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:

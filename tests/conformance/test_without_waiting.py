@@ -19,7 +19,7 @@ from kernelproxy.namespace.names import make
 from kernelproxy.session import session
 from tests.conformance.in_process import InProcess, notebook_on
 
-_RECORDS = np.dtype([("a", "f4"), ("b", "i8")])
+_RECORDS = np.dtype([("a", "f4"), ("b", "i8")], align=True)
 _LARGE = np.arange(10_000) % 8
 
 #: What is called, and with what; names in the scope are those of `_scope`.

@@ -4,7 +4,10 @@ from __future__ import annotations
 
 from typing import Any
 
-from gpu_backend.devices.cpu.arrays import Array, np
+import numpy as np
+from numpy.typing import DTypeLike
+
+from gpu_backend.devices.cpu.arrays import Array, as_order
 from gpu_backend.devices.cpu.call import guarded_methods
 from gpu_backend.devices.cpu.creation import as_shape, new_array
 from gpu_backend.devices.cpu.dtypes import as_dtype, store
@@ -16,7 +19,9 @@ _MOST_AXES = 32
 
 
 @define("cupy.ndarray")
-def ndarray(shape: Any, dtype: Any = float, memptr: Any = None, strides: Any = None, order: str | None = "C") -> Array:
+def ndarray(
+    shape: Any, dtype: DTypeLike = float, memptr: Any = None, strides: Any = None, order: str | None = "C"
+) -> Array:
     """Return an array of uninitialised memory, or of the memory at ``memptr``."""
     shape = as_shape(shape)
     if len(shape) > _MOST_AXES:
@@ -24,7 +29,7 @@ def ndarray(shape: Any, dtype: Any = float, memptr: Any = None, strides: Any = N
     chosen = np.dtype(dtype) if memptr is not None else as_dtype(dtype)
     if memptr is not None:
         memory = memptr.mem._bytes()
-        return np.ndarray(shape, chosen, memory, memptr.ptr - memptr.mem.ptr, strides, order or "C")
+        return np.ndarray(shape, chosen, memory, memptr.ptr - memptr.mem.ptr, strides, as_order(order or "C"))
     flat = new_array(shape, chosen, order)
     if strides is None:
         return flat
@@ -44,7 +49,7 @@ def ndarray(shape: Any, dtype: Any = float, memptr: Any = None, strides: Any = N
 class broadcast:
     """Arrays broadcast against each other: ``values``, ``shape``, ``nd`` and ``size``."""
 
-    def __init__(self, *arrays: Any) -> None:
+    def __init__(self, *arrays: object) -> None:
         found = [a if isinstance(a, np.ndarray) else None for a in arrays]
         self.shape = np.broadcast_shapes(*(a.shape for a in found if a is not None))
         self.values = tuple(
@@ -84,7 +89,7 @@ class flatiter:
         """Return a flat copy."""
         return self._base.flatten()
 
-    def _index(self, ind: Any) -> Any:
+    def _index(self, ind: object) -> Any:
         if ind is Ellipsis:
             return slice(None)
         if isinstance(ind, (tuple, list)) or ind is None:
@@ -101,11 +106,11 @@ class flatiter:
             return ind
         raise IndexError("unsupported iterator index")
 
-    def __getitem__(self, ind: Any) -> Array:
+    def __getitem__(self, ind: object) -> Array:
         index = self._index(ind)
         return np.asarray(self._base.reshape(-1)[index]).copy()
 
-    def __setitem__(self, ind: Any, value: Any) -> None:
+    def __setitem__(self, ind: object, value: object) -> None:
         index = self._index(ind)
         places = np.arange(self._base.size)[index]
         if not isinstance(value, np.ndarray):

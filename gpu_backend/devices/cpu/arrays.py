@@ -1,20 +1,58 @@
-"""What the CPU device calls an array, and NumPy as its modules see it."""
+"""What the CPU device calls an array."""
 
 from __future__ import annotations
 
-from typing import Any, TypeAlias
+from typing import Any, Literal, TypeAlias
 
-import numpy
+import numpy as np
 
-#: A plain ``numpy.ndarray``.
-Array: TypeAlias = Any
+from gpu_backend.devices import base
 
-#: A ``numpy.dtype``.
-DType: TypeAlias = Any
+#: An array of this device, of any shape and dtype.
+Array: TypeAlias = np.ndarray[Any, Any]
 
-#: NumPy without its annotations: they describe array-likes at large, and refuse most of what code does that is
-#: generic over shapes and dtypes.
-np: Any = numpy
+DType: TypeAlias = np.dtype[Any]
+
+#: A memory order as CuPy's functions take it.
+Order: TypeAlias = Literal["K", "A", "C", "F"]
+
+#: Which casts are allowed.
+Casting: TypeAlias = Literal["no", "equiv", "safe", "same_kind", "unsafe"]
+
+
+_ORDERS: dict[str, Order] = {"K": "K", "A": "A", "C": "C", "F": "F"}
+
+
+def as_order(order: str) -> Order:
+    """Return the memory order that a user names, in letters of either size.
+
+    Raises
+    ------
+    ValueError
+        If there is none of that name.
+    """
+    found = _ORDERS.get(order.upper())
+    if found is None:
+        raise ValueError("order not understood")
+    return found
+
+
+def is_scalar(value: object) -> bool:
+    """Tell whether ``value`` is a scalar to NumPy; of which kind is left open."""
+    return bool(np.isscalar(value))
+
+
+def own(array: base.Array) -> Array:
+    """Return ``array`` as one of this device.
+
+    Raises
+    ------
+    TypeError
+        If it is of another.
+    """
+    if not isinstance(array, np.ndarray):
+        raise TypeError(f"{type(array).__name__} is no array of the CPU device, whose arrays are numpy.ndarray.")
+    return array
 
 
 def in_c_order(array: Array) -> Array:

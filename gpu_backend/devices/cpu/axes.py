@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import Any, Literal
 
+import numpy as np
 from numpy.lib.array_utils import normalize_axis_index, normalize_axis_tuple
 
-from gpu_backend.devices.cpu.arrays import Array, np
+from gpu_backend.devices.cpu.arrays import Array
 from gpu_backend.devices.cpu.dtypes import cast_into
 
 Axes = tuple[int, ...]
@@ -28,7 +29,7 @@ def as_axes(axis: Any, ndim: int) -> Axes:
     return (normalize_axis_index(int(axis), ndim),)
 
 
-def result_order(a: Array, axes: Axes, segmented: bool) -> str:
+def result_order(a: Array, axes: Axes, segmented: bool) -> Literal["C", "F"]:
     """Return "F" where CuPy's segmented reduction keeps Fortran order, else "C".
 
     Parameters
@@ -44,7 +45,7 @@ def result_order(a: Array, axes: Axes, segmented: bool) -> str:
 
 def reduce_to(
     a: Array,
-    axis: Any,
+    axis: object,
     out: Array | None,
     keepdims: bool,
     compute: Callable[[Axes | None, bool], Any],
@@ -60,7 +61,8 @@ def reduce_to(
     axes = as_axes(axis, a.ndim)
     result = np.asarray(compute(axes if a.ndim else None, bool(keepdims)))
     if out is None:
-        return np.asarray(result, order=result_order(a, axes, segmented))
+        made: Array = np.asarray(result, order=result_order(a, axes, segmented))
+        return made
     if out.ndim != result.ndim:
         raise ValueError("output parameter for reduction operation has the wrong number of dimensions")
     if out.shape != result.shape:

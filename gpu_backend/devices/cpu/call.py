@@ -47,11 +47,11 @@ def settle(result: Any) -> Any:
     return result
 
 
-def guarded(function: Callable[..., Any]) -> Callable[..., Any]:
+def guarded(function: Callable[..., object]) -> Callable[..., Any]:
     """Return ``function`` as a function of the device."""
 
     @functools.wraps(function)
-    def call(*args: Any, **kwargs: Any) -> Any:
+    def call(*args: object, **kwargs: object) -> Any:
         if not _silenced.get():
             silence()
         try:

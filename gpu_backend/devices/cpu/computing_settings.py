@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from typing import Any
 
 import numpy as np
+from numpy.typing import DTypeLike
 
 from gpu_backend.devices.cpu.table import define_value
 
@@ -36,7 +36,7 @@ def _accelerators(which: str) -> tuple[Callable[[], list[int]], Callable[[Iterab
     return get, set_to
 
 
-def _precision(dtype: Any) -> str:
+def _precision(dtype: DTypeLike) -> str:
     found = np.dtype(dtype)
     if found.name == "bfloat16":
         return "bfloat16"
@@ -45,12 +45,12 @@ def _precision(dtype: Any) -> str:
     return _PRECISIONS[found.char]
 
 
-def get_compute_type(dtype: Any) -> int:
+def get_compute_type(dtype: DTypeLike) -> int:
     """Return the number of the way in which matrices of ``dtype`` are multiplied."""
     return _compute_types.get(_precision(dtype)) or _DEFAULT
 
 
-def set_compute_type(dtype: Any, compute_type: int) -> None:
+def set_compute_type(dtype: DTypeLike, compute_type: int) -> None:
     """Note the way in which matrices of ``dtype`` are to be multiplied."""
     if compute_type not in _COMPUTE_TYPES:
         raise ValueError(f"Unknown compute type: {compute_type}")

@@ -4,7 +4,10 @@ from __future__ import annotations
 
 from typing import Any
 
-from gpu_backend.devices.cpu.arrays import Array, in_c_order, np
+import numpy as np
+from numpy.typing import ArrayLike, DTypeLike
+
+from gpu_backend.devices.cpu.arrays import Array, Casting, Order, as_order, in_c_order
 from gpu_backend.devices.cpu.dtypes import (
     as_dtype,
     cast_into,
@@ -16,7 +19,7 @@ from gpu_backend.devices.cpu.memory import LEDGER
 from gpu_backend.devices.cpu.table import define
 
 
-def converted(array: Array, dtype: Any, order: str | None = "K", copy: bool | None = True) -> Array:
+def converted(array: Array, dtype: DTypeLike, order: str | None = "K", copy: bool | None = True) -> Array:
     """Return ``array`` with a dtype and memory order; ``copy`` None copies only where it must.
 
     Raises
@@ -25,17 +28,15 @@ def converted(array: Array, dtype: Any, order: str | None = "K", copy: bool | No
         If ``copy`` is False and a copy is needed.
     """
     target = as_dtype(dtype)
-    order = "K" if order is None else order.upper()
-    if order not in ("K", "A", "C", "F"):
-        raise ValueError("order not understood")
-    if target == array.dtype and not copy and _is_in_order(array, order):
+    wanted = as_order("K" if order is None else order)
+    if target == array.dtype and not copy and _is_in_order(array, wanted):
         return array
     if copy is False:
         raise ValueError("Unable to avoid copy while creating an array as requested.")
     if array.dtype.kind == "c" and target.kind not in "bcV":
         warn_complex()
     LEDGER.require(array.size * target.itemsize)
-    result = np.empty_like(array, target, order, subok=False)
+    result = np.empty_like(array, target, wanted, subok=False)
     if target.kind == "V":
         result[...] = array
     else:
@@ -43,7 +44,7 @@ def converted(array: Array, dtype: Any, order: str | None = "K", copy: bool | No
     return result
 
 
-def _is_in_order(array: Array, order: str) -> bool:
+def _is_in_order(array: Array, order: Order) -> bool:
     flags = array.flags
     if order == "K":
         return True
@@ -52,7 +53,7 @@ def _is_in_order(array: Array, order: str) -> bool:
     return bool(flags.c_contiguous if order == "C" else flags.f_contiguous)
 
 
-def from_object(obj: Any, dtype: Any, order: str | None, ndmin: int = 0) -> Array:
+def from_object(obj: object, dtype: Any, order: str | None, ndmin: int = 0) -> Array:
     """Return a new array from nested sequences and scalars, in C order unless ``order`` is "F"."""
     fortran = order is not None and order.upper() == "F"
     chosen = None if dtype is None else require_supported(np.dtype(dtype))
@@ -83,17 +84,19 @@ def array(
 
 
 @define("cupy.asarray", "cupy.asanyarray")
-def asarray(a: Any, dtype: Any = None, order: str | None = None, *, copy: Any = None, blocking: bool = False) -> Array:
+def asarray(
+    a: object, dtype: Any = None, order: str | None = None, *, copy: Any = None, blocking: bool = False
+) -> Array:
     return array(a, dtype, copy, order)
 
 
 @define("cupy.ascontiguousarray")
-def ascontiguousarray(a: Any, dtype: Any = None) -> Array:
+def ascontiguousarray(a: object, dtype: object = None) -> Array:
     return _at_least_1d(array(a, dtype, None, "C"))
 
 
 @define("cupy.asfortranarray")
-def asfortranarray(a: Any, dtype: Any = None) -> Array:
+def asfortranarray(a: object, dtype: object = None) -> Array:
     return _at_least_1d(array(a, dtype, None, "F"))
 
 
@@ -102,7 +105,7 @@ def _at_least_1d(result: Array) -> Array:
 
 
 @define("cupy.copy")
-def copy(a: Any, order: str = "K") -> Array:
+def copy(a: object, order: str = "K") -> Array:
     a = a if isinstance(a, np.ndarray) else from_object(a, None, order)
     return converted(a, a.dtype, order)
 
@@ -114,7 +117,12 @@ def copy_method(a: Array, order: str = "C") -> Array:
 
 @define("cupy.ndarray.astype")
 def astype_method(
-    a: Array, dtype: Any, order: str | None = "K", casting: Any = None, subok: Any = None, copy: Any = True
+    a: Array,
+    dtype: DTypeLike,
+    order: str | None = "K",
+    casting: object = None,
+    subok: object = None,
+    copy: object = True,
 ) -> Array:
     if casting is not None:
         raise TypeError("casting is not supported yet")
@@ -124,20 +132,20 @@ def astype_method(
 
 
 @define("cupy.astype")
-def astype(x: Array, dtype: Any, /, *, copy: bool = True) -> Array:
+def astype(x: Array, dtype: DTypeLike, /, *, copy: bool = True) -> Array:
     if not isinstance(x, np.ndarray):
         raise TypeError(f"Input should be a CuPy array. It is a {type(x)} instead.")
     return astype_method(x, dtype, copy=copy)
 
 
 @define("cupy.asfarray")
-def asfarray(a: Any, dtype: Any = np.float64) -> Array:
+def asfarray(a: object, dtype: DTypeLike = np.float64) -> Array:
     chosen = np.dtype(dtype)
     return asarray(a, np.float64 if chosen.kind not in "fc" else chosen)
 
 
 @define("cupy.copyto")
-def copyto(dst: Array, src: Any, casting: str = "same_kind", where: Any = None) -> None:
+def copyto(dst: Array, src: object, casting: Casting = "same_kind", where: object = None) -> None:
     if isinstance(src, np.ndarray):
         source = src.dtype
     else:
@@ -161,7 +169,7 @@ def copyto(dst: Array, src: Any, casting: str = "same_kind", where: Any = None) 
 
 
 @define("cupy.ndarray.view")
-def view(a: Array, dtype: Any = None, type: Any = None) -> Array:
+def view(a: Array, dtype: Any = None, type: object = None) -> Array:
     if type is not None and not (isinstance(type, _Class) and issubclass(type, np.ndarray)):
         raise ValueError("Type must be a sub-type of ndarray type")
     if dtype is None or (isinstance(dtype, _Class) and issubclass(dtype, np.ndarray)):
@@ -187,12 +195,12 @@ def byteswap(a: Array, inplace: bool = False) -> Array:
 
 
 @define("cupy.ndarray.flatten")
-def flatten(a: Array, order: str = "C") -> Array:
+def flatten(a: Array, order: Order = "C") -> Array:
     return a.flatten(order)
 
 
 @define("cupy.require")
-def require(a: Any, dtype: Any = None, requirements: Any = None) -> Array:
+def require(a: ArrayLike, dtype: Any = None, requirements: Any = None) -> Array:
     if isinstance(requirements, str):
         requirements = (requirements,)
     unknown = [r for r in requirements or () if r.upper() not in _REQUIREMENTS]
@@ -219,7 +227,7 @@ _REQUIREMENTS = {
 
 
 @define("cupy.asarray_chkfinite")
-def asarray_chkfinite(a: Any, dtype: Any = None, order: str | None = None) -> Array:
+def asarray_chkfinite(a: object, dtype: object = None, order: str | None = None) -> Array:
     result = asarray(a, dtype, order)
     if not np.isfinite(result).all():
         raise ValueError("array must not contain Infs or NaNs")
@@ -228,7 +236,7 @@ def asarray_chkfinite(a: Any, dtype: Any = None, order: str | None = None) -> Ar
 
 @define("cupy.concatenate", "cupy.concat")
 def concatenate(
-    tup: Any, axis: int | None = 0, out: Array | None = None, *, dtype: Any = None, casting: str = "same_kind"
+    tup: Any, axis: int | None = 0, out: Array | None = None, *, dtype: Any = None, casting: Casting = "same_kind"
 ) -> Array:
     if out is not None and dtype is not None:
         raise TypeError("concatenate() only takes `out` or `dtype` as an argument, but both were provided.")

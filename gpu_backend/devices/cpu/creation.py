@@ -6,7 +6,10 @@ import math
 from collections.abc import Sequence
 from typing import Any, Literal
 
-from gpu_backend.devices.cpu.arrays import Array, DType, np
+import numpy as np
+from numpy.typing import ArrayLike, DTypeLike
+
+from gpu_backend.devices.cpu.arrays import Array, DType, as_order
 from gpu_backend.devices.cpu.dtypes import as_dtype, cast_into
 from gpu_backend.devices.cpu.memory import LEDGER
 from gpu_backend.devices.cpu.table import define
@@ -14,7 +17,7 @@ from gpu_backend.devices.cpu.table import define
 Shape = tuple[int, ...]
 
 
-def as_shape(shape: Any) -> Shape:
+def as_shape(shape: object) -> Shape:
     """Return ``shape`` (an int or a sequence of ints, 0-d arrays among them) as a tuple."""
     if isinstance(shape, Sequence):
         return tuple(_extent(extent) for extent in shape)
@@ -40,7 +43,7 @@ def _contiguity(order: str | None) -> Literal["C", "F"]:
     return "C" if letter == "C" else "F"
 
 
-def new_array(shape: Any, dtype: DType, order: str | None = "C") -> Array:
+def new_array(shape: object, dtype: DType, order: str | None = "C") -> Array:
     """Return an uninitialised array, or raise ``OutOfMemoryError`` before its memory is touched."""
     shape = as_shape(shape)
     order = _contiguity(order)
@@ -48,40 +51,41 @@ def new_array(shape: Any, dtype: DType, order: str | None = "C") -> Array:
     return np.empty(shape, dtype, order=order)
 
 
-def new_like(prototype: Array, dtype: Any, order: str | None, subok: Any, shape: Any) -> Array:
+def new_like(prototype: Array, dtype: object, order: str | None, subok: object, shape: object) -> Array:
     """Return an uninitialised array like ``prototype``, laid out by CuPy's reading of ``order``."""
     if subok is not None:
         raise TypeError("subok is not supported yet")
     chosen = prototype.dtype if dtype is None else as_dtype(dtype)
     target = prototype.shape if shape is None or shape == () else as_shape(shape)
     LEDGER.require(math.prod(target) * chosen.itemsize)
-    order = "K" if order is None else order.upper()
-    if order == "K" and len(target) != prototype.ndim:
-        order = "C"
-    return np.empty_like(prototype, chosen, order, subok=False, shape=target)
+    wanted = as_order("K" if order is None else order)
+    if wanted == "K" and len(target) != prototype.ndim:
+        wanted = "C"
+    made: Array = np.empty_like(prototype, chosen, wanted, subok=False, shape=target)
+    return made
 
 
 @define("cupy.empty")
-def empty(shape: Any, dtype: Any = float, order: str = "C") -> Array:
+def empty(shape: object, dtype: DTypeLike = float, order: str = "C") -> Array:
     return new_array(shape, as_dtype(dtype), order)
 
 
 @define("cupy.zeros")
-def zeros(shape: Any, dtype: Any = float, order: str = "C") -> Array:
+def zeros(shape: object, dtype: DTypeLike = float, order: str = "C") -> Array:
     shape, chosen = as_shape(shape), as_dtype(dtype)
     LEDGER.require(math.prod(shape) * chosen.itemsize)
     return np.zeros(shape, chosen, order=_contiguity(order))
 
 
 @define("cupy.ones")
-def ones(shape: Any, dtype: Any = float, order: str = "C") -> Array:
+def ones(shape: object, dtype: DTypeLike = float, order: str = "C") -> Array:
     array = new_array(shape, as_dtype(dtype), order)
     array.fill(1)
     return array
 
 
 @define("cupy.full")
-def full(shape: Any, fill_value: Any, dtype: Any = None, order: str = "C") -> Array:
+def full(shape: object, fill_value: object, dtype: object = None, order: str = "C") -> Array:
     if dtype is None:
         dtype = fill_value.dtype if isinstance(fill_value, np.ndarray) else np.array(fill_value).dtype
     array = new_array(shape, as_dtype(dtype), order)
@@ -90,19 +94,21 @@ def full(shape: Any, fill_value: Any, dtype: Any = None, order: str = "C") -> Ar
 
 
 @define("cupy.empty_like")
-def empty_like(prototype: Array, dtype: Any = None, order: str = "K", subok: Any = None, shape: Any = None) -> Array:
+def empty_like(
+    prototype: Array, dtype: object = None, order: str = "K", subok: object = None, shape: object = None
+) -> Array:
     return new_like(prototype, dtype, order, subok, shape)
 
 
 @define("cupy.zeros_like")
-def zeros_like(a: Array, dtype: Any = None, order: str = "K", subok: Any = None, shape: Any = None) -> Array:
+def zeros_like(a: Array, dtype: object = None, order: str = "K", subok: object = None, shape: object = None) -> Array:
     array = new_like(a, dtype, order, subok, shape)
     array.fill(array.dtype.type(0)) if array.dtype.kind != "V" else array.view(np.uint8).fill(0)
     return array
 
 
 @define("cupy.ones_like")
-def ones_like(a: Array, dtype: Any = None, order: str = "K", subok: Any = None, shape: Any = None) -> Array:
+def ones_like(a: Array, dtype: object = None, order: str = "K", subok: object = None, shape: object = None) -> Array:
     array = new_like(a, dtype, order, subok, shape)
     array.fill(1)
     return array
@@ -110,14 +116,14 @@ def ones_like(a: Array, dtype: Any = None, order: str = "K", subok: Any = None, 
 
 @define("cupy.full_like")
 def full_like(
-    a: Array, fill_value: Any, dtype: Any = None, order: str = "K", subok: Any = None, shape: Any = None
+    a: Array, fill_value: object, dtype: object = None, order: str = "K", subok: object = None, shape: object = None
 ) -> Array:
     array = new_like(a, dtype, order, subok, shape)
     _fill_up(array, fill_value)
     return array
 
 
-def _fill_up(array: Array, value: Any) -> None:
+def _fill_up(array: Array, value: object) -> None:
     """Fill ``array`` with a scalar, or with an array that broadcasts to it."""
     if isinstance(value, np.ndarray) and value.ndim:
         try:
@@ -131,7 +137,7 @@ def _fill_up(array: Array, value: Any) -> None:
 
 
 @define("cupy.ndarray.fill")
-def fill(array: Array, value: Any) -> None:
+def fill(array: Array, value: object) -> None:
     if isinstance(value, np.ndarray):
         if value.shape != ():
             raise ValueError(
@@ -147,7 +153,7 @@ def fill(array: Array, value: Any) -> None:
 
 
 @define("cupy.eye")
-def eye(N: int, M: int | None = None, k: int = 0, dtype: Any = float, order: str = "C") -> Array:
+def eye(N: int, M: int | None = None, k: int = 0, dtype: DTypeLike = float, order: str = "C") -> Array:
     M = N if M is None else M
     array = zeros((N, M), dtype, order)
     array[_diagonal_slice(N, M, k)] = 1
@@ -161,7 +167,7 @@ def _diagonal_slice(rows: int, columns: int, k: int) -> tuple[Array, Array]:
 
 
 @define("cupy.identity")
-def identity(n: int, dtype: Any = float) -> Array:
+def identity(n: int, dtype: DTypeLike = float) -> Array:
     return eye(n, dtype=dtype)
 
 
@@ -183,9 +189,11 @@ def arange(start: Any, stop: Any = None, step: Any = 1, dtype: Any = None) -> Ar
     kind = chosen.type
     first, width = kind(start), kind(step)
     if chosen.kind in "iu":
-        return (np.arange(size, dtype=chosen) * width + first).astype(chosen, copy=False)
+        made: Array = (np.arange(size, dtype=chosen) * width + first).astype(chosen, copy=False)
+        return made
     wide = np.dtype(np.float32) if chosen.char == "e" else chosen
-    return (first.astype(wide) + np.arange(size, dtype=wide) * width.astype(wide)).astype(chosen, copy=False)
+    result: Array = (first.astype(wide) + np.arange(size, dtype=wide) * width.astype(wide)).astype(chosen, copy=False)
+    return result
 
 
 @define("cupy.linspace")
@@ -209,29 +217,39 @@ def linspace(
     return result, float(step) if np.ndim(start) == np.ndim(stop) == 0 else step
 
 
-def _as_samples(value: Any) -> Any:
+def _as_samples(value: object) -> Any:
     return np.asarray(value) if isinstance(value, (list, tuple)) else value
 
 
 @define("cupy.logspace")
 def logspace(
-    start: Any, stop: Any, num: int = 50, endpoint: bool = True, base: Any = 10.0, dtype: Any = None, axis: int = 0
+    start: ArrayLike,
+    stop: ArrayLike,
+    num: int = 50,
+    endpoint: bool = True,
+    base: Any = 10.0,
+    dtype: Any = None,
+    axis: int = 0,
 ) -> Array:
     exponents = linspace(start, stop, num, endpoint, axis=axis)
     if dtype is None:
-        return np.power(base, exponents)
-    return np.power(base, exponents.astype(np.float64) if np.dtype(dtype).kind in "iu" else exponents).astype(dtype)
+        made: Array = np.power(base, exponents)
+        return made
+    result: Array = np.power(base, exponents.astype(np.float64) if np.dtype(dtype).kind in "iu" else exponents).astype(
+        dtype
+    )
+    return result
 
 
 @define("cupy.tri")
-def tri(N: int, M: int | None = None, k: int = 0, dtype: Any = float) -> Array:
+def tri(N: int, M: int | None = None, k: int = 0, dtype: DTypeLike = float) -> Array:
     M = N if M is None else M
     LEDGER.require(N * M * as_dtype(dtype).itemsize)
     return np.tri(N, M, k, as_dtype(dtype))
 
 
 @define("cupy.indices")
-def indices(dimensions: Any, dtype: Any = int) -> Array:
+def indices(dimensions: object, dtype: DTypeLike = int) -> Array:
     dimensions = as_shape(dimensions)
     LEDGER.require(len(dimensions) * math.prod(dimensions) * as_dtype(dtype).itemsize)
     if as_dtype(dtype).kind == "b" and max(dimensions, default=0) > 2:
@@ -240,7 +258,9 @@ def indices(dimensions: Any, dtype: Any = int) -> Array:
 
 
 @define("cupy.meshgrid")
-def meshgrid(*xi: Array, indexing: str = "xy", copy: bool = True, sparse: bool = False) -> tuple[Array, ...]:
+def meshgrid(
+    *xi: Array, indexing: Literal["xy", "ij"] = "xy", copy: bool = True, sparse: bool = False
+) -> tuple[Array, ...]:
     if indexing not in ("xy", "ij"):
         raise ValueError("Valid values for `indexing` are 'xy' and 'ij'.")
     for x in xi:

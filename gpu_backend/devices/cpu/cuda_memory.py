@@ -6,7 +6,9 @@ import ctypes
 import warnings
 from typing import Any
 
-from gpu_backend.devices.cpu.arrays import Array, np
+import numpy as np
+
+from gpu_backend.devices.cpu.arrays import Array
 from gpu_backend.devices.cpu.cuda_device import Device, memory_info
 from gpu_backend.devices.cpu.memory import LEDGER, OutOfMemoryError, as_out_of_memory
 from gpu_backend.devices.cpu.naming import describe_as, public_class
@@ -192,7 +194,7 @@ class MemoryPointer:
         if size:
             self._window(size)[...] = src._window(size)
 
-    def copy_from_device_async(self, src: MemoryPointer, size: int, stream: Any = None) -> None:
+    def copy_from_device_async(self, src: MemoryPointer, size: int, stream: object = None) -> None:
         """Copy, done when this returns."""
         self.copy_from_device(src, size)
 
@@ -201,7 +203,7 @@ class MemoryPointer:
         if size:
             self._window(size).fill(value & 0xFF)
 
-    def memset_async(self, value: int, size: int, stream: Any = None) -> None:
+    def memset_async(self, value: int, size: int, stream: object = None) -> None:
         """Set, done when this returns."""
         self.memset(value, size)
 
@@ -218,14 +220,14 @@ def alloc(size: int) -> MemoryPointer:
 class MemoryPool:
     """The books of the process's arrays, as a pool. Every pool shows the same books."""
 
-    def __init__(self, allocator: Any = None) -> None:
+    def __init__(self, allocator: object = None) -> None:
         self._allocator = allocator
 
     def malloc(self, size: int) -> MemoryPointer:
         """Return new memory."""
         return alloc(size)
 
-    def free_all_blocks(self, stream: Any = None) -> None:
+    def free_all_blocks(self, stream: object = None) -> None:
         """Forget cached blocks."""
         LEDGER.free_all_blocks()
 
@@ -275,7 +277,7 @@ def get_default_memory_pool() -> MemoryPool:
     return _POOL
 
 
-def set_allocator(allocator: Any = None) -> None:
+def set_allocator(allocator: object = None) -> None:
     """Accept pools of this module and None; memory is counted by the same books in any case.
 
     Raises

@@ -33,7 +33,7 @@ _limits: dict[int, int] = {0: 1 << 10, 1: 1 << 20, 2: 8 << 20}
 def runtime(*names: str) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
     """Register the decorated function under names in ``cupy.cuda.runtime``."""
 
-    def register(function: Callable[..., Any]) -> Callable[..., Any]:
+    def register(function: Callable[..., object]) -> Callable[..., Any]:
         define_value(function, *(f"{_RUNTIME}.{name}" for name in names))
         return function
 
@@ -254,7 +254,7 @@ define_value(_compiler_version, "cupy.cuda.nvrtc.getVersion")
 
 
 @contextlib.contextmanager
-def using_allocator(allocator: Any = None) -> Iterator[None]:
+def using_allocator(allocator: object = None) -> Iterator[None]:
     """Use ``allocator`` in a block; on this device all allocate alike."""
     yield
 

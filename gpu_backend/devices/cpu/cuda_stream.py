@@ -5,7 +5,7 @@ from __future__ import annotations
 import itertools
 import threading
 import time
-from typing import Any, ClassVar, TypeVar
+from typing import ClassVar, TypeVar
 from weakref import WeakValueDictionary
 
 from gpu_backend.devices.cpu.cuda_errors import INVALID_HANDLE, NOT_SUPPORTED, CUDARuntimeError
@@ -159,7 +159,7 @@ class Event:
         """Whether the event has happened: always."""
         return True
 
-    def record(self, stream: Any = None) -> None:
+    def record(self, stream: object = None) -> None:
         """Note the time."""
         self._seconds = time.perf_counter()
 

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
-from gpu_backend.devices.cpu.arrays import Array, np
+import numpy as np
+
+from gpu_backend.devices.cpu.arrays import Array
 from gpu_backend.devices.cpu.scipy_sparse import adopt, like
 from gpu_backend.devices.cpu.table import define, define_value
 
@@ -47,7 +49,7 @@ define_value(get_version, f"{_PREFIX}.getVersion")
 
 
 def _define_gone(name: str, instead: str) -> None:
-    def gone(*args: Any, **kwargs: Any) -> Any:
+    def gone(*args: object, **kwargs: object) -> Any:
         raise RuntimeError(f"{name} is not available. cuSPARSE has it no more; cupyx.cusparse.{instead} does the same.")
 
     define(f"{_PREFIX}.{name}")(gone)

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from typing import Any
 
+import numpy as np
 import scipy.sparse
 import scipy.sparse.linalg
 from numpy.linalg import LinAlgError
 
-from gpu_backend.devices.cpu.arrays import Array, np
+from gpu_backend.devices.cpu.arrays import Array
 from gpu_backend.devices.cpu.scipy_sparse import adopt
 from gpu_backend.devices.cpu.table import define
 
@@ -61,7 +62,7 @@ def spmv(a: Any, x: Array, y: Array | None = None, alpha: Any = 1, beta: Any = 0
     return _accumulated(left @ x, y, alpha, beta, a.nnz == 0)
 
 
-def _accumulated(product: Array, out: Array | None, alpha: Any, beta: Any, is_empty: bool) -> Array:
+def _accumulated(product: Array, out: Array | None, alpha: object, beta: object, is_empty: bool) -> Array:
     """Return ``alpha * product + beta * out`` in ``out``, which may be of a narrower type: then in a new array."""
     if out is not None and out.shape != product.shape:
         raise ValueError("dimension mismatch")
@@ -86,7 +87,7 @@ def spgemm(a: Any, b: Any, alpha: Any = 1) -> Any:
 
 
 @define(f"{_PREFIX}.csrgeam2", f"{_PREFIX}.spgeam")
-def csrgeam2(a: Any, b: Any, alpha: Any = 1, beta: Any = 1) -> Any:
+def csrgeam2(a: Any, b: Any, alpha: object = 1, beta: object = 1) -> Any:
     """Return ``alpha * a + beta * b``."""
     _require_csr(a, b)
     _require_canonical(a=a, b=b)

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from contextlib import AbstractContextManager, nullcontext
 from time import perf_counter
-from typing import Any
 
 import numpy as np
 
+from gpu_backend.devices import base
 from gpu_backend.devices.base import ArrayLayout, DeviceInfo, MemoryUse, public_warning
 from gpu_backend.devices.cpu import table
-from gpu_backend.devices.cpu.arrays import Array
+from gpu_backend.devices.cpu.arrays import Array, own
 from gpu_backend.devices.cpu.call import guarded
 from gpu_backend.devices.cpu.dtypes import require_supported
 from gpu_backend.devices.cpu.kernels import python_functions
@@ -20,6 +20,7 @@ from gpu_backend.devices.cpu.naming import name_of_class
 from gpu_backend.devices.cpu.processor import processor_name
 from gpu_backend.devices.extents import require_within
 from gpu_backend.devices.python_source import PythonSource
+from gpu_backend.opstream.layout import DType, Shape
 from gpu_backend.wire.memory_order import permuted_order
 
 
@@ -61,7 +62,7 @@ class CpuDevice:
         )
         self._upload = guarded(_upload)
 
-    def resolve(self, qualname: str) -> Any:
+    def resolve(self, qualname: str) -> object:
         """Return the object with the public name ``qualname``; see the seam."""
         return table.lookup(qualname)
 
@@ -73,45 +74,45 @@ class CpuDevice:
         """Return the name by which the surface describes ``kind`` itself; see the seam."""
         return name_of_class(kind)
 
-    def attribute(self, array: Array, name: str) -> Any:
+    def attribute(self, array: base.Array, name: str) -> object:
         """Return the attribute ``name`` of ``array``."""
-        return table.lookup(f"cupy.ndarray.{name}")(array)
+        read: object = table.lookup(f"cupy.ndarray.{name}")(array)
+        return read
 
-    def by_value(self, host: Array) -> Any:
+    def by_value(self, host: Array) -> object:
         """Return ``host`` marked as what goes by value; any other array is device memory here."""
         return ByValue(host)
 
-    def python_kernel(self, kind: str, source: PythonSource, options: dict[str, Any]) -> Any:
+    def python_kernel(self, kind: str, source: PythonSource, options: dict[str, object]) -> object:
         """Return the object of class ``kind`` for ``source``, which is compiled when it is first called."""
         return python_functions.make_kernel(kind, source, options)
 
     def enter_thread(self) -> None:
         """Do nothing: every thread can compute."""
 
-    def layout(self, array: Array) -> ArrayLayout:
+    def layout(self, array: base.Array) -> ArrayLayout:
         """Return the layout of ``array``."""
         return ArrayLayout(array.shape, array.strides, array.dtype)
 
-    def memory_order(self, array: Array) -> str:
+    def memory_order(self, array: base.Array) -> str:
         """Return the word for how ``array`` lies in memory; see the seam."""
         flags = array.flags
         if flags.c_contiguous:
             return "" if flags.f_contiguous else "C"
         return "F" if flags.f_contiguous else permuted_order(array.shape, array.strides, array.itemsize)
 
-    def shares_base(self, array: Array, other: Array) -> int | None:
+    def shares_base(self, array: base.Array, other: base.Array) -> int | None:
         """Return the byte offset of ``array`` in the memory of ``other``, or None if it lies elsewhere."""
-        if _owner(array) is not _owner(other):
+        asked, whole = own(array), own(other)
+        if _owner(asked) is not _owner(whole):
             return None
-        return int(array.ctypes.data - other.ctypes.data)
+        return int(asked.ctypes.data - whole.ctypes.data)
 
-    def is_unshared(self, array: Array) -> bool:
+    def is_unshared(self, array: base.Array) -> bool:
         """Tell whether ``array`` owns its memory: every array that lies in it refers to it."""
         return array.base is None
 
-    def view(
-        self, root: Array, offset: int, shape: tuple[int, ...], strides: tuple[int, ...], dtype: np.dtype[Any]
-    ) -> Array:
+    def view(self, root: base.Array, offset: int, shape: Shape, strides: Shape, dtype: DType) -> Array:
         """Return the array that starts ``offset`` bytes into ``root``'s memory. Nothing is copied.
 
         Raises
@@ -119,7 +120,7 @@ class CpuDevice:
         ValueError
             If any element would lie outside the memory of ``root``, or no array can be like that.
         """
-        low, memory = _memory(root)
+        low, memory = _memory(own(root))
         require_within(offset, shape, strides, dtype, (low, low + memory.size))  # NumPy's own look overflows
         return np.ndarray(shape, dtype, memory, offset - low, strides)
 
@@ -136,22 +137,22 @@ class CpuDevice:
         array: Array = self._upload(host)
         return array
 
-    def write(self, array: Array, offset: int, data: memoryview) -> None:
+    def write(self, array: base.Array, offset: int, data: memoryview) -> None:
         """Copy ``data`` to ``offset`` bytes into the memory of the contiguous ``array``."""
         source = np.frombuffer(data, np.uint8)
-        low, target = _memory(array)
+        low, target = _memory(own(array))
         offset -= low
         if offset < 0 or offset + source.size > target.size:
             raise ValueError(f"{source.size} bytes at byte {offset} do not fit into {target.size} bytes")
         target[offset : offset + source.size] = source
 
-    def download(self, array: Array) -> Array:
+    def download(self, array: base.Array) -> Array:
         """Return a C-contiguous host copy of ``array``."""
-        return np.array(array, order="C", copy=True, subok=False)
+        return np.array(own(array), order="C", copy=True, subok=False)
 
-    def on_stream(self, stream: Any) -> AbstractContextManager[object]:
+    def on_stream(self, stream: object) -> AbstractContextManager[object]:
         """Return ``stream`` as a context if it is one; work is in order on any stream of this device."""
-        return stream if hasattr(stream, "__enter__") else nullcontext()
+        return stream if isinstance(stream, AbstractContextManager) else nullcontext()
 
     def synchronize(self) -> None:
         """Return at once: work is done when its call returns."""

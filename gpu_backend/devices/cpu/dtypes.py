@@ -5,7 +5,9 @@ from __future__ import annotations
 import warnings
 from typing import Any
 
-from gpu_backend.devices.cpu.arrays import Array, DType, np
+import numpy as np
+
+from gpu_backend.devices.cpu.arrays import Array, Casting, DType
 
 _NUMERIC = frozenset("?bhilqBHILQefdFD")
 
@@ -47,7 +49,7 @@ def require_64_bits(value: object) -> None:
         raise OverflowError("Python int too large to convert to C long")
 
 
-def require_castable(source: DType, target: DType, casting: str, what: str = "array data") -> None:
+def require_castable(source: DType, target: DType, casting: Casting, what: str = "array data") -> None:
     """Raise CuPy's ``TypeError`` if the cast breaks the rule; warn if it drops imaginary parts."""
     if source is target or (casting == "same_kind" and source.kind == target.kind):
         return

@@ -28,10 +28,10 @@ def geterr() -> dict[str, Any]:
 
 def seterr(
     *,
-    divide: Any = None,
-    over: Any = None,
-    under: Any = None,
-    invalid: Any = None,
+    divide: object = None,
+    over: object = None,
+    under: object = None,
+    invalid: object = None,
     linalg: str | None = None,
     fallback_mode: str | None = None,
 ) -> dict[str, Any]:
@@ -59,7 +59,7 @@ def seterr(
 class errstate:
     """A block in which errors are treated otherwise; arguments as of `seterr`."""
 
-    def __init__(self, **kwargs: Any) -> None:
+    def __init__(self, **kwargs: str | None) -> None:
         self.kwargs = kwargs
 
     def __enter__(self) -> errstate:

@@ -5,7 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from gpu_backend.devices.cpu.arrays import Array, np
+import numpy as np
+
+from gpu_backend.devices.cpu.arrays import Array
 from gpu_backend.devices.cpu.creation import arange
 from gpu_backend.devices.cpu.fft_plans import C2C, C2R, R2C
 from gpu_backend.devices.cpu.fft_transforms import one_by_one, way
@@ -42,7 +44,7 @@ def _one_axis(name: str) -> Callable[..., Array]:
 def _many_axes(name: str, default: Any) -> Callable[..., Array]:
     kind, forward = KINDS[name]
 
-    def function(a: Array, s: Any = None, axes: Any = default, norm: str | None = None) -> Array:
+    def function(a: Array, s: object = None, axes: Any = default, norm: str | None = None) -> Array:
         made = way(a, s, axes, None, kind)(a, s, axes, norm, forward, kind)
         return _in_precision_of(a, made) if kind == C2R and axes is not None and len(axes) == 1 else made
 

@@ -55,7 +55,7 @@ class PlanCache:
         self._plans: OrderedDict[tuple[Any, ...], Plan] = OrderedDict()
         self._hits = self._misses = 0
 
-    def get(self, key: tuple[Any, ...], default: Any = None) -> Any:
+    def get(self, key: tuple[object, ...], default: object = None) -> Any:
         """Return the plan that was made of ``key``, else ``default``."""
         if not self._is_enabled:
             return default
@@ -67,7 +67,7 @@ class PlanCache:
         self._plans.move_to_end(key)
         return plan
 
-    def keep(self, key: tuple[Any, ...], plan: Plan) -> None:
+    def keep(self, key: tuple[object, ...], plan: Plan) -> None:
         """Keep ``plan``, if plans are kept, in place of the one that was used longest ago."""
         if self._is_enabled:
             self._plans[key] = plan

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import math
 import threading
-from typing import Any
+from typing import Any, Literal
 
+import numpy as np
 import scipy.fft
 
-from gpu_backend.devices.cpu.arrays import Array, DType, np
+from gpu_backend.devices.cpu.arrays import Array, DType
 from gpu_backend.devices.cpu.cuda_memory import alloc
 from gpu_backend.devices.cpu.naming import public_class
 from gpu_backend.devices.cpu.table import define_value
@@ -63,10 +64,13 @@ def type_number(kind: str, dtype: DType) -> int:
 def computed(kind: str, a: Array, axes: tuple[int, ...], sizes: tuple[int, ...], norm: str, *, forward: bool) -> Array:
     """Return the transform of ``a`` along ``axes``; ``sizes`` are what a real result has along them."""
     if kind == R2C:
-        return scipy.fft.rfftn(a, axes=axes, norm=norm)
+        made: Array = scipy.fft.rfftn(a, axes=axes, norm=norm)
+        return made
     if kind == C2R:
-        return scipy.fft.irfftn(a, sizes, axes, norm)
-    return (scipy.fft.fftn if forward else scipy.fft.ifftn)(a, axes=axes, norm=norm)
+        answer: Array = scipy.fft.irfftn(a, sizes, axes, norm)
+        return answer
+    result: Array = (scipy.fft.fftn if forward else scipy.fft.ifftn)(a, axes=axes, norm=norm)
+    return result
 
 
 class Plan:
@@ -76,7 +80,7 @@ class Plan:
     gpus: list[int] | None = None
     handle = 0
 
-    def __init__(self, fft_type: int, batch: int, lengths: tuple[int, ...], devices: Any = None) -> None:
+    def __init__(self, fft_type: int, batch: int, lengths: tuple[int, ...], devices: object = None) -> None:
         if fft_type not in _TYPES:
             raise CuFFTError(_INVALID_TYPE)
         if devices is not None:
@@ -113,7 +117,7 @@ class Plan1d(Plan):
     """``batch`` transforms of length ``nx``, one behind the other in memory."""
 
     def __init__(
-        self, nx: int, fft_type: int, batch: int, *, devices: Any = None, out: Any = None, prealloc_plan: int = 0
+        self, nx: int, fft_type: int, batch: int, *, devices: object = None, out: object = None, prealloc_plan: int = 0
     ) -> None:
         super().__init__(fft_type, batch, (nx,), devices)
         self.nx = nx
@@ -181,12 +185,13 @@ class PlanNd(Plan):
             raise CuFFTError(_INVALID_VALUE)
         return np.lib.stride_tricks.as_strided(elements, shape, [step * elements.itemsize for step in steps])
 
-    def get_output_array(self, a: Array, order: str = "C") -> Array:
+    def get_output_array(self, a: Array, order: Literal["C", "F"] = "C") -> Array:
         """Return an array for the transform of ``a``; its contents are any."""
         shape = list(a.shape)
         if self.kind != C2C:
             shape[self.last_axis] = self.last_size
-        return np.empty(shape, self._gives, order)
+        made: Array = np.empty(shape, self._gives, order)
+        return made
 
     def check_output_array(self, a: Array, out: Array) -> None:
         """Refuse an ``out`` that is none for the transform of ``a``."""

@@ -10,9 +10,11 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Sequence
 from itertools import pairwise
-from typing import Any
+from typing import Any, Literal
 
-from gpu_backend.devices.cpu.arrays import Array, in_c_order, np
+import numpy as np
+
+from gpu_backend.devices.cpu.arrays import Array, in_c_order
 from gpu_backend.devices.cpu.fft_config import config
 from gpu_backend.devices.cpu.fft_plans import (
     C2C,
@@ -41,7 +43,7 @@ def converted(dtype: Any, kind: str) -> Any:
     return dtype if dtype.char in "FD" else np.dtype("F" if dtype.char in "ef" else "D")
 
 
-def _check(a: Any, s: Any, axes: Any) -> None:
+def _check(a: object, s: Any, axes: Any) -> None:
     if not isinstance(a, np.ndarray):
         raise TypeError("The input array a must be a cupy.ndarray")
     if s is not None and axes is not None and len(s) != len(axes):
@@ -55,7 +57,7 @@ def _check_norm(norm: str | None) -> str:
     return norm
 
 
-def _cut(a: Array, s: Any, axes: Sequence[int], kind: str, order: str = "C") -> Array:
+def _cut(a: Array, s: Any, axes: Sequence[int], kind: str, order: Literal["C", "F"] = "C") -> Array:
     """Return ``a`` cut to the lengths ``s`` or filled up with zeros; as it is if they are its shape, as CuPy does."""
     if s is None or s == a.shape:  # whatever the order of the axes is
         return a
@@ -169,7 +171,7 @@ def plan_1d(size: int, number: int, batch: int, *, keep: bool = True) -> Plan1d:
 
 
 def together(
-    a: Array, s: Any, axes: Any, norm: str | None, forward: bool, kind: str = C2C, *, overwrite_x: bool = False,
+    a: Array, s: object, axes: object, norm: str | None, forward: bool, kind: str = C2C, *, overwrite_x: bool = False,
     plan: Plan | None = None,
 ) -> Array:  # fmt: skip
     """Transform along neighbouring axes at once."""
@@ -181,7 +183,7 @@ def together(
             return a
         raise IndexError("list index out of range")
     a = a.astype(converted(a.dtype, kind), copy=False)
-    order = "F" if a.flags.f_contiguous else "C"
+    order: Literal["C", "F"] = "F" if a.flags.f_contiguous else "C"
     a = _cut(a if order == "F" else in_c_order(a), s, places, kind, order)
     if 0 in a.shape:
         raise ValueError("Invalid number of FFT data points (0) specified.")
@@ -194,7 +196,7 @@ def _at_once(
     size: int | None,
 ) -> Array:  # fmt: skip
     number = type_number(kind, a.dtype)
-    order = "C" if a.flags.c_contiguous else "F"
+    order: Literal["C", "F"] = "C" if a.flags.c_contiguous else "F"
     current = get_current_plan()
     plan = plan if current is None else current
     if plan is None:
@@ -294,7 +296,7 @@ def _can_be_at_once(axes: tuple[int, ...], ndim: int) -> bool:
     return 0 < len(axes) <= 3 and (0 in axes or ndim - 1 in axes) and joined
 
 
-def way(a: Array, s: Any = None, axes: Any = None, plan: Plan | None = None, kind: str = C2C) -> Way:
+def way(a: Array, s: object = None, axes: object = None, plan: Plan | None = None, kind: str = C2C) -> Way:
     """Return how ``a`` is to be transformed: as its plan says, else along several axes at once if that can be."""
     chosen = _chosen(plan)
     if isinstance(chosen, PlanNd):

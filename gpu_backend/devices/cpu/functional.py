@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, Literal
 
-from gpu_backend.devices.cpu.arrays import Array, np
+import numpy as np
+from numpy.typing import ArrayLike
+
+from gpu_backend.devices.cpu.arrays import Array, is_scalar
 from gpu_backend.devices.cpu.conversion import asarray
 from gpu_backend.devices.cpu.dtypes import cast_into
 from gpu_backend.devices.cpu.table import define
@@ -14,7 +17,7 @@ from gpu_backend.devices.cpu.table import define
 def piecewise(x: Array, condlist: Any, funclist: Any) -> Array:
     if any(callable(function) for function in funclist):
         raise NotImplementedError("Callable functions are not supported currently")
-    if isinstance(condlist, np.ndarray) or np.isscalar(condlist):
+    if isinstance(condlist, np.ndarray) or is_scalar(condlist):
         condlist = list(condlist) if np.ndim(condlist) > (1 if np.ndim(x) else 0) else [condlist]
     conditions = [np.asarray(c) for c in condlist]
     if not len(conditions) <= len(funclist) <= len(conditions) + 1:
@@ -32,13 +35,14 @@ def piecewise(x: Array, condlist: Any, funclist: Any) -> Array:
 
 
 @define("cupy.real")
-def real(val: Any) -> Array:
+def real(val: object) -> Array:
     val = asarray(val)
-    return val.real if val.dtype.kind == "c" else val
+    made: Array = val.real if val.dtype.kind == "c" else val
+    return made
 
 
 @define("cupy.imag")
-def imag(val: Any) -> Array:
+def imag(val: object) -> Array:
     val = asarray(val)
     return val.imag if val.dtype.kind == "c" else np.zeros(val.shape, val.dtype)
 
@@ -49,15 +53,16 @@ def conj(a: Array) -> Array:
 
 
 @define("cupy.angle")
-def angle(z: Any, deg: bool = False) -> Array:
+def angle(z: object, deg: bool = False) -> Array:
     return np.angle(asarray(z), deg)
 
 
 @define("cupy.nan_to_num")
-def nan_to_num(x: Any, copy: bool = True, nan: Any = 0.0, posinf: Any = None, neginf: Any = None) -> Array:
+def nan_to_num(x: ArrayLike, copy: bool = True, nan: Any = 0.0, posinf: Any = None, neginf: Any = None) -> Array:
     x = asarray(x)
     if x.dtype.kind not in "fc":
-        return x.copy() if copy else x
+        made: Array = x.copy() if copy else x
+        return made
     result = np.asarray(np.nan_to_num(x, nan=nan, posinf=posinf, neginf=neginf))
     if copy:
         return result
@@ -66,7 +71,7 @@ def nan_to_num(x: Any, copy: bool = True, nan: Any = 0.0, posinf: Any = None, ne
 
 
 @define("cupy.real_if_close")
-def real_if_close(a: Any, tol: float = 100) -> Array:
+def real_if_close(a: object, tol: float = 100) -> Array:
     return np.real_if_close(asarray(a), tol)
 
 
@@ -83,17 +88,17 @@ def _clipped(a: Array, low: Any, high: Any, out: Array | None) -> Array:
 
 
 @define("cupy.clip")
-def clip(a: Any, a_min: Any, a_max: Any, out: Array | None = None) -> Array:
+def clip(a: object, a_min: object, a_max: object, out: Array | None = None) -> Array:
     return _clipped(asarray(a), a_min, a_max, out)
 
 
 @define("cupy.ndarray.clip")
-def clip_method(a: Array, min: Any = None, max: Any = None, out: Array | None = None) -> Array:
+def clip_method(a: Array, min: object = None, max: object = None, out: Array | None = None) -> Array:
     return _clipped(a, min, max, out)
 
 
 @define("cupy.around", "cupy.round", "cupy.round_", "cupy.ndarray.round")
-def around(a: Any, decimals: int = 0, out: Array | None = None) -> Array:
+def around(a: object, decimals: int = 0, out: Array | None = None) -> Array:
     a = asarray(a)
     result = np.asarray(np.round(a, decimals), order="C") if a.dtype.kind != "b" else a.astype(np.float16)
     if out is None:
@@ -113,48 +118,50 @@ def isposinf(x: Array, out: Array | None = None) -> Array:
 
 
 @define("cupy.array_equal")
-def array_equal(a1: Any, a2: Any, equal_nan: bool = False) -> Array:
+def array_equal(a1: ArrayLike, a2: ArrayLike, equal_nan: bool = False) -> Array:
     return np.asarray(np.array_equal(a1, a2, equal_nan))
 
 
 @define("cupy.array_equiv")
-def array_equiv(a1: Any, a2: Any) -> Array:
+def array_equiv(a1: ArrayLike, a2: ArrayLike) -> Array:
     return np.asarray(np.array_equiv(a1, a2))
 
 
 @define("cupy.allclose")
-def allclose(a: Any, b: Any, rtol: Any = 1e-05, atol: Any = 1e-08, equal_nan: bool = False) -> Array:
+def allclose(a: ArrayLike, b: ArrayLike, rtol: Any = 1e-05, atol: Any = 1e-08, equal_nan: bool = False) -> Array:
     return np.asarray(np.isclose(a, b, rtol, atol, equal_nan).all())
 
 
 @define("cupy.isclose")
-def isclose(a: Any, b: Any, rtol: Any = 1e-05, atol: Any = 1e-08, equal_nan: bool = False) -> Array:
+def isclose(a: ArrayLike, b: ArrayLike, rtol: Any = 1e-05, atol: Any = 1e-08, equal_nan: bool = False) -> Array:
     return np.asarray(np.isclose(a, b, rtol, atol, equal_nan))
 
 
-def _bit_order(bitorder: Any) -> str:
+def _bit_order(bitorder: str) -> Literal["big", "little"]:
     if bitorder not in ("big", "little"):
         raise ValueError("bitorder must be either 'big' or 'little'")
-    return str(bitorder)
+    return "big" if bitorder == "big" else "little"
 
 
 @define("cupy.packbits")
 def packbits(a: Array, axis: int | None = None, bitorder: str = "big") -> Array:
-    return np.packbits(a, axis, _bit_order(bitorder))
+    made: Array = np.packbits(a, axis, _bit_order(bitorder))
+    return made
 
 
 @define("cupy.unpackbits")
 def unpackbits(a: Array, axis: int | None = None, bitorder: str = "big") -> Array:
-    return np.unpackbits(a, axis, bitorder=_bit_order(bitorder))
+    made: Array = np.unpackbits(a, axis, bitorder=_bit_order(bitorder))
+    return made
 
 
 @define("cupy.tril_indices")
-def tril_indices(n: Any, k: int = 0, m: int | None = None) -> Any:
+def tril_indices(n: object, k: int = 0, m: int | None = None) -> Any:
     return np.tril_indices(_as_int(n), k, m)
 
 
 @define("cupy.triu_indices")
-def triu_indices(n: Any, k: int = 0, m: int | None = None) -> Any:
+def triu_indices(n: object, k: int = 0, m: int | None = None) -> Any:
     return np.triu_indices(_as_int(n), k, m)
 
 

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
-from gpu_backend.devices.cpu.arrays import Array, np
+import numpy as np
+
+from gpu_backend.devices.cpu.arrays import Array
 from gpu_backend.devices.cpu.call import guarded
 from gpu_backend.devices.cpu.table import define_value
 
@@ -15,7 +17,7 @@ class Grid:
     def __init__(self, sparse: bool) -> None:
         self._make = guarded(_open_grid if sparse else _dense_grid)
 
-    def __getitem__(self, key: Any) -> Any:
+    def __getitem__(self, key: object) -> Any:
         return self._make(key)
 
 
@@ -24,7 +26,7 @@ def _dense_grid(key: Any) -> Array:
 
 
 def _open_grid(key: Any) -> Any:
-    grid = np.ogrid[key]
+    grid: Any = np.ogrid[key]  # an array for one slice, a tuple for several
     return list(grid) if isinstance(grid, tuple) else grid
 
 
@@ -35,13 +37,14 @@ class Concatenator:
         self._joiner = getattr(np, name)
         self._join = guarded(lambda key: np.asarray(self._joiner[key]))
 
-    def __getitem__(self, key: Any) -> Array:
+    def __getitem__(self, key: object) -> Array:
         if isinstance(key, str) or (isinstance(key, tuple) and any(isinstance(item, str) for item in key)):
             raise NotImplementedError("r_ and c_ do not take strings")
         items = key if isinstance(key, tuple) else (key,)
         if any(isinstance(item, slice) and isinstance(item.step, complex) for item in items):
             raise NotImplementedError("r_ and c_ do not take complex steps")
-        return self._join(key)
+        made: Array = self._join(key)
+        return made
 
     def __len__(self) -> int:
         return 0

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from typing import Any
 
-from gpu_backend.devices.cpu.arrays import Array, np
+import numpy as np
+
+from gpu_backend.devices.cpu.arrays import Array
 from gpu_backend.devices.cpu.table import define
 
 
-def _check_weights(a: Array, weights: Any) -> None:
+def _check_weights(a: Array, weights: object) -> None:
     if not isinstance(a, np.ndarray):
         raise ValueError("a must be a cupy.ndarray")
     if weights is None:

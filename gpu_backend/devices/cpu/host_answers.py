@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from gpu_backend.devices.cpu.arrays import Array, np
+import numpy as np
+
+from gpu_backend.devices.cpu.arrays import Array
 from gpu_backend.devices.cpu.table import define_value
 
 for _name in (

@@ -4,14 +4,16 @@ from __future__ import annotations
 
 from typing import Any
 
-from gpu_backend.devices.cpu.arrays import Array, np
+import numpy as np
+
+from gpu_backend.devices.cpu.arrays import Array
 from gpu_backend.devices.cpu.dtypes import store
 from gpu_backend.devices.cpu.table import define
 
 ndarray = np.ndarray
 
 
-def _as_index(item: Any) -> Any:
+def _as_index(item: object) -> Any:
     """Return one part of an index: None, Ellipsis, a slice, an int, or an array of ints or bools."""
     if item is None or item is Ellipsis:
         return item
@@ -43,7 +45,7 @@ def _bound(value: Any) -> Any:
     return value if value is None or isinstance(value, int) else int(value)
 
 
-def parse_index(array: Array, index: Any) -> tuple[tuple[Any, ...], bool]:
+def parse_index(array: Array, index: object) -> tuple[tuple[Any, ...], bool]:
     """Return ``index`` as a tuple that NumPy takes, its arrays wrapped into range, and whether it has arrays.
 
     Raises
@@ -75,7 +77,7 @@ def parse_index(array: Array, index: Any) -> tuple[tuple[Any, ...], bool]:
     return tuple(parts), has_arrays
 
 
-def _axes_of(part: Any) -> int:
+def _axes_of(part: object) -> int:
     if part is None or part is Ellipsis:
         return 0
     return part.ndim if isinstance(part, ndarray) and part.dtype.kind == "b" else 1
@@ -108,7 +110,7 @@ def wrapped(indices: Array, extent: int) -> Array:
     return np.asarray(indices.astype(np.int64) % extent)
 
 
-def _fields_of(array: Array, index: Any) -> bool:
+def _fields_of(array: Array, index: object) -> bool:
     return array.dtype.fields is not None and (
         isinstance(index, str) or (isinstance(index, list) and all(isinstance(name, str) for name in index))
     )
@@ -122,16 +124,18 @@ def _field_view(array: Array, index: Any) -> Array:
         raise ValueError(f"no field name of {index}")
     if fields[index][0].shape:
         raise ValueError("CuPy does not yet support accessing nested subarrays.")
-    return array[index]
+    made: Array = array[index]
+    return made
 
 
 @define("cupy.ndarray.__getitem__")
-def getitem(array: Array, index: Any) -> Array:
+def getitem(array: Array, index: object) -> Array:
     if _fields_of(array, index):
         return _field_view(array, index)
     parts, has_arrays = parse_index(array, index)
     if not has_arrays:
-        return array[parts]
+        made: Array = array[parts]
+        return made
     if array.size == 0 and any(isinstance(p, ndarray) and p.dtype.kind != "b" and p.size for p in parts):
         array, parts = _with_something_to_take(array, parts)
     # The Ellipsis keeps NumPy from returning a scalar, and a 0-d integer array from being read as an int.
@@ -162,7 +166,7 @@ def _with_something_to_take(array: Array, parts: tuple[Any, ...]) -> tuple[Array
     return stand_in, tuple(places)
 
 
-def _had_scalar(index: Any) -> bool:
+def _had_scalar(index: object) -> bool:
     items = index if isinstance(index, tuple) else (index,)
     arrays = [item for item in items if isinstance(item, ndarray) and item.dtype.kind != "b"]
     lists = any(isinstance(item, (list, tuple)) for item in items)
@@ -176,7 +180,7 @@ def _without_unit_axis(array: Array, parts: tuple[Any, ...], result: Array) -> A
 
 
 @define("cupy.ndarray.__setitem__")
-def setitem(array: Array, index: Any, value: Any) -> None:
+def setitem(array: Array, index: object, value: object) -> None:
     if isinstance(value, ndarray):
         value = _without_leading_ones(value)
     if _fields_of(array, index):
@@ -202,7 +206,7 @@ def _without_leading_ones(value: Array) -> Array:
     return value
 
 
-def _assign(target: Array, value: Any) -> None:
+def _assign(target: Array, value: object) -> None:
     if isinstance(value, ndarray):
         store(target, np.broadcast_to(value, target.shape) if value.shape != target.shape else value)
         return

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from typing import Any
 
+import numpy as np
 import scipy.linalg
 
-from gpu_backend.devices.cpu.arrays import Array, np
+from gpu_backend.devices.cpu.arrays import Array
 from gpu_backend.devices.cpu.linalg import computing_dtype, each_matrix, require_arrays, require_stacked
 from gpu_backend.devices.cpu.table import define, define_value
 

@@ -5,16 +5,22 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+import numpy as np
 from numpy.linalg import LinAlgError
+from numpy.typing import DTypeLike
 
-from gpu_backend.devices.cpu.arrays import Array, DType, np
+from gpu_backend.devices.cpu.arrays import Array, DType
 from gpu_backend.devices.cpu.error_state import linalg_raises
 from gpu_backend.devices.cpu.table import define, define_value
 
 define_value(LinAlgError, "cupy.linalg.LinAlgError")
 
+#: What these return is declared for each mode by itself, and a caller says which one.
+_qr: Callable[..., Any] = np.linalg.qr
+_svd: Callable[..., Any] = np.linalg.svd
 
-def require_arrays(*arrays: Any) -> None:
+
+def require_arrays(*arrays: object) -> None:
     """Raise ``LinAlgError`` unless all are arrays."""
     for a in arrays:
         if not isinstance(a, np.ndarray):
@@ -56,12 +62,12 @@ def each_matrix(a: Array, function: Callable[[Array], Array], failed: Array) -> 
     return np.stack([each_matrix(m, function, failed) for m in flat]).reshape(*a.shape[:-2], *failed.shape)
 
 
-def _nan(shape: tuple[int, ...], dtype: Any) -> Array:
+def _nan(shape: tuple[int, ...], dtype: DTypeLike) -> Array:
     return np.full(shape, np.nan, dtype)
 
 
 @define("cupy.linalg.inv")
-def inv(a: Any) -> Array:
+def inv(a: object) -> Array:
     return _each_square(a, np.linalg.inv)
 
 
@@ -118,7 +124,7 @@ def tensorinv(a: Any, ind: int = 2) -> Array:
 
 
 @define("cupy.linalg.cholesky")
-def cholesky(a: Any) -> Array:
+def cholesky(a: object) -> Array:
     return _each_square(a, np.linalg.cholesky)
 
 
@@ -133,7 +139,7 @@ def qr(a: Any, mode: str = "reduced") -> Any:
     dtype = computing_dtype(a)
     if a.ndim > 2 and mode == "raw":
         raise NotImplementedError("batched 'raw' mode is not supported")
-    return np.linalg.qr(a.astype(dtype), mode)
+    return _qr(a.astype(dtype), mode)
 
 
 @define("cupy.linalg.svd")
@@ -143,11 +149,11 @@ def svd(a: Any, full_matrices: bool = True, compute_uv: bool = True) -> Any:
     dtype = computing_dtype(a)
     work = a.astype(dtype)
     try:
-        return np.linalg.svd(work, full_matrices, compute_uv)
+        return _svd(work, full_matrices, compute_uv)
     except LinAlgError:  # NaN among the elements
         if linalg_raises():
             raise
-    shapes = np.linalg.svd(np.zeros_like(work), full_matrices, compute_uv)
+    shapes = _svd(np.zeros_like(work), full_matrices, compute_uv)
     if not compute_uv:
         return _nan(shapes.shape, shapes.dtype)
     return tuple(_nan(part.shape, part.dtype) for part in shapes)
@@ -169,12 +175,12 @@ def _hermitian(a: Any, UPLO: str) -> tuple[Array, DType]:
 
 
 @define("cupy.linalg.eigh")
-def eigh(a: Any, UPLO: str = "L") -> tuple[Array, Array]:
+def eigh(a: object, UPLO: str = "L") -> tuple[Array, Array]:
     work, dtype = _hermitian(a, UPLO)
     if not work.size:
         return np.empty(work.shape[:-1], _real(dtype)), np.empty(work.shape, dtype)
     try:
-        values, vectors = np.linalg.eigh(work, UPLO)
+        values, vectors = np.linalg.eigh(work, "L" if UPLO == "L" else "U")
     except LinAlgError:
         if linalg_raises():
             raise
@@ -183,7 +189,7 @@ def eigh(a: Any, UPLO: str = "L") -> tuple[Array, Array]:
 
 
 @define("cupy.linalg.eigvalsh")
-def eigvalsh(a: Any, UPLO: str = "L") -> Array:
+def eigvalsh(a: object, UPLO: str = "L") -> Array:
     return eigh(a, UPLO)[0]
 
 
@@ -195,7 +201,7 @@ def _general(a: Any) -> tuple[Array, DType]:
 
 
 @define("cupy.linalg.eig")
-def eig(a: Any) -> tuple[Array, Array]:
+def eig(a: object) -> tuple[Array, Array]:
     work, dtype = _general(a)
     if not work.size:
         return np.empty(work.shape[:-1], work.dtype), np.empty_like(work)
@@ -204,7 +210,7 @@ def eig(a: Any) -> tuple[Array, Array]:
 
 
 @define("cupy.linalg.eigvals")
-def eigvals(a: Any) -> Array:
+def eigvals(a: object) -> Array:
     work, dtype = _general(a)
     if not work.size:
         return np.empty(work.shape[:-1], work.dtype)
@@ -219,19 +225,21 @@ def slogdet(a: Any) -> tuple[Array, Array]:
 
 
 @define("cupy.linalg.det")
-def det(a: Any) -> Array:
+def det(a: object) -> Array:
     sign, logdet = slogdet(a)
     return sign * np.exp(logdet)
 
 
 @define("cupy.linalg.matrix_rank")
-def matrix_rank(M: Array, tol: Any = None) -> Array:
+def matrix_rank(M: Array, tol: object = None) -> Array:
     if M.ndim < 2:
-        return (M != 0).any().astype(int)
+        made: Array = (M != 0).any().astype(int)
+        return made
     values = svd(M, compute_uv=False)
     if tol is None:
         tol = values.max(axis=-1, keepdims=True) * max(M.shape[-2:]) * np.finfo(values.dtype).eps
-    return (values > tol).sum(axis=-1, dtype=np.intp)
+    result: Array = (values > tol).sum(axis=-1, dtype=np.intp)
+    return result
 
 
 @define("cupy.linalg.pinv")
@@ -242,7 +250,8 @@ def pinv(a: Any, rcond: Any = 1e-15) -> Array:
     u, s, vt = svd(a.conj(), full_matrices=False)
     small = s <= (rcond * s.max(axis=-1))[..., None]
     inverse = np.where(small, 0, 1 / np.where(small, 1, s)).astype(s.dtype)
-    return np.matmul(vt.swapaxes(-2, -1), inverse[..., None] * u.swapaxes(-2, -1))
+    made: Array = np.matmul(vt.swapaxes(-2, -1), inverse[..., None] * u.swapaxes(-2, -1))
+    return made
 
 
 @define("cupy.linalg.lstsq")
@@ -292,7 +301,7 @@ def _check_matrix_axes(axis: tuple[int, int], x: Array) -> None:
 
 
 @define("cupy.linalg.cond")
-def cond(x: Any, p: Any = None) -> Array:
+def cond(x: object, p: object = None) -> Array:
     x = np.asarray(x)
     if not x.size:
         raise LinAlgError("cond is not defined on empty arrays")

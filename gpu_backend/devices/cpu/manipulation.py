@@ -8,16 +8,18 @@ import warnings
 from collections.abc import Callable
 from typing import Any
 
+import numpy as np
 from numpy.lib.array_utils import normalize_axis_index
+from numpy.typing import ArrayLike
 
-from gpu_backend.devices.cpu.arrays import Array, in_c_order, np
+from gpu_backend.devices.cpu.arrays import Array, Casting, Order, in_c_order
 from gpu_backend.devices.cpu.conversion import asarray, concatenate, converted
 from gpu_backend.devices.cpu.creation import as_shape, full, new_array
 from gpu_backend.devices.cpu.memory import LEDGER
 from gpu_backend.devices.cpu.table import define
 
 
-def _reshaped(a: Array, shape: Any, order: str, copy: Any) -> Array:
+def _reshaped(a: Array, shape: object, order: str, copy: object) -> Array:
     if isinstance(copy, str):
         raise ValueError("strings are not allowed for 'copy' keyword. Use True/False/None instead.")
     order = (order or "C").upper()
@@ -51,22 +53,22 @@ def as_shape_with_unknown(shape: Any, size: int) -> tuple[int, ...]:
 
 
 @define("cupy.ndarray.reshape")
-def reshape_method(a: Array, *shape: Any, order: str = "C", copy: Any = None) -> Array:
+def reshape_method(a: Array, *shape: object, order: str = "C", copy: object = None) -> Array:
     return _reshaped(a, shape, order, copy)
 
 
 @define("cupy.reshape")
-def reshape(a: Array, newshape: Any, order: str = "C", *, copy: Any = None) -> Array:
+def reshape(a: Array, newshape: object, order: str = "C", *, copy: object = None) -> Array:
     return _reshaped(a, (newshape,), order, copy)
 
 
 @define("cupy.ravel", "cupy.ndarray.ravel")
-def ravel(a: Array, order: str = "C") -> Array:
+def ravel(a: Array, order: Order = "C") -> Array:
     return a.ravel(order or "C")
 
 
 @define("cupy.broadcast_to")
-def broadcast_to(array: Array, shape: Any) -> Array:
+def broadcast_to(array: Array, shape: object) -> Array:
     shape = as_shape(shape)
     view = np.broadcast_to(array, shape)
     return np.lib.stride_tricks.as_strided(array, view.shape, view.strides)  # NumPy's is read-only, CuPy's is not
@@ -79,7 +81,7 @@ def broadcast_arrays(*args: Any) -> tuple[Array, ...]:
 
 
 @define("cupy.lib.stride_tricks.as_strided")
-def as_strided(x: Array, shape: Any = None, strides: Any = None) -> Array:
+def as_strided(x: Array, shape: object = None, strides: Any = None) -> Array:
     shape = x.shape if shape is None else as_shape(shape)
     strides = x.strides if strides is None else tuple(strides)
     _require_inside(x, shape, strides)
@@ -109,7 +111,7 @@ def sliding_window_view(
 
 
 @define("cupy.append")
-def append(arr: Any, values: Any, axis: int | None = None) -> Array:
+def append(arr: object, values: object, axis: int | None = None) -> Array:
     arr, values = asarray(arr), asarray(values)
     if axis is None:
         return concatenate((arr.ravel(), values.ravel()))
@@ -117,7 +119,7 @@ def append(arr: Any, values: Any, axis: int | None = None) -> Array:
 
 
 def _joiner(name: str, at_least: Callable[..., Any], axis: int) -> Callable[..., Any]:
-    def join(tup: Any, *, dtype: Any = None, casting: str = "same_kind") -> Array:
+    def join(tup: Any, *, dtype: object = None, casting: Casting = "same_kind") -> Array:
         arrays = [at_least(np.asarray(a)) for a in tup]
         place = 0 if axis == 1 and arrays and arrays[0].ndim == 1 else axis
         return concatenate(arrays, place, dtype=dtype, casting=casting)
@@ -132,7 +134,7 @@ define("cupy.hstack")(_joiner("hstack", np.atleast_1d, 1))
 
 
 @define("cupy.row_stack")
-def row_stack(tup: Any, *, dtype: Any = None, casting: str = "same_kind") -> Array:
+def row_stack(tup: object, *, dtype: object = None, casting: Casting = "same_kind") -> Array:
     warnings.warn("`row_stack` alias is deprecated. Use `cp.vstack` directly.", DeprecationWarning, stacklevel=3)
     result: Array = vstack(tup, dtype=dtype, casting=casting)
     return result
@@ -151,7 +153,9 @@ def column_stack(tup: Any) -> Array:
 
 
 @define("cupy.stack")
-def stack(tup: Any, axis: int = 0, out: Array | None = None, *, dtype: Any = None, casting: str = "same_kind") -> Array:
+def stack(
+    tup: Any, axis: int = 0, out: Array | None = None, *, dtype: object = None, casting: Casting = "same_kind"
+) -> Array:
     arrays = [np.asarray(a) for a in tup]
     if not arrays:
         raise ValueError("need at least one array to stack")
@@ -162,14 +166,14 @@ def stack(tup: Any, axis: int = 0, out: Array | None = None, *, dtype: Any = Non
 
 
 @define("cupy.tile")
-def tile(A: Any, reps: Any) -> Array:
+def tile(A: ArrayLike, reps: Any) -> Array:
     repeats = tuple(reps) if isinstance(reps, (tuple, list, np.ndarray)) else (reps,)
     LEDGER.require(np.asarray(A).nbytes * math.prod(int(r) for r in repeats))
     return in_c_order(np.tile(A, reps)) if np.ndim(A) or len(repeats) else np.asarray(A).copy()
 
 
 @define("cupy.repeat", "cupy.ndarray.repeat")
-def repeat(a: Array, repeats: Any, axis: int | None = None) -> Array:
+def repeat(a: Array, repeats: object, axis: int | None = None) -> Array:
     counts = _repeats(repeats)
     if axis is None:
         a, axis = a.ravel(), 0
@@ -204,7 +208,7 @@ def _repeats(repeats: Any) -> Any:
 
 
 @define("cupy.resize")
-def resize(a: Any, new_shape: Any) -> Array:
+def resize(a: object, new_shape: object) -> Array:
     if np.isscalar(a):
         return full(new_shape, a)
     a = asarray(a)
@@ -217,7 +221,7 @@ def resize(a: Any, new_shape: Any) -> Array:
 
 
 @define("cupy.delete")
-def delete(arr: Array, indices: Any, axis: int | None = None) -> Array:
+def delete(arr: Array, indices: object, axis: int | None = None) -> Array:
     if not isinstance(arr, np.ndarray):
         raise ValueError("delete(): arr must be a cupy.ndarray")
     if axis is None:
@@ -291,5 +295,5 @@ def pad(array: Any, pad_width: Any, mode: Any = "constant", **kwargs: Any) -> Ar
 
 
 @define("cupy.ndarray.reduced_view")
-def reduced_view(a: Array, dtype: Any = None) -> Array:
+def reduced_view(a: Array, dtype: object = None) -> Array:
     return a.reshape(-1) if a.flags.c_contiguous else a

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from gpu_backend.devices.cpu.arrays import np
+import numpy as np
+
 from gpu_backend.devices.cpu.table import define_plain
 
 define_plain(

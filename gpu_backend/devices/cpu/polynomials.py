@@ -7,7 +7,10 @@ import warnings
 from collections.abc import Callable, Iterator
 from typing import Any
 
-from gpu_backend.devices.cpu.arrays import Array, np
+import numpy as np
+from numpy.typing import ArrayLike
+
+from gpu_backend.devices.cpu.arrays import Array, is_scalar
 from gpu_backend.devices.cpu.call import guarded_methods
 from gpu_backend.devices.cpu.naming import public_class
 from gpu_backend.devices.cpu.power_series import as_series, polycompanion, polyvander
@@ -29,7 +32,7 @@ class poly1d:
 
     __hash__ = None  # type: ignore[assignment]
 
-    def __init__(self, c_or_r: Any, r: bool = False, variable: str | None = None) -> None:
+    def __init__(self, c_or_r: object, r: bool = False, variable: str | None = None) -> None:
         if isinstance(c_or_r, (poly1d, np.poly1d)):
             self._coeffs, self._trimmed = np.asarray(c_or_r.coeffs), True
             self._variable: str = c_or_r.variable if variable is None else variable
@@ -84,7 +87,7 @@ class poly1d:
     def __len__(self) -> int:
         return self.order
 
-    def __call__(self, val: Any) -> Any:
+    def __call__(self, val: object) -> Any:
         return polyval(self.coeffs, val)
 
     def __neg__(self) -> poly1d:
@@ -93,40 +96,40 @@ class poly1d:
     def __pos__(self) -> poly1d:
         return self
 
-    def __mul__(self, other: Any) -> Any:
-        if np.isscalar(other):
+    def __mul__(self, other: object) -> Any:
+        if is_scalar(other):
             return poly1d(self.coeffs * other)
         return polymul(self, other)
 
-    def __rmul__(self, other: Any) -> Any:
+    def __rmul__(self, other: object) -> Any:
         if isinstance(other, np.generic):
             raise TypeError("Numpy scalar and poly1d multiplication is not supported currently.")
-        return polymul(self._coeffs.dtype.type(other) if np.isscalar(other) else other, self)
+        return polymul(self._coeffs.dtype.type(other) if is_scalar(other) else other, self)
 
-    def __add__(self, other: Any) -> Any:
+    def __add__(self, other: object) -> Any:
         return polyadd(self, other)
 
-    def __radd__(self, other: Any) -> Any:
+    def __radd__(self, other: object) -> Any:
         _refuse_numpy_scalar(other, "addition")
         return polyadd(other, self)
 
-    def __sub__(self, other: Any) -> Any:
+    def __sub__(self, other: object) -> Any:
         return polysub(self, other)
 
-    def __rsub__(self, other: Any) -> Any:
+    def __rsub__(self, other: object) -> Any:
         _refuse_numpy_scalar(other, "subtraction")
         return polysub(other, self)
 
-    def __truediv__(self, other: Any) -> poly1d:
-        if np.isscalar(other):
+    def __truediv__(self, other: object) -> poly1d:
+        if is_scalar(other):
             return poly1d(self.coeffs / other)
         raise NotImplementedError
 
-    def __rtruediv__(self, other: Any) -> Any:
+    def __rtruediv__(self, other: object) -> Any:
         raise NotImplementedError
 
     def __pow__(self, val: Any, modulo: Any = None) -> poly1d:
-        if not np.isscalar(val) or int(val) != val or val < 0:
+        if not is_scalar(val) or int(val) != val or val < 0:
             raise ValueError("Power to non-negative integers only.")
         if not isinstance(val, (int, np.integer)):
             raise TypeError("float object cannot be interpreted as an integer")
@@ -153,7 +156,7 @@ class poly1d:
     def __getitem__(self, val: int) -> Any:
         return self._coeffs[-val - 1, ...] if 0 <= val < self._coeffs.size else 0
 
-    def __setitem__(self, key: int, val: Any) -> None:
+    def __setitem__(self, key: int, val: object) -> None:
         if key < 0:
             raise ValueError("Negative powers are not supported.")
         if key >= self._coeffs.size:
@@ -163,11 +166,11 @@ class poly1d:
     def __iter__(self) -> Iterator[Array]:
         return iter([self.coeffs[place, ...] for place in range(self.coeffs.size)])
 
-    def get(self, stream: Any = None) -> np.poly1d:
+    def get(self, stream: object = None) -> np.poly1d:
         """Return a host copy."""
         return np.poly1d(self.coeffs.copy(), variable=self.variable)
 
-    def set(self, polyin: np.poly1d, stream: Any = None) -> None:
+    def set(self, polyin: np.poly1d, stream: object = None) -> None:
         """Take over a host polynomial of the same degree."""
         if not isinstance(polyin, np.poly1d):
             raise TypeError("Only numpy.poly1d can be set to cupy.poly1d")
@@ -176,7 +179,7 @@ class poly1d:
             raise ValueError("the polynomials differ in degree or dtype")
         self.coeffs[...] = polyin.coeffs
 
-    def integ(self, m: int = 1, k: Any = 0) -> poly1d:
+    def integ(self, m: int = 1, k: object = 0) -> poly1d:
         """Refuse, as CuPy does."""
         raise NotImplementedError
 
@@ -185,15 +188,15 @@ class poly1d:
         raise NotImplementedError
 
 
-def _refuse_numpy_scalar(other: Any, what: str) -> None:
+def _refuse_numpy_scalar(other: object, what: str) -> None:
     if isinstance(other, np.generic):
         raise TypeError(f"Numpy scalar and poly1d {what} is not supported")
 
 
-def _coefficients(x: Any) -> Array:
+def _coefficients(x: ArrayLike) -> Array:
     if isinstance(x, poly1d):
         return x._coeffs
-    if np.isscalar(x):
+    if is_scalar(x):
         return np.atleast_1d(x)
     if isinstance(x, np.ndarray):
         x = np.atleast_1d(x)
@@ -218,7 +221,8 @@ def _of_polynomials(function: Callable[[Array, Array], Array]) -> Callable[[Any,
 @_of_polynomials
 def polyadd(a1: Array, a2: Array) -> Array:
     size, dtype = max(a1.size, a2.size), np.result_type(a1, a2)
-    return np.pad(a1, (size - a1.size, 0)).astype(dtype) + np.pad(a2, (size - a2.size, 0))
+    made: Array = np.pad(a1, (size - a1.size, 0)).astype(dtype) + np.pad(a2, (size - a2.size, 0))
+    return made
 
 
 @define("cupy.polysub")
@@ -227,7 +231,8 @@ def polysub(a1: Array, a2: Array) -> Array:
     if a1.dtype.kind == a2.dtype.kind == "b":
         raise TypeError("cupy boolean subtract, the `-` operator, is deprecated")
     size, dtype = max(a1.size, a2.size), np.result_type(a1, a2)
-    return np.pad(a1, (size - a1.size, 0)).astype(dtype) - np.pad(a2, (size - a2.size, 0))
+    made: Array = np.pad(a1, (size - a1.size, 0)).astype(dtype) - np.pad(a2, (size - a2.size, 0))
+    return made
 
 
 @define("cupy.polymul")
@@ -259,7 +264,7 @@ def poly(seq_of_zeros: Array) -> Any:
 
 
 @define("cupy.polyval")
-def polyval(p: Any, x: Any) -> Any:
+def polyval(p: object, x: object) -> Any:
     p = p.coeffs if isinstance(p, poly1d) else p
     if not isinstance(p, np.ndarray) or p.ndim == 0:
         raise TypeError("p must be 1d ndarray or poly1d object")
@@ -323,7 +328,7 @@ def _check_fit(x: Array, y: Array, w: Array | None) -> None:
 
 @define("cupy.polyfit")
 def polyfit(
-    x: Array, y: Array, deg: int, rcond: Any = None, full: bool = False, w: Array | None = None, cov: Any = False
+    x: Array, y: Array, deg: int, rcond: Any = None, full: bool = False, w: Array | None = None, cov: object = False
 ) -> Any:
     if x.dtype.char == "e" and y.dtype.kind == "b":
         raise NotImplementedError("float16 x and bool y are not currently supported")
@@ -353,7 +358,7 @@ def polyfit(
     return c, _covariance(left, scale, residuals, x.size - deg - 1, y.ndim, cov)
 
 
-def _covariance(left: Array, scale: Array, residuals: Array, freedom: int, ndim: int, cov: Any) -> Array:
+def _covariance(left: Array, scale: Array, residuals: Array, freedom: int, ndim: int, cov: object) -> Array:
     base = np.linalg.inv(left.T @ left) / np.outer(scale, scale)
     if cov == "unscaled":
         factor: Any = 1
@@ -361,4 +366,5 @@ def _covariance(left: Array, scale: Array, residuals: Array, freedom: int, ndim:
         factor = residuals / freedom
     else:
         raise ValueError("the number of data points must exceed order to scale the covariance matrix")
-    return (base if ndim == 1 else base[..., None]) * factor
+    made: Array = (base if ndim == 1 else base[..., None]) * factor
+    return made

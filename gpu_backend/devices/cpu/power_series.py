@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
-from gpu_backend.devices.cpu.arrays import Array, np
+import numpy as np
+
+from gpu_backend.devices.cpu.arrays import Array
 from gpu_backend.devices.cpu.table import define
 
 

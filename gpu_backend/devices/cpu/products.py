@@ -4,15 +4,17 @@ from __future__ import annotations
 
 import numbers
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, Literal
 
-from gpu_backend.devices.cpu.arrays import Array, in_c_order, np
+import numpy as np
+
+from gpu_backend.devices.cpu.arrays import Array, Casting, in_c_order, is_scalar
 from gpu_backend.devices.cpu.dtypes import cast_into, require_castable
 from gpu_backend.devices.cpu.memory import LEDGER
 from gpu_backend.devices.cpu.table import define
 
 
-def into(out: Array | None, result: Array, casting: str = "same_kind") -> Array:
+def into(out: Array | None, result: Array, casting: Casting = "same_kind") -> Array:
     """Return ``result`` in C order, or written into ``out``."""
     result = np.asarray(result, order="C")
     if out is None:
@@ -30,7 +32,7 @@ def _require_product(a: Array, b: Array, shape: tuple[int, ...]) -> None:
 
 @define("cupy.dot", "cupy.ndarray.dot")
 def dot(a: Any, b: Any, out: Array | None = None) -> Array:
-    if not isinstance(b, np.ndarray) and not np.isscalar(b):
+    if not isinstance(b, np.ndarray) and not is_scalar(b):
         raise TypeError(f"Argument 'b' has incorrect type (expected cupy.ndarray, got {type(b).__name__})")
     if np.ndim(a) == 0 or np.ndim(b) == 0:
         return into(out, np.multiply(a, b))
@@ -49,7 +51,7 @@ def matmul(
     axes: Any = None,
     axis: Any = None,
     keepdims: bool = False,
-    casting: str = "same_kind",
+    casting: Casting = "same_kind",
     dtype: Any = None,
     signature: Any = None,
     order: str = "K",
@@ -61,7 +63,7 @@ def matmul(
     if np.ndim(a) == 0 or np.ndim(b) == 0:
         raise ValueError("matmul: Input operand does not have enough dimensions")
     out = out[0] if isinstance(out, tuple) else out
-    options = {"axes": axes} if axes is not None else {}
+    options: dict[str, Any] = {"axes": axes} if axes is not None else {}
     if dtype is not None:
         options["dtype"] = dtype
     _check_inner(a, b) if axes is None else None
@@ -70,10 +72,11 @@ def matmul(
 
 
 @define("cupy.convolve")
-def convolve(a: Array, v: Array, mode: str = "full") -> Array:
+def convolve(a: Array, v: Array, mode: Literal["full", "same", "valid"] = "full") -> Array:
     if v.ndim > 1:
         raise ValueError("v cannot be multidimensional array")
-    return np.convolve(a.ravel(), v.ravel(), mode)
+    made: Array = np.convolve(a.ravel(), v.ravel(), mode)
+    return made
 
 
 def _check_inner(a: Array, b: Array) -> None:
@@ -145,7 +148,7 @@ def kron(a: Any, b: Any) -> Any:
 
 
 @define("cupy.cross")
-def cross(a: Any, b: Any, axisa: int = -1, axisb: int = -1, axisc: int = -1, axis: int | None = None) -> Array:
+def cross(a: object, b: object, axisa: int = -1, axisb: int = -1, axisc: int = -1, axis: int | None = None) -> Array:
     return np.asarray(np.cross(np.asarray(a), np.asarray(b), axisa, axisb, axisc, axis))
 
 

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from typing import Any
+import numpy as np
 
-from gpu_backend.devices.cpu.arrays import DType, np
+from gpu_backend.devices.cpu.arrays import DType
 
 #: Ufuncs whose loops differ in nothing that can be seen: each compares any two numbers exactly.
 COMPARISONS = frozenset({"equal", "not_equal", "greater", "greater_equal", "less", "less_equal"})
@@ -13,7 +13,7 @@ COMPARISONS = frozenset({"equal", "not_equal", "greater", "greater_equal", "less
 STRONG_INTS = COMPARISONS | {"logical_and", "logical_or"}
 
 
-def select_loop(name: str, types: tuple[str, ...], args: tuple[Any, ...]) -> str | None:
+def select_loop(name: str, types: tuple[str, ...], args: tuple[object, ...]) -> str | None:
     """Return the first signature of ``types`` that takes ``args``, or None.
 
     Python scalars are weak: they follow the arrays, unless all arguments are scalars or a scalar is of a higher
@@ -41,7 +41,7 @@ def select_loop_by_dtype(types: tuple[str, ...], dtype: DType) -> str | None:
     return None
 
 
-def _dtype_of(arg: Any) -> DType:
+def _dtype_of(arg: object) -> DType:
     if isinstance(arg, (np.ndarray, np.generic)):
         return arg.dtype
     if type(arg) is int and arg >= 2**63:
@@ -49,7 +49,7 @@ def _dtype_of(arg: Any) -> DType:
     return np.dtype(type(arg))
 
 
-def _weak_type(arg: Any) -> type | None:
+def _weak_type(arg: object) -> type | None:
     if isinstance(arg, (np.ndarray, np.generic)):
         return None
     kind = type(arg)

@@ -6,7 +6,9 @@ import os
 from collections.abc import Callable
 from typing import Any
 
-from gpu_backend.devices.cpu.arrays import Array, np
+import numpy as np
+
+from gpu_backend.devices.cpu.arrays import Array
 from gpu_backend.devices.cpu.random_state import RandomState
 from gpu_backend.devices.cpu.table import define, define_alias, define_value
 
@@ -43,7 +45,7 @@ def bytes_(length: int) -> bytes:
 
 
 @define("cupy.random.random_integers")
-def random_integers(low: int, high: int | None = None, size: Any = None) -> Array:
+def random_integers(low: int, high: int | None = None, size: object = None) -> Array:
     if high is None:
         low, high = 1, low
     return get_random_state().randint(low, high + 1, size)
@@ -58,7 +60,7 @@ def multinomial(n: int, pvals: Any, size: Any = None) -> Array:
 
 
 def _of_current_state(name: str) -> Callable[..., Any]:
-    def function(*args: Any, **kwargs: Any) -> Any:
+    def function(*args: object, **kwargs: object) -> Any:
         return getattr(get_random_state(), name)(*args, **kwargs)
 
     function.__name__ = name

@@ -5,9 +5,12 @@ from __future__ import annotations
 import hashlib
 import math
 import secrets
-from typing import Any
+from typing import Any, Literal
 
-from gpu_backend.devices.cpu.arrays import Array, DType, in_c_order, np
+import numpy as np
+from numpy.typing import ArrayLike, DTypeLike
+
+from gpu_backend.devices.cpu.arrays import Array, DType, in_c_order, is_scalar
 from gpu_backend.devices.cpu.call import guarded_methods
 from gpu_backend.devices.cpu.creation import as_shape
 from gpu_backend.devices.cpu.memory import LEDGER
@@ -16,7 +19,7 @@ from gpu_backend.devices.cpu.memory import LEDGER
 _MANY = 1 << 16
 
 
-def float_dtype(dtype: Any) -> DType:
+def float_dtype(dtype: DTypeLike) -> DType:
     """Return ``dtype`` if samples can have it.
 
     Raises
@@ -30,7 +33,7 @@ def float_dtype(dtype: Any) -> DType:
     return chosen
 
 
-def seed_number(seed: Any) -> int:
+def seed_number(seed: object) -> int:
     """Return the 64-bit number that ``seed`` (None, an int, or an array by its bytes) stands for."""
     if seed is None:
         return secrets.randbits(64)
@@ -46,7 +49,7 @@ def seed_number(seed: Any) -> int:
     return number
 
 
-def require_room(size: Any, dtype: DType) -> None:
+def require_room(size: object, dtype: DType) -> None:
     """Ask for the memory of ``size`` samples before they are drawn."""
     if size is not None:
         LEDGER.require(math.prod(as_shape(size)) * dtype.itemsize)
@@ -64,50 +67,50 @@ class RandomState:
         Ignored: which of cuRAND's generators to use.
     """
 
-    def __init__(self, seed: Any = None, method: Any = None) -> None:
+    def __init__(self, seed: object = None, method: object = None) -> None:
         self.method = method
         self.seed(seed)
 
-    def seed(self, seed: Any = None) -> None:
+    def seed(self, seed: object = None) -> None:
         """Start the stream anew from ``seed``."""
         self._rk_seed = seed_number(seed)
         self._stream = np.random.Generator(np.random.PCG64(self._rk_seed))
 
-    def _sample(self, method: str, parameters: tuple[Any, ...], size: Any, dtype: Any) -> Array:
+    def _sample(self, method: str, parameters: tuple[object, ...], size: object, dtype: DTypeLike) -> Array:
         chosen = np.dtype(dtype)
         require_room(size, np.dtype(np.float64))
         values = getattr(self._stream, method)(*parameters, size=size)
         return np.asarray(values).astype(chosen, copy=False)
 
-    def _float(self, method: str, parameters: tuple[Any, ...], size: Any, dtype: Any) -> Array:
+    def _float(self, method: str, parameters: tuple[object, ...], size: object, dtype: DTypeLike) -> Array:
         return self._sample(method, parameters, size, float_dtype(dtype))
 
     # Uniform and normal
 
-    def random_sample(self, size: Any = None, dtype: Any = float) -> Array:
+    def random_sample(self, size: Any = None, dtype: DTypeLike = float) -> Array:
         chosen = float_dtype(dtype)
         require_room(size, chosen)
         return np.asarray(self._stream.random(() if size is None else size, dtype=chosen))
 
-    def rand(self, *size: int, dtype: Any = float) -> Array:
+    def rand(self, *size: int, dtype: DTypeLike = float) -> Array:
         return self.random_sample(size, dtype)
 
-    def randn(self, *size: int, dtype: Any = float) -> Array:
+    def randn(self, *size: int, dtype: DTypeLike = float) -> Array:
         return self.normal(0.0, 1.0, size, dtype)
 
-    def uniform(self, low: Any = 0.0, high: Any = 1.0, size: Any = None, dtype: Any = float) -> Array:
+    def uniform(self, low: ArrayLike = 0.0, high: ArrayLike = 1.0, size: Any = None, dtype: DTypeLike = float) -> Array:
         chosen = float_dtype(dtype)
         if size is None:
             size = np.broadcast_shapes(np.shape(low), np.shape(high))
         width = np.asarray(high) - np.asarray(low)
         return np.asarray(self.random_sample(size, chosen) * width + low).astype(chosen, copy=False)
 
-    def standard_normal(self, size: Any = None, dtype: Any = float) -> Array:
+    def standard_normal(self, size: Any = None, dtype: DTypeLike = float) -> Array:
         chosen = float_dtype(dtype)
         require_room(size, chosen)
         return np.asarray(self._stream.standard_normal(() if size is None else size, dtype=chosen))
 
-    def normal(self, loc: Any = 0.0, scale: Any = 1.0, size: Any = None, dtype: Any = float) -> Array:
+    def normal(self, loc: Any = 0.0, scale: Any = 1.0, size: Any = None, dtype: DTypeLike = float) -> Array:
         chosen = float_dtype(dtype)
         if size is None:
             size = np.broadcast_shapes(np.shape(loc), np.shape(scale))
@@ -115,38 +118,40 @@ class RandomState:
 
     # Other continuous distributions
 
-    def beta(self, a: Any, b: Any, size: Any = None, dtype: Any = float) -> Array:
+    def beta(self, a: object, b: object, size: object = None, dtype: DTypeLike = float) -> Array:
         return self._sample("beta", (a, b), size, dtype)
 
-    def chisquare(self, df: Any, size: Any = None, dtype: Any = float) -> Array:
+    def chisquare(self, df: object, size: object = None, dtype: DTypeLike = float) -> Array:
         return self._sample("chisquare", (df,), size, dtype)
 
-    def dirichlet(self, alpha: Any, size: Any = None, dtype: Any = float) -> Array:
+    def dirichlet(self, alpha: ArrayLike, size: Any = None, dtype: DTypeLike = float) -> Array:
         return self._sample("dirichlet", (np.atleast_1d(alpha),), size, dtype)
 
-    def exponential(self, scale: Any = 1.0, size: Any = None, dtype: Any = float) -> Array:
+    def exponential(self, scale: ArrayLike = 1.0, size: Any = None, dtype: DTypeLike = float) -> Array:
         if (np.asarray(scale) < 0).any():
             raise ValueError("scale < 0")
         if size is None:
             size = np.shape(scale)
         return np.asarray(self.standard_exponential(size, dtype) * scale).astype(dtype, copy=False)
 
-    def f(self, dfnum: Any, dfden: Any, size: Any = None, dtype: Any = float) -> Array:
+    def f(self, dfnum: object, dfden: object, size: object = None, dtype: DTypeLike = float) -> Array:
         return self._sample("f", (dfnum, dfden), size, dtype)
 
-    def gamma(self, shape: Any, scale: Any = 1.0, size: Any = None, dtype: Any = float) -> Array:
+    def gamma(self, shape: object, scale: object = 1.0, size: object = None, dtype: DTypeLike = float) -> Array:
         return self._sample("gamma", (shape, scale), size, dtype)
 
-    def gumbel(self, loc: Any = 0.0, scale: Any = 1.0, size: Any = None, dtype: Any = float) -> Array:
+    def gumbel(self, loc: object = 0.0, scale: object = 1.0, size: object = None, dtype: DTypeLike = float) -> Array:
         return self._float("gumbel", (loc, scale), size, dtype)
 
-    def laplace(self, loc: Any = 0.0, scale: Any = 1.0, size: Any = None, dtype: Any = float) -> Array:
+    def laplace(self, loc: object = 0.0, scale: object = 1.0, size: object = None, dtype: DTypeLike = float) -> Array:
         return self._float("laplace", (loc, scale), size, dtype)
 
-    def logistic(self, loc: Any = 0.0, scale: Any = 1.0, size: Any = None, dtype: Any = float) -> Array:
+    def logistic(self, loc: object = 0.0, scale: object = 1.0, size: object = None, dtype: DTypeLike = float) -> Array:
         return self._float("logistic", (loc, scale), size, dtype)
 
-    def lognormal(self, mean: Any = 0.0, sigma: Any = 1.0, size: Any = None, dtype: Any = float) -> Array:
+    def lognormal(
+        self, mean: object = 0.0, sigma: object = 1.0, size: object = None, dtype: DTypeLike = float
+    ) -> Array:
         return self._float("lognormal", (mean, sigma), size, dtype)
 
     def multivariate_normal(
@@ -154,10 +159,10 @@ class RandomState:
         mean: Any,
         cov: Any,
         size: Any = None,
-        check_valid: str = "ignore",
+        check_valid: Literal["warn", "raise", "ignore"] = "ignore",
         tol: float = 1e-08,
-        method: str = "cholesky",
-        dtype: Any = float,
+        method: Literal["svd", "eigh", "cholesky"] = "cholesky",
+        dtype: DTypeLike = float,
     ) -> Array:
         chosen = float_dtype(dtype)
         if np.ndim(mean) != 1:
@@ -176,84 +181,90 @@ class RandomState:
         )
         return values.astype(chosen, copy=False)
 
-    def noncentral_chisquare(self, df: Any, nonc: Any, size: Any = None, dtype: Any = float) -> Array:
+    def noncentral_chisquare(self, df: object, nonc: object, size: object = None, dtype: DTypeLike = float) -> Array:
         return self._sample("noncentral_chisquare", (df, nonc), size, dtype)
 
-    def noncentral_f(self, dfnum: Any, dfden: Any, nonc: Any, size: Any = None, dtype: Any = float) -> Array:
+    def noncentral_f(
+        self, dfnum: object, dfden: object, nonc: object, size: object = None, dtype: DTypeLike = float
+    ) -> Array:
         return self._sample("noncentral_f", (dfnum, dfden, nonc), size, dtype)
 
-    def pareto(self, a: Any, size: Any = None, dtype: Any = float) -> Array:
+    def pareto(self, a: object, size: object = None, dtype: DTypeLike = float) -> Array:
         return self._float("pareto", (a,), size, dtype)
 
-    def power(self, a: Any, size: Any = None, dtype: Any = float) -> Array:
+    def power(self, a: object, size: object = None, dtype: DTypeLike = float) -> Array:
         return self._float("power", (a,), size, dtype)
 
-    def rayleigh(self, scale: Any = 1.0, size: Any = None, dtype: Any = float) -> Array:
+    def rayleigh(self, scale: object = 1.0, size: object = None, dtype: DTypeLike = float) -> Array:
         return self._float("rayleigh", (scale,), size, dtype)
 
-    def standard_cauchy(self, size: Any = None, dtype: Any = float) -> Array:
+    def standard_cauchy(self, size: object = None, dtype: DTypeLike = float) -> Array:
         return self._sample("standard_cauchy", (), size, dtype)
 
-    def standard_exponential(self, size: Any = None, dtype: Any = float) -> Array:
+    def standard_exponential(self, size: object = None, dtype: DTypeLike = float) -> Array:
         return self._float("standard_exponential", (), size, dtype)
 
-    def standard_gamma(self, shape: Any, size: Any = None, dtype: Any = float) -> Array:
+    def standard_gamma(self, shape: object, size: object = None, dtype: DTypeLike = float) -> Array:
         return self._sample("standard_gamma", (shape,), size, dtype)
 
-    def standard_t(self, df: Any, size: Any = None, dtype: Any = float) -> Array:
+    def standard_t(self, df: object, size: object = None, dtype: DTypeLike = float) -> Array:
         return self._sample("standard_t", (df,), size, dtype)
 
-    def triangular(self, left: Any, mode: Any, right: Any, size: Any = None, dtype: Any = float) -> Array:
+    def triangular(
+        self, left: object, mode: object, right: object, size: object = None, dtype: DTypeLike = float
+    ) -> Array:
         return self._float("triangular", (left, mode, right), size, dtype)
 
-    def vonmises(self, mu: Any, kappa: Any, size: Any = None, dtype: Any = float) -> Array:
+    def vonmises(self, mu: object, kappa: object, size: object = None, dtype: DTypeLike = float) -> Array:
         return self._sample("vonmises", (mu, kappa), size, dtype)
 
-    def wald(self, mean: Any, scale: Any, size: Any = None, dtype: Any = float) -> Array:
+    def wald(self, mean: object, scale: object, size: object = None, dtype: DTypeLike = float) -> Array:
         return self._float("wald", (mean, scale), size, dtype)
 
-    def weibull(self, a: Any, size: Any = None, dtype: Any = float) -> Array:
+    def weibull(self, a: object, size: object = None, dtype: DTypeLike = float) -> Array:
         return self._float("weibull", (a,), size, dtype)
 
     # Discrete distributions
 
-    def binomial(self, n: Any, p: Any, size: Any = None, dtype: Any = int) -> Array:
+    def binomial(self, n: object, p: object, size: object = None, dtype: DTypeLike = int) -> Array:
         return self._sample("binomial", (n, p), size, dtype)
 
-    def geometric(self, p: Any, size: Any = None, dtype: Any = "l") -> Array:
+    def geometric(self, p: ArrayLike, size: Any = None, dtype: DTypeLike = "l") -> Array:
         # CuPy asks nothing of p: whatever is not below one is sure to succeed at once.
         return self._sample("geometric", (np.clip(p, np.finfo(float).tiny, 1.0),), size, dtype)
 
-    def hypergeometric(self, ngood: Any, nbad: Any, nsample: Any, size: Any = None, dtype: Any = "l") -> Array:
+    def hypergeometric(
+        self, ngood: object, nbad: object, nsample: object, size: object = None, dtype: DTypeLike = "l"
+    ) -> Array:
         for name, value, least in (("ngood", ngood, 0), ("nbad", nbad, 0), ("nsample", nsample, 1)):
             if isinstance(value, (int, float)) and value < least:
                 raise ValueError(f"{name} < {least}")
         return self._sample("hypergeometric", (ngood, nbad, nsample), size, dtype)
 
-    def logseries(self, p: Any, size: Any = None, dtype: Any = "l") -> Array:
+    def logseries(self, p: object, size: object = None, dtype: DTypeLike = "l") -> Array:
         if (np.asarray(p) <= 0).any():
             raise ValueError("p <= 0.0")
         if (np.asarray(p) >= 1).any():
             raise ValueError("p >= 1.0")
         return self._sample("logseries", (p,), size, dtype)
 
-    def negative_binomial(self, n: Any, p: Any, size: Any = None, dtype: Any = int) -> Array:
+    def negative_binomial(self, n: object, p: object, size: object = None, dtype: DTypeLike = int) -> Array:
         return self._sample("negative_binomial", (n, p), size, dtype)
 
-    def poisson(self, lam: Any = 1.0, size: Any = None, dtype: Any = "l") -> Array:
+    def poisson(self, lam: object = 1.0, size: object = None, dtype: DTypeLike = "l") -> Array:
         if lam is None:
             raise ValueError("Unsupported dtype object")
         return self._sample("poisson", (lam,), size, dtype)
 
-    def zipf(self, a: Any, size: Any = None, dtype: Any = int) -> Array:
+    def zipf(self, a: object, size: object = None, dtype: DTypeLike = int) -> Array:
         return self._sample("zipf", (a,), size, dtype)
 
-    def tomaxint(self, size: Any = None) -> Array:
+    def tomaxint(self, size: object = None) -> Array:
         return self.randint(0, np.iinfo(np.int64).max, () if size is None else size)
 
-    def randint(self, low: Any, high: Any = None, size: Any = None, dtype: Any = int) -> Array:
+    def randint(self, low: Any, high: Any = None, size: Any = None, dtype: DTypeLike = int) -> Array:
         chosen = np.dtype(dtype)
-        if not np.isscalar(low) and not isinstance(low, int):
+        if not is_scalar(low) and not isinstance(low, int):
             low, high = (np.zeros_like(low), low) if high is None else (low, high)
             values = self._stream.integers(low, high, size, dtype=np.int64)
             return np.asarray(values).astype(chosen, copy=False)
@@ -270,7 +281,7 @@ class RandomState:
 
     # Samples of arrays
 
-    def choice(self, a: Any, size: Any = None, replace: bool = True, p: Any = None) -> Array:
+    def choice(self, a: object, size: object = None, replace: bool = True, p: object = None) -> Array:
         population = _population(a)
         count = population if isinstance(population, int) else len(population)
         weights = None if p is None else _weights(np.asarray(p), count)
@@ -310,10 +321,11 @@ class RandomState:
     def permutation(self, a: Any) -> Array:
         if isinstance(a, (int, np.integer)):
             return self._stream.permutation(int(a))
-        return a[self._stream.permutation(len(a))]
+        made: Array = a[self._stream.permutation(len(a))]
+        return made
 
 
-def _population(a: Any) -> Any:
+def _population(a: object) -> Any:
     if a is None:
         raise ValueError("a must be 1-dimensional or an integer")
     if isinstance(a, np.ndarray) and a.ndim == 0:

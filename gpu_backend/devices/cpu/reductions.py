@@ -5,9 +5,10 @@ from __future__ import annotations
 import math
 from typing import Any
 
+import numpy as np
 from numpy.lib.array_utils import normalize_axis_index
 
-from gpu_backend.devices.cpu.arrays import Array, DType, np
+from gpu_backend.devices.cpu.arrays import Array, DType
 from gpu_backend.devices.cpu.axes import reduce_to
 from gpu_backend.devices.cpu.conversion import converted
 from gpu_backend.devices.cpu.dtypes import cast_into
@@ -24,7 +25,7 @@ def _sum_dtype(dtype: DType) -> DType:
     return np.dtype(np.uint64) if dtype.kind == "u" else dtype
 
 
-def _summed(a: Array, ufunc: Any, axis: Any, dtype: Any, out: Array | None, keepdims: Any) -> Array:
+def _summed(a: Array, ufunc: Any, axis: object, dtype: Any, out: Array | None, keepdims: Any) -> Array:
     chosen = _sum_dtype(a.dtype) if dtype is None else np.dtype(dtype)
     segmented = a.dtype.char in _SEGMENTED_SUM and chosen == a.dtype
     wide = np.dtype(np.float32) if chosen.char == "e" else chosen
@@ -47,12 +48,14 @@ def _as_dtype(a: Array, dtype: DType) -> Array:
 
 
 @define("cupy.sum", "cupy.ndarray.sum")
-def sum(a: Array, axis: Any = None, dtype: Any = None, out: Array | None = None, keepdims: bool = False) -> Array:
+def sum(a: Array, axis: object = None, dtype: object = None, out: Array | None = None, keepdims: bool = False) -> Array:
     return _summed(a, np.add, axis, dtype, out, keepdims)
 
 
 @define("cupy.prod", "cupy.ndarray.prod")
-def prod(a: Array, axis: Any = None, dtype: Any = None, out: Array | None = None, keepdims: Any = False) -> Array:
+def prod(
+    a: Array, axis: object = None, dtype: object = None, out: Array | None = None, keepdims: object = False
+) -> Array:
     return _summed(a, np.multiply, axis, dtype, out, keepdims)
 
 
@@ -68,12 +71,16 @@ def _without_nan(a: Array, value: int) -> Array:
 
 
 @define("cupy.nansum")
-def nansum(a: Array, axis: Any = None, dtype: Any = None, out: Array | None = None, keepdims: bool = False) -> Array:
+def nansum(
+    a: Array, axis: object = None, dtype: object = None, out: Array | None = None, keepdims: bool = False
+) -> Array:
     return reduce_to(a, axis, out, keepdims, lambda axes, keep: sum(_without_nan(a, 0), axes, dtype, None, keep))
 
 
 @define("cupy.nanprod")
-def nanprod(a: Array, axis: Any = None, dtype: Any = None, out: Array | None = None, keepdims: bool = False) -> Array:
+def nanprod(
+    a: Array, axis: object = None, dtype: object = None, out: Array | None = None, keepdims: bool = False
+) -> Array:
     return reduce_to(a, axis, out, keepdims, lambda axes, keep: prod(_without_nan(a, 1), axes, dtype, None, keep))
 
 
@@ -83,7 +90,7 @@ def _require_elements(a: Array, name: str) -> None:
 
 
 def _extreme(a: Array, name: str, axis: Any, out: Array | None, keepdims: bool) -> Array:
-    ufunc = np.maximum if name == "max" else np.minimum
+    ufunc: np.ufunc = np.maximum if name == "max" else np.minimum
 
     def compute(axes: Any, keep: bool) -> Any:
         if not a.size and math.prod(a.shape[axis] for axis in axes) == 0:
@@ -94,17 +101,17 @@ def _extreme(a: Array, name: str, axis: Any, out: Array | None, keepdims: bool) 
 
 
 @define("cupy.max", "cupy.amax", "cupy.ndarray.max")
-def max(a: Array, axis: Any = None, out: Array | None = None, keepdims: bool = False) -> Array:
+def max(a: Array, axis: object = None, out: Array | None = None, keepdims: bool = False) -> Array:
     return _extreme(a, "max", axis, out, keepdims)
 
 
 @define("cupy.min", "cupy.amin", "cupy.ndarray.min")
-def min(a: Array, axis: Any = None, out: Array | None = None, keepdims: bool = False) -> Array:
+def min(a: Array, axis: object = None, out: Array | None = None, keepdims: bool = False) -> Array:
     return _extreme(a, "min", axis, out, keepdims)
 
 
 @define("cupy.ptp", "cupy.ndarray.ptp")
-def ptp(a: Array, axis: Any = None, out: Array | None = None, keepdims: bool = False) -> Array:
+def ptp(a: Array, axis: object = None, out: Array | None = None, keepdims: bool = False) -> Array:
     if a.dtype.kind == "b":
         raise TypeError(
             "cupy boolean subtract, the `-` operator, is deprecated, use the bitwise_xor, the `^` operator, or the "
@@ -131,12 +138,12 @@ def _nan_extreme(a: Array, ufunc: Any, name: str, axis: Any, out: Array | None, 
 
 
 @define("cupy.nanmax")
-def nanmax(a: Array, axis: Any = None, out: Array | None = None, keepdims: bool = False) -> Array:
+def nanmax(a: Array, axis: object = None, out: Array | None = None, keepdims: bool = False) -> Array:
     return _nan_extreme(a, np.fmax, "nanmax", axis, out, keepdims)
 
 
 @define("cupy.nanmin")
-def nanmin(a: Array, axis: Any = None, out: Array | None = None, keepdims: bool = False) -> Array:
+def nanmin(a: Array, axis: object = None, out: Array | None = None, keepdims: bool = False) -> Array:
     return _nan_extreme(a, np.fmin, "nanmin", axis, out, keepdims)
 
 
@@ -174,12 +181,12 @@ def _first_number(flat: Array, missing: Array, found: Array, fill: float) -> Arr
 
 def _define_positions(name: str, skip_nan: bool) -> None:
     def position(
-        a: Array, axis: Any = None, dtype: Any = None, out: Array | None = None, keepdims: bool = False
+        a: Array, axis: object = None, dtype: object = None, out: Array | None = None, keepdims: bool = False
     ) -> Array:
         return _position(a, name, axis, dtype, out, keepdims, skip_nan)
 
     def method(
-        a: Array, axis: Any = None, out: Array | None = None, dtype: Any = None, keepdims: bool = False
+        a: Array, axis: object = None, out: Array | None = None, dtype: object = None, keepdims: bool = False
     ) -> Array:
         return _position(a, name, axis, dtype, out, keepdims, skip_nan)
 
@@ -194,17 +201,17 @@ for _name in ("argmax", "argmin"):
 
 
 @define("cupy.all", "cupy.ndarray.all", "cupy.alltrue")
-def all(a: Array, axis: Any = None, out: Array | None = None, keepdims: bool = False) -> Array:
+def all(a: Array, axis: object = None, out: Array | None = None, keepdims: bool = False) -> Array:
     return reduce_to(a, axis, out, keepdims, lambda axes, keep: np.all(a, axis=axes, keepdims=keep))
 
 
 @define("cupy.any", "cupy.ndarray.any", "cupy.sometrue")
-def any(a: Array, axis: Any = None, out: Array | None = None, keepdims: bool = False) -> Array:
+def any(a: Array, axis: object = None, out: Array | None = None, keepdims: bool = False) -> Array:
     return reduce_to(a, axis, out, keepdims, lambda axes, keep: np.any(a, axis=axes, keepdims=keep))
 
 
 @define("cupy.count_nonzero")
-def count_nonzero(a: Array, axis: Any = None) -> Array:
+def count_nonzero(a: Array, axis: object = None) -> Array:
     return reduce_to(a, axis, None, False, lambda axes, keep: np.asarray(np.count_nonzero(a, axis=axes)))
 
 
@@ -228,22 +235,22 @@ def _scanned(a: Array, ufunc: Any, axis: int | None, dtype: Any, out: Array | No
 
 
 @define("cupy.cumsum", "cupy.ndarray.cumsum")
-def cumsum(a: Array, axis: int | None = None, dtype: Any = None, out: Array | None = None) -> Array:
+def cumsum(a: Array, axis: int | None = None, dtype: object = None, out: Array | None = None) -> Array:
     return _scanned(a, np.add, axis, dtype, out)
 
 
 @define("cupy.cumprod", "cupy.ndarray.cumprod")
-def cumprod(a: Array, axis: int | None = None, dtype: Any = None, out: Array | None = None) -> Array:
+def cumprod(a: Array, axis: int | None = None, dtype: object = None, out: Array | None = None) -> Array:
     return _scanned(a, np.multiply, axis, dtype, out)
 
 
 @define("cupy.nancumsum")
-def nancumsum(a: Array, axis: int | None = None, dtype: Any = None, out: Array | None = None) -> Array:
+def nancumsum(a: Array, axis: int | None = None, dtype: object = None, out: Array | None = None) -> Array:
     return _scanned(_all_numbers(a, 0), np.add, axis, dtype, out)
 
 
 @define("cupy.nancumprod")
-def nancumprod(a: Array, axis: int | None = None, dtype: Any = None, out: Array | None = None) -> Array:
+def nancumprod(a: Array, axis: int | None = None, dtype: object = None, out: Array | None = None) -> Array:
     return _scanned(_all_numbers(a, 1), np.multiply, axis, dtype, out)
 
 
@@ -278,20 +285,20 @@ def _cumulative(x: Array, ufunc: Any, axis: Any, dtype: Any, out: Array | None, 
 
 @define("cupy.cumulative_sum")
 def cumulative_sum(
-    x: Array, /, *, axis: Any = None, dtype: Any = None, out: Array | None = None, include_initial: bool = False
+    x: Array, /, *, axis: object = None, dtype: object = None, out: Array | None = None, include_initial: bool = False
 ) -> Array:
     return _cumulative(x, np.add, axis, dtype, out, include_initial)
 
 
 @define("cupy.cumulative_prod")
 def cumulative_prod(
-    x: Array, /, *, axis: Any = None, dtype: Any = None, out: Array | None = None, include_initial: bool = False
+    x: Array, /, *, axis: object = None, dtype: object = None, out: Array | None = None, include_initial: bool = False
 ) -> Array:
     return _cumulative(x, np.multiply, axis, dtype, out, include_initial)
 
 
 @define("cupy.trace", "cupy.ndarray.trace")
 def trace(
-    a: Array, offset: int = 0, axis1: int = 0, axis2: int = 1, dtype: Any = None, out: Array | None = None
+    a: Array, offset: int = 0, axis1: int = 0, axis2: int = 1, dtype: object = None, out: Array | None = None
 ) -> Array:
     return sum(np.diagonal(a, offset, axis1, axis2), -1, dtype, out)

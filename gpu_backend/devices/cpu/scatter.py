@@ -5,7 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from gpu_backend.devices.cpu.arrays import Array, np
+import numpy as np
+
+from gpu_backend.devices.cpu.arrays import Array
 from gpu_backend.devices.cpu.dtypes import cast_into
 from gpu_backend.devices.cpu.index import parse_index
 from gpu_backend.devices.cpu.table import define, lookup
@@ -24,7 +26,7 @@ _OPERATIONS: dict[str, tuple[Any, str, str]] = {
 }
 
 
-def scatter(name: str, a: Array, slices: Any, value: Any) -> None:
+def scatter(name: str, a: Array, slices: object, value: object) -> None:
     """Apply the ufunc ``name`` to ``a`` at ``slices``, duplicates counted each.
 
     Raises
@@ -50,7 +52,7 @@ def scatter(name: str, a: Array, slices: Any, value: Any) -> None:
 
 
 def _scatterer(name: str) -> Callable[[Array, Any, Any], None]:
-    def update(a: Array, slices: Any, value: Any) -> None:
+    def update(a: Array, slices: object, value: object) -> None:
         scatter(name, a, slices, value)
 
     return update

@@ -29,15 +29,15 @@ def _one_axis(name: str) -> Callable[..., Array]:
     return function
 
 
-def _in_sequence(value: Any) -> Any:
+def _in_sequence(value: object) -> Any:
     return (value,) if isinstance(value, numbers.Number) else value
 
 
-def _many_axes(name: str, default: Any) -> Callable[..., Array]:
+def _many_axes(name: str, default: object) -> Callable[..., Array]:
     kind, forward = KINDS[name]
 
     def function(
-        x: Array, s: Any = None, axes: Any = default, norm: str | None = None, overwrite_x: bool = False, *,
+        x: Array, s: object = None, axes: object = default, norm: str | None = None, overwrite_x: bool = False, *,
         plan: Plan | None = None,
     ) -> Array:  # fmt: skip
         s, axes = _in_sequence(s), _in_sequence(axes)
@@ -67,12 +67,12 @@ def _hermitian_one(name: str) -> Callable[..., Array]:
     return function
 
 
-def _hermitian_many(name: str, default: Any) -> Callable[..., Array]:
+def _hermitian_many(name: str, default: object) -> Callable[..., Array]:
     inverse = name.startswith("i")
     transform = _many_axes("rfft" if inverse else "irfft", default)
 
     def function(
-        x: Array, s: Any = None, axes: Any = default, norm: str | None = None, overwrite_x: bool = False, *,
+        x: Array, s: object = None, axes: object = default, norm: str | None = None, overwrite_x: bool = False, *,
         plan: Plan | None = None,
     ) -> Array:  # fmt: skip
         _refuse_plan(name, plan)
@@ -109,7 +109,7 @@ def _is_smooth(length: int) -> bool:
 
 def _of_types_2_and_3(transform: Callable[..., Any], letters: str) -> Callable[..., Any]:
     @functools.wraps(transform)
-    def call(x: Any, type: int = 2, *args: Any, **kwargs: Any) -> Any:
+    def call(x: object, type: int = 2, *args: object, **kwargs: object) -> Any:
         if type in (1, 4):
             raise NotImplementedError(f"Only {letters}-II and {letters}-III have been implemented.")
         return transform(x, type, *args, **kwargs)

@@ -6,7 +6,9 @@ import math
 from collections.abc import Callable
 from typing import Any
 
-from gpu_backend.devices.cpu.arrays import Array, np
+import numpy as np
+
+from gpu_backend.devices.cpu.arrays import Array
 from gpu_backend.devices.cpu.fft import KINDS
 from gpu_backend.devices.cpu.fft_plans import C2C, C2R, R2C, Plan, type_number
 from gpu_backend.devices.cpu.fft_transforms import (
@@ -80,11 +82,11 @@ def _one_axis(name: str) -> Callable[..., Array]:
     return function
 
 
-def _many_axes(name: str, default: Any) -> Callable[..., Array]:
+def _many_axes(name: str, default: object) -> Callable[..., Array]:
     _, forward = KINDS[name]
 
     def function(
-        x: Array, shape: Any = None, axes: Any = default, overwrite_x: bool = False, plan: Plan | None = None
+        x: Array, shape: object = None, axes: object = default, overwrite_x: bool = False, plan: Plan | None = None
     ) -> Array:
         go = way(x, shape, axes, plan)
         return go(x, shape, axes, None, forward, overwrite_x=overwrite_x, plan=plan)

@@ -43,12 +43,12 @@ def define_scipy(prefix: str, source: ModuleType, without: Iterable[str] = ()) -
             define(qualname)(with_parameters_of(entry, getattr(source, name)))
 
 
-def special_ufunc(entry: UfuncEntry, compute: Callable[..., Any]) -> Ufunc:
+def special_ufunc(entry: UfuncEntry, compute: Callable[..., object]) -> Ufunc:
     """Return a ufunc with CuPy's signatures that ``compute`` computes."""
     return Ufunc(entry.name.removeprefix("cupy_"), lambda *args: compute(*args), types=entry.types)
 
 
-def with_parameters_of(entry: Function, function: Callable[..., Any]) -> Callable[..., Any]:
+def with_parameters_of(entry: Function, function: Callable[..., object]) -> Callable[..., Any]:
     """Return ``function`` with the parameters that ``entry`` describes."""
     wanted = signature_of(entry)
     try:
@@ -62,7 +62,7 @@ def with_parameters_of(entry: Function, function: Callable[..., Any]) -> Callabl
     names = _name_map(wanted, given)
 
     @functools.wraps(function)
-    def call(*args: Any, **kwargs: Any) -> Any:
+    def call(*args: object, **kwargs: object) -> Any:
         bound = wanted.bind(*args, **kwargs)
         options = {}
         positional: list[Any] = []

@@ -3,18 +3,19 @@
 from __future__ import annotations
 
 import functools
-from typing import Any
+from typing import Any, Literal
 
+import numpy as np
 from scipy.ndimage import _ni_support
 
-from gpu_backend.devices.cpu.arrays import Array, DType, in_c_order, np
+from gpu_backend.devices.cpu.arrays import Array, DType, in_c_order
 from gpu_backend.devices.cpu.dtypes import cast_into
 from gpu_backend.devices.cpu.kernels import ElementwiseKernel, RawKernel, ReductionKernel
 from gpu_backend.devices.cpu.kernels.typenames import type_name
 from gpu_backend.devices.cpu.table import define
 
 #: SciPy's names of boundary modes to NumPy's.
-_PAD_MODES = {
+_PAD_MODES: dict[str, Literal["symmetric", "reflect", "edge", "wrap", "constant"]] = {
     "reflect": "symmetric", "grid-mirror": "symmetric", "mirror": "reflect", "nearest": "edge", "wrap": "wrap",
     "grid-wrap": "wrap", "constant": "constant", "grid-constant": "constant",
 }  # fmt: skip
@@ -114,11 +115,12 @@ def _padded(a: Array, before_after: list[tuple[int, int]], mode: str, cval: floa
     """Return ``a`` in double precision, extended beyond its borders."""
     if mode not in _PAD_MODES:
         raise RuntimeError(f"boundary mode not supported (actual: {mode})")
-    options = {"constant_values": float(cval)} if _PAD_MODES[mode] == "constant" else {}
-    return np.pad(a.astype(np.float64), before_after, _PAD_MODES[mode], **options)
+    options: dict[str, Any] = {"constant_values": float(cval)} if _PAD_MODES[mode] == "constant" else {}
+    made: Array = np.pad(a.astype(np.float64), before_after, _PAD_MODES[mode], **options)
+    return made
 
 
-def _output(output: Any, a: Array) -> Array:
+def _output(output: object, a: Array) -> Array:
     if isinstance(output, np.ndarray):
         if output.shape != a.shape:
             raise ValueError("output shape is not correct")
@@ -126,7 +128,7 @@ def _output(output: Any, a: Array) -> Array:
     return np.empty(a.shape, a.dtype if output is None else output)
 
 
-def _check_kernel(function: Any) -> None:
+def _check_kernel(function: object) -> None:
     if isinstance(function, ElementwiseKernel):
         raise TypeError("only ReductionKernel allowed (not ElementwiseKernel)")
     if isinstance(function, ReductionKernel):
@@ -208,10 +210,10 @@ def _apply(kernel: Any, windows: Array, dtype: DType, result: Array) -> None:
 @define("cupyx.scipy.ndimage.generic_filter1d")
 def generic_filter1d(
     input: Array,
-    function: Any,
+    function: object,
     filter_size: int,
     axis: int = -1,
-    output: Any = None,
+    output: object = None,
     mode: str = "reflect",
     cval: float = 0.0,
     origin: int = 0,

@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+import numpy as np
 import scipy.interpolate
 
-from gpu_backend.devices.cpu.arrays import Array, np
+from gpu_backend.devices.cpu.arrays import Array
 from gpu_backend.devices.cpu.call import guarded
 from gpu_backend.devices.cpu.scipy_functions import define_scipy
 from gpu_backend.devices.cpu.scipy_objects import define_class
@@ -20,7 +21,7 @@ _PREFIX = "cupyx.scipy.interpolate"
 def _design_matrix(base: Any) -> Any:
     """Return the class method of ``base`` with a matrix of CuPy's class, where SciPy gives an array."""
 
-    def design_matrix(cls: Any, *args: Any, **kwargs: Any) -> Any:
+    def design_matrix(cls: object, *args: Any, **kwargs: Any) -> Any:
         return like("csr", base.design_matrix(*args, **kwargs))
 
     return classmethod(guarded(design_matrix))
@@ -79,10 +80,10 @@ for _name, _module in _CLASSES.items():
     _ours[_base] = define_class(_base, f"{_PREFIX}.{_name}", module=f"{_PREFIX}.{_module}", members=_MEMBERS.get(_name))
 
 
-def _adopting(function: Callable[..., Any]) -> Callable[..., Any]:
+def _adopting(function: Callable[..., object]) -> Callable[..., Any]:
     """Return ``function`` so that a spline it makes is of our class."""
 
-    def call(*args: Any, **kwargs: Any) -> Any:
+    def call(*args: object, **kwargs: object) -> Any:
         made = function(*args, **kwargs)
         if type(made) in _ours:
             made.__class__ = _ours[type(made)]
@@ -105,7 +106,9 @@ def interpn(
 ) -> Array:
     kind: Any = _ours[scipy.interpolate.RegularGridInterpolator]
     if method not in kind._SPLINE_METHODS_ndbspl:
-        return scipy.interpolate.interpn(points, values, xi, method, bounds_error, fill_value)
+        made: Array = scipy.interpolate.interpn(points, values, xi, method, bounds_error, fill_value)
+        return made
     if len(points) > values.ndim:
         raise ValueError(f"There are {len(points)} point arrays, but values has {values.ndim} dimensions")
-    return kind(points, values, method=method, bounds_error=bounds_error, fill_value=fill_value)(xi)
+    result: Array = kind(points, values, method=method, bounds_error=bounds_error, fill_value=fill_value)(xi)
+    return result

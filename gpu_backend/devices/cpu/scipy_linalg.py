@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from typing import Any
 
+import numpy as np
 import scipy.linalg
 import scipy.special
 from numpy.linalg import LinAlgError
 
-from gpu_backend.devices.cpu.arrays import Array, np
+from gpu_backend.devices.cpu.arrays import Array
 from gpu_backend.devices.cpu.linalg import computing_dtype, require_stacked
 from gpu_backend.devices.cpu.products import kron
 from gpu_backend.devices.cpu.scipy_functions import define_scipy
@@ -30,7 +31,8 @@ def expm(a: Array) -> Array:
         raise LinAlgError("The input array must be at least two-dimensional")
     if a.shape[-1] != a.shape[-2]:
         raise LinAlgError("Last 2 dimensions of the array must be square")
-    return scipy.linalg.expm(a)
+    made: Array = scipy.linalg.expm(a)
+    return made
 
 
 @define("cupyx.scipy.linalg.lu_factor")
@@ -57,7 +59,8 @@ def _require_matrix(a: Array) -> None:
 def khatri_rao(a: Array, b: Array) -> Array:
     _require_matrix(a)
     _require_matrix(b)
-    return scipy.linalg.khatri_rao(a, b)
+    made: Array = scipy.linalg.khatri_rao(a, b)
+    return made
 
 
 def _require_one(a: Array) -> None:
@@ -74,14 +77,15 @@ def lu_solve(lu_and_piv: Any, b: Array, trans: int = 0, overwrite_b: bool = Fals
         raise ValueError("unknown trans")
     if check_finite and not (np.isfinite(lu).all() and np.isfinite(b).all()):
         raise ValueError("array must not contain Infs or NaNs.\nNote that when a singular matrix is given, unlike ")
-    return scipy.linalg.lu_solve((lu, pivots), b, trans, check_finite=check_finite)
+    made: Array = scipy.linalg.lu_solve((lu, pivots), b, trans, check_finite=check_finite)
+    return made
 
 
 @define("cupyx.scipy.linalg.solve_triangular")
 def solve_triangular(
     a: Array,
     b: Array,
-    trans: Any = 0,
+    trans: object = 0,
     lower: bool = False,
     unit_diagonal: bool = False,
     overwrite_b: bool = False,
@@ -106,7 +110,8 @@ def solve_triangular(
 
 @define("cupyx.scipy.linalg.toeplitz")
 def toeplitz(c: Array, r: Array | None = None) -> Array:
-    return scipy.linalg.toeplitz(c.ravel(), None if r is None else r.ravel())
+    made: Array = scipy.linalg.toeplitz(c.ravel(), None if r is None else r.ravel())
+    return made
 
 
 @define("cupyx.scipy.linalg.bandwidth")

@@ -8,9 +8,10 @@ import math
 from collections.abc import Callable
 from typing import Any
 
+import numpy as np
 import scipy.ndimage
 
-from gpu_backend.devices.cpu.arrays import Array, np
+from gpu_backend.devices.cpu.arrays import Array
 from gpu_backend.devices.cpu.scipy_functions import define_scipy, with_parameters_of
 from gpu_backend.devices.cpu.scipy_ndimage_edges import has_edge, with_checked_edge
 from gpu_backend.devices.cpu.scipy_ndimage_halves import with_halves
@@ -56,9 +57,9 @@ def _adapted(name: str) -> Callable[..., Any]:
     return with_parameters_of(entry, getattr(scipy.ndimage, name))
 
 
-def _with_structure(function: Callable[..., Any]) -> Callable[..., Any]:
+def _with_structure(function: Callable[..., object]) -> Callable[..., Any]:
     @functools.wraps(function)
-    def call(input: Array, structure: Any = None, *args: Any, **kwargs: Any) -> Any:
+    def call(input: Array, structure: object = None, *args: object, **kwargs: object) -> Any:
         if isinstance(structure, (int, np.integer)):
             structure = (int(structure),) * input.ndim
         if isinstance(structure, tuple):
@@ -68,9 +69,9 @@ def _with_structure(function: Callable[..., Any]) -> Callable[..., Any]:
     return call
 
 
-def _with_index_array(function: Callable[..., Any]) -> Callable[..., Any]:
+def _with_index_array(function: Callable[..., object]) -> Callable[..., Any]:
     @functools.wraps(function)
-    def call(*args: Any, **kwargs: Any) -> Any:
+    def call(*args: object, **kwargs: object) -> Any:
         places = (*args[1:], kwargs.get("labels"), kwargs.get("index"))
         if any(isinstance(value, list) for value in places):
             raise TypeError("`labels` and `index` must be arrays or ints")
@@ -86,13 +87,13 @@ def _with_index_array(function: Callable[..., Any]) -> Callable[..., Any]:
 @define(f"{_PREFIX}.distance_transform_edt")
 def distance_transform_edt(
     image: Array,
-    sampling: Any = None,
+    sampling: object = None,
     return_distances: bool = True,
     return_indices: bool = False,
     distances: Array | None = None,
     indices: Array | None = None,
     *,
-    block_params: Any = None,
+    block_params: object = None,
     float64_distances: bool = True,
 ) -> Any:
     _check_block_params(block_params, image)
@@ -131,13 +132,13 @@ def _check_block_params(block_params: Any, image: Array) -> None:
         raise ValueError(f"block_params too large: each must be <= padded size // {_WARP}")
 
 
-def _with_one_mode(function: Callable[..., Any]) -> Callable[..., Any]:
+def _with_one_mode(function: Callable[..., object]) -> Callable[..., Any]:
     """Let ``mode`` be one for each axis, as CuPy does, in a filter along one axis."""
 
     signature = inspect.signature(function)
 
     @functools.wraps(function)
-    def call(*args: Any, **kwargs: Any) -> Any:
+    def call(*args: object, **kwargs: object) -> Any:
         bound = signature.bind(*args, **kwargs)
         mode = bound.arguments.get("mode", "reflect")
         if not isinstance(mode, str):
@@ -148,14 +149,14 @@ def _with_one_mode(function: Callable[..., Any]) -> Callable[..., Any]:
 
 
 @define(f"{_PREFIX}.affine_transform")
-def affine_transform(input: Array, matrix: Array, *args: Any, **kwargs: Any) -> Any:
+def affine_transform(input: Array, matrix: Array, *args: object, **kwargs: object) -> Any:
     if matrix.ndim == 2 and matrix.shape == (input.ndim + 1, input.ndim + 1):
         matrix = matrix[:-1]  # CuPy does not look at the last row
     return _adapted("affine_transform")(input, matrix, *args, **kwargs)
 
 
 @define(f"{_PREFIX}.map_coordinates")
-def map_coordinates(input: Array, coordinates: Array, *args: Any, **kwargs: Any) -> Any:
+def map_coordinates(input: Array, coordinates: Array, *args: object, **kwargs: object) -> Any:
     function = _adapted("map_coordinates")
     if coordinates.ndim > 1 or args or kwargs.get("output") is not None:
         return function(input, coordinates, *args, **kwargs)
@@ -163,7 +164,7 @@ def map_coordinates(input: Array, coordinates: Array, *args: Any, **kwargs: Any)
 
 
 @define(f"{_PREFIX}.value_indices")
-def value_indices(arr: Array, *, ignore_value: Any = None, adaptive_index_dtype: bool = False) -> dict[int, Any]:
+def value_indices(arr: Array, *, ignore_value: object = None, adaptive_index_dtype: bool = False) -> dict[int, Any]:
     if arr.dtype.kind not in "iu":
         raise ValueError("Parameter 'arr' must be an integer array")
     plain = arr.astype(f"{arr.dtype.kind}{arr.dtype.itemsize}")  # SciPy overlooks long long
@@ -188,7 +189,7 @@ for _name in _MEASURING:
 
 
 @define(f"{_PREFIX}.center_of_mass")
-def center_of_mass(input: Array, labels: Any = None, index: Any = None) -> Any:
+def center_of_mass(input: Array, labels: object = None, index: object = None) -> Any:
     found = _with_index_array(scipy.ndimage.center_of_mass)(input, labels, index)
     return [np.array(place) for place in found] if isinstance(found, list) else found
 

@@ -7,7 +7,8 @@ import inspect
 from collections.abc import Callable
 from typing import Any
 
-from gpu_backend.devices.cpu.arrays import np
+import numpy as np
+
 from gpu_backend.opstream.surface import Function, signature_of
 
 #: Filters that put the pixels of a window in order.
@@ -22,19 +23,19 @@ _ORDERING = frozenset(
 _UNCHECKED = frozenset({"generic_filter", "generic_filter1d", "maximum_filter1d", "minimum_filter1d"})
 
 
-def has_edge(name: str, entry: Any) -> bool:
+def has_edge(name: str, entry: object) -> bool:
     """Tell whether CuPy looks at the ``cval`` of the function ``name`` before it computes."""
     return isinstance(entry, Function) and "cval=" in entry.signature and name not in _UNCHECKED
 
 
-def with_checked_edge(name: str, entry: Function, function: Callable[..., Any]) -> Callable[..., Any]:
+def with_checked_edge(name: str, entry: Function, function: Callable[..., object]) -> Callable[..., Any]:
     """Return ``function`` so that it refuses the ``cval`` that CuPy's refuses."""
     signature = signature_of(entry)
     assert signature is not None
     check = _refuse_nan if name in _ORDERING else _refuse_what_integers_cannot_hold
 
     @functools.wraps(function)
-    def call(*args: Any, **kwargs: Any) -> Any:
+    def call(*args: object, **kwargs: object) -> Any:
         bound = signature.bind(*args, **kwargs)
         if "cval" in bound.arguments:
             check(bound)

@@ -6,7 +6,8 @@ import functools
 from collections.abc import Callable
 from typing import Any
 
-from gpu_backend.devices.cpu.arrays import np
+import numpy as np
+
 from gpu_backend.opstream.surface import Function, signature_of
 
 _HALF = np.dtype(np.float16)
@@ -20,7 +21,7 @@ def with_halves(name: str, entry: Function, function: Callable[..., Any]) -> Cal
     wide = np.float64 if name.startswith("fourier_") else np.float32
 
     @functools.wraps(function)
-    def call(*args: Any, **kwargs: Any) -> Any:
+    def call(*args: object, **kwargs: object) -> Any:
         given = signature.bind(*args, **kwargs).arguments
         output: Any = given.get("output")
         if not (any(map(_is_half, given.values())) or _is_half_dtype(output)):
@@ -37,7 +38,7 @@ def with_halves(name: str, entry: Function, function: Callable[..., Any]) -> Cal
     return call
 
 
-def _is_half(value: Any) -> bool:
+def _is_half(value: object) -> bool:
     return isinstance(value, np.ndarray) and value.dtype == _HALF
 
 

@@ -4,15 +4,17 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable
-from typing import Any
+from typing import Any, Literal
 
-from gpu_backend.devices.cpu.arrays import Array, np
+import numpy as np
+
+from gpu_backend.devices.cpu.arrays import Array
 from gpu_backend.opstream.surface import Function, signature_of
 
 #: The filters whose window SciPy does not take apart by axes.
 WINDOWED = ("convolve", "correlate", "median_filter", "percentile_filter", "rank_filter")
 
-_PADDED_AS = {
+_PADDED_AS: dict[str, Literal["symmetric", "reflect", "edge", "wrap", "constant"]] = {
     "reflect": "symmetric", "grid-mirror": "symmetric", "mirror": "reflect", "nearest": "edge", "wrap": "wrap",
     "grid-wrap": "wrap", "constant": "constant", "grid-constant": "constant",
 }  # fmt: skip
@@ -24,7 +26,7 @@ def with_modes_per_axis(entry: Function, function: Callable[..., Any]) -> Callab
     assert signature is not None
 
     @functools.wraps(function)
-    def call(*args: Any, **kwargs: Any) -> Any:
+    def call(*args: object, **kwargs: object) -> Any:
         bound = signature.bind(*args, **kwargs)
         bound.apply_defaults()
         given, mode = bound.arguments, bound.arguments["mode"]
@@ -76,5 +78,5 @@ def _padded(image: Array, edges: dict[int, tuple[str, int]], cval: Any) -> tuple
     return image, tuple(inside)
 
 
-def _dtype_of(output: Any) -> Any:
+def _dtype_of(output: object) -> Any:
     return output.dtype if isinstance(output, np.ndarray) else output

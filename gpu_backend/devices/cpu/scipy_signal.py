@@ -5,10 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+import numpy as np
 import scipy.signal
 import scipy.signal.windows
 
-from gpu_backend.devices.cpu.arrays import Array, np
+from gpu_backend.devices.cpu.arrays import Array
 from gpu_backend.devices.cpu.naming import describe_as
 from gpu_backend.devices.cpu.scipy_functions import define_scipy
 from gpu_backend.devices.cpu.scipy_objects import define_class
@@ -33,7 +34,7 @@ def _of_sequences(name: str, count: int) -> None:
     """Let the first ``count`` arguments of SciPy's function be lists too, of which it asks for their shape."""
     function = lookup(f"{_PREFIX}.{name}")
 
-    def of_sequences(*args: Any, **kwargs: Any) -> Any:
+    def of_sequences(*args: object, **kwargs: object) -> Any:
         return function(*[np.asarray(one) for one in args[:count]], *args[count:], **kwargs)
 
     define_value(of_sequences, f"{_PREFIX}.{name}")
@@ -44,7 +45,7 @@ for _name, _count in (("welch", 1), ("csd", 2), ("coherence", 2)):
 
 
 @define(f"{_PREFIX}.gausspulse")
-def gausspulse(t: Any, *args: Any, **kwargs: Any) -> Any:
+def gausspulse(t: object, *args: object, **kwargs: object) -> Any:
     """Return a sinusoid modulated by a Gaussian at the times ``t``, in their dtype; or its cutoff."""
     if isinstance(t, str):
         return scipy.signal.gausspulse(t, *args, **kwargs)
@@ -74,21 +75,24 @@ def morlet(M: int, w: float = 5.0, s: float = 1.0, complete: bool = True) -> Arr
     wave = np.exp(1j * w * x)
     if complete:
         wave -= np.exp(-0.5 * w**2)
-    return wave * np.exp(-0.5 * x**2) * np.pi**-0.25
+    made: Array = wave * np.exp(-0.5 * x**2) * np.pi**-0.25
+    return made
 
 
 @define(f"{_PREFIX}.ricker")
 def ricker(points: int, a: float) -> Array:
     """Return the Mexican hat of width ``a``."""
     x = (np.arange(points) - (points - 1.0) / 2) / a
-    return 2 / (np.sqrt(3 * a) * np.pi**0.25) * (1 - x**2) * np.exp(-(x**2) / 2)
+    made: Array = 2 / (np.sqrt(3 * a) * np.pi**0.25) * (1 - x**2) * np.exp(-(x**2) / 2)
+    return made
 
 
 @define(f"{_PREFIX}.morlet2")
 def morlet2(M: int, s: float, w: float = 5) -> Array:
     """Return the Morlet wavelet that `cwt` takes."""
     x = (np.arange(M) - (M - 1.0) / 2) / s
-    return np.sqrt(1 / s) * np.exp(1j * w * x) * np.exp(-0.5 * x**2) * np.pi**-0.25
+    made: Array = np.sqrt(1 / s) * np.exp(1j * w * x) * np.exp(-0.5 * x**2) * np.pi**-0.25
+    return made
 
 
 @define(f"{_PREFIX}.cwt")

@@ -10,9 +10,10 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+import numpy as np
 import scipy.signal
 
-from gpu_backend.devices.cpu.arrays import Array, np
+from gpu_backend.devices.cpu.arrays import Array
 from gpu_backend.devices.cpu.table import define
 
 _PREFIX = "cupyx.scipy.signal"
@@ -22,7 +23,7 @@ _NOT_CONVERGED = "Sum to find symmetric boundary conditions did not converge."
 
 
 @define(f"{_PREFIX}.symiirorder1")
-def symiirorder1(input: Array, c0: Any, z1: Any, precision: float = -1.0) -> Array:
+def symiirorder1(input: Array, c0: object, z1: object, precision: float = -1.0) -> Array:
     """Filter the signal ``input`` (n,) by c0 / ((1 - z1 / z) (1 - z1 z)).
 
     Raises
@@ -68,10 +69,12 @@ def symiirorder2(input: Array, r: Any, omega: Any, precision: float = -1.0) -> A
     start = response.forth(np.arange(2))
 
     def begun(terms: Array, part: Array) -> Array:
-        return np.cumsum(terms * part, axis=-1) + start[0] * input[..., :1]
+        made: Array = np.cumsum(terms * part, axis=-1) + start[0] * input[..., :1]
+        return made
 
     def begun_one_later(terms: Array, part: Array) -> Array:
-        return np.cumsum(terms * part, axis=-1) + start[0] * input[..., 1:2] + start[1] * input[..., :1]
+        made: Array = np.cumsum(terms * part, axis=-1) + start[0] * input[..., 1:2] + start[1] * input[..., :1]
+        return made
 
     first = response.sum_until_small(lambda k: response.forth(k + 1), begun, input)
     second = response.sum_until_small(lambda k: response.forth(k + 2), begun_one_later, input)
@@ -93,17 +96,20 @@ def symiirorder2(input: Array, r: Any, omega: Any, precision: float = -1.0) -> A
 class _Response:
     """How the filter of second order answers to one impulse."""
 
-    def __init__(self, cs: Any, r: Any, omega: Any, smallest: float) -> None:
+    def __init__(self, cs: float, r: float, omega: float, smallest: float) -> None:
         self._cs, self._r, self._omega, self._smallest = cs, r, omega, smallest
 
     def forth(self, k: Array) -> Array:
         """Return the terms ``k``, none below zero, of the filter that goes forth."""
         grown = self._cs * self._r**k
         if self._omega == 0.0:
-            return grown * (k + 1)
+            made: Array = grown * (k + 1)
+            return made
         if self._omega == np.pi:
-            return grown * (k + 1) * (1 - 2 * (k % 2))
-        return grown * np.sin(self._omega * (k + 1)) / np.sin(self._omega)
+            answer: Array = grown * (k + 1) * (1 - 2 * (k % 2))
+            return answer
+        result: Array = grown * np.sin(self._omega * (k + 1)) / np.sin(self._omega)
+        return result
 
     def back(self, k: Array) -> Array:
         """Return the terms ``k`` of both filters, one behind the other."""
@@ -112,9 +118,11 @@ class _Response:
         if omega in (0.0, np.pi):
             scale = (1 + rsq) / (1 - rsq) ** 3 * self._cs**2
             sign = 1 if omega == 0.0 else 1 - 2 * (k % 2)
-            return scale * grown * (1 + (1 - rsq) / (1 + rsq) * sign * k)
+            made: Array = scale * grown * (1 + (1 - rsq) / (1 + rsq) * sign * k)
+            return made
         scale = self._cs**2 * (1 + rsq) / (1 - rsq) / (1 - 2 * rsq * np.cos(2 * omega) + rsq * rsq)
-        return scale * grown * (np.cos(omega * k) + (1 - rsq) / (1 + rsq) / np.tan(omega) * np.sin(omega * k))
+        result: Array = scale * grown * (np.cos(omega * k) + (1 - rsq) / (1 + rsq) / np.tan(omega) * np.sin(omega * k))
+        return result
 
     def sum_until_small(
         self, term: Callable[[Array], Array], summed: Callable[[Array, Array], Array], signal: Array

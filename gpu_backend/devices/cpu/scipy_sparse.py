@@ -37,12 +37,12 @@ def adopt(made: Any) -> Any:
 _by_format: dict[tuple[str, str], type] = {}
 
 
-def like(form: str, *args: Any, **kwargs: Any) -> Any:
+def like(form: str, *args: object, **kwargs: object) -> Any:
     """Return one of our matrices of the format ``form``; ``args`` are those of its class."""
     return _by_format[form, "matrix"](*args, **kwargs)
 
 
-def _class_for(key: tuple[str, str], matrix: Any) -> type:
+def _class_for(key: tuple[str, str], matrix: object) -> type:
     return _by_format[key]
 
 
@@ -116,5 +116,5 @@ def matrix_transpose(A: Any) -> Any:
 
 
 @define(f"{_PREFIX}.kron")
-def kron(A: Any, B: Any, format: str | None = None) -> Any:
+def kron(A: object, B: object, format: str | None = None) -> Any:
     return adopt(scipy.sparse.kron(A, B, format or "coo"))

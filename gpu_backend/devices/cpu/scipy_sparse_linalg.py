@@ -5,10 +5,11 @@ from __future__ import annotations
 import operator
 from typing import Any
 
+import numpy as np
 import scipy.sparse
 import scipy.sparse.linalg
 
-from gpu_backend.devices.cpu.arrays import Array, in_c_order, np
+from gpu_backend.devices.cpu.arrays import Array, in_c_order
 from gpu_backend.devices.cpu.scipy_functions import define_scipy
 from gpu_backend.devices.cpu.scipy_objects import define_class
 from gpu_backend.devices.cpu.scipy_sparse import adopt
@@ -43,7 +44,8 @@ def lschol(A: Any, b: Array) -> Array:
         raise np.linalg.LinAlgError("Last 2 dimensions of the array must be square")
     if b.ndim != 1 or len(b) != A.shape[0]:
         raise ValueError("b must be 1-d array whose size is same as A")
-    return scipy.sparse.linalg.spsolve(scipy.sparse.csc_matrix(A), b).astype(np.float64)
+    made: Array = scipy.sparse.linalg.spsolve(scipy.sparse.csc_matrix(A), b).astype(np.float64)
+    return made
 
 
 @define(f"{_PREFIX}.matrix_power")
@@ -74,7 +76,8 @@ class SuperLU:
             raise ValueError(f"matrix dimension mismatch (self.shape: {self.shape}, rhs.shape: {rhs.shape})")
         if trans not in ("N", "T", "H"):
             raise ValueError(f"unknown trans: {trans}")
-        return self._inner.solve(in_c_order(rhs), trans)
+        made: Array = self._inner.solve(in_c_order(rhs), trans)
+        return made
 
 
 _SuperLU = define_class(SuperLU, f"{_PREFIX}.SuperLU", module="cupyx.scipy.sparse.linalg._solve")
@@ -101,5 +104,5 @@ define(f"{_PREFIX}.spilu")(_factorised("spilu"))
 
 
 @define(f"{_PREFIX}.factorized")
-def factorized(A: Any) -> Any:
+def factorized(A: object) -> Any:
     return splu(A).solve

@@ -7,9 +7,10 @@ from collections.abc import Callable, Iterator
 from contextvars import ContextVar
 from typing import Any
 
+import numpy as np
 import scipy.sparse
 
-from gpu_backend.devices.cpu.arrays import Array, np
+from gpu_backend.devices.cpu.arrays import Array
 from gpu_backend.devices.cpu.call import guarded, settle
 from gpu_backend.devices.cpu.dtypes import cast_into
 from gpu_backend.devices.cpu.scipy_sparse_wide import choosing, multiplying
@@ -59,7 +60,7 @@ def constructor(kind: type) -> Callable[..., Any]:
     Those of what operations make of a matrix stay as wide as they were, as CuPy's do.
     """
 
-    def construct(*args: Any, **kwargs: Any) -> Any:
+    def construct(*args: object, **kwargs: object) -> Any:
         token = _narrows.set(True)
         try:
             return kind(*args, **kwargs)
@@ -90,7 +91,8 @@ def _matrix_transpose(self: Any) -> Any:
 
 def _old_dense(self: Any) -> Array:
     warnings.warn("`spmatrix.A` is deprecated; use `.toarray()` instead.", DeprecationWarning, stacklevel=2)
-    return self.toarray()
+    made: Array = self.toarray()
+    return made
 
 
 def _old_hermitian(self: Any) -> Any:
@@ -119,7 +121,8 @@ def _toarray(base: Any) -> Callable[..., Array]:
             raise ValueError("order not understood")
         result = base.toarray(self, order="F" if order in ("F", "f") else "C")
         if out is None:
-            return result
+            made: Array = result
+            return made
         out[...] = result
         return out
 
@@ -234,7 +237,7 @@ def _with_wrapped_key(method: Callable[..., Any]) -> Callable[..., Any]:
     return item
 
 
-def _wrapped(part: Any, length: int) -> Any:
+def _wrapped(part: object, length: int) -> Any:
     if not isinstance(part, (list, np.ndarray)) or not length:
         return part
     places = np.asarray(part)
@@ -242,7 +245,7 @@ def _wrapped(part: Any, length: int) -> Any:
 
 
 def _get(base: Any) -> Callable[..., Any]:
-    def get(self: Any, stream: Any = None) -> Any:
+    def get(self: Any, stream: object = None) -> Any:
         """Return a host copy: SciPy's own matrix."""
         host = self.copy()
         host.__class__ = base

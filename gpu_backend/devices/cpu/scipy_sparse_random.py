@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from typing import Any
 
+import numpy as np
 import scipy.sparse
+from numpy.typing import DTypeLike
 
-from gpu_backend.devices.cpu.arrays import Array, np
+from gpu_backend.devices.cpu.arrays import Array
 from gpu_backend.devices.cpu.random_functions import get_random_state
 from gpu_backend.devices.cpu.random_state import RandomState
 from gpu_backend.devices.cpu.scipy_sparse import adopt
@@ -16,7 +18,7 @@ _PREFIX = "cupyx.scipy.sparse"
 
 
 def _drawn(
-    m: int, n: int, density: float, dtype: Any, random_state: Any, data_rvs: Any
+    m: int, n: int, density: float, dtype: DTypeLike, random_state: Any, data_rvs: Any
 ) -> tuple[Array, tuple[Array, Array]]:
     """Return the elements of a random matrix and their rows and columns."""
     if not 0 <= density <= 1:
@@ -45,7 +47,7 @@ def random(
 
 @define(f"{_PREFIX}.rand")
 def rand(
-    m: int, n: int, density: float = 0.01, format: str = "coo", dtype: Any = None, random_state: Any = None
+    m: int, n: int, density: float = 0.01, format: str = "coo", dtype: object = None, random_state: object = None
 ) -> Any:
     return random(m, n, density, format, dtype, random_state)
 

@@ -6,11 +6,12 @@ import functools
 from collections.abc import Callable
 from typing import Any
 
+import numpy as np
 import scipy.sparse
 import scipy.sparse.linalg
 from numpy.linalg import LinAlgError
 
-from gpu_backend.devices.cpu.arrays import Array, np
+from gpu_backend.devices.cpu.arrays import Array
 from gpu_backend.devices.cpu.random_functions import get_random_state
 from gpu_backend.devices.cpu.scipy_functions import with_parameters_of
 from gpu_backend.devices.cpu.table import define
@@ -36,9 +37,9 @@ def _require_square(a: Any) -> None:
     _require_floating(a)
 
 
-def _with_square_system(function: Callable[..., Any]) -> Callable[..., Any]:
+def _with_square_system(function: Callable[..., object]) -> Callable[..., Any]:
     @functools.wraps(function)
-    def call(A: Any, b: Array, *args: Any, **kwargs: Any) -> Any:
+    def call(A: object, b: Array, *args: object, **kwargs: object) -> Any:
         _require_square(A)
         return function(A, b, *args, **kwargs)
 
@@ -125,4 +126,5 @@ def csrlsvqr(A: Any, b: Array, tol: float = 0, reorder: int = 1) -> Array:
         raise ValueError(f"invalid shape (A.shape: {A.shape})")
     if A.shape[0] != b.shape[0]:
         raise ValueError(f"invalid shape (b.shape: {b.shape})")
-    return scipy.sparse.linalg.spsolve(scipy.sparse.csc_matrix(A), b)
+    made: Array = scipy.sparse.linalg.spsolve(scipy.sparse.csc_matrix(A), b)
+    return made

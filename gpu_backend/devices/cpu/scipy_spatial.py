@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from typing import Any
 
+import numpy as np
 import scipy.spatial
 import scipy.spatial.distance
 import scipy.special
+from numpy.typing import ArrayLike
 
-from gpu_backend.devices.cpu.arrays import Array, np
+from gpu_backend.devices.cpu.arrays import Array
 from gpu_backend.devices.cpu.call import guarded, settle
 from gpu_backend.devices.cpu.dtypes import cast_into
 from gpu_backend.devices.cpu.scipy_functions import define_scipy
@@ -25,12 +27,14 @@ def check_soft_dependencies() -> None:
 
 @define(f"{_DISTANCE}.hellinger")
 def hellinger(u: Array, v: Array) -> Array:
-    return np.sqrt(1 - np.sum(np.sqrt(np.asarray(u) * np.asarray(v))))
+    made: Array = np.sqrt(1 - np.sum(np.sqrt(np.asarray(u) * np.asarray(v))))
+    return made
 
 
 @define(f"{_DISTANCE}.kl_divergence")
 def kl_divergence(u: Array, v: Array) -> Array:
-    return np.sum(scipy.special.rel_entr(u, v))
+    made: Array = np.sum(scipy.special.rel_entr(u, v))
+    return made
 
 
 def _pairwise(metric: Any) -> Any:
@@ -38,16 +42,17 @@ def _pairwise(metric: Any) -> Any:
 
 
 @define(f"{_DISTANCE}.cdist")
-def cdist(XA: Array, XB: Array, metric: Any = "euclidean", out: Array | None = None, **kwargs: Any) -> Array:
+def cdist(XA: Array, XB: Array, metric: object = "euclidean", out: Array | None = None, **kwargs: object) -> Array:
     result = scipy.spatial.distance.cdist(XA, XB, _pairwise(metric), **kwargs)
     if out is None:
-        return result
+        made: Array = result
+        return made
     cast_into(out, result)
     return out
 
 
 @define(f"{_DISTANCE}.pdist")
-def pdist(X: Array, metric: Any = "euclidean", *, out: Array | None = None, **kwargs: Any) -> Array:
+def pdist(X: Array, metric: object = "euclidean", *, out: Array | None = None, **kwargs: object) -> Array:
     """Return the full matrix of distances, as CuPy's."""
     return cdist(X, X, metric, out, **kwargs)
 
@@ -56,14 +61,21 @@ def pdist(X: Array, metric: Any = "euclidean", *, out: Array | None = None, **kw
 def distance_matrix(x: Array, y: Array, p: float = 2.0) -> Array:
     if x.ndim != 2 or y.ndim != 2 or x.shape[1] != y.shape[1]:
         raise ValueError(f"x contains {x.shape[-1]}-dimensional vectors but y contains {y.shape[-1]}-dimensional ones")
-    return scipy.spatial.distance_matrix(x, y, p)
+    made: Array = scipy.spatial.distance_matrix(x, y, p)
+    return made
 
 
 define_scipy(_DISTANCE, scipy.spatial.distance, without=("cdist", "pdist"))
 
 
 def query_ball_point(
-    self: Any, x: Any, r: Any, p: float = 2.0, eps: float = 0, return_sorted: Any = None, return_length: bool = False
+    self: object,
+    x: ArrayLike,
+    r: object,
+    p: float = 2.0,
+    eps: float = 0,
+    return_sorted: object = None,
+    return_length: bool = False,
 ) -> Any:
     """Return the indices of the points near each of ``x``, an array for each."""
     found = scipy.spatial.KDTree.query_ball_point(
@@ -97,7 +109,7 @@ class _Neighbours(tuple[Array, ...]):
         return settle((ends.astype(np.int64), indices))  # type: ignore[no-any-return]
 
 
-def _neighbours(self: Any) -> _Neighbours:
+def _neighbours(self: object) -> _Neighbours:
     return _Neighbours(scipy.spatial.Delaunay.vertex_neighbor_vertices.__get__(self))
 
 

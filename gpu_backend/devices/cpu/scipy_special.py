@@ -6,9 +6,10 @@ import warnings
 from collections.abc import Callable
 from typing import Any
 
+import numpy as np
 import scipy.special
 
-from gpu_backend.devices.cpu.arrays import Array, np
+from gpu_backend.devices.cpu.arrays import Array
 from gpu_backend.devices.cpu.scipy_functions import define_scipy, special_ufunc
 from gpu_backend.devices.cpu.table import define, define_value
 from gpu_backend.opstream.surface import Ufunc, load
@@ -22,10 +23,10 @@ def _rsqrt(x: Array) -> Any:
     return 1 / np.sqrt(x)
 
 
-def _deprecated(compute: Callable[..., Any], instead: str) -> Callable[..., Any]:
+def _deprecated(compute: Callable[..., object], instead: str) -> Callable[..., Any]:
     """Return a function that SciPy has dropped, with CuPy's warning."""
 
-    def call(*args: Any, out: Array | None = None) -> Any:
+    def call(*args: object, out: Array | None = None) -> Any:
         warnings.warn(f"Use cupyx.scipy.special.{instead} instead.", DeprecationWarning, stacklevel=2)
         result = np.asarray(compute(*args))
         if out is None:

@@ -5,10 +5,11 @@ from __future__ import annotations
 import math
 from typing import Any
 
+import numpy as np
 import scipy.special
 import scipy.stats
 
-from gpu_backend.devices.cpu.arrays import Array, np
+from gpu_backend.devices.cpu.arrays import Array
 from gpu_backend.devices.cpu.scipy_functions import define_scipy
 from gpu_backend.devices.cpu.table import define
 
@@ -32,4 +33,5 @@ def entropy(pk: Array, qk: Array | None = None, base: Any = None, axis: int = 0)
 
 
 def _normalized(weights: Array, axis: int) -> Array:
-    return weights / weights.sum(axis=axis, keepdims=True)
+    made: Array = weights / weights.sum(axis=axis, keepdims=True)
+    return made

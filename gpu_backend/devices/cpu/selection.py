@@ -3,19 +3,25 @@
 from __future__ import annotations
 
 import math
-from typing import Any
+from collections.abc import Callable
+from typing import Any, Literal
 
+import numpy as np
 from numpy.lib.array_utils import normalize_axis_index
+from numpy.typing import ArrayLike
 
-from gpu_backend.devices.cpu.arrays import Array, in_c_order, np
+from gpu_backend.devices.cpu.arrays import Array, in_c_order
 from gpu_backend.devices.cpu.conversion import asarray
 from gpu_backend.devices.cpu.dtypes import cast_into
 from gpu_backend.devices.cpu.index import wrapped
 from gpu_backend.devices.cpu.table import define
 
+#: Declared for two memory orders; of another it says itself what is wrong.
+_unravel: Callable[..., Any] = np.unravel_index
+
 
 @define("cupy.take", "cupy.ndarray.take")
-def take(a: Array, indices: Any, axis: int | None = None, out: Array | None = None) -> Array:
+def take(a: Array, indices: object, axis: int | None = None, out: Array | None = None) -> Array:
     if not isinstance(indices, np.ndarray):
         indices = np.asarray(indices, dtype=int)
     if axis is None:
@@ -52,7 +58,7 @@ def take_along_axis(a: Array, indices: Array, axis: int | None) -> Array:
 
 
 @define("cupy.put_along_axis")
-def put_along_axis(arr: Array, indices: Array, values: Any, axis: int | None) -> None:
+def put_along_axis(arr: Array, indices: Array, values: ArrayLike, axis: int | None) -> None:
     if indices.dtype.kind not in "iu":
         raise IndexError("`indices` must be an integer array")
     if axis is None:
@@ -67,7 +73,7 @@ def put_along_axis(arr: Array, indices: Array, values: Any, axis: int | None) ->
 
 
 @define("cupy.put", "cupy.ndarray.put")
-def put(a: Array, ind: Any, v: Any, mode: str = "wrap") -> None:
+def put(a: Array, ind: object, v: object, mode: str = "wrap") -> None:
     if mode not in ("raise", "wrap", "clip"):
         raise ValueError("clipmode not understood")
     ind = np.asarray(ind).ravel()
@@ -98,7 +104,7 @@ def choose(a: Array, choices: Any, out: Array | None = None, mode: str = "raise"
     return out
 
 
-def _condition(condition: Any) -> Array:
+def _condition(condition: object) -> Array:
     if np.isscalar(condition):
         raise ValueError("condition must be a 1-d array")
     condition = np.asarray(condition)
@@ -108,17 +114,17 @@ def _condition(condition: Any) -> Array:
 
 
 @define("cupy.compress")
-def compress(condition: Any, a: Array, axis: int | None = None, out: Array | None = None) -> Array:
+def compress(condition: object, a: Array, axis: int | None = None, out: Array | None = None) -> Array:
     return take(a, np.flatnonzero(_condition(condition)), axis, out)
 
 
 @define("cupy.ndarray.compress")
-def compress_method(a: Array, condition: Any, axis: int | None = None, out: Array | None = None) -> Array:
+def compress_method(a: Array, condition: object, axis: int | None = None, out: Array | None = None) -> Array:
     return compress(condition, a, axis, out)
 
 
 @define("cupy.extract")
-def extract(condition: Any, a: Any) -> Array:
+def extract(condition: object, a: object) -> Array:
     a, condition = asarray(a), asarray(condition)
     return take(a.ravel(), np.flatnonzero(condition.ravel()))
 
@@ -142,7 +148,7 @@ def _first(a: Array, offset: int, axis1: int, axis2: int) -> Array:
 
 
 @define("cupy.diag")
-def diag(v: Any, k: int = 0) -> Array:
+def diag(v: object, k: int = 0) -> Array:
     v = asarray(v) if not isinstance(v, np.ndarray) else v
     if v.ndim == 1:
         return np.diag(v, k)
@@ -152,12 +158,12 @@ def diag(v: Any, k: int = 0) -> Array:
 
 
 @define("cupy.diagflat")
-def diagflat(v: Any, k: int = 0) -> Array:
+def diagflat(v: object, k: int = 0) -> Array:
     return diag(np.asarray(v).ravel(), k)
 
 
 @define("cupy.place")
-def place(arr: Array, mask: Any, vals: Any) -> None:
+def place(arr: Array, mask: object, vals: Any) -> None:
     mask = np.asarray(mask)
     if np.size(vals) == 0:
         if mask.any():
@@ -186,7 +192,7 @@ def putmask(a: Array, mask: Array, values: Any) -> None:
 
 
 @define("cupy.fill_diagonal")
-def fill_diagonal(a: Array, val: Any, wrap: bool = False) -> None:
+def fill_diagonal(a: Array, val: object, wrap: bool = False) -> None:
     if a.ndim < 2:
         raise ValueError("array must be at least 2-d")
     if a.ndim > 2 and len(set(a.shape)) != 1:
@@ -246,7 +252,7 @@ def flatnonzero(a: Array) -> Array:
 
 
 @define("cupy.ix_")
-def ix_(*args: Any) -> tuple[Array, ...]:
+def ix_(*args: object) -> tuple[Array, ...]:
     arrays = [np.asarray(a) for a in args]
     for a in arrays:
         if a.ndim != 1:
@@ -256,7 +262,7 @@ def ix_(*args: Any) -> tuple[Array, ...]:
 
 
 @define("cupy.ravel_multi_index")
-def ravel_multi_index(multi_index: Any, dims: Any, mode: Any = "wrap", order: str = "C") -> Array:
+def ravel_multi_index(multi_index: Any, dims: Any, mode: Any = "wrap", order: Literal["C", "F"] = "C") -> Array:
     return np.asarray(np.ravel_multi_index(tuple(multi_index), dims, mode, order))
 
 
@@ -272,4 +278,4 @@ def unravel_index(indices: Array, dims: Any, order: str = "C") -> tuple[Array, .
         )
     if ((indices < 0) | (indices >= math.prod(dims))).any():
         raise ValueError("invalid entry in index array")
-    return tuple(np.asarray(a).copy() for a in np.unravel_index(indices, dims, order.upper()))
+    return tuple(np.asarray(a).copy() for a in _unravel(indices, dims, order.upper()))

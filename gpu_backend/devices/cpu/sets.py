@@ -2,16 +2,22 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any, NamedTuple
 
+import numpy as np
 from numpy.lib.array_utils import normalize_axis_index
 
-from gpu_backend.devices.cpu.arrays import Array, in_c_order, np
+from gpu_backend.devices.cpu.arrays import Array, in_c_order
 from gpu_backend.devices.cpu.conversion import asarray
 from gpu_backend.devices.cpu.table import define
 
+#: How many arrays these return is declared for each of their options by itself, and a caller says which ones.
+_unique: Callable[..., Any] = np.unique
+_intersect1d: Callable[..., Any] = np.intersect1d
 
-def _check_kind(kind: Any) -> None:
+
+def _check_kind(kind: object) -> None:
     if kind is not None and kind != "stable":
         raise ValueError("kind can only be None or 'stable'")
 
@@ -22,7 +28,7 @@ def _check_sortable(a: Array) -> None:
 
 
 @define("cupy.ndarray.sort")
-def sort_method(a: Array, axis: int = -1, kind: Any = None) -> None:
+def sort_method(a: Array, axis: int = -1, kind: object = None) -> None:
     _check_kind(kind)
     _check_sortable(a)
     if not a.flags.c_contiguous:
@@ -31,7 +37,7 @@ def sort_method(a: Array, axis: int = -1, kind: Any = None) -> None:
 
 
 @define("cupy.sort")
-def sort(a: Array, axis: int | None = -1, kind: Any = None) -> Array:
+def sort(a: Array, axis: int | None = -1, kind: object = None) -> Array:
     result = np.array(a, order="C")
     if axis is None:
         result, axis = result.reshape(-1), -1
@@ -40,7 +46,7 @@ def sort(a: Array, axis: int | None = -1, kind: Any = None) -> Array:
 
 
 @define("cupy.argsort", "cupy.ndarray.argsort")
-def argsort(a: Array, axis: int | None = -1, kind: Any = None) -> Array:
+def argsort(a: Array, axis: int | None = -1, kind: object = None) -> Array:
     _check_kind(kind)
     return in_c_order(np.argsort(a, axis, kind="stable"))
 
@@ -52,7 +58,7 @@ def _check_kth(kth: Any, extent: int) -> None:
 
 
 @define("cupy.ndarray.partition")
-def partition_method(a: Array, kth: Any, axis: int = -1) -> None:
+def partition_method(a: Array, kth: object, axis: int = -1) -> None:
     _check_sortable(a)
     if not a.flags.c_contiguous:
         raise NotImplementedError("Sorting non-contiguous array is not supported.")
@@ -62,7 +68,7 @@ def partition_method(a: Array, kth: Any, axis: int = -1) -> None:
 
 
 @define("cupy.partition")
-def partition(a: Array, kth: Any, axis: int | None = -1) -> Array:
+def partition(a: Array, kth: object, axis: int | None = -1) -> Array:
     result = np.array(a, order="C")
     if axis is None:
         result, axis = result.reshape(-1), -1
@@ -71,7 +77,7 @@ def partition(a: Array, kth: Any, axis: int | None = -1) -> Array:
 
 
 @define("cupy.argpartition", "cupy.ndarray.argpartition")
-def argpartition(a: Array, kth: Any, axis: int | None = -1) -> Array:
+def argpartition(a: Array, kth: object, axis: int | None = -1) -> Array:
     _check_sortable(a) if axis is not None else None
     if axis is None:
         a, axis = a.ravel(), -1
@@ -83,7 +89,7 @@ def argpartition(a: Array, kth: Any, axis: int | None = -1) -> Array:
 
 
 @define("cupy.lexsort")
-def lexsort(keys: Any) -> Array:
+def lexsort(keys: object) -> Array:
     keys = keys if isinstance(keys, np.ndarray) else np.asarray(keys)
     if keys.ndim == 0:
         raise TypeError("need sequence of keys with len > 0 in lexsort")
@@ -129,7 +135,7 @@ def _searched(a: Any, v: Any, side: str, sorter: Any) -> Array:
 
 
 @define("cupy.searchsorted", "cupy.ndarray.searchsorted")
-def searchsorted(a: Any, v: Any, side: str = "left", sorter: Any = None) -> Array:
+def searchsorted(a: object, v: object, side: str = "left", sorter: object = None) -> Array:
     return _searched(a, v, side, sorter)
 
 
@@ -176,7 +182,7 @@ class UniqueInverseResult(NamedTuple):
 
 @define("cupy.unique")
 def unique(
-    ar: Any,
+    ar: object,
     return_index: bool = False,
     return_inverse: bool = False,
     return_counts: bool = False,
@@ -185,7 +191,7 @@ def unique(
     equal_nan: bool = True,
 ) -> Any:
     ar = asarray(ar)
-    found = np.unique(ar, return_index, return_inverse, return_counts, axis, equal_nan=equal_nan)
+    found = _unique(ar, return_index, return_inverse, return_counts, axis, equal_nan=equal_nan)
     if not isinstance(found, tuple):
         return in_c_order(found)
     results = [in_c_order(part) for part in found]
@@ -228,7 +234,7 @@ def in1d(ar1: Any, ar2: Any, assume_unique: bool = False, invert: bool = False) 
 
 @define("cupy.intersect1d")
 def intersect1d(arr1: Array, arr2: Array, assume_unique: bool = False, return_indices: bool = False) -> Any:
-    return np.intersect1d(arr1, arr2, assume_unique, return_indices)
+    return _intersect1d(arr1, arr2, assume_unique, return_indices)
 
 
 @define("cupy.setdiff1d")

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from typing import Any
 
+import numpy as np
 import scipy.ndimage
 import scipy.signal
 from numpy.lib.stride_tricks import sliding_window_view
+from numpy.typing import ArrayLike
 
-from gpu_backend.devices.cpu.arrays import Array, np
+from gpu_backend.devices.cpu.arrays import Array
 from gpu_backend.devices.cpu.scipy_signal_filters import lfilter
 from gpu_backend.devices.cpu.table import define
 
@@ -18,7 +20,7 @@ _MOST_TAPS = 32
 
 
 @define(f"{_PREFIX}.firfilter")
-def firfilter(b: Array, x: Array, axis: int = -1, zi: Any = None) -> Any:
+def firfilter(b: Array, x: Array, axis: int = -1, zi: object = None) -> Any:
     """Filter ``x`` without feedback."""
     return lfilter(b, np.ones(1), x, axis, zi)
 
@@ -31,22 +33,30 @@ def firfilter_zi(b: Array) -> Array:
 
 @define(f"{_PREFIX}.firfilter2")
 def firfilter2(
-    b: Any, x: Any, axis: int = -1, padtype: str = "odd", padlen: Any = None, method: str = "pad", irlen: Any = None
+    b: ArrayLike,
+    x: ArrayLike,
+    axis: int = -1,
+    padtype: str = "odd",
+    padlen: Any = None,
+    method: str = "pad",
+    irlen: object = None,
 ) -> Array:
     """Filter forwards and backwards."""
     if method not in ("pad", "gust"):
         raise ValueError("method must be 'pad' or 'gust'.")
     if method == "gust":
         raise NotImplementedError("gust method not supported yet")
-    return scipy.signal.filtfilt(np.atleast_1d(b), np.ones(1), np.asarray(x), axis, padtype, padlen)
+    made: Array = scipy.signal.filtfilt(np.atleast_1d(b), np.ones(1), np.asarray(x), axis, padtype, padlen)
+    return made
 
 
 @define(f"{_PREFIX}.freq_shift")
-def freq_shift(x: Any, freq: float, fs: float) -> Array:
+def freq_shift(x: object, freq: float, fs: float) -> Array:
     """Return ``x`` with all its frequencies moved by ``freq``, at ``fs`` samples a second."""
     x = np.asarray(x, np.float64)
     turns = np.arange(x.size).reshape(x.shape) * (-2 * np.pi * freq / fs)
-    return x * np.exp(1j * turns)
+    made: Array = x * np.exp(1j * turns)
+    return made
 
 
 @define(f"{_PREFIX}.channelize_poly")
@@ -95,10 +105,11 @@ def _of_order(in1: Array, in2: Array, mode: str, method: str, order: int) -> Arr
     letters = "xyz"[:order]
     terms = ",".join(f"i{letter}" for letter in letters)
     made = np.einsum(f"{terms},{letters}->i", *pasts, in2, optimize=True)
-    return made.astype(np.result_type(in1, in2))
+    result: Array = made.astype(np.result_type(in1, in2))
+    return result
 
 
-def _weighted(x: Array, normalize: bool, window: Any) -> Array:
+def _weighted(x: Array, normalize: bool, window: object) -> Array:
     if window is not None:
         length = x.shape[-1]
         if callable(window):
@@ -115,7 +126,7 @@ def _weighted(x: Array, normalize: bool, window: Any) -> Array:
 
 @define(f"{_PREFIX}.pulse_compression")
 def pulse_compression(
-    x: Array, template: Array, normalize: bool = False, window: Any = None, nfft: int | None = None
+    x: Array, template: Array, normalize: bool = False, window: object = None, nfft: int | None = None
 ) -> Array:
     """Return each pulse (a row of ``x``) correlated with ``template``."""
     length = x.shape[1] if nfft is None else nfft
@@ -126,7 +137,7 @@ def pulse_compression(
 
 
 @define(f"{_PREFIX}.pulse_doppler")
-def pulse_doppler(x: Array, window: Any = None, nfft: int | None = None) -> Array:
+def pulse_doppler(x: Array, window: object = None, nfft: int | None = None) -> Array:
     """Return the spectrum over pulses (rows of ``x``) for each sample."""
     weighted = _weighted(x.T, False, window)
     return np.fft.fft(weighted, x.shape[0] if nfft is None else nfft).T.astype(np.promote_types(x.dtype, np.complex64))
@@ -169,17 +180,18 @@ def mvdr(x: Array, sv: Array, calc_cov: bool = True) -> Array:
         raise ValueError("Steering Vector and input data do not align")
     covariance = np.cov(x, dtype=x.dtype) if calc_cov else x
     towards = np.linalg.inv(covariance).dot(sv)
-    return towards / sv.conj().dot(towards)
+    made: Array = towards / sv.conj().dot(towards)
+    return made
 
 
 @define(f"{_PREFIX}.real_cepstrum")
-def real_cepstrum(x: Any, n: int | None = None, axis: int = -1) -> Array:
+def real_cepstrum(x: ArrayLike, n: int | None = None, axis: int = -1) -> Array:
     """Return the inverse transform of the logarithm of the spectrum's size."""
     return np.fft.ifft(np.log(np.abs(np.fft.fft(x, n, axis))), n, axis).real
 
 
 @define(f"{_PREFIX}.complex_cepstrum")
-def complex_cepstrum(x: Any, n: int | None = None, axis: int = -1) -> tuple[Array, Array]:
+def complex_cepstrum(x: ArrayLike, n: int | None = None, axis: int = -1) -> tuple[Array, Array]:
     """Return the inverse transform of the logarithm of the spectrum, its phase straightened, and by how many turns."""
     spectrum = np.fft.fft(x, n, axis)
     phase = np.unwrap(np.angle(spectrum))
@@ -191,7 +203,7 @@ def complex_cepstrum(x: Any, n: int | None = None, axis: int = -1) -> tuple[Arra
 
 
 @define(f"{_PREFIX}.inverse_complex_cepstrum")
-def inverse_complex_cepstrum(ceps: Any, ndelay: Any) -> Array:
+def inverse_complex_cepstrum(ceps: Any, ndelay: object) -> Array:
     """Return the signal whose `complex_cepstrum` is given."""
     logarithm = np.fft.fft(ceps)
     samples = logarithm.shape[-1]

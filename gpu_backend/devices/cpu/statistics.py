@@ -5,21 +5,27 @@ from __future__ import annotations
 import functools
 import math
 import warnings
-from typing import Any
+from typing import Any, Literal, TypeAlias
 
-from gpu_backend.devices.cpu.arrays import Array, DType, np
+import numpy as np
+from numpy.typing import ArrayLike, DTypeLike
+
+from gpu_backend.devices.cpu.arrays import Array, DType
 from gpu_backend.devices.cpu.axes import as_axes, reduce_to
 from gpu_backend.devices.cpu.conversion import asarray
 from gpu_backend.devices.cpu.dtypes import cast_into
 from gpu_backend.devices.cpu.reductions import sum as sum_
 from gpu_backend.devices.cpu.table import define
 
+#: As any ufunc: what is declared of `numpy.add` itself wants to know beforehand whether axes are kept.
+_ADD: np.ufunc = np.add
+
 
 def _wide(dtype: DType) -> DType:
     return np.dtype(np.float32) if dtype.char == "e" else dtype
 
 
-def _mean_dtypes(a: Array, dtype: Any) -> tuple[DType, DType]:
+def _mean_dtypes(a: Array, dtype: DTypeLike) -> tuple[DType, DType]:
     """Return in which dtype a mean is computed and given."""
     if dtype is None:
         chosen = np.dtype(np.float64) if a.dtype.kind in "iub" else a.dtype
@@ -35,7 +41,7 @@ def mean(a: Array, axis: Any = None, dtype: Any = None, out: Array | None = None
     wide, chosen = _mean_dtypes(a, dtype)
 
     def compute(axes: Any, keep: bool) -> Any:
-        total = np.add.reduce(a, axes if a.ndim else (), dtype=wide, keepdims=keep)
+        total = _ADD.reduce(a, axes if a.ndim else (), dtype=wide, keepdims=keep)
         count = math.prod(a.shape[axis] for axis in axes or ())
         result = np.asarray(np.true_divide(total, np.asarray(count, wide)))
         given = np.empty(result.shape, chosen)
@@ -45,7 +51,7 @@ def mean(a: Array, axis: Any = None, dtype: Any = None, out: Array | None = None
     return reduce_to(a, axis, out, keepdims, compute, a.dtype.char in "efdFD" and bool(a.size))
 
 
-def _spread(a: Array, axis: Any, dtype: Any, ddof: Any, keepdims: bool) -> Array:
+def _spread(a: Array, axis: object, dtype: Any, ddof: object, keepdims: bool) -> Array:
     if dtype is None:
         chosen = np.dtype(np.float64) if a.dtype.kind in "biu" else np.dtype(a.dtype.char.lower())
     else:
@@ -57,21 +63,26 @@ def _spread(a: Array, axis: Any, dtype: Any, ddof: Any, keepdims: bool) -> Array
     centre = mean(wide, axes, None, None, True) if a.size else np.zeros((1,) * a.ndim)
     distance = wide - centre
     square = distance.real**2 + distance.imag**2 if distance.dtype.kind == "c" else distance * distance
-    total = np.asarray(np.add.reduce(square, axes if a.ndim else (), keepdims=keepdims))
+    total = np.asarray(_ADD.reduce(square, axes if a.ndim else (), keepdims=keepdims))
     scale = 1.0 / divisor if divisor else math.nan
     return np.asarray(total * total.dtype.type(scale)).astype(chosen, copy=False)
 
 
 @define("cupy.var", "cupy.ndarray.var")
 def var(
-    a: Array, axis: Any = None, dtype: Any = None, out: Array | None = None, ddof: Any = 0, keepdims: bool = False
+    a: Array,
+    axis: object = None,
+    dtype: object = None,
+    out: Array | None = None,
+    ddof: object = 0,
+    keepdims: bool = False,
 ) -> Array:
     return reduce_to(a, axis, out, keepdims, lambda axes, keep: _spread(a, axes, dtype, ddof, keep))
 
 
 @define("cupy.std", "cupy.ndarray.std")
 def std(
-    a: Array, axis: Any = None, dtype: Any = None, out: Array | None = None, ddof: Any = 0, keepdims: bool = False
+    a: Array, axis: object = None, dtype: Any = None, out: Array | None = None, ddof: object = 0, keepdims: bool = False
 ) -> Array:
     def compute(axes: Any, keep: bool) -> Any:
         spread = _spread(a, axes, dtype, ddof, keep)
@@ -82,7 +93,9 @@ def std(
 
 
 @define("cupy.average")
-def average(a: Any, axis: Any = None, weights: Any = None, returned: bool = False, *, keepdims: bool = False) -> Any:
+def average(
+    a: object, axis: object = None, weights: object = None, returned: bool = False, *, keepdims: bool = False
+) -> Any:
     a = asarray(a)
     if weights is None:
         result = mean(a, axis, keepdims=keepdims)
@@ -123,8 +136,8 @@ def nanmean(a: Array, axis: Any = None, dtype: Any = None, out: Array | None = N
 
     def compute(axes: Any, keep: bool) -> Any:
         valid = ~np.isnan(a)
-        total = np.add.reduce(np.where(valid, a, 0), axes if a.ndim else (), dtype=_wide(chosen), keepdims=keep)
-        count = np.add.reduce(valid, axes if a.ndim else (), dtype=_wide(chosen), keepdims=keep)
+        total = _ADD.reduce(np.where(valid, a, 0), axes if a.ndim else (), dtype=_wide(chosen), keepdims=keep)
+        count = _ADD.reduce(valid, axes if a.ndim else (), dtype=_wide(chosen), keepdims=keep)
         return np.asarray(total / count).astype(chosen, copy=False)
 
     return reduce_to(a, axis, out, keepdims, compute)
@@ -135,10 +148,10 @@ def _nan_spread(a: Array, axes: Any, dtype: Any, ddof: Any, keep: bool) -> Array
     chosen = np.dtype(a.dtype.char.lower()) if dtype is None else np.dtype(np.dtype(dtype).char.lower())
     valid = ~np.isnan(a)
     wide = a.astype(np.promote_types(_wide(a.dtype), _wide(chosen)), copy=False)
-    count = np.add.reduce(valid, axes, dtype=np.int64, keepdims=True)
-    centre = np.add.reduce(np.where(valid, wide, 0), axes, keepdims=True) / count.astype(wide.dtype)
+    count = _ADD.reduce(valid, axes, dtype=np.int64, keepdims=True)
+    centre = _ADD.reduce(np.where(valid, wide, 0), axes, keepdims=True) / count.astype(wide.dtype)
     square = np.where(valid, np.abs(wide - centre) ** 2, 0)
-    total = np.add.reduce(square, axes, keepdims=keep)
+    total = _ADD.reduce(square, axes, keepdims=keep)
     divisor = np.maximum(count - ddof, 0)
     divisor = divisor if keep else np.asarray(divisor).reshape(np.shape(total))
     return np.asarray(np.asarray(total) / divisor.astype(np.asarray(total).dtype)).astype(chosen, copy=False)
@@ -146,7 +159,12 @@ def _nan_spread(a: Array, axes: Any, dtype: Any, ddof: Any, keep: bool) -> Array
 
 @define("cupy.nanvar")
 def nanvar(
-    a: Array, axis: Any = None, dtype: Any = None, out: Array | None = None, ddof: Any = 0, keepdims: bool = False
+    a: Array,
+    axis: object = None,
+    dtype: object = None,
+    out: Array | None = None,
+    ddof: object = 0,
+    keepdims: bool = False,
 ) -> Array:
     if a.dtype.kind in "biu":
         return var(a, axis, dtype, out, ddof, keepdims)
@@ -155,7 +173,12 @@ def nanvar(
 
 @define("cupy.nanstd")
 def nanstd(
-    a: Array, axis: Any = None, dtype: Any = None, out: Array | None = None, ddof: Any = 0, keepdims: bool = False
+    a: Array,
+    axis: object = None,
+    dtype: object = None,
+    out: Array | None = None,
+    ddof: object = 0,
+    keepdims: bool = False,
 ) -> Array:
     if a.dtype.kind in "biu":
         return std(a, axis, dtype, out, ddof, keepdims)
@@ -164,7 +187,7 @@ def nanstd(
 
 @define("cupy.median")
 def median(
-    a: Array, axis: Any = None, out: Array | None = None, overwrite_input: bool = False, keepdims: bool = False
+    a: Array, axis: object = None, out: Array | None = None, overwrite_input: bool = False, keepdims: bool = False
 ) -> Array:
     return reduce_to(
         a, axis, out, keepdims, lambda axes, keep: np.median(a, axis=axes, overwrite_input=False, keepdims=keep)
@@ -186,6 +209,8 @@ def nanmedian(
     return reduce_to(a, axis, out, keepdims, compute)
 
 
+#: The ways of interpolation that CuPy has.
+Method: TypeAlias = Literal["lower", "higher", "midpoint", "nearest", "linear"]
 _METHODS_MISSING = frozenset(
     {
         "inverted_cdf", "averaged_inverted_cdf", "closest_observation", "interpolated_inverted_cdf", "hazen",
@@ -195,7 +220,7 @@ _METHODS_MISSING = frozenset(
 
 
 def _quantile(
-    a: Array, q: Any, axis: Any, out: Array | None, overwrite_input: bool, method: str, keepdims: bool
+    a: Array, q: ArrayLike, axis: Any, out: Array | None, overwrite_input: bool, method: Method, keepdims: bool
 ) -> Array:
     dtype = np.result_type(a, np.asarray(q) if isinstance(q, (list, tuple)) else q)
     q = np.asarray(q)
@@ -217,7 +242,7 @@ def _quantile(
     return out
 
 
-def _renamed(method: str, interpolation: str | None, name: str) -> str:
+def _renamed(method: Method, interpolation: Method | None, name: str) -> Method:
     if interpolation is None:
         return method
     warnings.warn(
@@ -233,14 +258,14 @@ def _renamed(method: str, interpolation: str | None, name: str) -> str:
 @define("cupy.quantile")
 def quantile(
     a: Array,
-    q: Any,
-    axis: Any = None,
+    q: ArrayLike,
+    axis: object = None,
     out: Array | None = None,
     overwrite_input: bool = False,
-    method: str = "linear",
+    method: Method = "linear",
     keepdims: bool = False,
     *,
-    interpolation: str | None = None,
+    interpolation: Method | None = None,
 ) -> Array:
     method = _renamed(method, interpolation, "quantile")
     values = np.asarray(q)
@@ -253,13 +278,13 @@ def quantile(
 def percentile(
     a: Array,
     q: Any,
-    axis: Any = None,
+    axis: object = None,
     out: Array | None = None,
     overwrite_input: bool = False,
-    method: str = "linear",
+    method: Method = "linear",
     keepdims: bool = False,
     *,
-    interpolation: str | None = None,
+    interpolation: Method | None = None,
 ) -> Array:
     method = _renamed(method, interpolation, "percentile")
     q = np.asarray(q) if isinstance(q, (tuple, list)) else q
@@ -271,8 +296,9 @@ def percentile(
 
 @define("cupy.corrcoef")
 def corrcoef(
-    a: Array, y: Any = None, rowvar: bool = True, bias: Any = None, ddof: Any = None, *, dtype: Any = None
+    a: Array, y: Any = None, rowvar: bool = True, bias: object = None, ddof: object = None, *, dtype: Any = None
 ) -> Array:
     if bias is not None or ddof is not None:
         warnings.warn("bias and ddof have no effect and are deprecated", DeprecationWarning, stacklevel=2)
-    return np.corrcoef(a, y, rowvar, dtype=dtype)
+    made: Array = np.corrcoef(a, y, rowvar, dtype=dtype)
+    return made

@@ -86,13 +86,13 @@ def define(*names: str) -> Callable[[F], F]:
     return register
 
 
-def define_value(value: Any, *names: str) -> None:
+def define_value(value: object, *names: str) -> None:
     """Register ``value`` as it is: a class, a constant, or a function with host results."""
     for name in names:
         _TABLE[name] = value
 
 
-def define_plain(prefix: str, source: Any, names: Iterable[str]) -> None:
+def define_plain(prefix: str, source: object, names: Iterable[str]) -> None:
     """Register functions of ``source`` (a NumPy or SciPy module) that need nothing but the guard.
 
     What is defined for itself has precedence, in whatever order the areas are loaded.

@@ -6,7 +6,9 @@ from collections.abc import Callable
 from functools import partial
 from typing import Any
 
-from gpu_backend.devices.cpu.arrays import np
+import numpy as np
+
+from gpu_backend.devices.cpu.arrays import Casting
 from gpu_backend.devices.cpu.call import _silenced, settle, silence
 from gpu_backend.devices.cpu.dtypes import cast_into, require_64_bits, require_castable
 from gpu_backend.devices.cpu.memory import LEDGER, as_out_of_memory
@@ -48,7 +50,7 @@ class Loop:
         else:
             self.run = partial(self._cast_and_compute, compute)
 
-    def _cast_and_compute(self, compute: Callable[..., Any], *args: Any) -> Any:
+    def _cast_and_compute(self, compute: Callable[..., Any], *args: object) -> Any:
         cast = [
             np.asarray(arg, dtype) if type(arg) is ndarray else dtype.type(arg)
             for arg, dtype in zip(args, self.ins, strict=True)
@@ -96,7 +98,7 @@ class Ufunc:
     def __repr__(self) -> str:
         return f"<ufunc 'cupy_{self.name}'>"
 
-    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+    def __call__(self, *args: object, **kwargs: object) -> Any:
         """Apply the ufunc; arguments as for CuPy's (``out``, ``dtype``, ``casting``, ``_where``)."""
         for arg in args:
             if type(arg) is int:
@@ -119,7 +121,7 @@ class Ufunc:
         except MemoryError as error:
             raise as_out_of_memory(error) from None
 
-    def _loop(self, args: tuple[Any, ...]) -> Loop:
+    def _loop(self, args: tuple[object, ...]) -> Loop:
         key = tuple(a.dtype if isinstance(a, ndarray) else type(a) for a in args)
         loop = self._plans.get(key)
         if loop is None:
@@ -141,7 +143,7 @@ class Ufunc:
             loop = self._loops[signature] = Loop(signature, self._special.get(signature, self._compute))
         return loop
 
-    def _prepare(self, args: tuple[Any, ...]) -> Callable[..., Any]:
+    def _prepare(self, args: tuple[object, ...]) -> Callable[..., Any]:
         """Return what computes on arguments of these types, and keep it for the next call."""
         key = tuple(a.dtype if type(a) is ndarray else type(a) for a in args)
         if self.name in COMPARISONS and _is_strong(key):  # NumPy compares integers of any size, but not with bools
@@ -157,7 +159,7 @@ class Ufunc:
         self._runs[key] = run
         return run
 
-    def _require_memory(self, args: tuple[Any, ...]) -> None:
+    def _require_memory(self, args: tuple[object, ...]) -> None:
         """Refuse a large result before it is made."""
         arrays = [a for a in args if type(a) is ndarray]
         if not arrays:
@@ -169,7 +171,7 @@ class Ufunc:
         if size > _SMALL_SIZE:
             LEDGER.require(size * sum(dtype.itemsize for dtype in self._loop(args).outs))
 
-    def _call_with_options(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+    def _call_with_options(self, args: tuple[object, ...], kwargs: dict[str, Any]) -> Any:
         out = kwargs.pop("out", None)
         if not kwargs and type(out) is ndarray and len(args) == self.nin:
             run = self._in_place.get(tuple([a.dtype if type(a) is ndarray else type(a) for a in (*args, out)]))
@@ -197,7 +199,7 @@ class Ufunc:
         except MemoryError as error:
             raise as_out_of_memory(error) from None
 
-    def _split_outs(self, args: tuple[Any, ...], out: Any) -> tuple[tuple[Any, ...], tuple[Any, ...]]:
+    def _split_outs(self, args: tuple[object, ...], out: object) -> tuple[tuple[Any, ...], tuple[Any, ...]]:
         if not self.nin <= len(args) <= self.nargs:
             raise TypeError(
                 f"Wrong number of arguments for 'cupy_{self.name}'. It must be either {self.nin} or {self.nargs} "
@@ -217,14 +219,15 @@ class Ufunc:
                 outs = (out,)
         return ins, outs + (None,) * (self.nout - len(outs))
 
-    def _write(self, loop: Loop, ins: tuple[Any, ...], outs: tuple[Any, ...], where: Any, casting: str) -> Any:
+    def _write(self, loop: Loop, ins: tuple[Any, ...], outs: tuple[Any, ...], where: object, casting: Casting) -> Any:
         """Compute into the arrays of ``outs``; None among them stands for a new array."""
         condition = None if where is None else _condition(where)
         given = [o for o in outs if o is not None]
         for o in given:
             if not isinstance(o, ndarray):
                 raise TypeError("Output arguments type must be cupy.ndarray")
-        shape = np.broadcast_shapes(*(np.shape(a) for a in (*ins, *given)), np.shape(condition))
+        masked = () if condition is None else np.shape(condition)
+        shape = np.broadcast_shapes(*(np.shape(a) for a in (*ins, *given)), masked)
         targets = []
         for o, dtype in zip(outs, loop.outs, strict=True):
             if o is None:
@@ -252,30 +255,30 @@ class Ufunc:
                     cast_into(target, chosen)
         return settle(targets[0] if self.nout == 1 else tuple(targets))
 
-    def _may_be_left_to_numpy(self, loop: Loop, args: tuple[Any, ...]) -> bool:
+    def _may_be_left_to_numpy(self, loop: Loop, args: tuple[object, ...]) -> bool:
         """Tell whether NumPy's ufunc, left alone, does what ``loop`` does for all arguments of these types."""
         kinds = tuple(a.dtype if type(a) is ndarray else type(a) for a in args)
         if self.name in COMPARISONS:
             return not _is_strong(kinds)
         return not self._depends_on_values(kinds) and _numpy_chooses(loop.numpy_ufunc, args, loop)
 
-    def _depends_on_values(self, kinds: tuple[Any, ...]) -> bool:
+    def _depends_on_values(self, kinds: tuple[object, ...]) -> bool:
         """Tell whether a loop is chosen by more than the types: where ints are strong, large ones are unsigned."""
         return int in kinds and (self.name in STRONG_INTS or _is_strong(kinds))
 
     # The methods CuPy's ufuncs have. Which of them work depends on the ufunc, as in CuPy.
 
-    def outer(self, a: Any, b: Any, **kwargs: Any) -> Any:
+    def outer(self, a: object, b: object, **kwargs: object) -> Any:
         """Apply the ufunc to all pairs of elements of ``a`` and ``b``."""
         a, b = np.asarray(a), np.asarray(b)
         return self(a.reshape(a.shape + (1,) * b.ndim), b, **kwargs)
 
 
-def _is_boolean(arg: Any) -> bool:
+def _is_boolean(arg: object) -> bool:
     return isinstance(arg, (bool, np.bool_)) or (isinstance(arg, ndarray) and arg.dtype.kind == "b")
 
 
-def _is_strong(kinds: tuple[Any, ...]) -> bool:
+def _is_strong(kinds: tuple[object, ...]) -> bool:
     """Tell whether there is a Python int that follows nothing, as beside bools."""
     return int in kinds and not any(isinstance(kind, np.dtype) and kind.kind != "b" for kind in kinds)
 
@@ -286,7 +289,7 @@ def require_operand(arg: object) -> None:
         raise TypeError(f"Unsupported type {type(arg)}")
 
 
-def _condition(where: Any) -> Any:
+def _condition(where: object) -> Any:
     if isinstance(where, ndarray):
         if where.dtype != np.bool_:
             raise TypeError(
@@ -297,7 +300,7 @@ def _condition(where: Any) -> Any:
     return bool(where)
 
 
-def _numpy_chooses(plain: Any, args: tuple[Any, ...], loop: Loop) -> bool:
+def _numpy_chooses(plain: Any, args: tuple[object, ...], loop: Loop) -> bool:
     """Tell whether NumPy, left alone, takes the same loop."""
     kinds = tuple(
         a.dtype if isinstance(a, (ndarray, np.generic)) else np.dtype(bool) if type(a) is bool else type(a)

@@ -5,7 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from gpu_backend.devices.cpu.arrays import Array, np
+import numpy as np
+
+from gpu_backend.devices.cpu.arrays import Array
 from gpu_backend.devices.cpu.scatter import scatter
 from gpu_backend.devices.cpu.table import define, define_value, lookup
 from gpu_backend.devices.cpu.ufunc import Ufunc
@@ -34,28 +36,28 @@ def define_methods(ufunc: Ufunc) -> None:
 
 
 def _refuse(name: str, method: str) -> Callable[..., Any]:
-    def refused(*args: Any, **kwargs: Any) -> Any:
+    def refused(*args: object, **kwargs: object) -> Any:
         raise NotImplementedError(f"`cupy_{name}.{method}` is not supported yet")
 
     return refused
 
 
 def _at(name: str) -> Callable[..., Any]:
-    def at(a: Array, indices: Any, b: Any = None) -> None:
+    def at(a: Array, indices: object, b: object = None) -> None:
         scatter(name, a, indices, b)
 
     return at
 
 
 def _reduce(method: str) -> Callable[..., Any]:
-    def reduce(array: Array, axis: Any = 0, dtype: Any = None, out: Any = None, keepdims: bool = False) -> Any:
+    def reduce(array: Array, axis: object = 0, dtype: object = None, out: object = None, keepdims: bool = False) -> Any:
         return lookup(f"cupy.ndarray.{method}")(array, axis, dtype, out, keepdims)
 
     return reduce
 
 
 def _accumulate(method: str) -> Callable[..., Any]:
-    def accumulate(array: Array, axis: Any = 0, dtype: Any = None, out: Any = None) -> Any:
+    def accumulate(array: Array, axis: object = 0, dtype: object = None, out: object = None) -> Any:
         return lookup(f"cupy.ndarray.{method}")(array, axis, dtype, out)
 
     return accumulate

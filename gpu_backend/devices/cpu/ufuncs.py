@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
-from gpu_backend.devices.cpu.arrays import Array, np
+import numpy as np
+
+from gpu_backend.devices.cpu.arrays import Array
 from gpu_backend.devices.cpu.table import define_alias, define_value
 from gpu_backend.devices.cpu.ufunc import Ufunc
 from gpu_backend.devices.cpu.ufunc_methods import define_methods
@@ -32,7 +34,8 @@ def _fused_remainder(x: Array, y: Array, quotient: Array) -> Array:
     """Return x - quotient * y. A GPU rounds this once; single precision can do so by way of double."""
     if x.dtype.char == "f" and y.dtype.char == "f":
         return (x.astype(np.float64) - quotient.astype(np.float64) * y).astype(np.float32)
-    return x - quotient * y
+    made: Array = x - quotient * y
+    return made
 
 
 def _divmod(x: Array, y: Array) -> tuple[Array, Array]:
@@ -60,15 +63,18 @@ def _wide_complex_power(x: Array, y: Array) -> Array:
 
 
 def _ldexp(x: Array, y: Array) -> Array:
-    return np.ldexp(x, y.astype("l"))
+    made: Array = np.ldexp(x, y.astype("l"))
+    return made
 
 
 def _logical_and(x: Array, y: Array) -> Array:
-    return np.logical_and(x != 0, y != 0)
+    made: Array = np.logical_and(x != 0, y != 0)
+    return made
 
 
 def _logical_or(x: Array, y: Array) -> Array:
-    return np.logical_or(x != 0, y != 0)
+    made: Array = np.logical_or(x != 0, y != 0)
+    return made
 
 
 def _divide_integers(x: Array, y: Array) -> Array:
@@ -84,16 +90,19 @@ def _integer_reciprocal(x: Array) -> Array:
 
 
 def _exp2(x: Array) -> Array:
-    return np.power(x.dtype.type(2), x)
+    made: Array = np.power(x.dtype.type(2), x)
+    return made
 
 
 def _complex_expm1(x: Array) -> Array:
     """The exponential less one, as a GPU computes it for complex numbers: without NumPy's care for small ones."""
-    return np.exp(x) - x.dtype.type(1)
+    made: Array = np.exp(x) - x.dtype.type(1)
+    return made
 
 
 def _complex_log1p(x: Array) -> Array:
-    return np.log(x + x.dtype.type(1))
+    made: Array = np.log(x + x.dtype.type(1))
+    return made
 
 
 def _copy(x: Array) -> Array:
@@ -104,7 +113,8 @@ def _sinc(x: Array) -> Array:
     wide = _wide(x)
     scaled = wide * wide.dtype.type(np.pi)
     small = np.abs(wide) <= 1e-9
-    return np.where(small, wide.dtype.type(1), np.sin(scaled) / np.where(small, wide.dtype.type(1), scaled))
+    made: Array = np.where(small, wide.dtype.type(1), np.sin(scaled) / np.where(small, wide.dtype.type(1), scaled))
+    return made
 
 
 def _i0(x: Array) -> Array:
@@ -114,7 +124,7 @@ def _i0(x: Array) -> Array:
     return result
 
 
-def _for(chars: str, nin: int, function: Any, nout: int = 1) -> dict[str, Any]:
+def _for(chars: str, nin: int, function: object, nout: int = 1) -> dict[str, Any]:
     return {f"{char * nin}->{char * nout}": function for char in chars}
 
 

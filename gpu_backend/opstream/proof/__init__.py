@@ -5,10 +5,9 @@ Whatever is claimed here, the device confirms; whatever cannot be claimed is `Un
 
 from __future__ import annotations
 
-from typing import Any
-
 from gpu_backend.opstream.layout import Layout
 from gpu_backend.opstream.proof import (  # noqa: F401 (the families register their rules)
+    converting,
     creation,
     einsum,
     elementwise,
@@ -56,7 +55,7 @@ __all__ = [
 ]  # fmt: skip
 
 
-def prove(qualname: str, args: tuple[Any, ...], kwargs: dict[str, Any] | None = None) -> Proof:
+def prove(qualname: str, args: tuple[object, ...], kwargs: dict[str, object] | None = None) -> Proof:
     """Return what is proved of the call ``qualname(*args, **kwargs)``.
 
     Parameters
@@ -96,7 +95,7 @@ def prove(qualname: str, args: tuple[Any, ...], kwargs: dict[str, Any] | None = 
 
 
 def infer(
-    qualname: str, args: tuple[Any, ...], kwargs: dict[str, Any]
+    qualname: str, args: tuple[object, ...], kwargs: dict[str, object]
 ) -> Layout | tuple[Layout, ...] | Unproved | None:
     """Return what is proved of a call whose results are new arrays, or its ``out=``; `prove` tells views too.
 
@@ -122,7 +121,7 @@ def infer(
     return layouts[0] if isinstance(proof, Returned) else tuple(layouts)
 
 
-def infer_inplace(qualname: str, target: Layout, operand: Any) -> Unproved | None:
+def infer_inplace(qualname: str, target: Layout, operand: object) -> Unproved | None:
     """Prove that ``target op= operand`` succeeds, for the ufunc ``qualname``: None if it does.
 
     Raises

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
@@ -10,6 +10,7 @@ from gpu_backend.opstream.layout import Layout, Shape, contiguous
 from gpu_backend.opstream.proof.indexing import window
 from gpu_backend.opstream.proof.outcome import CannotProve, Window, refusal
 from gpu_backend.opstream.proof.reshaping import permuted
+from gpu_backend.opstream.proof.values import is_tuple
 
 
 class Selection(NamedTuple):
@@ -55,7 +56,7 @@ class _Index(NamedTuple):
         return len(self.shape) if self.mask else 1
 
 
-def take(layout: Layout, key: Any) -> Layout:
+def take(layout: Layout, key: object) -> Layout:
     """Return the layout of ``x[key]``, a new array, for a key with integer arrays in it."""
     selected = select(layout, key)
     if not isinstance(selected, Selection):
@@ -70,9 +71,9 @@ def take(layout: Layout, key: Any) -> Layout:
     return made
 
 
-def select(layout: Layout, key: Any) -> Selection | Window:
+def select(layout: Layout, key: object) -> Selection | Window:
     """Return what an index selects: a window, or the elements that its arrays name."""
-    parts = [_part(part) for part in (key if isinstance(key, tuple) else (key,))]
+    parts = [_part(part) for part in (key if is_tuple(key) else (key,))]
     arrays = [part for part in parts if isinstance(part, _Index)]
     if not arrays:
         return window(layout, tuple(parts))
@@ -92,7 +93,7 @@ def select(layout: Layout, key: Any) -> Selection | Window:
     return Selection(view, axis, (*view.shape[:axis], *shape, *view.shape[axis + count :]), None)
 
 
-def _part(part: Any) -> Any:
+def _part(part: object) -> object:
     """Return one part of a key, index arrays as `_Index`."""
     if part is None or part is Ellipsis or isinstance(part, slice):
         return part
@@ -120,7 +121,7 @@ def _part(part: Any) -> Any:
     raise CannotProve(f"an index of {type(part).__name__}")
 
 
-def _check_count(layout: Layout, parts: list[Any]) -> None:
+def _check_count(layout: Layout, parts: list[object]) -> None:
     if sum(part is Ellipsis for part in parts) > 1:
         raise refusal(IndexError, "an index can only have a single ellipsis ('...')")
     indexed = sum(_axes(part) for part in parts)
@@ -131,15 +132,15 @@ def _check_count(layout: Layout, parts: list[Any]) -> None:
         )
 
 
-def _axes(part: Any) -> int:
+def _axes(part: object) -> int:
     if part is None or part is Ellipsis:
         return 0
     return part.axes if isinstance(part, _Index) else 1
 
 
-def _view(layout: Layout, parts: list[Any]) -> tuple[list[int], Layout, bool]:
+def _view(layout: Layout, parts: list[object]) -> tuple[list[int], Layout, bool]:
     """Return the first view axis of each index array, the view, and whether the array-like parts stand apart."""
-    basic: list[Any] = []
+    basic: list[object] = []
     places: list[int] = []
     flags: list[bool] = []
     axis = place = 0

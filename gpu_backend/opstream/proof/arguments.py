@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 import operator
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from functools import cache
 from math import prod
-from typing import Any
+from typing import SupportsIndex
 
 import numpy as np
 from numpy.exceptions import AxisError
 
 from gpu_backend.opstream.layout import DType, Layout, Shape
 from gpu_backend.opstream.proof.outcome import CannotProve, refusal
+from gpu_backend.opstream.proof.values import is_items, is_record
 
 #: CuPy's limit on the number of axes.
 MOST_AXES = 64
@@ -42,7 +43,7 @@ def is_known(dtype: DType) -> bool:
     return dtype in _NATIVE
 
 
-def as_dtype(spec: Any) -> DType:
+def as_dtype(spec: object) -> DType:
     """Return the dtype that a user names; None is float64, as in NumPy."""
     if isinstance(spec, Layout) or isinstance(getattr(spec, "layout", None), Layout):
         raise CannotProve("an array as a dtype")  # CuPy takes the dtype that it has
@@ -53,20 +54,25 @@ def as_dtype(spec: Any) -> DType:
 
 
 @cache
-def _as_dtype(spec: Any) -> DType:
-    return native(np.dtype(spec))
+def _as_dtype(spec: object) -> DType:
+    if spec is None or isinstance(spec, (str, type, tuple, np.dtype)):
+        return native(np.dtype(spec))
+    if hasattr(spec, "dtype"):  # as of a scalar of NumPy, or of what other libraries call a dtype
+        return native(np.dtype(spec.dtype))
+    raise CannotProve(f"dtype {spec!r}")
 
 
-def as_storable_dtype(spec: Any) -> DType:
+def as_storable_dtype(spec: object) -> DType:
     """Return the dtype that a user names for memory that nothing is computed with: structured ones too.
 
     A list of fields is none: CuPy looks dtypes up, and cannot look up a list.
     """
-    is_record = isinstance(spec, np.dtype) and spec.fields is not None and spec.type is np.void and spec.itemsize > 0
-    return spec if is_record and all(map(is_known, (spec[name] for name in spec.names))) else as_dtype(spec)
+    if is_record(spec) and all(is_known(spec[name]) for name in spec.names or ()):
+        return spec
+    return as_dtype(spec)
 
 
-def as_index(value: Any) -> int:
+def as_index(value: object) -> int:
     """Return a Python int for what CuPy takes as one."""
     if type(value) is int:
         return value
@@ -75,14 +81,28 @@ def as_index(value: Any) -> int:
     raise CannotProve(f"{type(value).__name__} as an integer")
 
 
-def as_bool(value: Any) -> bool:
+def as_bool(value: object) -> bool:
     """Return the truth of a host value."""
     if value is None or isinstance(value, (bool, int, float, str, np.generic)):
         return bool(value)
     raise CannotProve(f"the truth of {type(value).__name__}")
 
 
-def as_shape(size: Any) -> Shape:
+def as_text(value: object) -> str:
+    """Return a text, as a source or a name must be."""
+    if not isinstance(value, str):
+        raise CannotProve(f"{type(value).__name__} as a text")
+    return value
+
+
+def as_items(values: object) -> tuple[object, ...]:
+    """Return the values of a list, tuple or other collection of the host."""
+    if not isinstance(values, Iterable):
+        raise CannotProve(f"{type(values).__name__} where several values are wanted")
+    return tuple(values)
+
+
+def as_shape(size: object) -> Shape:
     """Return the shape of a new array. Raises as CuPy's constructor does."""
     shape = _extents(size)
     if len(shape) > MOST_AXES:
@@ -94,21 +114,21 @@ def as_shape(size: Any) -> Shape:
     return shape
 
 
-def _extents(size: Any) -> Shape:
+def _extents(size: object) -> Shape:
     if type(size) is int:
         return (size,)
     if size is None:
         raise refusal(TypeError, "Use () not None as shape arguments")
     if isinstance(size, (bool, np.bool_)):
         raise refusal(TypeError, "an integer is required")
-    if isinstance(size, (tuple, list)):
+    if is_items(size):
         if any(isinstance(extent, (bool, np.bool_)) for extent in size):
             raise refusal(TypeError, "an integer is required")
         return tuple([as_index(extent) for extent in size])
     return (as_index(size),)
 
 
-def as_axis(axis: Any, ndim: int) -> int:
+def as_axis(axis: object, ndim: int) -> int:
     """Return ``axis`` counted from the front."""
     place = as_index(axis)
     if not -ndim <= place < ndim:
@@ -116,18 +136,18 @@ def as_axis(axis: Any, ndim: int) -> int:
     return place + ndim if place < 0 else place
 
 
-def as_axes(axes: Any, ndim: int) -> tuple[int, ...]:
+def as_axes(axes: object, ndim: int) -> tuple[int, ...]:
     """Return the axes of a reduction, sorted; None means all of them."""
     if axes is None:
         return tuple(range(ndim))
-    given = tuple(axes) if isinstance(axes, (tuple, list)) else (axes,)
+    given = axes if is_items(axes) else (axes,)
     found = tuple(sorted([as_axis(axis, ndim) for axis in given]))
     if len(set(found)) != len(found):
         raise refusal(ValueError, "duplicate value in 'axis'")
     return found
 
 
-def as_order(order: Any, *, allow_k: bool = True) -> str:
+def as_order(order: object, *, allow_k: bool = True) -> str:
     """Return "C", "F", "A" or "K" for a memory order as the user writes it."""
     if not isinstance(order, str):
         raise CannotProve(f"memory order {order!r}")
@@ -168,11 +188,13 @@ def broadcast(shapes: Sequence[Shape], described: Sequence[Shape] | None = None)
     return tuple(result)
 
 
-def as_count(value: Any) -> int:
+def as_count(value: object) -> int:
     """Return ``value`` as `operator.index` sees it; host values only."""
     if isinstance(value, Layout):
         raise CannotProve("an array where an integer is wanted")
     try:
-        return operator.index(value)
-    except TypeError:
-        raise CannotProve(f"{type(value).__name__} as an integer") from None
+        if isinstance(value, SupportsIndex):
+            return operator.index(value)
+    except TypeError:  # an array of NumPy may be an index, and is none unless it is one integer
+        pass
+    raise CannotProve(f"{type(value).__name__} as an integer")

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-from typing import Any
 
 from gpu_backend.opstream.layout import DType, strided
 from gpu_backend.opstream.proof import reductions
@@ -12,7 +11,8 @@ from gpu_backend.opstream.proof.outcome import CannotProve, refusal
 from gpu_backend.opstream.proof.products import matmul
 from gpu_backend.opstream.proof.promotion import result_type
 from gpu_backend.opstream.proof.registry import rule
-from gpu_backend.opstream.proof.shadow import Shadow, arrays, new, ufunc
+from gpu_backend.opstream.proof.shadow import Array, arrays, new, ufunc
+from gpu_backend.opstream.proof.values import is_items
 
 #: Letters, and at most one "@", an ellipsis, in each part.
 _PART = re.compile(r"[A-Za-z]*@?[A-Za-z]*")
@@ -20,11 +20,11 @@ _LETTERS = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz"
 #: As in CuPy the number of a letter, or for the axes of an ellipsis the place before the last, below zero.
 Label = int
 #: An operand and the label of each of its axes.
-Labelled = tuple[Shadow, list[Label]]
+Labelled = tuple[Array, list[Label]]
 
 
 @rule("cupy.einsum")
-def einsum(*operands: Any, dtype: Any = None, optimize: Any = False) -> Shadow:
+def einsum(*operands: object, dtype: object = None, optimize: object = False) -> Array:
     """As CuPy. Of more than two operands in their order, the last first."""
     inputs, output, given = _parts(operands)
     if optimize is not False and (len(given) > 2 or optimize not in (True, "greedy", "optimal")):
@@ -40,7 +40,7 @@ def einsum(*operands: Any, dtype: Any = None, optimize: Any = False) -> Shadow:
     return _contract([(a, one) for a, one in zip(given, labels, strict=True)], wanted, extents, made)
 
 
-def _parts(operands: tuple[Any, ...]) -> tuple[list[str], str | None, list[Shadow]]:
+def _parts(operands: tuple[object, ...]) -> tuple[list[str], str | None, list[Array]]:
     """Return the subscripts of each operand and of the result, "@" for an ellipsis, and the operands."""
     if len(operands) < 2:
         raise CannotProve("no operands")
@@ -52,13 +52,18 @@ def _parts(operands: tuple[Any, ...]) -> tuple[list[str], str | None, list[Shado
     return [_letters(one) for one in pairs[1::2]], None if named is None else _letters(named), arrays(list(pairs[::2]))
 
 
-def _letters(numbers: Any) -> str:
-    known = isinstance(numbers, (list, tuple)) and all(
-        one is Ellipsis or (type(one) is int and 0 <= one < len(_LETTERS)) for one in numbers
-    )
-    if not known:
+def _letters(numbers: object) -> str:
+    if not is_items(numbers):
         raise CannotProve("subscripts of another kind")
-    return "".join(["@" if one is Ellipsis else _LETTERS[one] for one in numbers])
+    return "".join(map(_letter, numbers))
+
+
+def _letter(number: object) -> str:
+    if type(number) is int and 0 <= number < len(_LETTERS):
+        return _LETTERS[number]
+    if number is Ellipsis:
+        return "@"
+    raise CannotProve("subscripts of another kind")
 
 
 def _labels(part: str, hidden: int) -> list[Label]:
@@ -71,7 +76,7 @@ def _labels(part: str, hidden: int) -> list[Label]:
     return [*map(ord, left), *range(-hidden, 0), *map(ord, right)]
 
 
-def _extents(labels: list[list[Label]], given: list[Shadow]) -> dict[Label, int]:
+def _extents(labels: list[list[Label]], given: list[Array]) -> dict[Label, int]:
     extents: dict[Label, int] = {}
     for place, (operand, named) in enumerate(zip(given, labels, strict=True)):
         for label, extent in zip(named, operand.shape, strict=True):
@@ -103,7 +108,7 @@ def _output(labels: list[list[Label]], output: str | None, extents: dict[Label, 
     return wanted
 
 
-def _contract(operands: list[Labelled], output: list[Label], extents: dict[Label, int], dtype: DType) -> Shadow:
+def _contract(operands: list[Labelled], output: list[Label], extents: dict[Label, int], dtype: DType) -> Array:
     operands = [_diagonal(*one) for one in operands]
     if len(operands) > 1:
         if any(a.size == 0 for a, _ in operands):
@@ -131,7 +136,7 @@ def _contract(operands: list[Labelled], output: list[Label], extents: dict[Label
     return a.transpose(order).reshape(tuple([extents[label] for label in output]))
 
 
-def _diagonal(a: Shadow, labels: list[Label]) -> Labelled:
+def _diagonal(a: Array, labels: list[Label]) -> Labelled:
     """Take the diagonal of axes with the same label."""
     if len(set(labels)) == len(labels):
         return a, labels
@@ -146,7 +151,7 @@ def _diagonal(a: Shadow, labels: list[Label]) -> Labelled:
     return a.window((0, strided(tuple(shape), tuple(strides), a.dtype))), kept
 
 
-def _squeezed(a: Shadow, labels: list[Label]) -> Labelled:
+def _squeezed(a: Array, labels: list[Label]) -> Labelled:
     axes = tuple([axis for axis, extent in enumerate(a.shape) if extent == 1])
     return (a.squeeze(axes), [label for axis, label in enumerate(labels) if axis not in axes]) if axes else (a, labels)
 
@@ -179,14 +184,14 @@ def _groups(labels: list[Label], batch: set[Label], summed: set[Label]) -> tuple
     return axes(batch), axes(summed), axes(set(labels) - batch - summed)
 
 
-def _spread(a: Shadow, labels: list[Label], wanted: list[Label]) -> Shadow:
+def _spread(a: Array, labels: list[Label], wanted: list[Label]) -> Array:
     """Return ``a`` with its axes in the order of ``wanted``, and axes of one where it has none."""
     every = labels + [label for label in wanted if label not in labels]
     shape = a.shape + (1,) * (len(every) - len(labels))
     return a.reshape(shape).transpose(tuple([every.index(label) for label in wanted]))
 
 
-def _flattened(a: Shadow, groups: list[list[int]]) -> Shadow:
+def _flattened(a: Array, groups: list[list[int]]) -> Array:
     order = tuple([axis for group in groups for axis in group])
     shape = []
     for group in groups:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
 
 import numpy as np
 
@@ -12,8 +11,9 @@ from gpu_backend.opstream.proof.arguments import BOOL
 from gpu_backend.opstream.proof.outcome import CannotProve, Later, refusal
 from gpu_backend.opstream.proof.promotion import result_type
 from gpu_backend.opstream.proof.registry import rule
-from gpu_backend.opstream.proof.shadow import Shadow, array, as_array, like, new, ufunc, unwrapped
+from gpu_backend.opstream.proof.shadow import Array, arrays, as_array, like, new, ufunc
 from gpu_backend.opstream.proof.value_shapes import nonzero
+from gpu_backend.opstream.proof.values import is_real, is_scalar
 
 _KEPT = "?bBhHiIlLefdFD"
 
@@ -34,33 +34,33 @@ IS_CLOSE_COMPLEX = ufuncs.unlisted("cupy_is_close_complex", "FFff?->?", "DDdd?->
 
 
 @rule("cupy.where")
-def where(condition: Any, x: Any = None, y: Any = None) -> Shadow | Later:
+def where(condition: Array, x: object = None, y: object = None) -> Array | Later:
     """As CuPy; with one argument, the indices of what is not zero."""
     if x is None and y is None:
         return nonzero(condition)
     if x is None or y is None:
         raise refusal(ValueError, "Must provide both 'x' and 'y' or neither.")
-    return ufunc(WHERE, _as_bool(array(condition)), x, y)
+    return ufunc(WHERE, _as_bool(condition), x, y)
 
 
-def _as_bool(condition: Shadow) -> Shadow:
-    return condition if condition.dtype == BOOL else Shadow(like(condition.layout, BOOL, "K"))
+def _as_bool(condition: Array) -> Array:
+    return condition if condition.dtype == BOOL else Array(like(condition.layout, BOOL, "K"))
 
 
 @rule("cupy.clip")
-def clip(a: Any, a_min: Any, a_max: Any, out: Any = None) -> Shadow:
+def clip(a: Array, a_min: object, a_max: object, out: Array | None = None) -> Array:
     """As CuPy."""
     return clip_method(a, a_min, a_max, out)
 
 
 @rule("cupy.ndarray.clip")
-def clip_method(a: Any, min: Any = None, max: Any = None, out: Any = None) -> Shadow:
+def clip_method(a: Array, min: object = None, max: object = None, out: Array | None = None) -> Array:
     """As CuPy."""
-    low, high = _clip_bounds(array(a), min, max)
+    low, high = _clip_bounds(a, min, max)
     return ufunc(CLIP, a, low, high, out=out)
 
 
-def _clip_bounds(a: Shadow, low: Any, high: Any) -> tuple[Any, Any]:
+def _clip_bounds(a: Array, low: object, high: object) -> tuple[object, object]:
     if a.dtype.kind == "f":
         return (-a.dtype.type(np.inf) if low is None else low), (a.dtype.type(np.inf) if high is None else high)
     if a.dtype.kind in "iu":
@@ -70,44 +70,45 @@ def _clip_bounds(a: Shadow, low: Any, high: Any) -> tuple[Any, Any]:
 
 
 @rule("cupy.around", "cupy.round", "cupy.ndarray.round")
-def around(a: Any, decimals: Any = 0, out: Any = None) -> Shadow:
+def around(a: Array, decimals: object = 0, out: Array | None = None) -> Array:
     """As CuPy."""
     if not isinstance(decimals, int) or isinstance(decimals, bool):
         raise CannotProve("decimals that are no int")
-    if decimals < 0 and array(a).dtype.kind in "iu":
+    if decimals < 0 and a.dtype.kind in "iu":
         return ufunc(ROUND_INT, a, -decimals, out=out)
-    return ufunc(ROUND, array(a), decimals, out=out)
+    return ufunc(ROUND, a, decimals, out=out)
 
 
 @rule("cupy.real_if_close")
-def real_if_close(a: Any, tol: Any = 100) -> Shadow:
+def real_if_close(a: Array, tol: object = 100) -> Array:
     """As CuPy, where the dtype decides."""
-    if array(a).dtype.kind == "c":
+    if a.dtype.kind == "c":
         raise CannotProve("whether the imaginary part is small depends on values")
-    return array(a)
+    return a
 
 
 @rule("cupy.angle")
-def angle(z: Any, deg: Any = False) -> Shadow:
+def angle(z: object, deg: object = False) -> Array:
     """As CuPy."""
     return ufunc(ANGLE_DEG if deg else ANGLE, z)
 
 
 @rule("cupy.nan_to_num")
-def nan_to_num(x: Any, copy: Any = True, nan: Any = 0.0, posinf: Any = None, neginf: Any = None) -> Shadow:
+def nan_to_num(x: Array, copy: object = True, nan: object = 0.0, posinf: object = None, neginf: object = None) -> Array:
     """As CuPy, for host values in place of NaN and infinities."""
-    source = array(x)
-    if not all(value is None or isinstance(value, (int, float)) for value in (nan, posinf, neginf)):
+    given = [0 if value is None else value for value in (nan, posinf, neginf)]
+    numbers = [value for value in given if isinstance(value, (int, float))]
+    if len(numbers) < len(given):
         raise CannotProve("arrays in place of NaN")
-    if max(abs(value or 0) for value in (nan, posinf, neginf)) > 1e4 and source.dtype.char not in "dD":
+    if max(map(abs, numbers)) > 1e4 and x.dtype.char not in "dD":
         raise CannotProve("a value beyond the range of the dtype")
-    made = Shadow(like(source.layout, source.dtype, "K")) if copy else source
-    value = new((), np.dtype(source.dtype.char.lower()) if source.dtype.kind == "c" else source.dtype)
-    return ufunc(NAN_TO_NUM, source, value, value, value, out=made)
+    made = Array(like(x.layout, x.dtype, "K")) if copy else x
+    value = new((), np.dtype(x.dtype.char.lower()) if x.dtype.kind == "c" else x.dtype)
+    return ufunc(NAN_TO_NUM, x, value, value, value, out=made)
 
 
 @rule("cupy.isclose")
-def isclose(a: Any, b: Any, rtol: Any = 1e-5, atol: Any = 1e-8, equal_nan: Any = False) -> Shadow:
+def isclose(a: object, b: object, rtol: object = 1e-5, atol: object = 1e-8, equal_nan: object = False) -> Array:
     """As CuPy: scalars become arrays."""
     left, right = as_array(a), as_array(b)
     has_complex = "c" in (left.dtype.kind, right.dtype.kind)
@@ -115,15 +116,17 @@ def isclose(a: Any, b: Any, rtol: Any = 1e-5, atol: Any = 1e-8, equal_nan: Any =
 
 
 @rule("cupy.allclose")
-def allclose(a: Any, b: Any, rtol: Any = 1e-5, atol: Any = 1e-8, equal_nan: Any = False) -> Shadow:
+def allclose(a: object, b: object, rtol: object = 1e-5, atol: object = 1e-8, equal_nan: object = False) -> Array:
     """As CuPy."""
     isclose(a, b, rtol, atol, equal_nan)
     return new((), BOOL)
 
 
 @rule("cupy.array_equal")
-def array_equal(a1: Any, a2: Any, equal_nan: Any = False) -> Shadow:
+def array_equal(a1: object, a2: object, equal_nan: object = False) -> Array:
     """As CuPy, where it does not look at the values on its way."""
+    if not isinstance(a1, (Array, np.ndarray)) or not isinstance(a2, (Array, np.ndarray)):
+        raise CannotProve("other than two arrays")
     if a1.shape == a2.shape:  # of arrays of NumPy as well: only where they are compared does it matter whose they are
         ufunc("equal", a1, a2)
         if equal_nan:
@@ -132,75 +135,75 @@ def array_equal(a1: Any, a2: Any, equal_nan: Any = False) -> Shadow:
 
 
 @rule("cupy.array_equiv")
-def array_equiv(a1: Any, a2: Any) -> Shadow:
+def array_equiv(a1: Array, a2: Array) -> Array:
     """As CuPy."""
-    array(a1), array(a2)
     return new((), BOOL)
 
 
 @rule("cupy.real", "cupy.ndarray.real")
-def real(val: Any) -> Shadow:
+def real(val: Array) -> Array:
     """As CuPy: a view of complex numbers, else the array itself."""
-    return array(val).real
+    return val.real
 
 
 @rule("cupy.imag", "cupy.ndarray.imag")
-def imag(val: Any) -> Shadow:
+def imag(val: Array) -> Array:
     """As CuPy: a view of complex numbers, else new zeros."""
-    return array(val).imag
+    return val.imag
 
 
 @rule("cupy.ndarray.conj", "cupy.ndarray.conjugate")
-def conj(a: Any) -> Shadow:
+def conj(a: Array) -> Array:
     """As CuPy: the array itself unless it is complex."""
-    return ufunc("conjugate", a) if array(a).dtype.kind == "c" else a
+    return ufunc("conjugate", a) if a.dtype.kind == "c" else a
 
 
 @rule("cupy.isreal", "cupy.iscomplex")
-def isreal(x: Any) -> Shadow:
+def isreal(x: Array) -> Array:
     """As CuPy, for arrays."""
-    return new(array(x).shape, BOOL)
+    return new(x.shape, BOOL)
 
 
 @rule("cupy.isneginf", "cupy.isposinf")
-def isneginf(x: Any, out: Any = None) -> Shadow:
+def isneginf(x: Array, out: Array | None = None) -> Array:
     """As CuPy."""
-    source = array(x)
-    infinite = ufunc("isinf", source)
-    if source.dtype.kind == "c":
-        words = f"This operation is not supported for {source.dtype} values because it would be ambiguous."
+    infinite = ufunc("isinf", x)
+    if x.dtype.kind == "c":
+        words = f"This operation is not supported for {x.dtype} values because it would be ambiguous."
         raise refusal(TypeError, words)
-    return ufunc("logical_and", infinite, ufunc("signbit", source), out=out)
+    return ufunc("logical_and", infinite, ufunc("signbit", x), out=out)
 
 
 @rule("cupy.select")
-def select(condlist: Any, choicelist: Any, default: Any = 0) -> Shadow:
+def select(condlist: object, choicelist: object, default: object = 0) -> Array:
     """As CuPy, for a default of Python's own."""
     if not (isinstance(condlist, list) and isinstance(choicelist, list) and len(condlist) == len(choicelist) > 0):
         raise CannotProve("conditions and choices that are no lists of one length")
-    dtype = result_type(*[array(choice).layout for choice in choicelist])
-    if type(default) not in (int, float) or not np.can_cast(type(default), dtype, "same_kind") or abs(default) > 100:
+    conditions, choices = arrays(condlist), arrays(choicelist)
+    dtype = result_type(*[choice.layout for choice in choices])
+    if not is_real(default) or not np.can_cast(type(default), dtype, "same_kind") or abs(default) > 100:
         raise CannotProve("a default of another kind")
-    if any(array(condition).dtype != BOOL for condition in condlist):
+    if any(condition.dtype != BOOL for condition in conditions):
         raise CannotProve("conditions that are not bool")
-    if any(one.shape != condlist[0].shape for one in [*condlist, *choicelist]):
+    shape = conditions[0].shape
+    if any(one.shape != shape for one in [*conditions, *choices]):
         raise CannotProve("conditions and choices of several shapes")
-    if not condlist[0].shape or (default < 0 and dtype.kind == "u"):
+    if not shape or (default < 0 and dtype.kind == "u"):
         raise CannotProve("choices without axes")
-    return new(condlist[0].shape, dtype)
+    return new(shape, dtype)
 
 
-def _operator(name: str, *, reflected: bool = False) -> Callable[..., Shadow]:
-    def operate(a: Any, b: Any) -> Shadow:
-        if not isinstance(b, (Shadow, int, float, complex, np.generic)):
+def _operator(name: str, *, reflected: bool = False) -> Callable[..., Array]:
+    def operate(a: object, b: object) -> Array:
+        if not isinstance(b, Array) and not is_scalar(b):
             raise CannotProve(f"an operand of {type(b).__name__}")
         return ufunc(name, b, a) if reflected else ufunc(name, a, b)
 
     return operate
 
 
-def _inplace(name: str) -> Callable[..., Shadow]:
-    def operate(a: Any, b: Any) -> Shadow:
+def _inplace(name: str) -> Callable[..., Array]:
+    def operate(a: Array, b: object) -> Array:
         return ufunc(name, a, b, out=a)
 
     return operate
@@ -223,7 +226,7 @@ for _dunder, _name in _COMPARISONS.items():
     rule(f"cupy.ndarray.__{_dunder}__")(_operator(_name))
 
 
-def _unary_rule(name: str) -> Callable[..., Shadow]:
+def _unary_rule(name: str) -> Callable[..., Array]:
     return lambda a: ufunc(name, a)
 
 
@@ -232,36 +235,36 @@ for _dunder, _name in _UNARY.items():
 
 
 @rule("cupy.ndarray.__eq__")
-def equals(a: Any, b: Any) -> Shadow:
+def equals(a: Array, b: object) -> Array:
     """As CuPy: nothing equals None."""
     return new(a.shape, BOOL) if b is None else _operator("equal")(a, b)
 
 
 @rule("cupy.ndarray.__ne__")
-def differs(a: Any, b: Any) -> Shadow:
+def differs(a: Array, b: object) -> Array:
     """As CuPy: everything differs from None."""
     return new(a.shape, BOOL) if b is None else _operator("not_equal")(a, b)
 
 
 @rule("cupy.ndarray.__pos__")
-def positive(a: Any) -> Shadow:
+def positive(a: Array) -> Array:
     """As CuPy, but for bools: those it warns about."""
-    if array(a).dtype == BOOL:
+    if a.dtype == BOOL:
         raise CannotProve("a DeprecationWarning")
     return ufunc("positive", a)
 
 
 @rule("cupy.ndarray.__pow__")
-def power(a: Any, b: Any) -> Shadow:
+def power(a: Array, b: object) -> Array:
     """As CuPy: some exponents go to other ufuncs."""
     name = _fast_power(b)
-    if name is None:
+    if name is None or not is_real(b):
         return _operator("power")(a, b)
     kinds = "ifc" if type(b) is int else "fc"
-    return ufunc(name, a, dtype=None if array(a).dtype.kind in kinds else result_type(unwrapped(a), b))
+    return ufunc(name, a, dtype=None if a.dtype.kind in kinds else result_type(a.layout, b))
 
 
-def _fast_power(exponent: Any) -> str | None:
+def _fast_power(exponent: object) -> str | None:
     if type(exponent) is int:
         return "square" if exponent == 2 else None
     if type(exponent) is float:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
 
 import numpy as np
 
@@ -12,7 +11,7 @@ from gpu_backend.opstream.proof.arguments import as_axis, as_bool
 from gpu_backend.opstream.proof.outcome import CannotProve, Warned, refusal
 from gpu_backend.opstream.proof.registry import rule
 from gpu_backend.opstream.proof.scalars import fills_quietly
-from gpu_backend.opstream.proof.shadow import Shadow, array, ufunc, unwrapped
+from gpu_backend.opstream.proof.shadow import Array, array, ufunc, unwrapped
 
 #: For each operation the dtypes that CUDA has an atomic for, and how CuPy lists them.
 _INTEGERS = "ilIL"
@@ -25,78 +24,74 @@ _ATOMIC = {
 }
 
 
-def _check_values(values: Any, target: Shadow) -> None:
+def _check_values(values: object, target: Array) -> None:
     """End unless ``values`` can be cast to the dtype of ``target`` and there is one at least."""
-    if isinstance(values, Shadow):
+    if isinstance(values, Array):
         if values.size == 0:
             raise CannotProve("whether a value is needed depends on the mask")
         if values.dtype.kind == "c" and target.dtype.kind not in "bc":
             raise CannotProve("a ComplexWarning")
-    elif not fills_quietly(type(values), values, target.dtype):
+    elif not fills_quietly(values, target.dtype):
         raise CannotProve(f"a value of {type(values).__name__}")
 
 
 @rule("cupy.putmask")
-def putmask(a: Any, mask: Any, values: Any) -> None:
+def putmask(a: Array, mask: Array, values: object) -> None:
     """As CuPy."""
-    target, where = array(a), array(mask)
-    if target.shape != where.shape:
+    if a.shape != mask.shape:
         raise refusal(ValueError, "mask and data must be the same size")
-    if isinstance(values, Shadow) and not np.can_cast(values.dtype, target.dtype):
-        words = f"Cannot cast array data from {values.dtype} to {target.dtype} according to the rule 'safe'"
+    if isinstance(values, Array) and not np.can_cast(values.dtype, a.dtype):
+        words = f"Cannot cast array data from {values.dtype} to {a.dtype} according to the rule 'safe'"
         raise refusal(TypeError, words)
-    _check_values(values, target)
+    _check_values(values, a)
 
 
 @rule("cupy.place")
-def place(arr: Any, mask: Any, vals: Any) -> None:
+def place(arr: Array, mask: Array, vals: object) -> None:
     """As CuPy."""
-    target, where = array(arr), array(mask)
-    if target.size != where.size:
+    if arr.size != mask.size:
         raise refusal(ValueError, "Mask and data must be the same size.")
-    _check_values(vals, target)
+    _check_values(vals, arr)
 
 
 @rule("cupy.fill_diagonal")
-def fill_diagonal(a: Any, val: Any, wrap: Any = False) -> None:
+def fill_diagonal(a: Array, val: object, wrap: object = False) -> None:
     """As CuPy."""
-    target = array(a)
     as_bool(wrap)
-    if target.ndim < 2:
+    if a.ndim < 2:
         raise refusal(ValueError, "array must be at least 2-d")
-    if target.ndim > 2 and len(set(target.shape)) != 1:
+    if a.ndim > 2 and len(set(a.shape)) != 1:
         raise refusal(ValueError, "All dimensions of input must be of equal length")
-    if target.size == 0 or (isinstance(val, Shadow) and val.ndim > 1):
+    if a.size == 0 or (isinstance(val, Array) and val.ndim > 1):
         raise CannotProve("nothing to fill, or many values")
-    _check_values(val, target)
+    _check_values(val, a)
 
 
 @rule("cupy.put_along_axis")
-def put_along_axis(arr: Any, indices: Any, values: Any, axis: Any) -> None:
+def put_along_axis(arr: Array, indices: Array, values: object, axis: object) -> None:
     """As CuPy, along an axis."""
-    target, where = array(arr), array(indices)
     if axis is None:
         raise CannotProve("an array as one long vector")
-    place = as_axis(axis, target.ndim)
-    if where.dtype.kind not in "iu":
+    place = as_axis(axis, arr.ndim)
+    if indices.dtype.kind not in "iu":
         raise refusal(IndexError, "`indices` must be an integer array")
-    if target.ndim != where.ndim:
+    if arr.ndim != indices.ndim:
         raise refusal(ValueError, "`indices` and `arr` must have the same number of dimensions")
-    key = [np.ix_(*map(range, target.shape))[one] for one in range(target.ndim)]
-    setitem.check(target.layout, (*key[:place], where.layout, *key[place + 1 :]), unwrapped(values))
+    key = [np.ix_(*map(range, arr.shape))[one] for one in range(arr.ndim)]
+    setitem.check(arr.layout, (*key[:place], indices.layout, *key[place + 1 :]), unwrapped(values))
 
 
-def _updated(a: Any, indices: Any, value: Any, name: str) -> None:
+def _updated(a: object, indices: object, value: object, name: str) -> None:
     """End with what CuPy raises for ``cupy.<name>.at(a, indices, value)``, if it raises."""
     target, chars, listed = array(a), *_ATOMIC[name]
     selected = advanced.select(target.layout, unwrapped(indices))
     if not isinstance(selected, advanced.Selection):
         window = target.window(selected)
-        if window.size == 0 or not isinstance(value, (Shadow, int, float, complex, np.generic)):
+        if window.size == 0 or not isinstance(value, (Array, int, float, complex, np.generic)):
             raise CannotProve(f"a value of {type(value).__name__}, or nothing to update")
         ufunc(name, window, value, out=window)
         return
-    if isinstance(value, Shadow) and value.ndim > len(selected.shape):  # nothing, for a mask
+    if isinstance(value, Array) and value.ndim > len(selected.shape):  # nothing, for a mask
         raise CannotProve("more axes than the index selects")
     setitem.check(target.layout, unwrapped(indices), unwrapped(value))
     if target.dtype.char not in chars:
@@ -106,7 +101,7 @@ def _updated(a: Any, indices: Any, value: Any, name: str) -> None:
 
 
 def _at(name: str) -> Callable[..., None]:
-    def at(a: Any, indices: Any, b: Any = None) -> None:
+    def at(a: object, indices: object, b: object = None) -> None:
         _updated(a, indices, b, name)
 
     return at
@@ -117,7 +112,7 @@ for _name in _ATOMIC:
 
 
 def _scattered(name: str, message: str) -> Callable[..., Warned]:
-    def scattered(a: Any, slices: Any, value: Any) -> Warned:
+    def scattered(a: object, slices: object, value: object) -> Warned:
         _updated(a, slices, value, name)
         return Warned(None, "builtins.DeprecationWarning", message)
 

@@ -2,21 +2,22 @@
 
 from __future__ import annotations
 
-from typing import Any
+from types import EllipsisType
 
 import numpy as np
 
 from gpu_backend.opstream.layout import Layout, strided
 from gpu_backend.opstream.proof.outcome import CannotProve, Unproved, WillRaise, Window, refusal
+from gpu_backend.opstream.proof.values import BasicIndex, is_integer
 
 #: Windows already worked out, by layout and key. Bounded: a loop may slice at ever new places.
-_windows: dict[tuple[Any, ...], Window] = {}
+_windows: dict[tuple[object, ...], Window] = {}
 _MOST_WINDOWS = 16_384
 #: What stands in slices whose windows are remembered. True, which equals 1, does not.
 _BOUNDS = frozenset({int, type(None)})
 
 
-def getitem(layout: Layout, key: Any) -> Window | Unproved:
+def getitem(layout: Layout, key: object) -> Window | Unproved:
     """Return the window that a basic index selects.
 
     Parameters
@@ -36,20 +37,19 @@ def getitem(layout: Layout, key: Any) -> Window | Unproved:
     return _remember(cached, _select(layout, key)) if cached is not None else _select(layout, key)
 
 
-def known_window(layout: Layout, key: Any) -> Window | None:
+def known_window(layout: Layout, key: object) -> Window | None:
     """Return the window that an index selects if there is nothing to work out; None does not mean that there is none.
 
     It is an int within bounds, or a slice or tuple that has been asked for before.
     """
-    kind = type(key)
-    if kind is slice:
+    if type(key) is slice:
         start, stop, step = key.start, key.stop, key.step
         if type(start) in _BOUNDS and type(stop) in _BOUNDS and type(step) in _BOUNDS:
             return _windows.get((layout, slice, start, stop, step))
-    elif kind is tuple:
+    elif type(key) is tuple:
         cached = _cache_key(layout, key)
         return _windows.get(cached) if cached is not None else None
-    elif kind is int:
+    elif type(key) is int:
         shape = layout.shape
         if shape:
             extent = shape[0]
@@ -59,12 +59,12 @@ def known_window(layout: Layout, key: Any) -> Window | None:
     return None
 
 
-def window(layout: Layout, key: tuple[Any, ...]) -> Window:
+def window(layout: Layout, key: tuple[object, ...]) -> Window:
     """Return the window that a basic index selects, for the use of other rules."""
     return _window(layout, key)
 
 
-def _remember(cached: tuple[Any, ...], found: Window | Unproved) -> Window | Unproved:
+def _remember(cached: tuple[object, ...], found: Window | Unproved) -> Window | Unproved:
     if isinstance(found, tuple):
         if len(_windows) >= _MOST_WINDOWS:
             _windows.clear()
@@ -72,7 +72,7 @@ def _remember(cached: tuple[Any, ...], found: Window | Unproved) -> Window | Unp
     return found
 
 
-def _select(layout: Layout, key: Any) -> Window | Unproved:
+def _select(layout: Layout, key: object) -> Window | Unproved:
     try:
         return _window(layout, key if isinstance(key, tuple) else (key,))
     except CannotProve as unknown:
@@ -94,9 +94,9 @@ def _row(layout: Layout) -> Layout:
 _rows: dict[Layout, Layout] = {}
 
 
-def _cache_key(layout: Layout, key: tuple[Any, ...]) -> tuple[Any, ...] | None:
+def _cache_key(layout: Layout, key: tuple[object, ...]) -> tuple[object, ...] | None:
     """Return what a window depends on, or None if the key holds other than ints and slices of ints."""
-    parts: list[Any] = [layout]
+    parts: list[object] = [layout]
     for part in key:
         if type(part) is slice:
             start, stop, step = part.start, part.stop, part.step
@@ -111,13 +111,13 @@ def _cache_key(layout: Layout, key: tuple[Any, ...]) -> tuple[Any, ...] | None:
     return tuple(parts)
 
 
-def _window(layout: Layout, key: tuple[Any, ...]) -> Window:
+def _window(layout: Layout, key: tuple[object, ...]) -> Window:
     expanded = _expand(layout, key)
     shape: list[int] = []
     strides: list[int] = []
     offset = axis = 0
     for part in expanded:
-        if part is None:
+        if part is None or part is Ellipsis:  # of which none is left
             shape.append(1)
             strides.append(0)
             continue
@@ -136,33 +136,32 @@ def _window(layout: Layout, key: tuple[Any, ...]) -> Window:
     return (offset if layout.size else 0), strided(tuple(shape), tuple(strides), layout.dtype)
 
 
-def _expand(layout: Layout, key: tuple[Any, ...]) -> list[Any]:
+def _expand(layout: Layout, key: tuple[object, ...]) -> list[BasicIndex]:
     """Return the key with its Ellipsis spelled out, once it is known not to hold too many indices."""
     ellipses = [place for place, part in enumerate(key) if part is Ellipsis]
     if len(ellipses) > 1:
         raise refusal(IndexError, "an index can only have a single ellipsis ('...')")
     indexed = sum(part is not None and part is not Ellipsis for part in key)
-    for part in key:
-        if not _is_basic(part):
-            raise CannotProve(f"an index of {type(part).__name__}")
+    expanded = [_basic(part) for part in key]
     if indexed > layout.ndim:
         raise refusal(
             IndexError,
             f"too many indices for array: array is {layout.ndim}-dimensional, but {indexed} were indexed",
         )
-    expanded = list(key)
     if ellipses:
         expanded[ellipses[0] : ellipses[0] + 1] = [slice(None)] * (layout.ndim - indexed)
     return expanded
 
 
-def _is_basic(part: Any) -> bool:
-    if part is None or part is Ellipsis or isinstance(part, slice):
-        return True
-    return isinstance(part, (int, np.integer)) and not isinstance(part, bool)
+def _basic(part: object) -> BasicIndex:
+    if part is None or isinstance(part, (slice, EllipsisType)):
+        return part
+    if is_integer(part) and not isinstance(part, bool):
+        return part
+    raise CannotProve(f"an index of {type(part).__name__}")
 
 
-def _place(part: Any, axis: int, extent: int) -> int:
+def _place(part: int | np.integer, axis: int, extent: int) -> int:
     place = int(part)
     if place < 0:
         place += extent
@@ -173,11 +172,12 @@ def _place(part: Any, axis: int, extent: int) -> int:
 
 def slice_of(part: slice, extent: int) -> tuple[int, int, int]:
     """Return start, length and step of a slice of an axis, by CuPy's rules."""
-    step = _bound(part.step, 1)
+    step = _bound(part.step)
+    step = 1 if step is None else step
     if step == 0:
         raise refusal(ValueError, "Slice step must be nonzero.")
-    start = _bound(part.start, None)
-    stop = _bound(part.stop, None)
+    start = _bound(part.start)
+    stop = _bound(part.stop)
     start = start + extent if start is not None and start < 0 else start
     stop = stop + extent if stop is not None and stop < 0 else stop
     if step > 0:
@@ -189,9 +189,7 @@ def slice_of(part: slice, extent: int) -> tuple[int, int, int]:
     return start, (stop - start + 1) // step + 1, step
 
 
-def _bound(value: Any, absent: Any) -> Any:
-    if value is None:
-        return absent
-    if isinstance(value, (int, np.integer)):
-        return int(value)
+def _bound(value: object) -> int | None:
+    if value is None or is_integer(value):
+        return None if value is None else int(value)
     raise CannotProve(f"a slice of {type(value).__name__}")

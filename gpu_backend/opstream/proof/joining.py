@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from functools import reduce
 from itertools import permutations
-from typing import Any
 
 import numpy as np
 
@@ -15,11 +14,14 @@ from gpu_backend.opstream.proof.manipulation import at_least
 from gpu_backend.opstream.proof.outcome import CannotProve, refusal
 from gpu_backend.opstream.proof.promotion import check_cast, promote
 from gpu_backend.opstream.proof.registry import rule
-from gpu_backend.opstream.proof.shadow import Shadow, array, arrays, new
+from gpu_backend.opstream.proof.shadow import Array, array, arrays, new
+from gpu_backend.opstream.proof.values import is_items
 
 
 @rule("cupy.concatenate")
-def concatenate(tup: Any, axis: Any = 0, out: Any = None, *, dtype: Any = None, casting: Any = "same_kind") -> Shadow:
+def concatenate(
+    tup: object, axis: object = 0, out: Array | None = None, *, dtype: object = None, casting: object = "same_kind"
+) -> Array:
     """As CuPy."""
     joined = arrays(tup)
     if axis is None:
@@ -32,15 +34,14 @@ def concatenate(tup: Any, axis: Any = 0, out: Any = None, *, dtype: Any = None, 
         check_cast(one.dtype, wanted, casting)
     if out is None:
         return new(shape, wanted)
-    target = array(out)
-    if target.ndim != len(shape):
+    if out.ndim != len(shape):
         raise refusal(ValueError, "Output array has wrong dimensionality")
-    if target.shape != shape:
+    if out.shape != shape:
         raise refusal(ValueError, "Output array is the wrong shape")
-    return target
+    return out
 
 
-def _joined_shape(joined: list[Shadow], axis: Any) -> Shape:
+def _joined_shape(joined: list[Array], axis: object) -> Shape:
     if any(one.ndim == 0 for one in joined):
         raise refusal(TypeError, "zero-dimensional arrays cannot be concatenated")
     first = joined[0]
@@ -53,7 +54,7 @@ def _joined_shape(joined: list[Shadow], axis: Any) -> Shape:
     return (*first.shape[:place], sum(one.shape[place] for one in joined), *first.shape[place + 1 :])
 
 
-def _joined_dtype(joined: list[Shadow], out: Any, dtype: Any) -> DType:
+def _joined_dtype(joined: list[Array], out: object, dtype: object) -> DType:
     if out is None:
         return _common_dtype({one.dtype for one in joined}) if dtype is None else as_dtype(dtype)
     if dtype is not None:
@@ -73,7 +74,9 @@ def _common_dtype(dtypes: set[DType]) -> DType:
 
 
 @rule("cupy.stack")
-def stack(tup: Any, axis: Any = 0, out: Any = None, *, dtype: Any = None, casting: Any = "same_kind") -> Shadow:
+def stack(
+    tup: object, axis: object = 0, out: Array | None = None, *, dtype: object = None, casting: object = "same_kind"
+) -> Array:
     """As CuPy."""
     if axis is None:
         raise CannotProve("an axis of None")
@@ -82,7 +85,7 @@ def stack(tup: Any, axis: Any = 0, out: Any = None, *, dtype: Any = None, castin
 
 
 @rule("cupy.hstack")
-def hstack(tup: Any, *, dtype: Any = None, casting: Any = "same_kind") -> Shadow:
+def hstack(tup: object, *, dtype: object = None, casting: object = "same_kind") -> Array:
     """As CuPy."""
     joined = [at_least(1, one) for one in arrays(tup)]
     if not joined:
@@ -91,19 +94,19 @@ def hstack(tup: Any, *, dtype: Any = None, casting: Any = "same_kind") -> Shadow
 
 
 @rule("cupy.vstack")
-def vstack(tup: Any, *, dtype: Any = None, casting: Any = "same_kind") -> Shadow:
+def vstack(tup: object, *, dtype: object = None, casting: object = "same_kind") -> Array:
     """As CuPy."""
     return concatenate([at_least(2, one) for one in arrays(tup)], 0, dtype=dtype, casting=casting)
 
 
 @rule("cupy.dstack")
-def dstack(tup: Any) -> Shadow:
+def dstack(tup: object) -> Array:
     """As CuPy."""
     return concatenate([at_least(3, one) for one in arrays(tup)], 2)
 
 
 @rule("cupy.column_stack")
-def column_stack(tup: Any) -> Shadow:
+def column_stack(tup: object) -> Array:
     """As CuPy."""
     joined = []
     for one in arrays(tup):
@@ -114,14 +117,14 @@ def column_stack(tup: Any) -> Shadow:
 
 
 @rule("cupy.append")
-def append(arr: Any, values: Any, axis: Any = None) -> Shadow:
+def append(arr: Array, values: Array, axis: object = None) -> Array:
     """As CuPy, for arrays."""
     if axis is None:
-        return concatenate([array(arr).ravel(), array(values).ravel()], 0)
-    return concatenate([array(arr), array(values)], axis)
+        return concatenate([arr.ravel(), values.ravel()], 0)
+    return concatenate([arr, values], axis)
 
 
-def from_nest(nest: Any, dtype: Any, order: Any, ndmin: int) -> Shadow:
+def from_nest(nest: object, dtype: object, order: object, ndmin: int) -> Array:
     """As ``cupy.array``: arrays of one shape are joined in C order, cast, and laid out in F order if that is wanted."""
     shape, common, parts = _flat(nest)
     joined = concatenate([one.reshape(1) if one.ndim == 0 else one for one in parts], 0)
@@ -130,11 +133,11 @@ def from_nest(nest: Any, dtype: Any, order: Any, ndmin: int) -> Shadow:
     return made.astype(wanted, "F" if isinstance(order, str) and order[:1] in ("F", "f") else "C", copy=False)
 
 
-def _flat(nest: Any) -> tuple[Shape, DType, list[Shadow]]:
+def _flat(nest: object) -> tuple[Shape, DType, list[Array]]:
     """Return the shape of a nest of arrays of one shape, what their dtypes promote to in NumPy, and the arrays."""
-    if isinstance(nest, Shadow):
+    if isinstance(nest, Array):
         return nest.shape, nest.dtype, [nest]
-    if not isinstance(nest, (list, tuple)) or not nest:
+    if not is_items(nest) or not nest:
         raise CannotProve("a nest of other things than arrays")
     shapes, dtypes, parts = zip(*map(_flat, nest), strict=True)
     if len(set(shapes)) > 1:

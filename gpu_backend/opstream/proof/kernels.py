@@ -4,16 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from functools import cache
-from typing import Any, NamedTuple
+from typing import NamedTuple, TypeAlias
 
 import numpy as np
 
 from gpu_backend.opstream.layout import DType, Layout, Shape, contiguous
-from gpu_backend.opstream.proof.arguments import as_axes, as_bool, as_dtype, broadcast, native
+from gpu_backend.opstream.proof.arguments import as_axes, as_bool, as_dtype, as_text, broadcast, native
 from gpu_backend.opstream.proof.outcome import ArrayProof, CannotProve, Proof, Returned, proves, refusal
 from gpu_backend.opstream.proof.reduction import reduced_shape
 from gpu_backend.opstream.proof.registry import remembered
 from gpu_backend.opstream.proof.scalars import bounds, check_operand
+from gpu_backend.opstream.proof.values import Operand, is_scalar
 
 #: CuPy's 64 bits for a Python int that no parameter has a dtype for yet.
 _LOWEST_INT, _HIGHEST_INT = -(1 << 63), (1 << 64) - 1
@@ -48,11 +49,16 @@ class Kernel(NamedTuple):
 
 
 #: The dtype of a launch's input, None for a scalar, and how the errors of the kernel's class name it.
-_Given = tuple[DType | None, Any]
+_Given: TypeAlias = tuple[DType | None, object]
+#: What a kernel was made with, by place and by name, and what it is launched with.
+_Launch: TypeAlias = tuple[tuple[object, ...], tuple[tuple[str, object], ...], tuple[object, ...]]
 
 
 def result(
-    qualname: str, definition: tuple[tuple[Any, ...], dict[str, Any]], args: tuple[Any, ...], kwargs: dict[str, Any]
+    qualname: str,
+    definition: tuple[tuple[object, ...], dict[str, object]],
+    args: tuple[object, ...],
+    kwargs: dict[str, object],
 ) -> Proof:
     """Return what the launch ``kernel(*args, **kwargs)`` gives if its source compiles.
 
@@ -71,31 +77,31 @@ def result(
         What CuPy raises, if failure is proved.
     """
     made, named = definition
-    return remembered(_result, qualname, (made, *named.items(), args), kwargs)
+    return remembered(_result, qualname, (made, tuple(named.items()), args), kwargs)
 
 
 @proves
-def _result(qualname: str, launch: tuple[Any, ...], kwargs: dict[str, Any]) -> Proof:
-    made, *named, args = launch
+def _result(qualname: str, launch: _Launch, kwargs: dict[str, object]) -> Proof:
+    made, named, args = launch
     if qualname == "cupy.ElementwiseKernel":
         return _elementwise(_elementwise_kernel(*made, **dict(named)), args, **kwargs)
     return _reduction(_reduction_kernel(*made, **dict(named)), args, **kwargs)
 
 
 def _elementwise_kernel(
-    in_params: Any, out_params: Any, operation: Any, name: Any = "kernel", reduce_dims: Any = True,
-    preamble: Any = "", no_return: Any = False, return_tuple: Any = False, **options: Any,
+    in_params: object, out_params: object, operation: object, name: object = "kernel", reduce_dims: object = True,
+    preamble: object = "", no_return: object = False, return_tuple: object = False, **options: object,
 ) -> Kernel:  # fmt: skip
-    parameters = (parameters_of(in_params), parameters_of(out_params))
-    return Kernel(name, *parameters, as_bool(no_return), as_bool(return_tuple))
+    inputs, outputs = parameters_of(as_text(in_params)), parameters_of(as_text(out_params))
+    return Kernel(as_text(name), inputs, outputs, as_bool(no_return), as_bool(return_tuple))
 
 
 def _reduction_kernel(
-    in_params: Any, out_params: Any, map_expr: Any, reduce_expr: Any, post_map_expr: Any, identity: Any,
-    name: Any = "reduce_kernel", *options: Any, **more_options: Any,
+    in_params: object, out_params: object, map_expr: object, reduce_expr: object, post_map_expr: object,
+    identity: object, name: object = "reduce_kernel", *options: object, **more_options: object,
 ) -> Kernel:  # fmt: skip
-    parameters = (parameters_of(in_params), parameters_of(out_params))
-    return Kernel(name, *parameters, identity="" if identity is None else str(identity))
+    inputs, outputs = parameters_of(as_text(in_params)), parameters_of(as_text(out_params))
+    return Kernel(as_text(name), inputs, outputs, identity="" if identity is None else str(identity))
 
 
 @cache
@@ -122,7 +128,7 @@ def _parameter(words: list[str]) -> Parameter:
 
 
 def _elementwise(
-    kernel: Kernel, args: Sequence[Any], size: Any = -1, stream: Any = None, block_size: Any = 128
+    kernel: Kernel, args: Sequence[object], size: object = -1, stream: object = None, block_size: object = 128
 ) -> Proof:
     if type(size) is not int or size < -1 or type(block_size) is not int or not 0 < block_size <= 1024:
         raise CannotProve("an unusual launch")
@@ -145,13 +151,20 @@ def _elementwise(
 
 
 def _reduction(
-    kernel: Kernel, args: Sequence[Any], out: Any = None, axis: Any = None, keepdims: Any = False, stream: Any = None
+    kernel: Kernel,
+    args: Sequence[object],
+    out: object = None,
+    axis: object = None,
+    keepdims: object = False,
+    stream: object = None,
 ) -> Proof:
     inputs, outputs = _check_number(kernel, args, kernel.name, "")
     if out is not None:
         if len(kernel.outputs) != 1 or outputs:
             raise CannotProve("an output given twice, or one of several")
-        outputs = (out,)
+        if not isinstance(out, Layout):
+            raise CannotProve("an output that is no array")
+        outputs = [out]
     shape = _loop(_looped(kernel.inputs, inputs))
     types = _types(kernel, [_given_type(one) for one in inputs], [_given_type(one) for one in outputs])
     reduced = reduced_shape(shape, as_axes(axis, len(shape)), as_bool(keepdims))
@@ -166,24 +179,26 @@ def _reduction(
     return Returned("out") if out is not None else results[0]
 
 
-def _numbers(kernel: Kernel, args: Sequence[Any]) -> str:
+def _numbers(kernel: Kernel, args: Sequence[object]) -> str:
     least = len(kernel.inputs)
     return f"It must be either {least} or {least + len(kernel.outputs)} (with outputs), but given {len(args)}."
 
 
-def _check_number(kernel: Kernel, args: Sequence[Any], of: str, words: str) -> tuple[tuple[Any, ...], tuple[Any, ...]]:
+def _check_number(kernel: Kernel, args: Sequence[object], of: str, words: str) -> tuple[list[Operand], list[Layout]]:
     """Return the inputs and the outputs given."""
     least = len(kernel.inputs)
     if len(args) not in (least, least + len(kernel.outputs)):
         raise refusal(TypeError, f"Wrong number of arguments for {of}{words}")
-    if not all(isinstance(one, (Layout, bool, int, float, complex, np.generic)) for one in args):
+    given = [one for one in args if isinstance(one, Layout) or is_scalar(one)]
+    if len(given) < len(args):
         raise CannotProve("arguments that are neither arrays nor scalars")
-    if not all(isinstance(one, Layout) for one in args[least:]):
+    outputs = [one for one in given[least:] if isinstance(one, Layout)]
+    if len(outputs) < len(given) - least:
         raise CannotProve("outputs that are not arrays")
-    return tuple(args[:least]), tuple(args[least:])
+    return given[:least], outputs
 
 
-def _looped(parameters: tuple[Parameter, ...], arguments: Sequence[Any]) -> list[Shape | None]:
+def _looped(parameters: tuple[Parameter, ...], arguments: Sequence[Operand]) -> list[Shape | None]:
     """Return the shapes that the loop runs over, None for scalars and raw arrays."""
     shapes: list[Shape | None] = []
     for parameter, argument in zip(parameters, arguments, strict=False):
@@ -200,12 +215,12 @@ def _loop(shapes: list[Shape | None]) -> Shape:
     return broadcast(extents, extents)
 
 
-def _given(argument: Any) -> _Given:
+def _given(argument: Operand) -> _Given:
     dtype = native(argument.dtype) if isinstance(argument, Layout) else None
     return dtype, dtype
 
 
-def _given_type(argument: Any) -> _Given:
+def _given_type(argument: Operand) -> _Given:
     dtype = native(argument.dtype) if isinstance(argument, Layout) else None
     return dtype, None if dtype is None else dtype.type
 
@@ -257,13 +272,15 @@ def _results(
     return [Returned(1 + len(kernel.inputs) + place) for place in range(len(outputs))]
 
 
-def _check_scalars(parameters: tuple[Parameter, ...], arguments: Sequence[Any], types: dict[Parameter, DType]) -> None:
+def _check_scalars(
+    parameters: tuple[Parameter, ...], arguments: Sequence[Operand], types: dict[Parameter, DType]
+) -> None:
     for parameter, argument in zip(parameters, arguments, strict=True):
         if not isinstance(argument, Layout):
             _check_scalar(argument, types[parameter])
 
 
-def _check_scalar(value: Any, dtype: DType) -> None:
+def _check_scalar(value: object, dtype: DType) -> None:
     """Check what CuPy does when it stores a scalar as an element of ``dtype``; a NumPy scalar may be narrowed."""
     plain = value
     if isinstance(value, np.generic):

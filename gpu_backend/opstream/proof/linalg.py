@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 from numpy.linalg import LinAlgError
 
@@ -16,10 +14,11 @@ from gpu_backend.opstream.proof.products import dot, matmul
 from gpu_backend.opstream.proof.promotion import result_type
 from gpu_backend.opstream.proof.reduction import reduce
 from gpu_backend.opstream.proof.registry import rule
-from gpu_backend.opstream.proof.shadow import Shadow, array, like, new, ufunc
+from gpu_backend.opstream.proof.shadow import Array, array, like, new, ufunc
+from gpu_backend.opstream.proof.values import is_tuple
 
 
-def common_type(*operands: Shadow, reject_half: bool = True) -> tuple[DType, DType]:
+def common_type(*operands: Array, reject_half: bool = True) -> tuple[DType, DType]:
     """Return the dtype in which CuPy computes and the dtype of its result."""
     if reject_half and any(operand.dtype == FLOAT16 for operand in operands):
         raise refusal(TypeError, "float16 is unsupported in linalg")
@@ -32,14 +31,14 @@ def real_of(dtype: DType) -> DType:
     return np.dtype(dtype.char.lower())
 
 
-def _stacked_square(a: Any) -> Shadow:
+def _stacked_square(a: object) -> Array:
     given = _stacked(a)
     if given.shape[-1] != given.shape[-2]:
         raise refusal(LinAlgError, "Last 2 dimensions of the array must be square")
     return given
 
 
-def _stacked(a: Any) -> Shadow:
+def _stacked(a: object) -> Array:
     given = array(a)
     if given.ndim < 2:
         words = f"{given.ndim}-dimensional array given. Array must be at least two-dimensional"
@@ -48,14 +47,14 @@ def _stacked(a: Any) -> Shadow:
 
 
 @rule("cupy.linalg.cholesky")
-def cholesky(a: Any) -> Shadow:
+def cholesky(a: object) -> Array:
     """As CuPy."""
     given = _stacked_square(a)
     return new(given.shape, common_type(given)[1])
 
 
 @rule("cupy.linalg.inv")
-def inv(a: Any) -> Shadow:
+def inv(a: object) -> Array:
     """As CuPy."""
     given = _stacked_square(a)
     made = common_type(given)[1]
@@ -65,65 +64,63 @@ def inv(a: Any) -> Shadow:
 
 
 @rule("cupy.linalg.tensorinv")
-def tensorinv(a: Any, ind: Any = 2) -> Shadow:
+def tensorinv(a: Array, ind: object = 2) -> Array:
     """As CuPy."""
-    given, place = array(a), as_index(ind)
+    place = as_index(ind)
     if place <= 0:
         raise refusal(ValueError, "Invalid ind argument")
-    if given.size == 0 or place >= given.ndim:
+    if a.size == 0 or place >= a.ndim:
         raise CannotProve("an empty array")
-    columns = int(np.prod(given.shape[place:]))
-    return inv(given.reshape(columns, -1)).reshape((*given.shape[place:], *given.shape[:place]))
+    columns = int(np.prod(a.shape[place:]))
+    return inv(a.reshape(columns, -1)).reshape((*a.shape[place:], *a.shape[:place]))
 
 
 @rule("cupy.linalg.solve")
-def solve(a: Any, b: Any) -> Shadow:
+def solve(a: object, b: Array) -> Array:
     """As CuPy."""
-    given, right = _stacked_square(a), array(b)
-    if right.ndim == 0:
+    given = _stacked_square(a)
+    if b.ndim == 0:
         raise refusal(ValueError, "b must have at least one dimension")
-    if right.ndim == 1:
-        if given.shape[-1] != right.size:
+    if b.ndim == 1:
+        if given.shape[-1] != b.size:
             words = "a must have (..., M, M) shape and b must have (M,) for one-dimensional b"
             raise refusal(ValueError, words)
-        right = right.window(windows.broadcast_to(right.layout, given.shape[:-1]))
-    elif given.shape[:-1] != right.shape[:-1]:
+        b = b.window(windows.broadcast_to(b.layout, given.shape[:-1]))
+    elif given.shape[:-1] != b.shape[:-1]:
         words = "a must have (..., M, M) shape and b must have (..., M, K) for multidimensional b"
         raise refusal(ValueError, words)
     if given.ndim > 2:
-        return linalg_stacked.solve(given, right, common_type(given, right))
-    made = common_type(given, right)[1]
-    return new(right.shape, made, "C" if given.size == 0 else "F")
+        return linalg_stacked.solve(given, b, common_type(given, b))
+    made = common_type(given, b)[1]
+    return new(b.shape, made, "C" if given.size == 0 else "F")
 
 
 @rule("cupy.linalg.lstsq")
-def lstsq(a: Any, b: Any, rcond: Any = None) -> tuple[Shadow, ...]:
+def lstsq(a: Array, b: Array, rcond: object = None) -> tuple[Array, ...]:
     """As CuPy, for matrices that are not higher than wide: those have no residuals, whatever their rank."""
-    given, right = array(a), array(b)
-    if given.ndim != 2 or right.ndim not in (1, 2) or given.size == 0 or right.size == 0:
+    if a.ndim != 2 or b.ndim not in (1, 2) or a.size == 0 or b.size == 0:
         raise CannotProve("other than one matrix")
-    if given.shape[0] != right.shape[0]:
+    if a.shape[0] != b.shape[0]:
         raise refusal(LinAlgError, "Incompatible dimensions")
-    if given.shape[0] > given.shape[1]:
+    if a.shape[0] > a.shape[1]:
         raise CannotProve("whether there are residuals depends on the rank")
     if rcond is not None and type(rcond) is not float:
         raise CannotProve(f"a bound of {type(rcond).__name__}")
-    u, values, vh = _svd(given, full=False)
-    z = ufunc("multiply", dot(right.T, ufunc("conjugate", u)), ufunc("divide", 1, values)).T
+    u, values, vh = _svd(a, full=False)
+    z = ufunc("multiply", dot(b.T, ufunc("conjugate", u)), ufunc("divide", 1, values)).T
     return dot(ufunc("conjugate", vh.T), z), new((0,), values.dtype), new((), INT32), values
 
 
 @rule("cupy.linalg.tensorsolve")
-def tensorsolve(a: Any, b: Any, axes: Any = None) -> Shadow:
+def tensorsolve(a: Array, b: Array, axes: object = None) -> Array:
     """As CuPy, for all axes in their order."""
-    given, right = array(a), array(b)
-    if axes is not None or given.size == 0 or given.ndim <= right.ndim:
+    if axes is not None or a.size == 0 or a.ndim <= b.ndim:
         raise CannotProve("axes in another order")
-    shape = given.shape[-(given.ndim - right.ndim) :]
-    return solve(given.reshape(-1, int(np.prod(shape))), right.ravel()).reshape(shape)
+    shape = a.shape[-(a.ndim - b.ndim) :]
+    return solve(a.reshape(-1, int(np.prod(shape))), b.ravel()).reshape(shape)
 
 
-def _svd(a: Shadow, full: bool) -> tuple[Shadow, Shadow, Shadow]:
+def _svd(a: Array, full: bool) -> tuple[Array, Array, Array]:
     """Return u, s and vh, as they lie after cuSOLVER has computed them."""
     compute, made = common_type(a)
     if a.ndim > 2:
@@ -144,40 +141,37 @@ def _svd(a: Shadow, full: bool) -> tuple[Shadow, Shadow, Shadow]:
 
 
 @rule("cupy.linalg.svd")
-def svd(a: Any, full_matrices: Any = True, compute_uv: Any = True) -> Shadow | tuple[Shadow, ...]:
+def svd(a: Array, full_matrices: object = True, compute_uv: object = True) -> Array | tuple[Array, ...]:
     """As CuPy."""
-    given = array(a)
-    if given.ndim < 2:
+    if a.ndim < 2:
         raise CannotProve("no matrix")
-    made = _svd(given, bool(full_matrices))
+    made = _svd(a, bool(full_matrices))
     return made if compute_uv else made[1]
 
 
 @rule("cupy.linalg.pinv")
-def pinv(a: Any, rcond: Any = 1e-15) -> Shadow:
+def pinv(a: Array, rcond: object = 1e-15) -> Array:
     """As CuPy."""
-    given = array(a)
-    if given.ndim < 2 or not isinstance(rcond, float):
+    if a.ndim < 2 or not isinstance(rcond, float):
         raise CannotProve("no matrix, or a bound of another kind")
-    if given.size == 0:
+    if a.size == 0:
         raise CannotProve("an empty matrix")
-    return new((*given.shape[:-2], given.shape[-1], given.shape[-2]), common_type(given)[1])
+    return new((*a.shape[:-2], a.shape[-1], a.shape[-2]), common_type(a)[1])
 
 
 @rule("cupy.linalg.matrix_rank")
-def matrix_rank(M: Any, tol: Any = None) -> Shadow:  # noqa: N803 (CuPy's name)
+def matrix_rank(M: Array, tol: object = None) -> Array:  # noqa: N803 (CuPy's name)
     """As CuPy."""
-    given = array(M)
-    if given.ndim < 2:
+    if M.ndim < 2:
         return new((), INT64)
-    if tol is not None or given.size == 0:
+    if tol is not None or M.size == 0:
         raise CannotProve("a tolerance, or an empty matrix")
-    common_type(given)
-    return new(given.shape[:-2], INT64)
+    common_type(M)
+    return new(M.shape[:-2], INT64)
 
 
 @rule("cupy.linalg.slogdet")
-def slogdet(a: Any) -> tuple[Shadow, Shadow]:
+def slogdet(a: object) -> tuple[Array, Array]:
     """As CuPy."""
     given = _stacked_square(a)
     made = common_type(given)[1]
@@ -185,24 +179,23 @@ def slogdet(a: Any) -> tuple[Shadow, Shadow]:
 
 
 @rule("cupy.linalg.det")
-def det(a: Any) -> Shadow:
+def det(a: object) -> Array:
     """As CuPy."""
     sign, logarithm = slogdet(a)
     return ufunc("multiply", sign, ufunc("exp", logarithm))
 
 
 @rule("cupy.linalg.cond")
-def cond(x: Any, p: Any = None) -> Shadow:
+def cond(x: Array, p: object = None) -> Array:
     """As CuPy, by singular values."""
-    given = array(x)
-    if given.size == 0:
+    if x.size == 0:
         raise refusal(LinAlgError, "cond is not defined on empty arrays")
-    if p not in (None, 2, -2) or given.ndim < 2:
+    if p not in (None, 2, -2) or x.ndim < 2:
         raise CannotProve("another norm, or no matrix")
-    return new(given.shape[:-2], real_of(common_type(given)[1]))
+    return new(x.shape[:-2], real_of(common_type(x)[1]))
 
 
-def _eigh(a: Any, UPLO: Any) -> tuple[Shadow, Shadow]:  # noqa: N803 (CuPy's name)
+def _eigh(a: object, UPLO: object) -> tuple[Array, Array]:  # noqa: N803 (CuPy's name)
     given = _stacked_square(a)
     compute, made = common_type(given, reject_half=given.size == 0)
     if given.size == 0:
@@ -211,31 +204,30 @@ def _eigh(a: Any, UPLO: Any) -> tuple[Shadow, Shadow]:  # noqa: N803 (CuPy's nam
         raise refusal(ValueError, "UPLO argument must be 'L' or 'U'")
     if given.ndim > 2:
         return linalg_stacked.eigh(given, (compute, made), real_of(made))
-    return new(given.shape[:-1], real_of(made)), Shadow(like(given.layout, compute, "F")).astype(made, copy=False)
+    return new(given.shape[:-1], real_of(made)), Array(like(given.layout, compute, "F")).astype(made, copy=False)
 
 
 @rule("cupy.linalg.eigh")
-def eigh(a: Any, UPLO: Any = "L") -> tuple[Shadow, Shadow]:  # noqa: N803 (CuPy's name)
+def eigh(a: object, UPLO: object = "L") -> tuple[Array, Array]:  # noqa: N803 (CuPy's name)
     """As CuPy."""
     return _eigh(a, UPLO)
 
 
 @rule("cupy.linalg.eigvalsh")
-def eigvalsh(a: Any, UPLO: Any = "L") -> Shadow:  # noqa: N803 (CuPy's name)
+def eigvalsh(a: object, UPLO: object = "L") -> Array:  # noqa: N803 (CuPy's name)
     """As CuPy."""
     return _eigh(a, UPLO)[0]
 
 
 @rule("cupy.linalg.qr")
-def qr(a: Any, mode: Any = "reduced") -> Shadow | tuple[Shadow, Shadow]:
+def qr(a: Array, mode: object = "reduced") -> Array | tuple[Array, Array]:
     """As CuPy."""
-    given = array(a)
-    if given.ndim < 2 or mode not in ("reduced", "complete", "r", "raw"):
+    if a.ndim < 2 or mode not in ("reduced", "complete", "r", "raw"):
         raise CannotProve("no matrix, or an unknown mode")
-    compute, made = common_type(given)
-    if given.ndim > 2 or given.size == 0:
-        return linalg_stacked.qr(given, mode, (compute, made))
-    rows, columns = given.shape
+    compute, made = common_type(a)
+    if a.ndim > 2 or a.size == 0:
+        return linalg_stacked.qr(a, mode, (compute, made))
+    rows, columns = a.shape
     short = min(rows, columns)
     work = new((columns, rows), compute)
     if mode == "r":
@@ -251,29 +243,29 @@ def qr(a: Any, mode: Any = "reduced") -> Shadow | tuple[Shadow, Shadow]:
 
 
 @rule("cupy.linalg.matrix_power")
-def matrix_power(M: Any, n: Any) -> Shadow:  # noqa: N803 (CuPy's name)
+def matrix_power(M: object, n: object) -> Array:  # noqa: N803 (CuPy's name)
     """As CuPy."""
     given = _stacked_square(M)
     if not isinstance(n, int) or isinstance(n, bool):
         raise CannotProve("an exponent that is no int")
     if n == 0:
-        return Shadow(like(given.layout, given.dtype, "K"))
+        return Array(like(given.layout, given.dtype, "K"))
     if n < 0:
         given, n = inv(given), -n
     return given if n == 1 else matmul(given, given)
 
 
 @rule("cupy.linalg.norm")
-def norm(x: Any, ord: Any = None, axis: Any = None, keepdims: Any = False) -> Shadow:
+def norm(x: Array, ord: object = None, axis: object = None, keepdims: object = False) -> Array:
     """As CuPy."""
-    given = array(x) if array(x).dtype.kind in "fc" else x.astype(float)
+    given = x if x.dtype.kind in "fc" else x.astype(float)
     if axis is None:
         whole = ord is None or (given.ndim == 1 and ord == 2) or (given.ndim == 2 and ord in ("f", "fro"))
         if whole:
             made = ufunc("sqrt", reductions.sum_(ufunc("absolute", given).ravel()))
             return made.reshape((1,) * given.ndim) if keepdims else made
         axis = tuple(range(given.ndim))
-    axes = axis if isinstance(axis, tuple) else (as_index(axis),)
+    axes = axis if is_tuple(axis) else (as_index(axis),)
     if len(axes) == 1:
         return _vector_norm(given, ord, axes, keepdims)
     if len(axes) == 2:
@@ -281,14 +273,14 @@ def norm(x: Any, ord: Any = None, axis: Any = None, keepdims: Any = False) -> Sh
     raise CannotProve("the norm of more than matrices")
 
 
-def _vector_norm(x: Shadow, ord: Any, axes: tuple[int, ...], keepdims: Any) -> Shadow:
+def _vector_norm(x: Array, ord: object, axes: tuple[object, ...], keepdims: object) -> Array:
     absolute = ufunc("absolute", x)
     if ord == np.inf:
         return reductions.amax(absolute, axes, keepdims=keepdims)
     if ord == -np.inf:
         return reductions.amin(absolute, axes, keepdims=keepdims)
     if ord == 0:
-        return reductions.sum_(Shadow(like(new(x.shape, BOOL).layout, absolute.dtype, "K")), axes, keepdims=keepdims)
+        return reductions.sum_(Array(like(new(x.shape, BOOL).layout, absolute.dtype, "K")), axes, keepdims=keepdims)
     if ord == 1:
         return reductions.sum_(absolute, axes, keepdims=keepdims)
     if ord is None or ord == 2:
@@ -296,7 +288,7 @@ def _vector_norm(x: Shadow, ord: Any, axes: tuple[int, ...], keepdims: Any) -> S
     raise CannotProve("another order")
 
 
-def _matrix_norm(x: Shadow, ord: Any, axes: tuple[int, ...], keepdims: bool) -> Shadow:
+def _matrix_norm(x: Array, ord: object, axes: tuple[object, ...], keepdims: bool) -> Array:
     places = [as_index(axis) + x.ndim if as_index(axis) < 0 else as_index(axis) for axis in axes]
     if not all(0 <= place < x.ndim for place in places):
         raise refusal(ValueError, f"Invalid axis {axes!r} for an array with shape {x.shape!r}")
@@ -308,10 +300,10 @@ def _matrix_norm(x: Shadow, ord: Any, axes: tuple[int, ...], keepdims: bool) -> 
     return made.reshape(tuple([1 if place in places else extent for place, extent in enumerate(x.shape)]))
 
 
-def _norm_of_matrices(x: Shadow, ord: Any, places: list[int]) -> Shadow:
+def _norm_of_matrices(x: Array, ord: object, places: list[int]) -> Array:
     if ord in (None, "fro", "f"):
         return reduce(kinds.NORM_COMPLEX if x.dtype.kind == "c" else kinds.NORM, x, tuple(places))
-    if x.size == 0 or isinstance(ord, Shadow):
+    if x.size == 0 or isinstance(ord, Array):
         raise CannotProve("an empty matrix, or an order that is an array")
     if ord in (2, -2, "nuc"):
         values = _svd(_with_last(x, places), full=False)[1]
@@ -323,6 +315,6 @@ def _norm_of_matrices(x: Shadow, ord: Any, places: list[int]) -> Shadow:
     return (reductions.amax if ord > 0 else reductions.amin)(sums, rest - (rest > summed))
 
 
-def _with_last(x: Shadow, places: list[int]) -> Shadow:
+def _with_last(x: Array, places: list[int]) -> Array:
     """Return ``x`` with the axes at ``places`` last."""
     return x.transpose((*[place for place in range(x.ndim) if place not in places], *places))

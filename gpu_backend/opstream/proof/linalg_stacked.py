@@ -6,7 +6,7 @@ from math import prod
 
 from gpu_backend.opstream.layout import DType, Shape
 from gpu_backend.opstream.proof.outcome import CannotProve
-from gpu_backend.opstream.proof.shadow import Shadow, new, ufunc
+from gpu_backend.opstream.proof.shadow import Array, new, ufunc
 
 #: Up to this many rows cuBLAS solves all systems at once; CuPy lets programs choose another limit.
 _BATCHED_ROWS = 256
@@ -18,21 +18,21 @@ _JACOBI_ROWS = 32
 Dtypes = tuple[DType, DType]
 
 
-def swapped(a: Shadow) -> Shadow:
+def swapped(a: Array) -> Array:
     """Return ``a`` with its last two axes exchanged."""
     return a.transpose((*range(a.ndim - 2), a.ndim - 1, a.ndim - 2))
 
 
-def _in_batches(a: Shadow, batch: Shape, kept: int) -> Shadow:
+def _in_batches(a: Array, batch: Shape, kept: int) -> Array:
     """Return ``a``, whose first axis counts all matrices, with the axes of ``batch`` instead."""
     return a.reshape((*batch, *a.shape[a.ndim - kept :]))
 
 
-def _conjugate(a: Shadow) -> Shadow:
+def _conjugate(a: Array) -> Array:
     return ufunc("conjugate", a) if a.dtype.kind == "c" else a
 
 
-def solve(a: Shadow, b: Shadow, dtypes: Dtypes) -> Shadow:
+def solve(a: Array, b: Array, dtypes: Dtypes) -> Array:
     """Return the solutions of the systems ``a``, of right sides ``b``."""
     rows, (compute, made) = a.shape[-1], dtypes
     if rows > _BATCHED_ROWS or is_solver_chosen:
@@ -46,14 +46,14 @@ def solve(a: Shadow, b: Shadow, dtypes: Dtypes) -> Shadow:
     return solved.transpose((0, 2, 1)).reshape(b.shape).astype(made, copy=False)
 
 
-def eigh(a: Shadow, dtypes: Dtypes, real: DType) -> tuple[Shadow, Shadow]:
+def eigh(a: Array, dtypes: Dtypes, real: DType) -> tuple[Array, Array]:
     """Return the eigenvalues, of the dtype ``real``, and the eigenvectors."""
     batch, (rows, columns) = a.shape[:-2], a.shape[-2:]
     vectors = new((prod(batch), columns, rows), dtypes[0]).astype(dtypes[1], copy=False)
     return new((*batch, rows), real), _in_batches(swapped(vectors), batch, 2)
 
 
-def qr(a: Shadow, mode: str, dtypes: Dtypes) -> Shadow | tuple[Shadow, Shadow]:
+def qr(a: Array, mode: str, dtypes: Dtypes) -> Array | tuple[Array, Array]:
     """Return the factors that ``mode`` names."""
     batch, (rows, columns), (compute, made) = a.shape[:-2], a.shape[-2:], dtypes
     count, short = prod(batch), min(a.shape[-2:])
@@ -73,7 +73,7 @@ def qr(a: Shadow, mode: str, dtypes: Dtypes) -> Shadow | tuple[Shadow, Shadow]:
     )
 
 
-def _empty_qr(batch: Shape, rows: int, columns: int, mode: str, made: DType) -> Shadow | tuple[Shadow, Shadow]:
+def _empty_qr(batch: Shape, rows: int, columns: int, mode: str, made: DType) -> Array | tuple[Array, Array]:
     if mode == "r":
         return new((*batch, min(rows, columns), columns), made)
     short = min(rows, columns)
@@ -83,7 +83,7 @@ def _empty_qr(batch: Shape, rows: int, columns: int, mode: str, made: DType) -> 
     return new((*batch, rows, side), made), new((*batch, rows if mode == "complete" else short, columns), made)
 
 
-def svd(a: Shadow, full: bool, dtypes: Dtypes, real: DType) -> tuple[Shadow, Shadow, Shadow]:
+def svd(a: Array, full: bool, dtypes: Dtypes, real: DType) -> tuple[Array, Array, Array]:
     """Return u, s of the dtype ``real``, and vh."""
     batch, (rows, columns), made = a.shape[:-2], a.shape[-2:], dtypes[1]
     short = min(rows, columns)
@@ -98,13 +98,13 @@ def svd(a: Shadow, full: bool, dtypes: Dtypes, real: DType) -> tuple[Shadow, Sha
     return u, values, _conjugate(swapped(v))
 
 
-def _by_jacobi(count: int, rows: int, columns: int, full: bool, dtype: DType) -> tuple[Shadow, Shadow]:
+def _by_jacobi(count: int, rows: int, columns: int, full: bool, dtype: DType) -> tuple[Array, Array]:
     u, v = swapped(new((count, rows, rows), dtype)), swapped(new((count, columns, columns), dtype))
     short = min(rows, columns)
     return (u, v) if full else (u[..., :short], v[..., :short])
 
 
-def _by_qr(count: int, rows: int, columns: int, full: bool, dtype: DType) -> tuple[Shadow, Shadow]:
+def _by_qr(count: int, rows: int, columns: int, full: bool, dtype: DType) -> tuple[Array, Array]:
     short, long = sorted((rows, columns))
     work = new((count, short, long), dtype)
     u = new((count, long, long), dtype) if full else work

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
 
 import numpy as np
 
@@ -12,8 +11,9 @@ from gpu_backend.opstream.proof import setitem, windows
 from gpu_backend.opstream.proof.arguments import as_axis, as_index, as_shape, broadcast, is_known, native
 from gpu_backend.opstream.proof.outcome import CannotProve, Later, Window, refusal
 from gpu_backend.opstream.proof.registry import rule
-from gpu_backend.opstream.proof.shadow import Shadow, array, like, new, unwrapped
+from gpu_backend.opstream.proof.shadow import Array, like, new, unwrapped
 from gpu_backend.opstream.proof.value_shapes import selected_by_mask
+from gpu_backend.opstream.proof.values import is_items, is_real, is_tuple
 
 
 def _views(*qualnames: str) -> Callable[[Callable[..., Window | Layout]], None]:
@@ -21,8 +21,8 @@ def _views(*qualnames: str) -> Callable[[Callable[..., Window | Layout]], None]:
 
     def register(function: Callable[..., Window | Layout]) -> None:
         @rule(*qualnames, any_dtype=True)
-        def view(a: Any, *args: Any, **kwargs: Any) -> Shadow:
-            return array(a).window(function(a.layout, *args, **kwargs))
+        def view(a: Array, *args: object, **kwargs: object) -> Array:
+            return a.window(function(a.layout, *args, **kwargs))
 
     return register
 
@@ -36,148 +36,146 @@ _views("cupy.rot90")(windows.rot90)
 
 
 @rule("cupy.ndarray.view", any_dtype=True)
-def view(a: Any, dtype: Any = None, type: Any = None) -> Shadow:
+def view(a: Array, dtype: object = None, type: object = None) -> Array:
     """As CuPy, for a dtype."""
     if type is not None:
         raise CannotProve("a view of another class")
-    return array(a).window(windows.view(a.layout, dtype))
+    return a.window(windows.view(a.layout, dtype))
 
 
 @rule("cupy.transpose", any_dtype=True)
-def transpose(a: Any, axes: Any = None) -> Shadow:
+def transpose(a: Array, axes: object = None) -> Array:
     """As CuPy."""
-    return array(a).transpose(axes)
+    return a.transpose(axes)
 
 
 @rule("cupy.ndarray.transpose", any_dtype=True)
-def transpose_method(a: Any, *axes: Any) -> Shadow:
+def transpose_method(a: Array, *axes: object) -> Array:
     """As CuPy."""
-    return array(a).transpose(*axes)
+    return a.transpose(*axes)
 
 
 @rule("cupy.ndarray.T", any_dtype=True)
-def reversed_axes(a: Any) -> Shadow:
+def reversed_axes(a: Array) -> Array:
     """As CuPy."""
-    return array(a).T
+    return a.T
 
 
 @rule("cupy.matrix_transpose", "cupy.linalg.matrix_transpose", "cupy.ndarray.mT", any_dtype=True)
-def matrix_transpose(x: Any) -> Shadow:
+def matrix_transpose(x: Array) -> Array:
     """As CuPy, with at least two axes."""
-    source = array(x)
-    if source.ndim < 2:
+    if x.ndim < 2:
         raise CannotProve("fewer than two axes")
-    return source.window(windows.swapaxes(source.layout, -1, -2))
+    return x.window(windows.swapaxes(x.layout, -1, -2))
 
 
 @rule("cupy.moveaxis", any_dtype=True)
-def moveaxis(a: Any, source: Any, destination: Any) -> Shadow:
+def moveaxis(a: Array, source: object, destination: object) -> Array:
     """As CuPy: the array itself if a single axis stays."""
-    given = array(a)
-    made = windows.moveaxis(given.layout, source, destination)
-    if isinstance(source, int) and isinstance(destination, int) and (source - destination) % max(given.ndim, 1) == 0:
-        return given
-    return given.window(made)
+    made = windows.moveaxis(a.layout, source, destination)
+    if isinstance(source, int) and isinstance(destination, int) and (source - destination) % max(a.ndim, 1) == 0:
+        return a
+    return a.window(made)
 
 
 @rule("cupy.rollaxis", any_dtype=True)
-def rollaxis(a: Any, axis: Any, start: Any = 0) -> Shadow:
+def rollaxis(a: Array, axis: object, start: object = 0) -> Array:
     """As CuPy: the array itself if its axis stays."""
-    given = array(a)
-    made = windows.rollaxis(given.layout, axis, start)
-    moved, before = axis % given.ndim, start + given.ndim if start < 0 else start
-    return given if before in (moved, moved + 1) else given.window(made)
+    made = windows.rollaxis(a.layout, axis, start)
+    moved, before = as_index(axis) % a.ndim, as_index(start)
+    before = before + a.ndim if before < 0 else before
+    return a if before in (moved, moved + 1) else a.window(made)
 
 
 @rule("cupy.squeeze", "cupy.ndarray.squeeze", any_dtype=True)
-def squeeze(a: Any, axis: Any = None) -> Shadow:
+def squeeze(a: Array, axis: object = None) -> Array:
     """As CuPy."""
-    return array(a).squeeze(axis)
+    return a.squeeze(axis)
 
 
 @rule("cupy.reshape", any_dtype=True)
-def reshape(a: Any, newshape: Any, order: Any = "C", *, copy: Any = None) -> Shadow:
+def reshape(a: Array, newshape: object, order: object = "C", *, copy: object = None) -> Array:
     """As CuPy."""
-    return array(a).reshape(newshape, order=order, copy=copy)
+    return a.reshape(newshape, order=order, copy=copy)
 
 
 @rule("cupy.ndarray.reshape", any_dtype=True)
-def reshape_method(a: Any, *shape: Any, order: Any = "C", copy: Any = None) -> Shadow:
+def reshape_method(a: Array, *shape: object, order: object = "C", copy: object = None) -> Array:
     """As CuPy."""
-    return array(a).reshape(*shape, order=order, copy=copy)
+    return a.reshape(*shape, order=order, copy=copy)
 
 
 @rule("cupy.ravel", "cupy.ndarray.ravel", any_dtype=True)
-def ravel(a: Any, order: Any = "C") -> Shadow:
+def ravel(a: Array, order: object = "C") -> Array:
     """As CuPy."""
-    return array(a).ravel(order)
+    return a.ravel(order)
 
 
 @rule("cupy.ndarray.flatten")
-def flatten(a: Any, order: Any = "C") -> Shadow:
+def flatten(a: Array, order: object = "C") -> Array:
     """As CuPy."""
     if order not in ("C", "F", "A", "K"):
         raise CannotProve(f"order {order!r}")
-    return array(a).flatten()
+    return a.flatten()
 
 
 @rule("cupy.flipud", any_dtype=True)
-def flipud(a: Any) -> Shadow:
+def flipud(a: Array) -> Array:
     """As CuPy."""
-    if array(a).ndim < 1:
+    if a.ndim < 1:
         raise refusal(ValueError, "Input must be >= 1-d")
-    return array(a)[::-1]
+    return a[::-1]
 
 
 @rule("cupy.fliplr", any_dtype=True)
-def fliplr(a: Any) -> Shadow:
+def fliplr(a: Array) -> Array:
     """As CuPy."""
-    if array(a).ndim < 2:
+    if a.ndim < 2:
         raise refusal(ValueError, "Input must be >= 2-d")
-    return array(a)[:, ::-1]
+    return a[:, ::-1]
 
 
-def _sections(a: Any, made: list[Window]) -> list[Shadow]:
+def _sections(a: Array, made: list[Window]) -> list[Array]:
     return [a] if len(made) == 1 else [a.window(window) for window in made]
 
 
 @rule("cupy.array_split", any_dtype=True)
-def array_split(ary: Any, indices_or_sections: Any, axis: Any = 0) -> list[Shadow]:
+def array_split(ary: Array, indices_or_sections: object, axis: object = 0) -> list[Array]:
     """As CuPy."""
-    return _sections(ary, windows.array_split(array(ary).layout, indices_or_sections, axis))
+    return _sections(ary, windows.array_split(ary.layout, indices_or_sections, axis))
 
 
 @rule("cupy.split", any_dtype=True)
-def split(ary: Any, indices_or_sections: Any, axis: Any = 0) -> list[Shadow]:
+def split(ary: Array, indices_or_sections: object, axis: object = 0) -> list[Array]:
     """As CuPy."""
-    return _sections(ary, windows.split(array(ary).layout, indices_or_sections, axis))
+    return _sections(ary, windows.split(ary.layout, indices_or_sections, axis))
 
 
 @rule("cupy.vsplit", any_dtype=True)
-def vsplit(ary: Any, indices_or_sections: Any) -> list[Shadow]:
+def vsplit(ary: Array, indices_or_sections: object) -> list[Array]:
     """As CuPy."""
-    if array(ary).ndim <= 1:
+    if ary.ndim <= 1:
         raise refusal(ValueError, "Cannot vsplit an array with less than 2 dimensions")
     return split(ary, indices_or_sections, 0)
 
 
 @rule("cupy.hsplit", any_dtype=True)
-def hsplit(ary: Any, indices_or_sections: Any) -> list[Shadow]:
+def hsplit(ary: Array, indices_or_sections: object) -> list[Array]:
     """As CuPy."""
-    if array(ary).ndim == 0:
+    if ary.ndim == 0:
         raise refusal(ValueError, "Cannot hsplit a zero-dimensional array")
     return split(ary, indices_or_sections, 0 if ary.ndim == 1 else 1)
 
 
 @rule("cupy.dsplit", any_dtype=True)
-def dsplit(ary: Any, indices_or_sections: Any) -> list[Shadow]:
+def dsplit(ary: Array, indices_or_sections: object) -> list[Array]:
     """As CuPy."""
-    if array(ary).ndim <= 2:
+    if ary.ndim <= 2:
         raise refusal(ValueError, "Cannot dsplit an array with less than 3 dimensions")
     return split(ary, indices_or_sections, 2)
 
 
-def at_least(ndim: int, a: Shadow) -> Shadow:
+def at_least(ndim: int, a: Array) -> Array:
     """Return ``cupy.atleast_<ndim>d`` of an array."""
     if a.ndim >= ndim:
         return a
@@ -189,9 +187,9 @@ def at_least(ndim: int, a: Shadow) -> Shadow:
     return a.reshape((1, *shape))
 
 
-def _at_least_rule(ndim: int) -> Callable[..., Any]:
-    def atleast(*arys: Any) -> Any:
-        made = [at_least(ndim, array(one)) for one in arys]
+def _at_least_rule(ndim: int) -> Callable[..., Array | list[Array]]:
+    def atleast(*arys: Array) -> Array | list[Array]:
+        made = [at_least(ndim, one) for one in arys]
         return made[0] if len(made) == 1 else made
 
     return atleast
@@ -202,29 +200,28 @@ for _ndim in (1, 2, 3):
 
 
 @rule("cupy.broadcast_arrays", any_dtype=True)
-def broadcast_arrays(*args: Any) -> tuple[Shadow, ...]:
+def broadcast_arrays(*args: Array) -> tuple[Array, ...]:
     """As CuPy: an array itself if it has the shape already."""
-    shape = broadcast([array(one).shape for one in args])
+    shape = broadcast([one.shape for one in args])
     return tuple([one if one.shape == shape else one.window(windows.broadcast_to(one.layout, shape)) for one in args])
 
 
 @rule("cupy.tile")
-def tile(A: Any, reps: Any) -> Shadow:  # noqa: N803 (CuPy's name)
+def tile(A: Array, reps: object) -> Array:  # noqa: N803 (CuPy's name)
     """As CuPy."""
-    counts = tuple([as_index(one) for one in reps]) if isinstance(reps, (tuple, list)) else (as_index(reps),)
+    counts = tuple([as_index(one) for one in reps]) if is_items(reps) else (as_index(reps),)
     if any(count < 0 for count in counts):
         raise CannotProve("a negative count")
-    source = array(A)
-    lead = max(len(counts) - source.ndim, 0)
+    lead = max(len(counts) - A.ndim, 0)
     if all(count == 1 for count in counts):
-        made = like(source.layout, source.dtype, "K")
-        return Shadow(made) if not lead else Shadow(made).reshape((1,) * lead + source.shape)
-    shape = (1,) * lead + source.shape
+        made = like(A.layout, A.dtype, "K")
+        return Array(made) if not lead else Array(made).reshape((1,) * lead + A.shape)
+    shape = (1,) * lead + A.shape
     counts = (1,) * (len(shape) - len(counts)) + counts
     made_shape = tuple([extent * count for extent, count in zip(shape, counts, strict=True)])
-    if source.size and 0 in made_shape:
-        return Shadow(contiguous(_interleaved(shape, counts), source.dtype)).reshape(made_shape)
-    return new(made_shape, source.dtype)
+    if A.size and 0 in made_shape:
+        return Array(contiguous(_interleaved(shape, counts), A.dtype)).reshape(made_shape)
+    return new(made_shape, A.dtype)
 
 
 def _interleaved(shape: Shape, counts: Shape) -> Shape:
@@ -235,14 +232,14 @@ def _interleaved(shape: Shape, counts: Shape) -> Shape:
 
 
 @rule("cupy.repeat", "cupy.ndarray.repeat")
-def repeat(a: Any, repeats: Any, axis: Any = None) -> Shadow:
+def repeat(a: Array, repeats: object, axis: object = None) -> Array:
     """As CuPy, for one count."""
     if isinstance(repeats, np.ndarray):
         raise refusal(TypeError, "'repeats' does not accept numpy.ndarray; convert with cupy.array() first")
-    if isinstance(repeats, (list, tuple, Shadow)):
+    if isinstance(repeats, (list, tuple, Array)):
         raise CannotProve("counts that are looked at")
     count = as_index(repeats)
-    source = array(a).ravel() if axis is None else a
+    source = a.ravel() if axis is None else a
     place = 0 if axis is None else as_axis(axis, source.ndim)
     if count < 0:
         raise refusal(ValueError, f"'repeats' should not be negative: {count}")
@@ -254,30 +251,29 @@ def repeat(a: Any, repeats: Any, axis: Any = None) -> Shadow:
 
 
 @rule("cupy.roll")
-def roll(a: Any, shift: Any, axis: Any = None) -> Shadow:
+def roll(a: Array, shift: object, axis: object = None) -> Array:
     """As CuPy, for host shifts."""
-    source = array(a)
     if axis is None:
-        return roll(source.ravel(), shift, 0).reshape(source.shape)
-    axes = axis if isinstance(axis, (tuple, list)) else (axis,)
+        return roll(a.ravel(), shift, 0).reshape(a.shape)
+    axes = axis if is_items(axis) else (axis,)
     for one in axes:
-        as_axis(one, source.ndim)
-    shifts = shift if isinstance(shift, (tuple, list)) else (shift,)
+        as_axis(one, a.ndim)
+    shifts = shift if is_items(shift) else (shift,)
     if not all(isinstance(one, (int, np.integer)) for one in shifts) or len({len(shifts), len(axes), 1}) > 2:
         raise CannotProve("shifts that are arrays, or not one an axis")
-    return Shadow(like(source.layout, source.dtype, "K"))
+    return Array(like(a.layout, a.dtype, "K"))
 
 
 @rule("cupy.resize")
-def resize(a: Any, new_shape: Any) -> Shadow:
+def resize(a: Array, new_shape: object) -> Array:
     """As CuPy, for arrays."""
-    return new(as_shape(new_shape), array(a).dtype)
+    return new(as_shape(new_shape), a.dtype)
 
 
 @rule("cupy.pad")
-def pad(array: Any, pad_width: Any, mode: Any = "constant", **kwargs: Any) -> Shadow:
+def pad(array: Array, pad_width: object, mode: object = "constant", **kwargs: object) -> Array:
     """As CuPy, for the simple modes."""
-    if not isinstance(array, Shadow) or mode not in ("constant", "empty", "edge", "reflect", "symmetric", "wrap"):
+    if not isinstance(mode, str) or mode not in ("constant", "empty", "edge", "reflect", "symmetric", "wrap"):
         raise CannotProve(f"mode {mode!r}")
     allowed = {"constant": {"constant_values"}, "reflect": {"reflect_type"}, "symmetric": {"reflect_type"}}
     if not set(kwargs) <= allowed.get(mode, set()):
@@ -285,7 +281,7 @@ def pad(array: Any, pad_width: Any, mode: Any = "constant", **kwargs: Any) -> Sh
     if mode not in ("constant", "empty") and array.size == 0:
         raise CannotProve("nothing to repeat")
     value = kwargs.get("constant_values", 0)
-    if type(value) not in (int, float) or not -128 <= value <= 127 or (value < 0 and array.dtype.kind == "u"):
+    if not is_real(value) or not -128 <= value <= 127 or (value < 0 and array.dtype.kind == "u"):
         raise CannotProve("values of another kind")
     if type(value) is float and array.dtype.kind not in "fc":
         raise CannotProve("values of another kind")
@@ -295,7 +291,7 @@ def pad(array: Any, pad_width: Any, mode: Any = "constant", **kwargs: Any) -> Sh
     return new(shape, array.dtype, "F" if fortran else "C")
 
 
-def _pad_widths(given: Any, ndim: int) -> list[tuple[int, int]]:
+def _pad_widths(given: object, ndim: int) -> list[tuple[int, int]]:
     if isinstance(given, int) and not isinstance(given, bool):
         if given < 0:
             raise CannotProve("a negative width")
@@ -313,26 +309,26 @@ def _pad_widths(given: Any, ndim: int) -> list[tuple[int, int]]:
 
 
 @rule("cupy.ndarray.__getitem__", any_dtype=True)
-def getitem(a: Any, key: Any) -> Shadow | Later:
+def getitem(a: Array, key: object) -> Array | Later:
     """As CuPy."""
     if isinstance(key, str):
-        return array(a).window(_field(a.layout, key))
-    by_mask = selected_by_mask(array(a).layout, unwrapped(key)) if _has_mask(key) else None
+        return a.window(_field(a.layout, key))
+    by_mask = selected_by_mask(a.layout, unwrapped(key)) if _has_mask(key) else None
     return a[key] if by_mask is None else by_mask
 
 
-def _has_mask(key: Any) -> bool:
-    parts = key if isinstance(key, tuple) else (key,)
-    return any(isinstance(part, Shadow) and part.dtype.kind == "b" for part in parts)
+def _has_mask(key: object) -> bool:
+    parts = key if is_tuple(key) else (key,)
+    return any(isinstance(part, Array) and part.dtype.kind == "b" for part in parts)
 
 
 @rule("cupy.ndarray.__setitem__", any_dtype=True)
-def set_item(a: Any, key: Any, value: Any) -> None:
+def set_item(a: Array, key: object, value: object) -> None:
     """As CuPy, where it surely succeeds or surely fails."""
     if isinstance(key, str):
-        setitem.check_assignment(_field(array(a).layout, key)[1], unwrapped(value))
+        setitem.check_assignment(_field(a.layout, key)[1], unwrapped(value))
     else:
-        setitem.check(array(a).layout, unwrapped(key), unwrapped(value))
+        setitem.check(a.layout, unwrapped(key), unwrapped(value))
 
 
 def _field(layout: Layout, name: str) -> Window:
@@ -354,8 +350,8 @@ def _field(layout: Layout, name: str) -> Window:
 
 
 @rule("cupy.require")
-def require(a: Any, dtype: Any = None, requirements: Any = None) -> Shadow:
+def require(a: Array, dtype: object = None, requirements: object = None) -> Array:
     """As CuPy, without requirements."""
     if requirements:
         raise CannotProve("requirements")
-    return array(a) if dtype is None else array(a).astype(dtype, copy=False)
+    return a if dtype is None else a.astype(dtype, copy=False)

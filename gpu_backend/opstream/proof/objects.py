@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import re
-from typing import Any
+from collections.abc import Callable
 
-from gpu_backend.opstream.proof.arguments import as_bool
+from gpu_backend.opstream.proof.arguments import as_bool, as_text
 from gpu_backend.opstream.proof.kernels import parameters_of
 from gpu_backend.opstream.proof.outcome import CannotProve, Made
 from gpu_backend.opstream.proof.registry import rule
+from gpu_backend.opstream.proof.values import is_tuple
 
 _KERNEL_NAME = re.compile(r"[a-zA-Z_][a-zA-Z_0-9]*")
 _BITS = tuple(f"cupy.random.{name}" for name in ("XORWOW", "MRG32k3a", "Philox4x3210"))
@@ -16,17 +17,16 @@ _BITS = tuple(f"cupy.random.{name}" for name in ("XORWOW", "MRG32k3a", "Philox4x
 _STATE_BYTES = 256_000 * 80
 
 
-def _require_texts(*texts: Any) -> None:
-    if not all(isinstance(text, str) for text in texts):
-        raise CannotProve("a source or a name that is no text")
+def _require_texts(*texts: object) -> None:
+    for text in texts:
+        as_text(text)
 
 
-def _require_parameters(in_params: Any, out_params: Any, name: Any) -> int:
+def _require_parameters(in_params: object, out_params: object, name: object) -> int:
     """End unless the parameter lists are well-formed; return how many outputs there are."""
-    _require_texts(in_params, out_params, name)
-    if not _KERNEL_NAME.fullmatch(name):
+    if not _KERNEL_NAME.fullmatch(as_text(name)):
         raise CannotProve("a name that no kernel can have")
-    inputs, outputs = parameters_of(in_params), parameters_of(out_params)
+    inputs, outputs = parameters_of(as_text(in_params)), parameters_of(as_text(out_params))
     if any(parameter.name == "i" for parameter in inputs + outputs):
         raise CannotProve("a parameter called 'i'")
     return len(outputs)
@@ -34,8 +34,8 @@ def _require_parameters(in_params: Any, out_params: Any, name: Any) -> int:
 
 @rule("cupy.ElementwiseKernel")
 def elementwise_kernel(
-    in_params: Any, out_params: Any, operation: Any, name: Any = "kernel", reduce_dims: Any = True,
-    preamble: Any = "", no_return: Any = False, return_tuple: Any = False, **options: Any,
+    in_params: object, out_params: object, operation: object, name: object = "kernel", reduce_dims: object = True,
+    preamble: object = "", no_return: object = False, return_tuple: object = False, **options: object,
 ) -> Made:  # fmt: skip
     """As CuPy, which compiles at the first launch."""
     _require_parameters(in_params, out_params, name)
@@ -46,30 +46,30 @@ def elementwise_kernel(
 
 @rule("cupy.ReductionKernel")
 def reduction_kernel(
-    in_params: Any, out_params: Any, map_expr: Any, reduce_expr: Any, post_map_expr: Any, identity: Any,
-    name: Any = "reduce_kernel", reduce_type: Any = None, reduce_dims: Any = True, preamble: Any = "",
-    options: Any = (),
+    in_params: object, out_params: object, map_expr: object, reduce_expr: object, post_map_expr: object,
+    identity: object, name: object = "reduce_kernel", reduce_type: object = None, reduce_dims: object = True,
+    preamble: object = "", options: object = (),
 ) -> Made:  # fmt: skip
     """As CuPy, which compiles at the first launch."""
     if not _require_parameters(in_params, out_params, name):
         raise CannotProve("a reduction to nothing")
     _require_texts(map_expr, reduce_expr, post_map_expr, preamble, "" if reduce_type is None else reduce_type)
-    if not (identity is None or isinstance(identity, (str, int, float))) or not isinstance(options, tuple):
+    if not (identity is None or isinstance(identity, (str, int, float))) or not is_tuple(options):
         raise CannotProve("an identity of another kind, or options in other than a tuple")
     as_bool(reduce_dims)
     return Made("cupy.ReductionKernel")
 
 
-def _require_nvrtc(options: Any, backend: Any, jitify: Any) -> None:
-    if not isinstance(options, tuple) or backend != "nvrtc" or jitify is not None:
+def _require_nvrtc(options: object, backend: object, jitify: object) -> None:
+    if not is_tuple(options) or backend != "nvrtc" or jitify is not None:
         raise CannotProve("another compiler, or options in other than a tuple")
     _require_texts(*options)
 
 
 @rule("cupy.RawKernel")
 def raw_kernel(
-    code: Any, name: Any, options: Any = (), backend: Any = "nvrtc", *, translate_cucomplex: Any = False,
-    enable_cooperative_groups: Any = False, jitify: Any = None,
+    code: object, name: object, options: object = (), backend: object = "nvrtc", *, translate_cucomplex: object = False,
+    enable_cooperative_groups: object = False, jitify: object = None,
 ) -> Made:  # fmt: skip
     """As CuPy, which compiles at the first launch."""
     _require_texts(code, name)
@@ -80,8 +80,9 @@ def raw_kernel(
 
 @rule("cupy.RawModule")
 def raw_module(
-    *, code: Any = None, path: Any = None, options: Any = (), backend: Any = "nvrtc", translate_cucomplex: Any = False,
-    enable_cooperative_groups: Any = False, name_expressions: Any = None, jitify: Any = None,
+    *, code: object = None, path: object = None, options: object = (), backend: object = "nvrtc",
+    translate_cucomplex: object = False, enable_cooperative_groups: object = False, name_expressions: object = None,
+    jitify: object = None,
 ) -> Made:  # fmt: skip
     """As CuPy, which compiles when a function is asked for."""
     if path is not None or not isinstance(name_expressions, (tuple, list, type(None))):
@@ -99,15 +100,15 @@ def memory_pool() -> Made:
 
 
 @rule("cupy.random.RandomState")
-def random_state(seed: Any = None, method: Any = None) -> Made:
+def random_state(seed: object = None, method: object = None) -> Made:
     """As CuPy, with its usual method."""
     if method is not None or not (seed is None or (type(seed) is int and 0 <= seed < 1 << 64)):
         raise CannotProve("another method, or a seed of another kind")
     return Made("cupy.random.RandomState")
 
 
-def _bits(qualname: str) -> Any:
-    def made(seed: Any = None, *, size: Any = -1) -> Made:
+def _bits(qualname: str) -> Callable[..., Made]:
+    def made(seed: object = None, *, size: object = -1) -> Made:
         if size != -1 or not (seed is None or (type(seed) is int and seed >= 0)):
             raise CannotProve("another number of states, or a seed of another kind")
         return Made(qualname, _STATE_BYTES)
@@ -120,7 +121,7 @@ for _qualname in _BITS:
 
 
 @rule("cupy.random.Generator")
-def generator(bit_generator: Any) -> Made:
+def generator(bit_generator: object) -> Made:
     """As CuPy, of one of its own generators of random bits."""
     if getattr(type(bit_generator), "_qualname", "") not in _BITS:
         raise CannotProve("bits of another source")
@@ -128,7 +129,7 @@ def generator(bit_generator: Any) -> Made:
 
 
 @rule("cupy.random.default_rng")
-def default_rng(seed: Any = None) -> Made:
+def default_rng(seed: object = None) -> Made:
     """As CuPy."""
     if getattr(type(seed), "_qualname", "") in _BITS:
         return generator(seed)

@@ -4,15 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from functools import wraps
-from typing import Any, NamedTuple, ParamSpec, TypeVar
+from typing import NamedTuple, ParamSpec, TypeAlias, TypeVar
 
-from gpu_backend.opstream.layout import Layout
+from gpu_backend.opstream.layout import Layout, SparseLayout
 
 P = ParamSpec("P")
 R = TypeVar("R")
 
 #: An offset in bytes into an array's memory, and the layout found there.
-Window = tuple[int, Layout]
+Window: TypeAlias = tuple[int, Layout]
+#: Which argument is meant: a place among them, or a keyword.
+Place: TypeAlias = int | str
 
 
 class Unproved:
@@ -31,17 +33,17 @@ class Unproved:
 
 
 class View(NamedTuple):
-    """The result is a window on the memory of argument ``of``: a place among the arguments, or a keyword."""
+    """The result is a window on the memory of argument ``of``."""
 
     offset: int
     layout: Layout
-    of: int | str
+    of: Place
 
 
 class Returned(NamedTuple):
-    """The result is the very argument ``of``: a place among the arguments, or a keyword."""
+    """The result is the very argument ``of``."""
 
-    of: int | str
+    of: Place
 
 
 class Made(NamedTuple):
@@ -59,7 +61,7 @@ class Made(NamedTuple):
 
     qualname: str
     nbytes: int = 0
-    known: Any = None
+    known: SparseLayout | None = None
 
 
 class Later(NamedTuple):
@@ -86,15 +88,15 @@ class Warned(NamedTuple):
         The qualified name of the warning's category.
     """
 
-    proof: Any
+    proof: Proof
     kind: str
     message: str
 
 
 #: What `prove` gives for one array.
-ArrayProof = Layout | View | Returned
+ArrayProof: TypeAlias = Layout | View | Returned
 #: What `prove` gives: a list or tuple has the type of CuPy's result.
-Proof = ArrayProof | Made | Later | Warned | tuple[ArrayProof, ...] | list[ArrayProof] | None | Unproved
+Proof: TypeAlias = "ArrayProof | Made | Later | Warned | tuple[ArrayProof, ...] | list[ArrayProof] | Unproved | None"
 
 
 class CannotProve(Exception):
@@ -115,7 +117,7 @@ class WillRaise(Exception):
         return error
 
 
-def refusal(kind: type[Exception], *args: Any) -> WillRaise:
+def refusal(kind: type[Exception], *args: object) -> WillRaise:
     """Return what to raise in a rule that knows the exception of CuPy."""
     return WillRaise(kind(*args))
 

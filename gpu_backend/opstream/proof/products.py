@@ -2,66 +2,63 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from gpu_backend.opstream.layout import Shape
 from gpu_backend.opstream.proof import reductions, windows
 from gpu_backend.opstream.proof.arguments import as_axis, as_index, broadcast
 from gpu_backend.opstream.proof.outcome import CannotProve, refusal
 from gpu_backend.opstream.proof.promotion import promote
 from gpu_backend.opstream.proof.registry import rule
-from gpu_backend.opstream.proof.shadow import Shadow, array, new, ufunc
+from gpu_backend.opstream.proof.shadow import Array, array, new, ufunc
+from gpu_backend.opstream.proof.values import is_items
 
 
 @rule("cupy.dot", "cupy.ndarray.dot")
-def dot(a: Any, b: Any, out: Any = None) -> Shadow:
+def dot(a: Array, b: Array, out: Array | None = None) -> Array:
     """As CuPy."""
-    first, second = array(a), array(b)
     if out is not None:
-        _check_output(first, second, array(out))
-    if first.ndim == 0 or second.ndim == 0:
-        return ufunc("multiply", first, second, out=out)
-    if first.shape[-1] != second.shape[-2 if second.ndim > 1 else 0]:
+        _check_output(a, b, out)
+    if a.ndim == 0 or b.ndim == 0:
+        return ufunc("multiply", a, b, out=out)
+    if a.shape[-1] != b.shape[-2 if b.ndim > 1 else 0]:
         raise refusal(ValueError, "Axis dimension mismatch")
-    rest = (*second.shape[:-2], second.shape[-1]) if second.ndim > 1 else ()
-    return _made(first, second, (*first.shape[:-1], *rest), out)
+    rest = (*b.shape[:-2], b.shape[-1]) if b.ndim > 1 else ()
+    return _made(a, b, (*a.shape[:-1], *rest), out)
 
 
-def _check_output(first: Shadow, second: Shadow, out: Shadow) -> None:
+def _check_output(first: Array, second: Array, out: Array) -> None:
     if promote(first.dtype, second.dtype) != out.dtype:
         raise refusal(ValueError, "Not supported dtype combination.")
     if not out.layout.c_contiguous:
         raise refusal(ValueError, "Output array must be C-contiguous")
 
 
-def _made(first: Shadow, second: Shadow, shape: Shape, out: Any) -> Shadow:
+def _made(first: Array, second: Array, shape: Shape, out: Array | None) -> Array:
     if out is None:
         return new(shape, promote(first.dtype, second.dtype))
-    if array(out).shape != shape:
+    if out.shape != shape:
         raise CannotProve("an output of another shape")
-    return array(out)
+    return out
 
 
 @rule("cupy.matmul", "cupy.ndarray.__matmul__")
-def matmul(a: Any, b: Any, /, out: Any = None) -> Shadow:
+def matmul(a: Array, b: Array, /, out: Array | None = None) -> Array:
     """As CuPy."""
-    first, second = array(a), array(b)
-    if first.ndim == 0 or second.ndim == 0:
+    if a.ndim == 0 or b.ndim == 0:
         raise refusal(ValueError, "Scalar operands are not allowed, use '*' instead")
     if out is not None:
-        return _matmul_into(first, second, array(out))
-    if max(first.ndim, second.ndim) <= 2:
-        return dot(first, second)
-    return new(_matmul_shape(first, second), promote(first.dtype, second.dtype))
+        return _matmul_into(a, b, out)
+    if max(a.ndim, b.ndim) <= 2:
+        return dot(a, b)
+    return new(_matmul_shape(a, b), promote(a.dtype, b.dtype))
 
 
 @rule("cupy.ndarray.__rmatmul__")
-def reflected_matmul(a: Any, b: Any) -> Shadow:
+def reflected_matmul(a: Array, b: Array) -> Array:
     """As CuPy."""
     return matmul(b, a)
 
 
-def _matmul_into(first: Shadow, second: Shadow, out: Shadow) -> Shadow:
+def _matmul_into(first: Array, second: Array, out: Array) -> Array:
     if not (out.dtype == first.dtype == second.dtype and out.layout.c_contiguous):
         raise CannotProve("an output of another dtype or order")
     made = matmul(first, second)
@@ -70,7 +67,7 @@ def _matmul_into(first: Shadow, second: Shadow, out: Shadow) -> Shadow:
     return out
 
 
-def _matmul_shape(first: Shadow, second: Shadow) -> Shape:
+def _matmul_shape(first: Array, second: Array) -> Shape:
     left = first.shape if first.ndim > 1 else (1, *first.shape)
     right = second.shape if second.ndim > 1 else (*second.shape, 1)
     ndim = max(len(left), len(right))
@@ -93,17 +90,17 @@ def _listed(shape: Shape) -> str:
 
 
 @rule("cupy.vdot")
-def vdot(a: Any, b: Any) -> Shadow:
+def vdot(a: Array, b: Array) -> Array:
     """As CuPy."""
-    if array(a).size != array(b).size:
+    if a.size != b.size:
         raise refusal(ValueError, "Axis dimension mismatch")
     return new((), promote(a.dtype, b.dtype))
 
 
 @rule("cupy.inner")
-def inner(a: Any, b: Any) -> Shadow:
+def inner(a: Array, b: Array) -> Array:
     """As CuPy."""
-    if array(a).ndim == 0 or array(b).ndim == 0:
+    if a.ndim == 0 or b.ndim == 0:
         return ufunc("multiply", a, b)
     if a.shape[-1] != b.shape[-1]:
         raise refusal(ValueError, "Axis dimension mismatch")
@@ -113,41 +110,40 @@ def inner(a: Any, b: Any) -> Shadow:
 
 
 @rule("cupy.outer")
-def outer(a: Any, b: Any, out: Any = None) -> Shadow:
+def outer(a: Array, b: Array, out: Array | None = None) -> Array:
     """As CuPy."""
-    return ufunc("multiply", array(a).ravel()[:, None], array(b).ravel()[None, :], out=out)
+    return ufunc("multiply", a.ravel()[:, None], b.ravel()[None, :], out=out)
 
 
 @rule("cupy.tensordot")
-def tensordot(a: Any, b: Any, axes: Any = 2) -> Shadow:
+def tensordot(a: Array, b: Array, axes: object = 2) -> Array:
     """As CuPy."""
-    first, second = array(a), array(b)
-    if first.ndim == 0 or second.ndim == 0:
+    if a.ndim == 0 or b.ndim == 0:
         if axes != 0 and axes != ((), ()):
             raise refusal(ValueError, "An input is zero-dim while axes has dimensions")
-        return ufunc("multiply", first, second)
-    left, right = _contracted(axes, first.ndim)
+        return ufunc("multiply", a, b)
+    left, right = _contracted(axes, a.ndim)
     if len(left) != len(right):
         raise refusal(ValueError, "Axes length mismatch")
-    if any(not -first.ndim <= axis < first.ndim for axis in left):
+    if any(not -a.ndim <= axis < a.ndim for axis in left):
         raise CannotProve("an axis that is not there")
-    if any(not -second.ndim <= axis < second.ndim for axis in right):
+    if any(not -b.ndim <= axis < b.ndim for axis in right):
         raise CannotProve("an axis that is not there")
-    if any(first.shape[one] != second.shape[other] for one, other in zip(left, right, strict=True)):
+    if any(a.shape[one] != b.shape[other] for one, other in zip(left, right, strict=True)):
         raise refusal(ValueError, "Axis dimension mismatch")
-    left, right = [axis % first.ndim for axis in left], [axis % second.ndim for axis in right]
+    left, right = [axis % a.ndim for axis in left], [axis % b.ndim for axis in right]
     if len(set(left)) != len(left) or len(set(right)) != len(right):
         raise CannotProve("an axis named twice")
-    shape = [extent for axis, extent in enumerate(first.shape) if axis not in left]
-    shape += [extent for axis, extent in enumerate(second.shape) if axis not in right]
-    return new(tuple(shape), promote(first.dtype, second.dtype))
+    shape = [extent for axis, extent in enumerate(a.shape) if axis not in left]
+    shape += [extent for axis, extent in enumerate(b.shape) if axis not in right]
+    return new(tuple(shape), promote(a.dtype, b.dtype))
 
 
-def _contracted(axes: Any, ndim: int) -> tuple[list[int], list[int]]:
-    if isinstance(axes, (list, tuple)):
+def _contracted(axes: object, ndim: int) -> tuple[list[int], list[int]]:
+    if is_items(axes):
         if len(axes) != 2:
             raise refusal(ValueError, "Axes must consist of two arrays.")
-        both = [[as_index(one) for one in (part if isinstance(part, (list, tuple)) else (part,))] for part in axes]
+        both = [[as_index(one) for one in (part if is_items(part) else (part,))] for part in axes]
         return both[0], both[1]
     count = as_index(axes)
     if not 0 <= count <= ndim:
@@ -156,26 +152,25 @@ def _contracted(axes: Any, ndim: int) -> tuple[list[int], list[int]]:
 
 
 @rule("cupy.kron")
-def kron(a: Any, b: Any) -> Shadow:
+def kron(a: Array, b: Array) -> Array:
     """As CuPy, of arrays."""
-    first, second = array(a), array(b)
-    if first.ndim == 0 or second.ndim == 0:
-        return ufunc("multiply", first, second)
-    ndim = max(first.ndim, second.ndim)
-    left = (1,) * (ndim - first.ndim) + first.shape
-    right = (1,) * (ndim - second.ndim) + second.shape
-    made = ufunc("multiply", new((), first.dtype), new((), second.dtype))
+    if a.ndim == 0 or b.ndim == 0:
+        return ufunc("multiply", a, b)
+    ndim = max(a.ndim, b.ndim)
+    left = (1,) * (ndim - a.ndim) + a.shape
+    right = (1,) * (ndim - b.ndim) + b.shape
+    made = ufunc("multiply", new((), a.dtype), new((), b.dtype))
     interleaved = tuple([extent for pair in zip(left, right, strict=True) for extent in pair])
     return new(interleaved, made.dtype).reshape(tuple([x * y for x, y in zip(left, right, strict=True)]))
 
 
 @rule("cupy.cross")
-def cross(a: Any, b: Any, axisa: Any = -1, axisb: Any = -1, axisc: Any = -1, axis: Any = None) -> Shadow:
+def cross(a: Array, b: Array, axisa: object = -1, axisb: object = -1, axisc: object = -1, axis: object = None) -> Array:
     """As CuPy, of vectors of three."""
     if axis is not None:
         axisa = axisb = axisc = axis
-    first = windows.moveaxis(array(a).layout, as_axis(axisa, a.ndim), -1)[1].shape
-    second = windows.moveaxis(array(b).layout, as_axis(axisb, b.ndim), -1)[1].shape
+    first = windows.moveaxis(a.layout, as_axis(axisa, a.ndim), -1)[1].shape
+    second = windows.moveaxis(b.layout, as_axis(axisb, b.ndim), -1)[1].shape
     if first[-1] not in (2, 3) or second[-1] not in (2, 3):
         words = "incompatible dimensions for cross product\n(dimension must be 2 or 3)"
         raise refusal(ValueError, words)
@@ -185,31 +180,34 @@ def cross(a: Any, b: Any, axisa: Any = -1, axisb: Any = -1, axisc: Any = -1, axi
     place = as_axis(axisc, len(shape))
     made = new(shape, promote(a.dtype, b.dtype))
     ufunc("subtract", made, made)
-    return Shadow(windows.moveaxis(made.layout, -1, place)[1])
+    return Array(windows.moveaxis(made.layout, -1, place)[1])
 
 
 @rule("cupy.linalg.cross")
-def linalg_cross(x1: Any, x2: Any, /, *, axis: Any = -1) -> Shadow:
+def linalg_cross(x1: Array, x2: Array, /, *, axis: object = -1) -> Array:
     """As CuPy."""
-    if array(x1).shape != array(x2).shape:
+    if x1.shape != x2.shape:
         raise refusal(ValueError, "x1 and x2 must have the same shape")
     if x1.ndim == 0:
         raise refusal(ValueError, "cross() requires arrays of dimension at least 1")
-    if not -x1.ndim <= as_index(axis) < x1.ndim:
+    place = as_index(axis)
+    if not -x1.ndim <= place < x1.ndim:
         raise CannotProve("an axis that is not there")
-    if x1.shape[axis] != 3:
+    if x1.shape[place] != 3:
         raise refusal(ValueError, "cross() dimension must equal 3")
     return cross(x1, x2, axis=axis)
 
 
 @rule("cupy.trace", "cupy.ndarray.trace")
-def trace(a: Any, offset: Any = 0, axis1: Any = 0, axis2: Any = 1, dtype: Any = None, out: Any = None) -> Shadow:
+def trace(
+    a: Array, offset: object = 0, axis1: object = 0, axis2: object = 1, dtype: object = None, out: Array | None = None
+) -> Array:
     """As CuPy."""
-    diagonal = array(a).window(windows.diagonal(a.layout, offset, axis1, axis2))
+    diagonal = a.window(windows.diagonal(a.layout, offset, axis1, axis2))
     return reductions.sum_(diagonal, -1, dtype, out, False)
 
 
-def _convolved(a: Any, v: Any, mode: Any) -> Shadow:
+def _convolved(a: object, v: object, mode: object) -> Array:
     first, second = array(a), array(v)
     if first.ndim != 1 or second.ndim != 1 or not first.size or not second.size:
         raise CannotProve("other than two vectors")
@@ -221,12 +219,12 @@ def _convolved(a: Any, v: Any, mode: Any) -> Shadow:
 
 
 @rule("cupy.convolve")
-def convolve(a: Any, v: Any, mode: Any = "full") -> Shadow:
+def convolve(a: object, v: object, mode: object = "full") -> Array:
     """As CuPy, of vectors that are not empty."""
     return _convolved(a, v, mode)
 
 
 @rule("cupy.correlate")
-def correlate(a: Any, v: Any, mode: Any = "valid") -> Shadow:
+def correlate(a: object, v: object, mode: object = "valid") -> Array:
     """As CuPy, of vectors that are not empty."""
     return _convolved(a, v, mode)

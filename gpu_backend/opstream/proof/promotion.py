@@ -3,20 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
 from gpu_backend.opstream.layout import DType, Layout
 from gpu_backend.opstream.proof.arguments import BOOL, COMPLEX128, FLOAT64, INT64, UINT64, is_known, native
 from gpu_backend.opstream.proof.outcome import CannotProve, WillRaise, refusal
+from gpu_backend.opstream.proof.values import Operand
 
 #: The Python type of a weak scalar, None for arrays and for NumPy scalars.
 Weak = type[int] | type[float] | type[complex] | None
 
 _PYTHON_SCALARS: dict[type, tuple[DType, Weak]] = {
     bool: (BOOL, None),
-    int: (INT64, int),
     float: (FLOAT64, float),
     complex: (COMPLEX128, complex),
 }
@@ -44,20 +44,26 @@ def loops(types: Sequence[str], refused: dict[str, str] | None = None) -> tuple[
     return tuple(made)
 
 
-def operand_kind(operand: Any) -> tuple[DType, Weak]:
+def operand_kind(operand: object) -> tuple[DType, Weak]:
     """Return the dtype with which ``operand`` enters promotion, and its Python type if it is weak."""
     if isinstance(operand, Layout):
         return native(operand.dtype), None
+    if type(operand) is int:
+        return _int_kind(operand), int
     known = _PYTHON_SCALARS.get(type(operand))
     if known is not None:
-        if known[1] is int and not -_LARGEST_INT64 <= operand <= _LARGEST_INT64:
-            if not -(1 << 63) <= operand < 1 << 64:
-                raise refusal(OverflowError, "Python int too large to convert to C long")
-            return (UINT64 if operand > 0 else INT64), int
         return known
     if isinstance(operand, np.generic):
         return native(operand.dtype), None
     raise refusal(TypeError, f"Unsupported type {type(operand)}")
+
+
+def _int_kind(operand: int) -> DType:
+    if -_LARGEST_INT64 <= operand <= _LARGEST_INT64:
+        return INT64
+    if not -(1 << 63) <= operand < 1 << 64:
+        raise refusal(OverflowError, "Python int too large to convert to C long")
+    return UINT64 if operand > 0 else INT64
 
 
 def find_loop(table: tuple[Loop, ...], kinds: Sequence[tuple[DType, Weak]], promotion: str = "") -> Loop | None:
@@ -93,19 +99,19 @@ def wrong_type(types: object, name: str) -> WillRaise:
     return refusal(TypeError, f"Wrong type ({types}) of arguments for {name}")
 
 
-def check_cast(source: DType, target: DType, casting: str, what: str = "array data") -> None:
+def check_cast(source: DType, target: DType, casting: object, what: str = "array data") -> None:
     """Refuse as CuPy does if ``source`` may not be cast to ``target``."""
     if casting not in ("no", "equiv", "safe", "same_kind", "unsafe"):
         raise CannotProve(f"casting {casting!r}")
-    if (casting == "same_kind" and source.kind == target.kind) or np.can_cast(source, target, casting):  # type: ignore[arg-type]
+    if (casting == "same_kind" and source.kind == target.kind) or np.can_cast(source, target, casting):
         if casting == "unsafe" and source.kind == "c" and target.kind in "iuf":
             raise CannotProve("a ComplexWarning")
         return
     raise refusal(TypeError, f"Cannot cast {what} from {source!r} to {target!r} according to the rule '{casting}'")
 
 
-def result_type(*operands: Any) -> DType:
-    """Return ``cupy.result_type`` of layouts, dtypes and host scalars."""
+def result_type(*operands: Operand | DType | np.ndarray) -> DType:
+    """Return ``cupy.result_type`` of layouts, dtypes, and scalars and arrays of the host."""
     return native(np.result_type(*[operand.dtype if isinstance(operand, Layout) else operand for operand in operands]))
 
 

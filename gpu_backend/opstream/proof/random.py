@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from math import prod
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
 from gpu_backend.opstream.layout import DType, Shape
 from gpu_backend.opstream.proof.arguments import INT64, as_bool, as_dtype, as_index, as_shape, broadcast
 from gpu_backend.opstream.proof.outcome import CannotProve, WillRaise, refusal
-from gpu_backend.opstream.proof.registry import rule
-from gpu_backend.opstream.proof.shadow import Shadow, array, new
+from gpu_backend.opstream.proof.registry import Rule, rule
+from gpu_backend.opstream.proof.shadow import Array, array, new
+from gpu_backend.opstream.proof.values import is_real
 
 _REAL = "fd"
 
@@ -71,7 +71,7 @@ _DISTRIBUTIONS = {
 }
 
 
-def _drawn(kind: Distribution, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Shadow:
+def _drawn(kind: Distribution, args: tuple[object, ...], kwargs: dict[str, object]) -> Array:
     """Return what a distribution draws. Its parameters come first, then ``size`` and ``dtype``."""
     names = [*kind.parameters, "size", "dtype"]
     if len(args) > len(names) or set(kwargs) - set(names[len(args) :]):
@@ -92,30 +92,30 @@ def _drawn(kind: Distribution, args: tuple[Any, ...], kwargs: dict[str, Any]) ->
     return new(drawn, dtype)
 
 
-def _check_parameter(kind: Distribution, parameter: Any) -> Shape:
-    if isinstance(parameter, Shadow):
+def _check_parameter(kind: Distribution, parameter: object) -> Shape:
+    if isinstance(parameter, Array):
         if not kind.takes_arrays or parameter.dtype.char not in "fdl":
             raise CannotProve("a parameter that is looked at")
         return parameter.shape
-    if type(parameter) not in (int, float) or not np.isfinite(parameter):
+    if not is_real(parameter) or not np.isfinite(parameter):
         raise CannotProve("a parameter of another kind")
     if kind.lowest is not None and not (parameter > kind.lowest or (kind.may_be_lowest and parameter == kind.lowest)):
         raise CannotProve("a parameter that CuPy may refuse")
     return ()
 
 
-def _dtype(kind: Distribution, spec: Any) -> DType:
+def _dtype(kind: Distribution, spec: object) -> DType:
     wanted = np.dtype(kind.dtypes[0]) if spec is None else as_dtype(spec)
     if wanted.char not in kind.dtypes:
         raise CannotProve(f"random numbers of {wanted}")
     return wanted
 
 
-def _function(kind: Distribution) -> Callable[..., Shadow]:
+def _function(kind: Distribution) -> Rule:
     return lambda *args, **kwargs: _drawn(kind, args, kwargs)
 
 
-def _method(kind: Distribution) -> Callable[..., Shadow]:
+def _method(kind: Distribution) -> Rule:
     return lambda state, *args, **kwargs: _drawn(kind, args, kwargs)
 
 
@@ -126,23 +126,23 @@ for _name, _kind in _DISTRIBUTIONS.items():
     rule(f"cupy.random.RandomState.{_name}")(_method(_kind))
 
 
-def _sample(size: Any = None, dtype: Any = float) -> Shadow:
+def _sample(size: object = None, dtype: object = float) -> Array:
     wanted = as_dtype(dtype)
     if wanted.char not in _REAL:
         raise refusal(TypeError, "cupy.random only supports float32 and float64")
     return new(() if size is None else as_shape(size), wanted)
 
 
-def _seed(seed: Any) -> None:
+def _seed(seed: object) -> None:
     if type(seed) is not int or not 0 <= seed < 1 << 64:
         raise CannotProve("a seed of another kind")
 
 
-def _sized(*size: Any, dtype: Any = float) -> Shadow:
+def _sized(*size: object, dtype: object = float) -> Array:
     return _sample(size, dtype)
 
 
-def _register(name: str, function: Callable[..., Any]) -> None:
+def _register(name: str, function: Rule) -> None:
     """Register a rule for a function of cupy.random and for the method of RandomState."""
     rule(f"cupy.random.{name}")(function)
     rule(f"cupy.random.RandomState.{name}")(lambda state, *args, **kwargs: function(*args, **kwargs))
@@ -155,7 +155,7 @@ _register("rand", _sized)
 _register("randn", _sized)
 
 
-def randint(low: Any, high: Any = None, size: Any = None, dtype: Any = int) -> Shadow:
+def randint(low: object, high: object = None, size: object = None, dtype: object = int) -> Array:
     """As CuPy."""
     bounds = [as_index(low)] if high is None else [as_index(low), as_index(high)]
     first, last = (0, bounds[0] - 1) if high is None else (bounds[0], bounds[1] - 1)
@@ -176,40 +176,41 @@ _register("randint", randint)
 
 
 @rule("cupy.random.random_integers")
-def random_integers(low: Any, high: Any = None, size: Any = None) -> Shadow:
+def random_integers(low: object, high: object = None, size: object = None) -> Array:
     """As CuPy."""
     first, last = (1, as_index(low)) if high is None else (as_index(low), as_index(high))
     return randint(first, last + 1, size)
 
 
-def _permutation(a: Any) -> Shadow:
-    if isinstance(a, Shadow):
+def _permutation(a: object) -> Array:
+    if isinstance(a, Array):
         if a.ndim == 0 or a.size == 0:
             raise CannotProve("nothing to permute")
         return new(a.shape, a.dtype)
     return new(as_shape(as_index(a)), INT64)
 
 
-def _shuffle(a: Any) -> None:
-    if array(a).ndim == 0:
+def _shuffle(a: object) -> None:
+    given = array(a)
+    if given.ndim == 0:
         raise refusal(TypeError, "An array whose ndim is 0 is not supported")
-    if a.size == 0:
+    if given.size == 0:
         raise CannotProve("nothing to shuffle")
 
 
-def _choice(a: Any, size: Any = None, replace: Any = True, p: Any = None) -> Shadow:
+def _choice(a: object, size: object = None, replace: object = True, p: object = None) -> Array:
     if p is not None or size is None:
         raise CannotProve("probabilities, which are looked at")
     shape = as_shape(size)
-    if not isinstance(a, Shadow) and type(a) is not int:
+    if not isinstance(a, Array) and type(a) is not int:
         raise CannotProve(f"a population of {type(a).__name__}")
-    population = a.size if isinstance(a, Shadow) else a
-    if population <= 0 or (isinstance(a, Shadow) and a.ndim != 1):
+    population = a.size if isinstance(a, Array) else a
+    if population <= 0 or (isinstance(a, Array) and a.ndim != 1):
         raise CannotProve("other than a vector, or nothing to choose from")
     if not as_bool(replace) and population < prod(shape):
         words = "Cannot take a larger sample than population when 'replace=False'"
         raise refusal(ValueError, words)
-    return new(shape, a.dtype if isinstance(a, Shadow) else INT64)
+    return new(shape, a.dtype if isinstance(a, Array) else INT64)
 
 
 _register("permutation", _permutation)
@@ -217,34 +218,35 @@ _register("shuffle", _shuffle)
 _register("choice", _choice)
 
 
-def _shares(*values: Any) -> list[float]:
+def _shares(*values: object) -> list[float]:
     """Return host numbers."""
-    if any(type(value) not in (int, float) for value in values):
+    numbers = [float(value) for value in values if is_real(value)]
+    if len(numbers) < len(values):
         raise CannotProve("a parameter that is looked at")
-    return [float(value) for value in values]
+    return numbers
 
 
-def _logseries(p: Any, size: Any = None, dtype: Any = "l") -> Shadow:
+def _logseries(p: object, size: object = None, dtype: object = "l") -> Array:
     if not 0 < _shares(p)[0] < 1 or as_dtype(dtype).char not in "il":
         raise CannotProve("a parameter that CuPy refuses, or another dtype")
     return new(() if size is None else as_shape(size), as_dtype(dtype))
 
 
-def _negative_binomial(n: Any, p: Any, size: Any = None, dtype: Any = int) -> Shadow:
+def _negative_binomial(n: object, p: object, size: object = None, dtype: object = int) -> Array:
     count, share = _shares(n, p)
     if count <= 0 or not 0 < share < 1 or as_dtype(dtype).char not in "il":
         raise CannotProve("parameters that CuPy refuses, or another dtype")
     return new(() if size is None else as_shape(size), as_dtype(dtype))
 
 
-def _triangular(left: Any, mode: Any, right: Any, size: Any = None, dtype: Any = float) -> Shadow:
+def _triangular(left: object, mode: object, right: object, size: object = None, dtype: object = float) -> Array:
     first, middle, last = _shares(left, mode, right)
     if not first <= middle <= last or first == last:
         raise CannotProve("parameters that CuPy refuses")
     return _sample(size, dtype)
 
 
-def _dirichlet(alpha: Any, size: Any = None, dtype: Any = float) -> Shadow:
+def _dirichlet(alpha: object, size: object = None, dtype: object = float) -> Array:
     given = array(alpha)
     if given.ndim == 0 or given.size == 0 or given.dtype.char not in "fdl" or as_dtype(dtype).char not in _REAL:
         raise CannotProve("other than an array of reals")
@@ -261,6 +263,6 @@ _register("dirichlet", _dirichlet)
 
 
 @rule("cupy.random.RandomState.tomaxint")
-def tomaxint(state: Any, size: Any = None) -> Shadow:
+def tomaxint(state: object, size: object = None) -> Array:
     """As CuPy."""
     return new(() if size is None else as_shape(size), INT64)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
 
 import numpy as np
 
@@ -12,7 +11,7 @@ from gpu_backend.opstream.proof.arguments import FLOAT64, INT64, as_dtype, as_in
 from gpu_backend.opstream.proof.outcome import CannotProve
 from gpu_backend.opstream.proof.random import randint
 from gpu_backend.opstream.proof.registry import rule
-from gpu_backend.opstream.proof.shadow import Shadow, new
+from gpu_backend.opstream.proof.shadow import Array, new
 
 #: Distributions by name: their parameters with defaults, and the dtype that they draw.
 _DRAWN: dict[str, tuple[dict[str, float | None], DType]] = {
@@ -30,7 +29,9 @@ _DRAWN: dict[str, tuple[dict[str, float | None], DType]] = {
 
 
 @rule("cupy.random.Generator.random")
-def generator_random(generator: Any, size: Any = None, dtype: Any = np.float64, out: Any = None) -> Shadow:
+def generator_random(
+    generator: object, size: object = None, dtype: object = np.float64, out: Array | None = None
+) -> Array:
     """As CuPy."""
     wanted = as_dtype(dtype)
     if out is not None or wanted.char not in "fd":
@@ -39,15 +40,15 @@ def generator_random(generator: Any, size: Any = None, dtype: Any = np.float64, 
 
 
 @rule("cupy.random.Generator.standard_normal", "cupy.random.Generator.standard_exponential")
-def generator_standard(generator: Any, size: Any = None, dtype: Any = np.float64) -> Shadow:
+def generator_standard(generator: object, size: object = None, dtype: object = np.float64) -> Array:
     """As CuPy."""
     return generator_random(generator, size, dtype)
 
 
 @rule("cupy.random.Generator.uniform")
 def generator_uniform(
-    generator: Any, low: Any = 0.0, high: Any = 1.0, size: Any = None, dtype: Any = np.float64
-) -> Shadow:
+    generator: object, low: object = 0.0, high: object = 1.0, size: object = None, dtype: object = np.float64
+) -> Array:
     """As CuPy, between host numbers."""
     if type(low) not in (int, float) or type(high) not in (int, float):
         raise CannotProve("limits that are arrays")
@@ -56,17 +57,22 @@ def generator_uniform(
 
 @rule("cupy.random.Generator.integers")
 def generator_integers(
-    generator: Any, low: Any, high: Any = None, size: Any = None, dtype: Any = np.int64, endpoint: Any = False
-) -> Shadow:
+    generator: object,
+    low: object,
+    high: object = None,
+    size: object = None,
+    dtype: object = np.int64,
+    endpoint: object = False,
+) -> Array:
     """As CuPy."""
     last = as_index(low if high is None else high) - (0 if endpoint else 1)
     return randint(0 if high is None else low, last + 1, size, dtype)
 
 
-def _distribution(defaults: dict[str, float | None], dtype: DType) -> Callable[..., Shadow]:
+def _distribution(defaults: dict[str, float | None], dtype: DType) -> Callable[..., Array]:
     """Return the rule of a distribution, for parameters that are host numbers."""
 
-    def drawn(generator: Any, *args: Any, **kwargs: Any) -> Shadow:
+    def drawn(generator: object, *args: object, **kwargs: object) -> Array:
         names = [*defaults, "size"]
         if len(args) > len(names) or set(kwargs) - set(names[len(args) :]):
             raise CannotProve("other arguments than parameters and a size")

@@ -7,13 +7,13 @@ the leading axes of an F-contiguous array) and the words of its refusals, so the
 from __future__ import annotations
 
 from itertools import pairwise
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from gpu_backend.opstream.layout import DType, Layout, Shape
 from gpu_backend.opstream.proof.arguments import as_axes, as_bool, as_dtype
 from gpu_backend.opstream.proof.outcome import CannotProve, refusal
 from gpu_backend.opstream.proof.promotion import Loop, check_cast, find_loop, find_loop_for, loops, wrong_type
-from gpu_backend.opstream.proof.shadow import Shadow, array, into, new
+from gpu_backend.opstream.proof.shadow import Array, into, new
 
 #: dtypes that CUB sums without promotion, and those it reduces otherwise.
 _CUB_SUMS, _CUB_ANY = frozenset("lLefdFD"), frozenset("bBhHiIlLefdFD")
@@ -89,8 +89,13 @@ NORM_COMPLEX = Reduction("_norm_ord2_complex", loops(("F->f", "D->d")), True)
 
 
 def reduce(
-    kind: Reduction, a: Shadow, axis: Any = None, dtype: Any = None, out: Any = None, keepdims: Any = False
-) -> Shadow:
+    kind: Reduction,
+    a: Array,
+    axis: object = None,
+    dtype: object = None,
+    out: Array | None = None,
+    keepdims: object = False,
+) -> Array:
     """Return what a reduction gives."""
     keep = as_bool(keepdims)
     wanted = None if dtype is None else as_dtype(dtype)
@@ -108,12 +113,12 @@ def reduced_shape(shape: Shape, axes: Shape, keepdims: bool) -> Shape:
     return tuple([extent for axis, extent in enumerate(shape) if axis not in axes])
 
 
-def check_axes(axis: Any, ndim: int) -> Shape:
+def check_axes(axis: object, ndim: int) -> Shape:
     """Return the axes of a reduction, sorted. A list will do for a tuple."""
     return as_axes(axis, ndim)
 
 
-def _plainly(kind: Reduction, a: Shadow, axis: Any, wanted: DType | None, out: Any, keep: bool) -> Shadow:
+def _plainly(kind: Reduction, a: Array, axis: object, wanted: DType | None, out: Array | None, keep: bool) -> Array:
     loop = _loop(kind, a.dtype, wanted)
     if a.dtype.kind == "c" and loop.inputs[0].kind != "c":
         raise CannotProve("a ComplexWarning, or a loop that CUDA cannot compile")
@@ -137,7 +142,7 @@ def _loop(kind: Reduction, dtype: DType, wanted: DType | None) -> Loop:
     return loop
 
 
-def _by_cub(kind: Reduction, layout: Layout, axis: Any, wanted: DType | None, keep: bool) -> Shadow | None:
+def _by_cub(kind: Reduction, layout: Layout, axis: object, wanted: DType | None, keep: bool) -> Array | None:
     """Return the result if CuPy gives this reduction to CUB, else None."""
     if not (layout.c_contiguous or layout.f_contiguous):
         return None
@@ -159,8 +164,7 @@ def _by_cub(kind: Reduction, layout: Layout, axis: Any, wanted: DType | None, ke
     return new(reduced_shape(layout.shape, axes, keep), layout.dtype, order)
 
 
-def _into_by_cub(made: Shadow, out: Any) -> Shadow:
-    target = array(out)
+def _into_by_cub(made: Array, target: Array) -> Array:
     if made.size == 1 and target.ndim != made.ndim:
         words = "output parameter for reduction operation has the wrong number of dimensions"
         raise refusal(ValueError, words)

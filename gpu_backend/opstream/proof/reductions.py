@@ -2,63 +2,83 @@
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Callable
 
 import numpy as np
 
 from gpu_backend.opstream.layout import DType
 from gpu_backend.opstream.proof import reduction as kinds
-from gpu_backend.opstream.proof.arguments import BOOL, FLOAT32, FLOAT64, INT8, INT64, UINT64, as_axes, as_axis, as_dtype
+from gpu_backend.opstream.proof.arguments import (
+    BOOL,
+    FLOAT32,
+    FLOAT64,
+    INT8,
+    INT64,
+    UINT64,
+    as_axes,
+    as_axis,
+    as_dtype,
+    as_index,
+)
 from gpu_backend.opstream.proof.outcome import CannotProve, refusal
 from gpu_backend.opstream.proof.reduction import Reduction, reduce, reduced_shape
 from gpu_backend.opstream.proof.registry import rule
-from gpu_backend.opstream.proof.shadow import Shadow, array, into, new, ufunc
+from gpu_backend.opstream.proof.shadow import Array, array, into, new, ufunc
+from gpu_backend.opstream.proof.values import is_items, is_tuple
 from gpu_backend.opstream.proof.windows import rollaxis
 
 
 @rule("cupy.sum", "cupy.ndarray.sum")
-def sum_(a: Any, axis: Any = None, dtype: Any = None, out: Any = None, keepdims: Any = False) -> Shadow:
+def sum_(
+    a: Array, axis: object = None, dtype: object = None, out: Array | None = None, keepdims: object = False
+) -> Array:
     """As CuPy."""
-    return reduce(kinds.SUM if dtype is None else kinds.SUM_AS, array(a), axis, dtype, out, keepdims)
+    return reduce(kinds.SUM if dtype is None else kinds.SUM_AS, a, axis, dtype, out, keepdims)
 
 
 @rule("cupy.prod", "cupy.ndarray.prod")
-def prod(a: Any, axis: Any = None, dtype: Any = None, out: Any = None, keepdims: Any = False) -> Shadow:
+def prod(
+    a: Array, axis: object = None, dtype: object = None, out: Array | None = None, keepdims: object = False
+) -> Array:
     """As CuPy."""
-    return reduce(kinds.PROD if dtype is None else kinds.PROD_AS, array(a), axis, dtype, out, keepdims)
+    return reduce(kinds.PROD if dtype is None else kinds.PROD_AS, a, axis, dtype, out, keepdims)
 
 
 @rule("cupy.nansum")
-def nansum(a: Any, axis: Any = None, dtype: Any = None, out: Any = None, keepdims: Any = False) -> Shadow:
+def nansum(
+    a: Array, axis: object = None, dtype: object = None, out: Array | None = None, keepdims: object = False
+) -> Array:
     """As CuPy."""
     kind = kinds.NANSUM if dtype is None else kinds.NANSUM_AS
-    return reduce(kinds.NANSUM_COMPLEX if array(a).dtype.kind == "c" else kind, a, axis, dtype, out, keepdims)
+    return reduce(kinds.NANSUM_COMPLEX if a.dtype.kind == "c" else kind, a, axis, dtype, out, keepdims)
 
 
 @rule("cupy.nanprod")
-def nanprod(a: Any, axis: Any = None, dtype: Any = None, out: Any = None, keepdims: Any = False) -> Shadow:
+def nanprod(
+    a: Array, axis: object = None, dtype: object = None, out: Array | None = None, keepdims: object = False
+) -> Array:
     """As CuPy."""
     kind = kinds.NANPROD if dtype is None else kinds.NANPROD_AS
-    return reduce(kinds.NANPROD_COMPLEX if array(a).dtype.kind == "c" else kind, a, axis, dtype, out, keepdims)
+    return reduce(kinds.NANPROD_COMPLEX if a.dtype.kind == "c" else kind, a, axis, dtype, out, keepdims)
 
 
 @rule("cupy.amax", "cupy.ndarray.max")
-def amax(a: Any, axis: Any = None, out: Any = None, keepdims: Any = False) -> Shadow:
+def amax(a: Array, axis: object = None, out: Array | None = None, keepdims: object = False) -> Array:
     """As CuPy."""
-    return reduce(kinds.MAX, array(a), axis, None, out, keepdims)
+    return reduce(kinds.MAX, a, axis, None, out, keepdims)
 
 
 @rule("cupy.amin", "cupy.ndarray.min")
-def amin(a: Any, axis: Any = None, out: Any = None, keepdims: Any = False) -> Shadow:
+def amin(a: Array, axis: object = None, out: Array | None = None, keepdims: object = False) -> Array:
     """As CuPy."""
     if out is not None:
         raise CannotProve("min into an array")
-    return reduce(kinds.MIN, array(a), axis, None, None, keepdims)
+    return reduce(kinds.MIN, a, axis, None, None, keepdims)
 
 
-def _without_nan(kind: Reduction) -> Any:
-    def extreme(a: Any, axis: Any = None, out: Any = None, keepdims: Any = False) -> Shadow:
-        if array(a).dtype.kind not in "biu":
+def _without_nan(kind: Reduction) -> Callable[..., Array]:
+    def extreme(a: Array, axis: object = None, out: Array | None = None, keepdims: object = False) -> Array:
+        if a.dtype.kind not in "biu":
             raise CannotProve("a warning about slices of NaN")
         return reduce(kind, a, axis, None, out, keepdims)
 
@@ -70,31 +90,35 @@ rule("cupy.nanmin")(_without_nan(kinds.NANMIN))
 
 
 @rule("cupy.ptp", "cupy.ndarray.ptp")
-def ptp(a: Any, axis: Any = None, out: Any = None, keepdims: Any = False) -> Shadow:
+def ptp(a: Array, axis: object = None, out: Array | None = None, keepdims: object = False) -> Array:
     """As CuPy."""
     if out is not None:
         raise CannotProve("ptp into an array")
-    highest = reduce(kinds.MAX, array(a), axis, None, None, keepdims)
+    highest = reduce(kinds.MAX, a, axis, None, None, keepdims)
     ufunc("subtract", highest, highest)
     return highest
 
 
-def _without_bools(a: Shadow) -> Shadow:
+def _without_bools(a: Array) -> Array:
     """Return what CuPy searches in place of bools in F order, for the largest."""
     return new(a.shape, INT8, "F") if a.dtype == BOOL and a.layout.f_contiguous else a
 
 
-def _find(kind: Reduction, a: Any, axis: Any, dtype: Any, out: Any, keepdims: Any) -> Shadow:
-    searched = _without_bools(array(a)) if kind is kinds.ARGMAX else array(a)
+def _find(kind: Reduction, a: Array, axis: object, dtype: object, out: Array | None, keepdims: object) -> Array:
+    searched = _without_bools(a) if kind is kinds.ARGMAX else a
     return reduce(kind, searched, axis, dtype, out, keepdims)
 
 
-def _finder(kind: Reduction, nankind: Reduction) -> tuple[Any, Any]:
-    def find(a: Any, axis: Any = None, dtype: Any = None, out: Any = None, keepdims: Any = False) -> Shadow:
+def _finder(kind: Reduction, nankind: Reduction) -> tuple[Callable[..., Array], Callable[..., Array]]:
+    def find(
+        a: Array, axis: object = None, dtype: object = None, out: Array | None = None, keepdims: object = False
+    ) -> Array:
         return _find(kind, a, axis, dtype, out, keepdims)
 
-    def nanfind(a: Any, axis: Any = None, dtype: Any = None, out: Any = None, keepdims: Any = False) -> Shadow:
-        if array(a).dtype.kind in "biu":
+    def nanfind(
+        a: Array, axis: object = None, dtype: object = None, out: Array | None = None, keepdims: object = False
+    ) -> Array:
+        if a.dtype.kind in "biu":
             return find(a, axis, dtype, out, keepdims)
         return reduce(nankind, a, axis, dtype, out, keepdims)
 
@@ -110,49 +134,54 @@ rule("cupy.nanargmin")(_nanargmin)
 
 
 @rule("cupy.ndarray.argmax")
-def argmax(a: Any, axis: Any = None, out: Any = None, dtype: Any = None, keepdims: Any = False) -> Shadow:
+def argmax(
+    a: Array, axis: object = None, out: Array | None = None, dtype: object = None, keepdims: object = False
+) -> Array:
     """As CuPy: the method's parameters stand in another order than the function's."""
     return _find(kinds.ARGMAX, a, axis, dtype, out, keepdims)
 
 
 @rule("cupy.ndarray.argmin")
-def argmin(a: Any, axis: Any = None, out: Any = None, dtype: Any = None, keepdims: Any = False) -> Shadow:
+def argmin(
+    a: Array, axis: object = None, out: Array | None = None, dtype: object = None, keepdims: object = False
+) -> Array:
     """As CuPy: the method's parameters stand in another order than the function's."""
     return _find(kinds.ARGMIN, a, axis, dtype, out, keepdims)
 
 
 @rule("cupy.all", "cupy.ndarray.all")
-def all_(a: Any, axis: Any = None, out: Any = None, keepdims: Any = False) -> Shadow:
+def all_(a: Array, axis: object = None, out: Array | None = None, keepdims: object = False) -> Array:
     """As CuPy."""
-    return reduce(kinds.ALL, array(a), axis, None, out, keepdims)
+    return reduce(kinds.ALL, a, axis, None, out, keepdims)
 
 
 @rule("cupy.any", "cupy.ndarray.any")
-def any_(a: Any, axis: Any = None, out: Any = None, keepdims: Any = False) -> Shadow:
+def any_(a: Array, axis: object = None, out: Array | None = None, keepdims: object = False) -> Array:
     """As CuPy."""
-    return reduce(kinds.ANY, array(a), axis, None, out, keepdims)
+    return reduce(kinds.ANY, a, axis, None, out, keepdims)
 
 
 @rule("cupy.count_nonzero")
-def count_nonzero(a: Any, axis: Any = None) -> Shadow:
+def count_nonzero(a: Array, axis: object = None) -> Array:
     """As CuPy."""
-    return reduce(kinds.COUNT_NONZERO, array(a), axis)
+    return reduce(kinds.COUNT_NONZERO, a, axis)
 
 
 @rule("cupy.mean", "cupy.ndarray.mean")
-def mean(a: Any, axis: Any = None, dtype: Any = None, out: Any = None, keepdims: Any = False) -> Shadow:
+def mean(
+    a: Array, axis: object = None, dtype: object = None, out: Array | None = None, keepdims: object = False
+) -> Array:
     """As CuPy: halves are summed as singles, integers as doubles."""
-    source = array(a)
-    summed, wanted = _mean_dtypes(source.dtype, dtype)
-    cub = summed in (None, source.dtype) and source.size != 0
+    summed, wanted = _mean_dtypes(a.dtype, dtype)
+    cub = summed in (None, a.dtype) and a.size != 0
     kind = kinds.MEAN._replace(cub="CUPY_CUB_SUM") if cub else kinds.MEAN
-    if source.size == 0:
+    if a.size == 0:
         kind = kinds.MEAN_EMPTY
-    made = reduce(kind, source, axis, summed, out, keepdims)
+    made = reduce(kind, a, axis, summed, out, keepdims)
     return made.astype(wanted) if wanted is not None and out is None else made
 
 
-def _mean_dtypes(source: DType, dtype: Any) -> tuple[DType | None, DType | None]:
+def _mean_dtypes(source: DType, dtype: object) -> tuple[DType | None, DType | None]:
     """Return the dtypes of the sum and of the result, None for what the table says."""
     if dtype is None:
         if source.kind in "iub":
@@ -164,39 +193,47 @@ def _mean_dtypes(source: DType, dtype: Any) -> tuple[DType | None, DType | None]
 
 @rule("cupy.average")
 def average(
-    a: Any, axis: Any = None, weights: Any = None, returned: Any = False, *, keepdims: Any = False
-) -> Shadow | tuple[Shadow, ...]:
+    a: Array, axis: object = None, weights: object = None, returned: object = False, *, keepdims: object = False
+) -> Array | tuple[Array, ...]:
     """As CuPy, without weights; with them it looks whether they add up to zero."""
     if weights is not None or returned:
         raise CannotProve("weights are looked at")
-    if array(a).size == 0:
+    if a.size == 0:
         raise CannotProve("an average of nothing")
     return mean(a, axis=axis, keepdims=keepdims)
 
 
 @rule("cupy.nanmean")
-def nanmean(a: Any, axis: Any = None, dtype: Any = None, out: Any = None, keepdims: Any = False) -> Shadow:
+def nanmean(
+    a: Array, axis: object = None, dtype: object = None, out: Array | None = None, keepdims: object = False
+) -> Array:
     """As CuPy."""
-    if array(a).dtype.kind in "biu":
+    if a.dtype.kind in "biu":
         return mean(a, axis, dtype, out, keepdims)
     return reduce(kinds.NANMEAN, a, axis, dtype, out, keepdims)
 
 
 @rule("cupy.var", "cupy.ndarray.var")
-def var(a: Any, axis: Any = None, dtype: Any = None, out: Any = None, ddof: Any = 0, keepdims: Any = False) -> Shadow:
+def var(
+    a: Array,
+    axis: object = None,
+    dtype: object = None,
+    out: Array | None = None,
+    ddof: object = 0,
+    keepdims: object = False,
+) -> Array:
     """As CuPy: the result is of half, single or double precision whatever dtype is asked for."""
-    source = array(a)
-    axes = tuple(range(source.ndim)) if axis is None else axis if isinstance(axis, tuple) else (axis,)
-    if any(isinstance(one, int) and not -source.ndim <= one < source.ndim for one in axes):
+    axes = tuple(range(a.ndim)) if axis is None else axis if is_tuple(axis) else (axis,)
+    if any(isinstance(one, int) and not -a.ndim <= one < a.ndim for one in axes):
         raise refusal(IndexError, "tuple index out of range")
     if not isinstance(ddof, (int, float)) or out is not None:
         raise CannotProve("var with an output or another ddof")
-    places = as_axes(axes, source.ndim)
-    wanted = _var_dtype(source.dtype, dtype)
-    return new(reduced_shape(source.shape, places, bool(keepdims)), wanted)
+    places = as_axes(axes, a.ndim)
+    wanted = _var_dtype(a.dtype, dtype)
+    return new(reduced_shape(a.shape, places, bool(keepdims)), wanted)
 
 
-def _var_dtype(source: DType, dtype: Any) -> DType:
+def _var_dtype(source: DType, dtype: object) -> DType:
     if dtype is not None:
         wanted = as_dtype(dtype)
     elif source.kind in "biu":
@@ -207,7 +244,14 @@ def _var_dtype(source: DType, dtype: Any) -> DType:
 
 
 @rule("cupy.std", "cupy.ndarray.std")
-def std(a: Any, axis: Any = None, dtype: Any = None, out: Any = None, ddof: Any = 0, keepdims: Any = False) -> Shadow:
+def std(
+    a: Array,
+    axis: object = None,
+    dtype: object = None,
+    out: Array | None = None,
+    ddof: object = 0,
+    keepdims: object = False,
+) -> Array:
     """As CuPy."""
     made = var(a, axis, dtype, None, ddof, keepdims)
     return into(out, ufunc("sqrt", made, dtype=dtype), "same_kind")
@@ -215,10 +259,15 @@ def std(a: Any, axis: Any = None, dtype: Any = None, out: Any = None, ddof: Any 
 
 @rule("cupy.nanvar")
 def nanvar(
-    a: Any, axis: Any = None, dtype: Any = None, out: Any = None, ddof: Any = 0, keepdims: Any = False
-) -> Shadow:
+    a: Array,
+    axis: object = None,
+    dtype: object = None,
+    out: Array | None = None,
+    ddof: object = 0,
+    keepdims: object = False,
+) -> Array:
     """As CuPy."""
-    if array(a).dtype.kind in "biu":
+    if a.dtype.kind in "biu":
         return var(a, axis, dtype, out, ddof, keepdims)
     if dtype is not None or out is not None:
         raise CannotProve("nanvar with a dtype or an output")
@@ -228,15 +277,20 @@ def nanvar(
 
 @rule("cupy.nanstd")
 def nanstd(
-    a: Any, axis: Any = None, dtype: Any = None, out: Any = None, ddof: Any = 0, keepdims: Any = False
-) -> Shadow:
+    a: Array,
+    axis: object = None,
+    dtype: object = None,
+    out: Array | None = None,
+    ddof: object = 0,
+    keepdims: object = False,
+) -> Array:
     """As CuPy."""
-    if array(a).dtype.kind in "biu":
+    if a.dtype.kind in "biu":
         return std(a, axis, dtype, out, ddof, keepdims)
     return into(out, ufunc("sqrt", nanvar(a, axis, dtype, None, ddof, keepdims), dtype=dtype), "same_kind")
 
 
-def _scan(a: Any, axis: Any, dtype: Any, out: Any) -> Shadow:
+def _scan(a: object, axis: object, dtype: object, out: object) -> Array:
     """Scan along an axis. It is scanned as rows, so another than the last leaves its strides permuted."""
     source = array(a)
     if out is not None:
@@ -244,7 +298,7 @@ def _scan(a: Any, axis: Any, dtype: Any, out: Any) -> Shadow:
     wanted = _scan_dtype(source.dtype) if dtype is None else as_dtype(dtype)
     result = source.astype(wanted, order="C")
     if axis is None:
-        return Shadow(result.ravel().layout)
+        return Array(result.ravel().layout)
     place = as_axis(axis, source.ndim)
     if source.shape[place] == 0:
         return new(source.shape, wanted)
@@ -253,7 +307,7 @@ def _scan(a: Any, axis: Any, dtype: Any, out: Any) -> Shadow:
         raise CannotProve("a scan of nothing")
     rows = rolled.reshape(-1, source.shape[place])
     back = rows.reshape(rolled.shape)
-    return Shadow(rollaxis(back.layout, source.ndim - 1, place)[1])
+    return Array(rollaxis(back.layout, source.ndim - 1, place)[1])
 
 
 def _scan_dtype(dtype: DType) -> DType:
@@ -261,58 +315,59 @@ def _scan_dtype(dtype: DType) -> DType:
 
 
 @rule("cupy.cumsum", "cupy.ndarray.cumsum", "cupy.cumprod", "cupy.ndarray.cumprod")
-def cumsum(a: Any, axis: Any = None, dtype: Any = None, out: Any = None) -> Shadow:
+def cumsum(a: object, axis: object = None, dtype: object = None, out: Array | None = None) -> Array:
     """As CuPy."""
     return _scan(a, axis, dtype, out)
 
 
 @rule("cupy.nancumsum", "cupy.nancumprod")
-def nancumsum(a: Any, axis: Any = None, dtype: Any = None, out: Any = None) -> Shadow:
+def nancumsum(a: object, axis: object = None, dtype: object = None, out: Array | None = None) -> Array:
     """As CuPy."""
     return _scan(a, axis, dtype, out)
 
 
 @rule("cupy.cumulative_sum", "cupy.cumulative_prod")
 def cumulative_sum(
-    x: Any, /, *, axis: Any = None, dtype: Any = None, out: Any = None, include_initial: Any = False
-) -> Shadow:
+    x: Array, /, *, axis: object = None, dtype: object = None, out: Array | None = None, include_initial: object = False
+) -> Array:
     """As CuPy."""
-    source = array(x)
-    source = source.reshape(1) if source.ndim == 0 else source
+    x = x.reshape(1) if x.ndim == 0 else x
     if axis is None:
-        if source.ndim >= 2:
+        if x.ndim >= 2:
             words = "For arrays which have more than one dimension ``axis`` argument is required."
             raise refusal(ValueError, words)
         axis = 0
-    place = as_axis(axis, source.ndim)
+    place = as_axis(axis, x.ndim)
     if not include_initial:
-        return _scan(source, place, dtype, out)
+        return _scan(x, place, dtype, out)
     if out is not None:
         raise CannotProve("a scan into an array")
-    shape = (*source.shape[:place], source.shape[place] + 1, *source.shape[place + 1 :])
-    return new(shape, _scan_dtype(source.dtype) if dtype is None else as_dtype(dtype))
+    shape = (*x.shape[:place], x.shape[place] + 1, *x.shape[place + 1 :])
+    return new(shape, _scan_dtype(x.dtype) if dtype is None else as_dtype(dtype))
 
 
 @rule("cupy.median")
-def median(a: Any, axis: Any = None, out: Any = None, overwrite_input: Any = False, keepdims: Any = False) -> Shadow:
+def median(
+    a: Array, axis: object = None, out: Array | None = None, overwrite_input: object = False, keepdims: object = False
+) -> Array:
     """As CuPy, of the last axis, of one axis, or of all."""
-    source = array(a)
-    if out is not None or overwrite_input or isinstance(axis, (list, tuple)) or source.size == 0 or source.ndim == 0:
+    if out is not None or overwrite_input or is_items(axis) or a.size == 0 or a.ndim == 0:
         raise CannotProve("median with an output or over several axes")
-    place = None if axis is None else axis
-    if place is not None and not -source.ndim <= place < source.ndim:
+    place = None if axis is None else as_index(axis)
+    if place is not None and not -a.ndim <= place < a.ndim:
         raise CannotProve("an axis that is not there")
-    axes = as_axes(place, source.ndim)
-    shape = reduced_shape(source.shape, axes, bool(keepdims))
-    return new(shape, FLOAT64 if source.dtype.kind in "biu" else source.dtype)
+    axes = as_axes(place, a.ndim)
+    shape = reduced_shape(a.shape, axes, bool(keepdims))
+    return new(shape, FLOAT64 if a.dtype.kind in "biu" else a.dtype)
 
 
 @rule("cupy.nanmedian")
-def nanmedian(a: Any, axis: Any = None, out: Any = None, overwrite_input: Any = False, keepdims: Any = False) -> Shadow:
+def nanmedian(
+    a: Array, axis: object = None, out: Array | None = None, overwrite_input: object = False, keepdims: object = False
+) -> Array:
     """As CuPy."""
-    source = array(a)
-    if source.dtype.kind in "biu":
+    if a.dtype.kind in "biu":
         return median(a, axis, out, overwrite_input, keepdims)
-    if out is not None or keepdims or source.size == 0 or source.dtype.kind == "c":
+    if out is not None or keepdims or a.size == 0 or a.dtype.kind == "c":
         raise CannotProve("nanmedian with an output or kept axes")
-    return new(reduced_shape(source.shape, as_axes(axis, source.ndim), False), source.dtype)
+    return new(reduced_shape(a.shape, as_axes(axis, a.ndim), False), a.dtype)

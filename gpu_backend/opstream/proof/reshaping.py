@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from math import prod
-from typing import Any
 
 from gpu_backend.opstream.layout import Layout, Shape, contiguous, strided
 from gpu_backend.opstream.proof.arguments import MOST_AXES, as_index, as_order
 from gpu_backend.opstream.proof.outcome import CannotProve, Window, refusal
+from gpu_backend.opstream.proof.values import is_items
 
 
-def reshape(layout: Layout, shape: Any, order: str = "C", copy: Any = None) -> Window | Layout:
+def reshape(layout: Layout, shape: object, order: object = "C", copy: object = None) -> Window | Layout:
     """Return the window that the reshaped array is, or the layout of the copy that it must be.
 
     Parameters
@@ -22,7 +22,7 @@ def reshape(layout: Layout, shape: Any, order: str = "C", copy: Any = None) -> W
         raise refusal(ValueError, "strings are not allowed for 'copy' keyword. Use True/False/None instead.")
     if copy is not None and not isinstance(copy, (bool, int)):
         raise CannotProve(f"copy={copy!r}")
-    wanted = tuple([as_index(extent) for extent in (shape if isinstance(shape, (tuple, list)) else (shape,))])
+    wanted = tuple([as_index(extent) for extent in (shape if is_items(shape) else (shape,))])
     if len(wanted) > MOST_AXES:
         raise refusal(ValueError, f"maximum supported dimension for an ndarray is {MOST_AXES}, found {len(wanted)}")
     char = as_order(order, allow_k=False)
@@ -36,7 +36,7 @@ def reshape(layout: Layout, shape: Any, order: str = "C", copy: Any = None) -> W
     return made[0], reversed_axes(made[1])
 
 
-def ravel(layout: Layout, order: str = "C") -> Window | Layout:
+def ravel(layout: Layout, order: object = "C") -> Window | Layout:
     """Return the window or the copy that a method ``ravel`` gives: always C-contiguous."""
     made = _raveled(layout, order)
     if isinstance(made, Layout) or made[1].c_contiguous:
@@ -105,7 +105,7 @@ def _reshape(layout: Layout, wanted: Shape, copy: bool | None) -> Window | Layou
     return strided(shape, made, layout.dtype)
 
 
-def _raveled(layout: Layout, order: str) -> Window | Layout:
+def _raveled(layout: Layout, order: object) -> Window | Layout:
     char = as_order(order)
     if char == "A":
         char = "F" if layout.f_contiguous and not layout.c_contiguous else "C"

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import math
 import warnings
-from typing import Any
 
 import numpy as np
 
 from gpu_backend.opstream.layout import DType
 from gpu_backend.opstream.proof.arguments import BOOL, COMPLEX128, FLOAT64
 from gpu_backend.opstream.proof.outcome import CannotProve, refusal
+from gpu_backend.opstream.proof.values import is_scalar
 
 
 def bounds(dtype: DType) -> tuple[float, float]:
@@ -30,7 +30,7 @@ def int_bounds(dtype: DType) -> tuple[float, float]:
     return max(low, -(1 << 63)), min(high, (1 << 63) - 1)
 
 
-def check_operand(value: Any, dtype: DType) -> None:
+def check_operand(value: object, dtype: DType) -> None:
     """Refuse as CuPy does if the scalar operand ``value`` cannot be cast to ``dtype``, that of the loop."""
     if isinstance(value, (bool, np.bool_)):
         return
@@ -51,7 +51,7 @@ def check_operand(value: Any, dtype: DType) -> None:
         raise CannotProve(f"a scalar of {type(value).__name__}")
 
 
-def check_fill(value: Any, dtype: DType) -> None:
+def check_fill(value: object, dtype: DType) -> None:
     """Refuse as CuPy's ``fill`` does if the host value cannot be made a scalar of ``dtype``.
 
     Lists and arrays are refused unless they are 0-d.
@@ -68,7 +68,7 @@ def check_fill(value: Any, dtype: DType) -> None:
         raise refusal(ValueError, "non-scalar numpy.ndarray cannot be used for fill")
 
 
-def check_cast_value(value: Any, dtype: DType) -> None:
+def check_cast_value(value: complex, dtype: DType) -> None:
     """Refuse as ``cupy.copyto`` does if the Python scalar ``value`` cannot be cast to ``dtype``, unsafely."""
     if type(value) is int and not -(1 << 63) <= value < 1 << 64:
         raise CannotProve("an int beyond 64 bits")
@@ -82,20 +82,20 @@ def check_cast_value(value: Any, dtype: DType) -> None:
             raise refusal(type(error), *error.args) from None
 
 
-def fills_quietly(kind: type, value: Any, dtype: DType) -> bool:
+def fills_quietly(value: object, dtype: DType) -> bool:
     """Tell in a hurry whether a Python scalar surely goes into ``dtype``; False means: look closer."""
-    if kind is float:
+    if type(value) is float:
         return dtype.kind in "fc" and ((dtype.itemsize >= 8 and dtype.kind == "f") or -65504.0 <= value <= 65504.0)
-    if kind is int:
+    if type(value) is int:
         return -128 <= value <= 127 and (value >= 0 or dtype.kind not in "u") and dtype.kind != "V"
-    return kind is bool and dtype.kind in "biufc"
+    return type(value) is bool and dtype.kind in "biufc"
 
 
-def converts(value: Any, dtype: DType) -> bool:
+def converts(value: object, dtype: DType) -> bool:
     """Tell whether a scalar of Python or NumPy becomes an array of ``dtype`` without error or warning."""
-    if fills_quietly(type(value), value, dtype):
+    if fills_quietly(value, dtype):
         return True
-    if not isinstance(value, (int, float, complex, np.generic)):
+    if not is_scalar(value):
         return False
     with warnings.catch_warnings():
         warnings.simplefilter("error")

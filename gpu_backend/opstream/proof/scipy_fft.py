@@ -3,49 +3,54 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
 
 import numpy as np
 
-from gpu_backend.opstream.proof.arguments import COMPLEX64, FLOAT32, FLOAT64, as_index
+from gpu_backend.opstream.proof.arguments import COMPLEX64, FLOAT32, FLOAT64, as_index, as_items
 from gpu_backend.opstream.proof.fft import C2C, C2R, R2C, along, check_norm, check_swapped_norm, many, one_axis
 from gpu_backend.opstream.proof.outcome import CannotProve
 from gpu_backend.opstream.proof.registry import rule
-from gpu_backend.opstream.proof.shadow import Shadow, array, like, new, ufunc
+from gpu_backend.opstream.proof.shadow import Array, array, like, new, ufunc
 
 
-def _check_plain(overwrite_x: Any, plan: Any) -> None:
+def _check_plain(overwrite_x: object, plan: object) -> None:
     if overwrite_x or plan is not None:
         raise CannotProve("a plan, or a transform in place")
 
 
-def _in_sequence(value: Any) -> Any:
+def _in_sequence(value: object) -> object:
     return (value,) if isinstance(value, (int, np.integer)) else value
 
 
-def _single(kind: str) -> Callable[..., Shadow]:
+def _single(kind: str) -> Callable[..., Array]:
     def transform(
-        x: Any, n: Any = None, axis: Any = -1, norm: Any = None, overwrite_x: Any = False, *, plan: Any = None
-    ) -> Shadow:
+        x: object,
+        n: object = None,
+        axis: object = -1,
+        norm: object = None,
+        overwrite_x: object = False,
+        *,
+        plan: object = None,
+    ) -> Array:
         _check_plain(overwrite_x, plan)
         return one_axis(x, n, axis, norm, kind)
 
     return transform
 
 
-def _several(kind: str, default_axes: Any) -> Callable[..., Shadow]:
+def _several(kind: str, default_axes: object) -> Callable[..., Array]:
     def transform(
-        x: Any, s: Any = None, axes: Any = default_axes, norm: Any = None, overwrite_x: Any = False, *,
-        plan: Any = None,
-    ) -> Shadow:  # fmt: skip
+        x: Array, s: object = None, axes: object = default_axes, norm: object = None, overwrite_x: object = False, *,
+        plan: object = None,
+    ) -> Array:  # fmt: skip
         _check_plain(overwrite_x, plan)
         check_norm(norm)
-        return _of_several(array(x), s, axes, kind)
+        return _of_several(x, s, axes, kind)
 
     return transform
 
 
-def _of_several(given: Shadow, s: Any, axes: Any, kind: str) -> Shadow:
+def _of_several(given: Array, s: object, axes: object, kind: str) -> Array:
     if given.ndim == 0:
         raise CannotProve("no axes")
     return many(given, _in_sequence(s), _in_sequence(axes), kind)
@@ -57,14 +62,20 @@ for _name, _kind in (("fft", C2C), ("ifft", C2C), ("rfft", R2C), ("irfft", C2R))
     rule(f"cupyx.scipy.fft.{_name}n")(_several(_kind, None))
 
 
-def _conjugated(x: Any) -> Shadow:
+def _conjugated(x: object) -> Array:
     return ufunc("conjugate", x) if array(x).dtype.kind == "c" else array(x)
 
 
 @rule("cupyx.scipy.fft.hfft")
 def hfft(
-    x: Any, n: Any = None, axis: Any = -1, norm: Any = None, overwrite_x: Any = False, *, plan: Any = None
-) -> Shadow:
+    x: object,
+    n: object = None,
+    axis: object = -1,
+    norm: object = None,
+    overwrite_x: object = False,
+    *,
+    plan: object = None,
+) -> Array:
     """As CuPy."""
     _check_plain(overwrite_x, plan)
     check_swapped_norm(norm)
@@ -73,23 +84,29 @@ def hfft(
 
 @rule("cupyx.scipy.fft.ihfft")
 def ihfft(
-    x: Any, n: Any = None, axis: Any = -1, norm: Any = None, overwrite_x: Any = False, *, plan: Any = None
-) -> Shadow:
+    x: object,
+    n: object = None,
+    axis: object = -1,
+    norm: object = None,
+    overwrite_x: object = False,
+    *,
+    plan: object = None,
+) -> Array:
     """As CuPy."""
     _check_plain(overwrite_x, plan)
     check_swapped_norm(norm)
     return _conjugated(one_axis(x, n, axis, norm, R2C))
 
 
-def _hermitian(default_axes: Any, *, inverse: bool) -> Callable[..., Shadow]:
+def _hermitian(default_axes: object, *, inverse: bool) -> Callable[..., Array]:
     def transform(
-        x: Any, s: Any = None, axes: Any = default_axes, norm: Any = None, overwrite_x: Any = False, *,
-        plan: Any = None,
-    ) -> Shadow:  # fmt: skip
+        x: Array, s: object = None, axes: object = default_axes, norm: object = None, overwrite_x: object = False, *,
+        plan: object = None,
+    ) -> Array:  # fmt: skip
         _check_plain(overwrite_x, plan)
         check_swapped_norm(norm)
         if inverse:
-            return _conjugated(_of_several(array(x), s, axes, R2C))
+            return _conjugated(_of_several(x, s, axes, R2C))
         return _of_several(_conjugated(x), s, axes, C2R)
 
     return transform
@@ -100,7 +117,7 @@ for _suffix, _axes in (("2", (-2, -1)), ("n", None)):
     rule(f"cupyx.scipy.fft.ihfft{_suffix}")(_hermitian(_axes, inverse=True))
 
 
-def _cosine(x: Shadow, inner: int, axis: int, norm: Any, sine: bool) -> Shadow:
+def _cosine(x: Array, inner: int, axis: int, norm: object, sine: bool) -> Array:
     """Return the transform of type ``inner``, 2 or 3, of a real array; one of a complex array is two."""
     if x.dtype.kind == "c":
         parts = [_cosine(part, inner, axis, norm, sine) for part in (x.real, x.imag)]
@@ -112,16 +129,16 @@ def _cosine(x: Shadow, inner: int, axis: int, norm: Any, sine: bool) -> Shadow:
     return _cosine_2(real, axis, sine) if inner == 2 else _cosine_3(real, axis, norm, sine)
 
 
-def _reversed(x: Shadow, axis: int) -> Shadow:
+def _reversed(x: Array, axis: int) -> Array:
     return x[tuple([slice(None, None, -1) if place == axis % x.ndim else slice(None) for place in range(x.ndim)])]
 
 
-def _cosine_2(x: Shadow, axis: int, sine: bool) -> Shadow:
+def _cosine_2(x: Array, axis: int, sine: bool) -> Array:
     made = along(new(x.shape, np.promote_types(x.dtype, COMPLEX64)), axis, C2C).real
     return _reversed(made, axis) if sine else made
 
 
-def _cosine_3(x: Shadow, axis: int, norm: Any, sine: bool) -> Shadow:
+def _cosine_3(x: Array, axis: int, norm: object, sine: bool) -> Array:
     if sine:
         x = _reversed(x, axis)
         x = x.copy() if norm == "ortho" else x
@@ -129,38 +146,53 @@ def _cosine_3(x: Shadow, axis: int, norm: Any, sine: bool) -> Shadow:
     factors[axis] = x.shape[axis]
     turned = ufunc("multiply", x, new(tuple(factors), np.promote_types(x.dtype, COMPLEX64)))
     made = along(turned, axis, C2C).real
-    return Shadow(like(made.layout, made.dtype, "K"))
+    return Array(like(made.layout, made.dtype, "K"))
 
 
-def _cosine_rule(*, inverse: bool, sine: bool) -> Callable[..., Shadow]:
+def _cosine_rule(*, inverse: bool, sine: bool) -> Callable[..., Array]:
     def transform(
-        x: Any, type: Any = 2, n: Any = None, axis: Any = -1, norm: Any = None, overwrite_x: Any = False
-    ) -> Shadow:
-        _check_cosine(type, n, norm, overwrite_x)
-        return _cosine(array(x), 5 - type if inverse else type, as_index(axis), norm, sine)
+        x: Array,
+        type: object = 2,
+        n: object = None,
+        axis: object = -1,
+        norm: object = None,
+        overwrite_x: object = False,
+    ) -> Array:
+        if n is not None:
+            raise CannotProve("another length")
+        inner = _cosine_type(type, norm, overwrite_x, inverse=inverse)
+        return _cosine(x, inner, as_index(axis), norm, sine)
 
     return transform
 
 
-def _check_cosine(kind: Any, lengths: Any, norm: Any, overwrite_x: Any) -> None:
-    if kind not in (2, 3) or lengths is not None or overwrite_x or norm not in (None, "ortho", "forward", "backward"):
-        raise CannotProve("another type or length, or a transform in place")
+def _cosine_type(kind: object, norm: object, overwrite_x: object, *, inverse: bool) -> int:
+    """Return the type of the transform that is computed: the inverse of type 2 is one of type 3."""
+    if kind not in (2, 3) or overwrite_x or norm not in (None, "ortho", "forward", "backward"):
+        raise CannotProve("another type, or a transform in place")
+    return as_index(5 - kind if inverse else kind)
 
 
-def _cosines_rule(*, inverse: bool, sine: bool) -> Callable[..., Shadow]:
+def _cosines_rule(*, inverse: bool, sine: bool) -> Callable[..., Array]:
     def transform(
-        x: Any, type: Any = 2, s: Any = None, axes: Any = None, norm: Any = None, overwrite_x: Any = False
-    ) -> Shadow:
-        _check_cosine(type, s, norm, overwrite_x)
-        given = array(x)
-        places = list(range(given.ndim)) if axes is None else [as_index(one) for one in _in_sequence(axes)]
-        if not places or 0 in given.shape or len({place % given.ndim for place in places}) != len(places):
+        x: Array,
+        type: object = 2,
+        s: object = None,
+        axes: object = None,
+        norm: object = None,
+        overwrite_x: object = False,
+    ) -> Array:
+        if s is not None:
+            raise CannotProve("other lengths")
+        inner = _cosine_type(type, norm, overwrite_x, inverse=inverse)
+        places = list(range(x.ndim)) if axes is None else [as_index(one) for one in as_items(_in_sequence(axes))]
+        if not places or 0 in x.shape or len({place % x.ndim for place in places}) != len(places):
             raise CannotProve("no axes, or one twice, or no data points")
-        if given.dtype.kind == "c":
+        if x.dtype.kind == "c":
             raise CannotProve("a transform of complex numbers")
         for place in places:
-            given = _cosine(given, 5 - type if inverse else type, place, norm, sine)
-        return given
+            x = _cosine(x, inner, place, norm, sine)
+        return x
 
     return transform
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from typing import Any
 
 import numpy as np
 
@@ -19,7 +18,8 @@ from gpu_backend.opstream.proof.images import (
 )
 from gpu_backend.opstream.proof.outcome import CannotProve
 from gpu_backend.opstream.proof.registry import rule
-from gpu_backend.opstream.proof.shadow import Shadow, array, like, new
+from gpu_backend.opstream.proof.shadow import Array, array, like, new
+from gpu_backend.opstream.proof.values import is_items, is_tuple
 
 _MODES = frozenset("constant grid-constant nearest mirror reflect grid-mirror wrap grid-wrap".split())
 _PREFILTER_MODES = frozenset("mirror reflect grid-wrap".split())
@@ -27,7 +27,7 @@ _PREFILTER_MODES = frozenset("mirror reflect grid-wrap".split())
 _SUMMED = "ifdIL"
 
 
-def _check_spline(order: Any, mode: Any, cval: Any) -> None:
+def _check_spline(order: object, mode: object, cval: object) -> None:
     """Let pass a known spline; an order of None is a warning."""
     if order is None or not 0 <= as_index(order) <= 5:
         raise CannotProve("an unknown order of spline")
@@ -38,9 +38,9 @@ def _check_spline(order: Any, mode: Any, cval: Any) -> None:
 
 @rule("cupyx.scipy.ndimage.shift")
 def shift(
-    input: Any, shift: Any, output: Any = None, order: Any = 3, mode: Any = "constant", cval: Any = 0.0,
-    prefilter: Any = True,
-) -> Shadow:  # fmt: skip
+    input: object, shift: object, output: object = None, order: object = 3, mode: object = "constant",
+    cval: object = 0.0, prefilter: object = True,
+) -> Array:  # fmt: skip
     """As CuPy."""
     source = image(input)
     _check_spline(order, mode, cval)
@@ -50,9 +50,9 @@ def shift(
 
 @rule("cupyx.scipy.ndimage.zoom")
 def zoom(
-    input: Any, zoom: Any, output: Any = None, order: Any = 3, mode: Any = "constant", cval: Any = 0.0,
-    prefilter: Any = True, *, grid_mode: Any = False,
-) -> Shadow:  # fmt: skip
+    input: object, zoom: object, output: object = None, order: object = 3, mode: object = "constant",
+    cval: object = 0.0, prefilter: object = True, *, grid_mode: object = False,
+) -> Array:  # fmt: skip
     """As CuPy."""
     source = image(input)
     _check_spline(order, mode, cval)
@@ -71,9 +71,9 @@ def _filled(shape: Shape) -> Shape:
 
 @rule("cupyx.scipy.ndimage.rotate")
 def rotate(
-    input: Any, angle: Any, axes: Any = (1, 0), reshape: Any = True, output: Any = None, order: Any = 3,
-    mode: Any = "constant", cval: Any = 0.0, prefilter: Any = True,
-) -> Shadow:  # fmt: skip
+    input: object, angle: object, axes: object = (1, 0), reshape: object = True, output: object = None,
+    order: object = 3, mode: object = "constant", cval: object = 0.0, prefilter: object = True,
+) -> Array:  # fmt: skip
     """As CuPy."""
     source = image(input)
     _check_spline(order, mode, cval)
@@ -84,8 +84,8 @@ def rotate(
     return output_for(output, source, _filled(tuple(extents)))
 
 
-def _plane(axes: Any, ndim: int) -> tuple[int, int]:
-    if not isinstance(axes, (tuple, list)) or len(axes) != 2:
+def _plane(axes: object, ndim: int) -> tuple[int, int]:
+    if not is_items(axes) or len(axes) != 2:
         raise CannotProve("a plane that is not two axes")
     places = [as_index(axis) % ndim for axis in axes if -ndim <= as_index(axis) < ndim]
     if len(set(places)) != 2:
@@ -108,16 +108,16 @@ def _turned(height: int, width: int, angle: float) -> tuple[int, int]:
 
 @rule("cupyx.scipy.ndimage.affine_transform")
 def affine_transform(
-    input: Any, matrix: Any, offset: Any = 0.0, output_shape: Any = None, output: Any = None, order: Any = 3,
-    mode: Any = "constant", cval: Any = 0.0, prefilter: Any = True, *, float64_coords: Any = False,
-) -> Shadow:  # fmt: skip
+    input: object, matrix: Array, offset: object = 0.0, output_shape: object = None, output: object = None,
+    order: object = 3, mode: object = "constant", cval: object = 0.0, prefilter: object = True, *,
+    float64_coords: object = False,
+) -> Array:  # fmt: skip
     """As CuPy."""
     source = image(input)
     _check_spline(order, mode, cval)
     ndim = source.ndim
     numbers_per_axis(offset, ndim)
-    given = array(matrix)
-    if given.dtype.char not in REAL + "e" or given.shape not in (
+    if matrix.dtype.char not in REAL + "e" or matrix.shape not in (
         (ndim,),
         (ndim, ndim),
         (ndim, ndim + 1),
@@ -126,7 +126,7 @@ def affine_transform(
         raise CannotProve("a matrix of another kind")
     shape = source.shape
     if output_shape is not None:
-        if not isinstance(output_shape, tuple) or len(output_shape) != ndim:
+        if not is_tuple(output_shape) or len(output_shape) != ndim:
             raise CannotProve("an unusual output shape")
         shape = tuple([as_index(extent) for extent in output_shape])
     return output_for(output, source, _filled(shape))
@@ -134,40 +134,39 @@ def affine_transform(
 
 @rule("cupyx.scipy.ndimage.map_coordinates")
 def map_coordinates(
-    input: Any, coordinates: Any, output: Any = None, order: Any = 3, mode: Any = "constant", cval: Any = 0.0,
-    prefilter: Any = True,
-) -> Shadow:  # fmt: skip
+    input: object, coordinates: Array, output: object = None, order: object = 3, mode: object = "constant",
+    cval: object = 0.0, prefilter: object = True,
+) -> Array:  # fmt: skip
     """As CuPy."""
     source = image(input)
     _check_spline(order, mode, cval)
-    places = array(coordinates)
-    if places.dtype.char not in REAL or places.ndim == 0 or places.shape[0] != source.ndim:
+    if coordinates.dtype.char not in REAL or coordinates.ndim == 0 or coordinates.shape[0] != source.ndim:
         raise CannotProve("coordinates of another kind")
-    return output_for(output, source, places.shape[1:])
+    return output_for(output, source, coordinates.shape[1:])
 
 
 @rule("cupyx.scipy.ndimage.spline_filter1d")
 def spline_filter1d(
-    input: Any, order: Any = 3, axis: Any = -1, output: Any = np.float64, mode: Any = "mirror"
-) -> Shadow:
+    input: object, order: object = 3, axis: object = -1, output: object = np.float64, mode: object = "mirror"
+) -> Array:
     """As CuPy."""
     source = image(input)
     place = as_axis(axis, source.ndim)
     made = _prefiltered(source, order, output, mode, 0)
-    return output_for(output, source) if order < 2 or source.shape[place] == 1 else made
+    return output_for(output, source) if as_index(order) < 2 or source.shape[place] == 1 else made
 
 
 @rule("cupyx.scipy.ndimage.spline_filter")
-def spline_filter(input: Any, order: Any = 3, output: Any = np.float64, mode: Any = "mirror") -> Shadow:
+def spline_filter(input: object, order: object = 3, output: object = np.float64, mode: object = "mirror") -> Array:
     """As CuPy."""
     return _prefiltered(image(input), order, output, mode, 2)
 
 
-def _prefiltered(source: Shadow, order: Any, output: Any, mode: Any, least: int) -> Shadow:
+def _prefiltered(source: Array, order: object, output: object, mode: object, least: int) -> Array:
     if not least <= as_index(order) <= 5:
         raise CannotProve("an unknown order of spline")
     check_modes(mode, 1, _PREFILTER_MODES)
-    if isinstance(output, Shadow):
+    if isinstance(output, Array):
         raise CannotProve("an output array")
     wanted = output_for(output, source).dtype
     computed = source.astype(np.promote_types(wanted, np.float32), copy=False)
@@ -177,24 +176,24 @@ def _prefiltered(source: Shadow, order: Any, output: Any, mode: Any, least: int)
 
 
 @rule("cupyx.scipy.ndimage.fourier_gaussian")
-def fourier_gaussian(input: Any, sigma: Any, n: Any = -1, axis: Any = -1, output: Any = None) -> Shadow:
+def fourier_gaussian(input: object, sigma: object, n: object = -1, axis: object = -1, output: object = None) -> Array:
     """As CuPy."""
     return _fourier(input, sigma, n, axis, output, complex_only=False)
 
 
 @rule("cupyx.scipy.ndimage.fourier_uniform", "cupyx.scipy.ndimage.fourier_ellipsoid")
-def fourier_uniform(input: Any, size: Any, n: Any = -1, axis: Any = -1, output: Any = None) -> Shadow:
+def fourier_uniform(input: object, size: object, n: object = -1, axis: object = -1, output: object = None) -> Array:
     """As CuPy."""
     return _fourier(input, size, n, axis, output, complex_only=False)
 
 
 @rule("cupyx.scipy.ndimage.fourier_shift")
-def fourier_shift(input: Any, shift: Any, n: Any = -1, axis: Any = -1, output: Any = None) -> Shadow:
+def fourier_shift(input: object, shift: object, n: object = -1, axis: object = -1, output: object = None) -> Array:
     """As CuPy."""
     return _fourier(input, shift, n, axis, output, complex_only=True)
 
 
-def _fourier(input: Any, amount: Any, n: Any, axis: Any, output: Any, *, complex_only: bool) -> Shadow:
+def _fourier(input: object, amount: object, n: object, axis: object, output: object, *, complex_only: bool) -> Array:
     source = image(input, REAL + "FD")
     if source.ndim > 3:
         raise CannotProve("many axes")
@@ -214,11 +213,11 @@ def _fourier(input: Any, amount: Any, n: Any, axis: Any, output: Any, *, complex
 
 
 @rule("cupyx.scipy.ndimage.sum", "cupyx.scipy.ndimage.sum_labels")
-def sum_labels(input: Any, labels: Any = None, index: Any = None) -> Shadow:
+def sum_labels(input: object, labels: object = None, index: object = None) -> Array:
     """As CuPy, for regions that an array names."""
     source = image(input, _SUMMED)
     regions, named = array(labels), array(index)
     if regions.dtype.char not in REAL or named.dtype.char not in REAL or named.size == 0:
         raise CannotProve("regions of another kind")
     broadcast([source.shape, regions.shape])
-    return Shadow(like(named.layout, FLOAT64, "K"))
+    return Array(like(named.layout, FLOAT64, "K"))

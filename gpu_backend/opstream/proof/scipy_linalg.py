@@ -2,28 +2,26 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 
 from gpu_backend.opstream.proof.arguments import COMPLEX128, FLOAT32, FLOAT64, as_dtype, as_index
 from gpu_backend.opstream.proof.outcome import CannotProve
 from gpu_backend.opstream.proof.promotion import result_type
 from gpu_backend.opstream.proof.registry import rule
-from gpu_backend.opstream.proof.shadow import Shadow, array, arrays, new, ufunc
+from gpu_backend.opstream.proof.shadow import Array, array, arrays, new, ufunc
 
 _LINALG = "cupyx.scipy.linalg."
 _MOST_ROWS = 1 << 20
 
 
-def _vector(value: Any, least: int = 1) -> Shadow:
+def _vector(value: object, least: int = 1) -> Array:
     given = array(value)
     if given.ndim != 1 or given.size < least:
         raise CannotProve("other than a vector, or a short one")
     return given
 
 
-def _count(n: Any, least: int = 1) -> int:
+def _count(n: object, least: int = 1) -> int:
     rows = as_index(n)
     if not least <= rows <= _MOST_ROWS:
         raise CannotProve("an unusual number of rows")
@@ -31,36 +29,37 @@ def _count(n: Any, least: int = 1) -> int:
 
 
 @rule(_LINALG + "toeplitz", _LINALG + "hankel")
-def toeplitz(c: Any, r: Any = None) -> Shadow:
+def toeplitz(c: Array, r: object = None) -> Array:
     """As CuPy."""
-    column, row = array(c), array(c if r is None else r)
-    if column.size == 0 or row.size == 0:
+    row = array(c if r is None else r)
+    if c.size == 0 or row.size == 0:
         raise CannotProve("an empty matrix")
-    return new((column.size, row.size), result_type(column.dtype, row.dtype))
+    return new((c.size, row.size), result_type(c.dtype, row.dtype))
 
 
 @rule(_LINALG + "circulant")
-def circulant(c: Any) -> Shadow:
+def circulant(c: Array) -> Array:
     """As CuPy."""
     return toeplitz(c)
 
 
 @rule(_LINALG + "convolution_matrix")
-def convolution_matrix(a: Any, n: Any, mode: Any = "full") -> Shadow:
+def convolution_matrix(a: object, n: object, mode: object = "full") -> Array:
     """As CuPy."""
-    length, columns = _vector(a).size, _count(n)
-    if mode not in ("full", "valid", "same"):
-        raise CannotProve("an unknown mode")
+    vector, columns = _vector(a), _count(n)
+    length = vector.size
     rows = {
         "full": length + columns - 1,
         "same": max(length, columns),
         "valid": max(length, columns) - min(length, columns) + 1,
     }
-    return new((rows[mode], columns), a.dtype)
+    if not isinstance(mode, str) or mode not in rows:
+        raise CannotProve("an unknown mode")
+    return new((rows[mode], columns), vector.dtype)
 
 
 @rule(_LINALG + "hadamard")
-def hadamard(n: Any, dtype: Any = int) -> Shadow:
+def hadamard(n: object, dtype: object = int) -> Array:
     """As CuPy."""
     rows, wanted = _count(n), as_dtype(dtype)
     if rows & (rows - 1) or wanted.kind not in "iuf":
@@ -69,7 +68,7 @@ def hadamard(n: Any, dtype: Any = int) -> Shadow:
 
 
 @rule(_LINALG + "leslie")
-def leslie(f: Any, s: Any) -> Shadow:
+def leslie(f: object, s: object) -> Array:
     """As CuPy."""
     rates, shares = _vector(f, 2), _vector(s)
     if rates.size != shares.size + 1:
@@ -78,7 +77,7 @@ def leslie(f: Any, s: Any) -> Shadow:
 
 
 @rule(_LINALG + "block_diag")
-def block_diag(*arrs: Any) -> Shadow:
+def block_diag(*arrs: object) -> Array:
     """As CuPy."""
     blocks = arrays(arrs)
     if not blocks or any(block.ndim > 2 for block in blocks):
@@ -89,7 +88,7 @@ def block_diag(*arrs: Any) -> Shadow:
 
 
 @rule(_LINALG + "companion")
-def companion(a: Any) -> Shadow:
+def companion(a: object) -> Array:
     """As CuPy."""
     given = _vector(a, 3)
     row = ufunc("divide", ufunc("negative", given[1:]), given[0])
@@ -97,20 +96,20 @@ def companion(a: Any) -> Shadow:
 
 
 @rule(_LINALG + "helmert")
-def helmert(n: Any, full: Any = False) -> Shadow:
+def helmert(n: object, full: object = False) -> Array:
     """As CuPy."""
     rows = _count(n, 2)
     return new((rows, rows), FLOAT64) if full else new((rows, rows), FLOAT64)[1:]
 
 
 @rule(_LINALG + "hilbert")
-def hilbert(n: Any) -> Shadow:
+def hilbert(n: object) -> Array:
     """As CuPy."""
     return new((_count(n),) * 2, FLOAT64)
 
 
 @rule(_LINALG + "dft")
-def dft(n: Any, scale: Any = None) -> Shadow:
+def dft(n: object, scale: object = None) -> Array:
     """As CuPy."""
     if scale not in (None, "sqrtn", "n"):
         raise CannotProve("an unknown scale")
@@ -118,7 +117,7 @@ def dft(n: Any, scale: Any = None) -> Shadow:
 
 
 @rule(_LINALG + "fiedler")
-def fiedler(a: Any) -> Shadow:
+def fiedler(a: object) -> Array:
     """As CuPy."""
     given = _vector(a, 2)
     if given.dtype.kind not in "iuf":
@@ -127,7 +126,7 @@ def fiedler(a: Any) -> Shadow:
 
 
 @rule(_LINALG + "fiedler_companion")
-def fiedler_companion(a: Any) -> Shadow:
+def fiedler_companion(a: object) -> Array:
     """As CuPy."""
     given = _vector(a, 4)
     quotients = ufunc("divide", given, given[0])
@@ -135,29 +134,27 @@ def fiedler_companion(a: Any) -> Shadow:
 
 
 @rule(_LINALG + "khatri_rao")
-def khatri_rao(a: Any, b: Any) -> Shadow:
+def khatri_rao(a: Array, b: Array) -> Array:
     """As CuPy."""
-    left, right = array(a), array(b)
-    if left.ndim != 2 or right.ndim != 2 or left.shape[1] != right.shape[1] or not left.size * right.size:
+    if a.ndim != 2 or b.ndim != 2 or a.shape[1] != b.shape[1] or not a.size * b.size:
         raise CannotProve("matrices that do not fit")
-    product = ufunc("multiply", left[:, None, :], right[None, :, :])
-    return product.reshape((-1, left.shape[1]))
+    product = ufunc("multiply", a[:, None, :], b[None, :, :])
+    return product.reshape((-1, a.shape[1]))
 
 
 @rule(_LINALG + "solve_triangular")
 def solve_triangular(
-    a: Any, b: Any, trans: Any = 0, lower: Any = False, unit_diagonal: Any = False, overwrite_b: Any = False,
-    check_finite: Any = False,
-) -> Shadow:  # fmt: skip
+    a: Array, b: Array, trans: object = 0, lower: object = False, unit_diagonal: object = False,
+    overwrite_b: object = False, check_finite: object = False,
+) -> Array:  # fmt: skip
     """As CuPy, for one matrix."""
-    matrix, sides = array(a), array(b)
-    if matrix.ndim != 2 or matrix.shape[0] != matrix.shape[1] or sides.ndim not in (1, 2):
+    if a.ndim != 2 or a.shape[0] != a.shape[1] or b.ndim not in (1, 2):
         raise CannotProve("other than one square matrix")
-    if sides.shape[0] != matrix.shape[0] or not sides.size or overwrite_b or check_finite:
+    if b.shape[0] != a.shape[0] or not b.size or overwrite_b or check_finite:
         raise CannotProve("sides that do not fit, or options")
     if type(trans) not in (int, str) or trans not in (0, 1, 2, "N", "T", "C"):
         raise CannotProve("an unknown transposition")
-    wanted = matrix.dtype if matrix.dtype.char in "fd" else np.promote_types(matrix.dtype, FLOAT32)
-    if sides.dtype.kind == "c" and wanted.kind != "c":
+    wanted = a.dtype if a.dtype.char in "fd" else np.promote_types(a.dtype, FLOAT32)
+    if b.dtype.kind == "c" and wanted.kind != "c":
         raise CannotProve("a ComplexWarning")
-    return new(sides.shape, wanted, "F")
+    return new(b.shape, wanted, "F")

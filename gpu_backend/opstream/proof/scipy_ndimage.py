@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from math import prod
-from typing import Any
 
 from gpu_backend.opstream.proof.arguments import as_axis, as_index
 from gpu_backend.opstream.proof.images import (
@@ -19,7 +18,7 @@ from gpu_backend.opstream.proof.images import (
 )
 from gpu_backend.opstream.proof.outcome import CannotProve
 from gpu_backend.opstream.proof.registry import rule
-from gpu_backend.opstream.proof.shadow import Shadow, array
+from gpu_backend.opstream.proof.shadow import Array, array
 
 #: The memory that a rank filter needs grows with its window, for each thread of the device.
 _MOST_RANKED = 121
@@ -29,7 +28,7 @@ _LEAST_SIGMA = 1e-6
 _MOST_WEIGHTS = 10_000
 
 
-def _weights(weights: Any, ndim: int) -> Shadow:
+def _weights(weights: object, ndim: int) -> Array:
     found = array(weights)
     if found.ndim != ndim or found.size == 0 or found.dtype.char not in _WEIGHTS or found.layout.nbytes >= 1 << 31:
         raise CannotProve("weights of another kind")
@@ -38,9 +37,9 @@ def _weights(weights: Any, ndim: int) -> Shadow:
 
 @rule("cupyx.scipy.ndimage.correlate", "cupyx.scipy.ndimage.convolve")
 def correlate(
-    input: Any, weights: Any, output: Any = None, mode: Any = "reflect", cval: Any = 0.0, origin: Any = 0,
-    *, axes: Any = None,
-) -> Shadow:  # fmt: skip
+    input: object, weights: object, output: object = None, mode: object = "reflect", cval: object = 0.0,
+    origin: object = 0, *, axes: object = None,
+) -> Array:  # fmt: skip
     """As CuPy."""
     source = image(input)
     along = axes_of(axes, source.ndim)
@@ -53,9 +52,9 @@ def correlate(
 
 @rule("cupyx.scipy.ndimage.correlate1d", "cupyx.scipy.ndimage.convolve1d")
 def correlate1d(
-    input: Any, weights: Any, axis: Any = -1, output: Any = None, mode: Any = "reflect", cval: Any = 0.0,
-    origin: Any = 0,
-) -> Shadow:  # fmt: skip
+    input: object, weights: object, axis: object = -1, output: object = None, mode: object = "reflect",
+    cval: object = 0.0, origin: object = 0,
+) -> Array:  # fmt: skip
     """As CuPy."""
     source = image(input)
     as_axis(axis, source.ndim)
@@ -68,15 +67,21 @@ def correlate1d(
     "cupyx.scipy.ndimage.maximum_filter1d",
 )
 def uniform_filter1d(
-    input: Any, size: Any, axis: Any = -1, output: Any = None, mode: Any = "reflect", cval: Any = 0.0, origin: Any = 0
-) -> Shadow:
+    input: object,
+    size: object,
+    axis: object = -1,
+    output: object = None,
+    mode: object = "reflect",
+    cval: object = 0.0,
+    origin: object = 0,
+) -> Array:
     """As CuPy."""
     source = image(input)
     as_axis(axis, source.ndim)
     return _along_one(source, widths_of(size, 1), output, mode, cval, origin)
 
 
-def _along_one(source: Shadow, widths: list[int], output: Any, mode: Any, cval: Any, origin: Any) -> Shadow:
+def _along_one(source: Array, widths: list[int], output: object, mode: object, cval: object, origin: object) -> Array:
     check_modes(mode, source.ndim)
     check_origins(as_index(origin), widths)
     as_number(cval)
@@ -85,16 +90,16 @@ def _along_one(source: Shadow, widths: list[int], output: Any, mode: Any, cval: 
 
 @rule("cupyx.scipy.ndimage.uniform_filter")
 def uniform_filter(
-    input: Any, size: Any = 3, output: Any = None, mode: Any = "reflect", cval: Any = 0.0, origin: Any = 0,
-    axes: Any = None,
-) -> Shadow:  # fmt: skip
+    input: object, size: object = 3, output: object = None, mode: object = "reflect", cval: object = 0.0,
+    origin: object = 0, axes: object = None,
+) -> Array:  # fmt: skip
     """As CuPy."""
     source = image(input)
     count = len(axes_of(axes, source.ndim))
     return _windowed(source, widths_of(size, count), output, mode, cval, origin)
 
 
-def _windowed(source: Shadow, widths: list[int], output: Any, mode: Any, cval: Any, origin: Any) -> Shadow:
+def _windowed(source: Array, widths: list[int], output: object, mode: object, cval: object, origin: object) -> Array:
     check_modes(mode, len(widths))
     check_origins(origin, widths)
     as_number(cval)
@@ -103,14 +108,14 @@ def _windowed(source: Shadow, widths: list[int], output: Any, mode: Any, cval: A
 
 @rule("cupyx.scipy.ndimage.gaussian_filter")
 def gaussian_filter(
-    input: Any, sigma: Any, order: Any = 0, output: Any = None, mode: Any = "reflect", cval: Any = 0.0,
-    truncate: Any = 4.0, radius: Any = None, axes: Any = None,
-) -> Shadow:  # fmt: skip
+    input: object, sigma: object, order: object = 0, output: object = None, mode: object = "reflect",
+    cval: object = 0.0, truncate: object = 4.0, radius: object = None, axes: object = None,
+) -> Array:  # fmt: skip
     """As CuPy."""
     source = image(input)
     count = len(axes_of(axes, source.ndim))
-    for one in numbers_per_axis(sigma, count):
-        _check_sigma(one, truncate, may_be_zero=True)
+    for width in numbers_per_axis(sigma, count):
+        _check_sigma(width, truncate, may_be_zero=True)
     for one in one_per_axis(order, count):
         _check_order(one)
     if radius is not None:
@@ -122,9 +127,9 @@ def gaussian_filter(
 
 @rule("cupyx.scipy.ndimage.gaussian_filter1d")
 def gaussian_filter1d(
-    input: Any, sigma: Any, axis: Any = -1, order: Any = 0, output: Any = None, mode: Any = "reflect",
-    cval: Any = 0.0, truncate: Any = 4.0,
-) -> Shadow:  # fmt: skip
+    input: object, sigma: object, axis: object = -1, order: object = 0, output: object = None, mode: object = "reflect",
+    cval: object = 0.0, truncate: object = 4.0,
+) -> Array:  # fmt: skip
     """As CuPy."""
     source = image(input)
     _check_order(order)
@@ -133,34 +138,38 @@ def gaussian_filter1d(
     return _along_one(source, [1], output, mode, cval, 0)
 
 
-def _check_sigma(sigma: float, truncate: Any, *, may_be_zero: bool = False) -> None:
+def _check_sigma(sigma: float, truncate: object, *, may_be_zero: bool = False) -> None:
     if not (sigma >= _LEAST_SIGMA or (may_be_zero and sigma == 0)):
         raise CannotProve("a tiny or negative sigma")
     if not 0 <= as_number(truncate) * sigma <= _MOST_WEIGHTS:
         raise CannotProve("a vast window")
 
 
-def _check_order(order: Any) -> None:
+def _check_order(order: object) -> None:
     if not 0 <= as_index(order) <= 10:
         raise CannotProve("an unusual order of derivative")
 
 
 @rule("cupyx.scipy.ndimage.prewitt", "cupyx.scipy.ndimage.sobel")
-def sobel(input: Any, axis: Any = -1, output: Any = None, mode: Any = "reflect", cval: Any = 0.0) -> Shadow:
+def sobel(
+    input: object, axis: object = -1, output: object = None, mode: object = "reflect", cval: object = 0.0
+) -> Array:
     """As CuPy."""
     source = image(input)
     as_axis(axis, source.ndim)
     return _windowed(source, [3] * source.ndim, output, _one_mode(mode), cval, 0)
 
 
-def _one_mode(mode: Any) -> str:
+def _one_mode(mode: object) -> str:
     if not isinstance(mode, str):
         raise CannotProve("several boundary modes")
     return mode
 
 
 @rule("cupyx.scipy.ndimage.laplace")
-def laplace(input: Any, output: Any = None, mode: Any = "reflect", cval: Any = 0.0, *, axes: Any = None) -> Shadow:
+def laplace(
+    input: object, output: object = None, mode: object = "reflect", cval: object = 0.0, *, axes: object = None
+) -> Array:
     """As CuPy."""
     source = image(input)
     return _windowed(source, [3] * len(axes_of(axes, source.ndim)), output, mode, cval, 0)
@@ -168,8 +177,14 @@ def laplace(input: Any, output: Any = None, mode: Any = "reflect", cval: Any = 0
 
 @rule("cupyx.scipy.ndimage.gaussian_laplace", "cupyx.scipy.ndimage.gaussian_gradient_magnitude")
 def gaussian_laplace(
-    input: Any, sigma: Any, output: Any = None, mode: Any = "reflect", cval: Any = 0.0, *, truncate: Any = 4.0
-) -> Shadow:
+    input: object,
+    sigma: object,
+    output: object = None,
+    mode: object = "reflect",
+    cval: object = 0.0,
+    *,
+    truncate: object = 4.0,
+) -> Array:
     """As CuPy."""
     source = image(input)
     for one in numbers_per_axis(sigma, source.ndim):
@@ -179,9 +194,9 @@ def gaussian_laplace(
 
 @rule("cupyx.scipy.ndimage.minimum_filter", "cupyx.scipy.ndimage.maximum_filter")
 def minimum_filter(
-    input: Any, size: Any = None, footprint: Any = None, output: Any = None, mode: Any = "reflect", cval: Any = 0.0,
-    origin: Any = 0, axes: Any = None,
-) -> Shadow:  # fmt: skip
+    input: object, size: object = None, footprint: object = None, output: object = None, mode: object = "reflect",
+    cval: object = 0.0, origin: object = 0, axes: object = None,
+) -> Array:  # fmt: skip
     """As CuPy."""
     check_no_footprint(footprint)
     source = image(input)
@@ -189,7 +204,7 @@ def minimum_filter(
     return _windowed(source, widths, output, mode, cval, origin)
 
 
-def check_no_footprint(*footprints: Any) -> None:
+def check_no_footprint(*footprints: object) -> None:
     """Let pass windows that are boxes: CuPy looks at others to see whether there is anything in them."""
     if any(footprint is not None for footprint in footprints):
         raise CannotProve("a footprint, whose contents matter")
@@ -197,18 +212,18 @@ def check_no_footprint(*footprints: Any) -> None:
 
 @rule("cupyx.scipy.ndimage.median_filter")
 def median_filter(
-    input: Any, size: Any = None, footprint: Any = None, output: Any = None, mode: Any = "reflect", cval: Any = 0.0,
-    origin: Any = 0, axes: Any = None,
-) -> Shadow:  # fmt: skip
+    input: object, size: object = None, footprint: object = None, output: object = None, mode: object = "reflect",
+    cval: object = 0.0, origin: object = 0, axes: object = None,
+) -> Array:  # fmt: skip
     """As CuPy."""
     return rank_filter(input, 0, size, footprint, output, mode, cval, origin, axes)
 
 
 @rule("cupyx.scipy.ndimage.percentile_filter")
 def percentile_filter(
-    input: Any, percentile: Any, size: Any = None, footprint: Any = None, output: Any = None, mode: Any = "reflect",
-    cval: Any = 0.0, origin: Any = 0, axes: Any = None,
-) -> Shadow:  # fmt: skip
+    input: object, percentile: object, size: object = None, footprint: object = None, output: object = None,
+    mode: object = "reflect", cval: object = 0.0, origin: object = 0, axes: object = None,
+) -> Array:  # fmt: skip
     """As CuPy."""
     if not -100 <= as_number(percentile) <= 100:
         raise CannotProve("no percentile")
@@ -217,9 +232,9 @@ def percentile_filter(
 
 @rule("cupyx.scipy.ndimage.rank_filter")
 def rank_filter(
-    input: Any, rank: Any, size: Any = None, footprint: Any = None, output: Any = None, mode: Any = "reflect",
-    cval: Any = 0.0, origin: Any = 0, axes: Any = None,
-) -> Shadow:  # fmt: skip
+    input: object, rank: object, size: object = None, footprint: object = None, output: object = None,
+    mode: object = "reflect", cval: object = 0.0, origin: object = 0, axes: object = None,
+) -> Array:  # fmt: skip
     """As CuPy."""
     check_no_footprint(footprint, axes)
     source = image(input)

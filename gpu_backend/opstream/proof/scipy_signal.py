@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
 
 from gpu_backend.opstream.layout import DType, Shape
 from gpu_backend.opstream.proof.arguments import COMPLEX64, COMPLEX128, FLOAT32, FLOAT64, as_axes, as_axis, as_index
@@ -12,14 +11,15 @@ from gpu_backend.opstream.proof.outcome import CannotProve, refusal
 from gpu_backend.opstream.proof.promotion import result_type
 from gpu_backend.opstream.proof.registry import rule
 from gpu_backend.opstream.proof.scipy_ndimage import rank_filter
-from gpu_backend.opstream.proof.shadow import Shadow, array, new
+from gpu_backend.opstream.proof.shadow import Array, array, new
+from gpu_backend.opstream.proof.values import is_items, is_tuple
 
 _SIGNAL, _WINDOWS = "cupyx.scipy.signal.", "cupyx.scipy.signal.windows."
 _BOUNDARIES = frozenset("fill pad wrap circular symm symmetric".split())
 _SAMPLES = "bBhHiIlLfdFD"
 
 
-def _pair(in1: Any, in2: Any, ndim: int | None = None) -> tuple[Shadow, Shadow]:
+def _pair(in1: object, in2: object, ndim: int | None = None) -> tuple[Array, Array]:
     first, second = array(in1), array(in2)
     if first.ndim != second.ndim or first.ndim == 0 or not first.size or not second.size:
         raise CannotProve("signals that do not fit, or empty ones")
@@ -30,7 +30,7 @@ def _pair(in1: Any, in2: Any, ndim: int | None = None) -> tuple[Shadow, Shadow]:
     return first, second
 
 
-def _convolved_shape(first: Shape, second: Shape, mode: Any) -> Shape:
+def _convolved_shape(first: Shape, second: Shape, mode: object) -> Shape:
     pairs = list(zip(first, second, strict=True))
     if mode == "full":
         shape = tuple([one + other - 1 for one, other in pairs])
@@ -51,20 +51,20 @@ def _thick(shape: Shape) -> Shape:
     return shape
 
 
-def _by_fft(first: Shadow, second: Shadow) -> DType:
+def _by_fft(first: Array, second: Array) -> DType:
     single = first.dtype.char in "fF" and second.dtype.char in "fF"
     if "c" in (first.dtype.kind, second.dtype.kind):
         return COMPLEX64 if single else COMPLEX128
     return FLOAT32 if single else FLOAT64
 
 
-def _require_one_complex_type(first: Shadow, second: Shadow) -> None:
+def _require_one_complex_type(first: Array, second: Array) -> None:
     if "c" in (first.dtype.kind, second.dtype.kind) and first.dtype != second.dtype:
         raise CannotProve("a product of a complex number and another type, which may not compile")
 
 
 @rule(_SIGNAL + "convolve", _SIGNAL + "correlate")
-def convolve(in1: Any, in2: Any, mode: Any = "full", method: Any = "auto") -> Shadow:
+def convolve(in1: object, in2: object, mode: object = "full", method: object = "auto") -> Array:
     """As CuPy."""
     first, second = _pair(in1, in2)
     if method not in ("direct", "fft") and (method != "auto" or first.ndim > 1):
@@ -74,7 +74,7 @@ def convolve(in1: Any, in2: Any, mode: Any = "full", method: Any = "auto") -> Sh
 
 
 @rule(_SIGNAL + "fftconvolve", _SIGNAL + "oaconvolve")
-def fftconvolve(in1: Any, in2: Any, mode: Any = "full", axes: Any = None) -> Shadow:
+def fftconvolve(in1: object, in2: object, mode: object = "full", axes: object = None) -> Array:
     """As CuPy."""
     first, second = _pair(in1, in2)
     if isinstance(axes, list):
@@ -99,7 +99,9 @@ def fftconvolve(in1: Any, in2: Any, mode: Any = "full", axes: Any = None) -> Sha
 
 
 @rule(_SIGNAL + "convolve2d", _SIGNAL + "correlate2d")
-def convolve2d(in1: Any, in2: Any, mode: Any = "full", boundary: Any = "fill", fillvalue: Any = 0) -> Shadow:
+def convolve2d(
+    in1: object, in2: object, mode: object = "full", boundary: object = "fill", fillvalue: object = 0
+) -> Array:
     """As CuPy."""
     first, second = _pair(in1, in2, 2)
     if boundary not in _BOUNDARIES or as_number(fillvalue) != 0:
@@ -108,7 +110,7 @@ def convolve2d(in1: Any, in2: Any, mode: Any = "full", boundary: Any = "fill", f
     return new(_thick(_convolved_shape(first.shape, second.shape, mode)), result_type(first.dtype, second.dtype))
 
 
-def _filtered(x: Shadow, axis: Any, dtype: DType) -> Shadow:
+def _filtered(x: Array, axis: object, dtype: DType) -> Array:
     """Return what comes of a recursive filter: in C order, as its kernels leave it."""
     if x.ndim == 0 or x.size == 0:
         raise CannotProve("nothing to filter")
@@ -117,65 +119,63 @@ def _filtered(x: Shadow, axis: Any, dtype: DType) -> Shadow:
 
 
 @rule(_SIGNAL + "lfilter")
-def lfilter(b: Any, a: Any, x: Any, axis: Any = -1, zi: Any = None) -> Shadow:
+def lfilter(b: Array, a: Array, x: Array, axis: object = -1, zi: object = None) -> Array:
     """As CuPy, of real signals and a filter with feedback, from rest."""
-    numerator, denominator, signal = array(b), array(a), array(x)
-    if zi is not None or numerator.ndim != 1 or denominator.ndim != 1 or not numerator.size or denominator.size < 2:
+    if zi is not None or b.ndim != 1 or a.ndim != 1 or not b.size or a.size < 2:
         raise CannotProve("a state, or other than a filter with feedback")
-    if any(one.dtype.char not in "fd" for one in (numerator, denominator, signal)):
+    if any(one.dtype.char not in "fd" for one in (b, a, x)):
         raise CannotProve("signals of another dtype")
-    return _filtered(signal, axis, result_type(signal.dtype, numerator.dtype, denominator.dtype))
+    return _filtered(x, axis, result_type(x.dtype, b.dtype, a.dtype))
 
 
 @rule(_SIGNAL + "sosfilt")
-def sosfilt(sos: Any, x: Any, axis: Any = -1, zi: Any = None) -> Shadow:
+def sosfilt(sos: Array, x: Array, axis: object = -1, zi: object = None) -> Array:
     """As CuPy, of real signals, from rest."""
-    sections, signal = array(sos), array(x)
-    if zi is not None or sections.ndim != 2 or sections.shape[1] != 6 or not sections.size:
+    if zi is not None or sos.ndim != 2 or sos.shape[1] != 6 or not sos.size:
         raise CannotProve("a state, or no sections of second order")
-    if any(one.dtype.char not in "fd" for one in (sections, signal)):
+    if any(one.dtype.char not in "fd" for one in (sos, x)):
         raise CannotProve("signals of another dtype")
-    return _filtered(signal, axis, result_type(signal.dtype, sections.dtype))
+    return _filtered(x, axis, result_type(x.dtype, sos.dtype))
 
 
 @rule(_SIGNAL + "medfilt")
-def medfilt(volume: Any, kernel_size: Any = None) -> Shadow:
+def medfilt(volume: Array, kernel_size: object = None) -> Array:
     """As CuPy."""
-    return _median(array(volume), 3 if kernel_size is None else kernel_size)
+    return _median(volume, 3 if kernel_size is None else kernel_size)
 
 
 @rule(_SIGNAL + "medfilt2d")
-def medfilt2d(input: Any, kernel_size: Any = 3) -> Shadow:
+def medfilt2d(input: Array, kernel_size: object = 3) -> Array:
     """As CuPy."""
-    if array(input).ndim != 2:
+    if input.ndim != 2:
         raise CannotProve("other than an image")
     return _median(input, kernel_size)
 
 
-def _median(signal: Shadow, size: Any) -> Shadow:
-    widths = list(size) if isinstance(size, (tuple, list)) else [size] * signal.ndim
-    if len(widths) != signal.ndim or any(as_index(width) % 2 == 0 for width in widths):
+def _median(signal: Array, size: object) -> Array:
+    widths = [as_index(width) for width in (size if is_items(size) else [size] * signal.ndim)]
+    if len(widths) != signal.ndim or any(width % 2 == 0 for width in widths):
         raise CannotProve("windows of even width, or another number of them")
     if any(width > extent for width, extent in zip(widths, signal.shape, strict=True)):
         raise CannotProve("a warning about the width")
     return rank_filter(signal, 0, widths, mode="constant")
 
 
-def _samples(M: Any) -> Shadow:  # noqa: N803 (the field's name for it)
+def _samples(M: object) -> Array:  # noqa: N803 (the field's name for it)
     count = as_index(M)
     if not 0 <= count < 1 << 31:
         raise CannotProve("an unusual number of samples")
     return new((count,), FLOAT64)
 
 
-def _window(M: Any, sym: Any = True) -> Shadow:  # noqa: N803
+def _window(M: object, sym: object = True) -> Array:  # noqa: N803
     return _samples(M)
 
 
-def _window_with(*names: str) -> Callable[..., Shadow]:
+def _window_with(*names: str) -> Callable[..., Array]:
     """Return the rule of a window with parameters of these names."""
 
-    def window(M: Any, *parameters: Any, **named: Any) -> Shadow:  # noqa: N803
+    def window(M: object, *parameters: object, **named: object) -> Array:  # noqa: N803
         sym_by_place = len(parameters) > len(names)
         given = list(parameters[: len(names)])
         given += [value for name, value in named.items() if name in names]
@@ -207,11 +207,11 @@ for _name, _names in _SHAPED.items():
 
 
 @rule(_SIGNAL + "get_window", _WINDOWS + "get_window")
-def get_window(window: Any, Nx: Any, fftbins: Any = True) -> Shadow:  # noqa: N803
+def get_window(window: object, Nx: object, fftbins: object = True) -> Array:  # noqa: N803
     """As CuPy."""
-    name, *parameters = window if isinstance(window, tuple) else (window,)
+    name, *parameters = window if is_tuple(window) else (window,)
     if name in _PLAIN and not parameters:
         return _window(Nx)
-    if name in _SHAPED:
+    if isinstance(name, str) and name in _SHAPED:
         return _window_with(*_SHAPED[name])(Nx, *parameters)
     raise CannotProve("an unknown window")

@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from math import prod
-from typing import Any
 
 import numpy as np
 
 from gpu_backend.opstream.layout import Shape, SparseLayout
-from gpu_backend.opstream.proof.arguments import as_dtype, as_index
+from gpu_backend.opstream.proof.arguments import as_dtype
 from gpu_backend.opstream.proof.outcome import CannotProve, Made
 from gpu_backend.opstream.proof.registry import rule
-from gpu_backend.opstream.proof.shadow import Shadow, array, new
+from gpu_backend.opstream.proof.shadow import Array, new
+from gpu_backend.opstream.proof.values import is_tuple
 
 _COMPRESSED = ("csr", "csc")
 _FORMATS = (*_COMPRESSED, "coo", "dia")
@@ -30,7 +31,7 @@ _MATRICES, _ALL = (
 )
 
 
-def _matrix(value: Any) -> SparseLayout:
+def _matrix(value: object) -> SparseLayout:
     if not isinstance(value, SparseLayout) or len(value.shape) != 2 or 0 in value.shape:
         raise CannotProve("a sparse matrix of which too little is known")
     return value
@@ -40,19 +41,19 @@ def _matrix(value: Any) -> SparseLayout:
     *[f"{name}.{method}" for name in _ALL for method in ("__matmul__", "dot")],
     *[f"{name}.__mul__" for name in _MATRICES],
 )
-def product(matrix: Any, other: Any) -> Shadow:
+def product(matrix: object, other: Array) -> Array:
     """As CuPy, by a dense vector or matrix: the product with a matrix is in columns."""
-    left, right = _matrix(matrix), array(other)
-    if right.ndim not in (1, 2) or right.size == 0 or right.shape[0] != left.shape[1]:
+    left = _matrix(matrix)
+    if other.ndim not in (1, 2) or other.size == 0 or other.shape[0] != left.shape[1]:
         raise CannotProve("operands that do not fit")
-    made = np.promote_types(left.dtype, right.dtype)
+    made = np.promote_types(left.dtype, other.dtype)
     if left.dtype.char not in _MULTIPLIED or made.char not in _MULTIPLIED:
-        raise CannotProve(f"a product of {left.dtype} and {right.dtype}")
-    return new((left.shape[0],), made) if right.ndim == 1 else new((left.shape[0], right.shape[1]), made, "F")
+        raise CannotProve(f"a product of {left.dtype} and {other.dtype}")
+    return new((left.shape[0],), made) if other.ndim == 1 else new((left.shape[0], other.shape[1]), made, "F")
 
 
 @rule(*[f"{_name(form, kind)}.toarray" for form in (*_COMPRESSED, "coo") for kind in ("matrix", "array")])
-def toarray(matrix: Any, order: Any = None, out: Any = None) -> Shadow:
+def toarray(matrix: object, order: object = None, out: Array | None = None) -> Array:
     """As CuPy, in rows."""
     given = _matrix(matrix)
     if order not in (None, "C") or out is not None:
@@ -60,23 +61,24 @@ def toarray(matrix: Any, order: Any = None, out: Any = None) -> Shadow:
     return new(given.shape, given.dtype)
 
 
-def _made_of(qualname: str) -> Any:
-    def made(arg1: Any, shape: Any = None, dtype: Any = None, copy: Any = False) -> Made:
-        if isinstance(arg1, Shadow):
+def _made_of(qualname: str) -> Callable[..., Made]:
+    def made(arg1: object, shape: object = None, dtype: object = None, copy: object = False) -> Made:
+        if isinstance(arg1, Array):
             return _of_dense(qualname, arg1, shape, dtype)
-        if not isinstance(arg1, tuple) or len(arg1) != 2 or not all(type(one) is int and one >= 0 for one in arg1):
+        extents = tuple([one for one in arg1 if type(one) is int and one >= 0]) if is_tuple(arg1) else ()
+        if not is_tuple(arg1) or len(arg1) != 2 or len(extents) != 2:
             raise CannotProve("parts that are looked at")
         if shape is not None:
             raise CannotProve("a shape given twice")
         wanted = as_dtype("d" if dtype is None else dtype)
         if wanted.char not in "?" + _MULTIPLIED:
             raise CannotProve(f"a matrix of {wanted}")
-        return Made(qualname, 8 * (max(arg1) + 1), SparseLayout(tuple(map(as_index, arg1)), wanted))
+        return Made(qualname, 8 * (max(extents) + 1), SparseLayout(extents, wanted))
 
     return made
 
 
-def _of_dense(qualname: str, given: Shadow, shape: Any, dtype: Any) -> Made:
+def _of_dense(qualname: str, given: Array, shape: object, dtype: object) -> Made:
     """A dense matrix is looked at for what is not zero; whatever that is, it becomes a sparse one."""
     if given.ndim != 2 or given.size == 0 or given.dtype.char not in _MULTIPLIED:
         raise CannotProve("other than a matrix of real or complex numbers")

@@ -2,20 +2,19 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from gpu_backend.opstream.proof.arguments import FLOAT16, FLOAT32, FLOAT64, as_axis
 from gpu_backend.opstream.proof.outcome import CannotProve
 from gpu_backend.opstream.proof.promotion import result_type
 from gpu_backend.opstream.proof.reductions import amax, mean, std, sum_
 from gpu_backend.opstream.proof.registry import rule
-from gpu_backend.opstream.proof.shadow import Shadow, array, new, ufunc
+from gpu_backend.opstream.proof.shadow import Array, array, new, ufunc
+from gpu_backend.opstream.proof.values import is_real
 from gpu_backend.opstream.proof.windows import squeeze
 
 _SPECIAL, _STATS = "cupyx.scipy.special.", "cupyx.scipy.stats."
 
 
-def _numbers(x: Any, kinds: str = "iuf") -> Shadow:
+def _numbers(x: object, kinds: str = "iuf") -> Array:
     given = array(x)
     if given.dtype.kind not in kinds or given.size == 0:
         raise CannotProve(f"{given.size} elements of {given.dtype}")
@@ -23,7 +22,7 @@ def _numbers(x: Any, kinds: str = "iuf") -> Shadow:
 
 
 @rule(_SPECIAL + "softmax")
-def softmax(x: Any, axis: Any = None) -> Shadow:
+def softmax(x: object, axis: object = None) -> Array:
     """As CuPy."""
     given = _numbers(x)
     powers = ufunc("exp", ufunc("subtract", given, amax(given, axis, keepdims=True)))
@@ -31,7 +30,7 @@ def softmax(x: Any, axis: Any = None) -> Shadow:
 
 
 @rule(_SPECIAL + "log_softmax")
-def log_softmax(x: Any, axis: Any = None) -> Shadow:
+def log_softmax(x: object, axis: object = None) -> Array:
     """As CuPy."""
     given = _numbers(x)
     if given.ndim == 0:
@@ -44,7 +43,9 @@ def log_softmax(x: Any, axis: Any = None) -> Shadow:
 
 
 @rule(_SPECIAL + "logsumexp")
-def logsumexp(a: Any, axis: Any = None, b: Any = None, keepdims: Any = False, return_sign: Any = False) -> Shadow:
+def logsumexp(
+    a: object, axis: object = None, b: object = None, keepdims: object = False, return_sign: object = False
+) -> Array:
     """As CuPy."""
     given = _numbers(a, "biuf")
     if b is not None or return_sign or given.ndim == 0:
@@ -60,7 +61,7 @@ def logsumexp(a: Any, axis: Any = None, b: Any = None, keepdims: Any = False, re
 
 
 @rule(_SPECIAL + "polygamma")
-def polygamma(n: Any, x: Any) -> Shadow:
+def polygamma(n: object, x: object) -> Array:
     """As CuPy, of two real arrays."""
     order, given = _numbers(n), _numbers(x, "f")
     powers = ufunc("power", -1.0, ufunc("add", order, 1))
@@ -74,13 +75,15 @@ def polygamma(n: Any, x: Any) -> Shadow:
 
 
 @rule(_STATS + "zscore")
-def zscore(a: Any, axis: Any = 0, ddof: Any = 0, nan_policy: Any = "propagate") -> Shadow:
+def zscore(a: object, axis: object = 0, ddof: object = 0, nan_policy: object = "propagate") -> Array:
     """As CuPy."""
     return zmap(a, a, axis, ddof, nan_policy)
 
 
 @rule(_STATS + "zmap")
-def zmap(scores: Any, compare: Any, axis: Any = 0, ddof: Any = 0, nan_policy: Any = "propagate") -> Shadow:
+def zmap(
+    scores: object, compare: object, axis: object = 0, ddof: object = 0, nan_policy: object = "propagate"
+) -> Array:
     """As CuPy."""
     given, others = _numbers(scores), _numbers(compare)
     if nan_policy != "propagate" or axis is None:
@@ -91,13 +94,13 @@ def zmap(scores: Any, compare: Any, axis: Any = 0, ddof: Any = 0, nan_policy: An
 
 
 @rule(_STATS + "entropy")
-def entropy(pk: Any, qk: Any = None, base: Any = None, axis: Any = 0) -> Shadow:
+def entropy(pk: object, qk: object = None, base: object = None, axis: object = 0) -> Array:
     """As CuPy."""
     given = _numbers(pk)
     wanted = result_type(given.dtype, FLOAT32) if given.dtype.kind == "f" else FLOAT64
     if qk is not None and _numbers(qk).shape != given.shape:
         raise CannotProve("distributions of two shapes")
-    if base is not None and (type(base) not in (int, float) or base <= 0 or base == 1):
+    if base is not None and (not is_real(base) or base <= 0 or base == 1):
         raise CannotProve("an unusual base")
     first = given.astype(wanted, copy=False)
     if qk is None:

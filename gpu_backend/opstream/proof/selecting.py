@@ -3,45 +3,44 @@
 from __future__ import annotations
 
 import math
-from typing import Any
 
 import numpy as np
 
 from gpu_backend.opstream.layout import Shape, strided
-from gpu_backend.opstream.proof.arguments import INT64, as_axis, as_index, broadcast
+from gpu_backend.opstream.proof.arguments import INT64, as_axis, as_index, as_items, broadcast
 from gpu_backend.opstream.proof.outcome import CannotProve, refusal
 from gpu_backend.opstream.proof.registry import rule
 from gpu_backend.opstream.proof.scalars import check_cast_value, check_fill
-from gpu_backend.opstream.proof.shadow import Shadow, array, new
+from gpu_backend.opstream.proof.shadow import Array, array, arrays, new
+from gpu_backend.opstream.proof.values import is_items, is_real
 
 
 @rule("cupy.take", "cupy.ndarray.take")
-def take(a: Any, indices: Any, axis: Any = None, out: Any = None) -> Shadow:
+def take(a: Array, indices: object, axis: object = None, out: Array | None = None) -> Array:
     """As CuPy: indices are wrapped, never checked."""
-    given = array(a)
     shape = _indices_shape(indices)
     place = None
     if axis is not None:
-        place = as_axis(axis, max(given.ndim, 1))
-    if given.ndim == 0 or axis is None:
+        place = as_axis(axis, max(a.ndim, 1))
+    if a.ndim == 0 or axis is None:
         extents = shape
     else:
         assert place is not None
-        extents = (*given.shape[:place], *shape, *given.shape[place + 1 :])
-    made = new(extents, given.dtype)
+        extents = (*a.shape[:place], *shape, *a.shape[place + 1 :])
+    made = new(extents, a.dtype)
     if out is not None:
-        if array(out).dtype != given.dtype:
+        if out.dtype != a.dtype:
             raise refusal(TypeError, "Output dtype mismatch")
         if out.shape != extents:
             raise refusal(ValueError, "Output shape mismatch")
         made = out
-    if given.size == 0 and made.size:
+    if a.size == 0 and made.size:
         raise refusal(IndexError, "cannot do a non-empty take from an empty axes.")
     return made
 
 
-def _indices_shape(indices: Any) -> Shape:
-    if isinstance(indices, Shadow):
+def _indices_shape(indices: object) -> Shape:
+    if isinstance(indices, Array):
         if indices.dtype.kind not in "iu":
             raise CannotProve("indices that are no integers")
         return indices.shape
@@ -55,11 +54,11 @@ def _indices_shape(indices: Any) -> Shape:
 
 
 @rule("cupy.take_along_axis")
-def take_along_axis(a: Any, indices: Any, axis: Any) -> Shadow:
+def take_along_axis(a: Array, indices: Array, axis: object) -> Array:
     """As CuPy."""
-    if array(indices).dtype.kind not in "iu":
+    if indices.dtype.kind not in "iu":
         raise refusal(IndexError, "`indices` must be an integer array")
-    given = array(a).ravel() if axis is None else array(a)
+    given = a.ravel() if axis is None else a
     place = as_axis(0 if axis is None else axis, given.ndim)
     if given.ndim != indices.ndim:
         raise refusal(ValueError, "`indices` and `a` must have the same number of dimensions")
@@ -76,34 +75,34 @@ def take_along_axis(a: Any, indices: Any, axis: Any) -> Shadow:
 
 
 @rule("cupy.choose", "cupy.ndarray.choose")
-def choose(a: Any, choices: Any, out: Any = None, mode: Any = "raise") -> Shadow:
+def choose(a: Array, choices: Array, out: Array | None = None, mode: object = "raise") -> Array:
     """As CuPy, where it does not look at the indices."""
     if mode not in ("wrap", "clip") or out is not None:
         raise CannotProve("indices that are looked at")
-    if array(a).shape != array(choices).shape[1:] or a.dtype.kind not in "iu":
+    if a.shape != choices.shape[1:] or a.dtype.kind not in "iu":
         raise CannotProve("indices of another shape")
     return new(a.shape, choices.dtype)
 
 
 @rule("cupy.ndarray.fill")
-def fill(a: Any, value: Any) -> None:
+def fill(a: Array, value: object) -> None:
     """As CuPy."""
-    if isinstance(value, Shadow):
+    if isinstance(value, Array):
         if value.shape != ():
             raise refusal(ValueError, "non-scalar cupy.ndarray cannot be used for fill")
-        if value.dtype.kind == "c" and array(a).dtype.kind not in "bc":
+        if value.dtype.kind == "c" and a.dtype.kind not in "bc":
             raise CannotProve("a ComplexWarning")
         return
-    check_fill(value, array(a).dtype)
+    check_fill(value, a.dtype)
 
 
 @rule("cupy.put", "cupy.ndarray.put")
-def put(a: Any, ind: Any, v: Any, mode: Any = "wrap") -> None:
+def put(a: Array, ind: object, v: object, mode: object = "wrap") -> None:
     """As CuPy, where it does not look at the indices."""
-    if mode not in ("wrap", "clip") or array(a).size == 0:
+    if mode not in ("wrap", "clip") or a.size == 0:
         raise CannotProve("indices that are looked at")
     _indices_shape(ind)
-    if isinstance(v, Shadow):
+    if isinstance(v, Array):
         if v.dtype.kind == "c":
             raise CannotProve("complex values")
     elif not (type(v) in (int, float) and a.dtype.kind == "f"):
@@ -111,59 +110,58 @@ def put(a: Any, ind: Any, v: Any, mode: Any = "wrap") -> None:
 
 
 @rule("cupy.copyto")
-def copyto(dst: Any, src: Any, casting: Any = "same_kind", where: Any = None) -> None:
+def copyto(dst: Array, src: object, casting: object = "same_kind", where: object = None) -> None:
     """As CuPy, without a mask."""
     if where is not None:
         raise CannotProve("a mask")
-    target = array(dst)
-    if type(src) in (bool, int, float):
+    if type(src) is bool or is_real(src):
         if casting != "same_kind":
             raise CannotProve("another casting")
-        if not np.can_cast(np.array(src).dtype, target.dtype, casting):
+        if not np.can_cast(np.array(src).dtype, dst.dtype, casting):
             raise CannotProve("a value of another kind")
-        check_cast_value(src, target.dtype)
+        check_cast_value(src, dst.dtype)
         return
     source = array(src)
     if casting not in ("no", "equiv", "safe", "same_kind"):
         raise CannotProve("another casting")
-    if not np.can_cast(source.dtype, target.dtype, casting):
-        words = f"Cannot cast {source.dtype} to {target.dtype} in {casting} casting mode"
+    if not np.can_cast(source.dtype, dst.dtype, casting):
+        words = f"Cannot cast {source.dtype} to {dst.dtype} in {casting} casting mode"
         raise refusal(TypeError, words)
-    lead = max(target.ndim - source.ndim, 0)
+    lead = max(dst.ndim - source.ndim, 0)
     padded = (1,) * lead + source.shape
-    extra = len(padded) - target.ndim
+    extra = len(padded) - dst.ndim
     fits = all(extent == 1 for extent in padded[:extra]) and all(
-        extent in (1, wanted) for extent, wanted in zip(padded[extra:], target.shape, strict=True)
+        extent in (1, wanted) for extent, wanted in zip(padded[extra:], dst.shape, strict=True)
     )
     if not fits:
-        words = f"could not broadcast input array from shape {source.shape} into shape {target.shape}"
+        words = f"could not broadcast input array from shape {source.shape} into shape {dst.shape}"
         raise refusal(ValueError, words)
 
 
 @rule("cupy.ravel_multi_index")
-def ravel_multi_index(multi_index: Any, dims: Any, mode: Any = "wrap", order: Any = "C") -> Shadow:
+def ravel_multi_index(multi_index: object, dims: object, mode: object = "wrap", order: object = "C") -> Array:
     """As CuPy, where it does not look at the indices."""
-    extents = [as_index(extent) for extent in dims]
+    extents = [as_index(extent) for extent in as_items(dims)]
     if mode not in ("wrap", "clip") or order not in ("C", "F") or not extents:
         raise CannotProve("indices that are looked at")
     if math.prod(extents) > np.iinfo(np.int64).max:
         raise CannotProve("more elements than can be counted")
-    if not isinstance(multi_index, (list, tuple)) or len(multi_index) != len(extents):
+    if not is_items(multi_index) or len(multi_index) != len(extents):
         raise CannotProve("indices that are no sequence")
-    if any(array(one).dtype.kind not in "iu" or one.dtype.char == "L" for one in multi_index):
+    given = arrays(multi_index)
+    if any(one.dtype.kind not in "iu" or one.dtype.char == "L" for one in given):
         raise CannotProve("indices that are no integers")
-    return new(broadcast([one.shape for one in multi_index]), INT64)
+    return new(broadcast([one.shape for one in given]), INT64)
 
 
 @rule("cupy.delete")
-def delete(arr: Any, indices: Any, axis: Any = None) -> Shadow:
+def delete(arr: Array, indices: object, axis: object = None) -> Array:
     """As CuPy, for one index or a slice: how many elements those delete is known."""
-    given = array(arr)
     if axis is None:
-        given, place = (given.ravel() if given.ndim != 1 else given), 0
+        arr, place = (arr.ravel() if arr.ndim != 1 else arr), 0
     else:
-        place = as_axis(axis, given.ndim)
-    extent = given.shape[place]
+        place = as_axis(axis, arr.ndim)
+    extent = arr.shape[place]
     if isinstance(indices, bool) or not isinstance(indices, (int, np.integer, slice)):
         raise CannotProve("indices that are looked at")
     if isinstance(indices, slice):
@@ -172,9 +170,9 @@ def delete(arr: Any, indices: Any, axis: Any = None) -> Shadow:
         if not -extent <= indices < extent:
             raise CannotProve("an index that is not there")
         kept = extent - 1
-    if given.size == 0:
+    if arr.size == 0:
         raise CannotProve("an empty array")
-    return new((*given.shape[:place], kept, *given.shape[place + 1 :]), given.dtype)
+    return new((*arr.shape[:place], kept, *arr.shape[place + 1 :]), arr.dtype)
 
 
 def _triangle_size(rows: int, columns: int, k: int, *, lower: bool) -> int:
@@ -182,7 +180,7 @@ def _triangle_size(rows: int, columns: int, k: int, *, lower: bool) -> int:
     return below if lower else rows * columns - below
 
 
-def _triangle(n: Any, k: Any, m: Any, *, lower: bool) -> tuple[Shadow, Shadow]:
+def _triangle(n: object, k: object, m: object, *, lower: bool) -> tuple[Array, Array]:
     rows = as_index(n)
     columns = rows if m is None else as_index(m)
     if rows < 0 or columns < 0 or rows > 100_000:
@@ -192,19 +190,19 @@ def _triangle(n: Any, k: Any, m: Any, *, lower: bool) -> tuple[Shadow, Shadow]:
 
 
 @rule("cupy.tril_indices")
-def tril_indices(n: Any, k: Any = 0, m: Any = None) -> tuple[Shadow, Shadow]:
+def tril_indices(n: object, k: object = 0, m: object = None) -> tuple[Array, Array]:
     """As CuPy."""
     return _triangle(n, k, m, lower=True)
 
 
 @rule("cupy.triu_indices")
-def triu_indices(n: Any, k: Any = 0, m: Any = None) -> tuple[Shadow, Shadow]:
+def triu_indices(n: object, k: object = 0, m: object = None) -> tuple[Array, Array]:
     """As CuPy."""
     return _triangle(n, k, m, lower=False)
 
 
 @rule("cupy.ix_")
-def ix_(*args: Any) -> tuple[Shadow, ...]:
+def ix_(*args: object) -> tuple[Array, ...]:
     """As CuPy, for integers: views."""
     made = []
     for place, one in enumerate(args):
@@ -219,21 +217,20 @@ def ix_(*args: Any) -> tuple[Shadow, ...]:
 
 @rule("cupy.lib.stride_tricks.sliding_window_view")
 def sliding_window_view(
-    x: Any, window_shape: Any, axis: Any = None, *, subok: Any = False, writeable: Any = False
-) -> Shadow:
+    x: Array, window_shape: object, axis: object = None, *, subok: object = False, writeable: object = False
+) -> Array:
     """As CuPy, over all axes or one."""
     if writeable is True:
         raise refusal(NotImplementedError, "Writeable views are not supported.")
-    given = array(x)
-    given_shape = window_shape if isinstance(window_shape, (list, tuple)) else (window_shape,)
+    given_shape = window_shape if is_items(window_shape) else (window_shape,)
     extents = tuple([as_index(one) for one in given_shape])
-    axes = tuple(range(given.ndim)) if axis is None else (as_axis(axis, given.ndim),)
+    axes = tuple(range(x.ndim)) if axis is None else (as_axis(axis, x.ndim),)
     if len(extents) != len(axes) or writeable or subok or any(extent < 0 for extent in extents):
         raise CannotProve("windows that do not fit the axes")
-    shape = list(given.shape)
+    shape = list(x.shape)
     for place, extent in zip(axes, extents, strict=True):
         shape[place] -= extent - 1
         if shape[place] <= 0:
             raise CannotProve("windows larger than the array")
-    strides = (*given.strides, *[given.strides[place] for place in axes])
-    return given.window((0, strided((*shape, *extents), strides, given.dtype)))
+    strides = (*x.strides, *[x.strides[place] for place in axes])
+    return x.window((0, strided((*shape, *extents), strides, x.dtype)))

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 
 from gpu_backend.opstream.layout import Layout, Shape
@@ -11,13 +9,14 @@ from gpu_backend.opstream.proof import advanced
 from gpu_backend.opstream.proof.arguments import is_known
 from gpu_backend.opstream.proof.outcome import CannotProve, Unproved, proves, refusal
 from gpu_backend.opstream.proof.scalars import check_fill, converts, fills_quietly
+from gpu_backend.opstream.proof.values import is_items
 
 #: Views whose assignment from a layout is proved.
 _proved: set[tuple[Layout, Layout]] = set()
 _MOST_PROOFS = 8_192
 
 
-def check(layout: Layout, key: Any, value: Any) -> None:
+def check(layout: Layout, key: object, value: object) -> None:
     """End with what CuPy raises for ``x[key] = value``, if it raises. A rule, for other rules.
 
     Parameters
@@ -25,7 +24,7 @@ def check(layout: Layout, key: Any, value: Any) -> None:
     layout
         Of ``x``.
     key
-        Any index; arrays in it as layouts.
+        object index; arrays in it as layouts.
     value
         A layout, or what the user passed.
     """
@@ -36,7 +35,7 @@ def check(layout: Layout, key: Any, value: Any) -> None:
         check_assignment(selected[1], value)
 
 
-def assign(view: Layout, value: Any) -> Unproved | None:
+def assign(view: Layout, value: object) -> Unproved | None:
     """Prove that filling a window of layout ``view`` with ``value`` succeeds: None if it does.
 
     Raises
@@ -44,16 +43,15 @@ def assign(view: Layout, value: Any) -> Unproved | None:
     Exception
         What CuPy raises for this value.
     """
-    kind = type(value)
-    if kind is Layout:
+    if type(value) is Layout:
         if (view, value) in _proved:
             return None
-    elif fills_quietly(kind, value, view.dtype):
+    elif fills_quietly(value, view.dtype):
         return None
     return _assign(view, value)
 
 
-def is_proved(view: Layout, value: Any) -> bool:
+def is_proved(view: Layout, value: object) -> bool:
     """Tell whether filling a window of layout ``view`` with ``value`` surely succeeds.
 
     Raises
@@ -64,7 +62,7 @@ def is_proved(view: Layout, value: Any) -> bool:
     return assign(view, value) is None
 
 
-def refuse_host_values(value: Any, whole: Layout, view: Layout) -> None:
+def refuse_host_values(value: object, whole: Layout, view: Layout) -> None:
     """Raise as CuPy does if ``value`` is host data that a basic index may not be set to.
 
     A NumPy array of the size of the whole array is let through: a setting of the executor may allow it.
@@ -75,12 +73,12 @@ def refuse_host_values(value: Any, whole: Layout, view: Layout) -> None:
 
 
 @proves
-def _fill(view: Layout, value: Any) -> None:
+def _fill(view: Layout, value: object) -> None:
     _check_dtype(view)
     check_fill(value, view.dtype)
 
 
-def check_assignment(view: Layout, value: Any) -> None:
+def check_assignment(view: Layout, value: object) -> None:
     """End with what CuPy raises for filling a window of layout ``view`` with ``value``, if it raises."""
     _check_dtype(view)
     if not isinstance(value, Layout):
@@ -125,7 +123,7 @@ def _refuse_shapes(source: Shape, target: Shape) -> None:
     raise refusal(ValueError, f"operands could not be broadcast together with shapes {source} {target}")
 
 
-def _check_scatter(selected: advanced.Selection, value: Any) -> None:
+def _check_scatter(selected: advanced.Selection, value: object) -> None:
     view = selected.view
     _check_dtype(view)
     if view.size == 0 and (selected.mask_ndim is not None or 0 not in selected.shape):
@@ -144,7 +142,7 @@ def _check_scatter(selected: advanced.Selection, value: Any) -> None:
     _check_broadcast(shape, target)
 
 
-def _check_scatter_by_mask(selected: advanced.Selection, value: Any) -> None:
+def _check_scatter_by_mask(selected: advanced.Selection, value: object) -> None:
     """A value that broadcasts along the selected elements fits however many there are."""
     view, mask_ndim = selected.view, selected.mask_ndim
     assert mask_ndim is not None
@@ -168,12 +166,12 @@ def _check_scatter_by_mask(selected: advanced.Selection, value: Any) -> None:
         raise CannotProve("the number of elements that a mask selects")
 
 
-def _host_shape(value: Any, view: Layout) -> Shape:
+def _host_shape(value: object, view: Layout) -> Shape:
     if converts(value, view.dtype):
         return ()
     if isinstance(value, np.ndarray) and np.can_cast(value.dtype, view.dtype, "same_kind"):
         return tuple(value.shape)
-    if isinstance(value, (list, tuple)) and all(converts(one, view.dtype) for one in value):
+    if is_items(value) and all(converts(one, view.dtype) for one in value):
         return (len(value),)
     raise CannotProve(f"a value of {type(value).__name__}")
 

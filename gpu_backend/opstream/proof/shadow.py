@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, TypeVar
 
 import numpy as np
 
@@ -11,16 +10,15 @@ from gpu_backend.opstream.layout import DType, Layout, Shape, contiguous, stride
 from gpu_backend.opstream.proof import advanced, reshaping, ufuncs, windows
 from gpu_backend.opstream.proof.arguments import as_dtype, as_order, native, order_like
 from gpu_backend.opstream.proof.indexing import window
-from gpu_backend.opstream.proof.outcome import ArrayProof, CannotProve, Returned, View, Window, refusal
+from gpu_backend.opstream.proof.outcome import ArrayProof, CannotProve, Place, Returned, View, Window, refusal
 from gpu_backend.opstream.proof.promotion import check_cast
-
-T = TypeVar("T")
+from gpu_backend.opstream.proof.values import is_items, is_python_scalar, is_tuple
 
 #: Stands for "an argument inside a list": a view of such a one cannot be named.
 NESTED = "a list"
 
 
-class Shadow:
+class Array:
     """An array without contents.
 
     Attributes
@@ -35,7 +33,7 @@ class Shadow:
 
     __slots__ = ("layout", "of", "offset")
 
-    def __init__(self, layout: Layout, of: int | str | None = None, offset: int = 0) -> None:
+    def __init__(self, layout: Layout, of: Place | None = None, offset: int = 0) -> None:
         self.layout = layout
         self.of = of
         self.offset = offset
@@ -66,52 +64,52 @@ class Shadow:
         return self.layout.size
 
     @property
-    def T(self) -> Shadow:  # noqa: N802 (an array's name for it)
+    def T(self) -> Array:  # noqa: N802 (an array's name for it)
         """As of an array."""
         return self if self.ndim < 2 else self.window((0, reshaping.reversed_axes(self.layout)))
 
     @property
-    def real(self) -> Shadow:
+    def real(self) -> Array:
         """As of an array."""
         return self.window(windows.part(self.layout, imaginary=False)) if self.dtype.kind == "c" else self
 
     @property
-    def imag(self) -> Shadow:
+    def imag(self) -> Array:
         """As of an array."""
         if self.dtype.kind == "c":
             return self.window(windows.part(self.layout, imaginary=True))
         return new(self.shape, self.dtype)
 
-    def window(self, made: Window | Layout) -> Shadow:
+    def window(self, made: Window | Layout) -> Array:
         """Return the view that a window is, or the new array that a layout is."""
         if isinstance(made, Layout):
-            return Shadow(made)
-        return Shadow(made[1], self.of, self.offset + made[0])
+            return Array(made)
+        return Array(made[1], self.of, self.offset + made[0])
 
-    def reshape(self, *shape: Any, order: str = "C", copy: Any = None) -> Shadow:
+    def reshape(self, *shape: object, order: object = "C", copy: object = None) -> Array:
         """As of an array."""
         wanted = shape[0] if len(shape) == 1 else shape
         return self.window(reshaping.reshape(self.layout, wanted, order, copy))
 
-    def ravel(self, order: str = "C") -> Shadow:
+    def ravel(self, order: object = "C") -> Array:
         """As of an array."""
         return self.window(reshaping.ravel(self.layout, order))
 
-    def flatten(self) -> Shadow:
+    def flatten(self) -> Array:
         """As of an array, in any order."""
-        return Shadow(reshaping.flattened(self.layout))
+        return Array(reshaping.flattened(self.layout))
 
-    def transpose(self, *axes: Any) -> Shadow:
+    def transpose(self, *axes: object) -> Array:
         """As of an array."""
-        order = axes[0] if len(axes) == 1 and (axes[0] is None or isinstance(axes[0], (tuple, list))) else axes or None
+        order = axes[0] if len(axes) == 1 and (axes[0] is None or is_items(axes[0])) else axes or None
         return self.window(windows.transpose(self.layout, order))
 
-    def squeeze(self, axis: Any = None) -> Shadow:
+    def squeeze(self, axis: object = None) -> Array:
         """As of an array: itself if there is nothing to squeeze."""
         made = self.window(windows.squeeze(self.layout, axis))
         return self if made.ndim == self.ndim else made
 
-    def astype(self, dtype: Any, order: str = "K", *, copy: bool = True) -> Shadow:
+    def astype(self, dtype: object, order: object = "K", *, copy: bool = True) -> Array:
         """As of an array."""
         wanted = as_dtype(dtype)
         char = as_order(order)
@@ -119,22 +117,22 @@ class Shadow:
             return self
         if self.dtype.kind == "c" and wanted.kind not in "bc":
             raise CannotProve("a ComplexWarning")
-        return Shadow(like(self.layout, wanted, char))
+        return Array(like(self.layout, wanted, char))
 
-    def copy(self, order: str = "C") -> Shadow:
+    def copy(self, order: object = "C") -> Array:
         """As of an array."""
         return self.astype(self.dtype, order)
 
-    def __getitem__(self, key: Any) -> Shadow:
+    def __getitem__(self, key: object) -> Array:
         """As of an array: a view, or a new array if there are integer arrays in the key."""
         if _has_arrays(key):
-            return Shadow(advanced.take(self.layout, unwrapped(key)))
-        return self.window(window(self.layout, key if isinstance(key, tuple) else (key,)))
+            return Array(advanced.take(self.layout, unwrapped(key)))
+        return self.window(window(self.layout, key if is_tuple(key) else (key,)))
 
 
-def new(shape: Shape, dtype: DType, order: str = "C") -> Shadow:
+def new(shape: Shape, dtype: DType, order: str = "C") -> Array:
     """Return a new contiguous array."""
-    return Shadow(contiguous(shape, dtype, order))
+    return Array(contiguous(shape, dtype, order))
 
 
 def like(layout: Layout, dtype: DType, order: str, shape: Shape | None = None) -> Layout:
@@ -151,7 +149,7 @@ def like(layout: Layout, dtype: DType, order: str, shape: Shape | None = None) -
     return strided(extents, tuple(strides), dtype)
 
 
-def ufunc(name: str | ufuncs.UfuncRule, *operands: Any, dtype: Any = None, out: Any = None) -> Shadow:
+def ufunc(name: str | ufuncs.UfuncRule, *operands: object, dtype: object = None, out: Array | None = None) -> Array:
     """Return the result of the ufunc ``cupy.<name>``, or of one that has no public name."""
     function = name
     if isinstance(function, str):
@@ -160,64 +158,63 @@ def ufunc(name: str | ufuncs.UfuncRule, *operands: Any, dtype: Any = None, out: 
         made = function.apply(*map(unwrapped, operands), dtype=dtype)
         if isinstance(made, tuple):
             raise CannotProve(f"several results of {function.name}")
-        return Shadow(made)
-    function.call(tuple(map(unwrapped, operands)), {"out": array(out).layout, "dtype": dtype})
-    return array(out)
+        return Array(made)
+    function.call(tuple(map(unwrapped, operands)), {"out": out.layout, "dtype": dtype})
+    return out
 
 
-def into(out: Any, made: Shadow, casting: str = "unsafe", error: str = "Out shape is mismatched") -> Shadow:
+def into(out: Array | None, made: Array, casting: str = "unsafe", error: str = "Out shape is mismatched") -> Array:
     """Return ``out`` if it can take what was made, or what was made if there is no ``out``."""
     if out is None:
         return made
-    target = array(out)
-    if target.shape != made.shape:
+    if out.shape != made.shape:
         raise refusal(ValueError, error)
-    check_cast(made.dtype, target.dtype, casting, "output operand")
-    return target
+    check_cast(made.dtype, out.dtype, casting, "output operand")
+    return out
 
 
-def array(value: Any) -> Shadow:
+def array(value: object) -> Array:
     """Return ``value`` if it is an array; rules that need one know nothing about other things."""
-    if not isinstance(value, Shadow):
+    if not isinstance(value, Array):
         raise CannotProve(f"{type(value).__name__} where an array is wanted")
     return value
 
 
-def as_array(value: Any) -> Shadow:
+def as_array(value: object) -> Array:
     """Return what ``cupy.asarray`` makes of an array, or of a scalar of Python or NumPy."""
-    if isinstance(value, Shadow):
+    if isinstance(value, Array):
         return value
-    if type(value) not in (bool, int, float, complex) and not isinstance(value, np.generic):
+    if not is_python_scalar(value) and not isinstance(value, np.generic):
         raise CannotProve(f"{type(value).__name__} where an array or a scalar is wanted")
     return new((), native(np.asarray(value).dtype))
 
 
-def arrays(values: Any) -> list[Shadow]:
+def arrays(values: object) -> list[Array]:
     """Return the arrays of a list or tuple."""
-    if not isinstance(values, (list, tuple)):
+    if not is_items(values):
         raise CannotProve(f"{type(values).__name__} where arrays are wanted")
     return [array(value) for value in values]
 
 
-def wrapped(value: Any, of: int | str) -> Any:
+def wrapped(value: object, of: Place) -> object:
     """Return an argument with its layouts as arrays without contents."""
     if isinstance(value, Layout):
-        return Shadow(value, of)
-    if isinstance(value, (list, tuple)):
+        return Array(value, of)
+    if is_items(value):
         return type(value)([wrapped(item, NESTED) for item in value])
     return value
 
 
-def unwrapped(value: Any) -> Any:
+def unwrapped(value: object) -> object:
     """Return a value with the arrays in it as layouts."""
-    if isinstance(value, Shadow):
+    if isinstance(value, Array):
         return value.layout
-    if isinstance(value, (list, tuple)):
+    if is_items(value):
         return type(value)([unwrapped(item) for item in value])
     return value
 
 
-def proof_of(made: Shadow, arguments: Sequence[Any]) -> ArrayProof:
+def proof_of(made: Array, arguments: Sequence[object]) -> ArrayProof:
     """Return what is proved of a result: new memory, a view of an argument, or the argument itself."""
     if made.of is None:
         if made.layout.memory_order[:1] == "?" and min(made.layout.strides) < 0:
@@ -238,6 +235,6 @@ def _lies_as(layout: Layout, order: str) -> bool:
     return layout.c_contiguous if order == "C" else layout.f_contiguous
 
 
-def _has_arrays(key: Any) -> bool:
-    parts = key if isinstance(key, tuple) else (key,)
-    return any(isinstance(part, (Shadow, list, np.ndarray)) for part in parts)
+def _has_arrays(key: object) -> bool:
+    parts = key if is_tuple(key) else (key,)
+    return any(isinstance(part, (Array, list, np.ndarray)) for part in parts)

@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 from functools import cache
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from gpu_backend.opstream import surface
 from gpu_backend.opstream.layout import DType, Layout, Shape, contiguous
 from gpu_backend.opstream.proof.arguments import as_dtype, broadcast
-from gpu_backend.opstream.proof.outcome import CannotProve, Returned, Unproved, WillRaise, refusal
+from gpu_backend.opstream.proof.outcome import ArrayProof, CannotProve, Place, Returned, Unproved, WillRaise, refusal
 from gpu_backend.opstream.proof.promotion import (
     Loop,
+    Weak,
     check_cast,
     find_loop,
     find_loop_for,
@@ -19,6 +20,7 @@ from gpu_backend.opstream.proof.promotion import (
     wrong_type,
 )
 from gpu_backend.opstream.proof.scalars import bounds, check_operand, int_bounds
+from gpu_backend.opstream.proof.values import is_real, is_tuple
 
 UfuncResult = Layout | tuple[Layout, ...]
 
@@ -53,12 +55,12 @@ class UfuncRule:
         self._by_output = loops(entry.out_types) if entry.out_types else self._table
         self._casting = entry.casting
         self._promotion = entry.promotion
-        self._loops: dict[tuple[Any, ...], Loop | None] = {}
-        self._proved: dict[tuple[Any, ...], UfuncResult] = {}
-        self._bounded: dict[tuple[Any, ...], _Bounded] = {}
-        self._into: dict[tuple[Any, ...], tuple[float, float]] = {}
+        self._loops: dict[tuple[object, ...], Loop | None] = {}
+        self._proved: dict[tuple[object, ...], UfuncResult] = {}
+        self._bounded: dict[tuple[object, ...], _Bounded] = {}
+        self._into: dict[tuple[object, ...], tuple[float, float]] = {}
 
-    def result(self, first: Any, second: Any) -> UfuncResult | Unproved:
+    def result(self, first: object, second: object) -> UfuncResult | Unproved:
         """Return the result for two operands: layouts or host scalars. The path of ``x + y``.
 
         Raises
@@ -72,9 +74,8 @@ class UfuncRule:
                 return found
         except TypeError:  # an operand that cannot be hashed cannot be computed with either
             return self.results(first, second)
-        kind = type(second)
-        if kind is float or kind is int:
-            bounded = self._bounded.get((first, kind))
+        if type(second) is float or type(second) is int:
+            bounded = self._bounded.get((first, type(second)))
             if bounded is not None and bounded.low <= second <= bounded.high:
                 return bounded.result
         elif type(first) is float or type(first) is int:
@@ -83,7 +84,7 @@ class UfuncRule:
                 return bounded.result
         return self.results(first, second)
 
-    def results(self, *operands: Any) -> UfuncResult | Unproved:
+    def results(self, *operands: object) -> UfuncResult | Unproved:
         """Return the result for any number of operands, and remember it."""
         try:
             return self._prove(operands)
@@ -92,7 +93,7 @@ class UfuncRule:
         except WillRaise as known:
             raise known.release() from None
 
-    def inplace(self, target: Layout, operand: Any) -> Unproved | None:
+    def inplace(self, target: Layout, operand: object) -> Unproved | None:
         """Prove that ``target op= operand`` succeeds: None if it does.
 
         Raises
@@ -100,12 +101,11 @@ class UfuncRule:
         Exception
             What CuPy raises for these operands.
         """
-        kind = type(operand)
-        if kind is Layout:
+        if type(operand) is Layout:
             if (target, operand) in self._into:
                 return None
-        elif kind is float or kind is int:
-            allowed = self._into.get((target, kind))
+        elif type(operand) is float or type(operand) is int:
+            allowed = self._into.get((target, type(operand)))
             if allowed is not None and allowed[0] <= operand <= allowed[1]:
                 return None
         try:
@@ -116,7 +116,7 @@ class UfuncRule:
             raise known.release() from None
         return None
 
-    def apply(self, *operands: Any, dtype: Any = None) -> UfuncResult:
+    def apply(self, *operands: object, dtype: object = None) -> UfuncResult:
         """Return the result for the use of other rules.
 
         Raises
@@ -127,7 +127,7 @@ class UfuncRule:
         loop, shape = self._loop_and_shape(operands, dtype)
         return self._layouts(loop, shape)
 
-    def call(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+    def call(self, args: tuple[object, ...], kwargs: dict[str, object]) -> ArrayProof | tuple[ArrayProof, ...]:
         """Return the proof of a call with outputs and keywords, as a rule."""
         known = {"out", "dtype", "casting"}
         if not known.issuperset(kwargs):
@@ -144,20 +144,20 @@ class UfuncRule:
         given = [out for out in outputs if out is not None]
         loop, shape = self._loop_and_shape(args[: self.nin], kwargs.get("dtype"), given)
         made = self._layouts(loop, shape)
-        results = list(made) if isinstance(made, tuple) else [made]
+        results: list[ArrayProof] = list(made) if isinstance(made, tuple) else [made]
         for place, out in enumerate(outputs):
             if out is not None:
                 self._check_output(out, shape, loop.outputs[place], kwargs.get("casting", self._casting))
-                results[place] = Returned(names[place])  # type: ignore[call-overload]
+                results[place] = Returned(names[place])
         return results[0] if self.nout == 1 else tuple(results)
 
-    def _prove(self, operands: tuple[Any, ...]) -> UfuncResult:
+    def _prove(self, operands: tuple[object, ...]) -> UfuncResult:
         loop, shape = self._loop_and_shape(operands, None)
         result = self._layouts(loop, shape)
         self._remember(operands, loop, shape, result)
         return result
 
-    def _prove_inplace(self, target: Layout, operand: Any) -> None:
+    def _prove_inplace(self, target: Layout, operand: object) -> None:
         if self.nin != 2 or self.nout != 1:
             raise CannotProve("no operator")
         loop, shape = self._loop_and_shape((target, operand), None, [target])
@@ -170,7 +170,7 @@ class UfuncRule:
             self._into[target, type(operand)] = limits
 
     def _loop_and_shape(
-        self, operands: tuple[Any, ...], dtype: Any, outputs: list[Layout] | None = None
+        self, operands: tuple[object, ...], dtype: object, outputs: list[Layout] | None = None
     ) -> tuple[Loop, Shape]:
         kinds = tuple([operand_kind(operand) for operand in operands])
         arrays = [operand.shape for operand in operands if isinstance(operand, Layout)]
@@ -184,7 +184,7 @@ class UfuncRule:
                     check_operand(operand, wanted)
         return loop, shape
 
-    def _loop(self, kinds: tuple[tuple[DType, Any], ...]) -> Loop:
+    def _loop(self, kinds: tuple[tuple[DType, Weak], ...]) -> Loop:
         try:
             loop = self._loops[kinds]
         except KeyError:
@@ -211,32 +211,32 @@ class UfuncRule:
             return contiguous(shape, loop.outputs[0])
         return tuple([contiguous(shape, dtype) for dtype in loop.outputs])
 
-    def _outputs(self, args: tuple[Any, ...], out: Any) -> tuple[list[Layout | None], list[int | str]]:
+    def _outputs(self, args: tuple[object, ...], out: object) -> tuple[list[Layout | None], list[Place]]:
         """Return the outputs that the caller gave, None for those to be made, and how each was given."""
         given = args[self.nin :]
-        names: list[int | str] = list(range(self.nin, self.nin + self.nout))
+        names: list[Place] = list(range(self.nin, self.nin + self.nout))
         if out is not None:
             if given:
                 raise refusal(ValueError, "Cannot specify 'out' as both a positional and keyword argument")
-            if isinstance(out, tuple) and len(out) != self.nout:
+            if is_tuple(out) and len(out) != self.nout:
                 raise refusal(ValueError, "The 'out' tuple must have exactly one entry per ufunc output")
-            if not isinstance(out, tuple) and self.nout != 1:
+            if not is_tuple(out) and self.nout != 1:
                 raise refusal(ValueError, "'out' must be a tuple of arrays")
             if self.nout != 1:
                 raise CannotProve("several outputs in a tuple")
-            given = out if isinstance(out, tuple) else (out,)
+            given = out if is_tuple(out) else (out,)
             names = ["out"]
-        outputs = [*given, *[None] * (self.nout - len(given))]
-        if not all(one is None or isinstance(one, Layout) for one in outputs):
+        outputs = [one for one in given if one is None or isinstance(one, Layout)]
+        if len(outputs) < len(given):
             raise CannotProve("an output that is no array")
-        return outputs, names
+        return [*outputs, *[None] * (self.nout - len(given))], names
 
-    def _check_output(self, out: Layout, shape: Shape, made: DType, casting: str) -> None:
+    def _check_output(self, out: Layout, shape: Shape, made: DType, casting: object) -> None:
         if out.shape != shape:
             raise refusal(ValueError, "Out shape is mismatched")
         check_cast(made, out.dtype, casting, "output operand")
 
-    def _remember(self, operands: tuple[Any, ...], loop: Loop, shape: Shape, result: UfuncResult) -> None:
+    def _remember(self, operands: tuple[object, ...], loop: Loop, shape: Shape, result: UfuncResult) -> None:
         if len(self._proved) + len(self._bounded) >= _MOST_PROOFS:
             self._proved.clear()
             self._bounded.clear()
@@ -250,12 +250,12 @@ class UfuncRule:
                 self._bounded[key] = _Bounded(result, *limits)
 
 
-def _limits(operand: Any, dtype: DType) -> tuple[float, float] | None:
+def _limits(operand: object, dtype: DType) -> tuple[float, float] | None:
     """Return between which scalars what is proved of ``operand`` holds of all of its type; None if it stands alone.
 
     An int beyond int64 enters promotion as another dtype: what is true of it says nothing of smaller ones.
     """
-    if type(operand) not in (int, float):
+    if not is_real(operand):
         return None
     low, high = int_bounds(dtype) if type(operand) is int else bounds(dtype)
     return (low, high) if low <= operand <= high else None

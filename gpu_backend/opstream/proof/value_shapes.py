@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
 
 from gpu_backend.opstream.layout import Layout
 from gpu_backend.opstream.proof import advanced
@@ -11,14 +10,14 @@ from gpu_backend.opstream.proof.arguments import as_axis, as_bool
 from gpu_backend.opstream.proof.outcome import CannotProve, Later
 from gpu_backend.opstream.proof.promotion import promote
 from gpu_backend.opstream.proof.registry import rule
-from gpu_backend.opstream.proof.shadow import Shadow, array
+from gpu_backend.opstream.proof.shadow import Array, array
 
 #: dtypes that are sorted, compared and told apart without further thought.
 _ORDERED = "?bBhHiIlLefd"
 _INDEX_BYTES = 8
 
 
-def selected_by_mask(layout: Layout, key: Any) -> Later | None:
+def selected_by_mask(layout: Layout, key: object) -> Later | None:
     """Return what is proved of ``x[key]`` for a mask of unknown contents; None for every other key."""
     selected = advanced.select(layout, key)
     if not isinstance(selected, advanced.Selection) or selected.mask_ndim is None or selected.known is not None:
@@ -28,7 +27,7 @@ def selected_by_mask(layout: Layout, key: Any) -> Later | None:
     return Later(None, selected.view.nbytes)
 
 
-def _elements(a: Any, dtypes: str = _ORDERED + "FD") -> Shadow:
+def _elements(a: object, dtypes: str = _ORDERED + "FD") -> Array:
     given = array(a)
     if given.size == 0 or given.ndim == 0 or given.dtype.char not in dtypes:
         raise CannotProve("no elements, or some of another kind")
@@ -36,26 +35,26 @@ def _elements(a: Any, dtypes: str = _ORDERED + "FD") -> Shadow:
 
 
 @rule("cupy.nonzero", "cupy.ndarray.nonzero")
-def nonzero(a: Any) -> Later:
+def nonzero(a: object) -> Later:
     """As CuPy: the indices of each axis."""
     given = _elements(a)
     return Later(given.ndim, given.size * given.ndim * _INDEX_BYTES)
 
 
 @rule("cupy.argwhere")
-def argwhere(a: Any) -> Later:
+def argwhere(a: object) -> Later:
     """As CuPy."""
     return Later(None, nonzero(a).nbytes)
 
 
 @rule("cupy.flatnonzero")
-def flatnonzero(a: Any) -> Later:
+def flatnonzero(a: object) -> Later:
     """As CuPy."""
     return Later(None, _elements(a).size * _INDEX_BYTES)
 
 
 @rule("cupy.extract")
-def extract(condition: Any, a: Any) -> Later:
+def extract(condition: object, a: object) -> Later:
     """As CuPy, of as many conditions as elements."""
     given = _elements(a)
     if _elements(condition).size != given.size:
@@ -64,7 +63,7 @@ def extract(condition: Any, a: Any) -> Later:
 
 
 @rule("cupy.compress")
-def compress(condition: Any, a: Any, axis: Any = None, out: Any = None) -> Later:
+def compress(condition: object, a: object, axis: object = None, out: Array | None = None) -> Later:
     """As CuPy, of no more conditions than there are places."""
     given, wanted = _elements(a), _elements(condition)
     places = given.size if axis is None else given.shape[as_axis(axis, given.ndim)]
@@ -74,15 +73,15 @@ def compress(condition: Any, a: Any, axis: Any = None, out: Any = None) -> Later
 
 
 @rule("cupy.ndarray.compress")
-def compress_method(a: Any, condition: Any, axis: Any = None, out: Any = None) -> Later:
+def compress_method(a: object, condition: object, axis: object = None, out: Array | None = None) -> Later:
     """As CuPy."""
     return compress(condition, a, axis, out)
 
 
 @rule("cupy.unique")
 def unique(
-    ar: Any, return_index: Any = False, return_inverse: Any = False, return_counts: Any = False, axis: Any = None,
-    *, equal_nan: Any = True,
+    ar: object, return_index: object = False, return_inverse: object = False, return_counts: object = False,
+    axis: object = None, *, equal_nan: object = True,
 ) -> Later:  # fmt: skip
     """As CuPy, of all elements together."""
     given = _elements(ar, _ORDERED)
@@ -93,19 +92,19 @@ def unique(
 
 
 @rule("cupy.unique_values")
-def unique_values(x: Any) -> Later:
+def unique_values(x: object) -> Later:
     """As CuPy, of what has no NaNs."""
     return Later(None, _elements(x, "?bBhHiIlL").layout.nbytes)
 
 
-def _set_operation(a: Any, b: Any, assume_unique: Any = False) -> Later:
+def _set_operation(a: object, b: object, assume_unique: object = False) -> Later:
     first, second = _elements(a, _ORDERED), _elements(b, _ORDERED)
     as_bool(assume_unique)
     return Later(None, (first.size + second.size) * promote(first.dtype, second.dtype).itemsize)
 
 
 def _taking(*names: str) -> Callable[..., Later]:
-    def operation(*args: Any, **named: Any) -> Later:
+    def operation(*args: object, **named: object) -> Later:
         if len(args) + len(named) > len(names) or not set(names[len(args) :]).issuperset(named):
             raise CannotProve("other arguments")
         given = dict(zip(names, args, strict=False)) | named

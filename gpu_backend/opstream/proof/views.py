@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from functools import wraps
-from typing import Any, TypeVar
+from typing import TypeVar
 
 from gpu_backend.opstream.layout import Layout
 from gpu_backend.opstream.proof import reshaping, windows
@@ -30,10 +30,10 @@ _PLAIN = frozenset({int, str, type(None)})
 def _remembered(function: Callable[..., R]) -> Callable[..., R | Unproved]:
     """Make a rule a function for callers, which remembers what it found for plain arguments."""
     proved = proves(function)
-    memory: dict[tuple[Any, ...], R | Unproved] = {}
+    memory: dict[tuple[object, ...], R | Unproved] = {}
 
     @wraps(function)
-    def remembering(layout: Layout, *args: Any, **kwargs: Any) -> R | Unproved:
+    def remembering(layout: Layout, *args: object, **kwargs: object) -> R | Unproved:
         if kwargs or not all(_is_plain(arg) for arg in args):
             return proved(layout, *args, **kwargs)
         key = (layout, *args)
@@ -47,7 +47,7 @@ def _remembered(function: Callable[..., R]) -> Callable[..., R | Unproved]:
     return remembering
 
 
-def _is_plain(arg: Any) -> bool:
+def _is_plain(arg: object) -> bool:
     """Tell whether an argument can be remembered: 1.0 and True equal 1, but are not it."""
     if type(arg) is tuple:
         return all(type(one) is int for one in arg)
@@ -72,7 +72,7 @@ _ravel = _remembered(reshaping.ravel)
 _diagonal = _remembered(windows.diagonal)
 
 
-def reshape(layout: Layout, shape: Any, order: str = "C", copy: Any = None) -> Window | Unproved:
+def reshape(layout: Layout, shape: object, order: str = "C", copy: object = None) -> Window | Unproved:
     """Return the window of ``x.reshape(shape)``; `Unproved` where it copies."""
     return _unless_new(_reshape(layout, shape, order, copy))
 
@@ -82,7 +82,7 @@ def ravel(layout: Layout, order: str = "C") -> Window | Unproved:
     return _unless_new(_ravel(layout, order))
 
 
-def diagonal(layout: Layout, offset: Any = 0, axis1: Any = 0, axis2: Any = 1) -> Window | Unproved:
+def diagonal(layout: Layout, offset: object = 0, axis1: object = 0, axis2: object = 1) -> Window | Unproved:
     """Return the window of ``x.diagonal(...)``; `Unproved` where it is a new empty array."""
     return _unless_new(_diagonal(layout, offset, axis1, axis2))
 

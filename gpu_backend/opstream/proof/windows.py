@@ -6,23 +6,22 @@ same functions for callers stand in `views`.
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 from numpy.exceptions import AxisError
 
 from gpu_backend.opstream.layout import Layout, contiguous, strided
-from gpu_backend.opstream.proof.arguments import as_axes, as_axis, as_dtype, as_index
+from gpu_backend.opstream.proof.arguments import as_axes, as_axis, as_dtype, as_index, as_items
 from gpu_backend.opstream.proof.indexing import window
 from gpu_backend.opstream.proof.outcome import CannotProve, Window, refusal
 from gpu_backend.opstream.proof.reshaping import permuted, reversed_axes, strides_without_copy
+from gpu_backend.opstream.proof.values import is_integer, is_items, is_tuple
 
 
-def transpose(layout: Layout, axes: Any = None) -> Window:
+def transpose(layout: Layout, axes: object = None) -> Window:
     """Return the window of ``x.transpose(axes)``: a permutation, or None to reverse all axes."""
-    if axes is None or (isinstance(axes, (tuple, list)) and not axes):
+    if axes is None or (is_items(axes) and not axes):
         return 0, reversed_axes(layout)
-    given = [as_index(axis) for axis in (axes if isinstance(axes, (tuple, list)) else (axes,))]
+    given = [as_index(axis) for axis in (axes if is_items(axes) else (axes,))]
     if len(given) != layout.ndim:
         raise refusal(ValueError, "axes don't match array")
     order: list[int] = []
@@ -35,7 +34,7 @@ def transpose(layout: Layout, axes: Any = None) -> Window:
     return 0, permuted(layout, tuple(order))
 
 
-def swapaxes(layout: Layout, axis1: Any, axis2: Any) -> Window:
+def swapaxes(layout: Layout, axis1: object, axis2: object) -> Window:
     """Return the window of ``x.swapaxes(axis1, axis2)``."""
     first, second = as_index(axis1), as_index(axis2)
     if not (-layout.ndim <= first < layout.ndim and -layout.ndim <= second < layout.ndim):
@@ -45,9 +44,9 @@ def swapaxes(layout: Layout, axis1: Any, axis2: Any) -> Window:
     return 0, permuted(layout, tuple(order))
 
 
-def moveaxis(layout: Layout, source: Any, destination: Any) -> Window:
+def moveaxis(layout: Layout, source: object, destination: object) -> Window:
     """Return the window of ``cupy.moveaxis(x, source, destination)``."""
-    if not isinstance(source, (tuple, list)) and not isinstance(destination, (tuple, list)):
+    if not is_items(source) and not is_items(destination):
         start, end = as_axis(source, layout.ndim), as_axis(destination, layout.ndim)
         order = [axis for axis in range(layout.ndim) if axis != start]
         order.insert(end, start)
@@ -62,7 +61,7 @@ def moveaxis(layout: Layout, source: Any, destination: Any) -> Window:
     return 0, permuted(layout, tuple(order))
 
 
-def rollaxis(layout: Layout, axis: Any, start: Any = 0) -> Window:
+def rollaxis(layout: Layout, axis: object, start: object = 0) -> Window:
     """Return the window of ``cupy.rollaxis(x, axis, start)``."""
     moved, before, ndim = as_index(axis), as_index(start), layout.ndim
     moved = moved + ndim if moved < 0 else moved
@@ -77,14 +76,14 @@ def rollaxis(layout: Layout, axis: Any, start: Any = 0) -> Window:
     return 0, permuted(layout, tuple(order))
 
 
-def squeeze(layout: Layout, axis: Any = None) -> Window:
+def squeeze(layout: Layout, axis: object = None) -> Window:
     """Return the window of ``x.squeeze(axis)``."""
     if axis is None:
         dropped = {place for place, extent in enumerate(layout.shape) if extent == 1}
-    elif layout.ndim == 0 and axis in (0, -1) and not isinstance(axis, tuple):
+    elif layout.ndim == 0 and axis in (0, -1) and not is_tuple(axis):
         dropped = set()
     else:
-        found = [as_axis(one, layout.ndim) for one in (axis if isinstance(axis, tuple) else (axis,))]
+        found = [as_axis(one, layout.ndim) for one in (axis if is_tuple(axis) else (axis,))]
         if len(set(found)) != len(found):
             raise refusal(ValueError, "duplicate value in 'axis'")
         dropped = set(found)
@@ -94,9 +93,9 @@ def squeeze(layout: Layout, axis: Any = None) -> Window:
     return 0, permuted(layout, kept)
 
 
-def expand_dims(layout: Layout, axis: Any) -> Window:
+def expand_dims(layout: Layout, axis: object) -> Window:
     """Return the window of ``cupy.expand_dims(x, axis)``."""
-    axes = axis if isinstance(axis, (tuple, list)) else (axis,)
+    axes = axis if is_items(axis) else (axis,)
     places = _distinct_axes(tuple(axes), layout.ndim + len(axes))
     extents = iter(layout.shape)
     shape = tuple([1 if place in places else next(extents) for place in range(layout.ndim + len(axes))])
@@ -105,9 +104,9 @@ def expand_dims(layout: Layout, axis: Any) -> Window:
     return 0, strided(shape, strides, layout.dtype)
 
 
-def broadcast_to(layout: Layout, shape: Any) -> Window:
+def broadcast_to(layout: Layout, shape: object) -> Window:
     """Return the window of ``cupy.broadcast_to(x, shape)``."""
-    wanted = tuple([as_index(extent) for extent in (shape if isinstance(shape, (tuple, list)) else (shape,))])
+    wanted = tuple([as_index(extent) for extent in (shape if is_items(shape) else (shape,))])
     lead = len(wanted) - layout.ndim
     if lead < 0:
         raise refusal(ValueError, "input operand has more dimensions than allowed by the axis remapping")
@@ -125,7 +124,7 @@ def broadcast_to(layout: Layout, shape: Any) -> Window:
     return 0, strided(wanted, tuple(strides), layout.dtype)
 
 
-def diagonal(layout: Layout, offset: Any = 0, axis1: Any = 0, axis2: Any = 1) -> Window | Layout:
+def diagonal(layout: Layout, offset: object = 0, axis1: object = 0, axis2: object = 1) -> Window | Layout:
     """Return the window of ``x.diagonal(...)``, or the layout of the new empty array that it can be."""
     shift, first, second, ndim = as_index(offset), as_index(axis1), as_index(axis2), layout.ndim
     if not (-ndim <= first < ndim and -ndim <= second < ndim):
@@ -150,7 +149,7 @@ def part(layout: Layout, *, imaginary: bool) -> Window:
     return (half.itemsize if imaginary else 0), strided(layout.shape, layout.strides, half)
 
 
-def view(layout: Layout, dtype: Any) -> Window:
+def view(layout: Layout, dtype: object) -> Window:
     """Return the window of ``x.view(dtype)``."""
     if dtype is None:
         return 0, layout
@@ -172,17 +171,17 @@ def view(layout: Layout, dtype: Any) -> Window:
     return 0, strided((*layout.shape[:-1], last * before // after), (*layout.strides[:-1], after), wanted)
 
 
-def flip(layout: Layout, axis: Any = None) -> Window:
+def flip(layout: Layout, axis: object = None) -> Window:
     """Return the window of ``cupy.flip(x, axis)``."""
     axes = as_axes(axis, layout.ndim)
     return window(layout, tuple([slice(None, None, -1) if a in axes else slice(None) for a in range(layout.ndim)]))
 
 
-def rot90(layout: Layout, k: Any = 1, axes: Any = (0, 1)) -> Window:
+def rot90(layout: Layout, k: object = 1, axes: object = (0, 1)) -> Window:
     """Return the window of ``cupy.rot90(x, k, axes)``."""
     if layout.ndim < 2:
         raise refusal(ValueError, "Input must be >= 2-d")
-    plane = tuple([as_index(axis) for axis in axes])
+    plane = tuple([as_index(axis) for axis in as_items(axes)])
     if len(plane) != 2:
         raise refusal(ValueError, "len(axes) must be 2")
     if plane[0] == plane[1] or abs(plane[0] - plane[1]) == layout.ndim:
@@ -203,7 +202,7 @@ def rot90(layout: Layout, k: Any = 1, axes: Any = (0, 1)) -> Window:
     return flip(turned, (plane[1],))
 
 
-def array_split(layout: Layout, indices: Any, axis: Any = 0) -> list[Window]:
+def array_split(layout: Layout, indices: object, axis: object = 0) -> list[Window]:
     """Return the windows of ``cupy.array_split(x, indices, axis)``; one window on all of it means the array itself."""
     place = as_index(axis)
     if not -layout.ndim <= place < layout.ndim:
@@ -216,7 +215,7 @@ def array_split(layout: Layout, indices: Any, axis: Any = 0) -> list[Window]:
             raise CannotProve("no sections")
         length, larger = (extent - 1) // count, (extent - 1) % count + 1
         cuts = [index * length + min(index, larger) for index in range(1, count)]
-    elif isinstance(indices, (tuple, list)):
+    elif is_items(indices):
         cuts = [index if index >= 0 else extent + index for index in map(as_index, indices)]
     else:
         raise CannotProve(f"sections of {type(indices).__name__}")
@@ -232,15 +231,14 @@ def array_split(layout: Layout, indices: Any, axis: Any = 0) -> list[Window]:
     return windows
 
 
-def split(layout: Layout, indices: Any, axis: Any = 0) -> list[Window]:
+def split(layout: Layout, indices: object, axis: object = 0) -> list[Window]:
     """Return the windows of ``cupy.split(x, indices, axis)``."""
     place = as_index(axis)
     if layout.ndim <= place:
         raise refusal(IndexError, "Axis exceeds ndim")
     if place < -layout.ndim:
         raise refusal(IndexError, "tuple index out of range")
-    counted = isinstance(indices, (int, np.integer)) and int(indices) > 0
-    if counted and layout.shape[place] % int(indices):
+    if is_integer(indices) and indices > 0 and layout.shape[place] % int(indices):
         raise refusal(
             ValueError,
             "indices_or_sections must divide the size along the axes.\nIf you want to split the array into "
@@ -249,9 +247,9 @@ def split(layout: Layout, indices: Any, axis: Any = 0) -> list[Window]:
     return array_split(layout, indices, axis)
 
 
-def _distinct_axes(axes: Any, ndim: int) -> list[int]:
+def _distinct_axes(axes: object, ndim: int) -> list[int]:
     found: list[int] = []
-    for axis in axes if isinstance(axes, (tuple, list)) else (axes,):
+    for axis in axes if is_items(axes) else (axes,):
         place = as_axis(axis, ndim)
         if place in found:
             raise refusal(ValueError, "repeated axis")

@@ -19,6 +19,7 @@ from gpu_backend.devices.cpu.kernels.elementwise_code import Body, Operand, Spec
 from gpu_backend.devices.cpu.kernels.generated import build_generated
 from gpu_backend.devices.cpu.kernels.parameters import (
     DType,
+    Types,
     check_kernel_name,
     check_scalar,
     decide_types,
@@ -138,7 +139,7 @@ class ElementwiseKernel(CachedCodes):
             return None
         return outputs[0] if self.nout == 1 and not self.return_tuple else outputs
 
-    def _plan(self, args: Sequence[Any], size: int, block_size: int) -> Plan:
+    def _plan(self, args: Sequence[object], size: int, block_size: int) -> Plan:
         for arg in args:
             if not isinstance(arg, np.ndarray):
                 check_scalar(arg)
@@ -167,7 +168,7 @@ class ElementwiseKernel(CachedCodes):
         grid = -(-count // block) if spec.threads else 1
         return Plan(entry, layout, scalars, shape, made, grid, block)
 
-    def _spec(self, arrays: Sequence[Any], types: Any, shape: tuple[int, ...]) -> tuple[Spec, Array]:
+    def _spec(self, arrays: Sequence[Any], types: Types, shape: tuple[int, ...]) -> tuple[Spec, Array]:
         body = Body(self.operation, self.preamble, self._text("loop_prep"), self._text("after_loop"))
         walked = [
             n for n, (arg, param) in enumerate(zip(arrays, self.params, strict=False))

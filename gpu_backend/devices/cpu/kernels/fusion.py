@@ -35,7 +35,7 @@ class Fusion:
     def __repr__(self) -> str:
         return f"<Fusion '{self.name}'>"
 
-    def __call__(self, *args: Any) -> Any:
+    def __call__(self, *args: object) -> Any:
         """Return the function's result; arrays of no dimension stay arrays.
 
         Raises
@@ -58,7 +58,7 @@ class Fusion:
 def fuse(*args: Any, **kwargs: Any) -> Any:
     """Return a function fused, or, if called with ``kernel_name`` or nothing, a decorator that fuses."""
 
-    def wrap(function: Callable[..., Any], kernel_name: str | None = None) -> Fusion:
+    def wrap(function: Callable[..., object], kernel_name: str | None = None) -> Fusion:
         fused = Fusion(function, kernel_name)
         functools.update_wrapper(fused, function)
         return fused

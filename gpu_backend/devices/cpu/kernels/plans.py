@@ -37,7 +37,7 @@ class Plans:
     def __init__(self) -> None:
         self._plans: dict[tuple[Any, ...], Plan] = {}
 
-    def get(self, key: tuple[Any, ...], make: Callable[[], Plan]) -> Plan:
+    def get(self, key: tuple[object, ...], make: Callable[[], Plan]) -> Plan:
         """Return the plan for ``key``, made by ``make`` at the first time."""
         plan = self._plans.get(key)
         if plan is None:
@@ -54,12 +54,12 @@ def stand_in(shape: tuple[int, ...], dtype: DType) -> Array:
     return np.lib.stride_tricks.as_strided(np.empty((), dtype), shape, strides)
 
 
-def argument_kind(arg: Any) -> Any:
+def argument_kind(arg: object) -> Any:
     """Return all of an argument that a plan depends on."""
     return (arg.dtype, arg.shape, arg.strides) if isinstance(arg, np.ndarray) else type(arg)
 
 
-def broadcast_shape(args: Sequence[Any], params: Sequence[ParameterInfo], size: int) -> tuple[int, ...]:
+def broadcast_shape(args: Sequence[object], params: Sequence[ParameterInfo], size: int) -> tuple[int, ...]:
     """Return the shape of a call's loop.
 
     Raises

@@ -28,7 +28,7 @@ def make_kernel(kind: str, source: PythonSource, options: dict[str, Any]) -> Any
     raise AttributeError(f"{kind!r} makes no kernel of a Python function")
 
 
-def _known(value: Any) -> Any:
+def _known(value: object) -> Any:
     if isinstance(value, NamedModule):
         return ModuleName(value.path)
     return module_attribute(ModuleName(value.module), value.name) if isinstance(value, Named) else value

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import operator
 import warnings
-from typing import Any, TextIO
+from typing import TextIO
 
 from gpu_backend.devices.cpu.kernels import launch as limits
 from gpu_backend.devices.cpu.kernels.arguments import ArgumentBlock
@@ -94,7 +94,7 @@ class RawKernel(KernelAttributes):
         self,
         grid: tuple[int, ...],
         block: tuple[int, ...],
-        args: tuple[Any, ...],
+        args: tuple[object, ...],
         *,
         shared_mem: int = 0,
         stream: object = None,

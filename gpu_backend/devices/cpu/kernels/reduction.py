@@ -18,6 +18,7 @@ from gpu_backend.devices.cpu.kernels.generated import build_generated
 from gpu_backend.devices.cpu.kernels.parameters import (
     DType,
     ParameterInfo,
+    Types,
     check_kernel_name,
     check_scalar,
     decide_types,
@@ -159,7 +160,7 @@ class ReductionKernel(CachedCodes):
         run_plan(plan, inputs, outputs)
         return outputs[0]
 
-    def _plan(self, inputs: Sequence[Any], given: Sequence[Any], axis: Any, keepdims: bool) -> Plan:
+    def _plan(self, inputs: Sequence[object], given: Sequence[Any], axis: object, keepdims: bool) -> Plan:
         for arg in (*inputs, *given):
             if not isinstance(arg, np.ndarray):
                 check_scalar(arg)
@@ -190,7 +191,7 @@ class ReductionKernel(CachedCodes):
         return dict(self._cached_codes)
 
 
-def loop_axes(shape: tuple[int, ...], axis: Any, inputs: Sequence[Any]) -> Axes:
+def loop_axes(shape: tuple[int, ...], axis: Any, inputs: Sequence[object]) -> Axes:
     """Return the axes of a reduction.
 
     Raises
@@ -223,9 +224,9 @@ class _Layout:
     def __init__(
         self,
         kernel: ReductionKernel,
-        inputs: Sequence[Any],
+        inputs: Sequence[object],
         outputs: Sequence[Array],
-        types: Any,
+        types: Types,
         shape: tuple[int, ...],
         axes: Axes,
     ) -> None:
@@ -280,7 +281,7 @@ class _Layout:
 
     def _operands(
         self,
-        args: Sequence[Any],
+        args: Sequence[object],
         params: Sequence[ParameterInfo],
         dtypes: Sequence[DType],
         steps: Any,

@@ -45,9 +45,9 @@ class vectorize:
         pyfunc: Callable[..., Any] | FunctionSource,
         otypes: Any = None,
         doc: str | None = None,
-        excluded: Any = None,
+        excluded: object = None,
         cache: bool = False,
-        signature: Any = None,
+        signature: object = None,
     ) -> None:
         self.pyfunc = pyfunc
         self.__doc__ = doc or pyfunc.__doc__
@@ -60,7 +60,7 @@ class vectorize:
                 raise NotImplementedError(f"cupy.vectorize does not support `{name}` option currently.")
         self._kernels: dict[str, ElementwiseKernel] = {}
 
-    def __call__(self, *args: Any) -> Any:
+    def __call__(self, *args: object) -> Any:
         """Return the function's results on all elements of the broadcast arguments.
 
         Raises

@@ -56,7 +56,7 @@ class FunctionSource:
         return ast.FunctionDef("_lambda_kernel", lambdas[0].args, [body], [], lineno=1, col_offset=0)
 
 
-def function_source(function: Callable[..., Any]) -> FunctionSource:
+def function_source(function: Callable[..., object]) -> FunctionSource:
     """Return the source of a live function.
 
     Raises
@@ -79,11 +79,11 @@ def function_source(function: Callable[..., Any]) -> FunctionSource:
     return FunctionSource(name, text, {key: _known(value) for key, value in names.items()})
 
 
-def _known(value: Any) -> Any:
+def _known(value: object) -> Any:
     return ModuleName(value.__name__) if isinstance(value, types.ModuleType) else value
 
 
-def _lambda_text(function: Callable[..., Any]) -> str:
+def _lambda_text(function: Callable[..., object]) -> str:
     # The lines that hold a lambda need not parse by themselves: it is looked for in the tree of its whole file.
     lines, start = inspect.getsourcelines(function)
     tree = ast.parse("".join(linecache.getlines(inspect.getsourcefile(function) or "")))

@@ -38,7 +38,7 @@ class JitRawKernel(CachedCodes):
     """
 
     def __init__(
-        self, function: Callable[..., Any] | FunctionSource, mode: Mode = "cuda", device: bool = False
+        self, function: Callable[..., object] | FunctionSource, mode: Mode = "cuda", device: bool = False
     ) -> None:
         self._function = function
         self._mode = mode
@@ -55,7 +55,7 @@ class JitRawKernel(CachedCodes):
         self,
         grid: tuple[int, ...],
         block: tuple[int, ...],
-        args: tuple[Any, ...],
+        args: tuple[object, ...],
         shared_mem: int = 0,
         stream: object = None,
     ) -> None:
@@ -94,7 +94,7 @@ class JitRawKernel(CachedCodes):
 def rawkernel(*, mode: Mode = "cuda", device: bool = False) -> Callable[[Callable[..., Any]], JitRawKernel]:
     """Return a decorator that makes a kernel of a function."""
 
-    def wrap(function: Callable[..., Any]) -> JitRawKernel:
+    def wrap(function: Callable[..., object]) -> JitRawKernel:
         kernel = JitRawKernel(function, mode, device)
         functools.update_wrapper(kernel, function)
         return kernel

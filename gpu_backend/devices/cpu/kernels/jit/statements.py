@@ -86,7 +86,7 @@ class FunctionCompiler(ExpressionCompiler):
         self.returns = self.returns or Void()
         return "\n".join(f"  {line}" for line in (*self.declarations, *lines))
 
-    def call_object(self, called: Any, operands: list[Expression], keywords: dict[str, Expression]) -> Expression:
+    def call_object(self, called: object, operands: list[Expression], keywords: dict[str, Expression]) -> Expression:
         """Return the call of another kernel, or of any Python object."""
         if not keywords and hasattr(called, "is_device_kernel"):
             made = self._call_kernel(called, [self.number(operand) for operand in operands], self.mode)

@@ -148,7 +148,7 @@ def scalar_type(value: object, mode: Mode) -> Scalar:
     raise NotImplementedError(f"{value} is not scalar object.")
 
 
-def literal(value: Any, dtype: DType) -> str:
+def literal(value: object, dtype: DType) -> str:
     """Return the C++ literal of a number of ``dtype``.
 
     Raises

@@ -1,0 +1,83 @@
+"""One executor between two looks at it."""
+
+from __future__ import annotations
+
+from gpu_backend.metering.audit import Look
+from gpu_backend.metering.meters import Meter
+
+__all__ = ["FOREVER_NS", "Watch"]
+
+#: When an opening without an end ends.
+FOREVER_NS = 2**62
+#: The first moments of a turn may go by before its executor is awake, or for one short op, nanoseconds.
+_TURN_FREE_NS = 5_000_000
+#: What is seen at a look may have gone on for so long before it, seconds.
+_LATEST_SECONDS = 0.3
+
+
+class Watch:
+    """What happened since an executor was last looked at: when it was allowed to compute, and when it was seen to.
+
+    Times of moments are nanoseconds of the host's monotonic clock.
+    """
+
+    def __init__(self, meter: Meter, pid: int, now_ns: int) -> None:
+        self._meter, self._pid = meter, pid
+        self._lag_ns = int(meter.lag * 1e9)
+        #: What ran before a gate was shut may be seen after it; where meters are rough, what was used at all counts.
+        self._tail_ns = 0 if meter.is_rough else self._lag_ns
+        self._seen = meter.seen(pid)
+        self._allowed = 0.0  # what the device can have done for it at most, of what is still to be seen
+        self._at = self._mark = self._active_at = now_ns
+        self._from = self._until = 0  # of the opening
+        self._open_ns = self._held_ns = 0
+        self._has_lane = False
+        self._was_claiming = False
+        self._ops = self._other_ns = 0
+        #: Whether the opening is a turn of its own, for which it said that it had work.
+        self.is_turn = False
+        #: What its reports added.
+        self.reported = 0.0
+
+    def begin(self, now_ns: int, until_ns: int, is_turn: bool, has_lane: bool) -> None:
+        """Another order holds: open until then, or shut if that is past."""
+        self._count(now_ns)
+        if self.is_turn:
+            self._held_ns += max(0, min(now_ns, self._until) - self._from - _TURN_FREE_NS)
+        if until_ns > now_ns:
+            self._from, self._until = now_ns, until_ns
+        else:
+            self._until = min(self._until, now_ns)
+        self.is_turn, self._has_lane = is_turn, has_lane
+
+    def _count(self, now_ns: int) -> None:
+        self._open_ns += max(0, min(now_ns, self._until + self._tail_ns) - max(self._mark, self._from))
+        self._mark = max(self._mark, now_ns)
+
+    def look(self, now_ns: int, is_claiming: bool, ops_done: int, other_ns: int) -> Look:
+        """Return what happened, and begin anew."""
+        self._count(now_ns)
+        seconds = max(0, now_ns - self._at) / 1e9
+        seen, self._seen = self._seen, self._meter.seen(self._pid)
+        self._allowed = min(self._allowed + seconds, seconds + _LATEST_SECONDS)
+        new = None
+        if seen is not None and self._seen is not None:
+            new = min(max(0.0, self._seen - seen), self._allowed)
+            self._allowed -= new
+        has_progress = ops_done != self._ops
+        if self.reported or is_claiming or has_progress:  # not an open gate alone: nobody need have passed it
+            self._active_at = now_ns
+        if self._meter.is_rough and now_ns - self._active_at < self._lag_ns:
+            new = None
+        is_free = self._has_lane and has_progress
+        look = Look(
+            seconds=seconds, seen=new, seen_part=self._meter.part,
+            reported=self.reported, open=seconds if is_free else min(seconds, self._open_ns / 1e9),
+            other=max(0, other_ns - self._other_ns) / 1e9, held=self._held_ns / 1e9,
+            is_claiming=is_claiming or self._was_claiming, claims_on=is_claiming and self._was_claiming,
+            has_progress=has_progress,
+        )  # fmt: skip
+        self._at, self._was_claiming, self._ops, self._other_ns = now_ns, is_claiming, ops_done, other_ns
+        self._open_ns = self._held_ns = 0
+        self.reported = 0.0
+        return look
