@@ -161,8 +161,15 @@ class GpuStatus(Facts):
             "more": "%gpu status --all",
         }
 
+    @property
+    def _is_away(self) -> bool:
+        """Tell whether neither pool nor executor can be heard: what was under way is then no longer known to be."""
+        return bool(self.problem) and not self.is_connected
+
     def _busy_in_words(self) -> str:
         """Return how busy the device is. The pool counts an op when it is done: of a long one we know more."""
+        if self._is_away:
+            return "not known while the pool is down"
         is_ours = self.work is not None and bool(self.work.what)
         return "busy with your work" if is_ours and not self.busy else f"{self.busy:.0%} busy in the last seconds"
 
@@ -181,6 +188,8 @@ class GpuStatus(Facts):
         doing = self.work
         if doing is None:
             return ""
+        if self._is_away:
+            return "the executor does not answer"
         if doing.what:
             since = f"{doing.what} for {seconds_in_words(round(doing.seconds, 1))}"
             return f"{since} ({shortened(doing.place, _MOST_PLACE)})" if doing.place else since

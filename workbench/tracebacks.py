@@ -36,6 +36,8 @@ _LIBRARIES = tuple([f"{sysconfig.get_path(kind)}/" for kind in ("purelib", "plat
 _MOST_CHAINED = 100
 #: What `timeit` calls the file of the code that it times.
 _TIMED = "<timeit-src>"
+#: Stands below the first traceback that was shortened.
+_MORE = "(Frames of gpu-workbench are left out. `%gpu tracebacks full` and then `%tb` show them.)"
 
 Formatter = Callable[..., list[str]]
 
@@ -46,6 +48,8 @@ class Tracebacks:
     def __init__(self, shell: InteractiveShell) -> None:
         #: Whether all frames are shown.
         self.is_full = False
+        #: Whether people have read, in this kernel, that there is more; once is enough.
+        self._has_told_more = False
         self._shell = shell
         self._handler: Any = shell.InteractiveTB
         self._formatter: Formatter = self._handler.structured_traceback
@@ -65,7 +69,11 @@ class Tracebacks:
         if self.is_full or not isinstance(trace, TracebackType):
             return self._formatter(kind, error, trace, *args, **kwargs)
         with shortened(error):
-            return self._formatter(kind, error, without_ours(trace), *args, **kwargs)
+            lines = self._formatter(kind, error, without_ours(trace), *args, **kwargs)
+        if not self._has_told_more and isinstance(error, Exception) and _has_ours(trace):
+            self._has_told_more = True
+            return [*lines, _MORE]
+        return lines
 
     def _name_of_file(self, file: str) -> str:
         """Return what people call ``file``: the number of a cell, where it is one."""
@@ -108,6 +116,14 @@ def without_ours(trace: TracebackType | None) -> TracebackType | None:
     for one in reversed(_concerning(trace)):
         kept = TracebackType(kept, one.tb_frame, one.tb_lasti, one.tb_lineno)
     return kept
+
+
+def _has_ours(trace: TracebackType | None) -> bool:
+    while trace is not None:
+        if trace.tb_frame.f_code.co_filename.startswith(_OURS):
+            return True
+        trace = trace.tb_next
+    return False
 
 
 def _concerns_user(trace: TracebackType) -> bool:

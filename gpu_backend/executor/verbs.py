@@ -127,7 +127,10 @@ class Verbs:
         if isinstance(load().get(qualname), (Method, Property)):  # of the class: there is no object to ask
             owner, _, name = qualname.rpartition(".")
             return inspect.getdoc(getattr(self._resolve(owner), name, None)) or ""
-        return inspect.getdoc(self._resolve(qualname)) or ""
+        found = self._resolve(qualname)
+        if not inspect.isclass(found) and found.__doc__ == type(found).__doc__:
+            return ""  # what its class says of itself is said to whoever reads the device's source
+        return inspect.getdoc(found) or ""
 
 
 def _nothing() -> None:

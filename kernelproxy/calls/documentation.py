@@ -5,7 +5,10 @@ from __future__ import annotations
 from typing import Any
 
 from gpu_backend.wire.errors import WorkbenchError
-from gpu_backend.wire.messages import Want
+from kernelproxy.stream import work
+
+#: How long the executor is waited for, seconds.
+_SECONDS = 2.0
 
 
 class _LazyDoc:
@@ -42,11 +45,16 @@ class Documented:
 
 
 def fetch_doc(qualname: str) -> str:
-    """Return CuPy's documentation of ``qualname``, or a sentence that says why there is none."""
+    """Return CuPy's documentation of ``qualname``, or a sentence that says why there is none.
+
+    An editor asks for it while somebody types, so it waits neither behind the device's work nor for a lost pool.
+    """
     from kernelproxy.session.session import pipeline
 
     try:
-        told = str(pipeline().call(".doc", (qualname,), Want.CONTENTS).value)
-        return told or f"{qualname}: the device of this session has no text about it."
-    except (WorkbenchError, AttributeError) as error:
+        answer = work.answered(pipeline(), ".doc", (qualname,), _SECONDS)
+    except WorkbenchError as error:
         return f"{qualname}: no documentation could be fetched ({error})."
+    if answer is None:
+        return f"{qualname}: no documentation could be fetched: the executor is busy or cannot be reached now."
+    return str(answer.value) or f"{qualname}: the device of this session has no text about it."

@@ -18,6 +18,7 @@ from kernelproxy.session.signs import Sign, signs
 from kernelproxy.stream.source_lines import Site
 
 if TYPE_CHECKING:
+    from kernelproxy.stream.inbox import Answer
     from kernelproxy.stream.pipeline import Pipeline
 
 #: An executor that spoke within this time is not in the middle of an op: it is asked every second, seconds.
@@ -146,16 +147,24 @@ def memory(pipeline: Pipeline, seconds: float) -> dict[str, int]:
 
     Only of use where nothing is under way: else the answer comes behind all of it.
     """
+    answer = answered(pipeline, ".memory", (), seconds)
+    return memory_in(answer.value) if answer is not None else {}
+
+
+def answered(pipeline: Pipeline, name: str, args: tuple[Value, ...], seconds: float) -> Answer | None:
+    """Return the answer to the op ``name``, or None if it failed or none came within ``seconds``.
+
+    It comes behind all that is under way. A lost connection is not sought, and nothing is asked on it.
+    """
     deadline = monotonic() + seconds
     with _alone(pipeline, seconds) as connection:
         if connection is None:
-            return {}
-        number = pipeline.ask(".memory", (), Want.CONTENTS)
+            return None
+        number = pipeline.ask(name, args, Want.CONTENTS)
         try:
             while not pipeline.inbox.has(number) and _next(pipeline, connection, deadline) is not None:
                 pass
-            answer = pipeline.inbox.seen(number)
-            return memory_in(answer.value) if answer is not None else {}
+            return pipeline.inbox.seen(number)
         finally:
             pipeline.inbox.forget(number)
 

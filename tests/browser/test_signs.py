@@ -2,11 +2,7 @@
 
 from __future__ import annotations
 
-import json
 import os
-import subprocess
-import sys
-from argparse import Namespace
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -16,11 +12,10 @@ from playwright.sync_api import Browser, expect
 from gpu_backend.pool.settings import PoolSettings
 from gpu_backend.pool.state import PoolState
 from tests.browser.lab_page import LabPage, lab_page
-from tests.integration.notebook_pool import cpu_pool, wait_until
-from tests.integration.running_lab import TOKEN
+from tests.browser.lab_server import lab_server, set_up
+from tests.integration.notebook_pool import cpu_pool
 from tests.integration.test_jupyter_signs import SLOW
 from tests.integration.test_jupyter_waiting import free, taken
-from workbench.commands.lab import jupyter_options
 
 pytestmark = [pytest.mark.browser, pytest.mark.timeout(400)]
 
@@ -42,28 +37,8 @@ def pool(tmp_path_factory: pytest.TempPathFactory) -> Iterator[PoolState]:
 @pytest.fixture(scope="module")
 def url(pool: PoolState, tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
     """JupyterLab on that pool, as `workbench lab` starts it."""
-    settings, runtime = Path(os.environ["HOME"]) / "settings", Path(os.environ["JUPYTER_RUNTIME_DIR"])
-    options = jupyter_options(
-        Namespace(port=None, no_browser=True, jupyter=[]), tmp_path_factory.mktemp("notebooks"), ""
-    )
-    variables = {**os.environ, "JUPYTER_TOKEN": TOKEN, "JUPYTERLAB_SETTINGS_DIR": str(settings)}
-    command = [sys.executable, "-m", "jupyterlab", *options]
-    with subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, env=variables) as process:
-        try:
-            served = runtime / f"jpserver-{process.pid}.json"
-            wait_until(served.exists, 60)
-            set_up(settings, "notification", fetchNews="false")
-            yield str(json.loads(served.read_text())["url"])
-        finally:
-            process.terminate()
-            process.wait()
-
-
-def set_up(settings: Path, plugin: str, **values: str) -> None:
-    """Write a user's settings of JupyterLab, which count from the next page on."""
-    file = settings / "@jupyterlab" / "apputils-extension" / f"{plugin}.jupyterlab-settings"
-    file.parent.mkdir(parents=True, exist_ok=True)
-    file.write_text(json.dumps(values))
+    with lab_server(tmp_path_factory.mktemp("notebooks"), Path(os.environ["HOME"]) / "settings") as address:
+        yield address
 
 
 @pytest.mark.parametrize("theme", THEMES)

@@ -93,6 +93,18 @@ def test_status_is_told_while_the_device_is_busy(pool: PoolState) -> None:
         assert len(text.splitlines()) <= 10
         assert "The kernel slow" in text
         assert "operation" in text
+        # An editor asks for documentation while somebody types.
+        assert "the executor is busy" in running.run("print(cp.linalg.svd.__doc__)")
+
+
+def test_an_object_of_the_device_is_not_described_by_its_class(pool: PoolState) -> None:
+    with notebook() as running:
+        said = running.run("import cupy as cp\nprint(cp.sin.__doc__)")
+        assert said.strip() in (
+            "cupy.sin: the device of this session has no text about it.",
+            "Elementwise sine function.",
+        )
+        assert "sum along a given axis" in running.run("print(cp.ndarray.sum.__doc__)")
 
 
 def test_time_is_told_of_what_the_device_has_done(pool: PoolState) -> None:
@@ -119,6 +131,11 @@ def test_a_pool_that_is_down_is_said_to_be(pool: PoolState) -> None:
     with notebook() as running:
         running.run("import cupy as cp\nx = cp.arange(10)\nfloat(x.sum())")
         commands.down(pool)
+        assert "cannot be reached now" in running.run("print(cp.linalg.svd.__doc__)")
+        assert "svd" in running.complete("cp.linalg.s")
+        assert "PoolUnreachable" in running.run("x + 1")
         text = running.run("%gpu status")
+        assert "docstring" not in text
+        assert "busy" not in text, "nobody knows"
         assert "The pool is down: nobody listens at" in text
         assert "not connected" in text or "the executor does not answer" in text

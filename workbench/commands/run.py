@@ -8,12 +8,13 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import NoReturn
 
 from gpu_backend.wire.errors import PoolRefusal
 from kernelproxy.session import wishes
+from kernelproxy.session.amounts import bytes_from_words
 from workbench.terminal import complain
 
 _HELP = """\
@@ -38,6 +39,22 @@ _OURS = {
     "--limit": wishes.LIMIT_VARIABLE,
     "--priority": wishes.PRIORITY_VARIABLE,
     "--memory": wishes.MEMORY_VARIABLE,
+}
+_CLASSES = ("production", "interactive", "best-effort")
+#: Which values mean something, told by True, else by False or ValueError; and what they mean, in words.
+_IS_RIGHT: dict[str, Callable[[str], bool]] = {
+    "--class": _CLASSES.__contains__,
+    "--request": lambda value: 0 <= float(value) <= 1,
+    "--limit": lambda value: 0 <= float(value) <= 1,
+    "--priority": lambda value: int(value) is not None,
+    "--memory": lambda value: bytes_from_words(value) >= 0,
+}
+_MEANS = {
+    "--class": "production, interactive or best-effort",
+    "--request": "a number from 0 to 1",
+    "--limit": "a number from 0 to 1",
+    "--priority": "a whole number",
+    "--memory": "an amount of memory such as 4GiB or 500MB",
 }
 #: Holds nothing but ``sitecustomize.py``.
 HOOK = Path(__file__).parents[1] / "remote_python"
@@ -67,7 +84,7 @@ def own_options(words: Sequence[str]) -> tuple[dict[str, str], list[str]]:
     Raises
     ------
     PoolRefusal
-        If an option has no value.
+        If an option has no value, or one that means nothing.
     """
     variables: dict[str, str] = {}
     rest = list(words)
@@ -76,8 +93,18 @@ def own_options(words: Sequence[str]) -> tuple[dict[str, str], list[str]]:
         value = option[2] if option[1] else (rest.pop(0) if rest else "")
         if not value:
             raise PoolRefusal(f"The option {option[0]} needs a value. `workbench run --help` shows them.")
+        _check(option[0], value)
         variables[_OURS[option[0]]] = value
     return variables, rest
+
+
+def _check(option: str, value: str) -> None:
+    try:
+        is_right = _IS_RIGHT[option](value)
+    except ValueError:
+        is_right = False
+    if not is_right:
+        raise PoolRefusal(f"The option {option} is to be {_MEANS[option]}, not {value!r}.")
 
 
 def become_python(words: Sequence[str]) -> NoReturn:

@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 from gpu_backend.wire.errors import PoolRefusal
+from workbench.cli import main
 from workbench.commands import run
 
 
@@ -21,6 +22,27 @@ def test_our_own_options_come_before_pythons() -> None:
     for words in (["--memory"], ["--memory="]):
         with pytest.raises(PoolRefusal, match="--memory needs a value"):
             run.own_options(words)
+
+
+@pytest.mark.parametrize(
+    ("option", "value", "meant"),
+    [
+        ("--memory", "much", "an amount of memory such as 4GiB"),
+        ("--class", "besteffort", "production, interactive or best-effort"),
+        ("--request", "2", "a number from 0 to 1"),
+        ("--request", "nan", "a number from 0 to 1"),
+        ("--limit", "half", "a number from 0 to 1"),
+        ("--priority", "1.5", "a whole number"),
+    ],
+)
+def test_a_value_that_means_nothing_is_one_sentence_before_the_program_starts(
+    option: str, value: str, meant: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["run", option, value, "-c", "import cupy; cupy.zeros(1)"]) == 1
+    said = capsys.readouterr().err
+    assert f"The option {option} is to be {meant}" in said
+    assert repr(value) in said
+    assert len(said.splitlines()) == 1
 
 
 @pytest.mark.parametrize(

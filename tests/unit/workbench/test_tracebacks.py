@@ -70,6 +70,13 @@ def test_our_frames_are_left_out(shell: Shell) -> None:
     assert len(shown.splitlines()) < 25
 
 
+def test_the_first_shortened_traceback_says_how_to_see_the_rest(shell: Shell) -> None:
+    hint = "%gpu tracebacks full"
+    assert hint not in shell.run("1 / 0"), "nothing was left out"
+    assert hint in shell.run(_WRONG + "wrong()").splitlines()[-1]
+    assert hint not in shell.run("wrong()"), "once is enough"
+
+
 def test_all_frames_are_shown_on_demand_even_of_the_last_error(shell: Shell) -> None:
     shell.run(_WRONG + "wrong()")
     shell.tracebacks.is_full = True

@@ -1,0 +1,40 @@
+"""JupyterLab on a pool that is there already, as `workbench lab` starts it."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from argparse import Namespace
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from tests.integration.notebook_pool import wait_until
+from tests.integration.running_lab import TOKEN
+from workbench.commands.lab import jupyter_options
+
+
+@contextmanager
+def lab_server(notebooks: Path, settings: Path) -> Iterator[str]:
+    """Give the address of a JupyterLab that serves ``notebooks``, with a user's ``settings``."""
+    options = jupyter_options(Namespace(port=None, no_browser=True, jupyter=[]), notebooks, "")
+    variables = {**os.environ, "JUPYTER_TOKEN": TOKEN, "JUPYTERLAB_SETTINGS_DIR": str(settings)}
+    command = [sys.executable, "-m", "jupyterlab", *options]
+    with subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, env=variables) as process:
+        try:
+            served = Path(os.environ["JUPYTER_RUNTIME_DIR"]) / f"jpserver-{process.pid}.json"
+            wait_until(served.exists, 60)
+            set_up(settings, "notification", fetchNews="false")
+            yield str(json.loads(served.read_text())["url"])
+        finally:
+            process.terminate()
+            process.wait()
+
+
+def set_up(settings: Path, plugin: str, **values: str) -> None:
+    """Write a user's settings of JupyterLab, which count from the next page on."""
+    file = settings / "@jupyterlab" / "apputils-extension" / f"{plugin}.jupyterlab-settings"
+    file.parent.mkdir(parents=True, exist_ok=True)
+    file.write_text(json.dumps(values))

@@ -1,0 +1,173 @@
+"""The first hour of somebody who has never seen us, in one notebook: what they do, and what they read of it."""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from playwright.sync_api import Browser, expect
+
+from gpu_backend.pool import commands
+from gpu_backend.pool.settings import PoolSettings
+from gpu_backend.pool.state import PoolState
+from tests.browser.lab_page import LabPage, lab_page
+from tests.browser.lab_server import lab_server
+from tests.integration.notebook_pool import cpu_pool, wait_until
+from tests.integration.test_jupyter_signs import SLOW
+
+pytestmark = [pytest.mark.browser, pytest.mark.timeout(600)]
+
+#: Many seconds of the CPU device: who is told anything meanwhile was not waiting for it.
+_LOOPS = 10_000_000_000
+_TRANSFER = "host = cp.zeros(2_000_000_000, 'i1')\nprint('begun', flush=True)\nwhile True: copy = host.get()"
+
+
+@pytest.fixture(scope="module")
+def pool(tmp_path_factory: pytest.TempPathFactory) -> Iterator[PoolState]:
+    with cpu_pool(tmp_path_factory.mktemp("hour"), PoolSettings(devices="cpu")) as own:
+        wait_until(lambda: any(own.runtime.glob("x/*/ready")))
+        yield own
+
+
+@pytest.fixture(scope="module")
+def notebooks(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return tmp_path_factory.mktemp("notebooks")
+
+
+@pytest.fixture(scope="module")
+def url(pool: PoolState, notebooks: Path) -> Iterator[str]:
+    with lab_server(notebooks, Path(os.environ["HOME"]) / "settings") as address:
+        yield address
+
+
+def test_the_first_hour(chromium: Browser, pool: PoolState, url: str, notebooks: Path, screenshots: Path) -> None:
+    with lab_page(chromium, screenshots) as lab:
+        lab.open(url)
+        lab.new_notebook()
+        first_results(lab)
+        an_interrupt_keeps_what_was_counted(lab)
+        a_failure_that_was_caught_stays_caught(lab)
+        an_error_is_short_and_can_be_long(lab)
+        a_large_download_is_interrupted(lab)
+        timing(lab)
+        status_while_the_device_is_busy(lab)
+        the_pool_goes_and_comes_back(lab, pool)
+        lab.picture("first-hour")
+        assert not lab.errors
+        assert not lab.foreign
+        lab.menu("File", "docmanager:save")
+        wait_until(lambda: "it is over" in (notebooks / "Untitled.ipynb").read_text())
+    what_the_saved_notebook_keeps(notebooks / "Untitled.ipynb")
+
+
+def first_results(lab: LabPage) -> None:
+    place = lab.type_and_run(
+        "import cupy as cp\nx = cp.arange(10.0)\nfor _ in range(300): print(x)\nprint('all printed')"
+    )
+    expect(lab.output(place)).to_contain_text("all printed")
+
+
+def an_interrupt_keeps_what_was_counted(lab: LabPage) -> None:
+    """Arrays agree with the counters beside them, however far the loop had come."""
+    place = lab.type_and_run("x, n = cp.zeros(1000), 0\nprint('begun', flush=True)\nwhile True: x = x + 1; n += 1")
+    stop(lab, place)
+    # The interrupt may fall between the two statements: one apart, then, and never the thousands that were queued.
+    place = lab.type_and_run("n > 0 and float(x.min()) == float(x.max()) and float(x[0]) - n in (0, 1)")
+    expect(lab.output(place)).to_contain_text("True")
+
+
+def a_failure_that_was_caught_stays_caught(lab: LabPage) -> None:
+    """What fails on the device is raised once; the innocent cell after it runs."""
+    place = lab.type_and_run(
+        "bad = cp.RawKernel('extern \"C\" __global__ void bad(double* o) { undeclared; }', 'bad')\n"
+        "try:\n    bad((1,), (1,), (x,))\nexcept cp.cuda.compiler.CompileException as error:\n"
+        "    print('caught', type(error).__name__)\n"
+        "try:\n    cp.zeros(10**14)\nexcept cp.cuda.memory.OutOfMemoryError as error:\n    print(error)"
+    )
+    expect(lab.output(place)).to_contain_text("caught CompileException")
+    expect(lab.output(place)).to_contain_text("Out of memory allocating")
+    place = lab.type_and_run("print('innocent', float(cp.ones(5).sum()))")
+    expect(lab.output(place)).to_contain_text("innocent 5.0")
+
+
+def an_error_is_short_and_can_be_long(lab: LabPage) -> None:
+    place = lab.type_and_run("cp.concatenate([cp.zeros((2, 3)), cp.zeros((4, 5))])")
+    expect(lab.output(place)).to_contain_text("All arrays must have same shape")
+    expect(lab.output(place)).not_to_contain_text("opstream")
+    expect(lab.output(place)).to_contain_text("%gpu tracebacks full")
+    place = lab.type_and_run("%gpu tracebacks full\n%tb")
+    expect(lab.output(place)).to_contain_text("opstream/proof/registry.py")
+    place = lab.type_and_run("%gpu tracebacks short\n1 / 0")
+    expect(lab.output(place)).to_contain_text("ZeroDivisionError")
+    expect(lab.output(place)).not_to_contain_text("%gpu tracebacks full")
+
+
+def a_large_download_is_interrupted(lab: LabPage) -> None:
+    """The interrupt ends the cell, wherever in the copy it falls, and the session is as good as before."""
+    for _ in range(3):
+        place = lab.type_and_run(_TRANSFER)
+        stop(lab, place)
+        expect(lab.output(place)).not_to_contain_text("Exception ignored")
+    place = lab.type_and_run("print(len(host), int(host[:10].get().sum()))")
+    expect(lab.output(place)).to_contain_text("2000000000 0")
+    lab.type_and_run("del host")
+
+
+def timing(lab: LabPage) -> None:
+    place = lab.type_and_run("%gpu timeit -n 2 -r 2 x + 1")
+    expect(lab.output(place)).to_contain_text("per loop (mean ± std. dev. of 2 runs, 2 loops each)")
+    expect(lab.output(place)).to_contain_text("on the device")
+    place = lab.type_and_run("small = cp.eye(64)\n%timeit -r 1 cp.linalg.svd(small)\nprint('timed')")
+    expect(lab.output(place)).to_contain_text("timed")
+
+
+def status_while_the_device_is_busy(lab: LabPage) -> None:
+    """It is told at once; who does not want to wait stops, and what was launched is still computed."""
+    lab.type_and_run(SLOW + "slow((1,), (1,), (1, out))\nfloat(out[0])")
+    lab.type_and_run(f"slow((1,), (1,), ({_LOOPS}, out)); lost = out + 1")
+    place = lab.type_and_run("%gpu status")
+    expect(lab.output(place).locator("table")).to_contain_text("The kernel slow for")
+    expect(lab.output(place).locator("table")).to_contain_text("Cell In[")
+    expect(lab.output(place).locator("table")).not_to_contain_text("kernelproxy")
+    place = lab.type_and_run("print('begun', flush=True)\nfloat(lost[0])")
+    expect(lab.output(place).locator("[role=status]")).to_contain_text("so far")
+    stop(lab, place)
+    place = lab.type_and_run("print('computed', float(lost[1]))")
+    expect(lab.output(place)).to_contain_text("computed 1.0", timeout=300_000)
+
+
+def the_pool_goes_and_comes_back(lab: LabPage, pool: PoolState) -> None:
+    """Stopped under the notebook, and started again: nobody restarts a kernel."""
+    commands.down(pool)
+    place = lab.type_and_run("float(cp.ones(3).sum())")
+    expect(lab.output(place)).to_contain_text("The pool was stopped by its operator.")
+    place = lab.type_and_run("%gpu status")
+    expect(lab.output(place)).to_contain_text("The pool is down")
+    commands.up(pool)
+    place = lab.type_and_run("float(cp.ones(3).sum())")
+    expect(lab.output(place)).to_contain_text("SessionLost")
+    place = lab.type_and_run("print(float(cp.ones(3).sum()), 'it is over')")
+    expect(lab.output(place)).to_contain_text("3.0 it is over")
+
+
+def what_the_saved_notebook_keeps(path: Path) -> None:
+    """Lines that were kept up to date stand in it once, in their last state."""
+    cells = [one for one in json.loads(path.read_text())["cells"] if one["cell_type"] == "code"]
+    outputs = [one for cell in cells for one in cell["outputs"]]
+    lines = ["".join(one["data"].get("text/plain", "")) for one in outputs if one["output_type"] == "display_data"]
+    assert lines
+    assert not [one for one in lines if "so far" in one]
+    assert not [one for one in lines if "kernelproxy" in one]
+    said = json.dumps(outputs)
+    assert "Exception ignored" not in said
+
+
+def stop(lab: LabPage, place: int) -> None:
+    """Press the stop button once a cell that says so has begun; wait until it has ended."""
+    expect(lab.output(place)).to_contain_text("begun")
+    lab.notebook.locator('[data-jp-item-name="interrupt"] jp-button').click()
+    expect(lab.output(place)).to_contain_text("KeyboardInterrupt")
+    lab.wait_idle()
