@@ -13,7 +13,7 @@ import numpy as np
 from gpu_backend.opstream import surface
 from gpu_backend.wire import errors as wire_errors
 from gpu_backend.wire.errors import ErrorRecord, OpFailed, SessionLost, WarningRecord
-from kernelproxy.stream.source_lines import Site
+from kernelproxy.source_lines import Site
 
 _OURS = str(Path(__file__).parent)
 #: How CuPy's warning ends of what it may change.

@@ -15,7 +15,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING, Any
 
-from kernelproxy.stream import source_lines
+from kernelproxy import source_lines
 
 if TYPE_CHECKING:
     from IPython.core.interactiveshell import InteractiveShell

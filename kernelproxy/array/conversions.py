@@ -8,9 +8,9 @@ from typing import Any
 
 import numpy as np
 
-from kernelproxy.array.core import ArrayCore
 from kernelproxy.array.interface import CudaArrayInterface
 from kernelproxy.calls import dispatch
+from kernelproxy.calls.array_core import ArrayCore
 
 _EMPTY_TRUTH = (
     "The truth value of an empty array is ambiguous. Returning False, but in future this will result in an error. Use "

@@ -8,10 +8,9 @@ from typing import Any
 import numpy as np
 
 from gpu_backend.opstream import surface
-from kernelproxy.array import core
-from kernelproxy.array.core import ArrayCore
-from kernelproxy.array.foreign_arrays import stands_for
-from kernelproxy.calls import dispatch
+from kernelproxy.calls import array_core, dispatch
+from kernelproxy.calls.array_core import ArrayCore
+from kernelproxy.calls.foreign_arrays import stands_for
 
 _UFUNCS = frozenset({"clip", "conj", "conjugate", "round"})
 
@@ -96,7 +95,7 @@ def _forward_to_ufunc(name: str) -> Any:
     @functools.wraps(forward)
     def method(self: Any, *args: Any, **kwargs: Any) -> Any:
         made = forward(self, *args, **kwargs)
-        return core.in_class_of(made, (self,)) if type(made) is core.array_class else made
+        return array_core.in_class_of(made, (self,)) if type(made) is array_core.array_class else made
 
     return method
 

@@ -8,8 +8,8 @@ from typing import Any
 import numpy as np
 
 from gpu_backend.opstream import surface
-from kernelproxy.array.core import ArrayCore
-from kernelproxy.array.foreign_arrays import stands_for
+from kernelproxy.calls.array_core import ArrayCore
+from kernelproxy.calls.foreign_arrays import stands_for
 
 _COMPARISONS = frozenset({"greater", "greater_equal", "less", "less_equal", "equal", "not_equal"})
 _STANDING_FOR_ARRAYS = ("__cuda_array_interface__", "__cupy_get_ndarray__")

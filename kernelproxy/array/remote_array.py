@@ -4,13 +4,12 @@ from __future__ import annotations
 
 from typing import Any
 
-from kernelproxy.array import core
 from kernelproxy.array.conversions import Conversions
 from kernelproxy.array.indexing import Indexing
 from kernelproxy.array.methods import Methods
 from kernelproxy.array.operators import Operators
 from kernelproxy.array.views import Views
-from kernelproxy.calls import dispatch
+from kernelproxy.calls import array_core, dispatch
 
 __all__ = ["ndarray"]
 
@@ -36,7 +35,7 @@ class ndarray(Operators, Indexing, Views, Conversions, Methods):  # noqa: N801 (
             made = dispatch.ask_object("cupy.ndarray", shape, dtype, memptr, strides, order)
         if cls is ndarray:
             return made
-        made = core.as_subclass(made, cls)
+        made = array_core.as_subclass(made, cls)
         if not _no_init:
             made.__array_finalize__(_obj)
         return made
@@ -47,7 +46,7 @@ class ndarray(Operators, Indexing, Views, Conversions, Methods):  # noqa: N801 (
     def __init_subclass__(cls, **kwargs: Any) -> None:
         """Let ufuncs know that there are subclasses."""
         super().__init_subclass__(**kwargs)
-        core.is_subclassed = True
+        array_core.is_subclassed = True
 
     def __class_getitem__(cls, item: Any) -> Any:
         """Allow ``ndarray[...]`` in annotations."""
@@ -59,4 +58,4 @@ class ndarray(Operators, Indexing, Views, Conversions, Methods):  # noqa: N801 (
         """Do nothing; subclasses may."""
 
 
-core.array_class = ndarray
+array_core.array_class = ndarray

@@ -17,9 +17,8 @@ from gpu_backend.wire import values as wire
 from gpu_backend.wire.codec import Frame
 from gpu_backend.wire.errors import WarningRecord
 from gpu_backend.wire.messages import Want
-from kernelproxy.array import core, transfer
-from kernelproxy.array.core import ArrayCore, fresh, from_description, view_of, window_held
-from kernelproxy.calls import remote_object, sync_detection
+from kernelproxy.calls import array_core, remote_object, sync_detection, transfer
+from kernelproxy.calls.array_core import ArrayCore, fresh, from_description, view_of, window_held
 from kernelproxy.calls.callbacks import Conversation, NotebookFunction
 from kernelproxy.calls.decoding import Decoder, buffer_to_array, inline_scalar, told_layout
 from kernelproxy.calls.encoding import Encoder
@@ -110,7 +109,7 @@ def _recorded_for_later(qualname: str, encoded: _Encoded, args: tuple[Any, ...],
     anyhow = ("",) * count  # they are left as they lie: nothing is believed of them
     size, kind = max(_largest(args, None), proof.nbytes), _kind(qualname, encoded.args)
     first = pipeline().record(qualname, encoded.args, count, encoded.kwargs, stream, None, anyhow, size, kind)
-    made = [core.pending(first + place, proof.nbytes) for place in range(count)]
+    made = [array_core.pending(first + place, proof.nbytes) for place in range(count)]
     return made[0] if proof.several is None else tuple(made)
 
 
@@ -120,7 +119,7 @@ def _layout_of(handle: int) -> Layout:
     return told_layout(answer.value)
 
 
-core.layout_of = _layout_of
+array_core.layout_of = _layout_of
 
 
 def _warned(qualname: str, args: tuple[Any, ...], kwargs: dict[str, Any], proof: Warned) -> Any:
@@ -138,7 +137,7 @@ def _largest(args: tuple[Any, ...], proof: Proof) -> int:
     for one in args:
         if isinstance(one, ArrayCore):
             layout = one._layout
-            is_later = type(layout) is core.LaterLayout and not layout.is_known  # to ask for its size would wait
+            is_later = type(layout) is array_core.LaterLayout and not layout.is_known  # to ask for its size would wait
             largest = max(largest, layout.most_bytes if is_later else layout.nbytes)  # type: ignore[attr-defined]
     return largest
 

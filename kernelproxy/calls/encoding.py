@@ -103,7 +103,7 @@ class Encoder:
 
 
 def _stands_for(value: Any) -> Any:
-    from kernelproxy.array.foreign_arrays import stands_for  # which asks the executor, and so encodes
+    from kernelproxy.calls.foreign_arrays import stands_for  # which asks the executor, and so encodes
 
     return stands_for(value)
 

@@ -16,7 +16,7 @@ from gpu_backend.opstream import surface
 from gpu_backend.wire import values as wire
 from gpu_backend.wire.errors import WorkbenchError
 from gpu_backend.wire.messages import Op
-from kernelproxy.array.core import ArrayCore, handle_of
+from kernelproxy.calls.array_core import ArrayCore, handle_of
 from kernelproxy.calls.remote_object import RemoteInstance, RemoteObject
 from kernelproxy.session.session import opened_session
 from kernelproxy.stream.pipeline import Pipeline

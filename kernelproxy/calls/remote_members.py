@@ -19,8 +19,8 @@ from gpu_backend.wire import values as wire
 from kernelproxy.calls import dispatch
 from kernelproxy.calls.documentation import Documented, fetch_doc
 from kernelproxy.calls.encoding import Unsendable
+from kernelproxy.calls.remote_function import RemoteFunction
 from kernelproxy.calls.subclassing import in_class, is_cupys, warn_of_uncalled
-from kernelproxy.namespace.function import RemoteFunction
 
 #: Constants of a class that protocols ask for beside the public ones.
 _PROTOCOL_CONSTANTS = frozenset({"__array_priority__", "__array_ufunc__", "__hash__"})

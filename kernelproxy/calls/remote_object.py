@@ -19,8 +19,8 @@ from gpu_backend.opstream.proof import Made
 from gpu_backend.transport.endings import at_end
 from gpu_backend.wire import values as wire
 from gpu_backend.wire.errors import ProtocolError
-from kernelproxy.array import core
-from kernelproxy.calls import dispatch
+from kernelproxy.calls import array_core, dispatch
+from kernelproxy.calls.array_core import ArrayCore
 from kernelproxy.calls.callbacks import NotebookFunction
 from kernelproxy.calls.documentation import ClassDoc
 from kernelproxy.calls.remote_members import (
@@ -38,10 +38,10 @@ from kernelproxy.namespace.own import OWN
 #: What classes are called; some are made inside a function.
 _LONGEST_NAME, _NAME = 200, re.compile(r"(\w+|<locals>)(\.(\w+|<locals>))*")
 #: Arrays in use that were read of remote objects, by handle.
-_parts: dict[int, weakref.ref[core.ArrayCore]] = {}
+_parts: dict[int, weakref.ref[ArrayCore]] = {}
 
 
-def _note_part(handle: int, array: core.ArrayCore) -> None:
+def _note_part(handle: int, array: ArrayCore) -> None:
     _parts[handle] = at_end(array, _parts.pop, handle, None)
 
 
@@ -78,7 +78,7 @@ class RemoteObject:
     #: What rules know of the object: of sparse matrices the shape and the dtype.
     _known: Any = None
     #: Arrays that were read of the object and are still in use: read again, each is the same array.
-    _parts: tuple[weakref.ref[core.ArrayCore], ...] = ()
+    _parts: tuple[weakref.ref[ArrayCore], ...] = ()
 
     def __init_subclass__(cls, **kwargs: Any) -> None:
         """Complete a class that stands for one of CuPy; of a user's, note what CuPy's own methods will not call."""
@@ -158,11 +158,11 @@ class RemoteObject:
         self._keep_parts(parts, value)
         return in_class(self, name, (), value)
 
-    def _keep_parts(self, known: list[core.ArrayCore], value: Any) -> None:
-        read = [one for one in (value if isinstance(value, tuple) else (value,)) if isinstance(one, core.ArrayCore)]
+    def _keep_parts(self, known: list[ArrayCore], value: Any) -> None:
+        read = [one for one in (value if isinstance(value, tuple) else (value,)) if isinstance(one, ArrayCore)]
         fresh = [one for one in read if not any(one is part for part in known)]
         for one in fresh:
-            _note_part(core.handle_of(one._ref), one)
+            _note_part(array_core.handle_of(one._ref), one)
         if fresh:
             object.__setattr__(self, "_parts", tuple([weakref.ref(one) for one in (*known, *fresh)]))
 
@@ -345,5 +345,5 @@ def keep_functions(stand_in: RemoteObject, functions: Sequence[NotebookFunction]
 def bind(stand_in: RemoteObject, handle: int) -> RemoteObject:
     """Make ``stand_in`` stand for ``handle`` and drop it when it ends."""
     object.__setattr__(stand_in, "_handle", handle)
-    object.__setattr__(stand_in, "_dropped", core.dropped_handles)
+    object.__setattr__(stand_in, "_dropped", array_core.dropped_handles)
     return stand_in

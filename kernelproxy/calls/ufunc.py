@@ -8,11 +8,10 @@ from gpu_backend.opstream.layout import Layout
 from gpu_backend.opstream.proof.ufuncs import rule_for
 from gpu_backend.opstream.surface import Ufunc as Description
 from gpu_backend.wire import values as wire
-from kernelproxy.array import core
-from kernelproxy.array.core import ArrayCore
-from kernelproxy.array.foreign_arrays import stands_for
-from kernelproxy.calls import dispatch
+from kernelproxy.calls import array_core, dispatch
+from kernelproxy.calls.array_core import ArrayCore
 from kernelproxy.calls.documentation import Documented
+from kernelproxy.calls.foreign_arrays import stands_for
 from kernelproxy.session import session
 from kernelproxy.stream import streams
 
@@ -43,8 +42,8 @@ class ufunc(Documented):  # noqa: N801 (CuPy's name)
             if len(args) == 1:
                 return self.unary(args[0])
         result = dispatch.call(self._qualname, args, kwargs)
-        if core.is_subclassed and len(args) == self.description.nin and kwargs.get("out") is None:
-            return core.in_class_of(result, args)
+        if array_core.is_subclassed and len(args) == self.description.nin and kwargs.get("out") is None:
+            return array_core.in_class_of(result, args)
         return result
 
     def unary(self, operand: Any) -> Any:
@@ -65,8 +64,8 @@ class ufunc(Documented):  # noqa: N801 (CuPy's name)
             args = (operand._ref,)
             stream = streams.current_handle()
             handle = pipeline.record(self._qualname, args, 1, None, stream, in_order, None, proof.nbytes)
-            made = core.fresh(proof, handle)
-        return core.in_class_of(made, (operand,)) if core.is_subclassed else made
+            made = array_core.fresh(proof, handle)
+        return array_core.in_class_of(made, (operand,)) if array_core.is_subclassed else made
 
     def binary(self, left: Any, right: Any) -> Any:
         """Apply the function to two operands; raises what CuPy raises for them."""
@@ -102,10 +101,10 @@ class ufunc(Documented):  # noqa: N801 (CuPy's name)
                 handle = pipeline.record(self._qualname, args, 1, None, stream, None, None, proof.nbytes)
             else:
                 handle = pipeline.record(self._qualname, args, 1, None, 0, proof, None, proof.nbytes)
-            made = core.fresh(proof, handle)
+            made = array_core.fresh(proof, handle)
         else:
             made = dispatch.run_proved(self._qualname, (left, right), {}, proof)
-        return core.in_class_of(made, (left, right)) if core.is_subclassed else made
+        return array_core.in_class_of(made, (left, right)) if array_core.is_subclassed else made
 
     def inplace(self, target: Any, operand: Any) -> Any:
         """Apply the function to ``target`` and ``operand``, put the result into ``target``, and return that."""
@@ -160,7 +159,7 @@ class ufunc(Documented):  # noqa: N801 (CuPy's name)
     def outer(self, left: Any, right: Any, **kwargs: Any) -> Any:
         """Apply the function to all pairs of elements."""
         result = dispatch.call(f"{self._qualname}.outer", (left, right), kwargs)
-        return core.in_class_of(result, (left, right)) if core.is_subclassed and not kwargs else result
+        return array_core.in_class_of(result, (left, right)) if array_core.is_subclassed and not kwargs else result
 
     def at(self, array: Any, indices: Any, operand: Any = None) -> None:
         """Apply the function in place, unbuffered, at ``indices``."""

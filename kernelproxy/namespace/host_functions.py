@@ -11,9 +11,9 @@ from typing import Any
 
 import numpy as np
 
-from kernelproxy.array.core import ArrayCore, handle_of
-from kernelproxy.array.foreign_arrays import stands_for
 from kernelproxy.calls import dispatch
+from kernelproxy.calls.array_core import ArrayCore, handle_of
+from kernelproxy.calls.foreign_arrays import stands_for
 from kernelproxy.calls.remote_object import are_parts
 from kernelproxy.session import session
 

@@ -13,8 +13,8 @@ import numpy as np
 from gpu_backend.opstream.proof import kernels as proofs
 from gpu_backend.opstream.proof.outcome import Made, Unproved
 from gpu_backend.wire.errors import ErrorRecord
-from kernelproxy.array.core import ArrayCore
 from kernelproxy.calls import dispatch
+from kernelproxy.calls.array_core import ArrayCore
 from kernelproxy.calls.remote_object import RemoteObject
 from kernelproxy.errors import remote_exception
 from kernelproxy.stream import streams, work

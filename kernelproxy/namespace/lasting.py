@@ -6,7 +6,7 @@ from collections.abc import Callable
 from typing import Any
 from weakref import WeakKeyDictionary
 
-from kernelproxy.namespace.function import RemoteFunction
+from kernelproxy.calls.remote_function import RemoteFunction
 from kernelproxy.session import session
 
 #: Functions of the host that give the same whenever they are called with the same arguments.

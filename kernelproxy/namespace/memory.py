@@ -13,8 +13,8 @@ from typing import Any
 import numpy as np
 
 from gpu_backend.opstream.proof import Made
-from kernelproxy.array.foreign_arrays import hand_out
 from kernelproxy.calls import dispatch
+from kernelproxy.calls.foreign_arrays import hand_out
 from kernelproxy.calls.remote_members import RemoteMethod
 from kernelproxy.calls.remote_object import RemoteObject, remote_class
 from kernelproxy.namespace.lasting import Kept

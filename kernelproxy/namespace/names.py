@@ -11,9 +11,9 @@ import numpy as np
 
 import kernelproxy.array.remote_array  # noqa: F401 (registers the class of new arrays)
 from gpu_backend.opstream import surface
+from kernelproxy.calls.remote_function import RemoteFunction
 from kernelproxy.calls.remote_object import RemoteInstance, remote_class
 from kernelproxy.calls.ufuncs import make_ufunc
-from kernelproxy.namespace.function import RemoteFunction
 from kernelproxy.namespace.lasting import LASTING, LastingFunction
 from kernelproxy.namespace.own import OWN
 from kernelproxy.namespace.private_names import MADE, SAME_AS

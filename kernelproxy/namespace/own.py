@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from kernelproxy.testing import names as testing_names
+from kernelproxy.namespace import testing_names
 
 _CREATION = "kernelproxy.namespace.creation"
 _HOST = "kernelproxy.namespace.host_functions"

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from gpu_backend.opstream import surface
-from kernelproxy.array.core import ArrayCore
+from kernelproxy.calls.array_core import ArrayCore
 
 FFT_DOMAIN = "numpy.scipy.fft"
 LINALG_DOMAIN = "numpy.scipy.linalg"

@@ -9,10 +9,10 @@ import numpy as np
 from gpu_backend.opstream.proof.outcome import Unproved
 from gpu_backend.opstream.proof.registry import key_of
 from gpu_backend.wire import values as wire
-from kernelproxy.array.core import ArrayCore
 from kernelproxy.calls import dispatch, planning
+from kernelproxy.calls.array_core import ArrayCore
+from kernelproxy.calls.remote_function import RemoteFunction
 from kernelproxy.calls.remote_object import RemoteObject
-from kernelproxy.namespace.function import RemoteFunction
 
 #: Where the functions are that ask for the plan and the settings in force.
 MODULES = ("cupy.fft.", "cupyx.scipy.fft.", "cupyx.scipy.fftpack.")

@@ -28,7 +28,7 @@ from gpu_backend.wire.errors import (
 from gpu_backend.wire.messages import Bye, Want
 from gpu_backend.wire.values import Value
 from gpu_backend.wire.views import UsageView
-from kernelproxy.array import core
+from kernelproxy.calls import array_core
 from kernelproxy.session import coming_back, environment, gateway_client, handover
 from kernelproxy.session.connection import Connection, ConnectionCut
 from kernelproxy.session.granting import GATEWAY_SECONDS, PATIENCE_SECONDS, granted
@@ -376,8 +376,8 @@ def _use(session: Session | None) -> None:
         session.pipeline.skip_handles(_next_handle)
     _current = session
     # Arrays of another session must not drop handles of this one.
-    core.dropped_handles = session.pipeline.dropped if session is not None else deque()
-    core.memory = session.pipeline.memory if session is not None else MemoryModel()
+    array_core.dropped_handles = session.pipeline.dropped if session is not None else deque()
+    array_core.memory = session.pipeline.memory if session is not None else MemoryModel()
 
 
 def _forget_parents() -> None:

@@ -7,9 +7,9 @@ from gpu_backend.wire.codec import Frame
 from gpu_backend.wire.errors import ErrorRecord, ProtocolError, WarningRecord
 from gpu_backend.wire.values import Value
 from kernelproxy.errors import deferred_exception, remote_exception
+from kernelproxy.source_lines import Site
 from kernelproxy.stream.ahead import Ahead
 from kernelproxy.stream.journal import Journal
-from kernelproxy.stream.source_lines import Site
 
 #: Failures remembered after they were shown, to explain what they make impossible later.
 _REMEMBERED_FAILURES = 1_000

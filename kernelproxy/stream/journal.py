@@ -9,8 +9,8 @@ from time import monotonic
 from gpu_backend.opstream.layout import Layout
 from gpu_backend.wire.codec import Frame
 from gpu_backend.wire.messages import Op
+from kernelproxy.source_lines import Site
 from kernelproxy.stream.costs import Cost
-from kernelproxy.stream.source_lines import Site
 
 
 class OpenBatch:

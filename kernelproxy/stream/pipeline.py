@@ -20,6 +20,7 @@ from gpu_backend.wire.messages import Op, Want
 from kernelproxy.errors import session_lost
 from kernelproxy.session.connection import Connection, refusal_error
 from kernelproxy.session.signs import SILENT_SECONDS, signs
+from kernelproxy.source_lines import user_site
 from kernelproxy.stream import work
 from kernelproxy.stream.batch_size import batch_ops
 from kernelproxy.stream.counters import Counters
@@ -28,7 +29,6 @@ from kernelproxy.stream.inbox import Answer, Inbox
 from kernelproxy.stream.journal import OpenBatch
 from kernelproxy.stream.memory_model import MemoryModel
 from kernelproxy.stream.recorder import NOTHING, Args, Buffers, Kwargs, Recorder
-from kernelproxy.stream.source_lines import user_site
 
 #: How long one thread reads for all before others get a turn, seconds; how long an interrupted one waits for its own.
 _TURN_SECONDS, _CANCEL_SECONDS = 0.005, 0.1

@@ -15,12 +15,12 @@ from gpu_backend.opstream.layout import Layout
 from gpu_backend.wire.codec import Frame
 from gpu_backend.wire.messages import Op, Want
 from gpu_backend.wire.values import Value
+from kernelproxy.source_lines import user_site
 from kernelproxy.stream.ahead import Ahead
 from kernelproxy.stream.batch_size import batch_ops
 from kernelproxy.stream.dropped import DroppedHandles, oldest
 from kernelproxy.stream.journal import Journal, OpenBatch
 from kernelproxy.stream.memory_model import MemoryModel
-from kernelproxy.stream.source_lines import user_site
 from kernelproxy.stream.temporaries import takes_over
 
 NOTHING = Want.NOTHING

@@ -15,8 +15,8 @@ from gpu_backend.wire.messages import Op, Want
 from gpu_backend.wire.values import Ref, Tuple, Value
 from kernelproxy.session.connection import Connection
 from kernelproxy.session.signs import Sign, signs
+from kernelproxy.source_lines import Site
 from kernelproxy.stream.journal import Journal
-from kernelproxy.stream.source_lines import Site
 
 if TYPE_CHECKING:
     from kernelproxy.stream.pipeline import Pipeline

@@ -20,8 +20,8 @@ from gpu_backend.wire import values
 from gpu_backend.wire.codec import Codec, encode
 from gpu_backend.wire.errors import ErrorRecord, ProtocolError, WarningRecord, WireError
 from kernelproxy import errors
-from kernelproxy.array.core import from_description
 from kernelproxy.calls import remote_object
+from kernelproxy.calls.array_core import from_description
 from kernelproxy.calls.decoding import Decoder, buffer_to_array, inline_scalar
 from kernelproxy.stream.ahead import Ahead
 from kernelproxy.stream.inbox import Inbox

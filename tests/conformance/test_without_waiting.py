@@ -13,8 +13,7 @@ import scipy.sparse
 from gpu_backend.devices import open_device
 from gpu_backend.opstream.proof.outcome import Later, Unproved
 from gpu_backend.wire.messages import Want
-from kernelproxy.array import core
-from kernelproxy.calls import dispatch, remote_members
+from kernelproxy.calls import array_core, dispatch, remote_members
 from kernelproxy.namespace.names import make
 from kernelproxy.session import session
 from tests.conformance.in_process import InProcess, notebook_on
@@ -187,6 +186,6 @@ def test_the_failure_of_an_array_names_the_line_that_recorded_it(notebook: InPro
 def test_an_array_of_a_users_class_may_be_asked_later_too(notebook: InProcess) -> None:
     scope = _scope()
     host = eval("x[m]", scope).get()
-    made = core.as_subclass(eval("x[m]", scope), type("Mine", (core.array_class,), {}))
+    made = array_core.as_subclass(eval("x[m]", scope), type("Mine", (array_core.array_class,), {}))
     assert made.shape == host.shape
     np.testing.assert_equal((made + 1).get(), host + 1)

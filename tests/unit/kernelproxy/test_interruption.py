@@ -11,8 +11,8 @@ from gpu_backend.opstream.layout import contiguous
 from gpu_backend.wire.errors import OpCancelled
 from gpu_backend.wire.messages import Want
 from gpu_backend.wire.values import Ref, Tuple, View
-from kernelproxy.array import core
-from kernelproxy.array.core import ArrayCore
+from kernelproxy.calls import array_core
+from kernelproxy.calls.array_core import ArrayCore
 from kernelproxy.calls.interruption import after_interrupt
 from kernelproxy.stream.pipeline import Pipeline
 
@@ -29,12 +29,12 @@ def executor() -> PlayedExecutor:
 @pytest.fixture
 def pipeline(executor: PlayedExecutor, monkeypatch: pytest.MonkeyPatch) -> Pipeline:
     made = executor.pipeline()
-    monkeypatch.setattr(core, "dropped_handles", made.dropped)
+    monkeypatch.setattr(array_core, "dropped_handles", made.dropped)
     return made
 
 
 def array(pipeline: Pipeline, name: str = "op", args: tuple[Any, ...] = ("made",)) -> Any:
-    return core.fresh(LAYOUT, pipeline.record(name, args))
+    return array_core.fresh(LAYOUT, pipeline.record(name, args))
 
 
 def some_are_done(executor: PlayedExecutor, pipeline: Pipeline, count: int) -> None:

@@ -12,8 +12,7 @@ import pytest
 
 from gpu_backend.opstream.layout import contiguous
 from gpu_backend.opstream.proof.outcome import Unproved
-from kernelproxy.array import core
-from kernelproxy.calls import dispatch, planning
+from kernelproxy.calls import array_core, dispatch, planning
 from kernelproxy.namespace import transforms
 from kernelproxy.namespace.fft_config import config
 from kernelproxy.namespace.names import make
@@ -96,7 +95,7 @@ def test_each_thread_has_its_own_plan(pipeline: PlayedPipeline, monkeypatch: pyt
 
 
 def _remote(*shape: int, dtype: str = "D") -> Any:
-    return core.fresh(contiguous(shape, np.dtype(dtype)), 0)
+    return array_core.fresh(contiguous(shape, np.dtype(dtype)), 0)
 
 
 def test_what_went_well_with_a_plan_goes_well_again(pipeline: PlayedPipeline, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -104,7 +103,7 @@ def test_what_went_well_with_a_plan_goes_well_again(pipeline: PlayedPipeline, mo
 
     def run(qualname: str, args: Any, kwargs: Any, proof: Any) -> Any:
         asked.append(isinstance(proof, Unproved))
-        return args[0] if kwargs.get("overwrite_x") else core.fresh(args[0]._layout, 0)
+        return args[0] if kwargs.get("overwrite_x") else array_core.fresh(args[0]._layout, 0)
 
     monkeypatch.setattr(dispatch, "run_proved", run)
     fft, rfft = make("cupyx.scipy.fft.fft"), make("cupyx.scipy.fft.rfft")

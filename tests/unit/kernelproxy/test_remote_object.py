@@ -9,9 +9,9 @@ from collections.abc import Callable
 import pytest
 
 from gpu_backend.wire.values import ObjectInfo
+from kernelproxy.calls.remote_function import RemoteFunction
 from kernelproxy.calls.remote_object import RemoteObject, object_from_description, remote_class
 from kernelproxy.namespace import cuda, kernels
-from kernelproxy.namespace.function import RemoteFunction
 from kernelproxy.namespace.names import make
 
 

@@ -10,11 +10,10 @@ import numpy as np
 
 from gpu_backend.opstream import surface
 from gpu_backend.wire import values as wire
-from kernelproxy.array import core
-from kernelproxy.array.core import ArrayCore
-from kernelproxy.calls import dispatch
+from kernelproxy.calls import array_core, dispatch
+from kernelproxy.calls.array_core import ArrayCore
 from kernelproxy.calls.documentation import Documented
-from kernelproxy.namespace.host_prototypes import MAKERS, made_like
+from kernelproxy.calls.host_prototypes import MAKERS, made_like
 
 #: Functions that are no more than a call of their first argument's method: as in CuPy, a NumPy array stays in NumPy
 #: and an array of Dask in Dask.
@@ -54,7 +53,7 @@ _UFUNCS = frozenset(f"cupy.{name}" for name in ("angle", "diff", "isclose", "nan
 
 
 def _is_of_users_class(value: Any) -> bool:
-    return isinstance(value, ArrayCore) and type(value) is not core.array_class
+    return isinstance(value, ArrayCore) and type(value) is not array_core.array_class
 
 
 class UniqueAllResult(NamedTuple):
@@ -109,11 +108,11 @@ class RemoteFunction(Documented):
                 return made_like(self._qualname, args[0], args[1:], kwargs)
         if self._qualname in _JOINING and args and type(args[0]) not in (list, tuple) and isinstance(args[0], Iterable):
             args = (list(args[0]), *args[1:])
-        if core.is_subclassed and args and _is_of_users_class(args[0]) and self._is_method_of(kwargs):
+        if array_core.is_subclassed and args and _is_of_users_class(args[0]) and self._is_method_of(kwargs):
             return getattr(args[0], _METHODS[self._qualname])(*args[1:], **kwargs)
         result = dispatch.call(self._qualname, args, kwargs)
-        if core.is_subclassed and self._qualname in _UFUNCS and type(result) is core.array_class:
-            return core.in_class_of(result, args)
+        if array_core.is_subclassed and self._qualname in _UFUNCS and type(result) is array_core.array_class:
+            return array_core.in_class_of(result, args)
         named = _NAMED.get(self._qualname)
         return result if named is None else named(*result)
 

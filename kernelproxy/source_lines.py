@@ -20,7 +20,7 @@ def _folder(package: str) -> tuple[str, ...]:
 
 
 #: What is never the user's: this package; and what shows a cell's result, from within the cell.
-_NOT_THEIRS = (str(Path(__file__).parents[1]), *_folder("IPython"), *_folder("ipykernel"))
+_NOT_THEIRS = (str(Path(__file__).parent), *_folder("IPython"), *_folder("ipykernel"))
 #: Files that were told apart so far. Each run of a cell is a file of its own.
 _theirs: set[str] = set()
 _not_theirs: set[str] = set()

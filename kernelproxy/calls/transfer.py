@@ -13,8 +13,8 @@ from gpu_backend.wire import values as wire
 from gpu_backend.wire.codec import Frame
 from gpu_backend.wire.errors import ProtocolError
 from gpu_backend.wire.messages import Want
-from kernelproxy.array import core
-from kernelproxy.array.core import ArrayCore, LaterLayout
+from kernelproxy.calls import array_core
+from kernelproxy.calls.array_core import ArrayCore, LaterLayout
 from kernelproxy.calls.decoding import buffer_to_array
 from kernelproxy.session.signs import Transfer, signs
 from kernelproxy.stream import work
@@ -41,7 +41,7 @@ def upload(pipeline: Pipeline, host: np.ndarray[Any, Any]) -> Any:
     layout = contiguous(host.shape, host.dtype.newbyteorder("="), order)
     native = host.astype(layout.dtype, copy=False)
     empty = (wire.Tuple(tuple(host.shape)), wire.DType(layout.dtype_text), order)
-    array = core.fresh(layout, pipeline.record("cupy.empty", empty, orders=layout.orders))
+    array = array_core.fresh(layout, pipeline.record("cupy.empty", empty, orders=layout.orders))
     write(pipeline, array, native)
     return array
 

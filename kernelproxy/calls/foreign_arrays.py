@@ -11,8 +11,8 @@ from weakref import WeakValueDictionary
 
 import numpy as np
 
-from kernelproxy.array.core import ArrayCore
 from kernelproxy.calls import dispatch
+from kernelproxy.calls.array_core import ArrayCore
 
 #: What is said of an array that is nobody's but this machine's; its class goes into the braces.
 ELSEWHERE = (
