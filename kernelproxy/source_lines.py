@@ -10,8 +10,19 @@ from pathlib import Path
 from types import CodeType
 from typing import NamedTuple
 
-#: What people call a file; a notebook knows its cells by their numbers.
-name_of_file: Callable[[str], str] = str
+#: Tells what people call a file.
+_name_of_file: Callable[[str], str] = str
+
+
+def name_files_by(name_of_file: Callable[[str], str]) -> None:
+    """Have files called what ``name_of_file`` calls them: a notebook knows its cells by their numbers."""
+    global _name_of_file
+    _name_of_file = name_of_file
+
+
+def name_of_file(path: str) -> str:
+    """Return what people call the file ``path``."""
+    return _name_of_file(path)
 
 
 def _folder(package: str) -> tuple[str, ...]:

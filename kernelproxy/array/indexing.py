@@ -13,9 +13,8 @@ from gpu_backend.opstream.proof.outcome import Unproved, Window
 from gpu_backend.wire import values as wire
 from kernelproxy.calls import array_core, dispatch
 from kernelproxy.calls.array_core import ArrayCore
+from kernelproxy.calls.dispatch import stands_for
 from kernelproxy.calls.encoding import Encoder, Unsendable
-from kernelproxy.calls.foreign_arrays import stands_for
-from kernelproxy.session.session import pipeline
 
 _NUMBERS = frozenset({bool, int, float, complex})
 _GETITEM, _SETITEM = "cupy.ndarray.__getitem__", "cupy.ndarray.__setitem__"
@@ -45,7 +44,8 @@ class Indexing(ArrayCore):
 
     def _selected(self, mask: ArrayCore) -> Any:
         """Return what ``mask`` selects, with a note of which mask that was."""
-        number = pipeline().open_batch.last + 1  # of this op, unless another thread comes between, and then of no use
+        # Of this op, unless another thread comes between, and then of no use.
+        number = self._client.pipeline.open_batch.last + 1
         made = dispatch.call(_GETITEM, (self, mask), {})
         if type(made._layout) is array_core.LaterLayout:
             rest = self._layout.shape[mask._layout.ndim :]
@@ -137,7 +137,7 @@ def _host_keys(array: Any, key: Any) -> Any:
 def _no_index(key: Any, otherwise: Exception | None = None) -> Exception:
     """Return the error for an index that only this process knows; ``otherwise`` if ``key`` is none."""
     try:
-        Encoder().encode(key)
+        Encoder(stands_for).encode(key)
     except Unsendable:
         return IndexError(
             "only integers, slices (`:`), ellipsis (`...`), numpy.newaxis (`None`) and integer or boolean arrays are "
@@ -158,7 +158,7 @@ def _fits_places(array: ArrayCore, mask: ArrayCore, value: ArrayCore) -> bool:
     layout = array._layout
     return (
         selected.mask == mask._ref
-        and selected.op == pipeline().open_batch.last  # nothing can have changed the mask
+        and selected.op == array._client.pipeline.open_batch.last  # nothing can have changed the mask
         and layout.shape == (*mask._layout.shape, *selected.rest)
         and layout.size > 0
         and is_known(layout.dtype)

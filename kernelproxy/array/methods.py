@@ -8,9 +8,12 @@ from typing import Any
 import numpy as np
 
 from gpu_backend.opstream import surface
+from kernelproxy.array.flat_iterator import flatiter
+from kernelproxy.array.numpy_protocols import array_function, array_ufunc
 from kernelproxy.calls import array_core, dispatch
 from kernelproxy.calls.array_core import ArrayCore
-from kernelproxy.calls.foreign_arrays import stands_for
+from kernelproxy.calls.dispatch import stands_for
+from kernelproxy.public_names import make
 
 _UFUNCS = frozenset({"clip", "conj", "conjugate", "round"})
 
@@ -21,13 +24,9 @@ class Methods(ArrayCore):
     __slots__ = ()
 
     def __array_ufunc__(self, function: Any, method: str, *inputs: Any, **kwargs: Any) -> Any:
-        from kernelproxy.array.numpy_protocols import array_ufunc
-
         return array_ufunc(function, method, inputs, kwargs)
 
     def __array_function__(self, function: Any, types: Any, args: Any, kwargs: Any) -> Any:
-        from kernelproxy.array.numpy_protocols import array_function
-
         return array_function(function, types, args, kwargs)
 
     def fill(self, value: Any) -> None:
@@ -60,15 +59,11 @@ class Methods(ArrayCore):
     @property
     def device(self) -> Any:
         """The device that holds the array."""
-        from kernelproxy.namespace.cuda import Device
-
-        return Device(0)
+        return make("cupy.cuda.Device")(0)
 
     @property
     def flat(self) -> Any:
         """An iterator over the elements."""
-        from kernelproxy.array.flat_iterator import flatiter
-
         return flatiter(self)
 
 

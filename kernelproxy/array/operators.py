@@ -10,7 +10,7 @@ import numpy as np
 from gpu_backend.opstream.proof.ufuncs import rule_for
 from kernelproxy.calls import array_core, dispatch
 from kernelproxy.calls.array_core import ArrayCore
-from kernelproxy.calls.foreign_arrays import stands_for
+from kernelproxy.calls.dispatch import stands_for
 from kernelproxy.calls.ufunc import ufunc
 from kernelproxy.calls.ufuncs import ufunc_named
 

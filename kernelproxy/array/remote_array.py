@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import types
 from typing import Any
 
 from kernelproxy.array.conversions import Conversions
@@ -14,6 +15,7 @@ from kernelproxy.calls import array_core, dispatch
 __all__ = ["ndarray"]
 
 
+@array_core.for_new_arrays
 class ndarray(Operators, Indexing, Views, Conversions, Methods):  # noqa: N801 (CuPy's name)
     """A remote array. Shape, dtype and views are known here; values cost a round trip."""
 
@@ -46,16 +48,11 @@ class ndarray(Operators, Indexing, Views, Conversions, Methods):  # noqa: N801 (
     def __init_subclass__(cls, **kwargs: Any) -> None:
         """Let ufuncs know that there are subclasses."""
         super().__init_subclass__(**kwargs)
-        array_core.is_subclassed = True
+        array_core.note_subclass()
 
     def __class_getitem__(cls, item: Any) -> Any:
         """Allow ``ndarray[...]`` in annotations."""
-        import types
-
         return types.GenericAlias(cls, item)
 
     def __array_finalize__(self, obj: Any) -> None:
         """Do nothing; subclasses may."""
-
-
-array_core.array_class = ndarray

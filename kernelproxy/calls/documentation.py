@@ -6,6 +6,7 @@ from typing import Any
 
 from gpu_backend.wire.errors import WorkbenchError
 from gpu_backend.wire.messages import Want
+from kernelproxy.client import current
 
 
 class _LazyDoc:
@@ -29,6 +30,8 @@ class Documented:
 
     __slots__ = ()
     _qualname: str
+    #: Every client's executor has it.
+    _client = None
     __doc__ = _LazyDoc()
 
     def __init_subclass__(cls, **kwargs: Any) -> None:
@@ -43,10 +46,8 @@ class Documented:
 
 def fetch_doc(qualname: str) -> str:
     """Return CuPy's documentation of ``qualname``, or a sentence that says why there is none."""
-    from kernelproxy.session.session import pipeline
-
     try:
-        told = str(pipeline().call(".doc", (qualname,), Want.CONTENTS).value)
+        told = str(current().pipeline.call(".doc", (qualname,), Want.CONTENTS).value)
         return told or f"{qualname}: the device of this session has no text about it."
     except (WorkbenchError, AttributeError) as error:
         return f"{qualname}: no documentation could be fetched ({error})."

@@ -14,6 +14,7 @@ from kernelproxy.calls import array_core, dispatch
 from kernelproxy.calls.array_core import ArrayCore
 from kernelproxy.calls.documentation import Documented
 from kernelproxy.calls.host_prototypes import MAKERS, made_like
+from kernelproxy.public_names import maker
 
 #: Functions that are no more than a call of their first argument's method: as in CuPy, a NumPy array stays in NumPy
 #: and an array of Dask in Dask.
@@ -131,9 +132,7 @@ class RemoteFunction(Documented):
         return f"<function {self._qualname} (remote)>"
 
     def __reduce__(self) -> Any:
-        from kernelproxy.namespace.names import make
-
-        return make, (self._qualname,)
+        return maker(), (self._qualname,)
 
     def _wire_value(self) -> wire.Name:
         return wire.Name(self._qualname)

@@ -10,7 +10,8 @@ import numpy as np
 from kernelproxy.array.conversions import IMPLICIT_CONVERSION
 from kernelproxy.calls import dispatch
 from kernelproxy.calls.array_core import ArrayCore
-from kernelproxy.calls.foreign_arrays import ELSEWHERE, stands_for
+from kernelproxy.calls.dispatch import stands_for
+from kernelproxy.calls.foreign_arrays import ELSEWHERE
 from kernelproxy.namespace import pinned_memory
 
 #: Types of most of what nests hold, which stand for themselves.

@@ -19,7 +19,7 @@ from gpu_backend.wire.errors import OversizedMessage, RefusalCode, SessionLost, 
 from gpu_backend.wire.messages import Op, Want
 from kernelproxy.errors import session_lost
 from kernelproxy.session.connection import Connection, refusal_error
-from kernelproxy.session.signs import SILENT_SECONDS, signs
+from kernelproxy.session.signs import SILENT_SECONDS, Signs
 from kernelproxy.source_lines import user_site
 from kernelproxy.stream import work
 from kernelproxy.stream.batch_size import batch_ops
@@ -48,10 +48,13 @@ class Pipeline(Recorder):
         Called when the connection is lost; returns another one, greeted. Before it greets an executor of another epoch
         it calls `abandon`. Raises `SessionLost` if the session is gone for good; after any other error the connection
         is sought again when the next op needs it.
+    signs
+        Where is shown what is waited for; nowhere else than in this client, by default.
     """
 
-    def __init__(self, connection: Connection, renew: Renew) -> None:
+    def __init__(self, connection: Connection, renew: Renew, signs: Signs | None = None) -> None:
         super().__init__(MemoryModel.of(connection.welcome))
+        self.signs = signs or Signs()
         #: The connection in use.
         self.connection = connection
         self._renew = renew
@@ -121,9 +124,9 @@ class Pipeline(Recorder):
                 if self._send_sealed():
                     break
                 self._pump(_TURN_SECONDS)
-            signs.look(since := since or monotonic(), lambda: work.sign(self))
-        if since and signs.is_shown:
-            signs.settle()
+            self.signs.look(since := since or monotonic(), lambda: work.sign(self, self.signs.transfer))
+        if since and self.signs.is_shown:
+            self.signs.settle()
 
     def flush_if_open(self, batch: OpenBatch) -> None:
         """Send what can be sent now if ``batch`` is still open; for the background sender. Never waits for credit."""
@@ -229,7 +232,7 @@ class Pipeline(Recorder):
             self._wait(seq)
             return self.inbox.take(seq)
         except KeyboardInterrupt as error:
-            signs.settle(error)
+            self.signs.settle(error)
             raise
         finally:
             self.inbox.forget(seq)
@@ -248,9 +251,9 @@ class Pipeline(Recorder):
                 finally:
                     self._io.release()
             if monotonic() - since > SILENT_SECONDS:
-                signs.look(since, lambda: work.sign(self))
-        if signs.is_shown:
-            signs.settle()
+                self.signs.look(since, lambda: work.sign(self, self.signs.transfer))
+        if self.signs.is_shown:
+            self.signs.settle()
         self.most_ops = batch_ops(self.journal.ops_in_flight)
 
     def _pump(self, timeout_seconds: float) -> bool:
@@ -350,6 +353,12 @@ class Pipeline(Recorder):
         finally:
             self._io.release()
         return True
+
+    def leave_to_parent(self, why: WorkbenchError) -> None:
+        """Let every use raise ``why``, in a process that was forked from the one whose threads may hold our locks."""
+        self._recording, self._io = threading.RLock(), threading.RLock()
+        self.reading = self._io
+        self.end(why)
 
     def end(self, why: WorkbenchError) -> None:
         """Let every use from now on raise ``why``."""

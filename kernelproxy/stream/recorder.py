@@ -10,6 +10,8 @@ import threading
 from abc import ABC, abstractmethod
 from collections import deque
 from collections.abc import Callable
+from typing import Any
+from weakref import WeakValueDictionary
 
 from gpu_backend.opstream.layout import Layout
 from gpu_backend.wire.codec import Frame
@@ -44,6 +46,8 @@ class Recorder(ABC):
         #: The handle that is given next.
         self.next_handle = 1
         self.dropped: DroppedHandles = deque()
+        #: Kernels of the user's own by their handle: they know what they are called.
+        self.kernels: WeakValueDictionary[int, Any] = WeakValueDictionary()
         self.journal = Journal()
         #: What is under way, in seconds of the device.
         self.ahead = Ahead()
