@@ -12,7 +12,7 @@ import cupy
 import numpy as np
 from cupy.cuda import memory, runtime
 
-from gpu_backend.devices import cuda_addresses, cuda_callbacks, cuda_compiler, cuda_kernels
+from gpu_backend.devices import cuda_addresses, cuda_callbacks, cuda_compiler, cuda_guards, cuda_kernels
 from gpu_backend.devices.base import ArrayLayout, DeviceInfo, MemoryUse, public_warning
 from gpu_backend.devices.cuda_memory import BookedMemory
 from gpu_backend.devices.cuda_names import find, name_of_class
@@ -175,6 +175,7 @@ class CudaDevice:
             **whole_reductions(),
             **cuda_addresses.checked_names(),
             **cuda_compiler.checked_names(),
+            **cuda_guards.checked_names(),
         }
         self._stream: Any = cupy.cuda.Stream.null
         self._events = _Events()

@@ -16,9 +16,11 @@ from pathlib import Path
 
 from gpu_backend.devices import open_device
 from tests.attack.canaries import Canaries
-from tests.attack.crawler import Bound, Crawler
+from tests.attack.crawler import Bound, Crawler, Faulted
 
 _NOTE_BYTES = 4096
+#: The exit status of a crawl whose last attempt ended the device's context.
+FAULTED = 70
 _MEMORY_BYTES = 2 << 30
 
 
@@ -93,6 +95,10 @@ if __name__ == "__main__":
     place = Path(sys.argv[2])
     left_out = place / "left_out.json"
     chains = frozenset(json.loads(left_out.read_text())) if left_out.exists() else frozenset()
-    main(sys.argv[1], place, Bound(int(sys.argv[3]), sys.argv[4] == "1", chains))
+    try:
+        main(sys.argv[1], place, Bound(int(sys.argv[3]), sys.argv[4] == "1", chains))
+    except Faulted as fault:
+        sys.stderr.write(f"{fault}\n")
+        os._exit(FAULTED)
     sys.stdout.flush()
     os._exit(0)  # what the crawl did to the interpreter does not matter any more

@@ -32,6 +32,10 @@ class _Overdue(BaseException):
     """An op took too long. No `Exception`, or the op stream would take it for the op's own."""
 
 
+class Faulted(Exception):
+    """A kernel met memory that is not there: CUDA does nothing more for this process, and so the crawl begins anew."""
+
+
 class Node(NamedTuple):
     """Something reached: what names it on the wire, how it was reached, and the object itself, if it is in the heap."""
 
@@ -151,6 +155,7 @@ class Crawler:
         try:
             with _overdue_after(_OP_SECONDS):
                 (answer,) = self.way.carry_out([Op(name, out, args, None, Want.NOTHING)])
+            self._wait_for_the_device()
         except _Overdue:
             self.overdue.append(text)
             return
@@ -163,6 +168,19 @@ class Crawler:
             self._may_want_arguments = answer.error.kind == "builtins.TypeError" and "argument" in answer.error.message
             return
         yield from self._results(out, chain)
+
+    def _wait_for_the_device(self) -> None:
+        """Wait until the op is done, so that a fault is of the op that made it.
+
+        Raises
+        ------
+        Faulted
+            The device computes no more.
+        """
+        try:
+            self.device.synchronize()
+        except Exception as error:
+            raise Faulted(str(error)) from error
 
     def _results(self, out: int, chain: tuple[str, ...]) -> Iterator[Node]:
         heap = self.way.stream.heap

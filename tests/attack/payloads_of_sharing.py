@@ -126,37 +126,52 @@ def listed(directory):
 # --- a GPU's memory ---------------------------------------------------------------------------------------------------
 
 
-def export_memory():
-    """Return the handle by which another process may map memory of this one, empty if there is none to be had."""
+#: Blocks of memory that a victim fills, and how large each is: nearly all handles of its memory name one of them.
+_BLOCKS, _BLOCK_BYTES = 24, 1 << 21
+
+
+def fill_memory(secret):
+    """Fill blocks of this GPU's memory with ``secret``; return a handle by which others may map one, if any."""
     import cupy
 
-    global kept
-    kept = cupy.zeros(1 << 21, "u1")
+    pattern = cupy.asarray(bytearray(bytes.fromhex(secret)))
+    cupy.kept = [cupy.resize(pattern, _BLOCK_BYTES) for _ in range(_BLOCKS)]  # programs have no globals that last
+    cupy.cuda.runtime.deviceSynchronize()
     try:
-        handle = cupy.cuda.runtime.ipcGetMemHandle(kept.data.ptr).hex()
+        handle = cupy.cuda.runtime.ipcGetMemHandle(cupy.kept[0].data.ptr).hex()
     except cupy.cuda.runtime.CUDARuntimeError:
         handle = ""
     return {"handle": handle, "pid": os.getpid()}
 
 
-def open_memory(handles, needle):
-    """Try to map the memory that each of ``handles`` may name; return how many could be, and how often it is found.
+def filled_memory_is_intact(secret):
+    """Tell whether the blocks hold what they were filled with."""
+    import cupy
 
-    What names this process itself is passed over: its own memory is its own.
+    expected = cupy.resize(cupy.asarray(bytearray(bytes.fromhex(secret))), _BLOCK_BYTES)
+    return {"intact": all(bool((block == expected).all()) for block in cupy.kept)}
+
+
+def open_memory(handles, needles):
+    """Try to map the memory that each of ``handles`` may name, read it and write into it.
+
+    Return the handles that could be, and how often one of ``needles`` was found. Memory of this process is its own, and
+    may be among it.
     """
     import cupy
 
-    opened, found, own = 0, 0, struct.pack("I", os.getpid())
+    opened, found = [], 0
     for text in handles:
-        if own in [bytes.fromhex(text)[place : place + 4] for place in range(0, 64, 4)]:
-            continue
         try:
             place = cupy.cuda.runtime.ipcOpenMemHandle(bytes.fromhex(text), 1)
         except cupy.cuda.runtime.CUDARuntimeError:
             continue
-        opened += 1
         seen = cupy.ndarray(1 << 16, "u1", cupy.cuda.MemoryPointer(cupy.cuda.UnownedMemory(place, 1 << 16, None), 0))
-        found += seen.get().tobytes().count(bytes.fromhex(needle))
+        read = seen.get().tobytes()
+        found += sum(read.count(bytes.fromhex(needle)) for needle in needles)
+        opened.append(text)
+        seen.fill(0xEE)
+        cupy.cuda.runtime.deviceSynchronize()
         cupy.cuda.runtime.ipcCloseMemHandle(place)
     return {"opened": opened, "found": found}
 

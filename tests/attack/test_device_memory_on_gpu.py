@@ -7,6 +7,7 @@ import subprocess
 import sys
 from collections.abc import Iterator
 from subprocess import PIPE
+from typing import NamedTuple
 
 import numpy as np
 import pytest
@@ -17,50 +18,70 @@ from tests.attack.hostile import hostile_session
 from tests.integration.notebook_pool import wait_until
 
 pytestmark = pytest.mark.parametrize("tenants", WAYS[2:], indirect=True)
-#: Around each number of a genuine handle so many others are tried.
-_NEAR = 24
-_LENDER = """
+#: So far around the numbers of a genuine handle others are tried: of the driver's client, and of its memory.
+_CLIENTS, _OBJECTS = 24, 40
+#: Where a handle names them, in words of four bytes (driver 580).
+_CLIENT, _OBJECT = 12, 13
+_LENT = 77
+#: What the intruder's own memory holds.
+_OWN = b"mine" * 8
+_LENDER = f"""
 import sys, cupy
-lent = cupy.full(1 << 21, 77, "u1")
+lent = cupy.full(1 << 21, {_LENT}, "u1")
 print(cupy.cuda.runtime.ipcGetMemHandle(lent.data.ptr).hex(), flush=True)
-sys.stdin.read()
+sys.stdin.readline()
+print(bool((lent == {_LENT}).all()), flush=True)
 """
 
 
 def forgeries(genuine: bytes, own: int, victim: int) -> Iterator[bytes]:
-    """Yield what a handle of process ``victim`` may look like to somebody who has one of process ``own``."""
-    words = list(struct.unpack("16I", genuine))
-    moved = [victim if word == own else word for word in words]
-    yield struct.pack("16I", *moved)
-    for place in range(16):
-        for step in range(-_NEAR, _NEAR + 1):
-            tried = list(moved)
-            tried[place] = (tried[place] + step) % (1 << 32)
-            yield struct.pack("16I", *tried)
-            if place + 1 < 16:
-                tried[place + 1] = (tried[place + 1] + step) % (1 << 32)
-                yield struct.pack("16I", *tried)
+    """Yield what a handle of process ``victim`` may look like to somebody who has one of process ``own``.
+
+    The driver numbers its clients one after the other, and each client numbers its objects alike.
+    """
+    words = [victim if word == own else word for word in struct.unpack("16I", genuine)]
+    for client in range(words[_CLIENT] - _CLIENTS, words[_CLIENT] + _CLIENTS + 1):
+        for held in range(words[_OBJECT] - _OBJECTS, words[_OBJECT] + _OBJECTS + 1):
+            yield struct.pack("16I", *words[:_CLIENT], client, held, *words[_OBJECT + 1 :])
+
+
+class Lender(NamedTuple):
+    """A process outside of all walls that lends memory of its own."""
+
+    process: subprocess.Popen[str]
+    handle: str
+
+    def is_intact(self) -> bool:
+        """End it; tell whether its memory is as it was."""
+        said, _ = self.process.communicate("\n", timeout=60)
+        return said.strip() == "True"
 
 
 @pytest.fixture
-def lender() -> Iterator[tuple[str, int]]:
-    """A process outside of all walls that lends memory of its own: the handle of it, and its number."""
+def lender() -> Iterator[Lender]:
     with subprocess.Popen([sys.executable, "-c", _LENDER], stdin=PIPE, stdout=PIPE, text=True) as process:
-        assert process.stdin is not None
         assert process.stdout is not None
-        yield process.stdout.readline().strip(), process.pid
-        process.stdin.close()
+        yield Lender(process, process.stdout.readline().strip())
+        process.kill()
 
 
-def test_no_handle_opens_the_memory_of_another(tenants: Tenants, lender: tuple[str, int]) -> None:
+def test_no_handle_opens_the_memory_of_another(tenants: Tenants, lender: Lender) -> None:
     """Not one that is lent in earnest by a process of the same account, and none that is made up of it."""
-    genuine, lends = lender
-    victim = tenants.traitor(tenants.ada_ticket).run("export_memory")
+    ada = tenants.traitor(tenants.ada_ticket)
+    victim = ada.run("fill_memory", secret=tenants.secret.hex())
     assert victim["handle"] == ""
-    tried = [one.hex() for one in forgeries(bytes.fromhex(genuine), lends, victim["pid"])]
+    genuine = bytes.fromhex(lender.handle)
+    tried = [one.hex() for one in forgeries(genuine, lender.process.pid, victim["pid"])]
+    needles = [tenants.secret.hex(), bytes([_LENT] * 64).hex()]
     with tenants.intruder() as (intruder, _, _):
-        told = intruder.run("open_memory", handles=[genuine, *dict.fromkeys(tried)], needle=tenants.secret.hex())
-    assert told == {"opened": 0, "found": 0}
+        intruder.run("fill_memory", secret=_OWN.hex())
+        told = intruder.run("open_memory", handles=[lender.handle, *tried], needles=needles)
+    clients = {struct.unpack_from("16I", bytes.fromhex(opened))[_CLIENT] for opened in told["opened"]}
+    print(f"{len(tried)} forged handles, {len(told['opened'])} opened, of clients {clients}")  # noqa: T201 (is shown)
+    assert told["found"] == 0
+    assert len(clients) <= 1, "the intruder's own"
+    assert ada.run("filled_memory_is_intact", secret=tenants.secret.hex())["intact"]
+    assert lender.is_intact()
 
 
 def test_an_executor_reaches_one_gpu(tenants: Tenants) -> None:

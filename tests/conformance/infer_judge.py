@@ -37,9 +37,8 @@ class Judge:
 
     def verdict(self, call: Call) -> str:
         """Return "" if nothing wrong was claimed of ``call``, else what was claimed and what is true."""
-        try:
-            function = self._device.resolve(call.qualname)
-        except AttributeError:
+        function = _outcome(lambda: self._device.resolve(call.qualname), "ignore")
+        if isinstance(function, AttributeError):
             return ""  # this device says that it has nothing of that name
         args = tuple([self._made(argument) for argument in call.args])
         kwargs = {name: self._made(argument) for name, argument in call.kwargs.items()}
@@ -70,7 +69,7 @@ class Judge:
             claim, warned = claim.proof, True
         else:
             warned = self.kind != "cuda"
-        truth = _outcome(run, "ignore" if warned else "error")
+        truth = _outcome(run, "ignore" if warned or isinstance(claim, Exception) else "error")
         wrong = self._compare(claim, truth, args, kwargs)
         return f"{call}: {wrong}" if wrong else ""
 

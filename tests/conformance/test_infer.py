@@ -25,7 +25,7 @@ _DEVIATIONS = {
 }
 
 
-@pytest.fixture(scope="module", params=["cpu", pytest.param("cuda", marks=pytest.mark.gpu)])
+@pytest.fixture(scope="module", params=["cpu", pytest.param("cuda", marks=pytest.mark.gpu_long)])
 def judge(request: pytest.FixtureRequest) -> Judge:
     return Judge(open_device(request.param))
 

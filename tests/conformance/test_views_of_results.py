@@ -24,7 +24,7 @@ _SEED = int(os.environ.get("VIEW_SEED", "1"))
 pytestmark = pytest.mark.timeout(600)
 
 
-@pytest.fixture(scope="module", params=["cpu", pytest.param("cuda", marks=pytest.mark.gpu)])
+@pytest.fixture(scope="module", params=["cpu", pytest.param("cuda", marks=pytest.mark.gpu_long)])
 def device(request: pytest.FixtureRequest) -> Device:
     return open_device(request.param)
 

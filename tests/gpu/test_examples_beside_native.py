@@ -11,7 +11,7 @@ import pytest
 if TYPE_CHECKING:
     from conftest import Sides
 
-pytestmark = [pytest.mark.gpu, pytest.mark.timeout(600)]
+pytestmark = [pytest.mark.gpu_long, pytest.mark.timeout(600)]
 
 EXAMPLES = sorted((Path(__file__).parents[2] / "examples").glob("[0-9]*.ipynb"))
 

@@ -82,3 +82,26 @@ except cp.cuda.compiler.CompileException as error:
     results["error"] = str(error)
 """
     assert "nonsense" in sides.remote(program)["error"]
+
+
+def test_what_is_put_into_no_elements_is_refused(sides: Sides) -> None:
+    """CuPy's kernel would write through an address of its own making, and end all that the session has."""
+    results = sides.remote("""
+import cupy as cp
+x = cp.arange(3.0)
+for name, put in {
+    "function": lambda: cp.put(cp.zeros((2, 0)), cp.zeros(4, "B"), cp.zeros(3)),
+    "method": lambda: cp.zeros((2, 0)).put([0, 1], [1.0]),
+}.items():
+    try:
+        put()
+        cp.cuda.Device().synchronize()
+    except IndexError as error:
+        results[name] = str(error)
+cp.put(cp.zeros((2, 0)), [], [])
+results["after"] = float(x.sum())
+""")
+    words = "cannot replace elements of an empty array"
+    assert words in results["function"]
+    assert words in results["method"]
+    assert results["after"] == 3.0

@@ -11,7 +11,7 @@ from gpu_backend.opstream import surface
 from tests.conformance.host_calls import host_calls, names, other_host_calls
 from tests.conformance.infer_calls import TEMPLATES, Array, Made
 
-pytestmark = [pytest.mark.gpu, pytest.mark.timeout(300)]
+pytestmark = [pytest.mark.gpu_long, pytest.mark.timeout(300)]
 
 
 #: Where the notebook knows otherwise: the argument's own methods, rules of inference, what is taken with its like only.

@@ -2,14 +2,24 @@
 
 from __future__ import annotations
 
+import os
 import re
+import signal
 import subprocess
 import sys
 from pathlib import Path
+from typing import NamedTuple
 
-from tests.integration.notebook_pool import cpu_pool
+import pytest
+
+from gpu_backend.engine.detached import read_identity
+from gpu_backend.executor.config import OWN, PROCESS
+from gpu_backend.node import launcher
+from gpu_backend.pool.settings import PoolSettings
+from tests.integration.notebook_pool import cpu_pool, wait_until
 
 PAGE = Path(__file__).parents[2] / "docs" / "explanation" / "journey-of-a-cell.md"
+README = Path(__file__).parents[2] / "README.md"
 COST = """
 import kernelproxy
 counters = kernelproxy.current_session().counters
@@ -18,15 +28,107 @@ print(counters.ops, counters.round_trips)
 
 
 def test_three_ops_and_one_question(tmp_path: Path) -> None:
-    page = PAGE.read_text()
-    cell = re.search(r"```python\n(.*?)```", page, re.DOTALL)
-    assert cell
     program = tmp_path / "cell.py"
-    program.write_text(cell[1] + COST)
+    program.write_text(_cell() + COST)
     with cpu_pool(tmp_path / "pool"):
         ran = subprocess.run(
             [sys.executable, "-m", "workbench", "run", str(program)],
             capture_output=True, text=True, timeout=200, check=True,
         )  # fmt: skip
     assert ran.stdout.splitlines() == ["24.0", "4 1"]
-    assert "Three ops and one question" in page
+    assert "Three ops and one question" in PAGE.read_text()
+
+
+#: The cell, statement by statement, with the files of ours that each enters for the first time.
+CELL = """
+import sys
+sys.path.insert(0, {here!r})
+from files_entered import FilesEntered
+
+import cupy as cp
+float(cp.zeros(1)[0])  # a session is there
+print("ready", flush=True)
+sys.stdin.readline()
+entered = FilesEntered(lambda path: print(path))
+entered.begin()
+{cell}
+sys.setprofile(None)
+print("done", flush=True)
+sys.stdin.readline()
+"""
+_HERE = Path(__file__).parent
+
+
+class Journey(NamedTuple):
+    """The files that the cell enters, in order: on each side."""
+
+    notebook: list[str]
+    executor: list[str]
+
+
+@pytest.fixture(scope="module")
+def journey(tmp_path_factory: pytest.TempPathFactory) -> Journey:
+    """Run the cell in a real notebook process with a real executor."""
+    root = tmp_path_factory.mktemp("j")
+    program = root / "cell.py"
+    program.write_text(CELL.format(here=str(_HERE), cell=_cell()))
+    command = (sys.executable, str(_HERE / "files_entered.py"))
+    settings = PoolSettings(devices="cpu", executor_command=command, warm_executors_per_device=0)
+    with (
+        cpu_pool(root / "pool", settings) as pool,
+        subprocess.Popen(
+            [sys.executable, "-m", "workbench", "run", str(program)], stdin=subprocess.PIPE, stdout=subprocess.PIPE,
+            text=True,
+        ) as notebook,
+    ):  # fmt: skip
+        assert notebook.stdout is not None
+        assert notebook.stdout.readline() == "ready\n"
+        (directory,) = map(Path, launcher.directories(str(pool.runtime)))
+        identity = read_identity(directory / PROCESS)
+        assert identity is not None
+        os.kill(identity.pid, signal.SIGUSR1)
+        notes = directory / OWN / "files"
+        wait_until(lambda: notes.read_text().startswith("anew\n"))
+        assert notebook.stdin is not None
+        notebook.stdin.write("\n")
+        notebook.stdin.flush()
+        said = [line.strip() for line in iter(notebook.stdout.readline, "done\n")]
+        made = Journey([line for line in said if "/" in line], notes.read_text().splitlines()[1:])
+        notebook.communicate("\n", timeout=200)
+        return made
+
+
+def test_the_files_are_entered_in_the_order_that_the_page_tells(journey: Journey) -> None:
+    listed = PAGE.read_text().partition("## The files, in order")[2].partition("\n## ")[0]
+    to_record, to_send, in_executor = (re.findall(r"`([\w/]+\.py)`", part) for part in listed.split("\n- ")[1:])
+    assert min(len(to_record), len(to_send), len(in_executor)) > 5
+    assert _in_order(to_record, journey.notebook) == []
+    assert _in_order(to_send, journey.notebook) == []
+    assert _in_order(in_executor, journey.executor) == []
+
+
+def test_the_readmes_hops_are_of_that_journey(journey: Journey) -> None:
+    hops = README.read_text().partition("## The journey of a cell")[2].partition("\n## ")[0]
+    steps = [re.findall(r"`([\w/]+\.py)`", step) for step in re.split(r"^\d\. ", hops, flags=re.MULTILINE)[1:]]
+    in_kernel, on_wire, by_the_device = steps[:3]
+    assert _in_order(in_kernel[1:], journey.notebook) == [], "the first hop is the kernel's own"
+    assert _in_order(on_wire, journey.notebook) == []
+    entered = ["gpu_backend/devices/cpu/call.py" if path.endswith("cuda.py") else path for path in by_the_device]
+    assert _in_order(entered, journey.executor) == []
+
+
+def test_every_file_that_a_page_names_is_there() -> None:
+    named = {path for page in (PAGE, README) for path in re.findall(r"`([\w/]+/[\w/]+\.py)`", page.read_text())}
+    assert [path for path in sorted(named) if not (PAGE.parents[2] / path).is_file()] == []
+
+
+def _cell() -> str:
+    found = re.search(r"```python\n(.*?)```", PAGE.read_text(), re.DOTALL)
+    assert found
+    return found[1]
+
+
+def _in_order(told: list[str], entered: list[str]) -> list[str]:
+    """Return what is told and was not entered, or not behind what is told before it."""
+    rest = iter(entered)
+    return [path for path in told if not any(other == path for other in rest)]

@@ -76,9 +76,10 @@ _FCNTL_REFUSED = (10, 8, 15, 1024, 1026)
 _IOCTL_PASSED = (0x5401, 0x5413, 0x541B, 0x5421, 0x5450, 0x5451, 0x30000001, 0x30000002)
 _IOCTL_MASK, _IOCTL_TYPE_MASK, _IOCTL_TYPE, _IOCTL_SMALL = 0xFFFF, 0xFF00, 0x4600, 0x1000
 #: Of the resource manager's commands, those by which a process takes over objects of another and lends its own
-#: (NV_ESC_RM_DUP_OBJECT, NV_ESC_RM_SHARE): the driver lets all of one account, and CUDA's handles of memory for other
-#: processes can be guessed. Nothing else of CUDA needs them (seen on an H100, driver 580).
-_IOCTL_OF_OTHERS = (0x4634, 0x4635)
+#: (NV_ESC_RM_DUP_OBJECT, _SHARE, _EXPORT_OBJECT_TO_FD, _IMPORT_OBJECT_FROM_FD, NV_ESC_EXPORT_TO_DMABUF_FD): the driver
+#: lets all of one account, and CUDA's handles of memory for others can be guessed. And the one that carries any other
+#: in memory, where no filter looks (NV_ESC_IOCTL_XFER_CMD). CUDA computes without (seen on an H100, driver 580).
+_IOCTL_OF_OTHERS = (0x4634, 0x4635, 0x465C, 0x465D, 0x46D3, 0x46D9)
 _TRUNCATE_FLAG, _ACCESS_MODE, _WRITE_ONLY, _READ_WRITE = 0o1000, 0o3, 1, 2
 _ANY_PERSONALITY = 0xFFFFFFFF
 

@@ -340,8 +340,17 @@ def _field(layout: Layout, name: str) -> Window:
     fields = layout.dtype.fields
     if fields is None or name not in fields or not is_known(fields[name][0]):
         raise CannotProve("no field of numbers")
-    found = fields[name]
-    return found[1], strided(layout.shape, layout.strides, native(found[0]))
+    dtype, offset = native(fields[name][0]), fields[name][1]
+    if layout.size and any(stride % dtype.itemsize for stride in layout.strides):
+        raise refusal(
+            ValueError,
+            f"result array with dtype {dtype} would not be sufficiently aligned for GPU operations. When using "
+            "structured dtypes you must manually align the dtype and its fields; CuPy may provide utilities for this "
+            "in the future.",
+        )
+    if offset % dtype.itemsize or not layout.ndim:
+        raise CannotProve("a field whose address may not be aligned")
+    return offset, strided(layout.shape, layout.strides, dtype)
 
 
 @rule("cupy.require")

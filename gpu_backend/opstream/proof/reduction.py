@@ -115,8 +115,8 @@ def check_axes(axis: Any, ndim: int) -> Shape:
 
 def _plainly(kind: Reduction, a: Shadow, axis: Any, wanted: DType | None, out: Any, keep: bool) -> Shadow:
     loop = _loop(kind, a.dtype, wanted)
-    if a.dtype.kind == "c" and loop.inputs[0].kind == "f":
-        raise CannotProve("a ComplexWarning")
+    if a.dtype.kind == "c" and loop.inputs[0].kind != "c":
+        raise CannotProve("a ComplexWarning, or a loop that CUDA cannot compile")
     axes = check_axes(axis, a.ndim)
     shape = reduced_shape(a.shape, axes, keep)
     made = into(out, new(shape, loop.outputs[0]))

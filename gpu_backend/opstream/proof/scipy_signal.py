@@ -77,6 +77,8 @@ def convolve(in1: Any, in2: Any, mode: Any = "full", method: Any = "auto") -> Sh
 def fftconvolve(in1: Any, in2: Any, mode: Any = "full", axes: Any = None) -> Shadow:
     """As CuPy."""
     first, second = _pair(in1, in2)
+    if isinstance(axes, list):
+        raise refusal(TypeError, "'list' object cannot be interpreted as an integer")
     places = as_axes(axes, first.ndim)
     joined = [place for place in places if 1 not in (first.shape[place], second.shape[place])]
     if not joined:

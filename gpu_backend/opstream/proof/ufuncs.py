@@ -23,7 +23,7 @@ from gpu_backend.opstream.proof.scalars import bounds, check_operand, int_bounds
 UfuncResult = Layout | tuple[Layout, ...]
 
 #: Ufuncs whose table has complex loops that CUDA cannot compile: what comes of them is the executor's to say.
-_REAL_ONLY = frozenset({"cupy_rsqrt", "cupy_arctan2", "cupy_copysign", "cupy_hypot", "cupy_nextafter"})
+_REAL_ONLY = frozenset({"cupy_rsqrt", "cupy_arctan2", "cupy_copysign", "cupy_hypot", "cupy_i0", "cupy_nextafter"})
 #: Bounds a ufunc's memory of what it has proved.
 _MOST_PROOFS = 8_192
 

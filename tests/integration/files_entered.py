@@ -1,0 +1,67 @@
+"""Notes which files of ours a program enters, in the order in which it first does.
+
+As a program it is an executor's: ``files_entered.py DIR`` runs the executor, and notes into ``files`` in the executor's
+own folder; a signal (SIGUSR1) has it begin anew, which it says with a line ``anew``.
+"""
+
+from __future__ import annotations
+
+import signal
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from types import FrameType
+
+ROOT = Path(__file__).parents[2]
+_PREFIX = f"{ROOT}/"
+_OURS = ("kernelproxy/", "gpu_backend/", "workbench/")
+
+
+class FilesEntered:
+    """The files of ours whose functions this thread has called, each once; ``say`` is told of each."""
+
+    def __init__(self, say: Callable[[str], object]) -> None:
+        self._say = say
+        self._seen: set[str] = set()
+
+    def begin(self) -> None:
+        """Forget what was entered before."""
+        self._seen.clear()
+        sys.setprofile(self._called)
+
+    def _called(self, frame: FrameType, event: str, _: object) -> None:
+        name = frame.f_code.co_filename
+        if event == "call" and name not in self._seen:
+            self._seen.add(name)
+            path = name.removeprefix(_PREFIX)
+            if path.startswith(_OURS):
+                self._say(path)
+
+
+def main() -> None:
+    """Run an executor whose main thread notes what it enters."""
+    sys.path.insert(0, str(ROOT))  # of an executor's environment little is left
+
+    from gpu_backend.executor import start
+    from gpu_backend.executor.config import ExecutorConfig
+
+    shut_in = start.begin
+
+    def begin(directory: Path) -> ExecutorConfig:
+        config = shut_in(directory)
+        notes = (Path(config.own) / "files").open("w", buffering=1)
+        entered = FilesEntered(lambda path: notes.write(f"{path}\n"))
+
+        def anew(_: int, __: FrameType | None) -> None:
+            notes.write("anew\n")
+            entered.begin()
+
+        signal.signal(signal.SIGUSR1, anew)
+        return config
+
+    start.begin = begin
+    start.main()
+
+
+if __name__ == "__main__":
+    main()
