@@ -29,6 +29,10 @@ LINES = {
     "timeline": "timeline",
     "graph": "graph",
     "cite": "cite tgs",
+    "choose": "choose trusted=no kubernetes=no closed=yes goal=latency oversubscription=no",
+    "plot": "plot overhead",
+    "who": "who",
+    "verdicts": "verdicts",
     "try": "try rcuda",
 }
 

@@ -16,15 +16,15 @@ from typing import Any
 
 from sharing_pool import processor_seconds
 
-from gpu_backend.arbiter import reports, right_of_way
-from gpu_backend.arbiter import roster as rosters
-from gpu_backend.arbiter.bell import Line
 from gpu_backend.arbiter.events import OpenGate
-from gpu_backend.arbiter.orders import OrderPage, OrderView
-from gpu_backend.arbiter.terms import SessionTerms
 from gpu_backend.engine.detached import ProcessId
 from gpu_backend.executor.gate import Gate
 from gpu_backend.executor.pace import Pace
+from gpu_backend.gate import reports, right_of_way
+from gpu_backend.gate import roster as rosters
+from gpu_backend.gate.bell import Line
+from gpu_backend.gate.orders import OrderPage, OrderView
+from gpu_backend.gate.terms import SessionTerms
 from gpu_backend.transport.control_socket import ControlListener
 
 SESSIONS = 64
@@ -32,7 +32,7 @@ SESSIONS = 64
 
 def gate_cost() -> dict[str, Any]:
     """Return the time of one look at the gate, nanoseconds: open without an end, and within a turn."""
-    page, executor = OrderPage(), Gate(reports.make(), True, Pace(_Now))
+    page, executor = OrderPage(), Gate(reports.make(), True, Pace(_Now, perf_counter))
     ours, theirs = Line.pair()
     executor.take(os.dup(page.descriptor), right_of_way.make(), theirs)
     found = {}

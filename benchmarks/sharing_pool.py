@@ -18,8 +18,8 @@ from typing import Any
 
 import msgspec
 
-from gpu_backend.arbiter import roster as rosters
-from gpu_backend.arbiter.reports import ReportView
+from gpu_backend.gate import roster as rosters
+from gpu_backend.gate.reports import ReportView
 from gpu_backend.node import launcher
 from gpu_backend.pool import commands, people, state
 from gpu_backend.pool.settings import PoolSettings

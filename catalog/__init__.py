@@ -25,12 +25,16 @@ if TYPE_CHECKING:
     # Imported by the functions that need them: part of the time is then spent at the first question instead of
     # at the import, and each part is short enough not to be noticed (benchmarks/catalog.py).
     from catalog.chart import Graph, Timeline
+    from catalog.choice import Choice
     from catalog.citations import Citations
     from catalog.comparison import Comparison
     from catalog.field import Field
     from catalog.listing import Systems, Wanted
     from catalog.quantities import Claims
+    from catalog.spread import Spread
     from catalog.tryout import Trial
+    from catalog.verdict import Verdicts
+    from catalog.whom import Measurements
 
 __all__ = [
     "CatalogError",
@@ -39,16 +43,20 @@ __all__ = [
     "UnknownField",
     "UnknownSystem",
     "UnknownTerm",
+    "choose",
     "cite",
     "claims",
     "compare",
     "fields",
     "get",
     "graph",
+    "measurements",
+    "plot",
     "search",
     "systems",
     "timeline",
     "trial",
+    "verdicts",
 ]
 
 
@@ -129,3 +137,35 @@ def trial(name: str) -> Trial:
     from catalog.tryout import Trial
 
     return Trial(get(name))
+
+
+def choose(**answers: str) -> Choice:
+    """Return the systems that fit ``answers`` to the five questions of :mod:`catalog.choice`, with reasons.
+
+    ``choose(trusted="no", kubernetes="yes", closed="yes", goal="latency", oversubscription="no")``; without answers it
+    shows the questions.
+    """
+    from catalog.choice import Choice
+
+    return Choice(systems(), answers)
+
+
+def measurements(**criteria: Wanted) -> Measurements:
+    """Return who measured whom: figures of one system by, or against, another."""
+    from catalog.whom import Measurements
+
+    return Measurements(systems(**criteria))
+
+
+def plot(measure: str, **criteria: Wanted) -> Spread:
+    """Return the claims of one measure over all systems, on one scale."""
+    from catalog.spread import Spread
+
+    return Spread(systems(**criteria), measure)
+
+
+def verdicts(**criteria: Wanted) -> Verdicts:
+    """Return what this project's own records say of what the systems claim and promise."""
+    from catalog.verdict import Verdicts
+
+    return Verdicts(systems(**criteria))

@@ -6,27 +6,35 @@ from catalog import carriers
 from catalog.entry import System
 from catalog.render.document import Mark
 
-__all__ = ["STATUSES", "carrier_title", "how_label", "status", "status_mark"]
+__all__ = ["STATUSES", "carrier_title", "how_label", "is_ready", "status", "status_mark"]
 
-#: From the mechanism that runs to the one that cannot be carried.
-STATUSES = ("available", "partly", "planned", "not carried")
-
-#: What an entry's ``pool.how`` is, which is written as if all that it names were there.
-_HOW = {"available": "how", "partly": "how, once all is there", "planned": "how, once there", "not carried": "why not"}
+#: From the mechanism that runs to the one that cannot be carried. What is there is read off the code; whether that is
+#: the whole mechanism, a part of it or only its idea is said by the entry.
+STATUSES = ("whole", "part", "idea", "planned", "not carried")
 
 
 def status(system: System) -> str:
-    """Return one of :data:`STATUSES`, read off the code as it stands."""
-    names = system.pool.carriers
-    if not names:
+    """Return one of :data:`STATUSES`."""
+    if not system.pool.carriers:
         return "not carried"
-    there = [carriers.available(name) for name in names]
-    return "available" if all(there) else "partly" if any(there) else "planned"
+    there = [carriers.available(name) for name in system.pool.carriers]
+    if not any(there):
+        return "planned"
+    extent = system.pool.extent or "part"
+    return "part" if extent == "whole" and not all(there) else extent
+
+
+def is_ready(system: System) -> bool:
+    """Return whether all that carries the system is in the code, so that its cell runs."""
+    names = system.pool.carriers
+    return bool(names) and all(carriers.available(name) for name in names)
 
 
 def how_label(system: System) -> str:
-    """Return the words above ``pool.how``: nothing that is only planned is told as a fact."""
-    return _HOW[status(system)]
+    """Return the words above ``pool.how``, which is written as if all were there: no plan is told as a fact."""
+    if is_ready(system):
+        return "how"
+    return {"not carried": "why not", "planned": "how, once there"}.get(status(system), "how, once all is there")
 
 
 def carrier_title(name: str) -> str:
@@ -38,4 +46,4 @@ def carrier_title(name: str) -> str:
 def status_mark(system: System) -> Mark:
     """Return the status as a mark."""
     found = status(system)
-    return Mark(found, "good" if found == "available" else "waiting")
+    return Mark(found, "good" if found in {"whole", "part", "idea"} else "waiting")

@@ -13,7 +13,7 @@ from catalog.errors import NothingFound
 from catalog.render.document import Bullets, Code, Displayed, Document, Heading, Link, Run
 from catalog.render.words import address
 
-__all__ = ["Citations", "bibtex_entry"]
+__all__ = ["Citations", "bibtex_entry", "escaped"]
 
 #: Braces get names, because BibTeX counts them even behind a backslash.
 _ESCAPES = {
@@ -75,18 +75,18 @@ def bibtex_entry(publication: Publication, system: System) -> str:
     """Return one BibTeX entry, UTF-8, special characters escaped and the title's capitals kept."""
     fields = {
         "author": _authors(publication, system),
-        "title": f"{{{_escaped(publication.title)}}}",
-        _CONTAINER.get(publication.type, "howpublished"): _escaped(publication.container),
+        "title": f"{{{escaped(publication.title)}}}",
+        _CONTAINER.get(publication.type, "howpublished"): escaped(publication.container),
         "year": str(publication.year),
-        "volume": _escaped(publication.volume),
-        "number": _escaped(publication.number),
+        "volume": escaped(publication.volume),
+        "number": escaped(publication.number),
         "pages": re.sub(r"(?<=\d)\s*[-–]+\s*(?=\d)", "--", publication.pages),
-        "publisher": _escaped(publication.publisher),
+        "publisher": escaped(publication.publisher),
         "doi": publication.doi,
         "eprint": publication.arxiv,
         "archiveprefix": "arXiv" if publication.arxiv else "",
         "url": address(publication),
-        "note": _escaped(publication.note),
+        "note": escaped(publication.note),
     }
     lines = [f"  {name} = {{{value}}},\n" for name, value in fields.items() if value]
     if publication.month:
@@ -96,11 +96,12 @@ def bibtex_entry(publication: Publication, system: System) -> str:
 
 def _authors(publication: Publication, system: System) -> str:
     if publication.authors:
-        return " and ".join(_escaped(name) for name in publication.authors)
-    return " and ".join(f"{{{_escaped(name)}}}" for name in system.institutions)
+        return " and ".join(escaped(name) for name in publication.authors)
+    return " and ".join(f"{{{escaped(name)}}}" for name in system.institutions)
 
 
-def _escaped(text: str) -> str:
+def escaped(text: str) -> str:
+    """Return ``text`` with what LaTeX would take for its own made harmless."""
     return _SPECIAL.sub(lambda match: _ESCAPES[match.group()], text)
 
 

@@ -20,7 +20,7 @@ from catalog.nearest import did_you_mean
 from catalog.relations import KINDS
 
 if TYPE_CHECKING:
-    from catalog.chart import Graph, Timeline
+    from catalog.chart import Chart
     from catalog.render.document import Displayed
 
 __all__ = ["COMMANDS", "CommandError", "Helped", "as_json", "command_name", "parse", "perform"]
@@ -31,6 +31,10 @@ COMMANDS = {
     "show": "everything known of one system",
     "search": "systems whose entries contain the words",
     "compare": "systems side by side",
+    "choose": "systems that fit your answers to five questions, with reasons",
+    "plot": "claims of one measure on one scale",
+    "who": "who measured whom",
+    "verdicts": "what is claimed, and what was found on this pool",
     "timeline": "systems over the years",
     "graph": "relations between systems, all or around one",
     "cite": "references and BibTeX",
@@ -117,10 +121,20 @@ def parser_of(name: str, program: str) -> argparse.ArgumentParser:
     """Return the parser of one sub-command."""
     parser = _Parser(prog=f"{program} {name}", description=COMMANDS[name], allow_abbrev=False)
     parser.add_argument("--json", action="store_true", help="print the data as JSON")
-    if name in {"list", "timeline"}:
-        parser.add_argument("filters", nargs="*", metavar="FIELD=VALUE", help="sharing=temporal,spatial year=2020-2023")
+    if name in {"list", "timeline", "who", "verdicts"}:
+        parser.add_argument(
+            "filters",
+            nargs="*",
+            metavar="FIELD=VALUE",
+            help="sharing=temporal,spatial year=2020-2023 claims.overhead<5",
+        )
     if name in {"show", "try", "search"}:
         parser.add_argument("words", nargs="+", metavar="WORD" if name == "search" else "NAME")
+    if name == "choose":
+        parser.add_argument("answers", nargs="*", metavar="QUESTION=ANSWER", help="trusted=no goal=latency")
+    if name == "plot":
+        parser.add_argument("measure", metavar="MEASURE", help="overhead, throughput, latency, ...")
+        parser.add_argument("filters", nargs="*", metavar="FIELD=VALUE", help="only these systems")
     if name == "graph":
         parser.add_argument("words", nargs="*", metavar="NAME", help="only relations of this system")
         parser.add_argument("--kind", type=_commas, metavar="KIND,...", help=f"of {', '.join(KINDS)}")
@@ -132,7 +146,7 @@ def parser_of(name: str, program: str) -> argparse.ArgumentParser:
         parser.add_argument("--fields", type=_commas, metavar="FIELD,...", help="which to show")
     if name == "list":
         parser.add_argument("--sort", type=_commas, metavar="FIELD,...", help="-FIELD for the other way round")
-    if name in {"timeline", "graph"}:
+    if name in {"timeline", "graph", "plot"}:
         parser.add_argument("--save", metavar="FILE", help="draw with matplotlib into FILE (.svg, .png, .pdf)")
     return parser
 
@@ -183,9 +197,14 @@ def _criteria(words: Sequence[str]) -> dict[str, Any]:
         if match is None:
             raise CommandError(f"{word!r} is not of the form FIELD=VALUE; to look for words use search {word}")
         name, sign, value = match.groups()
-        if sign != "=" and name != "year":
-            raise CommandError(f"{name} has no order to compare by; only year has")
-        criteria[name] = _commas(value) if sign == "=" else f"{sign}{value}"
+        if sign == "=":
+            criteria[name] = _commas(value)
+        elif name == "year":
+            criteria[name] = f"{sign}{value}"
+        elif name.startswith("claims."):
+            criteria[name] = [*criteria.get(name, []), f"{sign}{value}"]
+        else:
+            raise CommandError(f"{name} has no order to compare by; only year and claims.MEASURE have")
     return criteria
 
 
@@ -206,6 +225,20 @@ def _compare(arguments: argparse.Namespace) -> Displayed:
     return catalog.compare(names, arguments.fields)
 
 
+def _choose(arguments: argparse.Namespace) -> Displayed:
+    answers: dict[str, str] = {}
+    for word in arguments.answers:
+        name, sign, answer = word.partition("=")
+        if not sign:
+            raise CommandError(f"{word!r} is not of the form QUESTION=ANSWER, such as trusted=no")
+        answers[name] = answer
+    return catalog.choose(**answers)
+
+
+def _plot(arguments: argparse.Namespace) -> Displayed:
+    return _saved(catalog.plot(arguments.measure, **_criteria(arguments.filters)), arguments)
+
+
 def _timeline(arguments: argparse.Namespace) -> Displayed:
     return _saved(catalog.timeline(**_criteria(arguments.filters)), arguments)
 
@@ -214,7 +247,7 @@ def _graph(arguments: argparse.Namespace) -> Displayed:
     return _saved(catalog.graph(" ".join(arguments.words), arguments.kind), arguments)
 
 
-def _saved(chart: Timeline | Graph, arguments: argparse.Namespace) -> Displayed:
+def _saved(chart: Chart, arguments: argparse.Namespace) -> Displayed:
     if arguments.save:
         try:
             chart.save(arguments.save)
@@ -228,6 +261,10 @@ _ACTIONS: dict[str, Callable[[argparse.Namespace], Displayed | System]] = {
     "show": lambda arguments: catalog.get(" ".join(arguments.words)),
     "search": _search,
     "compare": _compare,
+    "choose": _choose,
+    "plot": _plot,
+    "who": lambda arguments: catalog.measurements(**_criteria(arguments.filters)),
+    "verdicts": lambda arguments: catalog.verdicts(**_criteria(arguments.filters)),
     "timeline": _timeline,
     "graph": _graph,
     "cite": lambda arguments: catalog.cite(*arguments.names),

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
+from catalog.choice import QUESTIONS
 from catalog.commands import COMMANDS, parser_of
 from catalog.field import Field, fields
 from catalog.loader import entries
 from catalog.relations import KINDS
+from catalog.taxonomy import taxonomy
 
 __all__ = ["completions"]
 
@@ -34,7 +36,11 @@ def completions(line: str) -> tuple[str, list[str]]:
     if fragment.startswith("-"):
         actions = parser_of(command, "")._option_string_actions
         return fragment, _starting(fragment, (option for option in actions if len(option) > 2))
-    if command in {"list", "timeline"}:
+    if command == "plot" and not words[1:]:
+        return fragment, _starting(fragment, taxonomy().measures)
+    if command == "choose":
+        return _answer(fragment)
+    if command in {"list", "timeline", "plot", "who", "verdicts"}:
         return _filter(fragment)
     if command in {"show", "try", "graph", "compare", "cite"}:
         return fragment, _starting(fragment, (name for name in entries() if name not in words))
@@ -60,6 +66,15 @@ def _filter(fragment: str) -> tuple[str, list[str]]:
         return fragment, [f"{each}=" for each in _starting(fragment, fields()) if "." not in each]
     known = fields().get(name)
     return _list(value, _values(known)) if known else (value, [])
+
+
+def _answer(fragment: str) -> tuple[str, list[str]]:
+    """Complete a question's name, or after the sign one of its answers."""
+    name, sign, answer = fragment.partition("=")
+    answers = {each.name: each.answers for each in QUESTIONS}
+    if sign:
+        return answer, _starting(answer, answers.get(name, ()))
+    return fragment, [f"{each}=" for each in _starting(fragment, answers)]
 
 
 def _values(of: Field) -> list[str]:

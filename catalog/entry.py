@@ -14,7 +14,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Any, ClassVar
 
-from catalog.evidence import Claim, Source, Statement, Unverified
+from catalog.evidence import Claim, Judgement, Source, Statement, Unverified
 from catalog.values import (
     ArxivNumber,
     Availability,
@@ -22,6 +22,7 @@ from catalog.values import (
     Carrier,
     Confidence,
     Doi,
+    Extent,
     Kind,
     LinkKind,
     PublicationType,
@@ -229,6 +230,9 @@ class InThePool:
     """``policy:<module in gpu_backend/arbiter/policies>`` or ``feature:<id in carriers.toml>``; may be empty."""
     how: Text
     """How the mechanism is carried, or why it cannot be."""
+    extent: Extent | None = None
+    """How much of it: the ``whole`` mechanism at this pool's unit, a ``part`` of it, or only its ``idea`` by other
+    means; required as soon as there is a carrier."""
     faithful: list[Text] = field(default_factory=list)
     """What is as in the original."""
     differs: list[Text] = field(default_factory=list)
@@ -287,6 +291,7 @@ class System:
     lists: list[Text] = field(default_factory=list)
     """Reading lists that name it; empty for systems added by us."""
     claims: list[Claim] = field(default_factory=list)
+    verdicts: list[Judgement] = field(default_factory=list)
     evaluation: list[Evaluation] = field(default_factory=list)
     tables: list[Table] = field(default_factory=list)
     limitations: list[Statement] = field(default_factory=list)

@@ -8,9 +8,22 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Literal
 
-from catalog.values import Bound, ClaimConfidence, ClaimKind, Confidence, Date, Doi, Slug, SourceKind, Text, Url
+from catalog.values import (
+    Bound,
+    ClaimConfidence,
+    ClaimKind,
+    Confidence,
+    Date,
+    Doi,
+    Form,
+    Slug,
+    SourceKind,
+    Statistic,
+    Text,
+    Url,
+)
 
-__all__ = ["Claim", "Conditions", "Source", "Statement", "Unverified"]
+__all__ = ["Claim", "Conditions", "Judgement", "Source", "Statement", "Unverified"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -103,9 +116,41 @@ class Claim:
     """A term of ``taxonomy.toml``, ``[units]``; required with ``value``."""
     expression: str = ""
     """Formula or wording where there is no number, for example ``max(0.00025 * max_rate, 1000)``."""
+    form: Form = "amount"
+    """How the number stands to its baseline. ``amount``: it is a quantity of its own; ``times``: the baseline times
+    it; ``times-less``: the baseline divided by it; ``more`` and ``less``: the baseline and so much of it on top or
+    off; ``share-of``: so much of the baseline. All but the first give one ratio, so that systems can be compared."""
+    statistic: Statistic = "not-stated"
+    """Of what the number is taken: ``p99`` of the requests, the ``mean`` of the workloads."""
+    against: list[Slug] = field(default_factory=list)
+    """Ids of the entries that are the baseline, where they have one; ``conditions.baseline`` says it in words."""
+    measured_by: str = ""
+    """Id of the entry whose authors measured it; empty if this system's own did."""
     better: Literal["higher", "lower", "neither"] = "neither"
-    """Which direction is good, for figures and comparisons."""
+    """Which direction of the stated number is good; the check holds it against the measure and the form."""
     conditions: Conditions = field(default_factory=Conditions)
     """What the number holds under."""
     note: str = ""
     """Caveats; required for ``unverified``: where it was seen."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Judgement:
+    """How a claim or a promise of the system is judged by what this project records.
+
+    The verdict follows from the newest record: ``reproduced`` if its figure is within the limit, else what
+    ``otherwise`` says. Without a figure it is ``not-runnable``, and the reason says why.
+    """
+
+    reason: Text
+    """Why it holds, why it does not, or what is missing here; with the conditions that differ."""
+    claim: str = ""
+    """Id of the claim that is judged; empty if it is a promise without a number."""
+    promise: str = ""
+    """The promise in words; required without a claim."""
+    figure: str = ""
+    """Name of the recorded figure, one of ``catalog.phases``; empty for what cannot be run here."""
+    holds_if: str = ""
+    """Limit within which the figure confirms it: ``>=95%``; required with a figure."""
+    otherwise: Literal["weaker", "contradicted"] = "weaker"
+    """What it is if the figure is not within the limit."""

@@ -17,8 +17,9 @@ from catalog.loader import entries
 from catalog.relations import KINDS, related
 from catalog.render.document import Run
 from catalog.render.words import conditions_text, confidence_mark, joined, placement_run, terms_text, value_text
-from catalog.taxonomy import EVERYWHERE, taxonomy
+from catalog.taxonomy import EVERYWHERE, Measure, taxonomy
 from catalog.values import Availability, Kind
+from catalog.verdict import OUTCOMES, verdicts_of
 
 __all__ = ["COMPARED", "LISTED", "Field", "field", "fields"]
 
@@ -47,6 +48,9 @@ class Field(msgspec.Struct, frozen=True):
     terms: tuple[str, ...] = ()
     """The fixed vocabulary, where there is one."""
     short: Callable[[System], Run] | None = None
+    claims: Callable[[System], list[Claim]] | None = None
+    """The claims behind the values, where they are claims of one ``measure``: these have an order."""
+    measure: Measure | None = None
 
     def brief(self, system: System) -> Run:
         """Return what a list shows: ``show``, unless the field has something shorter."""
@@ -160,6 +164,14 @@ def _substance() -> list[Field]:
             show=lambda s: (status_mark(s),),
             terms=STATUSES,
         ),
+        Field(
+            name="verdict",
+            label="found here",
+            about="What this project's records say of what it claims.",
+            values=_outcomes,
+            show=lambda s: ", ".join(_outcomes(s)).replace("-", " "),
+            terms=OUTCOMES,
+        ),
         _words("sources", "sources", "What was read.", lambda s: [source.title for source in s.sources]),
     ]
 
@@ -171,32 +183,39 @@ def _claims_by_measure() -> list[Field]:
             f"claims.{measure.id.replace('-', '_')}",
             measure.name,
             f"Verified claims: {measure.description}",
-            measure=measure.id,
+            measure=measure,
         )
         for measure in taxonomy().measures.values()
     ]
 
 
-def _claim_field(name: str, label: str, about: str, *, kind: str = "", measure: str = "") -> Field:
+def _claim_field(name: str, label: str, about: str, *, kind: str = "", measure: Measure | None = None) -> Field:
     """Make a field of the verified claims of one kind or measure."""
 
     def chosen(system: System) -> list[Claim]:
         return [
             claim
             for claim in system.claims
-            if claim.confidence != "unverified" and kind in {"", claim.kind} and measure in {"", claim.measure}
+            if claim.confidence != "unverified"
+            and kind in {"", claim.kind}
+            and (not measure or claim.measure == measure.id)
         ]
 
     def values(system: System) -> tuple[str, ...]:
         return tuple(f"{claim.quantity}: {value_text(claim)}" for claim in chosen(system))
 
-    return Field(name, label, about, values, lambda s: joined(map(_claim, chosen(s))))
+    shown = Field(name, label, about, values, lambda s: joined(map(_claim, chosen(s))))
+    return msgspec.structs.replace(shown, claims=chosen, measure=measure) if measure else shown
 
 
 def _claim(claim: Claim) -> Run:
     held = conditions_text(claim.conditions)
     text = f"{claim.quantity}: {value_text(claim)}" + (f" ({held})" if held else "")
     return text if claim.confidence == "high" else (f"{text} ", confidence_mark(claim.confidence))
+
+
+def _outcomes(system: System) -> tuple[str, ...]:
+    return tuple(dict.fromkeys(verdict.outcome for verdict in verdicts_of(system)))
 
 
 def _kind(system: System) -> str:

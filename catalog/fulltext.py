@@ -21,6 +21,7 @@ from catalog.loader import entries
 from catalog.nearest import nearest
 from catalog.render.words import term_name
 from catalog.rules import placements
+from catalog.taxonomy import taxonomy
 
 __all__ = ["Hit", "PlainIndex", "SqliteIndex", "search"]
 
@@ -52,7 +53,8 @@ def search(query: str) -> list[Hit]:
     """Return the systems that fit ``query``, best first.
 
     Words are found by their beginnings, without regard to case and accents. If no system has all words, those
-    that have some are returned.
+    that have some are returned. Words that the taxonomy knows as synonyms of a term, such as "unified memory" of
+    oversubscription, are answered from the systems' places instead: a text may name what its system does not do.
 
     Raises
     ------
@@ -63,13 +65,51 @@ def search(query: str) -> list[Hit]:
     if not words:
         raise NothingFound("a search needs at least one word")
     index = _index()
-    ids = index.find(words, every=True) or index.find(words, every=False)
+    placed, words = _placed(words)
+    ids = index.find(words, every=True) or index.find(words, every=False) if words else list(placed or ())
+    if placed is not None:
+        ids = _ranked(index, query, placed.intersection(ids) or placed)
     if not ids:
         near = nearest(words[0], _vocabulary())
         hint = f"; did you mean {near!r}?" if near else ""
         raise NothingFound(f"no system's entry contains {query!r}{hint}")
     parts = _parts()
-    return [Hit(name, _where(parts[name], words)) for name in ids]
+    return [Hit(name, "terms" if placed is not None else _where(parts[name], words)) for name in ids]
+
+
+def _placed(words: list[str]) -> tuple[set[str] | None, list[str]]:
+    """Return the systems that stand where a synonym among ``words`` points, or none of it, and the other words."""
+    found: set[str] | None = None
+    for phrase, terms in _synonyms().items():
+        at = next((n for n in range(len(words)) if tuple(words[n : n + len(phrase)]) == phrase), None)
+        if at is None:
+            continue
+        words = words[:at] + words[at + len(phrase) :]
+        there = {
+            system.id
+            for system in entries().values()
+            for name, placement in placements(system)
+            if any((name, term) in terms for term in placement.terms)
+        }
+        found = there if found is None else found & there or found | there
+    return found, words
+
+
+def _ranked(index: Index, query: str, chosen: set[str]) -> list[str]:
+    """Return the chosen systems, those first whose texts fit the whole query best."""
+    mentioned = [name for name in index.find(_folded(query), every=False) if name in chosen]
+    return [*mentioned, *(name for name in entries() if name in chosen.difference(mentioned))]
+
+
+@functools.cache
+def _synonyms() -> dict[tuple[str, ...], set[tuple[str, str]]]:
+    """Return the terms, each with its dimension, that a phrase stands for; the longest phrases first."""
+    out: dict[tuple[str, ...], set[tuple[str, str]]] = {}
+    for dimension in taxonomy().dimensions.values():
+        for term in dimension.terms.values():
+            for phrase in term.synonyms:
+                out.setdefault(tuple(_folded(phrase)), set()).add((dimension.id, term.id))
+    return dict(sorted(out.items(), key=lambda item: -len(item[0])))
 
 
 def _folded(text: str) -> list[str]:

@@ -6,6 +6,7 @@ import operator
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, overload
 
+from catalog.amounts import Limit, order
 from catalog.entry import System
 from catalog.errors import CatalogError, UnknownSystem, UnknownTerm
 from catalog.field import LISTED, Field, field
@@ -70,7 +71,8 @@ class Systems(Displayed, Sequence[System]):
         **criteria
             A field and what is wanted of it: a term or a part of the text (``venue="NSDI"``), one of several
             (``sharing=["temporal", "spatial"]``), a year, a span of years (``year="2020-2023"``, ``">=2022"``,
-            ``range(2020, 2024)``), or a function of the field's value that says yes or no.
+            ``range(2020, 2024)``), for claims of a measure a comparison (``{"claims.overhead": "<5"}``,
+            ``"<40us"``), or a function of the field's value that says yes or no.
 
         Raises
         ------
@@ -84,7 +86,7 @@ class Systems(Displayed, Sequence[System]):
         """Return the systems ordered by fields, ``sort("year", "name")``; those without a value come last."""
         keys = [field(name) for name in names or ("year", "name")]
         ordered = sorted(self, key=lambda system: tuple(_order(key, system) for key in keys), reverse=reverse)
-        ordered.sort(key=lambda system: not keys[0].values(system))
+        ordered.sort(key=lambda system: _lacks(keys[0], system))
         return self._with(ordered)
 
     def search(self, query: str) -> Systems:
@@ -163,12 +165,21 @@ class Systems(Displayed, Sequence[System]):
         return Systems(kept, columns=self._columns, notes=notes)
 
 
-def _order(key: Field, system: System) -> tuple[int, str]:
+def _order(key: Field, system: System) -> tuple[int, str, float]:
     """Return what orders ``system`` by ``key``: numbers as numbers, words without case."""
+    if key.claims and key.measure:
+        return order(key.claims(system), key.measure)
     values = key.values(system)
     if values and isinstance(values[0], int):
-        return (values[0], "")
-    return (0, " ".join(str(value) for value in values).casefold())
+        return (values[0], "", 0.0)
+    return (0, " ".join(str(value) for value in values).casefold(), 0.0)
+
+
+def _lacks(key: Field, system: System) -> int:
+    """Return how much ``system`` lacks of what ``key`` orders by: it comes last in either direction."""
+    if key.claims and key.measure:
+        return order(key.claims(system), key.measure)[0]
+    return int(not key.values(system))
 
 
 def _test(key: Field, wanted: Wanted) -> Callable[[System], bool]:
@@ -180,6 +191,11 @@ def _test(key: Field, wanted: Wanted) -> Callable[[System], bool]:
         return lambda system: years(system.year)
     options = [wanted] if isinstance(wanted, str | int) else list(wanted)
     texts = [str(option) for option in options]
+    if key.claims and key.measure:
+        limits = [limit for text in texts if (limit := Limit.of(text, key.measure))]
+        if len(limits) == len(texts):
+            claims = key.claims
+            return lambda system: any(all(limit.fits(claim) for limit in limits) for claim in claims(system))
     if key.terms:
         terms = {fold(term) for term in key.terms}
         for text in texts:

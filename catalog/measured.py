@@ -6,6 +6,8 @@ its value is one record or a list of records::
     {"catalogue": {"system": "tgs", "quantity": "throughput of the production session", "value": 0.98, "unit": "x",
                    "conditions": "one H200, opportunistic matmuls", "recorded": "2026-11-21", "claim": "..."}}
 
+A run of the sharing benchmark needs no such key: :mod:`catalog.phases` reads its phases.
+
 ``system``, ``quantity``, ``value`` and ``unit`` are required. ``claim`` names the entry's claim that the figure
 stands beside, if it is the same quantity; ``policy`` may say under which policy it was measured.
 """
@@ -20,6 +22,7 @@ from typing import Any
 import msgspec
 
 from catalog.paths import RESULTS
+from catalog.phases import figures_of
 from catalog.render.words import number_text
 
 __all__ = ["Measured", "measured"]
@@ -36,12 +39,18 @@ class Measured(msgspec.Struct, frozen=True, kw_only=True):
     recorded: str = ""
     claim: str = ""
     policy: str = ""
+    hardware: str = ""
+    commit: str = ""
+    figure: str = ""
+    """Name by which a verdict refers to it."""
     file: str = ""
 
     def sentence(self) -> str:
         """Return the figure with its conditions and where it was recorded."""
         number = f"{number_text(self.value)}{'' if self.unit in {'x', '1'} else ' '}{self.unit.replace('1', '')}"
-        details = [self.conditions, f"policy {self.policy}" if self.policy else "", self.recorded, self.file]
+        policy, commit = f"policy {self.policy}", f"commit {self.commit}"
+        details = [self.conditions, policy * bool(self.policy), self.hardware, commit * bool(self.commit)]
+        details += [self.recorded, self.file]
         return f"{self.quantity}: {number.strip()} ({'; '.join(part for part in details if part)})"
 
 
@@ -50,7 +59,8 @@ def measured(root: Path = RESULTS) -> dict[str, tuple[Measured, ...]]:
     """Return the recorded figures by system id; empty where there is no folder of results."""
     found: dict[str, list[Measured]] = {}
     for path in sorted(root.rglob("*.json")):
-        for record in _records(msgspec.json.decode(path.read_bytes())):
+        data = msgspec.json.decode(path.read_bytes())
+        for record in (*_records(data), *figures_of(data)):
             one = msgspec.convert({**record, "file": f"benchmarks/results/{path.relative_to(root)}"}, Measured)
             found.setdefault(one.system, []).append(one)
     return {system: tuple(records) for system, records in found.items()}

@@ -123,9 +123,15 @@ def _taxonomy() -> Iterator[str]:
         yield f"`{dimension.id}`: {dimension.description}"
         yield ""
         yield from _table(
-            ("term", "name", "what", "from"),
+            ("term", "name", "what", "also found as", "from"),
             (
-                (f"`{term.id}`", term.name, term.description, "CSUR 2017" if term.survey else "")
+                (
+                    f"`{term.id}`",
+                    term.name,
+                    term.description,
+                    ", ".join(term.synonyms),
+                    "CSUR 2017" if term.survey else "",
+                )
                 for term in dimension.terms.values()
             ),
         )
@@ -135,13 +141,23 @@ def _taxonomy() -> Iterator[str]:
 def _measures() -> Iterator[str]:
     words = taxonomy()
     yield from _table(
-        ("measure", "what"), ((f"`{measure.id}`", measure.description) for measure in words.measures.values())
+        ("measure", "what", "better", "a bare number in a filter is"),
+        (
+            (f"`{each.id}`", each.description, each.better, _bare(each.unit, each.change))
+            for each in words.measures.values()
+        ),
     )
     yield ""
     yield from _table(
         ("unit", "name", "measures", "in base units"),
         ((f"`{unit.id}`", unit.name, unit.measures, f"{unit.factor:g}") for unit in words.units.values()),
     )
+
+
+def _bare(unit: str, change: bool) -> str:
+    if not unit:
+        return ""
+    return f"{unit} more than the baseline" if change else "so many times the baseline" if unit == "x" else unit
 
 
 def _relations() -> Iterator[str]:

@@ -7,6 +7,7 @@ from typing import Any, overload
 
 import msgspec
 
+from catalog.amounts import Amount, amounts, order
 from catalog.entry import System
 from catalog.errors import UnknownTerm
 from catalog.evidence import Claim
@@ -22,6 +23,16 @@ class ClaimOf(msgspec.Struct, frozen=True):
 
     system: System
     claim: Claim
+
+    @property
+    def amounts(self) -> tuple[Amount, ...]:
+        """The numbers as ratios to the baseline, or as amounts in base units; none where there are only words."""
+        return amounts(self.claim)
+
+    @property
+    def ratio(self) -> float | None:
+        """New over baseline, the first end of a range; none where the claim is no comparison."""
+        return next((amount.number for amount in self.amounts if amount.kind == "ratio"), None)
 
     @property
     def base_value(self) -> float | None:
@@ -75,10 +86,10 @@ class Claims(Displayed, Sequence[ClaimOf]):
         )
 
     def sort(self, *, reverse: bool = False) -> Claims:
-        """Return the claims by their number in base units, those without a number last."""
-        numbered = [item for item in self if item.base_value is not None]
-        numbered.sort(key=lambda item: item.base_value or 0.0, reverse=reverse)
-        return Claims([*numbered, *(item for item in self if item.base_value is None)])
+        """Return the claims by ratio, then those by amount, kind by kind; those without a number last."""
+        keys = {id(item): order([item.claim], taxonomy().measures[item.claim.measure]) for item in self}
+        found = sorted(self, key=lambda item: keys[id(item)], reverse=reverse)
+        return Claims(sorted(found, key=lambda item: keys[id(item)][:2]))
 
     @overload
     def __getitem__(self, index: int) -> ClaimOf: ...
@@ -108,6 +119,7 @@ class Claims(Displayed, Sequence[ClaimOf]):
                 },
                 **msgspec.to_builtins(item.claim.conditions),
                 "base_value": item.base_value,
+                "ratio": item.ratio,
                 "sources": list(item.claim.sources),
             }
             for item in self

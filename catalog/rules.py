@@ -16,6 +16,7 @@ from catalog import carriers
 from catalog.entry import Classification, Placement, System
 from catalog.evidence import Claim, Source
 from catalog.nearest import did_you_mean
+from catalog.phases import FIGURES
 from catalog.relations import SYMMETRIC
 from catalog.taxonomy import EVERYWHERE, Taxonomy, taxonomy
 
@@ -42,6 +43,7 @@ def problems_of(system: System) -> list[str]:
         *_bibliography(system),
         *_tables(system),
         *_pool(system),
+        *_verdicts(system),
     ]
 
 
@@ -54,6 +56,7 @@ def problems_between(systems: Sequence[System]) -> list[str]:
     names = Counter(name.casefold() for system in systems for name in {system.name, *system.aliases})
     problems += [f"the name {name!r} belongs to {n} systems" for name, n in names.items() if n > 1]
     problems += _relations(systems)
+    problems += _claimed(systems)
     problems += [f"taxonomy.toml: {term} is used by no entry" for term in orphan_terms(systems)]
     problems += _carriers(systems)
     return problems
@@ -164,6 +167,24 @@ def _claim(claim: Claim, vocabulary: Taxonomy) -> Iterator[str]:
         yield f"{what} is unverified and must say in its note where it was seen"
     if claim.kind == "result" and claim.confidence != "unverified" and not any(_conditions(claim)):
         yield f"{what} is a result without conditions"
+    yield from (f"{what} {problem}" for problem in _comparison(claim, vocabulary))
+
+
+def _comparison(claim: Claim, vocabulary: Taxonomy) -> Iterator[str]:
+    """Hold a claim's form against its unit, and its direction against the measure's."""
+    measure, unit = vocabulary.measures.get(claim.measure), vocabulary.units.get(claim.unit)
+    if measure is None or unit is None:
+        return
+    if claim.form != "amount" and unit.measures != "ratio":
+        yield f"stands in {claim.unit}, so its form can only be 'amount'"
+    if claim.form == "amount" and claim.kind == "result" and claim.unit == "x":
+        yield "is so many times something, so its form cannot be 'amount'"
+    if claim.kind != "result" or measure.better == "neither":
+        return
+    turned = {"higher": "lower", "lower": "higher"}
+    due = turned[measure.better] if claim.form in {"times-less", "less"} else measure.better
+    if claim.better != due:
+        yield f"is of {claim.measure!r} and {claim.form!r}, so {due!r} is better, not {claim.better!r}"
 
 
 def _conditions(claim: Claim) -> tuple[str, ...]:
@@ -206,10 +227,41 @@ def _pool(system: System) -> Iterator[str]:
         known = carriers.features() if kind == "feature" else {*carriers.policies(), *carriers.planned_policies()}
         if rest not in known:
             yield f"pool.carriers names the unknown {kind} {rest!r}{did_you_mean(rest, known)}"
+    if bool(pool.carriers) != bool(pool.extent):
+        yield "pool.extent says how much the carriers carry, so it is there exactly if they are"
     if pool.carriers and not pool.differs and not pool.faithful:
         yield "pool names carriers but neither what is faithful nor what differs"
     if pool.carriers and all(carriers.available(name) for name in pool.carriers) and not pool.cell:
         yield "every carrier is available in the code, so pool.cell must show it"
+
+
+def _verdicts(system: System) -> Iterator[str]:
+    claims = {claim.id for claim in system.claims if claim.confidence != "unverified"}
+    figures = FIGURES.get(system.id, ())
+    for number, each in enumerate(system.verdicts, 1):
+        if bool(each.claim) == bool(each.promise):
+            yield f"verdicts {number} judges either a claim or a promise in words"
+        if each.claim and each.claim not in claims:
+            hint = did_you_mean(each.claim, claims)
+            yield f"verdicts {number} names the unknown or unverified claim {each.claim!r}{hint}"
+        if bool(each.figure) != bool(each.holds_if):
+            yield f"verdicts {number} needs holds_if exactly if it names a figure"
+        if each.figure and each.figure not in figures:
+            hint = did_you_mean(each.figure, figures)
+            yield f"verdicts {number} names the figure {each.figure!r}, which nothing records{hint}"
+
+
+def _claimed(systems: Sequence[System]) -> Iterator[str]:
+    """Find what claims name as baseline or as measurer and is no other system."""
+    ids = {system.id for system in systems}
+    for system in systems:
+        named = [(claim.id, name) for claim in system.claims for name in (*claim.against, claim.measured_by) if name]
+        for claim, name in named:
+            if name == system.id:
+                yield f"{system.id}.toml: the claim {claim!r} names {name!r}, which is the system itself"
+            elif name not in ids:
+                hint = did_you_mean(name, ids)
+                yield f"{system.id}.toml: the claim {claim!r} names {name!r}, which is no system{hint}"
 
 
 def _relations(systems: Sequence[System]) -> Iterator[str]:

@@ -15,6 +15,7 @@ from catalog.render import html, text
 from catalog.render.document import Block, Bullets, Document, Facts, Grid, Heading, Inline, Link, Mark, Paragraph, Run
 from catalog.render.words import address, conditions_text, confidence_mark, doubt_mark, joined, source_links, value_text
 from catalog.rules import placements
+from catalog.verdict import HEADS, cells, verdicts_of
 
 __all__ = ["as_bundle", "as_text", "carrier_run", "system_document"]
 
@@ -29,6 +30,7 @@ def system_document(system: System) -> Document:
         *_statements(system, "How it works", system.mechanism),
         *_classification(system),
         *_claims(system),
+        *_found_here(system),
         *_tables(system),
         *_evaluation(system),
         *_statements(system, "Limits", system.limitations),
@@ -115,6 +117,13 @@ def _claims(system: System) -> Iterator[Block]:
         if found:
             yield Heading(title)
             yield claim_grid(system, found)
+
+
+def _found_here(system: System) -> Iterator[Block]:
+    found = verdicts_of(system)
+    if found:
+        yield Heading("What was found here")
+        yield Grid(HEADS, tuple(cells(verdict) for verdict in found))
 
 
 def claim_grid(system: System, claims: Iterable[Claim]) -> Grid:

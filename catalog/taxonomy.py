@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 import tomllib
+from typing import Any
 
 import msgspec
 
@@ -15,13 +16,15 @@ __all__ = ["EVERYWHERE", "Dimension", "Measure", "Taxonomy", "Term", "Unit", "ta
 EVERYWHERE = frozenset({"not-stated", "not-applicable"})
 
 
-class Term(msgspec.Struct, frozen=True):
+class Term(msgspec.Struct, frozen=True, kw_only=True):
     """One place in a dimension; ``survey`` if it is the 2017 survey's own."""
 
     id: str
     name: str
     description: str
     survey: bool = False
+    synonyms: tuple[str, ...] = ()
+    """What people type when they look for systems that have it."""
 
 
 class Dimension(msgspec.Struct, frozen=True):
@@ -33,12 +36,18 @@ class Dimension(msgspec.Struct, frozen=True):
     terms: dict[str, Term]
 
 
-class Measure(msgspec.Struct, frozen=True):
+class Measure(msgspec.Struct, frozen=True, kw_only=True):
     """A sort of quantity; claims of one measure can be set side by side."""
 
     id: str
     name: str
     description: str
+    better: str = "neither"
+    """Which direction of the quantity itself is good: ``higher``, ``lower`` or ``neither``."""
+    unit: str = ""
+    """What a bare number means in a filter; empty where a unit has to be written."""
+    change: bool = False
+    """Whether a ratio is told as what it is more than the baseline, as an overhead is."""
 
 
 class Unit(msgspec.Struct, frozen=True):
@@ -68,10 +77,14 @@ def taxonomy() -> Taxonomy:
                 name,
                 fields["name"],
                 fields["description"],
-                {term: Term(term, **about) for term, about in fields["terms"].items()},
+                {term: _term(term, about) for term, about in fields["terms"].items()},
             )
             for name, fields in data["dimensions"].items()
         },
-        measures={name: Measure(name, **about) for name, about in data["measures"].items()},
+        measures={name: Measure(id=name, **about) for name, about in data["measures"].items()},
         units={name: Unit(name, **about) for name, about in data["units"].items()},
     )
+
+
+def _term(name: str, about: dict[str, Any]) -> Term:
+    return Term(id=name, **{**about, "synonyms": tuple(about.get("synonyms", ()))})

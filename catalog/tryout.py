@@ -5,19 +5,21 @@ from __future__ import annotations
 from typing import Any
 
 from catalog import carriers
-from catalog.carried import how_label, status, status_mark
+from catalog.carried import how_label, is_ready, status, status_mark
 from catalog.entry import System
 from catalog.evidence import Claim
 from catalog.measured import Measured, measured
-from catalog.render.document import Block, Bullets, Code, Displayed, Document, Facts, Heading, Paragraph, Run
+from catalog.render.document import Block, Bullets, Code, Displayed, Document, Facts, Grid, Heading, Paragraph, Run
 from catalog.render.words import conditions_text, joined, value_text
 from catalog.show import carrier_run
+from catalog.verdict import HEADS, cells, verdicts_of
 
 __all__ = ["Trial"]
 
 _STATUS = {
-    "available": "What carries it is in this pool; what of the system is not carried stands below.",
-    "partly": "Some of what carries it is in this pool; the rest is planned.",
+    "whole": "Its mechanism runs in this pool, at the pool's own unit.",
+    "part": "A part of its mechanism runs in this pool; what does not stands below.",
+    "idea": "Its idea is in this pool, by other means than its own.",
     "planned": "Not carried yet: what would carry it is planned.",
     "not carried": "Not carried, and not planned.",
 }
@@ -31,13 +33,13 @@ class Trial(Displayed):
 
     @property
     def status(self) -> str:
-        """``available``, ``partly``, ``planned`` or ``not carried``, read off the code."""
+        """``whole``, ``part`` or ``idea`` of what is in the code, ``planned``, or ``not carried``."""
         return status(self.system)
 
     @property
     def cell(self) -> str:
         """The cell to run; empty unless everything that it needs is in the code."""
-        return self.system.pool.cell.strip("\n") if self.status == "available" else ""
+        return self.system.pool.cell.strip("\n") if is_ready(self.system) else ""
 
     @property
     def headline(self) -> Claim | None:
@@ -65,6 +67,7 @@ class Trial(Displayed):
                 "differs": list(pool.differs),
                 "headline": _claim_text(self.headline) if self.headline else None,
                 "measured": [each.sentence() for each in self.measured],
+                "verdicts": {each.said: each.outcome for each in verdicts_of(self.system)},
                 "expectation": pool.expectation,
                 "cell": self.cell,
             }
@@ -80,6 +83,8 @@ class Trial(Displayed):
         for title, items in (("As in the original", pool.faithful), ("Not as in the original", pool.differs)):
             if items:
                 blocks += [Heading(title), Bullets(tuple(items))]
+        if found := verdicts_of(self.system):
+            blocks += [Heading("What was found here"), Grid(HEADS, tuple(cells(verdict) for verdict in found))]
         if self.cell:
             blocks += [Heading("A cell to run"), Code(self.cell)]
         return Document(f"{self.system.name} on this pool", tuple(blocks))

@@ -16,6 +16,8 @@ __all__ = [
     "Confidence",
     "Date",
     "Doi",
+    "Extent",
+    "Form",
     "Kind",
     "LinkKind",
     "Pattern",
@@ -23,6 +25,7 @@ __all__ = [
     "RelationKind",
     "Slug",
     "SourceKind",
+    "Statistic",
     "Text",
     "Url",
 ]
@@ -59,6 +62,9 @@ RelationKind = Literal[
 ]
 ArxivNumber = Annotated[str, Pattern(r"^(\d{4}\.\d{4,5})?$")]
 BibtexKey = Annotated[str, Pattern(r"^[A-Za-z][A-Za-z0-9:_-]*$")]
+Extent = Literal["whole", "part", "idea"]
+Form = Literal["amount", "times", "times-less", "more", "less", "share-of"]
+Statistic = Literal["mean", "median", "p95", "p99", "tail", "maximum", "minimum", "total", "not-stated"]
 Bound = Literal["exactly", "about", "up-to", "at-least", "below", "above", "between", "from-to"]
 ClaimKind = Literal["result", "parameter", "limit", "requirement"]
 LinkKind = Literal["paper", "preprint", "code", "homepage", "documentation", "slides", "talk", "artifact", "notes"]

@@ -26,7 +26,8 @@ def register(subparsers: Any) -> None:
         the parsed arguments to an exit status.
     """
     about = "GPU disaggregation and sharing systems: what they are, claim, and share with this pool"
-    parser = subparsers.add_parser("catalog", help=about, description=about, add_help=False)
+    # All words are the grammar's own, --help among them: no argument can begin with the prefix that is left to options.
+    parser = subparsers.add_parser("catalog", help=about, description=about, add_help=False, prefix_chars="\0")
     parser.add_argument("words", nargs=argparse.REMAINDER, help="a sub-command and what belongs to it")
     parser.set_defaults(execute=execute)
 

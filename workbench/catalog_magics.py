@@ -32,6 +32,10 @@ class CatalogMagics(Magics):
         %catalog show tgs
         %catalog search unified memory
         %catalog compare tgs antman gemini --fields interception,scheduling,claims.overhead
+        %catalog choose trusted=no kubernetes=no goal=latency
+        %catalog plot overhead
+        %catalog verdicts
+        %catalog who
         %catalog timeline
         %catalog graph tgs
         %catalog cite tgs antman

@@ -7,6 +7,7 @@ browser's system colours, which follow the reader's scheme too.
 from __future__ import annotations
 
 import functools
+from collections.abc import Iterable
 from html import escape
 
 from catalog.paths import PACKAGE
@@ -27,18 +28,23 @@ from catalog.render.document import (
     Run,
 )
 
-__all__ = ["render"]
+__all__ = ["fragment", "render", "style"]
 
 
 def render(document: Document) -> str:
     """Return ``document`` as one ``<div>`` that carries its own style."""
     title = f"<h3>{escape(document.title)}</h3>" if document.title else ""
     body = "".join(_block(block) for block in document.blocks)
-    return f'<div class="gpu-catalogue"><style>{_style()}</style>{title}{body}</div>'
+    return f'<div class="gpu-catalogue"><style>{style()}</style>{title}{body}</div>'
+
+
+def fragment(blocks: Iterable[Block]) -> str:
+    """Return ``blocks`` as one ``<div>`` for a page that has the style already."""
+    return f'<div class="gpu-catalogue">{"".join(_block(block) for block in blocks)}</div>'
 
 
 @functools.cache
-def _style() -> str:
+def style() -> str:
     """Return the style sheet without its comments and line ends; it travels with every output."""
     lines = (PACKAGE / "render" / "style.css").read_text(encoding="utf-8").splitlines()
     return "".join(line.strip() for line in lines if not line.startswith("/*"))

@@ -32,7 +32,8 @@ def colour(group: int) -> str:
 
 def shape(group: int) -> tuple[tuple[float, float], ...]:
     """Return the outline of the group's points in half-widths, empty for a circle."""
-    return _SHAPES[group % len(_SHAPES)]
+    # A colour that comes round again comes with another shape.
+    return _SHAPES[(group + group // len(COLOURS)) % len(_SHAPES)]
 
 
 def dash(group: int) -> str:

@@ -45,6 +45,7 @@ class Line(msgspec.Struct, frozen=True):
     group: str
     arrow: bool
     hint: str = ""
+    straight: bool = False
 
 
 class Words(msgspec.Struct, frozen=True):

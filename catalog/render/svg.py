@@ -73,7 +73,7 @@ def _curve(line: Line) -> str:
     dx, dy = line.x_to - line.x, line.y_to - line.y
     length = max((dx * dx + dy * dy) ** 0.5, 1.0)
     start, stop = 7 / length, 1 - 9 / length
-    bend = min(0.12 * length, 26) / length
+    bend = 0.0 if line.straight else min(0.12 * length, 26) / length
     middle_x, middle_y = line.x + dx / 2 + dy * bend, line.y + dy / 2 - dx * bend
     return (
         f"M{line.x + dx * start:.1f},{line.y + dy * start:.1f}"

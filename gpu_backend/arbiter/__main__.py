@@ -12,10 +12,10 @@ from pathlib import Path
 
 import msgspec
 
-from gpu_backend.arbiter import roster
 from gpu_backend.arbiter.policies.registry import UnknownPolicy
 from gpu_backend.arbiter.service import Arbiter
 from gpu_backend.engine.detached import ProcessId, write_identity
+from gpu_backend.gate import roster
 
 log = logging.getLogger("arbiter")
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import msgspec
 
-from gpu_backend.arbiter.terms import SessionTerms
+from gpu_backend.gate.terms import SessionTerms
 
 __all__ = [
     "Event",

@@ -14,8 +14,8 @@ import msgspec
 from gpu_backend.arbiter import events as ev
 from gpu_backend.arbiter.overlap import LONG_SECONDS, Overlap
 from gpu_backend.arbiter.policies.base import LetsShortOpsPass, SharingPolicy
-from gpu_backend.arbiter.terms import SessionTerms
 from gpu_backend.arbiter.views import Charge, DeviceView, Grant, SessionView, Slice
+from gpu_backend.gate.terms import SessionTerms
 
 __all__ = ["Decision", "ImpossibleEvent", "Refusal", "Relief", "Scheduler"]
 

@@ -10,17 +10,17 @@ from math import inf
 from pathlib import Path
 
 from gpu_backend.arbiter import events as ev
-from gpu_backend.arbiter import verdicts
-from gpu_backend.arbiter.audit import Account, Conduct
-from gpu_backend.arbiter.bell import Line
-from gpu_backend.arbiter.meters import Meter
-from gpu_backend.arbiter.orders import OrderPage
-from gpu_backend.arbiter.reports import GateReport, ReportView
-from gpu_backend.arbiter.roster import Member
-from gpu_backend.arbiter.tally import Tally
-from gpu_backend.arbiter.watch import FOREVER_NS, Watch
 from gpu_backend.engine.detached import ProcessId
 from gpu_backend.engine.sessions import end_session
+from gpu_backend.gate import verdicts
+from gpu_backend.gate.bell import Line
+from gpu_backend.gate.orders import OrderPage
+from gpu_backend.gate.reports import GateReport, ReportView
+from gpu_backend.gate.roster import Member
+from gpu_backend.gate.tally import Tally
+from gpu_backend.metering.audit import Account, Conduct
+from gpu_backend.metering.meters import Meter
+from gpu_backend.metering.watch import FOREVER_NS, Watch
 from gpu_backend.transport.control_socket import ControlClosed, connect
 from gpu_backend.wire.codec import encode
 from gpu_backend.wire.control import TakeGate

@@ -17,15 +17,15 @@ from time import monotonic_ns
 import msgspec
 
 from gpu_backend.arbiter import events as ev
-from gpu_backend.arbiter import right_of_way
-from gpu_backend.arbiter import roster as rosters
-from gpu_backend.arbiter.bell import Bell
 from gpu_backend.arbiter.decisions import DecisionLog
-from gpu_backend.arbiter.meters import meter_of
 from gpu_backend.arbiter.policies import registry
-from gpu_backend.arbiter.roster import ArbiterConfig, Member
 from gpu_backend.arbiter.scheduler import Scheduler
 from gpu_backend.arbiter.seat import Seat
+from gpu_backend.gate import right_of_way
+from gpu_backend.gate import roster as rosters
+from gpu_backend.gate.bell import Bell
+from gpu_backend.gate.roster import ArbiterConfig, Member
+from gpu_backend.metering.meters import meter_of
 
 __all__ = ["Arbiter"]
 

@@ -6,7 +6,7 @@ from math import inf
 
 import msgspec
 
-from gpu_backend.arbiter.terms import SessionTerms
+from gpu_backend.gate.terms import SessionTerms
 
 __all__ = ["Charge", "DeviceView", "Grant", "SessionView", "Slice", "Suggestion"]
 

@@ -10,13 +10,10 @@ import numpy as np
 
 from gpu_backend.executor.answer import Answer
 from gpu_backend.executor.outbox import Message, Outbox
-from gpu_backend.transport.shared_frames import BLOCK_BYTES
 from gpu_backend.wire import messages as wire
 from gpu_backend.wire.codec import Codec, Frame, encode
 from gpu_backend.wire.errors import ErrorRecord, ForeignVersion, OversizedMessage, RefusalCode, WireError
 
-#: Contents larger than this travel in chunks, so that no message is ever large.
-CHUNK_BYTES = BLOCK_BYTES
 #: With so many answers unread, or so many bytes of them, the executor waits for the notebook to read them.
 MAX_UNREAD = 1_024
 MAX_UNREAD_BYTES = 256 << 20
@@ -87,6 +84,17 @@ class Conversation:
         if len(self._unread) >= MAX_UNREAD or self._unread_bytes >= MAX_UNREAD_BYTES:
             return False
         return bool(self._queue) and self.outbox.waiting(self._peer) < MAX_UNREAD
+
+    @property
+    def is_cancelled(self) -> bool:
+        """True if the next op is not to be run."""
+        front = self._queue[0] if self._queue else None
+        return front is not None and front.first + front.next <= self._cancel_through
+
+    @property
+    def has_unsent(self) -> bool:
+        """True while there is something to send that the sockets did not take."""
+        return bool(self.outbox)
 
     @property
     def is_connected(self) -> bool:
@@ -203,10 +211,6 @@ class Conversation:
         """Return the batch whose turn it is, if an op may run now."""
         return self._queue[0] if self.has_work else None
 
-    def is_cancelled(self, batch: QueuedBatch) -> bool:
-        """Tell whether the next op of ``batch`` is not to be run."""
-        return batch.first + batch.next <= self._cancel_through
-
     def advance(self, batch: QueuedBatch, place: int) -> None:
         """Note that the ops of the front ``batch`` before ``place`` have been carried out."""
         self.queued_ops -= place - batch.next
@@ -275,7 +279,7 @@ def _encode_answer(seq: int, answer: Answer) -> Iterator[Message]:
     try:
         if answer.error is not None:
             yield encode(wire.Failed(seq, answer.error))
-        elif len(answer.buffers) == 1 and answer.buffers[0].nbytes > CHUNK_BYTES:
+        elif len(answer.buffers) == 1 and answer.buffers[0].nbytes > wire.CHUNK_BYTES:
             yield from _encode_chunks(seq, answer)
         else:
             yield encode(wire.Reply(seq, answer.value, answer.warnings), [_bytes_of(one) for one in answer.buffers])
@@ -286,8 +290,8 @@ def _encode_answer(seq: int, answer: Answer) -> Iterator[Message]:
 
 def _encode_chunks(seq: int, answer: Answer) -> Iterator[Message]:
     content = memoryview(_bytes_of(answer.buffers[0]))
-    for offset in range(0, len(content), CHUNK_BYTES):
-        yield encode(wire.Chunk(seq, offset), [content[offset : offset + CHUNK_BYTES]])
+    for offset in range(0, len(content), wire.CHUNK_BYTES):
+        yield encode(wire.Chunk(seq, offset), [content[offset : offset + wire.CHUNK_BYTES]])
     yield encode(wire.Reply(seq, answer.value, answer.warnings))
 
 

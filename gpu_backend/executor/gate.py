@@ -11,11 +11,11 @@ import os
 from collections.abc import Callable, Sequence
 from time import monotonic_ns
 
-from gpu_backend.arbiter.bell import Line
-from gpu_backend.arbiter.orders import STATE, UNBOUNDED, OrderView
-from gpu_backend.arbiter.reports import COMPUTING, OTHER_WORK, GateReport, ReportPage
-from gpu_backend.arbiter.right_of_way import Patience, RightOfWay
 from gpu_backend.executor.pace import Pace
+from gpu_backend.gate.bell import Line
+from gpu_backend.gate.orders import STATE, UNBOUNDED, OrderView
+from gpu_backend.gate.reports import COMPUTING, OTHER_WORK, GateReport, ReportPage
+from gpu_backend.gate.right_of_way import Patience, RightOfWay
 
 #: What runs and is queued since nothing waited counts as short up to here, seconds: it is over soon. The end of a long
 #: row of ops is not short, though somebody waits for it.

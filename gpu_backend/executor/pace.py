@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Callable
-from time import perf_counter
 from typing import NamedTuple
 
 from gpu_backend.devices.base import Marker
@@ -21,7 +20,7 @@ _GROUPS = 3
 _MOST_GROUPS = 8
 _MOST_OPS = 256
 #: Two ops keep a device busy; behind one that is longer than this the gap does not matter, and the wait would.
-LONG_OP_SECONDS = 5e-3
+_LONG_OP_SECONDS = 5e-3
 #: What an op is taken to be before any was timed.
 _FIRST_GUESS_SECONDS = 50e-6
 #: How much of the longest op is remembered with each group after it, and what is taken for it before any was timed,
@@ -55,7 +54,7 @@ class Pace:
         The host's, in seconds.
     """
 
-    def __init__(self, marker: Callable[[], Marker], clock: Callable[[], float] = perf_counter) -> None:
+    def __init__(self, marker: Callable[[], Marker], clock: Callable[[], float]) -> None:
         self._marker = marker
         self._clock = clock
         self._groups: deque[_Group] = deque()
@@ -176,6 +175,11 @@ class Pace:
         else:
             self.used_by_class[_OTHER] += seconds
 
+    @property
+    def works_long(self) -> bool:
+        """Whether what is in flight is of long ops."""
+        return self.in_flight_ops > 0 and self.op_seconds > _LONG_OP_SECONDS
+
     def left_seconds(self) -> float:
         """Return for how long, about, the device will work on what is in flight."""
         return max(0.0, self._free_at - self._clock()) if self.in_flight_ops else 0.0
@@ -197,5 +201,5 @@ class Pace:
             return False
         if (self._window_ops and flying >= self._window_ops) or len(self._groups) >= _MOST_GROUPS:
             return True
-        is_long = self._is_contended and self.op_seconds > LONG_OP_SECONDS
+        is_long = self._is_contended and self.op_seconds > _LONG_OP_SECONDS
         return flying >= (1 if is_long else 2) and flying * self.op_seconds >= self._window_seconds

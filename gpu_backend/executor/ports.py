@@ -10,10 +10,10 @@ from pathlib import Path
 from time import monotonic
 from typing import NamedTuple
 
-from gpu_backend.arbiter.bell import Line
 from gpu_backend.executor.config import CERTIFICATE, ExecutorConfig
 from gpu_backend.executor.control_door import ControlDoor
 from gpu_backend.executor.outbox import Message, Outbox
+from gpu_backend.gate.bell import Line
 from gpu_backend.transport import tls
 from gpu_backend.transport.entrance import Entrance, LocalDoor, TlsDoor
 from gpu_backend.transport.framing import ConnectionLost
@@ -25,6 +25,8 @@ from gpu_backend.wire.codec import Frame
 _MOST_AT_ONCE = 64
 #: How often the door for orders, and those who have proved nothing yet, are looked at while a notebook speaks, seconds.
 _SIDE_LOOK_SECONDS = 1e-3
+#: What is missing to a whole millisecond when it is asked for one, seconds: it took so long to ask.
+_ROUNDED_SECONDS = 50e-6
 #: Connections of the notebook at a time; a new one takes the place of the eldest. It uses one.
 _MOST_PEERS = 32
 
@@ -64,9 +66,9 @@ class Ports:
         #: Orders of the agent, and reports to it.
         self.control = ControlDoor(handed.control)
         self._line: Line | None = None  # rung when the gate opens; wakes whoever waits
-        self._poll = select.poll()  # everything that wakes a sleeper
+        self._poll = select.epoll()  # everything that wakes a sleeper
         for descriptor in (self._entrance.fileno(), self.control.fileno()):
-            self._poll.register(descriptor, select.POLLIN)
+            self._poll.register(descriptor, select.EPOLLIN)
         self._peer_poll = select.poll()
         self._heard: list[tuple[int, int]] = []  # what that poll said last, if nothing was read since
 
@@ -75,11 +77,11 @@ class Ports:
         if self._line is not None:
             self._poll.unregister(self._line.fileno())
         if line is not None:
-            self._poll.register(line.fileno(), select.POLLIN)
+            self._poll.register(line.fileno(), select.EPOLLIN)
         self._line = line
 
     def wait(self, timeout_seconds: float) -> Ready:
-        """Wait until a socket has a message, at most ``timeout_seconds``."""
+        """Wait until a socket has a message, at most about ``timeout_seconds``, and down to a millisecond less."""
         if not timeout_seconds or self._has_read_ahead:
             heard, self._heard = self._heard or self._peer_poll.poll(0), []
             now = monotonic()
@@ -89,7 +91,11 @@ class Ports:
             self._let_in()
             return Ready(bool(heard) or self._has_read_ahead, self.control.has_message())
         self._push()
-        ready = {descriptor for descriptor, _ in self._poll.poll(int(timeout_seconds * 1_000))}
+        # A poller counts in milliseconds, and rounds up: what is less is waited for by a call that does not.
+        whole = int((timeout_seconds + _ROUNDED_SECONDS) * 1_000) / 1_000
+        if not whole:
+            select.select((self._poll,), (), (), timeout_seconds)
+        ready = {descriptor for descriptor, _ in self._poll.poll(whole)}
         self._let_in()
         if self._line is not None and self._line.fileno() in ready and not self._line.clear():
             self.hear_bell(None)  # the arbiter has ended; its successor brings another
@@ -119,7 +125,7 @@ class Ports:
             except ConnectionLost:
                 self._forget(name, peer)
                 continue
-            self._poll.modify(peer.fileno(), select.POLLIN if done else select.POLLIN | select.POLLOUT)
+            self._poll.modify(peer.fileno(), select.EPOLLIN if done else select.EPOLLIN | select.EPOLLOUT)
 
     def read_data(self) -> Iterator[tuple[bytes, list[Frame]]]:
         """Yield what has come from notebooks: the connection and its message."""
@@ -145,7 +151,7 @@ class Ports:
             if len(self._peers) >= _MOST_PEERS:
                 self._forget(*next(iter(self._peers.items())))
             self._peers[b"%d" % next(self._numbers)] = peer
-            self._poll.register(peer.fileno(), select.POLLIN)
+            self._poll.register(peer.fileno(), select.EPOLLIN)
             self._peer_poll.register(peer.fileno(), select.POLLIN)
             self._has_read_ahead |= peer.has_read_ahead
 
@@ -173,6 +179,7 @@ class Ports:
     def close(self) -> None:
         """Close the sockets; what the system has taken still arrives."""
         self._push()
+        self._poll.close()
         self.control.close()
         self._entrance.close()
         for peer in self._peers.values():

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field, fields, replace
 from math import isfinite
 from typing import Any, Literal, cast
 
-from gpu_backend.arbiter.terms import SessionClass
+from gpu_backend.gate.terms import SessionClass
 from gpu_backend.gateway.refusals import Refusal
 from gpu_backend.wire.control import Terms, Wish
 from gpu_backend.wire.errors import RefusalCode

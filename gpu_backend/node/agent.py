@@ -19,10 +19,10 @@ from typing import Any
 import msgspec
 import zmq.asyncio
 
-from gpu_backend.arbiter.meters import meter_of
-from gpu_backend.arbiter.roster import Roster
 from gpu_backend.engine.detached import ProcessId
 from gpu_backend.executor.config import ExecutorConfig
+from gpu_backend.gate.roster import Roster
+from gpu_backend.metering.meters import meter_of
 from gpu_backend.node import launcher, shares, stock
 from gpu_backend.node.arbiter import Arbiter, directory_of
 from gpu_backend.node.executor import End, Executor, Stage, Times, said_end

@@ -12,10 +12,10 @@ from time import monotonic
 
 import msgspec
 
-from gpu_backend.arbiter import bell
-from gpu_backend.arbiter import roster as rosters
-from gpu_backend.arbiter.roster import ArbiterConfig, Roster
 from gpu_backend.engine.detached import ProcessId, Watched, read_identity, spawn, write_identity
+from gpu_backend.gate import bell
+from gpu_backend.gate import roster as rosters
+from gpu_backend.gate.roster import ArbiterConfig, Roster
 from gpu_backend.node import stock
 from gpu_backend.node.inventory import Found
 from gpu_backend.node.settings import NodeSettings

@@ -11,11 +11,11 @@ from enum import Enum
 from pathlib import Path
 from time import monotonic
 
-from gpu_backend.arbiter import tally, verdicts
-from gpu_backend.arbiter.meters import Meter
-from gpu_backend.arbiter.roster import Member, name_of
 from gpu_backend.engine.detached import ProcessId, Watched
 from gpu_backend.executor.config import CONTROL
+from gpu_backend.gate import tally, verdicts
+from gpu_backend.gate.roster import Member, name_of
+from gpu_backend.metering.meters import Meter
 from gpu_backend.node import launcher, shares
 from gpu_backend.node.control_link import ControlLink
 from gpu_backend.node.shares import Share

@@ -10,8 +10,8 @@ from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
-from gpu_backend.arbiter import reports
 from gpu_backend.executor.config import CONTROL, Descriptors
+from gpu_backend.gate import reports
 from gpu_backend.transport import local
 from gpu_backend.transport.control_socket import ControlListener
 

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import msgspec
 
-from gpu_backend.arbiter.terms import SessionTerms
+from gpu_backend.gate.terms import SessionTerms
 from gpu_backend.wire.control import Assign, Terms
 
 log = logging.getLogger("node.shares")

@@ -6,13 +6,13 @@ from math import isfinite
 from pathlib import Path
 from time import monotonic_ns
 
-from gpu_backend.arbiter import tally
-from gpu_backend.arbiter.audit import Account, by_class
-from gpu_backend.arbiter.meters import Meter
-from gpu_backend.arbiter.reports import GateReport, ReportView
-from gpu_backend.arbiter.roster import name_of
-from gpu_backend.arbiter.watch import FOREVER_NS, Watch
 from gpu_backend.engine.detached import ProcessId
+from gpu_backend.gate import tally
+from gpu_backend.gate.reports import GateReport, ReportView
+from gpu_backend.gate.roster import name_of
+from gpu_backend.metering.audit import Account, by_class
+from gpu_backend.metering.meters import Meter
+from gpu_backend.metering.watch import FOREVER_NS, Watch
 from gpu_backend.wire.control import Usage
 
 __all__ = ["UsageOf"]

@@ -12,9 +12,10 @@ import numpy as np
 
 from gpu_backend.transport.endings import at_end
 from gpu_backend.wire.codec import Frame
+from gpu_backend.wire.messages import CHUNK_BYTES
 
-#: Largest frame that goes this way; whoever has more to send cuts it into pieces of this size.
-BLOCK_BYTES = 4 << 20
+#: Largest frame that goes this way: a chunk.
+BLOCK_BYTES = CHUNK_BYTES
 #: Frames under way at a time, each way. What is more goes through the socket.
 BLOCKS = 8
 _STATES_BYTES = mmap.PAGESIZE

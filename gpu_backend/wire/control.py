@@ -168,7 +168,7 @@ FromGateway = Ticket | Queued | Denied | Done | PoolView | UsageView
 
 
 class Terms(msgspec.Struct, frozen=True, array_like=True):
-    """A session's part in the sharing of its device, as the gateway grants it. See ``gpu_backend.arbiter.terms``."""
+    """A session's part in the sharing of its device, as the gateway grants it. See ``gpu_backend.gate.terms``."""
 
     group: str = ""
     user_weight: float = 1.0

@@ -12,6 +12,9 @@ import msgspec
 from gpu_backend.wire.errors import ErrorRecord, WarningRecord
 from gpu_backend.wire.values import Value
 
+#: Contents larger than this travel in chunks, so that no message is ever large.
+CHUNK_BYTES = 4 << 20
+
 
 class Want(IntEnum):
     """What the client needs to hear of an op."""

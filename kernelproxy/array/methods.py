@@ -10,12 +10,10 @@ import numpy as np
 from gpu_backend.opstream import surface
 from kernelproxy.array.flat_iterator import flatiter
 from kernelproxy.array.numpy_protocols import array_function, array_ufunc
-from kernelproxy.calls import array_core, dispatch
+from kernelproxy.calls import array_core, dispatch, result_classes
 from kernelproxy.calls.array_core import ArrayCore
 from kernelproxy.calls.dispatch import stands_for
 from kernelproxy.public_names import make
-
-_UFUNCS = frozenset({"clip", "conj", "conjugate", "round"})
 
 
 class Methods(ArrayCore):
@@ -90,7 +88,9 @@ def _forward_to_ufunc(name: str) -> Any:
     @functools.wraps(forward)
     def method(self: Any, *args: Any, **kwargs: Any) -> Any:
         made = forward(self, *args, **kwargs)
-        return array_core.in_class_of(made, (self,)) if type(made) is array_core.array_class else made
+        if array_core.is_subclassed:
+            return result_classes.in_class(f"cupy.ndarray.{name}", (self, *args), kwargs, made)
+        return made
 
     return method
 
@@ -101,4 +101,5 @@ def _is_forwarded(name: str) -> bool:
 
 
 for _name in filter(_is_forwarded, surface.load().below("cupy.ndarray")):
-    setattr(Methods, _name, (_forward_to_ufunc if _name in _UFUNCS else _forward)(_name))
+    _is_ufunc = f"cupy.ndarray.{_name}" in result_classes.told_of()
+    setattr(Methods, _name, (_forward_to_ufunc if _is_ufunc else _forward)(_name))

@@ -22,6 +22,7 @@ from kernelproxy.calls import array_core, stand_ins, sync_detection, transfer
 from kernelproxy.calls.array_core import ArrayCore, fresh, from_description, view_of, window_held
 from kernelproxy.calls.callbacks import Conversation, NotebookFunction
 from kernelproxy.calls.decoding import Decoder, buffer_to_array, inline_scalar
+from kernelproxy.calls.described_arrays import array_of, shown_by_users
 from kernelproxy.calls.encoding import Encoder
 from kernelproxy.calls.error_state import ErrorState
 from kernelproxy.calls.foreign_arrays import Wrapped, behind
@@ -247,21 +248,13 @@ def _answered(name: str, encoded: _Encoded, given_args: tuple[Any, ...], given_k
     stream = client.streams.current_handle()
     answer = client.pipeline.call(name, encoded.args, Want.DESCRIPTION, encoded.kwargs, encoded.buffers, stream)
     known = {item._wire_value().handle: item for item in _remote_items(given_args, given_kwargs)}
-    make_array, make_object = partial(_array_of, client, known), partial(stand_ins.object_from_description, client)
+    shown = shown_by_users(given_args, given_kwargs) if array_core.is_subclassed else {}
+    make_array = partial(array_of, client, known, shown)
+    make_object = partial(stand_ins.object_from_description, client)
     result = Decoder(answer.buffers, known, make_array, make_object).decode(answer.value)
     if answer.warnings:
         warn_again(answer.warnings)
     return result
-
-
-def _array_of(client: Client, known: dict[int, Any], info: wire.ArrayInfo) -> Any:
-    """Return the array that was described: a window, if it shows the memory of an argument that is an owner."""
-    made = from_description(client, info)
-    owner = known.get(info.base)
-    # An owner that lies otherwise than it was proved to is no measure: then only the executor knows where the array is.
-    if isinstance(owner, ArrayCore) and owner._layout.memory_order == info.order:
-        return view_of(owner, info.offset, made._layout)
-    return made
 
 
 def _converse(name: str, encoded: _Encoded, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:

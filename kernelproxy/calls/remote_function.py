@@ -10,14 +10,14 @@ import numpy as np
 
 from gpu_backend.opstream import surface
 from gpu_backend.wire import values as wire
-from kernelproxy.calls import array_core, dispatch
+from kernelproxy.calls import array_core, dispatch, result_classes
 from kernelproxy.calls.array_core import ArrayCore
 from kernelproxy.calls.documentation import Documented
 from kernelproxy.calls.host_prototypes import MAKERS, made_like
 from kernelproxy.public_names import maker
 
-#: Functions that are no more than a call of their first argument's method: as in CuPy, a NumPy array stays in NumPy
-#: and an array of Dask in Dask.
+#: Functions that are no more than a call of an argument's method: as in CuPy, a NumPy array stays in NumPy and an array
+#: of Dask in Dask.
 _METHODS = {
     **{
         f"cupy.{name}": name
@@ -30,7 +30,8 @@ _METHODS = {
     "cupy.amin": "min",
     "cupy.amax": "max",
 }
-
+#: Which argument that is, if it is not the first.
+_OWNERS = {"cupy.compress": 1}
 
 #: Functions that CuPy makes of methods and slices of their first argument: a NumPy array stays in NumPy too.
 _MADE_OF_METHODS = frozenset(
@@ -47,10 +48,6 @@ def _has_methods(value: Any) -> bool:
     return isinstance(value, np.ndarray) or (
         hasattr(type(value), "__array_function__") and not hasattr(value, "__cuda_array_interface__")
     )
-
-
-#: Functions that CuPy ends with a ufunc of their arguments: what they make of a user's subclass is of that.
-_UFUNCS = frozenset(f"cupy.{name}" for name in ("angle", "diff", "isclose", "nan_to_num", "where"))
 
 
 def _is_of_users_class(value: Any) -> bool:
@@ -93,6 +90,8 @@ class RemoteFunction(Documented):
     def __init__(self, qualname: str, entry: surface.Function | surface.Method | surface.GeneralizedUfunc) -> None:
         self._qualname = qualname
         self._entry = entry
+        #: Of a function that is no more than a method: the method's name and which argument has it.
+        self._method, self._owner = _METHODS.get(qualname, ""), _OWNERS.get(qualname, 0)
         module, _, name = qualname.rpartition(".")
         self.__module__ = getattr(entry, "home", "") or module
         self.__name__ = self.__qualname__ = getattr(entry, "called", "") or name
@@ -100,8 +99,9 @@ class RemoteFunction(Documented):
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         """Call the function."""
         __tracebackhide__ = True
-        if args and not isinstance(args[0], ArrayCore) and self._qualname in _METHODS and _has_methods(args[0]):
-            return getattr(args[0], _METHODS[self._qualname])(*args[1:], **kwargs)
+        owner = args[self._owner] if self._method and len(args) > self._owner else None
+        if owner is not None and not isinstance(owner, ArrayCore) and _has_methods(owner):
+            return self._of(owner, args, kwargs)
         if args and isinstance(args[0], np.ndarray):
             if self._qualname in _MADE_OF_METHODS and type(args[0]) is np.ndarray:
                 return getattr(np, self.__name__)(*args, **kwargs)
@@ -109,18 +109,21 @@ class RemoteFunction(Documented):
                 return made_like(self._qualname, args[0], args[1:], kwargs)
         if self._qualname in _JOINING and args and type(args[0]) not in (list, tuple) and isinstance(args[0], Iterable):
             args = (list(args[0]), *args[1:])
-        if array_core.is_subclassed and args and _is_of_users_class(args[0]) and self._is_method_of(kwargs):
-            return getattr(args[0], _METHODS[self._qualname])(*args[1:], **kwargs)
+        if array_core.is_subclassed and owner is not None and _is_of_users_class(owner) and self._is_method_of(kwargs):
+            return self._of(owner, args, kwargs)
         result = dispatch.call(self._qualname, args, kwargs)
-        if array_core.is_subclassed and self._qualname in _UFUNCS and type(result) is array_core.array_class:
-            return array_core.in_class_of(result, args)
+        if array_core.is_subclassed:
+            result = result_classes.in_class(self._qualname, args, kwargs, result)
         named = _NAMED.get(self._qualname)
         return result if named is None else named(*result)
 
+    def _of(self, owner: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+        """Call the method of ``owner``, which is one of ``args``, with the others."""
+        return getattr(owner, self._method)(*args[: self._owner], *args[self._owner + 1 :], **kwargs)
+
     def _is_method_of(self, kwargs: dict[str, Any]) -> bool:
         """Tell whether the function is a method of its first argument, one with parameters of these names."""
-        name = _METHODS.get(self._qualname)
-        entry = surface.load().get(f"cupy.ndarray.{name}")
+        entry = surface.load().get(f"cupy.ndarray.{self._method}")
         known = surface.signature_of(entry) if isinstance(entry, surface.Method) else None
         return known is not None and kwargs.keys() <= known.parameters.keys()
 

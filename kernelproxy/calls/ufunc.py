@@ -47,9 +47,15 @@ class ufunc(Documented):  # noqa: N801 (CuPy's name)
             if len(args) == 1:
                 return self.unary(args[0])
         result = dispatch.call(self._qualname, args, kwargs)
-        if array_core.is_subclassed and len(args) == self.description.nin and kwargs.get("out") is None:
-            return array_core.in_class_of(result, args)
-        return result
+        return self._in_class(args, kwargs.get("out"), result) if array_core.is_subclassed else result
+
+    def _in_class(self, args: tuple[Any, ...], out: Any, result: Any) -> Any:
+        """Return the results in the class that CuPy gives them; those that were given are what they are."""
+        operands, given = args[: self.nin], args[self.nin :] or (out if isinstance(out, tuple) else (out,))
+        if not isinstance(result, tuple):
+            return array_core.in_class_of(result, operands) if given[0] is None else result
+        pairs = zip(result, (*given, *[None] * self.nout), strict=False)
+        return tuple(array_core.in_class_of(one, operands) if of is None else of for one, of in pairs)
 
     def unary(self, operand: Any) -> Any:
         """Apply the function to one operand; raises what CuPy raises for it."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib
 import importlib.machinery
 import sys
 import types
@@ -11,7 +12,7 @@ from importlib.abc import Loader, MetaPathFinder
 from gpu_backend.opstream import surface
 from kernelproxy.namespace import stand_in
 from kernelproxy.namespace.bindings import BINDINGS, find_binding, forget_bindings
-from kernelproxy.namespace.homes import is_home
+from kernelproxy.namespace.homes import homes_below, is_home
 from kernelproxy.namespace.module import RemoteModule
 from kernelproxy.namespace.names import make
 from kernelproxy.namespace.private_names import MODULES
@@ -29,7 +30,13 @@ class RemoteLoader(Loader):
         return make(_CONFIG) if spec.name == _CONFIG else RemoteModule(spec.name)
 
     def exec_module(self, module: types.ModuleType) -> None:
-        """Do nothing: there is no code."""
+        """Import with a root all modules that classes and functions say they are of, as CuPy does.
+
+        cloudpickle takes a class by its name only if its module is imported, and else takes it to pieces.
+        """
+        if module.__name__ in _ROOTS:
+            for home in homes_below(module.__name__):
+                importlib.import_module(home)
 
 
 class RemoteFinder(MetaPathFinder):

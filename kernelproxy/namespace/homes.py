@@ -41,3 +41,13 @@ def public_name(qualname: str) -> str | None:
 def is_home(module: str) -> bool:
     """Tell whether something public lives in ``module``, or in a module below it."""
     return module in _modules()
+
+
+def homes_below(root: str) -> list[str]:
+    """Return the modules below ``root`` in which something public lives, and those that classes say they are of."""
+    of_classes = {
+        entry.home or name.rpartition(".")[0]
+        for name, entry in surface.load().items()
+        if isinstance(entry, surface.Class)
+    }
+    return sorted(home for home in of_classes | _modules() if home.startswith(f"{root}."))

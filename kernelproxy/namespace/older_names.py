@@ -8,8 +8,8 @@ from typing import Any
 
 import numpy as np
 
-from kernelproxy.calls import dispatch
 from kernelproxy.namespace.creation import asarray
+from kernelproxy.namespace.names import make
 
 
 def _warn(text: str) -> None:
@@ -19,31 +19,31 @@ def _warn(text: str) -> None:
 def row_stack(tup: Any, *, dtype: Any = None, casting: str = "same_kind") -> Any:
     """Stack rows; the older name of `vstack`."""
     _warn("`row_stack` alias is deprecated. Use `cp.vstack` directly.")
-    return dispatch.call("cupy.vstack", (tup,), {"dtype": dtype, "casting": casting})
+    return make("cupy.vstack")(tup, dtype=dtype, casting=casting)
 
 
 def product(a: Any, axis: Any = None, dtype: Any = None, out: Any = None, keepdims: bool = False) -> Any:
     """Multiply along an axis; the older name of `prod`."""
     _warn("Please use `prod` instead.")
-    return dispatch.call("cupy.prod", (a, axis, dtype, out, keepdims), {})
+    return make("cupy.prod")(a, axis, dtype, out, keepdims)
 
 
 def cumproduct(a: Any, axis: Any = None, dtype: Any = None, out: Any = None) -> Any:
     """Multiply up along an axis; the older name of `cumprod`."""
     _warn("Please use `cumprod` instead.")
-    return dispatch.call("cupy.cumprod", (a, axis, dtype, out), {})
+    return make("cupy.cumprod")(a, axis, dtype, out)
 
 
 def msort(a: Any) -> Any:
     """Sort along the first axis."""
     _warn("msort is deprecated, use cupy.sort(a, axis=0) instead")
-    return dispatch.call("cupy.sort", (a,), {"axis": 0})
+    return make("cupy.sort")(a, axis=0)
 
 
 def round_(a: Any, decimals: int = 0, out: Any = None) -> Any:
     """Round; the older name of `round`."""
     _warn("Please use `round` instead.")
-    return dispatch.call("cupy.around", (a, decimals), {"out": out})
+    return make("cupy.around")(a, decimals, out=out)
 
 
 def apply_over_axes(func: Callable[..., Any], a: Any, axes: Any) -> Any:
@@ -60,7 +60,7 @@ def apply_over_axes(func: Callable[..., Any], a: Any, axes: Any) -> Any:
         place = axis + count if axis < 0 else axis
         made = func(result, place)
         if made.ndim != result.ndim:
-            made = dispatch.call("cupy.expand_dims", (made, place), {})
+            made = make("cupy.expand_dims")(made, place)
         if made.ndim != result.ndim:
             raise ValueError("function is not returning an array of the correct shape")
         result = made

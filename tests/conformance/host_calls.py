@@ -43,9 +43,13 @@ def names() -> list[str]:
 
 def host_calls(qualname: str, seed: int, count: int) -> Iterator[HostCall]:
     """Yield calls of ``qualname``, one for each parameter and draw in which it is an array that is large enough."""
+    facts = host_facts()[qualname]
     for call in calls(seed, count, [qualname]):
-        for parameter, refusal in host_facts()[qualname].refusals.items():
-            if _size(call, parameter) >= refusal.least and not any(isinstance(one, Made) for one in call.args):
+        for parameter in facts.refusals:
+            refusal = facts.refusal(parameter, len(call.args) + len(call.kwargs))
+            assert refusal is not None
+            has_objects = any(isinstance(one, Made) for one in call.args)
+            if not has_objects and any(map(refusal.is_of, _on_host(call, parameter))):
                 yield HostCall(call, parameter, refusal)
 
 
@@ -57,16 +61,16 @@ def other_host_calls(qualname: str, seed: int, count: int) -> Iterator[HostCall]
     signature = surface.signature_of(entry)
     for call in calls(seed, count, [qualname]):
         for parameter in signature.parameters if signature is not None else ():
-            if parameter not in known and _size(call, parameter) >= 0:
+            if parameter not in known and _on_host(call, parameter):
                 yield HostCall(call, parameter, _NOTHING)
 
 
-def _size(call: Call, parameter: str) -> int:
-    """Return the size of the array that is given there; -1 if there is none."""
+def _on_host(call: Call, parameter: str) -> list[np.ndarray[Any, Any]]:
+    """Return the arrays that are given there."""
     place = _place(call, parameter)
     given = call.kwargs.get(place) if isinstance(place, str) else call.args[place] if place is not None else None
     values = given if isinstance(given, (list, tuple)) and not isinstance(given, Array) else (given,)
-    return max((int(np.prod(one.shape)) for one in values if isinstance(one, Array)), default=-1)
+    return [np.empty(one.shape) for one in values if isinstance(one, Array)]
 
 
 def _place(call: Call, parameter: str) -> int | str | None:

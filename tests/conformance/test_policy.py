@@ -12,8 +12,8 @@ from gpu_backend.arbiter import events as ev
 from gpu_backend.arbiter.policies import registry
 from gpu_backend.arbiter.policies.base import SharingPolicy
 from gpu_backend.arbiter.scheduler import Relief, Scheduler
-from gpu_backend.arbiter.terms import SessionClass, SessionTerms
 from gpu_backend.arbiter.views import DeviceView, SessionView, Suggestion
+from gpu_backend.gate.terms import SessionClass, SessionTerms
 
 RELIEF = Relief(after_seconds=2.0, slice_seconds=0.02)
 EVENTS = 10_000

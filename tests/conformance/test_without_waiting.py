@@ -18,7 +18,7 @@ from kernelproxy.client import current
 from kernelproxy.namespace.names import make
 from tests.conformance.in_process import InProcess, notebook_on
 
-_RECORDS = np.dtype([("a", "f4"), ("b", "i8")])
+_RECORDS = np.dtype([("a", "f4"), ("b", "i8")], align=True)
 _LARGE = np.arange(10_000) % 8
 
 #: What is called, and with what; names in the scope are those of `_scope`.

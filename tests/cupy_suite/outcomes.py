@@ -28,6 +28,9 @@ class Outcome(msgspec.Struct, frozen=True):
     seconds: float = 0.0
     #: The last line of what was raised, or the reason of a skip.
     why: str = ""
+    #: Of a test that passed through a pool: ops sent, and those of them whose answer was waited for.
+    ops: int = 0
+    round_trips: int = 0
 
     @property
     def is_of_a_test(self) -> bool:

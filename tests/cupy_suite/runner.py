@@ -127,7 +127,14 @@ class _Worker:
         self.plan.now.unlink(missing_ok=True)
         self._last = ("", time.monotonic())
         command = [
-            *(sys.executable, "-m", "tests.cupy_suite.worker", "-p", "no:cacheprovider"),
+            *(
+                sys.executable,
+                "-P",
+                "-m",
+                "tests.cupy_suite.worker",
+                "-p",
+                "no:cacheprovider",
+            ),  # not a suite's own `tests`
             *("--rootdir", str(self.suite.root), *self.suite.options, "--continue-on-collection-errors"),
             *("-q", "--tb=short", "--no-summary"),  # a summary of thousands of failures takes minutes
             *self.plan.files,

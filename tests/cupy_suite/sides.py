@@ -10,9 +10,17 @@ import types
 from collections.abc import Sequence
 from contextlib import suppress
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any, NamedTuple, Protocol
 
 from tests.cupy_suite import private
+
+
+class Spent(NamedTuple):
+    """What a session has cost so far."""
+
+    ops: int = 0
+    #: Ops whose answer was waited for.
+    round_trips: int = 0
 
 
 class Library(Protocol):
@@ -26,6 +34,9 @@ class Library(Protocol):
 
     def renew(self) -> None:
         """Do what a next test needs after one that was broken off."""
+
+    def spent(self) -> Spent:
+        """Return what has been sent and waited for."""
 
 
 class Native:
@@ -44,6 +55,10 @@ class Native:
 
     def renew(self) -> None:
         """Do nothing: there is one process and one context."""
+
+    def spent(self) -> Spent:
+        """Return nothing: nobody else is asked."""
+        return Spent()
 
 
 class Proxy:
@@ -84,6 +99,13 @@ class Proxy:
         if opened is not None:
             with suppress(Exception):  # it is being left because something is wrong with it
                 opened.close(release=True)
+
+    def spent(self) -> Spent:
+        """Return what this session has sent and waited for; what it has not sent yet is not counted."""
+        from kernelproxy.session import session
+
+        opened = session.opened_session()
+        return Spent() if opened is None else Spent(opened.counters.ops, opened.counters.round_trips)
 
 
 class _TestingFinder(importlib.abc.MetaPathFinder):

@@ -15,6 +15,7 @@ from collections.abc import Iterator
 from contextlib import suppress
 from typing import Any
 
+import msgspec
 import numpy as np
 import pytest
 
@@ -22,7 +23,7 @@ from tests.cupy_suite import outcomes, plan, selection
 from tests.cupy_suite.outcomes import Outcome
 from tests.cupy_suite.pages import Pages
 from tests.cupy_suite.programs import Programs
-from tests.cupy_suite.sides import Library, Native, Proxy
+from tests.cupy_suite.sides import Library, Native, Proxy, Spent
 
 
 class TooLong(BaseException):
@@ -37,6 +38,7 @@ class Worker:
         self._done = outcomes.read(given.out)
         self._like = outcomes.read(given.like) if given.like else None
         self._current: dict[str, Outcome] = {}
+        self._before = self._spent = Spent()
         self.library: Library = Native() if given.side == "native" else Proxy(given.testing)
         signal.signal(signal.SIGALRM, self._interrupt)
 
@@ -69,6 +71,7 @@ class Worker:
         seed = int(selection.place(item.nodeid) * (1 << 32))
         random.seed(seed)
         np.random.seed(seed)
+        self._before, self._spent = self.library.spent(), Spent()
         result = yield
         if self.library.is_lost:  # the runner blames the test, and starts another worker
             os._exit(70)
@@ -88,7 +91,10 @@ class Worker:
             with suppress(Exception):  # the test has failed already
                 self.library.settle()
             raise
-        self.library.settle()
+        waited = self.library.spent().round_trips
+        self.library.settle()  # sends what is left, and asks an op of its own for it
+        after, before = self.library.spent(), self._before
+        self._spent = Spent(after.ops - (after.round_trips - waited) - before.ops, waited - before.round_trips)
         return result
 
     def _limited(self) -> Iterator[None]:
@@ -112,7 +118,7 @@ class Worker:
             with self.plan.failures.open("a") as file:
                 file.write(f"=== {report.nodeid}\n{report.longreprtext}\n")
         if report.when == "teardown" and (outcome := self._current.pop(report.nodeid, None)):
-            outcomes.append(self.plan.out, outcome)
+            outcomes.append(self.plan.out, msgspec.structs.replace(outcome, **self._spent._asdict()))
 
     def pytest_collectreport(self, report: pytest.CollectReport) -> None:
         """A file that cannot be collected is one failure."""

@@ -9,7 +9,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from gpu_backend.arbiter.meters import meter_of
+from gpu_backend.metering.meters import meter_of
 from gpu_backend.node.inventory import devices
 from gpu_backend.pool.settings import PoolSettings
 from tests.attack.test_gates import BREAKER, Scene, scene_of

@@ -16,8 +16,8 @@ pytestmark = [pytest.mark.gpu_long, pytest.mark.timeout(300)]
 
 #: Where the notebook knows otherwise: the argument's own methods, rules of inference, what is taken with its like only.
 _ELSEWHERE = {
-    "cupy.argmax": "a", "cupy.choose": "a", "cupy.dot": "a", "cupy.ptp": "a", "cupy.in1d": "ar1 ar2",
-    "cupyx.scipy.linalg.khatri_rao": "a b", "cupyx.scipy.ndimage.percentile_filter": "input",
+    "cupy.argmax": "a", "cupy.choose": "a", "cupy.compress": "a", "cupy.dot": "a", "cupy.ptp": "a",
+    "cupy.in1d": "ar1 ar2", "cupyx.scipy.linalg.khatri_rao": "a b", "cupyx.scipy.ndimage.percentile_filter": "input",
     "cupy.random.normal": "loc", "cupy.meshgrid": "kwargs",
 }  # fmt: skip
 FUNCTIONS = sorted(name for name in TEMPLATES if isinstance(surface.load().get(name), surface.Function))
@@ -29,21 +29,39 @@ def on_device(spec: Array) -> Any:
     return cupy.zeros(spec.shape, spec.dtype)
 
 
+def resolved(qualname: str) -> Any:
+    from gpu_backend.devices import open_device
+
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # CuPy's of what is experimental, as it imports a module
+        return open_device("cuda").resolve(qualname)
+
+
 def outcome(function: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Exception | None:
+    error: Exception | None = None
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         try:
             function(*args, **kwargs)
-        except Exception as error:
-            return error
-    return None
+        except Exception as raised:
+            error = raised
+    _end_if_lost(function)
+    return error
+
+
+def _end_if_lost(function: Any) -> None:
+    """End the session if a kernel of ``function`` has faulted: no call could succeed after it, nor say why."""
+    from cupy.cuda import runtime
+
+    try:
+        runtime.deviceSynchronize()
+    except runtime.CUDARuntimeError as error:
+        pytest.exit(f"{function.__module__}.{function.__name__} has lost the device: {error}", 1)
 
 
 @pytest.mark.parametrize("qualname", names())
 def test_cupy_refuses_it_in_these_words(qualname: str) -> None:
-    from gpu_backend.devices import open_device
-
-    function = open_device("cuda").resolve(qualname)
+    function = resolved(qualname)
     for one in host_calls(qualname, 1, 4):
         if outcome(function, *one.arguments(on_device, on_host=False)) is not None:
             continue  # another error may come first
@@ -56,9 +74,7 @@ def test_cupy_refuses_it_in_these_words(qualname: str) -> None:
 @pytest.mark.parametrize("qualname", FUNCTIONS)
 def test_there_is_a_fact_about_each_that_is_always_refused(qualname: str) -> None:
     """With another version of CuPy, this names what `host_values.toml` lacks."""
-    from gpu_backend.devices import open_device
-
-    function = open_device("cuda").resolve(qualname)
+    function = resolved(qualname)
     seen: dict[str, list[Exception | None]] = {}
     for one in other_host_calls(qualname, 1, 12):
         has_objects = any(isinstance(argument, Made) for argument in one.call.args)

@@ -1,14 +1,14 @@
 """Notes which files of ours a program enters, in the order in which it first does.
 
 As a program it is an executor's: ``files_entered.py DIR`` runs the executor, and notes into ``files`` in the executor's
-own folder; a signal (SIGUSR1) has it begin anew, which it says with a line ``anew``.
+own folder; a signal (SIGUSR1) has it begin anew with the next message, which it says with a line ``anew``.
 """
 
 from __future__ import annotations
 
 import signal
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from types import FrameType
 
@@ -49,13 +49,23 @@ def main() -> None:
 
     def begin(directory: Path) -> ExecutorConfig:
         config = shut_in(directory)
+        from gpu_backend.executor.ports import Ports  # starts threads, which only the walls' other side allows
+
         notes = (Path(config.own) / "files").open("w", buffering=1)
         entered = FilesEntered(lambda path: notes.write(f"{path}\n"))
+        read_data, is_due = Ports.read_data, [False]
+
+        def read(ports: Ports) -> Iterator[object]:
+            if is_due[0]:  # what it enters while it sleeps and wakes without a message is none of the cell's
+                is_due[0] = False
+                entered.begin()
+            return read_data(ports)
 
         def anew(_: int, __: FrameType | None) -> None:
             notes.write("anew\n")
-            entered.begin()
+            is_due[0] = True
 
+        Ports.read_data = read
         signal.signal(signal.SIGUSR1, anew)
         return config
 

@@ -14,10 +14,10 @@ import msgspec
 import pytest
 
 from gpu_backend.arbiter import decisions
-from gpu_backend.arbiter import roster as rosters
 from gpu_backend.arbiter.events import OpenGate, Reported, SessionLeft, ShutGate
-from gpu_backend.arbiter.reports import GateReport, ReportView
 from gpu_backend.engine.detached import ProcessId, read_identity
+from gpu_backend.gate import roster as rosters
+from gpu_backend.gate.reports import GateReport, ReportView
 from gpu_backend.node import launcher
 from gpu_backend.pool import commands, shares
 from gpu_backend.pool.settings import PoolSettings

@@ -81,8 +81,10 @@ class Image(cp.ndarray):
 image = Image([[1.0, 2.0], [3.0, -4.0]], 0.5)
 assert (type(image), image.spacing, float(image.sum()), float(cp.sum(image))) == (Image, 0.5, 1.0, 1.0)
 assert [one.spacing for one in (image[0], image * 2, -image, cp.sqrt(cp.abs(image)), image.T)] == [0.5] * 5
-for made in (image.round(), image.clip(0, 1), cp.where(image > 0, image, 0), cp.nan_to_num(image), image.view("i8")):
+for made in (image.round(), image.clip(0, 1), cp.where(image > 0, image, 0), cp.tril(image), image.view("i8")):
     assert (type(made), made.spacing) == (Image, 0.5)
+assert type(cp.nan_to_num(image)) is type(cp.diff(image, prepend=0)) is cp.ndarray  # made by it, not by a ufunc
+assert cp.nan_to_num(image, copy=False) is image
 other = image.astype("F").view(Image)
 assert type(other.conj()) is type(other.real) is type(other.imag) is type(image.imag) is Image
 assert type(pickle.loads(pickle.dumps(image))) is type(copy.deepcopy(image)) is cp.ndarray

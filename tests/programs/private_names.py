@@ -133,7 +133,6 @@ for module in (cupy, cupy.linalg, cupyx, cupyx.scipy.sparse):
     assert pathlib.Path(module.__path__[0]) == pathlib.Path(module.__file__).parent
     assert module.__spec__.origin == module.__file__
     assert importlib.util.find_spec(module.__name__) is not None
-assert not (pathlib.Path(cupy.__path__[0]) / "_core" / "include").exists()
 assert importlib.util.find_spec("cupy.nothing") is None
 refused(ModuleNotFoundError, lambda: importlib.import_module("cupy.finder"), "No module named 'cupy.finder'")
 

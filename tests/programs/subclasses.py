@@ -26,13 +26,19 @@ class Describes:
 
 
 class Adjacency(Describes, sparse.csr_matrix):
-    """A matrix with a name and with arguments of its own."""
+    """A matrix with a name. Where it sums duplicates, CuPy calls its ``__init__`` again, with a matrix."""
 
-    def __init__(self, edges: list[tuple[int, int]], nodes: int, name: str = "graph") -> None:
+    asked = 0
+
+    def __init__(self, matrix: object, *args: object, name: str | None = None, **kwargs: object) -> None:
+        super().__init__(matrix, *args, **kwargs)
+        if name is not None:
+            self.name = name
+
+    @classmethod
+    def of_edges(cls, edges: list[tuple[int, int]], nodes: int, name: str) -> Adjacency:
         rows, columns = zip(*edges, strict=True)
-        super().__init__((cp.ones(len(edges)), (cp.array(rows), cp.array(columns))), shape=(nodes, nodes))
-        self.name = name
-        self.asked = 0
+        return cls((cp.ones(len(edges)), (cp.array(rows), cp.array(columns))), shape=(nodes, nodes), name=name)
 
     def toarray(self, *args: object, **kwargs: object) -> object:
         self.asked += 1
@@ -43,7 +49,7 @@ class Adjacency(Describes, sparse.csr_matrix):
         return cp.asarray(self.sum(axis=1)).ravel()
 
 
-graph = Adjacency([(0, 1), (1, 2), (2, 0)], 3, name="ring")
+graph = Adjacency.of_edges([(0, 1), (1, 2), (2, 0)], 3, name="ring")
 assert (type(graph), graph.name, graph.describe()) == (Adjacency, "ring", "ring: 3 edges")
 assert isinstance(graph, sparse.csr_matrix)
 assert sparse.isspmatrix_csr(graph)

@@ -61,6 +61,8 @@ def _parser() -> argparse.ArgumentParser:
     note.add_argument("--out", type=Path, required=True, help="the folder of outcomes")
     note.add_argument("--device", required=True, help="what it was run on, such as 'CPU device'")
     note.add_argument("--made", default="", help="when, and of which commit")
+    note.add_argument("--before", type=Path, help="outcomes of an earlier run, to compare what it cost")
+    note.add_argument("--earlier", default="", help="what that run was made of, such as a commit")
     note.set_defaults(act=_record)
 
     commands.add_parser("table", help="write the page of the documentation").set_defaults(act=_table)
@@ -139,7 +141,9 @@ def _record(given: argparse.Namespace) -> int:
             continue
         native, here = outcomes.read(given.out / f"{entry.name}.native.jsonl"), outcomes.read(run)
         here |= comparison.uncollected(native, here)
-        made = record.make(entry, here.values(), native, given.device, given.made)
+        before = outcomes.read(given.before / run.name) if given.before else {}
+        cost = record.cost(here.values(), before, given.earlier)
+        made = record.make(entry, here.values(), native, given.device, given.made, cost)
         record.write(made)
         unknown = [test for test in made.failed if not differences.of(made.name, test, made.failed[test])]
         _say(f"{entry.name}: {made.passed} passed, {len(made.failed)} failed, {len(unknown)} of them not explained")

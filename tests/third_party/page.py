@@ -7,7 +7,7 @@ from pathlib import Path
 
 from tests.third_party import catalogue, differences, record
 from tests.third_party.differences import Difference
-from tests.third_party.record import Record
+from tests.third_party.record import Cost, Record
 
 PAGE = Path(__file__).parents[2] / "docs" / "reference" / "third-party.md"
 
@@ -36,6 +36,7 @@ def text() -> str:
     lines = [_HEAD, "| suite | field | counted | pass | percent |", "|---|---|---:|---:|---:|"]
     lines += [_row(f"{one.name} {one.version}", fields.get(one.name, ""), [one]) for one in kept]
     lines += [_row("**all**", "", kept), ""]
+    lines += _costs(kept)
     for one in kept:
         lines += _section(one)
     return "\n".join(lines).rstrip() + "\n"
@@ -54,6 +55,29 @@ def _kind(kept: Record, test: str) -> str:
 def _row(name: str, field: str, some: list[Record]) -> str:
     of, passed = sum(map(counted, some)), sum(one.passed for one in some)
     return f"| {name} | {field} | {of:,} | {passed:,} | {100 * passed / of if of else 100:.2f} |"
+
+
+def _costs(kept: list[Record]) -> list[str]:
+    """Return the table of what the suites cost, of those for which there is an earlier run."""
+    known = {one.name: one.cost for one in kept if one.cost and one.cost.earlier}
+    if not known:
+        return []
+    earlier = ", ".join(sorted({cost.earlier for cost in known.values()}))
+    lines = [
+        "## Round trips", "",
+        f"Ops of the tests that pass now and passed earlier ({earlier}), and those of them whose answer was waited",
+        "for: values that tests read to look at them, and what is not [inferred](round-trips.md).", "",
+        "| suite | ops earlier | round trips earlier | ops | round trips | fewer |", "|---|---:|---:|---:|---:|---:|",
+    ]  # fmt: skip
+    lines += [_cost(name, [cost]) for name, cost in known.items()]
+    return [*lines, _cost("**all**", list(known.values())), ""]
+
+
+def _cost(name: str, some: list[Cost]) -> str:
+    before, now = sum(one.earlier_round_trips for one in some), sum(one.round_trips for one in some)
+    ops_before, ops = sum(one.earlier_ops for one in some), sum(one.ops for one in some)
+    fewer = f"{100 * (1 - now / before):.0f} %" if before else ""
+    return f"| {name} | {ops_before:,} | {before:,} | {ops:,} | {now:,} | {fewer} |"
 
 
 def _section(kept: Record) -> list[str]:

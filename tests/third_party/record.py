@@ -15,6 +15,17 @@ RECORDS = Path(__file__).with_name("records")
 _LONGEST = 160
 
 
+class Cost(msgspec.Struct, frozen=True):
+    """Of the tests that passed here and in an earlier run."""
+
+    ops: int
+    round_trips: int
+    #: What the earlier run was made of, such as a commit.
+    earlier: str = ""
+    earlier_ops: int = 0
+    earlier_round_trips: int = 0
+
+
 class Record(msgspec.Struct, frozen=True):
     """A run through a pool."""
 
@@ -29,9 +40,25 @@ class Record(msgspec.Struct, frozen=True):
     skipped: int
     #: Each test that failed, and what it said.
     failed: dict[str, str]
+    #: What the tests that passed cost.
+    cost: Cost | None = None
 
 
-def make(entry: Entry, here: Iterable[Outcome], native: Mapping[str, Outcome], device: str, made: str) -> Record:
+def cost(here: Iterable[Outcome], before: Mapping[str, Outcome], earlier: str) -> Cost:
+    """Return what the outcomes ``here`` cost, and those in ``before``, if there are any: of what passed in both."""
+    passed = [one for one in here if one.outcome == PASSED]
+    if not before:
+        return Cost(sum(one.ops for one in passed), sum(one.round_trips for one in passed))
+    both = [one for one in passed if one.id in before and before[one.id].outcome == PASSED]
+    then = [before[one.id] for one in both]
+    now = sum(one.ops for one in both), sum(one.round_trips for one in both)
+    return Cost(*now, earlier, sum(one.ops for one in then), sum(one.round_trips for one in then))
+
+
+def make(
+    entry: Entry, here: Iterable[Outcome], native: Mapping[str, Outcome], device: str, made: str,
+    cost: Cost | None = None,
+) -> Record:  # fmt: skip
     """Return the record of the outcomes ``here``; of those that pass in ``native`` if there are any."""
     here = list(here)
     versions = next((one.why for one in here if one.outcome == ABOUT), "")
@@ -48,6 +75,7 @@ def make(entry: Entry, here: Iterable[Outcome], native: Mapping[str, Outcome], d
         sum(one.outcome == PASSED for one in tests),
         len(skipped),
         dict(sorted(failed.items())),
+        cost,
     )
 
 

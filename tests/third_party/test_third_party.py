@@ -52,6 +52,18 @@ def test_a_record_tells_what_native_cupy_passes() -> None:
     assert (beside.passed, beside.failed) == (1, {"b": "ValueError: no", "d": ""})
 
 
+def test_what_a_suite_cost_is_that_of_what_passed_in_both_runs(monkeypatch: pytest.MonkeyPatch) -> None:
+    here = [Outcome("a", "passed", ops=10, round_trips=2), Outcome("b", "passed", ops=7, round_trips=1)]
+    before = {"a": Outcome("a", "passed", ops=12, round_trips=8), "b": Outcome("b", "failed")}
+    assert record.cost(here, {}, "") == record.Cost(17, 3)
+    compared = record.cost(here, before, "commit 1a2b3c4")
+    assert compared == record.Cost(10, 2, "commit 1a2b3c4", 12, 8)
+    kept = record.make(_LIBRARY, here, {}, "CPU device", "today", compared)
+    monkeypatch.setattr(record, "read_all", lambda: [kept])
+    assert "| some-library | 12 | 8 | 10 | 2 | 75 % |" in page.text()
+    assert "passed earlier (commit 1a2b3c4)" in page.text()
+
+
 def test_what_native_cupy_fails_too_does_not_count(monkeypatch: pytest.MonkeyPatch) -> None:
     kinds = (Difference("native", "CuPy has no such function", tests="^b$"), Difference("defect", "", said="^Type"))
     monkeypatch.setattr(differences, "known", lambda: kinds)
@@ -86,7 +98,8 @@ def test_tests_in_a_folder_are_run_through_a_pool(
     (modules / "some_library.py").write_text("def total(x): return x.sum()\n")
     monkeypatch.setattr(packages, "modules", lambda entry, cache: modules)
     tests = tmp_path / "suite"
-    tests.mkdir()
+    (tests / "tests").mkdir(parents=True)
+    (tests / "tests" / "__init__.py").touch()  # as many suites have it: it must not hide the harness's own
     (tests / "test_some.py").write_text(
         "import cupy\nimport some_library\n"
         "def test_good(): assert int(some_library.total(cupy.arange(4))) == 6\n"
@@ -97,6 +110,8 @@ def test_tests_in_a_folder_are_run_through_a_pool(
     assert "some-library==1.2, proxy: 1 failed, 1 passed" in capsys.readouterr().out
     found = outcomes.read(tmp_path / "some-library.proxy.jsonl")
     assert found["test_some.py::test_bad"].why.startswith("AttributeError")
+    good = found["test_some.py::test_good"]
+    assert (good.ops, good.round_trips) == (3, 1), "made, summed and read; and read"
     assert command.main([*words[:3], "--at", str(tests), "--out", str(tmp_path)]) == 2
     assert "are of one library" in capsys.readouterr().err
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import msgspec
 
-from gpu_backend.arbiter.terms import SessionClass
 from gpu_backend.arbiter.views import DeviceView
+from gpu_backend.gate.terms import SessionClass
 
 __all__ = ["ProductionMeter", "Report"]
 

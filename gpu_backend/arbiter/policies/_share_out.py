@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from math import inf
 
-from gpu_backend.arbiter.terms import SessionClass
 from gpu_backend.arbiter.views import SessionView, Slice
+from gpu_backend.gate.terms import SessionClass
 
 __all__ = ["budget_slices"]
 

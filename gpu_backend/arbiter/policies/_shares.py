@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from math import fsum, inf
 
 from gpu_backend.arbiter.policies._usage import DecayedUsage
-from gpu_backend.arbiter.terms import SessionTerms
+from gpu_backend.gate.terms import SessionTerms
 
 __all__ = ["Shares"]
 

@@ -7,8 +7,8 @@ from itertools import pairwise
 from typing import ClassVar
 
 from gpu_backend.arbiter.policies._production import ProductionMeter
-from gpu_backend.arbiter.terms import SessionClass
 from gpu_backend.arbiter.views import DeviceView, Slice, Suggestion
+from gpu_backend.gate.terms import SessionClass
 
 __all__ = ["AntMan"]
 

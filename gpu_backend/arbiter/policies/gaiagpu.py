@@ -6,8 +6,8 @@ from collections import deque
 from math import inf
 from typing import ClassVar
 
-from gpu_backend.arbiter.terms import SessionTerms
 from gpu_backend.arbiter.views import DeviceView, SessionView, Slice, Suggestion
+from gpu_backend.gate.terms import SessionTerms
 
 __all__ = ["GaiaGpu"]
 

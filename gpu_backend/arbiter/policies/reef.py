@@ -5,8 +5,8 @@ from __future__ import annotations
 from math import inf
 from typing import ClassVar
 
-from gpu_backend.arbiter.terms import SessionClass
 from gpu_backend.arbiter.views import DeviceView, SessionView, Slice, Suggestion
+from gpu_backend.gate.terms import SessionClass
 
 __all__ = ["Reef"]
 

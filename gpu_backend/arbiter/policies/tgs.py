@@ -10,8 +10,8 @@ from typing import ClassVar
 
 from gpu_backend.arbiter.policies._production import ProductionMeter, Report
 from gpu_backend.arbiter.policies._share_out import budget_slices
-from gpu_backend.arbiter.terms import SessionClass
 from gpu_backend.arbiter.views import DeviceView, Suggestion
+from gpu_backend.gate.terms import SessionClass
 
 __all__ = ["RateControl", "Tgs"]
 

@@ -7,7 +7,7 @@ from collections.abc import Iterable
 import msgspec
 
 from gpu_backend.arbiter.simulation.trace import Cell
-from gpu_backend.arbiter.terms import SessionTerms
+from gpu_backend.gate.terms import SessionTerms
 
 __all__ = ["Outcome", "Watch", "merged", "quantile"]
 

@@ -7,7 +7,7 @@ from random import Random
 
 import msgspec
 
-from gpu_backend.arbiter.terms import SessionClass, SessionTerms
+from gpu_backend.gate.terms import SessionClass, SessionTerms
 
 __all__ = ["Cell", "Script", "Trace", "read", "synthetic"]
 

@@ -6,7 +6,7 @@ A device whose memory is the host's could not tell the two, and would make a pro
 from __future__ import annotations
 
 import builtins
-from collections.abc import Iterable
+from collections.abc import Collection
 from functools import cache
 from inspect import Signature
 from typing import Any
@@ -16,7 +16,7 @@ import numpy as np
 from gpu_backend.opstream import surface
 from gpu_backend.opstream.surface.host_values import HostFacts, HostRefusal, host_facts
 
-_NOTHING = HostFacts({}, {})
+_NOTHING = HostFacts({}, {}, {})
 #: Of outputs that no fact is about.
 _OUTPUT = HostRefusal(
     error="TypeError",
@@ -37,12 +37,12 @@ def refuse(qualname: str, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None
         _refuse_arguments(_bound(entry, args, kwargs), facts)
 
 
-def _refuse_arguments(given: Iterable[tuple[str, Any]], facts: HostFacts) -> None:
+def _refuse_arguments(given: Collection[tuple[str, Any]], facts: HostFacts) -> None:
     for parameter, value in given:
         if type(value) in (list, tuple) and parameter in facts.lacking:
             raise AttributeError(f"{type(value).__name__!r} object has no attribute {facts.lacking[parameter]!r}")
-        refusal = facts.refusals.get(parameter) or (_OUTPUT if parameter == "out" else None)
-        if refusal is not None and _largest_on_host(value) >= refusal.least:
+        refusal = facts.refusal(parameter, len(given)) or (_OUTPUT if parameter == "out" else None)
+        if refusal is not None and any(map(refusal.is_of, _on_host(value))):
             raise _error(refusal)
 
 
@@ -51,17 +51,17 @@ def _may_be_refused(value: Any) -> bool:
 
 
 def _refuse_output(out: Any) -> None:
-    if _largest_on_host(out) >= 0:
+    if _on_host(out):
         raise TypeError(f"Unsupported type {np.ndarray}")
 
 
-def _largest_on_host(value: Any) -> int:
-    """Return the size of the largest NumPy array in ``value``; -1 if there is none."""
+def _on_host(value: Any) -> list[np.ndarray[Any, Any]]:
+    """Return the NumPy arrays in ``value``."""
     values = value if isinstance(value, (list, tuple)) else (value,)
-    return max((one.size for one in values if isinstance(one, np.ndarray)), default=-1)
+    return [one for one in values if isinstance(one, np.ndarray)]
 
 
-def _bound(entry: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Iterable[tuple[str, Any]]:
+def _bound(entry: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Collection[tuple[str, Any]]:
     """Return the arguments by parameter. A call that fits no signature is left to who knows what is wrong with it."""
     if isinstance(entry, surface.GeneralizedUfunc):
         return [(str(place), value) for place, value in enumerate(args)]

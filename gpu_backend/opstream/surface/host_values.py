@@ -6,17 +6,27 @@ from collections import defaultdict
 from collections.abc import Iterator, Mapping
 from functools import cache
 from pathlib import Path
+from typing import Any
 
 import msgspec
 
 
 class HostRefusal(msgspec.Struct, frozen=True, kw_only=True):
-    """What CuPy raises of a NumPy array of ``least`` elements or more; ``varies`` if it goes by dtypes and shapes."""
+    """What CuPy raises of a NumPy array of ``least`` elements and ``axes`` axes or more.
+
+    ``varies`` if it goes by dtypes and shapes; ``alone`` if it is said where no other argument is given.
+    """
 
     error: str
     message: str
     varies: bool = False
     least: int = 0
+    axes: int = 0
+    alone: bool = False
+
+    def is_of(self, array: Any) -> bool:
+        """Tell whether it is raised of ``array``, or of what has the size and the axes of one."""
+        return bool(array.size >= self.least and array.ndim >= self.axes)
 
 
 class HostFacts(msgspec.Struct, frozen=True):
@@ -26,12 +36,20 @@ class HostFacts(msgspec.Struct, frozen=True):
     ----------
     refusals
         Of arrays of NumPy.
+    alone
+        Of arrays of NumPy that are the only argument, where that is another refusal.
     lacking
         The attribute that CuPy asks of a list or tuple, which has none of that name.
     """
 
     refusals: dict[str, HostRefusal]
+    alone: dict[str, HostRefusal]
     lacking: dict[str, str]
+
+    def refusal(self, parameter: str, arguments: int) -> HostRefusal | None:
+        """Return what is raised of ``parameter`` in a call of so many ``arguments``."""
+        alone = self.alone.get(parameter) if arguments == 1 else None
+        return alone or self.refusals.get(parameter)
 
 
 #: By module: "function:parameter", separated by blanks.
@@ -56,10 +74,11 @@ class _File(msgspec.Struct, frozen=True):
 def host_facts() -> Mapping[str, HostFacts]:
     """Return what is known, by qualified name."""
     read = msgspec.toml.decode(Path(__file__).with_name("host_values.toml").read_bytes(), type=_File)
-    found: defaultdict[str, HostFacts] = defaultdict(lambda: HostFacts({}, {}))
+    found: defaultdict[str, HostFacts] = defaultdict(lambda: HostFacts({}, {}, {}))
     for refusal in read.refusal:
         for function, parameter in _named(refusal.arguments):
-            found[function].refusals[parameter] = refusal
+            facts = found[function]
+            (facts.alone if refusal.alone else facts.refusals)[parameter] = refusal
     for lacking in read.lacking:
         for function, parameter in _named(lacking.arguments):
             found[function].lacking[parameter] = lacking.attribute

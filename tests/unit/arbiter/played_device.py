@@ -1,4 +1,4 @@
-"""A device shared in virtual time by the real arbiter, gates and paces: what is played is GPU, notebooks and waking up.
+"""A device shared in virtual time by the real arbiter, gates, paces and loops: played are GPU, notebooks and waking up.
 
 Where the simulator's executors are a fluid, these launch, wait, ring and report as a process does, each at a price in
 time; the GPU gives equal slices to the processes that have work in it, as the driver does.
@@ -14,18 +14,18 @@ from heapq import heappop, heappush
 from itertools import count
 from pathlib import Path
 
-from gpu_backend.arbiter import reports
-from gpu_backend.arbiter import roster as rosters
-from gpu_backend.arbiter.bell import Line
-from gpu_backend.arbiter.reports import ReportView
-from gpu_backend.arbiter.roster import ArbiterConfig, Member, Roster
 from gpu_backend.arbiter.seat import Seat
 from gpu_backend.arbiter.service import Arbiter
-from gpu_backend.arbiter.terms import SessionTerms
 from gpu_backend.engine.detached import ProcessId
 from gpu_backend.executor.gate import Gate
+from gpu_backend.executor.loop import Loop, Report, Run, Sleep, Spin, Stop, Wait
 from gpu_backend.executor.pace import Pace
-from gpu_backend.executor.process import _URGENT_SECONDS, _YIELD_SECONDS, shut_pause
+from gpu_backend.gate import reports
+from gpu_backend.gate import roster as rosters
+from gpu_backend.gate.bell import Line
+from gpu_backend.gate.reports import ReportView
+from gpu_backend.gate.roster import ArbiterConfig, Member, Roster
+from gpu_backend.gate.terms import SessionTerms
 
 #: What things cost, seconds: waking a process, a launch, a look around, a round trip to the notebook, a decision.
 WAKE, LAUNCH, LOOK, ROUND_TRIP, DECISION = 50e-6, 6e-6, 10e-6, 150e-6, 80e-6
@@ -200,6 +200,7 @@ class Player:
     terms: SessionTerms
     report: int
     queue: deque[Op] = field(default_factory=deque)
+    asked: int = 0
     answered: int = 0
     notebook: Process | None = None
 
@@ -207,6 +208,7 @@ class Player:
         clock, gpu = self.world.clock, self.world.gpu
         self.pace = Pace(lambda: gpu.mark(self.number), lambda: clock.now)
         self.gate = Gate(self.report, True, self.pace, clock.ns)
+        self.loop = Loop(self.gate, self.pace)
         self.process = Process(clock, self._serve())
 
     def take(self, seat: Seat) -> None:
@@ -222,6 +224,7 @@ class Player:
     def ask(self, ops: Iterable[Op]) -> None:
         """Ops arrive from the notebook."""
         self.queue.extend(ops)
+        self.asked += 1
         self.process.ring()
 
     @property
@@ -231,33 +234,36 @@ class Player:
     def _tell(self, is_resting: bool = False) -> None:
         self.gate.tell(len(self.queue), self.is_awaited, 0, is_resting)
 
-    def _may_launch(self) -> bool:
-        return self.gate.may_launch() and not self.pace.is_full()
+    @property
+    def has_work(self) -> bool:
+        return bool(self.queue)
+
+    #: Nothing is ever cancelled, and its notebook reads at once.
+    is_cancelled = has_unsent = False
 
     def _serve(self) -> Life:
-        """As the executor's process does it."""
-        gate, pace = self.gate, self.pace
-        while True:
-            if self.queue:
+        """Carry out what the executor's own loop says; each look at the world has its price."""
+        loop, clock = self.loop, self.world.clock
+        while not isinstance(step := loop.next_step(self, clock.now), Stop):
+            if isinstance(step, Run):
                 self._tell()
-                yield from self._run_ops()
-                if self.queue and not self._may_launch():
-                    yield from self._await_leave()
-                continue
-            pace.close_group()
-            if gate.is_contended:
-                self._tell()
-            yield busy(60e-6)
-            if self.queue:
-                continue
-            pace.collect()
-            self._tell(is_resting=True)
-            yield asleep(1e-3 if pace.in_flight_ops else 1.0)
+                yield from self._run_ops(step.until)
+            elif isinstance(step, Report):
+                if step.is_resting:
+                    self.pace.close_group()
+                    self.pace.collect()
+                self._tell(step.is_resting)
+                loop.note_told(step.is_resting)
+            elif isinstance(step, Spin | Sleep):
+                yield from self._wait(step)
+            else:  # there are no sockets, no memory and no leases to look at
+                loop.note_looked(clock.now, False)
+                loop.note_measured(clock.now)
+                loop.note_checked(clock.now)
 
-    def _run_ops(self) -> Life:
-        pace = self.pace
-        until = self.world.clock.now + 0.01
-        while self.queue and self._may_launch() and self.world.clock.now < until:
+    def _run_ops(self, until: float) -> Life:
+        pace, is_answered = self.pace, False
+        while self.queue and self.loop.may_launch() and self.world.clock.now < until:
             pace.begin(self.queue[0].is_awaited)
             ops, is_answered = 0, False
             while self.queue and ops < pace.run_ops and not is_answered:
@@ -274,31 +280,25 @@ class Player:
                 self.answered += 1
                 if self.notebook is not None:
                     self.notebook.ring()
-
-    def _await_leave(self) -> Life:
-        gate, pace = self.gate, self.pace
-        if not gate.may_launch():
+        if not self.queue:
             pace.close_group()
-            pace.collect()
-            self._tell(is_resting=True)
-            if gate.is_urgent or gate.is_yielding:
-                spun, most = 0.0, _YIELD_SECONDS if gate.is_yielding else _URGENT_SECONDS
-                while not gate.may_launch() and spun < most:
-                    yield busy(10e-6)
-                    spun += 10e-6
-            if not gate.may_launch():
-                pause = shut_pause(gate, pace)
-                yield busy(max(pause, LOOK)) if gate.is_pausing and pause < 1e-3 else asleep(pause)
-            gate.end_wait()
-        elif not gate.is_contended:
-            yield asleep(1e-3)
-        elif pace.op_seconds < 1e-3:
-            spun = 0.0
-            while pace.is_full() and spun < 60e-6:
-                yield busy(20e-6)
-                spun += 20e-6
+        self.loop.note_ran(self.world.clock.now, is_answered)
+
+    def _wait(self, step: Spin | Sleep) -> Life:
+        clock, asked = self.world.clock, self.asked
+        if isinstance(step, Sleep):
+            yield asleep(max(step.until - clock.now, LOOK))
         else:
-            yield busy(60e-6)
+            while clock.now < step.until and self.asked == asked and not self._has_come(step.wait):
+                yield busy(LOOK)
+        if step.wait is Wait.GATE:
+            self.gate.end_wait()
+        self.loop.note_looked(clock.now, isinstance(step, Sleep) or self.asked != asked)
+
+    def _has_come(self, wait: Wait) -> bool:
+        if wait is Wait.GATE:
+            return self.gate.may_launch()
+        return wait is Wait.ROOM and not self.pace.is_full()
 
 
 class World:

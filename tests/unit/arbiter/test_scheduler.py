@@ -9,8 +9,8 @@ import pytest
 
 from gpu_backend.arbiter import events as ev
 from gpu_backend.arbiter.scheduler import ImpossibleEvent, Relief, Scheduler
-from gpu_backend.arbiter.terms import SessionTerms
 from gpu_backend.arbiter.views import DeviceView, SessionView, Slice, Suggestion
+from gpu_backend.gate.terms import SessionTerms
 
 
 class Scripted:

@@ -11,15 +11,16 @@ from time import monotonic_ns
 
 import pytest
 
-from gpu_backend.arbiter import replay, reports
-from gpu_backend.arbiter import roster as rosters
+from gpu_backend.arbiter import replay
 from gpu_backend.arbiter.decisions import CURRENT
-from gpu_backend.arbiter.orders import OrderView
-from gpu_backend.arbiter.reports import GateReport, ReportPage
-from gpu_backend.arbiter.roster import ArbiterConfig, Member, Roster
 from gpu_backend.arbiter.service import Arbiter
-from gpu_backend.arbiter.terms import SessionTerms
 from gpu_backend.engine.detached import ProcessId
+from gpu_backend.gate import reports
+from gpu_backend.gate import roster as rosters
+from gpu_backend.gate.orders import OrderView
+from gpu_backend.gate.reports import GateReport, ReportPage
+from gpu_backend.gate.roster import ArbiterConfig, Member, Roster
+from gpu_backend.gate.terms import SessionTerms
 
 MILLISECOND = 1_000_000
 

@@ -9,8 +9,8 @@ from random import Random
 
 import pytest
 
-from gpu_backend.arbiter import tally
-from gpu_backend.arbiter.reports import GateReport
+from gpu_backend.gate import tally
+from gpu_backend.gate.reports import GateReport
 from tests.unit.arbiter.test_service import MILLISECOND, Bench
 
 STEPS = 4_000

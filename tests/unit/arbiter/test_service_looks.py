@@ -9,12 +9,12 @@ from signal import SIGKILL
 
 import pytest
 
-from gpu_backend.arbiter import roster as rosters
-from gpu_backend.arbiter import verdicts
-from gpu_backend.arbiter.meters import NoMeter
-from gpu_backend.arbiter.roster import ArbiterConfig
-from tests.unit.arbiter.played_processes import PlayedProcesses
+from gpu_backend.gate import roster as rosters
+from gpu_backend.gate import verdicts
+from gpu_backend.gate.roster import ArbiterConfig
+from gpu_backend.metering.meters import NoMeter
 from tests.unit.arbiter.test_service import Bench, bench
+from tests.unit.metering.played_processes import PlayedProcesses
 
 __all__ = ["bench"]
 

@@ -18,7 +18,7 @@ from gpu_backend.arbiter.scheduler import Scheduler
 from gpu_backend.arbiter.simulation.device import SimulatedDevice
 from gpu_backend.arbiter.simulation.outcome import Outcome, quantile
 from gpu_backend.arbiter.simulation.trace import Cell, Script, read, synthetic
-from gpu_backend.arbiter.terms import SessionClass, SessionTerms
+from gpu_backend.gate.terms import SessionClass, SessionTerms
 
 ENDLESS = 10**9
 

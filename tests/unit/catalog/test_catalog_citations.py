@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 from pybtex.database import parse_string
 
 import catalog
-from catalog.citations import _escaped, bibtex_entry
+from catalog.citations import bibtex_entry, escaped
 from catalog.entry import Publication
 
 PRINTABLE = st.text(alphabet=st.characters(codec="utf-8", exclude_categories=("C", "Z")), min_size=1, max_size=30)
@@ -39,12 +39,12 @@ def test_an_institution_is_a_corporate_author() -> None:
 def test_any_title_and_container_survive(title: str, container: str) -> None:
     publication = Publication(key="k", type="article", title=title, year=2020, container=container, url="https://a.b")
     parsed = parse_string(bibtex_entry(publication, catalog.get("tgs")), "bibtex").entries["k"]
-    assert parsed.fields["title"] == f"{{{_escaped(title)}}}"
-    assert parsed.fields["journal"] == _escaped(container)
+    assert parsed.fields["title"] == f"{{{escaped(title)}}}"
+    assert parsed.fields["journal"] == escaped(container)
 
 
-def test_what_bibtex_takes_for_its_own_is_escaped() -> None:
-    assert _escaped("100 % of R&D_#1 $") == r"100 \% of R\&D\_\#1 \$"
-    assert _escaped("{x} ~ ^ \\") == (
+def test_what_bibtex_takes_for_its_own_isescaped() -> None:
+    assert escaped("100 % of R&D_#1 $") == r"100 \% of R\&D\_\#1 \$"
+    assert escaped("{x} ~ ^ \\") == (
         r"\textbraceleft{}x\textbraceright{} \textasciitilde{} \textasciicircum{} \textbackslash{}"
     )

@@ -16,9 +16,9 @@ from IPython.core.interactiveshell import InteractiveShell
 from traitlets.config import Config
 
 import catalog
+from catalog import tryout
 from catalog.commands import COMMANDS
 from catalog.completion import completions
-from catalog.tryout import Trial
 from workbench import catalog_cli, catalog_magics
 
 MISTAKES = [
@@ -28,19 +28,28 @@ MISTAKES = [
     ("list yaer=2020", "no field is named 'yaer'; did you mean 'year'?"),
     ("list sharing=tempral", "sharing has no term 'tempral'; did you mean 'temporal'?"),
     ("list foo", "'foo' is not of the form FIELD=VALUE; to look for words use search foo"),
-    ("list name>=a", "name has no order to compare by; only year has"),
+    ("list name>=a", "name has no order to compare by; only year and claims.MEASURE have"),
     ("list --filds name", "unknown option '--filds'; did you mean '--fields'?"),
     ("compare tgs --fields intercption", "no field is named 'intercption'; did you mean 'interception'?"),
     ("search premption", "no system's entry contains 'premption'; did you mean 'preemption'?"),
     ("graph --kind builds", "relations has no term 'builds'; did you mean 'builds-on'?"),
     ("timeline --save x.nonsense", "cannot draw into x.nonsense: "),
+    ("choose trusted", "'trusted' is not of the form QUESTION=ANSWER, such as trusted=no"),
+    ("choose trustd=no", "no field is named 'trustd'; did you mean 'trusted'?"),
+    ("choose trusted=maybe", "trusted has no term 'maybe'"),
+    ("plot overhed", "measure has no term 'overhed'; did you mean 'overhead'?"),
     ("show", "the following arguments are required: NAME"),
 ]
 EVERY = [
     "list sharing=spatial year>=2022 --sort -year,name --fields name,venue",
+    "list claims.overhead<5 claims.overhead>=1 --sort -claims.overhead --fields name,claims.overhead",
     "show NVIDIA MPS",
     "search unified memory --fields name",
     "compare tgs,antman reef gemini orion --fields interception,claims.overhead",
+    "choose trusted=no goal=latency",
+    "plot overhead year>=2020",
+    "who",
+    "verdicts category=temporal-sharing",
     "timeline category=temporal-sharing",
     "graph tgs --kind compares-with",
     "cite tgs antman",
@@ -108,10 +117,10 @@ def test_help_and_json_are_printed(shell: InteractiveShell, capsys: pytest.Captu
 def test_try_puts_the_cell_below(shell: InteractiveShell, monkeypatch: pytest.MonkeyPatch) -> None:
     put: list[str] = []
     monkeypatch.setattr(shell, "set_next_input", put.append)
-    monkeypatch.setattr(Trial, "status", property(lambda self: "planned"))
+    monkeypatch.setattr(tryout, "is_ready", lambda system: False)
     shell.run_line_magic("catalog", "try rcuda")
     assert put == []
-    monkeypatch.setattr(Trial, "status", property(lambda self: "available"))
+    monkeypatch.setattr(tryout, "is_ready", lambda system: True)
     shell.run_line_magic("catalog", "try rcuda")
     assert put == [catalog.get("rcuda").pool.cell.strip("\n")]
     assert put[0].startswith("import ")
@@ -219,3 +228,13 @@ def test_a_terminal_gets_rich_output(line: str, monkeypatch: pytest.MonkeyPatch)
 def test_a_figure_can_be_saved(tmp_path: Path) -> None:
     assert command_line("timeline", "--save", str(tmp_path / "t.png")) == 0
     assert (tmp_path / "t.png").read_bytes().startswith(b"\x89PNG")
+
+
+@pytest.mark.parametrize("words", [["--help"], ["-h"], ["list", "--help"], ["list", "-h"]])
+def test_help_is_the_catalogues_own(words: list[str], capsys: pytest.CaptureFixture[str]) -> None:
+    from workbench.cli import main
+
+    assert main(["catalog", *words]) == 0
+    shown = capsys.readouterr()
+    assert shown.err == ""
+    assert "workbench catalog list" in shown.out

@@ -89,7 +89,7 @@ def test_free_text_fields_take_any_part() -> None:
         ({"sharing": "tempral"}, "sharing has no term 'tempral'; did you mean 'temporal'?"),
         ({"shring": "temporal"}, "no field is named 'shring'; did you mean 'sharing'?"),
         ({"year": "soon"}, "'soon' is no year; write 2023, 2020-2023 or >=2020"),
-        ({"here": "availabel"}, "here has no term 'availabel'; did you mean 'available'?"),
+        ({"here": "hole"}, "here has no term 'hole'; did you mean 'whole'?"),
     ],
 )
 def test_a_wrong_criterion_gets_the_nearest(criteria: dict[str, Any], sentence: str) -> None:
@@ -155,7 +155,8 @@ def test_search_ranks_the_name_first_and_says_where_it_found_the_words() -> None
     assert catalog.search("gemini")[0].id == "gemini"
     found = catalog.search("unified memory")
     assert found[0].id == "tgs"
-    assert found.records()[0]["found_in"] in {"summary", "mechanism"}
+    assert found.records()[0]["found_in"] == "terms"
+    assert catalog.search("thread blocks launched").records()[0]["found_in"] in {"summary", "mechanism"}
     assert "found in" in str(found)
     assert catalog.search("Härtig").ids == catalog.search("hartig").ids == ("fractos",)
 
@@ -214,3 +215,14 @@ def test_an_exact_name_is_its_own_nearest() -> None:
     assert nearest("GPU_Memory", ["gpu-memory", "gpu"]) == "gpu-memory"
     assert nearest("", ["a"]) is None
     assert nearest("zzzz", ["abc"]) is None
+
+
+def test_words_for_a_term_find_those_that_have_it_and_not_those_that_say_they_lack_it() -> None:
+    swapping = {system.id for system in everything if "oversubscription" in system.classification.memory.terms}
+    for query in ("unified memory", "swapping", "Memory oversubscription"):
+        found = everything.search(query)
+        assert set(found.ids) == swapping, "an entry that says what its system cannot do is not an answer"
+        assert {row["found_in"] for row in found.records()} == {"terms"}
+    assert set(everything.search("swapping Kubernetes").ids) < swapping
+    # Both words of a synonym are needed: a system may well be unified, or have memory.
+    assert not swapping.issuperset(everything.search("memory").ids)

@@ -79,11 +79,17 @@ def test_the_status_follows_the_carriers(monkeypatch: pytest.MonkeyPatch) -> Non
     assert "how, once there" in str(Trial(rcuda)), "what is only planned must not read as a fact"
     assert "how, once there" in str(rcuda)
     there.add(rcuda.pool.carriers[0])
-    assert status(rcuda) == "partly"
+    assert status(rcuda) == "idea"
+    assert "how, once all is there" in str(rcuda)
     there.update(rcuda.pool.carriers)
-    assert status(rcuda) == "available"
+    assert status(rcuda) == "idea"
     assert "A cell to run" in str(Trial(rcuda))
     assert "how, once" not in str(Trial(rcuda))
+    slicing = catalog.get("nvidia-time-slicing")
+    there.remove(slicing.pool.carriers[0])
+    assert status(slicing) == "part", "whole, but for what is not there yet"
+    there.update(slicing.pool.carriers)
+    assert status(slicing) == "whole"
     assert {status(system) for system in catalog.systems()} <= set(STATUSES)
     assert all(status(system) == "not carried" for system in catalog.systems() if not system.pool.carriers)
 

@@ -58,7 +58,7 @@ def test_only_web_addresses_become_links(address: str) -> None:
 
 
 def test_the_style_uses_the_notebooks_colours_with_fall_backs() -> None:
-    style = html._style()
+    style = html.style()
     variables = style.count("var(--jp-")
     assert variables > 20
     assert style.count("var(--jp-content-font-color1,CanvasText)") >= 2

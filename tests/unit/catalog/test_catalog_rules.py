@@ -96,6 +96,22 @@ def test_a_wrong_shape(change: Change, sentence: str) -> None:
             "the claim 'opportunistic-throughput' has the unknown measure 'troughput'; did you mean 'throughput'?",
         ),
         (
+            lambda d: d["claims"][0].update(form="amount"),
+            "the claim 'opportunistic-throughput' is so many times something, so its form cannot be 'amount'",
+        ),
+        (
+            lambda d: d["claims"][0].update(form="times-less"),
+            "the claim 'opportunistic-throughput' is of 'throughput' and 'times-less', so 'lower' is better,",
+        ),
+        (
+            lambda d: d["claims"][0].update(unit="s"),
+            "the claim 'opportunistic-throughput' stands in s, so its form can only be 'amount'",
+        ),
+        (
+            lambda d: d["pool"].pop("extent"),
+            "pool.extent says how much the carriers carry, so it is there exactly if they are",
+        ),
+        (
             lambda d: d["claims"][0].update(expression="a lot"),
             "the claim 'opportunistic-throughput' needs either a value or an expression",
         ),

@@ -7,13 +7,13 @@ import select
 from dataclasses import dataclass
 from math import inf
 
-from gpu_backend.arbiter import reports, right_of_way
-from gpu_backend.arbiter.bell import Line
 from gpu_backend.arbiter.events import OpenGate
-from gpu_backend.arbiter.orders import OrderPage
-from gpu_backend.arbiter.reports import GateReport, ReportView
 from gpu_backend.executor.gate import Gate
 from gpu_backend.executor.pace import Pace
+from gpu_backend.gate import reports, right_of_way
+from gpu_backend.gate.bell import Line
+from gpu_backend.gate.orders import OrderPage
+from gpu_backend.gate.reports import GateReport, ReportView
 
 SECOND = 1_000_000_000
 

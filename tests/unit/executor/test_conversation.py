@@ -200,7 +200,7 @@ def test_cancel_reaches_exactly_the_ops_up_to_its_number() -> None:
     talk.receive(PEER, encode(wire.Cancel(3)))
     seen = []
     while (front := talk.front()) is not None:
-        seen.append(talk.is_cancelled(front))
+        seen.append(talk.is_cancelled)
         talk.advance(front, front.next + 1)
     assert seen == [True, True, True, False, False]
 
@@ -221,7 +221,7 @@ def test_a_client_that_reads_nothing_stops_its_own_ops_only() -> None:
 def test_large_contents_travel_in_chunks() -> None:
     import numpy as np
 
-    from gpu_backend.executor.conversation import CHUNK_BYTES
+    from gpu_backend.wire.messages import CHUNK_BYTES
     from gpu_backend.wire.values import Buffer
 
     talk = greeted()

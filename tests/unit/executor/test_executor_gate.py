@@ -7,10 +7,10 @@ from collections.abc import Iterator
 import pytest
 
 from gpu_backend.arbiter.events import OpenLane
-from gpu_backend.arbiter.reports import GateReport
-from gpu_backend.arbiter.right_of_way import SECONDS as WAY_SECONDS
-from gpu_backend.arbiter.right_of_way import RightOfWay
 from gpu_backend.executor.gate import Gate
+from gpu_backend.gate.reports import GateReport
+from gpu_backend.gate.right_of_way import SECONDS as WAY_SECONDS
+from gpu_backend.gate.right_of_way import RightOfWay
 from tests.unit.executor.gate_world import SECOND, World
 
 

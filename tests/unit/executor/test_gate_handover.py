@@ -8,12 +8,12 @@ from math import inf
 
 import pytest
 
-from gpu_backend.arbiter import orders
 from gpu_backend.arbiter.events import OpenGate
-from gpu_backend.arbiter.orders import OrderPage
-from gpu_backend.arbiter.right_of_way import RightOfWay
-from gpu_backend.arbiter.sealed import NotSealed
 from gpu_backend.executor.gate import Gate
+from gpu_backend.gate import orders
+from gpu_backend.gate.orders import OrderPage
+from gpu_backend.gate.right_of_way import RightOfWay
+from gpu_backend.gate.sealed import NotSealed
 from tests.unit.executor.gate_world import SECOND, World, bell
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import select
 import subprocess
 import sys
 import threading
@@ -123,3 +124,19 @@ def test_a_message_that_comes_in_pieces_is_read_whole(ports: Ports, notebook: Me
         notebook.push()
         read += _read(ports, 1)
     assert read == sent
+
+
+@pytest.mark.parametrize("seconds", [60e-6, 0.25e-3, 0.9e-3])
+def test_a_sleep_of_less_than_a_millisecond_is_slept(
+    ports: Ports, seconds: float, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A poller counts in milliseconds: with less it does not sleep at all, and who asks again keeps a core busy."""
+    asked: list[float] = []
+
+    def slept(readers: object, writers: object, others: object, timeout: float) -> tuple[list[int], ...]:
+        asked.append(timeout)
+        return [], [], []
+
+    monkeypatch.setattr(select, "select", slept)
+    assert not any(ports.wait(seconds))
+    assert asked == [seconds]

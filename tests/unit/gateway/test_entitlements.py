@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gpu_backend.arbiter.terms import SessionTerms
+from gpu_backend.gate.terms import SessionTerms
 from gpu_backend.gateway.entitlements import (
     CLASSES,
     Entitlements,

@@ -94,7 +94,7 @@ class PlayedExecutor:
         while most and (batch := self.talk.front()) is not None:
             most -= 1
             op, seq = batch.ops[batch.next], batch.first + batch.next
-            cancelled = self.talk.is_cancelled(batch)
+            cancelled = self.talk.is_cancelled
             self.talk.advance(batch, batch.next + 1)
             self.busy_seconds += 0.0 if cancelled else self.op_seconds.get(op.name, 0.0)
             self.talk.note_done(self.talk.applied, self.busy_seconds)

@@ -47,6 +47,18 @@ def test_calls_are_refused_in_cupys_words(qualname: str) -> None:
         assert (type(error).__name__, str(error)) == (one.refusal.error, one.refusal.message)
 
 
+def test_what_is_refused_goes_by_what_else_is_given() -> None:
+    """As CuPy on a GPU says it: with one argument, ``where`` is ``nonzero``."""
+    condition = np.ones(3, bool)
+    assert str(said("cupy.where", condition)) == "'a' must be a cupy.ndarray object, not <class 'numpy.ndarray'>."
+    assert str(said("cupy.where", condition, 1, 2)) == "Unsupported type <class 'numpy.ndarray'>"
+
+
+def test_what_is_refused_goes_by_axes() -> None:
+    assert said("cupyx.scipy.special.logsumexp", np.array(1.0)) is None
+    assert str(said("cupyx.scipy.special.logsumexp", np.ones(1))) == "Unsupported type <class 'numpy.ndarray'>"
+
+
 @pytest.mark.parametrize(
     ("qualname", "args"),
     [

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any
+from typing import Any, Protocol
 
 import numpy as np
 
@@ -16,6 +16,7 @@ from gpu_backend.devices.cpu.kernels.jit.values import (
     Constant,
     Dimensions,
     Expression,
+    Mode,
     Pointer,
     Range,
     Scalar,
@@ -23,16 +24,27 @@ from gpu_backend.devices.cpu.kernels.jit.values import (
     Void,
 )
 
-if TYPE_CHECKING:
-    from gpu_backend.devices.cpu.kernels.jit.expressions import ExpressionCompiler
-
 Call = Callable[..., Expression]
 
 _FULL_MASK = 0xFFFFFFFF
 _SHUFFLED = frozenset("int32 uint32 int64 uint64 float16 float32 float64".split())
 
 
-def range_(compiler: ExpressionCompiler, *bounds: Expression, unroll: Expression | None = None) -> Expression:
+class Compiler(Protocol):
+    """What is used here of `expressions.ExpressionCompiler`."""
+
+    @property
+    def mode(self) -> Mode: ...
+    def fresh_name(self, prefix: str) -> str: ...
+    def declare(self, text: str) -> None: ...
+    def number(self, value: Expression) -> Value: ...
+    def cast(self, value: Expression, target: Scalar, casting: Any = "unsafe") -> Value: ...
+    def tuple_of(self, items: tuple[Value, ...]) -> Value: ...
+    def index(self, array: Expression, index: Expression) -> Expression: ...
+    def ufunc(self, name: str, operands: list[Expression]) -> Value: ...
+
+
+def range_(compiler: Compiler, *bounds: Expression, unroll: Expression | None = None) -> Expression:
     """Return ``range(...)``, with ``jit.range``'s ``unroll``."""
     if not 1 <= len(bounds) <= 3:
         raise TypeError(f"range expected 1 to 3 arguments, got {len(bounds)}")
@@ -61,14 +73,14 @@ def _number_type(value: Value) -> Scalar:
     return value.type
 
 
-def _integer(compiler: ExpressionCompiler, bound: Expression) -> Value:
+def _integer(compiler: Compiler, bound: Expression) -> Value:
     value = compiler.number(bound)
     if _number_type(value).dtype.kind not in "iu":
         raise TypeError("range supports only for integer type.")
     return value
 
 
-def len_(compiler: ExpressionCompiler, array: Expression) -> Expression:
+def len_(compiler: Compiler, array: Expression) -> Expression:
     """Return ``len(array)``."""
     if not isinstance(array, Value) or not isinstance(array.type, ArrayOf):
         raise TypeError("len() supports only array type")
@@ -78,7 +90,7 @@ def len_(compiler: ExpressionCompiler, array: Expression) -> Expression:
 
 
 def _extreme(name: str) -> Call:
-    def call(compiler: ExpressionCompiler, *values: Expression) -> Expression:
+    def call(compiler: Compiler, *values: Expression) -> Expression:
         if len(values) < 2:
             raise TypeError(f"{name[:3]}() expects at least 2 arguments, got {len(values)}")
         return functools.reduce(lambda a, b: compiler.ufunc(name, [a, b]), values)
@@ -86,12 +98,12 @@ def _extreme(name: str) -> Call:
     return call
 
 
-def syncthreads(compiler: ExpressionCompiler) -> Expression:
+def syncthreads(compiler: Compiler) -> Expression:
     """Return ``__syncthreads()``."""
     return Value("__syncthreads()", Void())
 
 
-def syncwarp(compiler: ExpressionCompiler, *, mask: Expression | None = None) -> Expression:
+def syncwarp(compiler: Compiler, *, mask: Expression | None = None) -> Expression:
     """Return ``__syncwarp(mask)``."""
     if mask is None:
         return Value("__syncwarp()", Void())
@@ -103,7 +115,7 @@ def syncwarp(compiler: ExpressionCompiler, *, mask: Expression | None = None) ->
 
 
 def shared_memory(
-    compiler: ExpressionCompiler, dtype: Expression, size: Expression, alignment: Expression | None = None
+    compiler: Compiler, dtype: Expression, size: Expression, alignment: Expression | None = None
 ) -> Expression:
     """Declare shared memory of the block; ``size`` None for the dynamic part."""
     if not isinstance(dtype, Constant) or not isinstance(size, Constant):
@@ -122,7 +134,7 @@ def shared_memory(
 def _atomic(operation: str, dtypes: str) -> Call:
     name = f"atomic{operation}"
 
-    def call(compiler: ExpressionCompiler, array: Expression, index: Expression, *values: Expression) -> Expression:
+    def call(compiler: Compiler, array: Expression, index: Expression, *values: Expression) -> Expression:
         if not isinstance(array, Value) or not isinstance(array.type, ArrayOf | Pointer):
             raise TypeError("The first argument must be of array type.")
         if len(values) != (2 if operation == "CAS" else 1):
@@ -139,7 +151,7 @@ def _atomic(operation: str, dtypes: str) -> Call:
 
 
 def _grid(code: str) -> Call:
-    def call(compiler: ExpressionCompiler, ndim: Expression) -> Expression:
+    def call(compiler: Compiler, ndim: Expression) -> Expression:
         if not isinstance(ndim, Constant) or not isinstance(ndim.value, int):
             raise TypeError("ndim must be an integer")
         if not 1 <= ndim.value <= 3:
@@ -150,7 +162,7 @@ def _grid(code: str) -> Call:
     return call
 
 
-def laneid(compiler: ExpressionCompiler) -> Expression:
+def laneid(compiler: Compiler) -> Expression:
     """Return the thread's place in its warp."""
     return Value("::gpu::lane_id()", UINT32)
 
@@ -159,7 +171,7 @@ def _shuffle(operation: str) -> Call:
     name = f"__shfl_{operation}sync"
 
     def call(
-        compiler: ExpressionCompiler,
+        compiler: Compiler,
         mask: Expression,
         value: Expression,
         other: Expression,

@@ -8,11 +8,11 @@ from collections.abc import Callable
 from time import monotonic, thread_time
 from typing import Protocol
 
-from gpu_backend.arbiter.nvml import Nvml, NvmlMeter
+from gpu_backend.metering.nvml import Nvml, NvmlMeter
 
 __all__ = ["Meter", "NoMeter", "Processes", "ProcessorMeter", "meter_of"]
 
-log = logging.getLogger("arbiter.meters")
+log = logging.getLogger("metering")
 
 _TICKS = os.sysconf("SC_CLK_TCK")
 #: Fields 6, 14 and 15 of /proc/PID/stat, counted from behind the command's name: who leads its session, and its

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from dataclasses import dataclass, field
 
-from gpu_backend.arbiter.meters import Processes, ProcessorMeter
+from gpu_backend.metering.meters import Processes, ProcessorMeter
 
 _TICKS = os.sysconf("SC_CLK_TCK")
 #: What it costs to have one listed and to have one read, processor seconds (measured).

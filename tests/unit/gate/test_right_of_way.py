@@ -8,8 +8,8 @@ from random import Random
 
 import pytest
 
-from gpu_backend.arbiter import right_of_way
-from gpu_backend.arbiter.right_of_way import Patience, RightOfWay
+from gpu_backend.gate import right_of_way
+from gpu_backend.gate.right_of_way import Patience, RightOfWay
 
 SECOND = 1_000_000_000
 LOOK = 5_000

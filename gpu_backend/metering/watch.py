@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from gpu_backend.arbiter.audit import Look
-from gpu_backend.arbiter.meters import Meter
+from gpu_backend.metering.audit import Look
+from gpu_backend.metering.meters import Meter
 
 __all__ = ["FOREVER_NS", "Watch"]
 

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gpu_backend.arbiter.audit import Account, Conduct, Look, by_class
+from gpu_backend.metering.audit import Account, Conduct, Look, by_class
 
 STEP = 0.1
 numbers = st.floats(-1e12, 1e12)

@@ -10,7 +10,7 @@ import mmap
 import os
 from pathlib import Path
 
-from gpu_backend.arbiter.words import Words
+from gpu_backend.gate.words import Words
 
 __all__ = ["Tally", "counted_seconds", "remove"]
 

@@ -14,14 +14,14 @@ from __future__ import annotations
 import mmap
 import os
 from math import inf
+from typing import Protocol
 
 import msgspec
 
-from gpu_backend.arbiter import sealed
-from gpu_backend.arbiter.events import OpenGate, OpenLane
-from gpu_backend.arbiter.words import Words
+from gpu_backend.gate import sealed
+from gpu_backend.gate.words import Words
 
-__all__ = ["STATE", "UNBOUNDED", "GateOrder", "OrderPage", "OrderView"]
+__all__ = ["STATE", "UNBOUNDED", "GateOrder", "Lane", "Opening", "OrderPage", "OrderView"]
 
 _SIZE = 128
 _MAGIC = int.from_bytes(b"gpuwbor\x05", "little")
@@ -52,6 +52,26 @@ UNBOUNDED = GateOrder(_FOREVER, 0, _FOREVER, 1.0)
 _SHUT = GateOrder(0, 0, 0, 1.0)
 
 
+class Opening(Protocol):
+    """The bounds within which an executor may launch; `arbiter.events.OpenGate` says what they are."""
+
+    @property
+    def until(self) -> float: ...
+    @property
+    def window_ops(self) -> int: ...
+    @property
+    def budget_seconds(self) -> float: ...
+    @property
+    def duty(self) -> float: ...
+
+
+class Lane(Protocol):
+    """The bound within which short ops pass a shut gate; see `arbiter.events.OpenLane`."""
+
+    @property
+    def budget_seconds(self) -> float: ...
+
+
 class OrderPage:
     """The arbiter's side: it makes the page, and writes orders and its heartbeat."""
 
@@ -66,22 +86,22 @@ class OrderPage:
         #: How far the executor's own count of GPU time has been taken in, nanoseconds: budgets are on top of it.
         self.taken_ns = 0
 
-    def open(self, instruction: OpenGate, now_ns: int, origin_ns: int = 0) -> None:
-        """Let the executor launch within the instruction's bounds; its times are seconds since ``origin_ns``.
+    def open(self, opening: Opening, now_ns: int, origin_ns: int = 0) -> None:
+        """Let the executor launch within these bounds, whose times are seconds since ``origin_ns``.
 
         A budget is on top of what is taken in: what was used and not yet reported comes off it.
         """
         self._order = GateOrder(
-            _FOREVER if instruction.until == inf else origin_ns + int(instruction.until * 1e9),
-            instruction.window_ops,
-            _FOREVER if instruction.budget_seconds == inf else self.taken_ns + int(instruction.budget_seconds * 1e9),
-            instruction.duty,
+            _FOREVER if opening.until == inf else origin_ns + int(opening.until * 1e9),
+            opening.window_ops,
+            _FOREVER if opening.budget_seconds == inf else self.taken_ns + int(opening.budget_seconds * 1e9),
+            opening.duty,
         )
         self._give_order(now_ns)
 
-    def open_lane(self, instruction: OpenLane, now_ns: int) -> None:
+    def open_lane(self, lane: Lane, now_ns: int) -> None:
         """Let the executor launch nothing but short ops that somebody waits for, and these before anybody was asked."""
-        self._order = GateOrder(0, 0, 0, 1.0, self.taken_ns + int(instruction.budget_seconds * 1e9))
+        self._order = GateOrder(0, 0, 0, 1.0, self.taken_ns + int(lane.budget_seconds * 1e9))
         self._give_order(now_ns)
 
     def shut(self, now_ns: int) -> None:

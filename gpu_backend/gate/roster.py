@@ -12,7 +12,7 @@ from pathlib import Path
 
 import msgspec
 
-from gpu_backend.arbiter.terms import SessionTerms
+from gpu_backend.gate.terms import SessionTerms
 
 __all__ = [
     "BELL",

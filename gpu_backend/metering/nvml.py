@@ -11,7 +11,7 @@ from typing import Any
 
 __all__ = ["Nvml", "NvmlMeter"]
 
-log = logging.getLogger("arbiter.nvml")
+log = logging.getLogger("metering.nvml")
 
 _NOT_FOUND, _INSUFFICIENT_SIZE = 6, 7
 _MOST_ROWS = 256

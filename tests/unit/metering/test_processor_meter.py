@@ -10,11 +10,11 @@ from pathlib import Path
 
 import pytest
 
-from gpu_backend.arbiter.audit import Conduct
-from gpu_backend.arbiter.meters import ProcessorMeter
-from gpu_backend.arbiter.watch import Watch
+from gpu_backend.metering.audit import Conduct
+from gpu_backend.metering.meters import ProcessorMeter
+from gpu_backend.metering.watch import Watch
 from tests.integration.notebook_pool import wait_until
-from tests.unit.arbiter.played_processes import PlayedProcesses
+from tests.unit.metering.played_processes import PlayedProcesses
 
 EXECUTOR, CHILD, FIRST = 100, 200, 1_000
 #: How often an arbiter looks while others want the device, seconds.

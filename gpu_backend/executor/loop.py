@@ -1,0 +1,385 @@
+"""What an executor does next: pure. It is told what was done and what is so, and reads no clock and opens no socket.
+
+Whoever serves a session asks for a step, carries it out, notes here that it is done, and asks again. Ops that may run
+run first; between two runs of ops the sockets are looked at; what cannot run waits for one of three things, `Wait`. A
+wait begins with a report, so that others know who waits; it spins where what it waits for is likely to come before a
+sleeper would be awake, and else it sleeps. Times are seconds of one clock.
+"""
+
+from __future__ import annotations
+
+from enum import Enum
+from math import inf
+from typing import Protocol
+
+import msgspec
+
+__all__ = [
+    "Check", "Drop", "Loop", "Measure", "Receive", "Report", "Run", "Shut", "Sleep", "Spin", "Step", "Stop", "Told",
+    "View", "Wait", "next_step",
+]  # fmt: skip
+
+# --- how long, and why ------------------------------------------------------------------------------------------------
+
+#: How long to look for the next message, or for room, without sleeping: a wake-up costs more than most ops.
+SPIN_SECONDS = 60e-6
+#: How long to look for the gate to open for what is short and awaited: its arbiter takes less to answer.
+URGENT_SECONDS = 0.4e-3
+#: How long to look for another's short op to be done: most take less, and the device is idle from then on.
+YIELD_SECONDS = 2e-3
+#: How long ops run before the sockets are looked at: bounds how late a Cancel is seen.
+SLICE_SECONDS = 0.01
+#: How long to sleep at most while the device works, or the notebook does not read; and who fills the device with ops
+#: that take less looks for room without sleeping, where others wait: a short window is soon empty.
+DEVICE_SECONDS = 1e-3
+#: How long to sleep at most behind a shut gate while a long op runs: others may wait for its end.
+DRAIN_SECONDS = 0.25e-3
+#: How long to sleep at most behind a shut gate: its arbiter rings, unless it dies.
+SHUT_SECONDS = 0.1
+#: The last moment of a pause is spent awake: being woken takes a good part of it, and many ops take no longer.
+WAKE_SECONDS = 0.1e-3
+#: How often to look how much memory is held, while ops run.
+MEASURE_SECONDS = 0.02
+#: How often to look whether the session's leases hold, and whether its owner still runs.
+CHECK_SECONDS = 0.25
+#: How long to sleep at most: bounds how late a lease's or an owner's end is seen.
+SLEEP_SECONDS = 1.0
+
+# --- what is seen -----------------------------------------------------------------------------------------------------
+
+
+class Wait(Enum):
+    """What an executor waits for that runs nothing."""
+
+    #: Ops of the notebook that may run.
+    WORK = "work"
+    #: An end of what the device has in flight.
+    ROOM = "room"
+    #: Leave of the arbiter.
+    GATE = "gate"
+
+
+class Told(Enum):
+    """What the arbiter knows since anything was done: nothing, what is due, or all there is."""
+
+    NOTHING = 0
+    DUE = 1
+    ALL = 2
+
+
+class Shut(msgspec.Struct, frozen=True, gc=False):
+    """A gate that is shut."""
+
+    #: Whether the arbiter was told that something short waits that somebody waits for.
+    is_urgent: bool = False
+    #: Whether only another's short op has it wait: for a moment, and nobody will ring.
+    is_yielding: bool = False
+    #: Whether it is open but for somebody's right of way, be that honoured or not any more.
+    is_way_taken: bool = False
+    #: How long, about, it is shut for a pause, so that nobody will ring: 0 if nobody can tell, None if for no pause.
+    pause_seconds: float | None = None
+
+
+class View(msgspec.Struct, frozen=True, gc=False):
+    """Where an executor stands. What does not matter, for what is said before it, is left at its default."""
+
+    #: Whether something has ended the session.
+    is_over: bool = False
+    #: Whether there is a session: someone's ops may come.
+    is_assigned: bool = True
+    #: Whether an op is there that may run now, for all that the notebook does: the answers before it are read.
+    has_work: bool = False
+    #: Whether the sockets were looked at since ops ran.
+    has_looked: bool = True
+    #: Whether the next op is not to be run any more.
+    is_cancelled: bool = False
+    #: What the next op waits for; None if it may be launched.
+    wait: Wait | None = Wait.WORK
+    #: The gate, where it is waited for.
+    shut: Shut | None = None
+    #: When anything was done last: ops ran, a message came, or a sleep was over.
+    since: float = 0.0
+    told: Told = Told.NOTHING
+    #: Whether the last op that ran was answered: the notebook takes a while to ask for more.
+    has_answered: bool = False
+    #: Whether others want the device, so that short waits are worth a busy processor.
+    is_contended: bool = False
+    #: When to look at the leases, and how much memory is held.
+    check_at: float = inf
+    measure_at: float = inf
+    #: Whether the device has something in flight.
+    is_working: bool = False
+    #: Whether there are answers that the sockets did not take.
+    has_unsent: bool = False
+    #: Whether what is in flight is of long ops, and what an op takes, about.
+    works_long: bool = False
+    op_seconds: float = 0.0
+
+
+# --- what is done -----------------------------------------------------------------------------------------------------
+
+
+class Stop(msgspec.Struct, frozen=True):
+    """Nothing more: the session is over."""
+
+
+class Run(msgspec.Struct, frozen=True, gc=False):
+    """Tell what is due, and launch ops while gate and device take them, but none after ``until``."""
+
+    until: float
+
+
+class Drop(msgspec.Struct, frozen=True, gc=False):
+    """Pass over ops that were cancelled, but not beyond ``until``. Needs no gate: nothing is launched."""
+
+    until: float
+
+
+class Receive(msgspec.Struct, frozen=True):
+    """Take what the sockets have, and do not wait."""
+
+
+class Measure(msgspec.Struct, frozen=True):
+    """Look how much memory is held."""
+
+
+class Check(msgspec.Struct, frozen=True):
+    """Look whether the leases hold, and the session's owner still runs."""
+
+
+class Report(msgspec.Struct, frozen=True, gc=False):
+    """Tell the arbiter what is due, or all if it ``is_resting``. Who rests for want of work tells the notebook too."""
+
+    wait: Wait
+    is_resting: bool
+
+
+class Spin(msgspec.Struct, frozen=True, gc=False):
+    """Look for what is waited for, and for messages, but not beyond ``until``; then take what the sockets have."""
+
+    wait: Wait
+    until: float
+
+
+class Sleep(msgspec.Struct, frozen=True, gc=False):
+    """Sleep until a message comes or the bell is rung, but not beyond ``until``; then take what the sockets have."""
+
+    wait: Wait
+    until: float
+
+
+Step = Stop | Run | Drop | Receive | Measure | Check | Report | Spin | Sleep
+
+_STOP, _RECEIVE, _MEASURE, _CHECK = Stop(), Receive(), Measure(), Check()
+#: By names of their own: to look a member up in its class takes as long as the rest of a decision.
+_WORK, _ROOM, _GATE = Wait
+_NOTHING, _DUE, _ALL = Told
+
+# --- what is next -----------------------------------------------------------------------------------------------------
+
+
+def next_step(view: View, now: float) -> Step:
+    """Return what to do at ``now``, seconds."""
+    if view.is_over:
+        return _STOP
+    if view.has_work and view.has_looked:  # before all that can wait: somebody may wait for it
+        if view.is_cancelled:
+            return Drop(now + SLICE_SECONDS)
+        if view.wait is None:
+            return Run(now + SLICE_SECONDS)
+    if now >= view.check_at:
+        return _CHECK
+    if view.has_work and not view.has_looked:
+        return _MEASURE if now >= view.measure_at else _RECEIVE
+    return _wait(view, now)
+
+
+def _wait(view: View, now: float) -> Step:
+    if not view.is_assigned:
+        return Sleep(_WORK, now + SLEEP_SECONDS)
+    if not view.has_work:
+        return _await_work(view, now)
+    if view.shut is not None:
+        return _await_gate(view, view.shut, now)
+    return _await_room(view, now)
+
+
+def _await_work(view: View, now: float) -> Step:
+    if now < view.since + SPIN_SECONDS:
+        if view.told is _NOTHING and view.has_answered and view.is_contended:
+            return Report(_WORK, False)  # others may have the device until the notebook asks for more
+        return Spin(_WORK, view.since + SPIN_SECONDS)
+    if now >= view.measure_at:
+        return _MEASURE
+    if view.told is not _ALL:
+        return Report(_WORK, True)
+    return Sleep(_WORK, now + (DEVICE_SECONDS if view.has_unsent or view.is_working else SLEEP_SECONDS))
+
+
+def _await_room(view: View, now: float) -> Step:
+    if view.told is _NOTHING:
+        return Report(_ROOM, False)
+    if not view.is_contended:
+        return Sleep(_ROOM, now + DEVICE_SECONDS)
+    if view.op_seconds < DEVICE_SECONDS:
+        return Spin(_ROOM, now + SPIN_SECONDS)
+    return Sleep(_ROOM, now + SPIN_SECONDS)
+
+
+def _await_gate(view: View, shut: Shut, now: float) -> Step:
+    if view.told is not _ALL:
+        return Report(_GATE, True)
+    spun_until = view.since + (YIELD_SECONDS if shut.is_yielding else URGENT_SECONDS if shut.is_urgent else 0.0)
+    if now < spun_until:
+        return Spin(_GATE, spun_until)
+    most = _longest_sleep(view, shut)
+    if shut.pause_seconds:
+        if shut.pause_seconds <= WAKE_SECONDS:
+            return Spin(_GATE, now + shut.pause_seconds)
+        most = min(most, shut.pause_seconds - WAKE_SECONDS)
+    return Sleep(_GATE, now + most)
+
+
+def _longest_sleep(view: View, shut: Shut) -> float:
+    if view.works_long:
+        return DRAIN_SECONDS
+    if shut.pause_seconds:
+        return SHUT_SECONDS
+    if shut.pause_seconds is not None and view.is_working:  # it takes longer than was thought
+        return SPIN_SECONDS
+    has_end = view.is_working or shut.is_way_taken or shut.pause_seconds is not None
+    return DEVICE_SECONDS if has_end else SHUT_SECONDS
+
+
+# --- what is remembered -----------------------------------------------------------------------------------------------
+
+
+class Work(Protocol):
+    """What the notebook has asked for."""
+
+    @property
+    def has_work(self) -> bool: ...
+    @property
+    def is_cancelled(self) -> bool: ...
+    @property
+    def has_unsent(self) -> bool: ...
+
+
+class GateLook(Protocol):
+    """What is seen of a gate."""
+
+    def may_launch(self) -> bool: ...
+    @property
+    def is_contended(self) -> bool: ...
+    @property
+    def is_urgent(self) -> bool: ...
+    @property
+    def is_yielding(self) -> bool: ...
+    @property
+    def is_way_taken(self) -> bool: ...
+    @property
+    def is_pausing(self) -> bool: ...
+    @property
+    def pause_seconds(self) -> float: ...
+
+
+class PaceLook(Protocol):
+    """What is seen of the work in flight."""
+
+    in_flight_ops: int
+    op_seconds: float
+
+    def is_full(self) -> bool: ...
+    @property
+    def works_long(self) -> bool: ...
+
+
+class Loop:
+    """Looks at gate and work for `next_step`, and remembers between two steps what was done.
+
+    Parameters
+    ----------
+    gate
+        Whether ops may be launched.
+    pace
+        What is in flight.
+    """
+
+    def __init__(self, gate: GateLook, pace: PaceLook) -> None:
+        self._gate = gate
+        self._pace = pace
+        #: Whether something has ended the session.
+        self.is_over = False
+        self._has_looked = True
+        self._has_answered = False
+        self._told = _NOTHING
+        self._since = self._check_at = self._measured_at = -inf
+        self._measure_at = inf
+
+    def next_step(self, work: Work | None, now: float) -> Step:
+        """Return what to do at ``now``; ``work`` is None while there is no session."""
+        return next_step(self.look(work), now)
+
+    def may_launch(self) -> bool:
+        """Return whether the gate lets an op through, and the device has room for it."""
+        return self._gate.may_launch() and not self._pace.is_full()
+
+    def look(self, work: Work | None) -> View:
+        """Return where the executor stands."""
+        if self.is_over or work is None:
+            return View(self.is_over, work is not None, check_at=self._check_at)
+        if not work.has_work:
+            return self._without_work(work)
+        if not self._has_looked:
+            return View(False, True, True, False, check_at=self._check_at, measure_at=self._measure_at)
+        if work.is_cancelled:
+            return View(False, True, True, True, True)
+        if not self._gate.may_launch():
+            return self._with_work(_GATE, self._look_at_gate())
+        if self._pace.is_full():
+            return self._with_work(_ROOM)
+        return View(False, True, True, True, False, None)
+
+    def _look_at_gate(self) -> Shut:
+        gate = self._gate
+        return Shut(
+            gate.is_urgent, gate.is_yielding, gate.is_way_taken, gate.pause_seconds if gate.is_pausing else None
+        )
+
+    def _without_work(self, work: Work) -> View:
+        return View(
+            False, True, False, self._has_looked, False, _WORK, None, self._since, self._told, self._has_answered,
+            self._gate.is_contended, self._check_at, self._measure_at, self._pace.in_flight_ops > 0, work.has_unsent,
+        )  # fmt: skip
+
+    def _with_work(self, wait: Wait, shut: Shut | None = None) -> View:
+        pace = self._pace
+        return View(
+            False, True, True, True, False, wait, shut, self._since, self._told, self._has_answered,
+            self._gate.is_contended, self._check_at, self._measure_at, pace.in_flight_ops > 0, False,
+            pace.works_long, pace.op_seconds,
+        )  # fmt: skip
+
+    def note_ran(self, now: float, has_answered: bool) -> None:
+        """Note that ops ran until ``now``, or were dropped; ``has_answered`` says whether the last was answered."""
+        self._has_looked, self._has_answered = False, has_answered
+        self._since, self._told = now, _NOTHING
+        self._measure_at = self._measured_at + MEASURE_SECONDS
+
+    def note_looked(self, now: float, is_new: bool) -> None:
+        """Note that the sockets were looked at; ``is_new`` says that a message came, or that a sleep was over."""
+        self._has_looked, self._told = True, _NOTHING
+        if is_new:
+            self._since = now
+
+    def note_told(self, is_resting: bool) -> None:
+        """Note that the arbiter was told what was due; all, if ``is_resting``."""
+        self._told = _ALL if is_resting else _DUE
+
+    def note_measured(self, now: float) -> None:
+        """Note that it was looked how much memory is held."""
+        self._measured_at, self._measure_at = now, inf
+
+    def note_checked(self, now: float) -> None:
+        """Note that the leases were looked at."""
+        self._check_at = now + CHECK_SECONDS

@@ -1,0 +1,161 @@
+"""Verdicts follow from records; who measured whom, the five questions and the scale follow from the entries."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import catalog
+from catalog import rules, verdict
+from catalog.amounts import within
+from catalog.choice import QUESTIONS, Choice
+from catalog.entry import System
+from catalog.errors import CatalogError
+from catalog.evidence import Judgement
+from catalog.loader import entries
+from catalog.measured import measured
+from catalog.phases import FIGURES, figures_of
+from catalog.verdict import OUTCOMES, verdicts_of
+
+RUN: dict[str, Any] = {
+    "benchmark": "sharing",
+    "date": "2026-11-22T04:42:15+00:00",
+    "commit": "abc1234",
+    "machine": {"gpu": "NVIDIA H200"},
+    "is_quick": False,
+    "figures": {
+        "tgs: promise": {"production_alone": 200.0, "production_beside": 190.0, "part": {"one": 0.5, "two": 0.05}},
+        "antman: promise": {"production_alone": 200.0, "production_beside": 200.0, "part": {"one": 0.5, "two": 0.5}},
+    },
+}
+
+
+def put(folder: Path, name: str, **changes: Any) -> None:
+    (folder / f"sharing-{name}.json").write_text(json.dumps({**RUN, **changes}))
+
+
+def judged(monkeypatch: pytest.MonkeyPatch, folder: Path, *judgements: Judgement) -> list[str]:
+    monkeypatch.setattr(verdict, "measured", lambda: measured(folder))
+    system: System = dataclasses.replace(entries()["tgs"], verdicts=list(judgements))
+    return [each.outcome for each in verdicts_of(system)]
+
+
+def test_a_run_becomes_figures_that_name_system_hardware_and_commit() -> None:
+    found = {(each["system"], each["figure"]): each for each in figures_of(RUN)}
+    kept = found["tgs", "production-kept"]
+    assert (kept["value"], kept["unit"]) == (95.0, "%")
+    assert (kept["hardware"], kept["commit"], kept["recorded"]) == ("NVIDIA H200", "abc1234", "2026-11-22")
+    assert found["tgs", "harvest-to-antman"]["value"] == 0.1
+    assert ("gemini", "request") not in found, "a phase that the run lacks gives nothing"
+    assert list(figures_of({**RUN, "is_quick": True})) == []
+    assert list(figures_of({**RUN, "benchmark": "remoting"})) == []
+    assert list(figures_of([])) == []
+
+
+def test_the_verdict_is_the_newest_records(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    keeps = Judgement(promise="p", figure="production-kept", holds_if=">=95%", reason="r")
+    against = Judgement(promise="p", figure="production-kept", holds_if=">=99%", otherwise="contradicted", reason="r")
+    nothing = Judgement(promise="p", reason="no MPS")
+    put(tmp_path, "1")
+    assert judged(monkeypatch, tmp_path, keeps, against, nothing) == ["reproduced", "contradicted", "not-runnable"]
+    slowed = {"production_alone": 200.0, "production_beside": 100.0, "part": {"one": 0.5, "two": 0.05}}
+    put(tmp_path, "2", date="2026-11-23T00:00:00+00:00", figures={**RUN["figures"], "tgs: promise": slowed})
+    measured.cache_clear()
+    assert judged(monkeypatch, tmp_path, keeps, nothing) == ["weaker", "not-runnable"]
+
+
+def test_without_a_record_there_is_no_verdict(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    keeps = Judgement(promise="p", figure="production-kept", holds_if=">=95%", reason="r")
+    assert judged(monkeypatch, tmp_path, keeps) == []
+
+
+def test_verdicts_show_what_they_rest_on() -> None:
+    rows = catalog.verdicts().records()
+    assert {row["verdict"] for row in rows} <= set(OUTCOMES)
+    assert {row["system"] for row in rows if row["measured"]} == set(FIGURES)
+    for row in rows:
+        if row["measured"]:
+            assert row["measured"]["hardware"]
+            assert row["measured"]["commit"]
+            assert row["measured"]["file"].startswith("benchmarks/results/")
+        assert row["reason"]
+    assert "H200" in str(catalog.get("tgs"))
+    assert "What was found here" in str(catalog.trial("tgs"))
+
+
+@pytest.mark.parametrize(
+    ("judgement", "sentence"),
+    [
+        (
+            {"claim": "tolerence"},
+            "verdicts 1 names the unknown or unverified claim 'tolerence'; did you mean 'tolerance'?",
+        ),
+        ({}, "verdicts 1 judges either a claim or a promise in words"),
+        ({"promise": "p", "figure": "harvest"}, "verdicts 1 needs holds_if exactly if it names a figure"),
+        (
+            {"promise": "p", "figure": "harvst", "holds_if": ">1%"},
+            "verdicts 1 names the figure 'harvst', which nothing records; did you mean 'harvest'?",
+        ),
+    ],
+)
+def test_a_wrong_judgement_gets_a_sentence(judgement: dict[str, str], sentence: str) -> None:
+    system = dataclasses.replace(entries()["tgs"], verdicts=[Judgement(reason="r", **judgement)])
+    assert sentence in rules.problems_of(system)
+
+
+def test_a_limit_is_compared_in_its_unit() -> None:
+    assert within("<=4ms", 3999.0, "us")
+    assert not within(">=0.95x", 94.9, "%")
+    with pytest.raises(CatalogError, match="is no limit on a number in 'ms'"):
+        within(">=95%", 3.0, "ms")
+
+
+def test_who_measured_whom_names_both() -> None:
+    rows = catalog.measurements().records()
+    assert ("tally", "tgs") in {(row["by"], row["of"]) for row in rows}
+    assert ("xsched", "gaiagpu") in {(row["by"], row["of"]) for row in rows}
+    assert all(row["against"] or row["by"] != row["of"] for row in rows)
+    assert all(row["confidence"] != "unverified" for row in rows)
+
+
+@pytest.mark.parametrize("question", QUESTIONS, ids=lambda question: question.name)
+def test_every_answer_is_judged_by_the_entries(question: Any) -> None:
+    for answer, demands in question.answers.items():
+        chosen = catalog.choose(**{question.name: answer})
+        for each in chosen.suggestions:
+            for demand in (*each.met, *each.open):
+                terms = set(getattr(each.system.classification, demand.dimension).terms)
+                if demand in each.met:
+                    assert bool(terms & demand.terms) != demand.absent
+                else:
+                    assert terms <= {"not-stated", "not-applicable"}
+        assert len(chosen.suggestions) + chosen.out[question.name] == sum(s.kind != "survey" for s in catalog.systems())
+        assert bool(chosen.out) == bool(demands)
+
+
+def test_answers_put_out_what_does_not_fit() -> None:
+    strangers = catalog.choose(trusted="no", kubernetes="no", closed="yes", goal="latency")
+    names = {each.system.id for each in strangers.suggestions}
+    assert "nvidia-mig" in names
+    assert not {"antman", "nvidia-mps", "cuda-streams", "kai-scheduler"} & names
+    assert "rules out" in str(strangers)
+    swapping = catalog.choose(oversubscription="yes")
+    assert {each.system.id for each in swapping.suggestions if each.met} == set(catalog.search("unified memory").ids)
+    assert "Do all tenants trust each other?" in str(Choice(catalog.systems(), {}))
+
+
+def test_a_measure_is_drawn_on_one_scale() -> None:
+    drawn = catalog.plot("overhead")
+    scene = drawn.scene()
+    places = {dot.label: dot.x for dot in scene.dots if dot.label}
+    assert places["0.9 %"] < places["below 4 %"] < places["7.2 %"] < places["188.9 %"]
+    assert {words.text for words in scene.words if words.axis == "y"} >= {"REEF", "Tally", "rCUDA", "Guardian"}
+    boxes = [dot.box for dot in scene.dots if dot.label]
+    assert all(box[2] <= scene.width for box in boxes)
+    assert catalog.plot("preemption").kind == "time"
+    with pytest.raises(catalog.UnknownTerm, match="did you mean 'overhead'"):
+        catalog.plot("overhed")
