@@ -6,15 +6,16 @@ import importlib
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from kernelproxy.session.session import Session, adopt_session, current_session, open_session
+    from kernelproxy.client import Client, adopt_session, current_session, open_session
+    from kernelproxy.stream.session import Session
 
-__all__ = ["Session", "activate", "adopt_session", "current_session", "deactivate", "open_session"]
+__all__ = ["Client", "Session", "activate", "adopt_session", "current_session", "deactivate", "open_session"]
 
 
 def __getattr__(name: str) -> Any:
-    """Import the session when it is asked for: command line and provisioner only ask the gateway."""
+    """Import the client when it is asked for: command line and provisioner only ask the gateway."""
     if name in __all__:
-        return getattr(importlib.import_module("kernelproxy.session.session"), name)
+        return getattr(importlib.import_module("kernelproxy.client"), name)
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
 
 

@@ -12,7 +12,7 @@ from typing import Any
 from ipykernel.ipkernel import IPythonKernel
 
 from kernelproxy.calls.interruption import tell_interrupted
-from kernelproxy.session.session import adopt_session, keep_ticket, opened_session
+from kernelproxy.client import clients, current
 
 _BANNER = (
     "Remote GPU (CuPy): `import cupy` computes in the pool, its arrays live there.\n"
@@ -29,7 +29,7 @@ class RemoteGpuKernel(IPythonKernel):
 
     def __init__(self, **kwargs: Any) -> None:
         super().__init__(**kwargs)  # type: ignore[no-untyped-call]
-        keep_ticket()
+        current().keep_ticket()
         assert self.shell is not None  # made by IPythonKernel.__init__
         self.shell.extension_manager.load_extension("workbench")
 
@@ -71,14 +71,13 @@ class RemoteGpuKernel(IPythonKernel):
         self._loop.call_soon_threadsafe(self._drop_what_drains)
 
     def _drop_what_drains(self) -> None:
-        session = opened_session()
-        if session is not None and session.pipeline.is_draining and self.shell is not None:
+        drains = [one.opened is not None and one.opened.pipeline.is_draining for one in clients()]
+        if any(drains) and self.shell is not None:
             tell_interrupted(self.shell.user_ns)
 
     async def do_shutdown(self, restart: bool) -> dict[str, Any]:
         """Leave the pool. A lease that the provisioner took outlives a restart; one of our own does not."""
-        session = opened_session()
-        if session is not None:
-            adopt_session(None)
-            session.close(release=session.is_ours or not restart)
+        for one in clients():
+            if one.opened is not None:
+                one.close(release=one.opened.is_ours or not restart)
         return dict(super().do_shutdown(restart))  # type: ignore[no-untyped-call]

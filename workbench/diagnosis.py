@@ -7,7 +7,7 @@ import importlib.util
 import platform
 import shutil
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from enum import StrEnum
 from pathlib import Path
@@ -25,10 +25,12 @@ from gpu_backend.wire.views import PoolView
 from kernelproxy import settings
 from kernelproxy.session.gateway_client import request
 from kernelproxy.session.granting import granted
+from kernelproxy.session.lease import Lease
 from kernelproxy.session.links import as_reached
-from kernelproxy.session.session import Session
-from kernelproxy.session.wishes import wished
+from kernelproxy.session.signs import Signs
+from kernelproxy.session.wishes import Wishes
 from kernelproxy.settings import ClientSettings
+from kernelproxy.stream.session import Session
 from workbench.commands.install import NAME
 from workbench.display import bytes_in_words
 from workbench.local_gpu import probe
@@ -225,9 +227,10 @@ def _unseen(view: PoolView) -> Iterator[Finding]:
 
 def _session(wanted: ClientSettings) -> Iterator[Finding]:
     """Take a session, have it answer, and give it back; try its executor's port meanwhile."""
+    wishes, signs = Wishes(), Signs()
     try:
-        wish, memory_bytes = wished(wanted)
-        ticket = granted(wanted, OpenSession(0, "workbench doctor", "", memory_bytes, wish))
+        wish, memory_bytes = wishes.wished(wanted)
+        ticket = granted(wanted, OpenSession(0, "workbench doctor", "", memory_bytes, wish), signs)
     except PoolFull as full:
         yield Finding("session", State.NOTE, str(full), "A notebook that is started now waits for a place.")
         return
@@ -240,12 +243,12 @@ def _session(wanted: ClientSettings) -> Iterator[Finding]:
         request(wanted, CloseSession(0, ticket.session))
         raise
     yield from found
-    yield _answered(wanted, ticket)
+    yield _answered(lambda: Session(Lease(ticket, wanted, wishes, signs), signs))
 
 
-def _answered(wanted: ClientSettings, ticket: Ticket) -> Finding:
+def _answered(opened: Callable[[], Session]) -> Finding:
     try:
-        session = Session(ticket, wanted)
+        session = opened()
     except PoolError as error:
         return Finding("session", State.PROBLEM, str(error))
     try:

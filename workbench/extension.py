@@ -11,8 +11,8 @@ from IPython.core.getipython import get_ipython
 
 import kernelproxy
 from kernelproxy.calls.interruption import tell_interrupted
-from kernelproxy.session import notice
-from kernelproxy.session.signs import signs
+from kernelproxy.client import clients
+from kernelproxy.session.notice import Notices
 from workbench import catalog_magics
 from workbench.environment import PREVIOUS_END_VARIABLE
 from workbench.magics import GpuMagics
@@ -26,7 +26,7 @@ def load(shell: InteractiveShell) -> None:
     """Make ``import cupy`` remote, add ``%gpu`` and ``%catalog``, and tell why a previous kernel ended."""
     kernelproxy.activate()
     if hasattr(shell, "kernel"):  # else it is a terminal, where a line that is shown cannot be replaced later
-        notice.announce = notice.announce_sign = CellNotice
+        _show_waits(Notices(CellNotice, CellNotice))
     magics = GpuMagics(shell)
     magics.tracebacks.load()
     shell.register_magics(magics)
@@ -51,7 +51,7 @@ def unload(shell: InteractiveShell) -> None:
         if callback in shell.events.callbacks[event]:
             shell.events.unregister(event, callback)
     catalog_magics.unload(shell)
-    notice.announce, notice.announce_sign = notice.TerminalNotice, notice.PassingNotice
+    _show_waits(Notices())
     kernelproxy.deactivate()
 
 
@@ -65,14 +65,22 @@ def settle_interrupted(result: ExecutionResult) -> None:
         tell_interrupted(shell.user_ns if shell is not None else {})
 
 
+def _show_waits(notices: Notices) -> None:
+    """Have all clients show what they wait for by ``notices``; those that are made later ask the current one."""
+    for one in clients():
+        one.signs.notices = notices
+
+
 def _begin_cell(info: Any) -> None:
     """Let what is told from now on stand below this cell."""
-    signs.begin_cell()
+    for one in clients():
+        one.signs.begin_cell()
 
 
 def _settle(result: ExecutionResult) -> None:
     """Let what was told of a wait that failed say so."""
-    signs.settle(result.error_in_exec)
+    for one in clients():
+        one.signs.settle(result.error_in_exec)
 
 
 def _tell_previous_end(info: Any) -> None:

@@ -6,7 +6,7 @@ import sys
 from collections.abc import Callable
 from datetime import datetime
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import msgspec
 from IPython.core.completer import CompletionContext, SimpleCompletion, context_matcher
@@ -18,9 +18,8 @@ from gpu_backend.wire.control import AskUsage
 from gpu_backend.wire.errors import PoolError, PoolRefusal
 from gpu_backend.wire.views import UsageView
 from kernelproxy import settings
-from kernelproxy.session import wishes
+from kernelproxy.client import current
 from kernelproxy.session.gateway_client import request
-from kernelproxy.session.session import adopt_session, current_session, held_session, opened_session
 from workbench import connecting
 from workbench.display import Facts, Json
 from workbench.sharing import SharingFacts, UsageFacts, since_day
@@ -153,7 +152,7 @@ def _connect(wanted: Namespace) -> None:
             _leave(wanted.drop_arrays)
             key_file: Path | None = Path(wanted.key_file).expanduser() if wanted.key_file else None
             connecting.connect(wanted.word, wanted.server_key, key_file)
-        current_session()
+        _ = current().session  # opened here
     except PoolError as error:
         raise UsageError(str(error)) from None
 
@@ -167,7 +166,7 @@ def _class(wanted: Namespace) -> SharingFacts:
         If the pool says no; nothing has changed then.
     """
     try:
-        wish = wishes.wished(settings.load()).wish
+        wish = current().wishes.wished(settings.load()).wish
         given = {
             name: value for name in ("request", "limit", "priority") if (value := getattr(wanted, name)) is not None
         }
@@ -175,13 +174,13 @@ def _class(wanted: Namespace) -> SharingFacts:
             given["kind"] = wanted.word
         if given:
             wish = msgspec.structs.replace(wish, **given)
-            session = held_session()
+            session = current().held()
             if session is not None:
                 session.set_wish(wish)
-            wishes.said = wish  # it counts for a session that is opened later too
+            current().wishes.said = wish  # it counts for a session that is opened later too
     except PoolError as error:
         raise UsageError(str(error)) from None
-    return SharingFacts(wish, opened_session() is not None)
+    return SharingFacts(wish, current().opened is not None)
 
 
 def _usage(wanted: Namespace) -> UsageFacts:
@@ -203,12 +202,11 @@ def _usage(wanted: Namespace) -> UsageFacts:
 
 
 def _leave(drop_arrays: bool) -> None:
-    session: Any = opened_session()
+    session = current().opened
     if session is None:
         return
     if not drop_arrays:
         raise UsageError(
             f"This notebook has the session {session.ticket.session} with its arrays. Add --drop-arrays to leave it."
         )
-    adopt_session(None)
-    session.close(release=True)
+    current().close(release=True)

@@ -39,7 +39,7 @@ from kernelproxy import settings
 from kernelproxy.session import handover
 from kernelproxy.session.gateway_client import request_async
 from kernelproxy.session.handover import TICKET_VARIABLE, Handed
-from kernelproxy.session.wishes import wished
+from kernelproxy.session.wishes import Wishes
 from workbench.environment import PREVIOUS_END_VARIABLE
 
 _DIALOG_COLUMNS = 90
@@ -193,7 +193,7 @@ class RemoteGpuProvisioner(LocalProvisioner):
         return await self._new_lease(label)
 
     async def _new_lease(self, label: str) -> Handed:
-        wish, memory_bytes = wished(settings.load())
+        wish, memory_bytes = Wishes().wished(settings.load())
         wanted = OpenSession(0, label, "", memory_bytes, wish)
         try:
             answer = await self._ask(wanted)

@@ -13,10 +13,11 @@ from gpu_backend.wire.control import AskPool, Ticket
 from gpu_backend.wire.errors import PoolError, PoolRefusal, PoolUnreachable
 from gpu_backend.wire.views import DeviceView, PoolView, SessionView
 from kernelproxy import settings
+from kernelproxy.client import current
 from kernelproxy.session.amounts import seconds_in_words, shortened
 from kernelproxy.session.gateway_client import request
-from kernelproxy.session.session import Session, handed, opened_session
-from kernelproxy.stream import work
+from kernelproxy.stream import hearing
+from kernelproxy.stream.session import Session
 from kernelproxy.stream.work import Work
 from workbench.display import Facts, Section, bytes_in_words
 
@@ -81,7 +82,7 @@ class GpuStatus(Facts):
     @classmethod
     def now(cls, is_whole: bool = False) -> GpuStatus:
         """Ask executor and gateway what they say at once. Opens no session; never raises because of the pool."""
-        session, ticket = opened_session(), handed()
+        session, ticket = current().opened, current().handed()
         known = cls(is_whole=is_whole)
         if session is not None:
             known = known._with_session(session)
@@ -95,7 +96,7 @@ class GpuStatus(Facts):
 
     def _with_session(self, session: Session) -> GpuStatus:
         counters = dict(vars(session.counters))  # before `memory`, whose own round trip is not the notebook's
-        doing = work.heard(session.pipeline, _EXECUTOR_SECONDS)
+        doing = hearing.heard(session.pipeline, _EXECUTOR_SECONDS)
         is_idle = doing.is_heard and not doing.what and not doing.queued
         return replace(
             self,
@@ -103,7 +104,7 @@ class GpuStatus(Facts):
             epoch=session.epoch,
             is_connected=session.is_connected,
             device=dict(session.device),
-            memory=work.memory(session.pipeline, _EXECUTOR_SECONDS) if is_idle else {},
+            memory=hearing.memory(session.pipeline, _EXECUTOR_SECONDS) if is_idle else {},
             work=doing,
             counters=counters,
         )

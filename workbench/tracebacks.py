@@ -15,7 +15,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING, Any
 
-from kernelproxy.stream import source_lines
+from kernelproxy import source_lines
 
 if TYPE_CHECKING:
     from IPython.core.interactiveshell import InteractiveShell
@@ -57,12 +57,12 @@ class Tracebacks:
     def load(self) -> None:
         """Begin."""
         self._handler.structured_traceback = self._format
-        source_lines.name_of_file = self._name_of_file
+        source_lines.name_files_by(self._name_of_file)
 
     def unload(self) -> None:
         """Leave tracebacks to IPython."""
         vars(self._handler).pop("structured_traceback", None)
-        source_lines.name_of_file = str
+        source_lines.name_files_by(str)
 
     def _format(self, kind: Any, error: Any, trace: Any = None, *args: Any, **kwargs: Any) -> list[str]:
         """Do what IPython's own formatter does. It calls itself, with a pair for ``trace``, for what is chained."""

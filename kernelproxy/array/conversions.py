@@ -8,9 +8,10 @@ from typing import Any
 
 import numpy as np
 
-from kernelproxy.array.core import ArrayCore
 from kernelproxy.array.interface import CudaArrayInterface
-from kernelproxy.calls import dispatch
+from kernelproxy.calls import dispatch, transfer
+from kernelproxy.calls.array_core import ArrayCore
+from kernelproxy.public_names import make
 
 _EMPTY_TRUTH = (
     "The truth value of an empty array is ambiguous. Returning False, but in future this will result in an error. Use "
@@ -48,12 +49,12 @@ class Conversions(ArrayCore):
             raise ValueError(f"Shape mismatch. Old shape: {self._layout.shape}, new shape: {arr.shape}")
         if not (self._layout.c_contiguous or self._layout.f_contiguous):
             raise RuntimeError("Cannot set to non-contiguous array")
-        dispatch.write(self, arr)
+        transfer.write(self, arr)
 
     def item(self, *args: Any) -> Any:
         """Return one element as a Python scalar."""
         if not args and self._layout.size == 1:
-            return dispatch.scalar(self._ref).item()
+            return dispatch.scalar(self).item()
         if not args:
             raise ValueError("can only convert an array of size 1 to a Python scalar")
         return dispatch.contents(self).item(*args)
@@ -104,7 +105,7 @@ class Conversions(ArrayCore):
 
     def _scalar_contents(self) -> Any:
         # NumPy deprecates float() of arrays with dimensions; CuPy still allows it for one element.
-        return dispatch.scalar(self._ref)
+        return dispatch.scalar(self)
 
     def __repr__(self) -> str:
         return repr(self.get())
@@ -163,6 +164,4 @@ def _check_out(out: Any, host: np.ndarray[Any, Any]) -> None:
 
 
 def _rebuild(host: np.ndarray[Any, Any]) -> Any:
-    from kernelproxy.namespace.creation import array
-
-    return array(host)
+    return make("cupy.array")(host)

@@ -6,6 +6,8 @@ from typing import Any
 
 import numpy as np
 
+from kernelproxy.public_names import make
+
 
 class flatiter:  # noqa: N801 (CuPy's name)
     """Iterates over the elements of an array, each a 0-d array, and gives access to them by one index."""
@@ -45,9 +47,7 @@ class flatiter:  # noqa: N801 (CuPy's name)
         places = np.arange(self._base.size)[_checked(ind)]
         if not places.size:
             return
-        from kernelproxy.namespace.creation import asarray
-
-        values = asarray(value, dtype=self._base.dtype).ravel()
+        values = make("cupy.asarray")(value, dtype=self._base.dtype).ravel()
         self._base.put(places, values[np.arange(places.size) % values.size])
 
     @staticmethod

@@ -11,12 +11,10 @@ from gpu_backend.opstream.proof import setitem, views
 from gpu_backend.opstream.proof.arguments import is_known
 from gpu_backend.opstream.proof.outcome import Unproved, Window
 from gpu_backend.wire import values as wire
-from kernelproxy.array import core
-from kernelproxy.array.core import ArrayCore
-from kernelproxy.array.foreign_arrays import stands_for
-from kernelproxy.calls import dispatch
+from kernelproxy.calls import array_core, dispatch
+from kernelproxy.calls.array_core import ArrayCore
+from kernelproxy.calls.dispatch import stands_for
 from kernelproxy.calls.encoding import Encoder, Unsendable
-from kernelproxy.session.session import pipeline
 
 _NUMBERS = frozenset({bool, int, float, complex})
 _GETITEM, _SETITEM = "cupy.ndarray.__getitem__", "cupy.ndarray.__setitem__"
@@ -33,7 +31,7 @@ class Indexing(ArrayCore):
         if window is None and is_basic(key):
             window = views.getitem(self._layout, key)
         if isinstance(window, tuple):
-            return core.view_of(self, *window)
+            return array_core.view_of(self, *window)
         if isinstance(key, ArrayCore):
             return self._selected(key) if key._layout.dtype.kind == "b" else dispatch.call(_GETITEM, (self, key), {})
         key = _host_keys(self, key)
@@ -46,11 +44,12 @@ class Indexing(ArrayCore):
 
     def _selected(self, mask: ArrayCore) -> Any:
         """Return what ``mask`` selects, with a note of which mask that was."""
-        number = pipeline().open_batch.last + 1  # of this op, unless another thread comes between, and then of no use
+        # Of this op, unless another thread comes between, and then of no use.
+        number = self._client.pipeline.open_batch.last + 1
         made = dispatch.call(_GETITEM, (self, mask), {})
-        if type(made._layout) is core.LaterLayout:
+        if type(made._layout) is array_core.LaterLayout:
             rest = self._layout.shape[mask._layout.ndim :]
-            made._layout.selected = core.SelectedByMask(mask._ref, number, rest, self._layout.dtype)
+            made._layout.selected = array_core.SelectedByMask(mask._ref, number, rest, self._layout.dtype)
         return made
 
     def __setitem__(self, key: Any, value: Any) -> None:
@@ -62,10 +61,10 @@ class Indexing(ArrayCore):
         if is_basic(key):
             window = views.getitem(self._layout, key)
             if isinstance(window, tuple):
-                if isinstance(value, ArrayCore) and core.is_window(value, self, *window):
+                if isinstance(value, ArrayCore) and array_core.is_window(value, self, *window):
                     return  # the last step of ``x[key] += y``: it is there already
                 if setitem.is_proved(window[1], dispatch.layouts(value)):
-                    target = core.view_of(self, *window)
+                    target = array_core.view_of(self, *window)
                     if isinstance(value, ArrayCore) and _is_alike(target, value):
                         dispatch.record(".store", (target, value))
                     else:
@@ -138,7 +137,7 @@ def _host_keys(array: Any, key: Any) -> Any:
 def _no_index(key: Any, otherwise: Exception | None = None) -> Exception:
     """Return the error for an index that only this process knows; ``otherwise`` if ``key`` is none."""
     try:
-        Encoder().encode(key)
+        Encoder(stands_for).encode(key)
     except Unsendable:
         return IndexError(
             "only integers, slices (`:`), ellipsis (`...`), numpy.newaxis (`None`) and integer or boolean arrays are "
@@ -153,13 +152,13 @@ def _is_scalar(value: Any) -> bool:
 
 def _fits_places(array: ArrayCore, mask: ArrayCore, value: ArrayCore) -> bool:
     """Tell whether ``array[mask] = value`` surely succeeds, as what the same mask has just selected elsewhere does."""
-    selected = value._layout.selected if type(value._layout) is core.LaterLayout else None
+    selected = value._layout.selected if type(value._layout) is array_core.LaterLayout else None
     if selected is None or mask._layout.dtype.kind != "b":
         return False
     layout = array._layout
     return (
         selected.mask == mask._ref
-        and selected.op == pipeline().open_batch.last  # nothing can have changed the mask
+        and selected.op == array._client.pipeline.open_batch.last  # nothing can have changed the mask
         and layout.shape == (*mask._layout.shape, *selected.rest)
         and layout.size > 0
         and is_known(layout.dtype)

@@ -8,10 +8,12 @@ from typing import Any
 import numpy as np
 
 from gpu_backend.opstream import surface
-from kernelproxy.array import core
-from kernelproxy.array.core import ArrayCore
-from kernelproxy.array.foreign_arrays import stands_for
-from kernelproxy.calls import dispatch, result_classes
+from kernelproxy.array.flat_iterator import flatiter
+from kernelproxy.array.numpy_protocols import array_function, array_ufunc
+from kernelproxy.calls import array_core, dispatch, result_classes
+from kernelproxy.calls.array_core import ArrayCore
+from kernelproxy.calls.dispatch import stands_for
+from kernelproxy.public_names import make
 
 
 class Methods(ArrayCore):
@@ -20,13 +22,9 @@ class Methods(ArrayCore):
     __slots__ = ()
 
     def __array_ufunc__(self, function: Any, method: str, *inputs: Any, **kwargs: Any) -> Any:
-        from kernelproxy.array.numpy_protocols import array_ufunc
-
         return array_ufunc(function, method, inputs, kwargs)
 
     def __array_function__(self, function: Any, types: Any, args: Any, kwargs: Any) -> Any:
-        from kernelproxy.array.numpy_protocols import array_function
-
         return array_function(function, types, args, kwargs)
 
     def fill(self, value: Any) -> None:
@@ -59,15 +57,11 @@ class Methods(ArrayCore):
     @property
     def device(self) -> Any:
         """The device that holds the array."""
-        from kernelproxy.namespace.cuda import Device
-
-        return Device(0)
+        return make("cupy.cuda.Device")(0)
 
     @property
     def flat(self) -> Any:
         """An iterator over the elements."""
-        from kernelproxy.array.flat_iterator import flatiter
-
         return flatiter(self)
 
 
@@ -94,7 +88,7 @@ def _forward_to_ufunc(name: str) -> Any:
     @functools.wraps(forward)
     def method(self: Any, *args: Any, **kwargs: Any) -> Any:
         made = forward(self, *args, **kwargs)
-        if core.is_subclassed:
+        if array_core.is_subclassed:
             return result_classes.in_class(f"cupy.ndarray.{name}", (self, *args), kwargs, made)
         return made
 

@@ -8,8 +8,9 @@ from typing import Any
 import numpy as np
 
 from gpu_backend.opstream import surface
-from kernelproxy.array.core import ArrayCore
-from kernelproxy.array.foreign_arrays import stands_for
+from kernelproxy.calls.array_core import ArrayCore
+from kernelproxy.calls.dispatch import stands_for
+from kernelproxy.public_names import make
 
 _COMPARISONS = frozenset({"greater", "greater_equal", "less", "less_equal", "equal", "not_equal"})
 _STANDING_FOR_ARRAYS = ("__cuda_array_interface__", "__cupy_get_ndarray__")
@@ -49,8 +50,6 @@ def _is_known(one: Any) -> bool:
 
 def array_function(function: Any, types: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
     """Carry out a NumPy function remotely; NotImplemented if CuPy has none of that name."""
-    from kernelproxy.namespace.names import make
-
     if any(not issubclass(kind, (ArrayCore, np.ndarray)) for kind in types):
         return NotImplemented
     module = (function.__module__ or "numpy").removeprefix("numpy")
@@ -63,8 +62,6 @@ def array_function(function: Any, types: Any, args: tuple[Any, ...], kwargs: dic
 @cache
 def _named(name: str) -> Any:
     """Return what CuPy has under a ufunc's name, which may be no ufunc there (``matmul``); None if nothing."""
-    from kernelproxy.namespace.names import make
-
     described = surface.load()
     return next(
         (make(full) for full in (f"cupy.{name}", f"cupyx.scipy.special.{name}") if described.is_public(full)), None

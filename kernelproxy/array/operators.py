@@ -8,10 +8,9 @@ from typing import Any
 import numpy as np
 
 from gpu_backend.opstream.proof.ufuncs import rule_for
-from kernelproxy.array import core
-from kernelproxy.array.core import ArrayCore
-from kernelproxy.array.foreign_arrays import stands_for
-from kernelproxy.calls import dispatch
+from kernelproxy.calls import array_core, dispatch
+from kernelproxy.calls.array_core import ArrayCore
+from kernelproxy.calls.dispatch import stands_for
 from kernelproxy.calls.ufunc import ufunc
 from kernelproxy.calls.ufuncs import ufunc_named
 
@@ -46,7 +45,7 @@ def _forward(function: ufunc) -> _Method:
     binary, numpys = function.binary, _numpys(function)
 
     def operator(self: Any, other: Any) -> Any:
-        if isinstance(other, ArrayCore) or (type(other) in _NUMBERS and type(self) is core.array_class):
+        if isinstance(other, ArrayCore) or (type(other) in _NUMBERS and type(self) is array_core.array_class):
             return binary(self, other)
         if _defers(self, other):
             return NotImplemented
@@ -57,7 +56,7 @@ def _forward(function: ufunc) -> _Method:
 
 def _asks(array: Any) -> bool:
     """Tell whether ``array`` is of a user's subclass that answers to NumPy's ufuncs itself."""
-    return type(array).__array_ufunc__ is not core.array_class.__array_ufunc__
+    return type(array).__array_ufunc__ is not array_core.array_class.__array_ufunc__
 
 
 def _reflected(function: ufunc) -> _Method:
@@ -152,7 +151,7 @@ class Operators(ArrayCore):
         # CuPy's operator squares where cupy.power(x, 2) calls pow(), which may differ in the last bit.
         proof = rule_for("cupy.power").result(self._layout, other)
         made = dispatch.run_proved("cupy.ndarray.__pow__", (self, other), {}, proof)
-        return core.in_class_of(made, (self,)) if core.is_subclassed else made
+        return array_core.in_class_of(made, (self,)) if array_core.is_subclassed else made
 
     def __rpow__(self, other: Any, modulo: Any = None) -> Any:
         if modulo is not None or _defers(self, other):

@@ -7,8 +7,8 @@ from typing import Any
 
 from gpu_backend.opstream.layout import Layout, strided
 from gpu_backend.wire import values as wire
-from kernelproxy.array import core
-from kernelproxy.array.core import ArrayCore
+from kernelproxy.calls import array_core
+from kernelproxy.calls.array_core import ArrayCore
 
 #: CuPy's: MAX_NDIM of ``cupy/_core/_carray.pxd``.
 _MOST_AXES = 25
@@ -45,7 +45,7 @@ class PrivateMembers(ArrayCore):
             raise ValueError(f"maximum supported dimension for an ndarray is {_MOST_AXES}, found {len(shape)}")
         wanted = strided(tuple(map(int, shape)), tuple(map(int, strides)), self._layout.dtype)
         _require_within_root(self, wanted)
-        core.relayout(self, wanted)
+        array_core.relayout(self, wanted)
 
 
 def _require_within_root(array: ArrayCore, wanted: Layout) -> None:

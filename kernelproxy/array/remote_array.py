@@ -2,19 +2,20 @@
 
 from __future__ import annotations
 
+import types
 from typing import Any
 
-from kernelproxy.array import core
 from kernelproxy.array.conversions import Conversions
 from kernelproxy.array.indexing import Indexing
 from kernelproxy.array.methods import Methods
 from kernelproxy.array.operators import Operators
 from kernelproxy.array.views import Views
-from kernelproxy.calls import dispatch
+from kernelproxy.calls import array_core, dispatch
 
 __all__ = ["ndarray"]
 
 
+@array_core.for_new_arrays
 class ndarray(Operators, Indexing, Views, Conversions, Methods):  # noqa: N801 (CuPy's name)
     """A remote array. Shape, dtype and views are known here; values cost a round trip."""
 
@@ -36,7 +37,7 @@ class ndarray(Operators, Indexing, Views, Conversions, Methods):  # noqa: N801 (
             made = dispatch.ask_object("cupy.ndarray", shape, dtype, memptr, strides, order)
         if cls is ndarray:
             return made
-        made = core.as_subclass(made, cls)
+        made = array_core.as_subclass(made, cls)
         if not _no_init:
             made.__array_finalize__(_obj)
         return made
@@ -47,16 +48,11 @@ class ndarray(Operators, Indexing, Views, Conversions, Methods):  # noqa: N801 (
     def __init_subclass__(cls, **kwargs: Any) -> None:
         """Let ufuncs know that there are subclasses."""
         super().__init_subclass__(**kwargs)
-        core.is_subclassed = True
+        array_core.note_subclass()
 
     def __class_getitem__(cls, item: Any) -> Any:
         """Allow ``ndarray[...]`` in annotations."""
-        import types
-
         return types.GenericAlias(cls, item)
 
     def __array_finalize__(self, obj: Any) -> None:
         """Do nothing; subclasses may."""
-
-
-core.array_class = ndarray

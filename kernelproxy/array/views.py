@@ -9,10 +9,9 @@ import numpy as np
 from gpu_backend.opstream.layout import strided
 from gpu_backend.opstream.proof import views
 from gpu_backend.opstream.proof.outcome import Unproved
-from kernelproxy.array import core
-from kernelproxy.array.core import ArrayCore
 from kernelproxy.array.private import PrivateMembers
-from kernelproxy.calls import dispatch
+from kernelproxy.calls import array_core, dispatch
+from kernelproxy.calls.array_core import ArrayCore
 
 
 class Flags:
@@ -58,7 +57,7 @@ class Views(PrivateMembers):
         window = views.reshape(self._layout, shape)
         if not isinstance(window, tuple):
             raise AttributeError("incompatible shape")
-        core.relayout(self, window[1])
+        array_core.relayout(self, window[1])
 
     @property
     def dtype(self) -> np.dtype[Any]:
@@ -117,7 +116,7 @@ class Views(PrivateMembers):
         """The real part, as a view."""
         if self._layout.dtype.kind != "c":
             return self
-        return core.view_of(self, 0, _part(self))
+        return array_core.view_of(self, 0, _part(self))
 
     @real.setter
     def real(self, value: Any) -> None:
@@ -129,9 +128,9 @@ class Views(PrivateMembers):
         if self._layout.dtype.kind != "c":
             made = dispatch.call("cupy.zeros_like", (self,), {})
         else:
-            made = core.view_of(self, self._layout.itemsize // 2, _part(self), core.array_class)
-        if type(self) is not core.array_class:
-            made = core.as_subclass(made, type(self))
+            made = array_core.view_of(self, self._layout.itemsize // 2, _part(self), array_core.array_class)
+        if type(self) is not array_core.array_class:
+            made = array_core.as_subclass(made, type(self))
             made.__array_finalize__(None)  # as in CuPy: unlike the real part, it is not made of the array
         return made
 
@@ -160,14 +159,14 @@ class Views(PrivateMembers):
         may_be_view = copy is None or copy is False
         window = views.reshape(self._layout, wanted, order) if may_be_view else Unproved("a copy is wanted")
         if isinstance(window, tuple):
-            return core.view_of(self, *window)
+            return array_core.view_of(self, *window)
         return dispatch.call("cupy.ndarray.reshape", (self, wanted), {"order": order, "copy": copy})
 
     def ravel(self, order: str = "C") -> Any:
         """Return a one-dimensional array: a view if possible."""
         window = views.ravel(self._layout, order)
         if isinstance(window, tuple):
-            return core.view_of(self, *window)
+            return array_core.view_of(self, *window)
         return dispatch.call("cupy.ndarray.ravel", (self, order), {})
 
     def diagonal(self, offset: int = 0, axis1: int = 0, axis2: int = 1) -> Any:
@@ -186,7 +185,7 @@ class Views(PrivateMembers):
             raise ValueError("Type must be a sub-type of ndarray type")
         window = (0, self._layout) if dtype is None else views.view(self._layout, dtype)
         if isinstance(window, tuple):
-            return core.view_of(self, *window, array_class)
+            return array_core.view_of(self, *window, array_class)
         return dispatch.call("cupy.ndarray.view", (self, dtype), {})
 
 
@@ -198,7 +197,7 @@ def _is_plain_class(value: Any) -> bool:
 def _view(array: ArrayCore, window: Any, method: str, args: tuple[Any, ...]) -> Any:
     """Return the view that was proved, or ask the executor."""
     if isinstance(window, tuple):
-        return core.view_of(array, *window)
+        return array_core.view_of(array, *window)
     return dispatch.call(f"cupy.ndarray.{method}", (array, *args), {})
 
 

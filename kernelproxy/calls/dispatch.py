@@ -6,6 +6,7 @@ everything else waits for the executor and raises its error at its own line.
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -17,20 +18,20 @@ from gpu_backend.wire import values as wire
 from gpu_backend.wire.codec import Frame
 from gpu_backend.wire.errors import WarningRecord
 from gpu_backend.wire.messages import Want
-from kernelproxy.array import core, transfer
-from kernelproxy.array.core import ArrayCore, fresh, from_description, view_of, window_held
-from kernelproxy.calls import remote_object, sync_detection
+from kernelproxy.calls import array_core, stand_ins, sync_detection, transfer
+from kernelproxy.calls.array_core import ArrayCore, fresh, from_description, view_of, window_held
 from kernelproxy.calls.callbacks import Conversation, NotebookFunction
-from kernelproxy.calls.decoding import Decoder, buffer_to_array, inline_scalar, told_layout
+from kernelproxy.calls.decoding import Decoder, buffer_to_array, inline_scalar
+from kernelproxy.calls.described_arrays import array_of, shown_by_users
 from kernelproxy.calls.encoding import Encoder
+from kernelproxy.calls.error_state import ErrorState
+from kernelproxy.calls.foreign_arrays import Wrapped, behind
+from kernelproxy.calls.stand_ins import StandIn
+from kernelproxy.client import Client, current
 from kernelproxy.errors import warn_again
-from kernelproxy.session.session import pipeline
-from kernelproxy.stream import streams
 
 #: Types of most arguments that stand for themselves.
 _PLAIN = frozenset({int, float, bool, str, type(None)})
-#: Whether the user wants to hear of matrices without an answer; then nothing of linear algebra is certain to succeed.
-linalg_may_raise = False
 #: Verbs that do what the object they are given does.
 _VERBS_OF_OBJECTS = frozenset((".call", ".launch", ".method"))
 
@@ -44,7 +45,7 @@ def call(qualname: str, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         What CuPy raises: at once if the call was proved wrong here, else when the executor has said so.
     """
     __tracebackhide__ = True
-    if linalg_may_raise and (".linalg." in qualname or ".lapack." in qualname):
+    if (".linalg." in qualname or ".lapack." in qualname) and whose(args).part(ErrorState).linalg_may_raise:
         return run_proved(qualname, args, kwargs, Unproved("errors of linear algebra are asked for"))
     return run_proved(qualname, args, kwargs, prove(qualname, layouts(args), layouts(kwargs) if kwargs else {}))
 
@@ -56,10 +57,10 @@ def proved(qualname: str, args: tuple[Any, ...]) -> Proof:
 
 def record(qualname: str, args: tuple[Any, ...]) -> None:
     """Record a call that is known to succeed and whose result nobody needs."""
-    wire_args, stream = _encode(args, {}).args, streams.current_handle()
-    pipeline().record(
-        qualname, wire_args, 0, None, stream, None, None, _largest(args, None), _kind(qualname, wire_args)
-    )
+    encoded = _encode(args, {})
+    client, wire_args = encoded.client, encoded.args
+    stream, kind = client.streams.current_handle(), _kind(qualname, wire_args)
+    client.pipeline.record(qualname, wire_args, 0, None, stream, None, None, _largest(args, None), kind)
 
 
 def run_proved(qualname: str, args: tuple[Any, ...], kwargs: dict[str, Any], proof: Proof) -> Any:
@@ -68,59 +69,52 @@ def run_proved(qualname: str, args: tuple[Any, ...], kwargs: dict[str, Any], pro
     is_unproved = False
     if not isinstance(proof, Layout):  # what nearly all results are
         if isinstance(proof, View):
-            return _realise(proof, 0, args, kwargs)
+            return view_of(_given(proof, args, kwargs), proof.offset, proof.layout)
         if isinstance(proof, Warned):
             return _warned(qualname, args, kwargs, proof)
         if isinstance(proof, Unproved):
             is_unproved, args = True, _as_themselves(args)
     encoded = _encode(args, kwargs)
-    if is_unproved or encoded.is_more_than_values or not _is_sure(_made_bytes(proof)):
+    if is_unproved or encoded.is_more_than_values or not _is_sure(encoded.client, _made_bytes(proof)):
         return ask(qualname, encoded, args, kwargs)
     if isinstance(proof, Layout):
-        stream = streams.current_handle()
-        size, kind = _largest(args, proof), _kind(qualname, encoded.args)
-        record = pipeline().record
-        return fresh(proof, record(qualname, encoded.args, 1, encoded.kwargs, stream, None, proof.orders, size, kind))
+        client, wire_args, orders = encoded.client, encoded.args, proof.orders
+        stream, size, kind = client.streams.current_handle(), _largest(args, proof), _kind(qualname, wire_args)
+        handle = client.pipeline.record(qualname, wire_args, 1, encoded.kwargs, stream, None, orders, size, kind)
+        return fresh(client, proof, handle)
     return _recorded(qualname, encoded, args, kwargs, proof)
 
 
 def _recorded(qualname: str, encoded: _Encoded, args: tuple[Any, ...], kwargs: dict[str, Any], proof: Proof) -> Any:
     """Record a call that gives something else than one new array."""
-    wire_args, wire_kwargs, stream = encoded.args, encoded.kwargs, streams.current_handle()
+    client, wire_args, wire_kwargs = encoded.client, encoded.args, encoded.kwargs
+    record, stream = client.pipeline.record, client.streams.current_handle()
     several = _several(proof)
     if several is not None:
         if all(isinstance(one, View) for one in several):  # nothing to compute
-            return type(several)(_realise(one, 0, args, kwargs) for one in several)
+            return type(several)(_realise(client, one, 0, args, kwargs) for one in several)
         orders = _orders(several)
         size, kind = _largest(args, proof), _kind(qualname, wire_args)
-        first = pipeline().record(qualname, wire_args, len(several), wire_kwargs, stream, None, orders, size, kind)
-        return type(several)(_realise(one, first + place, args, kwargs) for place, one in enumerate(several))
+        first = record(qualname, wire_args, len(several), wire_kwargs, stream, None, orders, size, kind)
+        return type(several)(_realise(client, one, first + place, args, kwargs) for place, one in enumerate(several))
     if isinstance(proof, Later):
         return _recorded_for_later(qualname, encoded, args, proof)
     count, size, kind = int(isinstance(proof, Made)), _largest(args, proof), _kind(qualname, wire_args)
-    handle = pipeline().record(qualname, wire_args, count, wire_kwargs, stream, None, None, size, kind)
+    handle = record(qualname, wire_args, count, wire_kwargs, stream, None, None, size, kind)
     if isinstance(proof, Made):
-        return remote_object.fresh(proof, handle)
-    return None if proof is None else _realise(proof, handle, args, kwargs)  # type: ignore[arg-type]
+        return stand_ins.fresh(client, proof, handle)
+    return None if proof is None else _realise(client, proof, handle, args, kwargs)  # type: ignore[arg-type]
 
 
 def _recorded_for_later(qualname: str, encoded: _Encoded, args: tuple[Any, ...], proof: Later) -> Any:
     """Record a call whose results have shapes that depend on values: each is asked for its own when that is needed."""
-    count, stream = proof.several or 1, streams.current_handle()
+    client, count = encoded.client, proof.several or 1
+    record, stream = client.pipeline.record, client.streams.current_handle()
     anyhow = ("",) * count  # they are left as they lie: nothing is believed of them
     size, kind = max(_largest(args, None), proof.nbytes), _kind(qualname, encoded.args)
-    first = pipeline().record(qualname, encoded.args, count, encoded.kwargs, stream, None, anyhow, size, kind)
-    made = [core.pending(first + place, proof.nbytes) for place in range(count)]
+    first = record(qualname, encoded.args, count, encoded.kwargs, stream, None, anyhow, size, kind)
+    made = [array_core.pending(client, first + place, proof.nbytes) for place in range(count)]
     return made[0] if proof.several is None else tuple(made)
-
-
-def _layout_of(handle: int) -> Layout:
-    """Return how the array ``handle`` lies. Waits for all that computes it."""
-    answer = pipeline().call(".layout", (wire.Ref(handle),), Want.DESCRIPTION, None, None, streams.current_handle())
-    return told_layout(answer.value)
-
-
-core.layout_of = _layout_of
 
 
 def _warned(qualname: str, args: tuple[Any, ...], kwargs: dict[str, Any], proof: Warned) -> Any:
@@ -138,7 +132,7 @@ def _largest(args: tuple[Any, ...], proof: Proof) -> int:
     for one in args:
         if isinstance(one, ArrayCore):
             layout = one._layout
-            is_later = type(layout) is core.LaterLayout and not layout.is_known  # to ask for its size would wait
+            is_later = type(layout) is array_core.LaterLayout and not layout.is_known  # to ask for its size would wait
             largest = max(largest, layout.most_bytes if is_later else layout.nbytes)  # type: ignore[attr-defined]
     return largest
 
@@ -160,20 +154,26 @@ def _as_themselves(args: tuple[Any, ...]) -> tuple[Any, ...]:
 
 def _held(view: ArrayCore) -> Any:
     """Return a view of ``view`` that the executor holds, under a handle of its own."""
-    handle = pipeline().record(".window", (view._ref,), 1, None, streams.current_handle(), None, ("",))
-    return window_held(view._layout, handle)
+    client = view._client
+    handle = client.pipeline.record(".window", (view._ref,), 1, None, client.streams.current_handle(), None, ("",))
+    return window_held(client, view._layout, handle)
 
 
-def _realise(proof: ArrayProof, handle: int, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-    """Return the array that was proved: new under ``handle``, or made of an argument."""
+def _realise(client: Client, proof: ArrayProof, handle: int, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+    """Return the array that was proved: new under the ``handle`` of ``client``, or made of an argument."""
     if isinstance(proof, Layout):
-        return fresh(proof, handle)
-    given = kwargs[proof.of] if isinstance(proof.of, str) else args[proof.of]
+        return fresh(client, proof, handle)
+    given = _given(proof, args, kwargs)
     if handle:
-        pipeline().dropped.append((handle, None))  # the executor keeps each item of a result that has several
+        client.dropped.append((handle, None))  # the executor keeps each item of a result that has several
     if isinstance(proof, View):
         return view_of(given, proof.offset, proof.layout)
     return given[0] if isinstance(given, tuple) else given
+
+
+def _given(proof: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+    """Return the argument that the result is made of."""
+    return kwargs[proof.of] if isinstance(proof.of, str) else args[proof.of]
 
 
 def _several(proof: Proof) -> tuple[ArrayProof, ...] | list[ArrayProof] | None:
@@ -197,16 +197,17 @@ def _made_bytes(proof: Proof) -> int:
     return sum(one.held_bytes for one in _several(proof) or () if isinstance(one, Layout))
 
 
-def _is_sure(nbytes: int) -> bool:
-    """Tell whether a result of ``nbytes`` is sure to be had, so that nobody need wait for it."""
-    now = pipeline()
-    memory = now.memory
-    return nbytes <= memory.small_bytes or memory.is_sure(nbytes, [handle for handle, _ in list(now.dropped)])
+def _is_sure(client: Client, nbytes: int) -> bool:
+    """Tell whether ``client`` is sure to have a result of ``nbytes``, so that nobody need wait for it."""
+    pipeline = client.pipeline
+    memory = pipeline.memory
+    return nbytes <= memory.small_bytes or memory.is_sure(nbytes, [handle for handle, _ in list(pipeline.dropped)])
 
 
 class _Encoded(NamedTuple):
-    """The arguments of one op, ready for the wire."""
+    """The arguments of one op, ready for the wire, and who carries it out."""
 
+    client: Client
     args: tuple[wire.Value, ...]
     kwargs: dict[str, wire.Value] | None
     buffers: list[Frame]
@@ -219,10 +220,11 @@ class _Encoded(NamedTuple):
 
 
 def _encode(args: tuple[Any, ...], kwargs: dict[str, Any]) -> _Encoded:
-    encoder = Encoder()
+    encoder = Encoder(stands_for)
     wire_args = tuple([encoder.encode(arg) for arg in args])
     wire_kwargs = {key: encoder.encode(value) for key, value in kwargs.items()} if kwargs else None
-    return _Encoded(wire_args, wire_kwargs, encoder.buffers, encoder.functions, encoder.stand_ins)
+    client = current() if encoder.client is None else encoder.client
+    return _Encoded(client, wire_args, wire_kwargs, encoder.buffers, encoder.functions, encoder.stand_ins)
 
 
 def ask(name: str, encoded: _Encoded, given_args: tuple[Any, ...], given_kwargs: dict[str, Any]) -> Any:
@@ -242,41 +244,17 @@ def ask(name: str, encoded: _Encoded, given_args: tuple[Any, ...], given_kwargs:
 
 def _answered(name: str, encoded: _Encoded, given_args: tuple[Any, ...], given_kwargs: dict[str, Any]) -> Any:
     __tracebackhide__ = True
-    stream = streams.current_handle()
-    answer = pipeline().call(name, encoded.args, Want.DESCRIPTION, encoded.kwargs, encoded.buffers, stream)
+    client = encoded.client
+    stream = client.streams.current_handle()
+    answer = client.pipeline.call(name, encoded.args, Want.DESCRIPTION, encoded.kwargs, encoded.buffers, stream)
     known = {item._wire_value().handle: item for item in _remote_items(given_args, given_kwargs)}
-    shown = _shown_by_users(given_args, given_kwargs) if core.is_subclassed else {}
-    array_of = lambda info: _array_of(info, known, shown)  # noqa: E731 (of one expression)
-    decoder = Decoder(answer.buffers, known, array_of, remote_object.object_from_description)
-    result = decoder.decode(answer.value)
+    shown = shown_by_users(given_args, given_kwargs) if array_core.is_subclassed else {}
+    make_array = partial(array_of, client, known, shown)
+    make_object = partial(stand_ins.object_from_description, client)
+    result = Decoder(answer.buffers, known, make_array, make_object).decode(answer.value)
     if answer.warnings:
         warn_again(answer.warnings)
     return result
-
-
-def _array_of(info: wire.ArrayInfo, known: dict[int, Any], shown: dict[int, ArrayCore]) -> Any:
-    """Return the array that was described: a window, if it shows the memory of an argument that is an owner.
-
-    So it is, in the class of the argument, if that is a user's and itself a window.
-    """
-    made = from_description(info)
-    of = shown.get(info.base)
-    owner = known.get(info.base) if of is None else of._root
-    # An owner that lies otherwise than it was proved to is no measure: then only the executor knows where the array is.
-    if isinstance(owner, ArrayCore) and owner._layout.memory_order == info.order:
-        start = 0 if of is None else of._ref.offset  # type: ignore[union-attr]
-        return view_of(owner if of is None else of, info.offset - start, made._layout)
-    return made
-
-
-def _shown_by_users(args: tuple[Any, ...], kwargs: dict[str, Any]) -> dict[int, ArrayCore]:
-    """Return the arguments that are windows of a user's class, by whose memory they show; of lists the items too."""
-    given = [*args, *kwargs.values()]
-    given += [item for one in given if type(one) in (list, tuple) for item in one]
-    arrays = [one for one in given if isinstance(one, ArrayCore)]
-    others = {core.handle_of(one._ref) for one in arrays if type(one) is core.array_class}
-    users = [one for one in arrays if type(one) is not core.array_class and one._root is not None]
-    return {handle: one for one in users if (handle := core.handle_of(one._ref)) not in others}
 
 
 def _converse(name: str, encoded: _Encoded, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
@@ -286,7 +264,8 @@ def _converse(name: str, encoded: _Encoded, args: tuple[Any, ...], kwargs: dict[
     task, *said = _answered(".begin", encoded._replace(args=(name, *encoded.args)), args, kwargs)
     while task is not None:
         number, call_args, call_kwargs = said
-        returned, value = conversation.called(number, call_args, call_kwargs)
+        with encoded.client:  # what the function makes is to be used with what it is given
+            returned, value = conversation.called(number, call_args, call_kwargs)
         try:
             task, *said = ask_object(".resume", task, returned, value)
         except Exception:  # whatever the call here became of it, the notebook's own error is the cause
@@ -294,8 +273,8 @@ def _converse(name: str, encoded: _Encoded, args: tuple[Any, ...], kwargs: dict[
                 raise conversation.release() from None
             raise
     result = said[0]
-    if isinstance(result, remote_object.RemoteObject):
-        remote_object.keep_functions(result, encoded.functions)
+    if isinstance(result, StandIn):
+        stand_ins.keep_functions(result, encoded.functions)
     return result
 
 
@@ -308,21 +287,25 @@ def ask_object(verb: str, *args: Any, **kwargs: Any) -> Any:
 def tell(verb: str, *args: Any) -> None:
     """Carry out ``verb`` for its effect. One round trip; what it warns of, the caller has said already."""
     __tracebackhide__ = True
-    pipeline().call(verb, _encode(args, {}).args, Want.DESCRIPTION, None, None, streams.current_handle())
+    encoded = _encode(args, {})
+    stream = encoded.client.streams.current_handle()
+    encoded.client.pipeline.call(verb, encoded.args, Want.DESCRIPTION, None, None, stream)
 
 
 def contents(array: ArrayCore) -> np.ndarray[Any, Any]:
     """Return the contents of the remote ``array`` as a NumPy array. Waits for all that computes it."""
     __tracebackhide__ = True
     sync_detection.check()
-    return transfer.read(pipeline(), array, streams.current_handle())
+    return transfer.read(array, array._client.streams.current_handle())
 
 
-def scalar(reference: wire.Value) -> Any:
-    """Return the one element of the remote array ``reference`` as a NumPy scalar; other sizes as an array."""
+def scalar(array: ArrayCore) -> Any:
+    """Return the one element of the remote ``array`` as a NumPy scalar; other sizes as an array."""
     __tracebackhide__ = True
     sync_detection.check()
-    answer = pipeline().call(".same", (reference,), Want.CONTENTS, None, None, streams.current_handle())
+    client = array._client
+    stream = client.streams.current_handle()
+    answer = client.pipeline.call(".same", (array._ref,), Want.CONTENTS, None, None, stream)
     value = answer.value
     if isinstance(value, wire.Buffer) and value.frame < 0 and value.shape == ():  # what is asked for most
         return inline_scalar(value.dtype, value.data)
@@ -332,26 +315,35 @@ def scalar(reference: wire.Value) -> Any:
 
 def upload(host: np.ndarray[Any, Any]) -> Any:
     """Return a remote array with the contents of ``host``. Costs no round trip unless it is large."""
-    if not _is_sure(host.nbytes):  # make sure that it can be had before its contents travel
+    client = current()
+    if not _is_sure(client, host.nbytes):  # make sure that it can be had before its contents travel
         array = call("cupy.empty", (host.shape, host.dtype), {})
-        transfer.write(pipeline(), array, host)
+        transfer.write(array, host)
         return array
-    return transfer.upload(pipeline(), host)
-
-
-def write(array: ArrayCore, host: np.ndarray[Any, Any]) -> None:
-    """Copy ``host`` into the contiguous remote ``array``."""
-    transfer.write(pipeline(), array, host)
+    return transfer.upload(client, host)
 
 
 def value_of(qualname: str, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
     """Call ``qualname`` and return its result by value: arrays as NumPy arrays."""
     __tracebackhide__ = True
     given = _encode(args, kwargs)
-    answer = pipeline().call(qualname, given.args, Want.CONTENTS, given.kwargs, given.buffers, streams.current_handle())
+    client = given.client
+    stream = client.streams.current_handle()
+    answer = client.pipeline.call(qualname, given.args, Want.CONTENTS, given.kwargs, given.buffers, stream)
     if answer.warnings:
         warn_again(answer.warnings)
-    return Decoder(answer.buffers, {}, from_description, remote_object.object_from_description).decode(answer.value)
+    make_array, make_object = partial(from_description, client), partial(stand_ins.object_from_description, client)
+    return Decoder(answer.buffers, {}, make_array, make_object).decode(answer.value)
+
+
+def stands_for(value: Any) -> Any:
+    """Return the array that ``value`` stands for; else itself. Raises what `foreign_arrays.behind` does."""
+    found = behind(value)
+    if type(found) is not Wrapped:
+        return found
+    if found.array is None:
+        return call("cupy.empty", (found.shape, found.dtype), {})
+    return ask_object("cupy.ndarray", found.shape, found.dtype, found.array.data, found.strides)
 
 
 def layouts(value: Any) -> Any:
@@ -365,9 +357,19 @@ def layouts(value: Any) -> Any:
         return kind([layouts(item) for item in value])
     if kind is dict:
         return {key: layouts(item) for key, item in value.items()}
-    if isinstance(value, remote_object.RemoteObject) and value._known is not None:
+    if isinstance(value, StandIn) and value._known is not None:
         return value._known
     return value
+
+
+def whose(args: tuple[Any, ...] | list[Any]) -> Client:
+    """Return the client of the first of ``args`` that is somebody's; of none, the current one."""
+    for one in args:
+        if isinstance(one, (tuple, list)):
+            return whose(one)
+        if isinstance(one, (ArrayCore, StandIn)) and one._client is not None:
+            return one._client
+    return current()
 
 
 def _remote_items(args: tuple[Any, ...], kwargs: dict[str, Any]) -> list[Any]:

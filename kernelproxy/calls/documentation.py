@@ -5,7 +5,8 @@ from __future__ import annotations
 from typing import Any
 
 from gpu_backend.wire.errors import WorkbenchError
-from kernelproxy.stream import work
+from kernelproxy.client import current
+from kernelproxy.stream.hearing import answered
 
 #: How long the executor is waited for, seconds.
 _SECONDS = 2.0
@@ -32,6 +33,8 @@ class Documented:
 
     __slots__ = ()
     _qualname: str
+    #: Every client's executor has it.
+    _client = None
     __doc__ = _LazyDoc()
 
     def __init_subclass__(cls, **kwargs: Any) -> None:
@@ -49,11 +52,9 @@ def fetch_doc(qualname: str) -> str:
 
     An editor asks for it while somebody types, so it waits neither behind the device's work nor for a lost pool.
     """
-    from kernelproxy.session.session import pipeline
-
     try:
-        answer = work.answered(pipeline(), ".doc", (qualname,), _SECONDS)
-    except WorkbenchError as error:
+        answer = answered(current().pipeline, ".doc", (qualname,), _SECONDS)
+    except (WorkbenchError, AttributeError) as error:
         return f"{qualname}: no documentation could be fetched ({error})."
     if answer is None:
         return f"{qualname}: no documentation could be fetched: the executor is busy or cannot be reached now."

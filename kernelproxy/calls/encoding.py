@@ -13,6 +13,8 @@ from gpu_backend.wire import values as wire
 from gpu_backend.wire.codec import Frame
 from gpu_backend.wire.dtypes import dtype_to_text
 from kernelproxy.calls.callbacks import NotebookFunction
+from kernelproxy.calls.ownership import common
+from kernelproxy.client import Client
 
 _PLAIN = frozenset({type(None), bool, float, str})
 #: Subclasses of these travel as the base: enum members, named tuples, NumPy's str_.
@@ -25,12 +27,18 @@ class Unsendable(TypeError):
 
 
 class Encoder:
-    """Encodes the arguments of one op and collects their buffers."""
+    """Encodes the arguments of one op and collects their buffers.
 
-    __slots__ = ("buffers", "functions", "stand_ins")
+    ``stands_for`` returns the remote array that an object stands for, if it does.
+    """
 
-    def __init__(self) -> None:
+    __slots__ = ("_stands_for", "buffers", "client", "functions", "stand_ins")
+
+    def __init__(self, stands_for: Callable[[Any], Any]) -> None:
+        self._stands_for = stands_for
         self.buffers: list[Frame] = []
+        #: Whose the arrays and objects among the arguments are; None while there is none.
+        self.client: Client | None = None
         #: What the executor may have to ask for: functions among the arguments, and those that remote objects hold.
         self.functions: list[NotebookFunction] = []
         #: Arrays for which arguments stand; they must live until the op is on its way.
@@ -55,6 +63,9 @@ class Encoder:
         reference = getattr(kind, "_wire_value", None)  # remote arrays, objects, functions
         if reference is not None:
             referred: wire.Value = reference(value)
+            owner = getattr(value, "_client", None)
+            if owner is not self.client:
+                self.client = common(self.client, owner)
             held = getattr(value, "_functions", None)
             if held:
                 self.functions.extend(held)
@@ -75,7 +86,7 @@ class Encoder:
                 return self.encode(base(value))
         if hasattr(value, "__index__") and not callable(value):  # a mock is a function that could be a number
             return self.encode(value.__index__())
-        array = _stands_for(value)
+        array = self._stands_for(value)
         if array is not value:
             self.stand_ins.append(array)
             return self.encode(array)
@@ -100,12 +111,6 @@ class Encoder:
             return wire.Buffer(-1, dtype_to_text(array.dtype), array.shape, array.tobytes())
         self.buffers.append(array.tobytes())
         return wire.Buffer(len(self.buffers) - 1, dtype_to_text(array.dtype), array.shape)
-
-
-def _stands_for(value: Any) -> Any:
-    from kernelproxy.array.foreign_arrays import stands_for  # which asks the executor, and so encodes
-
-    return stands_for(value)
 
 
 def _encode_type(value: type) -> wire.Value:
@@ -136,6 +141,7 @@ def _encode_method(encoder: Encoder, value: types.MethodType) -> wire.Value:
     if as_method is None:
         return encoder._encode_by_base(value)
     encoder.functions.extend(getattr(value.__self__, "_functions", ()))
+    encoder.client = common(encoder.client, getattr(value.__self__, "_client", None))
     named: wire.Value = as_method(value.__self__)
     return named
 

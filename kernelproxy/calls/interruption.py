@@ -16,9 +16,9 @@ from gpu_backend.opstream import surface
 from gpu_backend.wire import values as wire
 from gpu_backend.wire.errors import WorkbenchError
 from gpu_backend.wire.messages import Op
-from kernelproxy.array.core import ArrayCore, handle_of
-from kernelproxy.calls.remote_object import RemoteInstance, RemoteObject
-from kernelproxy.session.session import opened_session
+from kernelproxy.calls.array_core import ArrayCore, handle_of
+from kernelproxy.calls.remote_object import RemoteObject
+from kernelproxy.client import clients
 from kernelproxy.stream.pipeline import Pipeline
 
 #: How long the executor may take to say what it has dropped, seconds. It looks up between two ops.
@@ -32,9 +32,10 @@ _NOT_THE_USERS = frozenset({"In", "Out", "exit", "quit", "get_ipython"})
 
 def tell_interrupted(names: Mapping[str, object]) -> None:
     """Settle what an interrupted cell of this process has asked for, and say on standard error what came of it."""
-    session = opened_session()
-    told = after_interrupt(session.pipeline, names) if session is not None else ""
-    if told:
+    for session in [one.opened for one in clients() if one.opened is not None]:
+        told = after_interrupt(session.pipeline, names)
+        if not told:
+            continue
         print(told, file=sys.stderr)  # noqa: T201  # a cell's output is where the user looks
 
 
@@ -77,22 +78,26 @@ def drop(pipeline: Pipeline, names: Mapping[str, object]) -> str:
     dropped = [op for number, op in pending if not is_heard or number > after]
     if not dropped:
         return "Interrupted again, but everything had been done: nothing is lost."
-    return _in_words(len(dropped), is_heard, Loss.of(dropped, pipeline.next_handle), names)
+    return _in_words(len(dropped), is_heard, Loss.of(dropped, pipeline), names)
 
 
 class Loss(NamedTuple):
-    """Handles that ops would have made, from the first on, and those of older arrays that they would have changed."""
+    """Handles that ops of a pipeline would have made, from the first on, and those of older arrays that they would
+    have changed.
+    """
 
+    pipeline: Pipeline
     first: int
     end: int
     changed: frozenset[int]
 
     @classmethod
-    def of(cls, dropped: list[Op], end: int) -> Loss:
-        """Return what is lost with ``dropped``, the last ops asked for; the next handle would have been ``end``."""
+    def of(cls, dropped: list[Op], pipeline: Pipeline) -> Loss:
+        """Return what is lost with ``dropped``, the last ops that ``pipeline`` was asked for."""
+        end = pipeline.next_handle
         first = min([op.out for op in dropped if op.out], default=end)
         changed = {handle for op in dropped for handle in _changed_by(op) if handle < first}
-        return cls(first, end, frozenset(changed))
+        return cls(pipeline, first, end, frozenset(changed))
 
     def never_made(self, handle: int) -> bool:
         """Tell whether ``handle`` holds nothing."""
@@ -126,7 +131,7 @@ def _in_words(count: int, is_heard: bool, loss: Loss, names: Mapping[str, object
     for name, value in list(names.items()):
         if name.startswith("_") or name in _NOT_THE_USERS:
             continue
-        handles = set(_handles(value, _DEPTH))
+        handles = set(_handles(loss.pipeline, value, _DEPTH))
         if any(map(loss.never_made, handles)):
             missing.append(name)
         elif not loss.changed.isdisjoint(handles):
@@ -145,13 +150,15 @@ def _in_words(count: int, is_heard: bool, loss: Loss, names: Mapping[str, object
     return " ".join(told)
 
 
-def _handles(value: Any, depth: int) -> Iterator[int]:
-    """Yield the handles of remote objects in ``value``, and in containers up to ``depth``."""
+def _handles(pipeline: Pipeline, value: Any, depth: int) -> Iterator[int]:
+    """Yield the handles of what ``pipeline`` has been asked to make in ``value``, and in containers up to ``depth``."""
     if isinstance(value, ArrayCore):
-        yield handle_of(value._ref)
-    elif isinstance(value, RemoteObject) and not isinstance(value, RemoteInstance):
-        yield value._handle
+        if value._client.pipeline is pipeline:
+            yield handle_of(value._ref)
+    elif isinstance(value, RemoteObject):
+        if value._client is not None and value._client.pipeline is pipeline:
+            yield value._handle
     elif depth and type(value) in (list, tuple, dict, set):
         items = list(value.values() if type(value) is dict else value)
         for item in items[:_MOST_ITEMS]:
-            yield from _handles(item, depth - 1)
+            yield from _handles(pipeline, item, depth - 1)

@@ -13,7 +13,7 @@ import sys
 from types import TracebackType
 from typing import Any
 
-from kernelproxy.array.core import ArrayCore
+from kernelproxy.calls.array_core import ArrayCore
 from kernelproxy.calls.remote_object import RemoteObject
 
 _ENDS = (ArrayCore.__del__, RemoteObject.__del__)

@@ -19,8 +19,9 @@ from gpu_backend.wire import values as wire
 from kernelproxy.calls import dispatch
 from kernelproxy.calls.documentation import Documented, fetch_doc
 from kernelproxy.calls.encoding import Unsendable
+from kernelproxy.calls.remote_function import RemoteFunction
 from kernelproxy.calls.subclassing import in_class, is_cupys, warn_of_uncalled
-from kernelproxy.namespace.function import RemoteFunction
+from kernelproxy.public_names import make
 
 #: Constants of a class that protocols ask for beside the public ones.
 _PROTOCOL_CONSTANTS = frozenset({"__array_priority__", "__array_ufunc__", "__hash__"})
@@ -50,8 +51,6 @@ class Member(Documented):
         return None if self._entry is None else surface.signature_with_self(self._entry)
 
     def __reduce__(self) -> Any:
-        from kernelproxy.namespace.names import make
-
         return getattr, (make(self._owner), self.__name__)
 
     def __repr__(self) -> str:

@@ -9,19 +9,17 @@ from __future__ import annotations
 import re
 import types
 import weakref
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from functools import cache, lru_cache
-from importlib import import_module
 from typing import Any
 
 from gpu_backend.opstream import surface
-from gpu_backend.opstream.proof import Made
 from gpu_backend.transport.endings import at_end
 from gpu_backend.wire import values as wire
 from gpu_backend.wire.errors import ProtocolError
-from kernelproxy.array import core
+from kernelproxy import public_names
 from kernelproxy.calls import dispatch
-from kernelproxy.calls.callbacks import NotebookFunction
+from kernelproxy.calls.array_core import ArrayCore, handle_of
 from kernelproxy.calls.documentation import ClassDoc
 from kernelproxy.calls.remote_members import (
     HeldConstant,
@@ -32,35 +30,42 @@ from kernelproxy.calls.remote_members import (
     is_method,
     members_of,
 )
+from kernelproxy.calls.stand_ins import StandIn
 from kernelproxy.calls.subclassing import cupys_class, in_class, is_cupys, uncalled
-from kernelproxy.namespace.own import OWN
+from kernelproxy.client import Client
 
 #: What classes are called; some are made inside a function.
 _LONGEST_NAME, _NAME = 200, re.compile(r"(\w+|<locals>)(\.(\w+|<locals>))*")
-#: Arrays in use that were read of remote objects, by handle.
-_parts: dict[int, weakref.ref[core.ArrayCore]] = {}
 
 
-def _note_part(handle: int, array: core.ArrayCore) -> None:
-    _parts[handle] = at_end(array, _parts.pop, handle, None)
+class _Parts:
+    """Arrays of a client in use that were read of remote objects, by handle."""
+
+    def __init__(self, client: Client) -> None:
+        self.arrays: dict[int, weakref.ref[ArrayCore]] = {}
 
 
-def are_parts(*handles: int) -> bool:
+def _note_part(array: ArrayCore) -> None:
+    parts, handle = array._client.part(_Parts).arrays, handle_of(array._ref)
+    parts[handle] = at_end(array, parts.pop, handle, None)
+
+
+def are_parts(*arrays: ArrayCore) -> bool:
     """Tell whether any of the arrays was read of a remote object: its memory may then be another array's as well."""
-    return not _parts.keys().isdisjoint(handles)
+    return any(handle_of(one._ref) in one._client.part(_Parts).arrays for one in arrays)
 
 
 #: What stand-ins keep for themselves; all else in them is the user's.
 _INNER = frozenset(
     (
-        *("_handle", "_dropped", "_functions", "_parts", "_is_made", "_known"),
+        *("_client", "_handle", "_dropped", "_functions", "_parts", "_is_made", "_known"),
         *("_definition", "_compiled", "_launched", "_module", "_functions_found", "_called"),  # of kernels
         *("_nnz", "_seeds", "_bits"),  # of sparse matrices, and of what draws random numbers
     )
 )
 
 
-class RemoteObject:
+class RemoteObject(StandIn):
     """Base of all stand-ins. ``_qualname`` is the public name of the class it stands for.
 
     A class with a ``_qualname`` of its own stands for one of CuPy and gets the members of that one which are not
@@ -72,13 +77,8 @@ class RemoteObject:
     _generated: frozenset[str] = frozenset()
     #: Methods that would call, in CuPy, what a user's class overrides; and what that is.
     _uncalled: Mapping[str, str] = types.MappingProxyType({})
-    _handle: int
-    #: Functions of the notebook that the remote object may call: any use of it may become a conversation.
-    _functions: tuple[NotebookFunction, ...] = ()
-    #: What rules know of the object: of sparse matrices the shape and the dtype.
-    _known: Any = None
     #: Arrays that were read of the object and are still in use: read again, each is the same array.
-    _parts: tuple[weakref.ref[core.ArrayCore], ...] = ()
+    _parts: tuple[weakref.ref[ArrayCore], ...] = ()
 
     def __init_subclass__(cls, **kwargs: Any) -> None:
         """Complete a class that stands for one of CuPy; of a user's, note what CuPy's own methods will not call."""
@@ -117,17 +117,6 @@ class RemoteObject:
         made.__dict__.clear()
         self.__dict__.update(taken)
 
-    def __del__(self) -> None:
-        handle = getattr(self, "_handle", None)
-        if handle:
-            self._dropped.append((handle, None))
-
-    def _wire_value(self) -> wire.Ref:
-        return wire.Ref(self._handle)
-
-    def _take_in(self, attributes: dict[str, wire.Value]) -> None:
-        """Take in what the executor told of the object when it gave it; classes that have a use for it do."""
-
     def __getattr__(self, name: str) -> Any:
         if name == "_handle":
             raise AttributeError(
@@ -158,11 +147,11 @@ class RemoteObject:
         self._keep_parts(parts, value)
         return in_class(self, name, (), value)
 
-    def _keep_parts(self, known: list[core.ArrayCore], value: Any) -> None:
-        read = [one for one in (value if isinstance(value, tuple) else (value,)) if isinstance(one, core.ArrayCore)]
+    def _keep_parts(self, known: list[ArrayCore], value: Any) -> None:
+        read = [one for one in (value if isinstance(value, tuple) else (value,)) if isinstance(one, ArrayCore)]
         fresh = [one for one in read if not any(one is part for part in known)]
         for one in fresh:
-            _note_part(core.handle_of(one._ref), one)
+            _note_part(one)
         if fresh:
             object.__setattr__(self, "_parts", tuple([weakref.ref(one) for one in (*known, *fresh)]))
 
@@ -289,8 +278,7 @@ def remote_class(qualname: str) -> type[RemoteObject]:
 
 def _written(qualname: str) -> type[RemoteObject] | None:
     """Return the stand-in that is written by hand, if there is one."""
-    module, _, name = OWN.get(qualname, "").partition(":")
-    written = getattr(import_module(module), name) if module else None
+    written = public_names.written(qualname)
     return written if isinstance(written, type) and issubclass(written, RemoteObject) else None
 
 
@@ -301,7 +289,7 @@ def _body(qualname: str) -> dict[str, Any]:
 def _public_bases(entry: surface.Class) -> list[str]:
     """Return the nearest ancestors that are public and stay remote, in the order of the class."""
     known = {name: one for name in entry.mro if isinstance(one := surface.load().get(name), surface.Class)}
-    remote = [name for name in known if name not in OWN or _written(name) is not None]
+    remote = [name for name in known if public_names.written(name) is None or _written(name) is not None]
     return [name for name in remote if not any(name in known[other].mro for other in remote)]
 
 
@@ -312,38 +300,10 @@ def is_extensible(qualname: str) -> bool:
 
 
 @lru_cache(maxsize=1024)  # the names are the executor's
-def _public_class(type_name: str) -> type[RemoteObject]:
+def class_of(type_name: str) -> type[RemoteObject]:
     """Return the stand-in class for what the executor calls ``type_name``: a public name, or one of a few private."""
     if len(type_name) > _LONGEST_NAME or not _NAME.fullmatch(type_name):
         raise ProtocolError(f"The executor sent an object of {type_name[:_LONGEST_NAME]!a}, which names no class.")
-    if isinstance(surface.load().get(type_name), surface.Class) or type_name in OWN:
+    if isinstance(surface.load().get(type_name), surface.Class) or public_names.written(type_name) is not None:
         return remote_class(type_name)
     return type(type_name.rpartition(".")[2], (RemoteObject,), _body(type_name))
-
-
-def object_from_description(info: wire.ObjectInfo) -> RemoteObject:
-    """Return the stand-in for the object that the executor described."""
-    made = bind(object.__new__(_public_class(info.type_name)), info.handle)
-    if info.attributes:
-        made._take_in(info.attributes)
-    return made
-
-
-def fresh(made: Made, handle: int) -> RemoteObject:
-    """Return the stand-in for an object that was proved: nobody has waited for it to be made."""
-    stand_in = bind(object.__new__(_public_class(made.qualname)), handle)
-    if made.known is not None:
-        object.__setattr__(stand_in, "_known", made.known)
-    return stand_in
-
-
-def keep_functions(stand_in: RemoteObject, functions: Sequence[NotebookFunction]) -> None:
-    """Note the functions of the notebook that ``stand_in`` was made with."""
-    object.__setattr__(stand_in, "_functions", tuple(functions))
-
-
-def bind(stand_in: RemoteObject, handle: int) -> RemoteObject:
-    """Make ``stand_in`` stand for ``handle`` and drop it when it ends."""
-    object.__setattr__(stand_in, "_handle", handle)
-    object.__setattr__(stand_in, "_dropped", core.dropped_handles)
-    return stand_in

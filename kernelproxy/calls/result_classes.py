@@ -13,8 +13,8 @@ from typing import Any, NamedTuple
 
 from gpu_backend.opstream import surface
 from gpu_backend.opstream.proof import views
-from kernelproxy.array import core
-from kernelproxy.array.core import ArrayCore
+from kernelproxy.calls import array_core
+from kernelproxy.calls.array_core import ArrayCore
 
 #: By module, "function:operands", with ";" between the results of functions that have several, and "-" for one that is
 #: plain. Behind an operand's dot stands what CuPy makes of it first, behind a slash what must not be given, and behind
@@ -79,7 +79,7 @@ class _Rule(NamedTuple):
 def in_class(qualname: str, args: tuple[Any, ...], kwargs: Mapping[str, Any], result: Any) -> Any:
     """Return the ``result`` of a call of ``qualname`` in the class that CuPy gives it. To be asked if there are any."""
     if qualname in _PLAIN:
-        return core.view_of(result, 0, result._layout, core.array_class)
+        return array_core.view_of(result, 0, result._layout, array_core.array_class)
     rule = _rules().get(qualname)
     if rule is None:
         return result
@@ -93,10 +93,11 @@ def in_class(qualname: str, args: tuple[Any, ...], kwargs: Mapping[str, Any], re
 
 def _classed(result: Any, operands: tuple[_Operand, ...], rule: _Rule, given: Mapping[str, Any]) -> Any:
     arrays = [given[one.name] for one in operands if isinstance(given.get(one.name), ArrayCore)]
-    is_plain = type(result) is core.array_class and any(type(array) is not core.array_class for array in arrays)
+    plain = array_core.array_class
+    is_plain = type(result) is plain and any(type(array) is not plain for array in arrays)
     if not is_plain or not _IF[rule.condition](*(array.shape for array in arrays)):
         return result
-    return core.in_class_of(result, tuple(_made(operands, given)))
+    return array_core.in_class_of(result, tuple(_made(operands, given)))
 
 
 def _made(operands: tuple[_Operand, ...], given: Mapping[str, Any]) -> Iterator[Any]:

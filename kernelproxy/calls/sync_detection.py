@@ -7,6 +7,8 @@ import warnings
 from collections.abc import Iterator
 from contextvars import ContextVar
 
+from kernelproxy.public_names import make
+
 #: CuPy's own words.
 _DEPRECATED = (
     "cupyx.allow_synchronize will be removed in future releases as it is not possible to reliably detect "
@@ -35,6 +37,4 @@ def check() -> None:
         Inside of ``allow_synchronize(False)``.
     """
     if not _allowed.get():
-        from kernelproxy.namespace.names import make
-
         raise make("cupyx.DeviceSynchronized")("Device synchronization was detected while disallowed.")

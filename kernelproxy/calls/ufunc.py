@@ -8,18 +8,22 @@ from gpu_backend.opstream.layout import Layout
 from gpu_backend.opstream.proof.ufuncs import rule_for
 from gpu_backend.opstream.surface import Ufunc as Description
 from gpu_backend.wire import values as wire
-from kernelproxy.array import core
-from kernelproxy.array.core import ArrayCore
-from kernelproxy.array.foreign_arrays import stands_for
-from kernelproxy.calls import dispatch
+from kernelproxy.calls import array_core, dispatch
+from kernelproxy.calls.array_core import ArrayCore
+from kernelproxy.calls.dispatch import stands_for
 from kernelproxy.calls.documentation import Documented
-from kernelproxy.session import session
-from kernelproxy.stream import streams
+from kernelproxy.calls.ownership import common
+from kernelproxy.client import Client
+from kernelproxy.public_names import maker
 
 #: Proofs kept per ufunc: a loop over ever new shapes must not grow without end.
 _MOST_PROOFS = 4_096
 #: Operands that travel as they are.
 _PLAIN = (int, float, bool)
+
+
+def _is_operand(value: Any) -> bool:
+    return isinstance(value, ArrayCore) or type(value) in _PLAIN
 
 
 class ufunc(Documented):  # noqa: N801 (CuPy's name)
@@ -43,22 +47,23 @@ class ufunc(Documented):  # noqa: N801 (CuPy's name)
             if len(args) == 1:
                 return self.unary(args[0])
         result = dispatch.call(self._qualname, args, kwargs)
-        return self._in_class(args, kwargs.get("out"), result) if core.is_subclassed else result
+        return self._in_class(args, kwargs.get("out"), result) if array_core.is_subclassed else result
 
     def _in_class(self, args: tuple[Any, ...], out: Any, result: Any) -> Any:
         """Return the results in the class that CuPy gives them; those that were given are what they are."""
         operands, given = args[: self.nin], args[self.nin :] or (out if isinstance(out, tuple) else (out,))
         if not isinstance(result, tuple):
-            return core.in_class_of(result, operands) if given[0] is None else result
+            return array_core.in_class_of(result, operands) if given[0] is None else result
         pairs = zip(result, (*given, *[None] * self.nout), strict=False)
-        return tuple(core.in_class_of(one, operands) if of is None else of for one, of in pairs)
+        return tuple(array_core.in_class_of(one, operands) if of is None else of for one, of in pairs)
 
     def unary(self, operand: Any) -> Any:
         """Apply the function to one operand; raises what CuPy raises for it."""
         if not isinstance(operand, ArrayCore):
             return dispatch.call(self._qualname, (stands_for(operand),), {})
         proof = self._alone.get(operand._layout)
-        pipeline = session.pipeline()
+        client = operand._client
+        pipeline = client.pipeline
         if proof is None or proof.nbytes > pipeline.memory.small_bytes:
             found = self._rule.results(operand._layout)
             if isinstance(found, Layout):
@@ -67,62 +72,65 @@ class ufunc(Documented):  # noqa: N801 (CuPy's name)
                 self._alone[operand._layout] = found
             made = dispatch.run_proved(self._qualname, (operand,), {}, found)
         else:
-            in_order = None if streams.is_used() else proof  # as in `binary`
+            in_order = None if client.streams.is_used else proof  # as in `binary`
             args = (operand._ref,)
-            stream = streams.current_handle()
+            stream = client.streams.current_handle()
             handle = pipeline.record(self._qualname, args, 1, None, stream, in_order, None, proof.nbytes)
-            made = core.fresh(proof, handle)
-        return core.in_class_of(made, (operand,)) if core.is_subclassed else made
+            made = array_core.fresh(client, proof, handle)
+        return array_core.in_class_of(made, (operand,)) if array_core.is_subclassed else made
 
     def binary(self, left: Any, right: Any) -> Any:
         """Apply the function to two operands; raises what CuPy raises for them."""
-        left_operand: Any
-        right_operand: Any
-        left_value: Any
-        right_value: Any
+        left_value = right_value = None
+        client: Client | None = None
         if isinstance(left, ArrayCore):
-            left_operand, left_value = left._layout, left._ref
-        else:
-            left = left if type(left) in _PLAIN else stands_for(left)
-            if isinstance(left, ArrayCore):
-                return self.binary(left, right)
+            left_operand, left_value, client = left._layout, left._ref, left._client
+        elif type(left) in _PLAIN:
             left_operand = left_value = left
+        else:
+            return self._binary_of_others(left, right)
         if isinstance(right, ArrayCore):
             right_operand, right_value = right._layout, right._ref
-        else:
-            right = right if type(right) in _PLAIN else stands_for(right)
-            if isinstance(right, ArrayCore):
-                return self.binary(left, right)
+            if client is not right._client:
+                client = common(client, right._client)
+        elif type(right) in _PLAIN:
             right_operand = right_value = right
+        else:
+            return self._binary_of_others(left, right)
         proof = self._rule.result(left_operand, right_operand)
-        pipeline = session.pipeline()
-        if (
-            type(proof) is Layout
-            and proof.nbytes <= pipeline.memory.small_bytes
-            and (left_value is not left or type(left) in _PLAIN)
-            and (right_value is not right or type(right) in _PLAIN)
-        ):
+        if client is not None and type(proof) is Layout and proof.nbytes <= client.pipeline.memory.small_bytes:
             args = (left_value, right_value)
-            if streams.is_used():  # memory may be reused only in the order in which all work runs
-                stream = streams.current_handle()
-                handle = pipeline.record(self._qualname, args, 1, None, stream, None, None, proof.nbytes)
+            if client.streams.is_used:  # memory may be reused only in the order in which all work runs
+                stream = client.streams.current_handle()
+                handle = client.pipeline.record(self._qualname, args, 1, None, stream, None, None, proof.nbytes)
             else:
-                handle = pipeline.record(self._qualname, args, 1, None, 0, proof, None, proof.nbytes)
-            made = core.fresh(proof, handle)
+                handle = client.pipeline.record(self._qualname, args, 1, None, 0, proof, None, proof.nbytes)
+            made = array_core.fresh(client, proof, handle)
         else:
             made = dispatch.run_proved(self._qualname, (left, right), {}, proof)
-        return core.in_class_of(made, (left, right)) if core.is_subclassed else made
+        return array_core.in_class_of(made, (left, right)) if array_core.is_subclassed else made
+
+    def _binary_of_others(self, left: Any, right: Any) -> Any:
+        """Apply the function to two operands of which one is neither an array nor a number of Python's."""
+        operands = [one if _is_operand(one) else stands_for(one) for one in (left, right)]
+        if all(map(_is_operand, operands)):
+            return self.binary(*operands)
+        proof = self._rule.result(*[one._layout if isinstance(one, ArrayCore) else one for one in operands])
+        made = dispatch.run_proved(self._qualname, tuple(operands), {}, proof)
+        return array_core.in_class_of(made, tuple(operands)) if array_core.is_subclassed else made
 
     def inplace(self, target: Any, operand: Any) -> Any:
         """Apply the function to ``target`` and ``operand``, put the result into ``target``, and return that."""
-        is_array = isinstance(operand, ArrayCore)
+        is_array, client = isinstance(operand, ArrayCore), target._client
+        if is_array and operand._client is not client:
+            common(client, operand._client)
         proof = self._rule.inplace(target._layout, operand._layout if is_array else operand)
         if proof is None and (is_array or type(operand) in _PLAIN):
             value = operand._ref if is_array else operand
             args = (target._ref, value, target._ref)
             layout = target._layout
             size = layout.nbytes if type(layout) is Layout else 0  # of others it may have to be asked for
-            session.pipeline().record(self._qualname, args, 0, None, streams.current_handle(), None, None, size)
+            client.pipeline.record(self._qualname, args, 0, None, client.streams.current_handle(), None, None, size)
         else:
             dispatch.call(self._qualname, (target, operand, target), {})
         return target
@@ -166,7 +174,7 @@ class ufunc(Documented):  # noqa: N801 (CuPy's name)
     def outer(self, left: Any, right: Any, **kwargs: Any) -> Any:
         """Apply the function to all pairs of elements."""
         result = dispatch.call(f"{self._qualname}.outer", (left, right), kwargs)
-        return core.in_class_of(result, (left, right)) if core.is_subclassed and not kwargs else result
+        return array_core.in_class_of(result, (left, right)) if array_core.is_subclassed and not kwargs else result
 
     def at(self, array: Any, indices: Any, operand: Any = None) -> None:
         """Apply the function in place, unbuffered, at ``indices``."""
@@ -191,9 +199,7 @@ class ufunc(Documented):  # noqa: N801 (CuPy's name)
         return f"<ufunc '{self.description.name}'>"
 
     def __reduce__(self) -> Any:
-        from kernelproxy.namespace.names import make
-
-        return make, (self._qualname,)
+        return maker(), (self._qualname,)
 
     def _wire_value(self) -> wire.Name:
         return wire.Name(self._qualname)

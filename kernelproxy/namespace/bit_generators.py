@@ -10,8 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from kernelproxy.array import core
-from kernelproxy.calls import dispatch
+from kernelproxy.calls import array_core, dispatch
 from kernelproxy.calls.remote_object import RemoteObject
 
 #: What NumPy takes unless it is told otherwise; other pools travel as sequences.
@@ -32,7 +31,7 @@ class BitGenerator(RemoteObject):
     @classmethod
     def _make(cls, seed: Any = None, **options: Any) -> Any:
         """Make it in the executor, of a seed that this process knows."""
-        if isinstance(seed, core.ArrayCore):
+        if isinstance(seed, array_core.ArrayCore):
             seed = seed.get()
         seeds = seed if isinstance(seed, np.random.SeedSequence) else np.random.SeedSequence(seed)
         made = super()._make(_shortest(seeds), **options)

@@ -43,6 +43,6 @@ get_compute_type, set_compute_type = _setting("get_compute_type"), _setting("set
 
 def set_batched_gesv_limit(limit: int) -> None:
     """Let systems of up to ``limit`` rows be solved all at once; how their solutions lie in memory follows from it."""
-    linalg_stacked.is_solver_chosen = True
+    linalg_stacked.note_solver_chosen()
     registry.forget()
     dispatch.ask_object("cupy.cublas.set_batched_gesv_limit", limit)

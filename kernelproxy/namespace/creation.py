@@ -8,9 +8,10 @@ from typing import Any
 import numpy as np
 
 from kernelproxy.array.conversions import IMPLICIT_CONVERSION
-from kernelproxy.array.core import ArrayCore
-from kernelproxy.array.foreign_arrays import ELSEWHERE, stands_for
 from kernelproxy.calls import dispatch
+from kernelproxy.calls.array_core import ArrayCore
+from kernelproxy.calls.dispatch import stands_for
+from kernelproxy.calls.foreign_arrays import ELSEWHERE
 from kernelproxy.namespace import pinned_memory
 
 #: Types of most of what nests hold, which stand for themselves.

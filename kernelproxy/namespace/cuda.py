@@ -9,15 +9,22 @@ from functools import cached_property
 from typing import Any
 
 from kernelproxy.calls import dispatch, sync_detection
-from kernelproxy.calls.remote_object import RemoteObject, bind
-from kernelproxy.session import session
-from kernelproxy.stream import streams
+from kernelproxy.calls.on_stream import on_stream
+from kernelproxy.calls.remote_object import RemoteObject
+from kernelproxy.calls.stand_ins import bind
+from kernelproxy.client import Client, current
+from kernelproxy.namespace.memory import memGetInfo
+from kernelproxy.namespace.names import make
 
 
 class _BaseStream(RemoteObject):
     #: What tells the two default streams apart.
     _kind = 0
     _made_with: tuple[bool, int] = (False, 0)
+
+    def _whose(self) -> Client:
+        """Return the client whose stream it is; the default ones are the current client's."""
+        return self._client or current()
 
     def __cuda_stream__(self) -> tuple[int, int]:
         return 0, self.ptr
@@ -26,7 +33,7 @@ class _BaseStream(RemoteObject):
     def ptr(self) -> int:
         """The handle that CUDA knows it by; asked once."""
         known = int(dispatch.ask_object(".getattr", self, "ptr"))
-        _by_ptr[known] = self
+        self._whose().part(_ByPtr).streams[known] = self
         return known
 
     @property
@@ -50,20 +57,22 @@ class _BaseStream(RemoteObject):
 
     def use(self) -> Any:
         """Make this the current stream of the calling thread."""
-        streams.set_current(self)
+        self._whose().streams.set_current(self)
         return self
 
     def __enter__(self) -> Any:
-        self._before.append(streams.set_current(self))
+        streams = self._whose().streams
+        self._before.append((streams, streams.set_current(self)))
         return self
 
     def __exit__(self, *exc: Any) -> None:
-        streams.set_current(self._before.pop())
+        streams, before = self._before.pop()
+        streams.set_current(before)
 
     def synchronize(self) -> None:
         """Wait until all work of this stream is done. Raises what failed on the way."""
         if self._handle == 0:
-            session.current_session().synchronize()
+            self._whose().session.synchronize()
         else:
             dispatch.ask_object(".method", self, "synchronize")
 
@@ -92,7 +101,7 @@ class _BaseStream(RemoteObject):
     def done(self) -> bool:
         """True if all work of this stream is done."""
         if self._handle == 0:
-            session.current_session().synchronize()
+            self._whose().session.synchronize()
             return True
         return bool(dispatch.ask_object(".getattr", self, "done"))
 
@@ -123,9 +132,10 @@ class Stream(_BaseStream):
         if null or ptds:
             return _default_stream(cls, 0 if null else _PER_THREAD)
         made = object.__new__(cls)
-        handle = session.pipeline().record("cupy.cuda.Stream", (False, non_blocking, False, priority))
+        client = current()
+        handle = client.pipeline.record("cupy.cuda.Stream", (False, non_blocking, False, priority))
         made.__dict__.update(_before=[], _made_with=(non_blocking, priority or 0))
-        return bind(made, handle)
+        return bind(made, client, handle)
 
     @classmethod
     def from_external(cls, obj: Any) -> Any:
@@ -141,7 +151,7 @@ def _default_stream(kind: type[_BaseStream], ptr: int) -> Any:
 
 def _same_stream(kind: type[_BaseStream], ptr: int) -> Any:
     """Return another object of the stream of this session that has this ``ptr``."""
-    known = _by_ptr.get(int(ptr))
+    known = {**_DEFAULT_STREAMS, **current().part(_ByPtr).streams}.get(int(ptr))
     if known is None:
         raise RuntimeError(
             "A stream of another library in this process cannot be used by the remote GPU. Use cupy.cuda.Stream()."
@@ -155,10 +165,14 @@ def _same_stream(kind: type[_BaseStream], ptr: int) -> Any:
 _PER_THREAD = 2
 #: The legacy default stream, and the default stream of each thread; here both are the one order of the ops.
 Stream.null, Stream.ptds = _default_stream(Stream, 0), _default_stream(Stream, _PER_THREAD)
-#: Streams by the handle that CUDA knows them by, as far as it was asked for.
-_by_ptr: weakref.WeakValueDictionary[int, _BaseStream] = weakref.WeakValueDictionary(
-    {0: Stream.null, _PER_THREAD: Stream.ptds}
-)
+_DEFAULT_STREAMS: dict[int, _BaseStream] = {0: Stream.null, _PER_THREAD: Stream.ptds}
+
+
+class _ByPtr:
+    """A client's streams by the handle that CUDA knows them by, as far as it was asked for."""
+
+    def __init__(self, client: Client) -> None:
+        self.streams: weakref.WeakValueDictionary[int, _BaseStream] = weakref.WeakValueDictionary()
 
 
 class ExternalStream(_BaseStream):
@@ -174,7 +188,7 @@ class ExternalStream(_BaseStream):
 
 def get_current_stream(device_id: int = -1) -> _BaseStream:
     """Return the current stream of the calling thread."""
-    return streams.current() or Stream.null
+    return current().streams.current() or Stream.null
 
 
 class Event(RemoteObject):
@@ -185,17 +199,14 @@ class Event(RemoteObject):
     @classmethod
     def _make(cls, block: bool = False, disable_timing: bool = False, interprocess: bool = False) -> Any:
         """Make an event in the executor. Costs no round trip."""
-        handle = session.pipeline().record("cupy.cuda.Event", (block, disable_timing, False))
-        return bind(object.__new__(cls), handle)
+        client = current()
+        handle = client.pipeline.record("cupy.cuda.Event", (block, disable_timing, False))
+        return bind(object.__new__(cls), client, handle)
 
     def record(self, stream: _BaseStream | None = None) -> None:
         """Put the event behind the work given to ``stream`` so far."""
-        before = streams.set_current(stream) if stream is not None else None
-        try:
+        with on_stream(self._client or current(), stream):
             dispatch.record(".method", (self, "record"))
-        finally:
-            if stream is not None:
-                streams.set_current(before)
 
     def synchronize(self) -> None:
         """Wait until the event has happened."""
@@ -269,8 +280,6 @@ class Device:
             If there is no such device.
         """
         if self.id != 0:
-            from kernelproxy.namespace.names import make
-
             raise make("cupy.cuda.runtime.CUDARuntimeError")("cudaErrorInvalidDevice: invalid device ordinal")
         return self
 
@@ -278,19 +287,17 @@ class Device:
         """Wait until all work is done. Raises what failed on the way."""
         self.use()
         sync_detection.check()
-        session.current_session().synchronize()
+        current().session.synchronize()
 
     @property
     def mem_info(self) -> tuple[int, int]:
         """Free and total bytes of the device."""
-        from kernelproxy.namespace.memory import memGetInfo
-
         return memGetInfo()
 
     @property
     def compute_capability(self) -> str:
         """Such as "90"."""
-        of_a_gpu = session.current_session().device["compute_capability"]
+        of_a_gpu = current().session.device["compute_capability"]
         return str(of_a_gpu or dispatch.value_of("cupy.cuda.device.get_compute_capability", (), {}))
 
     @property
@@ -323,4 +330,4 @@ def get_device_id() -> int:
 
 def is_available() -> bool:
     """Tell whether there is a device."""
-    return session.current_session().is_connected
+    return current().session.is_connected

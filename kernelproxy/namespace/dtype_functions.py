@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from kernelproxy.array.core import ArrayCore
+from kernelproxy.calls.array_core import ArrayCore
 from kernelproxy.namespace.refusing import refusing
 
 #: CUDA's alignment of a number is its size; of vectors of two, such as complex128, at most this.

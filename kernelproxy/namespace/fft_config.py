@@ -8,6 +8,7 @@ from typing import Any
 
 from kernelproxy.calls import dispatch, planning
 from kernelproxy.calls.remote_object import RemoteInstance, RemoteObject
+from kernelproxy.client import current
 from kernelproxy.errors import warn_of_experimental
 
 _DEPRECATED = "enable_nd_planning is deprecated as of CuPy 14 and will always be True in the future."
@@ -58,7 +59,7 @@ class FftConfig(RemoteInstance):
     def enable_nd_planning(self, value: bool) -> None:
         warnings.warn(_DEPRECATED, DeprecationWarning, stacklevel=3)
         self._enable_nd_planning.set(value)
-        planning.bring()
+        current().part(planning.Planning).bring()
 
     @property
     def use_multi_gpus(self) -> bool:
@@ -68,7 +69,7 @@ class FftConfig(RemoteInstance):
     @use_multi_gpus.setter
     def use_multi_gpus(self, value: bool) -> None:
         self._use_multi_gpus.set(bool(value))
-        planning.bring()
+        current().part(planning.Planning).bring()
 
     @property
     def devices(self) -> tuple[int, ...] | None:
@@ -90,7 +91,7 @@ class FftConfig(RemoteInstance):
         if len(named) <= 1:
             raise ValueError("Must use at least 2 GPUs.")
         self._devices.set(named)
-        planning.bring()
+        current().part(planning.Planning).bring()
 
     def set_cufft_callbacks(self, *args: Any, **kwargs: Any) -> Any:
         """Return a context in which transforms call functions of CUDA C++; parameters as in CuPy."""

@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from kernelproxy.array.core import ArrayCore
+from kernelproxy.calls.array_core import ArrayCore
 
 _PERMITTED = (ArrayCore, bool, int, float, complex, np.generic, type(None))
 

@@ -45,3 +45,8 @@ class GPUTimeitMagics(Magics):
 
         times = benchmark(run, n_repeat=args.n_repeat, n_warmup=args.n_warmup, max_duration=args.max_duration)
         sys.stdout.write(f"{times}\n")
+
+
+def load_ipython_extension(ipython: Any) -> None:
+    """Register the magic ``%gpu_timeit``; what ``%load_ext cupyx.profiler`` calls."""
+    ipython.register_magics(GPUTimeitMagics)

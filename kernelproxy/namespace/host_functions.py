@@ -11,11 +11,12 @@ from typing import Any
 
 import numpy as np
 
-from kernelproxy.array.core import ArrayCore, handle_of
-from kernelproxy.array.foreign_arrays import stands_for
 from kernelproxy.calls import dispatch
-from kernelproxy.calls.remote_object import are_parts
-from kernelproxy.session import session
+from kernelproxy.calls.array_core import ArrayCore, handle_of
+from kernelproxy.calls.dispatch import stands_for
+from kernelproxy.calls.error_state import ErrorState
+from kernelproxy.calls.remote_object import RemoteObject, are_parts
+from kernelproxy.client import Client, current
 
 base_repr, binary_repr = np.base_repr, np.binary_repr
 format_float_positional, format_float_scientific = np.format_float_positional, np.format_float_scientific
@@ -128,9 +129,10 @@ def may_share_memory(a: Any, b: Any, max_work: Any = None) -> bool:
         raise NotImplementedError("Only supported for `max_work` is `None`")
     if not isinstance(a, ArrayCore) or not isinstance(b, ArrayCore):
         return False
-    handles = handle_of(a._ref), handle_of(b._ref)
-    if handles[0] != handles[1]:
-        return are_parts(*handles) and bool(dispatch.call("cupy.may_share_memory", (a, b), {}))
+    if a._client is not b._client:
+        return False
+    if handle_of(a._ref) != handle_of(b._ref):
+        return are_parts(a, b) and bool(dispatch.call("cupy.may_share_memory", (a, b), {}))
     (a_low, a_high), (b_low, b_high) = _bounds(a), _bounds(b)
     return a_low < b_high and b_low < a_high
 
@@ -176,8 +178,6 @@ def _bounds(a: ArrayCore) -> tuple[int, int]:
 
 def get_array_module(*args: Any) -> Any:
     """Return the module whose functions fit the arguments: ``cupy`` if any of them is remote, else ``numpy``."""
-    from kernelproxy.calls.remote_object import RemoteObject
-
     remote = any(isinstance(one, (ArrayCore, RemoteObject)) for one in args)
     return importlib.import_module("cupy") if remote else np
 
@@ -189,7 +189,7 @@ def get_scipy_module(*args: Any) -> Any:
 
 def is_available() -> bool:
     """Tell whether there is a device: True when the pool can be reached."""
-    return bool(session.current_session().is_connected)
+    return bool(current().session.is_connected)
 
 
 def copyto(dst: Any, src: Any, casting: str = "same_kind", where: Any = None) -> None:
@@ -209,10 +209,14 @@ def imag(val: Any) -> Any:
 
 def clear_memo() -> None:
     """Forget the results of memoised functions."""
-    _memos.clear()
+    current().part(_Memos).results.clear()
 
 
-_memos: dict[Any, Any] = {}
+class _Memos:
+    """Results of memoised functions: a client's, as its arrays may be among them."""
+
+    def __init__(self, client: Client) -> None:
+        self.results: dict[Any, Any] = {}
 
 
 def memoize(for_each_device: bool = False) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
@@ -222,9 +226,10 @@ def memoize(for_each_device: bool = False) -> Callable[[Callable[..., Any]], Cal
         @functools.wraps(function)
         def remembered(*args: Any, **kwargs: Any) -> Any:
             key = (function, args, frozenset(kwargs.items()))
-            if key not in _memos:
-                _memos[key] = function(*args, **kwargs)
-            return _memos[key]
+            memos = current().part(_Memos).results
+            if key not in memos:
+                memos[key] = function(*args, **kwargs)
+            return memos[key]
 
         return remembered
 
@@ -233,7 +238,7 @@ def memoize(for_each_device: bool = False) -> Callable[[Callable[..., Any]], Cal
 
 def show_config(*, _full: bool = False) -> None:
     """Print what computes and where."""
-    opened = session.current_session()
+    opened = current().session
     for name, value in opened.device.items():
         print(f"{name:<20}: {value}")  # noqa: T201 (printing is what it is for)
 
@@ -291,27 +296,17 @@ def dsplit(ary: Any, indices_or_sections: Any) -> list[Any]:
 
 # --- error state -----------------------------------------------------------------------------------------------------
 
-_error_state: dict[str, Any] = {
-    "divide": None,
-    "over": None,
-    "under": None,
-    "invalid": None,
-    "linalg": "ignore",
-    "fallback_mode": "ignore",
-}
-
 
 def geterr() -> dict[str, Any]:
     """Return how numerical trouble is handled."""
-    return dict(_error_state)
+    return dict(current().part(ErrorState).kinds)
 
 
 def seterr(**kinds: Any) -> dict[str, Any]:
     """Set how numerical trouble is handled, in the executor as well; return what was before."""
     before = geterr()
-    _error_state.update({name: kind for name, kind in kinds.items() if kind is not None})
+    current().part(ErrorState).kinds.update({name: kind for name, kind in kinds.items() if kind is not None})
     dispatch.ask_object("cupyx.seterr", **kinds)
-    dispatch.linalg_may_raise = _error_state["linalg"] == "raise"
     return before
 
 

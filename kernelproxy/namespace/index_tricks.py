@@ -6,8 +6,8 @@ from typing import Any
 
 import numpy as np
 
-from kernelproxy.array.core import ArrayCore
 from kernelproxy.calls import dispatch
+from kernelproxy.calls.array_core import ArrayCore
 from kernelproxy.namespace.creation import asarray, is_remote
 
 s_ = np.s_

@@ -13,11 +13,13 @@ import numpy as np
 from gpu_backend.opstream.proof import kernels as proofs
 from gpu_backend.opstream.proof.outcome import Made, Unproved
 from gpu_backend.wire.errors import ErrorRecord
-from kernelproxy.array.core import ArrayCore
 from kernelproxy.calls import dispatch
+from kernelproxy.calls.array_core import ArrayCore
+from kernelproxy.calls.on_stream import on_stream
 from kernelproxy.calls.remote_object import RemoteObject
+from kernelproxy.client import current
 from kernelproxy.errors import remote_exception
-from kernelproxy.stream import streams, work
+from kernelproxy.stream import work
 
 #: Forms of a launch that are remembered for one kernel.
 _MOST_FORMS = 1024
@@ -37,10 +39,17 @@ class _NamedKernel(RemoteObject):
         return str(self.name)
 
 
+def note_name(kernel: RemoteObject, name: str) -> None:
+    """Remember what ``kernel`` is called, for those who wait for it."""
+    session = kernel._client.opened if kernel._client is not None else None
+    if session is not None:
+        work.note_kernel(session.pipeline, kernel, name)
+
+
 def _note_name(kernel: _NamedKernel, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
     """Remember what ``kernel`` is called, for those who wait for it."""
     place, default = _NAMES[kernel._qualname]
-    work.note_kernel(kernel, str(kwargs.get("name", args[place] if len(args) > place else default)))
+    note_name(kernel, str(kwargs.get("name", args[place] if len(args) > place else default)))
 
 
 class _ShapedKernel(_NamedKernel):
@@ -116,12 +125,8 @@ class RawKernel(_NamedKernel, _Compiled):
         verb = ".call"
         if by_value:
             verb, given = ".launch", (*given, by_value)
-        before = streams.set_current(stream) if stream is not None else None
-        try:
+        with on_stream(self._client or current(), stream):
             launch_known(self, verb, given, options, (grid, block, shared_mem, *map(kind_of, args)))
-        finally:
-            if stream is not None:
-                streams.set_current(before)
 
     def __reduce__(self) -> Any:
         if "_module" in self.__dict__:
@@ -191,7 +196,7 @@ class RawModule(_Compiled):
         found: RawKernel = dispatch.run_proved(".method", (self, "get_function", name), {}, proof)
         names.add(name)
         object.__setattr__(found, "_module", (self, name))
-        work.note_kernel(found, name)
+        note_name(found, name)
         return found
 
     def get_global(self, name: str) -> Any:

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from typing import Any
-from weakref import WeakKeyDictionary
+from weakref import WeakKeyDictionary, ref
 
-from kernelproxy.namespace.function import RemoteFunction
-from kernelproxy.session import session
+from kernelproxy.calls.remote_function import RemoteFunction
+from kernelproxy.client import Client, current
 
 #: Functions of the host that give the same whenever they are called with the same arguments.
 LASTING = frozenset(
@@ -20,14 +20,17 @@ LASTING = frozenset(
 
 
 class Kept:
-    """Values by key, forgotten when the session's executor is another one."""
+    """Values by key that a client keeps, forgotten when its session's executor is another one."""
 
-    def __init__(self) -> None:
+    def __init__(self, client: Client) -> None:
+        self._client = ref(client)
         self._values: WeakKeyDictionary[Any, tuple[int, dict[Any, Any]]] = WeakKeyDictionary()
 
     def of_this_executor(self) -> dict[Any, Any]:
         """Return what is kept of the executor in use, to be read and changed."""
-        pipeline = session.pipeline()
+        client = self._client()
+        assert client is not None  # whoever asks has it from there
+        pipeline = client.session.pipeline
         epoch = pipeline.connection.ticket.epoch
         known = self._values.get(pipeline)
         if known is None or known[0] != epoch:
@@ -42,7 +45,8 @@ class Kept:
         return self.of_this_executor()[key]
 
 
-_answers = Kept()
+class _Answers(Kept):
+    """What the executor's host has answered."""
 
 
 class LastingFunction(RemoteFunction):
@@ -53,5 +57,6 @@ class LastingFunction(RemoteFunction):
         __tracebackhide__ = True
         if kwargs or not all(type(one) is int for one in args):
             return super().__call__(*args, **kwargs)
-        answer = _answers.get((self._qualname, args), lambda: super(LastingFunction, self).__call__(*args))
+        known = current().part(_Answers)
+        answer = known.get((self._qualname, args), lambda: super(LastingFunction, self).__call__(*args))
         return dict(answer) if isinstance(answer, dict) else answer

@@ -9,7 +9,8 @@ import numpy as np
 
 from gpu_backend.wire import values as wire
 from kernelproxy.calls import dispatch
-from kernelproxy.calls.remote_object import RemoteObject, bind, keep_functions
+from kernelproxy.calls.remote_object import RemoteObject
+from kernelproxy.calls.stand_ins import bind, keep_functions
 
 _QUALNAME = "cupyx.scipy.sparse.linalg.LinearOperator"
 
@@ -50,7 +51,7 @@ class LinearOperator(RemoteObject):
             made = dispatch.call(_QUALNAME, (), {"shape": self.shape, "dtype": self.dtype, **given})
             keep_functions(self, made._functions)
             object.__setattr__(made, "_dropped", [])  # the handle is ours from here on
-            bind(self, made._handle)
+            bind(self, made._client, made._handle)
         return wire.Ref(self._handle)
 
     def _own(self, name: str) -> Any:

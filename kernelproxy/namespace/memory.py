@@ -13,13 +13,14 @@ from typing import Any
 import numpy as np
 
 from gpu_backend.opstream.proof import Made
-from kernelproxy.array.foreign_arrays import hand_out
-from kernelproxy.calls import dispatch
+from kernelproxy.calls import dispatch, transfer
+from kernelproxy.calls.foreign_arrays import hand_out
 from kernelproxy.calls.remote_members import RemoteMethod
-from kernelproxy.calls.remote_object import RemoteObject, remote_class
+from kernelproxy.calls.remote_object import RemoteObject
+from kernelproxy.client import Client, current
 from kernelproxy.namespace.lasting import Kept
+from kernelproxy.namespace.names import make
 from kernelproxy.namespace.refusing import refusing
-from kernelproxy.session import session
 
 _HOW_ELSE = (
     "Arrays of remote CuPy come from the pool of their session, which keeps to the memory that the session was given. "
@@ -30,9 +31,10 @@ _HOW_ELSE = (
 class _Pool(RemoteObject):
     def set_limit(self, size: int | None = None, fraction: float | None = None) -> None:
         """Set the most bytes that the pool may hold, or that part of the device's memory; 0 or nothing for none."""
+        client = self._client or current()
         dispatch.ask_object(".method", self, "set_limit", size, fraction)
-        own, given = self.get_limit(), session.current_session().memory_limit_bytes
-        session.pipeline().memory.set_limit(min(filter(None, (own, given)), default=0))
+        own, given = self.get_limit(), client.session.memory_limit_bytes
+        client.memory.set_limit(min(filter(None, (own, given)), default=0))
 
 
 class MemoryPool(_Pool):
@@ -62,13 +64,15 @@ class MemoryAsyncPool(_Pool):
         return made
 
 
-_pool = Kept()
+class _Pools(Kept):
+    """The pool that an executor's arrays come from."""
 
 
 def get_default_memory_pool() -> MemoryPool:
     """Return the pool that arrays come from. It is the same object each time, as in CuPy."""
     name = "cupy.get_default_memory_pool"
-    pool: MemoryPool = _pool.get(name, lambda: dispatch.run_proved(name, (), {}, Made(MemoryPool._qualname)))
+    known, proof = current().part(_Pools), Made(MemoryPool._qualname)
+    pool: MemoryPool = known.get(name, lambda: dispatch.run_proved(name, (), {}, proof))
     return pool
 
 
@@ -76,8 +80,12 @@ class _Current(threading.local):
     allocator: Any = None
 
 
-_current = _Current()
-_everywhere: list[Any] = [None]
+class _Allocators:
+    """What a client's arrays come from: in all threads, and in those that use another one for a while."""
+
+    def __init__(self, client: Client) -> None:
+        self.everywhere: Any = None
+        self.here = _Current()
 
 
 def set_allocator(allocator: Any = None) -> None:
@@ -89,14 +97,15 @@ def set_allocator(allocator: Any = None) -> None:
         For a function of this process: it cannot hand out memory of the remote device.
     """
     dispatch.ask_object("cupy.cuda.set_allocator", _remote(allocator))
-    _everywhere[0] = allocator
+    dispatch.whose((getattr(allocator, "__self__", None),)).part(_Allocators).everywhere = allocator
 
 
 def get_allocator() -> Any:
     """Return what arrays come from."""
-    if _current.allocator is not None:
-        return _current.allocator
-    return _everywhere[0] or get_default_memory_pool().malloc
+    known = current().part(_Allocators)
+    if known.here.allocator is not None:
+        return known.here.allocator
+    return known.everywhere or get_default_memory_pool().malloc
 
 
 @contextmanager
@@ -104,11 +113,12 @@ def using_allocator(allocator: Any = None) -> Iterator[None]:
     """Let arrays come from ``allocator`` inside the context."""
     before = get_allocator()
     dispatch.ask_object("cupy.cuda.set_allocator", _remote(allocator))
-    outer, _current.allocator = _current.allocator, allocator
+    here = current().part(_Allocators).here
+    outer, here.allocator = here.allocator, allocator
     try:
         yield
     finally:
-        _current.allocator = outer
+        here.allocator = outer
         dispatch.ask_object("cupy.cuda.set_allocator", _remote(before))
 
 
@@ -146,14 +156,14 @@ class _Refused(RemoteObject):
         raise RuntimeError(_why(cls._qualname.removeprefix("cupy.cuda."), cls._gives))
 
 
-class ManagedMemory(_Refused, remote_class("cupy.cuda.BaseMemory")):  # type: ignore[misc]
+class ManagedMemory(_Refused, make("cupy.cuda.BaseMemory")):  # type: ignore[misc]
     """Memory that the host and the device share: refused."""
 
     _qualname = "cupy.cuda.ManagedMemory"
     _gives = "managed memory beyond what the session was given"
 
 
-class SystemMemory(_Refused, remote_class("cupy.cuda.BaseMemory")):  # type: ignore[misc]
+class SystemMemory(_Refused, make("cupy.cuda.BaseMemory")):  # type: ignore[misc]
     """Memory of the host: refused."""
 
     _qualname = "cupy.cuda.memory.SystemMemory"
@@ -176,7 +186,7 @@ class CFunctionAllocator(_Refused):
 
 def memGetInfo() -> tuple[int, int]:  # noqa: N802 (CUDA's name)
     """Return the free and total bytes that this session can use: the device's, within the session's limit."""
-    memory = session.current_session().memory()
+    memory = current().session.memory()
     free, total, limit = memory["free_bytes"], memory["total_bytes"], memory["limit_bytes"]
     if limit:
         free, total = min(free, max(0, limit - memory["used_bytes"])), min(total, limit)
@@ -252,9 +262,7 @@ class MemoryPointer(RemoteObject):
     @property
     def device(self) -> Any:
         """The device that holds the memory."""
-        from kernelproxy.namespace.cuda import Device
-
-        return Device(0)
+        return make("cupy.cuda.Device")(0)
 
     def _window(self, size: int) -> Any:
         return dispatch.ask_object("cupy.ndarray", (size,), "|u1", self)
@@ -263,7 +271,7 @@ class MemoryPointer(RemoteObject):
         """Copy ``size`` bytes from the address ``mem`` of this process."""
         if size:
             content = np.frombuffer(ctypes.string_at(_address(mem), size), np.uint8)
-            dispatch.write(self._window(size), content)
+            transfer.write(self._window(size), content)
 
     def copy_from_host_async(self, mem: Any, size: int, stream: Any = None) -> None:
         """Copy as `copy_from_host`; the host memory may be changed as soon as this returns."""

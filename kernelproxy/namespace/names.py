@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import importlib
 import types
+from collections.abc import Mapping
 from functools import cache
 from typing import Any
 
@@ -11,9 +12,10 @@ import numpy as np
 
 import kernelproxy.array.remote_array  # noqa: F401 (registers the class of new arrays)
 from gpu_backend.opstream import surface
-from kernelproxy.calls.remote_object import RemoteInstance, remote_class
+from kernelproxy import public_names
+from kernelproxy.calls.remote_function import RemoteFunction
+from kernelproxy.calls.remote_object import RemoteInstance, class_of, remote_class
 from kernelproxy.calls.ufuncs import make_ufunc
-from kernelproxy.namespace.function import RemoteFunction
 from kernelproxy.namespace.lasting import LASTING, LastingFunction
 from kernelproxy.namespace.own import OWN
 from kernelproxy.namespace.private_names import MADE, SAME_AS
@@ -37,10 +39,9 @@ def make(qualname: str) -> Any:
     canonical = described.canonical(SAME_AS.get(qualname, qualname))
     if canonical != qualname:
         return make(canonical)
-    own = OWN.get(qualname) or MADE.get(qualname)
+    own = written(qualname, MADE)
     if own is not None:
-        module, _, attribute = own.partition(":")
-        return _at_home(getattr(importlib.import_module(module), attribute), qualname, described.get(qualname))
+        return _at_home(own, qualname, described.get(qualname))
     entry = described[qualname]
     if qualname.startswith("cupyx.jit.") and not isinstance(entry, surface.Module):
         return JitName(qualname)
@@ -64,6 +65,15 @@ def make(qualname: str) -> Any:
     if isinstance(entry, surface.Instance) and entry.type_name.startswith("cupy"):
         return RemoteInstance(qualname, entry.type_name)
     raise AttributeError(f"{qualname} is not available in remote CuPy.")
+
+
+def written(qualname: str, beside: Mapping[str, str] = types.MappingProxyType({})) -> Any:
+    """Return what stands for ``qualname`` if it is written by hand, in the table of ours or in one ``beside``."""
+    own = OWN.get(qualname) or beside.get(qualname)
+    if own is None:
+        return None
+    module, _, attribute = own.partition(":")
+    return getattr(importlib.import_module(module), attribute)
 
 
 def _imported(target: str) -> Any:
@@ -96,3 +106,6 @@ def _at_home(found: Any, qualname: str, entry: surface.Entry | None) -> Any:
         found.__module__ = entry.home or module
         found.__name__ = found.__qualname__ = entry.called or name
     return found
+
+
+public_names.are_told_by(public_names.Namespace(make, class_of, written))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from kernelproxy.testing import names as testing_names
+from kernelproxy.namespace import testing_names
 
 _CREATION = "kernelproxy.namespace.creation"
 _HOST = "kernelproxy.namespace.host_functions"
@@ -201,7 +201,7 @@ OWN: dict[str, str] = {
     "cupyx.time.repeat": "kernelproxy.namespace.profiler:repeat",
     "cupyx.profiler.time_range": "kernelproxy.namespace.profiler:time_range",
     "cupyx.profiler.profile": "kernelproxy.namespace.profiler:profile",
-    "cupyx.profiler.load_ipython_extension": "kernelproxy.namespace.profiler:load_ipython_extension",
+    "cupyx.profiler.load_ipython_extension": "kernelproxy.namespace.gpu_timeit:load_ipython_extension",
     **{
         f"cupyx.scipy.{area}.__ua_{name}__": f"kernelproxy.namespace.scipy_backend:{ours}"
         for area in ("fft", "linalg")

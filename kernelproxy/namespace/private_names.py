@@ -16,8 +16,8 @@ import numpy as np
 
 from gpu_backend.opstream.surface.c_types import C_TYPES
 from kernelproxy.calls import dispatch
+from kernelproxy.namespace import testing_names
 from kernelproxy.namespace.kernels import RawModule
-from kernelproxy.testing import names as testing_names
 
 _CORE = (
     *("ElementwiseKernel", "RawKernel", "RawModule", "ReductionKernel", "ndarray", "ufunc"),

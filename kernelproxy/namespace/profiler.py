@@ -132,10 +132,3 @@ class time_range(contextlib.ContextDecorator):  # noqa: N801 (CuPy's name)
 def profile() -> Iterator[None]:
     """Do nothing: the CUDA profiler runs where the GPU is, not here."""
     yield
-
-
-def load_ipython_extension(ipython: Any) -> None:
-    """Register the magic ``%gpu_timeit``; what ``%load_ext cupyx.profiler`` calls."""
-    from kernelproxy.namespace.gpu_timeit import GPUTimeitMagics  # IPython is here if it calls
-
-    ipython.register_magics(GPUTimeitMagics)

@@ -15,16 +15,18 @@ import types
 import warnings
 from collections.abc import Callable
 from typing import Any
+from weakref import WeakKeyDictionary
 
 import numpy as np
 
 from gpu_backend.wire import values as wire
 from kernelproxy.calls import dispatch
+from kernelproxy.calls.on_stream import on_stream
 from kernelproxy.calls.remote_object import RemoteObject
+from kernelproxy.client import Client, current
 from kernelproxy.errors import warn_of_experimental
 from kernelproxy.namespace.constant_calls import evaluated, is_own_function
-from kernelproxy.namespace.kernels import kind_of, launch_known
-from kernelproxy.stream import streams, work
+from kernelproxy.namespace.kernels import kind_of, launch_known, note_name
 
 _NUMBERS = (bool, int, float, complex, str, np.generic, np.dtype, type(None))
 _MODULE_ROOTS = ("cupy", "cupyx", "numpy", "math")
@@ -46,6 +48,20 @@ class JitName:
         return f"<{self.qualname}>"
 
 
+class _Shipped:
+    """What a client's executor has made of kernels written in Python."""
+
+    def __init__(self, client: Client) -> None:
+        self._remotes: WeakKeyDictionary[Any, RemoteObject] = WeakKeyDictionary()
+
+    def get(self, kernel: Any, ship: Callable[[], RemoteObject]) -> RemoteObject:
+        """Return what the executor has of ``kernel``; made by ``ship`` if there is nothing yet."""
+        remote = self._remotes.get(kernel)
+        if remote is None:
+            remote = self._remotes[kernel] = ship()
+        return remote
+
+
 class JitRawKernel:
     """A kernel written in Python; compiled for each combination of argument types when it is first called."""
 
@@ -54,12 +70,14 @@ class JitRawKernel:
     def __init__(self, function: Callable[..., Any], mode: str, device: bool) -> None:
         self._function = function
         self._options = {"mode": mode, "device": device}
-        self._launched: set[Any] = set()
         self._is_shipping = False
 
-    @functools.cached_property
+    @property
     def remote(self) -> RemoteObject:
-        """The kernel in the executor. A kernel that needs itself raises ValueError, as in CuPy."""
+        """The kernel in the current client's executor. One that needs itself raises ValueError, as in CuPy."""
+        return current().part(_Shipped).get(self, self._ship)
+
+    def _ship(self) -> RemoteObject:
         if self._is_shipping:
             raise ValueError(f"Recursive function is not supported: {self._function.__name__}")
         self._is_shipping = True
@@ -70,14 +88,12 @@ class JitRawKernel:
 
     def __call__(self, grid: Any, block: Any, args: Any, shared_mem: int = 0, stream: Any = None) -> None:
         """Launch. The first launch with each kind of arguments compiles, so it is waited for."""
-        before = streams.set_current(stream) if stream is not None else None
-        given = (self.remote, grid, block, tuple(args))
+        args = tuple(args)
+        client = dispatch.whose(args)
         form = (grid, block, shared_mem, *map(kind_of, args))
-        try:
-            launch_known(self, ".call", given, {"shared_mem": shared_mem}, form)
-        finally:
-            if stream is not None:
-                streams.set_current(before)
+        with client, on_stream(client, stream):
+            remote = self.remote
+            launch_known(remote, ".call", (remote, grid, block, args), {"shared_mem": shared_mem}, form)
 
     def __getitem__(self, grid_and_block: tuple[Any, Any]) -> Callable[..., None]:
         """Return the kernel with grid and block set, to be called with its arguments alone, as in Numba."""
@@ -87,11 +103,12 @@ class JitRawKernel:
     @property
     def cached_codes(self) -> Any:
         """The C++ texts so far, by argument types as text."""
-        if not self._launched:
+        remote = self.remote
+        if not remote.__dict__.get("_launched"):
             told = "No codes are cached because compilation is deferred until the first function call."
             warnings.warn(told, stacklevel=2)
             return {}
-        return dict(dispatch.ask_object(".cached_codes", self.remote))
+        return dict(dispatch.ask_object(".cached_codes", remote))
 
     @property
     def cached_code(self) -> str:
@@ -136,14 +153,14 @@ class vectorize:  # noqa: N801 (CuPy's name)
             if value is not None:
                 raise NotImplementedError(f"cupy.vectorize does not support `{name}` option currently.")
 
-    @functools.cached_property
-    def _remote(self) -> RemoteObject:
+    def _ship(self) -> RemoteObject:
         options = {} if self.otypes is None else {"otypes": list(self.otypes)}
         return shipped("cupy.vectorize", self.pyfunc, options)
 
     def __call__(self, *args: Any) -> Any:
         """Return the function's results on all elements of the broadcast arguments."""
-        return dispatch.ask_object(".call", self._remote, *args)
+        with dispatch.whose(args) as client:
+            return dispatch.ask_object(".call", client.part(_Shipped).get(self, self._ship), *args)
 
 
 def shipped(kind: str, function: Callable[..., Any], options: dict[str, Any]) -> RemoteObject:
@@ -168,7 +185,7 @@ def shipped(kind: str, function: Callable[..., Any], options: dict[str, Any]) ->
         text, used, names = ast.unparse(tree), _free_names(tree), names | results
     described = {name: _described(name, value) for name, value in names.items() if name in used}
     made: RemoteObject = dispatch.ask_object(".python_kernel", kind, function.__name__, text, described, options)
-    work.note_kernel(made, function.__name__)
+    note_name(made, function.__name__)
     return made
 
 

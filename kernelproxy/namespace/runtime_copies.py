@@ -8,6 +8,7 @@ from typing import Any
 from kernelproxy.calls import dispatch
 from kernelproxy.namespace.cuda import ExternalStream, Stream
 from kernelproxy.namespace.memory import MemoryPointer
+from kernelproxy.namespace.names import make
 
 #: CUDA's numbers for what is copied where; 4 leaves it to the addresses.
 _HOST_TO_HOST, _HOST_TO_DEVICE, _DEVICE_TO_HOST, _DEVICE_TO_DEVICE, _BY_ADDRESS = range(5)
@@ -28,8 +29,6 @@ def memcpyAsync(dst: int, src: int, size: int, kind: int, stream: int) -> None: 
             "notebook. Say memcpyHostToDevice, memcpyDeviceToHost or memcpyDeviceToDevice."
         )
     if kind not in range(_BY_ADDRESS):
-        from kernelproxy.namespace.names import make
-
         refused = make("cupy.cuda.runtime.CUDARuntimeError")
         raise refused("cudaErrorInvalidMemcpyDirection: invalid copy direction for memcpy")
     if size:

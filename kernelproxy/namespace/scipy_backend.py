@@ -11,7 +11,9 @@ from typing import Any
 import numpy as np
 
 from gpu_backend.opstream import surface
-from kernelproxy.array.core import ArrayCore
+from kernelproxy.calls.array_core import ArrayCore
+from kernelproxy.namespace.creation import asarray
+from kernelproxy.namespace.names import make
 
 FFT_DOMAIN = "numpy.scipy.fft"
 LINALG_DOMAIN = "numpy.scipy.linalg"
@@ -25,8 +27,6 @@ def convert(dispatchables: Iterable[Any], coerce: bool) -> Any:
 
     Called by SciPy. NotImplemented lets it try the next backend.
     """
-    from kernelproxy.namespace.creation import asarray
-
     marked = list(dispatchables)
     values = [one.value for one in marked]
     if coerce:
@@ -56,8 +56,6 @@ def linalg_function(method: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) 
 
 
 def _carry_out(place: Callable[[str], str], method: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-    from kernelproxy.namespace.names import make
-
     qualname = place(str(method.__name__))
     described = surface.load()
     if not described.is_public(qualname) or not isinstance(described.resolved(qualname), surface.Function):

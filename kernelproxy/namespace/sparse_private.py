@@ -12,6 +12,7 @@ from typing import Any
 
 from kernelproxy.calls import dispatch
 from kernelproxy.namespace.creation import array
+from kernelproxy.public_names import make
 
 
 class OfCompressed:
@@ -65,8 +66,6 @@ class CompressedMembers:
     @OfCompressed
     def _insert_many(self: Any, i: Any, j: Any, x: Any) -> None:
         """Set elements that are not there yet, as `_set_many`, and say nothing of what that costs."""
-        from kernelproxy.namespace.names import make
-
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", make("cupyx.scipy.sparse.SparseEfficiencyWarning"))
             dispatch.ask_object(".method", self, "__setitem__", self._swap(i, j), x)

@@ -9,10 +9,12 @@ import numpy as np
 from gpu_backend.opstream.proof.outcome import Unproved
 from gpu_backend.opstream.proof.registry import key_of
 from gpu_backend.wire import values as wire
-from kernelproxy.array.core import ArrayCore
-from kernelproxy.calls import dispatch, planning
+from kernelproxy.calls import dispatch
+from kernelproxy.calls.array_core import ArrayCore
+from kernelproxy.calls.planning import Planning
+from kernelproxy.calls.remote_function import RemoteFunction
 from kernelproxy.calls.remote_object import RemoteObject
-from kernelproxy.namespace.function import RemoteFunction
+from kernelproxy.client import current
 
 #: Where the functions are that ask for the plan and the settings in force.
 MODULES = ("cupy.fft.", "cupyx.scipy.fft.", "cupyx.scipy.fftpack.")
@@ -26,7 +28,10 @@ _OF_REALS = ("rfft", "ihfft")
 _BEFORE_OVERWRITING = 3
 _MOST_PRECEDENTS = 1_024
 
-get_current_plan = planning.current_plan
+
+def get_current_plan() -> Any:
+    """Return the plan in whose ``with`` block this thread is, else None."""
+    return current().part(Planning).current_plan()
 
 
 class Transform(RemoteFunction):
@@ -38,15 +43,16 @@ class Transform(RemoteFunction):
         if args and type(args[0]) is np.ndarray and self.__name__ in _OF_REMOTE_ARRAYS:
             raise TypeError("The input array a must be a cupy.ndarray")
         plan = kwargs.get("plan") if kwargs else None
+        planning = dispatch.whose(args).part(Planning)
         if plan is None and not planning.watched:
             return super().__call__(*args, **kwargs)
         with planning.lock:
             usual = not planning.watched or planning.bring()
             if plan is None and usual:
                 return super().__call__(*args, **kwargs)
-            return self._as_before(args, kwargs, plan)
+            return self._as_before(planning, args, kwargs, plan)
 
-    def _as_before(self, args: tuple[Any, ...], kwargs: dict[str, Any], plan: Any) -> Any:
+    def _as_before(self, planning: Planning, args: tuple[Any, ...], kwargs: dict[str, Any], plan: Any) -> Any:
         """Call the function: without waiting, if such a call went well before with this plan and these settings."""
         __tracebackhide__ = True
         key = self._key(args, {name: value for name, value in kwargs.items() if name != "plan"})
@@ -79,11 +85,11 @@ class Plan(RemoteObject):
     """A plan. In a ``with`` statement, what this thread's transforms in the block are done with."""
 
     def __enter__(self) -> Any:
-        planning.enter(self)
+        (self._client or current()).part(Planning).enter(self)
         return self
 
     def __exit__(self, *raised: Any) -> None:
-        planning.enter(None)
+        (self._client or current()).part(Planning).enter(None)
 
 
 class Plan1d(Plan):

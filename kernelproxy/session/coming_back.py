@@ -19,7 +19,8 @@ from gpu_backend.wire.errors import (
 )
 from kernelproxy.session import gateway_client, handover
 from kernelproxy.session.granting import PATIENCE_SECONDS, granted
-from kernelproxy.session.wishes import opening
+from kernelproxy.session.signs import Signs
+from kernelproxy.session.wishes import Wishes
 from kernelproxy.settings import ClientSettings
 
 #: How long the gateway is asked where the session is now, once the executor has said that it ends, seconds. Nothing is
@@ -55,7 +56,7 @@ def where(settings: ClientSettings, session: str, seconds: float) -> FromGateway
         raise SessionLost(f"The pool no longer has this session. {error}") from None
 
 
-def another(settings: ClientSettings, handed: Path | None, why: str) -> Ticket:
+def another(settings: ClientSettings, wishes: Wishes, signs: Signs, handed: Path | None, why: str) -> Ticket:
     """Return the ticket of a session in place of one that the pool has no more, ended for ``why``.
 
     Waits in the queue of a full pool; an interrupt gives up. ``handed`` is where the provisioner looks for the session
@@ -69,7 +70,8 @@ def another(settings: ClientSettings, handed: Path | None, why: str) -> Ticket:
         If there is no session to be had now; trying again may help. The message says what was lost.
     """
     try:
-        ticket = granted(settings, msgspec.structs.replace(opening(settings), waiter=secrets.token_hex(8)))
+        request = msgspec.structs.replace(wishes.opening(settings), waiter=secrets.token_hex(8))
+        ticket = granted(settings, request, signs)
     except NotAuthorized as error:
         raise SessionLost(f"The pool no longer has this session. {error}") from None
     except PoolFull as error:

@@ -8,6 +8,7 @@ from gpu_backend.wire import control
 from gpu_backend.wire.control import Ticket
 from gpu_backend.wire.errors import AnswerOverdue, ExecutorStarting, PoolUnreachable, ProtocolError
 from kernelproxy.session import gateway_client
+from kernelproxy.session.signs import Signs
 from kernelproxy.session.waiting import Wait
 from kernelproxy.settings import ClientSettings
 
@@ -21,10 +22,10 @@ PATIENCE_SECONDS = 60.0
 _OVERDUE_SECONDS = 12.0
 
 
-def granted(settings: ClientSettings, request: control.OpenSession | control.RenewTicket) -> Ticket:
+def granted(settings: ClientSettings, request: control.OpenSession | control.RenewTicket, signs: Signs) -> Ticket:
     """Ask the gateway until it gives a ticket or says no; "not yet" takes it nearly two seconds to say."""
     deadline = monotonic() + _START_SECONDS
-    with Wait(settings, request) as wait:
+    with Wait(settings, request, signs) as wait:
         while True:
             try:
                 answer = gateway_client.request(settings, request, GATEWAY_SECONDS)

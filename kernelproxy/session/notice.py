@@ -6,6 +6,7 @@ import os
 import shutil
 import sys
 from collections.abc import Callable
+from dataclasses import dataclass
 from typing import Protocol
 
 
@@ -63,6 +64,9 @@ def _overwrite(text: str) -> None:
     sys.stderr.write(f"\r\x1b[K{text if len(text) < columns else text[: columns - 2] + '…'}")
 
 
-#: Makes the notice of a wait in the pool's queue, and of other waits; a notebook has one of its own.
-announce: Callable[[], Notice] = TerminalNotice
-announce_sign: Callable[[], Notice] = PassingNotice
+@dataclass
+class Notices:
+    """What makes the notice of a wait in the pool's queue, and that of other waits; a notebook has one of its own."""
+
+    of_queue: Callable[[], Notice] = TerminalNotice
+    of_sign: Callable[[], Notice] = PassingNotice

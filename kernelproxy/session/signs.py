@@ -12,9 +12,8 @@ from contextlib import contextmanager, suppress
 from time import monotonic
 from typing import NamedTuple
 
-from kernelproxy.session import notice
 from kernelproxy.session.amounts import bytes_in_words, seconds_in_words, shortened
-from kernelproxy.session.notice import Notice
+from kernelproxy.session.notice import Notice, Notices
 
 #: What ends within this time is not told, seconds.
 SILENT_SECONDS = 1.0
@@ -72,9 +71,11 @@ class Transfer:
 
 
 class Signs:
-    """The line of this process. Only the main thread writes it: what others wait for belongs to no cell."""
+    """A client's line. Only the main thread writes it: what others wait for belongs to no cell."""
 
-    def __init__(self, clock: Callable[[], float] = monotonic) -> None:
+    def __init__(self, clock: Callable[[], float] = monotonic, notices: Notices | None = None) -> None:
+        #: Where it is shown.
+        self.notices = notices or Notices()
         #: True while the line tells of a wait that goes on.
         self.is_shown = False
         #: The transfer that is under way, if it has several pieces.
@@ -104,7 +105,7 @@ class Signs:
         self.is_shown = True
         with suppress(Exception):  # whatever is wrong with the place where it is shown, the wait goes on
             if self._notice is None:
-                self._notice = notice.announce_sign()
+                self._notice = self.notices.of_sign()
             self._notice.show(self._sign.so_far(seconds), self._sign.part)
 
     def settle(self, raised: BaseException | None = None) -> None:
@@ -159,7 +160,3 @@ class Signs:
 
 def _reconnecting() -> Sign:
     return Sign("Reconnecting to the pool")
-
-
-#: The line of this process.
-signs = Signs()

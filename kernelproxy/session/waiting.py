@@ -8,10 +8,10 @@ from types import TracebackType
 
 from gpu_backend.wire.control import LeaveQueue, OpenSession, Queued, RenewTicket
 from gpu_backend.wire.errors import PoolError
-from kernelproxy.session import gateway_client, notice
+from kernelproxy.session import gateway_client
 from kernelproxy.session.amounts import seconds_in_words
 from kernelproxy.session.notice import Notice
-from kernelproxy.session.signs import Sign, signs
+from kernelproxy.session.signs import Sign, Signs
 from kernelproxy.settings import ClientSettings
 
 #: How long leaving the queue may take, seconds; a silent waiter is taken to have left anyway.
@@ -21,9 +21,10 @@ _FAREWELL_SECONDS = 1.0
 class Wait:
     """One wait. Nothing is shown before the first answer that says so; an interrupt leaves the queue."""
 
-    def __init__(self, settings: ClientSettings, request: OpenSession | RenewTicket) -> None:
+    def __init__(self, settings: ClientSettings, request: OpenSession | RenewTicket, signs: Signs) -> None:
         self._settings = settings
         self._request = request
+        self._signs = signs
         self._since = self._heard = monotonic()
         self._notice: Notice | None = None
 
@@ -33,7 +34,7 @@ class Wait:
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        signs.settle(error)
+        self._signs.settle(error)
         waited = seconds_in_words(round(monotonic() - self._since))
         if kind is None:
             if self._notice is not None:
@@ -64,13 +65,13 @@ class Wait:
     def look(self, what: str) -> None:
         """Tell the user what else there is to wait for, unless they know that they are in the queue."""
         if self._notice is None:
-            signs.look(self._since, lambda: Sign(what))
+            self._signs.look(self._since, lambda: Sign(what))
 
     def show(self, queued: Queued) -> None:
         """Tell the user how the wait goes."""
         self.hear()
         if self._notice is None:
-            self._notice = notice.announce()
+            self._notice = self._signs.notices.of_queue()
         self._notice.show(in_words(queued, self._heard - self._since))
 
 

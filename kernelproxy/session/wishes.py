@@ -17,9 +17,6 @@ LIMIT_VARIABLE = "GPU_WORKBENCH_LIMIT"
 PRIORITY_VARIABLE = "GPU_WORKBENCH_PRIORITY"
 MEMORY_VARIABLE = "GPU_WORKBENCH_MEMORY"
 
-#: What the notebook said with `%gpu class`; it counts for the session that it has and for the next.
-said: Wish | None = None
-
 
 class Wished(NamedTuple):
     """What a session asks for. ``memory_bytes`` 0 is the pool's default."""
@@ -28,28 +25,34 @@ class Wished(NamedTuple):
     memory_bytes: int
 
 
-def wished(settings: ClientSettings) -> Wished:
-    """Return what a session that is opened now asks for.
+class Wishes:
+    """What a client asks for."""
 
-    Raises
-    ------
-    PoolRefusal
-        If a setting or a variable is no number or no amount; the message names it.
-    """
-    wish = said or Wish(
-        os.environ.get(CLASS_VARIABLE) or settings.session_class,
-        _value(REQUEST_VARIABLE, settings.request, float),
-        _value(LIMIT_VARIABLE, settings.limit, float),
-        _value(PRIORITY_VARIABLE, settings.priority, int),
-    )
-    memory = _value(MEMORY_VARIABLE, settings.memory or "0", bytes_from_words)
-    return Wished(wish, memory)
+    def __init__(self) -> None:
+        #: What the notebook said with `%gpu class`; it counts for the session that it has and for the next.
+        self.said: Wish | None = None
 
+    def wished(self, settings: ClientSettings) -> Wished:
+        """Return what a session that is opened now asks for.
 
-def opening(settings: ClientSettings) -> OpenSession:
-    """Return how a session is asked for in this process; raises as `wished` does. It has no name for a wait yet."""
-    wish, memory_bytes = wished(settings)
-    return OpenSession(0, os.environ.get("JPY_SESSION_NAME", ""), "", memory_bytes, wish)
+        Raises
+        ------
+        PoolRefusal
+            If a setting or a variable is no number or no amount; the message names it.
+        """
+        wish = self.said or Wish(
+            os.environ.get(CLASS_VARIABLE) or settings.session_class,
+            _value(REQUEST_VARIABLE, settings.request, float),
+            _value(LIMIT_VARIABLE, settings.limit, float),
+            _value(PRIORITY_VARIABLE, settings.priority, int),
+        )
+        memory = _value(MEMORY_VARIABLE, settings.memory or "0", bytes_from_words)
+        return Wished(wish, memory)
+
+    def opening(self, settings: ClientSettings) -> OpenSession:
+        """Return how a session is asked for in this process; raises as `wished` does. It has no name for a wait yet."""
+        wish, memory_bytes = self.wished(settings)
+        return OpenSession(0, os.environ.get("JPY_SESSION_NAME", ""), "", memory_bytes, wish)
 
 
 def _value(variable: str, setting: Any, convert: Callable[[Any], Any]) -> Any:

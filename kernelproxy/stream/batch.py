@@ -7,8 +7,8 @@ from typing import Self
 from gpu_backend.opstream.journal import Entry
 from gpu_backend.opstream.layout import Layout
 from gpu_backend.wire.messages import Op
+from kernelproxy.source_lines import Site
 from kernelproxy.stream.costs import Cost
-from kernelproxy.stream.source_lines import Site
 
 
 class OpenBatch(Entry):

@@ -10,11 +10,11 @@ from gpu_backend.wire.codec import Frame
 from gpu_backend.wire.errors import ErrorRecord, ProtocolError, WarningRecord
 from gpu_backend.wire.values import Value
 from kernelproxy.errors import deferred_exception, remote_exception
+from kernelproxy.source_lines import Site
 from kernelproxy.stream.ahead import Ahead
 from kernelproxy.stream.batch import OpenBatch
 from kernelproxy.stream.credit import Credit
 from kernelproxy.stream.retention import Retention, until_done
-from kernelproxy.stream.source_lines import Site
 
 #: Failures remembered after they were shown, to explain what they make impossible later.
 _REMEMBERED_FAILURES = 1_000

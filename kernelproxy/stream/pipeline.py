@@ -19,7 +19,8 @@ from gpu_backend.wire.errors import OversizedMessage, ProtocolError, RefusalCode
 from gpu_backend.wire.messages import Op, Want
 from kernelproxy.errors import session_lost
 from kernelproxy.session.connection import Connection, refusal_error
-from kernelproxy.session.signs import SILENT_SECONDS, signs
+from kernelproxy.session.signs import SILENT_SECONDS, Signs
+from kernelproxy.source_lines import user_site
 from kernelproxy.stream import work
 from kernelproxy.stream.batch import OpenBatch
 from kernelproxy.stream.batch_size import batch_ops
@@ -30,7 +31,6 @@ from kernelproxy.stream.inbox import Answer, Inbox
 from kernelproxy.stream.memory_model import MemoryModel
 from kernelproxy.stream.recorder import NOTHING, Args, Buffers, Kwargs, Recorder
 from kernelproxy.stream.retention import Retention, until_done
-from kernelproxy.stream.source_lines import user_site
 
 #: How long one thread reads for all before others get a turn, seconds; how long an interrupted one waits for its own.
 _TURN_SECONDS, _CANCEL_SECONDS = 0.005, 0.1
@@ -50,12 +50,17 @@ class Pipeline(Recorder):
         Called when the connection is lost; returns another one, greeted. Before it greets an executor of another epoch
         it calls `abandon`. Raises `SessionLost` if the session is gone for good; after any other error the connection
         is sought again when the next op needs it.
+    signs
+        Where is shown what is waited for; nowhere else than in this client, by default.
     retention
         How long the journal keeps what is done.
     """
 
-    def __init__(self, connection: Connection, renew: Renew, retention: Retention = until_done) -> None:
+    def __init__(
+        self, connection: Connection, renew: Renew, signs: Signs | None = None, retention: Retention = until_done
+    ) -> None:
         super().__init__(MemoryModel.of(connection.welcome))
+        self.signs = signs or Signs()
         #: The connection in use.
         self.connection = connection
         self._renew = renew
@@ -127,9 +132,9 @@ class Pipeline(Recorder):
                 if self._send_sealed():
                     break
                 self._pump(_TURN_SECONDS)
-            signs.look(since := since or monotonic(), lambda: work.sign(self))
-        if since and signs.is_shown:
-            signs.settle()
+            self.signs.look(since := since or monotonic(), lambda: work.sign(self, self.signs.transfer))
+        if since and self.signs.is_shown:
+            self.signs.settle()
 
     def flush_if_open(self, batch: OpenBatch) -> None:
         """Send what can be sent now if ``batch`` is still open; for the background sender. Never waits for credit."""
@@ -239,7 +244,7 @@ class Pipeline(Recorder):
             self._wait(seq)
             return self.inbox.take(seq)
         except KeyboardInterrupt as error:
-            signs.settle(error)
+            self.signs.settle(error)
             raise
         finally:
             self.inbox.forget(seq)
@@ -258,9 +263,9 @@ class Pipeline(Recorder):
                 finally:
                     self._io.release()
             if monotonic() - since > SILENT_SECONDS:
-                signs.look(since, lambda: work.sign(self))
-        if signs.is_shown:
-            signs.settle()
+                self.signs.look(since, lambda: work.sign(self, self.signs.transfer))
+        if self.signs.is_shown:
+            self.signs.settle()
         self.most_ops = batch_ops(self.credit.ops_in_flight)
 
     def _pump(self, timeout_seconds: float) -> bool:
@@ -370,6 +375,12 @@ class Pipeline(Recorder):
         finally:
             self._io.release()
         return True
+
+    def leave_to_parent(self, why: WorkbenchError) -> None:
+        """Let every use raise ``why``, in a process that was forked from the one whose threads may hold our locks."""
+        self._recording, self._io = threading.RLock(), threading.RLock()
+        self.reading = self._io
+        self.end(why)
 
     def end(self, why: WorkbenchError) -> None:
         """Let every use from now on raise ``why``."""

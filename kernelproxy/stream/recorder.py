@@ -10,18 +10,21 @@ import threading
 from abc import ABC, abstractmethod
 from collections import deque
 from collections.abc import Callable
+from typing import Any
+from weakref import WeakValueDictionary
 
 from gpu_backend.opstream.journal import Journal
 from gpu_backend.opstream.layout import Layout
 from gpu_backend.wire.codec import Frame
 from gpu_backend.wire.messages import Op, Want
 from gpu_backend.wire.values import Value
+from kernelproxy.source_lines import user_site
 from kernelproxy.stream.ahead import Ahead
 from kernelproxy.stream.batch import OpenBatch
 from kernelproxy.stream.batch_size import batch_ops
 from kernelproxy.stream.dropped import DroppedHandles, oldest
+from kernelproxy.stream.inbox import Inbox
 from kernelproxy.stream.memory_model import MemoryModel
-from kernelproxy.stream.source_lines import user_site
 from kernelproxy.stream.temporaries import takes_over
 
 NOTHING = Want.NOTHING
@@ -36,6 +39,9 @@ Made = Layout | None
 class Recorder(ABC):
     """The ops of this process, in order. ``memory`` says which results are sure to be had: others are waited for."""
 
+    #: What the executor has said.
+    inbox: Inbox
+
     def __init__(self, memory: MemoryModel) -> None:
         #: So that OutOfMemoryError comes at its own line.
         self.memory = memory
@@ -45,6 +51,8 @@ class Recorder(ABC):
         #: The handle that is given next.
         self.next_handle = 1
         self.dropped: DroppedHandles = deque()
+        #: Kernels of the user's own by their handle: they know what they are called.
+        self.kernels: WeakValueDictionary[int, Any] = WeakValueDictionary()
         self.journal: Journal[OpenBatch] = Journal()
         #: What is under way, in seconds of the device.
         self.ahead = Ahead()

@@ -2,24 +2,16 @@
 
 from __future__ import annotations
 
-import weakref
-from collections.abc import Iterator
-from contextlib import contextmanager
+from collections.abc import Mapping
 from itertools import islice
 from time import monotonic
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
-from gpu_backend.wire import messages as wire
-from gpu_backend.wire.errors import ProtocolError
 from gpu_backend.wire.messages import Op, Want
-from gpu_backend.wire.values import Ref, Tuple, Value
-from kernelproxy.session.connection import Connection
-from kernelproxy.session.signs import Sign, signs
-from kernelproxy.stream.source_lines import Site
-
-if TYPE_CHECKING:
-    from kernelproxy.stream.inbox import Answer
-    from kernelproxy.stream.pipeline import Pipeline
+from gpu_backend.wire.values import Ref
+from kernelproxy.session.signs import Sign, Transfer
+from kernelproxy.source_lines import Site
+from kernelproxy.stream.recorder import Recorder
 
 #: An executor that spoke within this time is not in the middle of an op: it is asked every second, seconds.
 _FRESH_SECONDS = 1.5
@@ -52,8 +44,9 @@ _WORDS = {
     ".module_of_file": "Loading a compiled module",
     ".doc": "Reading a docstring",
 }
-#: Kernels of the user's own by their handle, and what they are called.
-_kernels: weakref.WeakValueDictionary[int, Any] = weakref.WeakValueDictionary()
+
+
+Kernels = Mapping[int, Any]
 
 
 class Work(NamedTuple):
@@ -72,42 +65,44 @@ class Work(NamedTuple):
     is_heard: bool = False
 
 
-def note_kernel(kernel: Any, name: str) -> None:
+def note_kernel(recorder: Recorder, kernel: Any, name: str) -> None:
     """Remember what ``kernel``, a remote object, is called."""
     object.__setattr__(kernel, "_called", name)
-    _kernels[kernel._handle] = kernel
+    recorder.kernels[kernel._handle] = kernel
 
 
-def under_way(pipeline: Pipeline) -> Work:
-    """Return the work of ``pipeline`` that is not known to be done."""
-    journal, batch = pipeline.journal, pipeline.open_batch
+def under_way(recorder: Recorder) -> Work:
+    """Return the work of ``recorder`` that is not known to be done."""
+    journal, batch = recorder.journal, recorder.open_batch
     queued = max(0, batch.last - journal.marks.applied)
-    found = _running(pipeline)
+    found = _running(recorder)
     if found is None:
         return Work(queued=len(batch.ops), unsent=len(batch.ops))
     op, site, is_certain = found
-    what = in_words(op) if is_certain else f"{in_words(op)}, or another of what is queued,"
+    what = in_words(op, recorder.kernels)
+    if not is_certain:
+        what = f"{what}, or another of what is queued,"
     unsent = batch.last - journal.cursor
-    return Work(what, _place(site), monotonic() - pipeline.inbox.moved_at, queued, unsent)
+    return Work(what, _place(site), monotonic() - recorder.inbox.moved_at, queued, unsent)
 
 
-def _running(pipeline: Pipeline) -> tuple[Op, Site | None, bool] | None:
+def _running(recorder: Recorder) -> tuple[Op, Site | None, bool] | None:
     """Return what the device is at, where that was recorded, and whether that is certain.
 
     An executor in the middle of an op says nothing, and what it last said may be a few short ops old: those that ran
     within 20 ms. So it is certain where it has just spoken, or where all are alike; else the oldest of the ops that
     take longest, as far as their names tell, is taken for it.
     """
-    journal = pipeline.journal
+    journal = recorder.journal
     waiting = [batch.at(place) for batch, place in islice(journal.waiting(), _MOST_LOOKED_AT)]
     if not waiting:
         newest = journal.find(journal.marks.applied)  # unless it is done
         return (*newest[0].at(newest[1]), True) if newest is not None else None
-    if monotonic() - pipeline.inbox.heard_at < _FRESH_SECONDS:
+    if monotonic() - recorder.inbox.heard_at < _FRESH_SECONDS:
         return (*waiting[0], True)
     likely, site = max(waiting, key=lambda one: _weight(one[0]))
-    what = in_words(likely)
-    return likely, site, all(_weight(op) < 0 or in_words(op) == what for op, _ in waiting)
+    what = in_words(likely, recorder.kernels)
+    return likely, site, all(_weight(op) < 0 or in_words(op, recorder.kernels) == what for op, _ in waiting)
 
 
 def _weight(op: Op) -> int:
@@ -119,98 +114,22 @@ def _weight(op: Op) -> int:
     return 0 if op.name in _SHORT else 1
 
 
-def heard(pipeline: Pipeline, seconds: float) -> Work:
-    """Return what `under_way` does, after asking the executor and waiting ``seconds`` for what it says at most.
+def sign(recorder: Recorder, transfer: Transfer | None = None) -> Sign:
+    """Return what somebody waits for who waits for the answer to the last op, or for room to send more.
 
-    An executor that is in the middle of an op says nothing. A lost connection is not sought.
+    ``transfer`` is the one that this is part of, if there is one.
     """
-    deadline = monotonic() + seconds
-    with _alone(pipeline, seconds) as connection:
-        if connection is None or not connection.send(wire.Ping(pipeline.inbox.received)):
-            return under_way(pipeline)
-        while (message := _next(pipeline, connection, deadline)) is not None:
-            if isinstance(message, wire.Ack):
-                return under_way(pipeline)._replace(is_heard=True)
-    return under_way(pipeline)
-
-
-def memory_in(answer: Value) -> dict[str, int]:
-    """Return used_bytes, limit_bytes, free_bytes and total_bytes, as an executor has answered ``.memory``."""
-    if not isinstance(answer, Tuple):
-        raise ProtocolError("The executor's answer to .memory is no tuple.")
-    names = ("used_bytes", "limit_bytes", "free_bytes", "total_bytes")
-    return {name: int(item) for name, item in zip(names, answer.items, strict=True)}  # type: ignore[arg-type]
-
-
-def memory(pipeline: Pipeline, seconds: float) -> dict[str, int]:
-    """Return what `memory_in` does, after asking the executor; nothing if it does not answer within ``seconds``.
-
-    Only of use where nothing is under way: else the answer comes behind all of it.
-    """
-    answer = answered(pipeline, ".memory", (), seconds)
-    return memory_in(answer.value) if answer is not None else {}
-
-
-def answered(pipeline: Pipeline, name: str, args: tuple[Value, ...], seconds: float) -> Answer | None:
-    """Return the answer to the op ``name``, or None if it failed or none came within ``seconds``.
-
-    It comes behind all that is under way. A lost connection is not sought, and nothing is asked on it.
-    """
-    deadline = monotonic() + seconds
-    with _alone(pipeline, seconds) as connection:
-        if connection is None:
-            return None
-        number = pipeline.ask(name, args, Want.CONTENTS)
-        try:
-            while not pipeline.inbox.has(number) and _next(pipeline, connection, deadline) is not None:
-                pass
-            return pipeline.inbox.seen(number)
-        finally:
-            pipeline.inbox.forget(number)
-
-
-@contextmanager
-def _alone(pipeline: Pipeline, seconds: float) -> Iterator[Connection | None]:
-    """Have the connection to oneself; None if others keep it for ``seconds``, or it is not to be used."""
-    if not pipeline.reading.acquire(timeout=seconds):
-        yield None
-        return
-    try:
-        connection = pipeline.connection
-        yield connection if connection.is_sound and not connection.is_cut else None
-    finally:
-        pipeline.reading.release()
-
-
-def _next(pipeline: Pipeline, connection: Connection, deadline: float) -> wire.ToClient | None:
-    """Take in the next message; None if none comes before ``deadline``, or if it needs more than to be taken in."""
-    while (left := deadline - monotonic()) > 0 and not connection.is_cut:
-        incoming = connection.receive(left)
-        if incoming is None:
-            continue
-        if isinstance(incoming[0], wire.Refused):
-            connection.put_back(incoming)  # for whoever uses the connection next
-            return None
-        pipeline.inbox.note(*incoming)
-        connection.settle()
-        return incoming[0]
-    return None
-
-
-def sign(pipeline: Pipeline) -> Sign:
-    """Return what somebody waits for who waits for the answer to the last op, or for room to send more."""
-    found = _running(pipeline)
-    transfer = signs.transfer
+    found = _running(recorder)
     if found is None:
         return transfer.sign() if transfer is not None else Sign("Waiting for the executor")
     op, site, is_certain = found
     if op.name in (_READS, _WRITES) and transfer is not None:
         return transfer.sign()._replace(place=_place(site))
-    behind = pipeline.open_batch.last - pipeline.journal.marks.applied - 1
+    behind = recorder.open_batch.last - recorder.journal.marks.applied - 1
     much = f"{behind:,} {'' if is_certain else 'other '}operation{'s' * (behind > 1)}" if behind > 0 else ""
     if much:
         much = f"{much} behind it" if is_certain else f"or one of {much}"
-    what = in_words(op)
+    what = in_words(op, recorder.kernels)
     return Sign(what, much, _place(site), is_op=what == op.name)
 
 
@@ -218,15 +137,15 @@ def _place(site: Site | None) -> str:
     return site.describe() if site is not None else ""
 
 
-def in_words(op: Op) -> str:
-    """Return what people call ``op``."""
+def in_words(op: Op, kernels: Kernels) -> str:
+    """Return what people call ``op``; ``kernels`` are the user's own by their handle."""
     if not op.name.startswith("."):
         return op.name
     if op.name in (".call", ".launch", ".compile"):
         if op.name == ".compile":
-            return f"Compiling {_kernel(op)}"
+            return f"Compiling {_kernel(op, kernels)}"
         is_first = op.want is not Want.NOTHING  # only a first launch is waited for
-        return f"{'Compiling and running' if is_first else 'The kernel'} {_kernel(op)}"
+        return f"{'Compiling and running' if is_first else 'The kernel'} {_kernel(op, kernels)}"
     if op.name in (_READS, _WRITES):
         return "Download" if op.name == _READS else "Upload"
     if op.name == ".begin":
@@ -238,7 +157,7 @@ def in_words(op: Op) -> str:
     return _WORDS.get(op.name, op.name)
 
 
-def _kernel(op: Op) -> str:
+def _kernel(op: Op, kernels: Kernels) -> str:
     target = op.args[0]
-    kernel = _kernels.get(target.handle) if isinstance(target, Ref) else None
+    kernel = kernels.get(target.handle) if isinstance(target, Ref) else None
     return kernel._called if kernel is not None else "a kernel"

@@ -8,28 +8,34 @@ from __future__ import annotations
 
 import sys
 import warnings
+from functools import partial
 from math import inf, nan
 from typing import Any
 
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-import kernelproxy.array.remote_array  # noqa: F401 (what notebooks have imported)
+import kernelproxy.array.remote_array
+import kernelproxy.namespace.names  # noqa: F401 (which knows the classes)
 from gpu_backend.opstream.journal import Journal
 from gpu_backend.wire import messages as wire
 from gpu_backend.wire import values
 from gpu_backend.wire.codec import Codec, encode
 from gpu_backend.wire.errors import ErrorRecord, ProtocolError, WarningRecord, WireError
 from kernelproxy import errors
-from kernelproxy.array.core import from_description
-from kernelproxy.calls import remote_object
+from kernelproxy.calls.array_core import from_description
 from kernelproxy.calls.decoding import Decoder, buffer_to_array, inline_scalar
+from kernelproxy.calls.remote_object import class_of
+from kernelproxy.calls.stand_ins import object_from_description
+from kernelproxy.client import Client
 from kernelproxy.stream.ahead import Ahead
 from kernelproxy.stream.batch import OpenBatch
 from kernelproxy.stream.costs import Cost
 from kernelproxy.stream.credit import Credit
 from kernelproxy.stream.inbox import Inbox
 
+#: Whose executor it is that answers so.
+CLIENT = Client()
 often = settings(max_examples=2000, deadline=None, database=None, derandomize=True)
 
 edges = [0, 1, -1, 7, 1 << 31, (1 << 32) + 1, 1 << 62, (1 << 63) - 1, -(1 << 63), (1 << 64) - 1]
@@ -83,7 +89,8 @@ MOST_SENT = 20
 @often
 def read_a_result(value: Any, frames: list[bytes]) -> None:
     try:
-        Decoder(frames, {7: "an argument"}, from_description, remote_object.object_from_description).decode(value)
+        make_array, make_object = partial(from_description, CLIENT), partial(object_from_description, CLIENT)
+        Decoder(frames, {7: "an argument"}, make_array, make_object).decode(value)
     except ProtocolError:
         return
     counts["results"] += 1
@@ -151,7 +158,7 @@ def decode_what_was_spoilt(message: Any, flips: list[tuple[int, int]], length: i
 if __name__ == "__main__":
     codec: Codec[wire.ToClient] = Codec(wire.ToClient)
     counts = dict.fromkeys(("results", "contents", "messages", "decoded"), 0)
-    remote_object._public_class("cupy.random.Generator")  # what the surface needs is there before
+    class_of("cupy.random.Generator")  # what the surface needs is there before
     errors.remote_exception(ErrorRecord("cupy.cuda.memory.OutOfMemoryError", ""))
     before = set(sys.modules)
     for attack in (read_a_result, read_contents, hear_of_a_failure, sort_what_comes_in, decode_what_was_spoilt):

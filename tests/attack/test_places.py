@@ -12,8 +12,8 @@ from gpu_backend.transport import local
 from gpu_backend.transport.framing import ConnectionLost
 from gpu_backend.wire import control
 from gpu_backend.wire.errors import PoolUnreachable
-from kernelproxy.session import links, session
-from kernelproxy.session.session import open_session
+from kernelproxy.client import open_session
+from kernelproxy.session import lease, links
 from kernelproxy.settings import CONFIG_VARIABLE, ClientSettings, save
 from tests.integration.conftest import MakePool, RunningPool, granted, make_pool, until
 
@@ -22,9 +22,10 @@ __all__ = ["make_pool"]
 #: Asks for a session in the name of a notebook, and is killed before it can come for it.
 ASKER = """
 import os, signal, sys
-from kernelproxy.session import session
-session.Session = lambda *args, **more: os.kill(os.getpid(), signal.SIGKILL)
-session.open_session("gone")
+from kernelproxy.client import open_session
+from kernelproxy.session import opening
+opening.Lease = lambda *args, **more: os.kill(os.getpid(), signal.SIGKILL)
+open_session("gone")
 """
 
 
@@ -36,7 +37,7 @@ def pool(make_pool: MakePool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -
         gateway=made.ada.endpoint, server_key=made.ada.server_key.decode(), key_file=made.state.root / "ada.key"
     )
     monkeypatch.setenv(CONFIG_VARIABLE, str(save(settings, tmp_path / "client.toml")))
-    monkeypatch.setattr(session, "_GREET_SECONDS", 0.5)
+    monkeypatch.setattr(lease, "_GREET_SECONDS", 0.5)
     return made
 
 

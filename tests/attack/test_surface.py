@@ -250,20 +250,20 @@ import cupy
 
 from gpu_backend.wire.messages import Want
 from gpu_backend.wire.values import Name, Ref
-from kernelproxy.session.session import pipeline
+from kernelproxy import current_session
 
 def kept(name, *args):
-    handle = pipeline().record(name, args, 1, None, 0)
+    handle = current_session().pipeline.record(name, args, 1, None, 0)
     try:
-        pipeline().call(".same", (Ref(handle),), Want.CONTENTS)
+        current_session().pipeline.call(".same", (Ref(handle),), Want.CONTENTS)
         print("kept")
     except Exception as error:
         print(error)
     return Ref(handle)
 
-array = Ref(pipeline().record("cupy.arange", (4,), 1, None, 0))
-square = Ref(pipeline().record("cupy.eye", (4,), 1, None, 0))
-sparse = Ref(pipeline().record("cupyx.scipy.sparse.csr_matrix", (square,), 1, None, 0))
+array = Ref(current_session().pipeline.record("cupy.arange", (4,), 1, None, 0))
+square = Ref(current_session().pipeline.record("cupy.eye", (4,), 1, None, 0))
+sparse = Ref(current_session().pipeline.record("cupyx.scipy.sparse.csr_matrix", (square,), 1, None, 0))
 rows = kept(".method", sparse, "__iter__")
 frame = kept(".getattr", rows, "gi_frame")
 names = kept(".getattr", frame, "f_builtins")
@@ -272,7 +272,7 @@ kept(".call", door, "open('stolen', 'w')")
 kept(".method", array, "tofile", "stolen")
 kept(".same", Name("cupy.sum"))
 with cupy.cuda.profile():
-    print(pipeline().call("cupy.sum", (array,), Want.CONTENTS).value.data)
+    print(current_session().pipeline.call("cupy.sum", (array,), Want.CONTENTS).value.data)
 """
 
 

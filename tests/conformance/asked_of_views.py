@@ -13,8 +13,8 @@ import numpy as np
 from gpu_backend.opstream import surface
 from gpu_backend.opstream.layout import Layout
 from gpu_backend.wire.errors import OpFailed, WorkbenchError
-from kernelproxy.array import core
-from kernelproxy.array.core import ArrayCore
+from kernelproxy.calls import array_core
+from kernelproxy.calls.array_core import ArrayCore
 from kernelproxy.namespace.names import make
 from tests.conformance.infer_calls import TEMPLATES, Array, Call, Draw, Made
 from tests.conformance.infer_calls.draw import hash_of
@@ -206,7 +206,7 @@ def _sent(spec: Array, chance: random.Random) -> Any:
     if offset == 0 and (layout.c_contiguous or layout.f_contiguous) and chance.random() < 0.7:
         host = np.ndarray(layout.shape, layout.dtype, content.astype(layout.dtype), 0, layout.strides)
         return REMOTE.asarray(host)
-    return core.view_of(root, offset, layout)
+    return array_core.view_of(root, offset, layout)
 
 
 def mirror(array: Any) -> Any:

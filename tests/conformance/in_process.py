@@ -12,7 +12,7 @@ from typing import Any
 from gpu_backend.devices.base import Device
 from gpu_backend.executor.config import PASSES
 from gpu_backend.executor.program.run import OpStream
-from kernelproxy.session import session
+from kernelproxy.client import current
 from tests.unit.kernelproxy.played import PlayedExecutor
 
 #: The optimisations that are on: `PASSES= pytest tests/conformance` has all go without.
@@ -44,8 +44,8 @@ def notebook_on(device: Device) -> Iterator[InProcess]:
     """Let this process's notebook use an executor on ``device``, which need not be the only CuPy in the process."""
     executor = InProcess(device)
     played: Any = SimpleNamespace(pipeline=executor.pipeline())
-    session.adopt_session(played)
+    current().adopt(played)
     try:
         yield executor
     finally:
-        session.adopt_session(None)
+        current().adopt(None)

@@ -13,10 +13,9 @@ import scipy.sparse
 from gpu_backend.devices import open_device
 from gpu_backend.opstream.proof.outcome import Later, Unproved
 from gpu_backend.wire.messages import Want
-from kernelproxy.array import core
-from kernelproxy.calls import dispatch, remote_members
+from kernelproxy.calls import array_core, dispatch, remote_members
+from kernelproxy.client import current
 from kernelproxy.namespace.names import make
-from kernelproxy.session import session
 from tests.conformance.in_process import InProcess, notebook_on
 
 _RECORDS = np.dtype([("a", "f4"), ("b", "i8")], align=True)
@@ -92,7 +91,7 @@ def notebook() -> Iterator[InProcess]:
 
 def _settle() -> int:
     """Wait for all that was recorded; return how many answers were waited for so far."""
-    pipeline = session.pipeline()
+    pipeline = current().pipeline
     pipeline.call(".nothing", (), Want.DESCRIPTION)
     return pipeline.counters.round_trips
 
@@ -117,7 +116,7 @@ def test_nobody_waits(notebook: InProcess, call: str, monkeypatch: pytest.Monkey
             before = _settle()
             made = eval(call, scope)
             if not is_asked:
-                assert session.pipeline().counters.round_trips == before
+                assert current().pipeline.counters.round_trips == before
             results.append((_values(made), scope["x"].get(), scope["A"].get(), scope["wide"].get()))
     for proved, asked in zip(*results, strict=True):
         np.testing.assert_equal(proved, asked)
@@ -138,10 +137,10 @@ def test_what_has_a_shape_by_its_values_is_asked_for_it_once(notebook: InProcess
     scope = _scope()
     before = _settle()
     made = eval(call, scope)
-    assert session.pipeline().counters.round_trips == before
+    assert current().pipeline.counters.round_trips == before
     arrays = made if isinstance(made, tuple) else (made,)
     shapes = [(one.shape, one.dtype, one.strides, one.base) for one in arrays]
-    assert session.pipeline().counters.round_trips == before + len(arrays)
+    assert current().pipeline.counters.round_trips == before + len(arrays)
     for (shape, dtype, _, base), one in zip(shapes, arrays, strict=True):
         host = one.get()
         assert (host.shape, host.dtype, base) == (shape, dtype, None)
@@ -153,7 +152,7 @@ def test_contents_of_an_unknown_shape_cost_one_round_trip(notebook: InProcess) -
     scope = _scope()
     before = _settle()
     assert eval("x[m]", scope).get().shape == (int(scope["m"].sum()),)
-    assert session.pipeline().counters.round_trips == before + 2  # one is the test's own
+    assert current().pipeline.counters.round_trips == before + 2  # one is the test's own
 
 
 def test_an_array_that_nobody_looked_at_is_dropped(notebook: InProcess) -> None:
@@ -187,6 +186,6 @@ def test_the_failure_of_an_array_names_the_line_that_recorded_it(notebook: InPro
 def test_an_array_of_a_users_class_may_be_asked_later_too(notebook: InProcess) -> None:
     scope = _scope()
     host = eval("x[m]", scope).get()
-    made = core.as_subclass(eval("x[m]", scope), type("Mine", (core.array_class,), {}))
+    made = array_core.as_subclass(eval("x[m]", scope), type("Mine", (array_core.array_class,), {}))
     assert made.shape == host.shape
     np.testing.assert_equal((made + 1).get(), host + 1)

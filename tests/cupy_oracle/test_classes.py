@@ -14,8 +14,7 @@ import pytest
 
 from gpu_backend.devices import open_device
 from gpu_backend.opstream import surface
-from kernelproxy.array import core
-from kernelproxy.calls import dispatch, result_classes
+from kernelproxy.calls import array_core, dispatch, result_classes
 from kernelproxy.namespace.names import make
 from tests.conformance.in_process import notebook_on
 from tests.conformance.infer_calls import TEMPLATES, Array
@@ -44,7 +43,7 @@ def _resolve(qualname: str) -> Any:
 
 def _array(spec: Array) -> Any:
     host, layout, offset = host_memory(spec)
-    return core.view_of(dispatch.upload(host), offset, layout)
+    return array_core.view_of(dispatch.upload(host), offset, layout)
 
 
 def _names() -> list[str]:

@@ -77,9 +77,9 @@ class Proxy:
     def settle(self) -> None:
         """Wait for the executor. One that was lost is replaced."""
         from gpu_backend.wire.errors import OpFailed, PoolError
-        from kernelproxy.session import session
+        from kernelproxy.client import current
 
-        opened = session.opened_session()
+        opened = current().opened
         if opened is None:
             return
         try:
@@ -92,10 +92,10 @@ class Proxy:
 
     def renew(self) -> None:
         """Leave the session: the next test opens one of its own."""
-        from kernelproxy.session import session
+        from kernelproxy.client import current
 
-        opened = session.opened_session()
-        session.adopt_session(None)
+        opened = current().opened
+        current().adopt(None)
         if opened is not None:
             with suppress(Exception):  # it is being left because something is wrong with it
                 opened.close(release=True)

@@ -86,7 +86,9 @@ def test_programs_that_a_program_starts_are_remote_too(pool: PoolState) -> None:
     code = f"import subprocess, sys; {_SUM}; sys.exit(subprocess.run([sys.executable, '-c', {_SUM!r}]).returncode)"
     done = run("-c", code)
     assert done.stderr == ""
-    assert sorted(done.stdout.splitlines()) == ["kernelproxy.array.core 10.0"] * 2 or done.stdout.count("10.0") == 2
+    assert (
+        sorted(done.stdout.splitlines()) == ["kernelproxy.calls.array_core 10.0"] * 2 or done.stdout.count("10.0") == 2
+    )
     assert done.returncode == 0
     wait_until(lambda: sessions(pool) == ())
 

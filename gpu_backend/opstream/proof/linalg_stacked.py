@@ -11,11 +11,17 @@ from gpu_backend.opstream.proof.shadow import Array, new, ufunc
 #: Up to this many rows cuBLAS solves all systems at once; CuPy lets programs choose another limit.
 _BATCHED_ROWS = 256
 #: Whether a program has chosen another limit: results then lie otherwise.
-is_solver_chosen = False
+_is_solver_chosen = False
 #: Up to this many rows and columns the singular values are found by Jacobi's method, for all matrices at once.
 _JACOBI_ROWS = 32
 #: The dtype in which CuPy computes and the dtype of the result.
 Dtypes = tuple[DType, DType]
+
+
+def note_solver_chosen() -> None:
+    """Note that a program has chosen which systems are solved all at once."""
+    global _is_solver_chosen
+    _is_solver_chosen = True
 
 
 def swapped(a: Array) -> Array:
@@ -35,7 +41,7 @@ def _conjugate(a: Array) -> Array:
 def solve(a: Array, b: Array, dtypes: Dtypes) -> Array:
     """Return the solutions of the systems ``a``, of right sides ``b``."""
     rows, (compute, made) = a.shape[-1], dtypes
-    if rows > _BATCHED_ROWS or is_solver_chosen:
+    if rows > _BATCHED_ROWS or _is_solver_chosen:
         raise CannotProve("systems whose solver a setting of the executor chooses")
     if a.size == 0:
         return new(b.shape, made)

@@ -12,7 +12,7 @@ import pytest
 from gpu_backend.wire.errors import ErrorRecord, OpCancelled, OpFailed, SessionLost, WarningRecord
 from kernelproxy.errors import deferred_exception, remote_exception, session_lost, warn_again, warn_of_experimental
 from kernelproxy.namespace.names import make
-from kernelproxy.stream.source_lines import user_site
+from kernelproxy.source_lines import user_site
 
 
 @pytest.mark.parametrize(

@@ -7,13 +7,15 @@ from typing import Any
 import pytest
 
 from kernelproxy.calls import dispatch
-from kernelproxy.calls.remote_object import bind, remote_class
+from kernelproxy.calls.remote_object import remote_class
+from kernelproxy.calls.stand_ins import bind
+from kernelproxy.client import Client
 from kernelproxy.namespace.fft_config import CufftCallbacks, config
 
 
 def test_a_block_with_callbacks_is_entered_and_left(monkeypatch: pytest.MonkeyPatch) -> None:
     asked: list[tuple[Any, ...]] = []
-    callbacks = bind(object.__new__(remote_class("cupy.fft._callback.set_cufft_callbacks")), 0)
+    callbacks = bind(object.__new__(remote_class("cupy.fft._callback.set_cufft_callbacks")), Client(), 0)
     assert isinstance(callbacks, CufftCallbacks)
 
     def answer(verb: str, target: Any, name: str, *args: Any, **kwargs: Any) -> Any:

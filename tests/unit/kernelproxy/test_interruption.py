@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -11,9 +12,10 @@ from gpu_backend.opstream.layout import contiguous
 from gpu_backend.wire.errors import OpCancelled
 from gpu_backend.wire.messages import Want
 from gpu_backend.wire.values import Ref, Tuple, View
-from kernelproxy.array import core
-from kernelproxy.array.core import ArrayCore
+from kernelproxy.calls import array_core
+from kernelproxy.calls.array_core import ArrayCore
 from kernelproxy.calls.interruption import after_interrupt
+from kernelproxy.client import Client
 from kernelproxy.stream.pipeline import Pipeline
 
 from .played import PlayedExecutor
@@ -27,14 +29,19 @@ def executor() -> PlayedExecutor:
 
 
 @pytest.fixture
-def pipeline(executor: PlayedExecutor, monkeypatch: pytest.MonkeyPatch) -> Pipeline:
-    made = executor.pipeline()
-    monkeypatch.setattr(core, "dropped_handles", made.dropped)
-    return made
+def pipeline(executor: PlayedExecutor) -> Pipeline:
+    return executor.pipeline()
+
+
+def client_of(pipeline: Pipeline) -> Client:
+    session: Any = SimpleNamespace(pipeline=pipeline)
+    client = Client()
+    client.adopt(session)
+    return client
 
 
 def array(pipeline: Pipeline, name: str = "op", args: tuple[Any, ...] = ("made",)) -> Any:
-    return core.fresh(LAYOUT, pipeline.record(name, args))
+    return array_core.fresh(client_of(pipeline), LAYOUT, pipeline.record(name, args))
 
 
 def some_are_done(executor: PlayedExecutor, pipeline: Pipeline, count: int) -> None:
@@ -147,5 +154,5 @@ def test_the_line_that_asked_for_what_is_missing_is_blamed(executor: PlayedExecu
     with pytest.raises(OpCancelled) as caught:
         pipeline.answer(seq)
     (note,) = caught.value.__notes__
-    assert "core.fresh(LAYOUT" in note or "the line to blame" in note
+    assert "core.fresh(client_of" in note or "the line to blame" in note
     assert isinstance(u, ArrayCore)

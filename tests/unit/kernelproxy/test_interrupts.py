@@ -11,8 +11,8 @@ from typing import Any
 import pytest
 
 from gpu_backend.wire import values as wire
-from kernelproxy.array.core import ArrayCore
 from kernelproxy.calls import interrupts
+from kernelproxy.calls.array_core import ArrayCore
 from kernelproxy.calls.remote_object import RemoteObject
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+from collections import deque
 from collections.abc import Iterator
 from types import SimpleNamespace
 from typing import Any
@@ -12,21 +13,26 @@ import pytest
 
 from gpu_backend.opstream.layout import contiguous
 from gpu_backend.opstream.proof.outcome import Unproved
-from kernelproxy.array import core
-from kernelproxy.calls import dispatch, planning
+from kernelproxy.calls import array_core, dispatch, planning
+from kernelproxy.calls.planning import Planning
+from kernelproxy.client import current
 from kernelproxy.namespace import transforms
 from kernelproxy.namespace.fft_config import config
 from kernelproxy.namespace.names import make
-from kernelproxy.session import session
+from kernelproxy.stream.memory_model import MemoryModel
 
 
 class PlayedPipeline:
     """Notes what is told."""
 
     def __init__(self) -> None:
+        self.next_handle, self.dropped, self.memory = 1, deque[Any](), MemoryModel()
         self.connection = SimpleNamespace(ticket=SimpleNamespace(epoch=1))
         self.told: list[tuple[Any, ...]] = []
         self.fails = False
+
+    def skip_handles(self, first: int) -> None:
+        """Do nothing: no handles are given here."""
 
     def tell(self, verb: str, target: Any, name: str, *args: Any) -> None:
         if self.fails:
@@ -42,12 +48,18 @@ class PlayedPipeline:
 @pytest.fixture
 def pipeline(monkeypatch: pytest.MonkeyPatch) -> Iterator[PlayedPipeline]:
     played = PlayedPipeline()
-    monkeypatch.setattr(session, "pipeline", lambda: played)
+    session: Any = SimpleNamespace(pipeline=played)
+    monkeypatch.setattr(current(), "_parts", {})
     monkeypatch.setattr(dispatch, "tell", played.tell)
-    monkeypatch.setattr(planning, "watched", False)
+    current().adopt(session)
     yield played
     played.fails = False
-    planning.enter(None)
+    planned().enter(None)
+    current().adopt(None)
+
+
+def planned() -> Planning:
+    return current().part(Planning)
 
 
 def _plan(name: str) -> Any:
@@ -96,7 +108,7 @@ def test_each_thread_has_its_own_plan(pipeline: PlayedPipeline, monkeypatch: pyt
 
 
 def _remote(*shape: int, dtype: str = "D") -> Any:
-    return core.fresh(contiguous(shape, np.dtype(dtype)), 0)
+    return array_core.fresh(current(), contiguous(shape, np.dtype(dtype)), 0)
 
 
 def test_what_went_well_with_a_plan_goes_well_again(pipeline: PlayedPipeline, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -104,7 +116,7 @@ def test_what_went_well_with_a_plan_goes_well_again(pipeline: PlayedPipeline, mo
 
     def run(qualname: str, args: Any, kwargs: Any, proof: Any) -> Any:
         asked.append(isinstance(proof, Unproved))
-        return args[0] if kwargs.get("overwrite_x") else core.fresh(args[0]._layout, 0)
+        return args[0] if kwargs.get("overwrite_x") else array_core.fresh(current(), args[0]._layout, 0)
 
     monkeypatch.setattr(dispatch, "run_proved", run)
     fft, rfft = make("cupyx.scipy.fft.fft"), make("cupyx.scipy.fft.rfft")
@@ -137,10 +149,10 @@ def test_a_setting_is_deprecated_and_told(pipeline: PlayedPipeline) -> None:
     with pytest.warns(DeprecationWarning, match="deprecated") as seen:
         assert config.enable_nd_planning is False
     assert seen[0].filename == __file__
-    thread = threading.Thread(target=planning.bring)  # a new thread has a context of its own
+    thread = threading.Thread(target=planned().bring)  # a new thread has a context of its own
     thread.start()
     thread.join()
-    assert planning.bring() is False
+    assert planned().bring() is False
     with pytest.warns(DeprecationWarning, match="deprecated"):
         config.enable_nd_planning = True
     assert [told[2] for told in pipeline.news()] == [False, True, False, True]
@@ -169,9 +181,9 @@ def test_what_was_cut_short_is_told_again(pipeline: PlayedPipeline) -> None:
     pipeline.fails = False
     assert transforms.get_current_plan() is None
     pipeline.news()
-    planning.bring()
+    planned().bring()
     assert ("mine", "__exit__", None, None, None) in pipeline.news()
-    planning.bring()
+    planned().bring()
     assert pipeline.news() == []
 
 
@@ -179,7 +191,7 @@ def test_a_fresh_executor_knows_nothing(pipeline: PlayedPipeline) -> None:
     with pytest.warns(DeprecationWarning, match="deprecated"):
         config.enable_nd_planning = False
     pipeline.connection.ticket.epoch = 2
-    planning.bring()
+    planned().bring()
     with pytest.warns(DeprecationWarning, match="deprecated"):
         config.enable_nd_planning = True
     assert [told[2] for told in pipeline.news()] == [False, False, True]

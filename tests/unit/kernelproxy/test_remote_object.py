@@ -9,9 +9,11 @@ from collections.abc import Callable
 import pytest
 
 from gpu_backend.wire.values import ObjectInfo
-from kernelproxy.calls.remote_object import RemoteObject, object_from_description, remote_class
+from kernelproxy.calls.remote_function import RemoteFunction
+from kernelproxy.calls.remote_object import RemoteObject, remote_class
+from kernelproxy.calls.stand_ins import object_from_description
+from kernelproxy.client import Client
 from kernelproxy.namespace import cuda, kernels
-from kernelproxy.namespace.function import RemoteFunction
 from kernelproxy.namespace.names import make
 
 
@@ -25,7 +27,7 @@ from kernelproxy.namespace.names import make
     ],
 )
 def test_an_object_of_the_executor_gets_the_class_that_we_wrote(type_name: str, written: type[RemoteObject]) -> None:
-    assert type(object_from_description(ObjectInfo(handle=0, type_name=type_name))) is written
+    assert type(object_from_description(Client(), ObjectInfo(handle=0, type_name=type_name))) is written
 
 
 def test_other_classes_are_built_from_the_surface() -> None:
@@ -50,6 +52,6 @@ def test_classes_can_be_subscribed_where_cupys_can() -> None:
 
 @pytest.mark.parametrize("duplicate", [copy.copy, copy.deepcopy, pickle.dumps])
 def test_what_cannot_be_duplicated_says_so(duplicate: Callable[[object], object]) -> None:
-    state = object_from_description(ObjectInfo(handle=0, type_name="cupy.random.RandomState"))
+    state = object_from_description(Client(), ObjectInfo(handle=0, type_name="cupy.random.RandomState"))
     with pytest.raises(TypeError, match="held by the remote GPU"):
         duplicate(state)

@@ -9,8 +9,7 @@ import threading
 import pytest
 
 from gpu_backend.wire.errors import PoolUnreachable
-from kernelproxy.session import notice
-from kernelproxy.session.notice import PassingNotice
+from kernelproxy.session.notice import Notices, PassingNotice
 from kernelproxy.session.signs import Sign, Signs
 
 SVD = Sign("cupy.linalg.svd", "3 operations behind it", "Cell In[5], line 3", is_op=True)
@@ -19,12 +18,11 @@ SVD = Sign("cupy.linalg.svd", "3 operations behind it", "Cell In[5], line 3", is
 class Played:
     """A clock that goes when it is told to, and a line that keeps all that it ever showed."""
 
-    def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
+    def __init__(self) -> None:
         self.now = 100.0
         self.lines: list[list[str]] = []
         self.parts: list[float | None] = []
-        monkeypatch.setattr(notice, "announce_sign", self.announce)
-        self.signs = Signs(lambda: self.now)
+        self.signs = Signs(lambda: self.now, Notices(of_sign=self.announce))
 
     def announce(self) -> Played:
         self.lines.append([])
@@ -47,8 +45,8 @@ class Played:
 
 
 @pytest.fixture
-def played(monkeypatch: pytest.MonkeyPatch) -> Played:
-    return Played(monkeypatch)
+def played() -> Played:
+    return Played()
 
 
 def test_what_ends_within_a_second_is_not_told(played: Played) -> None:
@@ -129,11 +127,11 @@ def test_only_the_main_thread_writes(played: Played) -> None:
     assert played.lines == []
 
 
-def test_a_place_that_cannot_be_written_to_ends_no_wait(played: Played, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_place_that_cannot_be_written_to_ends_no_wait(played: Played) -> None:
     def broken() -> Played:
         raise ValueError("I/O operation on closed file")
 
-    monkeypatch.setattr(notice, "announce_sign", broken)
+    played.signs.notices.of_sign = broken
     played.wait(2.5)
 
 

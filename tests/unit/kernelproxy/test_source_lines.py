@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import linecache
 
-from kernelproxy.stream.source_lines import Site, user_site
+from kernelproxy.source_lines import Site, user_site
 
 CELL = """\
 def inner(look):

@@ -10,7 +10,9 @@ import pytest
 from gpu_backend.opstream.surface import self_calls
 from gpu_backend.wire.values import ObjectInfo
 from kernelproxy.calls import subclassing
-from kernelproxy.calls.remote_object import RemoteObject, object_from_description, remote_class
+from kernelproxy.calls.remote_object import RemoteObject, remote_class
+from kernelproxy.calls.stand_ins import object_from_description
+from kernelproxy.client import Client
 from kernelproxy.namespace import kernels
 from kernelproxy.namespace.names import make
 
@@ -19,7 +21,7 @@ CSR = "cupyx.scipy.sparse.csr_matrix"
 
 def result(qualname: str = CSR) -> RemoteObject:
     """Return what an executor gives: of CuPy's class, with handle 0, which nobody drops."""
-    return object_from_description(ObjectInfo(handle=0, type_name=qualname))
+    return object_from_description(Client(), ObjectInfo(handle=0, type_name=qualname))
 
 
 def derived(qualname: str = CSR, **body: Any) -> Any:
@@ -137,7 +139,7 @@ def test_kernels_take_what_their_subclass_makes_of_it(monkeypatch: pytest.Monkey
 
     def made(name: str, args: Any, kwargs: Any) -> Any:
         made_with.append((name, args, kwargs))
-        return object_from_description(ObjectInfo(handle=0, type_name=name))
+        return object_from_description(Client(), ObjectInfo(handle=0, type_name=name))
 
     monkeypatch.setattr("kernelproxy.calls.dispatch.call", made)
 

@@ -16,8 +16,8 @@ import pytest
 
 from gpu_backend.opstream import surface
 from kernelproxy.namespace.names import make
+from kernelproxy.namespace.testing_names import NAMES, PRIVATE_NAMES
 from kernelproxy.testing import loops, parameters, pytest_part, requirements, trials
-from kernelproxy.testing.names import NAMES, PRIVATE_NAMES
 
 
 def test_every_name_of_the_surface_is_served() -> None:

@@ -11,8 +11,8 @@ from gpu_backend.transport import local
 from gpu_backend.transport.framing import ConnectionLost
 from gpu_backend.wire.control import CloseSession, Denied, FromGateway, OpenSession, RenewTicket, Ticket, ToGateway
 from gpu_backend.wire.errors import PoolUnreachable, ProtocolError, RefusalCode
-from kernelproxy.session import handover, links, session
-from kernelproxy.session.session import open_session
+from kernelproxy.client import current, open_session
+from kernelproxy.session import handover, lease, links
 from tests.unit.workbench.conftest import gateway
 from tests.unit.workbench.scripted_gateway import ScriptedGateway, a_ticket, obliging
 
@@ -21,8 +21,8 @@ __all__ = ["gateway"]
 
 @pytest.fixture(autouse=True)
 def impatient(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(session, "_GREET_SECONDS", 0.5)
-    monkeypatch.setattr(session, "_handed", "")
+    monkeypatch.setattr(lease, "_GREET_SECONDS", 0.5)
+    monkeypatch.setattr(current(), "_handed", "")
 
 
 @pytest.fixture
@@ -38,7 +38,7 @@ def pool(gateway: ScriptedGateway) -> ScriptedGateway:
 
 def handed(thing: handover.Handed, path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     handover.write(thing, path)
-    monkeypatch.setattr(session, "_handed", str(path))
+    monkeypatch.setattr(current(), "_handed", str(path))
     return path
 
 

@@ -14,10 +14,9 @@ from gpu_backend.transport.exchange import refusal
 from gpu_backend.wire.control import Denied, Done, FromGateway, LeaveQueue, OpenSession, Queued, ToGateway
 from gpu_backend.wire.errors import AnswerOverdue, PoolRefusal, PoolUnreachable, RefusalCode
 from kernelproxy import settings
+from kernelproxy.client import current, open_session
 from kernelproxy.session import gateway_client, granting, waiting
-from kernelproxy.session import notice as notices
 from kernelproxy.session.notice import TerminalNotice
-from kernelproxy.session.session import open_session
 from kernelproxy.session.waiting import in_words
 from tests.unit.workbench.conftest import gateway
 from tests.unit.workbench.scripted_gateway import ScriptedGateway, a_ticket
@@ -44,7 +43,7 @@ class Noted:
 @pytest.fixture
 def noted(monkeypatch: pytest.MonkeyPatch) -> Noted:
     notice = Noted()
-    monkeypatch.setattr(notices, "announce", lambda: notice)
+    monkeypatch.setattr(current().signs.notices, "of_queue", lambda: notice)
     return notice
 
 
@@ -61,7 +60,7 @@ def test_place_guess_and_way_out_are_said() -> None:
 
 def granted() -> None:
     """Open a session until it has its ticket; there is no executor behind it."""
-    granting.granted(settings.load(), OpenSession(0, "a", waiter="w1"))
+    granting.granted(settings.load(), OpenSession(0, "a", waiter="w1"), current().signs)
 
 
 def test_the_line_is_kept_up_to_date_until_there_is_a_place(gateway: ScriptedGateway, noted: Noted) -> None:
@@ -182,7 +181,7 @@ def test_where_nobody_is_is_said_at_once(gateway: ScriptedGateway, monkeypatch: 
         taken.bind(("127.0.0.1", 0))
         nowhere = msgspec.structs.replace(settings.load(), gateway=f"tcp://127.0.0.1:{taken.getsockname()[1]}")
         with pytest.raises(PoolUnreachable, match="Nobody answers"):
-            granting.granted(nowhere, OpenSession(0, "a", waiter="w1"))
+            granting.granted(nowhere, OpenSession(0, "a", waiter="w1"), current().signs)
 
 
 def test_who_may_not_wait_says_so(gateway: ScriptedGateway) -> None:

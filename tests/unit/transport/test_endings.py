@@ -6,8 +6,8 @@ import numpy as np
 
 from gpu_backend.opstream.layout import contiguous
 from gpu_backend.transport.endings import at_end
-from kernelproxy.array import core
-from kernelproxy.calls import remote_object
+from kernelproxy.calls import array_core, remote_object
+from kernelproxy.client import Client
 from kernelproxy.namespace.pinned_memory import PinnedMemoryPool
 from tests.python_run import python_run
 
@@ -41,11 +41,13 @@ def test_blocks_of_pinned_memory_come_back_without_a_line_of_python() -> None:
 
 
 def test_parts_of_remote_objects_are_forgotten_without_a_line_of_python() -> None:
-    array = core.fresh(contiguous((3,), np.dtype("f8")), 77)
+    array = array_core.fresh(Client(), contiguous((3,), np.dtype("f8")), 77)
     array._dropped = None
-    remote_object._note_part(77, array)
-    assert remote_object.are_parts(77)
+    other = array_core.fresh(array._client, array._layout, 77)
+    other._dropped = None
+    remote_object._note_part(array)
+    assert remote_object.are_parts(other)
     held = [array]
     del array
     assert set(python_run(held.clear)) <= {"ArrayCore.__del__", "__del__"}
-    assert not remote_object.are_parts(77)
+    assert not remote_object.are_parts(other)

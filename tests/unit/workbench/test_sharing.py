@@ -11,9 +11,8 @@ from gpu_backend.wire.control import Wish
 from gpu_backend.wire.errors import PoolRefusal
 from gpu_backend.wire.views import DeviceView, PoolView, QuotaView, SessionView, UsageRow, UsageView, WaiterView
 from kernelproxy import settings
-from kernelproxy.session import wishes
 from kernelproxy.session.amounts import bytes_from_words, seconds_in_words
-from kernelproxy.session.wishes import wished
+from kernelproxy.session.wishes import Wishes
 from tests.unit.workbench.scripted_gateway import ScriptedGateway
 from workbench import connecting
 from workbench.sharing import SharingFacts, UsageFacts, since_day
@@ -94,12 +93,13 @@ def test_what_was_said_comes_before_the_environment_and_that_before_the_file(
     gateway: ScriptedGateway, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     settings.save(msgspec.structs.replace(settings.load(), session_class="production", priority=3, memory="1 GiB"))
-    assert wished(settings.load()) == (Wish("production", 0.0, 1.0, 3), 1 << 30)
+    wishes = Wishes()
+    assert wishes.wished(settings.load()) == (Wish("production", 0.0, 1.0, 3), 1 << 30)
     monkeypatch.setenv("GPU_WORKBENCH_CLASS", "interactive")
     monkeypatch.setenv("GPU_WORKBENCH_MEMORY", "2GiB")
-    assert wished(settings.load()) == (Wish("interactive", 0.0, 1.0, 3), 2 << 30)
-    monkeypatch.setattr(wishes, "said", Wish("best-effort"))
-    assert wished(settings.load()) == (Wish("best-effort"), 2 << 30)
+    assert wishes.wished(settings.load()) == (Wish("interactive", 0.0, 1.0, 3), 2 << 30)
+    wishes.said = Wish("best-effort")
+    assert wishes.wished(settings.load()) == (Wish("best-effort"), 2 << 30)
 
 
 @pytest.mark.parametrize("setting", ["memory", "GPU_WORKBENCH_PRIORITY"])
@@ -111,7 +111,7 @@ def test_a_wish_that_makes_no_sense_is_named(
     else:
         monkeypatch.setenv(setting, "first")
     with pytest.raises(PoolRefusal, match="settings file" if setting == "memory" else setting):
-        wished(settings.load())
+        Wishes().wished(settings.load())
 
 
 def test_connecting_keeps_what_sessions_ask_for(gateway: ScriptedGateway) -> None:

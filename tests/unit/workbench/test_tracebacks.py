@@ -12,7 +12,7 @@ from IPython.core.interactiveshell import InteractiveShell
 from traitlets.config import Config
 
 import kernelproxy
-from kernelproxy.stream import source_lines
+from kernelproxy import source_lines
 from workbench.tracebacks import Tracebacks
 
 _COLOURS = re.compile(r"\x1b\[[0-9;]*m")
@@ -157,7 +157,7 @@ def test_every_mode_of_ipython(shell: Shell, mode: str) -> None:
 
 
 def test_cells_go_by_their_numbers(shell: Shell) -> None:
-    shell.run("from kernelproxy.stream.source_lines import user_site")
+    shell.run("from kernelproxy.source_lines import user_site")
     shell.run("here = user_site(0)")
     assert shell.shell.user_ns["here"].describe() == "Cell In[2], line 1: here = user_site(0)"
     shell.tracebacks.unload()

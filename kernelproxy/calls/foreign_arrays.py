@@ -6,31 +6,45 @@ address of the executor, and the wrapper is a window on that array; any other is
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, NamedTuple
 from weakref import WeakValueDictionary
 
 import numpy as np
 
-from kernelproxy.array.core import ArrayCore
-from kernelproxy.calls import dispatch
+from kernelproxy.calls.array_core import ArrayCore
+from kernelproxy.client import Client, clients, current
 
 #: What is said of an array that is nobody's but this machine's; its class goes into the braces.
 ELSEWHERE = (
     "This {} lies on a GPU of this machine, which the remote GPU cannot reach. Copy it to host memory first, as with "
     ".cpu(), .copy_to_host() or .get()"
 )
-#: Arrays whose addresses the notebook has asked for, by address.
-_handed_out: WeakValueDictionary[int, ArrayCore] = WeakValueDictionary()
+
+
+class _HandedOut:
+    """Arrays of a client whose addresses the notebook has asked for, by address."""
+
+    def __init__(self, client: Client) -> None:
+        self.arrays: WeakValueDictionary[int, ArrayCore] = WeakValueDictionary()
+
+
+class Wrapped(NamedTuple):
+    """A window of this shape, dtype and strides on ``array``, at its first element; None where it has no element."""
+
+    array: ArrayCore | None
+    shape: tuple[int, ...]
+    dtype: np.dtype[Any]
+    strides: tuple[int, ...] | None
 
 
 def hand_out(array: ArrayCore, address: int) -> None:
     """Remember that the notebook was told the ``address`` of ``array``."""
     if address:
-        _handed_out[address] = array
+        array._client.part(_HandedOut).arrays[address] = array
 
 
-def stands_for(value: Any) -> Any:
-    """Return the array that ``value`` says it stands for, as a polynomial does for its coefficients; else itself.
+def behind(value: Any) -> Any:
+    """Return the array that ``value`` stands for, as a polynomial does for its coefficients; `Wrapped`; else itself.
 
     Raises
     ------
@@ -44,10 +58,10 @@ def stands_for(value: Any) -> Any:
         return array()
     if isinstance(value, ArrayCore) or not hasattr(value, "__cuda_array_interface__"):
         return value
-    return _array_behind(value, value.__cuda_array_interface__)
+    return _wrapped(value, value.__cuda_array_interface__)
 
 
-def _array_behind(value: Any, described: dict[str, Any]) -> Any:
+def _wrapped(value: Any, described: dict[str, Any]) -> Wrapped:
     dtype = np.dtype(described["typestr"])
     if dtype.kind == "V" and described.get("descr"):
         dtype = np.dtype(described["descr"])
@@ -57,8 +71,10 @@ def _array_behind(value: Any, described: dict[str, Any]) -> Any:
         raise ValueError("CuPy currently does not support masked arrays.")
     shape, strides = tuple(described["shape"]), described.get("strides")
     if 0 in shape:
-        return dispatch.call("cupy.empty", (shape, dtype), {})
-    array: Any = _handed_out.get(described["data"][0])
+        return Wrapped(None, shape, dtype, strides)
+    address = described["data"][0]
+    told = [one.part(_HandedOut).arrays.get(address) for one in (current(), *clients())]
+    array = next((one for one in told if one is not None), None)
     if array is None:
         raise TypeError(f"{ELSEWHERE.format(type(value).__name__)}; cupy.asarray(...) takes that copy.")
-    return dispatch.ask_object("cupy.ndarray", shape, dtype, array.data, strides)
+    return Wrapped(array, shape, dtype, strides)

@@ -7,14 +7,16 @@ that they can make arrays without knowing the class.
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 from weakref import ref
 
 from gpu_backend.opstream.layout import Layout
 from gpu_backend.wire import values as wire
-from kernelproxy.calls.decoding import described_layout
-from kernelproxy.stream.memory_model import MemoryModel
+from gpu_backend.wire.messages import Want
+from kernelproxy.calls.decoding import described_layout, told_layout
+from kernelproxy.client import Client
+
+Array = TypeVar("Array")
 
 
 class ArrayCore:
@@ -28,12 +30,15 @@ class ArrayCore:
         How ops name it: `Ref` for an array of its own, `View` for a window on its root.
     _root
         The array that owns the memory, for a view; None for an owner.
+    _client
+        Whose it is: what is computed with it is computed there.
     _dropped
         Where the handle goes when this object ends; None for views.
     """
 
-    __slots__ = ("__weakref__", "_dropped", "_layout", "_ref", "_root")
+    __slots__ = ("__weakref__", "_client", "_dropped", "_layout", "_ref", "_root")
 
+    _client: Client
     _layout: Layout
     _ref: wire.Ref | wire.View
     _root: ArrayCore | None
@@ -58,17 +63,26 @@ class ArrayCore:
         def __getattr__(self, name: str) -> Any: ...
 
 
-#: The class of new arrays; `remote_array` sets it.
+#: The class of new arrays: the one on top, once there is one.
 array_class: type[Any] = ArrayCore
 #: Whether a program has made a class of its own below `array_class`: only then do ufuncs look for one.
 is_subclassed = False
-#: Where the handles of arrays go that end; the session sets it.
-dropped_handles: deque[tuple[int, Layout | None]] = deque()
-#: Where large arrays are counted; the session sets it.
-memory = MemoryModel()
 
 _new = object.__new__
 _Ref = wire.Ref
+
+
+def for_new_arrays(kind: type[Array]) -> type[Array]:
+    """Have new arrays be of the class ``kind``; for use as a decorator of it."""
+    global array_class
+    array_class = kind
+    return kind
+
+
+def note_subclass() -> None:
+    """Note that there is a class below `array_class`."""
+    global is_subclassed
+    is_subclassed = True
 
 
 def handle_of(reference: wire.Ref | wire.View) -> int:
@@ -76,15 +90,16 @@ def handle_of(reference: wire.Ref | wire.View) -> int:
     return reference.handle if isinstance(reference, wire.Ref) else reference.root
 
 
-def fresh(layout: Layout, handle: int) -> Any:
-    """Return the array that owns ``handle``."""
+def fresh(client: Client, layout: Layout, handle: int) -> Any:
+    """Return the array that owns ``handle``, which ``client`` has."""
     array = _new(array_class)
     array._layout = layout
     array._ref = _Ref(handle)
     array._root = None
-    array._dropped = dropped_handles
-    if layout.held_bytes > memory.small_bytes:
-        memory.note(handle, layout.held_bytes)
+    array._client = client
+    array._dropped = client.dropped
+    if layout.held_bytes > client.memory.small_bytes:
+        client.memory.note(handle, layout.held_bytes)
     return array
 
 
@@ -97,12 +112,10 @@ class SelectedByMask(NamedTuple):
     dtype: Any
 
 
-def _no_layout(handle: int) -> Layout:
-    raise RuntimeError(f"Nobody can be asked how the array {handle} lies.")
-
-
-#: Asks how an array lies, by its handle; `dispatch` sets it.
-layout_of: Callable[[int], Layout] = _no_layout
+def _layout_of(client: Client, handle: int) -> Layout:
+    """Return how the array ``handle`` lies. Waits for all that computes it."""
+    stream = client.streams.current_handle()
+    return told_layout(client.pipeline.call(".layout", (_Ref(handle),), Want.DESCRIPTION, None, None, stream).value)
 
 
 class LaterLayout(Layout):
@@ -118,10 +131,10 @@ class LaterLayout(Layout):
         Of what a mask selects: what the same mask selects is as long, as long as nothing has been recorded since.
     """
 
-    __slots__ = ("_array", "_handle", "is_known", "most_bytes", "selected")
+    __slots__ = ("_array", "_client", "_handle", "is_known", "most_bytes", "selected")
 
     def __init__(self, array: ArrayCore, handle: int, most_bytes: int) -> None:
-        self._array, self._handle = ref(array), handle
+        self._array, self._client, self._handle = ref(array), array._client, handle
         self.most_bytes = most_bytes
         self.is_known = False
         self.selected: SelectedByMask | None = None
@@ -130,27 +143,29 @@ class LaterLayout(Layout):
         # Python looks here for what is nowhere else: every slot of a layout, until it is known.
         if self.is_known or name not in Layout.__slots__:
             raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}", name=name, obj=self)
-        known = layout_of(self._handle)
+        known = _layout_of(self._client, self._handle)
         for slot in Layout.__slots__:
             setattr(self, slot, getattr(known, slot))
         self.is_known = True
         array = self._array()
         if array is not None and array._layout is self:
             array._layout = known  # the one with these properties, by which proofs are found again
+        memory = self._client.memory
         if self.most_bytes > memory.small_bytes:
             memory.note(self._handle, known.held_bytes)
         return getattr(known, name)
 
 
-def pending(handle: int, most_bytes: int) -> Any:
+def pending(client: Client, handle: int, most_bytes: int) -> Any:
     """Return the array that owns ``handle``, of a layout that nobody knows yet and at most so many bytes."""
     array = _new(array_class)
+    array._client = client
     array._layout = LaterLayout(array, handle, most_bytes)
     array._ref = _Ref(handle)
     array._root = None
-    array._dropped = dropped_handles
-    if most_bytes > memory.small_bytes:
-        memory.note(handle, most_bytes)
+    array._dropped = client.dropped
+    if most_bytes > client.memory.small_bytes:
+        client.memory.note(handle, most_bytes)
     return array
 
 
@@ -172,6 +187,7 @@ def view_of(array: ArrayCore, offset: int, layout: Layout, of: type[Any] | None 
     view._layout = layout
     view._ref = wire.View(handle, offset, layout.shape, layout.strides, layout.dtype_text, order)
     view._root = array if array._root is None else array._root  # `or` would ask the root for its truth, a value
+    view._client = array._client
     view._dropped = None
     if kind is not array_class:
         view.__array_finalize__(array)  # of a user's subclass
@@ -196,7 +212,7 @@ def relayout(array: ArrayCore, layout: Layout) -> None:
 def as_subclass(array: Any, cls: type[Any]) -> Any:
     """Return ``array`` as an instance of the user's subclass ``cls``, which takes over its memory."""
     made = _new(cls)
-    made._layout, made._ref, made._root = array._layout, array._ref, array._root
+    made._layout, made._ref, made._root, made._client = array._layout, array._ref, array._root, array._client
     made._dropped, array._dropped = array._dropped, None
     return made
 
@@ -213,14 +229,14 @@ def in_class_of(result: Any, operands: tuple[Any, ...]) -> Any:
     return made
 
 
-def window_held(layout: Layout, handle: int) -> Any:
+def window_held(client: Client, layout: Layout, handle: int) -> Any:
     """Return the array under ``handle`` that is a window on memory which is counted already."""
-    array = fresh(layout, handle)
-    memory.forget(handle)
+    array = fresh(client, layout, handle)
+    client.memory.forget(handle)
     return array
 
 
-def from_description(info: wire.ArrayInfo) -> Any:
-    """Return the array that the executor described."""
+def from_description(client: Client, info: wire.ArrayInfo) -> Any:
+    """Return the array that the executor of ``client`` described."""
     layout = described_layout(info)
-    return window_held(layout, info.handle) if info.base else fresh(layout, info.handle)
+    return (window_held if info.base else fresh)(client, layout, info.handle)

@@ -10,11 +10,11 @@ import numpy as np
 
 from gpu_backend.opstream import surface
 from gpu_backend.wire import values as wire
-from kernelproxy.array import core
-from kernelproxy.array.core import ArrayCore
-from kernelproxy.calls import dispatch, result_classes
+from kernelproxy.calls import array_core, dispatch, result_classes
+from kernelproxy.calls.array_core import ArrayCore
 from kernelproxy.calls.documentation import Documented
-from kernelproxy.namespace.host_prototypes import MAKERS, made_like
+from kernelproxy.calls.host_prototypes import MAKERS, made_like
+from kernelproxy.public_names import maker
 
 #: Functions that are no more than a call of an argument's method: as in CuPy, a NumPy array stays in NumPy and an array
 #: of Dask in Dask.
@@ -51,7 +51,7 @@ def _has_methods(value: Any) -> bool:
 
 
 def _is_of_users_class(value: Any) -> bool:
-    return isinstance(value, ArrayCore) and type(value) is not core.array_class
+    return isinstance(value, ArrayCore) and type(value) is not array_core.array_class
 
 
 class UniqueAllResult(NamedTuple):
@@ -109,10 +109,10 @@ class RemoteFunction(Documented):
                 return made_like(self._qualname, args[0], args[1:], kwargs)
         if self._qualname in _JOINING and args and type(args[0]) not in (list, tuple) and isinstance(args[0], Iterable):
             args = (list(args[0]), *args[1:])
-        if core.is_subclassed and owner is not None and _is_of_users_class(owner) and self._is_method_of(kwargs):
+        if array_core.is_subclassed and owner is not None and _is_of_users_class(owner) and self._is_method_of(kwargs):
             return self._of(owner, args, kwargs)
         result = dispatch.call(self._qualname, args, kwargs)
-        if core.is_subclassed:
+        if array_core.is_subclassed:
             result = result_classes.in_class(self._qualname, args, kwargs, result)
         named = _NAMED.get(self._qualname)
         return result if named is None else named(*result)
@@ -135,9 +135,7 @@ class RemoteFunction(Documented):
         return f"<function {self._qualname} (remote)>"
 
     def __reduce__(self) -> Any:
-        from kernelproxy.namespace.names import make
-
-        return make, (self._qualname,)
+        return maker(), (self._qualname,)
 
     def _wire_value(self) -> wire.Name:
         return wire.Name(self._qualname)

@@ -13,10 +13,11 @@ from gpu_backend.wire import values as wire
 from gpu_backend.wire.codec import Frame
 from gpu_backend.wire.errors import ProtocolError
 from gpu_backend.wire.messages import Want
-from kernelproxy.array import core
-from kernelproxy.array.core import ArrayCore, LaterLayout
+from kernelproxy.calls import array_core
+from kernelproxy.calls.array_core import ArrayCore, LaterLayout
 from kernelproxy.calls.decoding import buffer_to_array
-from kernelproxy.session.signs import Transfer, signs
+from kernelproxy.client import Client
+from kernelproxy.session.signs import Transfer
 from kernelproxy.stream import work
 from kernelproxy.stream.ownership import own
 from kernelproxy.stream.pipeline import Pipeline
@@ -28,7 +29,7 @@ _PIECES_AHEAD = 4
 _NUMERIC = frozenset("biufcV")
 
 
-def upload(pipeline: Pipeline, host: np.ndarray[Any, Any]) -> Any:
+def upload(client: Client, host: np.ndarray[Any, Any]) -> Any:
     """Return a remote array with the contents that ``host`` has now. Costs no round trip unless it is large.
 
     Raises
@@ -42,29 +43,30 @@ def upload(pipeline: Pipeline, host: np.ndarray[Any, Any]) -> Any:
     layout = contiguous(host.shape, host.dtype.newbyteorder("="), order)
     native = host.astype(layout.dtype, copy=False)
     empty = (wire.Tuple(tuple(host.shape)), wire.DType(layout.dtype_text), order)
-    array = core.fresh(layout, pipeline.record("cupy.empty", empty, orders=layout.orders))
-    write(pipeline, array, native)
+    array = array_core.fresh(client, layout, client.pipeline.record("cupy.empty", empty, orders=layout.orders))
+    write(array, native)
     return array
 
 
-def write(pipeline: Pipeline, array: ArrayCore, host: np.ndarray[Any, Any]) -> None:
+def write(array: ArrayCore, host: np.ndarray[Any, Any]) -> None:
     """Copy ``host`` into the contiguous remote ``array`` of the same shape and dtype; a large one before this returns.
 
     The user may change ``host`` as soon as we return. So what is sent later is a copy. What is large is sent from where
     it lies, and of that what is not done when we return, as after an interrupt, or is kept beyond that, is copied then.
     """
+    pipeline = array._client.pipeline
     order: Literal["C", "F"] = "C" if array._layout.c_contiguous else "F"
     if host.nbytes <= CHUNK_BYTES:
         if host.nbytes:
             _write_chunk(pipeline, array._ref, 0, host.tobytes(order))
         return
     content = np.asarray(host, order=order).ravel("K").view(np.uint8).data
-    with signs.moving("Upload", len(content)) as transfer:
+    with pipeline.signs.moving("Upload", len(content)) as transfer:
         try:
             for offset in range(0, len(content), CHUNK_BYTES):
                 _write_chunk(pipeline, array._ref, offset, content[offset : offset + CHUNK_BYTES])
                 transfer.done = max(0, offset - pipeline.credit.bytes_in_flight)
-                signs.look(transfer.since, lambda: work.sign(pipeline))
+                pipeline.signs.look(transfer.since, lambda: work.sign(pipeline, pipeline.signs.transfer))
             pipeline.call(".nothing", (), Want.CONTENTS)
             transfer.done = len(content)
         finally:
@@ -78,14 +80,14 @@ def _write_chunk(pipeline: Pipeline, target: wire.Ref | wire.View, offset: int, 
     pipeline.record_with_buffer(make, data)
 
 
-def read(pipeline: Pipeline, array: ArrayCore, stream: int) -> np.ndarray[Any, Any]:
+def read(array: ArrayCore, stream: int) -> np.ndarray[Any, Any]:
     """Return the contents of ``array``, when all that computes it on ``stream`` is done."""
     __tracebackhide__ = True
-    layout = array._layout
+    pipeline, layout = array._client.pipeline, array._layout
     is_short = type(layout) is LaterLayout and not layout.is_known and layout.most_bytes <= CHUNK_BYTES
     if not is_short and layout.nbytes > CHUNK_BYTES and layout.c_contiguous:  # contents of one piece tell their shape
         content = np.empty(layout.nbytes, np.uint8)
-        with signs.moving("Download", layout.nbytes) as transfer:
+        with pipeline.signs.moving("Download", layout.nbytes) as transfer:
             _read_pieces(pipeline, array, stream, content, transfer)
         return content.view(layout.dtype).reshape(layout.shape)
     answer = pipeline.call(".same", (array._ref,), Want.CONTENTS, None, None, stream)
@@ -102,7 +104,7 @@ def _read_pieces(
             if len(asked) == _PIECES_AHEAD:
                 _take_piece(pipeline, content, *asked.popleft())
                 transfer.done = offset - (_PIECES_AHEAD - 1) * CHUNK_BYTES
-                signs.look(transfer.since, lambda: work.sign(pipeline))
+                pipeline.signs.look(transfer.since, lambda: work.sign(pipeline, pipeline.signs.transfer))
             piece = _bytes_of(array, offset, min(CHUNK_BYTES, len(content) - offset))
             asked.append((offset, pipeline.ask(".same", (piece,), Want.CONTENTS, None, None, stream)))
         while asked:

@@ -10,8 +10,19 @@ from pathlib import Path
 from types import CodeType
 from typing import NamedTuple
 
-#: What people call a file; a notebook knows its cells by their numbers.
-name_of_file: Callable[[str], str] = str
+#: Tells what people call a file.
+_name_of_file: Callable[[str], str] = str
+
+
+def name_files_by(name_of_file: Callable[[str], str]) -> None:
+    """Have files called what ``name_of_file`` calls them: a notebook knows its cells by their numbers."""
+    global _name_of_file
+    _name_of_file = name_of_file
+
+
+def name_of_file(path: str) -> str:
+    """Return what people call the file ``path``."""
+    return _name_of_file(path)
 
 
 def _folder(package: str) -> tuple[str, ...]:
@@ -20,7 +31,7 @@ def _folder(package: str) -> tuple[str, ...]:
 
 
 #: What is never the user's: this package; and what shows a cell's result, from within the cell.
-_NOT_THEIRS = (str(Path(__file__).parents[1]), *_folder("IPython"), *_folder("ipykernel"))
+_NOT_THEIRS = (str(Path(__file__).parent), *_folder("IPython"), *_folder("ipykernel"))
 #: Files that were told apart so far. Each run of a cell is a file of its own.
 _theirs: set[str] = set()
 _not_theirs: set[str] = set()

@@ -1,0 +1,33 @@
+"""Calls that are told on which stream to run."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import AbstractContextManager, contextmanager, nullcontext
+from typing import Any
+
+from kernelproxy.calls.ownership import common
+from kernelproxy.client import Client
+
+_AS_IT_IS = nullcontext()
+
+
+def on_stream(client: Client, stream: Any) -> AbstractContextManager[None]:
+    """Return a context in which what this thread asks of ``client`` runs on ``stream``; None for the current one.
+
+    Raises
+    ------
+    MixedClients
+        If the stream is another client's.
+    """
+    return _AS_IT_IS if stream is None else _on(client, stream)
+
+
+@contextmanager
+def _on(client: Client, stream: Any) -> Iterator[None]:
+    common(client, getattr(stream, "_client", None))
+    before = client.streams.set_current(stream)
+    try:
+        yield
+    finally:
+        client.streams.set_current(before)

@@ -1,0 +1,25 @@
+"""Whose an array is: a client's, and what is computed with it is computed there."""
+
+from __future__ import annotations
+
+from kernelproxy.client import Client
+
+
+class MixedClients(ValueError):
+    """Arrays of two clients were given to one call."""
+
+
+def common(first: Client | None, second: Client | None) -> Client | None:
+    """Return the one client of two operands; None stands for an operand that is nobody's.
+
+    Raises
+    ------
+    MixedClients
+        If they are of two.
+    """
+    if first is None or second is None or first is second:
+        return first if second is None else second
+    raise MixedClients(
+        "This call is given arrays of two clients of the pool. Each lies in the session of the client that made it, "
+        "and no device reaches both. Bring one over first: `with client: y = cupy.asarray(x.get())`."
+    )

@@ -1,0 +1,120 @@
+"""A session in use: a lease on an executor, and the stream of ops to it."""
+
+from __future__ import annotations
+
+from gpu_backend.wire import control
+from gpu_backend.wire.control import Ticket
+from gpu_backend.wire.messages import Bye, Want
+from gpu_backend.wire.values import Value
+from gpu_backend.wire.views import UsageView
+from kernelproxy.session.connection import Connection
+from kernelproxy.session.lease import FAREWELL_SECONDS, Lease
+from kernelproxy.session.signs import Signs
+from kernelproxy.stream import hearing
+from kernelproxy.stream.counters import Counters
+from kernelproxy.stream.pipeline import Pipeline
+from kernelproxy.stream.sender import Sender
+
+#: The longest pause between two signs of life of an idle notebook, seconds.
+_MOST_PING_SECONDS = 3600.0
+
+
+class Session:
+    """A lease on an executor, and the pipeline to it."""
+
+    def __init__(self, lease: Lease, signs: Signs) -> None:
+        self._lease = lease
+        self.pipeline = Pipeline(lease.connection, self._renew, signs)
+        ping_seconds = min(max(1.0, lease.ticket.lease_seconds / 4), _MOST_PING_SECONDS)
+        self._sender = Sender(self.pipeline, ping_seconds)
+        self._sender.start()
+
+    @property
+    def ticket(self) -> Ticket:
+        """The way to the executor that serves the session now."""
+        return self._lease.ticket
+
+    @property
+    def is_ours(self) -> bool:
+        """Whether this process took the lease and so gives it back."""
+        return self._lease.is_ours
+
+    @property
+    def device(self) -> dict[str, Value]:
+        """What computes: kind, name, total_bytes, library, compute_capability."""
+        return self.pipeline.connection.welcome.device
+
+    @property
+    def memory_limit_bytes(self) -> int:
+        """Most bytes that arrays may hold; 0 for no limit."""
+        return self.pipeline.connection.welcome.memory_limit_bytes
+
+    @property
+    def epoch(self) -> int:
+        """How often the session has been moved or restored, from 1."""
+        return self.ticket.epoch
+
+    @property
+    def counters(self) -> Counters:
+        """What the session has cost so far."""
+        return self.pipeline.counters
+
+    @property
+    def is_connected(self) -> bool:
+        """True unless the connection is known to be cut."""
+        return not self.pipeline.connection.is_cut
+
+    def memory(self) -> dict[str, int]:
+        """Return used_bytes, limit_bytes, free_bytes and total_bytes. One round trip."""
+        return hearing.memory_in(self.pipeline.call(".memory", (), Want.CONTENTS).value)
+
+    def flush(self) -> None:
+        """Send all that has been recorded."""
+        self.pipeline.flush()
+
+    def synchronize(self) -> None:
+        """Wait until the device has done all that was asked of it. Raises what failed on the way."""
+        self.pipeline.call(".synchronize", (), Want.CONTENTS)
+
+    def cancel_pending(self) -> None:
+        """Drop the queued remote work that has not started."""
+        self.pipeline.cancel_pending()
+
+    def set_wish(self, wish: control.Wish) -> None:
+        """Share the device in another way from now on. One question to the gateway.
+
+        Raises
+        ------
+        PoolRefusal
+            If this user may not have that.
+        """
+        self._lease.set_wish(wish)
+
+    def usage(self, by: str, since: str) -> UsageView:
+        """Return what was used from the day ``since`` on, as this user may see it. One question to the gateway."""
+        return self._lease.usage(by, since)
+
+    def close(self, release: bool) -> None:
+        """Close the connection. With ``release`` the session ends and its arrays go; else the lease keeps it."""
+        self._lease.close()
+        self._sender.close(FAREWELL_SECONDS)
+        self.pipeline.close(Bye() if release else None, FAREWELL_SECONDS)
+        if release:
+            self.give_back()
+
+    def give_back(self) -> None:
+        """Have the gateway end the session. Takes no lock and touches no connection of this session."""
+        self._lease.give_back()
+
+    def _renew(self, pipeline: Pipeline) -> Connection:
+        """Return a greeted connection in place of the lost one; called by the pipeline."""
+        lost = pipeline.connection
+        fresh = self._lease.renewed(
+            lost,
+            place=lambda: (pipeline.first, pipeline.inbox.received),
+            abandon=pipeline.abandon,
+            may_wait=not self._sender.is_this_thread,
+        )
+        if fresh.is_another_executors(lost):
+            pipeline.memory.set_limit(fresh.welcome.memory_limit_bytes)
+        return fresh
