@@ -161,8 +161,8 @@ class Device(Protocol):
     def shares_base(self, array: Array, other: Array) -> int | None:
         """Return the byte offset of ``array`` in the memory of ``other``, or None if it lies elsewhere."""
 
-    def is_unshared(self, array: Array) -> bool:
-        """Tell whether ``array`` owns its memory and none lies in it but those that refer to ``array``."""
+    def owns_memory(self, array: Array) -> bool:
+        """Tell whether ``array`` was allocated as it is, and is no window on memory of another array."""
 
     def view(self, root: Array, offset: int, shape: Shape, strides: Shape, dtype: DType) -> Array:
         """Return the array that starts ``offset`` bytes into ``root``'s memory. Nothing is copied.

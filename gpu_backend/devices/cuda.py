@@ -5,7 +5,6 @@ from __future__ import annotations
 import importlib
 from collections.abc import Iterator
 from contextlib import contextmanager
-from sys import getrefcount
 from typing import Any, NoReturn
 
 import cupy
@@ -239,10 +238,9 @@ class CudaDevice:
             return None
         return int(array.data.ptr - other.data.ptr)
 
-    def is_unshared(self, array: cupy.ndarray) -> bool:
-        """Tell whether ``array`` owns its memory and none lies in it but those that refer to ``array``."""
-        # What `view` makes refers to the memory alone, as the array does: then there are more than it and the argument.
-        return array.base is None and getrefcount(array.data.mem) == 2
+    def owns_memory(self, array: cupy.ndarray) -> bool:
+        """Tell whether ``array`` was allocated as it is, and is no window on memory of another array."""
+        return array.base is None
 
     def view(self, root: cupy.ndarray, offset: int, shape: Shape, strides: Shape, dtype: DType) -> cupy.ndarray:
         """Return the array that starts ``offset`` bytes into ``root``'s memory. Nothing is copied.

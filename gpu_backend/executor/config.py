@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import os
 from pathlib import Path
+from typing import Literal, get_args
 
 import msgspec
 
@@ -22,6 +23,11 @@ OWN = "own"
 CERTIFICATE = "tls.pem"
 #: The socket there, for whoever gives orders.
 CONTROL = "control"
+
+#: An optimisation of the op stream.
+PassName = Literal["store", "reuse"]
+#: All of them, in the order in which they are asked.
+PASSES: tuple[PassName, ...] = get_args(PassName)
 
 
 class Descriptors(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -67,6 +73,8 @@ class ExecutorConfig(HoldsSecret, frozen=True, kw_only=True, forbid_unknown_fiel
     credit_ops: int = 16_384
     #: Most bytes of uploads that a notebook may have under way.
     credit_bytes: int = 256 << 20
+    #: The optimisations of the op stream that are used; without any each op is run as it came. Results are the same.
+    passes: tuple[PassName, ...] = PASSES
 
 
 def read(directory: Path) -> ExecutorConfig:

@@ -6,6 +6,7 @@ from collections import deque
 from collections.abc import Iterator, Sequence
 from typing import Any
 
+import msgspec
 import numpy as np
 
 from gpu_backend.executor.answer import Answer
@@ -23,7 +24,7 @@ _MOST_REFUSALS = 64
 _MOST_TAKEN_OVER = 256
 #: Ops are counted up to here: far more than can ever be asked for, and each number still fits its place on the wire.
 _MOST_OPS = 1 << 62
-#: The notebook hears at the latest after so many ops that they are done, and lets go of them.
+#: The notebook hears at the latest after so many ops that they are carried out, and sends more.
 _REPORT_OPS = 1_024
 #: It hears of what the device has done at the latest after so much of the device's time, seconds: it lets no more than
 #: a few dozen times as much wait here, and learns from it what ops take.
@@ -33,13 +34,17 @@ _codec: Codec[wire.ToExecutor] = Codec(wire.ToExecutor)
 
 
 class QueuedBatch:
-    """Ops of one message. Those from ``next`` on have not started; ``first`` is the number of ``ops[0]``."""
+    """Ops of one message. Those from ``next`` on have not started; ``first`` is the number of ``ops[0]``.
 
-    __slots__ = ("bytes", "first", "frames", "next", "ops")
+    ``following`` is the batch behind it, None while that has not come.
+    """
+
+    __slots__ = ("bytes", "first", "following", "frames", "next", "ops")
 
     def __init__(self, first: int, ops: tuple[wire.Op, ...], skip: int, frames: Sequence[Frame]) -> None:
         self.first, self.ops, self.next, self.frames = first, ops, skip, frames
         self.bytes = sum(map(len, frames)) if frames else 0
+        self.following: QueuedBatch | None = None
 
 
 class Conversation:
@@ -165,8 +170,7 @@ class Conversation:
         self._peer = peer
         self.owner = peer if hello.is_owner else None
         self._forget_read(hello.received)
-        # The client resends all that we have not taken, so what counts here is what we took, run or not.
-        self._send(encode(_with_applied(self._welcome, self._taken)))
+        self._send(encode(msgspec.structs.replace(self._welcome, taken=self._taken)))
         for _, answer, _ in self._unread:
             for message in answer:
                 self._send(message)
@@ -184,6 +188,8 @@ class Conversation:
                 self._refuse(peer, RefusalCode.OVER_CREDIT, self._credit_story())
                 self._peer = None
                 return
+            if self._queue:
+                self._queue[-1].following = queued
             self._queue.append(queued)
             self.queued_ops += fresh
             self._queued_bytes += queued.bytes
@@ -212,15 +218,23 @@ class Conversation:
         return self._queue[0] if self.has_work else None
 
     def advance(self, batch: QueuedBatch, place: int) -> None:
-        """Note that the ops of the front ``batch`` before ``place`` have been carried out."""
+        """Note that the ops of the front ``batch`` before ``place`` have been carried out.
+
+        A ``place`` beyond its end counts on into the batches that follow.
+        """
         self.queued_ops -= place - batch.next
         self.applied = batch.first + place - 1
         batch.next = place
-        if place >= len(batch.ops):
+        while batch.next >= len(batch.ops):
+            beyond, following = batch.next - len(batch.ops), batch.following
             self._queue.popleft()
             self._queued_bytes -= batch.bytes
             if self.applied - self._reported >= _REPORT_OPS:
                 self.report_progress()
+            if following is None:
+                return
+            following.next += beyond
+            batch = following
 
     def note_done(self, done: int, busy_seconds: float) -> None:
         """Note that the device has done every op up to ``done``, by ``busy_seconds`` of work; report if it is due."""
@@ -259,12 +273,6 @@ class Conversation:
         if self._peer is not None:
             self.sent_bytes += sum(map(len, message))
             self.outbox.put(self._peer, message)
-
-
-def _with_applied(welcome: wire.Welcome, applied: int) -> wire.Welcome:
-    return wire.Welcome(
-        applied, welcome.epoch, welcome.credit_ops, welcome.credit_bytes, welcome.memory_limit_bytes, welcome.device
-    )
 
 
 def _code_of(error: WireError) -> RefusalCode:

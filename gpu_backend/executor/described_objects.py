@@ -14,6 +14,7 @@ import numpy as np
 
 from gpu_backend.devices.base import Device
 from gpu_backend.executor.handles import Handles
+from gpu_backend.executor.heap.entries import Kind, kind_named
 from gpu_backend.executor.tasks import Task
 from gpu_backend.opstream.surface.objects import ClassDescription, describe_class
 from gpu_backend.wire.errors import ProtocolError
@@ -67,6 +68,13 @@ class DescribedObjects:
             return False
         described = self.describe(owner)
         return described is not None and value.__name__ in described.methods
+
+    def kind(self, value: object) -> Kind:
+        """Return what kind of entry of the heap ``value`` is."""
+        if self._device.is_array(value):
+            return Kind.ARRAY
+        described = self.describe(value)
+        return Kind.VALUE if described is None else kind_named(described.name)
 
     def require_storable(self, result: object) -> None:
         """Refuse a result that may not stay in the executor under a handle.

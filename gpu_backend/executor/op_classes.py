@@ -61,11 +61,12 @@ class OpClasses(dict[str, int]):
         """Add the ops from ``start`` up to ``end`` to ``counts``, by class.
 
         Of a long run of ops every n-th is looked at and stands for n, each time beginning with another one: looking at
-        each would cost a fiftieth of what it takes to launch it.
+        each would cost a fiftieth of what it takes to launch it. What lies beyond the last of ``ops`` was launched with
+        it, and is not looked at.
         """
         step = (end - start) // _LOOKS or 1
         self._turn += 1
-        for place in range(start + self._turn % step, end, step):
+        for place in range(start + self._turn % step, min(end, len(ops)), step):
             counts[self[ops[place].name]] += step
 
 

@@ -17,7 +17,7 @@ from gpu_backend.executor.loop import Check, Drop, Loop, Measure, Receive, Repor
 from gpu_backend.executor.op_classes import OpClasses
 from gpu_backend.executor.pace import Pace
 from gpu_backend.executor.ports import Ports
-from gpu_backend.executor.stream import OpStream
+from gpu_backend.executor.program.run import OpStream
 from gpu_backend.wire import control
 from gpu_backend.wire.control import EndCause
 from gpu_backend.wire.messages import Want, Welcome
@@ -37,7 +37,7 @@ class Executor:
         self._config = config
         self._device = device
         self._ports = ports
-        self._stream = OpStream(device)
+        self._stream = OpStream(device, config.passes)
         self._pace = Pace(device.marker, perf_counter)
         self._classes = OpClasses()
         self._gate = Gate(config.descriptors.report, config.has_arbiter, self._pace)
@@ -227,7 +227,7 @@ class Executor:
         self._heard = monotonic()
         if order.memory_limit_bytes:
             self._device.set_memory_limit(order.memory_limit_bytes)
-        self._stream.memory_limit = (order.memory_limit_bytes, order.memory_rule)
+        self._stream.limit_memory(order.memory_limit_bytes, order.memory_rule)
         info = self._device.info
         welcome = Welcome(
             0,

@@ -5,14 +5,14 @@ from __future__ import annotations
 import math
 import types
 from collections.abc import Callable, Sequence
-from sys import getrefcount
 from typing import Any
 
 import numpy as np
 
 from gpu_backend.devices.base import Device
 from gpu_backend.executor.described_objects import DescribedObjects, undescribed
-from gpu_backend.executor.heap import Heap
+from gpu_backend.executor.heap import Heap, Kind
+from gpu_backend.executor.heap.entries import kind_named
 from gpu_backend.executor.laying_out import LayingOut
 from gpu_backend.executor.tasks import NotebookFunction
 from gpu_backend.wire import values as wire
@@ -37,9 +37,9 @@ class MissingHandle(LookupError):
 
 
 class OutOfOrder(Exception):
-    """The root of ``view`` lies otherwise than the view believes, and something else has hold of it.
+    """The root of ``view`` lies otherwise than the view believes.
 
-    If that is another argument of the same op, reading them again after `Reader.lay_out` helps.
+    If nothing else has hold of it, reading all arguments again after `Reader.lay_out` helps.
     """
 
     def __init__(self, view: wire.View, root_order: str) -> None:
@@ -94,7 +94,7 @@ class Reader:
         ProtocolError
             If ``value`` is of a kind that only the executor may send, or lies about its buffer or root.
         OutOfOrder
-            If it is a view of an array that lies otherwise and is in use.
+            If it is a view of an array that lies otherwise.
         """
         reader = self._by_type.get(type(value))
         if reader is not None:
@@ -126,32 +126,29 @@ class Reader:
             raise ProtocolError(f"A view shows the memory of an array, and no {type(root).__name__}.")
         order = self._device.memory_order(root)
         if value.order != order and not holds(value.order, order):
-            root = self._relaid(value, root, order)
+            raise OutOfOrder(value, order)
         made = self._device.view(root, value.offset, value.shape, value.strides, text_to_dtype(value.dtype))
         self._heap.keep_view(value, made)
         return made
 
     def lay_out(self, value: wire.View) -> None:
-        """Lay the root of ``value`` out as its view believes, when nothing that was read before holds it any more.
+        """Lay the root of ``value`` out as its view believes: the array under that handle from now on.
+
+        What was read before is the old array: read it again.
 
         Raises
         ------
         OutOfOrder
-            If something else has hold of it.
+            If something else has hold of it, or its view knows of no order in which it could lie.
         """
         root = self._heap.objects[value.root]
         order = self._device.memory_order(root)
-        if order != value.order:
-            self._relaid(value, root, order)
-
-    def _relaid(self, value: wire.View, root: Any, order: str) -> Any:
-        """Return the root laid out as its view believes: the array under that handle from now on."""
+        if order == value.order:
+            return
         self._heap.forget_views(value.root)
-        # Names of this array: the heap, this call's argument, the caller's variable, and getrefcount's own argument.
-        if value.order[:1] in ("", "?") or getrefcount(root) > 4:
+        if value.order[:1] in ("", "?") or value.root not in self._heap.ownership.alone:
             raise OutOfOrder(value, order)
-        self._heap.objects[value.root] = relaid = self._laying_out.array(root, value.order)
-        return relaid
+        self._heap.objects[value.root] = self._laying_out.array(root, value.order)
 
     def _buffer(self, value: wire.Buffer) -> np.ndarray[Any, Any]:
         if not -1 <= value.frame < len(self._frames):
@@ -267,7 +264,7 @@ class _Description:
         described = self._objects.describe(result)
         if described is not None:
             facts = {name: self.of(value) for name, value in self._objects.facts(described, result).items()}
-            return wire.ObjectInfo(self._keep(result), described.name, facts)
+            return wire.ObjectInfo(self._keep(result, kind_named(described.name)), described.name, facts)
         if isinstance(result, np.ndarray):  # what some of CuPy's functions make of nothing but host arrays
             _require_plain(result.dtype)
             return wire.Buffer(-1, dtype_to_text(result.dtype), result.shape, result.tobytes())
@@ -286,10 +283,10 @@ class _Description:
             self._keep(array), layout.shape, layout.strides, dtype_to_text(layout.dtype), base, offset, order
         )
 
-    def _keep(self, result: Any) -> int:
+    def _keep(self, result: Any, kind: Kind = Kind.ARRAY) -> int:
         handle = self._next
         self._next += 1
-        self._heap.objects[handle] = result
+        self._heap.put(handle, result, kind)
         self._known[id(result)] = handle
         return handle
 

@@ -17,10 +17,12 @@ import numpy as np
 from gpu_backend.devices.base import Device
 from gpu_backend.devices.own_file import OwnFile
 from gpu_backend.executor.described_objects import DescribedObjects
-from gpu_backend.executor.forwarding import STORE
 from gpu_backend.executor.python_kernels import make_kernel
 from gpu_backend.executor.tasks import Task
 from gpu_backend.opstream.surface import Method, Property, load
+
+#: The verb by which a notebook puts an array into a window of the same shape and dtype.
+STORE = ".store"
 
 
 class Verbs:

@@ -61,6 +61,7 @@ def launch(settings: NodeSettings, agent_key: bytes, device: Found) -> tuple[Pat
             secret=secrets.token_hex(SECRET_BYTES),
             certificate=certificate.fingerprint,
             orphan_seconds=settings.orphan_seconds,
+            passes=settings.passes,
             has_arbiter=settings.policy_of(device.ordinal) != NO_GATE,
         )
         write_private(directory / CONFIG, msgspec.json.encode(config))

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import msgspec
 
+from gpu_backend.executor.config import PASSES, PassName
 from gpu_backend.wire.errors import PoolRefusal
 
 #: The policy that needs no arbiter: the driver's own turns.
@@ -38,6 +39,8 @@ class NodeSettings(msgspec.Struct, frozen=True, kw_only=True):
     sandbox_reads: tuple[str, ...] = ()
     #: "auto" (GPUs if there are any that CuPy can use, else the CPU), "cuda" or "cpu".
     devices: str = "auto"
+    #: The optimisations of the op stream that executors use.
+    passes: tuple[PassName, ...] = PASSES
     #: How many CPU devices the node offers where it offers the CPU.
     cpu_devices: int = 1
     #: Executors kept ready per device. Each holds a CUDA context: some 560 MB of GPU memory.

@@ -10,6 +10,7 @@ from typing import Any, Literal
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator
 
 from gpu_backend.arbiter.policies import registry
+from gpu_backend.executor.config import PASSES, PassName
 from gpu_backend.wire.errors import PoolRefusal
 
 
@@ -130,6 +131,11 @@ class PoolSettings(BaseModel):
         "then the session's executor is ended. 0 for ever.",
     )
     stop_seconds: float = Field(default=5.0, ge=0.1, description="How long an executor has to end before it is killed.")
+    passes: tuple[PassName, ...] = Field(
+        default=PASSES,
+        description="The optimisations of the op stream that executors use; `[]` for none. Results are the same bits: "
+        "what comes out otherwise without one is its defect.",
+    )
     start_seconds: float = Field(default=60.0, ge=1, description="How long an executor may take to come up.")
     metrics_port: int = Field(
         default=0,

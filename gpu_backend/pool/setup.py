@@ -67,6 +67,7 @@ def _node_settings(state: PoolState, settings: PoolSettings, gateway_key: bytes)
         cache_dir=str(_cache_dir()),
         devices=settings.devices,
         cpu_devices=settings.cpu_devices,
+        passes=settings.passes,
         policy=settings.policy,
         device_policies=settings.device_policies,
         warm_count=settings.warm_executors_per_device,

@@ -112,6 +112,10 @@ class MessageSocket:
                 unsent[0] = unsent[0][sent:]
         return not (self._waits_for_block() and self._reader.shared is not None and self._reader.shared.is_full)
 
+    def own(self) -> None:
+        """Copy what waits for the peer to read: whoever gave it may change it from now on."""
+        self._unsent = deque([memoryview(bytes(part)) for part in self._unsent])
+
     def take_process(self) -> PeerProcess | None:
         """Return the peer's process, which the caller closes."""
         process, self._process = self._process, None

@@ -89,9 +89,12 @@ class Bye(msgspec.Struct, frozen=True, array_like=True, tag="bye"):
 
 
 class Welcome(msgspec.Struct, frozen=True, array_like=True, tag="welcome"):
-    """Executor: the connection is this session's now. The client resends every op after ``applied``."""
+    """Executor: the connection is this session's now. ``taken`` is the last op that it has, carried out or not.
 
-    applied: int
+    The client sends every later one again, and none before.
+    """
+
+    taken: int
     epoch: int
     credit_ops: int
     credit_bytes: int
@@ -100,10 +103,10 @@ class Welcome(msgspec.Struct, frozen=True, array_like=True, tag="welcome"):
 
 
 class Ack(msgspec.Struct, frozen=True, array_like=True, tag="ack"):
-    """Executor: every op up to ``applied`` has been carried out, so its credit is free again.
+    """Executor: every op up to ``applied`` has been carried out or given to the device, so its credit is free again.
 
-    Carried out may mean given to the device: that has done every op up to ``done``, and worked ``busy_seconds`` for
-    this session so far. Ops above ``dropped_after`` up to ``dropped_through`` were cancelled in time: they never run.
+    The device has done every op up to ``done``, and worked ``busy_seconds`` for this session so far. Ops above
+    ``dropped_after`` up to ``dropped_through`` were cancelled in time: they never run.
     """
 
     applied: int

@@ -18,6 +18,7 @@ from kernelproxy.array.core import ArrayCore, LaterLayout
 from kernelproxy.calls.decoding import buffer_to_array
 from kernelproxy.session.signs import Transfer, signs
 from kernelproxy.stream import work
+from kernelproxy.stream.ownership import own
 from kernelproxy.stream.pipeline import Pipeline
 
 #: Most bytes of one piece. Several may be under way: of writes, as the executor's credit allows; of reads, so many.
@@ -49,8 +50,8 @@ def upload(pipeline: Pipeline, host: np.ndarray[Any, Any]) -> Any:
 def write(pipeline: Pipeline, array: ArrayCore, host: np.ndarray[Any, Any]) -> None:
     """Copy ``host`` into the contiguous remote ``array`` of the same shape and dtype; a large one before this returns.
 
-    The user may change ``host`` as soon as we return. So what is sent later is a copy, and what is large is not sent
-    later.
+    The user may change ``host`` as soon as we return. So what is sent later is a copy. What is large is sent from where
+    it lies, and of that what is not done when we return, as after an interrupt, or is kept beyond that, is copied then.
     """
     order: Literal["C", "F"] = "C" if array._layout.c_contiguous else "F"
     if host.nbytes <= CHUNK_BYTES:
@@ -59,12 +60,15 @@ def write(pipeline: Pipeline, array: ArrayCore, host: np.ndarray[Any, Any]) -> N
         return
     content = np.asarray(host, order=order).ravel("K").view(np.uint8).data
     with signs.moving("Upload", len(content)) as transfer:
-        for offset in range(0, len(content), CHUNK_BYTES):
-            _write_chunk(pipeline, array._ref, offset, content[offset : offset + CHUNK_BYTES])
-            transfer.done = max(0, offset - pipeline.journal.bytes_in_flight)
-            signs.look(transfer.since, lambda: work.sign(pipeline))
-        pipeline.call(".nothing", (), Want.CONTENTS)
-        transfer.done = len(content)
+        try:
+            for offset in range(0, len(content), CHUNK_BYTES):
+                _write_chunk(pipeline, array._ref, offset, content[offset : offset + CHUNK_BYTES])
+                transfer.done = max(0, offset - pipeline.credit.bytes_in_flight)
+                signs.look(transfer.since, lambda: work.sign(pipeline))
+            pipeline.call(".nothing", (), Want.CONTENTS)
+            transfer.done = len(content)
+        finally:
+            own(pipeline)
 
 
 def _write_chunk(pipeline: Pipeline, target: wire.Ref | wire.View, offset: int, data: Frame) -> None:
@@ -110,7 +114,9 @@ def _read_pieces(
 
 
 def _take_piece(pipeline: Pipeline, content: np.ndarray[Any, Any], offset: int, number: int) -> None:
-    pieces = pipeline.answer(number).buffers
+    answer = pipeline.answer(number)
+    value = answer.value
+    pieces = [value.data] if isinstance(value, wire.Buffer) and value.frame < 0 else answer.buffers
     wanted = min(CHUNK_BYTES, len(content) - offset)
     if [len(piece) for piece in pieces] != [wanted]:
         raise ProtocolError(f"The executor sent other contents than the {wanted} bytes that were asked for.")

@@ -113,6 +113,11 @@ class Connection:
         return self._link.is_cut
 
     @property
+    def is_closed(self) -> bool:
+        """True once it is closed."""
+        return self._is_closed
+
+    @property
     def is_sound(self) -> bool:
         """False once it is closed, or when an interrupt struck half-way through a message: then nothing can be sure."""
         return not self._is_closed and not self._link.is_torn
@@ -162,6 +167,10 @@ class Connection:
     def settle(self) -> None:
         """Note that the last message received is safe."""
         self._link.is_torn = False
+
+    def own(self) -> None:
+        """Have nothing that is still to be sent lie in the memory that it was given in."""
+        self._link.own()
 
     def close(self) -> None:
         """Close the connection; what the system has taken still arrives. Idempotent."""

@@ -36,6 +36,9 @@ class Link(Protocol):
     def receive(self, timeout_seconds: float) -> list[Frame] | None:
         """Return the next message, or None if none comes in time. Ctrl-C interrupts the wait."""
 
+    def own(self) -> None:
+        """Copy what is half sent: whoever gave it may change it from now on."""
+
     @property
     def is_cut(self) -> bool:
         """True once the way is known to be lost."""
@@ -134,6 +137,10 @@ class MessageLink:
         self._poll.modify(self._socket.fileno(), wanted)
         self._poll.poll(max(1, int(seconds * 1_000)))
         self._push()
+
+    def own(self) -> None:
+        """Copy what is half sent."""
+        self._socket.own()
 
     def close(self) -> None:
         """Close the connection."""

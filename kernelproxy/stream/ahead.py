@@ -10,8 +10,8 @@ from __future__ import annotations
 from collections import deque
 from math import inf
 
+from kernelproxy.stream.batch import OpenBatch
 from kernelproxy.stream.costs import Cost, no_costs
-from kernelproxy.stream.journal import OpenBatch
 
 #: Most work that may be under way, seconds of the device.
 MOST_SECONDS = 0.5
@@ -75,6 +75,10 @@ class Ahead:
         costs = [cost for part in untimed for cost in part]
         if costs and seconds >= 0 and not were_dropped:
             _learn(costs, seconds)
+
+    def resume(self, taken: int) -> None:
+        """Count nothing behind op ``taken`` as under way: what was lost with a connection is sent again."""
+        self._sent = deque([batch for batch in list(self._sent) if batch.first <= taken])
 
     def clear(self) -> None:
         """Forget what is under way: the executor that should have run it is gone. What ops take is still known."""

@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
+from time import monotonic
+
+from gpu_backend.opstream.journal import Journal
 from gpu_backend.wire import messages as wire
 from gpu_backend.wire.codec import Frame
 from gpu_backend.wire.errors import ErrorRecord, ProtocolError, WarningRecord
 from gpu_backend.wire.values import Value
 from kernelproxy.errors import deferred_exception, remote_exception
 from kernelproxy.stream.ahead import Ahead
-from kernelproxy.stream.journal import Journal
+from kernelproxy.stream.batch import OpenBatch
+from kernelproxy.stream.credit import Credit
+from kernelproxy.stream.retention import Retention, until_done
 from kernelproxy.stream.source_lines import Site
 
 #: Failures remembered after they were shown, to explain what they make impossible later.
@@ -34,11 +39,21 @@ class Answer:
 
 
 class Inbox:
-    """Sorts what comes in. Written by whoever reads the connection, read by those who wait."""
+    """Sorts what comes in. Written by whoever reads the connection, read by those who wait.
 
-    def __init__(self, journal: Journal, ahead: Ahead) -> None:
+    What is said to be done is told to ``journal``, ``credit`` and ``ahead``; ``retention`` says what of it the journal
+    need not keep.
+    """
+
+    def __init__(
+        self, journal: Journal[OpenBatch], credit: Credit, ahead: Ahead, retention: Retention = until_done
+    ) -> None:
         self._journal = journal
+        self._credit = credit
         self._ahead = ahead
+        self._retention = retention
+        #: When it was seen that the ops go on, and when the executor last said that they are no further.
+        self.moved_at = self.heard_at = 0.0
         #: Number of the last op whose answer was read.
         self.received = 0
         #: Ops above the first number up to the second were cancelled and never run, as the executor says.
@@ -130,12 +145,19 @@ class Inbox:
         """Remember where all that is under way was recorded: it is cancelled, and may be missing later."""
         if len(self._cancelled_sites) > _REMEMBERED_SITES:
             self._cancelled_sites.clear()
-        self._cancelled_sites |= self._journal.sites()
+        waiting = list(self._journal.waiting())
+        self._cancelled_sites |= {batch.first + place: batch.sites.get(place) for batch, place in waiting}
 
     # --- for whoever reads --------------------------------------------------------------------------------------------
 
     def note(self, message: wire.ToClient, buffers: list[Frame]) -> wire.Refused | None:
-        """Take in what came, and confirm to the journal what it says to be done. Returns a refusal: it is no answer."""
+        """Take in what came, and pass on how far it says the ops to be. Returns a refusal: it is no answer.
+
+        Raises
+        ------
+        ProtocolError
+            If the executor says what cannot be.
+        """
         if isinstance(message, wire.Reply):
             self._note_reply(message, buffers)
             self._note_applied(message.seq, message.seq)
@@ -149,13 +171,18 @@ class Inbox:
         return message if isinstance(message, wire.Refused) else None
 
     def _note_applied(self, applied: int, done: int) -> None:
+        journal, before = self._journal, self._journal.marks.applied
+        journal.note_progress(applied, done)
+        self._credit.note_applied(journal.marks.applied)
         self._ahead.note_done(done)
-        self._journal.trim(applied)
-        self._journal.unfinished = applied - done
+        if applied > before:
+            self.moved_at = monotonic()
+        journal.note_durable(self._retention(journal.marks))
 
     def _note_progress(self, ack: wire.Ack) -> None:
         were_dropped = self._ahead.done < ack.dropped_through
-        self._journal.note_said(ack.applied)
+        if ack.applied <= self._journal.marks.applied:  # no news, so it is really there
+            self.heard_at = monotonic()
         self._note_applied(ack.applied, ack.done)
         self._ahead.note_time(ack.busy_seconds, were_dropped)
         if ack.dropped_through > self.dropped[1]:
@@ -189,7 +216,8 @@ class Inbox:
 
     def _note_failure(self, failed: wire.Failed) -> None:
         seq, error = failed.seq, failed.error
-        op, site = self._journal.at(seq)
+        found = self._journal.find(seq)
+        op, site = found[0].at(found[1]) if found is not None else (None, None)
         is_given_up = op is not None and op.want is not NOTHING and seq not in self._awaited
         cause = self._remembered.get(error.caused_by)
         if error.caused_by >= 0:  # the line to blame is that which asked for what is missing; none rather than another

@@ -15,19 +15,21 @@ from collections.abc import Callable
 from time import monotonic
 
 from gpu_backend.wire import messages as wire
-from gpu_backend.wire.errors import OversizedMessage, RefusalCode, SessionLost, WorkbenchError
+from gpu_backend.wire.errors import OversizedMessage, ProtocolError, RefusalCode, SessionLost, WorkbenchError
 from gpu_backend.wire.messages import Op, Want
 from kernelproxy.errors import session_lost
 from kernelproxy.session.connection import Connection, refusal_error
 from kernelproxy.session.signs import SILENT_SECONDS, signs
 from kernelproxy.stream import work
+from kernelproxy.stream.batch import OpenBatch
 from kernelproxy.stream.batch_size import batch_ops
 from kernelproxy.stream.counters import Counters
+from kernelproxy.stream.credit import Credit
 from kernelproxy.stream.dropped import oldest
 from kernelproxy.stream.inbox import Answer, Inbox
-from kernelproxy.stream.journal import OpenBatch
 from kernelproxy.stream.memory_model import MemoryModel
 from kernelproxy.stream.recorder import NOTHING, Args, Buffers, Kwargs, Recorder
+from kernelproxy.stream.retention import Retention, until_done
 from kernelproxy.stream.source_lines import user_site
 
 #: How long one thread reads for all before others get a turn, seconds; how long an interrupted one waits for its own.
@@ -48,15 +50,19 @@ class Pipeline(Recorder):
         Called when the connection is lost; returns another one, greeted. Before it greets an executor of another epoch
         it calls `abandon`. Raises `SessionLost` if the session is gone for good; after any other error the connection
         is sought again when the next op needs it.
+    retention
+        How long the journal keeps what is done.
     """
 
-    def __init__(self, connection: Connection, renew: Renew) -> None:
+    def __init__(self, connection: Connection, renew: Renew, retention: Retention = until_done) -> None:
         super().__init__(MemoryModel.of(connection.welcome))
         #: The connection in use.
         self.connection = connection
         self._renew = renew
         self.reading = self._io = threading.RLock()  #: held by whoever uses the connection
-        self.inbox = Inbox(self.journal, self.ahead)
+        #: What may be sent beside what is under way.
+        self.credit = Credit()
+        self.inbox = Inbox(self.journal, self.credit, self.ahead, retention)
         self.counters = Counters()
         self._cancelled_through = 0
         self._cancel_told = 0
@@ -162,7 +168,7 @@ class Pipeline(Recorder):
     def is_draining(self) -> bool:
         """True while something is not done of what was recorded when it was last drained."""
         self.read(0)
-        return self.ahead.done < self._drained_at
+        return self.journal.marks.done < self._drained_at
 
     def read(self, timeout_seconds: float) -> None:
         """Take in what the executor says, waiting so long at most for the next; nothing while another thread does."""
@@ -182,7 +188,7 @@ class Pipeline(Recorder):
         with self._recording:
             self._seal()
             self._cancelled_through = self.open_batch.first - 1
-            pending = self.journal.pending()
+            pending = [(batch.first + place, batch.ops[place]) for batch, place in self.journal.waiting()]
             self.inbox.remember_sites()
         # Whoever uses the connection next says it. If that is a thread that waits for the executor, it does so at once;
         # and where the connection itself must be replaced first, the background sender does, and nobody is kept.
@@ -198,14 +204,15 @@ class Pipeline(Recorder):
     def _send_sealed(self) -> bool:
         """Send sealed batches while there is credit; tell whether all are sent."""
         journal, connection = self.journal, self._sound_connection()
-        welcome = connection.welcome
         while (batch := journal.next_unsent()) is not None:
             with self._recording:
                 if batch is self.open_batch:  # an interrupt struck inside _seal
-                    self.open_batch = batch.successor()
+                    self._seal()
             has_time = self.ahead.has_room(batch) or batch.ops[-1].want is not NOTHING  # who waits adds no more
-            if not has_time or not journal.has_room(batch, welcome.credit_ops, welcome.credit_bytes):
+            if not has_time or not self.credit.has_room(batch, connection.welcome):
                 return False
+            sent_before = connection.bytes_sent
+            journal.note_sending(batch)
             try:
                 if not connection.send(wire.Batch(batch.first, self.inbox.received, tuple(batch.ops)), batch.frames):
                     return False
@@ -213,8 +220,11 @@ class Pipeline(Recorder):
                 with self._recording:
                     journal.take_apart(batch, str(error))
                 continue
+            if not self.credit.ops_in_flight:
+                self.inbox.moved_at = monotonic()
             self.ahead.note_sent(batch)
-            journal.note_sent(batch)
+            self.credit.note_sent(batch)
+            journal.note_sent(batch, connection.bytes_sent - sent_before)
             self.inbox.note_told()
             self.counters.ops += len(batch.ops)
             self.counters.batches += 1
@@ -251,7 +261,7 @@ class Pipeline(Recorder):
                 signs.look(since, lambda: work.sign(self))
         if signs.is_shown:
             signs.settle()
-        self.most_ops = batch_ops(self.journal.ops_in_flight)
+        self.most_ops = batch_ops(self.credit.ops_in_flight)
 
     def _pump(self, timeout_seconds: float) -> bool:
         """Take in one message, waiting so long at most; tell whether there was one. The caller holds ``_io``."""
@@ -272,7 +282,7 @@ class Pipeline(Recorder):
     def _read_all(self) -> None:
         while self._pump(0):
             pass
-        self.most_ops = batch_ops(self.journal.ops_in_flight)
+        self.most_ops = batch_ops(self.credit.ops_in_flight)
 
     def _note_refusal(self, refused: wire.Refused) -> None:
         if refused.code in (RefusalCode.NOT_GREETED, RefusalCode.OUT_OF_ORDER, RefusalCode.ENDED):
@@ -294,8 +304,8 @@ class Pipeline(Recorder):
 
     @property
     def first(self) -> int:
-        """Number of the oldest op that may have to be sent again."""
-        return self.journal.first or self.open_batch.first
+        """Number of the oldest op that is not known to be done."""
+        return self.journal.marks.done + 1
 
     def _sound_connection(self) -> Connection:
         """Return a connection that can be used. The caller holds ``_io``."""
@@ -318,7 +328,7 @@ class Pipeline(Recorder):
         # All this before the old connection is replaced: if an interrupt strikes here, it is done again.
         self._cancel_told = 0
         self.inbox.forget_parts()
-        self.journal.resend_after(fresh.welcome.applied)
+        self._resume(fresh)
         loss = None
         if fresh.is_another_executors(self.connection):
             loss = session_lost(reason or fresh.ticket.former_end, fresh.ticket.epoch)
@@ -327,11 +337,21 @@ class Pipeline(Recorder):
         if loss is not None:
             raise loss
 
+    def _resume(self, fresh: Connection) -> None:
+        try:
+            self.journal.resume(fresh.welcome.taken)
+        except ProtocolError:
+            fresh.close()
+            raise
+        self.credit.resume(fresh.welcome.taken)
+        self.ahead.resume(fresh.welcome.taken)
+
     def abandon(self) -> None:
         """Forget every op under way: the executor that should have run it is gone, and its successor counts anew."""
         with self._recording:
             self._seal()
             self.journal.clear()
+            self.credit.note_applied(self.journal.marks.applied)
             self._drained_at = 0
             self.ahead.clear()
             self.inbox.forget_all()

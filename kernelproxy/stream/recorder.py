@@ -11,14 +11,15 @@ from abc import ABC, abstractmethod
 from collections import deque
 from collections.abc import Callable
 
+from gpu_backend.opstream.journal import Journal
 from gpu_backend.opstream.layout import Layout
 from gpu_backend.wire.codec import Frame
 from gpu_backend.wire.messages import Op, Want
 from gpu_backend.wire.values import Value
 from kernelproxy.stream.ahead import Ahead
+from kernelproxy.stream.batch import OpenBatch
 from kernelproxy.stream.batch_size import batch_ops
 from kernelproxy.stream.dropped import DroppedHandles, oldest
-from kernelproxy.stream.journal import Journal, OpenBatch
 from kernelproxy.stream.memory_model import MemoryModel
 from kernelproxy.stream.source_lines import user_site
 from kernelproxy.stream.temporaries import takes_over
@@ -38,13 +39,13 @@ class Recorder(ABC):
     def __init__(self, memory: MemoryModel) -> None:
         #: So that OutOfMemoryError comes at its own line.
         self.memory = memory
-        self._recording = threading.RLock()
+        self.recording = self._recording = threading.RLock()  #: held for moments, by whoever changes the open batch
         #: The batch that ops are being recorded into.
         self.open_batch = OpenBatch(1)
         #: The handle that is given next.
         self.next_handle = 1
         self.dropped: DroppedHandles = deque()
-        self.journal = Journal()
+        self.journal: Journal[OpenBatch] = Journal()
         #: What is under way, in seconds of the device.
         self.ahead = Ahead()
         self._costs = self.ahead.costs
@@ -87,7 +88,11 @@ class Recorder(ABC):
         return out
 
     def record_with_buffer(self, make: Callable[[int], tuple[str, Args]], data: Frame) -> None:
-        """Note an op without result that carries ``data``; ``make`` gets the buffer's number in its message."""
+        """Note an op without result that carries ``data``; ``make`` gets the buffer's number in its message.
+
+        If ``data`` are no bytes but lie in memory of the user's, the caller calls `ownership.own` before the user can
+        change it.
+        """
         with self._recording:
             batch = self.open_batch
             name, args = make(len(batch.frames))

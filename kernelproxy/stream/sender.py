@@ -6,7 +6,7 @@ import threading
 from collections.abc import Callable
 
 from gpu_backend.wire.errors import PoolUnreachable, WorkbenchError
-from kernelproxy.stream.journal import OpenBatch
+from kernelproxy.stream.batch import OpenBatch
 from kernelproxy.stream.pipeline import Pipeline
 
 #: How long recorded ops may wait for company, seconds.

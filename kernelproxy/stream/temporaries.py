@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from gpu_backend.wire.messages import Op
 from gpu_backend.wire.values import Ref, Value, View
+from kernelproxy.stream.batch import OpenBatch
 from kernelproxy.stream.dropped import DroppedHandles
-from kernelproxy.stream.journal import OpenBatch
 
 __all__ = ["takes_over"]
 

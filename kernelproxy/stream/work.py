@@ -15,7 +15,6 @@ from gpu_backend.wire.messages import Op, Want
 from gpu_backend.wire.values import Ref, Tuple, Value
 from kernelproxy.session.connection import Connection
 from kernelproxy.session.signs import Sign, signs
-from kernelproxy.stream.journal import Journal
 from kernelproxy.stream.source_lines import Site
 
 if TYPE_CHECKING:
@@ -82,28 +81,29 @@ def note_kernel(kernel: Any, name: str) -> None:
 def under_way(pipeline: Pipeline) -> Work:
     """Return the work of ``pipeline`` that is not known to be done."""
     journal, batch = pipeline.journal, pipeline.open_batch
-    queued = max(0, batch.last - journal.applied)
-    found = _running(journal)
+    queued = max(0, batch.last - journal.marks.applied)
+    found = _running(pipeline)
     if found is None:
         return Work(queued=len(batch.ops), unsent=len(batch.ops))
     op, site, is_certain = found
     what = in_words(op) if is_certain else f"{in_words(op)}, or another of what is queued,"
-    unsent = batch.last - max(journal.sent, journal.applied)
-    return Work(what, _place(site), monotonic() - journal.moved_at, queued, unsent)
+    unsent = batch.last - journal.cursor
+    return Work(what, _place(site), monotonic() - pipeline.inbox.moved_at, queued, unsent)
 
 
-def _running(journal: Journal) -> tuple[Op, Site | None, bool] | None:
+def _running(pipeline: Pipeline) -> tuple[Op, Site | None, bool] | None:
     """Return what the device is at, where that was recorded, and whether that is certain.
 
     An executor in the middle of an op says nothing, and what it last said may be a few short ops old: those that ran
     within 20 ms. So it is certain where it has just spoken, or where all are alike; else the oldest of the ops that
     take longest, as far as their names tell, is taken for it.
     """
-    waiting = list(islice(journal.waiting(), _MOST_LOOKED_AT))
+    journal = pipeline.journal
+    waiting = [batch.at(place) for batch, place in islice(journal.waiting(), _MOST_LOOKED_AT)]
     if not waiting:
-        newest = journal.newest_done() if journal.unfinished else None
-        return (*newest, True) if newest is not None else None
-    if monotonic() - journal.heard_at < _FRESH_SECONDS:
+        newest = journal.find(journal.marks.applied)  # unless it is done
+        return (*newest[0].at(newest[1]), True) if newest is not None else None
+    if monotonic() - pipeline.inbox.heard_at < _FRESH_SECONDS:
         return (*waiting[0], True)
     likely, site = max(waiting, key=lambda one: _weight(one[0]))
     what = in_words(likely)
@@ -199,14 +199,14 @@ def _next(pipeline: Pipeline, connection: Connection, deadline: float) -> wire.T
 
 def sign(pipeline: Pipeline) -> Sign:
     """Return what somebody waits for who waits for the answer to the last op, or for room to send more."""
-    found = _running(pipeline.journal)
+    found = _running(pipeline)
     transfer = signs.transfer
     if found is None:
         return transfer.sign() if transfer is not None else Sign("Waiting for the executor")
     op, site, is_certain = found
     if op.name in (_READS, _WRITES) and transfer is not None:
         return transfer.sign()._replace(place=_place(site))
-    behind = pipeline.open_batch.last - pipeline.journal.applied - 1
+    behind = pipeline.open_batch.last - pipeline.journal.marks.applied - 1
     much = f"{behind:,} {'' if is_certain else 'other '}operation{'s' * (behind > 1)}" if behind > 0 else ""
     if much:
         much = f"{much} behind it" if is_certain else f"or one of {much}"

@@ -15,6 +15,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import kernelproxy.array.remote_array  # noqa: F401 (what notebooks have imported)
+from gpu_backend.opstream.journal import Journal
 from gpu_backend.wire import messages as wire
 from gpu_backend.wire import values
 from gpu_backend.wire.codec import Codec, encode
@@ -24,8 +25,10 @@ from kernelproxy.array.core import from_description
 from kernelproxy.calls import remote_object
 from kernelproxy.calls.decoding import Decoder, buffer_to_array, inline_scalar
 from kernelproxy.stream.ahead import Ahead
+from kernelproxy.stream.batch import OpenBatch
+from kernelproxy.stream.costs import Cost
+from kernelproxy.stream.credit import Credit
 from kernelproxy.stream.inbox import Inbox
-from kernelproxy.stream.journal import Journal
 
 often = settings(max_examples=2000, deadline=None, database=None, derandomize=True)
 
@@ -67,10 +70,13 @@ records_of_errors = st.builds(
     ErrorRecord, kinds, texts, texts, numbers, st.lists(numbers | texts | st.none(), max_size=3).map(tuple), texts
 )
 said = st.one_of(
-    st.builds(wire.Reply, numbers, anything), st.builds(wire.Ack, numbers), st.builds(wire.Chunk, numbers, numbers),
-    st.builds(wire.Failed, numbers, records_of_errors), st.builds(wire.Refused, texts, texts),
+    st.builds(wire.Reply, numbers, anything), st.builds(wire.Ack, numbers, numbers),
+    st.builds(wire.Chunk, numbers, numbers), st.builds(wire.Failed, numbers, records_of_errors),
+    st.builds(wire.Refused, texts, texts),
 )  # fmt: skip
 buffers = st.lists(small, max_size=2)
+#: Ops that were sent before the executor speaks.
+MOST_SENT = 20
 
 
 @given(anything, buffers)
@@ -107,7 +113,13 @@ def hear_of_a_failure(record: ErrorRecord) -> None:
 @given(st.lists(st.tuples(said, buffers), max_size=6))
 @often
 def sort_what_comes_in(messages: list[tuple[Any, list[bytes]]]) -> None:
-    inbox = Inbox(Journal(), Ahead())
+    journal: Journal[OpenBatch] = Journal()
+    batch = OpenBatch(1)
+    for _ in range(MOST_SENT):
+        batch.add(wire.Op(".nothing", 0, ()), None, Cost(0.0, True))
+    journal.append(batch)
+    journal.note_sending(batch)
+    inbox = Inbox(journal, Credit(), Ahead())
     for number in (1, 7):
         inbox.expect(number)
     for message, frames in messages:
@@ -115,6 +127,8 @@ def sort_what_comes_in(messages: list[tuple[Any, list[bytes]]]) -> None:
             inbox.note(message, list(frames))
         except ProtocolError:
             return
+        marks = journal.marks
+        assert marks.durable == marks.done <= marks.applied <= marks.taken <= MOST_SENT
     counts["messages"] += len(messages)
 
 

@@ -18,7 +18,7 @@ import numpy as np
 from gpu_backend.devices.base import Device
 from gpu_backend.executor.answer import Answer
 from gpu_backend.executor.conversation import QueuedBatch
-from gpu_backend.executor.stream import OpStream
+from gpu_backend.executor.program.run import OpStream
 from gpu_backend.transport.asking import Door, ask
 from gpu_backend.wire import control
 from gpu_backend.wire import messages as wire

@@ -16,7 +16,7 @@ from gpu_backend.devices import open_device
 from gpu_backend.devices.base import Device
 from gpu_backend.executor.answer import Answer
 from gpu_backend.executor.conversation import QueuedBatch
-from gpu_backend.executor.stream import OpStream
+from gpu_backend.executor.program.run import OpStream
 from gpu_backend.wire.messages import Op, Want
 from gpu_backend.wire.values import Buffer, Callback, Dict, List, Method, Name, Ref, Tuple, Value
 from tests.integration.notebook_pool import cpu_pool

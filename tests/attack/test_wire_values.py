@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from gpu_backend.devices import open_device
 from gpu_backend.executor.answer import Answer
 from gpu_backend.executor.conversation import QueuedBatch
-from gpu_backend.executor.stream import OpStream
+from gpu_backend.executor.program.run import OpStream
 from gpu_backend.wire import values as wire
 from gpu_backend.wire.messages import Op, Want
 

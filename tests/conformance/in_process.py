@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator
 from contextlib import contextmanager
 from time import perf_counter
@@ -9,10 +10,13 @@ from types import SimpleNamespace
 from typing import Any
 
 from gpu_backend.devices.base import Device
-from gpu_backend.executor.stream import OpStream
+from gpu_backend.executor.config import PASSES
+from gpu_backend.executor.program.run import OpStream
 from kernelproxy.session import session
 from tests.unit.kernelproxy.played import PlayedExecutor
 
+#: The optimisations that are on: `PASSES= pytest tests/conformance` has all go without.
+_PASSES = os.environ.get("PASSES", ",".join(PASSES)).split(",")
 #: Long enough for any op of a test.
 _SECONDS = 600.0
 
@@ -22,7 +26,7 @@ class InProcess(PlayedExecutor):
 
     def __init__(self, device: Device) -> None:
         self.device = device
-        self.stream = OpStream(device)
+        self.stream = OpStream(device, _PASSES)
         super().__init__(credit_bytes=64 << 20)
 
     def work(self, most: int) -> None:

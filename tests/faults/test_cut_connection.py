@@ -108,3 +108,29 @@ def test_errors_are_told_once_and_pauses_are_bridged(faulty: Faulty, scheme: str
         check_until_uncut(notebook, cutter, "\n".join(line[8:] for line in cell.splitlines()), "100")
         cutter.cut()  # and once more while nothing happens
         assert notebook.value("x.tolist(), current_session().epoch") == "([-1], 1)"
+
+
+UPLOADS = """
+rng, wrong = np.random.default_rng(7), 0
+there = cp.zeros(3_000_000)
+for size in (100, 60_000, 3_000_000) * 3:
+    host = rng.random(size)
+    expected = host.copy()
+    made = cp.asarray(host)
+    host[:] = -1            # nothing of this may arrive, and the connection is cut somewhere
+    part, given = there[:size], expected.copy()
+    part.set(given)
+    given[:] = -2
+    wrong += (made.get() != expected).sum() + (part.get() != expected).sum()
+int(wrong), current_session().epoch
+"""
+
+
+@pytest.mark.usefixtures("undisturbed")
+@pytest.mark.parametrize("scheme", ["unix", "tls", MEMORY])
+def test_what_is_uploaded_is_what_lay_there_at_the_call(faulty: Faulty, scheme: str) -> None:
+    cuts = [300_000, 2 << 20, 9 << 20, 30 << 20, 7 << 20, 50_000, 20 << 20]
+    if scheme == MEMORY:
+        cuts = [max(300, cut >> 14) for cut in cuts]
+    with cut_notebook(faulty, scheme, cuts) as (notebook, cutter):
+        check_until_uncut(notebook, cutter, UPLOADS, "(0, 1)")

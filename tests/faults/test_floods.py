@@ -114,7 +114,7 @@ def stranger(endpoint: str) -> socket.socket:
 def serves(caller: Caller) -> None:
     """Assert that a greeting and a computation are answered."""
     welcome = caller.hello(1 << 40)  # all that was sent before is given up
-    first = welcome.applied + 1
+    first = welcome.taken + 1
     caller.send(messages.Cancel(first - 1))
     made = Op("cupy.arange", 1 << 50, (5,))
     asked = Op(".same", 0, (Ref(1 << 50),), None, Want.CONTENTS)
@@ -202,7 +202,7 @@ def test_ten_thousand_mutated_messages_of_a_greeted_client(caller: Caller) -> No
                 applied = answer.applied
                 break
             if isinstance(answer, messages.Refused) and answer.code == "not_greeted":
-                applied = caller.hello(applied + 1).applied
+                applied = caller.hello(applied + 1).taken
                 break
     assert answers["Refused"] > 2_000
     assert answers["Failed"] > 10

@@ -93,7 +93,7 @@ def test_arrays_agree_with_what_the_program_counted(mine: Notebook, tmp_path: Pa
 
 def test_a_second_interrupt_drops_what_is_under_way_and_names_it(mine: Notebook, tmp_path: Path) -> None:
     mine.value("kept = cp.arange(5); before = slow = cp.ones(3_000_000); counted = cp.zeros(3_000_000); float(slow[0])")
-    mine.run("from kernelproxy import interruption; said = []; interruption._HEAR_SECONDS = 60")
+    mine.run("from kernelproxy.calls import interruption; said = []; interruption._HEAR_SECONDS = 60")
     mine.run("interruption.print = lambda text, file: said.append(text)")
     mine.run("current_session().pipeline.ahead.has_room = lambda batch: True")  # as if the ops had been thought short
     queued, waits = tmp_path / "queued", tmp_path / "waits"

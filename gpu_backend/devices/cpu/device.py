@@ -108,8 +108,8 @@ class CpuDevice:
             return None
         return int(asked.ctypes.data - whole.ctypes.data)
 
-    def is_unshared(self, array: base.Array) -> bool:
-        """Tell whether ``array`` owns its memory: every array that lies in it refers to it."""
+    def owns_memory(self, array: base.Array) -> bool:
+        """Tell whether ``array`` was allocated as it is, and is no window on memory of another array."""
         return array.base is None
 
     def view(self, root: base.Array, offset: int, shape: Shape, strides: Shape, dtype: DType) -> Array:

@@ -101,11 +101,12 @@ class UfuncRule:
         Exception
             What CuPy raises for these operands.
         """
-        if type(operand) is Layout:
+        kind = type(operand)
+        if kind is Layout:
             if (target, operand) in self._into:
                 return None
         elif type(operand) is float or type(operand) is int:
-            allowed = self._into.get((target, type(operand)))
+            allowed = self._into.get((target, kind))
             if allowed is not None and allowed[0] <= operand <= allowed[1]:
                 return None
         try:

@@ -6,9 +6,21 @@ from collections import defaultdict
 from collections.abc import Iterator, Mapping
 from functools import cache
 from pathlib import Path
-from typing import Any
+from typing import Protocol
 
 import msgspec
+
+
+class Extents(Protocol):
+    """What an array's refusal goes by."""
+
+    @property
+    def size(self) -> int:
+        """How many elements it has."""
+
+    @property
+    def ndim(self) -> int:
+        """How many axes it has."""
 
 
 class HostRefusal(msgspec.Struct, frozen=True, kw_only=True):
@@ -24,9 +36,9 @@ class HostRefusal(msgspec.Struct, frozen=True, kw_only=True):
     axes: int = 0
     alone: bool = False
 
-    def is_of(self, array: Any) -> bool:
+    def is_of(self, array: Extents) -> bool:
         """Tell whether it is raised of ``array``, or of what has the size and the axes of one."""
-        return bool(array.size >= self.least and array.ndim >= self.axes)
+        return array.size >= self.least and array.ndim >= self.axes
 
 
 class HostFacts(msgspec.Struct, frozen=True):

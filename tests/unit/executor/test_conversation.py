@@ -109,7 +109,7 @@ def test_a_reconnecting_client_takes_over_and_gets_unread_answers_again() -> Non
     talk.receive(b"b", encode(wire.Hello("s", 1, "me", 1, 0)))
     welcome, reply = sent(talk, b"b")
     assert isinstance(welcome, wire.Welcome)
-    assert welcome.applied == 1
+    assert welcome.taken == 1
     assert reply == wire.Reply(1, "first")
     talk.receive(PEER, batch(2, 1))
     assert refusal(talk) == "not_greeted"

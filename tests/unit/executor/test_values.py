@@ -147,10 +147,17 @@ def test_a_view_shows_its_roots_memory(device: Device) -> None:
 
 
 def test_a_root_that_lies_otherwise_than_its_view_believes_is_laid_out_so(device: Device) -> None:
-    heap = Heap()
-    heap.objects[1] = device.upload(np.arange(6).reshape(2, 3))
-    view = Reader(heap, device, device.resolve, DescribedObjects(device)).read(wire.View(1, 8, (3,), (16,), "<i8", "F"))
-    assert device.download(view).tolist() == [3, 4, 5]
+    heap, believed = Heap(), wire.View(1, 8, (3,), (16,), "<i8", "F")
+    heap.put(1, device.upload(np.arange(6).reshape(2, 3)))
+    reader = Reader(heap, device, device.resolve, DescribedObjects(device))
+    for _ in range(2):
+        with pytest.raises(OutOfOrder, match="memory order"):
+            reader.read(believed)
+        with pytest.raises(OutOfOrder, match="memory order"):
+            reader.lay_out(believed)  # nobody has said that nothing else holds it
+    heap.ownership.own(1)
+    reader.lay_out(believed)
+    assert device.download(reader.read(believed)).tolist() == [3, 4, 5]
     assert device.memory_order(heap.objects[1]) == "F"
 
 

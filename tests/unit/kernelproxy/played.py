@@ -14,7 +14,7 @@ import kernelproxy
 from gpu_backend.executor.answer import Answer
 from gpu_backend.executor.conversation import Conversation
 from gpu_backend.executor.outbox import Message
-from gpu_backend.executor.stream import CANCELLED
+from gpu_backend.executor.program.failures import CANCELLED
 from gpu_backend.transport import framing, message_socket, tls
 from gpu_backend.wire import messages as wire
 from gpu_backend.wire.codec import Frame
@@ -24,6 +24,7 @@ from gpu_backend.wire.messages import Want
 from gpu_backend.wire.values import Buffer
 from kernelproxy.session.connection import Connection
 from kernelproxy.stream.pipeline import Pipeline
+from kernelproxy.stream.retention import Retention, until_done
 
 _CLIENT = (str(Path(kernelproxy.__file__).parent), *(str(Path(one.__file__)) for one in (framing, message_socket, tls)))
 
@@ -73,9 +74,9 @@ class PlayedExecutor:
             pipeline.abandon()
         return self.connect(pipeline.first, pipeline.inbox.received)
 
-    def pipeline(self) -> Pipeline:
+    def pipeline(self, retention: Retention = until_done) -> Pipeline:
         """Return a pipeline that knows already that ops take no time; those in ``op_seconds`` it has to learn."""
-        made = Pipeline(self.connect(), self.renew)
+        made = Pipeline(self.connect(), self.renew, retention)
         for name in {"op", "fail", ".write"} - self.op_seconds.keys():
             for digits in range(40):
                 made.ahead.costs[digits][name].learn(0.0)
@@ -164,6 +165,9 @@ class PlayedLink:
             return None
         self.is_torn = True
         return self.arrived.popleft()
+
+    def own(self) -> None:
+        self.under_way = deque([[bytes(frame) for frame in message] for message in self.under_way])
 
     def cut(self) -> None:
         """Lose the connection and all that is under way on it."""

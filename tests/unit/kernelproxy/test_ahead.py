@@ -45,6 +45,18 @@ def test_of_what_was_never_timed_a_handful_is_under_way() -> None:
     assert max(run(executor, pipeline, 8)) <= HANDFUL
 
 
+def test_what_is_lost_with_a_connection_is_not_under_way() -> None:
+    """Else nothing could be sent again beside it, and nobody would ever be answered."""
+    executor = Watched(slow=60.0)
+    pipeline = executor.pipeline()
+    for number in range(5):
+        pipeline.record("slow", (number,))
+    assert executor.link is not None
+    executor.link.cut()
+    assert pipeline.call("op", ("ask",), Want.CONTENTS).value == "ask"
+    assert [word for _, word in executor.done] == [0, 1, 2, 3, 4, "ask"]
+
+
 @pytest.mark.parametrize("seconds", [0.04, 0.01, 0.002])
 def test_half_a_second_of_what_was_timed_is_under_way(seconds: float) -> None:
     executor = Watched(slow=seconds)

@@ -137,7 +137,7 @@ def test_the_line_that_asked_for_what_is_missing_is_blamed(executor: PlayedExecu
     u = array(pipeline)  # the line to blame
     pipeline.cancel_pending()
     pipeline.call("op", ("wait",), Want.CONTENTS)
-    from gpu_backend.executor.stream import CANCELLED
+    from gpu_backend.executor.program.failures import CANCELLED
     from gpu_backend.wire.errors import ErrorRecord
     from gpu_backend.wire.messages import Failed
 

@@ -51,7 +51,7 @@ def test_messages_grow_with_what_is_under_way() -> None:
     pipeline = executor.pipeline()
     for number in range(FIRST_OPS + FAR_OPS + 2 * FAR_BATCH_OPS):
         pipeline.record("op", (number,))
-    sizes = [len(batch.ops) for batch in pipeline.journal._batches]
+    sizes = [len(batch.ops) for batch in pipeline.journal.held()]
     assert sizes[0] == FIRST_OPS
     assert set(sizes[1:-2]) == {BATCH_OPS}
     assert sizes[-1] == FAR_BATCH_OPS
@@ -85,7 +85,7 @@ def test_never_more_ops_are_under_way_than_credited() -> None:
     pipeline = executor.pipeline()
     for number in range(BATCH_OPS * 10):
         pipeline.record("op", (number,))
-        assert pipeline.journal.ops_in_flight <= BATCH_OPS * 2
+        assert pipeline.credit.ops_in_flight <= BATCH_OPS * 2
     ask(pipeline)
     assert len(executor.done) == BATCH_OPS * 10 + 1
 
@@ -96,7 +96,7 @@ def test_never_more_bytes_are_under_way_than_credited_but_one_large_message_pass
     for size in (60, 60, 500, 60, 60):
         write(pipeline, "x" * size)
         pipeline.flush()
-        assert pipeline.journal.bytes_in_flight <= max(100, size)
+        assert pipeline.credit.bytes_in_flight <= max(100, size)
     ask(pipeline)
     assert [len(str(word)) for _, word in executor.done] == [60, 60, 500, 60, 60, 3]
 
@@ -104,9 +104,9 @@ def test_never_more_bytes_are_under_way_than_credited_but_one_large_message_pass
 def test_the_journal_empties_when_ops_are_confirmed(pipeline: Pipeline, executor: PlayedExecutor) -> None:
     for number in range(BATCH_OPS * 3):
         pipeline.record("op", (number,))
-    assert pipeline.journal.first == 1
+    assert pipeline.journal.held()[0].first == 1
     ask(pipeline)
-    assert pipeline.journal.first == 0
+    assert pipeline.journal.held() == []
 
 
 def test_dropped_handles_travel_once_with_the_next_op(pipeline: Pipeline, executor: PlayedExecutor) -> None:

@@ -9,7 +9,7 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, pr
 from gpu_backend.wire.errors import SessionLost
 from gpu_backend.wire.messages import Want
 from gpu_backend.wire.values import Buffer
-from kernelproxy.stream.journal import OpenBatch
+from kernelproxy.stream.batch import OpenBatch
 
 from .played import PlayedExecutor, interrupt_at
 
@@ -20,7 +20,11 @@ class PipelineMachine(RuleBasedStateMachine):
     @initialize(credit_ops=st.sampled_from([64, 70, 200]), credit_bytes=st.sampled_from([10, 100, 100_000]))
     def begin(self, credit_ops: int, credit_bytes: int) -> None:
         self.executor = PlayedExecutor(credit_ops, credit_bytes)
-        self.pipeline = self.executor.pipeline()
+        #: Up to where what is done is durable; all of it if negative.
+        self.durable = -1
+        self.pipeline = self.executor.pipeline(
+            lambda marks: marks.done if self.durable < 0 else min(marks.done, self.durable)
+        )
         self.asked = 0
         #: Ops that may be missing: an interrupt struck while they were asked for, or a cancel or a loss while queued.
         self.excused: set[int] = set()
@@ -135,6 +139,10 @@ class PipelineMachine(RuleBasedStateMachine):
         else:
             raise AssertionError("nobody was told of the loss")
 
+    @rule(durable=st.integers(-1, 2_000))
+    def durable_point_moves(self, durable: int) -> None:
+        self.durable = durable
+
     # --- what must hold -----------------------------------------------------------------------------------------------
 
     @invariant()
@@ -146,7 +154,21 @@ class PipelineMachine(RuleBasedStateMachine):
 
     @invariant()
     def credit_is_kept(self) -> None:
-        assert self.pipeline.journal.ops_in_flight <= self.executor.credits[0]
+        assert self.pipeline.credit.ops_in_flight <= self.executor.credits[0]
+
+    @invariant()
+    def marks_are_in_order(self) -> None:
+        marks = self.pipeline.journal.marks
+        assert marks.recorded >= marks.sent >= marks.taken >= marks.applied >= marks.done >= marks.durable
+        assert self.executor.talk._taken >= marks.taken
+
+    @invariant()
+    def all_is_held_that_is_not_durable(self) -> None:
+        journal = self.pipeline.journal
+        held = [number for one in journal.held() for number in range(one.first, one.last + 1)]
+        assert journal.is_whole
+        assert held == list(range(journal.marks.recorded + 1 - len(held), journal.marks.recorded + 1))
+        assert len(held) >= journal.marks.recorded - journal.marks.durable
 
     def teardown(self) -> None:
         if not hasattr(self, "pipeline"):

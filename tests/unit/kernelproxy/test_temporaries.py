@@ -10,8 +10,8 @@ import pytest
 from gpu_backend.opstream.layout import Layout
 from gpu_backend.wire.messages import Op
 from gpu_backend.wire.values import Ref, Value, View
+from kernelproxy.stream.batch import OpenBatch
 from kernelproxy.stream.dropped import DroppedHandles
-from kernelproxy.stream.journal import OpenBatch
 from kernelproxy.stream.temporaries import takes_over
 
 LAYOUT, OTHER = (Layout((3,), (8,), np.dtype("f8")), Layout((3,), (4,), np.dtype("f4")))

@@ -3,20 +3,16 @@
 from __future__ import annotations
 
 from bisect import bisect_left, bisect_right, insort
-from typing import Any, NamedTuple
+from typing import Any
 
-from gpu_backend.wire.errors import ErrorRecord
+from gpu_backend.executor.heap.entries import Failure, Kind
+from gpu_backend.executor.heap.ownership import Ownership
 from gpu_backend.wire.values import View
+
+__all__ = ["Heap"]
 
 #: Views of one array that are remembered: a loop's body has few.
 _MOST_VIEWS = 32
-
-
-class Failure(NamedTuple):
-    """Why a handle holds nothing: the op that should have made it, and what that raised."""
-
-    seq: int
-    error: ErrorRecord
 
 
 class Heap:
@@ -25,10 +21,29 @@ class Heap:
     def __init__(self) -> None:
         #: Handle to object: a plain dictionary, which the interpreter looks up faster than one with a class of its own.
         self.objects: dict[int, Any] = {}
+        #: The kinds of those that are no arrays.
+        self._kinds: dict[int, Kind] = {}
+        #: Who holds the memory of the arrays.
+        self.ownership = Ownership()
+        self._alone = self.ownership.alone
         self._failures: dict[int, Failure] = {}
         self._failed_handles: list[int] = []
         #: The arrays that were made for views, by root.
         self.views: dict[int, dict[View, Any]] = {}
+
+    def put(self, handle: int, value: Any, kind: Kind = Kind.ARRAY) -> None:
+        """Keep ``value`` under ``handle``. Its memory counts as held until `Ownership` is told better."""
+        self.ownership.forget(handle)
+        self.forget_views(handle)
+        self.objects[handle] = value
+        if kind is not Kind.ARRAY:
+            self._kinds[handle] = kind
+        elif self._kinds:
+            self._kinds.pop(handle, None)
+
+    def kind(self, handle: int) -> Kind | None:
+        """Return what kind of entry ``handle`` is; None if nothing is there."""
+        return self._kinds.get(handle, Kind.ARRAY) if handle in self.objects else None
 
     def view(self, view: View) -> Any:
         """Return the array that was made for ``view`` before, or None."""
@@ -48,7 +63,13 @@ class Heap:
 
     def take(self, handle: int) -> Any:
         """Forget ``handle`` and return what it held, or None."""
-        self.forget_views(handle)
+        if self.views:  # looked at first, as all here: nearly every op drops something
+            self.views.pop(handle, None)
+        if handle in self._alone:
+            del self._alone[handle]
+        else:
+            self.ownership.forget(handle)
+            self._kinds.pop(handle, None)
         return self.objects.pop(handle, None)
 
     def forget_views(self, root: int) -> None:
@@ -64,9 +85,7 @@ class Heap:
 
     def drop(self, handle: int) -> None:
         """Forget ``handle``. Unknown handles are ignored: their op may have failed."""
-        if self.views:  # as `take` does, without the calls: nearly every op drops something
-            self.views.pop(handle, None)
-        if self.objects.pop(handle, None) is None and self._failures and self._failures.pop(handle, None) is not None:
+        if self.take(handle) is None and self._failures and self._failures.pop(handle, None) is not None:
             del self._failed_handles[bisect_left(self._failed_handles, handle)]
 
     def why_missing(self, handle: int) -> Failure | None:
@@ -78,6 +97,8 @@ class Heap:
     def clear(self) -> None:
         """Forget everything."""
         self.objects.clear()
+        self._kinds.clear()
+        self.ownership.clear()
         self.views.clear()
         self._failures.clear()
         self._failed_handles.clear()

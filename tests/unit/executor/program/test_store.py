@@ -12,8 +12,8 @@ from hypothesis import strategies as st
 
 from gpu_backend.devices import open_device
 from gpu_backend.executor.conversation import QueuedBatch
-from gpu_backend.executor.forwarding import STORE, StoreForwarding
-from gpu_backend.executor.stream import OpStream
+from gpu_backend.executor.program.passes.store import STORE, StoreForwarding
+from gpu_backend.executor.program.run import OpStream
 from gpu_backend.wire import values as wire
 from gpu_backend.wire.messages import Op, Want
 from gpu_backend.wire.values import Ref, View
@@ -93,8 +93,31 @@ def test_what_is_needed_later_is_kept() -> None:
 )
 def test_what_cannot_be_is_left_alone(made: Op, stored: Op, behind: Op) -> None:
     on = stream()
-    assert StoreForwarding(on.heap, on._reader).target(made, (made, stored, behind), 1, 0) is None
-    assert StoreForwarding(on.heap, on._reader).target(made, (made, stored), 1, 0) is None
+    on._plan.learn(made.name)
+    forwarding = StoreForwarding(on.heap, on._reader, on._plan)
+    for ops in (made, stored, behind), (made, stored), (made,):
+        assert forwarding.output(made, QueuedBatch(1, ops, 0, ()), 1) is None
+
+
+def test_what_the_next_op_computes_with_and_into_is_made() -> None:
+    """``t = v * 5; u[1:7] = t; t = t + 1``: the next op lets go of what it still has to read."""
+    on = stream()
+    again = Op("cupy.add", 4, (Ref(MADE), 1.0), reuse=MADE)
+    assert run(on, Op("cupy.multiply", MADE, (Ref(OTHER), 5.0)), store(1), again) == []
+    assert values(on, ROOT) == [0, 5, 5, 5, 5, 5, 5, 7]
+    assert values(on, 4) == [6] * 6
+
+
+def test_a_store_whose_array_goes_before_it_runs_fails_as_it_would_alone() -> None:
+    for gone in (ROOT, MADE):
+        on = stream()
+        doomed = Op(STORE, 0, store(1).args, (gone,))
+        (error,) = run(on, Op("cupy.multiply", MADE, (Ref(OTHER), 5.0)), doomed, FORGET)
+        assert error.kind.endswith("SessionLost")
+    on = stream()
+    into = store(0, root=OTHER)
+    (error,) = run(on, Op("cupy.negative", MADE, (window(0),), reuse=OTHER), into, FORGET)
+    assert error.kind.endswith("SessionLost")
 
 
 def test_a_failure_leaves_the_window_as_it_was_and_is_told_once_for_each_op() -> None:

@@ -1,0 +1,56 @@
+"""What stands behind a handle: a live entry of some kind, or word of the op that failed to make it."""
+
+from __future__ import annotations
+
+from enum import Enum, auto
+from typing import NamedTuple
+
+from gpu_backend.wire.errors import ErrorRecord
+
+__all__ = ["Failure", "Kind", "kind_named"]
+
+
+class Kind(Enum):
+    """What a live entry is. Arrays are the rule; of the others it counts what may stay with them."""
+
+    ARRAY = auto()
+    #: Of random numbers: what its methods are given they only read, and what they give is new.
+    GENERATOR = auto()
+    #: Of a transform: it has work areas, and may remember what it was given.
+    PLAN = auto()
+    #: Compiled of source: reads and writes its arguments, and forgets them.
+    KERNEL = auto()
+    #: Any other: a sparse matrix, a spline, an array's memory, a call under way. It may remember what it was given.
+    OBJECT = auto()
+    #: Of the host: a number, a text, a dtype. There is no memory of the device in it.
+    VALUE = auto()
+
+    @property
+    def remembers(self) -> bool:
+        """Whether an array that it was given may be seen by it later, or given away again."""
+        return self is Kind.PLAN or self is Kind.OBJECT
+
+
+class Failure(NamedTuple):
+    """Why a handle holds nothing: the op that should have made it, and what that raised."""
+
+    seq: int
+    error: ErrorRecord
+
+
+_KERNELS = frozenset(
+    ("cupy.RawKernel", "cupy.ElementwiseKernel", "cupy.ReductionKernel", "cupyx.jit._interface._JitRawKernel")
+)
+_GENERATORS = frozenset(("cupy.random.Generator", "cupy.random.RandomState"))
+_PLANS = "cupy.cuda.cufft."
+
+
+def kind_named(name: str) -> Kind:
+    """Return the kind of objects whose class the surface describes by ``name``."""
+    if name == "cupy.ndarray":
+        return Kind.ARRAY
+    if name in _KERNELS:
+        return Kind.KERNEL
+    if name in _GENERATORS:
+        return Kind.GENERATOR
+    return Kind.PLAN if name.startswith(_PLANS) else Kind.OBJECT

@@ -1,0 +1,268 @@
+"""The op stream: runs ops in order and keeps their results."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Collection
+from contextlib import AbstractContextManager
+from time import perf_counter
+from typing import Any, TypeGuard
+
+import numpy as np
+
+from gpu_backend.devices.base import Device
+from gpu_backend.executor.answer import Answer
+from gpu_backend.executor.config import PASSES
+from gpu_backend.executor.conversation import QueuedBatch
+from gpu_backend.executor.described_objects import DescribedObjects
+from gpu_backend.executor.heap import Heap
+from gpu_backend.executor.laying_out import LayingOut
+from gpu_backend.executor.program.accounts import Accounts
+from gpu_backend.executor.program.failures import CANCELLED, Failures, as_utf8
+from gpu_backend.executor.program.passes import make_passes
+from gpu_backend.executor.program.plan import KEEPS, Plan
+from gpu_backend.executor.program.window import Window
+from gpu_backend.executor.surface_names import SurfaceNames
+from gpu_backend.executor.values import OutOfOrder, Reader, Writer
+from gpu_backend.executor.verbs import STORE, Verbs
+from gpu_backend.wire.errors import ProtocolError, WarningRecord
+from gpu_backend.wire.messages import Op, Want
+from gpu_backend.wire.values import Ref, View
+
+__all__ = ["OpStream"]
+
+NOTHING = Want.NOTHING
+_NO_BOUND = 1 << 30
+
+
+class OpStream:
+    """Runs one session's ops on one device.
+
+    Parameters
+    ----------
+    passes
+        The names of the optimisations to use, of `PASSES`.
+    """
+
+    def __init__(self, device: Device, passes: Collection[str] = PASSES) -> None:
+        self._device = device
+        self.heap = Heap()
+        self._objects = DescribedObjects(device)
+        self._names = SurfaceNames(device)
+        self._plan = Plan(Verbs(device, self._resolve, self._objects).table, self._resolve)
+        self._functions = self._plan.functions
+        self._reader = Reader(self.heap, device, self._resolve, self._objects)
+        self._writer = Writer(self.heap, device, self._objects)
+        self._accounts = Accounts(device, self.heap, self._plan)
+        self._failures = Failures(device, self.heap)
+        self._passes = make_passes(passes, self.heap, self._reader, self._plan)
+        #: Those that look at no other op, and are asked where none behind gives reason.
+        self._passes_of_op = tuple(one for one in self._passes if not one.fulfils)
+        #: Lays a proved result out as was proved; None on a device whose results lie so by themselves.
+        self._as_proved = None if device.lays_out_as_cupy else LayingOut(device, self._resolve).results
+        self._stream = 0
+        self._stream_context: AbstractContextManager[object] | None = None
+        #: The op whose views' roots were laid out anew, and those roots: once each, or two views could take turns.
+        self._laid_out: tuple[int, set[int]] = (0, set())
+
+    def limit_memory(self, limit_bytes: int, rule: str) -> None:
+        """Note the session's memory limit, and whose limit that is, for what is told when an allocation fails."""
+        self._failures.memory_limit = (limit_bytes, rule)
+
+    def run(self, batch: QueuedBatch, until: float, most: int = _NO_BOUND) -> tuple[int, Answer | None]:
+        """Run ops of ``batch``: until one has an answer, ``most`` have run, or ``perf_counter()`` passes ``until``.
+
+        Returns the place behind the last op that ran, and its answer if it has one. At least one op runs. A pass may
+        fulfil the first ops of what follows, too: then the place lies beyond the end, counted on into those batches.
+        This is the hot path: what happens for every op happens here, inline.
+        """
+        heap, functions, new_memory, ops = self.heap, self._functions, self._plan.new_memory, batch.ops
+        objects, views, alone, place = heap.objects, heap.views, heap.ownership.alone, batch.next
+        read, end, array = self._reader.with_frames(batch.frames), min(len(ops), place + most), self._objects.array_type
+        goes_on, as_proved = batch.following is not None and end == len(ops), self._as_proved
+        while True:
+            op, before = ops[place], place + 1
+            place = before
+            for handle in op.drop or ():
+                if handle in alone and not views:  # as `Heap.drop` does, without the call: so go nearly all
+                    del alone[handle], objects[handle]
+                else:
+                    heap.drop(handle)
+            try:
+                if op.want is not NOTHING or op.kwargs is not None or op.stream != self._stream:
+                    if (answer := self._run_one(op)) is not None:
+                        return place, answer
+                else:
+                    args, name, out = [], op.name, op.out  # a comprehension is a call of its own before Python 3.12
+                    for a in op.args:
+                        args.append(objects[a.handle] if type(a) is Ref and a.handle in objects else read(a))
+                    if name not in new_memory:
+                        self._plan.learn(name)
+                    if op.reuse or (out and (ops[place].name == STORE if place < end else goes_on)):
+                        place += self._optimise(op, args, batch, place)
+                    result = functions[name](*args)
+                    if place > before:
+                        self._pass_over(batch, before, place)
+                    elif type(result) is array and len(op.args) in new_memory[name] and out and out not in objects:
+                        objects[out] = result if as_proved is None else as_proved(op.orders, result)
+                        alone[out] = None
+                    elif out or new_memory[name] is KEEPS:
+                        self._keep(op, result)
+            except Exception as error:  # whatever a user's op raises is the user's to see; it never ends the executor
+                if (answer := self._failed(batch.first + before - 1, op, error)) is not None:
+                    return before, answer
+                place = before - 1  # read it again
+            if place >= end or perf_counter() > until:
+                return place, None
+
+    def _optimise(self, op: Op, args: list[Any], batch: QueuedBatch, place: int) -> int:
+        """Append to ``args`` what a pass finds for ``op`` to compute into; return how many ops behind that fulfils."""
+        ops = batch.ops
+        for one in self._passes_of_op if place < len(ops) and ops[place].name != STORE else self._passes:
+            if (found := one.output(op, batch, place)) is not None:
+                args.append(found)
+                if one.fulfils and op.reuse:
+                    self.heap.drop(op.reuse)
+                return one.fulfils
+        self.heap.drop(op.reuse)  # nobody took it
+        return 0
+
+    def _pass_over(self, batch: QueuedBatch, place: int, end: int) -> None:
+        """Do what is left of ops that are fulfilled, from ``place`` to ``end``: they let go of what they drop."""
+        ops, window = batch.ops, None
+        for one in range(place, end):
+            if one < len(ops):
+                op: Op | None = ops[one]
+            else:
+                window = window or Window(batch)
+                op = window.op(one)
+            for handle in (op.drop if op is not None else None) or ():
+                self.heap.drop(handle)
+
+    def _failed(self, seq: int, op: Op, error: Exception) -> Answer | None:
+        """Return the answer of an op that failed; None for one that has not run and may be read again."""
+        if isinstance(error, OutOfOrder):
+            try:
+                self._lay_out(seq, error)
+            except OutOfOrder as held:
+                error = ProtocolError(str(held))
+            except Exception as other:  # whatever it costs to lay an array out, or to understand how: as of any op
+                error = other
+            else:
+                return None
+        self._accounts.lend(op)
+        return self._failures.of(seq, op, error)
+
+    def _lay_out(self, seq: int, error: OutOfOrder) -> None:
+        if self._laid_out[0] != seq:
+            self._laid_out = seq, set()
+        if error.view.root in self._laid_out[1]:
+            raise error
+        self._laid_out[1].add(error.view.root)
+        self._reader.lay_out(error.view)
+
+    def _run_one(self, op: Op) -> Answer | None:
+        """Run an op that wants an answer, has keywords, or is for another stream."""
+        if op.stream != self._stream:
+            self._switch_stream(op.stream)
+        if op.name not in self._plan.new_memory:
+            self._plan.learn(op.name)
+        function = self._functions[op.name]
+        read = self._reader.read
+        args = [read(arg) for arg in op.args]
+        kwargs = {key: read(value) for key, value in op.kwargs.items()} if op.kwargs else {}
+        if op.want is not NOTHING and op.name != ".same":  # the one that only reads, and often
+            return self._run_aloud(op, function, args, kwargs)
+        result = function(*args, **kwargs)
+        if op.want is not NOTHING:
+            return self._answer(op, args, kwargs, result)
+        self._keep(op, result)
+        return None
+
+    def _run_aloud(self, op: Op, function: Any, args: list[Any], kwargs: dict[str, Any]) -> Answer:
+        """Run an op whose answer tells of warnings too: the notebook decides what becomes of each."""
+        with warnings.catch_warnings(record=True) as caught:
+            warnings.simplefilter("always")
+            result = function(*args, **kwargs)
+        answer = self._answer(op, args, kwargs, result)
+        if not caught:
+            return answer
+        told = [(self._device.error_name(one.message), str(one.message)) for one in caught if _is_warning(one.message)]
+        return answer._replace(warnings=tuple(WarningRecord(kind, as_utf8(text)) for kind, text in told))
+
+    def cancel(self, batch: QueuedBatch) -> tuple[int, Answer | None]:
+        """Pass over the next op of ``batch``, but drop what it drops. Returns as `run`."""
+        op = batch.ops[batch.next]
+        self._failures.cancel(batch.first + batch.next, op)
+        return batch.next + 1, None if op.want is NOTHING else Answer(error=CANCELLED)
+
+    def clear(self) -> None:
+        """Drop everything."""
+        self._switch_stream(0)
+        self.heap.clear()
+        self._objects.handles.clear()
+        self._device.free_unused()
+
+    def _resolve(self, name: str) -> Any:
+        return self._objects.handles.held(name, self._names.resolve(name), bound=False)
+
+    def _keep(self, op: Op, result: Any) -> None:
+        """Keep the result of ``op``, or each of several, if its name is wanted: laid out as the notebook proved.
+
+        Raises TypeError, and keeps nothing, if one of them may not stay.
+        """
+        if not op.out:
+            self._accounts.lend(op)
+            return
+        if self._as_proved is not None:
+            result = self._as_proved(op.orders, result)
+        array = self._objects.array_type
+        if type(result) is array and len(op.args) in self._plan.new_memory[op.name] and op.kwargs is None:
+            self.heap.put(op.out, result)
+            self.heap.ownership.own(op.out)
+            return
+        results = result if type(result) is tuple or type(result) is list else (result,)
+        for item in results:
+            if type(item) is not array:
+                self._objects.require_storable(item)
+        for handle, item in enumerate(results, op.out):
+            self.heap.put(handle, item, self._objects.kind(item))
+        self._accounts.settle(op, range(op.out, op.out + len(results)))
+
+    def _answer(self, op: Op, args: list[Any], kwargs: dict[str, Any], result: Any) -> Answer:
+        if op.want is Want.CONTENTS:
+            buffers: list[np.ndarray[Any, Any]] = []
+            value = self._writer.contents(result, buffers)
+            self._accounts.lend(op)
+            return Answer(value, tuple(buffers))
+        given = zip((*op.args, *(op.kwargs or {}).values()), (*args, *kwargs.values()), strict=True)
+        known = {id(held): arg.handle for arg, held in given if type(arg) is Ref}
+        before = frozenset(known.values())
+        value = self._writer.describe(result, op.out, known, self._roots(op))
+        self._accounts.settle(op, [handle for handle in known.values() if handle not in before])
+        return Answer(value)
+
+    def _roots(self, op: Op) -> list[tuple[int, Any]]:
+        objects = self.heap.objects
+        handles: list[int] = []
+        for arg in (*op.args, *(op.kwargs or {}).values()):
+            if type(arg) is Ref:
+                handles.append(arg.handle)
+            elif type(arg) is View:
+                handles.append(arg.root)
+        return [(one, objects[one]) for one in handles if self._device.is_array(objects.get(one))]
+
+    def _switch_stream(self, handle: int) -> None:
+        if self._stream_context is not None:
+            self._stream_context.__exit__(None, None, None)
+            self._stream_context = None
+        self._stream = 0
+        stream = self.heap.objects.get(handle)
+        if handle and stream is not None:
+            entered = self._device.on_stream(self._objects.stream(stream))
+            entered.__enter__()
+            self._stream_context, self._stream = entered, handle
+
+
+def _is_warning(message: Warning | str) -> TypeGuard[Warning]:
+    return isinstance(message, Warning)
