@@ -7,11 +7,11 @@ from typing import Any
 
 import numpy as np
 import pytest
-from kernelproxy.array.transfer import CHUNK_BYTES
 
 from gpu_backend.devices import open_device
 from gpu_backend.opstream.marks import Marks
 from gpu_backend.wire.errors import PoolUnreachable
+from kernelproxy.calls.transfer import CHUNK_BYTES
 from kernelproxy.session.connection import Connection
 from kernelproxy.stream.pipeline import Pipeline
 from tests.conformance.asked_of_views import REMOTE

@@ -1,0 +1,1 @@
+"""The catalogue as pages of the documentation, generated when it is built: static, no server, light and dark."""
