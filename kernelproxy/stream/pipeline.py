@@ -57,7 +57,7 @@ class Pipeline(Recorder):
     """
 
     def __init__(
-        self, connection: Connection, renew: Renew, signs: Signs | None = None, retention: Retention = until_done
+        self, connection: Connection, renew: Renew, signs: Signs | None = None, *, retention: Retention = until_done
     ) -> None:
         super().__init__(MemoryModel.of(connection.welcome))
         self.signs = signs or Signs()

@@ -57,7 +57,7 @@ HOLDERS: dict[str, tuple[list[Op], list[Op], int]] = {
     "a result that is its argument": ([Op("cupy.asarray", HELD, (Ref(X),), None, Want.DESCRIPTION)], [], X),
     "a result in its argument": ([Op("cupy.reshape", HELD, (Ref(X), Tuple((3, 2))), None, Want.DESCRIPTION)], [], HELD),
     "a proved result in its argument": ([Op("cupy.ravel", HELD, (Ref(X),))], [], HELD),
-    "several results in it": ([Op("cupy.split", HELD, (Ref(X), 1), None, Want.DESCRIPTION)], [], HELD),
+    "several results in it": ([Op("cupy.split", HELD, (Ref(X), 2), None, Want.DESCRIPTION)], [], HELD + 1),
     "a method's result": ([Op(".method", HELD, (Ref(X), "reshape", 6), None, Want.DESCRIPTION)], [], HELD),
     "a window of no function's": ([Op("cupy.lib.stride_tricks.as_strided", HELD, (Ref(X),))], [], HELD),
     "a sparse matrix": ([INDICES, POINTERS, MATRIX], part(HELD, "data"), 50),

@@ -12,6 +12,7 @@ from gpu_backend.devices import open_device
 from gpu_backend.opstream.marks import Marks
 from gpu_backend.wire.errors import PoolUnreachable
 from kernelproxy.calls.transfer import CHUNK_BYTES
+from kernelproxy.client import current
 from kernelproxy.session.connection import Connection
 from kernelproxy.stream.pipeline import Pipeline
 from tests.conformance.asked_of_views import REMOTE
@@ -103,10 +104,8 @@ def test_an_upload_is_interrupted_and_what_was_recorded_is_of_the_call(executor:
 def test_the_pool_is_away_in_the_middle_of_it_and_comes_back(
     executor: InProcess, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from kernelproxy.session import session
-
     host, there = host_array(LARGE), REMOTE.zeros(LARGE, np.uint8)
-    pipeline = session.pipeline()
+    pipeline = current().pipeline
     renew = pipeline._renew
 
     def away(pipeline: Pipeline) -> Connection:
@@ -124,9 +123,7 @@ def test_the_pool_is_away_in_the_middle_of_it_and_comes_back(
 
 
 def test_what_is_kept_when_it_is_done_is_of_the_call(executor: InProcess) -> None:
-    from kernelproxy.session import session
-
-    pipeline = session.pipeline()
+    pipeline = current().pipeline
 
     def never(marks: Marks) -> int:
         return 0

@@ -102,9 +102,9 @@ class Proxy:
 
     def spent(self) -> Spent:
         """Return what this session has sent and waited for; what it has not sent yet is not counted."""
-        from kernelproxy.session import session
+        from kernelproxy.client import current
 
-        opened = session.opened_session()
+        opened = current().opened
         return Spent() if opened is None else Spent(opened.counters.ops, opened.counters.round_trips)
 
 

@@ -76,7 +76,7 @@ class PlayedExecutor:
 
     def pipeline(self, retention: Retention = until_done) -> Pipeline:
         """Return a pipeline that knows already that ops take no time; those in ``op_seconds`` it has to learn."""
-        made = Pipeline(self.connect(), self.renew, retention)
+        made = Pipeline(self.connect(), self.renew, retention=retention)
         for name in {"op", "fail", ".write"} - self.op_seconds.keys():
             for digits in range(40):
                 made.ahead.costs[digits][name].learn(0.0)
