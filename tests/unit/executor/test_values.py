@@ -20,6 +20,7 @@ from gpu_backend.executor.values import MissingHandle, OutOfOrder, Reader, Write
 from gpu_backend.wire import values as wire
 from gpu_backend.wire.errors import ProtocolError
 from kernelproxy.calls.decoding import Decoder
+from kernelproxy.calls.dispatch import stands_for
 from kernelproxy.calls.encoding import Encoder, Unsendable
 
 _through_bytes: Callable[[Any], Any] = msgspec.msgpack.Decoder(wire.Value).decode
@@ -76,7 +77,7 @@ def same(left: Any, right: Any) -> bool:
 @settings(deadline=None, max_examples=60)
 @given(values)
 def test_arguments_reach_the_executor_as_they_are(device: Device, value: Any) -> None:
-    encoder = Encoder()
+    encoder = Encoder(stands_for)
     sent = msgspec.msgpack.encode(encoder.encode(value))
     reader = Reader(Heap(), device, str, DescribedObjects(device))
     reader.with_frames(encoder.buffers)
@@ -85,7 +86,9 @@ def test_arguments_reach_the_executor_as_they_are(device: Device, value: Any) ->
 
 def test_nan_is_the_nan_that_cupy_knows(device: Device) -> None:
     nan = float("nan")
-    sent: Any = _through_bytes(msgspec.msgpack.encode(Encoder().encode([nan, (np.nan,), {"cval": nan}, -nan])))
+    sent: Any = _through_bytes(
+        msgspec.msgpack.encode(Encoder(stands_for).encode([nan, (np.nan,), {"cval": nan}, -nan]))
+    )
     read = Reader(Heap(), device, str, DescribedObjects(device)).read(sent)
     assert read[0] is read[1][0] is read[2]["cval"] is np.nan
     assert np.signbit(read[3])
@@ -205,12 +208,12 @@ def test_lies_are_found_out(device: Device) -> None:
 @pytest.mark.parametrize("value", [object(), set(), np.array([object()]), iter(())])
 def test_what_means_something_in_one_process_only_is_not_sent(value: Any) -> None:
     with pytest.raises((Unsendable, ValueError)):
-        Encoder().encode(value)
+        Encoder(stands_for).encode(value)
 
 
 def test_an_array_too_large_for_a_message_is_told_the_way_that_works() -> None:
     with pytest.raises(Unsendable, match=r"cupy\.asarray"):
-        Encoder().encode(np.empty(65 << 20, np.uint8))
+        Encoder(stands_for).encode(np.empty(65 << 20, np.uint8))
 
 
 @pytest.mark.parametrize("offset", range(9))
