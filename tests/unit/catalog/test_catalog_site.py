@@ -10,13 +10,13 @@ from html import escape
 
 import pytest
 import yaml
-from catalog.site import facets, matrix
-from catalog.site.pages import markdown, pages
 from pybtex.database import parse_string
 
 import catalog
 from catalog.paths import INSTALLATION
 from catalog.render.html import fragment
+from catalog.site import facets, matrix
+from catalog.site.pages import markdown, pages
 
 from .test_catalog_entries import Balance
 
