@@ -92,9 +92,9 @@ class Journal(Generic[E]):
 
     def next_unsent(self) -> E | None:
         """Return the oldest entry that has not been sent on this connection."""
-        found = None
-        if not self._pending:
+        if self.cursor >= self.marks.recorded:
             return None
+        found = None
         for entry in reversed(list(self._pending)):  # a copy is one step, a walk is not
             if entry.last <= self.cursor:
                 break
@@ -133,6 +133,7 @@ class Journal(Generic[E]):
             raise ProtocolError(f"The executor has lost ops: it had taken {self.marks.taken}, and now {taken}.")
         self.marks.note_taken(taken)
         self.cursor = taken
+        self._take_out_done()  # an interrupt may have struck when it was heard of
 
     # --- what is heard ------------------------------------------------------------------------------------------------
 
@@ -144,12 +145,17 @@ class Journal(Generic[E]):
         ProtocolError
             If they were never sent.
         """
-        self.marks.note_applied(applied)
-        self.marks.note_done(done)
-        self.cursor = max(self.cursor, self.marks.taken)
-        while self._pending and self._pending[0].last <= self.marks.done:
-            self._keep(self._pending[0])
-            self._pending.popleft()
+        marks = self.marks
+        marks.note_progress(applied, done)
+        if marks.taken > self.cursor:
+            self.cursor = marks.taken
+        self._take_out_done()
+
+    def _take_out_done(self) -> None:
+        pending, done = self._pending, self.marks.done
+        while pending and pending[0].last <= done:
+            self._keep(pending[0])
+            pending.popleft()
 
     def _keep(self, entry: E) -> None:
         before = self._kept[-1] if self._kept else None
@@ -170,8 +176,9 @@ class Journal(Generic[E]):
     def note_durable(self, through: int) -> None:
         """Let go of every op up to ``through``, which are done: nobody will ask for them again."""
         self.marks.note_durable(through)
-        while self._kept and self._kept[0].last <= self.marks.durable:
-            self._kept.popleft()
+        kept, durable = self._kept, self.marks.durable
+        while kept and kept[0].last <= durable:
+            kept.popleft()
 
     def clear(self) -> None:
         """Forget everything: the executor that should have run it is gone."""

@@ -66,8 +66,8 @@ class Pipeline(Recorder):
         self._renew = renew
         self.reading = self._io = threading.RLock()  #: held by whoever uses the connection
         #: What may be sent beside what is under way.
-        self.credit = Credit()
-        self.inbox = Inbox(self.journal, self.credit, self.ahead, retention)
+        self.credit = Credit(self.journal.marks)
+        self.inbox = Inbox(self.journal, self.ahead, retention)
         self.counters = Counters()
         self._cancelled_through = 0
         self._cancel_told = 0
@@ -350,13 +350,13 @@ class Pipeline(Recorder):
             raise
         self.credit.resume(fresh.welcome.taken)
         self.ahead.resume(fresh.welcome.taken)
+        self.inbox.let_go()
 
     def abandon(self) -> None:
         """Forget every op under way: the executor that should have run it is gone, and its successor counts anew."""
         with self._recording:
             self._seal()
             self.journal.clear()
-            self.credit.note_applied(self.journal.marks.applied)
             self._drained_at = 0
             self.ahead.clear()
             self.inbox.forget_all()
