@@ -110,12 +110,13 @@ class Journal(Generic[E]):
         entry.size = size
         self.cursor = entry.last
 
-    def take_apart(self, entry: E, reason: str) -> None:
-        """Part the ops of ``entry``, which cannot be sent; where it is one op, put one that fails by ``reason``."""
-        if len(entry.ops) > 1:
-            parts = [entry.part(place) for place in range(len(entry.ops))]
-            self._pending = deque([part for one in list(self._pending) for part in (parts if one is entry else [one])])
-            return
+    def take_apart(self, entry: E) -> None:
+        """Part the ops of ``entry``, which cannot be sent as it is: each travels in a message of its own."""
+        parts = [entry.part(place) for place in range(len(entry.ops))]
+        self._pending = deque([part for one in list(self._pending) for part in (parts if one is entry else [one])])
+
+    def let_fail(self, entry: E, reason: str) -> None:
+        """Put an op that fails by ``reason`` in the place of the only one of ``entry``, which cannot be sent."""
         op = entry.ops[0]
         told = f"The arguments of {op.name} cannot be sent to the GPU: {reason}"
         drop = (*(op.drop or ()), *((op.reuse,) if op.reuse else ()))

@@ -213,6 +213,9 @@ class Pipeline(Recorder):
             with self._recording:
                 if batch is self.open_batch:  # an interrupt struck inside _seal
                     self._seal()
+                if len(batch.ops) > connection.welcome.credit_ops:  # it would never have room
+                    journal.take_apart(batch)
+                    continue
             has_time = self.ahead.has_room(batch) or batch.ops[-1].want is not NOTHING  # who waits adds no more
             if not has_time or not self.credit.has_room(batch, connection.welcome):
                 return False
@@ -223,7 +226,7 @@ class Pipeline(Recorder):
                     return False
             except (OversizedMessage, ValueError, OverflowError, TypeError) as error:  # it cannot be put into bytes
                 with self._recording:
-                    journal.take_apart(batch, str(error))
+                    journal.take_apart(batch) if len(batch.ops) > 1 else journal.let_fail(batch, str(error))
                 continue
             if not self.credit.ops_in_flight:
                 self.inbox.moved_at = monotonic()
