@@ -1,6 +1,6 @@
-"""One crawl in a process of its own, for what gets out may end it: ``crawl.py KIND DIRECTORY OBJECTS ALL_WORDS``.
+"""One crawl in a process of its own, for what gets out may end it.
 
-It notes what it is about to try in ``trying``, and in the end what it found in ``found.json``. What stands in
+``crawl.py KIND DIRECTORY OBJECTS ALL_WORDS PART PARTS`` notes what it is about to try in ``trying``, and in the end what it found in ``found.json``. What stands in
 ``left_out.json`` is left out.
 """
 
@@ -82,9 +82,8 @@ def main(kind: str, directory: Path, bound: Bound) -> None:
         if found:
             holes.append(f"{what}: {', '.join(sorted(found))}")
     told = {
-        "summary": crawler.summary(),
+        "counts": crawler.counts(),
         "holes": holes,
-        "objects": crawler.objects,
         "overdue": crawler.overdue,
         "foreign": sorted(crawler.foreign),
     }
@@ -96,7 +95,9 @@ if __name__ == "__main__":
     left_out = place / "left_out.json"
     chains = frozenset(json.loads(left_out.read_text())) if left_out.exists() else frozenset()
     try:
-        main(sys.argv[1], place, Bound(int(sys.argv[3]), sys.argv[4] == "1", chains))
+        main(
+            sys.argv[1], place, Bound(int(sys.argv[3]), sys.argv[4] == "1", chains, int(sys.argv[5]), int(sys.argv[6]))
+        )
     except Faulted as fault:
         sys.stderr.write(f"{fault}\n")
         os._exit(FAULTED)
