@@ -49,6 +49,7 @@ class Node(NamedTuple):
 class Bound(NamedTuple):
     """How far a crawl goes: objects to walk from, whether every word is tried at each, and chains to leave out.
 
+    ``barren`` are calls to begin with of which it is known that nothing follows from them.
     Of crawls that share the work, ``part`` of ``parts`` begins at every so many-th name.
     """
 
@@ -57,14 +58,21 @@ class Bound(NamedTuple):
     left_out: frozenset[str] = frozenset()
     part: int = 0
     parts: int = 1
+    barren: frozenset[str] = frozenset()
 
 
 class Crawler:
-    """Crawls an op stream of this process on ``device``. ``tell`` is told each chain before it is tried."""
+    """Crawls an op stream of this process on ``device``.
 
-    def __init__(self, device: Device, canaries: Canaries, bound: Bound, tell: Callable[[str], None]) -> None:
+    ``tell`` is told each chain before it is tried, and ``tell_barren`` each call to begin with that led to nothing.
+    """
+
+    def __init__(
+        self, device: Device, canaries: Canaries, bound: Bound, tell: Callable[[str], None],
+        tell_barren: Callable[[str], None],
+    ) -> None:  # fmt: skip
         self.device, self.canaries = device, canaries
-        self._bound, self._tell = bound, tell
+        self._bound, self._tell, self._tell_barren = bound, tell, tell_barren
         self.way = InProcess(device)
         self.hostile = Hostile(self.way)
         self.materials = Materials(self.hostile, canaries)
@@ -90,8 +98,8 @@ class Crawler:
             self._queue.append(Node(value, (text,), held))
         classes = [name for name in names() if isinstance(self._resolved(name), type)]  # all begin by what they make
         for name in dict.fromkeys((*classes, *self._own(names()))):
-            for seed in seeds(name, self.materials, self._instance_of):
-                self._begin(seed)
+            for number, seed in enumerate(seeds(name, self.materials, self._instance_of)):
+                self._begin(seed, f"{number} {seed.text}")
         while self.objects < self._bound.objects and len(self.holes) < _MOST_HOLES and (self._queue or self._names):
             self._explore(self._queue.popleft() if self._queue else self._names.popleft())
 
@@ -117,8 +125,13 @@ class Crawler:
 
     # --- one step -----------------------------------------------------------------------------------------------------
 
-    def _begin(self, seed: Seed) -> None:
-        for node in self._try(seed.name, seed.args, (seed.text,)):
+    def _begin(self, seed: Seed, word: str) -> None:
+        if word in self._bound.barren:
+            return
+        reached = list(self._try(seed.name, seed.args, (seed.text,)))
+        if not reached:
+            self._tell_barren(word)
+        for node in reached:
             if isinstance(node.value, Ref):
                 self._instances.setdefault(type(node.held).__name__, node.value)
 
@@ -161,7 +174,7 @@ class Crawler:
         text = " → ".join(chain)
         if text in self._bound.left_out:
             return
-        self._tell(text)
+        self._tell(f"{self.tried} {text}")
         out = self._next
         self._next += 64
         self.tried += 1
