@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import ast
-import re
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
-from .tree import PACKAGES, ROOT, functions, parsed, python_files, short
+from .tree import PACKAGES, ROOT, functions, parameters, parsed, python_files, says_any, short
 
 #: The most parameters of a hundred in a room whose annotations say ``Any``. Lower them when rooms are cleared up.
 CEILINGS = {
@@ -48,19 +47,6 @@ def test_object_does_not_stand_for_any(room: str) -> None:
 def test_nothing_is_any_by_another_name() -> None:
     """An alias of ``Any``, or a module without its types, would hide from the count what it leaves open."""
     assert not [found for path in python_files(*PACKAGES) for found in disguises(path)]
-
-
-def parameters(function: ast.FunctionDef | ast.AsyncFunctionDef) -> Iterator[ast.arg]:
-    """Yield every parameter but ``self`` and ``cls``, those with stars too."""
-    taken = function.args
-    for one in (*taken.posonlyargs, *taken.args, *taken.kwonlyargs, taken.vararg, taken.kwarg):
-        if one is not None and one.arg not in ("self", "cls"):
-            yield one
-
-
-def says_any(annotation: ast.expr | None) -> bool:
-    """Tell whether ``Any`` stands anywhere in an annotation; one that is not there leaves everything open."""
-    return annotation is None or re.search(r"\bAny\b", ast.unparse(annotation)) is not None
 
 
 def disguises(path: Path) -> Iterator[str]:
