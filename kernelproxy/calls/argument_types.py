@@ -42,8 +42,7 @@ HostArray: TypeAlias = "np.ndarray[tuple[int, ...], np.dtype[np.generic]]"
 ArrayLike: TypeAlias = "ArrayCore | HoldsArray | WrapsMemory | npt.ArrayLike | Sequence[ArrayLike]"
 #: What means a dtype; None for the one that follows from the operands.
 DTypeLike: TypeAlias = "npt.DTypeLike | None"
-#: A number: of elements along the only axis, or of a scalar operand.
-Number: TypeAlias = "int | float | complex | np.number"
+#: The lengths of the axes, or of the only one.
 ShapeLike: TypeAlias = "SupportsIndex | Sequence[SupportsIndex]"
 #: Which axes; None for all of them.
 AxisLike: TypeAlias = "SupportsIndex | Sequence[SupportsIndex] | None"

@@ -6,7 +6,7 @@ from typing import Any
 
 from gpu_backend.wire.errors import WorkbenchError
 from kernelproxy.client import current
-from kernelproxy.stream.hearing import answered
+from kernelproxy.stream.progress import answered
 
 #: How long the executor is waited for, seconds.
 _SECONDS = 2.0

@@ -15,7 +15,7 @@ from gpu_backend.wire.codec import Frame
 from gpu_backend.wire.dtypes import dtype_to_text
 from kernelproxy.calls.argument_types import HostArray
 from kernelproxy.calls.callbacks import NotebookFunction
-from kernelproxy.calls.ownership import common
+from kernelproxy.calls.common_client import common
 from kernelproxy.client import Client
 
 _PLAIN = frozenset({type(None), bool, float, str})

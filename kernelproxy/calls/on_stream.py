@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 
-from kernelproxy.calls.ownership import common
+from kernelproxy.calls.common_client import common
 from kernelproxy.calls.stand_ins import StandIn
 from kernelproxy.client import Client
 

@@ -20,7 +20,7 @@ from kernelproxy.calls.decoding import buffer_to_array
 from kernelproxy.client import Client
 from kernelproxy.session.signs import Transfer
 from kernelproxy.stream import work
-from kernelproxy.stream.ownership import own
+from kernelproxy.stream.kept_uploads import own
 from kernelproxy.stream.pipeline import Pipeline
 
 #: Most bytes of one piece. Several may be under way: of writes, as the executor's credit allows; of reads, so many.

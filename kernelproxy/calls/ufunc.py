@@ -11,9 +11,9 @@ from gpu_backend.wire import values as wire
 from kernelproxy.calls import array_core, dispatch
 from kernelproxy.calls.argument_types import ArrayLike, AxisLike, DTypeLike
 from kernelproxy.calls.array_core import ArrayCore
+from kernelproxy.calls.common_client import common
 from kernelproxy.calls.dispatch import stands_for
 from kernelproxy.calls.documentation import Documented
-from kernelproxy.calls.ownership import common
 from kernelproxy.client import Client
 from kernelproxy.public_names import maker
 
