@@ -13,7 +13,14 @@ from urllib.parse import urlsplit
 from gpu_backend.transport import local
 from gpu_backend.transport.framing import ConnectionLost, MessageReader, Stream
 from gpu_backend.transport.message_socket import MessageSocket
-from gpu_backend.transport.proof import LOCAL_WAY, OPENING_BYTES, REFUSAL, VERDICT_BYTES, Connecting, UnknownVersion
+from gpu_backend.transport.secret_proof import (
+    LOCAL_WAY,
+    OPENING_BYTES,
+    REFUSAL,
+    VERDICT_BYTES,
+    Connecting,
+    UnknownVersion,
+)
 from gpu_backend.transport.tls import TlsReader, TlsStream, as_client, tls_way
 
 #: What an endpoint for other hosts begins with.

@@ -5,7 +5,6 @@ from __future__ import annotations
 import select
 from collections.abc import Callable, Sequence
 from time import monotonic
-from typing import Protocol
 
 import msgspec
 
@@ -23,34 +22,16 @@ _SPIN_SECONDS, _MOST_SPIN_SECONDS = 100e-6, 1e-3
 _LOOK_SECONDS = 1.0
 
 
-class Link(Protocol):
-    """Carries messages. Used by one thread at a time."""
-
-    #: True while a message is half sent or half taken. If an interrupt leaves it so, nothing on the link can be sure
-    #: any more. It stays so after `receive` has returned a message, until the caller has that safe and sets it back.
-    is_torn: bool
-
-    def send(self, frames: Sequence[Frame]) -> bool:
-        """Send a message; False if there is no room for it now."""
-
-    def receive(self, timeout_seconds: float) -> list[Frame] | None:
-        """Return the next message, or None if none comes in time. Ctrl-C interrupts the wait."""
-
-    def own(self) -> None:
-        """Copy what is half sent: whoever gave it may change it from now on."""
-
-    @property
-    def is_cut(self) -> bool:
-        """True once the way is known to be lost."""
-
-    def close(self) -> None:
-        """Close; what the system has taken still arrives."""
-
-
-class MessageLink:
-    """A connection on which both sides have proved who they are.
+class Link:
+    """Carries messages, once both sides have proved who they are. Used by one thread at a time.
 
     ``is_silent`` tells whether the other host is gone without a word, where that can be.
+
+    Attributes
+    ----------
+    is_torn
+        True while a message is half sent or half taken. If an interrupt leaves it so, nothing on the link can be sure
+        any more. It stays so after `receive` has returned a message, until the caller has that safe and sets it back.
     """
 
     def __init__(self, socket: MessageSocket, is_silent: Callable[[], bool] | None = None) -> None:
@@ -84,7 +65,7 @@ class MessageLink:
         return has_room
 
     def receive(self, timeout_seconds: float) -> list[Frame] | None:
-        """Return the next message, or None if none comes in time."""
+        """Return the next message, or None if none comes in time. Ctrl-C interrupts the wait."""
         asked = monotonic()
         until = asked + timeout_seconds
         spin_until = min(until, asked + self._spin_seconds)
@@ -139,11 +120,11 @@ class MessageLink:
         self._push()
 
     def own(self) -> None:
-        """Copy what is half sent."""
+        """Copy what is half sent: whoever gave it may change it from now on."""
         self._socket.own()
 
     def close(self) -> None:
-        """Close the connection."""
+        """Close; what the system has taken still arrives."""
         self._socket.close()
 
 
@@ -180,10 +161,10 @@ def open_link(ticket: Ticket, timeout_seconds: float) -> tuple[Link, str]:
         remaining = deadline - monotonic()
         try:
             if local.is_here(endpoint):
-                return MessageLink(reach_local(endpoint, expected, remaining)), endpoint
+                return Link(reach_local(endpoint, expected, remaining)), endpoint
             if endpoint.startswith(TLS_SCHEME):
                 socket, stream = reach_far(endpoint, expected, remaining)
-                return MessageLink(socket, stream.is_silent), endpoint
+                return Link(socket, stream.is_silent), endpoint
         except NotReached as error:
             failure = error
             if deadline - monotonic() <= 0:

@@ -10,7 +10,7 @@ from gpu_backend.wire.views import UsageView
 from kernelproxy.session.connection import Connection
 from kernelproxy.session.lease import FAREWELL_SECONDS, Lease
 from kernelproxy.session.signs import Signs
-from kernelproxy.stream import hearing
+from kernelproxy.stream import progress
 from kernelproxy.stream.counters import Counters
 from kernelproxy.stream.pipeline import Pipeline
 from kernelproxy.stream.sender import Sender
@@ -66,7 +66,7 @@ class Session:
 
     def memory(self) -> dict[str, int]:
         """Return used_bytes, limit_bytes, free_bytes and total_bytes. One round trip."""
-        return hearing.memory_in(self.pipeline.call(".memory", (), Want.CONTENTS).value)
+        return progress.memory_in(self.pipeline.call(".memory", (), Want.CONTENTS).value)
 
     def flush(self) -> None:
         """Send all that has been recorded."""

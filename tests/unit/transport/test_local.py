@@ -13,7 +13,7 @@ import pytest
 from gpu_backend.transport import local, message_socket
 from gpu_backend.transport.framing import ConnectionLost
 from gpu_backend.transport.message_socket import MessageSocket
-from gpu_backend.transport.proof import LOCAL_WAY, OPENING_BYTES, VERDICT_BYTES, Connecting
+from gpu_backend.transport.secret_proof import LOCAL_WAY, OPENING_BYTES, VERDICT_BYTES, Connecting
 from gpu_backend.transport.shared_frames import BLOCK_BYTES, BLOCKS
 from gpu_backend.wire.codec import Frame
 
