@@ -249,7 +249,10 @@ class Played:
             if not is_heard and isinstance(step, Spin | Sleep):
                 self.now = step.until
             self.notebook.ops, self.asks = self.notebook.ops + self.asks, 0
-            self.loop.note_looked(self.now, is_heard or isinstance(step, Sleep))
+            if isinstance(step, Spin | Sleep) and step.wait is Wait.WORK:
+                self.loop.note_heard(self.now, is_heard)
+            else:
+                self.loop.note_looked(self.now, is_heard or isinstance(step, Sleep))
         return step
 
     def kinds(self, count: int) -> list[type[Step]]:
@@ -262,7 +265,7 @@ def test_an_op_after_a_pause_runs_at_once_and_then_all_is_told_and_it_sleeps() -
     assert played.kinds(2) == [Check, Report]
     played.ask(1)
     assert played.kinds(6) == [Sleep, Run, Spin, Measure, Report, Sleep]
-    assert played.kinds(4) == [Check, Spin, Report, Sleep]
+    assert played.kinds(4) == [Check, Report, Sleep, Check]  # and sleeps on: it spins for nobody
 
 
 def test_a_stream_of_ops_runs_in_slices_and_messages_are_taken_between_them() -> None:
