@@ -39,7 +39,7 @@ __all__ = ["make_pool"]
 NOBODY = 65534
 
 
-@pytest.fixture(params=["local", "tls"])
+@pytest.fixture(params=["local", "socket", "tls"])
 def ways(request: pytest.FixtureRequest) -> Iterator[Ways]:
     made = Ways(request.param)
     yield made
