@@ -12,7 +12,7 @@ import msgspec
 from gpu_backend.transport import local
 from gpu_backend.transport.framing import ConnectionLost
 from gpu_backend.transport.message_socket import MessageSocket
-from gpu_backend.transport.reaching import TLS_SCHEME, Expected, NotReached, reach_far, reach_local
+from gpu_backend.transport.reaching import TLS_SCHEME, Expected, NobodyListens, NotReached, reach_far, reach_local
 from gpu_backend.wire.codec import Frame
 from gpu_backend.wire.control import Ticket
 
@@ -21,6 +21,10 @@ from gpu_backend.wire.control import Ticket
 _SPIN_SECONDS, _MOST_SPIN_SECONDS = 100e-6, 1e-3
 #: How often to look whether the other host is still there, seconds.
 _LOOK_SECONDS = 1.0
+
+
+class ExecutorEnded(NotReached):
+    """This host's own system says that nobody listens under the executor's name: its process has ended."""
 
 
 class Link(Protocol):
@@ -167,7 +171,8 @@ def open_link(ticket: Ticket, timeout_seconds: float) -> tuple[Link, str]:
     Raises
     ------
     NotReached
-        If the executor cannot be reached within ``timeout_seconds``.
+        If the executor cannot be reached within ``timeout_seconds``: an `ExecutorEnded` if that is because it has
+        ended, a `NobodyListens` if the last way that was tried refused the connection.
     ConnectionLost
         If it was, and the connection was cut.
     ProofFailed
@@ -180,12 +185,21 @@ def open_link(ticket: Ticket, timeout_seconds: float) -> tuple[Link, str]:
         remaining = deadline - monotonic()
         try:
             if local.is_here(endpoint):
-                return MessageLink(reach_local(endpoint, expected, remaining)), endpoint
+                return MessageLink(_reach_here(endpoint, expected, remaining)), endpoint
             if endpoint.startswith(TLS_SCHEME):
                 socket, stream = reach_far(endpoint, expected, remaining)
                 return MessageLink(socket, stream.is_silent), endpoint
+        except ExecutorEnded:
+            raise  # nor does it listen anywhere else
         except NotReached as error:
             failure = error
             if deadline - monotonic() <= 0:
                 break
     raise failure
+
+
+def _reach_here(endpoint: str, expected: Expected, timeout_seconds: float) -> MessageSocket:
+    try:
+        return reach_local(endpoint, expected, timeout_seconds)
+    except NobodyListens as error:
+        raise ExecutorEnded(str(error)) from None
