@@ -36,6 +36,14 @@ class NotReached(ConnectionLost):
     """Nobody listens, or nobody answers in time."""
 
 
+class NobodyListens(NotReached):
+    """What answers for the host says that nobody listens there.
+
+    On our own host that is the system itself, which knows: who listened has ended. On the way to another it may be
+    somebody between, a firewall or the near end of a tunnel.
+    """
+
+
 class ProofFailed(Exception):
     """Who answers is not the executor that was meant, or does not accept that we are meant. The message says which."""
 
@@ -57,7 +65,7 @@ def reach_local(endpoint: str, expected: Expected, timeout_seconds: float) -> Me
     Raises
     ------
     NotReached
-        If nobody listens, or nobody answers within ``timeout_seconds``.
+        If nobody answers within ``timeout_seconds``; a `NobodyListens` if the process has ended.
     ConnectionLost
         If the connection was cut.
     ProofFailed
@@ -67,7 +75,7 @@ def reach_local(endpoint: str, expected: Expected, timeout_seconds: float) -> Me
     try:
         connected = local.connect(endpoint, timeout_seconds)
     except OSError as error:
-        raise NotReached(f"{endpoint}: {error.strerror or error}") from None
+        raise _not_reached(endpoint, error) from None
     try:
         local.make_ready(connected)
         _prove(connected, expected.secret, LOCAL_WAY, deadline)
@@ -84,7 +92,7 @@ def reach_far(endpoint: str, expected: Expected, timeout_seconds: float) -> tupl
     Raises
     ------
     NotReached
-        If nobody listens, or nobody answers within ``timeout_seconds``.
+        If nobody answers within ``timeout_seconds``; a `NobodyListens` if the connection was refused.
     ConnectionLost
         If the connection was cut, or what passes on it was altered.
     ProofFailed
@@ -95,7 +103,7 @@ def reach_far(endpoint: str, expected: Expected, timeout_seconds: float) -> tupl
     try:
         connected = socket.create_connection((at.hostname, at.port), timeout_seconds)
     except OSError as error:
-        raise NotReached(f"{endpoint}: {error.strerror or error}") from None
+        raise _not_reached(endpoint, error) from None
     try:
         stream = _encrypted(connected)
         _await(stream.shake_hands, stream, deadline)
@@ -126,6 +134,11 @@ def _joined(connected: socket.socket, deadline: float) -> joining.Memory | None:
     finally:
         if descriptor is not None:
             os.close(descriptor)
+
+
+def _not_reached(endpoint: str, error: OSError) -> NotReached:
+    kind = NobodyListens if isinstance(error, ConnectionRefusedError) else NotReached
+    return kind(f"{endpoint}: {error.strerror or error}")
 
 
 def _encrypted(connected: socket.socket) -> TlsStream:

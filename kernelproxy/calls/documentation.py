@@ -58,4 +58,7 @@ def fetch_doc(qualname: str) -> str:
         return f"{qualname}: no documentation could be fetched ({error})."
     if answer is None:
         return f"{qualname}: no documentation could be fetched: the executor is busy or cannot be reached now."
-    return str(answer.value) or f"{qualname}: the device of this session has no text about it."
+    return str(answer.value) or (
+        f"{qualname}: the device of this session has no text about it; real CuPy, on a GPU, has. CuPy's reference is "
+        "at https://docs.cupy.dev/en/stable/reference/."
+    )

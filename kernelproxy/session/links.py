@@ -13,7 +13,7 @@ from gpu_backend.transport import local
 from gpu_backend.transport.framing import ConnectionLost
 from gpu_backend.transport.message_socket import MessageSocket
 from gpu_backend.transport.processors import has_spare
-from gpu_backend.transport.reaching import TLS_SCHEME, Expected, NotReached, reach_far, reach_local
+from gpu_backend.transport.reaching import TLS_SCHEME, Expected, NobodyListens, NotReached, reach_far, reach_local
 from gpu_backend.transport.ring import naps
 from gpu_backend.transport.spinning import Spinning
 from gpu_backend.wire.codec import Frame
@@ -25,6 +25,10 @@ _SPIN_SECONDS = 100e-6
 _YIELD_SECONDS = 50e-6
 #: How often to look whether the other host is still there, seconds.
 _LOOK_SECONDS = 1.0
+
+
+class ExecutorEnded(NotReached):
+    """This host's own system says that nobody listens under the executor's name: its process has ended."""
 
 
 class Link:
@@ -160,7 +164,8 @@ def open_link(ticket: Ticket, timeout_seconds: float) -> tuple[Link, str]:
     Raises
     ------
     NotReached
-        If the executor cannot be reached within ``timeout_seconds``.
+        If the executor cannot be reached within ``timeout_seconds``: an `ExecutorEnded` if that is because it has
+        ended, a `NobodyListens` if the last way that was tried refused the connection.
     ConnectionLost
         If it was, and the connection was cut.
     ProofFailed
@@ -173,12 +178,21 @@ def open_link(ticket: Ticket, timeout_seconds: float) -> tuple[Link, str]:
         remaining = deadline - monotonic()
         try:
             if local.is_here(endpoint):
-                return Link(reach_local(endpoint, expected, remaining)), endpoint
+                return Link(_reach_here(endpoint, expected, remaining)), endpoint
             if endpoint.startswith(TLS_SCHEME):
                 socket, stream = reach_far(endpoint, expected, remaining)
                 return Link(socket, stream.is_silent), endpoint
+        except ExecutorEnded:
+            raise  # nor does it listen anywhere else
         except NotReached as error:
             failure = error
             if deadline - monotonic() <= 0:
                 break
     raise failure
+
+
+def _reach_here(endpoint: str, expected: Expected, timeout_seconds: float) -> MessageSocket:
+    try:
+        return reach_local(endpoint, expected, timeout_seconds)
+    except NobodyListens as error:
+        raise ExecutorEnded(str(error)) from None
