@@ -3,7 +3,7 @@
 ``python benchmarks/systems.py`` starts pools of its own on this machine, one after the other, and measures every system
 three times; ``--only rcuda,tgs`` some of them. A record has the system, each figure with the median and the values of
 its runs, what was measured raw, machine, versions and commit; verdicts of ``%catalog`` follow from the newest ones. The
-whole takes under five minutes on a GPU. Without one, or with ``--quick``, it only shows that it works: such records go
+whole takes about five minutes on a GPU. Without one, or with ``--quick``, it only shows that it works: such records go
 to the folder that ``--out`` names, and no verdict follows from them. Exit status 1 if a system could not be measured.
 """
 
@@ -27,7 +27,9 @@ from sharing_phases import Scale
 from catalog.figures import FIGURES
 
 RESULTS = Path(__file__).parent / "results"
-_REMOTE = ("rcuda", "lupine", "dgsf", "dxpu")
+_LINKS = ("rcuda", "lupine", "dgsf", "dxpu", "fractos", "orionx")
+_PLACES = ("dgsf", "dxpu", "osr2023-serverless-gpu", "bitfusion", "orionx")
+_REMOTE = tuple(dict.fromkeys((*_LINKS, *_PLACES)))
 SYSTEMS = (*_REMOTE, *sharing.PHASES)
 _Runs = dict[tuple[str, str], list[float]]
 
@@ -76,7 +78,7 @@ class Records:
         path.write_text(json.dumps(content, indent=1, ensure_ascii=False) + "\n")
         for each in figures:
             spread = f"{min(each['runs']):.4g} to {max(each['runs']):.4g}"
-            print(f"{system:10} {each['figure']:18} {each['value']:>9.4g} {each['unit']:2} ({spread})", flush=True)
+            print(f"{system:22} {each['figure']:18} {each['value']:>9.4g} {each['unit']:2} ({spread})", flush=True)
 
     def attempt(self, what: str, measure: Callable[[], None]) -> None:
         """Measure; what goes wrong is said and costs the others nothing."""
@@ -101,7 +103,7 @@ def measure_remote(records: Records, wanted: set[str], options: argparse.Namespa
     began = monotonic()
     links, records.device = remote.measure_links(options.device, options.quick, options.runs)
     runs = gathered(map(remote.link_figures, links))
-    places = remote.measure_places(options.device, options.runs) if wanted & {"dgsf", "dxpu"} else []
+    places = remote.measure_places(options.device, options.runs) if wanted & {*_PLACES} else []
     for key, values in gathered(map(remote.place_figures, places)).items():
         runs[key] = values
     for system in _REMOTE:

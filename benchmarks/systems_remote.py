@@ -1,4 +1,4 @@
-"""What `systems.py` measures of systems that reach a GPU from afar or lend it: rCUDA, LUPINE, DGSF, DxPU."""
+"""What `systems.py` measures of systems that reach a GPU from afar or lend it or its memory."""
 
 from __future__ import annotations
 
@@ -13,6 +13,7 @@ from pathlib import Path
 from time import monotonic, perf_counter, sleep
 from typing import Any
 
+import msgspec
 from remoting_pool import OwnPool
 
 _HERE = Path(__file__).parent
@@ -22,6 +23,8 @@ _LINKS = {"1 ms": ("127.0.0.2", 1e-3), "10 ms": ("127.0.0.3", 10e-3)}
 #: As many as the pool's sessions and those that are kept ready can need.
 _PORTS = 8
 _WAIT_SECONDS = 60.0
+#: Memory that a session asks for, and what it takes at a time.
+_MEMORY_BYTES, _PIECE_BYTES = 512 << 20, 16 << 20
 
 Raw = dict[str, Any]
 
@@ -86,13 +89,34 @@ def _one_place(pool: OwnPool) -> Raw:
     waiter.close()
     _until(lambda: not pool.view().sessions, "the session's end")
     raw["detach"] = perf_counter() - given_back
+    raw["memory_taken"] = _memory_taken(pool)
     return raw
 
 
-def _client(pool: OwnPool) -> Any:
+def _memory_taken(pool: OwnPool) -> float:
+    """Return how much of the memory that it asked for a session gets before it is refused more."""
+    import cupy as cp
+
+    pool.wait_for_warm()
+    client, held = _client(pool, memory=str(_MEMORY_BYTES)), []
+    try:
+        with client:
+            while len(held) * _PIECE_BYTES < 2 * _MEMORY_BYTES:
+                held.append(cp.zeros(_PIECE_BYTES, dtype=cp.uint8))
+                cp.cuda.get_current_stream().synchronize()
+    except MemoryError:
+        held.pop()  # which was not had
+    taken = len(held) * _PIECE_BYTES / _MEMORY_BYTES
+    held.clear()
+    client.close()
+    _until(lambda: not pool.view().sessions, "the session's end")
+    return taken
+
+
+def _client(pool: OwnPool, **wishes: str) -> Any:
     from kernelproxy import Client, settings
 
-    return Client(settings.load(pool.config))
+    return Client(msgspec.structs.replace(settings.load(pool.config), **wishes))
 
 
 def _first_value(client: Any) -> float:
@@ -167,6 +191,8 @@ def link_figures(raw: Raw) -> dict[tuple[str, str], float]:
         ("lupine", "chain-overhead"): chain,
         ("dgsf", "batching"): 100 * (1 - near["chain"] / near["awaited"]),
         ("dxpu", "overhead"): whole,
+        ("fractos", "chain-gain"): 100 * (near["awaited"] / near["chain"] - 1),
+        ("orionx", "shared-memory-gain"): local["upload_gbs"] / raw["TLS"]["upload_gbs"],
     }
 
 
@@ -178,6 +204,9 @@ def place_figures(raw: Raw) -> dict[tuple[str, str], float]:
         ("dgsf", "hand-over"): raw["hand_over"],
         ("dxpu", "attach"): raw["start"],
         ("dxpu", "detach"): raw["detach"],
+        ("osr2023-serverless-gpu", "start-saved"): raw["cold_start"] - raw["start"],
+        ("bitfusion", "memory-taken"): 100 * raw["memory_taken"],
+        ("orionx", "memory-taken"): 100 * raw["memory_taken"],
     }
 
 

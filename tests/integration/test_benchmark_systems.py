@@ -29,7 +29,12 @@ def run(out: Path, systems: str, *options: str) -> subprocess.CompletedProcess[s
 
 @pytest.mark.parametrize(
     "systems",
-    ["rcuda,lupine,dgsf,dxpu", "kubeshare,gemini,gaiagpu", "tgs,antman", "reef,paella"],
+    [
+        "rcuda,lupine,dgsf,dxpu,fractos,orionx,bitfusion,osr2023-serverless-gpu",
+        "kubeshare,gemini,gaiagpu",
+        "tgs,antman",
+        "reef,paella",
+    ],
 )
 def test_each_system_is_measured_and_a_verdict_follows(
     systems: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
