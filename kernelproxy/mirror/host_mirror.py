@@ -119,7 +119,7 @@ class HostMirror:
 
         ``made`` is the layout of its one result, which will be known as ``out``.
         """
-        if not self.is_on:
+        if not self.is_on or (not results and kwargs is None and self._is_elsewhere(stores.TARGETS[name], args)):
             return None
         effect = effect_of(name)
         if effect is Effect.READS and results and not may_put(kwargs) and is_quiet(name):
@@ -134,6 +134,16 @@ class HostMirror:
         if name != ".window":
             self.uncertain = number
         return None
+
+    def _is_elsewhere(self, place: int | None, args: Args) -> bool:
+        """Tell at once whether an op that writes only its argument at ``place`` writes nothing that is known."""
+        if place is None:
+            return False
+        target = args[place]
+        kind = type(target)
+        if kind is wire.View:
+            return target.root not in self.known  # type: ignore[union-attr]
+        return kind is wire.Ref and target.handle not in self.known  # type: ignore[union-attr]
 
     def note_write(self, target: wire.Value, data: Frame) -> tuple[int, Entry] | None:
         """Look at an upload into ``target`` before it is recorded, as `note`."""
@@ -281,7 +291,8 @@ class HostMirror:
         return elementwise.compute(name, operands, given.may_be_nan)
 
     def _written(self, name: str, args: Args, kwargs: Kwargs) -> tuple[int, Entry] | None:
-        target = stores.target_of(name, args, kwargs)
+        place = stores.TARGETS[name]
+        target = args[place] if place is not None and kwargs is None else None
         if type(target) is not wire.Ref and type(target) is not wire.View:
             self._forget_all(args, kwargs)
             return None

@@ -46,12 +46,16 @@ _WRITERS: dict[str, Writer] = {
 }
 
 
-def target_of(name: str, args: tuple[wire.Value, ...], kwargs: dict[str, wire.Value] | None) -> wire.Value:
-    """Return the one argument that the op writes; None if it may be any of them."""
-    if name in _WRITERS:
-        return args[0]
-    known = elementwise.exact(name)
-    return args[-1] if known is not None and not kwargs and len(args) == known.operands + 1 else None
+class _Targets(dict[str, int | None]):
+    """Where the one argument stands that an op without results and keywords writes; None if it may be any."""
+
+    def __missing__(self, name: str) -> int | None:
+        known = elementwise.exact(name)
+        found = self[name] = 0 if name in _WRITERS else -1 if known is not None else None
+        return found
+
+
+TARGETS = _Targets()
 
 
 def stored(name: str, given: Operands, window: Array) -> Array:
