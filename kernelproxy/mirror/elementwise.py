@@ -73,6 +73,11 @@ _EXACT: dict[str, _Exact] = {
 }
 
 
+def names() -> list[str]:
+    """Return the ufuncs of ``cupy`` that are computed."""
+    return list(_EXACT)
+
+
 @cache
 def exact(qualname: str) -> _Exact | None:
     """Return how NumPy computes the ufunc ``qualname``; None if its bits may differ."""

@@ -249,7 +249,7 @@ class HostMirror:
         entry = self.known.get(handle)
         if type(entry) is Promise:
             try:
-                with _exactly():
+                with exactly():
                     self.known[handle] = entry = self._kept(entry)
             except _ENDS:
                 self.forget(handle)
@@ -271,7 +271,7 @@ class HostMirror:
             return None
         given = Operands(self, args, kwargs)
         try:
-            with _exactly():
+            with exactly():
                 memory = Memory.of(made, self._values(name, given, made))
         except _ENDS:
             self.worth.spend(0)
@@ -303,7 +303,7 @@ class HostMirror:
         if memory is not None:
             self.worth.spend(memory.layout.nbytes)
             try:
-                with _exactly():
+                with exactly():
                     self._write(name, Operands(self, args, kwargs), target, handle, memory)
                 return handle, memory
             except _ENDS:
@@ -385,6 +385,6 @@ class HostMirror:
         self.publish(handle, memory)
 
 
-def _exactly() -> Any:
+def exactly() -> Any:
     """Return a context in which NumPy computes as every machine does, or raises: no NaN arises, nothing underflows."""
     return np.errstate(invalid="raise", under="raise", divide="ignore", over="ignore")

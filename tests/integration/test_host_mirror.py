@@ -26,6 +26,7 @@ from kernelproxy.mirror.memory import Memory
 from kernelproxy.namespace.names import make
 from kernelproxy.stream import recorder
 from tests.integration.notebook_pool import cpu_pool
+from tests.mirrored_ops import differences
 from tests.mirrored_programs import Run, Step, programs
 from tests.unit.kernelproxy import played
 from tests.unit.kernelproxy.played import interrupt_at
@@ -76,6 +77,11 @@ def test_what_is_compared_with_the_device_is_the_same(clients: dict[str, Client]
     with clients["check"] as one:
         said = Run(one).run(program)
     assert not [one for one in said if isinstance(one, tuple) and one[0] == "MirrorDiffers"]
+
+
+def test_every_op_has_the_bits_of_the_device(clients: dict[str, Client]) -> None:
+    with clients["off"]:
+        assert list(differences()) == []
 
 
 # --- what costs no trip -----------------------------------------------------------------------------------------------
