@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from time import monotonic
 
 from gpu_backend.opstream.layout import Layout
 from gpu_backend.transport.reaching import TLS_SCHEME
@@ -18,9 +19,15 @@ from kernelproxy.stream.inbox import Answer
 from kernelproxy.stream.pipeline import Pipeline
 from kernelproxy.stream.recorder import Args, Buffers, Kwargs
 
+#: Who only reads what is known hears of failures no later than so, seconds.
+_LOOK_SECONDS = 0.01
+
 
 class MirroredPipeline(Pipeline):
     """A pipeline that answers reads of what is known, and counts why trips were taken."""
+
+    #: When it was last looked whether the executor has said something.
+    _looked_at = 0.0
 
     def known(self, reference: Ref | View, layout: Layout) -> Array | None:
         """Return a copy of what an array of ``layout`` holds, if it is known and no failure may be on its way.
@@ -32,11 +39,24 @@ class MirroredPipeline(Pipeline):
         """
         __tracebackhide__ = True
         mirror = self.mirror
-        if not mirror.known or mirror.uncertain > self.journal.marks.done:
+        if not mirror.known:
             return None
+        if monotonic() - self._looked_at > _LOOK_SECONDS:
+            self._look()
+        if mirror.uncertain > self.journal.marks.done or self.connection.is_cut:
+            return None  # the trip finds out what became of them
         self.inbox.raise_deferred()
         with self._recording:
             return mirror.read(reference, layout)
+
+    def _look(self) -> None:
+        """Take in what has come, unless another thread is at it: a failure, or that the executor is gone."""
+        self._looked_at = monotonic()
+        if self._io.acquire(blocking=False):
+            try:
+                self._read_all()
+            finally:
+                self._io.release()
 
     def ask(
         self, name: str, args: Args, want: wire.Want, kwargs: Kwargs = None, buffers: Buffers = None, stream: int = 0

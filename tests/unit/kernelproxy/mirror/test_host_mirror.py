@@ -12,6 +12,7 @@ from gpu_backend.wire.values import Ref, View
 from kernelproxy.mirror.effects import Effect, effect_of
 from kernelproxy.mirror.host_mirror import MOST_BYTES, HostMirror, Mode
 from kernelproxy.mirror.worth import GRANT, MOST, Worth
+from kernelproxy.stream import mirrored as mirrored_pipeline
 from kernelproxy.stream.mirrored import MirroredPipeline
 from tests.unit.kernelproxy.played import PlayedExecutor
 
@@ -142,6 +143,18 @@ def test_a_failure_that_was_heard_of_is_told_at_the_next_read() -> None:
     with pytest.raises(ValueError, match="it failed"):
         pipeline.known(Ref(1), FOUR)
     assert pipeline.known(Ref(1), FOUR) is not None, "told once"
+
+
+def test_who_only_reads_what_is_known_hears_of_a_failure(monkeypatch: pytest.MonkeyPatch) -> None:
+    executor, pipeline = mirrored()
+    monkeypatch.setattr(mirrored_pipeline, "_LOOK_SECONDS", -1.0)
+    pipeline.record("fail", ("it",), 0)
+    pipeline.flush()
+    executor.live()
+    with pytest.raises(ValueError, match="it failed"):
+        pipeline.known(Ref(1), FOUR)
+    pipeline.connection.link.is_cut = True  # type: ignore[attr-defined]
+    assert pipeline.known(Ref(1), FOUR) is None
 
 
 def test_nothing_is_known_of_what_is_dropped_lost_or_closed() -> None:
