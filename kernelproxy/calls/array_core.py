@@ -239,4 +239,5 @@ def window_held(client: Client, layout: Layout, handle: int) -> Any:
 def from_description(client: Client, info: wire.ArrayInfo) -> Any:
     """Return the array that the executor of ``client`` described."""
     layout = described_layout(info)
+    client.pipeline.mirror.barred.add(info.handle)  # others may hold that memory too
     return (window_held if info.base else fresh)(client, layout, info.handle)

@@ -18,11 +18,11 @@ from gpu_backend.wire import values as wire
 from gpu_backend.wire.codec import Frame
 from gpu_backend.wire.errors import WarningRecord
 from gpu_backend.wire.messages import Want
-from kernelproxy.calls import array_core, stand_ins, sync_detection, transfer
+from kernelproxy.calls import array_core, reading, stand_ins, sync_detection, transfer
 from kernelproxy.calls.argument_types import HostArray
 from kernelproxy.calls.array_core import ArrayCore, fresh, from_description, view_of, window_held
 from kernelproxy.calls.callbacks import Conversation, NotebookFunction
-from kernelproxy.calls.decoding import Decoder, buffer_to_array, inline_scalar
+from kernelproxy.calls.decoding import Decoder
 from kernelproxy.calls.described_arrays import array_of, shown_by_users
 from kernelproxy.calls.encoding import Encoder
 from kernelproxy.calls.error_state import ErrorState
@@ -81,7 +81,7 @@ def run_proved(qualname: str, args: tuple[object, ...], kwargs: dict[str, object
     if isinstance(proof, Layout):
         client, wire_args, orders = encoded.client, encoded.args, proof.orders
         stream, size, kind = client.streams.current_handle(), _largest(args, proof), _kind(qualname, wire_args)
-        handle = client.pipeline.record(qualname, wire_args, 1, encoded.kwargs, stream, None, orders, size, kind)
+        handle = client.pipeline.record(qualname, wire_args, 1, encoded.kwargs, stream, None, orders, size, kind, proof)
         return fresh(client, proof, handle)
     return _recorded(qualname, encoded, args, kwargs, proof)
 
@@ -257,6 +257,7 @@ def _answered(name: str, encoded: _Encoded, given_args: tuple[object, ...], give
     make_array = partial(array_of, client, known, shown)
     make_object = partial(stand_ins.object_from_description, client)
     result = Decoder(answer.buffers, known, make_array, make_object).decode(answer.value)
+    client.pipeline.note_described(name, answer.value)
     if answer.warnings:
         warn_again(answer.warnings)
     return result
@@ -301,21 +302,14 @@ def contents(array: ArrayCore) -> np.ndarray[Any, Any]:
     """Return the contents of the remote ``array`` as a NumPy array. Waits for all that computes it."""
     __tracebackhide__ = True
     sync_detection.check()
-    return transfer.read(array, array._client.streams.current_handle())
+    return reading.contents(array)
 
 
 def scalar(array: ArrayCore) -> Any:
     """Return the one element of the remote ``array`` as a NumPy scalar; other sizes as an array."""
     __tracebackhide__ = True
     sync_detection.check()
-    client = array._client
-    stream = client.streams.current_handle()
-    answer = client.pipeline.call(".same", (array._ref,), Want.CONTENTS, None, None, stream)
-    value = answer.value
-    if isinstance(value, wire.Buffer) and value.frame < 0 and value.shape == ():  # what is asked for most
-        return inline_scalar(value.dtype, value.data)
-    host = buffer_to_array(value, answer.buffers)
-    return host.reshape(-1)[0] if host.size == 1 else host
+    return reading.scalar(array)
 
 
 def upload(host: HostArray) -> Any:

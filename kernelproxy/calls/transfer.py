@@ -44,8 +44,14 @@ def upload(client: Client, host: HostArray) -> Any:
     layout = contiguous(host.shape, host.dtype.newbyteorder("="), order)
     native = host.astype(layout.dtype, copy=False)
     empty = (wire.Tuple(tuple(host.shape)), wire.DType(layout.dtype_text), order)
-    array = array_core.fresh(client, layout, client.pipeline.record("cupy.empty", empty, orders=layout.orders))
-    write(array, native)
+    pipeline = client.pipeline
+    array = array_core.fresh(client, layout, pipeline.record("cupy.empty", empty, orders=layout.orders))
+    if native.nbytes > CHUNK_BYTES:
+        write(array, native)
+    elif native.nbytes:
+        data = native.tobytes("C" if layout.c_contiguous else "F")
+        _write_chunk(pipeline, array._ref, 0, data)
+        pipeline.mirror.keep(array._ref.handle, layout, data)  # nobody else has it yet
     return array
 
 

@@ -76,7 +76,7 @@ class ufunc(Documented):  # noqa: N801 (CuPy's name)
             in_order = None if client.streams.is_used else proof  # as in `binary`
             args = (operand._ref,)
             stream = client.streams.current_handle()
-            handle = pipeline.record(self._qualname, args, 1, None, stream, in_order, None, proof.nbytes)
+            handle = pipeline.record(self._qualname, args, 1, None, stream, in_order, None, proof.nbytes, None, proof)
             made = array_core.fresh(client, proof, handle)
         return array_core.in_class_of(made, (operand,)) if array_core.is_subclassed else made
 
@@ -100,12 +100,12 @@ class ufunc(Documented):  # noqa: N801 (CuPy's name)
             return self._binary_of_others(left, right)
         proof = self._rule.result(left_operand, right_operand)
         if client is not None and type(proof) is Layout and proof.nbytes <= client.pipeline.memory.small_bytes:
-            args = (left_value, right_value)
+            args, size = (left_value, right_value), proof.nbytes
             if client.streams.is_used:  # memory may be reused only in the order in which all work runs
                 stream = client.streams.current_handle()
-                handle = client.pipeline.record(self._qualname, args, 1, None, stream, None, None, proof.nbytes)
+                handle = client.pipeline.record(self._qualname, args, 1, None, stream, None, None, size, None, proof)
             else:
-                handle = client.pipeline.record(self._qualname, args, 1, None, 0, proof, None, proof.nbytes)
+                handle = client.pipeline.record(self._qualname, args, 1, None, 0, proof, None, size, None, proof)
             made = array_core.fresh(client, proof, handle)
         else:
             made = dispatch.run_proved(self._qualname, (left, right), {}, proof)
