@@ -11,6 +11,7 @@ from time import monotonic
 from gpu_backend.wire import control
 from gpu_backend.wire.control import Ticket
 from gpu_backend.wire.errors import (
+    AnswerOverdue,
     ExecutorStarting,
     NotAuthorized,
     PoolError,
@@ -195,7 +196,7 @@ class Lease:
         try:
             answer = coming_back.where(self._settings, self.ticket.session, seconds)
         except (PoolUnreachable, ExecutorStarting) as error:
-            return isinstance(error, ExecutorStarting)
+            return isinstance(error, ExecutorStarting | AnswerOverdue)  # it is there, and has not found a place yet
         self._waits_for = answer.reason if isinstance(answer, control.Queued) else ""
         self.ticket = answer if isinstance(answer, Ticket) else self.ticket
         return True

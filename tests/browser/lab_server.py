@@ -25,12 +25,20 @@ def lab_server(notebooks: Path, settings: Path) -> Iterator[str]:
     with subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, env=variables) as process:
         try:
             served = Path(os.environ["JUPYTER_RUNTIME_DIR"]) / f"jpserver-{process.pid}.json"
-            wait_until(served.exists, 60)
+            wait_until(lambda: _address(served))
             set_up(settings, "notification", fetchNews="false")
-            yield str(json.loads(served.read_text())["url"])
+            yield _address(served)
         finally:
             process.terminate()
             process.wait()
+
+
+def _address(served: Path) -> str:
+    """Return where the server is; "" while it has not written that down to the end."""
+    try:
+        return str(json.loads(served.read_text())["url"])
+    except (OSError, ValueError):
+        return ""
 
 
 def set_up(settings: Path, plugin: str, **values: str) -> None:
