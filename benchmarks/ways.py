@@ -28,7 +28,7 @@ from gpu_backend.transport.framing import ConnectionLost
 from gpu_backend.transport.message_socket import MessageSocket
 from gpu_backend.transport.reaching import Expected, reach_far, reach_local
 from gpu_backend.transport.sockets import as_client, as_server
-from kernelproxy.session.links import MessageLink
+from kernelproxy.session.links import Link
 
 _SMALL, _LARGE = b"x" * 200, bytes(4 << 20)
 _NOBODY = 65534
@@ -65,7 +65,7 @@ def serve_curve(keys: KeyPair, endpoint: str) -> None:
         server.send_multipart([peer.bytes, b"%d" % sum(map(len, message))])
 
 
-def exchange_by(link: MessageLink) -> Exchange:
+def exchange_by(link: Link) -> Exchange:
     """Return what sends a message over ``link`` and waits for its answer."""
 
     def exchange(message: list[bytes]) -> object:
@@ -142,14 +142,14 @@ def main() -> None:
     serving = [forked(lambda: serve(Entrance(secret, doors))), forked(lambda: serve_curve(server_keys, curve_endpoint))]
 
     def by_local(name: str) -> None:
-        measure(name, exchange_by(MessageLink(reach_local(near_endpoint, expected, 5.0))), seconds)
+        measure(name, exchange_by(Link(reach_local(near_endpoint, expected, 5.0))), seconds)
 
     try:
         by_local("local, own account")
         if os.geteuid() == 0:
             as_nobody(lambda: by_local("local, another account"))
         reached, _ = reach_far(f"tls://127.0.0.1:{far.getsockname()[1]}", expected, 5.0)
-        measure("TLS", exchange_by(MessageLink(reached)), seconds)
+        measure("TLS", exchange_by(Link(reached)), seconds)
         client = as_client(zmq.Context.instance().socket(zmq.DEALER), client_keys, server_keys.public)
         client.connect(curve_endpoint)
         measure("CURVE", lambda message: (client.send_multipart(message), client.recv_multipart()), seconds)

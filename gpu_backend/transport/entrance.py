@@ -18,7 +18,7 @@ from gpu_backend.transport import joining, local
 from gpu_backend.transport.framing import MessageReader, Stream
 from gpu_backend.transport.message_socket import MessageSocket
 from gpu_backend.transport.peer_process import PeerProcess, credentials
-from gpu_backend.transport.proof import ANSWER_BYTES, LOCAL_WAY, REFUSAL, Listening
+from gpu_backend.transport.secret_proof import ANSWER_BYTES, LOCAL_WAY, REFUSAL, Listening
 from gpu_backend.transport.tls import TlsReader, TlsStream
 
 #: How long a proof may take, seconds: a notebook's takes milliseconds.

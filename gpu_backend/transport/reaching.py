@@ -14,7 +14,14 @@ from urllib.parse import urlsplit
 from gpu_backend.transport import joining, local
 from gpu_backend.transport.framing import ConnectionLost, MessageReader, Stream
 from gpu_backend.transport.message_socket import MessageSocket
-from gpu_backend.transport.proof import LOCAL_WAY, OPENING_BYTES, REFUSAL, VERDICT_BYTES, Connecting, UnknownVersion
+from gpu_backend.transport.secret_proof import (
+    LOCAL_WAY,
+    OPENING_BYTES,
+    REFUSAL,
+    VERDICT_BYTES,
+    Connecting,
+    UnknownVersion,
+)
 from gpu_backend.transport.tls import TlsReader, TlsStream, as_client, tls_way
 
 #: What an endpoint for other hosts begins with.
@@ -27,6 +34,14 @@ T = TypeVar("T")
 
 class NotReached(ConnectionLost):
     """Nobody listens, or nobody answers in time."""
+
+
+class NobodyListens(NotReached):
+    """What answers for the host says that nobody listens there.
+
+    On our own host that is the system itself, which knows: who listened has ended. On the way to another it may be
+    somebody between, a firewall or the near end of a tunnel.
+    """
 
 
 class ProofFailed(Exception):
@@ -50,7 +65,7 @@ def reach_local(endpoint: str, expected: Expected, timeout_seconds: float) -> Me
     Raises
     ------
     NotReached
-        If nobody listens, or nobody answers within ``timeout_seconds``.
+        If nobody answers within ``timeout_seconds``; a `NobodyListens` if the process has ended.
     ConnectionLost
         If the connection was cut.
     ProofFailed
@@ -60,7 +75,7 @@ def reach_local(endpoint: str, expected: Expected, timeout_seconds: float) -> Me
     try:
         connected = local.connect(endpoint, timeout_seconds)
     except OSError as error:
-        raise NotReached(f"{endpoint}: {error.strerror or error}") from None
+        raise _not_reached(endpoint, error) from None
     try:
         local.make_ready(connected)
         _prove(connected, expected.secret, LOCAL_WAY, deadline)
@@ -77,7 +92,7 @@ def reach_far(endpoint: str, expected: Expected, timeout_seconds: float) -> tupl
     Raises
     ------
     NotReached
-        If nobody listens, or nobody answers within ``timeout_seconds``.
+        If nobody answers within ``timeout_seconds``; a `NobodyListens` if the connection was refused.
     ConnectionLost
         If the connection was cut, or what passes on it was altered.
     ProofFailed
@@ -88,7 +103,7 @@ def reach_far(endpoint: str, expected: Expected, timeout_seconds: float) -> tupl
     try:
         connected = socket.create_connection((at.hostname, at.port), timeout_seconds)
     except OSError as error:
-        raise NotReached(f"{endpoint}: {error.strerror or error}") from None
+        raise _not_reached(endpoint, error) from None
     try:
         stream = _encrypted(connected)
         _await(stream.shake_hands, stream, deadline)
@@ -119,6 +134,11 @@ def _joined(connected: socket.socket, deadline: float) -> joining.Memory | None:
     finally:
         if descriptor is not None:
             os.close(descriptor)
+
+
+def _not_reached(endpoint: str, error: OSError) -> NotReached:
+    kind = NobodyListens if isinstance(error, ConnectionRefusedError) else NotReached
+    return kind(f"{endpoint}: {error.strerror or error}")
 
 
 def _encrypted(connected: socket.socket) -> TlsStream:

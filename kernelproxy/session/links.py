@@ -6,7 +6,6 @@ import os
 import select
 from collections.abc import Callable, Sequence
 from time import monotonic
-from typing import Protocol
 
 import msgspec
 
@@ -14,7 +13,7 @@ from gpu_backend.transport import local
 from gpu_backend.transport.framing import ConnectionLost
 from gpu_backend.transport.message_socket import MessageSocket
 from gpu_backend.transport.processors import has_spare
-from gpu_backend.transport.reaching import TLS_SCHEME, Expected, NotReached, reach_far, reach_local
+from gpu_backend.transport.reaching import TLS_SCHEME, Expected, NobodyListens, NotReached, reach_far, reach_local
 from gpu_backend.transport.ring import naps
 from gpu_backend.transport.spinning import Spinning
 from gpu_backend.wire.codec import Frame
@@ -28,34 +27,20 @@ _YIELD_SECONDS = 50e-6
 _LOOK_SECONDS = 1.0
 
 
-class Link(Protocol):
-    """Carries messages. Used by one thread at a time."""
-
-    #: True while a message is half sent or half taken. If an interrupt leaves it so, nothing on the link can be sure
-    #: any more. It stays so after `receive` has returned a message, until the caller has that safe and sets it back.
-    is_torn: bool
-
-    def send(self, frames: Sequence[Frame]) -> bool:
-        """Send a message; False if there is no room for it now."""
-
-    def receive(self, timeout_seconds: float) -> list[Frame] | None:
-        """Return the next message, or None if none comes in time. Ctrl-C interrupts the wait."""
-
-    def own(self) -> None:
-        """Copy what is half sent: whoever gave it may change it from now on."""
-
-    @property
-    def is_cut(self) -> bool:
-        """True once the way is known to be lost."""
-
-    def close(self) -> None:
-        """Close; what the system has taken still arrives."""
+class ExecutorEnded(NotReached):
+    """This host's own system says that nobody listens under the executor's name: its process has ended."""
 
 
-class MessageLink:
-    """A connection on which both sides have proved who they are.
+class Link:
+    """Carries messages, once both sides have proved who they are. Used by one thread at a time.
 
     ``is_silent`` tells whether the other host is gone without a word, where that can be.
+
+    Attributes
+    ----------
+    is_torn
+        True while a message is half sent or half taken. If an interrupt leaves it so, nothing on the link can be sure
+        any more. It stays so after `receive` has returned a message, until the caller has that safe and sets it back.
     """
 
     def __init__(self, socket: MessageSocket, is_silent: Callable[[], bool] | None = None) -> None:
@@ -88,7 +73,7 @@ class MessageLink:
         return has_room
 
     def receive(self, timeout_seconds: float) -> list[Frame] | None:
-        """Return the next message, or None if none comes in time."""
+        """Return the next message, or None if none comes in time. Ctrl-C interrupts the wait."""
         asked = monotonic()
         until = asked + timeout_seconds
         spin_until = min(until, asked + self._spinning.seconds)
@@ -151,11 +136,11 @@ class MessageLink:
         self._push()
 
     def own(self) -> None:
-        """Copy what is half sent."""
+        """Copy what is half sent: whoever gave it may change it from now on."""
         self._socket.own()
 
     def close(self) -> None:
-        """Close the connection."""
+        """Close; what the system has taken still arrives."""
         self._socket.close()
 
 
@@ -179,7 +164,8 @@ def open_link(ticket: Ticket, timeout_seconds: float) -> tuple[Link, str]:
     Raises
     ------
     NotReached
-        If the executor cannot be reached within ``timeout_seconds``.
+        If the executor cannot be reached within ``timeout_seconds``: an `ExecutorEnded` if that is because it has
+        ended, a `NobodyListens` if the last way that was tried refused the connection.
     ConnectionLost
         If it was, and the connection was cut.
     ProofFailed
@@ -192,12 +178,21 @@ def open_link(ticket: Ticket, timeout_seconds: float) -> tuple[Link, str]:
         remaining = deadline - monotonic()
         try:
             if local.is_here(endpoint):
-                return MessageLink(reach_local(endpoint, expected, remaining)), endpoint
+                return Link(_reach_here(endpoint, expected, remaining)), endpoint
             if endpoint.startswith(TLS_SCHEME):
                 socket, stream = reach_far(endpoint, expected, remaining)
-                return MessageLink(socket, stream.is_silent), endpoint
+                return Link(socket, stream.is_silent), endpoint
+        except ExecutorEnded:
+            raise  # nor does it listen anywhere else
         except NotReached as error:
             failure = error
             if deadline - monotonic() <= 0:
                 break
     raise failure
+
+
+def _reach_here(endpoint: str, expected: Expected, timeout_seconds: float) -> MessageSocket:
+    try:
+        return reach_local(endpoint, expected, timeout_seconds)
+    except NobodyListens as error:
+        raise ExecutorEnded(str(error)) from None

@@ -11,7 +11,7 @@ import pytest
 from gpu_backend.transport.framing import ConnectionLost
 from gpu_backend.transport.message_socket import MessageSocket
 from gpu_backend.wire.codec import Frame
-from kernelproxy.session.links import MessageLink
+from kernelproxy.session.links import Link
 from tests.unit.transport.ways import Ways
 
 from .played import interrupt_before_opcode
@@ -24,7 +24,7 @@ class Linked:
 
     def __init__(self, ways: Ways) -> None:
         near, self.other = ways.pair()
-        self.link = MessageLink(near)
+        self.link = Link(near)
         self._is_open = True
 
     def send(self, message: Message) -> None:

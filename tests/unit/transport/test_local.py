@@ -14,7 +14,7 @@ import pytest
 from gpu_backend.transport import joining, message_socket, sealed
 from gpu_backend.transport.framing import ConnectionLost
 from gpu_backend.transport.message_socket import MessageSocket
-from gpu_backend.transport.proof import LOCAL_WAY, OPENING_BYTES, VERDICT_BYTES, Connecting
+from gpu_backend.transport.secret_proof import LOCAL_WAY, OPENING_BYTES, VERDICT_BYTES, Connecting
 from gpu_backend.transport.shared_frames import BLOCK_BYTES, BLOCKS
 from gpu_backend.wire.codec import Frame
 
