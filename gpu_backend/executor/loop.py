@@ -117,8 +117,7 @@ class View(msgspec.Struct, frozen=True, gc=False):
     #: Whether what is in flight is of long ops, and what an op takes, about.
     works_long: bool = False
     op_seconds: float = 0.0
-    #: How long to look for messages without sleeping.
-    spin_seconds: float = SPIN_SECONDS
+    spin_seconds: float = SPIN_SECONDS  #: for messages
 
 
 # --- what is done -----------------------------------------------------------------------------------------------------
