@@ -286,11 +286,6 @@ def current_session() -> Session:
     return current().session
 
 
-def opened_session() -> Session | None:
-    """Return the session of the current client if it has one already; opens none."""
-    return current().opened
-
-
 def adopt_session(session: Session | None) -> None:
     """Make ``session`` the current client's; None forgets the present one without closing it."""
     current().adopt(session)

@@ -16,7 +16,7 @@ from kernelproxy import settings
 from kernelproxy.client import current
 from kernelproxy.session.amounts import seconds_in_words, shortened
 from kernelproxy.session.gateway_client import request
-from kernelproxy.stream import hearing
+from kernelproxy.stream import progress
 from kernelproxy.stream.counters import Trip, Way
 from kernelproxy.stream.session import Session
 from kernelproxy.stream.work import Work
@@ -97,7 +97,7 @@ class GpuStatus(Facts):
 
     def _with_session(self, session: Session) -> GpuStatus:
         counters = session.counters.to_dict()  # before `memory`, whose own round trip is not the notebook's
-        doing = hearing.heard(session.pipeline, _EXECUTOR_SECONDS)
+        doing = progress.heard(session.pipeline, _EXECUTOR_SECONDS)
         is_idle = doing.is_heard and not doing.what and not doing.queued
         return replace(
             self,
@@ -105,7 +105,7 @@ class GpuStatus(Facts):
             epoch=session.epoch,
             is_connected=session.is_connected,
             device=dict(session.device),
-            memory=hearing.memory(session.pipeline, _EXECUTOR_SECONDS) if is_idle else {},
+            memory=progress.memory(session.pipeline, _EXECUTOR_SECONDS) if is_idle else {},
             work=doing,
             counters=counters,
         )

@@ -13,10 +13,10 @@ from gpu_backend.gateway.changes import Changes
 from gpu_backend.gateway.directory import User
 from gpu_backend.gateway.entitlements import refuse_wish
 from gpu_backend.gateway.ledger import Ledger, today
-from gpu_backend.gateway.line import Line
 from gpu_backend.gateway.nodes import Nodes
 from gpu_backend.gateway.placement import DeviceLoad, place, refuse_unwalled, with_sessions
 from gpu_backend.gateway.queue import Name, Waiter, expected_wait
+from gpu_backend.gateway.queueing import Line
 from gpu_backend.gateway.refusals import Refusal
 from gpu_backend.gateway.sessions import NotRecorded, Sessions
 from gpu_backend.gateway.settings import GatewaySettings

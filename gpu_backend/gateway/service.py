@@ -20,18 +20,18 @@ from gpu_backend.gateway.changes import Changes
 from gpu_backend.gateway.desk import Desk, Request
 from gpu_backend.gateway.directory import Directory, User
 from gpu_backend.gateway.ledger import Ledger
-from gpu_backend.gateway.line import Line
 from gpu_backend.gateway.metrics import Figures, Metrics, MetricsDoor
 from gpu_backend.gateway.nodes import Nodes
 from gpu_backend.gateway.opening import Opening
 from gpu_backend.gateway.placement import DeviceLoad, with_sessions
+from gpu_backend.gateway.queueing import Line
 from gpu_backend.gateway.sessions import Sessions
 from gpu_backend.gateway.settings import GatewaySettings
 from gpu_backend.gateway.showing import Showing
 from gpu_backend.lifecycle import events as ev
-from gpu_backend.transport.admission import LookedUpKeys, guard_async
 from gpu_backend.transport.curve import KeyPair
 from gpu_backend.transport.sockets import as_server, send_now
+from gpu_backend.transport.zap import LookedUpKeys, guard_async
 from gpu_backend.wire.codec import Codec, encode
 from gpu_backend.wire.control import (
     AskPool,

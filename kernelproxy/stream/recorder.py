@@ -58,7 +58,7 @@ class Recorder(ABC):
         self.kernels: WeakValueDictionary[int, Any] = WeakValueDictionary()
         self.journal: Journal[OpenBatch] = Journal()
         #: What is under way, in seconds of the device.
-        self.ahead = Ahead()
+        self.ahead = Ahead(self.journal.marks)
         self._costs = self.ahead.costs
         self.most_ops = batch_ops(0)  #: with so many ops the open batch is sent
         #: Set while the background sender sleeps; the first op of a quiet time wakes it.

@@ -11,7 +11,7 @@ from kernelproxy.mirror.host_mirror import HostMirror, Mode
 from kernelproxy.session.connection import Connection
 from kernelproxy.session.lease import FAREWELL_SECONDS, Lease
 from kernelproxy.session.signs import Signs
-from kernelproxy.stream import hearing
+from kernelproxy.stream import progress
 from kernelproxy.stream.counters import Counters
 from kernelproxy.stream.mirrored import MirroredPipeline
 from kernelproxy.stream.pipeline import Pipeline
@@ -69,7 +69,7 @@ class Session:
 
     def memory(self) -> dict[str, int]:
         """Return used_bytes, limit_bytes, free_bytes and total_bytes. One round trip."""
-        return hearing.memory_in(self.pipeline.call(".memory", (), Want.CONTENTS).value)
+        return progress.memory_in(self.pipeline.call(".memory", (), Want.CONTENTS).value)
 
     def flush(self) -> None:
         """Send all that has been recorded."""
