@@ -19,6 +19,7 @@ from gpu_backend.wire.codec import Frame
 from kernelproxy.mirror import elementwise, stores
 from kernelproxy.mirror.casts import Array, Unknown
 from kernelproxy.mirror.effects import Effect, effect_of, handles_in, is_quiet, may_put
+from kernelproxy.mirror.entries import Args, Awaited, Entry, Kwargs, Promise
 from kernelproxy.mirror.memory import Memory, is_contiguous
 from kernelproxy.mirror.operands import Operands
 from kernelproxy.mirror.operations import CREATING, MAKERS
@@ -30,8 +31,6 @@ _MOST_BYTES_IN_ALL, _MOST_ARRAYS = 16 << 20, 4_096
 #: So many arrays whose reads took trips are remembered.
 _MOST_MISSED = 64
 
-Args = tuple[wire.Value, ...]
-Kwargs = dict[str, wire.Value] | None
 #: What ends the value of an op: that it may differ, that it is no number, and all that NumPy says of operands.
 _ENDS = (Unknown, ArithmeticError, ValueError, TypeError, LookupError)
 
@@ -54,33 +53,6 @@ class Mode(StrEnum):
     OFF = "off"
     #: Reads take their trips all the same, and what is known is compared with what they bring.
     CHECK = "check"
-
-
-class Promise:
-    """An array that is known once somebody wants it: uploaded bytes, or the op that makes it of nothing."""
-
-    __slots__ = ("args", "data", "kwargs", "layout", "name")
-
-    def __init__(
-        self, layout: Layout, data: bytes | None, name: str = "", args: Args = (), kwargs: Kwargs = None
-    ) -> None:
-        self.layout = layout
-        self.data = data
-        self.name = name
-        self.args = args
-        self.kwargs = kwargs
-
-
-class Awaited:
-    """Stands for memory that is being read: whoever writes it before it is here ends that."""
-
-    __slots__ = ("layout",)
-
-    def __init__(self, layout: Layout) -> None:
-        self.layout = layout
-
-
-Entry = Memory | Promise | Awaited
 
 
 class HostMirror:
