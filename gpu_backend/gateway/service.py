@@ -77,7 +77,9 @@ class Gateway:
         self._settings = settings
         self._keys = keys
         self._directory = directory
-        self._ledger = Ledger(directory, accounts, settings.defaults, settings.default_memory_bytes)
+        self._ledger = Ledger(
+            directory, accounts, settings.defaults, settings.default_memory_bytes, settings.steered_policies
+        )
         self._engine = engine
         self._authenticator = Authenticator(directory)
         self._waiting: Counter[str] = Counter()
@@ -237,6 +239,7 @@ class Gateway:
             self._sessions.apply(ev.TimePassed())
             self._close_revoked()
             self._close_over_quota()
+            self._ledger.settle_shares(self._nodes.names())
             self._sessions.settle_terms()
             self._line.expire()
             self._ledger.forget(self._sessions.all)

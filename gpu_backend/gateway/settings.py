@@ -39,3 +39,5 @@ class GatewaySettings:
     needs_walls: bool = False
     #: Whether sessions of users whose GPU time is used up are closed; else they run on what others leave.
     closes_over_quota: bool = False
+    #: Policies under which a device divides by weights, so that shares can be of the pool and not of each device.
+    steered_policies: frozenset[str] = frozenset()

@@ -372,7 +372,7 @@ class Agent:
         return control.ExecutorReport(
             order.session, order.epoch, executor.ordinal, order.client_key, self._reachable(told.endpoints),
             told.secret, told.certificate, order.memory_limit_bytes, order.lease_seconds, used, ops, idle,
-            executor.usage(),
+            executor.usage(), executor.booked(),
         )  # fmt: skip
 
     def _reachable(self, endpoints: Sequence[str]) -> tuple[str, ...]:

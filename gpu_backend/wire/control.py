@@ -190,6 +190,18 @@ class Usage(msgspec.Struct, frozen=True, array_like=True):
     by_class: tuple[float, ...] = ()
 
 
+class Booked(msgspec.Struct, frozen=True, array_like=True):
+    """What the arbiter of an executor's device has on its books of it: the executor cannot write there. Only grows.
+
+    ``used_seconds`` of GPU time; ``wanted_seconds`` in which it had something to compute, as far as it said so; both up
+    to ``at_seconds`` by the clock of its node, which is 0 where no arbiter has looked yet, or there is none.
+    """
+
+    used_seconds: float = 0.0
+    wanted_seconds: float = 0.0
+    at_seconds: float = 0.0
+
+
 class Launch(msgspec.Struct, frozen=True, array_like=True, tag="launch"):
     """Gateway to agent: have an executor serve this session on that device. Idempotent by session and epoch.
 
@@ -263,6 +275,7 @@ class ExecutorReport(HoldsSecret, frozen=True, array_like=True):
     ops: int
     idle_seconds: float
     usage: Usage = Usage()
+    booked: Booked = Booked()
 
 
 class NodeReport(msgspec.Struct, frozen=True, array_like=True, tag="node_report"):
