@@ -32,6 +32,12 @@ class ClientSettings(msgspec.Struct, frozen=True, kw_only=True):
     request: float = 0.0
     limit: float = 1.0
     priority: int = 0
+    #: Beside which of your sessions they go, apart from which, and with which alone: labels of your own.
+    affinity: str = ""
+    anti_affinity: str = ""
+    exclusion: str = ""
+    #: Whether a session wants a device of its own.
+    whole_device: bool = False
     #: Device memory that a session asks for, as people write it ("4 GiB"); "" for the pool's default.
     memory: str = ""
 

@@ -14,6 +14,7 @@ from gpu_backend.gateway.accounts import Accounts, Owned, Reading
 from gpu_backend.gateway.admission import PERIODS, Account, accounts_of, is_over_quota, period_start
 from gpu_backend.gateway.directory import Directory
 from gpu_backend.gateway.entitlements import Entitlements, Quota, Rights
+from gpu_backend.gateway.loads import Mix, mix_of
 from gpu_backend.gateway.pool_shares import Booking, PoolShares
 from gpu_backend.gateway.rates import Rates
 from gpu_backend.lifecycle.states import HELD, Session, SessionState
@@ -154,6 +155,14 @@ class Ledger:
         reached = frozenset(nodes)
         self.pool.forget(device for device in self.pool.devices if device[0] not in reached)
         self.pool.settle()
+
+    def mixes(self) -> dict[str, Mix]:
+        """Return what each session uses of its device, by the classes of its ops and how busy it is."""
+        now = monotonic()
+        return {
+            name: mix_of(report.usage.by_class, self.rates.busy(name, epoch, now))
+            for (name, epoch), report in self._reports.items()
+        }
 
     def last_report(self, session: Session) -> ExecutorReport | None:
         """Return what the executor of a session's present epoch last said."""

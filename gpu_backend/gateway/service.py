@@ -21,10 +21,11 @@ from gpu_backend.gateway.desk import Desk, Request
 from gpu_backend.gateway.directory import Directory, User
 from gpu_backend.gateway.ledger import Ledger
 from gpu_backend.gateway.line import Line
+from gpu_backend.gateway.loads import DeviceLoad
 from gpu_backend.gateway.metrics import Figures, Metrics, MetricsDoor
 from gpu_backend.gateway.nodes import Nodes
 from gpu_backend.gateway.opening import Opening
-from gpu_backend.gateway.placement import DeviceLoad, with_sessions
+from gpu_backend.gateway.placement import with_sessions
 from gpu_backend.gateway.sessions import Sessions
 from gpu_backend.gateway.settings import GatewaySettings
 from gpu_backend.gateway.showing import Showing
@@ -125,7 +126,7 @@ class Gateway:
         settings, ledger, changes = self._settings, self._ledger, Changes()
         self._nodes = Nodes(agents, settings.node_silence_seconds, settings.sessions_per_device, changes)
         self._sessions = sessions = Sessions(self._directory, self._nodes, ledger, changes)
-        self._line = Line(self._directory, changes, self._loads, sessions.held, self._weight)
+        self._line = Line(self._directory, changes, self._loads, sessions.held, self._weight, settings.placement)
         self._opening = Opening(settings, self._nodes, sessions, ledger, changes, self._line)
         self._showing = Showing(settings, sessions, ledger, self._loads, self._line.ordered, time())
         self._desk = Desk(settings, sessions, ledger, self._opening, self._showing)
@@ -141,7 +142,7 @@ class Gateway:
                 task.cancel()
 
     def _loads(self) -> list[DeviceLoad]:
-        return with_sessions(self._nodes.devices(), self._sessions.all.values())
+        return with_sessions(self._nodes.devices(), self._sessions.all.values(), self._ledger.mixes())
 
     def _weight(self, user: str) -> float:
         return self._ledger.entitlements.weight("user", user)

@@ -348,7 +348,7 @@ class Agent:
         devices = tuple(
             control.DeviceReport(
                 d.ordinal, d.kind, d.name, d.uuid, d.total_bytes, self._count_warm(d.ordinal),
-                self._settings.policy_of(d.ordinal), self._walls[d.ordinal], self._unseen(d.ordinal),
+                self._settings.policy_of(d.ordinal), self._walls[d.ordinal], self._unseen(d.ordinal), d.island,
             )
             for d in self._devices.values()
         )  # fmt: skip

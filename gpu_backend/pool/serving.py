@@ -66,6 +66,7 @@ def gateway_settings(state: PoolState, settings: PoolSettings) -> GatewaySetting
         needs_walls=settings.sandbox == "required",
         closes_over_quota=settings.over_quota == "close",
         steered_policies=registry.steered(),
+        placement=settings.placement,
     )
 
 
