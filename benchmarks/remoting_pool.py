@@ -19,6 +19,7 @@ from jupyter_client.manager import KernelManager
 import workbench
 from gpu_backend.pool import commands, state
 from gpu_backend.pool.settings import PoolSettings
+from gpu_backend.wire.views import PoolView
 
 _SIDE = Path(__file__).parent / "remoting_side.py"
 _SECONDS = 900
@@ -35,15 +36,22 @@ class OwnPool:
         "cuda" or "cpu": what it turned out to offer.
     environment
         For processes that shall use it.
+    config
+        The settings file of its clients.
+
+    Parameters
+    ----------
+    settings
+        Settings of the pool other than the device and its one warm executor.
     """
 
-    def __init__(self, device: str) -> None:
+    def __init__(self, device: str, **settings: Any) -> None:
         self._root = Path(tempfile.mkdtemp(prefix="gw-"))
         self._state = state.at(self._root / "pool")
-        self._settings = PoolSettings(devices=device, warm_executors_per_device=1)  # type: ignore[arg-type]
+        self._settings = PoolSettings(**{"devices": device, "warm_executors_per_device": 1, **settings})
 
     def __enter__(self) -> OwnPool:
-        config = commands.embedded(self._state, self._settings)
+        self.config = config = commands.embedded(self._state, self._settings)
         self.device_kind = commands.status(self._state).devices[0].kind
         kernels = self._root / "jupyter" / "kernels"
         kernels.mkdir(parents=True)
@@ -62,13 +70,20 @@ class OwnPool:
         commands.down(self._state)
         shutil.rmtree(self._root, ignore_errors=True)
 
+    def view(self) -> PoolView:
+        """Return the pool as its operator sees it."""
+        return commands.status(self._state)
+
+    @property
+    def is_warm(self) -> bool:
+        """Whether an executor is ready to take a session."""
+        return any(self._state.runtime.glob("x/*/ready"))
+
     def wait_for_warm(self) -> None:
         """Wait until no session is held and an executor is ready to take the next."""
-        ready = self._state.runtime
         until = monotonic() + 60
         while monotonic() < until:
-            view = commands.status(self._state)
-            if not view.sessions and any(ready.glob("x/*/ready")):
+            if not self.view().sessions and self.is_warm:
                 return
             sleep(0.05)
         raise RuntimeError("No executor became ready within 60 s.")

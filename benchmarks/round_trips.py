@@ -33,7 +33,8 @@ _INTRODUCTION = """# Round trips
 
 Which calls wait for the executor, and why. A call is **inferred** where the notebook proves its result itself: it is
 recorded, returns at once and costs no round trip; if the shape of its result depends on values, one is paid when that
-is needed. Every other call waits for one answer and is right all the same. So do results that are large beside what is
+is needed. A read of a small array is **known here** where the notebook uploaded or made its values, or has read them
+before. Every other call waits for one answer and is right all the same. So do results that are large beside what is
 left of the memory limit: `OutOfMemoryError` belongs to its own line.
 
 `workbench run -m benchmarks.round_trips` writes this page: it makes each call through a pool and counts. `x` and `y`
@@ -47,12 +48,13 @@ class Counted(NamedTuple):
     call: str
     round_trips: int
     reason: str
+    answered_here: int = 0
 
     @property
     def verdict(self) -> str:
         """What the table says."""
         if self.round_trips == 0:
-            return "inferred"
+            return "known here" if self.answered_here else "inferred"
         return f"{self.round_trips}: {self.reason}" if self.round_trips > 1 else self.reason
 
 
@@ -94,12 +96,12 @@ class Counter:
         session = kernelproxy.current_session()
         session.synchronize()
         self.reason = ""
-        before = session.counters.round_trips
+        before, here = session.counters.round_trips, session.counters.answered_here
         kept = eval(compiled, scope)
-        count = session.counters.round_trips - before
+        count, here = session.counters.round_trips - before, session.counters.answered_here - here
         session.synchronize()
         del kept
-        return Counted(call, count, self._why(call))
+        return Counted(call, count, self._why(call), here)
 
     def _why(self, call: str) -> str:
         if not self.reason:
@@ -163,11 +165,12 @@ def inferred_functions(counted: list[Counted]) -> tuple[list[str], list[str]]:
 def page(counted: dict[str, list[Counted]]) -> str:
     """Return the page."""
     everything = [one for group in counted.values() for one in group]
-    inferred = sum(one.round_trips == 0 for one in everything)
+    inferred = sum(one.verdict == "inferred" for one in everything)
+    here = sum(one.verdict == "known here" for one in everything)
     known, others = inferred_functions(everything)
     share = 100 * len(known) / (len(known) + len(others))
     parts = [_INTRODUCTION]
-    parts.append(f"Of these {len(everything)} calls {inferred} are inferred.")
+    parts.append(f"Of these {len(everything)} calls {inferred} are inferred and {here} known here.")
     parts.append(
         f"Of the {len(known) + len(others)} functions of `cupy` that always return one array {len(known)} are "
         f"inferred, {share:.0f} %. The others: " + ", ".join(f"`{name}`" for name in others) + "."

@@ -19,7 +19,7 @@ WINDOW_SECONDS = 5.0
 #: kernel; up to six of 100 ms are then under way together, and it takes so long until that is paid back.
 SETTLED_SECONDS = 3.0
 #: How long after the end of a phase notebooks may take to finish what they began.
-_GRACE_SECONDS = 8.0
+GRACE_SECONDS = 8.0
 
 
 class Scale:
@@ -56,7 +56,7 @@ def shares(pool: SharedPool, scale: Scale, seconds: float = 13.0) -> dict[str, A
     users = [user for user in KERNELS if any(notebook.user == user for notebook in pool.notebooks)]
     orders = [(n, scale.hog(KERNELS[n.user])) for n in pool.notebooks if n.user in users]
     before = pool.arbiter_seconds() if pool.policy != "driver" else 0.0
-    answers, samples = pool.run(orders, scale.seconds(seconds), _GRACE_SECONDS)
+    answers, samples = pool.run(orders, scale.seconds(seconds), GRACE_SECONDS)
     busy = pool.arbiter_seconds() - before if pool.policy != "driver" else 0.0
     done = work_by_user(orders, answers)
     return {
@@ -74,7 +74,7 @@ def weights(pool: SharedPool, scale: Scale, seconds: float = 11.0) -> dict[str, 
     pool.set_terms({user: {"user_weight": weight[user]} for user in users})
     orders = [(pool.of(user), scale.hog(0.2e-3)) for user in users]
     try:
-        _, samples = pool.run(orders, scale.seconds(seconds), _GRACE_SECONDS)
+        _, samples = pool.run(orders, scale.seconds(seconds), GRACE_SECONDS)
     finally:
         pool.set_terms({user: {"user_weight": 1.0} for user in users})
     fair = {user: weight[user] / sum(weight.values()) for user in users}
@@ -85,11 +85,11 @@ def pool_shares(pool: SharedPool, scale: Scale, seconds: float) -> dict[str, Any
     """Two users on two devices: each one's part of the GPU time of both, once the ledger has seen them."""
     users = list(dict.fromkeys(notebook.user for notebook in pool.notebooks))
     orders = [(notebook, scale.hog(0.2e-3)) for notebook in pool.notebooks]
-    answers, samples = pool.run(orders, scale.seconds(seconds), _GRACE_SECONDS)
+    answers, samples = pool.run(orders, scale.seconds(seconds), GRACE_SECONDS)
     window, _ = _window(scale.seconds(seconds))
     # Each can use a whole device wherever they are: half of the two is fair.
     found = _parts(samples, dict.fromkeys(users, 1 / len(users)), window, scale.seconds(seconds) / 3)
-    return {**found, "placed": pool.placed(), "devices": pool.devices, "work_rate": _work(orders, answers)}
+    return {**found, "placed": pool.placed(), "devices": pool.devices, "work_rate": work(orders, answers)}
 
 
 def _window(seconds: float) -> tuple[float, float]:
@@ -105,11 +105,11 @@ def throughput(pool: SharedPool, scale: Scale, kernels: tuple[float, ...]) -> di
         alone = [(pool.of(users[0]), scale.hog(kernel))]
         rates = []
         for _ in range(2):
-            answers, _ = pool.run(alone, scale.seconds(2.0), _GRACE_SECONDS)
-            rates.append(_work(alone, answers))
+            answers, _ = pool.run(alone, scale.seconds(2.0), GRACE_SECONDS)
+            rates.append(work(alone, answers))
         together = [(pool.of(user), scale.hog(kernel)) for user in users]
-        answers, _ = pool.run(together, scale.seconds(3.5), _GRACE_SECONDS)
-        found[_name(kernel)] = {"alone": max(rates), "together": _work(together, answers)}
+        answers, _ = pool.run(together, scale.seconds(3.5), GRACE_SECONDS)
+        found[_name(kernel)] = {"alone": max(rates), "together": work(together, answers)}
     return found
 
 
@@ -126,8 +126,8 @@ def alone(
         for pool in (ours, drivers) * rounds:
             for notebook in pool.notebooks:
                 order = [(notebook, scale.hog(kernel))]
-                answers, _ = pool.run(order, scale.seconds(1.0), _GRACE_SECONDS)
-                rates[pool.policy].append(_work(order, answers))
+                answers, _ = pool.run(order, scale.seconds(1.0), GRACE_SECONDS)
+                rates[pool.policy].append(work(order, answers))
         found[_name(kernel)] = {policy: median(each) for policy, each in rates.items()}
     return found
 
@@ -136,12 +136,12 @@ def interactive(pool: SharedPool, scale: Scale, kernels: tuple[float, ...], seco
     """A small op every 20 ms beside three hogs, for each length of the hogs' kernels."""
     users = list(dict.fromkeys(n.user for n in pool.notebooks if n.user != PERSON))[:3]
     person: tuple[Notebook, dict[str, Any]] = (pool.of(PERSON), {"do": "ticks", "period": 0.02})
-    answers, _ = pool.run([person], scale.seconds(1.5), _GRACE_SECONDS)
+    answers, _ = pool.run([person], scale.seconds(1.5), GRACE_SECONDS)
     found: dict[str, Any] = {"alone": _latencies(answers[0]["taken"])}
     for kernel in kernels:
         hogs = [(pool.of(user), scale.hog(kernel)) for user in users]
-        answers, _ = pool.run([*hogs, person], scale.seconds(seconds), _GRACE_SECONDS)
-        found[_name(kernel)] = {**_latencies(answers[-1]["taken"][3:]), "hogs_work": _work(hogs, answers[:-1])}
+        answers, _ = pool.run([*hogs, person], scale.seconds(seconds), GRACE_SECONDS)
+        found[_name(kernel)] = {**_latencies(answers[-1]["taken"][3:]), "hogs_work": work(hogs, answers[:-1])}
     return found
 
 
@@ -155,7 +155,7 @@ def returning(pool: SharedPool, scale: Scale) -> dict[str, Any]:
         seconds = scale.seconds(2.0)
         start = pool.begin(hogs, seconds)
         pool.begin([late], seconds / 2, start + seconds / 2)
-        answers = [notebook.answer(_deadline(seconds + _GRACE_SECONDS)) for notebook, _ in [*hogs, late]]
+        answers = [notebook.answer(_deadline(seconds + GRACE_SECONDS)) for notebook, _ in [*hogs, late]]
         waits.append(answers[-1]["first_seconds"] * 1e3)
     return {"first_result_ms": waits}
 
@@ -165,8 +165,8 @@ def gemini(pool: SharedPool, scale: Scale, seconds: float = 13.0) -> dict[str, A
     terms = {"one": {"request": 0.5, "limit": 0.6}, "two": {"request": 0.2, "limit": 0.3}}
     pool.set_terms(terms)
     orders = [(pool.of(user), scale.hog(0.2e-3)) for user in terms]
-    _, samples = pool.run(orders, scale.seconds(seconds), _GRACE_SECONDS)
-    window = min(Gemini.window_seconds, scale.seconds(seconds) * 0.8)  # over a shorter one nothing is promised
+    _, samples = pool.run(orders, scale.seconds(seconds), GRACE_SECONDS)
+    window = min(Gemini.window_seconds, scale.seconds(seconds) - 0.6)  # over a shorter one nothing is promised
     return {"terms": terms, "window_s": window, "part": _part_of_time(samples, window)}
 
 
@@ -174,9 +174,9 @@ def production(pool: SharedPool, scale: Scale, alone_seconds: float, seconds: fl
     """Production that is busy half of the time keeps its rate; opportunistic work gets some of what it leaves."""
     pool.set_terms({"one": {"kind": "production"}, "two": {"kind": "best-effort"}})
     half = (pool.of("one"), scale.hog(2e-3, rest=2e-3))
-    answers, _ = pool.run([half], scale.seconds(alone_seconds), _GRACE_SECONDS)
+    answers, _ = pool.run([half], scale.seconds(alone_seconds), GRACE_SECONDS)
     alone = answers[0]["kernels"] / answers[0]["seconds"]
-    answers, samples = pool.run([half, (pool.of("two"), scale.hog(0.2e-3))], scale.seconds(seconds), _GRACE_SECONDS)
+    answers, samples = pool.run([half, (pool.of("two"), scale.hog(0.2e-3))], scale.seconds(seconds), GRACE_SECONDS)
     marks = answers[0]["marks"]
     late = [mark for mark in marks if mark[0] >= marks[-1][0] - scale.seconds(seconds) / 2]
     beside = (late[-1][1] - late[0][1]) / (late[-1][0] - late[0][0]) if len(late) > 1 else 0.0
@@ -188,10 +188,10 @@ def reef(pool: SharedPool, scale: Scale, seconds: float = 4.5) -> dict[str, Any]
     """A small op of priority every 20 ms beside a best-effort hog, whose queued work is withdrawn each time."""
     pool.set_terms({"one": {"kind": "best-effort"}})
     person: tuple[Notebook, dict[str, Any]] = (pool.of(PERSON), {"do": "ticks", "period": 0.02})
-    answers, _ = pool.run([person], scale.seconds(1.0), _GRACE_SECONDS)
+    answers, _ = pool.run([person], scale.seconds(1.0), GRACE_SECONDS)
     alone, kernel = _latencies(answers[0]["taken"]), 2e-3
     hog = (pool.of("one"), scale.hog(kernel))
-    answers, samples = pool.run([hog, person], scale.seconds(seconds), _GRACE_SECONDS)
+    answers, samples = pool.run([hog, person], scale.seconds(seconds), GRACE_SECONDS)
     beside = _latencies(answers[1]["taken"][3:])
     part = _part_of_time(samples, scale.seconds(seconds) / 2)
     return {"kernel_ms": 1e3 * scale.kernel(kernel), "alone": alone, "beside": beside, "part": part}
@@ -201,7 +201,7 @@ def paella(pool: SharedPool, scale: Scale, seconds: float = 4.5) -> dict[str, An
     """Short cells beside a long one: they are done soon, and the long one is not passed over for ever."""
     short: tuple[Notebook, dict[str, Any]] = (pool.of(PERSON), {"do": "ticks", "period": 0.02})
     orders = [(pool.of("one"), scale.hog(0.2e-3)), (pool.of("two"), scale.hog(2e-3, rest=2e-3)), short]
-    answers, samples = pool.run(orders, scale.seconds(seconds), _GRACE_SECONDS)
+    answers, samples = pool.run(orders, scale.seconds(seconds), GRACE_SECONDS)
     return {**_latencies(answers[2]["taken"][3:]), "part": _part_of_time(samples, scale.seconds(seconds) / 2)}
 
 
@@ -210,7 +210,7 @@ def gaiagpu(pool: SharedPool, scale: Scale, seconds: float = 13.0) -> dict[str, 
     terms = {"one": {"request": 0.3, "limit": 0.3}, "two": {"request": 0.2, "limit": 0.9}}
     pool.set_terms(terms)
     orders = [(pool.of(user), scale.hog(0.2e-3)) for user in terms]
-    _, samples = pool.run(orders, scale.seconds(seconds), _GRACE_SECONDS)
+    _, samples = pool.run(orders, scale.seconds(seconds), GRACE_SECONDS)
     return {"terms": terms, "part": _part_of_time(samples, scale.seconds(seconds) / 2)}
 
 
@@ -225,7 +225,7 @@ def work_by_user(orders: list[tuple[Notebook, dict[str, Any]]], answers: list[di
     return done
 
 
-def _work(orders: list[tuple[Notebook, dict[str, Any]]], answers: list[dict[str, Any]]) -> float:
+def work(orders: list[tuple[Notebook, dict[str, Any]]], answers: list[dict[str, Any]]) -> float:
     """Return the work done in a second of the time that it took."""
     return sum(
         answer["kernels"] * order["kernel_seconds"] / answer["seconds"]

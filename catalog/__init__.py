@@ -23,7 +23,7 @@ from catalog.loader import entries
 
 if TYPE_CHECKING:
     # Imported by the functions that need them: part of the time is then spent at the first question instead of
-    # at the import, and each part is short enough not to be noticed (benchmarks/catalog.py).
+    # at the import, and each part is short enough not to be noticed (benchmarks/catalogue.py).
     from catalog.chart import Graph, Timeline
     from catalog.choice import Choice
     from catalog.citations import Citations

@@ -4,7 +4,7 @@ Every file ``catalog/entries/<id>.toml`` is one :class:`System`. The classes her
 twice: pydantic validates them wherever entries are written (tests, ``python -m catalog.check``, the published
 JSON Schema), and msgspec decodes the already checked data where speed counts (a notebook cell). They are
 standard-library dataclasses because importing pydantic alone costs more than the whole time that
-``import catalog`` may take (``benchmarks/catalog.py`` prints both).
+``import catalog`` may take (``benchmarks/catalogue.py`` prints both).
 
 The text under a field is its description in the JSON Schema and in ``docs/reference/catalogue.md``.
 """

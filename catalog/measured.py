@@ -6,9 +6,11 @@ its value is one record or a list of records::
     {"catalogue": {"system": "tgs", "quantity": "throughput of the production session", "value": 0.98, "unit": "x",
                    "conditions": "one H200, opportunistic matmuls", "recorded": "2026-11-21", "claim": "..."}}
 
-A run of the sharing benchmark needs no such key: :mod:`catalog.phases` reads its phases.
+A run of the sharing benchmark needs no such key: :mod:`catalog.phases` reads its phases. What a quick run has written
+only shows that it works, and is left out.
 
-``system``, ``quantity``, ``value`` and ``unit`` are required. ``claim`` names the entry's claim that the figure
+``system``, ``quantity``, ``value`` and ``unit`` are required. ``runs`` are the values of all runs, of which ``value``
+is the median. ``claim`` names the entry's claim that the figure
 stands beside, if it is the same quantity; ``policy`` may say under which policy it was measured.
 """
 
@@ -43,15 +45,22 @@ class Measured(msgspec.Struct, frozen=True, kw_only=True):
     commit: str = ""
     figure: str = ""
     """Name by which a verdict refers to it."""
+    runs: tuple[float, ...] = ()
+    """Values of the single runs, in their order; empty if it was one run."""
     file: str = ""
 
     def sentence(self) -> str:
         """Return the figure with its conditions and where it was recorded."""
         number = f"{number_text(self.value)}{'' if self.unit in {'x', '1'} else ' '}{self.unit.replace('1', '')}"
         policy, commit = f"policy {self.policy}", f"commit {self.commit}"
-        details = [self.conditions, policy * bool(self.policy), self.hardware, commit * bool(self.commit)]
-        details += [self.recorded, self.file]
+        details = [self._spread(), self.conditions, policy * bool(self.policy), self.hardware]
+        details += [commit * bool(self.commit), self.recorded, self.file]
         return f"{self.quantity}: {number.strip()} ({'; '.join(part for part in details if part)})"
+
+    def _spread(self) -> str:
+        if len(self.runs) < 2:
+            return ""
+        return f"median of {len(self.runs)} runs, {number_text(min(self.runs))} to {number_text(max(self.runs))}"
 
 
 @functools.cache
@@ -60,6 +69,8 @@ def measured(root: Path = RESULTS) -> dict[str, tuple[Measured, ...]]:
     found: dict[str, list[Measured]] = {}
     for path in sorted(root.rglob("*.json")):
         data = msgspec.json.decode(path.read_bytes())
+        if isinstance(data, dict) and data.get("is_quick") is True:
+            continue
         for record in (*_records(data), *figures_of(data)):
             one = msgspec.convert({**record, "file": f"benchmarks/results/{path.relative_to(root)}"}, Measured)
             found.setdefault(one.system, []).append(one)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-__all__ = ["CARRIERS", "ENTRIES", "INSTALLATION", "PACKAGE", "RESULTS", "TAXONOMY"]
+__all__ = ["CARRIERS", "COMMAND", "ENTRIES", "INSTALLATION", "PACKAGE", "RESULTS", "TAXONOMY"]
 
 #: This package's folder.
 PACKAGE = Path(__file__).resolve().parent
@@ -23,3 +23,6 @@ INSTALLATION = PACKAGE.parent
 
 #: What the project's benchmarks recorded; only a source checkout has it.
 RESULTS = INSTALLATION / "benchmarks" / "results"
+
+#: What measures a system's own figures, likewise.
+COMMAND = RESULTS.parent / "systems.py"

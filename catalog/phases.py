@@ -9,42 +9,33 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from typing import Any
 
-__all__ = ["FIGURES", "figures_of"]
+from catalog.figures import FIGURES
 
-_Number = Callable[[dict[str, Any], dict[str, Any]], float]
+__all__ = ["figures_of", "policy_figures"]
 
-#: System, figure, what is counted, unit, and how it is worked out from the system's phase and the whole run.
-_ALL: tuple[tuple[str, str, str, str, _Number], ...] = (
-    ("gemini", "request", "share of the device of a session that requests 50 % beside another", "%",
-     lambda phase, _: 100 * phase["part"]["one"]),
-    ("gemini", "limit", "share of the device of a session that is limited to 30 %", "%",
-     lambda phase, _: 100 * phase["part"]["two"]),
-    ("gaiagpu", "target", "share of the device of a session with a hard target of 30 %", "%",
-     lambda phase, _: 100 * phase["part"]["one"]),
-    ("gaiagpu", "growth", "share of the device of an elastic session that requests 20 %", "%",
-     lambda phase, _: 100 * phase["part"]["two"]),
-    ("tgs", "production-kept", "rate that production keeps beside an opportunistic session", "%",
-     lambda phase, _: 100 * phase["production_beside"] / phase["production_alone"]),
-    ("tgs", "harvest", "share of the device that the opportunistic session uses", "%",
-     lambda phase, _: 100 * phase["part"]["two"]),
-    ("tgs", "harvest-to-antman", "what the opportunistic session uses, against the policy antman in the same run", "x",
-     lambda phase, run: float(phase["part"]["two"] / run["antman: promise"]["part"]["two"])),
-    ("antman", "production-kept", "rate that the guaranteed session keeps beside an opportunistic one", "%",
-     lambda phase, _: 100 * phase["production_beside"] / phase["production_alone"]),
-    ("antman", "harvest", "share of the device that the opportunistic session uses", "%",
-     lambda phase, _: 100 * phase["part"]["two"]),
-    ("reef", "added-latency", "median latency added to short operations by a best-effort session of 2 ms kernels", "%",
-     lambda phase, _: 100 * (phase["beside"]["p50_ms"] / phase["alone"]["p50_ms"] - 1)),
-    ("reef", "throughput-kept", "share of the device that the best-effort session keeps beside them", "%",
-     lambda phase, _: 100 * phase["part"]["one"]),
-    ("paella", "short-median", "median latency of short operations beside a long job", "ms",
-     lambda phase, _: float(phase["p50_ms"])),
-)  # fmt: skip
+_Number = Callable[[dict[str, Any]], float]
 
-#: The figures that a verdict may name, by system.
-FIGURES: dict[str, tuple[str, ...]] = {
-    system: tuple(name for of, name, *_ in _ALL if of == system) for system in dict.fromkeys(each[0] for each in _ALL)
+#: How a system's figures are worked out from its phase.
+_NUMBERS: dict[tuple[str, str], _Number] = {
+    ("gemini", "request"): lambda phase: 100 * phase["part"]["one"],
+    ("gemini", "limit"): lambda phase: 100 * phase["part"]["two"],
+    ("kubeshare", "request"): lambda phase: 100 * phase["part"]["one"],
+    ("kubeshare", "limit"): lambda phase: 100 * phase["part"]["two"],
+    ("gaiagpu", "target"): lambda phase: 100 * phase["part"]["one"],
+    ("gaiagpu", "growth"): lambda phase: 100 * phase["part"]["two"],
+    ("tgs", "production-kept"): lambda phase: 100 * phase["production_beside"] / phase["production_alone"],
+    ("tgs", "harvest"): lambda phase: 100 * phase["part"]["two"],
+    ("antman", "production-kept"): lambda phase: 100 * phase["production_beside"] / phase["production_alone"],
+    ("antman", "harvest"): lambda phase: 100 * phase["part"]["two"],
+    ("reef", "added-latency"): lambda phase: 100 * (phase["beside"]["p50_ms"] / phase["alone"]["p50_ms"] - 1),
+    ("reef", "throughput-kept"): lambda phase: 100 * phase["part"]["one"],
+    ("paella", "short-median"): lambda phase: float(phase["p50_ms"]),
 }
+
+
+def policy_figures(system: str, phase: dict[str, Any]) -> dict[str, float]:
+    """Return the figures that ``phase`` of the policy ``system`` gives, by their names."""
+    return {name: number(phase) for (of, name), number in _NUMBERS.items() if of == system}
 
 
 def figures_of(run: Any) -> Iterator[dict[str, Any]]:
@@ -56,10 +47,19 @@ def figures_of(run: Any) -> Iterator[dict[str, Any]]:
         "commit": str(run.get("commit", "")),
         "recorded": str(run.get("date", ""))[:10],
     }
-    phases = run.get("figures", {})
-    for system, name, quantity, unit, number in _ALL:
-        phase = phases.get(f"{system}: promise")
-        if phase:
-            value = round(number(phase, phases), 2)
-            yield {"system": system, "figure": name, "quantity": quantity, "value": value, "unit": unit,
-                   "policy": system, **about}  # fmt: skip
+    for (system, name), value in _all_figures(run.get("figures", {})).items():
+        quantity, unit = FIGURES[system, name]
+        yield {"system": system, "figure": name, "quantity": quantity, "value": round(value, 2), "unit": unit,
+               "policy": system, **about}  # fmt: skip
+
+
+def _all_figures(phases: dict[str, Any]) -> dict[tuple[str, str], float]:
+    found = {
+        (system, name): value
+        for system in dict.fromkeys(system for system, _ in _NUMBERS)
+        if (phase := phases.get(f"{system}: promise"))
+        for name, value in policy_figures(system, phase).items()
+    }
+    if ("tgs", "harvest") in found and ("antman", "harvest") in found:
+        found["tgs", "harvest-to-antman"] = found["tgs", "harvest"] / found["antman", "harvest"]
+    return found

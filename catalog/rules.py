@@ -13,10 +13,13 @@ from collections.abc import Iterable, Iterator, Sequence
 from typing import Protocol
 
 from catalog import carriers
+from catalog.amounts import within
 from catalog.entry import Classification, Placement, System
+from catalog.errors import CatalogError
 from catalog.evidence import Claim, Source
+from catalog.figures import FIGURES
+from catalog.figures import names as figure_names
 from catalog.nearest import did_you_mean
-from catalog.phases import FIGURES
 from catalog.relations import SYMMETRIC
 from catalog.taxonomy import EVERYWHERE, Taxonomy, taxonomy
 
@@ -237,7 +240,7 @@ def _pool(system: System) -> Iterator[str]:
 
 def _verdicts(system: System) -> Iterator[str]:
     claims = {claim.id for claim in system.claims if claim.confidence != "unverified"}
-    figures = FIGURES.get(system.id, ())
+    figures = figure_names(system.id)
     for number, each in enumerate(system.verdicts, 1):
         if bool(each.claim) == bool(each.promise):
             yield f"verdicts {number} judges either a claim or a promise in words"
@@ -249,6 +252,11 @@ def _verdicts(system: System) -> Iterator[str]:
         if each.figure and each.figure not in figures:
             hint = did_you_mean(each.figure, figures)
             yield f"verdicts {number} names the figure {each.figure!r}, which nothing records{hint}"
+        elif each.figure and each.holds_if:
+            try:
+                within(each.holds_if, 0.0, FIGURES[system.id, each.figure].unit)
+            except CatalogError as error:
+                yield f"verdicts {number}: {error}"
 
 
 def _claimed(systems: Sequence[System]) -> Iterator[str]:

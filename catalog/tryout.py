@@ -8,7 +8,9 @@ from catalog import carriers
 from catalog.carried import how_label, is_ready, status, status_mark
 from catalog.entry import System
 from catalog.evidence import Claim
+from catalog.figures import names
 from catalog.measured import Measured, measured
+from catalog.paths import COMMAND
 from catalog.render.document import Block, Bullets, Code, Displayed, Document, Facts, Grid, Heading, Paragraph, Run
 from catalog.render.words import conditions_text, joined, value_text
 from catalog.show import carrier_run
@@ -48,8 +50,9 @@ class Trial(Displayed):
 
     @property
     def measured(self) -> tuple[Measured, ...]:
-        """Our own recorded figures, none if nothing has been recorded."""
-        return measured().get(self.system.id, ())
+        """The newest of each of our own figures, none if nothing has been recorded; verdicts show the older ones."""
+        recorded = sorted(measured().get(self.system.id, ()), key=lambda each: (each.recorded, each.file))
+        return tuple({each.figure or each.quantity: each for each in recorded}.values())
 
     def __repr__(self) -> str:
         return f"<trial of {self.system.name}: {self.status}>"
@@ -97,6 +100,8 @@ class Trial(Displayed):
             ("they report", _claim_text(self.headline) if self.headline else "no figure that could be verified"),
             ("we measured", "; ".join(each.sentence() for each in self.measured) or "nothing recorded yet"),
         ]
+        if names(self.system.id) and COMMAND.is_file():
+            rows.append(("to measure it", f"python benchmarks/{COMMAND.name} --only {self.system.id}"))
         if pool.expectation:
             rows.append(("should show", f"{pool.expectation} (our target, not theirs)"))
         return rows

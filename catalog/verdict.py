@@ -43,7 +43,7 @@ class Verdict(msgspec.Struct, frozen=True):
         """The newest figure, with the spread of all runs and where it was recorded."""
         if not self.records:
             return "not run"
-        numbers = [each.value for each in self.records]
+        numbers = [number for each in self.records for number in each.runs or (each.value,)]
         spread = f"; {number_text(min(numbers))} to {number_text(max(numbers))} in {len(numbers)} runs"
         return self.records[-1].sentence() + (spread if len(numbers) > 1 else "")
 

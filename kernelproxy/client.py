@@ -21,6 +21,7 @@ from weakref import WeakSet
 from gpu_backend.wire.control import Ticket
 from gpu_backend.wire.errors import SessionLost
 from kernelproxy import settings as client_settings
+from kernelproxy.mirror.host_mirror import Mode
 from kernelproxy.session import environment, handover, opening
 from kernelproxy.session.lease import FAREWELL_SECONDS
 from kernelproxy.session.notice import Notices
@@ -29,7 +30,7 @@ from kernelproxy.session.wishes import Wishes
 from kernelproxy.settings import ClientSettings
 from kernelproxy.stream.dropped import DroppedHandles
 from kernelproxy.stream.memory_model import MemoryModel
-from kernelproxy.stream.pipeline import Pipeline
+from kernelproxy.stream.mirrored import MirroredPipeline
 from kernelproxy.stream.session import Session
 from kernelproxy.stream.streams import Streams
 
@@ -62,7 +63,7 @@ class Client:
         What a session is asked for with.
     """
 
-    pipeline: Pipeline
+    pipeline: MirroredPipeline
     dropped: DroppedHandles
     memory: MemoryModel
     streams: Streams
@@ -144,12 +145,13 @@ class Client:
         """
         self.keep_ticket()
         settings = self._settings or client_settings.load()
+        mirror = Mode(client_settings.mirror_mode(settings))
         if self._handed and (path := Path(self._handed)).exists():
             lease = opening.handed_over(path, settings, self.wishes, self.signs)
             self._handed = ""
         else:
             lease = opening.asked_for(settings, self.wishes, self.signs, label, may_wait)
-        return Session(lease, self.signs)
+        return Session(lease, self.signs, mirror)
 
     def adopt(self, session: Session | None) -> None:
         """Go on with ``session``; None forgets the present one without closing it."""
@@ -191,7 +193,7 @@ class Client:
         # Arrays of another session must not drop handles of this one.
         self.dropped = session.pipeline.dropped if session is not None else DroppedHandles()
         self.memory = session.pipeline.memory if session is not None else MemoryModel()
-        self.pipeline = session.pipeline if session is not None else cast(Pipeline, _NotOpened(self))
+        self.pipeline = session.pipeline if session is not None else cast(MirroredPipeline, _NotOpened(self))
 
     # --- the end of the process ---------------------------------------------------------------------------------------
 
@@ -282,11 +284,6 @@ def open_session(label: str = "", may_wait: bool = True) -> Session:
 def current_session() -> Session:
     """Return the session of the current client, opened on first use. Raises as `open_session` does."""
     return current().session
-
-
-def opened_session() -> Session | None:
-    """Return the session of the current client if it has one already; opens none."""
-    return current().opened
 
 
 def adopt_session(session: Session | None) -> None:

@@ -32,6 +32,10 @@ _ALIASED = frozenset({"numpy.exceptions", "numpy.linalg", "scipy.sparse._base"})
 _PRIVATE = frozenset({"cupy._util.PerformanceWarning"})
 
 
+class MirrorDiffers(AssertionError):
+    """What the notebook took an array to hold is not what the device says. Please report it, with the program."""
+
+
 def remote_exception(record: ErrorRecord) -> Exception:
     """Return the exception that ``record`` describes.
 

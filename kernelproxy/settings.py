@@ -6,6 +6,7 @@ import json
 import os
 import tomllib
 from pathlib import Path
+from typing import Literal
 
 import msgspec
 
@@ -13,6 +14,8 @@ from gpu_backend.wire.errors import PoolUnreachable
 
 #: Names the settings file, for a process that must not use the user's own.
 CONFIG_VARIABLE = "GPU_WORKBENCH_CONFIG"
+#: Says whether reads are answered by what the notebook knows, and comes before the settings file.
+MIRROR_VARIABLE = "GPU_WORKBENCH_HOST_MIRROR"
 
 
 class ClientSettings(msgspec.Struct, frozen=True, kw_only=True):
@@ -38,6 +41,9 @@ class ClientSettings(msgspec.Struct, frozen=True, kw_only=True):
     exclusion: str = ""
     #: Whether a session wants a device of its own.
     whole_device: bool = False
+    #: Whether reads are answered by what the notebook knows: "on", "off", or "check" to ask the device all the same and
+    #: compare. The environment comes before it.
+    host_mirror: Literal["on", "off", "check"] = "on"
     #: Device memory that a session asks for, as people write it ("4 GiB"); "" for the pool's default.
     memory: str = ""
 
@@ -81,6 +87,20 @@ def load(path: Path | None = None) -> ClientSettings:
             f"The server_key in {path} is no CURVE key (40 characters). Run `workbench connect` again."
         )
     return msgspec.structs.replace(settings, key_file=path.parent / settings.key_file.expanduser())
+
+
+def mirror_mode(settings: ClientSettings) -> str:
+    """Return what the environment says of the host mirror, else what ``settings`` say.
+
+    Raises
+    ------
+    ValueError
+        If the environment says something else than "on", "off" or "check".
+    """
+    said = os.environ.get(MIRROR_VARIABLE) or settings.host_mirror
+    if said not in ("on", "off", "check"):
+        raise ValueError(f"{MIRROR_VARIABLE} is {said!r}. It may be on, off or check.")
+    return said
 
 
 def save(settings: ClientSettings, path: Path | None = None) -> Path:

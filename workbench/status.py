@@ -16,7 +16,8 @@ from kernelproxy import settings
 from kernelproxy.client import current
 from kernelproxy.session.amounts import seconds_in_words, shortened
 from kernelproxy.session.gateway_client import request
-from kernelproxy.stream import hearing
+from kernelproxy.stream import progress
+from kernelproxy.stream.counters import Trip, Way
 from kernelproxy.stream.session import Session
 from kernelproxy.stream.work import Work
 from workbench.display import Facts, Section, bytes_in_words
@@ -75,7 +76,7 @@ class GpuStatus(Facts):
     share: float = 0.0
     memory: dict[str, int] = field(default_factory=dict)
     work: Work | None = None
-    counters: dict[str, int] = field(default_factory=dict)
+    counters: dict[str, Any] = field(default_factory=dict)
     pool: PoolFacts | None = None
     is_whole: bool = False
 
@@ -97,8 +98,8 @@ class GpuStatus(Facts):
             return replace(known, problem=str(error))
 
     def _with_session(self, session: Session) -> GpuStatus:
-        counters = dict(vars(session.counters))  # before `memory`, whose own round trip is not the notebook's
-        doing = hearing.heard(session.pipeline, _EXECUTOR_SECONDS)
+        counters = session.counters.to_dict()  # before `memory`, whose own round trip is not the notebook's
+        doing = progress.heard(session.pipeline, _EXECUTOR_SECONDS)
         is_idle = doing.is_heard and not doing.what and not doing.queued
         return replace(
             self,
@@ -106,7 +107,7 @@ class GpuStatus(Facts):
             epoch=session.epoch,
             is_connected=session.is_connected,
             device=dict(session.device),
-            memory=hearing.memory(session.pipeline, _EXECUTOR_SECONDS) if is_idle else {},
+            memory=progress.memory(session.pipeline, _EXECUTOR_SECONDS) if is_idle else {},
             work=doing,
             counters=counters,
         )
@@ -158,9 +159,7 @@ class GpuStatus(Facts):
             else "",
             "queue": _queue_in_words(pool) if pool is not None else "",
             "session": self._session_in_words(),
-            "so far": f"operations {self.counters['ops']:,}, round trips {self.counters['round_trips']:,}"
-            if self.counters
-            else "",
+            "so far": self._so_far_in_words(),
             "more": "%gpu status --all",
         }
 
@@ -240,8 +239,18 @@ class GpuStatus(Facts):
         shares = (("class", self.sharing), ("share", f"{self.share:.0%}")) if self.sharing else ()
         return Section("Session", (*rows, *shares))
 
+    def _so_far_in_words(self) -> str:
+        if not self.counters:
+            return ""
+        said = f"operations {self.counters['ops']:,}, round trips {self.counters['round_trips']:,}"
+        here = self.counters.get("answered_here", 0)
+        return f"{said}, answered here {here:,}" if here else said
+
     def _so_far(self) -> Section | None:
-        rows = tuple((_COUNTED.get(name, name), f"{count:,}") for name, count in self.counters.items())
+        plain = ((_COUNTED.get(name, name), of) for name, of in self.counters.items() if not isinstance(of, dict))
+        parts = ((_PARTS[name].format(_COUNTED.get(part, part)), count)
+                 for name in _PARTS for part, count in self.counters.get(name, {}).items())  # fmt: skip
+        rows = tuple((name, f"{count:,}") for name, count in (*plain, *parts))
         return Section("So far", rows) if rows else None
 
     def _pool(self) -> Section | None:
@@ -267,7 +276,12 @@ _COUNTED = {
     "ops": "operations",
     "batches": "messages that carried them",
     "round_trips": "round trips",
+    "answered_here": "reads answered by what the notebook knew",
+    **{why.name.lower(): str(why) for why in Trip},
+    **{way.name.lower(): str(way) for way in Way},
 }
+#: What is counted in parts, and how a part is called.
+_PARTS = {"trips": "trips: {}", "sent_bytes": "bytes sent {}", "received_bytes": "bytes received {}"}
 
 
 def _pool_at(address: str) -> PoolView:

@@ -8,6 +8,7 @@ itself stays whole, so ``%debug`` finds every frame, and ``%gpu tracebacks full`
 from __future__ import annotations
 
 import sysconfig
+import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from importlib.util import find_spec
@@ -53,15 +54,19 @@ class Tracebacks:
         self._shell = shell
         self._handler: Any = shell.InteractiveTB
         self._formatter: Formatter = self._handler.structured_traceback
+        self._thread_hook = threading.excepthook
 
     def load(self) -> None:
         """Begin."""
         self._handler.structured_traceback = self._format
+        self._thread_hook, threading.excepthook = threading.excepthook, self._tell_of_thread
         source_lines.name_files_by(self._name_of_file)
 
     def unload(self) -> None:
         """Leave tracebacks to IPython."""
         vars(self._handler).pop("structured_traceback", None)
+        if threading.excepthook == self._tell_of_thread:
+            threading.excepthook = self._thread_hook
         source_lines.name_files_by(str)
 
     def _format(self, kind: Any, error: Any, trace: Any = None, *args: Any, **kwargs: Any) -> list[str]:
@@ -74,6 +79,15 @@ class Tracebacks:
             self._has_told_more = True
             return [*lines, _MORE]
         return lines
+
+    def _tell_of_thread(self, ended: threading.ExceptHookArgs) -> None:
+        """Do what Python does where a thread of the user's ends by an exception: the shell does not hear of those."""
+        if self.is_full:
+            self._thread_hook(ended)
+            return
+        with shortened(ended.exc_value):
+            short = (ended.exc_type, ended.exc_value, without_ours(ended.exc_traceback), ended.thread)
+            self._thread_hook(threading.ExceptHookArgs(short))
 
     def _name_of_file(self, file: str) -> str:
         """Return what people call ``file``: the number of a cell, where it is one."""

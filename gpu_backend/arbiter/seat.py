@@ -11,7 +11,7 @@ from pathlib import Path
 
 from gpu_backend.arbiter import events as ev
 from gpu_backend.engine.detached import ProcessId
-from gpu_backend.engine.sessions import end_session
+from gpu_backend.engine.process_sessions import end_session
 from gpu_backend.gate import verdicts
 from gpu_backend.gate.bell import Line
 from gpu_backend.gate.orders import OrderPage

@@ -124,7 +124,7 @@ class Arbiter:
                 self._take_report(seat, self._before_deadline(now_ns))
         if self._seconds(now_ns) >= self._scheduler.next_deadline():
             self._handle(ev.TimePassed(), now_ns)
-        self._tell_contention()
+        self._tell_contention(now_ns)
 
     def _before_deadline(self, now_ns: int) -> int:
         """Return the time of what was read now: before an end that has come, which is to be decided by all of it."""
@@ -199,16 +199,22 @@ class Arbiter:
         )
         self._handle(event, now_ns)
 
-    def _tell_contention(self) -> None:
+    def _tell_contention(self, now_ns: int) -> None:
         """Tell each executor whether anybody else computes: whoever is alone need not ring, nor keep little in flight.
 
-        Where nobody computes everybody is told to ring, so that the first to come is noticed at once.
+        Where nobody computes everybody is told to ring, so that the first to come is noticed at once. So is who is
+        alone behind a shut gate, as a policy leaves it that opens none to the idle: only a ring has it opened at once.
         """
         alone = next(iter(self._computing)) if len(self._computing) == 1 else ""
-        if alone != self._alone:
-            self._alone = alone
-            for key, seat in self._seats.items():
-                seat.orders.set_contended(key != alone)
+        if alone and not self._scheduler.is_open(alone):
+            alone = ""
+        if alone == self._alone:
+            return
+        former, self._alone = self._seats.get(self._alone), alone
+        for key, seat in self._seats.items():
+            seat.orders.set_contended(key != alone)
+        if former is not None and former.has_news:  # what it wrote before it heard that it is to ring
+            self._take_report(former, now_ns)
 
     # --- who is there -------------------------------------------------------------------------------------------------
 

@@ -42,12 +42,6 @@ class SessionView(msgspec.Struct, frozen=True, gc=False):
         """Estimated GPU time of what is queued and in flight."""
         return (self.queued_ops + self.in_flight_ops) * self.op_seconds
 
-    def flying_seconds(self, now: float) -> float:
-        """Return the estimated GPU time of what is in flight: at least as long as it has been without an end."""
-        if not self.in_flight_ops:
-            return 0.0
-        return max(self.in_flight_ops * self.op_seconds, now - self.in_flight_since)
-
     def waited_seconds(self, now: float) -> float:
         """Return for how long ops have been queued in all, up to ``now``: what it ran in and what it waited in."""
         return self.waited_before_seconds + max(0.0, now - self.waiting_since)

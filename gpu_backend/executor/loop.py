@@ -8,11 +8,14 @@ sleeper would be awake, and else it sleeps. Times are seconds of one clock.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from enum import Enum
 from math import inf
 from typing import Protocol
 
 import msgspec
+
+from gpu_backend.transport.spinning import Spinning
 
 __all__ = [
     "Check", "Drop", "Loop", "Measure", "Receive", "Report", "Run", "Shut", "Sleep", "Spin", "Step", "Stop", "Told",
@@ -21,7 +24,7 @@ __all__ = [
 
 # --- how long, and why ------------------------------------------------------------------------------------------------
 
-#: How long to look for the next message, or for room, without sleeping: a wake-up costs more than most ops.
+#: How long to look for room, or at least for the next message (see `Spinning`): a wake-up costs more than most ops.
 SPIN_SECONDS = 60e-6
 #: How long to look for the gate to open for what is short and awaited: its arbiter takes less to answer.
 URGENT_SECONDS = 0.4e-3
@@ -114,6 +117,8 @@ class View(msgspec.Struct, frozen=True, gc=False):
     #: Whether what is in flight is of long ops, and what an op takes, about.
     works_long: bool = False
     op_seconds: float = 0.0
+    #: How long to look for messages without sleeping.
+    spin_seconds: float = SPIN_SECONDS
 
 
 # --- what is done -----------------------------------------------------------------------------------------------------
@@ -205,10 +210,10 @@ def _wait(view: View, now: float) -> Step:
 
 
 def _await_work(view: View, now: float) -> Step:
-    if now < view.since + SPIN_SECONDS:
+    if now < view.since + view.spin_seconds:
         if view.told is _NOTHING and view.has_answered and view.is_contended:
             return Report(_WORK, False)  # others may have the device until the notebook asks for more
-        return Spin(_WORK, view.since + SPIN_SECONDS)
+        return Spin(_WORK, view.since + view.spin_seconds)
     if now >= view.measure_at:
         return _MEASURE
     if view.told is not _ALL:
@@ -303,11 +308,14 @@ class Loop:
         Whether ops may be launched.
     pace
         What is in flight.
+    has_spare
+        Whether this host has a processor to spare for who only waits.
     """
 
-    def __init__(self, gate: GateLook, pace: PaceLook) -> None:
+    def __init__(self, gate: GateLook, pace: PaceLook, has_spare: Callable[[], bool] = lambda: False) -> None:
         self._gate = gate
         self._pace = pace
+        self._spinning = Spinning(SPIN_SECONDS, has_spare)
         #: Whether something has ended the session.
         self.is_over = False
         self._has_looked = True
@@ -347,9 +355,11 @@ class Loop:
         )
 
     def _without_work(self, work: Work) -> View:
+        is_contended = self._gate.is_contended
         return View(
             False, True, False, self._has_looked, False, _WORK, None, self._since, self._told, self._has_answered,
-            self._gate.is_contended, self._check_at, self._measure_at, self._pace.in_flight_ops > 0, work.has_unsent,
+            is_contended, self._check_at, self._measure_at, self._pace.in_flight_ops > 0, work.has_unsent,
+            spin_seconds=SPIN_SECONDS if is_contended else self._spinning.seconds,
         )  # fmt: skip
 
     def _with_work(self, wait: Wait, shut: Shut | None = None) -> View:
@@ -371,6 +381,11 @@ class Loop:
         self._has_looked, self._told = True, _NOTHING
         if is_new:
             self._since = now
+
+    def note_heard(self, now: float, has_come: bool) -> None:
+        """Note that who waited for work looked at the sockets; ``has_come`` says that a message came."""
+        self._spinning.note(now - self._since, has_come)
+        self.note_looked(now, has_come)
 
     def note_told(self, is_resting: bool) -> None:
         """Note that the arbiter was told what was due; all, if ``is_resting``."""

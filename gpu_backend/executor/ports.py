@@ -19,6 +19,7 @@ from gpu_backend.transport.entrance import Entrance, LocalDoor, TlsDoor
 from gpu_backend.transport.framing import ConnectionLost
 from gpu_backend.transport.message_socket import MessageSocket
 from gpu_backend.transport.peer_process import PeerProcess
+from gpu_backend.transport.ring import naps
 from gpu_backend.wire.codec import Frame
 
 #: Messages read in one go; the rest waits its turn in the socket.
@@ -69,8 +70,6 @@ class Ports:
         self._poll = select.epoll()  # everything that wakes a sleeper
         for descriptor in (self._entrance.fileno(), self.control.fileno()):
             self._poll.register(descriptor, select.EPOLLIN)
-        self._peer_poll = select.poll()
-        self._heard: list[tuple[int, int]] = []  # what that poll said last, if nothing was read since
 
     def hear_bell(self, line: Line | None) -> None:
         """Wake when ``line`` is rung, from now on, and by no other."""
@@ -83,29 +82,47 @@ class Ports:
     def wait(self, timeout_seconds: float) -> Ready:
         """Wait until a socket has a message, at most about ``timeout_seconds``, and down to a millisecond less."""
         if not timeout_seconds or self._has_read_ahead:
-            heard, self._heard = self._heard or self._peer_poll.poll(0), []
-            now = monotonic()
-            if heard and now < self._looks_aside_at:
+            has_heard, now = self.hears_peers(), monotonic()
+            if has_heard and now < self._looks_aside_at:
                 return _ONLY_DATA
             self._looks_aside_at = now + _SIDE_LOOK_SECONDS
+            ready = self._ready(0)
+        else:
+            self._push()
+            ready = self._sleep(timeout_seconds)
+        if self._entrance.fileno() in ready or not self._entrance.is_empty:
             self._let_in()
-            return Ready(bool(heard) or self._has_read_ahead, self.control.has_message())
-        self._push()
-        # A poller counts in milliseconds, and rounds up: what is less is waited for by a call that does not.
-        whole = int((timeout_seconds + _ROUNDED_SECONDS) * 1_000) / 1_000
-        if not whole:
-            select.select((self._poll,), (), (), timeout_seconds)
-        ready = {descriptor for descriptor, _ in self._poll.poll(whole)}
-        self._let_in()
         if self._line is not None and self._line.fileno() in ready and not self._line.clear():
             self.hear_bell(None)  # the arbiter has ended; its successor brings another
-        heard_any = any(peer.fileno() in ready for peer in self._peers.values())
-        return Ready(heard_any, self.control.fileno() in ready)
+        for peer in self._peers.values():
+            peer.wake(peer.fileno() in ready)
+        return Ready(self.hears_peers(), self.control.fileno() in ready)
+
+    def _sleep(self, seconds: float) -> set[int]:
+        """Wait until something is to be heard; return the descriptors that tell of it."""
+        seconds = min([peer.most_sleep(seconds) for peer in self._peers.values()], default=seconds)
+        for nap in naps(seconds):
+            if not all(peer.doze() for peer in self._peers.values()):
+                break
+            if ready := self._ready(nap):
+                return ready
+        return self._ready(0)
+
+    def _ready(self, seconds: float) -> set[int]:
+        # A poller counts in milliseconds, and rounds up: what is less is waited for by a call that does not.
+        whole = int((seconds + _ROUNDED_SECONDS) * 1_000) / 1_000
+        if seconds and not whole:
+            select.select((self._poll,), (), (), seconds)
+        return {descriptor for descriptor, _ in self._poll.poll(whole)}
 
     def hears_peers(self) -> bool:
         """Tell whether a notebook has spoken; the cheap question, for a loop that waits for little else."""
-        self._heard = self._peer_poll.poll(0)
-        return bool(self._heard) or self._has_read_ahead
+        if self._has_read_ahead:
+            return True
+        for peer in self._peers.values():  # noqa: SIM110 - asked all the time, and a generator takes twice as long
+            if peer.has_news():
+                return True
+        return False
 
     def watch_owner(self, peer: bytes | None) -> None:
         """Watch the process at the other end of the connection ``peer`` from now on, if it is one of this host."""
@@ -121,11 +138,11 @@ class Ports:
     def _push(self) -> None:
         for name, peer in list(self._peers.items()):
             try:
-                done = peer.push()
+                peer.push()
             except ConnectionLost:
                 self._forget(name, peer)
                 continue
-            self._poll.modify(peer.fileno(), select.EPOLLIN if done else select.EPOLLIN | select.EPOLLOUT)
+            self._poll.modify(peer.fileno(), peer.awaited)
 
     def read_data(self) -> Iterator[tuple[bytes, list[Frame]]]:
         """Yield what has come from notebooks: the connection and its message."""
@@ -152,12 +169,10 @@ class Ports:
                 self._forget(*next(iter(self._peers.items())))
             self._peers[b"%d" % next(self._numbers)] = peer
             self._poll.register(peer.fileno(), select.EPOLLIN)
-            self._peer_poll.register(peer.fileno(), select.POLLIN)
             self._has_read_ahead |= peer.has_read_ahead
 
     def _forget(self, name: bytes, peer: MessageSocket) -> None:
         self._poll.unregister(peer.fileno())
-        self._peer_poll.unregister(peer.fileno())
         peer.close()
         self._peers.pop(name, None)
 

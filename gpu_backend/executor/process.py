@@ -18,6 +18,7 @@ from gpu_backend.executor.op_classes import OpClasses
 from gpu_backend.executor.pace import Pace
 from gpu_backend.executor.ports import Ports
 from gpu_backend.executor.program.run import OpStream
+from gpu_backend.transport.processors import has_spare
 from gpu_backend.wire import control
 from gpu_backend.wire.control import EndCause
 from gpu_backend.wire.messages import Want, Welcome
@@ -25,6 +26,9 @@ from gpu_backend.wire.messages import Want, Welcome
 log = logging.getLogger("executor")
 
 _WORK, _, _GATE = Wait  # a member is found in its class by much searching
+
+#: How often who spins lets others have the interpreter, and the processor, seconds.
+_YIELD_SECONDS = 50e-6
 
 EXIT_ORDERED = 0
 EXIT_FATAL = 3
@@ -41,7 +45,7 @@ class Executor:
         self._pace = Pace(device.marker, perf_counter)
         self._classes = OpClasses()
         self._gate = Gate(config.descriptors.report, config.has_arbiter, self._pace)
-        self._loop = Loop(self._gate, self._pace)
+        self._loop = Loop(self._gate, self._pace, has_spare)
         self._held_bytes = self._peak_bytes = 0
         self._has_answered = False  # the last op that ran
         self._conversation: Conversation | None = None
@@ -154,8 +158,8 @@ class Executor:
         elif isinstance(step, Spin):
             self._spin(step)
         else:
-            self._take_in(max(0.0, step.until - perf_counter()))
-            self._loop.note_looked(perf_counter(), True)
+            has_come = self._take_in(max(0.0, step.until - perf_counter()))
+            self._note_looked(step, has_come)
 
     def _tell(self, step: Report) -> None:
         talk = self._conversation
@@ -173,11 +177,20 @@ class Executor:
     def _spin(self, step: Spin) -> None:
         until, hears_peers = step.until, self._ports.hears_peers
         has_come = None if step.wait is _WORK else self._gate.may_launch if step.wait is _GATE else self._has_room
-        while perf_counter() < until:
+        yield_at = 0.0
+        while (now := perf_counter()) < until:
             if (has_come is not None and has_come()) or hears_peers():
                 break
-        is_new = self._take_in(0)
-        self._loop.note_looked(perf_counter(), is_new)
+            if now > yield_at:
+                os.sched_yield()
+                yield_at = now + _YIELD_SECONDS
+        self._note_looked(step, self._take_in(0))
+
+    def _note_looked(self, step: Spin | Sleep, has_come: bool) -> None:
+        if step.wait is _WORK:
+            self._loop.note_heard(perf_counter(), has_come)
+        else:
+            self._loop.note_looked(perf_counter(), has_come or isinstance(step, Sleep))
 
     def _has_room(self) -> bool:
         return not self._pace.is_full()

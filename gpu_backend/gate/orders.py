@@ -18,8 +18,8 @@ from typing import Protocol
 
 import msgspec
 
-from gpu_backend.gate import sealed
 from gpu_backend.gate.words import Words
+from gpu_backend.transport import sealed
 
 __all__ = ["STATE", "UNBOUNDED", "GateOrder", "Lane", "Opening", "OrderPage", "OrderView"]
 

@@ -15,8 +15,8 @@ import mmap
 
 import msgspec
 
-from gpu_backend.gate import sealed
 from gpu_backend.gate.words import Words
+from gpu_backend.transport import sealed
 from gpu_backend.wire.op_classes import OP_CLASSES
 
 __all__ = ["COMPUTING", "OTHER_WORK", "GateReport", "ReportPage", "ReportView", "make"]

@@ -17,8 +17,8 @@ from __future__ import annotations
 import mmap
 import os
 
-from gpu_backend.gate import sealed
 from gpu_backend.gate.words import Words
+from gpu_backend.transport import sealed
 
 __all__ = ["SECONDS", "Patience", "RightOfWay", "make"]
 

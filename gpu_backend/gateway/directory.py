@@ -265,10 +265,11 @@ class Directory:
         rows = self._db.execute(f"SELECT {_SESSION_COLUMNS} FROM sessions WHERE state != ?", (SessionState.CLOSED,))
         return [_session(row) for row in rows]
 
-    def is_closed(self, session: str) -> bool:
-        """Tell whether ``session`` is on record as closed."""
-        row = self._db.execute("SELECT state FROM sessions WHERE id = ?", (session,)).fetchone()
-        return row is not None and row[0] == SessionState.CLOSED
+    def closed(self, session: str) -> Session | None:
+        """Return ``session`` as it was closed, or None if it is not on record as closed."""
+        sql = f"SELECT {_SESSION_COLUMNS} FROM sessions WHERE id = ? AND state = ?"
+        row = self._db.execute(sql, (session, SessionState.CLOSED)).fetchone()
+        return _session(row) if row is not None else None
 
     def forget_closed(self, before: float) -> None:
         """Drop the records of sessions that were closed and opened before that time (seconds since 1970)."""

@@ -13,12 +13,12 @@ from gpu_backend.gateway.changes import Changes
 from gpu_backend.gateway.directory import User
 from gpu_backend.gateway.entitlements import refuse_own_device, refuse_wish
 from gpu_backend.gateway.ledger import Ledger, today
-from gpu_backend.gateway.line import Line
 from gpu_backend.gateway.loads import DeviceLoad
 from gpu_backend.gateway.nodes import Nodes
 from gpu_backend.gateway.placement import place, refuse_unwalled, with_sessions
 from gpu_backend.gateway.placing import reason
 from gpu_backend.gateway.queue import Name, Waiter, expected_wait
+from gpu_backend.gateway.queueing import Line
 from gpu_backend.gateway.refusals import Refusal
 from gpu_backend.gateway.sessions import NotRecorded, Sessions
 from gpu_backend.gateway.settings import GatewaySettings
@@ -273,23 +273,27 @@ class Opening:
             await self._nodes.reports.wait(remaining)
 
     def _owned(self, message: RenewTicket | RestartSession, asker: Asker) -> Session | Denied:
-        session = self._sessions.all.get(message.session)
+        session = self._sessions.found(message.session)
         if session is None or session.user != asker.user.name:
             return Denied(
                 message.request, RefusalCode.UNKNOWN_SESSION,
-                "The pool has no such session of yours: it has ended, or never was.", "Restart the kernel.",
+                "The pool has no such session of yours: it has ended, or never was.",
             )  # fmt: skip
         if session.client_key != asker.key:
             return Denied(
                 message.request, RefusalCode.NOT_AUTHORIZED, "The session was opened with another key of yours.",
                 "Use that key, or restart the kernel for a session of its own.",
             )  # fmt: skip
+        if session.state is SessionState.CLOSED:
+            return Denied(message.request, RefusalCode.ENDED, session.reason or "It has ended.")
         return session
 
     def _ticket(self, request: int, outcome: Session | ev.Refuse | None, code: RefusalCode) -> FromGateway:
         if outcome is None:
             return Denied(request, RefusalCode.STARTING, _STILL_STARTING, "Try again in some seconds.")
         if isinstance(outcome, ev.Refuse):
+            if code is RefusalCode.ENDED:
+                return denied(request, Refusal(code, outcome.reason or "It has ended.", ""))
             reason = f"The session cannot be had: {outcome.reason}"
             return denied(request, Refusal(code, reason, "Restart the kernel."))
         device = self._nodes.device(outcome.node, outcome.ordinal)

@@ -7,7 +7,7 @@ import logging
 import sqlite3
 from collections import Counter
 from collections.abc import Sequence
-from contextlib import ExitStack
+from contextlib import ExitStack, suppress
 from time import monotonic, time
 
 import zmq
@@ -20,19 +20,19 @@ from gpu_backend.gateway.changes import Changes
 from gpu_backend.gateway.desk import Desk, Request
 from gpu_backend.gateway.directory import Directory, User
 from gpu_backend.gateway.ledger import Ledger
-from gpu_backend.gateway.line import Line
 from gpu_backend.gateway.loads import DeviceLoad
 from gpu_backend.gateway.metrics import Figures, Metrics, MetricsDoor
 from gpu_backend.gateway.nodes import Nodes
 from gpu_backend.gateway.opening import Opening
 from gpu_backend.gateway.placement import with_sessions
+from gpu_backend.gateway.queueing import Line
 from gpu_backend.gateway.sessions import Sessions
 from gpu_backend.gateway.settings import GatewaySettings
 from gpu_backend.gateway.showing import Showing
 from gpu_backend.lifecycle import events as ev
-from gpu_backend.transport.admission import LookedUpKeys, guard_async
 from gpu_backend.transport.curve import KeyPair
 from gpu_backend.transport.sockets import as_server, send_now
+from gpu_backend.transport.zap import LookedUpKeys, guard_async
 from gpu_backend.wire.codec import Codec, encode
 from gpu_backend.wire.control import (
     AskPool,
@@ -59,6 +59,10 @@ _MOST_WAITING = 32
 _TICK_SECONDS = 0.5
 #: How long records of closed sessions are kept, seconds.
 _KEEP_CLOSED_SECONDS = 7 * 86_400.0
+
+#: How long a stopped pool still answers where executors were killed in the middle of an op, seconds: their notebooks
+#: have just lost their connections, and come to ask why.
+_UNTOLD_SECONDS = 3.0
 
 _requests: Codec[ToGateway] = Codec(ToGateway)
 _reports: Codec[FromAgent] = Codec(FromAgent)
@@ -285,6 +289,10 @@ class Gateway:
             self._nodes.send(node, StopNode("The pool was stopped by its operator."))
         while self._nodes.processes() and monotonic() < until:
             await asyncio.sleep(0.02)
+        if self._sessions.has_untold:
+            with suppress(TimeoutError):
+                async with asyncio.timeout(_UNTOLD_SECONDS):
+                    await self._stop.wait()
         for node in nodes:
             await self._engine.stop_agent(node)
         self.was_stopped_by_operator = True

@@ -50,6 +50,8 @@ class Sessions:
         self._evicted: dict[str, tuple[int, str]] = {}
         self._waiting: dict[str, list[asyncio.Future[Session | ev.Refuse]]] = {}
         self._unrecorded: dict[str, Session] = {}
+        #: Whether an executor was killed before it could say to its notebook why.
+        self.has_untold = False
 
     @property
     def all(self) -> Mapping[str, Session]:
@@ -59,6 +61,10 @@ class Sessions:
     def held(self) -> list[Session]:
         """Return the sessions that count against their users' limits."""
         return [session for session in self.all.values() if session.state in HELD]
+
+    def found(self, session: str) -> Session | None:
+        """Return a session by its id: one of `all`, or one that was closed before, by an earlier gateway maybe."""
+        return self.all.get(session) or self._directory.closed(session)
 
     def eviction(self, session: Session) -> str:
         """Return why the executor before the session's present one was ended by its arbiter; empty if it was not."""
@@ -121,6 +127,7 @@ class Sessions:
                 is_final = message.cause in _FINAL
                 if message.cause == EndCause.EVICTED:
                     self._evicted[message.session] = message.epoch, message.detail
+                self.has_untold |= message.cause == EndCause.KILLED
                 self.apply(ev.ExecutorEnded(message.session, message.epoch, is_final, message.detail))
 
     def reconcile(self, node: str, report: control.NodeReport) -> None:
@@ -143,7 +150,7 @@ class Sessions:
 
     def _live(self, executor: control.ExecutorReport, kinds: dict[int, str]) -> ev.LiveExecutor:
         owner = None
-        if executor.session not in self.all and not self._directory.is_closed(executor.session):
+        if self.found(executor.session) is None:
             owner = self._directory.user_of(executor.client_key)
         return ev.LiveExecutor(
             session=executor.session, epoch=executor.epoch, ordinal=executor.ordinal,

@@ -148,7 +148,7 @@ class Agent:
         self._executors.remove(executor)
         log.info("the executor in %s ended: %s (%s)", executor.directory, end.detail, end.cause)
         executor.forget()
-        if not executor.was_heard and end.cause is not EndCause.STOPPED:
+        if not executor.was_heard and not end.was_ordered:
             self._note_failed_start(executor.ordinal, end)
         elif executor.ordinal in self._devices:
             self._next_start[executor.ordinal] = 0.0  # what it held may have been what the next one lacked: a port
@@ -173,7 +173,7 @@ class Agent:
     def _has_another_try(self, executor: Executor, end: End) -> bool:
         """Give a session another executor if its first one died before it ever served."""
         order, share = executor.assignment, executor.share
-        is_hopeless = end.cause is EndCause.STOPPED or executor.tries >= _MOST_TRIES
+        is_hopeless = end.was_ordered or executor.tries >= _MOST_TRIES
         if order is None or share is None or executor.has_served or is_hopeless:
             return False
         launch = control.Launch(

@@ -48,6 +48,11 @@ class End:
     cause: EndCause
     detail: str
 
+    @property
+    def was_ordered(self) -> bool:
+        """Whether it was told to."""
+        return self.cause in (EndCause.STOPPED, EndCause.KILLED)
+
 
 class Executor:
     """Follows one process from its start, or its adoption, to its end."""
@@ -235,9 +240,10 @@ class Executor:
         report = self.report
         if verdict := verdicts.noted(self._arbiter, self._name):
             return End(EndCause.EVICTED, verdict)
+        has_spoken = report is not None and report.phase == Phase.ENDING
         if self._stop_reason:
-            return End(EndCause.STOPPED, self._stop_reason)
-        if report is not None and report.phase == Phase.ENDING:
+            return End(EndCause.STOPPED if has_spoken else EndCause.KILLED, self._stop_reason)
+        if report is not None and has_spoken:
             return said_end(report)
         words = launcher.last_words(self.directory)
         return End(

@@ -12,17 +12,17 @@ from pathlib import Path
 import msgspec
 
 from gpu_backend.engine.detached import ProcessId, end, read_identity, spawn, write_identity
-from gpu_backend.engine.sessions import end_session
+from gpu_backend.engine.process_sessions import end_session
 from gpu_backend.executor import config as executor_config
 from gpu_backend.executor.config import CERTIFICATE, CONFIG, OWN, PROCESS, ExecutorConfig
-from gpu_backend.node import handover, leavings
+from gpu_backend.node import inherited, leavings
 from gpu_backend.node.certificate import make_certificate
 from gpu_backend.node.environment import executor_environment
-from gpu_backend.node.handover import Handover
+from gpu_backend.node.inherited import Handover
 from gpu_backend.node.inventory import Found
 from gpu_backend.node.settings import NO_GATE, NodeSettings
 from gpu_backend.node.walls import walls_around
-from gpu_backend.transport.proof import SECRET_BYTES
+from gpu_backend.transport.secret_proof import SECRET_BYTES
 from gpu_backend.wire.control import Assign
 
 #: Where an agent that cannot start says why, in its state directory.
@@ -82,7 +82,7 @@ def _listening(directory: Path, settings: NodeSettings) -> Iterator[Handover]:
     """Have what is handed over; where there is nothing to hand over, leave nothing behind."""
     first, last = settings.executor_ports
     try:
-        with handover.listening(directory, settings.bind_host, range(first, last + 1)) as handed:
+        with inherited.listening(directory, settings.bind_host, range(first, last + 1)) as handed:
             yield handed
     except OSError:
         sweep(directory, None)

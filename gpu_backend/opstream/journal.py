@@ -92,9 +92,9 @@ class Journal(Generic[E]):
 
     def next_unsent(self) -> E | None:
         """Return the oldest entry that has not been sent on this connection."""
-        found = None
-        if not self._pending:
+        if self.cursor >= self.marks.recorded:
             return None
+        found = None
         for entry in reversed(list(self._pending)):  # a copy is one step, a walk is not
             if entry.last <= self.cursor:
                 break
@@ -110,12 +110,13 @@ class Journal(Generic[E]):
         entry.size = size
         self.cursor = entry.last
 
-    def take_apart(self, entry: E, reason: str) -> None:
-        """Part the ops of ``entry``, which cannot be sent; where it is one op, put one that fails by ``reason``."""
-        if len(entry.ops) > 1:
-            parts = [entry.part(place) for place in range(len(entry.ops))]
-            self._pending = deque([part for one in list(self._pending) for part in (parts if one is entry else [one])])
-            return
+    def take_apart(self, entry: E) -> None:
+        """Part the ops of ``entry``, which cannot be sent as it is: each travels in a message of its own."""
+        parts = [entry.part(place) for place in range(len(entry.ops))]
+        self._pending = deque([part for one in list(self._pending) for part in (parts if one is entry else [one])])
+
+    def let_fail(self, entry: E, reason: str) -> None:
+        """Put an op that fails by ``reason`` in the place of the only one of ``entry``, which cannot be sent."""
         op = entry.ops[0]
         told = f"The arguments of {op.name} cannot be sent to the GPU: {reason}"
         drop = (*(op.drop or ()), *((op.reuse,) if op.reuse else ()))
@@ -133,6 +134,7 @@ class Journal(Generic[E]):
             raise ProtocolError(f"The executor has lost ops: it had taken {self.marks.taken}, and now {taken}.")
         self.marks.note_taken(taken)
         self.cursor = taken
+        self._take_out_done()  # an interrupt may have struck when it was heard of
 
     # --- what is heard ------------------------------------------------------------------------------------------------
 
@@ -144,12 +146,17 @@ class Journal(Generic[E]):
         ProtocolError
             If they were never sent.
         """
-        self.marks.note_applied(applied)
-        self.marks.note_done(done)
-        self.cursor = max(self.cursor, self.marks.taken)
-        while self._pending and self._pending[0].last <= self.marks.done:
-            self._keep(self._pending[0])
-            self._pending.popleft()
+        marks = self.marks
+        marks.note_progress(applied, done)
+        if marks.taken > self.cursor:
+            self.cursor = marks.taken
+        self._take_out_done()
+
+    def _take_out_done(self) -> None:
+        pending, done = self._pending, self.marks.done
+        while pending and pending[0].last <= done:
+            self._keep(pending[0])
+            pending.popleft()
 
     def _keep(self, entry: E) -> None:
         before = self._kept[-1] if self._kept else None
@@ -170,8 +177,9 @@ class Journal(Generic[E]):
     def note_durable(self, through: int) -> None:
         """Let go of every op up to ``through``, which are done: nobody will ask for them again."""
         self.marks.note_durable(through)
-        while self._kept and self._kept[0].last <= self.marks.durable:
-            self._kept.popleft()
+        kept, durable = self._kept, self.marks.durable
+        while kept and kept[0].last <= durable:
+            kept.popleft()
 
     def clear(self) -> None:
         """Forget everything: the executor that should have run it is gone."""

@@ -96,7 +96,7 @@ def down(state: PoolState) -> None:
                 supervisor = read_identity(state.process_file("supervisor"))
                 settings = pool_settings.read(state.settings_file)
                 if supervisor is not None:
-                    wait_gone(supervisor, settings.stop_seconds + 2 * _GRACE_SECONDS)
+                    wait_gone(supervisor, settings.stop_seconds + 4 * _GRACE_SECONDS)
         left = end_processes(state)
     if left:
         raise PoolRefusal(

@@ -14,11 +14,11 @@ from dataclasses import dataclass
 from time import monotonic
 from typing import Protocol
 
-from gpu_backend.transport import local
+from gpu_backend.transport import joining, local
 from gpu_backend.transport.framing import MessageReader, Stream
 from gpu_backend.transport.message_socket import MessageSocket
 from gpu_backend.transport.peer_process import PeerProcess, credentials
-from gpu_backend.transport.proof import ANSWER_BYTES, LOCAL_WAY, REFUSAL, Listening
+from gpu_backend.transport.secret_proof import ANSWER_BYTES, LOCAL_WAY, REFUSAL, Listening
 from gpu_backend.transport.tls import TlsReader, TlsStream
 
 #: How long a proof may take, seconds: a notebook's takes milliseconds.
@@ -57,7 +57,7 @@ class Guest(Protocol):
         """Go on until bytes can pass; raises a BlockingIOError until then."""
 
     def admit(self) -> MessageSocket:
-        """Return what takes messages from now on."""
+        """Return what takes messages from now on; raises a BlockingIOError until that is settled with the peer."""
 
 
 class LocalDoor:
@@ -97,8 +97,9 @@ class _LocalGuest:
         """There is nothing to prepare."""
 
     def admit(self) -> MessageSocket:
-        reader = MessageReader(self._connected, giver=self._connected)
-        return MessageSocket(self._connected, reader, PeerProcess(self._connected))
+        memory = joining.offered(self._connected)
+        stream, frames = memory or (self._connected, None)
+        return MessageSocket(stream, MessageReader(stream, frames), PeerProcess(self._connected))
 
 
 class TlsDoor:
@@ -154,6 +155,7 @@ class _Entering:
     until: float
     answer: bytearray
     has_opened: bool = False
+    has_proved: bool = False
 
 
 class Entrance:
@@ -233,14 +235,17 @@ class Entrance:
             if not taken:
                 raise ConnectionResetError("the peer closed the connection")
             entering.answer += piece[:taken]
-        verdict = entering.proof.verdict(bytes(entering.answer))
-        _send_whole(stream, verdict)
-        if verdict == REFUSAL:
-            self._turn_away(descriptor)
-            return None
+        if not entering.has_proved:
+            verdict = entering.proof.verdict(bytes(entering.answer))
+            _send_whole(stream, verdict)
+            if verdict == REFUSAL:
+                self._turn_away(descriptor)
+                return None
+            entering.has_proved = True
+        admitted = guest.admit()
         del self._entering[descriptor]
         self._poll.unregister(descriptor)
-        return guest.admit()
+        return admitted
 
     def _turn_away_late(self) -> None:
         now = monotonic()

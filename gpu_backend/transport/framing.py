@@ -2,19 +2,16 @@
 
 A message is a ``u32`` number of frames, a ``u64`` length for each, and the frames' bytes; all little-endian. Large
 frames do not pass through the stream where both sides share memory for them: then the length also says in which block
-they lie. Who connects to a process of the same host makes that memory, and hands its descriptor over before its first
-message, with one of no frames.
+they lie.
 """
 
 from __future__ import annotations
 
-import os
-import socket
 import struct
 from collections.abc import Sequence
 from typing import Protocol
 
-from gpu_backend.transport.shared_frames import NotShareable, SharedFrames
+from gpu_backend.transport.shared_frames import SharedFrames
 from gpu_backend.transport.sockets import MAX_FRAME_BYTES
 from gpu_backend.wire.codec import MAX_FRAMES, Frame
 
@@ -23,8 +20,6 @@ _LENGTH = struct.Struct("<Q")
 _SINGLE = struct.Struct("<IQ")  # what stands before a message of one frame
 #: Set in the length of a frame that lies in a block, whose number is in the bits from this on.
 _IN_BLOCK, _BLOCK_SHIFT = 1 << 63, 40
-#: What the descriptor of shared memory comes with.
-MEMORY_FOLLOWS = _COUNT.pack(0)
 #: Read in one go, into memory that stays: to have the system give and take it back costs ten times the reading.
 READ_BYTES = 256 << 10
 #: Largest message that is read; its sender is cut off. The largest that the protocol needs is the upload of one op's
@@ -67,16 +62,12 @@ def head(frames: Sequence[Frame], blocks: Sequence[int | None]) -> bytes:
 
 
 class MessageReader:
-    """Reads messages from ``stream``.
+    """Reads messages from ``stream``. ``shared`` is the memory for large frames, if there is some."""
 
-    ``shared`` is the memory for large frames. ``giver`` is the socket by which the peer may hand one over instead.
-    """
-
-    def __init__(self, stream: Stream, shared: SharedFrames | None = None, giver: socket.socket | None = None) -> None:
-        #: The memory for large frames, once there is some.
+    def __init__(self, stream: Stream, shared: SharedFrames | None = None) -> None:
+        #: The memory for large frames.
         self.shared = shared
         self._stream = stream
-        self._giver = giver
         self._arrived = memoryview(bytearray(READ_BYTES))
         self._read = bytearray()
         self._large: _LargeMessage | None = None
@@ -102,8 +93,6 @@ class MessageReader:
             if self._large is not None:
                 self._large.read_from(self._stream)
                 return self._finish_large()
-            if self._giver is not None:
-                self._hear_of_memory(self._giver)
             taken = self._stream.recv_into(self._arrived)
         except BlockingIOError:
             return None
@@ -116,21 +105,6 @@ class MessageReader:
             return [bytes(arrived[_SINGLE.size : taken])]  # as nearly all are: one frame, and whole
         self._read += arrived[:taken]
         return self._parse()
-
-    def _hear_of_memory(self, giver: socket.socket) -> None:
-        """Take the memory for large frames, if the peer opens with one; else leave what it says to be read."""
-        told, descriptors, _, _ = socket.recv_fds(giver, len(MEMORY_FOLLOWS), 1)
-        self._giver = None
-        try:
-            if told != MEMORY_FOLLOWS:
-                self._read += told
-            elif descriptors:
-                self.shared = SharedFrames(descriptors[0], is_maker=False)
-        except NotShareable as error:
-            raise ConnectionLost(str(error)) from None
-        finally:
-            for descriptor in descriptors:
-                os.close(descriptor)
 
     def _parse(self) -> list[Frame] | None:
         read = self._read

@@ -9,14 +9,10 @@ not there does not try it.
 from __future__ import annotations
 
 import hashlib
-import os
 import secrets
 import socket
 import struct
 from pathlib import Path
-
-from gpu_backend.transport.framing import MEMORY_FOLLOWS, ConnectionLost
-from gpu_backend.transport.shared_frames import SharedFrames, make_memory
 
 #: What such an endpoint begins with; where and which name follow, with a slash between them.
 SCHEME = "unix-abstract://"
@@ -80,24 +76,3 @@ def make_ready(connected: socket.socket) -> None:
     connected.setblocking(False)
     for option in (socket.SO_SNDBUF, socket.SO_RCVBUF):
         connected.setsockopt(socket.SOL_SOCKET, option, _BUFFER_BYTES)
-
-
-def share_memory(connected: socket.socket) -> SharedFrames | None:
-    """Make memory for large frames and hand it over; None where the system has none to give.
-
-    Raises
-    ------
-    ConnectionLost
-        If the peer is gone.
-    """
-    try:
-        descriptor = make_memory()
-    except OSError:
-        return None
-    try:
-        socket.send_fds(connected, [MEMORY_FOLLOWS], [descriptor])
-        return SharedFrames(descriptor, is_maker=True)
-    except OSError as error:
-        raise ConnectionLost(str(error)) from None
-    finally:
-        os.close(descriptor)

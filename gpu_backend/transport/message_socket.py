@@ -1,4 +1,4 @@
-"""Messages of several frames over a connection, without ever waiting: what both ways to an executor are above.
+"""Messages of several frames over a connection, without ever waiting: what all ways to an executor are above.
 
 ZeroMQ hands every message to a thread of its own on either side, which costs some 50 µs a round trip and a copy. Here
 the two processes speak to each other directly.
@@ -6,17 +6,21 @@ the two processes speak to each other directly.
 
 from __future__ import annotations
 
+import select
 from collections import deque
 from collections.abc import Callable, Sequence
 from time import monotonic
 
 from gpu_backend.transport.framing import READ_BYTES, ConnectionLost, MessageReader, Stream, head, single
 from gpu_backend.transport.peer_process import PeerProcess
+from gpu_backend.transport.ring import RingStream
 from gpu_backend.transport.shared_frames import BLOCK_BYTES, SharedFrames
 from gpu_backend.wire.codec import Frame
 
 #: How long a message waits for a block, seconds; then it goes through the socket. Who reads holds blocks for moments.
 _BLOCK_SECONDS = 0.05
+#: How often to look for room in a ring, seconds.
+_ROOM_SECONDS = 1e-3
 
 
 class MessageSocket:
@@ -34,6 +38,16 @@ class MessageSocket:
         self.receive: Callable[[], list[Frame] | None] = self._reader.receive
         self._unsent: deque[memoryview] = deque()
         self._lacked_block_at = 0.0  # since when a message waits for a block
+        self._ring = stream if isinstance(stream, RingStream) else None
+        #: Tells whether there are news: something to be read, or the end. The cheap question.
+        self.has_news: Callable[[], bool] = self._ring.has_news if self._ring is not None else self._has_readable
+        self._poll: select.poll | None = None
+
+    def _has_readable(self) -> bool:
+        if self._poll is None:
+            self._poll = select.poll()
+            self._poll.register(self.fileno(), select.POLLIN)
+        return bool(self._poll.poll(0))
 
     def fileno(self) -> int:
         """Return the descriptor, for a poller."""
@@ -43,6 +57,24 @@ class MessageSocket:
     def is_sending(self) -> bool:
         """True while a message, or part of one, waits for the peer to read."""
         return bool(self._unsent) or self._waits_for_block()
+
+    @property
+    def awaited(self) -> int:
+        """What to have a poller look for at the descriptor, as a mask of its events."""
+        return select.POLLIN | (select.POLLOUT if self.is_sending and self._ring is None else 0)
+
+    def most_sleep(self, seconds: float) -> float:
+        """Return how much of ``seconds`` to sleep before `push` is to be called: nobody tells of room in a ring."""
+        return min(seconds, _ROOM_SECONDS) if self._ring is not None and self.is_sending else seconds
+
+    def doze(self) -> bool:
+        """Say that this side is about to sleep, by a poller; False if it should not, as there are news."""
+        return self._ring is None or self._ring.doze()
+
+    def wake(self, is_rung: bool) -> None:
+        """Note that this side is awake again; ``is_rung`` says that the poller has named the descriptor."""
+        if self._ring is not None:
+            self._ring.wake(is_rung)
 
     @property
     def has_read_ahead(self) -> bool:
@@ -63,7 +95,7 @@ class MessageSocket:
             self._send_single(frames[0])
             return True
         shared = self._reader.shared
-        if shared is not None and shared.is_joined:
+        if shared is not None:
             if self._must_wait_for_block(shared, frames):
                 return False
             blocks = [shared.put(frame) if _is_large(frame) else None for frame in frames]

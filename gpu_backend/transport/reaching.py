@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import select
 import socket
 from collections.abc import Callable
@@ -10,10 +11,17 @@ from time import monotonic
 from typing import NamedTuple, TypeVar
 from urllib.parse import urlsplit
 
-from gpu_backend.transport import local
+from gpu_backend.transport import joining, local
 from gpu_backend.transport.framing import ConnectionLost, MessageReader, Stream
 from gpu_backend.transport.message_socket import MessageSocket
-from gpu_backend.transport.proof import LOCAL_WAY, OPENING_BYTES, REFUSAL, VERDICT_BYTES, Connecting, UnknownVersion
+from gpu_backend.transport.secret_proof import (
+    LOCAL_WAY,
+    OPENING_BYTES,
+    REFUSAL,
+    VERDICT_BYTES,
+    Connecting,
+    UnknownVersion,
+)
 from gpu_backend.transport.tls import TlsReader, TlsStream, as_client, tls_way
 
 #: What an endpoint for other hosts begins with.
@@ -26,6 +34,14 @@ T = TypeVar("T")
 
 class NotReached(ConnectionLost):
     """Nobody listens, or nobody answers in time."""
+
+
+class NobodyListens(NotReached):
+    """What answers for the host says that nobody listens there.
+
+    On our own host that is the system itself, which knows: who listened has ended. On the way to another it may be
+    somebody between, a firewall or the near end of a tunnel.
+    """
 
 
 class ProofFailed(Exception):
@@ -44,12 +60,12 @@ class Expected(NamedTuple):
 
 
 def reach_local(endpoint: str, expected: Expected, timeout_seconds: float) -> MessageSocket:
-    """Return a connection to an executor of this host, with memory for large frames if there is some.
+    """Return a connection to an executor of this host, through memory that both share if there is some.
 
     Raises
     ------
     NotReached
-        If nobody listens, or nobody answers within ``timeout_seconds``.
+        If nobody answers within ``timeout_seconds``; a `NobodyListens` if the process has ended.
     ConnectionLost
         If the connection was cut.
     ProofFailed
@@ -59,11 +75,12 @@ def reach_local(endpoint: str, expected: Expected, timeout_seconds: float) -> Me
     try:
         connected = local.connect(endpoint, timeout_seconds)
     except OSError as error:
-        raise NotReached(f"{endpoint}: {error.strerror or error}") from None
+        raise _not_reached(endpoint, error) from None
     try:
         local.make_ready(connected)
         _prove(connected, expected.secret, LOCAL_WAY, deadline)
-        return MessageSocket(connected, MessageReader(connected, local.share_memory(connected)))
+        stream, frames = _joined(connected, deadline) or (connected, None)
+        return MessageSocket(stream, MessageReader(stream, frames))
     except BaseException:  # an interrupt too must leave nothing open
         connected.close()
         raise
@@ -75,7 +92,7 @@ def reach_far(endpoint: str, expected: Expected, timeout_seconds: float) -> tupl
     Raises
     ------
     NotReached
-        If nobody listens, or nobody answers within ``timeout_seconds``.
+        If nobody answers within ``timeout_seconds``; a `NobodyListens` if the connection was refused.
     ConnectionLost
         If the connection was cut, or what passes on it was altered.
     ProofFailed
@@ -86,7 +103,7 @@ def reach_far(endpoint: str, expected: Expected, timeout_seconds: float) -> tupl
     try:
         connected = socket.create_connection((at.hostname, at.port), timeout_seconds)
     except OSError as error:
-        raise NotReached(f"{endpoint}: {error.strerror or error}") from None
+        raise _not_reached(endpoint, error) from None
     try:
         stream = _encrypted(connected)
         _await(stream.shake_hands, stream, deadline)
@@ -98,6 +115,30 @@ def reach_far(endpoint: str, expected: Expected, timeout_seconds: float) -> tupl
     except BaseException:  # an interrupt too must leave nothing open
         connected.close()
         raise
+
+
+def _joined(connected: socket.socket, deadline: float) -> joining.Memory | None:
+    """Have memory in common with the executor; None where the system has none, or its descriptor does not pass."""
+    try:
+        descriptor = joining.make()
+    except OSError:
+        descriptor = None
+    try:
+        joining.offer(connected, descriptor)
+        is_joined = joining.is_joined(_read(connected, joining.ANSWER_BYTES, deadline))
+        return joining.join(connected, descriptor, is_maker=True) if is_joined and descriptor is not None else None
+    except ConnectionLost:
+        raise
+    except OSError as error:
+        raise ConnectionLost(str(error)) from None
+    finally:
+        if descriptor is not None:
+            os.close(descriptor)
+
+
+def _not_reached(endpoint: str, error: OSError) -> NotReached:
+    kind = NobodyListens if isinstance(error, ConnectionRefusedError) else NotReached
+    return kind(f"{endpoint}: {error.strerror or error}")
 
 
 def _encrypted(connected: socket.socket) -> TlsStream:

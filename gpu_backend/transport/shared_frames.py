@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import fcntl
 import mmap
-import os
 from typing import Any
 from weakref import ref
 
@@ -19,54 +17,30 @@ BLOCK_BYTES = CHUNK_BYTES
 #: Frames under way at a time, each way. What is more goes through the socket.
 BLOCKS = 8
 _STATES_BYTES = mmap.PAGESIZE
-_SIZE = _STATES_BYTES + 2 * BLOCKS * BLOCK_BYTES
+#: Of all: a page of states, and the blocks.
+FRAMES_BYTES = _STATES_BYTES + 2 * BLOCKS * BLOCK_BYTES
 _FREE, _TAKEN = 0, 1
-#: Where the other side notes that it has the memory: a descriptor does not pass every way that bytes do.
-_JOINED = 2 * BLOCKS
-
-
-class NotShareable(OSError):
-    """A descriptor that a peer gave is not that of such memory."""
 
 
 class SharedFrames:
     """Blocks for frames of either direction. Whoever makes it sends by the first half, the other by the second.
 
-    A block is taken by its sender and set free by its receiver, when the last object that looks into it is gone. The
-    memory has a size for good (it is sealed), so that a peer that ends or misbehaves costs its own connection only; no
+    A block is taken by its sender and set free by its receiver, when the last object that looks into it is gone. No
     memory is used for blocks that were never needed.
 
     Parameters
     ----------
-    descriptor
-        Of the memory, from `make_memory` or from the peer. Stays the caller's.
+    memory
+        Begins with the blocks. Its size is sealed: a peer that ends or misbehaves costs its own connection only.
     is_maker
         Whether this process made it.
-
-    Raises
-    ------
-    NotShareable
-        If the memory has another size, or could lose it.
     """
 
-    def __init__(self, descriptor: int, is_maker: bool) -> None:
-        try:
-            is_sealed = fcntl.fcntl(descriptor, fcntl.F_GET_SEALS) & fcntl.F_SEAL_SHRINK
-        except OSError as error:
-            raise NotShareable(str(error)) from None
-        if not is_sealed or os.fstat(descriptor).st_size != _SIZE:
-            raise NotShareable("it is no memory for frames")
-        self._memory = mmap.mmap(descriptor, _SIZE)
+    def __init__(self, memory: mmap.mmap, is_maker: bool) -> None:
+        self._memory = memory
         self._outgoing, self._incoming = (0, BLOCKS) if is_maker else (BLOCKS, 0)
         #: What sets each incoming block free.
         self._lent: dict[int, ref[Any]] = {}
-        if not is_maker:
-            self._memory[_JOINED] = True
-
-    @property
-    def is_joined(self) -> bool:
-        """True once both sides have the memory."""
-        return bool(self._memory[_JOINED])
 
     @property
     def is_full(self) -> bool:
@@ -100,14 +74,6 @@ class SharedFrames:
         seen = np.frombuffer(self._memory, np.uint8, length, _start(place))
         self._lent[place] = at_end(seen, self._memory.__setitem__, place, _FREE)
         return seen.data
-
-
-def make_memory() -> int:
-    """Return the descriptor of memory for frames, which the caller closes."""
-    descriptor = os.memfd_create("gpu-workbench-frames", os.MFD_CLOEXEC | os.MFD_ALLOW_SEALING)
-    os.ftruncate(descriptor, _SIZE)
-    fcntl.fcntl(descriptor, fcntl.F_ADD_SEALS, fcntl.F_SEAL_SHRINK | fcntl.F_SEAL_GROW)
-    return descriptor
 
 
 def _start(place: int) -> int:

@@ -314,6 +314,7 @@ class EndCause(StrEnum):
     LEASE_LAPSED = "lease_lapsed"  #: its client was not heard for the session's lease
     CLIENT_ENDED = "client_ended"  #: the process that owned the session has ended without a ``Bye``
     STOPPED = "stopped"  #: its agent said ``Stop``
+    KILLED = "killed"  #: its agent said ``Stop``, and killed it as it did not hear: it was in the middle of an op
     ORPHANED = "orphaned"  #: its agent was not heard for ``orphan_seconds``
     DEVICE_FAULT = "device_fault"  #: its device is unusable for this process (a sticky CUDA error)
     EVICTED = "evicted"  #: its arbiter ended it: it computed though its gate was shut

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import pickle
 import warnings
-from typing import Any
+from os import PathLike
+from typing import IO, Any
 
 import numpy as np
 
 from kernelproxy.array.interface import CudaArrayInterface
 from kernelproxy.calls import dispatch, transfer
+from kernelproxy.calls.argument_types import ArrayLike, DTypeLike, HostArray, StreamLike
 from kernelproxy.calls.array_core import ArrayCore
 from kernelproxy.public_names import make
 
@@ -28,7 +30,9 @@ class Conversions(ArrayCore):
 
     __slots__ = ()
 
-    def get(self, stream: Any = None, order: str = "C", out: Any = None, blocking: bool = True) -> Any:
+    def get(
+        self, stream: StreamLike = None, order: str = "C", out: HostArray | None = None, blocking: bool = True
+    ) -> Any:
         """Return the contents as a NumPy array in memory ``order``; with ``out`` they are written there."""
         host = dispatch.contents(self)
         if out is not None:
@@ -39,7 +43,7 @@ class Conversions(ArrayCore):
             return np.asfortranarray(host)
         return host
 
-    def set(self, arr: Any, stream: Any = None) -> None:
+    def set(self, arr: ArrayLike, stream: StreamLike = None) -> None:
         """Copy the NumPy array ``arr``, of the same shape and dtype, into this array."""
         if not isinstance(arr, np.ndarray):
             raise TypeError("Only numpy.ndarray can be set to cupy.ndarray")
@@ -67,11 +71,11 @@ class Conversions(ArrayCore):
         """Return the contents as bytes."""
         return self.get(order="A").tobytes(order)  # type: ignore[no-any-return]
 
-    def tofile(self, fid: Any, sep: str = "", format: str = "%s") -> None:
+    def tofile(self, fid: str | PathLike[str] | IO[bytes], sep: str = "", format: str = "%s") -> None:
         """Write the contents to a file on this machine, as NumPy does."""
         self.get().tofile(fid, sep, format)
 
-    def dump(self, file: Any) -> None:
+    def dump(self, file: IO[bytes]) -> None:
         """Pickle the array to ``file``, a file on this machine that is open for writing bytes."""
         pickle.dump(self, file, -1)
 
@@ -127,7 +131,7 @@ class Conversions(ArrayCore):
     def __reduce__(self) -> Any:
         return _rebuild, (self.get(order="A"),)
 
-    def __array__(self, dtype: Any = None, /, **keywords: Any) -> Any:
+    def __array__(self, dtype: DTypeLike = None, /, **keywords: object) -> Any:
         raise TypeError(IMPLICIT_CONVERSION)
 
     # --- other libraries ----------------------------------------------------------------------------------------------
@@ -136,7 +140,7 @@ class Conversions(ArrayCore):
         return (2, 0)
 
     def __dlpack__(
-        self, *, stream: Any = None, max_version: Any = None, dl_device: Any = None, copy: Any = None
+        self, *, stream: StreamLike = None, max_version: Any = None, dl_device: Any = None, copy: Any = None
     ) -> Any:
         if dl_device is not None and int(dl_device[0]) == 1:
             return self.get().__dlpack__()
@@ -152,7 +156,7 @@ class Conversions(ArrayCore):
         return CudaArrayInterface(self._layout)
 
 
-def _check_out(out: Any, host: np.ndarray[Any, Any]) -> None:
+def _check_out(out: HostArray, host: HostArray) -> None:
     if not isinstance(out, np.ndarray):
         raise TypeError("Only numpy.ndarray can be obtained from cupy.ndarray")
     if out.dtype != host.dtype:
@@ -163,5 +167,5 @@ def _check_out(out: Any, host: np.ndarray[Any, Any]) -> None:
         raise RuntimeError("`out` cannot be specified when copying to non-contiguous ndarray")
 
 
-def _rebuild(host: np.ndarray[Any, Any]) -> Any:
+def _rebuild(host: HostArray) -> Any:
     return make("cupy.array")(host)

@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 
+from kernelproxy.calls.argument_types import ArrayLike
 from kernelproxy.public_names import make
 
 
@@ -37,7 +38,7 @@ class flatiter:  # noqa: N801 (CuPy's name)
             return self._base[self._indices(ind)].copy()
         return self._base.reshape(-1)[_checked(ind)].copy()
 
-    def __setitem__(self, ind: Any, value: Any) -> None:
+    def __setitem__(self, ind: Any, value: ArrayLike) -> None:
         """Set elements, for an int, a slice or Ellipsis; a value that is too short is repeated."""
         if ind is Ellipsis:
             ind = slice(None)

@@ -12,6 +12,7 @@ from gpu_backend.opstream.proof.arguments import is_known
 from gpu_backend.opstream.proof.outcome import Unproved, Window
 from gpu_backend.wire import values as wire
 from kernelproxy.calls import array_core, dispatch
+from kernelproxy.calls.argument_types import ArrayLike, DTypeLike
 from kernelproxy.calls.array_core import ArrayCore
 from kernelproxy.calls.dispatch import stands_for
 from kernelproxy.calls.encoding import Encoder, Unsendable
@@ -52,7 +53,7 @@ class Indexing(ArrayCore):
             made._layout.selected = array_core.SelectedByMask(mask._ref, number, rest, self._layout.dtype)
         return made
 
-    def __setitem__(self, key: Any, value: Any) -> None:
+    def __setitem__(self, key: Any, value: ArrayLike) -> None:
         if type(value) not in _NUMBERS:
             value = stands_for(value)
             if isinstance(key, ArrayCore) and isinstance(value, ArrayCore) and _fits_places(self, key, value):
@@ -123,7 +124,7 @@ def _is_basic_slice(key: slice) -> bool:
     )
 
 
-def _host_keys(array: Any, key: Any) -> Any:
+def _host_keys(array: ArrayCore, key: Any) -> Any:
     """Return ``key`` with 0-d arrays inside slices read, as CuPy does, and NumPy integers as Python's."""
     if isinstance(key, tuple):
         return tuple(_host_keys(array, part) for part in key)
@@ -173,7 +174,7 @@ def _is_large(part: Any) -> bool:
     return isinstance(part, np.ndarray) and part.nbytes > wire.INLINE_BYTES
 
 
-def _call_with_large(qualname: str, array: ArrayCore, key: Any, *values: Any) -> Any:
+def _call_with_large(qualname: str, array: ArrayCore, key: Any, *values: object) -> Any:
     """Index with large host arrays: they are uploaded first, as CuPy does, and nobody waits for that."""
     proof = dispatch.proved(qualname, (array, key, *values))
     if isinstance(proof, Unproved):
@@ -182,7 +183,7 @@ def _call_with_large(qualname: str, array: ArrayCore, key: Any, *values: Any) ->
     return dispatch.run_proved(qualname, (array, _uploaded(key), *stored), {}, proof)
 
 
-def _uploaded(part: Any, dtype: Any = None) -> Any:
+def _uploaded(part: Any, dtype: DTypeLike = None) -> Any:
     """Return ``part`` with its large host arrays on the GPU: an index as it is, a value as CuPy casts it before."""
     if isinstance(part, tuple) and dtype is None:
         return tuple([_uploaded(one) for one in part])

@@ -40,7 +40,7 @@ class CudaArrayInterface(dict[str, Any]):
     def __getitem__(self, key: str) -> Any:
         return _no_pointer() if key == "data" else super().__getitem__(key)
 
-    def get(self, key: str, default: Any = None) -> Any:
+    def get(self, key: str, default: object = None) -> Any:
         """Return the item, or ``default``.
 
         Raises

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+from collections.abc import Callable, Iterable
 from typing import Any
 
 import numpy as np
@@ -11,6 +12,7 @@ from gpu_backend.opstream import surface
 from kernelproxy.array.flat_iterator import flatiter
 from kernelproxy.array.numpy_protocols import array_function, array_ufunc
 from kernelproxy.calls import array_core, dispatch, result_classes
+from kernelproxy.calls.argument_types import ArrayLike
 from kernelproxy.calls.array_core import ArrayCore
 from kernelproxy.calls.dispatch import stands_for
 from kernelproxy.public_names import make
@@ -21,13 +23,19 @@ class Methods(ArrayCore):
 
     __slots__ = ()
 
-    def __array_ufunc__(self, function: Any, method: str, *inputs: Any, **kwargs: Any) -> Any:
+    def __array_ufunc__(self, function: np.ufunc, method: str, *inputs: object, **kwargs: object) -> Any:
         return array_ufunc(function, method, inputs, kwargs)
 
-    def __array_function__(self, function: Any, types: Any, args: Any, kwargs: Any) -> Any:
+    def __array_function__(
+        self,
+        function: Callable[..., object],
+        types: Iterable[type],
+        args: tuple[object, ...],
+        kwargs: dict[str, object],
+    ) -> Any:
         return array_function(function, types, args, kwargs)
 
-    def fill(self, value: Any) -> None:
+    def fill(self, value: ArrayLike) -> None:
         """Set every element to ``value``."""
         value = stands_for(value)
         if isinstance(value, np.ndarray) and not value.ndim and self._layout.dtype.kind != "V":
@@ -68,7 +76,7 @@ class Methods(ArrayCore):
 def _forward(name: str) -> Any:
     qualname = f"cupy.ndarray.{name}"
 
-    def method(self: Any, *args: Any, **kwargs: Any) -> Any:
+    def method(self: Any, *args: object, **kwargs: object) -> Any:
         return dispatch.call(qualname, (self, *args), kwargs)
 
     method.__name__ = name
@@ -86,7 +94,7 @@ def _forward_to_ufunc(name: str) -> Any:
     forward = _forward(name)
 
     @functools.wraps(forward)
-    def method(self: Any, *args: Any, **kwargs: Any) -> Any:
+    def method(self: Any, *args: object, **kwargs: object) -> Any:
         made = forward(self, *args, **kwargs)
         if array_core.is_subclassed:
             return result_classes.in_class(f"cupy.ndarray.{name}", (self, *args), kwargs, made)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterable
 from functools import cache
 from typing import Any
 
@@ -17,7 +18,7 @@ _STANDING_FOR_ARRAYS = ("__cuda_array_interface__", "__cupy_get_ndarray__")
 _METHODS = frozenset({"__call__", "outer", "at", "reduce", "accumulate", "reduceat"})
 
 
-def array_ufunc(function: Any, method: str, inputs: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+def array_ufunc(function: np.ufunc, method: str, inputs: tuple[object, ...], kwargs: dict[str, object]) -> Any:
     """Carry out ``function.method(*inputs)`` remotely; NotImplemented if CuPy has nothing of that name.
 
     Raises
@@ -48,7 +49,9 @@ def _is_known(one: Any) -> bool:
     return is_number_or_array or any(hasattr(one, name) for name in _STANDING_FOR_ARRAYS)
 
 
-def array_function(function: Any, types: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+def array_function(
+    function: Callable[..., object], types: Iterable[type], args: tuple[object, ...], kwargs: dict[str, object]
+) -> Any:
     """Carry out a NumPy function remotely; NotImplemented if CuPy has none of that name."""
     if any(not issubclass(kind, (ArrayCore, np.ndarray)) for kind in types):
         return NotImplemented

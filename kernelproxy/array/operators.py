@@ -18,7 +18,7 @@ _Method = Callable[[Any, Any], Any]
 _NUMBERS = frozenset({bool, int, float, complex})
 
 
-def _defers(array: Any, other: Any) -> bool:
+def _defers(array: ArrayCore, other: Any) -> bool:
     """Tell whether ``other`` wants to be asked instead: CuPy's rule for foreign array types."""
     if isinstance(other, (ArrayCore, int, float, complex, np.generic, np.ndarray)):
         return False
@@ -27,7 +27,7 @@ def _defers(array: Any, other: Any) -> bool:
     return bool(getattr(other, "__array_priority__", -1) > array.__array_priority__)
 
 
-def _is_asked(other: Any) -> bool:
+def _is_asked(other: object) -> bool:
     """Tell whether ``other`` is of another library that answers to NumPy's ufuncs, as arrays of xarray or Dask do.
 
     CuPy calls NumPy's ufunc for all that is no array of its own; what NumPy would only hand back need not go there.
@@ -44,7 +44,7 @@ def _numpys(function: ufunc) -> Callable[..., Any]:
 def _forward(function: ufunc) -> _Method:
     binary, numpys = function.binary, _numpys(function)
 
-    def operator(self: Any, other: Any) -> Any:
+    def operator(self: Any, other: object) -> Any:
         if isinstance(other, ArrayCore) or (type(other) in _NUMBERS and type(self) is array_core.array_class):
             return binary(self, other)
         if _defers(self, other):
@@ -62,7 +62,7 @@ def _asks(array: Any) -> bool:
 def _reflected(function: ufunc) -> _Method:
     binary = function.binary
 
-    def operator(self: Any, other: Any) -> Any:
+    def operator(self: Any, other: object) -> Any:
         return NotImplemented if _defers(self, other) else binary(stands_for(other), self)
 
     return operator
@@ -72,7 +72,7 @@ def _compared(function: ufunc, apart: bool | None = None) -> _Method:
     """Return a comparison; ``apart`` is what it gives for objects that no number is ever equal to, such as None."""
     operator = _forward(function)
 
-    def comparison(self: Any, other: Any) -> Any:
+    def comparison(self: Any, other: object) -> Any:
         if isinstance(other, np.ndarray) and other.ndim == 0:
             other = other.item()
         elif apart is not None and type(other) not in _NUMBERS and _is_incomparable(other, apart):
@@ -82,7 +82,7 @@ def _compared(function: ufunc, apart: bool | None = None) -> _Method:
     return comparison
 
 
-def _is_incomparable(other: Any, apart: bool) -> bool:
+def _is_incomparable(other: object, apart: bool) -> bool:
     kind: Any = type(other)
     # Python's own `!=` asks `==`, and not the other way round.
     return other is None or (kind.__eq__ is object.__eq__ and (not apart or kind.__ne__ is object.__ne__))
@@ -91,7 +91,7 @@ def _is_incomparable(other: Any, apart: bool) -> bool:
 def _inplace(function: ufunc) -> _Method:
     inplace = function.inplace
 
-    def operator(self: Any, other: Any) -> Any:
+    def operator(self: Any, other: object) -> Any:
         # Into an array of its own CuPy computes by itself: it asks nobody, and refuses what it does not know.
         is_known = isinstance(other, ArrayCore) or type(other) in _NUMBERS
         return inplace(self, other if is_known else stands_for(other))
@@ -140,7 +140,7 @@ class Operators(ArrayCore):
     __neg__, __pos__ = _unary(ufunc_named("negative")), _unary(ufunc_named("positive"))
     __abs__, __invert__ = _unary(ufunc_named("absolute")), _unary(ufunc_named("invert"))
 
-    def __pow__(self, other: Any, modulo: Any = None) -> Any:
+    def __pow__(self, other: Any, modulo: object = None) -> Any:
         if modulo is not None or _defers(self, other):
             return NotImplemented
         if _is_asked(other):
@@ -153,7 +153,7 @@ class Operators(ArrayCore):
         made = dispatch.run_proved("cupy.ndarray.__pow__", (self, other), {}, proof)
         return array_core.in_class_of(made, (self,)) if array_core.is_subclassed else made
 
-    def __rpow__(self, other: Any, modulo: Any = None) -> Any:
+    def __rpow__(self, other: object, modulo: Any = None) -> Any:
         if modulo is not None or _defers(self, other):
             return NotImplemented
         return _POWER.binary(other, self)
@@ -163,7 +163,7 @@ class Operators(ArrayCore):
             return NotImplemented
         return np.divmod(self, other) if _is_asked(other) else ufunc_named("divmod")(self, other)
 
-    def __rdivmod__(self, other: Any) -> Any:
+    def __rdivmod__(self, other: object) -> Any:
         return NotImplemented if _defers(self, other) else ufunc_named("divmod")(other, self)
 
     def __matmul__(self, other: Any) -> Any:

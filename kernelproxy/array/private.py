@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
 
 from gpu_backend.opstream.layout import Layout, strided
 from gpu_backend.wire import values as wire
@@ -28,7 +27,7 @@ class PrivateMembers(ArrayCore):
         return self._layout.f_contiguous
 
     def _set_shape_and_strides(
-        self, shape: Sequence[int], strides: Sequence[int], update_c_contiguity: Any, update_f_contiguity: Any
+        self, shape: Sequence[int], strides: Sequence[int], update_c_contiguity: bool, update_f_contiguity: bool
     ) -> None:
         """Let this array show its memory by another shape and other strides, in bytes.
 

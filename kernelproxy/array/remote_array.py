@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import types
+from collections.abc import Sequence
 from typing import Any
 
 from kernelproxy.array.conversions import Conversions
@@ -11,6 +12,8 @@ from kernelproxy.array.methods import Methods
 from kernelproxy.array.operators import Operators
 from kernelproxy.array.views import Views
 from kernelproxy.calls import array_core, dispatch
+from kernelproxy.calls.argument_types import DTypeLike, ShapeLike
+from kernelproxy.calls.stand_ins import StandIn
 
 __all__ = ["ndarray"]
 
@@ -24,8 +27,8 @@ class ndarray(Operators, Indexing, Views, Conversions, Methods):  # noqa: N801 (
     __array_priority__ = 100
 
     def __new__(
-        cls, shape: Any, dtype: Any = float, memptr: Any = None, strides: Any = None, order: str = "C",
-        *, _obj: Any = None, _no_init: bool = False,
+        cls, shape: ShapeLike, dtype: DTypeLike = float, memptr: StandIn | None = None,
+        strides: Sequence[int] | None = None, order: str = "C", *, _obj: object = None, _no_init: bool = False,
     ) -> Any:  # fmt: skip
         """Make an uninitialised array, as CuPy does; over ``memptr`` if one is given.
 
@@ -42,17 +45,17 @@ class ndarray(Operators, Indexing, Views, Conversions, Methods):  # noqa: N801 (
             made.__array_finalize__(_obj)
         return made
 
-    def __init__(self, *args: Any, **kwargs: Any) -> None:
+    def __init__(self, *args: object, **kwargs: object) -> None:
         """Do nothing, as in CuPy, whatever a subclass hands over: `__new__` has made the array."""
 
-    def __init_subclass__(cls, **kwargs: Any) -> None:
+    def __init_subclass__(cls, **kwargs: object) -> None:
         """Let ufuncs know that there are subclasses."""
         super().__init_subclass__(**kwargs)
         array_core.note_subclass()
 
-    def __class_getitem__(cls, item: Any) -> Any:
+    def __class_getitem__(cls, item: object) -> Any:
         """Allow ``ndarray[...]`` in annotations."""
         return types.GenericAlias(cls, item)
 
-    def __array_finalize__(self, obj: Any) -> None:
+    def __array_finalize__(self, obj: object) -> None:
         """Do nothing; subclasses may."""

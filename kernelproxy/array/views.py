@@ -11,6 +11,7 @@ from gpu_backend.opstream.proof import views
 from gpu_backend.opstream.proof.outcome import Unproved
 from kernelproxy.array.private import PrivateMembers
 from kernelproxy.calls import array_core, dispatch
+from kernelproxy.calls.argument_types import ArrayLike, AxisLike, ShapeLike
 from kernelproxy.calls.array_core import ArrayCore
 
 
@@ -53,7 +54,7 @@ class Views(PrivateMembers):
         return self._layout.shape
 
     @shape.setter
-    def shape(self, shape: Any) -> None:
+    def shape(self, shape: ShapeLike) -> None:
         window = views.reshape(self._layout, shape)
         if not isinstance(window, tuple):
             raise AttributeError("incompatible shape")
@@ -119,7 +120,7 @@ class Views(PrivateMembers):
         return array_core.view_of(self, 0, _part(self))
 
     @real.setter
-    def real(self, value: Any) -> None:
+    def real(self, value: ArrayLike) -> None:
         self.real[...] = value
 
     @property
@@ -135,7 +136,7 @@ class Views(PrivateMembers):
         return made
 
     @imag.setter
-    def imag(self, value: Any) -> None:
+    def imag(self, value: ArrayLike) -> None:
         if self._layout.dtype.kind != "c":
             raise TypeError("cupy.ndarray does not have imaginary part to set")
         self.imag[...] = value
@@ -149,7 +150,7 @@ class Views(PrivateMembers):
         """Return a view with two axes exchanged."""
         return _view(self, views.swapaxes(self._layout, axis1, axis2), "swapaxes", (axis1, axis2))
 
-    def squeeze(self, axis: Any = None) -> Any:
+    def squeeze(self, axis: AxisLike = None) -> Any:
         """Return a view without axes of length one."""
         return _view(self, views.squeeze(self._layout, axis), "squeeze", (axis,))
 
@@ -194,7 +195,7 @@ def _is_plain_class(value: Any) -> bool:
     return type(value) is type
 
 
-def _view(array: ArrayCore, window: Any, method: str, args: tuple[Any, ...]) -> Any:
+def _view(array: ArrayCore, window: Any, method: str, args: tuple[object, ...]) -> Any:
     """Return the view that was proved, or ask the executor."""
     if isinstance(window, tuple):
         return array_core.view_of(array, *window)

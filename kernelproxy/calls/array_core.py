@@ -169,7 +169,7 @@ def pending(client: Client, handle: int, most_bytes: int) -> Any:
     return array
 
 
-def view_of(array: ArrayCore, offset: int, layout: Layout, of: type[Any] | None = None) -> Any:
+def view_of(array: ArrayCore, offset: int, layout: Layout, of: type | None = None) -> Any:
     """Return the window on ``array`` that starts ``offset`` bytes behind its first element. Nothing is sent.
 
     It is of the class of ``array``, or of class ``of``.
@@ -209,7 +209,7 @@ def relayout(array: ArrayCore, layout: Layout) -> None:
     array._layout, array._ref = layout, changed._ref
 
 
-def as_subclass(array: Any, cls: type[Any]) -> Any:
+def as_subclass(array: ArrayCore, cls: type[Any]) -> Any:
     """Return ``array`` as an instance of the user's subclass ``cls``, which takes over its memory."""
     made = _new(cls)
     made._layout, made._ref, made._root, made._client = array._layout, array._ref, array._root, array._client
@@ -217,7 +217,7 @@ def as_subclass(array: Any, cls: type[Any]) -> Any:
     return made
 
 
-def in_class_of(result: Any, operands: tuple[Any, ...]) -> Any:
+def in_class_of(result: Any, operands: tuple[object, ...]) -> Any:
     """Return a ufunc's new result as CuPy makes it: of the class of the first operand that is of a user's subclass."""
     of = next((one for one in operands if isinstance(one, ArrayCore) and type(one) is not array_class), None)
     if of is None:
@@ -239,4 +239,5 @@ def window_held(client: Client, layout: Layout, handle: int) -> Any:
 def from_description(client: Client, info: wire.ArrayInfo) -> Any:
     """Return the array that the executor of ``client`` described."""
     layout = described_layout(info)
+    client.pipeline.mirror.barred.add(info.handle)  # others may hold that memory too
     return (window_held if info.base else fresh)(client, layout, info.handle)

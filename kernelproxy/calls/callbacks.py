@@ -18,7 +18,7 @@ class NotebookFunction:
 
     __slots__ = ("function", "number")
 
-    def __init__(self, function: Callable[..., Any]) -> None:
+    def __init__(self, function: Callable[..., object]) -> None:
         self.function = function
         self.number = next(_numbers)
 
@@ -37,7 +37,7 @@ class Conversation:
         assert error is not None
         return error
 
-    def called(self, number: int, args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[bool, Any]:
+    def called(self, number: int, args: tuple[object, ...], kwargs: dict[str, object]) -> tuple[bool, Any]:
         """Call a function; return whether it returned, and what, or in words what it raised."""
         self.raised = None
         try:

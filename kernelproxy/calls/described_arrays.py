@@ -25,10 +25,10 @@ def array_of(client: Client, known: dict[int, Any], shown: dict[int, ArrayCore],
     return made
 
 
-def shown_by_users(args: tuple[Any, ...], kwargs: dict[str, Any]) -> dict[int, ArrayCore]:
+def shown_by_users(args: tuple[object, ...], kwargs: dict[str, object]) -> dict[int, ArrayCore]:
     """Return the arguments that are windows of a user's class, by whose memory they show; of lists the items too."""
     given = [*args, *kwargs.values()]
-    given += [item for one in given if type(one) in (list, tuple) for item in one]
+    given += [item for one in given if isinstance(one, (list, tuple)) for item in one]
     arrays = [one for one in given if isinstance(one, ArrayCore)]
     others = {array_core.handle_of(one._ref) for one in arrays if type(one) is array_core.array_class}
     users = [one for one in arrays if type(one) is not array_core.array_class and one._root is not None]

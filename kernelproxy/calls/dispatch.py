@@ -13,15 +13,16 @@ import numpy as np
 
 from gpu_backend.opstream.layout import Layout
 from gpu_backend.opstream.proof import prove
-from gpu_backend.opstream.proof.outcome import ArrayProof, Later, Made, Proof, Unproved, View, Warned
+from gpu_backend.opstream.proof.outcome import ArrayProof, Later, Made, Proof, Returned, Unproved, View, Warned
 from gpu_backend.wire import values as wire
 from gpu_backend.wire.codec import Frame
 from gpu_backend.wire.errors import WarningRecord
 from gpu_backend.wire.messages import Want
-from kernelproxy.calls import array_core, stand_ins, sync_detection, transfer
+from kernelproxy.calls import array_core, reading, stand_ins, sync_detection, transfer
+from kernelproxy.calls.argument_types import HostArray
 from kernelproxy.calls.array_core import ArrayCore, fresh, from_description, view_of, window_held
 from kernelproxy.calls.callbacks import Conversation, NotebookFunction
-from kernelproxy.calls.decoding import Decoder, buffer_to_array, inline_scalar
+from kernelproxy.calls.decoding import Decoder
 from kernelproxy.calls.described_arrays import array_of, shown_by_users
 from kernelproxy.calls.encoding import Encoder
 from kernelproxy.calls.error_state import ErrorState
@@ -36,7 +37,7 @@ _PLAIN = frozenset({int, float, bool, str, type(None)})
 _VERBS_OF_OBJECTS = frozenset((".call", ".launch", ".method"))
 
 
-def call(qualname: str, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+def call(qualname: str, args: tuple[object, ...], kwargs: dict[str, object]) -> Any:
     """Call the public CuPy function ``qualname``; return what CuPy would, its arrays remote.
 
     Raises
@@ -50,12 +51,12 @@ def call(qualname: str, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
     return run_proved(qualname, args, kwargs, prove(qualname, layouts(args), layouts(kwargs) if kwargs else {}))
 
 
-def proved(qualname: str, args: tuple[Any, ...]) -> Proof:
+def proved(qualname: str, args: tuple[object, ...]) -> Proof:
     """Return what is proved of a call; raises what CuPy raises, if failure is."""
     return prove(qualname, layouts(args), {})
 
 
-def record(qualname: str, args: tuple[Any, ...]) -> None:
+def record(qualname: str, args: tuple[object, ...]) -> None:
     """Record a call that is known to succeed and whose result nobody needs."""
     encoded = _encode(args, {})
     client, wire_args = encoded.client, encoded.args
@@ -63,7 +64,7 @@ def record(qualname: str, args: tuple[Any, ...]) -> None:
     client.pipeline.record(qualname, wire_args, 0, None, stream, None, None, _largest(args, None), kind)
 
 
-def run_proved(qualname: str, args: tuple[Any, ...], kwargs: dict[str, Any], proof: Proof) -> Any:
+def run_proved(qualname: str, args: tuple[object, ...], kwargs: dict[str, object], proof: Proof) -> Any:
     """Carry out a call whose result the caller has proved: recorded, unless it carries host data or is large."""
     __tracebackhide__ = True
     is_unproved = False
@@ -80,12 +81,14 @@ def run_proved(qualname: str, args: tuple[Any, ...], kwargs: dict[str, Any], pro
     if isinstance(proof, Layout):
         client, wire_args, orders = encoded.client, encoded.args, proof.orders
         stream, size, kind = client.streams.current_handle(), _largest(args, proof), _kind(qualname, wire_args)
-        handle = client.pipeline.record(qualname, wire_args, 1, encoded.kwargs, stream, None, orders, size, kind)
+        handle = client.pipeline.record(qualname, wire_args, 1, encoded.kwargs, stream, None, orders, size, kind, proof)
         return fresh(client, proof, handle)
     return _recorded(qualname, encoded, args, kwargs, proof)
 
 
-def _recorded(qualname: str, encoded: _Encoded, args: tuple[Any, ...], kwargs: dict[str, Any], proof: Proof) -> Any:
+def _recorded(
+    qualname: str, encoded: _Encoded, args: tuple[object, ...], kwargs: dict[str, object], proof: Proof
+) -> Any:
     """Record a call that gives something else than one new array."""
     client, wire_args, wire_kwargs = encoded.client, encoded.args, encoded.kwargs
     record, stream = client.pipeline.record, client.streams.current_handle()
@@ -106,7 +109,7 @@ def _recorded(qualname: str, encoded: _Encoded, args: tuple[Any, ...], kwargs: d
     return None if proof is None else _realise(client, proof, handle, args, kwargs)  # type: ignore[arg-type]
 
 
-def _recorded_for_later(qualname: str, encoded: _Encoded, args: tuple[Any, ...], proof: Later) -> Any:
+def _recorded_for_later(qualname: str, encoded: _Encoded, args: tuple[object, ...], proof: Later) -> Any:
     """Record a call whose results have shapes that depend on values: each is asked for its own when that is needed."""
     client, count = encoded.client, proof.several or 1
     record, stream = client.pipeline.record, client.streams.current_handle()
@@ -117,7 +120,7 @@ def _recorded_for_later(qualname: str, encoded: _Encoded, args: tuple[Any, ...],
     return made[0] if proof.several is None else tuple(made)
 
 
-def _warned(qualname: str, args: tuple[Any, ...], kwargs: dict[str, Any], proof: Warned) -> Any:
+def _warned(qualname: str, args: tuple[object, ...], kwargs: dict[str, object], proof: Warned) -> Any:
     """Carry out a call that surely warns: here, unless it is waited for and the executor tells of it."""
     __tracebackhide__ = True
     if _encode(args, kwargs).is_more_than_values:
@@ -126,7 +129,7 @@ def _warned(qualname: str, args: tuple[Any, ...], kwargs: dict[str, Any], proof:
     return run_proved(qualname, args, kwargs, proof.proof)
 
 
-def _largest(args: tuple[Any, ...], proof: Proof) -> int:
+def _largest(args: tuple[object, ...], proof: Proof) -> int:
     """Return the bytes of the largest array among ``args``, or of the result that was proved."""
     largest = proof.nbytes if type(proof) is Layout else 0
     for one in args:
@@ -142,7 +145,7 @@ def _kind(verb: str, args: tuple[wire.Value, ...]) -> object:
     return args[0].handle if verb in _VERBS_OF_OBJECTS and type(args[0]) is wire.Ref else None
 
 
-def _as_themselves(args: tuple[Any, ...]) -> tuple[Any, ...]:
+def _as_themselves(args: tuple[object, ...]) -> tuple[Any, ...]:
     """Return ``args`` with a handle for each of several equal views: CuPy's functions may ask whether ``y is x``."""
     views = [arg for arg in args if isinstance(arg, ArrayCore) and type(arg._ref) is wire.View]
     places = [view._ref for view in views]
@@ -159,7 +162,9 @@ def _held(view: ArrayCore) -> Any:
     return window_held(client, view._layout, handle)
 
 
-def _realise(client: Client, proof: ArrayProof, handle: int, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+def _realise(
+    client: Client, proof: ArrayProof, handle: int, args: tuple[object, ...], kwargs: dict[str, object]
+) -> Any:
     """Return the array that was proved: new under the ``handle`` of ``client``, or made of an argument."""
     if isinstance(proof, Layout):
         return fresh(client, proof, handle)
@@ -171,7 +176,7 @@ def _realise(client: Client, proof: ArrayProof, handle: int, args: tuple[Any, ..
     return given[0] if isinstance(given, tuple) else given
 
 
-def _given(proof: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+def _given(proof: View | Returned, args: tuple[object, ...], kwargs: dict[str, object]) -> Any:
     """Return the argument that the result is made of."""
     return kwargs[proof.of] if isinstance(proof.of, str) else args[proof.of]
 
@@ -219,7 +224,7 @@ class _Encoded(NamedTuple):
         return bool(self.buffers or self.functions)
 
 
-def _encode(args: tuple[Any, ...], kwargs: dict[str, Any]) -> _Encoded:
+def _encode(args: tuple[object, ...], kwargs: dict[str, object]) -> _Encoded:
     encoder = Encoder(stands_for)
     wire_args = tuple([encoder.encode(arg) for arg in args])
     wire_kwargs = {key: encoder.encode(value) for key, value in kwargs.items()} if kwargs else None
@@ -227,7 +232,7 @@ def _encode(args: tuple[Any, ...], kwargs: dict[str, Any]) -> _Encoded:
     return _Encoded(client, wire_args, wire_kwargs, encoder.buffers, encoder.functions, encoder.stand_ins)
 
 
-def ask(name: str, encoded: _Encoded, given_args: tuple[Any, ...], given_kwargs: dict[str, Any]) -> Any:
+def ask(name: str, encoded: _Encoded, given_args: tuple[object, ...], given_kwargs: dict[str, object]) -> Any:
     """Carry out an op whose result is not known here: one round trip. Results that can stay remote do."""
     __tracebackhide__ = True
     if encoded.functions:
@@ -242,7 +247,7 @@ def ask(name: str, encoded: _Encoded, given_args: tuple[Any, ...], given_kwargs:
     return result
 
 
-def _answered(name: str, encoded: _Encoded, given_args: tuple[Any, ...], given_kwargs: dict[str, Any]) -> Any:
+def _answered(name: str, encoded: _Encoded, given_args: tuple[object, ...], given_kwargs: dict[str, object]) -> Any:
     __tracebackhide__ = True
     client = encoded.client
     stream = client.streams.current_handle()
@@ -252,12 +257,13 @@ def _answered(name: str, encoded: _Encoded, given_args: tuple[Any, ...], given_k
     make_array = partial(array_of, client, known, shown)
     make_object = partial(stand_ins.object_from_description, client)
     result = Decoder(answer.buffers, known, make_array, make_object).decode(answer.value)
+    client.pipeline.note_described(name, answer.value)
     if answer.warnings:
         warn_again(answer.warnings)
     return result
 
 
-def _converse(name: str, encoded: _Encoded, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+def _converse(name: str, encoded: _Encoded, args: tuple[object, ...], kwargs: dict[str, object]) -> Any:
     """Carry out an op that calls functions of the notebook: one round trip for each of their calls."""
     __tracebackhide__ = True
     conversation = Conversation(encoded.functions)
@@ -278,13 +284,13 @@ def _converse(name: str, encoded: _Encoded, args: tuple[Any, ...], kwargs: dict[
     return result
 
 
-def ask_object(verb: str, *args: Any, **kwargs: Any) -> Any:
+def ask_object(verb: str, *args: object, **kwargs: object) -> Any:
     """Carry out ``verb`` on a remote object, the first of ``args``. One round trip."""
     __tracebackhide__ = True
     return ask(verb, _encode(args, kwargs), args, kwargs)
 
 
-def tell(verb: str, *args: Any) -> None:
+def tell(verb: str, *args: object) -> None:
     """Carry out ``verb`` for its effect. One round trip; what it warns of, the caller has said already."""
     __tracebackhide__ = True
     encoded = _encode(args, {})
@@ -296,24 +302,17 @@ def contents(array: ArrayCore) -> np.ndarray[Any, Any]:
     """Return the contents of the remote ``array`` as a NumPy array. Waits for all that computes it."""
     __tracebackhide__ = True
     sync_detection.check()
-    return transfer.read(array, array._client.streams.current_handle())
+    return reading.contents(array)
 
 
 def scalar(array: ArrayCore) -> Any:
     """Return the one element of the remote ``array`` as a NumPy scalar; other sizes as an array."""
     __tracebackhide__ = True
     sync_detection.check()
-    client = array._client
-    stream = client.streams.current_handle()
-    answer = client.pipeline.call(".same", (array._ref,), Want.CONTENTS, None, None, stream)
-    value = answer.value
-    if isinstance(value, wire.Buffer) and value.frame < 0 and value.shape == ():  # what is asked for most
-        return inline_scalar(value.dtype, value.data)
-    host = buffer_to_array(value, answer.buffers)
-    return host.reshape(-1)[0] if host.size == 1 else host
+    return reading.scalar(array)
 
 
-def upload(host: np.ndarray[Any, Any]) -> Any:
+def upload(host: HostArray) -> Any:
     """Return a remote array with the contents of ``host``. Costs no round trip unless it is large."""
     client = current()
     if not _is_sure(client, host.nbytes):  # make sure that it can be had before its contents travel
@@ -323,7 +322,7 @@ def upload(host: np.ndarray[Any, Any]) -> Any:
     return transfer.upload(client, host)
 
 
-def value_of(qualname: str, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+def value_of(qualname: str, args: tuple[object, ...], kwargs: dict[str, object]) -> Any:
     """Call ``qualname`` and return its result by value: arrays as NumPy arrays."""
     __tracebackhide__ = True
     given = _encode(args, kwargs)
@@ -336,7 +335,7 @@ def value_of(qualname: str, args: tuple[Any, ...], kwargs: dict[str, Any]) -> An
     return Decoder(answer.buffers, {}, make_array, make_object).decode(answer.value)
 
 
-def stands_for(value: Any) -> Any:
+def stands_for(value: object) -> Any:
     """Return the array that ``value`` stands for; else itself. Raises what `foreign_arrays.behind` does."""
     found = behind(value)
     if type(found) is not Wrapped:
@@ -362,7 +361,7 @@ def layouts(value: Any) -> Any:
     return value
 
 
-def whose(args: tuple[Any, ...] | list[Any]) -> Client:
+def whose(args: tuple[object, ...] | list[object]) -> Client:
     """Return the client of the first of ``args`` that is somebody's; of none, the current one."""
     for one in args:
         if isinstance(one, (tuple, list)):
@@ -372,6 +371,6 @@ def whose(args: tuple[Any, ...] | list[Any]) -> Client:
     return current()
 
 
-def _remote_items(args: tuple[Any, ...], kwargs: dict[str, Any]) -> list[Any]:
+def _remote_items(args: tuple[object, ...], kwargs: dict[str, object]) -> list[Any]:
     items = [*args, *kwargs.values()]
     return [item for item in items if hasattr(item, "_wire_value") and type(item._wire_value()) is wire.Ref]

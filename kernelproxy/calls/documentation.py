@@ -6,7 +6,7 @@ from typing import Any
 
 from gpu_backend.wire.errors import WorkbenchError
 from kernelproxy.client import current
-from kernelproxy.stream.hearing import answered
+from kernelproxy.stream.progress import answered
 
 #: How long the executor is waited for, seconds.
 _SECONDS = 2.0
@@ -15,7 +15,7 @@ _SECONDS = 2.0
 class _LazyDoc:
     """``__doc__`` of instances; the class keeps its own."""
 
-    def __get__(self, instance: Any, owner: type) -> str:
+    def __get__(self, instance: Documented | None, owner: type) -> str:
         if instance is None:
             return "A function of CuPy that runs remotely."
         return fetch_doc(instance._qualname)
@@ -24,7 +24,7 @@ class _LazyDoc:
 class ClassDoc:
     """``__doc__`` of a class that stands for one of CuPy, by its ``_qualname``."""
 
-    def __get__(self, instance: Any, owner: Any) -> str:
+    def __get__(self, instance: object, owner: Any) -> str:
         return fetch_doc(owner._qualname)
 
 
@@ -37,12 +37,12 @@ class Documented:
     _client = None
     __doc__ = _LazyDoc()
 
-    def __init_subclass__(cls, **kwargs: Any) -> None:
+    def __init_subclass__(cls, **kwargs: object) -> None:
         """Let instances have CuPy's documentation, and not what is written of our class in its source."""
         super().__init_subclass__(**kwargs)
         cls.__doc__ = _LazyDoc()  # type: ignore[assignment]  # a class's own takes descriptors too
 
-    def __get__(self, instance: Any, owner: type | None = None) -> Any:
+    def __get__(self, instance: object, owner: type | None = None) -> Any:
         # Makes pydoc take these objects for routines, so that help(cupy.sum) shows the function and not our class.
         return self
 
@@ -58,4 +58,7 @@ def fetch_doc(qualname: str) -> str:
         return f"{qualname}: no documentation could be fetched ({error})."
     if answer is None:
         return f"{qualname}: no documentation could be fetched: the executor is busy or cannot be reached now."
-    return str(answer.value) or f"{qualname}: the device of this session has no text about it."
+    return str(answer.value) or (
+        f"{qualname}: the device of this session has no text about it; real CuPy, on a GPU, has. CuPy's reference is "
+        "at https://docs.cupy.dev/en/stable/reference/."
+    )

@@ -8,12 +8,14 @@ from typing import Any
 
 import numpy as np
 
+from gpu_backend.opstream.layout import DType
 from gpu_backend.transport.sockets import MAX_FRAME_BYTES
 from gpu_backend.wire import values as wire
 from gpu_backend.wire.codec import Frame
 from gpu_backend.wire.dtypes import dtype_to_text
+from kernelproxy.calls.argument_types import HostArray
 from kernelproxy.calls.callbacks import NotebookFunction
-from kernelproxy.calls.ownership import common
+from kernelproxy.calls.common_client import common
 from kernelproxy.client import Client
 
 _PLAIN = frozenset({type(None), bool, float, str})
@@ -34,7 +36,7 @@ class Encoder:
 
     __slots__ = ("_stands_for", "buffers", "client", "functions", "stand_ins")
 
-    def __init__(self, stands_for: Callable[[Any], Any]) -> None:
+    def __init__(self, stands_for: Callable[[object], object]) -> None:
         self._stands_for = stands_for
         self.buffers: list[Frame] = []
         #: Whose the arrays and objects among the arguments are; None while there is none.
@@ -98,7 +100,7 @@ class Encoder:
             "this process only. Pass arrays, numbers, strings, functions, or containers of them."
         )
 
-    def buffer(self, array: np.ndarray[Any, Any]) -> wire.Buffer:
+    def buffer(self, array: HostArray) -> wire.Buffer:
         """Return the reference to a copy of ``array``'s contents, C-contiguous, taken now."""
         if array.dtype.hasobject:
             raise ValueError(f"Unsupported dtype {array.dtype}")
@@ -121,7 +123,7 @@ def _encode_type(value: type) -> wire.Value:
     raise Unsendable(f"The class {value.__qualname__} cannot be used by the remote GPU; it knows only dtypes.")
 
 
-def _encode_dtype(dtype: np.dtype[Any]) -> wire.DType:
+def _encode_dtype(dtype: DType) -> wire.DType:
     if dtype.kind in "OUS":
         raise ValueError(f"Unsupported dtype {dtype}")  # in CuPy's words, at the line that names it
     return wire.DType(dtype_to_text(dtype))

@@ -6,6 +6,7 @@ address of the executor, and the wrapper is a window on that array; any other is
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any, NamedTuple
 from weakref import WeakValueDictionary
 
@@ -61,7 +62,7 @@ def behind(value: Any) -> Any:
     return _wrapped(value, value.__cuda_array_interface__)
 
 
-def _wrapped(value: Any, described: dict[str, Any]) -> Wrapped:
+def _wrapped(value: object, described: Mapping[str, Any]) -> Wrapped:
     dtype = np.dtype(described["typestr"])
     if dtype.kind == "V" and described.get("descr"):
         dtype = np.dtype(described["descr"])

@@ -4,20 +4,19 @@ from __future__ import annotations
 
 from typing import Any
 
-import numpy as np
-
 from gpu_backend.opstream.layout import Layout, strided
 from gpu_backend.opstream.proof import prove
 from gpu_backend.opstream.proof.shadow import like
 from gpu_backend.wire.memory_order import axes_of
 from kernelproxy.calls import dispatch
+from kernelproxy.calls.argument_types import HostArray
 
 #: Functions that make an array like another, and what makes it where its shape, dtype and order are known.
 MAKERS = {f"cupy.{name}_like": f"cupy.{name}" for name in ("empty", "zeros", "ones", "full")}
 _NUMBERS = "biufc"
 
 
-def made_like(qualname: str, host: np.ndarray[Any, Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+def made_like(qualname: str, host: HostArray, args: tuple[object, ...], kwargs: dict[str, object]) -> Any:
     """Return ``qualname(host, *args, **kwargs)`` without sending ``host``.
 
     Raises
@@ -35,7 +34,7 @@ def made_like(qualname: str, host: np.ndarray[Any, Any], args: tuple[Any, ...], 
     return dispatch.call(MAKERS[qualname], (proof.shape, *filling, proof.dtype, proof.memory_order or "C"), {})
 
 
-def _filling(args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[Any, ...]:
+def _filling(args: tuple[object, ...], kwargs: dict[str, object]) -> tuple[Any, ...]:
     return args[:1] or (kwargs["fill_value"],)
 
 

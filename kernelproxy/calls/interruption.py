@@ -10,7 +10,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Iterator, Mapping
 from time import monotonic
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from gpu_backend.opstream import surface
 from gpu_backend.wire import values as wire
@@ -150,7 +150,7 @@ def _in_words(count: int, is_heard: bool, loss: Loss, names: Mapping[str, object
     return " ".join(told)
 
 
-def _handles(pipeline: Pipeline, value: Any, depth: int) -> Iterator[int]:
+def _handles(pipeline: Pipeline, value: object, depth: int) -> Iterator[int]:
     """Yield the handles of what ``pipeline`` has been asked to make in ``value``, and in containers up to ``depth``."""
     if isinstance(value, ArrayCore):
         if value._client.pipeline is pipeline:
@@ -158,7 +158,7 @@ def _handles(pipeline: Pipeline, value: Any, depth: int) -> Iterator[int]:
     elif isinstance(value, RemoteObject):
         if value._client is not None and value._client.pipeline is pipeline:
             yield value._handle
-    elif depth and type(value) in (list, tuple, dict, set):
-        items = list(value.values() if type(value) is dict else value)
+    elif depth and isinstance(value, (list, tuple, dict, set)):
+        items = list(value.values() if isinstance(value, dict) else value)
         for item in items[:_MOST_ITEMS]:
             yield from _handles(pipeline, item, depth - 1)

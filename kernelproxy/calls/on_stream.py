@@ -4,15 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import AbstractContextManager, contextmanager, nullcontext
-from typing import Any
 
-from kernelproxy.calls.ownership import common
+from kernelproxy.calls.common_client import common
+from kernelproxy.calls.stand_ins import StandIn
 from kernelproxy.client import Client
 
 _AS_IT_IS = nullcontext()
 
 
-def on_stream(client: Client, stream: Any) -> AbstractContextManager[None]:
+def on_stream(client: Client, stream: StandIn | None) -> AbstractContextManager[None]:
     """Return a context in which what this thread asks of ``client`` runs on ``stream``; None for the current one.
 
     Raises
@@ -24,7 +24,7 @@ def on_stream(client: Client, stream: Any) -> AbstractContextManager[None]:
 
 
 @contextmanager
-def _on(client: Client, stream: Any) -> Iterator[None]:
+def _on(client: Client, stream: StandIn) -> Iterator[None]:
     common(client, getattr(stream, "_client", None))
     before = client.streams.set_current(stream)
     try:

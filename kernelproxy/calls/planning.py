@@ -14,6 +14,7 @@ from weakref import WeakKeyDictionary, ref
 from gpu_backend.opstream.layout import Layout
 from kernelproxy.calls import dispatch
 from kernelproxy.calls.remote_object import RemoteInstance
+from kernelproxy.calls.stand_ins import StandIn
 from kernelproxy.client import Client
 
 #: Whether neighbouring axes are transformed at once, if they can be; else one after the other.
@@ -69,7 +70,7 @@ class Planning:
         """Return the plan in whose ``with`` block this thread is, else None."""
         return self._current.plan
 
-    def precedents(self, given: Any) -> dict[tuple[Any, ...], Layout] | None:
+    def precedents(self, given: StandIn | None) -> dict[tuple[Any, ...], Layout] | None:
         """Return what transforms gave with the ``given`` plan, or that in force, and with these settings; else None.
 
         What fits a plan, and what it gives, depends on the layouts of arrays alone: what went well once goes well
@@ -81,7 +82,7 @@ class Planning:
         of_plan = self._precedents.setdefault(_NO_PLAN if plan is None else plan, {})
         return of_plan.setdefault((enable_nd_planning.get(), use_multi_gpus.get(), devices.get()), {})
 
-    def enter(self, plan: Any) -> None:
+    def enter(self, plan: StandIn | None) -> None:
         """Let this thread's transforms be done with ``plan``; None for no plan."""
         self._current.plan = plan
         self.bring()

@@ -96,7 +96,7 @@ class RemoteFunction(Documented):
         self.__module__ = getattr(entry, "home", "") or module
         self.__name__ = self.__qualname__ = getattr(entry, "called", "") or name
 
-    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+    def __call__(self, *args: object, **kwargs: object) -> Any:
         """Call the function."""
         __tracebackhide__ = True
         owner = args[self._owner] if self._method and len(args) > self._owner else None
@@ -117,11 +117,11 @@ class RemoteFunction(Documented):
         named = _NAMED.get(self._qualname)
         return result if named is None else named(*result)
 
-    def _of(self, owner: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+    def _of(self, owner: Any, args: tuple[object, ...], kwargs: dict[str, object]) -> Any:
         """Call the method of ``owner``, which is one of ``args``, with the others."""
         return getattr(owner, self._method)(*args[: self._owner], *args[self._owner + 1 :], **kwargs)
 
-    def _is_method_of(self, kwargs: dict[str, Any]) -> bool:
+    def _is_method_of(self, kwargs: dict[str, object]) -> bool:
         """Tell whether the function is a method of its first argument, one with parameters of these names."""
         entry = surface.load().get(f"cupy.ndarray.{self._method}")
         known = surface.signature_of(entry) if isinstance(entry, surface.Method) else None

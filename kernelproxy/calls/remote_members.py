@@ -42,7 +42,7 @@ class Member(Documented):
     def __get__(self, instance: Any, owner: type | None = None) -> Any:
         return self if instance is None else types.MethodType(self, instance)
 
-    def __call__(self, target: Any, *args: Any, **kwargs: Any) -> Any:
+    def __call__(self, target: Any, *args: object, **kwargs: object) -> Any:
         """Carry out what the member does to ``target``."""
         raise NotImplementedError
 
@@ -60,7 +60,7 @@ class Member(Documented):
 class RemoteMethod(Member):
     """A method that runs in the executor."""
 
-    def __call__(self, target: Any, *args: Any, **kwargs: Any) -> Any:
+    def __call__(self, target: Any, *args: object, **kwargs: object) -> Any:
         """Call the method of ``target``; without waiting if what it gives is known."""
         __tracebackhide__ = True
         name = self.__name__
@@ -81,7 +81,7 @@ class RemoteMethod(Member):
 class RemoteExit(RemoteMethod):
     """``__exit__``: the exception that ends the block is the notebook's own."""
 
-    def __call__(self, target: Any, *args: Any, **kwargs: Any) -> Any:
+    def __call__(self, target: Any, *args: object, **kwargs: object) -> Any:
         """Leave the context as if nothing had been raised."""
         return super().__call__(target, None, None, None)
 
@@ -89,7 +89,7 @@ class RemoteExit(RemoteMethod):
 class RemoteOperator(RemoteMethod):
     """An operator: with what only this process knows, the other operand is asked."""
 
-    def __call__(self, target: Any, *args: Any, **kwargs: Any) -> Any:
+    def __call__(self, target: Any, *args: object, **kwargs: object) -> Any:
         """Compute with ``target`` and another operand."""
         __tracebackhide__ = True
         try:
@@ -101,7 +101,7 @@ class RemoteOperator(RemoteMethod):
 class RemoteComparison(RemoteMethod):
     """A comparison: unlike an operator's, what Python makes of nobody's answer would be wrong in silence."""
 
-    def __call__(self, target: Any, *args: Any, **kwargs: Any) -> Any:
+    def __call__(self, target: Any, *args: object, **kwargs: object) -> Any:
         """Compare ``target`` with another operand."""
         __tracebackhide__ = True
         try:
@@ -113,7 +113,7 @@ class RemoteComparison(RemoteMethod):
 class RemoteIndexing(RemoteMethod):
     """``__getitem__`` and ``__setitem__``."""
 
-    def __call__(self, target: Any, *args: Any, **kwargs: Any) -> Any:
+    def __call__(self, target: Any, *args: object, **kwargs: object) -> Any:
         """Read or write what the first argument selects."""
         __tracebackhide__ = True
         key, *values = args
@@ -123,7 +123,7 @@ class RemoteIndexing(RemoteMethod):
 class RemoteIteration(RemoteMethod):
     """``__iter__``: what comes as a list is gone through here."""
 
-    def __call__(self, target: Any, *args: Any, **kwargs: Any) -> Any:
+    def __call__(self, target: Any, *args: object, **kwargs: object) -> Any:
         """Return an iterator."""
         made = super().__call__(target, *args, **kwargs)
         return iter(made) if isinstance(made, list) else made
@@ -132,7 +132,7 @@ class RemoteIteration(RemoteMethod):
 class RemoteCall(RemoteMethod):
     """``__call__``."""
 
-    def __call__(self, target: Any, *args: Any, **kwargs: Any) -> Any:
+    def __call__(self, target: Any, *args: object, **kwargs: object) -> Any:
         """Call the object."""
         __tracebackhide__ = True
         return dispatch.ask_object(".call", target, *args, **kwargs)
@@ -141,7 +141,7 @@ class RemoteCall(RemoteMethod):
 class RemoteConstructor(Member):
     """``__init__`` of a class of CuPy."""
 
-    def __call__(self, target: Any, *args: Any, **kwargs: Any) -> None:
+    def __call__(self, target: Any, *args: object, **kwargs: object) -> None:
         """Have the executor make what ``target`` stands for."""
         __tracebackhide__ = True
         target._construct(*args, **kwargs)
@@ -159,7 +159,7 @@ class RemoteProperty(property):
         return fetch_doc(self._qualname)
 
     @__doc__.setter
-    def __doc__(self, told: Any) -> None:
+    def __doc__(self, told: object) -> None:
         """Do nothing: from 3.13 on, properties set what they find in their getters."""
 
 
@@ -190,7 +190,7 @@ class _OfSubclass(RemoteFunction):
         super().__init__(qualname, entry)
         self.__self__ = kind
 
-    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+    def __call__(self, *args: object, **kwargs: object) -> Any:
         """Call the method for the subclass."""
         __tracebackhide__ = True
         return in_class(self.__self__, self.__name__, args, super().__call__(*args, **kwargs))

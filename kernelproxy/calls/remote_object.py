@@ -80,7 +80,7 @@ class RemoteObject(StandIn):
     #: Arrays that were read of the object and are still in use: read again, each is the same array.
     _parts: tuple[weakref.ref[ArrayCore], ...] = ()
 
-    def __init_subclass__(cls, **kwargs: Any) -> None:
+    def __init_subclass__(cls, **kwargs: object) -> None:
         """Complete a class that stands for one of CuPy; of a user's, note what CuPy's own methods will not call."""
         super().__init_subclass__(**kwargs)
         if is_cupys(cls):
@@ -88,7 +88,7 @@ class RemoteObject(StandIn):
         else:
             cls._uncalled = uncalled(cls)
 
-    def __new__(cls, *args: Any, **kwargs: Any) -> Any:
+    def __new__(cls, *args: object, **kwargs: object) -> Any:
         """Have the executor make the object, which may be of another class than asked for; a subclass is made empty."""
         if not is_cupys(cls):
             return object.__new__(cls)
@@ -96,7 +96,7 @@ class RemoteObject(StandIn):
         object.__setattr__(made, "_is_made", True)
         return made
 
-    def __init__(self, *args: Any, **kwargs: Any) -> None:
+    def __init__(self, *args: object, **kwargs: object) -> None:
         """Have the executor make what a subclass stands for."""
         self._construct(*args, **kwargs)
 
@@ -105,7 +105,7 @@ class RemoteObject(StandIn):
         """Return what the executor makes of the arguments of CuPy's constructor."""
         return dispatch.call(cls._qualname, args, kwargs)
 
-    def _construct(self, *args: Any, **kwargs: Any) -> None:
+    def _construct(self, *args: object, **kwargs: object) -> None:
         if self.__dict__.pop("_is_made", False):
             return  # by `__new__`, with the same arguments
         self._take_over(cupys_class(type(self))._make(*args, **kwargs))  # type: ignore[attr-defined]
@@ -155,7 +155,7 @@ class RemoteObject(StandIn):
         if fresh:
             object.__setattr__(self, "_parts", tuple([weakref.ref(one) for one in (*known, *fresh)]))
 
-    def __setattr__(self, name: str, value: Any) -> None:
+    def __setattr__(self, name: str, value: object) -> None:
         if name.startswith("_") or self._is_own(name):
             object.__setattr__(self, name, value)
         else:
@@ -187,7 +187,7 @@ class RemoteObject(StandIn):
             "Keep the arrays and numbers that it was made of, and make it again."
         )
 
-    def _remade(self, *args: Any, **kwargs: Any) -> tuple[Any, ...]:
+    def _remade(self, *args: object, **kwargs: object) -> tuple[Any, ...]:
         """Return what ``__reduce__`` does of an object that CuPy's constructor makes again of these arguments."""
         state = self.__getstate__()
         if type(self).__getstate__ is object.__getstate__:
@@ -204,7 +204,7 @@ class RemoteObject(StandIn):
         return str(dispatch.ask_object(".method", self, told))
 
 
-def _remake(kind: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+def _remake(kind: type[RemoteObject], args: tuple[object, ...], kwargs: dict[str, object]) -> Any:
     """Return an object of ``kind``, of what CuPy's constructor takes; a subclass's own is not called."""
     if is_cupys(kind):
         return kind(*args, **kwargs)

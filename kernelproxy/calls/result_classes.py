@@ -42,7 +42,7 @@ spherical_yn:n,z""",
 _PLAIN = frozenset(f"cupy.lib.stride_tricks.{name}" for name in ("as_strided", "sliding_window_view"))
 
 
-def _flat(array: Any) -> Any:
+def _flat(array: ArrayCore) -> Any:
     return array.ravel() if isinstance(views.ravel(array._layout, "C"), tuple) else None
 
 
@@ -76,7 +76,7 @@ class _Rule(NamedTuple):
     unless: tuple[str, ...]
 
 
-def in_class(qualname: str, args: tuple[Any, ...], kwargs: Mapping[str, Any], result: Any) -> Any:
+def in_class(qualname: str, args: tuple[object, ...], kwargs: Mapping[str, object], result: Any) -> Any:
     """Return the ``result`` of a call of ``qualname`` in the class that CuPy gives it. To be asked if there are any."""
     if qualname in _PLAIN:
         return array_core.view_of(result, 0, result._layout, array_core.array_class)
@@ -91,8 +91,8 @@ def in_class(qualname: str, args: tuple[Any, ...], kwargs: Mapping[str, Any], re
     return type(result)(_classed(one, of, rule, given) for one, of in zip(result, rule.results, strict=True))
 
 
-def _classed(result: Any, operands: tuple[_Operand, ...], rule: _Rule, given: Mapping[str, Any]) -> Any:
-    arrays = [given[one.name] for one in operands if isinstance(given.get(one.name), ArrayCore)]
+def _classed(result: Any, operands: tuple[_Operand, ...], rule: _Rule, given: Mapping[str, object]) -> Any:
+    arrays = [array for one in operands if isinstance(array := given.get(one.name), ArrayCore)]
     plain = array_core.array_class
     is_plain = type(result) is plain and any(type(array) is not plain for array in arrays)
     if not is_plain or not _IF[rule.condition](*(array.shape for array in arrays)):
@@ -100,14 +100,14 @@ def _classed(result: Any, operands: tuple[_Operand, ...], rule: _Rule, given: Ma
     return array_core.in_class_of(result, tuple(_made(operands, given)))
 
 
-def _made(operands: tuple[_Operand, ...], given: Mapping[str, Any]) -> Iterator[Any]:
+def _made(operands: tuple[_Operand, ...], given: Mapping[str, object]) -> Iterator[Any]:
     for name, made in operands:
         value = given.get(name)
         if isinstance(value, ArrayCore) and (operand := _MADE[made](value)) is not None:
             yield operand
 
 
-def _given(qualname: str, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> dict[str, Any]:
+def _given(qualname: str, args: tuple[object, ...], kwargs: Mapping[str, object]) -> dict[str, Any]:
     """Return the arguments by their parameters' names."""
     entry = surface.load()[qualname]
     signature_of: Any = surface.signature_with_self if isinstance(entry, surface.Method) else surface.signature_of

@@ -6,7 +6,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, TypeVar
 
 from gpu_backend.opstream.proof import Made
 from gpu_backend.wire import values as wire
@@ -14,6 +14,8 @@ from kernelproxy import public_names
 from kernelproxy.calls.callbacks import NotebookFunction
 from kernelproxy.client import Client
 from kernelproxy.stream.dropped import DroppedHandles
+
+S = TypeVar("S", bound="StandIn")
 
 
 class StandIn:
@@ -40,7 +42,7 @@ class StandIn:
         """Take in what the executor told of the object when it gave it; classes that have a use for it do."""
 
 
-def bind(stand_in: Any, client: Client, handle: int) -> Any:
+def bind(stand_in: S, client: Client, handle: int) -> S:
     """Make ``stand_in`` stand for the ``handle`` of ``client`` and drop it when it ends."""
     object.__setattr__(stand_in, "_handle", handle)
     object.__setattr__(stand_in, "_client", client)

@@ -56,7 +56,7 @@ def cupys_class(kind: type) -> type:
     return next(one for one in kind.__mro__ if is_cupys(one))
 
 
-def uncalled(kind: Any) -> dict[str, str]:
+def uncalled(kind: type[Any]) -> dict[str, str]:
     """Return the methods of CuPy's that would call what ``kind``, a user's class, overrides; and what that is."""
     users = kind.__mro__[: kind.__mro__.index(cupys_class(kind))]
     overridden = {name for one in users for name in vars(one)}
@@ -76,7 +76,7 @@ def warn_of_uncalled(target: Any, name: str) -> None:
     )
 
 
-def in_class(of: Any, name: str, args: tuple[Any, ...], result: Any) -> Any:
+def in_class(of: object, name: str, args: tuple[object, ...], result: Any) -> Any:
     """Return the ``result`` of the member ``name`` of ``of``, an object or a class, in the class that CuPy gives it."""
     kind: Any = of if isinstance(of, type) else type(of)
     if is_cupys(kind) or result is of:
@@ -93,7 +93,7 @@ def in_class(of: Any, name: str, args: tuple[Any, ...], result: Any) -> Any:
     return made
 
 
-def _is_kept(qualname: str, name: str, args: tuple[Any, ...]) -> bool:
+def _is_kept(qualname: str, name: str, args: tuple[object, ...]) -> bool:
     if not qualname.startswith(_SPARSE):
         return name in _KEPT
     form = qualname.removeprefix(_SPARSE)[:3]

@@ -14,12 +14,13 @@ from gpu_backend.wire.codec import Frame
 from gpu_backend.wire.errors import ProtocolError
 from gpu_backend.wire.messages import Want
 from kernelproxy.calls import array_core
+from kernelproxy.calls.argument_types import HostArray
 from kernelproxy.calls.array_core import ArrayCore, LaterLayout
 from kernelproxy.calls.decoding import buffer_to_array
 from kernelproxy.client import Client
 from kernelproxy.session.signs import Transfer
 from kernelproxy.stream import work
-from kernelproxy.stream.ownership import own
+from kernelproxy.stream.kept_uploads import own
 from kernelproxy.stream.pipeline import Pipeline
 
 #: Most bytes of one piece. Several may be under way: of writes, as the executor's credit allows; of reads, so many.
@@ -29,7 +30,7 @@ _PIECES_AHEAD = 4
 _NUMERIC = frozenset("biufcV")
 
 
-def upload(client: Client, host: np.ndarray[Any, Any]) -> Any:
+def upload(client: Client, host: HostArray) -> Any:
     """Return a remote array with the contents that ``host`` has now. Costs no round trip unless it is large.
 
     Raises
@@ -43,12 +44,18 @@ def upload(client: Client, host: np.ndarray[Any, Any]) -> Any:
     layout = contiguous(host.shape, host.dtype.newbyteorder("="), order)
     native = host.astype(layout.dtype, copy=False)
     empty = (wire.Tuple(tuple(host.shape)), wire.DType(layout.dtype_text), order)
-    array = array_core.fresh(client, layout, client.pipeline.record("cupy.empty", empty, orders=layout.orders))
-    write(array, native)
+    pipeline = client.pipeline
+    array = array_core.fresh(client, layout, pipeline.record("cupy.empty", empty, orders=layout.orders))
+    if native.nbytes > CHUNK_BYTES:
+        write(array, native)
+    elif native.nbytes:
+        data = native.tobytes("C" if layout.c_contiguous else "F")
+        _write_chunk(pipeline, array._ref, 0, data)
+        pipeline.mirror.keep(array._ref.handle, layout, data)  # nobody else has it yet
     return array
 
 
-def write(array: ArrayCore, host: np.ndarray[Any, Any]) -> None:
+def write(array: ArrayCore, host: HostArray) -> None:
     """Copy ``host`` into the contiguous remote ``array`` of the same shape and dtype; a large one before this returns.
 
     The user may change ``host`` as soon as we return. So what is sent later is a copy. What is large is sent from where
@@ -94,9 +101,7 @@ def read(array: ArrayCore, stream: int) -> np.ndarray[Any, Any]:
     return buffer_to_array(answer.value, answer.buffers)
 
 
-def _read_pieces(
-    pipeline: Pipeline, array: ArrayCore, stream: int, content: np.ndarray[Any, Any], transfer: Transfer
-) -> None:
+def _read_pieces(pipeline: Pipeline, array: ArrayCore, stream: int, content: HostArray, transfer: Transfer) -> None:
     """Fill ``content`` with the bytes of ``array``: one piece is taken while the next ones are on their way."""
     asked: deque[tuple[int, int]] = deque()
     try:
@@ -115,7 +120,7 @@ def _read_pieces(
             pipeline.inbox.forget(number)
 
 
-def _take_piece(pipeline: Pipeline, content: np.ndarray[Any, Any], offset: int, number: int) -> None:
+def _take_piece(pipeline: Pipeline, content: HostArray, offset: int, number: int) -> None:
     answer = pipeline.answer(number)
     value = answer.value
     pieces = [value.data] if isinstance(value, wire.Buffer) and value.frame < 0 else answer.buffers

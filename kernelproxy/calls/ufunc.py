@@ -9,10 +9,11 @@ from gpu_backend.opstream.proof.ufuncs import rule_for
 from gpu_backend.opstream.surface import Ufunc as Description
 from gpu_backend.wire import values as wire
 from kernelproxy.calls import array_core, dispatch
+from kernelproxy.calls.argument_types import ArrayLike, AxisLike, DTypeLike
 from kernelproxy.calls.array_core import ArrayCore
+from kernelproxy.calls.common_client import common
 from kernelproxy.calls.dispatch import stands_for
 from kernelproxy.calls.documentation import Documented
-from kernelproxy.calls.ownership import common
 from kernelproxy.client import Client
 from kernelproxy.public_names import maker
 
@@ -39,7 +40,7 @@ class ufunc(Documented):  # noqa: N801 (CuPy's name)
         #: Results for one array operand, by its layout.
         self._alone: dict[Layout, Layout] = {}
 
-    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+    def __call__(self, *args: object, **kwargs: object) -> Any:
         """Apply the function. Arguments and keywords are those of CuPy's ufuncs."""
         if not kwargs and len(args) == self.description.nin and self.description.nout == 1:
             if len(args) == 2:
@@ -49,7 +50,7 @@ class ufunc(Documented):  # noqa: N801 (CuPy's name)
         result = dispatch.call(self._qualname, args, kwargs)
         return self._in_class(args, kwargs.get("out"), result) if array_core.is_subclassed else result
 
-    def _in_class(self, args: tuple[Any, ...], out: Any, result: Any) -> Any:
+    def _in_class(self, args: tuple[object, ...], out: Any, result: Any) -> Any:
         """Return the results in the class that CuPy gives them; those that were given are what they are."""
         operands, given = args[: self.nin], args[self.nin :] or (out if isinstance(out, tuple) else (out,))
         if not isinstance(result, tuple):
@@ -75,7 +76,7 @@ class ufunc(Documented):  # noqa: N801 (CuPy's name)
             in_order = None if client.streams.is_used else proof  # as in `binary`
             args = (operand._ref,)
             stream = client.streams.current_handle()
-            handle = pipeline.record(self._qualname, args, 1, None, stream, in_order, None, proof.nbytes)
+            handle = pipeline.record(self._qualname, args, 1, None, stream, in_order, None, proof.nbytes, None, proof)
             made = array_core.fresh(client, proof, handle)
         return array_core.in_class_of(made, (operand,)) if array_core.is_subclassed else made
 
@@ -99,12 +100,12 @@ class ufunc(Documented):  # noqa: N801 (CuPy's name)
             return self._binary_of_others(left, right)
         proof = self._rule.result(left_operand, right_operand)
         if client is not None and type(proof) is Layout and proof.nbytes <= client.pipeline.memory.small_bytes:
-            args = (left_value, right_value)
+            args, size = (left_value, right_value), proof.nbytes
             if client.streams.is_used:  # memory may be reused only in the order in which all work runs
                 stream = client.streams.current_handle()
-                handle = client.pipeline.record(self._qualname, args, 1, None, stream, None, None, proof.nbytes)
+                handle = client.pipeline.record(self._qualname, args, 1, None, stream, None, None, size, None, proof)
             else:
-                handle = client.pipeline.record(self._qualname, args, 1, None, 0, proof, None, proof.nbytes)
+                handle = client.pipeline.record(self._qualname, args, 1, None, 0, proof, None, size, None, proof)
             made = array_core.fresh(client, proof, handle)
         else:
             made = dispatch.run_proved(self._qualname, (left, right), {}, proof)
@@ -119,7 +120,7 @@ class ufunc(Documented):  # noqa: N801 (CuPy's name)
         made = dispatch.run_proved(self._qualname, tuple(operands), {}, proof)
         return array_core.in_class_of(made, tuple(operands)) if array_core.is_subclassed else made
 
-    def inplace(self, target: Any, operand: Any) -> Any:
+    def inplace(self, target: ArrayCore, operand: Any) -> Any:
         """Apply the function to ``target`` and ``operand``, put the result into ``target``, and return that."""
         is_array, client = isinstance(operand, ArrayCore), target._client
         if is_array and operand._client is not client:
@@ -171,28 +172,36 @@ class ufunc(Documented):  # noqa: N801 (CuPy's name)
         """Number of loops."""
         return len(self.description.types)
 
-    def outer(self, left: Any, right: Any, **kwargs: Any) -> Any:
+    def outer(self, left: Any, right: Any, **kwargs: object) -> Any:
         """Apply the function to all pairs of elements."""
         result = dispatch.call(f"{self._qualname}.outer", (left, right), kwargs)
         return array_core.in_class_of(result, (left, right)) if array_core.is_subclassed and not kwargs else result
 
-    def at(self, array: Any, indices: Any, operand: Any = None) -> None:
+    def at(self, array: ArrayCore, indices: Any, operand: ArrayLike | None = None) -> None:
         """Apply the function in place, unbuffered, at ``indices``."""
         operands = () if operand is None else (operand,)
         dispatch.call(f"{self._qualname}.at", (array, indices, *operands), {})
 
-    def reduce(self, array: Any, axis: Any = 0, dtype: Any = None, out: Any = None, keepdims: bool = False) -> Any:
+    def reduce(
+        self, array: ArrayLike, axis: AxisLike = 0, dtype: DTypeLike = None, out: ArrayCore | None = None,
+        keepdims: bool = False,
+    ) -> Any:  # fmt: skip
         """Reduce along ``axis``."""
-        given = {"axis": axis, "dtype": dtype, "out": out, "keepdims": keepdims}
+        given: dict[str, object] = {"axis": axis, "dtype": dtype, "out": out, "keepdims": keepdims}
         return dispatch.call(f"{self._qualname}.reduce", (array,), given)
 
-    def accumulate(self, array: Any, axis: Any = 0, dtype: Any = None, out: Any = None) -> Any:
+    def accumulate(
+        self, array: ArrayLike, axis: AxisLike = 0, dtype: DTypeLike = None, out: ArrayCore | None = None
+    ) -> Any:
         """Accumulate along ``axis``."""
         return dispatch.call(f"{self._qualname}.accumulate", (array,), {"axis": axis, "dtype": dtype, "out": out})
 
-    def reduceat(self, array: Any, indices: Any, axis: Any = 0, dtype: Any = None, out: Any = None) -> Any:
+    def reduceat(
+        self, array: ArrayLike, indices: ArrayLike, axis: AxisLike = 0, dtype: DTypeLike = None,
+        out: ArrayCore | None = None,
+    ) -> Any:  # fmt: skip
         """Reduce the slices that begin at ``indices``."""
-        given = {"axis": axis, "dtype": dtype, "out": out}
+        given: dict[str, object] = {"axis": axis, "dtype": dtype, "out": out}
         return dispatch.call(f"{self._qualname}.reduceat", (array, indices), given)
 
     def __repr__(self) -> str:

@@ -6,15 +6,22 @@ Programs that compute in pieces (dask) give each piece a seed of its own: they a
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Sequence
+from typing import Any, TypeAlias
 
 import numpy as np
 
 from kernelproxy.calls import array_core, dispatch
+from kernelproxy.calls.argument_types import HostArray
+from kernelproxy.calls.array_core import ArrayCore
 from kernelproxy.calls.remote_object import RemoteObject
 
 #: What NumPy takes unless it is told otherwise; other pools travel as sequences.
 _POOL_WORDS = 4
+
+
+#: What a generator is seeded by.
+Seed: TypeAlias = "int | Sequence[int] | HostArray | np.random.SeedSequence | None"
 
 
 class BitGenerator(RemoteObject):
@@ -29,11 +36,10 @@ class BitGenerator(RemoteObject):
     _qualname = "cupy.random.BitGenerator"
 
     @classmethod
-    def _make(cls, seed: Any = None, **options: Any) -> Any:
+    def _make(cls, seed: Seed | ArrayCore = None, **options: object) -> Any:
         """Make it in the executor, of a seed that this process knows."""
-        if isinstance(seed, array_core.ArrayCore):
-            seed = seed.get()
-        seeds = seed if isinstance(seed, np.random.SeedSequence) else np.random.SeedSequence(seed)
+        known: Any = seed.get() if isinstance(seed, array_core.ArrayCore) else seed
+        seeds = known if isinstance(known, np.random.SeedSequence) else np.random.SeedSequence(known)
         made = super()._make(_shortest(seeds), **options)
         made.__dict__["_seeds"] = seeds
         return made
@@ -74,7 +80,7 @@ class Generator(RemoteObject):
     _qualname = "cupy.random.Generator"
 
     @classmethod
-    def _make(cls, bit_generator: Any) -> Any:
+    def _make(cls, bit_generator: BitGenerator) -> Any:
         """Make it in the executor."""
         made = super()._make(bit_generator)
         made.__dict__["_bits"] = bit_generator
@@ -86,14 +92,14 @@ class Generator(RemoteObject):
         known = self.__dict__.get("_bits")
         return dispatch.ask_object(".getattr", self, "bit_generator") if known is None else known
 
-    def __setattr__(self, name: str, value: Any) -> None:
+    def __setattr__(self, name: str, value: object) -> None:
         if name == "bit_generator":
             dispatch.ask_object(".setattr", self, name, value)
             name = "_bits"
         super().__setattr__(name, value)
 
 
-def default_rng(seed: Any = None) -> Any:
+def default_rng(seed: Seed | Generator | BitGenerator = None) -> Any:
     """Return a `Generator`: ``seed`` itself if it is one, one on it if it is a `BitGenerator`, else one on `XORWOW`."""
     if isinstance(seed, Generator):
         return seed

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Sequence
+from typing import TextIO
 
 
 class CompileException(Exception):
@@ -11,7 +12,7 @@ class CompileException(Exception):
     __module__ = "cupy.cuda.compiler"
 
     def __init__(
-        self, msg: str = "", source: str = "", name: str = "", options: Any = (), backend: str = "nvrtc"
+        self, msg: str = "", source: str = "", name: str = "", options: Sequence[str] = (), backend: str = "nvrtc"
     ) -> None:
         super().__init__(msg)
         self.source, self.name, self.options, self.backend = source, name, options, backend
@@ -20,7 +21,7 @@ class CompileException(Exception):
         """Return what the compiler said."""
         return str(self)
 
-    def dump(self, f: Any) -> None:
+    def dump(self, f: TextIO) -> None:
         """Write what the compiler said to a file."""
         f.write(f"{self}\n")
         f.flush()

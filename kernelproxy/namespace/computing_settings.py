@@ -25,7 +25,7 @@ _KINDS = ("elementwise", "reduction", "routine")
 
 
 def _setting(name: str) -> Callable[..., Any]:
-    def setting(*args: Any) -> Any:
+    def setting(*args: object) -> Any:
         return dispatch.ask_object(f"cupy._core.{name}", *args)
 
     setting.__name__ = setting.__qualname__ = name

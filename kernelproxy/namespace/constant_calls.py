@@ -25,7 +25,7 @@ def is_own_function(value: object) -> bool:
 
 
 def evaluated(
-    tree: ast.Module, names: Mapping[str, Any], is_plain: Callable[[object], bool]
+    tree: ast.Module, names: Mapping[str, object], is_plain: Callable[[object], bool]
 ) -> tuple[ast.Module, dict[str, Any]]:
     """Return ``tree`` with such calls replaced, and the names of their results.
 
@@ -43,8 +43,8 @@ def evaluated(
 
 
 class _Evaluator(ast.NodeTransformer):
-    def __init__(self, names: Mapping[str, Any], is_plain: Callable[[object], bool]) -> None:
-        self._functions = {name: value for name, value in names.items() if is_own_function(value)}
+    def __init__(self, names: Mapping[str, object], is_plain: Callable[[object], bool]) -> None:
+        self._functions = {name: value for name, value in names.items() if isinstance(value, types.FunctionType)}
         self._constants = {name: value for name, value in names.items() if is_plain(value)}
         self.results: dict[str, Any] = {}
 

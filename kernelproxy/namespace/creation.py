@@ -3,16 +3,21 @@
 from __future__ import annotations
 
 import warnings
-from typing import Any
+from collections.abc import Callable, Iterable, Sequence
+from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
 
 from kernelproxy.array.conversions import IMPLICIT_CONVERSION
 from kernelproxy.calls import dispatch
+from kernelproxy.calls.argument_types import ArrayLike, DTypeLike
 from kernelproxy.calls.array_core import ArrayCore
 from kernelproxy.calls.dispatch import stands_for
 from kernelproxy.calls.foreign_arrays import ELSEWHERE
 from kernelproxy.namespace import pinned_memory
+
+if TYPE_CHECKING:
+    from typing_extensions import CapsuleType
 
 #: Types of most of what nests hold, which stand for themselves.
 _HOST_TYPES = frozenset({bool, int, float, complex, str, bytes, type(None), np.ndarray, np.float64})
@@ -21,8 +26,8 @@ _HOST = 1
 
 
 def array(
-    obj: Any,
-    dtype: Any = None,
+    obj: ArrayLike,
+    dtype: DTypeLike = None,
     copy: bool | None = True,
     order: str = "K",
     subok: bool = False,
@@ -47,7 +52,7 @@ def array(
         if _joined_shape(obj) is None:
             raise TypeError(IMPLICIT_CONVERSION)
         obj = _with_arrays(obj)
-        given = {"dtype": dtype, "copy": copy, "order": order, "subok": subok, "ndmin": ndmin}
+        given: dict[str, object] = {"dtype": dtype, "copy": copy, "order": order, "subok": subok, "ndmin": ndmin}
         return dispatch.call("cupy.array", (obj,), given)
     host = _host_array(obj, dtype, order, ndmin)
     pinned_memory.POOL._note_upload(host.nbytes)
@@ -55,7 +60,7 @@ def array(
 
 
 def asarray(
-    a: Any, dtype: Any = None, order: str | None = None, *, copy: bool | None = None, blocking: bool = False
+    a: ArrayLike, dtype: DTypeLike = None, order: str | None = None, *, copy: bool | None = None, blocking: bool = False
 ) -> Any:
     """Return ``a`` as a remote array; ``a`` itself if it is one already and fits."""
     a = stands_for(a)
@@ -71,19 +76,19 @@ def asarray(
 
 
 def asanyarray(
-    a: Any, dtype: Any = None, order: str | None = None, *, copy: bool | None = None, blocking: bool = False
+    a: ArrayLike, dtype: DTypeLike = None, order: str | None = None, *, copy: bool | None = None, blocking: bool = False
 ) -> Any:
     """Return ``a`` as a remote array; the same as `asarray`."""
     return asarray(a, dtype, order, copy=copy)
 
 
-def ascontiguousarray(a: Any, dtype: Any = None) -> Any:
+def ascontiguousarray(a: ArrayLike, dtype: DTypeLike = None) -> Any:
     """Return ``a`` as a C-contiguous remote array of at least one dimension."""
     made = asarray(a, dtype, "C")
     return made if made.ndim else made.reshape(1)
 
 
-def asfortranarray(a: Any, dtype: Any = None) -> Any:
+def asfortranarray(a: ArrayLike, dtype: DTypeLike = None) -> Any:
     """Return ``a`` as an F-contiguous remote array of at least one dimension."""
     made = asarray(a, dtype, "F")
     return made if made.ndim else made.reshape(1)
@@ -94,7 +99,7 @@ def frombuffer(*args: Any, **kwargs: Any) -> Any:
     return dispatch.upload(np.frombuffer(*args, **kwargs))
 
 
-def from_dlpack(array: Any, *, device: Any = None, copy: bool | None = None) -> Any:
+def from_dlpack(array: _SpeaksDlpack, *, device: object = None, copy: bool | None = None) -> Any:
     """Return a remote array with the contents of any array that speaks DLPack and lies in host memory."""
     if isinstance(array, ArrayCore):
         return array
@@ -107,20 +112,27 @@ def from_dlpack(array: Any, *, device: Any = None, copy: bool | None = None) -> 
     return dispatch.upload(host)
 
 
+class _SpeaksDlpack(Protocol):
+    """An array of any library that speaks DLPack."""
+
+    def __dlpack__(self, *, stream: None = None) -> CapsuleType: ...
+    def __dlpack_device__(self) -> tuple[int, int]: ...
+
+
 class _Capsule:
     """A DLPack capsule as an object that gives it."""
 
-    def __init__(self, capsule: Any) -> None:
+    def __init__(self, capsule: object) -> None:
         self._capsule = capsule
 
-    def __dlpack__(self, **options: Any) -> Any:
+    def __dlpack__(self, **options: object) -> Any:
         return self._capsule
 
     def __dlpack_device__(self) -> tuple[int, int]:
         return _HOST, 0
 
 
-def fromDlpack(dltensor: Any) -> Any:  # noqa: N802 (CuPy's name)
+def fromDlpack(dltensor: object) -> Any:  # noqa: N802 (CuPy's name)
     """Return a remote array with the contents of a capsule of host memory; the older form of `from_dlpack`."""
     warnings.warn("This function is deprecated and will be removed.", DeprecationWarning, stacklevel=2)
     return dispatch.upload(np.from_dlpack(_Capsule(dltensor)))
@@ -134,7 +146,7 @@ _FLAGS = {
 }
 
 
-def require(a: Any, dtype: Any = None, requirements: Any = None) -> Any:
+def require(a: ArrayLike, dtype: DTypeLike = None, requirements: Sequence[str] | None = None) -> Any:
     """Return ``a`` as a remote array that is contiguous, or owns its memory, as ``requirements`` say.
 
     Raises
@@ -152,7 +164,7 @@ def require(a: Any, dtype: Any = None, requirements: Any = None) -> Any:
     return asarray(a, dtype, order, copy=True if "O" in wanted else None)
 
 
-def _host_array(obj: Any, dtype: Any, order: str, ndmin: int) -> np.ndarray[Any, Any]:
+def _host_array(obj: ArrayLike, dtype: DTypeLike, order: str, ndmin: int) -> np.ndarray[Any, Any]:
     # Not copied: an array that is neither C- nor F-contiguous becomes C-contiguous, which a copy might not be.
     host = np.array(obj, dtype=dtype, copy=None, order=order or "K", ndmin=ndmin)  # type: ignore[call-overload]
     if host.dtype.kind not in "biufcV" or host.dtype.hasobject:
@@ -160,33 +172,37 @@ def _host_array(obj: Any, dtype: Any, order: str, ndmin: int) -> np.ndarray[Any,
     return host  # type: ignore[no-any-return]
 
 
-def is_remote(obj: Any) -> bool:
+def is_remote(obj: object) -> bool:
     """Tell whether ``obj`` is or stands for a remote array, or is a list or tuple that holds some, however deep."""
     if isinstance(obj, (list, tuple)):
         return any(map(is_remote, obj))
     return isinstance(obj, ArrayCore) or (type(obj) not in _HOST_TYPES and isinstance(stands_for(obj), ArrayCore))
 
 
-def _with_arrays(obj: Any) -> Any:
+def _with_arrays(obj: object) -> Any:
     """Return a nest with the arrays that its objects stand for."""
     return [_with_arrays(one) for one in obj] if isinstance(obj, (list, tuple)) else stands_for(obj)
 
 
-def _joined_shape(obj: Any) -> tuple[int, ...] | None:
+def _joined_shape(obj: object) -> tuple[int, ...] | None:
     """Return the shape of a nest of remote arrays that are all of one shape: CuPy joins these, and no others."""
     obj = stands_for(obj)
     if isinstance(obj, ArrayCore):
         return obj._layout.shape
     shapes = {_joined_shape(one) for one in obj} if isinstance(obj, (list, tuple)) else set()
-    shape = shapes.pop() if len(shapes) == 1 else None
+    if len(shapes) != 1 or not isinstance(obj, (list, tuple)):
+        return None
+    shape = shapes.pop()
     return None if shape is None else (len(obj), *shape)
 
 
-def fromfunction(function: Any, shape: Any, *, dtype: Any = float, **kwargs: Any) -> Any:
+def fromfunction(
+    function: Callable[..., ArrayLike], shape: Sequence[int], *, dtype: DTypeLike = float, **kwargs: Any
+) -> Any:
     """Return ``function`` of each place; as in CuPy, NumPy calls it with NumPy arrays."""
     return asarray(np.fromfunction(function, shape, dtype=dtype, **kwargs))
 
 
-def fromiter(iter: Any, dtype: Any, count: int = -1, **kwargs: Any) -> Any:
+def fromiter(iter: Iterable[object], dtype: DTypeLike, count: int = -1, **kwargs: Any) -> Any:
     """Return the elements of an iterable, of known ``dtype``, as a one-dimensional remote array."""
     return asarray(np.fromiter(iter, dtype, count, **kwargs))

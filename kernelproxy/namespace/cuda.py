@@ -6,7 +6,7 @@ import functools
 import weakref
 from collections.abc import Callable
 from functools import cached_property
-from typing import Any
+from typing import Any, Protocol
 
 from kernelproxy.calls import dispatch, sync_detection
 from kernelproxy.calls.on_stream import on_stream
@@ -15,6 +15,12 @@ from kernelproxy.calls.stand_ins import bind
 from kernelproxy.client import Client, current
 from kernelproxy.namespace.memory import memGetInfo
 from kernelproxy.namespace.names import make
+
+
+class _SpeaksCudaStream(Protocol):
+    """An object of any library that names a stream."""
+
+    def __cuda_stream__(self) -> tuple[int, int]: ...
 
 
 class _BaseStream(RemoteObject):
@@ -65,7 +71,7 @@ class _BaseStream(RemoteObject):
         self._before.append((streams, streams.set_current(self)))
         return self
 
-    def __exit__(self, *exc: Any) -> None:
+    def __exit__(self, *exc: object) -> None:
         streams, before = self._before.pop()
         streams.set_current(before)
 
@@ -87,12 +93,12 @@ class _BaseStream(RemoteObject):
         with self:
             dispatch.record(".wait_event", (event,))
 
-    def add_callback(self, callback: Callable[..., Any], arg: Any) -> None:
+    def add_callback(self, callback: Callable[..., object], arg: object) -> None:
         """Call ``callback(stream, status, arg)`` in the notebook once the work given so far is done."""
         self.synchronize()
         callback(self, 0, arg)
 
-    def launch_host_func(self, callback: Callable[[Any], Any], arg: Any) -> None:
+    def launch_host_func(self, callback: Callable[[object], object], arg: object) -> None:
         """Call ``callback(arg)`` in the notebook once the work given so far is done."""
         self.synchronize()
         callback(arg)
@@ -138,7 +144,7 @@ class Stream(_BaseStream):
         return bind(made, client, handle)
 
     @classmethod
-    def from_external(cls, obj: Any) -> Any:
+    def from_external(cls, obj: _SpeaksCudaStream) -> Any:
         """Return the stream of an object that speaks ``__cuda_stream__``, if it is one of this session's."""
         return _same_stream(cls, obj.__cuda_stream__()[1])
 
@@ -268,7 +274,7 @@ class Device:
     def __enter__(self) -> Device:
         return self.use()
 
-    def __exit__(self, *exc: Any) -> None:
+    def __exit__(self, *exc: object) -> None:
         """Do nothing: there is one device."""
 
     def use(self) -> Device:

@@ -4,12 +4,17 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable, Mapping
-from typing import Any
+from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
 
+from gpu_backend.opstream.layout import DType
+from kernelproxy.calls.argument_types import DTypeLike
 from kernelproxy.calls.array_core import ArrayCore
 from kernelproxy.namespace.refusing import refusing
+
+if TYPE_CHECKING:
+    import numpy.typing as npt
 
 #: CUDA's alignment of a number is its size; of vectors of two, such as complex128, at most this.
 _MOST_ALIGNMENT = 16
@@ -26,35 +31,35 @@ disp = _removed("disp", "your own print function")
 safe_eval = _removed("safe_eval", "`ast.literal_eval`")
 
 
-def issubclass_(arg1: Any, arg2: Any) -> bool:
+def issubclass_(arg1: object, arg2: type | tuple[type, ...]) -> bool:
     """Tell whether ``arg1`` is a class below ``arg2``; False if it is no class."""
     return isinstance(arg1, type) and issubclass(arg1, arg2)
 
 
-def obj2sctype(rep: Any, default: Any = None) -> Any:
+def obj2sctype(rep: object, default: object = None) -> Any:
     """Return the scalar type of an array, a dtype or what means one; ``default`` if there is none."""
     if isinstance(rep, type) and issubclass(rep, np.generic):
         return rep
     if isinstance(rep, (np.ndarray, ArrayCore)):
         return rep.dtype.type
     try:
-        return np.dtype(rep).type
+        return np.dtype(cast("npt.DTypeLike", rep)).type
     except TypeError:
         return default
 
 
-def issubsctype(arg1: Any, arg2: Any) -> bool:
+def issubsctype(arg1: object, arg2: object) -> bool:
     """Tell whether the scalar type of ``arg1`` is below that of ``arg2``."""
     return issubclass(obj2sctype(arg1), obj2sctype(arg2))
 
 
-def issctype(rep: Any) -> bool:
+def issctype(rep: object) -> bool:
     """Tell whether ``rep`` is a scalar type or a dtype."""
     found = obj2sctype(rep) if isinstance(rep, (type, np.dtype)) else None
     return found is not None and found is not np.object_
 
 
-def sctype2char(sctype: Any) -> str:
+def sctype2char(sctype: DTypeLike) -> str:
     """Return the character of a scalar type.
 
     Raises
@@ -68,7 +73,7 @@ def sctype2char(sctype: Any) -> str:
     return str(np.dtype(found).char)
 
 
-def who(vardict: Mapping[str, Any] | None = None) -> None:
+def who(vardict: Mapping[str, object] | None = None) -> None:
     """Print name, shape, bytes and dtype of the remote arrays in ``vardict``, or among the caller's globals."""
     named = sys._getframe(1).f_globals if vardict is None else vardict
     rows: list[tuple[str, str, str, str]] = []
@@ -91,7 +96,7 @@ def who(vardict: Mapping[str, Any] | None = None) -> None:
     print("\n".join(lines))  # noqa: T201 (printing is what it is for)
 
 
-def make_aligned_dtype(dtype: Any, *, alignment: int = -1, recurse: bool = True) -> np.dtype[Any]:
+def make_aligned_dtype(dtype: DTypeLike, *, alignment: int = -1, recurse: bool = True) -> np.dtype[Any]:
     """Return ``dtype`` with its fields placed as a CUDA structure has them.
 
     Raises
@@ -102,7 +107,7 @@ def make_aligned_dtype(dtype: Any, *, alignment: int = -1, recurse: bool = True)
     return _aligned(np.dtype(dtype, align=True), alignment, recurse)[0]
 
 
-def _aligned(dtype: np.dtype[Any], alignment: int, recurse: bool) -> tuple[np.dtype[Any], int]:
+def _aligned(dtype: DType, alignment: int, recurse: bool) -> tuple[np.dtype[Any], int]:
     if alignment != -1 and (alignment <= 0 or alignment.bit_count() != 1):
         raise ValueError("Reasonable alignments must be >0 and a power of 2.")
     if dtype.fields is None:
@@ -135,7 +140,7 @@ def _aligned(dtype: np.dtype[Any], alignment: int, recurse: bool) -> tuple[np.dt
     return np.dtype(described, align=True, **metadata), least  # type: ignore[call-overload]
 
 
-def _field(kind: np.dtype[Any], recurse: bool) -> tuple[np.dtype[Any], int]:
+def _field(kind: DType, recurse: bool) -> tuple[np.dtype[Any], int]:
     metadata: Mapping[str, Any] = kind.metadata or {}
     asked = metadata.get("__cuda_alignment__")
     if asked is not None:

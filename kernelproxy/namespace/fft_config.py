@@ -32,7 +32,7 @@ class CufftCallbacks(RemoteObject):
     def __enter__(self) -> Any:
         return dispatch.ask_object(".method", self, "__enter__")
 
-    def __exit__(self, *raised: Any) -> None:
+    def __exit__(self, *raised: object) -> None:
         dispatch.ask_object(".method", self, "__exit__", None, None, None)  # an exception is the notebook's own
 
 
@@ -43,7 +43,7 @@ class FftConfig(RemoteInstance):
     _use_multi_gpus = planning.use_multi_gpus
     _devices = planning.devices
 
-    def __setattr__(self, name: str, value: Any) -> None:
+    def __setattr__(self, name: str, value: object) -> None:
         if isinstance(getattr(type(self), name, None), property):
             object.__setattr__(self, name, value)
         else:
@@ -93,7 +93,7 @@ class FftConfig(RemoteInstance):
         self._devices.set(named)
         current().part(planning.Planning).bring()
 
-    def set_cufft_callbacks(self, *args: Any, **kwargs: Any) -> Any:
+    def set_cufft_callbacks(self, *args: object, **kwargs: object) -> Any:
         """Return a context in which transforms call functions of CUDA C++; parameters as in CuPy."""
         return self._ask("set_cufft_callbacks", *args, **kwargs)
 
@@ -126,7 +126,7 @@ class FftConfig(RemoteInstance):
         print("=============== cuFFT plan cache info (all devices) ===============")  # noqa: T201
         self.get_plan_cache().show_info()
 
-    def _ask(self, name: str, *args: Any, **kwargs: Any) -> Any:
+    def _ask(self, name: str, *args: object, **kwargs: object) -> Any:
         return dispatch.ask_object(".method", self, name, *args, **kwargs)
 
 

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-from typing import Any
+from os import PathLike
+from typing import IO, Any
 
 import numpy as np
 
 from kernelproxy.calls import dispatch
+from kernelproxy.calls.argument_types import ArrayLike
 from kernelproxy.calls.array_core import ArrayCore
 
 
@@ -16,15 +18,15 @@ class NpzFile:
     ``npz_file`` is NumPy's archive, which has the names.
     """
 
-    def __init__(self, npz_file: Any) -> None:
+    def __init__(self, npz_file: np.lib.npyio.NpzFile) -> None:
         self.npz_file = npz_file
 
     def __enter__(self) -> NpzFile:
         self.npz_file.__enter__()
         return self
 
-    def __exit__(self, *exc: Any) -> None:
-        self.npz_file.__exit__(*exc)
+    def __exit__(self, *exc: object) -> None:
+        self.npz_file.close()
 
     def __getitem__(self, key: str) -> Any:
         return dispatch.upload(self.npz_file[key])
@@ -34,7 +36,7 @@ class NpzFile:
         self.npz_file.close()
 
 
-def load(file: Any, mmap_mode: str | None = None, allow_pickle: bool | None = None) -> Any:
+def load(file: str | PathLike[str] | IO[bytes], mmap_mode: str | None = None, allow_pickle: bool | None = None) -> Any:
     """Load arrays that `save` or `savez` has written, from this machine's disk."""
     loaded = np.load(file, mmap_mode=mmap_mode, allow_pickle=bool(allow_pickle))  # type: ignore[arg-type]
     if isinstance(loaded, np.ndarray):
@@ -42,22 +44,22 @@ def load(file: Any, mmap_mode: str | None = None, allow_pickle: bool | None = No
     return NpzFile(loaded) if isinstance(loaded, np.lib.npyio.NpzFile) else loaded
 
 
-def save(file: Any, arr: Any, allow_pickle: bool | None = None) -> None:
+def save(file: str | PathLike[str] | IO[bytes], arr: ArrayLike, allow_pickle: bool | None = None) -> None:
     """Save one array to this machine's disk."""
     np.save(file, _host(arr), allow_pickle=bool(allow_pickle))
 
 
-def savez(file: Any, *args: Any, **kwds: Any) -> None:
+def savez(file: str | PathLike[str] | IO[bytes], *args: ArrayLike, **kwds: ArrayLike) -> None:
     """Save several arrays to one archive on this machine's disk."""
     np.savez(file, *map(_host, args), **{name: _host(arr) for name, arr in kwds.items()})
 
 
-def savez_compressed(file: Any, *args: Any, **kwds: Any) -> None:
+def savez_compressed(file: str | PathLike[str] | IO[bytes], *args: ArrayLike, **kwds: ArrayLike) -> None:
     """Save several arrays to one compressed archive on this machine's disk."""
     np.savez_compressed(file, *map(_host, args), **{name: _host(arr) for name, arr in kwds.items()})
 
 
-def savetxt(fname: Any, X: Any, *args: Any, **kwargs: Any) -> None:  # noqa: N803 (NumPy's name)
+def savetxt(fname: str | PathLike[str] | IO[str] | IO[bytes], X: ArrayLike, *args: Any, **kwargs: Any) -> None:  # noqa: N803 (NumPy's name)
     """Save an array as text to this machine's disk."""
     np.savetxt(fname, _host(X), *args, **kwargs)
 
@@ -82,5 +84,5 @@ def fromstring(*args: Any, **kwargs: Any) -> Any:
     return dispatch.upload(np.fromstring(*args, **kwargs))
 
 
-def _host(arr: Any) -> Any:
+def _host(arr: ArrayLike) -> Any:
     return arr.get() if isinstance(arr, ArrayCore) else arr

@@ -21,11 +21,11 @@ class Fusion:
 
     __module__ = "cupy"
 
-    def __init__(self, func: Callable[..., Any], name: str | None = None) -> None:
+    def __init__(self, func: Callable[..., object], name: str | None = None) -> None:
         self.func = func
         self.name = name or func.__name__
 
-    def __call__(self, *args: Any) -> Any:
+    def __call__(self, *args: object) -> Any:
         """Return the function's result.
 
         Raises
@@ -48,7 +48,7 @@ class Fusion:
 def fuse(*args: Any, **kwargs: Any) -> Any:
     """Return a function fused; called with ``kernel_name`` or nothing, a decorator that fuses."""
 
-    def wrap(function: Callable[..., Any], kernel_name: str | None = None) -> Fusion:
+    def wrap(function: Callable[..., object], kernel_name: str | None = None) -> Fusion:
         return functools.update_wrapper(Fusion(function, kernel_name), function)  # type: ignore[return-value]
 
     if len(args) == 1 and not kwargs and callable(args[0]):

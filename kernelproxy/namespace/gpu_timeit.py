@@ -5,8 +5,8 @@ from __future__ import annotations
 import math
 import sys
 import textwrap
-from typing import Any
 
+from IPython.core.interactiveshell import InteractiveShell
 from IPython.core.magic import Magics, line_cell_magic, magics_class, needs_local_scope
 from IPython.core.magic_arguments import argument, magic_arguments, parse_argstring
 
@@ -24,7 +24,7 @@ class GPUTimeitMagics(Magics):
     @argument("-w", "--n-warmup", type=int, default=10, help="Number of warmup runs (default: 10)")
     @argument("--max-duration", type=float, default=math.inf, help="Maximum duration in seconds (default: inf)")
     @argument("code", nargs="*", help="Code to benchmark")
-    def gpu_timeit(self, line: str, cell: str | None = None, local_ns: dict[str, Any] | None = None) -> None:
+    def gpu_timeit(self, line: str, cell: str | None = None, local_ns: dict[str, object] | None = None) -> None:
         """Time code on the notebook's clock and on the device, as ``cupyx.profiler.benchmark`` does.
 
         Examples
@@ -47,6 +47,6 @@ class GPUTimeitMagics(Magics):
         sys.stdout.write(f"{times}\n")
 
 
-def load_ipython_extension(ipython: Any) -> None:
+def load_ipython_extension(ipython: InteractiveShell) -> None:
     """Register the magic ``%gpu_timeit``; what ``%load_ext cupyx.profiler`` calls."""
     ipython.register_magics(GPUTimeitMagics)

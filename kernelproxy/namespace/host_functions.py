@@ -6,17 +6,21 @@ import contextlib
 import functools
 import importlib
 import itertools
-from collections.abc import Callable, Iterator
-from typing import Any
+from collections.abc import Callable, Iterable, Iterator
+from typing import TYPE_CHECKING, Any, SupportsIndex, TypeAlias
 
 import numpy as np
 
 from kernelproxy.calls import dispatch
+from kernelproxy.calls.argument_types import ArrayLike, DTypeLike, HostArray, StreamLike
 from kernelproxy.calls.array_core import ArrayCore, handle_of
 from kernelproxy.calls.dispatch import stands_for
 from kernelproxy.calls.error_state import ErrorState
 from kernelproxy.calls.remote_object import RemoteObject, are_parts
 from kernelproxy.client import Client, current
+
+if TYPE_CHECKING:
+    import numpy.typing as npt
 
 base_repr, binary_repr = np.base_repr, np.binary_repr
 format_float_positional, format_float_scientific = np.format_float_positional, np.format_float_scientific
@@ -25,16 +29,20 @@ issubdtype, isdtype, mintypecode, typename = np.issubdtype, np.isdtype, np.minty
 promote_types, broadcast_shapes, isscalar, iterable = np.promote_types, np.broadcast_shapes, np.isscalar, np.iterable
 
 
-def _dtype_or_value(value: Any) -> Any:
+#: Into how many parts, or where to cut.
+Sections: TypeAlias = "int | np.integer | Iterable[SupportsIndex]"
+
+
+def _dtype_or_value(value: object) -> Any:
     return value._layout.dtype if isinstance(value, ArrayCore) else value
 
 
-def _host(value: Any) -> Any:
+def _host(value: ArrayLike) -> Any:
     return value.get() if isinstance(value, ArrayCore) else value
 
 
 def asnumpy(
-    a: Any, stream: Any = None, order: str = "C", out: Any = None, *, blocking: bool = True
+    a: ArrayLike, stream: StreamLike = None, order: str = "C", out: HostArray | None = None, *, blocking: bool = True
 ) -> np.ndarray[Any, Any]:
     """Return ``a``, remote or not, as a NumPy array. One round trip for a remote one."""
     a = stands_for(a)
@@ -44,80 +52,80 @@ def asnumpy(
     if out is None:
         return host  # type: ignore[no-any-return]
     np.copyto(out, host)
-    return out  # type: ignore[no-any-return]
+    return out
 
 
 def array_repr(
-    arr: Any, max_line_width: int | None = None, precision: int | None = None, suppress_small: Any = None
+    arr: ArrayLike, max_line_width: int | None = None, precision: int | None = None, suppress_small: bool | None = None
 ) -> str:
     """Return what ``repr`` of the array shows."""
     return np.array_repr(_host(arr), max_line_width, precision, suppress_small)
 
 
 def array_str(
-    arr: Any, max_line_width: int | None = None, precision: int | None = None, suppress_small: Any = None
+    arr: ArrayLike, max_line_width: int | None = None, precision: int | None = None, suppress_small: bool | None = None
 ) -> str:
     """Return what ``str`` of the array shows."""
     return np.array_str(_host(arr), max_line_width, precision, suppress_small)
 
 
-def array2string(a: Any, *args: Any, **kwargs: Any) -> str:
+def array2string(a: ArrayLike, *args: Any, **kwargs: Any) -> str:
     """Return the array as text; parameters as in NumPy."""
     return np.array2string(_host(a), *args, **kwargs)
 
 
-def result_type(*arrays_and_dtypes: Any) -> np.dtype[Any]:
+def result_type(*arrays_and_dtypes: ArrayLike | DTypeLike) -> np.dtype[Any]:
     """Return the dtype that NEP 50 gives these arrays, dtypes and scalars together."""
     return np.result_type(*map(_dtype_or_value, arrays_and_dtypes))
 
 
-def min_scalar_type(a: Any) -> np.dtype[Any]:
+def min_scalar_type(a: ArrayCore | npt.ArrayLike) -> np.dtype[Any]:
     """Return the smallest dtype that holds a scalar; for arrays, their dtype."""
-    return np.min_scalar_type(_dtype_or_value(a) if isinstance(a, ArrayCore) else a)
+    return a._layout.dtype if isinstance(a, ArrayCore) else np.min_scalar_type(a)
 
 
-def can_cast(from_: Any, to: Any, casting: str = "safe") -> bool:
+def can_cast(from_: ArrayLike | DTypeLike, to: DTypeLike, casting: str = "safe") -> bool:
     """Tell whether the cast is allowed under the rule ``casting``."""
     return bool(np.can_cast(_dtype_or_value(from_), to, casting))  # type: ignore[arg-type]
 
 
-def common_type(*arrays: Any) -> Any:
+def common_type(*arrays: ArrayCore | HostArray) -> Any:
     """Return the inexact type that all arrays can be cast to."""
     return np.common_type(*(np.empty(0, array.dtype) for array in arrays))
 
 
-def iscomplexobj(x: Any) -> bool:
+def iscomplexobj(x: ArrayCore | npt.ArrayLike) -> bool:
     """Tell whether the dtype is complex."""
     return bool(np.issubdtype(x.dtype, np.complexfloating)) if isinstance(x, ArrayCore) else np.iscomplexobj(x)
 
 
-def isrealobj(x: Any) -> bool:
+def isrealobj(x: ArrayCore | npt.ArrayLike) -> bool:
     """Tell whether the dtype is not complex."""
     return not iscomplexobj(x)
 
 
-def isfortran(a: Any) -> bool:
+def isfortran(a: ArrayCore | HostArray) -> bool:
     """Tell whether the array is F- and not C-contiguous."""
     return bool(a.flags.fnc)
 
 
-def ndim(a: Any) -> int:
+def ndim(a: ArrayCore | npt.ArrayLike) -> int:
     """Return the number of axes."""
     return a._layout.ndim if isinstance(a, ArrayCore) else np.ndim(a)
 
 
-def shape(a: Any) -> tuple[int, ...]:
+def shape(a: ArrayCore | npt.ArrayLike) -> tuple[int, ...]:
     """Return the lengths of the axes."""
     return a._layout.shape if isinstance(a, ArrayCore) else np.shape(a)
 
 
-def size(a: Any, axis: int | None = None) -> int:
+def size(a: ArrayCore | npt.ArrayLike, axis: int | None = None) -> int:
     """Return the number of elements, or the length of ``axis``."""
     lengths = shape(a)
     return int(np.prod(lengths)) if axis is None else lengths[axis]
 
 
-def may_share_memory(a: Any, b: Any, max_work: Any = None) -> bool:
+def may_share_memory(a: object, b: object, max_work: int | str | None = None) -> bool:
     """Tell whether the arrays are windows on overlapping stretches of the same memory.
 
     Raises
@@ -137,7 +145,7 @@ def may_share_memory(a: Any, b: Any, max_work: Any = None) -> bool:
     return a_low < b_high and b_low < a_high
 
 
-def shares_memory(a: Any, b: Any, max_work: Any = None) -> bool:
+def shares_memory(a: object, b: object, max_work: int | str | None = None) -> bool:
     """Tell whether the arrays have an element's memory in common; by ``"MAY_SHARE_BOUNDS"``, whether they may.
 
     Raises
@@ -150,7 +158,7 @@ def shares_memory(a: Any, b: Any, max_work: Any = None) -> bool:
         return may
     if max_work not in (None, "MAY_SHARE_EXACT"):
         raise NotImplementedError("Not supported for integer `max_work`.")
-    if not may:
+    if not may or not isinstance(a, ArrayCore) or not isinstance(b, ArrayCore):
         return False
     if handle_of(a._ref) != handle_of(b._ref):
         return bool(dispatch.call("cupy.shares_memory", (a, b), {}))
@@ -159,7 +167,7 @@ def shares_memory(a: Any, b: Any, max_work: Any = None) -> bool:
     return bool(np.shares_memory(_window(memory, a), _window(memory, b)))
 
 
-def _window(memory: np.ndarray[Any, Any], a: ArrayCore) -> np.ndarray[Any, Any]:
+def _window(memory: HostArray, a: ArrayCore) -> np.ndarray[Any, Any]:
     layout = a._layout
     return np.ndarray(
         layout.shape, np.dtype((np.void, layout.itemsize)), memory, getattr(a._ref, "offset", 0), layout.strides
@@ -176,13 +184,13 @@ def _bounds(a: ArrayCore) -> tuple[int, int]:
     return low, start + sum(one for one in reach if one > 0) + layout.itemsize
 
 
-def get_array_module(*args: Any) -> Any:
+def get_array_module(*args: object) -> Any:
     """Return the module whose functions fit the arguments: ``cupy`` if any of them is remote, else ``numpy``."""
     remote = any(isinstance(one, (ArrayCore, RemoteObject)) for one in args)
     return importlib.import_module("cupy") if remote else np
 
 
-def get_scipy_module(*args: Any) -> Any:
+def get_scipy_module(*args: object) -> Any:
     """Return the module whose functions fit the arguments: ``cupyx.scipy`` if any of them is remote, else ``scipy``."""
     return importlib.import_module("scipy" if get_array_module(*args) is np else "cupyx.scipy")
 
@@ -192,17 +200,17 @@ def is_available() -> bool:
     return bool(current().session.is_connected)
 
 
-def copyto(dst: Any, src: Any, casting: str = "same_kind", where: Any = None) -> None:
+def copyto(dst: ArrayCore, src: ArrayLike, casting: str = "same_kind", where: ArrayLike | None = None) -> None:
     """Copy values into ``dst``, broadcasting; parameters as in CuPy."""
     dispatch.call("cupy.copyto", (dst, src, casting, where), {})
 
 
-def real(val: Any) -> Any:
+def real(val: ArrayLike) -> Any:
     """Return the real part: a view for a complex array."""
     return val.real if isinstance(val, ArrayCore) else dispatch.call("cupy.real", (val,), {})
 
 
-def imag(val: Any) -> Any:
+def imag(val: ArrayLike) -> Any:
     """Return the imaginary part: a view for a complex array."""
     return val.imag if isinstance(val, ArrayCore) else dispatch.call("cupy.imag", (val,), {})
 
@@ -222,9 +230,9 @@ class _Memos:
 def memoize(for_each_device: bool = False) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
     """Return a decorator that keeps the results of a function by its arguments."""
 
-    def decorate(function: Callable[..., Any]) -> Callable[..., Any]:
+    def decorate(function: Callable[..., object]) -> Callable[..., Any]:
         @functools.wraps(function)
-        def remembered(*args: Any, **kwargs: Any) -> Any:
+        def remembered(*args: object, **kwargs: object) -> Any:
             key = (function, args, frozenset(kwargs.items()))
             memos = current().part(_Memos).results
             if key not in memos:
@@ -246,8 +254,9 @@ def show_config(*, _full: bool = False) -> None:
 # --- splitting: views, so nothing is sent ----------------------------------------------------------------------------
 
 
-def array_split(ary: Any, indices_or_sections: Any, axis: int = 0) -> list[Any]:
+def array_split(ary: ArrayCore, indices_or_sections: Sections, axis: int = 0) -> list[Any]:
     """Split into views of nearly equal or given lengths along ``axis``."""
+    view: Any = ary  # indexing is of the class on top
     length = ary.shape[axis]
     if isinstance(indices_or_sections, (int, np.integer)):
         sections = int(indices_or_sections)
@@ -258,10 +267,10 @@ def array_split(ary: Any, indices_or_sections: Any, axis: int = 0) -> list[Any]:
     else:
         bounds = [0, *(int(one) for one in indices_or_sections), length]
     before = (slice(None),) * (axis % ary.ndim)
-    return [ary[(*before, slice(start, stop))] for start, stop in itertools.pairwise(bounds)]
+    return [view[(*before, slice(start, stop))] for start, stop in itertools.pairwise(bounds)]
 
 
-def split(ary: Any, indices_or_sections: Any, axis: int = 0) -> list[Any]:
+def split(ary: ArrayCore, indices_or_sections: Sections, axis: int = 0) -> list[Any]:
     """Split into views of equal or given lengths along ``axis``."""
     if ary.ndim <= axis:
         raise IndexError("Axis exceeds ndim")
@@ -273,21 +282,21 @@ def split(ary: Any, indices_or_sections: Any, axis: int = 0) -> list[Any]:
     return array_split(ary, indices_or_sections, axis)
 
 
-def vsplit(ary: Any, indices_or_sections: Any) -> list[Any]:
+def vsplit(ary: ArrayCore, indices_or_sections: Sections) -> list[Any]:
     """Split along the first axis."""
     if ary.ndim <= 1:
         raise ValueError("Cannot vsplit an array with less than 2 dimensions")
     return split(ary, indices_or_sections, 0)
 
 
-def hsplit(ary: Any, indices_or_sections: Any) -> list[Any]:
+def hsplit(ary: ArrayCore, indices_or_sections: Sections) -> list[Any]:
     """Split along the second axis; along the only one of a vector."""
     if ary.ndim == 0:
         raise ValueError("Cannot hsplit a zero-dimensional array")
     return split(ary, indices_or_sections, 0 if ary.ndim == 1 else 1)
 
 
-def dsplit(ary: Any, indices_or_sections: Any) -> list[Any]:
+def dsplit(ary: ArrayCore, indices_or_sections: Sections) -> list[Any]:
     """Split along the third axis."""
     if ary.ndim <= 2:
         raise ValueError("Cannot dsplit an array with less than 3 dimensions")
@@ -302,7 +311,7 @@ def geterr() -> dict[str, Any]:
     return dict(current().part(ErrorState).kinds)
 
 
-def seterr(**kinds: Any) -> dict[str, Any]:
+def seterr(**kinds: str | None) -> dict[str, Any]:
     """Set how numerical trouble is handled, in the executor as well; return what was before."""
     before = geterr()
     current().part(ErrorState).kinds.update({name: kind for name, kind in kinds.items() if kind is not None})
@@ -311,7 +320,7 @@ def seterr(**kinds: Any) -> dict[str, Any]:
 
 
 @contextlib.contextmanager
-def errstate(**kinds: Any) -> Iterator[None]:
+def errstate(**kinds: str | None) -> Iterator[None]:
     """Handle numerical trouble in another way inside the ``with`` block."""
     before = seterr(**kinds)
     try:

@@ -2,19 +2,31 @@
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Sequence
+from typing import Any, Protocol, TypeAlias
 
 import numpy as np
 
 from kernelproxy.calls import dispatch
+from kernelproxy.calls.argument_types import ArrayLike
 from kernelproxy.calls.array_core import ArrayCore
 from kernelproxy.namespace.creation import asarray, is_remote
+
+#: What stands between the brackets: a slice may hold arrays of the device.
+GridKey: TypeAlias = "slice | ArrayLike | Sequence[GridKey]"
+
+
+class _Indexed(Protocol):
+    """An object of NumPy that is indexed instead of called."""
+
+    def __getitem__(self, key: Any) -> Any: ...
+
 
 s_ = np.s_
 index_exp = np.index_exp
 
 
-def diag_indices(n: Any, ndim: Any = 2) -> Any:
+def diag_indices(n: int, ndim: int = 2) -> Any:
     """Return the indices of the main diagonal: one array, as often as there are axes."""
     return (dispatch.call("cupy.arange", (n,), {}),) * ndim
 
@@ -22,10 +34,10 @@ def diag_indices(n: Any, ndim: Any = 2) -> Any:
 class Grid:
     """``mgrid`` and ``ogrid``: NumPy makes the grid, the device holds it."""
 
-    def __init__(self, numpy_grid: Any) -> None:
+    def __init__(self, numpy_grid: _Indexed) -> None:
         self._numpy_grid = numpy_grid
 
-    def __getitem__(self, key: Any) -> Any:
+    def __getitem__(self, key: GridKey) -> Any:
         made = self._numpy_grid[_on_host(key)]
         return tuple(map(dispatch.upload, made)) if isinstance(made, (tuple, list)) else dispatch.upload(made)
 
@@ -33,7 +45,7 @@ class Grid:
         return 0
 
 
-def _on_host(key: Any) -> Any:
+def _on_host(key: GridKey) -> Any:
     if isinstance(key, tuple):
         return tuple(_on_host(part) for part in key)
     if isinstance(key, slice):
@@ -45,11 +57,11 @@ def _on_host(key: Any) -> Any:
 class Concatenator:
     """``r_`` and ``c_``."""
 
-    def __init__(self, numpy_concatenator: Any, axis: int, ndmin: int, trans1d: int) -> None:
+    def __init__(self, numpy_concatenator: _Indexed, axis: int, ndmin: int, trans1d: int) -> None:
         self._numpy_concatenator = numpy_concatenator
         self._axis, self._ndmin, self._trans1d = axis, ndmin, trans1d
 
-    def __getitem__(self, key: Any) -> Any:
+    def __getitem__(self, key: GridKey) -> Any:
         parts = key if isinstance(key, tuple) else (key,)
         if any(isinstance(part, (slice, str)) for part in parts):
             raise NotImplementedError("CuPy joins arrays and numbers only: no slices, and no directives")
@@ -63,15 +75,14 @@ class Concatenator:
         arrays = [one.astype(dtype) if place in scalars else one for place, one in enumerate(arrays)]
         return dispatch.call("cupy.concatenate", (arrays,), {"axis": axis})
 
-    def _as_array(self, part: Any, ndmin: int, trans1d: int) -> Any:
-        if not isinstance(part, ArrayCore):
-            part = asarray(list(part)) if is_remote(part) else dispatch.upload(np.asarray(np.r_[part]))
-        missing = ndmin - part.ndim
+    def _as_array(self, part: ArrayLike, ndmin: int, trans1d: int) -> Any:
+        made = asarray(part) if is_remote(part) else dispatch.upload(np.asarray(np.r_[part]))
+        missing = ndmin - made.ndim
         if missing <= 0:
-            return part
+            return made
         # As in NumPy: the old axes start at place ``trans1d`` of the new ones; -1 puts them last.
         first = missing + trans1d + 1 if trans1d < 0 else trans1d
-        return part.reshape((1,) * first + part.shape + (1,) * (missing - first))
+        return made.reshape((1,) * first + made.shape + (1,) * (missing - first))
 
     def __len__(self) -> int:
         return 0

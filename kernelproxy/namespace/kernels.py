@@ -5,8 +5,9 @@ The source goes to the executor once, by its constructor; calls then name the ha
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from pathlib import Path
-from typing import Any
+from typing import Any, TextIO
 
 import numpy as np
 
@@ -14,6 +15,7 @@ from gpu_backend.opstream.proof import kernels as proofs
 from gpu_backend.opstream.proof.outcome import Made, Unproved
 from gpu_backend.wire.errors import ErrorRecord
 from kernelproxy.calls import dispatch
+from kernelproxy.calls.argument_types import Extent
 from kernelproxy.calls.array_core import ArrayCore
 from kernelproxy.calls.on_stream import on_stream
 from kernelproxy.calls.remote_object import RemoteObject
@@ -46,7 +48,7 @@ def note_name(kernel: RemoteObject, name: str) -> None:
         work.note_kernel(session.pipeline, kernel, name)
 
 
-def _note_name(kernel: _NamedKernel, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
+def _note_name(kernel: _NamedKernel, args: tuple[object, ...], kwargs: dict[str, object]) -> None:
     """Remember what ``kernel`` is called, for those who wait for it."""
     place, default = _NAMES[kernel._qualname]
     note_name(kernel, str(kwargs.get("name", args[place] if len(args) > place else default)))
@@ -68,7 +70,7 @@ class _ShapedKernel(_NamedKernel):
         args, kwargs = self._definition
         return self._remade(*args, **kwargs)
 
-    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+    def __call__(self, *args: object, **kwargs: object) -> Any:
         """Launch. The first launch with each kind of arguments compiles, so it is waited for."""
         args, kwargs = tuple(args), dict(kwargs)
         proof = proofs.result(self._qualname, self._definition, dispatch.layouts(args), dispatch.layouts(kwargs))
@@ -95,7 +97,7 @@ class ReductionKernel(_ShapedKernel):
 class _Compiled(RemoteObject):
     """What is compiled of CUDA C++ at its first use, or when it is told to."""
 
-    def compile(self, log_stream: Any = None) -> None:
+    def compile(self, log_stream: TextIO | None = None) -> None:
         """Compile now; what the compiler prints is written to ``log_stream``."""
         log = dispatch.ask_object(".compile", self, log_stream is not None)
         if log_stream is not None:
@@ -115,7 +117,9 @@ class RawKernel(_NamedKernel, _Compiled):
         _note_name(made, args, kwargs)
         return made
 
-    def __call__(self, grid: Any, block: Any, args: Any, *, shared_mem: int = 0, **kwargs: Any) -> None:
+    def __call__(
+        self, grid: Extent, block: Extent, args: Iterable[object], *, shared_mem: int = 0, **kwargs: Any
+    ) -> None:
         """Launch. The first launch of each form is waited for: it compiles, and CUDA may refuse the form."""
         args = tuple(args)
         given: tuple[Any, ...] = (self, grid, block, args)
@@ -135,7 +139,7 @@ class RawKernel(_NamedKernel, _Compiled):
         return self._remade(*args, **kwargs)
 
 
-def _is_by_value(argument: Any) -> bool:
+def _is_by_value(argument: object) -> bool:
     """Tell whether ``argument`` is an array of the host; it is refused unless it has one element.
 
     Raises
@@ -157,7 +161,7 @@ def _is_by_value(argument: Any) -> bool:
 
 
 def launch_known(
-    kernel: Any, verb: str, given: tuple[Any, ...], options: dict[str, Any], form: tuple[Any, ...]
+    kernel: RemoteObject, verb: str, given: tuple[object, ...], options: dict[str, object], form: tuple[object, ...]
 ) -> None:
     """Launch ``kernel``: recorded if a launch of this form has succeeded before, else waited for."""
     launched = kernel.__dict__.setdefault("_launched", set())
@@ -213,7 +217,7 @@ def _contents(path: str) -> bytes:
         raise remote_exception(ErrorRecord("cupy.cuda.driver.CUDADriverError", told)) from None
 
 
-def kind_of(argument: Any) -> Any:
+def kind_of(argument: object) -> Any:
     """Return what the compiled code depends on."""
     if not isinstance(argument, ArrayCore):
         is_wide = type(argument) is int and not -(1 << 63) <= argument < 1 << 63  # CuPy refuses those

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Hashable
 from typing import Any
 from weakref import WeakKeyDictionary, ref
 
@@ -37,7 +37,7 @@ class Kept:
             known = self._values[pipeline] = epoch, {}
         return known[1]
 
-    def get(self, key: Any, make: Callable[[], Any]) -> Any:
+    def get(self, key: Hashable, make: Callable[[], Any]) -> Any:
         """Return the value of ``key``, made if there is none yet. What ``make`` raises is not kept."""
         if key not in self.of_this_executor():
             value = make()
@@ -52,7 +52,7 @@ class _Answers(Kept):
 class LastingFunction(RemoteFunction):
     """A function of the host that is asked once for each of its arguments."""
 
-    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+    def __call__(self, *args: object, **kwargs: object) -> Any:
         """Call the function, or tell what it gave before."""
         __tracebackhide__ = True
         if kwargs or not all(type(one) is int for one in args):

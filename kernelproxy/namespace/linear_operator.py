@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import warnings
+from collections.abc import Iterable
 from typing import Any
 
 import numpy as np
 
 from gpu_backend.wire import values as wire
 from kernelproxy.calls import dispatch
+from kernelproxy.calls.argument_types import DTypeLike
+from kernelproxy.calls.array_core import ArrayCore
 from kernelproxy.calls.remote_object import RemoteObject
 from kernelproxy.calls.stand_ins import bind, keep_functions
 
@@ -35,14 +38,14 @@ class LinearOperator(RemoteObject):
         if type(self) is not LinearOperator:
             self._describe(*args, **kwargs)
 
-    def _describe(self, dtype: Any, shape: Any) -> None:
+    def _describe(self, dtype: DTypeLike, shape: Iterable[int]) -> None:
         shape = tuple(shape)
         if len(shape) != 2:
             raise ValueError(f"invalid shape {shape!r} (must be 2-d)")
         self.dtype = None if dtype is None else np.dtype(dtype)
         self.shape = shape
 
-    def __setattr__(self, name: str, value: Any) -> None:
+    def __setattr__(self, name: str, value: object) -> None:
         object.__setattr__(self, name, value)
 
     def _wire_value(self) -> wire.Ref:
@@ -67,13 +70,13 @@ class LinearOperator(RemoteObject):
     def _defines(self, name: str) -> bool:
         return getattr(type(self), name) is not getattr(LinearOperator, name)
 
-    def _columnwise(self, x: Any) -> Any:
+    def _columnwise(self, x: ArrayCore) -> Any:
         return self._matmat(x.reshape(-1, 1))
 
-    def _adjoint_matvec(self, x: Any) -> Any:
+    def _adjoint_matvec(self, x: ArrayCore) -> Any:
         return self._adjoint().matvec(x)
 
-    def _adjoint_matmat(self, X: Any) -> Any:  # noqa: N803 (SciPy's name)
+    def _adjoint_matmat(self, X: ArrayCore) -> Any:  # noqa: N803 (SciPy's name)
         return self._adjoint().matmat(X)
 
     def adjoint(self) -> Any:
@@ -93,14 +96,14 @@ class LinearOperator(RemoteObject):
     def _transpose(self) -> Any:
         return dispatch.ask_object(".method", self, "transpose")
 
-    def _matvec(self, x: Any) -> Any:
+    def _matvec(self, x: ArrayCore) -> Any:
         raise NotImplementedError
 
-    def _rmatvec(self, x: Any) -> Any:
+    def _rmatvec(self, x: ArrayCore) -> Any:
         raise NotImplementedError
 
-    def _matmat(self, X: Any) -> Any:  # noqa: N803 (SciPy's name)
+    def _matmat(self, X: ArrayCore) -> Any:  # noqa: N803 (SciPy's name)
         raise NotImplementedError
 
-    def _rmatmat(self, X: Any) -> Any:  # noqa: N803 (SciPy's name)
+    def _rmatmat(self, X: ArrayCore) -> Any:  # noqa: N803 (SciPy's name)
         raise NotImplementedError

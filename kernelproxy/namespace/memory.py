@@ -5,15 +5,16 @@ from __future__ import annotations
 import ctypes
 import sys
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from functools import cached_property
-from typing import Any
+from typing import Any, TextIO, TypeAlias
 
 import numpy as np
 
 from gpu_backend.opstream.proof import Made
 from kernelproxy.calls import dispatch, transfer
+from kernelproxy.calls.argument_types import StreamLike
 from kernelproxy.calls.foreign_arrays import hand_out
 from kernelproxy.calls.remote_members import RemoteMethod
 from kernelproxy.calls.remote_object import RemoteObject
@@ -26,6 +27,12 @@ _HOW_ELSE = (
     "Arrays of remote CuPy come from the pool of their session, which keeps to the memory that the session was given. "
     "Leave the allocator as it is, or set `cupy.cuda.MemoryPool().malloc`."
 )
+
+
+#: What hands out memory: the ``malloc`` of a pool. Functions of this process are refused by name.
+Allocator: TypeAlias = Callable[[int], object]
+#: An address of this process.
+HostAddress: TypeAlias = "int | ctypes.c_void_p | None"
 
 
 class _Pool(RemoteObject):
@@ -43,7 +50,7 @@ class MemoryPool(_Pool):
     _qualname = "cupy.cuda.MemoryPool"
 
     @classmethod
-    def _make(cls, allocator: Any = None) -> Any:
+    def _make(cls, allocator: Allocator | None = None) -> Any:
         """Make a pool in the executor; it allocates as the session's own pool does."""
         known = ("alloc", "_malloc", "malloc", "malloc_managed")
         if allocator is not None and getattr(allocator, "__name__", "") not in known:
@@ -57,7 +64,7 @@ class MemoryAsyncPool(_Pool):
     _qualname = "cupy.cuda.MemoryAsyncPool"
 
     @classmethod
-    def _make(cls, pool_handles: Any = "current") -> Any:
+    def _make(cls, pool_handles: str | Sequence[int] = "current") -> Any:
         """Make a pool in the executor."""
         made = object.__new__(cls)
         made._take_over(dispatch.call("cupy.cuda.MemoryPool", (), {}))
@@ -88,7 +95,7 @@ class _Allocators:
         self.here = _Current()
 
 
-def set_allocator(allocator: Any = None) -> None:
+def set_allocator(allocator: Allocator | None = None) -> None:
     """Let arrays come from ``allocator``: the ``malloc`` of a pool, or None for memory that no pool keeps.
 
     Raises
@@ -109,7 +116,7 @@ def get_allocator() -> Any:
 
 
 @contextmanager
-def using_allocator(allocator: Any = None) -> Iterator[None]:
+def using_allocator(allocator: Allocator | None = None) -> Iterator[None]:
     """Let arrays come from ``allocator`` inside the context."""
     before = get_allocator()
     dispatch.ask_object("cupy.cuda.set_allocator", _remote(allocator))
@@ -122,7 +129,7 @@ def using_allocator(allocator: Any = None) -> Iterator[None]:
         dispatch.ask_object("cupy.cuda.set_allocator", _remote(before))
 
 
-def _remote(allocator: Any) -> Any:
+def _remote(allocator: Allocator | None) -> Any:
     if allocator is None or getattr(allocator, "__name__", "") in ("alloc", "_malloc", "malloc_managed"):
         return None
     if isinstance(getattr(allocator, "__func__", None), RemoteMethod):
@@ -152,7 +159,7 @@ class _Refused(RemoteObject):
     _gives = ""
 
     @classmethod
-    def _make(cls, *args: Any, **kwargs: Any) -> Any:
+    def _make(cls, *args: object, **kwargs: object) -> Any:
         raise RuntimeError(_why(cls._qualname.removeprefix("cupy.cuda."), cls._gives))
 
 
@@ -205,10 +212,10 @@ class MemoryHook:
             "Ask cupy.get_default_memory_pool().used_bytes() around the lines in question."
         )
 
-    def __exit__(self, *_: Any) -> None:
+    def __exit__(self, *_: object) -> None:
         """Do nothing: no block is ever entered."""
 
-    def _pass(self, **kwargs: Any) -> None:
+    def _pass(self, **kwargs: object) -> None:
         """Do nothing; subclasses may."""
 
     alloc_preprocess = alloc_postprocess = _pass
@@ -222,7 +229,7 @@ class DebugPrintHook(MemoryHook):
     __module__ = "cupy.cuda.memory_hooks.debug_print"
     name = "DebugPrintHook"
 
-    def __init__(self, *args: Any, **kwargs: Any) -> None:
+    def __init__(self, *args: object, **kwargs: object) -> None:
         """Take what CuPy takes."""
 
 
@@ -235,7 +242,7 @@ class LineProfileHook(MemoryHook):
     def __init__(self, max_depth: int = 0) -> None:
         """Take what CuPy takes."""
 
-    def print_report(self, file: Any = sys.stdout) -> None:
+    def print_report(self, file: TextIO = sys.stdout) -> None:
         """Refuse, as entering the block does."""
         self.__enter__()
 
@@ -267,38 +274,38 @@ class MemoryPointer(RemoteObject):
     def _window(self, size: int) -> Any:
         return dispatch.ask_object("cupy.ndarray", (size,), "|u1", self)
 
-    def copy_from_host(self, mem: Any, size: int) -> None:
+    def copy_from_host(self, mem: HostAddress, size: int) -> None:
         """Copy ``size`` bytes from the address ``mem`` of this process."""
         if size:
             content = np.frombuffer(ctypes.string_at(_address(mem), size), np.uint8)
             transfer.write(self._window(size), content)
 
-    def copy_from_host_async(self, mem: Any, size: int, stream: Any = None) -> None:
+    def copy_from_host_async(self, mem: HostAddress, size: int, stream: StreamLike = None) -> None:
         """Copy as `copy_from_host`; the host memory may be changed as soon as this returns."""
         self.copy_from_host(mem, size)
 
-    def copy_to_host(self, mem: Any, size: int) -> None:
+    def copy_to_host(self, mem: HostAddress, size: int) -> None:
         """Copy ``size`` bytes to the address ``mem`` of this process."""
         if size:
             content = self._window(size).get()
             ctypes.memmove(_address(mem), content.ctypes.data, size)
 
-    def copy_to_host_async(self, mem: Any, size: int, stream: Any = None) -> None:
+    def copy_to_host_async(self, mem: HostAddress, size: int, stream: StreamLike = None) -> None:
         """Copy as `copy_to_host`; done when this returns."""
         self.copy_to_host(mem, size)
 
-    def copy_from(self, mem: Any, size: int) -> None:
+    def copy_from(self, mem: MemoryPointer | HostAddress, size: int) -> None:
         """Copy ``size`` bytes from another `MemoryPointer`, or from an address of this process."""
         if isinstance(mem, MemoryPointer):
             dispatch.ask_object(".method", self, "copy_from_device", mem, size)
         else:
             self.copy_from_host(mem, size)
 
-    def copy_from_async(self, mem: Any, size: int, stream: Any = None) -> None:
+    def copy_from_async(self, mem: MemoryPointer | HostAddress, size: int, stream: StreamLike = None) -> None:
         """Copy as `copy_from`, in the order of the ops."""
         self.copy_from(mem, size)
 
 
-def _address(mem: Any) -> int:
+def _address(mem: HostAddress) -> int:
     value = mem.value if isinstance(mem, ctypes.c_void_p) else mem
     return int(value or 0)

@@ -98,10 +98,11 @@ def _exception(qualname: str, entry: surface.Class) -> type[BaseException]:
     return type(name, tuple(bases), {"__module__": entry.home or module})
 
 
-def _at_home(found: Any, qualname: str, entry: surface.Entry | None) -> Any:
+def _at_home(found: object, qualname: str, entry: surface.Entry | None) -> Any:
     """Return the function ``found``, which is written here, by the name and of the module that CuPy's has."""
-    is_ours = isinstance(found, types.FunctionType) and found.__module__.startswith("kernelproxy.")
-    if is_ours and isinstance(entry, surface.Function):
+    if not isinstance(found, types.FunctionType) or not isinstance(entry, surface.Function):
+        return found
+    if found.__module__.startswith("kernelproxy."):
         module, _, name = qualname.rpartition(".")
         found.__module__ = entry.home or module
         found.__name__ = found.__qualname__ = entry.called or name

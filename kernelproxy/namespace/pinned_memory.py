@@ -7,12 +7,15 @@ import operator
 import threading
 import weakref
 from collections import deque
+from collections.abc import Callable
 from itertools import count
 from typing import Any
 
 import numpy as np
 
 from gpu_backend.transport.endings import at_end
+from kernelproxy.calls.argument_types import DTypeLike, HostArray, ShapeLike
+from kernelproxy.calls.array_core import ArrayCore
 
 #: Blocks are at least this large, and powers of two, as in CuPy's pool; bytes.
 _SMALLEST_BLOCK = 512
@@ -64,7 +67,7 @@ class PinnedMemoryPool:
 
     __module__ = "cupy.cuda.pinned_memory"
 
-    def __init__(self, allocator: Any = None) -> None:
+    def __init__(self, allocator: Callable[[int], PinnedMemoryPointer] | None = None) -> None:
         self._free: dict[int, int] = {}
         self._lent: dict[int, weakref.ref[PinnedMemory]] = {}
         self._returned: deque[tuple[int, int]] = deque()  # of those lent: which, and the size of its block
@@ -129,7 +132,7 @@ def alloc_pinned_memory(size: int) -> Any:
     return _allocator[0](size)
 
 
-def set_pinned_memory_allocator(allocator: Any = None) -> None:
+def set_pinned_memory_allocator(allocator: Callable[[int], PinnedMemoryPointer] | None = None) -> None:
     """Let `alloc_pinned_memory` ask ``allocator``; None for memory that no pool keeps."""
     _allocator[0] = allocator or (lambda size: PinnedMemoryPointer(PinnedMemory(size)))
 
@@ -137,18 +140,22 @@ def set_pinned_memory_allocator(allocator: Any = None) -> None:
 # --- arrays in it ----------------------------------------------------------------------------------------------------
 
 
-def empty_pinned(shape: Any, dtype: Any = float, order: str = "C") -> np.ndarray[Any, Any]:
+def empty_pinned(shape: ShapeLike, dtype: DTypeLike = float, order: str = "C") -> np.ndarray[Any, Any]:
     """Return an uninitialised NumPy array in ordinary memory."""
     return np.empty(shape, dtype, order)  # type: ignore[call-overload,no-any-return]
 
 
-def zeros_pinned(shape: Any, dtype: Any = float, order: str = "C") -> np.ndarray[Any, Any]:
+def zeros_pinned(shape: ShapeLike, dtype: DTypeLike = float, order: str = "C") -> np.ndarray[Any, Any]:
     """Return a NumPy array of zeros, in ordinary memory."""
     return np.zeros(shape, dtype, order)  # type: ignore[call-overload,no-any-return]
 
 
 def empty_like_pinned(
-    a: Any, dtype: Any = None, order: str = "K", subok: Any = None, shape: Any = None
+    a: ArrayCore | HostArray,
+    dtype: DTypeLike = None,
+    order: str = "K",
+    subok: bool | None = None,
+    shape: ShapeLike | None = None,
 ) -> np.ndarray[Any, Any]:
     """Return an uninitialised NumPy array like ``a``, which may be remote, in ordinary memory."""
     form = "F" if order in ("K", "A") and a.flags.f_contiguous and not a.flags.c_contiguous else "C"
@@ -157,7 +164,11 @@ def empty_like_pinned(
 
 
 def zeros_like_pinned(
-    a: Any, dtype: Any = None, order: str = "K", subok: Any = None, shape: Any = None
+    a: ArrayCore | HostArray,
+    dtype: DTypeLike = None,
+    order: str = "K",
+    subok: bool | None = None,
+    shape: ShapeLike | None = None,
 ) -> np.ndarray[Any, Any]:
     """Return a NumPy array of zeros like ``a``, which may be remote, in ordinary memory."""
     made = empty_like_pinned(a, dtype, order, subok, shape)

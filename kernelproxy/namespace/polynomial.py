@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 
 from kernelproxy.calls import dispatch
+from kernelproxy.calls.argument_types import ArrayLike, DTypeLike, StreamLike
 from kernelproxy.calls.remote_object import RemoteObject
 from kernelproxy.namespace.creation import asarray
 
@@ -19,17 +20,17 @@ class poly1d(RemoteObject):  # noqa: N801 (CuPy's name)
     _qualname = "cupy.poly1d"
 
     @classmethod
-    def _make(cls, c_or_r: Any, r: bool = False, variable: str | None = None) -> Any:
+    def _make(cls, c_or_r: np.poly1d | ArrayLike, r: bool = False, variable: str | None = None) -> Any:
         """Construct the polynomial in the executor; of NumPy's, the coefficients travel."""
         if isinstance(c_or_r, np.poly1d):
             return super()._make(asarray(c_or_r.coeffs), False, variable or c_or_r.variable)
         return super()._make(c_or_r, r, variable)
 
-    def get(self, stream: Any = None) -> np.poly1d:
+    def get(self, stream: StreamLike = None) -> np.poly1d:
         """Return the polynomial as NumPy's."""
         return np.poly1d(self.coeffs.get(stream=stream), variable=self.variable)
 
-    def set(self, polyin: np.poly1d, stream: Any = None) -> None:
+    def set(self, polyin: np.poly1d, stream: StreamLike = None) -> None:
         """Take over the coefficients and the variable of a polynomial of NumPy.
 
         Raises
@@ -51,7 +52,7 @@ class poly1d(RemoteObject):  # noqa: N801 (CuPy's name)
     def __cupy_get_ndarray__(self) -> Any:
         return self.coeffs
 
-    def __array__(self, dtype: Any = None, copy: bool | None = None) -> Any:
+    def __array__(self, dtype: DTypeLike = None, copy: bool | None = None) -> Any:
         raise TypeError(
             "Implicit conversion to a NumPy array is not allowed. "
             "Please use `.get()` to construct a NumPy array explicitly."

@@ -16,6 +16,8 @@ import numpy as np
 
 from gpu_backend.opstream.surface.c_types import C_TYPES
 from kernelproxy.calls import dispatch
+from kernelproxy.calls.argument_types import ArrayLike, AxisLike, DTypeLike, ShapeLike
+from kernelproxy.calls.array_core import ArrayCore
 from kernelproxy.namespace import testing_names
 from kernelproxy.namespace.kernels import RawModule
 
@@ -115,22 +117,22 @@ class PerformanceWarning(RuntimeWarning):
     __module__ = "cupy._util"
 
 
-def elementwise_copy(source: Any, out: Any) -> Any:
+def elementwise_copy(source: ArrayLike, out: ArrayCore) -> Any:
     """Copy ``source`` into ``out``, broadcasting and casting; return ``out``."""
     dispatch.call("cupy.copyto", (out, source), {"casting": "unsafe"})
     return out
 
 
 def compile_with_cache(
-    source: str, options: Sequence[str] = (), arch: Any = None, cachd_dir: Any = None,
-    prepend_cupy_headers: bool = True, backend: str = "nvrtc", **others: Any,
+    source: str, options: Sequence[str] = (), arch: str | None = None, cachd_dir: str | None = None,
+    prepend_cupy_headers: bool = True, backend: str = "nvrtc", **others: object,
 ) -> Any:  # fmt: skip
     """Return the module of the kernels in ``source``, which is compiled when one of them is asked for."""
     headers = "".join(f"#include <cupy/{name}>\n" for name in _HEADERS) if prepend_cupy_headers else ""
     return RawModule(code=headers + source, options=tuple(options), backend=backend)
 
 
-def get_typename(dtype: Any) -> str:
+def get_typename(dtype: DTypeLike) -> str:
     """Return what C calls the elements of ``dtype``.
 
     Raises
@@ -148,17 +150,17 @@ def get_typename(dtype: Any) -> str:
     return C_TYPES[found.char]
 
 
-def _tril(x: Any, k: int = 0) -> Any:
+def _tril(x: ArrayCore, k: int = 0) -> Any:
     """Set what is above the ``k``-th diagonal of the matrix ``x`` to zero; return ``x``."""
     return elementwise_copy(dispatch.call("cupy.tril", (x, k), {}), x)
 
 
-def _triu(x: Any, k: int = 0) -> Any:
+def _triu(x: ArrayCore, k: int = 0) -> Any:
     """Set what is below the ``k``-th diagonals of the matrices ``x`` to zero; return ``x``."""
     return elementwise_copy(dispatch.call("cupy.triu", (x, k), {}), x)
 
 
-def get_size(size: Any) -> tuple[int, ...]:
+def get_size(size: ShapeLike | None) -> tuple[int, ...]:
     """Return ``size``, a number or a shape, as a shape.
 
     Raises
@@ -168,7 +170,7 @@ def get_size(size: Any) -> tuple[int, ...]:
     """
     if size is None:
         raise TypeError("Use () not None as shape arguments")
-    return tuple(size) if isinstance(size, Sequence) else (operator.index(size),)
+    return tuple(map(operator.index, size)) if isinstance(size, Sequence) else (operator.index(size),)
 
 
 def prod(args: Sequence[int]) -> int:
@@ -186,7 +188,7 @@ def _normalize_axis_index(axis: int, ndim: int) -> int:
     return place % ndim
 
 
-def _normalize_axis_indices(axes: Any, ndim: int, sort_axes: bool = True) -> tuple[int, ...]:
+def _normalize_axis_indices(axes: AxisLike, ndim: int, sort_axes: bool = True) -> tuple[int, ...]:
     if axes is None:
         return tuple(range(ndim))
     given = axes if isinstance(axes, tuple) else (axes,)

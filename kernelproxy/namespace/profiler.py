@@ -6,11 +6,13 @@ import contextlib
 import warnings
 from collections.abc import Callable, Iterator, Sequence
 from time import perf_counter
-from typing import Any
+from typing import Any, TypeAlias
 
 import numpy as np
 
 from kernelproxy.namespace.cuda import Event, get_current_stream, get_elapsed_time
+
+Seconds: TypeAlias = "np.ndarray[tuple[int, ...], np.dtype[np.float64]]"
 
 
 class PerfCaseResult:
@@ -22,7 +24,7 @@ class PerfCaseResult:
         The times: a row of the processor's, and one for each of ``devices``.
     """
 
-    def __init__(self, name: str, ts: np.ndarray[Any, Any], devices: Sequence[int]) -> None:
+    def __init__(self, name: str, ts: Seconds, devices: Sequence[int]) -> None:
         assert ts.ndim == 2
         assert ts.shape[0] == len(devices) + 1
         assert ts.shape[1] > 0
@@ -31,13 +33,13 @@ class PerfCaseResult:
         self._devices = devices
 
     @property
-    def cpu_times(self) -> np.ndarray[Any, Any]:
+    def cpu_times(self) -> Seconds:
         """Of the processor, of shape (n_repeat,)."""
-        first: np.ndarray[Any, Any] = self._ts[0]
+        first: Seconds = self._ts[0]
         return first
 
     @property
-    def gpu_times(self) -> np.ndarray[Any, Any]:
+    def gpu_times(self) -> Seconds:
         """Of the devices, of shape (number of devices, n_repeat)."""
         return self._ts[1:]
 
@@ -59,7 +61,7 @@ PerfCaseResult.__name__ = PerfCaseResult.__qualname__ = "_PerfCaseResult"
 PerfCaseResult.__module__ = "cupyx.profiler._time"
 
 
-def _statistics(name: str, seconds: np.ndarray[Any, Any]) -> str:
+def _statistics(name: str, seconds: Seconds) -> str:
     micro = seconds * 1e6
     text = f"    {name}: {micro.mean():9.03f} us"
     return text + (
@@ -68,15 +70,15 @@ def _statistics(name: str, seconds: np.ndarray[Any, Any]) -> str:
 
 
 def benchmark(
-    func: Callable[..., Any],
-    args: tuple[Any, ...] = (),
-    kwargs: dict[str, Any] | None = None,
+    func: Callable[..., object],
+    args: tuple[object, ...] = (),
+    kwargs: dict[str, object] | None = None,
     n_repeat: int = 10_000,
     *,
     name: str | None = None,
     n_warmup: int = 10,
     max_duration: float = float("inf"),
-    devices: Any = None,
+    devices: Sequence[int] | None = None,
 ) -> PerfCaseResult:
     """Time ``func(*args, **kwargs)``: on the notebook's clock and between two events on the device."""
     kwargs = kwargs or {}
@@ -116,14 +118,14 @@ class time_range(contextlib.ContextDecorator):  # noqa: N801 (CuPy's name)
     __module__ = "cupyx.profiler._time_range"
 
     def __init__(
-        self, message: str | None = None, color_id: Any = None, argb_color: Any = None, sync: bool = False
+        self, message: str | None = None, color_id: int | None = None, argb_color: int | None = None, sync: bool = False
     ) -> None:
         self.message, self.color_id, self.argb_color, self.sync = message, color_id, argb_color, sync
 
     def __enter__(self) -> time_range:
         return self
 
-    def __exit__(self, *exc: Any) -> None:
+    def __exit__(self, *exc: object) -> None:
         if self.sync:
             get_current_stream().synchronize()
 

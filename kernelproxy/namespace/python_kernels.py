@@ -13,7 +13,7 @@ import linecache
 import textwrap
 import types
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 from weakref import WeakKeyDictionary
 
@@ -21,6 +21,7 @@ import numpy as np
 
 from gpu_backend.wire import values as wire
 from kernelproxy.calls import dispatch
+from kernelproxy.calls.argument_types import DTypeLike, Extent, StreamLike
 from kernelproxy.calls.on_stream import on_stream
 from kernelproxy.calls.remote_object import RemoteObject
 from kernelproxy.client import Client, current
@@ -40,7 +41,7 @@ class JitName:
         self.__name__ = qualname.rpartition(".")[2]
         self.__doc__ = f"{qualname}, for use in kernels that `cupyx.jit.rawkernel` compiles."
 
-    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+    def __call__(self, *args: object, **kwargs: object) -> Any:
         """Refuse: only kernels call it."""
         raise NotImplementedError(f"{self.qualname} can be called in kernels of cupyx.jit.rawkernel only")
 
@@ -54,7 +55,7 @@ class _Shipped:
     def __init__(self, client: Client) -> None:
         self._remotes: WeakKeyDictionary[Any, RemoteObject] = WeakKeyDictionary()
 
-    def get(self, kernel: Any, ship: Callable[[], RemoteObject]) -> RemoteObject:
+    def get(self, kernel: JitRawKernel | vectorize, ship: Callable[[], RemoteObject]) -> RemoteObject:
         """Return what the executor has of ``kernel``; made by ``ship`` if there is nothing yet."""
         remote = self._remotes.get(kernel)
         if remote is None:
@@ -67,7 +68,7 @@ class JitRawKernel:
 
     __module__ = "cupyx.jit"
 
-    def __init__(self, function: Callable[..., Any], mode: str, device: bool) -> None:
+    def __init__(self, function: Callable[..., object], mode: str, device: bool) -> None:
         self._function = function
         self._options = {"mode": mode, "device": device}
         self._is_shipping = False
@@ -86,7 +87,9 @@ class JitRawKernel:
         finally:
             self._is_shipping = False
 
-    def __call__(self, grid: Any, block: Any, args: Any, shared_mem: int = 0, stream: Any = None) -> None:
+    def __call__(
+        self, grid: Extent, block: Extent, args: Iterable[object], shared_mem: int = 0, stream: StreamLike = None
+    ) -> None:
         """Launch. The first launch with each kind of arguments compiles, so it is waited for."""
         args = tuple(args)
         client = dispatch.whose(args)
@@ -95,7 +98,7 @@ class JitRawKernel:
             remote = self.remote
             launch_known(remote, ".call", (remote, grid, block, args), {"shared_mem": shared_mem}, form)
 
-    def __getitem__(self, grid_and_block: tuple[Any, Any]) -> Callable[..., None]:
+    def __getitem__(self, grid_and_block: tuple[Extent, Extent]) -> Callable[..., None]:
         """Return the kernel with grid and block set, to be called with its arguments alone, as in Numba."""
         grid, block = (part if isinstance(part, tuple) else (part, 1, 1) for part in grid_and_block)
         return lambda *args, **kwargs: self(grid, block, args, **kwargs)
@@ -124,7 +127,7 @@ def rawkernel(*, mode: str = "cuda", device: bool = False) -> Callable[[Callable
     """Return a decorator that makes a kernel of a function; parameters as in CuPy."""
     warn_of_experimental("cupyx.jit.rawkernel")
 
-    def wrap(function: Callable[..., Any]) -> JitRawKernel:
+    def wrap(function: Callable[..., object]) -> JitRawKernel:
         kernel = JitRawKernel(function, mode, device)
         return functools.update_wrapper(kernel, function)  # type: ignore[return-value]
 
@@ -138,12 +141,12 @@ class vectorize:  # noqa: N801 (CuPy's name)
 
     def __init__(
         self,
-        pyfunc: Callable[..., Any],
-        otypes: Any = None,
+        pyfunc: Callable[..., object],
+        otypes: str | Sequence[DTypeLike] | None = None,
         doc: str | None = None,
-        excluded: Any = None,
+        excluded: object = None,
         cache: bool = False,
-        signature: Any = None,
+        signature: object = None,
     ) -> None:
         self.pyfunc = pyfunc
         self.__doc__ = doc or pyfunc.__doc__
@@ -157,13 +160,13 @@ class vectorize:  # noqa: N801 (CuPy's name)
         options = {} if self.otypes is None else {"otypes": list(self.otypes)}
         return shipped("cupy.vectorize", self.pyfunc, options)
 
-    def __call__(self, *args: Any) -> Any:
+    def __call__(self, *args: object) -> Any:
         """Return the function's results on all elements of the broadcast arguments."""
         with dispatch.whose(args) as client:
             return dispatch.ask_object(".call", client.part(_Shipped).get(self, self._ship), *args)
 
 
-def shipped(kind: str, function: Callable[..., Any], options: dict[str, Any]) -> RemoteObject:
+def shipped(kind: str, function: Callable[..., object], options: Mapping[str, object]) -> RemoteObject:
     """Return the object of class ``kind`` that the executor has made of ``function``.
 
     Raises
@@ -197,7 +200,7 @@ def _free_names(tree: ast.Module) -> set[str]:
     return {node.id for node in named} - own
 
 
-def _described(name: str, value: Any) -> tuple[str, Any]:
+def _described(name: str, value: object) -> tuple[str, Any]:
     """Return what ``value`` is to a kernel; see the executor's `python_kernels.make_kernel`."""
     if isinstance(value, JitRawKernel):
         return "kernel", value.remote
@@ -213,7 +216,8 @@ def _described(name: str, value: Any) -> tuple[str, Any]:
         return "public", f"math.{value.__name__}"
     if isinstance(value, np.ufunc):
         return "public", f"numpy.{value.__name__}"
-    reference = value._wire_value() if hasattr(type(value), "_wire_value") else None
+    named = getattr(value, "_wire_value", None)
+    reference = None if named is None or isinstance(value, type) else named()
     if isinstance(reference, wire.Name):
         return "public", reference.qualname
     if _is_plain(value):
@@ -225,11 +229,11 @@ def _described(name: str, value: Any) -> tuple[str, Any]:
     )
 
 
-def _is_plain(value: Any) -> bool:
+def _is_plain(value: object) -> bool:
     return all(map(_is_plain, value)) if isinstance(value, tuple) else isinstance(value, _NUMBERS)
 
 
-def _source_of(function: Callable[..., Any]) -> str:
+def _source_of(function: Callable[..., object]) -> str:
     try:
         lines, start = inspect.getsourcelines(function)
     except (OSError, TypeError):

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from kernelproxy.calls import dispatch
+from kernelproxy.calls.remote_object import RemoteObject
 from kernelproxy.client import current
 from kernelproxy.namespace.lasting import Kept
 
@@ -20,7 +21,7 @@ def get_random_state() -> Any:
     return current().part(_InUse).get(_STATE, lambda: dispatch.ask_object("cupy.random.get_random_state"))
 
 
-def set_random_state(rs: Any) -> None:
+def set_random_state(rs: RemoteObject) -> None:
     """Let functions such as ``cupy.random.rand`` draw from ``rs``.
 
     Raises

@@ -9,7 +9,7 @@ from typing import Any
 def refusing(name: str, why: str) -> Callable[..., Any]:
     """Return a function called ``name`` that raises RuntimeError, with ``why`` as its message."""
 
-    def refuse(*args: Any, **kwargs: Any) -> Any:
+    def refuse(*args: object, **kwargs: object) -> Any:
         raise RuntimeError(why)
 
     refuse.__name__ = refuse.__qualname__ = name

@@ -17,12 +17,12 @@ class RemoteRoutine(RemoteObject):
     def __getattr__(self, name: str) -> Any:
         raise AttributeError(f"'function' object has no attribute {name!r}")
 
-    def __setattr__(self, name: str, value: Any) -> None:
+    def __setattr__(self, name: str, value: object) -> None:
         if not name.startswith("_"):
             raise AttributeError(f"'function' object has no attribute {name!r}")
         object.__setattr__(self, name, value)
 
-    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+    def __call__(self, *args: object, **kwargs: object) -> Any:
         """Call the function."""
         return dispatch.ask_object(".call", self, *args, **kwargs)
 

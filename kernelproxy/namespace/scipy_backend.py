@@ -6,7 +6,7 @@ SciPy asks a backend for three names: the domain it serves, how to convert argum
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
 
@@ -22,7 +22,15 @@ LINALG_DOMAIN = "numpy.scipy.linalg"
 _OF_NUMPY_LINALG = frozenset("eigh eigvalsh cholesky qr svd norm det solve lstsq inv pinv".split())
 
 
-def convert(dispatchables: Iterable[Any], coerce: bool) -> Any:
+class Marked(Protocol):
+    """An argument as SciPy offers it: what it is, what it was marked as, and whether it may be made another."""
+
+    value: Any
+    type: type
+    coercible: bool
+
+
+def convert(dispatchables: Iterable[Marked], coerce: bool) -> Any:
     """Return the arguments that a backend was offered, as remote arrays if SciPy says that they may be converted.
 
     Called by SciPy. NotImplemented lets it try the next backend.
@@ -41,12 +49,12 @@ def convert(dispatchables: Iterable[Any], coerce: bool) -> Any:
     return NotImplemented
 
 
-def fft_function(method: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+def fft_function(method: Callable[..., object], args: tuple[object, ...], kwargs: dict[str, object]) -> Any:
     """Carry out a function of ``scipy.fft`` remotely. Called by SciPy; NotImplemented if CuPy has no such function."""
     return _carry_out(lambda name: f"cupyx.scipy.fft.{name}", method, args, kwargs)
 
 
-def linalg_function(method: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+def linalg_function(method: Callable[..., object], args: tuple[object, ...], kwargs: dict[str, object]) -> Any:
     """Carry out a function of ``scipy.linalg`` remotely. Called by SciPy; NotImplemented if CuPy has none."""
 
     def place(name: str) -> str:
@@ -55,7 +63,9 @@ def linalg_function(method: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) 
     return _carry_out(place, method, args, kwargs)
 
 
-def _carry_out(place: Callable[[str], str], method: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+def _carry_out(
+    place: Callable[[str], str], method: Callable[..., object], args: tuple[object, ...], kwargs: dict[str, object]
+) -> Any:
     qualname = place(str(method.__name__))
     described = surface.load()
     if not described.is_public(qualname) or not isinstance(described.resolved(qualname), surface.Function):

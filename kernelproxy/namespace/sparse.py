@@ -5,16 +5,17 @@ from __future__ import annotations
 import importlib
 import sys
 from types import ModuleType
-from typing import Any
+from typing import Any, Protocol, TypeGuard
 
 import numpy as np
 
-from gpu_backend.opstream.layout import SparseLayout
+from gpu_backend.opstream.layout import DType, SparseLayout
 from gpu_backend.opstream.proof import Made
 from gpu_backend.wire import values as wire
 from gpu_backend.wire.dtypes import text_to_dtype
 from gpu_backend.wire.errors import ProtocolError
 from kernelproxy.calls import dispatch
+from kernelproxy.calls.argument_types import HostArray, Index, ShapeLike, StreamLike
 from kernelproxy.calls.remote_object import RemoteObject, remote_class
 from kernelproxy.namespace.creation import asarray
 from kernelproxy.namespace.sparse_private import CompressedMembers
@@ -30,9 +31,24 @@ _PARTS = {
 }
 
 
+class ScipyMatrix(Protocol):
+    """A sparse matrix or array of SciPy; its parts have other names in each format."""
+
+    @property
+    def format(self) -> str: ...
+    @property
+    def shape(self) -> tuple[int, ...]: ...
+    @property
+    def ndim(self) -> int: ...
+    @property
+    def dtype(self) -> DType: ...
+    def asformat(self, format: str) -> Any: ...
+    def nonzero(self) -> tuple[HostArray, HostArray]: ...
+
+
 class _Sparse(CompressedMembers, RemoteObject):
     @classmethod
-    def _make(cls, arg1: Any, *args: Any, **kwargs: Any) -> Any:
+    def _make(cls, arg1: object, *args: object, **kwargs: object) -> Any:
         """Construct the matrix in the executor; from SciPy's, its parts travel."""
         if not _is_scipys(arg1):
             return super()._make(arg1, *args, **kwargs)
@@ -78,7 +94,7 @@ class _Sparse(CompressedMembers, RemoteObject):
             object.__setattr__(self, "_nnz", super()._read("nnz"))
         return self._nnz
 
-    def __setattr__(self, name: str, value: Any) -> None:
+    def __setattr__(self, name: str, value: object) -> None:
         if not name.startswith("_"):
             object.__setattr__(self, "_known", None)
         super().__setattr__(name, value)
@@ -91,7 +107,7 @@ class _Sparse(CompressedMembers, RemoteObject):
     def _format(cls) -> str:
         return cls._qualname.rpartition(".")[2][:3]
 
-    def _key(self, key: Any) -> Any:
+    def _key(self, key: Index | ScipyMatrix) -> Any:
         """Let a mask that is SciPy's select the elements where it is true; no other matrix of SciPy is an index."""
         if not _is_scipys(key):
             return key
@@ -99,7 +115,7 @@ class _Sparse(CompressedMembers, RemoteObject):
             return key.nonzero()
         raise IndexError("invalid index")
 
-    def get(self, stream: Any = None) -> Any:
+    def get(self, stream: StreamLike = None) -> Any:
         """Return the matrix as SciPy's of the same name. Some round trips.
 
         Raises
@@ -127,7 +143,7 @@ class spmatrix(_Sparse):  # noqa: N801 (CuPy's name)
 
     _qualname = "cupyx.scipy.sparse.spmatrix"
 
-    def set_shape(self, shape: Any) -> None:
+    def set_shape(self, shape: ShapeLike) -> None:
         """Give the matrix another shape, in place."""
         self.shape = shape
 
@@ -138,7 +154,7 @@ class sparray(_Sparse):  # noqa: N801 (CuPy's name)
     _qualname = "cupyx.scipy.sparse.sparray"
 
 
-def _is_sound(host: Any, kwargs: dict[str, Any]) -> bool:
+def _is_sound(host: Any, kwargs: dict[str, object]) -> bool:
     """Tell whether the parts of SciPy's matrix surely make one of CuPy's."""
     return (
         host.format in ("csr", "csc")
@@ -150,18 +166,18 @@ def _is_sound(host: Any, kwargs: dict[str, Any]) -> bool:
     )
 
 
-def issparse(x: Any) -> bool:
+def issparse(x: object) -> bool:
     """Tell whether ``x`` is a sparse matrix or array of the GPU; SciPy's are none."""
     return isinstance(x, _Sparse)
 
 
-def isspmatrix(x: Any) -> bool:
+def isspmatrix(x: object) -> bool:
     """Tell whether ``x`` is a sparse matrix of the GPU, and no sparse array."""
     return isinstance(x, spmatrix)
 
 
 def _is_of_format(form: str) -> Any:
-    def is_of_format(x: Any) -> bool:
+    def is_of_format(x: object) -> bool:
         return isinstance(x, spmatrix) and isinstance(x, remote_class(f"cupyx.scipy.sparse.{form}_matrix"))
 
     is_of_format.__name__ = is_of_format.__qualname__ = f"isspmatrix_{form}"
@@ -180,6 +196,6 @@ def _scipy_sparse() -> ModuleType:
         raise
 
 
-def _is_scipys(value: Any) -> bool:
+def _is_scipys(value: object) -> TypeGuard[ScipyMatrix]:
     loaded = sys.modules.get("scipy.sparse")  # nobody has a matrix of a module that was never imported
     return loaded is not None and not isinstance(value, (np.ndarray, tuple)) and bool(loaded.issparse(value))

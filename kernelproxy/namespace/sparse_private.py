@@ -8,17 +8,20 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Callable
-from typing import Any
+from typing import Any, TypeVar
 
 from kernelproxy.calls import dispatch
+from kernelproxy.calls.argument_types import ArrayLike
 from kernelproxy.namespace.creation import array
 from kernelproxy.public_names import make
+
+T = TypeVar("T")
 
 
 class OfCompressed:
     """A method that matrices of the two compressed formats have, and no others."""
 
-    def __init__(self, function: Callable[..., Any]) -> None:
+    def __init__(self, function: Callable[..., object]) -> None:
         self._function = function
 
     def __get__(self, matrix: Any, kind: type[Any]) -> Any:
@@ -32,12 +35,12 @@ class CompressedMembers:
     """What CSR and CSC matrices get."""
 
     @OfCompressed
-    def _swap(self: Any, x: Any, y: Any) -> tuple[Any, Any]:
+    def _swap(self: Any, x: T, y: T) -> tuple[T, T]:
         """Return the two of rows and columns in the order major, minor; or back."""
         return (x, y) if self._format() == "csr" else (y, x)
 
     @OfCompressed
-    def _prepare_indices(self: Any, i: Any, j: Any) -> tuple[Any, Any, int, int]:
+    def _prepare_indices(self: Any, i: ArrayLike, j: ArrayLike) -> tuple[Any, Any, int, int]:
         """Return major and minor indices as arrays of one axis, and how long the axes are.
 
         Raises
@@ -58,13 +61,13 @@ class CompressedMembers:
         return made[0], made[1], lengths[0], lengths[1]
 
     @OfCompressed
-    def _set_many(self: Any, i: Any, j: Any, x: Any) -> None:
+    def _set_many(self: Any, i: ArrayLike, j: ArrayLike, x: ArrayLike) -> None:
         """Set the elements at the major indices ``i`` and the minor ``j``, none of them twice, to ``x``."""
         i, j, _, _ = self._prepare_indices(i, j)
         self[self._swap(i, j)] = array(x, dtype=self.dtype, copy=True, ndmin=1).ravel()
 
     @OfCompressed
-    def _insert_many(self: Any, i: Any, j: Any, x: Any) -> None:
+    def _insert_many(self: Any, i: ArrayLike, j: ArrayLike, x: ArrayLike) -> None:
         """Set elements that are not there yet, as `_set_many`, and say nothing of what that costs."""
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", make("cupyx.scipy.sparse.SparseEfficiencyWarning"))

@@ -37,7 +37,7 @@ def get_current_plan() -> Any:
 class Transform(RemoteFunction):
     """A function that a plan or a setting may change."""
 
-    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+    def __call__(self, *args: object, **kwargs: object) -> Any:
         """Call the function."""
         __tracebackhide__ = True
         if args and type(args[0]) is np.ndarray and self.__name__ in _OF_REMOTE_ARRAYS:
@@ -52,7 +52,7 @@ class Transform(RemoteFunction):
                 return super().__call__(*args, **kwargs)
             return self._as_before(planning, args, kwargs, plan)
 
-    def _as_before(self, planning: Planning, args: tuple[Any, ...], kwargs: dict[str, Any], plan: Any) -> Any:
+    def _as_before(self, planning: Planning, args: tuple[object, ...], kwargs: dict[str, object], plan: object) -> Any:
         """Call the function: without waiting, if such a call went well before with this plan and these settings."""
         __tracebackhide__ = True
         key = self._key(args, {name: value for name, value in kwargs.items() if name != "plan"})
@@ -66,7 +66,7 @@ class Transform(RemoteFunction):
             return made
         return dispatch.run_proved(self._qualname, args, kwargs, known[key])
 
-    def _key(self, args: tuple[Any, ...], about: dict[str, Any]) -> Any:
+    def _key(self, args: tuple[object, ...], about: dict[str, object]) -> Any:
         """Return what success and result depend on beside the plan; None if more than layouts may count."""
         if not args or not isinstance(args[0], ArrayCore):
             return None
@@ -77,7 +77,7 @@ class Transform(RemoteFunction):
         return key_of(self._qualname, dispatch.layouts(args), dispatch.layouts(about))
 
 
-def _is_new(made: Any, args: tuple[Any, ...]) -> bool:
+def _is_new(made: object, args: tuple[object, ...]) -> bool:
     return isinstance(made, ArrayCore) and type(made._ref) is wire.Ref and made is not args[0]
 
 
@@ -88,7 +88,7 @@ class Plan(RemoteObject):
         (self._client or current()).part(Planning).enter(self)
         return self
 
-    def __exit__(self, *raised: Any) -> None:
+    def __exit__(self, *raised: object) -> None:
         (self._client or current()).part(Planning).enter(None)
 
 

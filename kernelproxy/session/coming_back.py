@@ -23,9 +23,11 @@ from kernelproxy.session.signs import Signs
 from kernelproxy.session.wishes import Wishes
 from kernelproxy.settings import ClientSettings
 
-#: How long the gateway is asked where the session is now, once the executor has said that it ends, seconds. Nothing is
+#: How long the gateway is asked where the session is now, once the executor is known to have ended, seconds. Nothing is
 #: waited for that could save the arrays, and a gateway that is restarted is back in about one.
 TOLD_SECONDS = 2.0
+#: What is said while a connection to another host is refused: who refuses may be a firewall or a tunnel on the way.
+REFUSED = "the executor's port is shut and the gateway does not answer: the pool may have been stopped"
 
 _STOPPED = "When it is up again, run your cells again from the top: this notebook then takes another session by itself."
 
@@ -51,7 +53,7 @@ def where(settings: ClientSettings, session: str, seconds: float) -> FromGateway
     except (PoolUnreachable, ExecutorStarting):
         raise
     except SessionLost as error:
-        raise Ended(f"The pool no longer has this session. {error}") from None
+        raise Ended(str(error)) from None
     except PoolError as error:
         raise SessionLost(f"The pool no longer has this session. {error}") from None
 
@@ -86,8 +88,9 @@ def another(settings: ClientSettings, wishes: Wishes, signs: Signs, handed: Path
 
 
 def ended(told: str) -> PoolUnreachable:
-    """Return what to raise where the executor said, in the words ``told``, that it ends, and no gateway answers."""
-    return PoolUnreachable(f"{_lost(told)} The pool cannot be reached now. {_STOPPED}")
+    """Return what to raise where the executor has ended and no gateway answers. It may have ``told`` why."""
+    why = told or "The process that held this notebook's arrays has ended."
+    return PoolUnreachable(f"{_lost(why)} The pool cannot be reached now: it may have been stopped. {_STOPPED}")
 
 
 def not_back(waits_for: str, error: Exception, lease_seconds: float) -> PoolFull | PoolUnreachable:
@@ -98,9 +101,10 @@ def not_back(waits_for: str, error: Exception, lease_seconds: float) -> PoolFull
             "go on waiting, or restart the kernel."
         )
     return PoolUnreachable(
-        f"The connection to the pool was lost and did not come back within {PATIENCE_SECONDS:.0f} s ({error}). If only "
-        f"the network is gone, the pool keeps your arrays for {lease_seconds:.0f} s: run the cell again when it is "
-        f"back. If the pool has ended, they are lost. {_STOPPED} `workbench doctor` says what is wrong."
+        f"The connection to the pool was lost and did not come back within {PATIENCE_SECONDS:.0f} s. {error} Whether "
+        "your arrays are still there cannot be known from here. If the pool has ended, they are lost. If only the way "
+        f"to it is gone, it keeps them for {lease_seconds:.0f} s from when it last heard this notebook: run the cell "
+        f"again when the way is back. {_STOPPED} `workbench doctor` says what is wrong."
     )
 
 

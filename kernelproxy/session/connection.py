@@ -7,7 +7,7 @@ from time import monotonic
 from typing import Any
 
 from gpu_backend.transport.framing import ConnectionLost
-from gpu_backend.transport.reaching import NotReached, ProofFailed
+from gpu_backend.transport.reaching import NobodyListens, NotReached, ProofFailed
 from gpu_backend.wire import messages as wire
 from gpu_backend.wire.codec import MAX_HEADER_BYTES, Codec, Frame, encode
 from gpu_backend.wire.control import Ticket
@@ -20,7 +20,7 @@ from gpu_backend.wire.errors import (
     RefusalCode,
     SessionLost,
 )
-from kernelproxy.session.links import Link, open_link
+from kernelproxy.session.links import ExecutorEnded, Link, open_link
 
 _codec: Codec[wire.ToClient] = Codec(wire.ToClient)
 Incoming = tuple[wire.ToClient, list[Frame]]
@@ -28,6 +28,14 @@ Incoming = tuple[wire.ToClient, list[Frame]]
 
 class ConnectionCut(PoolUnreachable):
     """The executor was reached, and the connection was cut before it was of use. Trying again helps."""
+
+
+class ExecutorGone(PoolUnreachable):
+    """The executor has ended, and its arrays with it."""
+
+
+class ConnectionRefused(PoolUnreachable):
+    """Something on the way to the executor's host, or that host, says that no executor listens there."""
 
 
 class Connection:
@@ -41,7 +49,8 @@ class Connection:
     NotAuthorized
         If the executor is not the one that the ticket names, or does not take us for the one it was given to.
     PoolUnreachable
-        If it does not answer in time; a `ConnectionCut` if the connection is lost meanwhile.
+        If it does not answer in time; a `ConnectionCut` if the connection is lost meanwhile, an `ExecutorGone` if it is
+        known to have ended, a `ConnectionRefused` if that may be so.
     """
 
     #: What the executor said to our greeting.
@@ -64,7 +73,7 @@ class Connection:
         try:
             link, self.endpoint = open_link(self.ticket, timeout_seconds)
         except NotReached as error:
-            raise PoolUnreachable(f"The executor cannot be reached: {error}.") from None
+            raise _unreached(error) from None
         except ConnectionLost as error:
             raise ConnectionCut(f"The connection to the executor was cut as it was made: {error}.") from None
         except ValueError as error:  # numbers and addresses that are none
@@ -177,6 +186,13 @@ class Connection:
         if not self._is_closed:
             self._is_closed = True
             self._link.close()
+
+
+def _unreached(error: NotReached) -> PoolUnreachable:
+    text = f"The executor cannot be reached: {error}."
+    if isinstance(error, ExecutorEnded):
+        return ExecutorGone(text)
+    return ConnectionRefused(text) if isinstance(error, NobodyListens) else PoolUnreachable(text)
 
 
 def refusal_error(refused: wire.Refused) -> Exception:

@@ -20,7 +20,7 @@ from gpu_backend.wire.errors import (
 )
 from gpu_backend.wire.views import UsageView
 from kernelproxy.session import coming_back, gateway_client
-from kernelproxy.session.connection import Connection, ConnectionCut
+from kernelproxy.session.connection import Connection, ConnectionCut, ConnectionRefused, ExecutorGone
 from kernelproxy.session.granting import GATEWAY_SECONDS, PATIENCE_SECONDS
 from kernelproxy.session.links import as_reached
 from kernelproxy.session.signs import Signs
@@ -155,27 +155,34 @@ class Lease:
         place: Callable[[], tuple[int, int]],
         abandon: Callable[[], None],
         may_wait: bool,
-        look: Callable[[], None],
+        look: Callable[[str], None],
     ) -> Connection:
         lost.close()
         asked = monotonic()
+        known = ""
         while True:
-            look()
+            look(known)
             try:
                 return self._connect(*place(), _REGREET_SECONDS)
             except (PoolUnreachable, NotAuthorized, SessionLost) as error:
-                if self._closing.is_set() or monotonic() - asked > PATIENCE_SECONDS:
-                    raise coming_back.not_back(self._waits_for, error, self.ticket.lease_seconds) from None
-            is_answered = self._find(lost.ended_for, may_wait)
-            if not is_answered and lost.ended_for and monotonic() - asked > coming_back.TOLD_SECONDS:
+                failed: Exception = error
+            if self._closing.is_set() or monotonic() - asked > PATIENCE_SECONDS:
+                raise coming_back.not_back(self._waits_for, failed, self.ticket.lease_seconds)
+            has_ended = bool(lost.ended_for) or isinstance(failed, ExecutorGone)
+            is_answered = self._find(lost.ended_for, has_ended, may_wait)
+            if has_ended and not is_answered and monotonic() - asked > coming_back.TOLD_SECONDS:
                 raise coming_back.ended(lost.ended_for)
+            known = coming_back.REFUSED if isinstance(failed, ConnectionRefused) and not is_answered else ""
             if (self.ticket.session, self.ticket.epoch) != (lost.ticket.session, lost.ticket.epoch):
                 abandon()
 
-    def _find(self, told: str, may_wait: bool) -> bool:
-        """Ask where the session is now, and take another if it has ended; False if no gateway answers."""
+    def _find(self, told: str, has_ended: bool, may_wait: bool) -> bool:
+        """Ask where the session is now, and take another if that is over; False if no gateway answers.
+
+        Its executor may have ``told`` why it ended; whether it did, or is known to have ended, ``has_ended`` says.
+        """
         try:
-            return self._ask_where(coming_back.TOLD_SECONDS / 2 if told else GATEWAY_SECONDS)
+            return self._ask_where(coming_back.TOLD_SECONDS / 2 if has_ended else GATEWAY_SECONDS)
         except coming_back.Ended as error:
             if not may_wait:  # it is for whoever uses the arrays to wait for a place, and to hear of it
                 raise PoolUnreachable(str(error)) from None

@@ -1,56 +1,46 @@
-"""The two ways to an executor: over a Unix socket on its own host, and by TLS from any other."""
+"""The ways to an executor: on its own host through shared memory or a Unix socket, and by TLS from any other."""
 
 from __future__ import annotations
 
+import os
 import select
 from collections.abc import Callable, Sequence
 from time import monotonic
-from typing import Protocol
 
 import msgspec
 
 from gpu_backend.transport import local
 from gpu_backend.transport.framing import ConnectionLost
 from gpu_backend.transport.message_socket import MessageSocket
-from gpu_backend.transport.reaching import TLS_SCHEME, Expected, NotReached, reach_far, reach_local
+from gpu_backend.transport.processors import has_spare
+from gpu_backend.transport.reaching import TLS_SCHEME, Expected, NobodyListens, NotReached, reach_far, reach_local
+from gpu_backend.transport.ring import naps
+from gpu_backend.transport.spinning import Spinning
 from gpu_backend.wire.codec import Frame
 from gpu_backend.wire.control import Ticket
 
-#: How long to look for an answer without sleeping, seconds: most answers come sooner than a sleeper wakes. Twice as
-#: long as the last one took, where that was short: an executor that slept needs longer.
-_SPIN_SECONDS, _MOST_SPIN_SECONDS = 100e-6, 1e-3
+#: How long to look for an answer without sleeping at least, seconds: most answers come sooner than a sleeper wakes.
+_SPIN_SECONDS = 100e-6
+#: How often who spins lets others have the interpreter, and the processor, seconds.
+_YIELD_SECONDS = 50e-6
 #: How often to look whether the other host is still there, seconds.
 _LOOK_SECONDS = 1.0
 
 
-class Link(Protocol):
-    """Carries messages. Used by one thread at a time."""
-
-    #: True while a message is half sent or half taken. If an interrupt leaves it so, nothing on the link can be sure
-    #: any more. It stays so after `receive` has returned a message, until the caller has that safe and sets it back.
-    is_torn: bool
-
-    def send(self, frames: Sequence[Frame]) -> bool:
-        """Send a message; False if there is no room for it now."""
-
-    def receive(self, timeout_seconds: float) -> list[Frame] | None:
-        """Return the next message, or None if none comes in time. Ctrl-C interrupts the wait."""
-
-    def own(self) -> None:
-        """Copy what is half sent: whoever gave it may change it from now on."""
-
-    @property
-    def is_cut(self) -> bool:
-        """True once the way is known to be lost."""
-
-    def close(self) -> None:
-        """Close; what the system has taken still arrives."""
+class ExecutorEnded(NotReached):
+    """This host's own system says that nobody listens under the executor's name: its process has ended."""
 
 
-class MessageLink:
-    """A connection on which both sides have proved who they are.
+class Link:
+    """Carries messages, once both sides have proved who they are. Used by one thread at a time.
 
     ``is_silent`` tells whether the other host is gone without a word, where that can be.
+
+    Attributes
+    ----------
+    is_torn
+        True while a message is half sent or half taken. If an interrupt leaves it so, nothing on the link can be sure
+        any more. It stays so after `receive` has returned a message, until the caller has that safe and sets it back.
     """
 
     def __init__(self, socket: MessageSocket, is_silent: Callable[[], bool] | None = None) -> None:
@@ -58,10 +48,9 @@ class MessageLink:
         self._is_silent = is_silent
         self._looked_at = monotonic()
         self._poll = select.poll()
-        self._news = select.poll()
-        for poll in (self._poll, self._news):
-            poll.register(self._socket.fileno(), select.POLLIN)
-        self._spin_seconds = _SPIN_SECONDS
+        self._poll.register(self._socket.fileno(), select.POLLIN)
+        self._has_news = socket.has_news
+        self._spinning = Spinning(_SPIN_SECONDS, has_spare)
         self._is_cut = False
         self.is_torn = False
 
@@ -84,17 +73,16 @@ class MessageLink:
         return has_room
 
     def receive(self, timeout_seconds: float) -> list[Frame] | None:
-        """Return the next message, or None if none comes in time."""
+        """Return the next message, or None if none comes in time. Ctrl-C interrupts the wait."""
         asked = monotonic()
         until = asked + timeout_seconds
-        spin_until = min(until, asked + self._spin_seconds)
+        spin_until = min(until, asked + self._spinning.seconds)
         try:
             was_sending = not self._push()
             while (message := self._take()) is None:
                 now = monotonic()
                 if now >= until or (was_sending and self._push()):
-                    self._spin_seconds = _SPIN_SECONDS
-                    return None  # the caller may have waited for room to send
+                    break  # the caller may have waited for room to send
                 if not self._spin(spin_until):
                     self._sleep(until - now)
         except ConnectionLost:
@@ -102,20 +90,24 @@ class MessageLink:
             self.is_torn = False
             return None
         if timeout_seconds:
-            twice = 2 * (monotonic() - asked)
-            self._spin_seconds = max(_SPIN_SECONDS, twice) if twice <= _MOST_SPIN_SECONDS else _SPIN_SECONDS
+            self._spinning.note(monotonic() - asked, message is not None)
         return message
 
     def _spin(self, until: float) -> bool:
         """Look for news without sleeping; False if there are none ``until`` then."""
-        news = self._news
-        while not news.poll(0):
-            if monotonic() >= until:
+        has_news = self._has_news
+        yield_at = 0.0
+        while not has_news():
+            now = monotonic()
+            if now >= until:
                 return False
+            if now >= yield_at:
+                os.sched_yield()
+                yield_at = now + _YIELD_SECONDS
         return True
 
     def _take(self) -> list[Frame] | None:
-        if not self._socket.has_read_ahead and not self._news.poll(0):  # takes a fourth of a read in vain
+        if not self._socket.has_read_ahead and not self._has_news():  # takes a fourth of a read in vain
             return None
         self.is_torn = True
         message = self._socket.receive()
@@ -133,17 +125,22 @@ class MessageLink:
         return done
 
     def _sleep(self, seconds: float) -> None:
-        wanted = select.POLLIN | (select.POLLOUT if self._socket.is_sending else 0)
-        self._poll.modify(self._socket.fileno(), wanted)
-        self._poll.poll(max(1, int(seconds * 1_000)))
+        socket = self._socket
+        self._poll.modify(socket.fileno(), socket.awaited)
+        is_rung = False
+        for nap in naps(socket.most_sleep(seconds)):
+            if is_rung or not socket.doze():
+                break
+            is_rung = bool(self._poll.poll(max(1, int(nap * 1_000))))
+        socket.wake(is_rung)
         self._push()
 
     def own(self) -> None:
-        """Copy what is half sent."""
+        """Copy what is half sent: whoever gave it may change it from now on."""
         self._socket.own()
 
     def close(self) -> None:
-        """Close the connection."""
+        """Close; what the system has taken still arrives."""
         self._socket.close()
 
 
@@ -167,7 +164,8 @@ def open_link(ticket: Ticket, timeout_seconds: float) -> tuple[Link, str]:
     Raises
     ------
     NotReached
-        If the executor cannot be reached within ``timeout_seconds``.
+        If the executor cannot be reached within ``timeout_seconds``: an `ExecutorEnded` if that is because it has
+        ended, a `NobodyListens` if the last way that was tried refused the connection.
     ConnectionLost
         If it was, and the connection was cut.
     ProofFailed
@@ -180,12 +178,21 @@ def open_link(ticket: Ticket, timeout_seconds: float) -> tuple[Link, str]:
         remaining = deadline - monotonic()
         try:
             if local.is_here(endpoint):
-                return MessageLink(reach_local(endpoint, expected, remaining)), endpoint
+                return Link(_reach_here(endpoint, expected, remaining)), endpoint
             if endpoint.startswith(TLS_SCHEME):
                 socket, stream = reach_far(endpoint, expected, remaining)
-                return MessageLink(socket, stream.is_silent), endpoint
+                return Link(socket, stream.is_silent), endpoint
+        except ExecutorEnded:
+            raise  # nor does it listen anywhere else
         except NotReached as error:
             failure = error
             if deadline - monotonic() <= 0:
                 break
     raise failure
+
+
+def _reach_here(endpoint: str, expected: Expected, timeout_seconds: float) -> MessageSocket:
+    try:
+        return reach_local(endpoint, expected, timeout_seconds)
+    except NobodyListens as error:
+        raise ExecutorEnded(str(error)) from None

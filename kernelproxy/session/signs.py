@@ -9,6 +9,7 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
+from functools import partial
 from time import monotonic
 from typing import NamedTuple
 
@@ -82,6 +83,7 @@ class Signs:
         self.transfer: Transfer | None = None
         #: Since when a lost connection is sought, by whatever thread; 0.0 while none is.
         self.lost_at = 0.0
+        self._known = ""  # of why it is lost
         self._clock = clock
         self._notice: Notice | None = None
         self._sign = Sign("")
@@ -101,7 +103,7 @@ class Signs:
         if threading.current_thread() is not threading.main_thread():
             return
         self._since, self._told = since, seconds
-        self._sign = _reconnecting() if self.lost_at else describe()
+        self._sign = _reconnecting(self._known) if self.lost_at else describe()
         self.is_shown = True
         with suppress(Exception):  # whatever is wrong with the place where it is shown, the wait goes on
             if self._notice is None:
@@ -142,12 +144,16 @@ class Signs:
             del raised  # in a cycle with this frame it would keep arrays alive
 
     @contextmanager
-    def reconnecting(self) -> Iterator[Callable[[], None]]:
-        """Have all who wait hear that the connection is sought. Gives what to call now and then meanwhile."""
+    def reconnecting(self) -> Iterator[Callable[[str], None]]:
+        """Have all who wait hear that the connection is sought.
+
+        Gives what to call now and then meanwhile, with what is known by then of why it is lost.
+        """
         since = self.lost_at = self._clock()
+        self._known = ""
         is_ours = threading.current_thread() is threading.main_thread()
         try:
-            yield lambda: self.look(since, _reconnecting)
+            yield partial(self._look_for_connection, since)
         except BaseException as error:  # as above
             self.lost_at = 0.0
             if is_ours:
@@ -157,6 +163,10 @@ class Signs:
         if is_ours:
             self.settle()
 
+    def _look_for_connection(self, since: float, known: str) -> None:
+        self._known = known
+        self.look(since, lambda: _reconnecting(known))
 
-def _reconnecting() -> Sign:
-    return Sign("Reconnecting to the pool")
+
+def _reconnecting(known: str) -> Sign:
+    return Sign("Reconnecting to the pool", known)

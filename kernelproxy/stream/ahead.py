@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections import deque
 from math import inf
 
+from gpu_backend.opstream.marks import Marks
 from kernelproxy.stream.batch import OpenBatch
 from kernelproxy.stream.costs import Cost, no_costs
 
@@ -22,29 +23,35 @@ _MOST_UNTIMED = 1_024
 
 
 class Ahead:
-    """The work that was sent and is not done. Written by whoever holds the connection."""
+    """The work that was sent and is not done, as ``marks`` say. Written by whoever holds the connection."""
 
-    def __init__(self) -> None:
+    def __init__(self, marks: Marks) -> None:
         #: What ops take, by binary digits of the size in bytes and by kind; whoever records one looks there.
         self.costs = no_costs()
-        #: Number of the last op that is known to be done.
-        self.done = 0
+        self._marks = marks
+        #: Batches that were not done when they were last looked at, oldest first.
         self._sent: deque[OpenBatch] = deque()
+        #: What is done and not timed yet; and the last op that was put there.
         self._untimed: deque[list[Cost]] = deque(maxlen=_MOST_UNTIMED)
+        self._listed = 0
+        #: The last op that was done when the executor last said how long it has worked.
+        self._timed = 0
         self._busy_seconds = 0.0
 
     @property
     def seconds(self) -> float:
         """How long the device will work on what is under way, about."""
-        sent = list(self._sent)
+        done = self._marks.done
+        sent = [batch for batch in list(self._sent) if batch.last > done]
         if not sent:
             return 0.0
-        begun = sent[0].costs[: max(0, self.done - sent[0].first + 1)]
+        begun = sent[0].costs[: max(0, done - sent[0].first + 1)]
         return sum([batch.seconds for batch in sent]) - sum([cost.seconds for cost in begun])
 
     def has_room(self, batch: OpenBatch) -> bool:
         """Tell whether ``batch`` may be sent beside what is under way. One alone may be as long as it is."""
         batch.seconds = sum([cost.seconds for cost in batch.costs])
+        self._take_out_done()
         return not self._sent or max(0.0, self.seconds) + batch.seconds <= MOST_SECONDS
 
     def note_sent(self, batch: OpenBatch) -> None:
@@ -52,24 +59,27 @@ class Ahead:
         if not self._sent or batch.first > self._sent[-1].first:
             self._sent.append(batch)
 
-    def note_done(self, through: int) -> None:
-        """Count no op up to ``through`` as under way any more."""
-        before, through = self.done, min(through, self._sent[-1].last if self._sent else 0)
-        if through <= before:
-            return
-        for batch in list(self._sent):
-            if batch.first > through:
+    def _take_out_done(self) -> None:
+        done, sent = self._marks.done, self._sent
+        while sent and (batch := sent[0]).first <= done:
+            part = batch.costs[max(0, self._listed - batch.first + 1) : done - batch.first + 1]
+            if part:
+                self._untimed.append(part)
+            self._listed = max(self._listed, min(done, batch.last))
+            if batch.last > done:
                 break
-            start = max(0, before - batch.first + 1)
-            self._untimed.append(batch.costs[start : through - batch.first + 1])
-            if batch.last <= through:
-                self._sent.popleft()
-        self.done = through
+            sent.popleft()
 
-    def note_time(self, busy_seconds: float, were_dropped: bool) -> None:
-        """Learn from what the device has worked for this session, up to the last op done; not where some never ran."""
+    def note_time(self, busy_seconds: float, dropped_through: int) -> None:
+        """Learn from what the device has worked for this session, up to the last op done.
+
+        Nothing is learnt of a time in which ops were dropped, which the executor says of those up to
+        ``dropped_through``: they took none.
+        """
         if not 0 <= busy_seconds < inf:
             return
+        self._take_out_done()
+        were_dropped, self._timed = self._timed < dropped_through, self._marks.done
         seconds, self._busy_seconds = busy_seconds - self._busy_seconds, busy_seconds
         untimed, self._untimed = list(self._untimed), deque(maxlen=_MOST_UNTIMED)
         costs = [cost for part in untimed for cost in part]

@@ -13,7 +13,6 @@ from kernelproxy.errors import deferred_exception, remote_exception
 from kernelproxy.source_lines import Site
 from kernelproxy.stream.ahead import Ahead
 from kernelproxy.stream.batch import OpenBatch
-from kernelproxy.stream.credit import Credit
 from kernelproxy.stream.retention import Retention, until_done
 
 #: Failures remembered after they were shown, to explain what they make impossible later.
@@ -41,15 +40,12 @@ class Answer:
 class Inbox:
     """Sorts what comes in. Written by whoever reads the connection, read by those who wait.
 
-    What is said to be done is told to ``journal``, ``credit`` and ``ahead``; ``retention`` says what of it the journal
-    need not keep.
+    What is said to be done is noted in ``journal``, where everybody reads it; what it took is told to ``ahead``.
+    ``retention`` says what of it the journal need not keep.
     """
 
-    def __init__(
-        self, journal: Journal[OpenBatch], credit: Credit, ahead: Ahead, retention: Retention = until_done
-    ) -> None:
+    def __init__(self, journal: Journal[OpenBatch], ahead: Ahead, retention: Retention = until_done) -> None:
         self._journal = journal
-        self._credit = credit
         self._ahead = ahead
         self._retention = retention
         #: When it was seen that the ops go on, and when the executor last said that they are no further.
@@ -173,18 +169,19 @@ class Inbox:
     def _note_applied(self, applied: int, done: int) -> None:
         journal, before = self._journal, self._journal.marks.applied
         journal.note_progress(applied, done)
-        self._credit.note_applied(journal.marks.applied)
-        self._ahead.note_done(done)
         if applied > before:
             self.moved_at = monotonic()
-        journal.note_durable(self._retention(journal.marks))
+        self.let_go()
+
+    def let_go(self) -> None:
+        """Let the journal go of what nobody will ask for again."""
+        self._journal.note_durable(self._retention(self._journal.marks))
 
     def _note_progress(self, ack: wire.Ack) -> None:
-        were_dropped = self._ahead.done < ack.dropped_through
         if ack.applied <= self._journal.marks.applied:  # no news, so it is really there
             self.heard_at = monotonic()
         self._note_applied(ack.applied, ack.done)
-        self._ahead.note_time(ack.busy_seconds, were_dropped)
+        self._ahead.note_time(ack.busy_seconds, ack.dropped_through)
         if ack.dropped_through > self.dropped[1]:
             self.dropped = ack.dropped_after, ack.dropped_through
 

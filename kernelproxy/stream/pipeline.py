@@ -66,8 +66,8 @@ class Pipeline(Recorder):
         self._renew = renew
         self.reading = self._io = threading.RLock()  #: held by whoever uses the connection
         #: What may be sent beside what is under way.
-        self.credit = Credit()
-        self.inbox = Inbox(self.journal, self.credit, self.ahead, retention)
+        self.credit = Credit(self.journal.marks)
+        self.inbox = Inbox(self.journal, self.ahead, retention)
         self.counters = Counters()
         self._cancelled_through = 0
         self._cancel_told = 0
@@ -213,6 +213,9 @@ class Pipeline(Recorder):
             with self._recording:
                 if batch is self.open_batch:  # an interrupt struck inside _seal
                     self._seal()
+                if len(batch.ops) > connection.welcome.credit_ops:  # it would never have room
+                    journal.take_apart(batch)
+                    continue
             has_time = self.ahead.has_room(batch) or batch.ops[-1].want is not NOTHING  # who waits adds no more
             if not has_time or not self.credit.has_room(batch, connection.welcome):
                 return False
@@ -223,7 +226,7 @@ class Pipeline(Recorder):
                     return False
             except (OversizedMessage, ValueError, OverflowError, TypeError) as error:  # it cannot be put into bytes
                 with self._recording:
-                    journal.take_apart(batch, str(error))
+                    journal.take_apart(batch) if len(batch.ops) > 1 else journal.let_fail(batch, str(error))
                 continue
             if not self.credit.ops_in_flight:
                 self.inbox.moved_at = monotonic()
@@ -350,13 +353,13 @@ class Pipeline(Recorder):
             raise
         self.credit.resume(fresh.welcome.taken)
         self.ahead.resume(fresh.welcome.taken)
+        self.inbox.let_go()
 
     def abandon(self) -> None:
         """Forget every op under way: the executor that should have run it is gone, and its successor counts anew."""
         with self._recording:
             self._seal()
             self.journal.clear()
-            self.credit.note_applied(self.journal.marks.applied)
             self._drained_at = 0
             self.ahead.clear()
             self.inbox.forget_all()

@@ -18,6 +18,7 @@ from gpu_backend.opstream.layout import Layout
 from gpu_backend.wire.codec import Frame
 from gpu_backend.wire.messages import Op, Want
 from gpu_backend.wire.values import Value
+from kernelproxy.mirror.host_mirror import MOST_BYTES, PASSING, HostMirror
 from kernelproxy.source_lines import user_site
 from kernelproxy.stream.ahead import Ahead
 from kernelproxy.stream.batch import OpenBatch
@@ -51,11 +52,13 @@ class Recorder(ABC):
         #: The handle that is given next.
         self.next_handle = 1
         self.dropped: DroppedHandles = deque()
+        #: What is known of the arrays that ops deal with.
+        self.mirror = HostMirror()
         #: Kernels of the user's own by their handle: they know what they are called.
         self.kernels: WeakValueDictionary[int, Any] = WeakValueDictionary()
         self.journal: Journal[OpenBatch] = Journal()
         #: What is under way, in seconds of the device.
-        self.ahead = Ahead()
+        self.ahead = Ahead(self.journal.marks)
         self._costs = self.ahead.costs
         self.most_ops = batch_ops(0)  #: with so many ops the open batch is sent
         #: Set while the background sender sleeps; the first op of a quiet time wakes it.
@@ -68,25 +71,32 @@ class Recorder(ABC):
 
     def record(
         self, name: str, args: Args, results: int = 1, kwargs: Kwargs = None, stream: int = 0, layout: Made = None,
-        orders: tuple[str, ...] | None = None, size: int = 0, kind: object = None) -> int:  # fmt: skip
+        orders: tuple[str, ...] | None = None, size: int = 0, kind: object = None,
+        made: Made = None) -> int:  # fmt: skip
         """Note an op whose ``results`` are proved, and return the handle of the first. Sent later, in order.
 
         ``size`` is that of the largest array it deals with, in bytes, and ``kind`` what it does if ``name`` does not
         say it: what it will take is known by them.
         With ``layout``, that of its one result, the op may compute into the memory of an array of the same layout that
-        the notebook has dropped; the name must be a ufunc's, with its output last. ``orders`` is as of `Op`.
+        the notebook has dropped; the name must be a ufunc's, with its output last. ``orders`` is as of `Op`. ``made``
+        is the layout of its one result, if there is one.
         """
+        mirror, known = self.mirror, None
         with self._recording:
             out = self.next_handle if results else 0
             self.next_handle += results
             gone = len(self.dropped)
             batch = self.open_batch
+            if not results or (mirror.worth.budget and size <= MOST_BYTES) or not PASSING[name]:
+                known = mirror.note(name, args, kwargs, results, out, made, batch.last + 1)
             drop, reuse = None, 0
             if gone and not takes_over(batch, self.dropped, gone):
                 drop, reuse = oldest(self.dropped, gone, layout)
             cost = self._costs[size.bit_length()][kind or name]
             op = Op(name, out, args, drop, NOTHING, kwargs, stream, reuse, orders)
             place = batch.add(op, user_site(2), cost, layout)
+            if known is not None:
+                mirror.publish(*known)
             if gone:
                 self._take_dropped(gone)
         if place + 1 >= self.most_ops or cost.is_long:
@@ -106,15 +116,22 @@ class Recorder(ABC):
             name, args = make(len(batch.frames))
             batch.bytes += len(data)  # first: an interrupt between the two must not have it travel uncounted
             batch.frames.append(data)
+            known = self.mirror.note_write(args[0], data)
             place = batch.add(Op(name, 0, args), user_site(2), self._costs[len(data).bit_length()][name])
+            if known is not None:
+                self.mirror.publish(*known)
         if place + 1 >= self.most_ops or batch.bytes >= BATCH_BYTES:
             self.flush()
         elif self.sender_sleeps:
             self.wake_sender()
 
     def _take_dropped(self, count: int) -> None:
+        mirror = self.mirror
         for _ in range(count):
-            self.memory.forget(self.dropped.popleft()[0])
+            handle = self.dropped.popleft()[0]
+            self.memory.forget(handle)
+            if handle in mirror.known or handle in mirror.barred:
+                mirror.drop(handle)
 
     def _seal(self) -> None:
         with self._recording:

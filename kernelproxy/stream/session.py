@@ -7,11 +7,13 @@ from gpu_backend.wire.control import Ticket
 from gpu_backend.wire.messages import Bye, Want
 from gpu_backend.wire.values import Value
 from gpu_backend.wire.views import UsageView
+from kernelproxy.mirror.host_mirror import HostMirror, Mode
 from kernelproxy.session.connection import Connection
 from kernelproxy.session.lease import FAREWELL_SECONDS, Lease
 from kernelproxy.session.signs import Signs
-from kernelproxy.stream import hearing
+from kernelproxy.stream import progress
 from kernelproxy.stream.counters import Counters
+from kernelproxy.stream.mirrored import MirroredPipeline
 from kernelproxy.stream.pipeline import Pipeline
 from kernelproxy.stream.sender import Sender
 
@@ -22,9 +24,10 @@ _MOST_PING_SECONDS = 3600.0
 class Session:
     """A lease on an executor, and the pipeline to it."""
 
-    def __init__(self, lease: Lease, signs: Signs) -> None:
+    def __init__(self, lease: Lease, signs: Signs, mirror: Mode = Mode.ON) -> None:
         self._lease = lease
-        self.pipeline = Pipeline(lease.connection, self._renew, signs)
+        self.pipeline = MirroredPipeline(lease.connection, self._renew, signs)
+        self.pipeline.mirror = HostMirror(mirror)
         ping_seconds = min(max(1.0, lease.ticket.lease_seconds / 4), _MOST_PING_SECONDS)
         self._sender = Sender(self.pipeline, ping_seconds)
         self._sender.start()
@@ -66,7 +69,7 @@ class Session:
 
     def memory(self) -> dict[str, int]:
         """Return used_bytes, limit_bytes, free_bytes and total_bytes. One round trip."""
-        return hearing.memory_in(self.pipeline.call(".memory", (), Want.CONTENTS).value)
+        return progress.memory_in(self.pipeline.call(".memory", (), Want.CONTENTS).value)
 
     def flush(self) -> None:
         """Send all that has been recorded."""

@@ -1,7 +1,8 @@
-"""One crawl in a process of its own, for what gets out may end it: ``crawl.py KIND DIRECTORY OBJECTS ALL_WORDS``.
+"""One crawl in a process of its own, for what gets out may end it.
 
-It notes what it is about to try in ``trying``, and in the end what it found in ``found.json``. What stands in
-``left_out.json`` is left out.
+Arguments: KIND DIRECTORY OBJECTS ALL_WORDS PART PARTS. It notes what it is about to try in ``trying``, and in the end
+what it found in ``found.json``. What stands in ``left_out.json`` is left out; calls from which nothing follows are
+listed in ``barren``, and not tried again.
 """
 
 from __future__ import annotations
@@ -71,8 +72,11 @@ def main(kind: str, directory: Path, bound: Bound) -> None:
     canaries = Canaries(directory)
     os.chdir(canaries.directory)
     files, processes = open_files(), children()
-    crawler = Crawler(device, canaries, bound, note)
-    crawler.crawl()
+    barren = directory / "barren"
+    known = frozenset(barren.read_text().splitlines()) if barren.exists() else frozenset()
+    with barren.open("a", buffering=1) as file:
+        crawler = Crawler(device, canaries, bound._replace(barren=known), note, lambda text: print(text, file=file))
+        crawler.crawl()
     holes = [f"{what}: {chain}" for (what, _), chain in crawler.holes.items()]
     for what, found in (
         ("files left open", open_files() - files),
@@ -82,9 +86,8 @@ def main(kind: str, directory: Path, bound: Bound) -> None:
         if found:
             holes.append(f"{what}: {', '.join(sorted(found))}")
     told = {
-        "summary": crawler.summary(),
+        "counts": crawler.counts(),
         "holes": holes,
-        "objects": crawler.objects,
         "overdue": crawler.overdue,
         "foreign": sorted(crawler.foreign),
     }
@@ -96,7 +99,9 @@ if __name__ == "__main__":
     left_out = place / "left_out.json"
     chains = frozenset(json.loads(left_out.read_text())) if left_out.exists() else frozenset()
     try:
-        main(sys.argv[1], place, Bound(int(sys.argv[3]), sys.argv[4] == "1", chains))
+        main(
+            sys.argv[1], place, Bound(int(sys.argv[3]), sys.argv[4] == "1", chains, int(sys.argv[5]), int(sys.argv[6]))
+        )
     except Faulted as fault:
         sys.stderr.write(f"{fault}\n")
         os._exit(FAULTED)

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import signal
 from collections import deque
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from types import FrameType
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
 
@@ -19,6 +19,8 @@ from tests.attack.canaries import Canaries
 from tests.attack.hostile import Hostile, InProcess
 from tests.attack.judgement import forbidden, foreign
 from tests.attack.seeds import Materials, Seed, names, seeds
+
+T = TypeVar("T")
 
 #: How long an op may take, seconds; what takes longer is left.
 _OP_SECONDS = 1.0
@@ -45,19 +47,32 @@ class Node(NamedTuple):
 
 
 class Bound(NamedTuple):
-    """How far a crawl goes: objects to walk from, whether every word is tried at each, and chains to leave out."""
+    """How far a crawl goes: objects to walk from, whether every word is tried at each, and chains to leave out.
+
+    ``barren`` are calls to begin with of which it is known that nothing follows from them.
+    Of crawls that share the work, ``part`` of ``parts`` begins at every so many-th name.
+    """
 
     objects: int
     has_all_words: bool
     left_out: frozenset[str] = frozenset()
+    part: int = 0
+    parts: int = 1
+    barren: frozenset[str] = frozenset()
 
 
 class Crawler:
-    """Crawls an op stream of this process on ``device``. ``tell`` is told each chain before it is tried."""
+    """Crawls an op stream of this process on ``device``.
 
-    def __init__(self, device: Device, canaries: Canaries, bound: Bound, tell: Callable[[str], None]) -> None:
+    ``tell`` is told each chain before it is tried, and ``tell_barren`` each call to begin with that led to nothing.
+    """
+
+    def __init__(
+        self, device: Device, canaries: Canaries, bound: Bound, tell: Callable[[str], None],
+        tell_barren: Callable[[str], None],
+    ) -> None:  # fmt: skip
         self.device, self.canaries = device, canaries
-        self._bound, self._tell = bound, tell
+        self._bound, self._tell, self._tell_barren = bound, tell, tell_barren
         self.way = InProcess(device)
         self.hostile = Hostile(self.way)
         self.materials = Materials(self.hostile, canaries)
@@ -78,14 +93,18 @@ class Crawler:
 
     def crawl(self) -> None:
         """Walk until nothing new is reached, or the bound is."""
-        for text, value in self.materials.roots():
+        for text, value in self._own(self.materials.roots()):
             held = self.way.stream.heap.objects.get(value.handle) if isinstance(value, Ref) else value
             self._queue.append(Node(value, (text,), held))
-        for name in names():
-            for seed in seeds(name, self.materials, self._instance_of):
-                self._begin(seed)
+        classes = [name for name in names() if isinstance(self._resolved(name), type)]  # all begin by what they make
+        for name in dict.fromkeys((*classes, *self._own(names()))):
+            for number, seed in enumerate(seeds(name, self.materials, self._instance_of)):
+                self._begin(seed, f"{number} {seed.text}")
         while self.objects < self._bound.objects and len(self.holes) < _MOST_HOLES and (self._queue or self._names):
             self._explore(self._queue.popleft() if self._queue else self._names.popleft())
+
+    def _own(self, items: Iterable[T]) -> list[T]:
+        return list(items)[self._bound.part :: self._bound.parts]
 
     def _resolved(self, name: str) -> Any:
         try:
@@ -93,17 +112,26 @@ class Crawler:
         except AttributeError:
             return None
 
-    def summary(self) -> str:
-        """Return the counts in words."""
-        return (
-            f"{self.objects} objects walked from, {len(self._queue) + len(self._names)} left, {self.tried} attempts: "
-            f"{self.refused} refused, {self.reached} reached something, {len(self.holes)} ways out"
-        )
+    def counts(self) -> dict[str, int]:
+        """Return how much was tried, and what came of it."""
+        return {
+            "objects walked from": self.objects,
+            "objects left": len(self._queue) + len(self._names),
+            "attempts": self.tried,
+            "refused": self.refused,
+            "reached something": self.reached,
+            "ways out": len(self.holes),
+        }
 
     # --- one step -----------------------------------------------------------------------------------------------------
 
-    def _begin(self, seed: Seed) -> None:
-        for node in self._try(seed.name, seed.args, (seed.text,)):
+    def _begin(self, seed: Seed, word: str) -> None:
+        if word in self._bound.barren:
+            return
+        reached = list(self._try(seed.name, seed.args, (seed.text,)))
+        if not reached:
+            self._tell_barren(word)
+        for node in reached:
             if isinstance(node.value, Ref):
                 self._instances.setdefault(type(node.held).__name__, node.value)
 
@@ -146,7 +174,7 @@ class Crawler:
         text = " → ".join(chain)
         if text in self._bound.left_out:
             return
-        self._tell(text)
+        self._tell(f"{self.tried} {text}")
         out = self._next
         self._next += 64
         self.tried += 1

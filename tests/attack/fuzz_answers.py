@@ -31,7 +31,6 @@ from kernelproxy.client import Client
 from kernelproxy.stream.ahead import Ahead
 from kernelproxy.stream.batch import OpenBatch
 from kernelproxy.stream.costs import Cost
-from kernelproxy.stream.credit import Credit
 from kernelproxy.stream.inbox import Inbox
 
 #: Whose executor it is that answers so.
@@ -126,7 +125,7 @@ def sort_what_comes_in(messages: list[tuple[Any, list[bytes]]]) -> None:
         batch.add(wire.Op(".nothing", 0, ()), None, Cost(0.0, True))
     journal.append(batch)
     journal.note_sending(batch)
-    inbox = Inbox(journal, Credit(), Ahead())
+    inbox = Inbox(journal, Ahead(journal.marks))
     for number in (1, 7):
         inbox.expect(number)
     for message, frames in messages:

@@ -19,10 +19,10 @@ from gpu_backend.executor.config import CERTIFICATE, OWN
 from gpu_backend.node import launcher
 from gpu_backend.node.certificate import make_certificate
 from gpu_backend.pool import people
-from gpu_backend.transport import asking, local, proof
+from gpu_backend.transport import asking, local, secret_proof
 from gpu_backend.transport.asking import Door, ask
-from gpu_backend.transport.proof import ANSWER_BYTES, OPENING_BYTES, REFUSAL, VERDICT_BYTES
 from gpu_backend.transport.reaching import Expected, ProofFailed, reach_far, reach_local
+from gpu_backend.transport.secret_proof import ANSWER_BYTES, OPENING_BYTES, REFUSAL, VERDICT_BYTES
 from gpu_backend.wire import control
 from gpu_backend.wire.control import Ticket
 from gpu_backend.wire.errors import PoolUnreachable
@@ -39,7 +39,7 @@ __all__ = ["make_pool"]
 NOBODY = 65534
 
 
-@pytest.fixture(params=["local", "tls"])
+@pytest.fixture(params=["local", "socket", "tls"])
 def ways(request: pytest.FixtureRequest) -> Iterator[Ways]:
     made = Ways(request.param)
     yield made
@@ -81,13 +81,13 @@ def heard(ways: Ways, stranger: socket.socket, size: int) -> bytes:
 
 def test_an_answer_that_was_overheard_is_of_no_use(near_ways: Ways, monkeypatch: pytest.MonkeyPatch) -> None:
     overheard: list[bytes] = []
-    verdict = proof.Listening.verdict
+    verdict = secret_proof.Listening.verdict
 
-    def overhear(self: proof.Listening, answer: bytes) -> bytes:
+    def overhear(self: secret_proof.Listening, answer: bytes) -> bytes:
         overheard.append(answer)
         return verdict(self, answer)
 
-    monkeypatch.setattr(proof.Listening, "verdict", overhear)
+    monkeypatch.setattr(secret_proof.Listening, "verdict", overhear)
     near_ways.pair()
     assert answered(near_ways, overheard[0]) == REFUSAL
 

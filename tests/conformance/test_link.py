@@ -1,4 +1,4 @@
-"""Both ways to an executor keep the same promises: who is let in, and that messages arrive whole and in order."""
+"""All ways to an executor keep the same promises: who is let in, and that messages arrive whole and in order."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ MESSAGES = [
 ]
 
 
-@pytest.fixture(params=["local", "tls"])
+@pytest.fixture(params=["local", "socket", "tls"])
 def ways(request: pytest.FixtureRequest) -> Iterator[Ways]:
     made = Ways(request.param)
     yield made

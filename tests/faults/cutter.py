@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
+import mmap
 import os
 import socket
 import threading
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 
-from gpu_backend.transport import local
+from gpu_backend.transport import local, ring
+from gpu_backend.transport.shared_frames import FRAMES_BYTES
+
+#: How often to look how much has passed through a ring, seconds.
+_LOOK_SECONDS = 1e-4
 
 
 class Cutter:
@@ -21,7 +26,8 @@ class Cutter:
     cuts
         Bytes until each cut, both directions counted together; after the last one the way is good.
     passes_memory
-        Whether the descriptor of shared memory passes too, where the socket is a Unix socket.
+        Whether the descriptor of shared memory passes too, where the socket is a Unix socket: then the bytes that pass
+        through its rings are counted as well.
     flips
         Whether a byte is altered at each of these places, and nothing is cut.
     """
@@ -41,6 +47,7 @@ class Cutter:
             scheme = target.partition("://")[0]
             self.endpoint = f"{scheme}://127.0.0.1:{self._listener.getsockname()[1]}"
         self.connections = 0
+        self._closed = threading.Event()
         self._serving: list[threading.Thread] = []
         self._accepting = threading.Thread(target=self._accept, daemon=True)
         self._accepting.start()
@@ -101,11 +108,25 @@ class Cutter:
             return data
         data, descriptors, _, _ = socket.recv_fds(source, size, self._most_descriptors)
         if descriptors:
+            memory = mmap.mmap(descriptors[0], os.fstat(descriptors[0]).st_size)
+            self._serving.append(threading.Thread(target=self._watch, args=(memory, source), daemon=True))
+            self._serving[-1].start()
             socket.send_fds(sink, [data], descriptors)  # few bytes, which the system takes at once
             os.close(*descriptors)
         else:
             sink.sendall(data)
         return data
+
+    def _watch(self, memory: mmap.mmap, connected: socket.socket) -> None:
+        """Count what passes through the rings in ``memory`` too, while ``connected`` is open, and cut in time."""
+        words = memoryview(memory)[FRAMES_BYTES : FRAMES_BYTES + mmap.PAGESIZE].cast("Q")
+        before = 0
+        while connected.fileno() >= 0:
+            if (now := sum(words[n * ring._RING_WORDS + ring._PUT] for n in range(2))) != before:
+                if self._is_time(now - before):
+                    self.cut()
+                before = now
+            self._closed.wait(_LOOK_SECONDS)
 
     def _is_time(self, size: int) -> bool:
         with self._lock:
@@ -131,6 +152,7 @@ class Cutter:
                 continue  # it is gone already
 
     def close(self) -> None:
+        self._closed.set()
         self._shut(self._listener)
         self._accepting.join()
         self._listener.close()

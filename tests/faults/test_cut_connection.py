@@ -18,7 +18,7 @@ from .conftest import Faulty
 from .cutter import Cutter, cutting
 from .notebook import Notebook
 
-#: A Unix socket beside which large frames pass through shared memory.
+#: A Unix socket beside which all passes through shared memory.
 MEMORY = "memory"
 
 
@@ -45,9 +45,9 @@ def check_until_uncut(notebook: Notebook, cutter: Cutter, cell: str, expected: s
         assert notebook.value(cell) == expected
 
 
-@pytest.fixture(params=["unix", "tls"])
+@pytest.fixture(params=["unix", "tls", MEMORY])
 def scheme(request: pytest.FixtureRequest) -> str:
-    """Both ways to an executor."""
+    """All ways to an executor."""
     return str(request.param)
 
 

@@ -13,7 +13,7 @@ from time import monotonic
 import msgspec
 import pytest
 
-from gpu_backend.transport import local
+from gpu_backend.transport import local, ring
 from gpu_backend.transport.asking import ask
 from gpu_backend.wire import control, messages
 from gpu_backend.wire.codec import Codec, encode
@@ -261,3 +261,40 @@ def test_noise_without_a_handshake(faulty: Faulty) -> None:
         serves(mine)
         assert resident_bytes(mine.executor) - before < MOST_GROWTH_BYTES
         assert len(os.listdir(f"/proc/{mine.executor}/fd")) < 100
+
+
+# --- memory that lies -------------------------------------------------------------------------------------------------
+
+#: Words of a ring, and what may be claimed in them, whether it can be or not.
+WORDS = (ring._PUT, ring._TAKEN, ring._SLEEPS)
+CLAIMS = (0, 1, 7, ring.RING_BYTES, ring.RING_BYTES + 1, 1 << 40, 1 << 63, (1 << 64) - 1)
+
+
+@pytest.mark.skipif(not ring.has_rings(), reason="no rings on this processor")
+@pytest.mark.usefixtures("undisturbed")
+def test_a_notebook_that_writes_anything_into_its_memory_harms_its_own_connection_alone(faulty: Faulty) -> None:
+    chance = random.Random(5)
+    with calling(faulty, "unix") as mine:
+        mine.hello()
+        before = resident_bytes(mine.executor)
+        for _ in range(100):
+            stream = memory_of(mine.link)
+            for _ in range(chance.randrange(1, 4)):
+                stream._words[chance.randrange(2) * ring._RING_WORDS + chance.choice(WORDS)] = chance.choice(CLAIMS)
+            rubbish = chance.randbytes(chance.randrange(1, 60_000))
+            stream._out[: len(rubbish)] = rubbish
+            stream._bell.send(chance.randbytes(chance.randrange(1, 60)))
+            mine.send(messages.Ping(0))
+            other = linked(mine.ticket, "unix")  # the executor has looked at its sockets meanwhile
+            mine.link.close()
+            mine.link = other
+            mine.hello()
+        assert is_running(mine.executor)
+        assert resident_bytes(mine.executor) - before < MOST_GROWTH_BYTES
+        serves(mine)
+
+
+def memory_of(link: Link) -> ring.RingStream:
+    stream = link._socket._stream
+    assert isinstance(stream, ring.RingStream)
+    return stream

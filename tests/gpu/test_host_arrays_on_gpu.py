@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import warnings
 from typing import Any
 
@@ -50,12 +51,17 @@ def outcome(function: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Exc
 
 
 def _end_if_lost(function: Any) -> None:
-    """End the session if a kernel of ``function`` has faulted: no call could succeed after it, nor say why."""
+    """End the session if a kernel of ``function`` has faulted: no call could succeed after it, nor say why.
+
+    A worker of several ends without a word: the test counts as failed, and another worker goes on with the next.
+    """
     from cupy.cuda import runtime
 
     try:
         runtime.deviceSynchronize()
     except runtime.CUDARuntimeError as error:
+        if "PYTEST_XDIST_WORKER" in os.environ:
+            os._exit(1)
         pytest.exit(f"{function.__module__}.{function.__name__} has lost the device: {error}", 1)
 
 

@@ -1,4 +1,4 @@
-"""Notes which files of ours a program enters, in the order in which it first does.
+"""Notes which files of ours a program enters, in the order in which it first does, and from which others.
 
 As a program it is an executor's: ``files_entered.py DIR`` runs the executor, and notes into ``files`` in the executor's
 own folder; a signal (SIGUSR1) has it begin anew with the next message, which it says with a line ``anew``.
@@ -18,7 +18,10 @@ _OURS = ("kernelproxy/", "gpu_backend/", "workbench/")
 
 
 class FilesEntered:
-    """The files of ours whose functions this thread has called, each once; ``say`` is told of each."""
+    """The files of ours whose functions this thread has called, each once.
+
+    ``say`` is told of each: the file, the one that called it, that one's caller and so on, with spaces between.
+    """
 
     def __init__(self, say: Callable[[str], object]) -> None:
         self._say = say
@@ -33,9 +36,19 @@ class FilesEntered:
         name = frame.f_code.co_filename
         if event == "call" and name not in self._seen:
             self._seen.add(name)
-            path = name.removeprefix(_PREFIX)
-            if path.startswith(_OURS):
-                self._say(path)
+            if name.removeprefix(_PREFIX).startswith(_OURS):
+                self._say(" ".join(_stack(frame)))
+
+
+def _stack(frame: FrameType | None) -> Iterator[str]:
+    """Yield the files of ours that are being run, the innermost first; one that calls itself is told once."""
+    last = ""
+    while frame is not None:
+        path = frame.f_code.co_filename.removeprefix(_PREFIX)
+        if path.startswith(_OURS) and path != last:
+            last = path
+            yield path
+        frame = frame.f_back
 
 
 def main() -> None:
@@ -52,7 +65,7 @@ def main() -> None:
         from gpu_backend.executor.ports import Ports  # starts threads, which only the walls' other side allows
 
         notes = (Path(config.own) / "files").open("w", buffering=1)
-        entered = FilesEntered(lambda path: notes.write(f"{path}\n"))
+        entered = FilesEntered(lambda stack: notes.write(f"{stack}\n"))
         read_data, is_due = Ports.read_data, [False]
 
         def read(ports: Ports) -> Iterator[object]:

@@ -39,39 +39,59 @@ def test_three_ops_and_one_question(tmp_path: Path) -> None:
     assert "Three ops and one question" in PAGE.read_text()
 
 
-#: The cell, statement by statement, with the files of ours that each enters for the first time.
-CELL = """
+#: Some statements, with the files of ours that they enter, each when it first is.
+FOLLOWED = """
 import sys
 sys.path.insert(0, {here!r})
 from files_entered import FilesEntered
 
 import cupy as cp
-float(cp.zeros(1)[0])  # a session is there
+{before}
 print("ready", flush=True)
 sys.stdin.readline()
-entered = FilesEntered(lambda path: print(path))
+entered = FilesEntered(lambda stack: print(stack))
 entered.begin()
-{cell}
+{followed}
 sys.setprofile(None)
 print("done", flush=True)
 sys.stdin.readline()
 """
 _HERE = Path(__file__).parent
+#: How many files somebody opens who follows an op from the array to the device.
+MOST_FILES_OF_AN_OP = 10
+
+
+#: The last statement of the page, in a session that has carried it out before; then all of it is done.
+IN_PLACE = """
+x[1:-1] += y
+cp.cuda.get_current_stream().synchronize()
+"""
 
 
 class Journey(NamedTuple):
-    """The files that the cell enters, in order: on each side."""
+    """What is entered, in order, on each side: each time the file, its caller, and so on to the outermost."""
 
-    notebook: list[str]
-    executor: list[str]
+    notebook: list[list[str]]
+    executor: list[list[str]]
 
 
 @pytest.fixture(scope="module")
 def journey(tmp_path_factory: pytest.TempPathFactory) -> Journey:
-    """Run the cell in a real notebook process with a real executor."""
-    root = tmp_path_factory.mktemp("j")
+    """Follow the cell."""
+    return followed(tmp_path_factory.mktemp("j"), "float(cp.zeros(1)[0])  # a session is there", _cell())
+
+
+@pytest.fixture(scope="module")
+def in_place(tmp_path_factory: pytest.TempPathFactory) -> Journey:
+    """Follow one statement."""
+    before = f"x, y = cp.zeros(6), cp.ones(4)\n{IN_PLACE}"
+    return followed(tmp_path_factory.mktemp("i"), before, IN_PLACE)
+
+
+def followed(root: Path, before: str, statements: str) -> Journey:
+    """Run ``statements`` in a real notebook process with a real executor."""
     program = root / "cell.py"
-    program.write_text(CELL.format(here=str(_HERE), cell=_cell()))
+    program.write_text(FOLLOWED.format(here=str(_HERE), before=before, followed=statements))
     command = (sys.executable, str(_HERE / "files_entered.py"))
     settings = PoolSettings(devices="cpu", executor_command=command, warm_executors_per_device=0)
     with (
@@ -92,8 +112,9 @@ def journey(tmp_path_factory: pytest.TempPathFactory) -> Journey:
         assert notebook.stdin is not None
         notebook.stdin.write("\n")
         notebook.stdin.flush()
-        said = [line.strip() for line in iter(notebook.stdout.readline, "done\n")]
-        made = Journey([line for line in said if "/" in line], notes.read_text().splitlines()[1:])
+        said = list(iter(notebook.stdout.readline, "done\n"))
+        told = (said, notes.read_text().splitlines())
+        made = Journey(*([line.split() for line in lines if "/" in line] for lines in told))
         notebook.communicate("\n", timeout=200)
         return made
 
@@ -102,19 +123,34 @@ def test_the_files_are_entered_in_the_order_that_the_page_tells(journey: Journey
     listed = PAGE.read_text().partition("## The files, in order")[2].partition("\n## ")[0]
     to_record, to_send, in_executor = (re.findall(r"`([\w/]+\.py)`", part) for part in listed.split("\n- ")[1:])
     assert min(len(to_record), len(to_send), len(in_executor)) > 5
-    assert _in_order(to_record, journey.notebook) == []
-    assert _in_order(to_send, journey.notebook) == []
-    assert _in_order(in_executor, journey.executor) == []
+    assert _in_order(to_record, _files(journey.notebook)) == []
+    assert _in_order(to_send, _files(journey.notebook)) == []
+    assert _in_order(in_executor, _files(journey.executor)) == []
+
+
+def test_a_reader_follows_one_op_to_the_device_through_ten_files(in_place: Journey) -> None:
+    """Each file of the page's list is called by the one before it, but for the first and where processes change."""
+    listed = PAGE.read_text().partition("## One op, file by file")[2].partition("\n## ")[0]
+    told = re.findall(r"^\d+\. `([\w/]+\.py)`", listed, re.MULTILINE)
+    assert len(told) <= MOST_FILES_OF_AN_OP
+    window, *recorded = told[: told.index("kernelproxy/stream/recorder.py") + 1]
+    sent = told[told.index("kernelproxy/stream/pipeline.py") : told.index("gpu_backend/executor/process.py")]
+    run = told[told.index("gpu_backend/executor/process.py") :]
+    assert in_place.notebook[0] == [window]
+    assert recorded[::-1] in in_place.notebook
+    assert sent[::-1] in [stack[: len(sent)] for stack in in_place.notebook]
+    device, *callers = next(stack for stack in in_place.executor if stack[0] == "gpu_backend/devices/cpu/ufunc.py")
+    assert (device in listed, callers) == (True, [*run[::-1], "gpu_backend/executor/start.py"])
 
 
 def test_the_readmes_hops_are_of_that_journey(journey: Journey) -> None:
     hops = README.read_text().partition("## The journey of a cell")[2].partition("\n## ")[0]
     steps = [re.findall(r"`([\w/]+\.py)`", step) for step in re.split(r"^\d\. ", hops, flags=re.MULTILINE)[1:]]
     in_kernel, on_wire, by_the_device = steps[:3]
-    assert _in_order(in_kernel[1:], journey.notebook) == [], "the first hop is the kernel's own"
-    assert _in_order(on_wire, journey.notebook) == []
+    assert _in_order(in_kernel[1:], _files(journey.notebook)) == [], "the first hop is the kernel's own"
+    assert _in_order(on_wire, _files(journey.notebook)) == []
     entered = ["gpu_backend/devices/cpu/call.py" if path.endswith("cuda.py") else path for path in by_the_device]
-    assert _in_order(entered, journey.executor) == []
+    assert _in_order(entered, _files(journey.executor)) == []
 
 
 def test_every_file_that_a_page_names_is_there() -> None:
@@ -126,6 +162,10 @@ def _cell() -> str:
     found = re.search(r"```python\n(.*?)```", PAGE.read_text(), re.DOTALL)
     assert found
     return found[1]
+
+
+def _files(entered: list[list[str]]) -> list[str]:
+    return [stack[0] for stack in entered]
 
 
 def _in_order(told: list[str], entered: list[str]) -> list[str]:

@@ -13,7 +13,7 @@ import pytest
 
 from gpu_backend.pool.settings import PoolSettings
 from gpu_backend.wire.errors import SessionLost
-from kernelproxy.calls.ownership import MixedClients
+from kernelproxy.calls.common_client import MixedClients
 from kernelproxy.client import Client, current
 from kernelproxy.namespace.names import make
 from kernelproxy.settings import ClientSettings

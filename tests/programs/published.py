@@ -89,6 +89,8 @@ assert cp.shares_memory(line, line[3:], "MAY_SHARE_EXACT") is True
 assert cp.shares_memory(line, line.copy(), "MAY_SHARE_BOUNDS") is False
 refused(NotImplementedError, lambda: cp.shares_memory(line, line[3:], 1), "Not supported for integer `max_work`.")
 refused(NotImplementedError, lambda: cp.may_share_memory(line, line[3:], 1), "Only supported for `max_work` is `None`")
+assert cp.min_scalar_type(line) == line.dtype
+assert cp.min_scalar_type(300) == np.uint16
 
 # --- kernels that take types from CuPy's headers ----------------------------------------------------------------------
 

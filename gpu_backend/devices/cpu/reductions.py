@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import warnings
 from typing import Any
 
 import numpy as np
@@ -124,8 +125,6 @@ def ptp(a: Array, axis: object = None, out: Array | None = None, keepdims: bool 
 
 
 def _nan_extreme(a: Array, ufunc: Any, name: str, axis: Any, out: Array | None, keepdims: bool) -> Array:
-    import warnings
-
     def compute(axes: Any, keep: bool) -> Any:
         if not a.size and math.prod(a.shape[axis] for axis in axes) == 0:
             _require_elements(a, name)

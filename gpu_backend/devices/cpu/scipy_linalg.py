@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from typing import Any
 
 import numpy as np
@@ -38,8 +39,6 @@ def expm(a: Array) -> Array:
 @define("cupyx.scipy.linalg.lu_factor")
 def lu_factor(a: Array, overwrite_a: bool = False, check_finite: bool = True) -> tuple[Array, Array]:
     _require_one(a)
-    import warnings
-
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", scipy.linalg.LinAlgWarning)
         lu, pivots = scipy.linalg.lu_factor(a.astype(computing_dtype(a)), check_finite=check_finite)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
+from scipy import special
 
 from gpu_backend.devices.cpu.arrays import Array
 from gpu_backend.devices.cpu.table import define_alias, define_value
@@ -118,8 +119,6 @@ def _sinc(x: Array) -> Array:
 
 
 def _i0(x: Array) -> Array:
-    from scipy import special
-
     result: Array = special.i0(_wide(x)) if x.dtype.kind == "f" else special.iv(0, x)
     return result
 

@@ -25,11 +25,6 @@ class Kind(Enum):
     #: Of the host: a number, a text, a dtype. There is no memory of the device in it.
     VALUE = auto()
 
-    @property
-    def remembers(self) -> bool:
-        """Whether an array that it was given may be seen by it later, or given away again."""
-        return self is Kind.PLAN or self is Kind.OBJECT
-
 
 class Failure(NamedTuple):
     """Why a handle holds nothing: the op that should have made it, and what that raised."""

@@ -6,7 +6,7 @@ from bisect import bisect_left, bisect_right, insort
 from typing import Any
 
 from gpu_backend.executor.heap.entries import Failure, Kind
-from gpu_backend.executor.heap.ownership import Ownership
+from gpu_backend.executor.heap.holders import Ownership
 from gpu_backend.wire.values import View
 
 __all__ = ["Heap"]

@@ -17,7 +17,7 @@ from gpu_backend.executor.conversation import QueuedBatch
 from gpu_backend.executor.described_objects import DescribedObjects
 from gpu_backend.executor.heap import Heap
 from gpu_backend.executor.laying_out import LayingOut
-from gpu_backend.executor.program.accounts import Accounts
+from gpu_backend.executor.program.effects import Accounts
 from gpu_backend.executor.program.failures import CANCELLED, Failures, as_utf8
 from gpu_backend.executor.program.passes import make_passes
 from gpu_backend.executor.program.plan import KEEPS, Plan

@@ -11,7 +11,7 @@ import os
 from collections.abc import Iterable
 
 from gpu_backend.executor.sandbox import landlock, privileges, seccomp
-from gpu_backend.executor.sandbox.kernel import NoSandbox
+from gpu_backend.executor.sandbox.kernel_calls import NoSandbox
 from gpu_backend.executor.sandbox.places import Place, places
 from gpu_backend.executor.sandbox.seccomp import seal
 from gpu_backend.executor.sandbox.syscalls import machine

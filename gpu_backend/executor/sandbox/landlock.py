@@ -6,7 +6,7 @@ import ctypes
 import os
 import struct
 
-from gpu_backend.executor.sandbox.kernel import NoSandbox, prctl, syscall
+from gpu_backend.executor.sandbox.kernel_calls import NoSandbox, prctl, syscall
 
 __all__ = ["DEVICE", "LIST", "OWN", "READ", "READ_WRITE", "RUN", "Ruleset", "version"]
 

@@ -7,7 +7,7 @@ import resource
 import struct
 from contextlib import suppress
 
-from gpu_backend.executor.sandbox.kernel import NoSandbox, prctl, syscall
+from gpu_backend.executor.sandbox.kernel_calls import NoSandbox, prctl, syscall
 from gpu_backend.executor.sandbox.syscalls import machine, numbers
 
 __all__ = ["MAX_FILES", "MAX_FILE_BYTES", "drop"]

@@ -14,7 +14,7 @@ import struct
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from gpu_backend.executor.sandbox.kernel import NoSandbox, prctl, syscall
+from gpu_backend.executor.sandbox.kernel_calls import NoSandbox, prctl, syscall
 from gpu_backend.executor.sandbox.syscalls import NEWEST, machine, numbers
 
 __all__ = ["Instruction", "enter", "is_there", "program", "seal"]

@@ -24,14 +24,9 @@ def _in_sequence(value: object) -> object:
 
 def _single(kind: str) -> Callable[..., Array]:
     def transform(
-        x: object,
-        n: object = None,
-        axis: object = -1,
-        norm: object = None,
-        overwrite_x: object = False,
-        *,
+        x: object, n: object = None, axis: object = -1, norm: object = None, overwrite_x: object = False, *,
         plan: object = None,
-    ) -> Array:
+    ) -> Array:  # fmt: skip
         _check_plain(overwrite_x, plan)
         return one_axis(x, n, axis, norm, kind)
 
@@ -66,39 +61,25 @@ def _conjugated(x: object) -> Array:
     return ufunc("conjugate", x) if array(x).dtype.kind == "c" else array(x)
 
 
-@rule("cupyx.scipy.fft.hfft")
-def hfft(
-    x: object,
-    n: object = None,
-    axis: object = -1,
-    norm: object = None,
-    overwrite_x: object = False,
-    *,
-    plan: object = None,
-) -> Array:
-    """As CuPy."""
-    _check_plain(overwrite_x, plan)
-    check_swapped_norm(norm)
-    return one_axis(_conjugated(x), n, axis, norm, C2R)
+def _single_hermitian(*, inverse: bool) -> Callable[..., Array]:
+    def transform(
+        x: object, n: object = None, axis: object = -1, norm: object = None, overwrite_x: object = False, *,
+        plan: object = None,
+    ) -> Array:  # fmt: skip
+        _check_plain(overwrite_x, plan)
+        check_swapped_norm(norm)
+        if inverse:
+            return _conjugated(one_axis(x, n, axis, norm, R2C))
+        return one_axis(_conjugated(x), n, axis, norm, C2R)
+
+    return transform
 
 
-@rule("cupyx.scipy.fft.ihfft")
-def ihfft(
-    x: object,
-    n: object = None,
-    axis: object = -1,
-    norm: object = None,
-    overwrite_x: object = False,
-    *,
-    plan: object = None,
-) -> Array:
-    """As CuPy."""
-    _check_plain(overwrite_x, plan)
-    check_swapped_norm(norm)
-    return _conjugated(one_axis(x, n, axis, norm, R2C))
+rule("cupyx.scipy.fft.hfft")(_single_hermitian(inverse=False))
+rule("cupyx.scipy.fft.ihfft")(_single_hermitian(inverse=True))
 
 
-def _hermitian(default_axes: object, *, inverse: bool) -> Callable[..., Array]:
+def _several_hermitian(default_axes: object, *, inverse: bool) -> Callable[..., Array]:
     def transform(
         x: Array, s: object = None, axes: object = default_axes, norm: object = None, overwrite_x: object = False, *,
         plan: object = None,
@@ -113,8 +94,8 @@ def _hermitian(default_axes: object, *, inverse: bool) -> Callable[..., Array]:
 
 
 for _suffix, _axes in (("2", (-2, -1)), ("n", None)):
-    rule(f"cupyx.scipy.fft.hfft{_suffix}")(_hermitian(_axes, inverse=False))
-    rule(f"cupyx.scipy.fft.ihfft{_suffix}")(_hermitian(_axes, inverse=True))
+    rule(f"cupyx.scipy.fft.hfft{_suffix}")(_several_hermitian(_axes, inverse=False))
+    rule(f"cupyx.scipy.fft.ihfft{_suffix}")(_several_hermitian(_axes, inverse=True))
 
 
 def _cosine(x: Array, inner: int, axis: int, norm: object, sine: bool) -> Array:

@@ -117,6 +117,13 @@ class UfuncRule:
             raise known.release() from None
         return None
 
+    def loop(self, kinds: tuple[tuple[DType, Weak], ...]) -> Loop | None:
+        """Return the loop that CuPy runs for operands of these kinds, as `operand_kind` tells them; None if none."""
+        try:
+            return self._loop(kinds)
+        except (CannotProve, WillRaise):
+            return None
+
     def apply(self, *operands: object, dtype: object = None) -> UfuncResult:
         """Return the result for the use of other rules.
 

@@ -293,7 +293,10 @@ class Player:
                 yield busy(LOOK)
         if step.wait is Wait.GATE:
             self.gate.end_wait()
-        self.loop.note_looked(clock.now, isinstance(step, Sleep) or self.asked != asked)
+        if step.wait is Wait.WORK:
+            self.loop.note_heard(clock.now, self.asked != asked)
+        else:
+            self.loop.note_looked(clock.now, isinstance(step, Sleep) or self.asked != asked)
 
     def _has_come(self, wait: Wait) -> bool:
         if wait is Wait.GATE:

@@ -168,6 +168,39 @@ def test_who_is_alone_need_not_ring_and_others_must(bench: Bench) -> None:
     assert [bench.pages[s].orders.state & 1 for s in "ab"] == [1, 0]
 
 
+@pytest.mark.parametrize("policy", ["reef", "paella", "gemini", "tgs", "fifo"])
+def test_who_is_alone_behind_a_shut_gate_must_ring(bench: Bench, policy: str) -> None:
+    bench.restart(policy)
+    page = bench.join("a", "a")
+    bench.say("a", queued=1)
+    assert bench.open() == {"a"}
+    for used in range(1, 4):
+        bench.say("a", used, queued=0)
+        bench.pass_time(0.05)
+        assert (bench.open() == {"a"}) != (page.orders.state & 1 == 1)  # who has no open gate rings
+        bench.say("a", used, queued=1)
+        assert bench.open() == {"a"}
+        assert page.orders.state & 1 == 0
+
+
+def test_who_queues_before_it_hears_that_it_is_to_ring_is_seen(bench: Bench, monkeypatch: pytest.MonkeyPatch) -> None:
+    bench.restart("reef")
+    page = bench.join("a", "a")
+    bench.say("a", queued=1)
+    orders = bench.arbiter._seats["a"].orders
+    told = orders.set_contended
+
+    def set_contended(is_contended: bool) -> None:
+        if is_contended:  # the executor reads the page just before this, believes itself alone, and rings nobody
+            page.write(GateReport(int(MILLISECOND), 10, 1, 0, False))
+        told(is_contended)
+
+    monkeypatch.setattr(orders, "set_contended", set_contended)
+    page.write(GateReport(int(MILLISECOND), 10, 0, 0, False))
+    bench.arbiter.step(bench.now + 1, ["a"])
+    assert bench.open() == {"a"}
+
+
 def test_what_was_used_without_an_arbiter_is_counted_by_the_next(bench: Bench) -> None:
     bench.join("a", "ada")
     bench.say("a", used_ms=30, queued=5)

@@ -85,7 +85,7 @@ def test_a_malformed_entry_is_named(folder: Path) -> None:
 
 
 def test_importing_the_catalogue_stays_light() -> None:
-    """What makes an import slow is what it imports; the times themselves are benchmarks/catalog.py's."""
+    """What makes an import slow is what it imports; the times themselves are benchmarks/catalogue.py's."""
     heavy = "pydantic rich IPython matplotlib numpy pandas sqlite3 tomllib zmq difflib argparse".split()
     code = f"import sys, catalog; print([name for name in {heavy!r} if name in sys.modules])"
     said = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)

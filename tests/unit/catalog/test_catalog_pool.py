@@ -134,3 +134,17 @@ def test_an_outdated_page_is_noticed(tmp_path: Path) -> None:
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_text(text.replace("`sharing`", "`sharin`").replace('"Slug"', '"Slg"'))
     assert publish.outdated(tmp_path) == ["docs/reference/catalogue.md"]
+
+
+def test_a_trial_shows_the_newest_of_each_figure_and_how_to_measure_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for day, harvest in (("2026-11-21", 5.0), ("2026-11-23", 7.0), ("2026-11-22", 6.0)):
+        about = {"system": "tgs", "quantity": "q", "unit": "%", "recorded": day}
+        records = [{**about, "figure": "harvest", "value": harvest}, {**about, "figure": "kept", "value": 90 + harvest}]
+        (tmp_path / f"systems-tgs-{day}.json").write_text(json.dumps({"catalogue": records}))
+    monkeypatch.setattr("catalog.tryout.measured", lambda: measured(tmp_path))
+    trial = Trial(catalog.get("tgs"))
+    assert [each.value for each in trial.measured] == [7.0, 97.0]
+    assert "python benchmarks/systems.py --only tgs" in str(trial)
+    assert "benchmarks/systems.py" not in str(Trial(catalog.get("lithos")))

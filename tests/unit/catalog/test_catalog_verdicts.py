@@ -16,9 +16,11 @@ from catalog.choice import QUESTIONS, Choice
 from catalog.entry import System
 from catalog.errors import CatalogError
 from catalog.evidence import Judgement
+from catalog.figures import FIGURES
 from catalog.loader import entries
 from catalog.measured import measured
-from catalog.phases import FIGURES, figures_of
+from catalog.phases import figures_of
+from catalog.taxonomy import taxonomy
 from catalog.verdict import OUTCOMES, verdicts_of
 
 RUN: dict[str, Any] = {
@@ -76,7 +78,7 @@ def test_without_a_record_there_is_no_verdict(tmp_path: Path, monkeypatch: pytes
 def test_verdicts_show_what_they_rest_on() -> None:
     rows = catalog.verdicts().records()
     assert {row["verdict"] for row in rows} <= set(OUTCOMES)
-    assert {row["system"] for row in rows if row["measured"]} == set(FIGURES)
+    assert {row["system"] for row in rows if row["measured"]} <= {system for system, _ in FIGURES}
     for row in rows:
         if row["measured"]:
             assert row["measured"]["hardware"]
@@ -100,11 +102,37 @@ def test_verdicts_show_what_they_rest_on() -> None:
             {"promise": "p", "figure": "harvst", "holds_if": ">1%"},
             "verdicts 1 names the figure 'harvst', which nothing records; did you mean 'harvest'?",
         ),
+        (
+            {"promise": "p", "figure": "harvest", "holds_if": ">=1ms"},
+            "verdicts 1: '>=1ms' is no limit on a number in '%'; write for example >=95%",
+        ),
     ],
 )
 def test_a_wrong_judgement_gets_a_sentence(judgement: dict[str, str], sentence: str) -> None:
     system = dataclasses.replace(entries()["tgs"], verdicts=[Judgement(reason="r", **judgement)])
     assert sentence in rules.problems_of(system)
+
+
+def test_every_figure_is_judged_and_says_so_in_a_unit_of_the_taxonomy() -> None:
+    judged = {(system.id, each.figure) for system in entries().values() for each in system.verdicts if each.figure}
+    beside = {("rcuda", "overhead-far"), ("lupine", "chain-overhead"), ("dgsf", "start")}  # shown only
+    assert judged == set(FIGURES) - beside
+    assert {figure.unit for figure in FIGURES.values()} <= set(taxonomy().units)
+
+
+def test_a_verdict_rests_on_the_median_of_its_runs_and_shows_their_spread(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    about = {"system": "tgs", "figure": "harvest", "quantity": "q", "unit": "%", "recorded": "2026-11-23"}
+    record = {"catalogue": [{**about, "value": 5.0, "runs": [4.0, 5.0, 30.0]}], "is_quick": False}
+    (tmp_path / "systems-tgs-1.json").write_text(json.dumps(record))
+    (tmp_path / "systems-tgs-2.json").write_text(json.dumps({**record, "is_quick": True}))
+    small = Judgement(promise="p", figure="harvest", holds_if="<10%", reason="r")
+    assert judged(monkeypatch, tmp_path, small) == ["reproduced"]
+    (found,) = verdicts_of(dataclasses.replace(entries()["tgs"], verdicts=[small]))
+    assert "median of 3 runs, 4 to 30" in found.found
+    assert "4 to 30 in 3 runs" in found.found
+    assert len(found.records) == 1, "a quick run is no record"
 
 
 def test_a_limit_is_compared_in_its_unit() -> None:

@@ -13,7 +13,7 @@ from gpu_backend.executor.gate import Gate
 from gpu_backend.gate import orders
 from gpu_backend.gate.orders import OrderPage
 from gpu_backend.gate.right_of_way import RightOfWay
-from gpu_backend.gate.sealed import NotSealed
+from gpu_backend.transport.sealed import NotSealed
 from tests.unit.executor.gate_world import SECOND, World, bell
 
 

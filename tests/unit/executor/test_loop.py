@@ -218,9 +218,9 @@ class Notebook:
 class Played:
     """Carries out the steps of a loop; each takes a little time, and what happens meanwhile is a test's to say."""
 
-    def __init__(self) -> None:
+    def __init__(self, has_spare: bool = False) -> None:
         self.gate, self.pace, self.notebook = Gate(), Pace(), Notebook()
-        self.loop = Loop(self.gate, self.pace)
+        self.loop = Loop(self.gate, self.pace, lambda: has_spare)
         self.now, self.asks, self.ran, self.op_seconds = NOW, 0, 0, 0.0
 
     def ask(self, ops: int) -> None:
@@ -249,7 +249,10 @@ class Played:
             if not is_heard and isinstance(step, Spin | Sleep):
                 self.now = step.until
             self.notebook.ops, self.asks = self.notebook.ops + self.asks, 0
-            self.loop.note_looked(self.now, is_heard or isinstance(step, Sleep))
+            if isinstance(step, Spin | Sleep) and step.wait is Wait.WORK:
+                self.loop.note_heard(self.now, is_heard)
+            else:
+                self.loop.note_looked(self.now, is_heard or isinstance(step, Sleep))
         return step
 
     def kinds(self, count: int) -> list[type[Step]]:
@@ -262,7 +265,7 @@ def test_an_op_after_a_pause_runs_at_once_and_then_all_is_told_and_it_sleeps() -
     assert played.kinds(2) == [Check, Report]
     played.ask(1)
     assert played.kinds(6) == [Sleep, Run, Spin, Measure, Report, Sleep]
-    assert played.kinds(4) == [Check, Spin, Report, Sleep]
+    assert played.kinds(4) == [Check, Report, Sleep, Check]  # and sleeps on: it spins for nobody
 
 
 def test_a_stream_of_ops_runs_in_slices_and_messages_are_taken_between_them() -> None:
@@ -302,6 +305,36 @@ def test_the_next_message_is_looked_for_from_the_end_of_an_op_on_however_long_it
     played.op_seconds = 0.2
     assert played.kinds(1) == [Run]
     assert played.loop.next_step(played.notebook, played.now) == Spin(Wait.WORK, played.now + loops.SPIN_SECONDS)
+
+
+def awaited(played: Played, seconds: float) -> list[Step]:
+    """Have one op come so long after the last one was done, and return the steps until it has run."""
+    done_at, ran, steps = played.now, played.ran, []
+    while played.ran == ran:
+        step = played.loop.next_step(played.notebook, played.now)
+        if isinstance(step, Spin | Sleep) and step.until >= done_at + seconds:
+            played.now = max(played.now, done_at + seconds)
+            played.ask(1)
+        steps.append(played.go())
+    return steps
+
+
+def test_an_op_that_comes_a_little_later_than_was_spun_is_spun_for_in_the_end() -> None:
+    played = Played(has_spare=True)
+    for _ in range(12):
+        steps = awaited(played, 2e-3)
+    assert not any(isinstance(step, Sleep) for step in steps)
+    steps = awaited(played, 0.2)
+    assert any(isinstance(step, Sleep) for step in steps)
+    assert any(isinstance(step, Sleep) for step in awaited(played, 2e-3))  # it spins as little as at first
+
+
+def test_who_shares_the_device_spins_no_longer_than_ever() -> None:
+    played = Played(has_spare=True)
+    played.gate.is_contended = True
+    for _ in range(12):
+        steps = awaited(played, 2e-3)
+    assert any(isinstance(step, Sleep) for step in steps)
 
 
 def test_a_cancel_is_heard_behind_a_shut_gate() -> None:

@@ -14,7 +14,7 @@ import pytest
 
 from gpu_backend.executor.config import CERTIFICATE, Descriptors, ExecutorConfig
 from gpu_backend.executor.ports import Ports
-from gpu_backend.node import handover
+from gpu_backend.node import inherited
 from gpu_backend.node.certificate import make_certificate
 from gpu_backend.transport.message_socket import MessageSocket
 from gpu_backend.transport.reaching import Expected, reach_far, reach_local
@@ -26,7 +26,7 @@ SECRET = os.urandom(32)
 def ports(tmp_path: Path) -> Iterator[Ports]:
     made = make_certificate()
     (tmp_path / CERTIFICATE).write_bytes(made.pem)
-    with handover.listening(tmp_path, "127.0.0.1") as handed:
+    with inherited.listening(tmp_path, "127.0.0.1") as handed:
         near, control, far, report = map(os.dup, handed.numbers)
     config = ExecutorConfig(
         device_kind="cpu", own=str(tmp_path), agent_key="", endpoints=handed.endpoints,

@@ -19,7 +19,7 @@ from gpu_backend.arbiter.events import OpenGate
 from gpu_backend.gate import reports, right_of_way
 from gpu_backend.gate.orders import OrderPage, OrderView
 from gpu_backend.gate.reports import GateReport, ReportPage, ReportView
-from gpu_backend.gate.sealed import NotSealed
+from gpu_backend.transport.sealed import NotSealed
 
 SECOND = 1_000_000_000
 SEEN = 300

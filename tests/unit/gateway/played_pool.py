@@ -70,6 +70,8 @@ class PlayedAgent:
         self._socket.connect(endpoint)
         self._orders: Codec[control.ToAgent] = Codec(control.ToAgent)
         self.launches = True
+        #: Of what those end that are told to.
+        self.ends_by = control.EndCause.STOPPED
         #: What executors have used, by session and epoch.
         self.usage: dict[tuple[str, int], control.Usage] = {}
         self.executors: dict[tuple[str, int], control.Launch] = {}
@@ -92,6 +94,8 @@ class PlayedAgent:
                 self.executors[order.session, order.epoch] = order
             elif isinstance(order, control.StopExecutor):
                 self.executors.pop((order.session, order.epoch), None)
+                ended = control.ExecutorEnded(order.session, order.epoch, self.ends_by, order.reason)
+                await self.send(ended)
             elif isinstance(order, control.StopNode):
                 self.executors.clear()
             await self.report()

@@ -60,11 +60,11 @@ def test_closed_sessions_are_kept_apart_and_forgotten_in_time(path: Path, opened
     records = opened(path)
     records.save(replace(SESSION, state=SessionState.CLOSED))
     assert records.sessions() == []
-    assert records.is_closed("s")
+    assert records.closed("s")
     records.forget_closed(before=SESSION.opened_at)
-    assert records.is_closed("s")
+    assert records.closed("s")
     records.forget_closed(before=SESSION.opened_at + 1)
-    assert not records.is_closed("s")
+    assert records.closed("s") is None
 
 
 def test_a_key_means_its_user_until_it_is_revoked(path: Path, opened: Opened) -> None:

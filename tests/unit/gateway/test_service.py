@@ -22,7 +22,6 @@ from gpu_backend.wire.errors import (
     ExecutorStarting,
     NotAuthorized,
     PoolRefusal,
-    PoolUnreachable,
     RefusalCode,
     SessionLost,
 )
@@ -254,24 +253,6 @@ def test_a_revoked_key_ends_its_sessions(tmp_path: Path) -> None:
         await until(ended)
         with pytest.raises(NotAuthorized):
             await world.ask(ADA, control.AskPool(0))
-
-    play(tmp_path, story)
-
-
-def test_only_an_operator_stops_the_pool(tmp_path: Path) -> None:
-    async def story(world: World, agent: PlayedAgent) -> None:
-        await world.open()
-        with pytest.raises(NotAuthorized, match="not an operator"):
-            await world.ask(ADA, control.StopPool(0))
-        assert isinstance(await world.ask(BOSS, control.StopPool(0)), control.Done)
-
-        async def stopped() -> bool:
-            return world.engine.stopped == ["n"]
-
-        await until(stopped)
-        assert isinstance(agent.heard[-1], control.StopNode)
-        with pytest.raises(PoolUnreachable):
-            await ask_async(Door(world.users_endpoint, GATEWAY.public, BOSS), control.AskPool(0), 0.3)
 
     play(tmp_path, story)
 

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from gpu_backend.gateway import line
+from gpu_backend.gateway import queueing
 from gpu_backend.gateway.accounts import Accounts, Owned
 from gpu_backend.gateway.entitlements import Entitlements, Quota
 from gpu_backend.transport.curve import KeyPair
@@ -103,7 +103,7 @@ def test_a_newcomer_does_not_pass_those_who_wait(tmp_path: Path) -> None:
 
 
 def test_whoever_falls_silent_leaves_the_queue(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(line, "SILENT_SECONDS", 0.3)
+    monkeypatch.setattr(queueing, "SILENT_SECONDS", 0.3)
 
     async def story(world: World, agent: PlayedAgent) -> None:
         await fill(world)

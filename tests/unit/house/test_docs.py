@@ -98,3 +98,12 @@ def test_every_dependency_is_justified() -> None:
     names = {re.split(r"[\[<>=!~ ;]", requirement, maxsplit=1)[0] for requirement in wanted}
     text = (ROOT / "docs" / "adr" / "0002-dependencies.md").read_text()
     assert not sorted(name for name in names if f"`{name}`" not in text)
+
+
+def test_the_pythons_admitted_are_those_that_are_tried() -> None:
+    """`nox` tries each; what pip admits and what the package says of itself are the same, and nothing beyond."""
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
+    tried = re.findall(r'"3\.(\d+)"', re.findall(r"^PYTHONS = .*$", (ROOT / "noxfile.py").read_text(), re.MULTILINE)[0])
+    told = [re.fullmatch(r"Programming Language :: Python :: 3\.(\d+)", one) for one in project["classifiers"]]
+    assert [one[1] for one in told if one] == tried
+    assert project["requires-python"] == f">=3.{tried[0]},<3.{int(tried[-1]) + 1}"

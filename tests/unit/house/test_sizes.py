@@ -2,21 +2,12 @@
 
 from __future__ import annotations
 
-import ast
 from statistics import median
 
-from .tree import PACKAGES, functions, python_files, short
+from .tree import PACKAGES, functions, lines_without_docstring, python_files, short
 
 MOST_LINES_OF_A_FILE = 400
 MOST_LINES_OF_A_FUNCTION = 40
-
-
-def lines_without_docstring(function: ast.FunctionDef | ast.AsyncFunctionDef) -> int:
-    lines = (function.end_lineno or function.lineno) - function.lineno + 1
-    first = function.body[0]
-    if isinstance(first, ast.Expr) and isinstance(first.value, ast.Constant) and isinstance(first.value.value, str):
-        lines -= (first.end_lineno or first.lineno) - first.lineno + 1
-    return lines
 
 
 def test_files_are_short() -> None:

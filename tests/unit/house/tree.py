@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import re
 from collections.abc import Iterator
 from functools import cache
 from pathlib import Path
@@ -41,3 +42,25 @@ def short(path: Path) -> str:
 def functions(path: Path) -> Iterator[ast.FunctionDef | ast.AsyncFunctionDef]:
     """Yield every function and method of ``path``, nested ones too."""
     return (node for node in ast.walk(parsed(path)) if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef))
+
+
+def parameters(function: ast.FunctionDef | ast.AsyncFunctionDef) -> Iterator[ast.arg]:
+    """Yield every parameter but ``self`` and ``cls``, those with stars too."""
+    taken = function.args
+    for one in (*taken.posonlyargs, *taken.args, *taken.kwonlyargs, taken.vararg, taken.kwarg):
+        if one is not None and one.arg not in ("self", "cls"):
+            yield one
+
+
+def says_any(annotation: ast.expr | None) -> bool:
+    """Tell whether ``Any`` stands anywhere in an annotation; one that is not there leaves everything open."""
+    return annotation is None or re.search(r"\bAny\b", ast.unparse(annotation)) is not None
+
+
+def lines_without_docstring(function: ast.FunctionDef | ast.AsyncFunctionDef) -> int:
+    """Return how many lines a function has, its docstring aside."""
+    lines = (function.end_lineno or function.lineno) - function.lineno + 1
+    first = function.body[0]
+    if isinstance(first, ast.Expr) and isinstance(first.value, ast.Constant) and isinstance(first.value.value, str):
+        lines -= (first.end_lineno or first.lineno) - first.lineno + 1
+    return lines

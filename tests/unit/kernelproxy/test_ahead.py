@@ -159,7 +159,7 @@ def test_times_that_make_no_sense_are_not_believed(told: float) -> None:
     executor = Watched(slow=0.04)
     pipeline = executor.pipeline()
     run(executor, pipeline, 100)
-    pipeline.ahead.note_time(told, were_dropped=False)
+    pipeline.ahead.note_time(told, dropped_through=0)
     run(executor, pipeline, 100)
     assert max(run(executor, pipeline, 100)) <= 1.3 * MOST_SECONDS / 0.04 + 1
 

@@ -1,8 +1,7 @@
-"""Both ways to an executor: messages arrive whole, an interrupt leaves them whole or the link says that it is torn."""
+"""All ways to an executor: messages arrive whole, an interrupt leaves them whole or the link says that it is torn."""
 
 from __future__ import annotations
 
-import select
 import struct
 from collections.abc import Callable, Iterator, Sequence
 from time import monotonic
@@ -12,7 +11,7 @@ import pytest
 from gpu_backend.transport.framing import ConnectionLost
 from gpu_backend.transport.message_socket import MessageSocket
 from gpu_backend.wire.codec import Frame
-from kernelproxy.session.links import MessageLink
+from kernelproxy.session.links import Link
 from tests.unit.transport.ways import Ways
 
 from .played import interrupt_before_opcode
@@ -25,7 +24,7 @@ class Linked:
 
     def __init__(self, ways: Ways) -> None:
         near, self.other = ways.pair()
-        self.link = MessageLink(near)
+        self.link = Link(near)
         self._is_open = True
 
     def send(self, message: Message) -> None:
@@ -34,9 +33,9 @@ class Linked:
 
     def wait_arrived(self) -> None:
         """Wait until what was sent to the link can be read there."""
-        poll = select.poll()
-        poll.register(self.link._socket.fileno(), select.POLLIN)
-        assert poll.poll(90_000)
+        deadline = monotonic() + 90
+        while not self.link._socket.has_news():
+            assert monotonic() < deadline
 
     def close(self) -> None:
         """Close the link; again is harmless."""
@@ -61,7 +60,7 @@ def plain(frames: Sequence[Frame]) -> Message:
     return [bytes(frame) for frame in frames]
 
 
-@pytest.fixture(params=["local", "tls"])
+@pytest.fixture(params=["local", "socket", "tls"])
 def make_linked(request: pytest.FixtureRequest) -> Iterator[Callable[[], Linked]]:
     ways = Ways(request.param)
     made: list[Linked] = []

@@ -294,3 +294,13 @@ def test_an_interrupted_thread_cancels_while_another_waits_for_credit() -> None:
     waiter.join(90)
     ask(pipeline)
     assert executor.done[0] == (1, None)
+
+
+def test_a_batch_larger_than_all_credit_is_sent_in_parts() -> None:
+    """An executor may grant less than a batch, and an interrupted flush leaves a batch that grows on."""
+    executor = PlayedExecutor(credit_ops=7)
+    pipeline = executor.pipeline()
+    for number in range(3 * FIRST_OPS):
+        pipeline.record("op", (number,))
+    assert ask(pipeline) == "ask"
+    assert [word for _, word in executor.done] == [*range(3 * FIRST_OPS), "ask"]

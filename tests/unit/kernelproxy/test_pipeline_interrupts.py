@@ -140,3 +140,30 @@ def test_a_refusal_is_not_lost_by_an_interrupt() -> None:
                 answer = pipeline.call("op", ("b",), Want.CONTENTS)
         assert answer.value == "b"
         moment += 1
+
+
+def test_what_is_carried_out_is_under_way_for_nobody_wherever_an_interrupt_strikes() -> None:
+    """Else what was carried out would take up credit for ever, and who records would wait for ever."""
+    moments = 0
+    while True:
+        executor = PlayedExecutor(credit_ops=70)
+        pipeline = executor.pipeline()
+        for number in range(20):
+            pipeline.record("op", (number,))
+        pipeline.flush()
+        executor.hear()
+        executor.work(20)
+        executor.speak()
+        try:
+            with interrupt_at(moments) as passed:
+                pipeline.read(0)
+        except KeyboardInterrupt:
+            pipeline.ping()  # on a new connection, if it was in the middle of a message
+            executor.speak()
+            pipeline.read(0)
+        assert (pipeline.credit.ops_in_flight, pipeline.ahead.seconds) == (0, 0.0), moments
+        assert pipeline.journal.marks.durable == 20, moments
+        if passed[0] <= moments:
+            break
+        moments += 1
+    assert moments > 20

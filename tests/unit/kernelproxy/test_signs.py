@@ -103,7 +103,7 @@ def test_whoever_waits_hears_that_another_thread_seeks_the_connection(played: Pl
 
     def seek() -> None:
         with played.signs.reconnecting() as look:
-            look()
+            look("its port is shut")
             sought.set()
             found.wait(30)
 
@@ -116,7 +116,10 @@ def test_whoever_waits_hears_that_another_thread_seeks_the_connection(played: Pl
     thread.join()
     played.wait(1.5)
     (line,) = played.lines
-    assert line[1:3] == ["Reconnecting to the pool: 2 s so far", "end: Reconnecting to the pool took 2.5 s"]
+    assert line[1:3] == [
+        "Reconnecting to the pool: 2 s so far · its port is shut",
+        "end: Reconnecting to the pool took 2.5 s",
+    ]
     assert line[-1].startswith("end: Waited 1.5 s for cupy.linalg.svd")
 
 

@@ -8,7 +8,7 @@ from gpu_backend.wire.codec import encode
 from gpu_backend.wire.errors import ProtocolError, RefusalCode
 from gpu_backend.wire.messages import Op, Refused, Want
 from gpu_backend.wire.values import Ref
-from kernelproxy.stream import hearing, work
+from kernelproxy.stream import progress, work
 from kernelproxy.stream.pipeline import Pipeline
 
 from .played import PlayedExecutor
@@ -34,7 +34,7 @@ def deaf(executor: PlayedExecutor) -> None:
 
 def test_a_quiet_pipeline_has_nothing_to_do(pipeline: Pipeline) -> None:
     pipeline.call("cupy.add", (1,), Want.CONTENTS)
-    found = hearing.heard(pipeline, 30.0)
+    found = progress.heard(pipeline, 30.0)
     assert found == work.Work(is_heard=True)
 
 
@@ -44,7 +44,7 @@ def test_the_oldest_op_that_may_take_long_is_named_with_its_line(pipeline: Pipel
         pipeline.record(name, (name,))
     pipeline.flush()
     executor.live()
-    found = hearing.heard(pipeline, 30.0)
+    found = progress.heard(pipeline, 30.0)
     assert found.what.startswith("cupy.linalg.svd")
     assert "test_work.py" in found.place
     assert (found.queued, found.unsent, found.is_heard) == (2, 0, True)
@@ -57,11 +57,11 @@ def test_an_executor_that_says_nothing_is_not_waited_for(pipeline: Pipeline, exe
     pipeline.flush()
     pipeline.ahead.costs[0]["cupy.add"].learn(0.0)  # else it would be sent at once
     pipeline.record("cupy.add", (3,))
-    found = hearing.heard(pipeline, _NOW)
+    found = progress.heard(pipeline, _NOW)
     assert found.what == "cupy.linalg.svd, or another of what is queued,"
     assert (found.queued, found.is_heard) == (3, False)
     assert work.sign(pipeline).much == "or one of 2 other operations"
-    assert hearing.memory(pipeline, _NOW) == {}
+    assert progress.memory(pipeline, _NOW) == {}
 
 
 def test_what_takes_longest_is_taken_for_what_runs(pipeline: Pipeline, executor: PlayedExecutor) -> None:
@@ -83,15 +83,15 @@ def test_what_reads_is_not_taken_for_what_it_reads(pipeline: Pipeline, executor:
 def test_a_lost_connection_is_not_sought(pipeline: Pipeline, executor: PlayedExecutor) -> None:
     assert executor.link is not None
     executor.link.cut()
-    assert not hearing.heard(pipeline, 30.0).is_heard
-    assert hearing.memory(pipeline, 30.0) == {}
+    assert not progress.heard(pipeline, 30.0).is_heard
+    assert progress.memory(pipeline, 30.0) == {}
     assert executor.connections == 1
 
 
 def test_a_refusal_is_left_to_whoever_acts_on_it(pipeline: Pipeline, executor: PlayedExecutor) -> None:
     assert executor.link is not None
     executor.link.arrived.append([bytes(one) for one in encode(Refused(RefusalCode.ENDED, "It was stopped."))])
-    assert not hearing.heard(pipeline, 30.0).is_heard
+    assert not progress.heard(pipeline, 30.0).is_heard
     assert executor.connections == 1
     assert pipeline.call("op", ("on",), Want.CONTENTS).value == "on"
     assert executor.connections == 2, "it was heard, and acted on, by the next call"
@@ -99,12 +99,12 @@ def test_a_refusal_is_left_to_whoever_acts_on_it(pipeline: Pipeline, executor: P
 
 def test_what_has_failed_is_kept_for_the_users_own_call(pipeline: Pipeline, executor: PlayedExecutor) -> None:
     pipeline.record("fail", ("early",))
-    assert hearing.heard(pipeline, 30.0).is_heard
+    assert progress.heard(pipeline, 30.0).is_heard
     pipeline.flush()
     executor.live()
-    assert hearing.heard(pipeline, 30.0).is_heard
+    assert progress.heard(pipeline, 30.0).is_heard
     with pytest.raises(ProtocolError, match="no tuple"):  # what the played one answers: it was heard, and no failure
-        hearing.memory(pipeline, 30.0)
+        progress.memory(pipeline, 30.0)
     with pytest.raises(ValueError, match="early failed"):
         pipeline.call("op", (1,), Want.CONTENTS)
 
@@ -117,10 +117,10 @@ def test_a_device_that_computes_on_is_not_idle(pipeline: Pipeline, executor: Pla
     executor.talk.note_done(0, 0.0)  # launched, and not done
     executor.speak()
     executor.work = lambda most: None  # type: ignore[method-assign]
-    found = hearing.heard(pipeline, 30.0)
+    found = progress.heard(pipeline, 30.0)
     assert (found.what, found.queued) == ("cupy.linalg.svd", 0)
     executor.talk.note_done(1, 30.0)
-    assert hearing.heard(pipeline, 30.0).what == ""
+    assert progress.heard(pipeline, 30.0).what == ""
 
 
 @pytest.mark.parametrize(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import select
 import socket
 import struct
 from collections.abc import Callable, Iterator
@@ -10,10 +11,10 @@ from collections.abc import Callable, Iterator
 import numpy as np
 import pytest
 
-from gpu_backend.transport import local, message_socket
+from gpu_backend.transport import joining, message_socket, sealed
 from gpu_backend.transport.framing import ConnectionLost
 from gpu_backend.transport.message_socket import MessageSocket
-from gpu_backend.transport.proof import LOCAL_WAY, OPENING_BYTES, VERDICT_BYTES, Connecting
+from gpu_backend.transport.secret_proof import LOCAL_WAY, OPENING_BYTES, VERDICT_BYTES, Connecting
 from gpu_backend.transport.shared_frames import BLOCK_BYTES, BLOCKS
 from gpu_backend.wire.codec import Frame
 
@@ -87,45 +88,94 @@ def test_a_message_waits_for_a_block_and_not_for_ever(pair: Pair, monkeypatch: p
     assert not is_shared(message[1])
 
 
-def test_without_memory_all_goes_through_the_socket(ways: Ways, monkeypatch: pytest.MonkeyPatch) -> None:
-    def refuse() -> int:
-        raise OSError("no memory for this")
-
-    monkeypatch.setattr(local, "make_memory", refuse)
+def test_without_memory_all_goes_through_the_socket() -> None:
+    ways = Ways("socket")
     near, far = ways.pair()
     for sender, receiver in ((near, far), (far, near)):
         assert sender.send([b"head", LARGE])
         message = received(receiver, sender)
         assert bytes(message[1]) == LARGE
         assert not is_shared(message[1])
+    ways.close()
 
 
-def hand_over_a_pipe(connected: socket.socket) -> None:
+Offer = Callable[[socket.socket], None]
+
+
+def offering(make: Callable[[], int]) -> Offer:
+    def offer(connected: socket.socket) -> None:
+        descriptor = make()
+        joining.offer(connected, descriptor)
+        os.close(descriptor)
+
+    return offer
+
+
+def unsealed() -> int:
+    descriptor = os.memfd_create("test", os.MFD_ALLOW_SEALING)
+    os.ftruncate(descriptor, joining._SIZE)
+    return descriptor
+
+
+def sealed_and_small() -> int:
+    return sealed.make("test", 4096)
+
+
+def a_pipe() -> int:
     reading, writing = os.pipe()
-    socket.send_fds(connected, [struct.pack("<I", 0)], [reading])
-    os.close(reading)
     os.close(writing)
+    return reading
 
 
-def name_a_block_of_none(connected: socket.socket) -> None:
-    connected.sendall(struct.pack("<IQ", 1, 1 << 63 | 300_000))
+def a_folder() -> int:
+    return os.open("/", os.O_RDONLY)
 
 
-def name_a_block_that_is_free(connected: socket.socket) -> None:
-    descriptor = local.make_memory()
-    socket.send_fds(connected, [struct.pack("<I", 0)], [descriptor])
-    os.close(descriptor)
-    connected.sendall(struct.pack("<IQ", 1, 1 << 63 | 2 << 40 | 300_000))
+LIES = {
+    "unsealed": offering(unsealed),
+    "small": offering(sealed_and_small),
+    "a pipe": offering(a_pipe),
+    "a folder": offering(a_folder),
+    "a word that means nothing": lambda connected: connected.sendall(b"\x67"),
+}
 
 
-@pytest.mark.parametrize("lie", [hand_over_a_pipe, name_a_block_of_none, name_a_block_that_is_free])
-def test_who_lies_about_memory_is_cut_off(ways: Ways, lie: Callable[[socket.socket], None]) -> None:
+def proved(ways: Ways) -> socket.socket:
+    """Return a bare connection that has proved to know the secret, and has said nothing else."""
     connected = ways.stranger()
     ways.entrance.admitted()
     proof = Connecting(SECRET, LOCAL_WAY, connected.recv(OPENING_BYTES, socket.MSG_WAITALL))
     connected.sendall(proof.answer)
-    far = ways.admit()
+    while not select.select([connected], [], [], 0)[0]:
+        assert not ways.entrance.admitted()
     assert proof.is_proved_by(connected.recv(VERDICT_BYTES, socket.MSG_WAITALL))
+    return connected
+
+
+@pytest.mark.parametrize("lie", LIES.values(), ids=LIES)
+def test_memory_that_could_be_taken_away_is_refused(ways: Ways, lie: Offer) -> None:
+    connected = proved(ways)
     lie(connected)
+    while not ways.entrance.is_empty:
+        assert not ways.entrance.admitted()
+    assert connected.recv(1) == b""
+    ways.pair()
+
+
+def test_memory_whose_descriptor_does_not_pass_is_not_used(ways: Ways) -> None:
+    connected = proved(ways)
+    connected.sendall(b"\1")
+    far = ways.admit()
+    assert not joining.is_joined(connected.recv(joining.ANSWER_BYTES))
+    connected.sendall(struct.pack("<IQ", 1, 3) + b"one")
+    assert received(far, far) == [b"one"]
+    connected.sendall(struct.pack("<IQ", 1, 1 << 63 | 300_000))  # in a block of no memory
+    with pytest.raises(ConnectionLost):
+        received(far, far)
+
+
+def test_a_block_that_is_free_holds_no_frame(pair: Pair) -> None:
+    near, far = pair
+    near._stream.send(struct.pack("<IQ", 1, 1 << 63 | 2 << 40 | 300_000))
     with pytest.raises(ConnectionLost):
         received(far, far)

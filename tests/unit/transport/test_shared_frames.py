@@ -2,26 +2,22 @@
 
 from __future__ import annotations
 
-import os
-from collections.abc import Callable, Iterator
+import mmap
 
 import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gpu_backend.transport.shared_frames import BLOCK_BYTES, BLOCKS, NotShareable, SharedFrames, make_memory
+from gpu_backend.transport.shared_frames import BLOCK_BYTES, BLOCKS, FRAMES_BYTES, SharedFrames
 from tests.python_run import python_run
 
 Sides = tuple[SharedFrames, SharedFrames]
 
 
 def make_sides() -> Sides:
-    descriptor = make_memory()
-    try:
-        return SharedFrames(descriptor, is_maker=True), SharedFrames(descriptor, is_maker=False)
-    finally:
-        os.close(descriptor)
+    memory = mmap.mmap(-1, FRAMES_BYTES)
+    return SharedFrames(memory, is_maker=True), SharedFrames(memory, is_maker=False)
 
 
 @pytest.fixture
@@ -73,52 +69,9 @@ def test_a_block_is_set_free_without_a_line_of_python(sides: Sides) -> None:
     assert not maker.is_full
 
 
-def test_the_other_side_is_known_to_have_it(sides: Sides) -> None:
-    descriptor = make_memory()
-    alone = SharedFrames(descriptor, is_maker=True)
-    assert not alone.is_joined
-    SharedFrames(descriptor, is_maker=False)
-    os.close(descriptor)
-    assert alone.is_joined
-    assert sides[0].is_joined
-
-
 @pytest.mark.parametrize(("block", "length"), [(0, 0), (0, -1), (0, BLOCK_BYTES + 1), (BLOCKS, 1), (-1, 1), (1, 1)])
 def test_a_frame_that_cannot_be_is_refused(sides: Sides, block: int, length: int) -> None:
     maker, other = sides
     assert maker.put(b"abc") == 0
     with pytest.raises(ValueError, match="block"):
         other.take(block, length)
-
-
-def unsealed(size: int) -> int:
-    descriptor = os.memfd_create("test", os.MFD_ALLOW_SEALING)
-    os.ftruncate(descriptor, size)
-    return descriptor
-
-
-def sealed_and_small() -> int:
-    import fcntl
-
-    descriptor = unsealed(4096)
-    fcntl.fcntl(descriptor, fcntl.F_ADD_SEALS, fcntl.F_SEAL_SHRINK)
-    return descriptor
-
-
-def a_pipe() -> int:
-    reading, writing = os.pipe()
-    os.close(writing)
-    return reading
-
-
-@pytest.fixture(params=[lambda: unsealed(1 << 30), sealed_and_small, a_pipe], ids=["unsealed", "small", "pipe"])
-def foreign(request: pytest.FixtureRequest) -> Iterator[int]:
-    make: Callable[[], int] = request.param
-    descriptor = make()
-    yield descriptor
-    os.close(descriptor)
-
-
-def test_memory_that_could_be_taken_away_is_refused(foreign: int) -> None:
-    with pytest.raises(NotShareable):
-        SharedFrames(foreign, is_maker=False)

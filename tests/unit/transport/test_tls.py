@@ -17,7 +17,7 @@ from gpu_backend.transport.framing import ConnectionLost
 from gpu_backend.transport.message_socket import MessageSocket
 from gpu_backend.transport.tls import TlsStream
 from gpu_backend.wire.control import ExecutorReport, Ticket
-from kernelproxy.session.links import MessageLink
+from kernelproxy.session.links import Link
 
 from .ways import SECRET, Ways, certificate, received
 
@@ -47,7 +47,7 @@ def test_a_network_that_is_gone_without_a_word_is_noticed(ways: Ways, monkeypatc
     monkeypatch.setattr(tls, "SILENCE_SECONDS", 0.3)
     monkeypatch.setattr("kernelproxy.session.links._LOOK_SECONDS", 0.05)
     near, far = ways.pair()
-    link = MessageLink(near, stream_of(near).is_silent)
+    link = Link(near, stream_of(near).is_silent)
     assert link.send([b"heard"])
     assert received(far, near) == [b"heard"]
     assert not link.is_cut

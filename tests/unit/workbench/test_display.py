@@ -28,7 +28,15 @@ STATUS = GpuStatus(
         "compute_capability": "90",
     },
     memory={"used_bytes": 3 << 30, "limit_bytes": 4 << 30, "free_bytes": 1 << 36, "total_bytes": 1 << 37},
-    counters={"ops": 1234, "batches": 20, "round_trips": 7},
+    counters={
+        "ops": 1234,
+        "batches": 20,
+        "round_trips": 7,
+        "answered_here": 912,
+        "trips": {"scalar": 5, "shape": 2},
+        "sent_bytes": {"host": 4096},
+        "received_bytes": {},
+    },
     pool=PoolFacts("lab", "tcp://gpu:7766", "ada", "0.1.0", devices=1, sessions=3, capacity=8, mine=1),
     busy=0.87,
     share=0.4,
@@ -62,7 +70,7 @@ def test_ten_lines_say_what_people_use() -> None:
         "  share    interactive; 40% of its time was yours in the last seconds",
         "  queue    nobody waits; 3 of 8 places taken, 1 by you",
         "  session  s1 in lab, connected",
-        "  so far   operations 1,234, round trips 7",
+        "  so far   operations 1,234, round trips 7, answered here 912",
         "  more     %gpu status --all",
     ]
 
@@ -76,6 +84,11 @@ def test_the_rest_is_there_on_demand() -> None:
     text = repr(WHOLE)
     for fact in ("NVIDIA H200", "CuPy 14.2.0", "3.0 GiB", "4.0 GiB", "s1", "connected", "1,234", "7", "ada"):
         assert fact in text
+    for name, count in (
+        ("trips: a shape depended on values", "2"),
+        ("bytes sent beside messages, on one host", "4,096"),
+    ):
+        assert any(name in line and line.endswith(count) for line in text.splitlines())
     assert "lab at tcp://gpu:7766" in text
 
 

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import re
 import sys
+import threading
+import traceback
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -163,3 +165,35 @@ def test_cells_go_by_their_numbers(shell: Shell) -> None:
     shell.tracebacks.unload()
     assert source_lines.name_of_file("/tmp/a.py") == "/tmp/a.py"
     assert "gpu_backend/opstream/proof/" in shell.run(_WRONG + "wrong()")
+
+
+@pytest.fixture
+def told_of_threads(monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    """Have what a thread ends by as Python would print it."""
+    told: list[str] = []
+
+    def tell(ended: threading.ExceptHookArgs) -> None:
+        told.append("".join(traceback.format_exception(ended.exc_type, ended.exc_value, ended.exc_traceback)))
+
+    monkeypatch.setattr(threading, "excepthook", tell)
+    return told
+
+
+def test_a_thread_of_the_users_ends_with_its_own_frames(told_of_threads: list[str], shell: Shell) -> None:
+    in_thread = "import threading\none = threading.Thread(target=wrong)\none.start()\none.join()"
+    assert not shell.run(f"{_WRONG}{in_thread}")
+    (told,) = told_of_threads
+    assert "ValueError: All arrays must have same shape" in told
+    assert "in wrong" in told
+    assert "opstream/proof" not in told
+    shell.tracebacks.is_full = True
+    shell.run(in_thread)
+    assert "opstream/proof/registry.py" in told_of_threads[-1]
+
+
+def test_unloaded_it_leaves_threads_to_whom_they_were_left_before(told_of_threads: list[str]) -> None:
+    before, made = threading.excepthook, Shell()
+    made.tracebacks.load()
+    assert threading.excepthook != before
+    made.tracebacks.unload()
+    assert threading.excepthook is before

@@ -14,21 +14,18 @@ from typing import Any
 import numpy as np
 
 from gpu_backend.devices.cpu.kernels import loops
-from gpu_backend.devices.cpu.kernels.cached_codes import CachedCodes
 from gpu_backend.devices.cpu.kernels.elementwise_code import Body, Operand, Spec, elementwise_code
 from gpu_backend.devices.cpu.kernels.generated import build_generated
 from gpu_backend.devices.cpu.kernels.parameters import (
-    DType,
     Types,
-    check_kernel_name,
     check_scalar,
     decide_types,
     parse_parameters,
 )
+from gpu_backend.devices.cpu.kernels.parametrised import ParametrisedKernel
 from gpu_backend.devices.cpu.kernels.plans import (
     Array,
     Plan,
-    Plans,
     argument_kind,
     broadcast_shape,
     check_outputs,
@@ -38,7 +35,7 @@ from gpu_backend.devices.cpu.kernels.plans import (
 )
 
 
-class ElementwiseKernel(CachedCodes):
+class ElementwiseKernel(ParametrisedKernel):
     """An elementwise kernel with broadcasting.
 
     Parameters
@@ -77,15 +74,9 @@ class ElementwiseKernel(CachedCodes):
         return_tuple: bool = False,
         **kwargs: Any,
     ) -> None:
-        check_kernel_name(name)
-        self.in_params = parse_parameters(in_params, True)
-        self.out_params = parse_parameters(out_params, False)
-        self.nin = len(self.in_params)
-        self.nout = len(self.out_params)
-        self.nargs = self.nin + self.nout
+        super().__init__(in_params, out_params, name)
         self.params = self.in_params + self.out_params + parse_parameters("CIndexer _ind", False)
         self.operation = operation
-        self.name = self.__name__ = name
         self.reduce_dims = reduce_dims
         self.preamble = preamble
         self.no_return = no_return
@@ -93,8 +84,6 @@ class ElementwiseKernel(CachedCodes):
         self.kwargs = kwargs
         if any(param.name == "i" for param in self.params):
             raise ValueError("Can not use 'i' as a parameter name")
-        self._plans = Plans()
-        self._cached_codes: dict[tuple[DType, ...], str] = {}
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         """Run the kernel.
@@ -208,6 +197,3 @@ class ElementwiseKernel(CachedCodes):
         if unknown:
             raise TypeError(f"ElementwiseKernel got unexpected keyword arguments {sorted(unknown)}")
         return str(self.kwargs.get(name, ""))
-
-    def _codes(self) -> dict[tuple[DType, ...], str]:
-        return dict(self._cached_codes)

@@ -13,21 +13,18 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from gpu_backend.devices.cpu.kernels import loops
-from gpu_backend.devices.cpu.kernels.cached_codes import CachedCodes
 from gpu_backend.devices.cpu.kernels.generated import build_generated
 from gpu_backend.devices.cpu.kernels.parameters import (
     DType,
     ParameterInfo,
     Types,
-    check_kernel_name,
     check_scalar,
     decide_types,
-    parse_parameters,
 )
+from gpu_backend.devices.cpu.kernels.parametrised import ParametrisedKernel
 from gpu_backend.devices.cpu.kernels.plans import (
     Array,
     Plan,
-    Plans,
     argument_kind,
     broadcast_shape,
     check_outputs,
@@ -53,7 +50,7 @@ class Axes(NamedTuple):
     kept: tuple[int, ...]
 
 
-class ReductionKernel(CachedCodes):
+class ReductionKernel(ParametrisedKernel):
     """A reduction kernel with broadcasting.
 
     Parameters
@@ -94,14 +91,8 @@ class ReductionKernel(CachedCodes):
         preamble: str = "",
         options: tuple[str, ...] = (),
     ) -> None:
-        check_kernel_name(name)
-        self.in_params = parse_parameters(in_params, True)
-        self.out_params = parse_parameters(out_params, False)
-        self.nin = len(self.in_params)
-        self.nout = len(self.out_params)
-        self.nargs = self.nin + self.nout
+        super().__init__(in_params, out_params, name)
         self.params = self.in_params + self.out_params
-        self.name = self.__name__ = name
         self.identity = "" if identity is None else str(identity)
         self.map_expr = map_expr
         self.reduce_expr = reduce_expr
@@ -110,8 +101,6 @@ class ReductionKernel(CachedCodes):
         self.reduce_dims = reduce_dims
         self.preamble = preamble
         self.options = options
-        self._plans = Plans()
-        self._cached_codes: dict[tuple[str, ...], str] = {}
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         """Run the kernel.
@@ -186,9 +175,6 @@ class ReductionKernel(CachedCodes):
         self._cached_codes.setdefault(tuple(a.dtype.char for a in arrays), code)
         entry = build_generated(code, self.name, tuple(self.options))
         return Plan(entry, layout, scalars, out_shape, made, 1, 1)
-
-    def _codes(self) -> dict[tuple[str, ...], str]:
-        return dict(self._cached_codes)
 
 
 def loop_axes(shape: tuple[int, ...], axis: Any, inputs: Sequence[object]) -> Axes:

@@ -6,7 +6,7 @@ from typing import Any, ClassVar
 
 from gpu_backend.executor.conversation import QueuedBatch
 from gpu_backend.executor.heap import Heap
-from gpu_backend.executor.program.accounts import handles_in
+from gpu_backend.executor.program.effects import handles_in
 from gpu_backend.executor.program.plan import Plan
 from gpu_backend.executor.program.window import Window
 from gpu_backend.executor.values import Reader

@@ -6,7 +6,7 @@ import os
 
 import pytest
 
-from gpu_backend.transport.proof import (
+from gpu_backend.transport.secret_proof import (
     ANSWER_BYTES,
     LOCAL_WAY,
     OPENING_BYTES,

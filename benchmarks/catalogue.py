@@ -4,7 +4,7 @@ Each figure is the best of several fresh interpreters (other work on the machine
 then every sub-command as the first one after the import, shown as text and as HTML. For comparison: what importing
 pydantic alone costs, which the catalogue avoids, and reading the entries without what was kept of them.
 
-    python benchmarks/catalog.py [--runs 5] [--json FILE]
+    python benchmarks/catalogue.py [--runs 5] [--json FILE]
 """
 
 from __future__ import annotations

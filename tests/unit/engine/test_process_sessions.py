@@ -9,7 +9,7 @@ from pathlib import Path
 
 from gpu_backend.engine import detached
 from gpu_backend.engine.detached import ProcessId
-from gpu_backend.engine.sessions import end_session
+from gpu_backend.engine.process_sessions import end_session
 from tests.integration.notebook_pool import wait_until
 
 CHILDREN = """

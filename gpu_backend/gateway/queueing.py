@@ -17,7 +17,7 @@ from gpu_backend.gateway.queue import Name, Waiter, allot, in_order
 from gpu_backend.gateway.refusals import Refusal
 from gpu_backend.lifecycle.states import HELD, Session
 
-log = logging.getLogger("gateway.line")
+log = logging.getLogger("gateway.queueing")
 
 #: Whoever has not asked again for so long waits no more, seconds; clients ask every two seconds.
 SILENT_SECONDS = 8.0

@@ -1,0 +1,66 @@
+"""Whether this host has a processor to spare for a process that only waits.
+
+Nobody keeps a count of those who spin: it would be one more thing that tenants share and could spoil. The system counts
+what runs, spinning or not; while that is at most half of the processors, one more may spin.
+"""
+
+from __future__ import annotations
+
+import os
+from functools import cache
+from pathlib import Path
+from time import monotonic
+
+__all__ = ["Spare", "has_spare"]
+
+#: With fewer processors than this nobody spins for long.
+_LEAST_PROCESSORS = 4
+#: How long an answer holds, seconds: to ask takes some 20 µs.
+_HOLDS_SECONDS = 0.05
+_LOAD = Path("/proc/loadavg")
+#: What a container may use of the processors that it sees: microseconds in each so many, or "max".
+_QUOTA = Path("/sys/fs/cgroup/cpu.max")
+
+
+class Spare:
+    """Asks the system, now and then. ``load`` and ``quota`` are its files."""
+
+    def __init__(self, load: Path = _LOAD, quota: Path = _QUOTA) -> None:
+        self._load, self._quota = load, quota
+        self._asks_at = 0.0
+        self._has = False
+
+    def has(self) -> bool:
+        """Tell whether at most half of the processors that this process may use are busy, and they are four or more."""
+        now = monotonic()
+        if now >= self._asks_at:
+            self._has = self._look()
+            self._asks_at = now + _HOLDS_SECONDS
+        return self._has
+
+    def _look(self) -> bool:
+        processors = min(len(os.sched_getaffinity(0)), self._allowed())
+        return processors >= _LEAST_PROCESSORS and self._running() <= processors / 2
+
+    def _running(self) -> float:
+        try:
+            return int(self._load.read_text().split()[3].partition("/")[0])
+        except (OSError, ValueError, IndexError):
+            return float("inf")
+
+    def _allowed(self) -> float:
+        try:
+            quota, _, period = self._quota.read_text().partition(" ")
+            return int(quota) / int(period)
+        except (OSError, ValueError):  # no container, or one without a bound
+            return float("inf")
+
+
+@cache
+def _spare() -> Spare:
+    return Spare()
+
+
+def has_spare() -> bool:
+    """Tell whether a processor is to spare here; see `Spare.has`."""
+    return _spare().has()

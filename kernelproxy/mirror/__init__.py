@@ -1,0 +1,1 @@
+"""The host mirror: what the notebook knows of small arrays, so that reading them costs no trip."""

@@ -1,0 +1,390 @@
+"""What is known of the device's memory, and how each op that is recorded changes that.
+
+An op is looked at before it is recorded, and what it makes is known once it is: `note` and then `publish`. An
+interrupt between the two leaves something unknown, and never something wrong. All of it under the recorder's lock.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import AbstractContextManager, contextmanager
+from enum import StrEnum
+from typing import Any
+
+import numpy as np
+
+from gpu_backend.opstream.layout import Layout
+from gpu_backend.wire import values as wire
+from gpu_backend.wire.codec import Frame
+from kernelproxy.mirror import elementwise, stores
+from kernelproxy.mirror.casts import Array, Unknown
+from kernelproxy.mirror.effects import Effect, effect_of, handles_in, is_quiet, may_put
+from kernelproxy.mirror.memory import Memory, is_contiguous
+from kernelproxy.mirror.operands import Operands
+from kernelproxy.mirror.operations import CREATING, MAKERS
+from kernelproxy.mirror.worth import Worth
+
+#: Arrays of up to so many bytes may be known; and all of them hold no more than this, and are no more than so many.
+MOST_BYTES = 64 << 10
+_MOST_BYTES_IN_ALL, _MOST_ARRAYS = 16 << 20, 4_096
+#: So many arrays whose reads took trips are remembered.
+_MOST_MISSED = 64
+
+Args = tuple[wire.Value, ...]
+Kwargs = dict[str, wire.Value] | None
+#: What ends the value of an op: that it may differ, that it is no number, and all that NumPy says of operands.
+_ENDS = (Unknown, ArithmeticError, ValueError, TypeError, LookupError)
+
+
+class _Passing(dict[str, bool]):
+    """Whether an op of a name, with a result and nothing computed, leaves what is known as it is."""
+
+    def __missing__(self, name: str) -> bool:
+        found = self[name] = is_quiet(name) and name not in CREATING
+        return found
+
+
+PASSING = _Passing()
+
+
+class Mode(StrEnum):
+    """Whether reads are answered by what is known."""
+
+    ON = "on"
+    OFF = "off"
+    #: Reads take their trips all the same, and what is known is compared with what they bring.
+    CHECK = "check"
+
+
+class Promise:
+    """An array that is known once somebody wants it: uploaded bytes, or the op that makes it of nothing."""
+
+    __slots__ = ("args", "data", "kwargs", "layout", "name")
+
+    def __init__(
+        self, layout: Layout, data: bytes | None, name: str = "", args: Args = (), kwargs: Kwargs = None
+    ) -> None:
+        self.layout = layout
+        self.data = data
+        self.name = name
+        self.args = args
+        self.kwargs = kwargs
+
+
+class Awaited:
+    """Stands for memory that is being read: whoever writes it before it is here ends that."""
+
+    __slots__ = ("layout",)
+
+    def __init__(self, layout: Layout) -> None:
+        self.layout = layout
+
+
+Entry = Memory | Promise | Awaited
+
+
+class HostMirror:
+    """What a client knows of the arrays of one session.
+
+    Attributes
+    ----------
+    mode
+        Whether it answers.
+    known
+        Entries by the handle of the array that owns the memory.
+    barred
+        Handles of memory that others may write, or of which nobody knows whose it is: never to be known.
+    worth
+        Whether it pays to compute.
+    uncertain
+        Number of the last op that may fail: until it is done, reads take their trips, so that they tell.
+    """
+
+    def __init__(self, mode: Mode = Mode.ON) -> None:
+        self.mode = mode
+        self.is_on = mode is not Mode.OFF
+        self.known: dict[int, Entry] = {}
+        self.barred: set[int] = set()
+        self.worth = Worth()
+        self.uncertain = 0
+        self._held_bytes = 0
+        self._missed: dict[int, None] = {}
+
+    # --- what ops do --------------------------------------------------------------------------------------------------
+
+    def note(
+        self, name: str, args: Args, kwargs: Kwargs, results: int, out: int, made: Layout | None, number: int
+    ) -> tuple[int, Entry] | None:
+        """Look at op ``number`` before it is recorded; return what to `publish` when it is.
+
+        ``made`` is the layout of its one result, which will be known as ``out``.
+        """
+        if not self.is_on or (not results and kwargs is None and self._is_elsewhere(stores.TARGETS[name], args)):
+            return None
+        effect = effect_of(name)
+        if effect is Effect.READS and results and not may_put(kwargs) and is_quiet(name):
+            return self._made(name, args, kwargs, out, made) if made is not None and results == 1 else None
+        if effect is Effect.READS or effect is Effect.WRITES:
+            return self._written(name, args, kwargs) if self.known else None
+        if effect is Effect.KEEPS:
+            self.bar(args, kwargs)
+            self.barred.update(range(out, out + results))
+        else:
+            self._forget_all(args, kwargs)
+        if name != ".window":
+            self.uncertain = number
+        return None
+
+    def _is_elsewhere(self, place: int | None, args: Args) -> bool:
+        """Tell at once whether an op that writes only its argument at ``place`` writes nothing that is known."""
+        if place is None:
+            return False
+        target = args[place]
+        kind = type(target)
+        if kind is wire.View:
+            return target.root not in self.known  # type: ignore[union-attr]
+        return kind is wire.Ref and target.handle not in self.known  # type: ignore[union-attr]
+
+    def note_write(self, target: wire.Value, data: Frame) -> tuple[int, Entry] | None:
+        """Look at an upload into ``target`` before it is recorded, as `note`."""
+        if not isinstance(target, (wire.Ref, wire.View)):
+            return None
+        handle = target.handle if type(target) is wire.Ref else target.root  # type: ignore[union-attr]
+        entry = self.known.get(handle)
+        self.forget(handle)
+        is_whole = entry is not None and type(target) is wire.Ref and len(data) == entry.layout.nbytes
+        return (handle, Promise(entry.layout, bytes(data))) if entry is not None and is_whole else None
+
+    def note_asked(self, name: str, args: Args, kwargs: Kwargs) -> None:
+        """Look at an op that somebody waits for."""
+        effect = effect_of(name)
+        if effect is Effect.KEEPS:
+            self.bar(args, kwargs)
+            if name == ".method" and len(args) > 1 and args[1] == "begin_capture":  # ops may run again, or later
+                self.end()
+        elif effect is not Effect.READS or (is_quiet(name) and len(set(handles_in((args, kwargs)))) > 1):
+            self._forget_all(args, kwargs)  # of several arrays one may be told to be the result
+
+    def publish(self, handle: int, entry: Entry) -> None:
+        """Know ``entry`` as the memory of ``handle``, of which nothing is known."""
+        if not self.is_on or handle in self.barred:
+            return
+        self.known[handle] = entry
+        self._held_bytes += entry.layout.nbytes
+        while self._held_bytes > _MOST_BYTES_IN_ALL or len(self.known) > _MOST_ARRAYS:
+            self.forget(next(iter(self.known)))
+
+    def keep(self, handle: int, layout: Layout, data: Frame) -> None:
+        """Know the new array ``handle`` by the bytes that were uploaded."""
+        if self.is_on and layout.nbytes <= MOST_BYTES and is_contiguous(layout):
+            self.publish(handle, Promise(layout, bytes(data)))
+
+    def _take(self, handle: int) -> Entry | None:
+        entry = self.known.pop(handle, None)
+        if entry is not None:
+            self._held_bytes -= entry.layout.nbytes
+        return entry
+
+    def forget(self, handle: int) -> None:
+        """Know no more of ``handle``."""
+        entry = self._take(handle)
+        if type(entry) is Memory and entry.is_fetched and not entry.is_read:
+            self.barred.add(handle)  # it was fetched in vain
+
+    def drop(self, handle: int) -> None:
+        """Forget ``handle``, which is no array's any more."""
+        self.forget(handle)
+        self.barred.discard(handle)
+        self._missed.pop(handle, None)
+
+    def bar(self, *values: object) -> None:
+        """Never know anything of what ``values`` name."""
+        for handle in handles_in(values):
+            self.forget(handle)
+            self.barred.add(handle)
+
+    def end(self) -> None:
+        """Know nothing, from now on."""
+        self.is_on, self.worth.budget = False, 0
+        self.clear()
+
+    @contextmanager
+    def suspended(self, recording: AbstractContextManager[Any]) -> Iterator[None]:
+        """Return a context in which nothing is known, and behind which nothing is known of what was before it."""
+        with recording:
+            was_on, self.is_on = self.is_on, False
+            self.clear()
+        try:
+            yield
+        finally:
+            with recording:
+                self.clear()
+                self.is_on = was_on
+
+    @property
+    def is_checked(self) -> bool:
+        """True if what is known is compared with the device at each read."""
+        return self.mode is Mode.CHECK
+
+    def clear(self) -> None:
+        """Know nothing: who had the arrays is gone."""
+        self.known.clear()
+        self._missed.clear()
+        self._held_bytes = 0
+
+    def trust(self, described: object) -> None:
+        """Note that arrays which an op that only reads its arguments has described show memory of nobody else's."""
+        items = described.items if isinstance(described, (wire.Tuple, wire.List)) else (described,)
+        self.barred.difference_update(one.handle for one in items if isinstance(one, wire.ArrayInfo) and not one.base)
+
+    def _forget_all(self, args: Args, kwargs: Kwargs) -> None:
+        if self.known:
+            for handle in handles_in((args, kwargs)):
+                self.forget(handle)
+
+    # --- computing ----------------------------------------------------------------------------------------------------
+
+    def get(self, handle: int) -> Memory | None:
+        """Return the memory of ``handle``, if it is known."""
+        entry = self.known.get(handle)
+        if type(entry) is Promise:
+            try:
+                with exactly():
+                    self.known[handle] = entry = self._kept(entry)
+            except _ENDS:
+                self.forget(handle)
+                return None
+        return entry if type(entry) is Memory else None
+
+    def _kept(self, promise: Promise) -> Memory:
+        if promise.data is not None:
+            return Memory(promise.layout, promise.data).look_for_nan()
+        given = Operands(self, promise.args, promise.kwargs)
+        return Memory.of(promise.layout, MAKERS[promise.name](given, promise.layout)).look_for_nan()
+
+    def _made(self, name: str, args: Args, kwargs: Kwargs, out: int, made: Layout) -> tuple[int, Entry] | None:
+        if made.nbytes > MOST_BYTES or not is_contiguous(made):
+            return None
+        if name in CREATING:
+            return out, Promise(made, None, name, args, kwargs)
+        if not self.worth.budget or not self.known:
+            return None
+        given = Operands(self, args, kwargs)
+        try:
+            with exactly():
+                memory = Memory.of(made, self._values(name, given, made))
+        except _ENDS:
+            self.worth.spend(0)
+            return None
+        self.worth.spend(made.nbytes)
+        memory.may_be_nan = given.may_be_nan and made.dtype.kind in "fc"
+        memory.is_computed = True
+        return out, memory
+
+    def _values(self, name: str, given: Operands, made: Layout) -> Array:
+        maker = MAKERS.get(name)
+        if maker is not None:
+            return maker(given, made)
+        if elementwise.exact(name) is None or given.kwargs:
+            raise Unknown
+        operands = tuple([given.value(place) for place in range(len(given.args))])
+        return elementwise.compute(name, operands, given.may_be_nan)
+
+    def _written(self, name: str, args: Args, kwargs: Kwargs) -> tuple[int, Entry] | None:
+        place = stores.TARGETS[name]
+        target = args[place] if place is not None and kwargs is None else None
+        if type(target) is not wire.Ref and type(target) is not wire.View:
+            self._forget_all(args, kwargs)
+            return None
+        handle = target.handle if type(target) is wire.Ref else target.root  # type: ignore[union-attr]
+        if handle not in self.known:
+            return None
+        memory = self.get(handle) if self.worth.budget else None
+        if memory is not None:
+            self.worth.spend(memory.layout.nbytes)
+            try:
+                with exactly():
+                    self._write(name, Operands(self, args, kwargs), target, handle, memory)
+                return handle, memory
+            except _ENDS:
+                pass
+        self.forget(handle)
+        return None
+
+    def _write(self, name: str, given: Operands, target: wire.Value, handle: int, memory: Memory) -> None:
+        values = stores.stored(name, given, given.known_array(target))
+        memory.write(target, values, lambda: self._take(handle))
+        memory.may_be_nan |= given.may_be_nan
+
+    # --- reading ------------------------------------------------------------------------------------------------------
+
+    def read(self, reference: wire.Ref | wire.View, layout: Layout) -> Array | None:
+        """Return a copy, in C's order, of what an array of ``layout`` shows; None if it is not known."""
+        handle = reference.handle if type(reference) is wire.Ref else reference.root  # type: ignore[union-attr]
+        memory = self.get(handle)
+        if memory is None:
+            return None
+        try:
+            shown = memory.array if type(reference) is wire.Ref else memory.window(reference)  # type: ignore[arg-type]
+        except _ENDS:
+            shown = None
+        if shown is None or shown.dtype != layout.dtype or shown.shape != layout.shape:
+            self.forget(handle)
+            return None
+        memory.is_read = True
+        if memory.is_computed:
+            self.worth.note_saved()
+        return np.array(shown, order="C")
+
+    @staticmethod
+    def shown(reference: wire.Ref | wire.View, layout: Layout, content: Array) -> Array | None:
+        """Return a copy of what ``reference`` shows of an array of ``layout`` and ``content``; None if nothing."""
+        try:
+            memory = Memory.of(layout, content)
+            return np.array(memory.window(reference), order="C") if type(reference) is wire.View else content
+        except _ENDS:
+            return None
+
+    def should_fetch(self, handle: int, layout: Layout, is_whole: bool) -> bool:
+        """Tell whether all of ``handle`` should be read, where a part of it, or with ``is_whole`` all, is wanted.
+
+        A part is read by itself the first time.
+        """
+        if not self.is_on or layout.nbytes > MOST_BYTES:
+            return False
+        self.worth.note_trip()
+        if handle in self.barred or not is_contiguous(layout):
+            return False
+        if is_whole or handle in self._missed:
+            return True
+        while len(self._missed) >= _MOST_MISSED:
+            self._missed.pop(next(iter(self._missed)))
+        self._missed[handle] = None
+        return False
+
+    def await_(self, handle: int, layout: Layout) -> Awaited:
+        """Note that all of ``handle`` is about to be read."""
+        self._take(handle)
+        awaited = Awaited(layout)
+        self.publish(handle, awaited)
+        return awaited
+
+    def note_fetched(self, handle: int, awaited: Awaited, content: Array, was_asked: bool) -> None:
+        """Know ``handle`` by its ``content``, unless somebody has written it meanwhile.
+
+        ``was_asked`` tells whether it was all that was wanted.
+        """
+        if self.known.get(handle) is not awaited:
+            return
+        self._take(handle)
+        try:
+            memory = Memory.of(awaited.layout, content).look_for_nan()
+        except Unknown:
+            return
+        memory.is_fetched = not was_asked
+        self.publish(handle, memory)
+
+
+def exactly() -> Any:
+    """Return a context in which NumPy computes as every machine does, or raises: no NaN arises, nothing underflows."""
+    return np.errstate(invalid="raise", under="raise", divide="ignore", over="ignore")

@@ -1,0 +1,130 @@
+"""Memory of the device as the notebook knows it: the bytes of one array that owns its memory."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from gpu_backend.opstream.layout import Layout
+from gpu_backend.wire import values as wire
+from gpu_backend.wire.dtypes import text_to_dtype
+from kernelproxy.mirror.casts import Array, Unknown
+
+
+class Memory:
+    """The bytes of an array, as they lie on the device.
+
+    Parameters
+    ----------
+    layout
+        How the array lies: contiguous, in C's order or Fortran's.
+    data
+        Its bytes.
+
+    Attributes
+    ----------
+    layout
+        How it lies.
+    array
+        The whole array.
+    may_be_nan
+        Whether there may be NaN among its elements.
+    is_computed
+        Whether something was computed here to know it.
+    is_read
+        Whether it has answered a read.
+    is_fetched
+        Whether it was read from the device in the hope of more reads.
+    """
+
+    __slots__ = ("_data", "array", "is_computed", "is_fetched", "is_read", "layout", "may_be_nan")
+
+    def __init__(self, layout: Layout, data: bytes | Array) -> None:
+        self._data: Any = data
+        self.layout = layout
+        self.array: Array = np.ndarray(layout.shape, layout.dtype, data, 0, layout.strides)
+        self.may_be_nan = layout.dtype.kind in "fcV"
+        self.is_computed = self.is_read = self.is_fetched = False
+
+    @classmethod
+    def of(cls, layout: Layout, values: Array) -> Memory:
+        """Return the memory of an array of ``layout`` with these values.
+
+        Raises
+        ------
+        Unknown
+            If they are none of that layout.
+        """
+        if values.shape != layout.shape or values.dtype != layout.dtype or not is_contiguous(layout):
+            raise Unknown
+        return cls(layout, np.frombuffer(values.tobytes("C" if layout.c_contiguous else "F"), np.uint8))
+
+    def look_for_nan(self) -> Memory:
+        """Look whether there is NaN among the elements, and return itself."""
+        if self.array.dtype.kind in "fc":
+            self.may_be_nan = bool(np.isnan(self.array).any())
+        return self
+
+    def window(self, view: wire.View) -> Array:
+        """Return the elements that ``view`` shows.
+
+        Raises
+        ------
+        Unknown
+            If the view believes the array to lie otherwise, or shows numbers as others where a NaN's bits would show.
+        ValueError
+            If it leads out of the memory.
+        """
+        order = self.layout.memory_order
+        if view.order and order and view.order != order:
+            raise Unknown
+        dtype = text_to_dtype(view.dtype)
+        if dtype != self.array.dtype and self.may_be_nan and self.array.dtype.kind != "V" and self.is_computed:
+            raise Unknown
+        if 0 in view.shape:
+            return np.empty(view.shape, dtype)
+        return np.ndarray(view.shape, dtype, self._data, view.offset, view.strides)
+
+    def write(self, target: wire.Value, values: Array, forget: Callable[[], object]) -> None:
+        """Put ``values`` into ``target``, a window or the whole; ``forget`` it first: an interrupt may strike.
+
+        Raises
+        ------
+        Unknown
+            If elements of the window have memory in common.
+        """
+        shown = self.window(target) if isinstance(target, wire.View) else self.array
+        if not is_apart(shown):
+            raise Unknown
+        forget()
+        self._open()
+        shown = self.window(target) if isinstance(target, wire.View) else self.array
+        shown[...] = values
+        self.is_computed = True
+
+    def _open(self) -> None:
+        # What was uploaded belongs to the message that carries it.
+        if not self.array.flags.writeable:
+            self._data = bytearray(self._data)
+            self.array = np.ndarray(self.array.shape, self.array.dtype, self._data, 0, self.array.strides)
+
+
+def is_contiguous(layout: Layout) -> bool:
+    """Tell whether an array of ``layout`` fills its memory in C's or Fortran's order."""
+    return layout.c_contiguous or layout.f_contiguous
+
+
+def is_apart(window: Array) -> bool:
+    """Tell whether every element of ``window`` surely has memory of its own: else the order of writes would show."""
+    if window.flags.c_contiguous or window.size < 2:
+        return True
+    reach = window.itemsize
+    for stride, extent in sorted(zip(map(abs, window.strides), window.shape, strict=True)):
+        if extent == 1:
+            continue
+        if stride < reach:
+            return False
+        reach = stride * (extent - 1) + reach
+    return True

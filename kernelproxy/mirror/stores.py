@@ -1,0 +1,73 @@
+"""Ops that write into arrays: what they put where."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import numpy as np
+
+from gpu_backend.wire import values as wire
+from kernelproxy.mirror import elementwise
+from kernelproxy.mirror.casts import Array, Unknown
+from kernelproxy.mirror.operands import Operands
+from kernelproxy.mirror.operations import as_dtype
+
+#: Gives what a window holds afterwards; it broadcasts to the window and has its dtype.
+Writer = Callable[[Operands, Array], Array]
+
+
+def _store(given: Operands, window: Array) -> Array:
+    return as_dtype(given.value(1), window.dtype)
+
+
+def _setitem(given: Operands, window: Array) -> Array:
+    _, key, value = given.args
+    stored = as_dtype(given.known_value(value), window.dtype)
+    if type(key) is wire.Ellipsis:
+        return stored
+    mask = given.known_value(key)
+    if not isinstance(mask, np.ndarray) or mask.dtype.kind != "b" or mask.shape != window.shape or stored.ndim:
+        raise Unknown
+    return np.where(mask, stored, window)
+
+
+def _copyto(given: Operands, window: Array) -> Array:
+    where = given.args[3] if len(given.args) > 3 else None
+    if where is not None or given.kwargs:
+        raise Unknown
+    return as_dtype(given.value(1), window.dtype)
+
+
+_WRITERS: dict[str, Writer] = {
+    ".store": _store,
+    "cupy.ndarray.__setitem__": _setitem,
+    "cupy.ndarray.fill": _store,
+    "cupy.copyto": _copyto,
+}
+
+
+class _Targets(dict[str, int | None]):
+    """Where the one argument stands that an op without results and keywords writes; None if it may be any."""
+
+    def __missing__(self, name: str) -> int | None:
+        known = elementwise.exact(name)
+        found = self[name] = 0 if name in _WRITERS else -1 if known is not None else None
+        return found
+
+
+TARGETS = _Targets()
+
+
+def stored(name: str, given: Operands, window: Array) -> Array:
+    """Return what the op ``name`` puts into ``window``, its target.
+
+    Raises
+    ------
+    Unknown
+        If its bits may differ between machines.
+    """
+    writer = _WRITERS.get(name)
+    if writer is not None:
+        return writer(given, window)
+    operands = tuple([given.value(place) for place in range(len(given.args) - 1)])
+    return as_dtype(elementwise.compute(name, operands, given.may_be_nan), window.dtype)

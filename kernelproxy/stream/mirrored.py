@@ -1,0 +1,114 @@
+"""The pipeline of a session, and what the notebook knows of what its ops have made."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from time import monotonic
+
+from gpu_backend.opstream.layout import Layout
+from gpu_backend.transport.reaching import TLS_SCHEME
+from gpu_backend.wire import messages as wire
+from gpu_backend.wire.codec import Frame
+from gpu_backend.wire.errors import WorkbenchError
+from gpu_backend.wire.messages import Op
+from gpu_backend.wire.values import Buffer, Ref, Value, View
+from kernelproxy.mirror.casts import Array
+from kernelproxy.mirror.effects import Effect, effect_of
+from kernelproxy.stream.counters import Way
+from kernelproxy.stream.inbox import Answer
+from kernelproxy.stream.pipeline import Pipeline
+from kernelproxy.stream.recorder import Args, Buffers, Kwargs
+
+#: Who only reads what is known hears of failures no later than so, seconds.
+_LOOK_SECONDS = 0.01
+
+
+class MirroredPipeline(Pipeline):
+    """A pipeline that answers reads of what is known, and counts why trips were taken."""
+
+    #: When it was last looked whether the executor has said something.
+    _looked_at = 0.0
+
+    def known(self, reference: Ref | View, layout: Layout) -> Array | None:
+        """Return a copy of what an array of ``layout`` holds, if it is known and no failure may be on its way.
+
+        Raises
+        ------
+        Exception
+            A failure of an op that nobody waited for, if one has been heard of.
+        """
+        __tracebackhide__ = True
+        mirror = self.mirror
+        if not mirror.known:
+            return None
+        if monotonic() - self._looked_at > _LOOK_SECONDS:
+            self._look()
+        if mirror.uncertain > self.journal.marks.done or self.connection.is_cut:
+            return None  # the trip finds out what became of them
+        self.inbox.raise_deferred()
+        with self._recording:
+            return mirror.read(reference, layout)
+
+    def _look(self) -> None:
+        """Take in what has come, unless another thread is at it: a failure, or that the executor is gone."""
+        self._looked_at = monotonic()
+        if self._io.acquire(blocking=False):
+            try:
+                self._read_all()
+            finally:
+                self._io.release()
+
+    def ask(
+        self, name: str, args: Args, want: wire.Want, kwargs: Kwargs = None, buffers: Buffers = None, stream: int = 0
+    ) -> int:
+        """Send an op with all before it, as `Pipeline.ask`."""
+        self.counters.note_trip(name)
+        self._note_asked(name, args, kwargs)
+        number = super().ask(name, args, want, kwargs, buffers, stream)
+        self._note_asked(name, args, kwargs)  # what another thread has come to know since may be from before the op
+        return number
+
+    def answer(self, seq: int) -> Answer:
+        """Return the answer of an op, as `Pipeline.answer`."""
+        __tracebackhide__ = True
+        answer = super().answer(seq)
+        value = answer.value
+        if type(value) is Buffer and value.frame < 0:
+            self.counters.note_received(Way.INLINE, len(value.data))
+        elif answer.buffers:
+            self.counters.note_received(self._way, sum(map(len, answer.buffers)))
+        return answer
+
+    def record_with_buffer(self, make: Callable[[int], tuple[str, Args]], data: Frame) -> None:
+        """Note an op that carries ``data``, as `Pipeline.record_with_buffer`."""
+        super().record_with_buffer(make, data)
+        self.counters.note_sent(self._way, len(data))
+
+    @property
+    def _way(self) -> Way:
+        return Way.NETWORK if self.connection.endpoint.startswith(TLS_SCHEME) else Way.HOST
+
+    def _note_asked(self, name: str, args: Args, kwargs: Kwargs) -> None:
+        with self._recording:
+            self.mirror.note_asked(name, args, kwargs)
+
+    def note_described(self, name: str, described: Value) -> None:
+        """Take in how the executor has described the results of the op ``name``."""
+        if effect_of(name) is Effect.READS:
+            self.mirror.trust(described)
+
+    def cancel_pending(self) -> list[tuple[int, Op]]:
+        """Drop every op that has not started, as `Pipeline.cancel_pending`: what they would have made is not known."""
+        with self.mirror.suspended(self._recording):
+            return super().cancel_pending()
+
+    def abandon(self) -> None:
+        """Forget every op under way, as `Pipeline.abandon`, and all that is known: the arrays are gone."""
+        with self._recording:
+            self.mirror.clear()
+        super().abandon()
+
+    def end(self, why: WorkbenchError) -> None:
+        """Let every use from now on raise ``why``; reads as well."""
+        self.mirror.end()
+        super().end(why)
