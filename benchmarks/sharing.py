@@ -5,7 +5,8 @@ policy, with real notebook processes of several users; measures; prints one line
 these lines and a plot into one folder (``--out``, else ``benchmarks/results/``). The baseline is the GPU driver's own
 slicing (policy ``driver``), in the same run. Figures are written after every phase, and every phase has a limit of its
 own, so that what fails costs nothing but itself. The whole takes under five minutes; ``--only`` runs a part of it: a
-policy, a phase ("shares"), or one phase of one policy ("driver: throughput"), several separated by commas. ``--device
+policy, a phase ("shares"), or one phase of one policy ("driver: throughput"), several separated by commas. ``--only
+pool``, for a machine with two GPUs (``CUDA_VISIBLE_DEVICES=0,1``), measures shares over both, in 90 s. ``--device
 cpu --quick`` only shows that it works. Exit status 1 if a goal is missed on a GPU.
 """
 
@@ -151,6 +152,28 @@ def measure_alone(run: Run, device: str, scale: Scale, is_quick: bool) -> None:
         run.write()
 
 
+def measure_devices(run: Run, device: str, scale: Scale) -> None:
+    """Measure shares over two devices: six notebooks of one user and two of another's, packed and spread."""
+    owners = ["six"] * 6 + ["two"] * 2
+    for name, rule, places, seconds in (("packed", "best_fit", 4, 18.0), ("spread", "spread", 64, 12.0)):
+        try:
+            with SharedPool(
+                device, "fair_share", owners, is_in_order=name == "packed", placement=(rule,),
+                sessions_per_device=places, cpu_devices=2,
+            ) as pool:  # fmt: skip
+                if pool.devices != 2:
+                    run.content["problems"][f"pool: {name}"] = f"left out: there are {pool.devices} devices, and not 2"
+                    continue
+                run.content["device"] = pool.device_kind
+                if not scale.step_seconds:
+                    run.take("calibration", lambda pool=pool: phases.calibrate(pool, scale))  # type: ignore[misc]
+                run.take(f"pool: {name}", lambda pool=pool, seconds=seconds: phases.pool_shares(pool, scale, seconds))  # type: ignore[misc]
+        except Exception:  # as in `measure_pool`
+            run.content["problems"][f"pool: {name}"] = traceback.format_exc(limit=4)
+            print(f"the pool {name} failed:\n{traceback.format_exc(limit=4)}", file=sys.stderr)
+            run.write()
+
+
 def main() -> int:
     """Run everything."""
     parser = argparse.ArgumentParser(description=__doc__)
@@ -167,6 +190,8 @@ def main() -> int:
         run.take("arbiter", lambda: costs.arbiter_load(scale.seconds(3.0)))
     if not only or "alone" in only:
         measure_alone(run, options.device, scale, options.quick)
+    if "pool" in only:
+        measure_devices(run, options.device, scale)
     for policy, owners, phases_of_it in pools(options.quick):
         wanted = [one for one in phases_of_it if not only or only & {policy, one.name, f"{policy}: {one.name}"}]
         if wanted:

@@ -18,7 +18,7 @@ class Goal(NamedTuple):
 def goals(figures: dict[str, Any]) -> list[Goal]:
     """Return every promise that there are figures for."""
     found: list[Goal] = []
-    for part in (_costs, _shares, _throughput, _interactive, _returning, _policies):
+    for part in (_costs, _shares, _pool_shares, _throughput, _interactive, _returning, _policies):
         found += part(figures)
     return found
 
@@ -41,6 +41,18 @@ def _shares(figures: dict[str, Any]) -> Iterator[Goal]:
             measured = f"{worst:.2f} points off at most ({whole:.2f} over the whole)"
             wanted = f"within 2 % of the device over any {found['window_s']:g} s in which all want it"
             yield Goal(title, measured, wanted, worst <= 2)
+
+
+def _pool_shares(figures: dict[str, Any]) -> Iterator[Goal]:
+    for name in ("packed", "spread"):
+        if found := figures.get(f"pool: {name}"):
+            worst = 100 * max(found["worst_window_error"][user] / fair for user, fair in found["fair"].items())
+            placed = ", ".join(f"{user} {'+'.join(map(str, count))}" for user, count in found["placed"].items())
+            used = 100 * found["used_of_time"] / 2
+            measured = f"{worst:.2f} % off at most; both devices used {used:.1f} % of the time"
+            wanted = f"within 2 % of the fair share of the pool over any {found['window_s']:g} s, 98 % of the time used"
+            is_met = worst <= 2 and used >= 98
+            yield Goal(f"six notebooks beside two on two devices ({placed})", measured, wanted, is_met)
 
 
 def _throughput(figures: dict[str, Any]) -> Iterator[Goal]:

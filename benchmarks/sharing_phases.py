@@ -81,6 +81,17 @@ def weights(pool: SharedPool, scale: Scale, seconds: float = 11.0) -> dict[str, 
     return _parts(samples, fair, *_window(scale.seconds(seconds)))
 
 
+def pool_shares(pool: SharedPool, scale: Scale, seconds: float) -> dict[str, Any]:
+    """Two users on two devices: each one's part of the GPU time of both, once the ledger has seen them."""
+    users = list(dict.fromkeys(notebook.user for notebook in pool.notebooks))
+    orders = [(notebook, scale.hog(0.2e-3)) for notebook in pool.notebooks]
+    answers, samples = pool.run(orders, scale.seconds(seconds), GRACE_SECONDS)
+    window, _ = _window(scale.seconds(seconds))
+    # Each can use a whole device wherever they are: half of the two is fair.
+    found = _parts(samples, dict.fromkeys(users, 1 / len(users)), window, scale.seconds(seconds) / 3)
+    return {**found, "placed": pool.placed(), "devices": pool.devices, "work_rate": work(orders, answers)}
+
+
 def _window(seconds: float) -> tuple[float, float]:
     """Return the length of the windows of a phase, and when the first of them begins."""
     return min(WINDOW_SECONDS, seconds / 2), min(SETTLED_SECONDS, seconds / 4)

@@ -11,6 +11,7 @@ import sys
 import tempfile
 import threading
 from collections.abc import Iterable
+from itertools import groupby
 from pathlib import Path
 from time import monotonic, sleep
 from types import TracebackType
@@ -87,19 +88,20 @@ class SharedPool:
         In the order of ``owners``.
     device_kind
         "cuda" or "cpu".
+    devices
+        How many the pool has.
     """
 
-    def __init__(self, device: str, policy: str, owners: Iterable[str]) -> None:
+    def __init__(
+        self, device: str, policy: str, owners: Iterable[str], is_in_order: bool = False, **settings: Any
+    ) -> None:
+        """Have one owner's notebooks come behind another's if ``is_in_order``; ``settings`` replace ours."""
+        self._is_in_order = is_in_order
         self._root = Path(tempfile.mkdtemp(prefix="gw-"))
         self._state = state.at(self._root / "pool")
         self._owners = list(owners)
-        self._settings = PoolSettings(
-            devices=device,  # type: ignore[arg-type]
-            policy=policy,
-            sessions_per_device=64,
-            max_sessions_per_user=0,
-            warm_executors_per_device=1,
-        )
+        usual = {"sessions_per_device": 64, "max_sessions_per_user": 0, "warm_executors_per_device": 1}
+        self._settings = PoolSettings.model_validate({**usual, "devices": device, "policy": policy, **settings})
         self.policy = policy
         self.notebooks: list[Notebook] = []
         self._users: dict[str, str] = {}  # by key
@@ -109,12 +111,15 @@ class SharedPool:
     def __enter__(self) -> SharedPool:
         try:
             commands.embedded(self._state, self._settings)
-            self.device_kind = commands.status(self._state).devices[0].kind
-            for owner in self._owners:
-                self.notebooks.append(Notebook(owner, self.device_kind, self._environment(owner)))
-            deadline = monotonic() + _READY_SECONDS
-            for notebook in self.notebooks:
-                notebook.answer(deadline)
+            devices = commands.status(self._state).devices
+            self.device_kind, self.devices = devices[0].kind, len(devices)
+            batches = [[*batch] for _, batch in groupby(self._owners)] if self._is_in_order else [self._owners]
+            for batch in batches:
+                deadline = monotonic() + _READY_SECONDS
+                fresh = [Notebook(owner, self.device_kind, self._environment(owner)) for owner in batch]
+                self.notebooks += fresh
+                for notebook in fresh:
+                    notebook.answer(deadline)
         except BaseException:
             for log in sorted(self._state.logs.glob("*.log")):
                 print(f"the end of {log.name}:\n{log.read_text(errors='replace')[-2_000:]}", file=sys.stderr)
@@ -159,6 +164,13 @@ class SharedPool:
                 samples.append((monotonic() - start, self.used_by_user()))
         deadline = start + seconds + limit_seconds
         return [notebook.answer(deadline) for notebook, _ in orders], samples
+
+    def placed(self) -> dict[str, list[int]]:
+        """Return how many notebooks each user has on each device."""
+        found = {user: [0] * self.devices for user in dict.fromkeys(self._owners)}
+        for session in commands.status(self._state).sessions:
+            found[session.user][session.device] += 1
+        return found
 
     def used_by_user(self) -> dict[str, float]:
         """Return each user's GPU time so far, seconds."""

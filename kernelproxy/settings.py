@@ -35,6 +35,12 @@ class ClientSettings(msgspec.Struct, frozen=True, kw_only=True):
     request: float = 0.0
     limit: float = 1.0
     priority: int = 0
+    #: Beside which of your sessions they go, apart from which, and with which alone: labels of your own.
+    affinity: str = ""
+    anti_affinity: str = ""
+    exclusion: str = ""
+    #: Whether a session wants a device of its own.
+    whole_device: bool = False
     #: Whether reads are answered by what the notebook knows: "on", "off", or "check" to ask the device all the same and
     #: compare. The environment comes before it.
     host_mirror: Literal["on", "off", "check"] = "on"

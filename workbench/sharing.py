@@ -34,6 +34,7 @@ class SharingFacts(Facts):
             ("guaranteed part of the device", f"{wish.request:.0%}" if wish.request else "none"),
             ("largest part of the device", f"{wish.limit:.0%}"),
             ("priority", str(wish.priority)),
+            *((("device", ", ".join(where)),) if (where := _where(wish)) else ()),
             ("counts for", counts),
         )
         return (Section("Asked for", rows),)
@@ -42,6 +43,12 @@ class SharingFacts(Facts):
         """Return the same for programs."""
         fields = msgspec.structs.asdict(self._wish)
         return {"class": fields.pop("kind"), **fields}
+
+
+def _where(wish: Wish) -> list[str]:
+    """Return in words where a session wants to be."""
+    words = (("beside", wish.affinity), ("apart from", wish.anti_affinity), ("alone with", wish.exclusion))
+    return [f"{how} {label!r}" for how, label in words if label] + ["one of its own"] * wish.is_whole
 
 
 class UsageFacts(Facts):

@@ -71,6 +71,8 @@ class GpuStatus(Facts):
     is_connected: bool = False
     device: dict[str, Any] = field(default_factory=dict)
     busy: float = 0.0
+    #: Why the session is on this device and on no other, in words.
+    placed: str = ""
     share: float = 0.0
     memory: dict[str, int] = field(default_factory=dict)
     work: Work | None = None
@@ -116,7 +118,7 @@ class GpuStatus(Facts):
         if own is None:
             return known
         device = next((one for one in view.devices if (one.node, one.ordinal) == (own.node, own.device)), None)
-        known = replace(known, sharing=_sharing(own), share=own.busy)
+        known = replace(known, sharing=_sharing(own), share=own.busy, placed=own.placed)
         return known if device is None else known._with_device(own, device)
 
     def _with_device(self, own: SessionView, device: DeviceView) -> GpuStatus:
@@ -206,6 +208,8 @@ class GpuStatus(Facts):
         if not self.device:
             return None
         rows = [("name", str(self.device["name"])), ("kind", str(self.device["kind"])), ("use", self._busy_in_words())]
+        if self.placed:
+            rows.append(("chosen because", self.placed))
         if self.device.get("compute_capability"):
             rows.append(("compute capability", str(self.device["compute_capability"])))
         if self.device.get("library"):

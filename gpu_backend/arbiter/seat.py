@@ -59,7 +59,7 @@ class Seat:
         self.orders.taken_ns = self._tally.reported_ns
         self._conduct = Conduct(most_overrun, meter.most_burnt)
         self._watch = Watch(meter, member.pid, now_ns)
-        self._passed_at = now_ns
+        self._passed_at = self._wanted_at = now_ns
         self._is_ended = False
         self.read()
 
@@ -109,11 +109,19 @@ class Seat:
         ahead = account.ahead
         self._pass_time(now_ns, is_idle)
         counted = account.take(report.used_ns / 1e9)
+        self.note_wanting(now_ns)
         covered = max(0.0, ahead - account.ahead)
         self._watch.reported += counted + covered
         self.last, self.news_at, self.orders.taken_ns = report, now_ns, report.used_ns
         self._note(counted)
         return counted, covered
+
+    def note_wanting(self, now_ns: int) -> None:
+        """Put on the books whether it wanted the device since the last time: by what it said then."""
+        passed = max(0, now_ns - self._wanted_at)
+        is_wanting = bool(self.last.queued_ops or self.last.in_flight_ops)
+        self._wanted_at = max(self._wanted_at, now_ns)
+        self._tally.look(passed if is_wanting else 0, self._wanted_at)
 
     def _pass_time(self, now_ns: int, is_idle: bool) -> None:
         self._account.pass_time(max(0, now_ns - self._passed_at) / 1e9, is_idle)

@@ -233,6 +233,7 @@ class Arbiter:
             self._beat_at = now_ns + _BEAT_NS
             for seat in self._seats.values():
                 seat.orders.beat(now_ns)
+                seat.note_wanting(now_ns)
                 seat.hand_over(self._way)
             self._log.flush()
             self._note_unseen()

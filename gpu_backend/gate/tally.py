@@ -9,15 +9,27 @@ from __future__ import annotations
 import mmap
 import os
 from pathlib import Path
+from typing import NamedTuple
 
 from gpu_backend.gate.words import Words
 
-__all__ = ["Tally", "counted_seconds", "remove"]
+__all__ = ["Booked", "Tally", "booked", "counted_seconds", "remove"]
 
 _FOLDER = "counted"
 _SIZE = 64
 _MAGIC = int.from_bytes(b"gpuwbct\x01", "little")
-_REPORTED, _AHEAD, _COUNTED, _NOTED_AT = 1, 2, 3, 4
+_REPORTED, _AHEAD, _COUNTED, _NOTED_AT, _WANTED, _LOOKED_AT = 1, 2, 3, 4, 5, 6
+
+
+class Booked(NamedTuple):
+    """What an arbiter has on its books of one executor."""
+
+    #: GPU time used.
+    used_seconds: float
+    #: Time in which it had ops to launch or under way, as far as it said so.
+    wanted_seconds: float
+    #: Up to when both are known, by the host's monotonic clock.
+    at_seconds: float
 
 
 class Tally:
@@ -59,6 +71,12 @@ class Tally:
         words[_REPORTED], words[_AHEAD] = reported_ns, ahead_ns
         words[_COUNTED] += counted_ns
 
+    def look(self, wanted_ns: int, now_ns: int) -> None:
+        """Note for how much longer the executor wanted the device, up to now."""
+        words = self._page.words
+        words[_WANTED] += wanted_ns
+        words[_LOOKED_AT] = now_ns
+
     def close(self) -> None:
         """Unmap the file. It stays for the agent, who removes it after its executor's end, and for a successor."""
         self._page.close()
@@ -66,14 +84,19 @@ class Tally:
 
 def counted_seconds(directory: Path, name: str) -> float:
     """Return what the arbiter in ``directory`` has counted of an executor, seconds; 0 if it has not."""
+    return booked(directory, name).used_seconds
+
+
+def booked(directory: Path, name: str) -> Booked:
+    """Return what the arbiter in ``directory`` has on its books of an executor; nothing, at no time, if it has not."""
     try:
         data = _path(directory, name).read_bytes()
     except OSError:
-        return 0.0
-    if len(data) != _SIZE:
-        return 0.0
-    words = memoryview(data).cast("q")
-    return words[_COUNTED] / 1e9 if words[0] == _MAGIC else 0.0
+        return Booked(0.0, 0.0, 0.0)
+    words = memoryview(data).cast("q") if len(data) == _SIZE else None
+    if words is None or words[0] != _MAGIC:
+        return Booked(0.0, 0.0, 0.0)
+    return Booked(words[_COUNTED] / 1e9, words[_WANTED] / 1e9, words[_LOOKED_AT] / 1e9)
 
 
 def remove(directory: Path, name: str) -> None:

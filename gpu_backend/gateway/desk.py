@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from time import monotonic
 
+from msgspec.structs import replace
+
 from gpu_backend.gateway.directory import User
 from gpu_backend.gateway.entitlements import refuse_wish
 from gpu_backend.gateway.ledger import Ledger
@@ -82,5 +84,7 @@ class Desk:
         refusal = refuse_wish(message.wish, self._ledger.rights(session.user))
         if refusal is not None:
             return denied(message.request, refusal)
-        self._sessions.apply(ev.WishChanged(session.id, message.wish))
+        # Where it is was settled when it was opened; how it shares can change.
+        settled = {name: getattr(session.wish, name) for name in ("affinity", "anti_affinity", "exclusion", "is_whole")}
+        self._sessions.apply(ev.WishChanged(session.id, replace(message.wish, **settled)))
         return Done(message.request)

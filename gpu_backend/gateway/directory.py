@@ -59,11 +59,15 @@ ALTER TABLE sessions ADD COLUMN secret TEXT NOT NULL DEFAULT ''
 _PROMISED = """
 ALTER TABLE sessions ADD COLUMN has_promise INTEGER NOT NULL DEFAULT 1
 """
-_STEPS = (_SCHEMA, _ADDED, _NAMED, _PROVED, _PROMISED)
+_PLACED = """
+ALTER TABLE sessions ADD COLUMN placed TEXT NOT NULL DEFAULT '';
+ALTER TABLE waiting ADD COLUMN wish TEXT NOT NULL DEFAULT '[]'
+"""
+_STEPS = (_SCHEMA, _ADDED, _NAMED, _PROVED, _PROMISED, _PLACED)
 _WAY_OUT = "Move the file away; the pool's users must then be added again, running sessions are learned from the nodes."
 _SESSION_COLUMNS = (
     "id, user, client_key, label, node, ordinal, device_kind, memory_limit_bytes, lease_seconds, opened_at, state, "
-    "epoch, endpoints, secret, certificate, reason, wish, waiter, has_promise"
+    "epoch, endpoints, secret, certificate, reason, wish, waiter, has_promise, placed"
 )
 
 
@@ -207,9 +211,10 @@ class Directory:
     def wait(self, one: Waiter) -> None:
         """Keep that somebody waits."""
         row = (
-            one.client_key, one.waiter, one.user, one.label, one.since, one.kind, one.memory_bytes, int(one.has_lease)
+            one.client_key, one.waiter, one.user, one.label, one.since, one.kind, one.memory_bytes, int(one.has_lease),
+            msgspec.json.encode(one.wish).decode(),
         )  # fmt: skip
-        self._db.execute("INSERT OR REPLACE INTO waiting VALUES (?, ?, ?, ?, ?, ?, ?, ?)", row)
+        self._db.execute("INSERT OR REPLACE INTO waiting VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)", row)
 
     def wait_no_more(self, client_key: str, waiter: str) -> None:
         """Forget that somebody waits."""
@@ -220,10 +225,10 @@ class Directory:
         return [
             Waiter(
                 client_key=key, waiter=waiter, user=user, label=label, since=since, kind=kind, memory_bytes=memory,
-                has_lease=bool(has_lease),
+                has_lease=bool(has_lease), wish=msgspec.json.decode(wish, type=Wish),
             )
-            for key, waiter, user, label, since, kind, memory, has_lease in self._db.execute(
-                "SELECT client_key, waiter, user, label, since, kind, memory_bytes, has_lease FROM waiting "
+            for key, waiter, user, label, since, kind, memory, has_lease, wish in self._db.execute(
+                "SELECT client_key, waiter, user, label, since, kind, memory_bytes, has_lease, wish FROM waiting "
                 "ORDER BY since"
             )
         ]  # fmt: skip
@@ -250,7 +255,7 @@ class Directory:
             session.device_kind, session.memory_limit_bytes, session.lease_seconds, session.opened_at,
             str(session.state), session.epoch, json.dumps(session.endpoints), session.secret,
             session.certificate, session.reason, msgspec.json.encode(session.wish).decode(), session.waiter,
-            int(session.has_promise),
+            int(session.has_promise), session.placed,
         )  # fmt: skip
         marks = ", ".join("?" * len(values))
         self._db.execute(f"INSERT OR REPLACE INTO sessions ({_SESSION_COLUMNS}) VALUES ({marks})", values)

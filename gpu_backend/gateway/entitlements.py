@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, fields, replace
 from math import isfinite
 from typing import Any, Literal, cast
 
 from gpu_backend.gate.terms import SessionClass
 from gpu_backend.gateway.refusals import Refusal
+from gpu_backend.lifecycle.states import Session
 from gpu_backend.wire.control import Terms, Wish
 from gpu_backend.wire.errors import RefusalCode
 
@@ -21,6 +22,8 @@ CLASSES = (SessionClass.BEST_EFFORT, SessionClass.INTERACTIVE, SessionClass.PROD
 #: leave. Within their own groups they would still take a group's share where nobody else in it wants any.
 OVER_QUOTA_GROUP = "over quota"
 OVER_QUOTA_WEIGHT = 0.001
+#: Longest label of placement, characters.
+_LONGEST_WORD = 60
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -55,6 +58,8 @@ class Rights:
     default_class: str = ""
     default_request: float = 0.0
     default_priority: int = 0
+    #: Most devices that a user's sessions may have to themselves.
+    whole_devices: int = 0
 
     @property
     def most(self) -> Wish:
@@ -157,6 +162,8 @@ def refuse_wish(wish: Wish, rights: Rights) -> Refusal | None:
             f"A request of {wish.request:g} and a limit of {wish.limit:g} were asked for; it must be "
             "0 <= request <= limit <= 1, and the limit above 0."
         )
+    if max(map(len, (wish.affinity, wish.anti_affinity, wish.exclusion))) > _LONGEST_WORD:
+        return _wrong(f"A label of placement has at most {_LONGEST_WORD} characters.")
     most = rights.most
     if wish.kind and within(wish, rights).kind != wish.kind:
         return _beyond(f"the class {wish.kind}", f"{most.kind} is the largest")
@@ -167,6 +174,21 @@ def refuse_wish(wish: Wish, rights: Rights) -> Refusal | None:
     if wish.priority > most.priority:
         return _beyond(f"the priority {wish.priority}", f"{most.priority} is the highest")
     return None
+
+
+def refuse_own_device(wish: Wish, rights: Rights, held: Iterable[Session]) -> Refusal | None:
+    """Return why a user who has these sessions may not have another device to themselves; None if they may."""
+    if not (wish.is_whole or wish.exclusion):
+        return None
+    own = [one for one in held if one.wish.is_whole or one.wish.exclusion]
+    if not wish.is_whole and any(one.wish.exclusion == wish.exclusion for one in own):
+        return None  # it goes where those are
+    devices = len({(one.node, one.ordinal) for one in own})
+    if devices < rights.whole_devices:
+        return None
+    return _beyond(
+        "a device that nobody else uses", f"{rights.whole_devices} are the most, and you have {devices}; so much"
+    )
 
 
 def within(wish: Wish, rights: Rights) -> Wish:

@@ -8,10 +8,14 @@ from collections.abc import Iterable, Mapping
 from datetime import date, datetime
 from time import monotonic
 
+from msgspec.structs import replace
+
 from gpu_backend.gateway.accounts import Accounts, Owned, Reading
 from gpu_backend.gateway.admission import PERIODS, Account, accounts_of, is_over_quota, period_start
 from gpu_backend.gateway.directory import Directory
 from gpu_backend.gateway.entitlements import Entitlements, Quota, Rights
+from gpu_backend.gateway.loads import Mix, mix_of
+from gpu_backend.gateway.pool_shares import Booking, PoolShares
 from gpu_backend.gateway.rates import Rates
 from gpu_backend.lifecycle.states import HELD, Session, SessionState
 from gpu_backend.wire.control import ExecutorReport, NodeReport, Terms, Usage
@@ -26,9 +30,18 @@ class Ledger:
     """Answers what a user may have and has had. Writes what the nodes report into the books as it comes."""
 
     def __init__(
-        self, directory: Directory, accounts: Accounts, defaults: Entitlements, default_memory_bytes: int = 0
+        self,
+        directory: Directory,
+        accounts: Accounts,
+        defaults: Entitlements,
+        default_memory_bytes: int = 0,
+        steered_policies: frozenset[str] = frozenset(),
     ) -> None:
-        """Use these records and books; ``defaults`` hold the quotas and rights of whom nothing is set for."""
+        """Use these records and books; ``defaults`` hold the quotas and rights of whom nothing is set for.
+
+        Devices under ``steered_policies`` divide by weights.
+        """
+        self._steered = steered_policies
         self._default_memory_bytes = default_memory_bytes
         self._directory = directory
         self.accounts = accounts
@@ -38,6 +51,8 @@ class Ledger:
         self._reports: dict[tuple[str, int], ExecutorReport] = {}
         self._earlier: dict[tuple[str, int], Usage] = {}
         self.rates = Rates()
+        #: What part of each device its users are to have, so that their share is of the pool.
+        self.pool = PoolShares()
         #: GPU seconds of every user, of all time.
         self.gpu_seconds = accounts.totals()
 
@@ -70,7 +85,12 @@ class Ledger:
         return is_over_quota(self.accounts_of(user))
 
     def terms(self, session: Session) -> Terms:
-        """Return a session's present part in the sharing of its device."""
+        """Return a session's present part in the sharing of its device, by what its user has of the others."""
+        terms = self._terms_of_pool(session)
+        by = self.pool.weights((session.node, session.ordinal), session.user, terms.group)
+        return replace(terms, user_weight=terms.user_weight * by.user, group_weight=terms.group_weight * by.group)
+
+    def _terms_of_pool(self, session: Session) -> Terms:
         return self.entitlements.terms(session.user, session.wish, self.is_over_quota(session.user))
 
     def memory_rule(self, session: Session) -> str:
@@ -94,9 +114,18 @@ class Ledger:
         """Enter a session, or its end. ``now`` is in seconds since 1970."""
         self.accounts.note(self._owned(session), now if session.state is SessionState.CLOSED else None)
 
-    def hear(self, report: NodeReport, sessions: Mapping[str, Session]) -> None:
-        """Book what the executors of a node have used."""
+    def hear(self, node: str, report: NodeReport, sessions: Mapping[str, Session]) -> None:
+        """Book what the executors of a node have used, and take in what their arbiters have counted."""
         now = monotonic()
+        for device in report.devices:
+            bookings = [
+                self._booking(session, executor)
+                for executor in report.executors
+                if executor.ordinal == device.ordinal
+                and executor.booked.at_seconds
+                and (session := sessions.get(executor.session)) is not None
+            ]
+            self.pool.hear((node, device.ordinal), bookings, device.policy in self._steered)
         for executor in report.executors:
             self._reports[executor.session, executor.epoch] = executor
             self.rates.note(executor.session, executor.epoch, executor.usage.gpu_seconds, now)
@@ -121,6 +150,20 @@ class Ledger:
         for reading in readings:
             self._earlier[reading.owned.session, reading.epoch] = reading.usage
 
+    def settle_shares(self, nodes: Iterable[str]) -> None:
+        """Divide the pool anew among those who compute on ``nodes``, which are all that can be reached."""
+        reached = frozenset(nodes)
+        self.pool.forget(device for device in self.pool.devices if device[0] not in reached)
+        self.pool.settle()
+
+    def mixes(self) -> dict[str, Mix]:
+        """Return what each session uses of its device, by the classes of its ops and how busy it is."""
+        now = monotonic()
+        return {
+            name: mix_of(report.usage.by_class, self.rates.busy(name, epoch, now))
+            for (name, epoch), report in self._reports.items()
+        }
+
     def last_report(self, session: Session) -> ExecutorReport | None:
         """Return what the executor of a session's present epoch last said."""
         return self._reports.get((session.id, session.epoch))
@@ -134,6 +177,13 @@ class Ledger:
         self.rates.forget(monotonic())
 
     # --- shared steps -------------------------------------------------------------------------------------------------
+
+    def _booking(self, session: Session, executor: ExecutorReport) -> Booking:
+        terms, booked = self._terms_of_pool(session), executor.booked
+        return Booking(
+            f"{session.id}/{executor.epoch}", session.user, terms.group, terms.user_weight, terms.group_weight,
+            booked.used_seconds, booked.wanted_seconds, booked.at_seconds,
+        )  # fmt: skip
 
     def _owned(self, session: Session) -> Owned:
         return Owned(

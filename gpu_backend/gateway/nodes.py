@@ -9,7 +9,7 @@ from time import monotonic
 import zmq.asyncio
 
 from gpu_backend.gateway.changes import Changes
-from gpu_backend.gateway.placement import DeviceLoad
+from gpu_backend.gateway.loads import DeviceLoad
 from gpu_backend.transport.sockets import send_now
 from gpu_backend.wire.codec import encode
 from gpu_backend.wire.control import DeviceReport, NodeReport, ToAgent
@@ -79,6 +79,7 @@ class Nodes:
                 policy=d.policy,
                 wall=d.wall,
                 unseen=d.unseen,
+                island=f"{node}/{d.island}" if d.island else "",
             )
             for node in self.names()
             for d in self._reported(node)

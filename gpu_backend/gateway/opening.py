@@ -11,10 +11,12 @@ from msgspec.structs import replace
 from gpu_backend.gateway.admission import admit, left_bytes
 from gpu_backend.gateway.changes import Changes
 from gpu_backend.gateway.directory import User
-from gpu_backend.gateway.entitlements import refuse_wish
+from gpu_backend.gateway.entitlements import refuse_own_device, refuse_wish
 from gpu_backend.gateway.ledger import Ledger, today
+from gpu_backend.gateway.loads import DeviceLoad
 from gpu_backend.gateway.nodes import Nodes
-from gpu_backend.gateway.placement import DeviceLoad, place, refuse_unwalled, with_sessions
+from gpu_backend.gateway.placement import place, refuse_unwalled, with_sessions
+from gpu_backend.gateway.placing import reason
 from gpu_backend.gateway.queue import Name, Waiter, expected_wait
 from gpu_backend.gateway.queueing import Line
 from gpu_backend.gateway.refusals import Refusal
@@ -81,6 +83,7 @@ class Opening:
         waiter = Waiter(
             client_key=asker.key, waiter=message.waiter or secrets.token_hex(8), user=asker.user.name,
             label=_readable(message.label), since=time(), kind=message.device_kind[:16], memory_bytes=memory_bytes,
+            wish=message.wish,
         )  # fmt: skip
         await self._some_node(asker)
         refusal = refuse_unwalled(self._nodes.devices(), asker.user.is_operator) if self._settings.needs_walls else None
@@ -108,7 +111,7 @@ class Opening:
         await self._some_node(asker)
         if session.state is SessionState.LOST or session.node not in self._nodes.names():
             return await self._elsewhere(asker, message, session, ev.RestartWanted)
-        spot = ev.Place(session.node, session.ordinal, session.device_kind)
+        spot = ev.Place(session.node, session.ordinal, session.device_kind, session.placed)
         return await self._again(message.request, ev.RestartWanted(session.id, spot), asker)
 
     def leave(self, key: str, waiter: str) -> None:
@@ -130,7 +133,10 @@ class Opening:
             return Refusal(RefusalCode.MALFORMED, f"{message.memory_bytes} is no number of bytes.", "")
         if len(message.waiter) > _LONGEST_WAITER:
             return Refusal(RefusalCode.MALFORMED, "The name of a waiter has at most 64 characters.", "")
-        return refuse_wish(message.wish, self._ledger.rights(asker.user.name))
+        rights = self._ledger.rights(asker.user.name)
+        return refuse_wish(message.wish, rights) or refuse_own_device(
+            message.wish, rights, [one for one in self._sessions.held() if one.user == asker.user.name]
+        )
 
     async def _find(self, asker: Asker, waiter: Waiter, may_wait: bool) -> DeviceLoad | Queued | Refusal:
         """Return a place for a session that is not there yet; wait for one until the answer is due."""
@@ -172,7 +178,7 @@ class Opening:
         ordered = self._line.ordered()
         position = [one.name for one in ordered].index(waiter.name) + 1
         loads = with_sessions(self._nodes.devices(), self._sessions.all.values())
-        plain = place(loads, waiter.kind, waiter.memory_bytes)
+        plain = place(loads, waiter.kind, waiter.memory_bytes, waiter.wanted, self._line.rules)
         reason = plain.message if isinstance(plain, Refusal) else "The places that are free are others' who wait."
         serving = [device for device in loads if waiter.kind in ("", device.kind)]
         places = sum(device.sessions for device in serving)
@@ -198,7 +204,8 @@ class Opening:
             return await self.renew(asker, RenewTicket(message.request, opened.id, True))
         session = secrets.token_hex(8)
         admitted = ev.SessionAdmitted(
-            session=session, user=asker.user.name, client_key=asker.key, label=waiter.label, place=_place(spot),
+            session=session, user=asker.user.name, client_key=asker.key, label=waiter.label,
+            place=self._place(spot, waiter),
             memory_limit_bytes=waiter.memory_bytes or min(self._left_bytes(asker), spot.total_bytes),
             lease_seconds=self._settings.lease_seconds, opened_at=time(), wish=message.wish, waiter=message.waiter,
             has_promise=bool(waiter.memory_bytes),
@@ -212,6 +219,13 @@ class Opening:
             # The asker knows no name by which to ask for the session again, so nobody could ever use it.
             self._sessions.apply(ev.CloseWanted(session, "It was not ready in time."))
         return self._ticket(message.request, outcome, RefusalCode.LAUNCH_FAILED)
+
+    def _place(self, device: DeviceLoad, waiter: Waiter) -> ev.Place:
+        """Return ``device`` as a place, with the reason for it."""
+        loads = with_sessions(self._nodes.devices(), self._sessions.all.values(), self._ledger.mixes())
+        before = next((one for one in loads if (one.node, one.ordinal) == (device.node, device.ordinal)), device)
+        why = reason(before, waiter.wanted, loads, self._line.rules)
+        return ev.Place(device.node, device.ordinal, device.kind, why)
 
     def _default_bytes(self, asker: Asker) -> int:
         """Return what a session is promised that asks for no amount: the pool's default, if so much is left."""
@@ -239,13 +253,13 @@ class Opening:
         waiter = Waiter(
             client_key=asker.key, waiter=session.id, user=session.user, label=session.label, since=time(),
             kind=session.device_kind, memory_bytes=session.memory_limit_bytes if session.has_promise else 0,
-            has_lease=True,
+            has_lease=True, wish=session.wish,
         )  # fmt: skip
         while (found := await self._wait(asker, waiter, message.may_wait)) is None:
             pass
         if not isinstance(found, DeviceLoad):
             return _no_place(message.request, found)
-        return await self._again(message.request, wanted(session.id, _place(found)), asker)
+        return await self._again(message.request, wanted(session.id, self._place(found, waiter)), asker)
 
     async def _again(self, request: int, wanted: ev.TicketWanted | ev.RestartWanted, asker: Asker) -> FromGateway:
         self._line.leave((asker.key, wanted.session))
@@ -310,10 +324,6 @@ def _not_recorded(error: NotRecorded) -> Refusal:
 
 def _no_place(request: int, found: Queued | Refusal) -> FromGateway:
     return denied(request, found) if isinstance(found, Refusal) else replace(found, request=request)
-
-
-def _place(device: DeviceLoad) -> ev.Place:
-    return ev.Place(device.node, device.ordinal, device.kind)
 
 
 def _readable(label: str) -> str:

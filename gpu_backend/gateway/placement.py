@@ -1,49 +1,38 @@
-"""Where a session goes: the least loaded device that has room for it. Pure."""
+"""Where a session goes: of the devices that have room for it, the best by the rules (`placing`). Pure."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
 
+from gpu_backend.gateway.loads import UNKNOWN_MIX, DeviceLoad, Mix, Tenant, Wanted
+from gpu_backend.gateway.placing import DEFAULT_RULES, costs, obstacle
 from gpu_backend.gateway.refusals import Refusal, how_to_ask
 from gpu_backend.lifecycle.states import PLACED, Session
+from gpu_backend.wire.control import Wish
 from gpu_backend.wire.errors import RefusalCode
 
 
-@dataclass(frozen=True, slots=True)
-class DeviceLoad:
-    """A device that can be reached now, and what is on it."""
-
-    node: str
-    ordinal: int
-    kind: str
-    name: str
-    total_bytes: int
-    #: Most sessions that may share it.
-    capacity: int
-    #: Sessions that have a place on it.
-    sessions: int = 0
-    #: Sum of the memory that they have asked for, or were given as the pool's default; others count as nothing.
-    promised_bytes: int = 0
-    #: Executors ready on it: a session there starts at once.
-    warm: int = 0
-    #: How it is shared: the name of a policy.
-    policy: str = ""
-    #: What keeps its users apart, in words; empty if nothing does.
-    wall: str = ""
-    #: Why nothing but what executors report is known of who uses it; empty if that is seen from outside.
-    unseen: str = ""
-
-
-def with_sessions(devices: Iterable[DeviceLoad], sessions: Iterable[Session]) -> list[DeviceLoad]:
-    """Return ``devices`` with the load that ``sessions`` put on them."""
-    counts: dict[tuple[str, int], tuple[int, int]] = {}
+def with_sessions(
+    devices: Iterable[DeviceLoad], sessions: Iterable[Session], mixes: Mapping[str, Mix] | None = None
+) -> list[DeviceLoad]:
+    """Return ``devices`` with the load that ``sessions`` put on them; ``mixes`` tell what they use, by their ids."""
+    tenants: dict[tuple[str, int], list[Tenant]] = {}
     for session in sessions:
         if session.state in PLACED:
-            count, promised = counts.get((session.node, session.ordinal), (0, 0))
-            more = session.memory_limit_bytes if session.has_promise else 0
-            counts[session.node, session.ordinal] = (count + 1, promised + more)
-    return [_loaded(device, *counts.get((device.node, device.ordinal), (0, 0))) for device in devices]
+            promised = session.memory_limit_bytes if session.has_promise else 0
+            mix = (mixes or {}).get(session.id, UNKNOWN_MIX)
+            there = tenants.setdefault((session.node, session.ordinal), [])
+            there.append(Tenant(wanted_by(session.user, session.wish, promised, mix)))
+    return [_loaded(device, tenants.get((device.node, device.ordinal), [])) for device in devices]
+
+
+def wanted_by(user: str, wish: Wish, memory_bytes: int, mix: Mix = UNKNOWN_MIX) -> Wanted:
+    """Return what placement looks at of a session."""
+    return Wanted(
+        user=user, memory_bytes=memory_bytes, request=wish.request, affinity=wish.affinity,
+        anti_affinity=wish.anti_affinity, exclusion=wish.exclusion, is_whole=wish.is_whole, mix=mix,
+    )  # fmt: skip
 
 
 def refuse_unwalled(devices: Iterable[DeviceLoad], is_operator: bool) -> Refusal | None:
@@ -63,7 +52,13 @@ def refuse_unwalled(devices: Iterable[DeviceLoad], is_operator: bool) -> Refusal
     )
 
 
-def place(devices: Sequence[DeviceLoad], kind: str, memory_bytes: int) -> DeviceLoad | Refusal:
+def place(
+    devices: Sequence[DeviceLoad],
+    kind: str,
+    memory_bytes: int,
+    wanted: Wanted | None = None,
+    rules: Sequence[str] = DEFAULT_RULES,
+) -> DeviceLoad | Refusal:
     """Return the device for a session, or why there is none.
 
     Parameters
@@ -74,7 +69,12 @@ def place(devices: Sequence[DeviceLoad], kind: str, memory_bytes: int) -> Device
         "cuda", "cpu", or "" for any; a GPU is preferred then.
     memory_bytes
         The session's memory limit; 0 for none of its own.
+    wanted
+        For whom it is, and what they insist on.
+    rules
+        By which of the devices with room the best is taken, the first rule first.
     """
+    wanted = wanted or Wanted(memory_bytes=memory_bytes)
     fitting = [device for device in devices if kind in ("", device.kind)]
     if not fitting:
         return _no_device(devices, kind)
@@ -89,12 +89,19 @@ def place(devices: Sequence[DeviceLoad], kind: str, memory_bytes: int) -> Device
     free = [device for device in large if _has_room(device, memory_bytes)]
     if not free:
         return _full(large)
-    return min(free, key=lambda d: (d.kind != "cuda", d.sessions / d.capacity, -d.warm, d.node, d.ordinal))
+    obstacles = {(one.node, one.ordinal): obstacle(one, wanted, fitting) for one in free}
+    possible = [one for one in free if not obstacles[one.node, one.ordinal]]
+    if not possible:
+        return _kept_away(set(obstacles.values()))
+    return min(
+        possible,
+        key=lambda d: (d.kind != "cuda", *costs(d, wanted, fitting, rules), -d.warm, d.node, d.ordinal),
+    )
 
 
-def with_one_more(devices: Sequence[DeviceLoad], spot: DeviceLoad, memory_bytes: int) -> list[DeviceLoad]:
-    """Return ``devices`` as they are once a session with ``memory_bytes`` is at ``spot``."""
-    return [_loaded(d, d.sessions + 1, d.promised_bytes + memory_bytes) if d is spot else d for d in devices]
+def with_one_more(devices: Sequence[DeviceLoad], spot: DeviceLoad, wanted: Wanted) -> list[DeviceLoad]:
+    """Return ``devices`` as they are once a session that is ``wanted`` is at ``spot``."""
+    return [_loaded(d, [Tenant(wanted)], d) if d is spot else d for d in devices]
 
 
 def reserved(devices: Sequence[DeviceLoad], kind: str, memory_bytes: int) -> list[DeviceLoad]:
@@ -106,7 +113,7 @@ def reserved(devices: Sequence[DeviceLoad], kind: str, memory_bytes: int) -> lis
     if not able:
         return list(devices)
     kept = max(able, key=lambda d: (d.total_bytes - d.promised_bytes, d.capacity - d.sessions))
-    return [_loaded(d, d.capacity, d.promised_bytes) if d is kept else d for d in devices]
+    return [replace(d, sessions=d.capacity) if d is kept else d for d in devices]
 
 
 def _has_room(device: DeviceLoad, memory_bytes: int) -> bool:
@@ -139,5 +146,19 @@ def _full(devices: Sequence[DeviceLoad]) -> Refusal:
     )
 
 
-def _loaded(device: DeviceLoad, sessions: int, promised_bytes: int) -> DeviceLoad:
-    return replace(device, sessions=sessions, promised_bytes=promised_bytes)
+def _kept_away(obstacles: set[str]) -> Refusal:
+    return Refusal(
+        RefusalCode.POOL_FULL,
+        f"There is room, and the session may not go there: {'; '.join(sorted(obstacles))}.",
+        "Wait until a device is free for it, or ask for one without that wish.",
+    )
+
+
+def _loaded(device: DeviceLoad, more: Sequence[Tenant], before: DeviceLoad | None = None) -> DeviceLoad:
+    """Return ``device`` with ``more`` tenants, beside those of ``before``."""
+    known = before or replace(device, sessions=0, promised_bytes=0, tenants=())
+    promised = sum(tenant.wanted.memory_bytes for tenant in more)
+    return replace(
+        device, sessions=known.sessions + len(more), promised_bytes=known.promised_bytes + promised,
+        tenants=(*known.tenants, *more),
+    )  # fmt: skip

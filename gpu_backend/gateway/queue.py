@@ -9,11 +9,14 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from statistics import fmean
 
-from gpu_backend.gateway.placement import DeviceLoad, place, reserved, with_one_more
+from gpu_backend.gateway.loads import DeviceLoad, Wanted
+from gpu_backend.gateway.placement import place, reserved, wanted_by, with_one_more
+from gpu_backend.gateway.placing import DEFAULT_RULES
 from gpu_backend.gateway.refusals import Refusal
+from gpu_backend.wire.control import Wish
 
 #: How long somebody must wait to come before a newcomer who holds one session less, seconds.
 PATIENCE_SECONDS = 600.0
@@ -37,6 +40,13 @@ class Waiter:
     memory_bytes: int
     #: Whether it is a session that has lost its place: the place counts as held, and is the one waited for.
     has_lease: bool = False
+    #: Beside whom it wants to be, and how it wants to share.
+    wish: Wish = field(default_factory=Wish)
+
+    @property
+    def wanted(self) -> Wanted:
+        """What placement looks at."""
+        return wanted_by(self.user, self.wish, self.memory_bytes)
 
     @property
     def name(self) -> Name:
@@ -69,18 +79,21 @@ def in_order(
     return [entry[-1] for entry in sorted(ranked)]
 
 
-def allot(ordered: Sequence[Waiter], devices: Sequence[DeviceLoad]) -> dict[Name, DeviceLoad | Refusal]:
-    """Return the place of each waiter that has one now, and why the others have none.
+def allot(
+    ordered: Sequence[Waiter], devices: Sequence[DeviceLoad], rules: Sequence[str] = DEFAULT_RULES
+) -> dict[Name, DeviceLoad | Refusal]:
+    """Return the place of each waiter that has one now by the ``rules`` of placement, and why the others have none.
 
     Whoever is first takes first. One for whom there is no room keeps the most promising device to itself, or those who
     need little would pass it for ever.
     """
     loads = list(devices)
     found: dict[Name, DeviceLoad | Refusal] = {}
-    refused: dict[tuple[str, int], Refusal] = {}
+    refused: dict[tuple[str, int, Wanted], Refusal] = {}
     for waiter in ordered:
-        need = (waiter.kind, waiter.memory_bytes)
-        spot = refused.get(need) or place(loads, *need)  # devices only fill up from one waiter to the next
+        wanted = waiter.wanted
+        need = (waiter.kind, waiter.memory_bytes, wanted if _insists(wanted) else Wanted())
+        spot = refused.get(need) or place(loads, waiter.kind, waiter.memory_bytes, wanted, rules)
         found[waiter.name] = spot
         if need in refused:
             continue
@@ -88,8 +101,12 @@ def allot(ordered: Sequence[Waiter], devices: Sequence[DeviceLoad]) -> dict[Name
             refused[need] = spot
             loads = reserved(loads, waiter.kind, waiter.memory_bytes)
         else:
-            loads = with_one_more(loads, spot, waiter.memory_bytes)
+            loads = with_one_more(loads, spot, wanted)
     return found
+
+
+def _insists(wanted: Wanted) -> bool:
+    return bool(wanted.affinity or wanted.anti_affinity or wanted.exclusion or wanted.is_whole)
 
 
 def expected_wait(position: int, places: int, lengths: Sequence[float]) -> float:

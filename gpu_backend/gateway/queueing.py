@@ -5,13 +5,14 @@ from __future__ import annotations
 import logging
 import sqlite3
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from time import monotonic, time
 
 from gpu_backend.gateway.changes import Changes
 from gpu_backend.gateway.directory import Directory
-from gpu_backend.gateway.placement import DeviceLoad
+from gpu_backend.gateway.loads import DeviceLoad
+from gpu_backend.gateway.placing import DEFAULT_RULES
 from gpu_backend.gateway.queue import Name, Waiter, allot, in_order
 from gpu_backend.gateway.refusals import Refusal
 from gpu_backend.lifecycle.states import HELD, Session
@@ -29,9 +30,17 @@ class Line:
     """Everybody who waits for a place, on record so that a restarted gateway keeps the order."""
 
     def __init__(
-        self, directory: Directory, changes: Changes, loads: Loads, sessions: Held, weight: Callable[[str], float]
+        self,
+        directory: Directory,
+        changes: Changes,
+        loads: Loads,
+        sessions: Held,
+        weight: Callable[[str], float],
+        rules: Sequence[str] = DEFAULT_RULES,
     ) -> None:
         """Take over who waited when the gateway was last heard; they have the usual time to ask again."""
+        #: The rules of placement, the first first.
+        self.rules = tuple(rules)
         self._directory = directory
         self._changes = changes
         self._loads = loads
@@ -87,14 +96,14 @@ class Line:
         if waiter.name in self._waiters:
             self._settle()
             return self._allotment[waiter.name]
-        return allot(self._order([*self._waiters.values(), waiter]), self._loads())[waiter.name]
+        return allot(self._order([*self._waiters.values(), waiter]), self._loads(), self.rules)[waiter.name]
 
     def _settle(self) -> None:
         # Once for each change and not for each waiter; once a second at least, because waiting moves people forward.
         now = (self._changes.count, int(monotonic()))
         if now != self._known:
             self._ordered = self._order(list(self._waiters.values()))
-            self._allotment = allot(self._ordered, self._loads())
+            self._allotment = allot(self._ordered, self._loads(), self.rules)
             self._known = now
 
     def _order(self, waiters: list[Waiter]) -> list[Waiter]:

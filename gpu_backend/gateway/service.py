@@ -20,10 +20,11 @@ from gpu_backend.gateway.changes import Changes
 from gpu_backend.gateway.desk import Desk, Request
 from gpu_backend.gateway.directory import Directory, User
 from gpu_backend.gateway.ledger import Ledger
+from gpu_backend.gateway.loads import DeviceLoad
 from gpu_backend.gateway.metrics import Figures, Metrics, MetricsDoor
 from gpu_backend.gateway.nodes import Nodes
 from gpu_backend.gateway.opening import Opening
-from gpu_backend.gateway.placement import DeviceLoad, with_sessions
+from gpu_backend.gateway.placement import with_sessions
 from gpu_backend.gateway.queueing import Line
 from gpu_backend.gateway.sessions import Sessions
 from gpu_backend.gateway.settings import GatewaySettings
@@ -81,7 +82,9 @@ class Gateway:
         self._settings = settings
         self._keys = keys
         self._directory = directory
-        self._ledger = Ledger(directory, accounts, settings.defaults, settings.default_memory_bytes)
+        self._ledger = Ledger(
+            directory, accounts, settings.defaults, settings.default_memory_bytes, settings.steered_policies
+        )
         self._engine = engine
         self._authenticator = Authenticator(directory)
         self._waiting: Counter[str] = Counter()
@@ -127,7 +130,7 @@ class Gateway:
         settings, ledger, changes = self._settings, self._ledger, Changes()
         self._nodes = Nodes(agents, settings.node_silence_seconds, settings.sessions_per_device, changes)
         self._sessions = sessions = Sessions(self._directory, self._nodes, ledger, changes)
-        self._line = Line(self._directory, changes, self._loads, sessions.held, self._weight)
+        self._line = Line(self._directory, changes, self._loads, sessions.held, self._weight, settings.placement)
         self._opening = Opening(settings, self._nodes, sessions, ledger, changes, self._line)
         self._showing = Showing(settings, sessions, ledger, self._loads, self._line.ordered, time())
         self._desk = Desk(settings, sessions, ledger, self._opening, self._showing)
@@ -143,7 +146,7 @@ class Gateway:
                 task.cancel()
 
     def _loads(self) -> list[DeviceLoad]:
-        return with_sessions(self._nodes.devices(), self._sessions.all.values())
+        return with_sessions(self._nodes.devices(), self._sessions.all.values(), self._ledger.mixes())
 
     def _weight(self, user: str) -> float:
         return self._ledger.entitlements.weight("user", user)
@@ -241,6 +244,7 @@ class Gateway:
             self._sessions.apply(ev.TimePassed())
             self._close_revoked()
             self._close_over_quota()
+            self._ledger.settle_shares(self._nodes.names())
             self._sessions.settle_terms()
             self._line.expire()
             self._ledger.forget(self._sessions.all)

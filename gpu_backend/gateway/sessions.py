@@ -135,7 +135,7 @@ class Sessions:
         kinds = {device.ordinal: device.kind for device in report.devices}
         live = tuple(self._live(executor, kinds) for executor in report.executors)
         self.apply(ev.NodeReported(node, live, time()))
-        self._ledger.hear(report, self.all)
+        self._ledger.hear(node, report, self.all)
 
     def settle_terms(self) -> None:
         """Tell the agents of sessions that are entitled to something else than they were told."""

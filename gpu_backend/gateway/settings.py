@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 
 from gpu_backend.gateway.entitlements import Entitlements
+from gpu_backend.gateway.placing import DEFAULT_RULES
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -39,3 +40,7 @@ class GatewaySettings:
     needs_walls: bool = False
     #: Whether sessions of users whose GPU time is used up are closed; else they run on what others leave.
     closes_over_quota: bool = False
+    #: Policies under which a device divides by weights, so that shares can be of the pool and not of each device.
+    steered_policies: frozenset[str] = frozenset()
+    #: The rules of placement, the first first.
+    placement: tuple[str, ...] = DEFAULT_RULES

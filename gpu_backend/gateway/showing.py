@@ -14,7 +14,7 @@ from gpu_backend.gateway.accounts import GROUPINGS
 from gpu_backend.gateway.admission import Account
 from gpu_backend.gateway.directory import User
 from gpu_backend.gateway.ledger import Ledger
-from gpu_backend.gateway.placement import DeviceLoad
+from gpu_backend.gateway.loads import DeviceLoad
 from gpu_backend.gateway.queue import Waiter
 from gpu_backend.gateway.sessions import Sessions
 from gpu_backend.gateway.settings import GatewaySettings
@@ -95,6 +95,7 @@ class Showing:
             moved_bytes=usage.received_bytes + usage.sent_bytes if usage is not None else 0,
             busy=self._busy(session),
             is_over_quota=self.ledger.is_over_quota(session.user),
+            placed=session.placed,
         )
 
     def _line(self, asker: User) -> tuple[WaiterView, ...]:

@@ -17,6 +17,8 @@ class Place:
     node: str
     ordinal: int
     kind: str
+    #: Why this one, in words.
+    why: str = ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -141,7 +141,7 @@ class Lifecycle:
             node=event.place.node, ordinal=event.place.ordinal, device_kind=event.place.kind,
             memory_limit_bytes=event.memory_limit_bytes, lease_seconds=event.lease_seconds, opened_at=event.opened_at,
             state=SessionState.OPENING, epoch=1, deadline=now + self._patience.launch_seconds, wish=event.wish,
-            waiter=event.waiter, has_promise=event.has_promise,
+            waiter=event.waiter, has_promise=event.has_promise, placed=event.place.why,
         )  # fmt: skip
         self._note(event, None, session, now)
         return [ev.Save(session), ev.Launch(session)]
@@ -250,7 +250,7 @@ class Lifecycle:
         elif session.epoch < live.epoch:  # the directory is older than the node: the node knows better
             adopted = replace(
                 _adopted(event, live), user=session.user, label=session.label, wish=session.wish,
-                waiter=session.waiter, has_promise=session.has_promise,
+                waiter=session.waiter, has_promise=session.has_promise, placed=session.placed,
             )  # fmt: skip
             self._note(event, session, adopted, now)
             yield ev.Save(adopted)
@@ -293,7 +293,7 @@ class Lifecycle:
     def _next_epoch(self, event: ev.Event, session: Session, place: ev.Place, now: float) -> Iterator[ev.Instruction]:
         opening = self._move(
             event, session, SessionState.OPENING, now,
-            epoch=session.epoch + 1, node=place.node, ordinal=place.ordinal, device_kind=place.kind,
+            epoch=session.epoch + 1, node=place.node, ordinal=place.ordinal, device_kind=place.kind, placed=place.why,
         )  # fmt: skip
         yield ev.Save(opening)
         yield ev.Launch(opening)

@@ -73,3 +73,5 @@ class Session:
     wish: Wish = field(default_factory=Wish)
     #: The name under which its client asked for it; who asks the same again, the answer being lost, is given this one.
     waiter: str = ""
+    #: Why it is on its device and not on another, in words.
+    placed: str = ""

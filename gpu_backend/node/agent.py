@@ -348,7 +348,7 @@ class Agent:
         devices = tuple(
             control.DeviceReport(
                 d.ordinal, d.kind, d.name, d.uuid, d.total_bytes, self._count_warm(d.ordinal),
-                self._settings.policy_of(d.ordinal), self._walls[d.ordinal], self._unseen(d.ordinal),
+                self._settings.policy_of(d.ordinal), self._walls[d.ordinal], self._unseen(d.ordinal), d.island,
             )
             for d in self._devices.values()
         )  # fmt: skip
@@ -372,7 +372,7 @@ class Agent:
         return control.ExecutorReport(
             order.session, order.epoch, executor.ordinal, order.client_key, self._reachable(told.endpoints),
             told.secret, told.certificate, order.memory_limit_bytes, order.lease_seconds, used, ops, idle,
-            executor.usage(),
+            executor.usage(), executor.booked(),
         )  # fmt: skip
 
     def _reachable(self, endpoints: Sequence[str]) -> tuple[str, ...]:

@@ -8,6 +8,7 @@ import json
 import os
 import sys
 import uuid
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -42,7 +43,24 @@ def _devices(driver: Any) -> list[dict[str, Any]]:
     _check(driver.cuInit(0), "cuInit")
     count = ctypes.c_int()
     _check(driver.cuDeviceGetCount(ctypes.byref(count)), "cuDeviceGetCount")
-    return [_device(driver, ordinal) for ordinal in range(count.value)]
+    names = islands(count.value, lambda one, other: _reaches(driver, one, other))
+    return [{**_device(driver, ordinal), "island": names[ordinal]} for ordinal in range(count.value)]
+
+
+def islands(count: int, reaches: Callable[[int, int], bool]) -> list[str]:
+    """Return for each GPU the name of those that reach each other's memory, it among them; "" if it reaches none."""
+    found = [""] * count
+    for one in range(count):
+        for other in range(one):
+            if not found[one] and reaches(one, other) and reaches(other, one):
+                found[other] = found[one] = found[other] or str(other)
+    return found
+
+
+def _reaches(driver: Any, one: int, other: int) -> bool:
+    """Tell whether a GPU reads another's memory itself; not if the driver does not say, which costs placement only."""
+    can = ctypes.c_int()
+    return driver.cuDeviceCanAccessPeer(ctypes.byref(can), one, other) == 0 and bool(can.value)
 
 
 def _device(driver: Any, ordinal: int) -> dict[str, Any]:

@@ -20,7 +20,7 @@ from gpu_backend.node import launcher, shares
 from gpu_backend.node.control_link import ControlLink
 from gpu_backend.node.shares import Share
 from gpu_backend.node.usage import UsageOf
-from gpu_backend.wire.control import Assign, EndCause, Phase, RenewLease, Report, Stop, Usage
+from gpu_backend.wire.control import Assign, Booked, EndCause, Phase, RenewLease, Report, Stop, Usage
 
 log = logging.getLogger("node.executor")
 
@@ -140,6 +140,10 @@ class Executor:
     def was_heard(self) -> bool:
         """Whether it came up, as far as this agent or one before it knows."""
         return self.report is not None or self.has_served
+
+    def booked(self) -> Booked:
+        """Return what its device's arbiter has on its books of it."""
+        return self._usage.booked()
 
     def usage(self) -> Usage:
         """Return what it used, within bounds; what its page says is newer than its reports and survives its death."""

@@ -22,7 +22,7 @@ class Found(msgspec.Struct, frozen=True):
     """A device of this node. ``uuid`` stays the same over restarts.
 
     Of a GPU, ``visible`` names it in CUDA_VISIBLE_DEVICES, and ``nodes`` are the device nodes that are its own; none if
-    they could not be told from the others'.
+    they could not be told from the others'. Those of one ``island`` reach each other's memory directly; "" for none.
     """
 
     ordinal: int
@@ -32,6 +32,7 @@ class Found(msgspec.Struct, frozen=True):
     total_bytes: int
     visible: str = ""
     nodes: tuple[str, ...] = ()
+    island: str = ""
 
 
 class _Probe(msgspec.Struct, frozen=True):

@@ -13,7 +13,7 @@ from gpu_backend.gate.roster import name_of
 from gpu_backend.metering.audit import Account, by_class
 from gpu_backend.metering.meters import Meter
 from gpu_backend.metering.watch import FOREVER_NS, Watch
-from gpu_backend.wire.control import Usage
+from gpu_backend.wire.control import Booked, Usage
 
 __all__ = ["UsageOf"]
 
@@ -70,6 +70,10 @@ class UsageOf:
             counted, max(0, said.peak_bytes, page.memory_bytes), max(0, said.received_bytes), max(0, said.sent_bytes),
             by_class(counted, classes),
         )  # fmt: skip
+
+    def booked(self) -> Booked:
+        """Return what the device's arbiter has on its books of it, whatever it says itself."""
+        return Booked(*tally.booked(self._arbiter, self._name))
 
     def close(self) -> None:
         """Let go of the page."""

@@ -8,6 +8,7 @@ import sys
 from dataclasses import fields
 from importlib import metadata
 
+from gpu_backend.arbiter.policies import registry
 from gpu_backend.engine.detached import ProcessId, write_identity
 from gpu_backend.engine.local import LocalEngine
 from gpu_backend.gateway.accounts import Accounts
@@ -64,6 +65,8 @@ def gateway_settings(state: PoolState, settings: PoolSettings) -> GatewaySetting
         metrics_port=settings.metrics_port,
         needs_walls=settings.sandbox == "required",
         closes_over_quota=settings.over_quota == "close",
+        steered_policies=registry.steered(),
+        placement=settings.placement,
     )
 
 

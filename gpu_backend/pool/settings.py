@@ -11,6 +11,7 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_valida
 
 from gpu_backend.arbiter.policies import registry
 from gpu_backend.executor.config import PASSES, PassName
+from gpu_backend.gateway.placing import DEFAULT_RULES, RULES
 from gpu_backend.wire.errors import PoolRefusal
 
 
@@ -111,6 +112,14 @@ class PoolSettings(BaseModel):
         default=0.0, ge=0, le=1, description="The guaranteed part of a device's time of a session that asks for none."
     )
     default_priority: int = Field(default=0, ge=0, description="The priority of a session that asks for none.")
+    whole_devices: int = Field(
+        default=0, ge=0, description="Most devices that a user's sessions may have to themselves, if they ask for it."
+    )
+    placement: tuple[str, ...] = Field(
+        default=DEFAULT_RULES,
+        description="By which rules a session gets one of the devices that have room, the first rule first: "
+        f"{', '.join(RULES)}.",
+    )
     lease_seconds: float = Field(
         default=600.0,
         ge=1,
@@ -160,6 +169,14 @@ class PoolSettings(BaseModel):
     executor_command: tuple[str, ...] = Field(
         default=(), description="Command that runs an executor, for a wrapper such as numactl; empty for the plain one."
     )
+
+    @field_validator("placement")
+    @classmethod
+    def _known_rules(cls, names: tuple[str, ...]) -> tuple[str, ...]:
+        unknown = [name for name in names if name not in RULES]
+        if unknown:
+            raise ValueError(f"there is no rule of placement {unknown[0]!r}; there are {', '.join(RULES)}")
+        return names
 
     @field_validator("executor_ports")
     @classmethod

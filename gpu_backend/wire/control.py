@@ -20,12 +20,19 @@ class Wish(msgspec.Struct, frozen=True, array_like=True):
 
     ``kind`` is "production", "interactive", "best-effort" or "" for the default. ``request`` is a guaranteed part of
     the device's time in 0..1, ``limit`` the largest part. A higher ``priority`` goes first, where a policy looks at it.
+    Labels are the user's own words: a session goes beside those of its ``affinity``, apart from those of its
+    ``anti_affinity``, and with ``exclusion`` shares its device with nobody but those of that label. ``is_whole`` asks
+    for a device of its own.
     """
 
     kind: str = ""
     request: float = 0.0
     limit: float = 1.0
     priority: int = 0
+    affinity: str = ""
+    anti_affinity: str = ""
+    exclusion: str = ""
+    is_whole: bool = False
 
 
 class OpenSession(msgspec.Struct, frozen=True, array_like=True, tag="open_session"):
@@ -190,6 +197,18 @@ class Usage(msgspec.Struct, frozen=True, array_like=True):
     by_class: tuple[float, ...] = ()
 
 
+class Booked(msgspec.Struct, frozen=True, array_like=True):
+    """What the arbiter of an executor's device has on its books of it: the executor cannot write there. Only grows.
+
+    ``used_seconds`` of GPU time; ``wanted_seconds`` in which it had something to compute, as far as it said so; both up
+    to ``at_seconds`` by the clock of its node, which is 0 where no arbiter has looked yet, or there is none.
+    """
+
+    used_seconds: float = 0.0
+    wanted_seconds: float = 0.0
+    at_seconds: float = 0.0
+
+
 class Launch(msgspec.Struct, frozen=True, array_like=True, tag="launch"):
     """Gateway to agent: have an executor serve this session on that device. Idempotent by session and epoch.
 
@@ -233,7 +252,8 @@ class DeviceReport(msgspec.Struct, frozen=True, array_like=True):
     """A device of a node. ``uuid`` stays the same over restarts of the node; ``warm`` counts executors kept ready.
 
     ``wall`` says in words what keeps its users apart; it is empty if nothing does. ``unseen`` says why nothing but what
-    executors report is known of who uses it; it is empty if that is seen from outside.
+    executors report is known of who uses it; it is empty if that is seen from outside. Devices of one ``island`` reach
+    each other's memory directly.
     """
 
     ordinal: int
@@ -245,6 +265,7 @@ class DeviceReport(msgspec.Struct, frozen=True, array_like=True):
     policy: str = ""
     wall: str = ""
     unseen: str = ""
+    island: str = ""
 
 
 class ExecutorReport(HoldsSecret, frozen=True, array_like=True):
@@ -263,6 +284,7 @@ class ExecutorReport(HoldsSecret, frozen=True, array_like=True):
     ops: int
     idle_seconds: float
     usage: Usage = Usage()
+    booked: Booked = Booked()
 
 
 class NodeReport(msgspec.Struct, frozen=True, array_like=True, tag="node_report"):

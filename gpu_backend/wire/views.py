@@ -30,7 +30,8 @@ class SessionView(msgspec.Struct, frozen=True, array_like=True):
     """A session of the pool, for people. ``label`` is empty unless the asker owns the session.
 
     What follows ``mine`` is zero in what others see, operators excepted. ``busy`` is the part of its device's time
-    that it had in the last seconds; ``is_over_quota`` says that it runs on what others leave.
+    that it had in the last seconds; ``is_over_quota`` says that it runs on what others leave; ``placed`` says why it is
+    on its device.
     """
 
     session: str
@@ -50,6 +51,7 @@ class SessionView(msgspec.Struct, frozen=True, array_like=True):
     moved_bytes: int = 0
     busy: float = 0.0
     is_over_quota: bool = False
+    placed: str = ""
 
 
 class WaiterView(msgspec.Struct, frozen=True, array_like=True):

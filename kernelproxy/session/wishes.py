@@ -6,6 +6,8 @@ import os
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
+from msgspec.structs import replace
+
 from gpu_backend.wire.control import OpenSession, Wish
 from gpu_backend.wire.errors import PoolRefusal
 from kernelproxy.session.amounts import bytes_from_words
@@ -15,6 +17,10 @@ CLASS_VARIABLE = "GPU_WORKBENCH_CLASS"
 REQUEST_VARIABLE = "GPU_WORKBENCH_REQUEST"
 LIMIT_VARIABLE = "GPU_WORKBENCH_LIMIT"
 PRIORITY_VARIABLE = "GPU_WORKBENCH_PRIORITY"
+AFFINITY_VARIABLE = "GPU_WORKBENCH_AFFINITY"
+ANTI_AFFINITY_VARIABLE = "GPU_WORKBENCH_ANTI_AFFINITY"
+EXCLUSION_VARIABLE = "GPU_WORKBENCH_EXCLUSION"
+WHOLE_DEVICE_VARIABLE = "GPU_WORKBENCH_WHOLE_DEVICE"
 MEMORY_VARIABLE = "GPU_WORKBENCH_MEMORY"
 
 
@@ -40,12 +46,19 @@ class Wishes:
         PoolRefusal
             If a setting or a variable is no number or no amount; the message names it.
         """
-        wish = self.said or Wish(
+        wish = Wish(
             os.environ.get(CLASS_VARIABLE) or settings.session_class,
             _value(REQUEST_VARIABLE, settings.request, float),
             _value(LIMIT_VARIABLE, settings.limit, float),
             _value(PRIORITY_VARIABLE, settings.priority, int),
+            os.environ.get(AFFINITY_VARIABLE) or settings.affinity,
+            os.environ.get(ANTI_AFFINITY_VARIABLE) or settings.anti_affinity,
+            os.environ.get(EXCLUSION_VARIABLE) or settings.exclusion,
+            bool(_value(WHOLE_DEVICE_VARIABLE, settings.whole_device, int)),
         )
+        if self.said is not None:  # how it shares; where it goes is not said there
+            said = self.said
+            wish = replace(wish, kind=said.kind, request=said.request, limit=said.limit, priority=said.priority)
         memory = _value(MEMORY_VARIABLE, settings.memory or "0", bytes_from_words)
         return Wished(wish, memory)
 

@@ -6,7 +6,7 @@ from typing import ClassVar, Protocol, runtime_checkable
 
 from gpu_backend.arbiter.views import DeviceView, SessionView, Suggestion
 
-__all__ = ["LetsShortOpsPass", "SharingPolicy"]
+__all__ = ["DividesByWeights", "LetsShortOpsPass", "SharingPolicy"]
 
 
 class SharingPolicy(Protocol):
@@ -57,3 +57,13 @@ class LetsShortOpsPass(SharingPolicy, Protocol):
         Called when its gate would be shut, and after each use that was made of the lane.
         """
         ...
+
+
+@runtime_checkable
+class DividesByWeights(SharingPolicy, Protocol):
+    """A policy under which users, and groups, who want the device get it in proportion to the weights of their terms.
+
+    A pool of several devices steers those under such a policy by these weights. Under any other it counts what is used.
+    """
+
+    divides_by_weights: ClassVar[bool]

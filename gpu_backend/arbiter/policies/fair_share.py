@@ -54,6 +54,7 @@ class FairShare:
     name: ClassVar[str] = "fair_share"
     opens_idle: ClassVar[bool] = True
     is_work_conserving: ClassVar[bool] = True
+    divides_by_weights: ClassVar[bool] = True
 
     def __init__(
         self,

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from importlib.metadata import entry_points
 
 from gpu_backend.arbiter.policies.antman import AntMan
-from gpu_backend.arbiter.policies.base import SharingPolicy
+from gpu_backend.arbiter.policies.base import DividesByWeights, SharingPolicy
 from gpu_backend.arbiter.policies.driver import Driver
 from gpu_backend.arbiter.policies.fair_share import FairShare
 from gpu_backend.arbiter.policies.fifo import Fifo
@@ -17,7 +17,7 @@ from gpu_backend.arbiter.policies.paella import Paella
 from gpu_backend.arbiter.policies.reef import Reef
 from gpu_backend.arbiter.policies.tgs import Tgs
 
-__all__ = ["BUILT_IN", "ENTRY_POINTS", "UnknownPolicy", "make", "names"]
+__all__ = ["BUILT_IN", "ENTRY_POINTS", "UnknownPolicy", "make", "names", "steered"]
 
 #: Group of entry points under which another package offers policies: a name, and a callable that makes one.
 ENTRY_POINTS = "gpu_workbench.policies"
@@ -36,6 +36,11 @@ def names() -> tuple[str, ...]:
     """Return the names of all policies: our own, then those of other packages."""
     others = {point.name for point in entry_points(group=ENTRY_POINTS)} - BUILT_IN.keys()
     return (*BUILT_IN, *sorted(others))
+
+
+def steered() -> frozenset[str]:
+    """Return the names of the policies that a pool of several devices can steer: those that divide by weights."""
+    return frozenset(name for name in names() if isinstance(make(name), DividesByWeights))
 
 
 def make(name: str) -> SharingPolicy:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections import deque
+from collections.abc import Iterable
 from heapq import heappop, heappush
 from math import ceil, inf
 
@@ -10,6 +12,7 @@ from gpu_backend.arbiter.policies.base import SharingPolicy
 from gpu_backend.arbiter.scheduler import Scheduler
 from gpu_backend.arbiter.simulation.outcome import Outcome, Watch
 from gpu_backend.arbiter.simulation.trace import Cell, Script
+from gpu_backend.gate.terms import SessionTerms
 
 __all__ = ["SimulatedDevice"]
 
@@ -76,7 +79,15 @@ class SimulatedDevice:
     in equal parts with the driver's loss, and what is in flight behind a shut gate goes first.
     """
 
-    def __init__(self, policy: SharingPolicy, scripts: tuple[Script, ...], log_length: int | None = 0) -> None:
+    def __init__(
+        self,
+        policy: SharingPolicy,
+        scripts: tuple[Script, ...],
+        log_length: int | None = 0,
+        changes: Iterable[tuple[float, SessionTerms]] = (),
+    ) -> None:
+        """Run ``scripts``, of whose sessions some have other terms from some times on (``changes``)."""
+        self._changes = deque(sorted(changes, key=lambda change: change[0]))
         self.scheduler = Scheduler(policy, log_length=log_length)
         self._executors = {script.terms.session: _Executor(script) for script in scripts}
         self._flying: list[_Executor] = []
@@ -98,12 +109,16 @@ class SimulatedDevice:
             upcoming = min(self.scheduler.next_deadline(), self._watch.window_end, seconds)
             if self._arrivals and self._arrivals[0][0] < upcoming:
                 upcoming = self._arrivals[0][0]
+            if self._changes and self._changes[0][0] < upcoming:
+                upcoming = self._changes[0][0]
             for executor, rate in progress:
                 done = max(self._now, self._free_at) + self._limit(executor) / rate
                 upcoming = done if done < upcoming else upcoming
             self._advance(progress, max(upcoming, self._now))
             if self._now >= seconds:
                 break
+            while self._changes and self._changes[0][0] <= self._now:
+                self._handle(ev.TermsChanged(self._changes.popleft()[1]))
             self._settle(progress)
             if self._now >= self._watch.window_end:
                 self._watch.end_window()

@@ -19,7 +19,8 @@ from gpu_backend.gateway.admission import (
     period_start,
 )
 from gpu_backend.gateway.entitlements import Quota
-from gpu_backend.gateway.placement import DeviceLoad, place, refuse_unwalled, with_sessions
+from gpu_backend.gateway.loads import DeviceLoad
+from gpu_backend.gateway.placement import place, refuse_unwalled, with_sessions
 from gpu_backend.gateway.refusals import Refusal
 from gpu_backend.lifecycle.states import HELD, PLACED, Session, SessionState
 from gpu_backend.wire.errors import RefusalCode
@@ -66,7 +67,8 @@ def test_where_nothing_keeps_users_apart_only_the_operator_has_a_session() -> No
 def test_whatever_is_on_a_device_all_else_that_is_known_of_it_stays() -> None:
     bare = device(policy="fifo", wall="Landlock 7, seccomp", unseen="no NVML", warm=2)
     (loaded,) = with_sessions([bare], [session()])
-    assert loaded == replace(bare, sessions=1, promised_bytes=GIB)
+    assert loaded == replace(bare, sessions=1, promised_bytes=GIB, tenants=loaded.tenants)
+    assert [tenant.user for tenant in loaded.tenants] == ["ada"]
 
 
 def test_the_refusal_says_used_and_limit_and_which_notebooks() -> None:
@@ -199,7 +201,8 @@ def test_promised_memory_is_kept_free() -> None:
 
 def test_what_keeps_users_apart_is_known_of_a_device_with_sessions_too() -> None:
     (loaded,) = with_sessions([device(wall="Landlock 7, seccomp", warm=2)], [session()])
-    assert loaded == device(wall="Landlock 7, seccomp", warm=2, sessions=1, promised_bytes=GIB)
+    known = device(wall="Landlock 7, seccomp", warm=2, sessions=1, promised_bytes=GIB)
+    assert replace(loaded, tenants=()) == known
 
 
 @pytest.mark.parametrize("state", list(SessionState))

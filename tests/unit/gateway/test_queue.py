@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gpu_backend.gateway.placement import DeviceLoad
+from gpu_backend.gateway.loads import DeviceLoad
 from gpu_backend.gateway.queue import PATIENCE_SECONDS, Waiter, allot, expected_wait, in_order
 from gpu_backend.gateway.refusals import Refusal
 

@@ -22,6 +22,7 @@ int cuDeviceGet(int *d, int o) { *d = o; return 0; }
 int cuDeviceGetName(char *s, int n, int d) { strncpy(s, d ? "GPU one" : "GPU zero", n); return 0; }
 int cuDeviceTotalMem_v2(size_t *b, int d) { *b = (size_t)(d + 1) << 40; return 0; }
 int cuDeviceGetPCIBusId(char *s, int n, int d) { strncpy(s, d ? "0000:AF:00.0" : "0000:3B:00.0", n); return 0; }
+int cuDeviceCanAccessPeer(int *can, int d, int peer) { *can = d != peer; return 0; }
 int cuDeviceGetUuid_v2(unsigned char *u, int d) { memset(u, 16 + d, 16); return 0; }
 """
 
@@ -45,8 +46,8 @@ def test_the_driver_s_gpus_are_offered(tmp_path: Path, monkeypatch: pytest.Monke
     install_driver(tmp_path, status=0)
     devices = found(tmp_path, monkeypatch)
     assert devices == (
-        inventory.Found(0, "cuda", "GPU zero", "GPU-" + "10" * 16, 1 << 40, dashed("10")),
-        inventory.Found(1, "cuda", "GPU one", "GPU-" + "11" * 16, 2 << 40, dashed("11")),
+        inventory.Found(0, "cuda", "GPU zero", "GPU-" + "10" * 16, 1 << 40, dashed("10"), island="0"),
+        inventory.Found(1, "cuda", "GPU one", "GPU-" + "11" * 16, 2 << 40, dashed("11"), island="0"),
     )
 
 
@@ -96,3 +97,9 @@ def test_the_cpu_may_stand_for_several_devices() -> None:
 def test_the_probe_s_answer_is_what_the_inventory_reads() -> None:
     done = subprocess.run([sys.executable, "-m", "gpu_backend.node.cuda_probe"], capture_output=True, check=True)
     assert set(msgspec.json.decode(done.stdout)) == {"devices", "problem"}
+
+
+def test_gpus_that_reach_each_other_are_an_island() -> None:
+    pairs = {(0, 2), (2, 0), (1, 3), (3, 1), (4, 0)}  # the last reaches one that does not reach it
+    assert cuda_probe.islands(5, lambda one, other: (one, other) in pairs) == ["0", "1", "0", "1", ""]
+    assert cuda_probe.islands(2, lambda one, other: False) == ["", ""]

@@ -84,7 +84,9 @@ def test_a_wish_is_shown_in_words_and_numbers() -> None:
     shown = SharingFacts(Wish("best-effort", 0.25, 0.5, 2), is_open=True)
     for words in ("best-effort", "25%", "50%", "this session"):
         assert words in repr(shown)
-    assert shown.to_dict() == {"class": "best-effort", "request": 0.25, "limit": 0.5, "priority": 2}
+    told = shown.to_dict()
+    assert (told["class"], told["request"], told["limit"], told["priority"]) == ("best-effort", 0.25, 0.5, 2)
+    assert "apart from 'replica'" in repr(SharingFacts(Wish(anti_affinity="replica"), is_open=True))
     assert SharingFacts(Wish(), is_open=False).to_dict()["class"] == ""
     assert "interactive unless its operator" in repr(SharingFacts(Wish(), is_open=False))
 
@@ -100,6 +102,9 @@ def test_what_was_said_comes_before_the_environment_and_that_before_the_file(
     assert wishes.wished(settings.load()) == (Wish("interactive", 0.0, 1.0, 3), 2 << 30)
     wishes.said = Wish("best-effort")
     assert wishes.wished(settings.load()) == (Wish("best-effort"), 2 << 30)
+    monkeypatch.setenv("GPU_WORKBENCH_AFFINITY", "train")
+    monkeypatch.setenv("GPU_WORKBENCH_WHOLE_DEVICE", "1")
+    assert wishes.wished(settings.load()).wish == Wish("best-effort", affinity="train", is_whole=True)
 
 
 @pytest.mark.parametrize("setting", ["memory", "GPU_WORKBENCH_PRIORITY"])

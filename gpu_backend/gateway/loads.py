@@ -1,0 +1,94 @@
+"""Devices and what is on them, and what a session wants of one: the values that placement looks at."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import NamedTuple
+
+from gpu_backend.wire.op_classes import OP_CLASSES, OpClass
+
+__all__ = ["UNKNOWN_MIX", "DeviceLoad", "Mix", "Tenant", "Wanted", "mix_of"]
+
+#: Classes of ops that wait for memory and not for arithmetic.
+_BOUND_BY_MEMORY = (OpClass.ELEMENTWISE, OpClass.REDUCTION, OpClass.MEMORY)
+
+
+class Mix(NamedTuple):
+    """What a session uses of a device, as parts of its time: bound by its arithmetic, and by its memory."""
+
+    compute: float = 0.25
+    memory: float = 0.25
+
+
+#: Of a session that has not computed yet.
+UNKNOWN_MIX = Mix()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Wanted:
+    """For whom a device is wanted, and what they insist on. Labels are a user's own: others' say nothing of them."""
+
+    user: str = ""
+    memory_bytes: int = 0
+    #: Guaranteed part of the device's time.
+    request: float = 0.0
+    #: Beside sessions of the user with this label, if there are any.
+    affinity: str = ""
+    #: Not beside sessions of the user with this label.
+    anti_affinity: str = ""
+    #: Only beside sessions of the user with this label, and nobody else's.
+    exclusion: str = ""
+    #: A device of its own.
+    is_whole: bool = False
+    mix: Mix = UNKNOWN_MIX
+
+
+@dataclass(frozen=True, slots=True)
+class Tenant:
+    """A session that has a place on a device, or gets one."""
+
+    wanted: Wanted
+
+    @property
+    def user(self) -> str:
+        """Whose it is."""
+        return self.wanted.user
+
+
+@dataclass(frozen=True, slots=True)
+class DeviceLoad:
+    """A device that can be reached now, and what is on it."""
+
+    node: str
+    ordinal: int
+    kind: str
+    name: str
+    total_bytes: int
+    #: Most sessions that may share it.
+    capacity: int
+    #: Sessions that have a place on it.
+    sessions: int = 0
+    #: Sum of the memory that they have asked for, or were given as the pool's default; others count as nothing.
+    promised_bytes: int = 0
+    #: Executors ready on it: a session there starts at once.
+    warm: int = 0
+    #: How it is shared: the name of a policy.
+    policy: str = ""
+    #: What keeps its users apart, in words; empty if nothing does.
+    wall: str = ""
+    #: Why nothing but what executors report is known of who uses it; empty if that is seen from outside.
+    unseen: str = ""
+    #: Devices of one island reach each other's memory directly; "" where that is not known.
+    island: str = ""
+    #: Who has a place on it.
+    tenants: tuple[Tenant, ...] = ()
+
+
+def mix_of(by_class: Sequence[float], busy: float) -> Mix:
+    """Return what a session uses, by the GPU seconds of its classes of ops and the part of time that it computes."""
+    seconds = dict(zip(OP_CLASSES, by_class, strict=False))
+    memory = sum(seconds.get(name, 0.0) for name in _BOUND_BY_MEMORY)
+    total = sum(seconds.values())
+    part = memory / total if total > 0 else 0.5
+    return Mix(busy * (1 - part), busy * part)

@@ -1,0 +1,41 @@
+"""What the ledger of the pool is told of a session stands where its executor cannot write."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+from gpu_backend.engine.detached import ProcessId
+from gpu_backend.gate.roster import name_of
+from gpu_backend.gate.tally import Booked, Tally, booked
+from gpu_backend.node.usage import UsageOf
+from gpu_backend.wire import control
+
+
+def test_what_an_executor_says_of_itself_is_not_on_the_arbiters_books(tmp_path: Path) -> None:
+    me = ProcessId.mine()
+    usage = UsageOf(me, 9_999, tmp_path, None)  # it has no page
+    try:
+        assert usage.booked() == control.Booked()
+        usage.read(control.Usage(gpu_seconds=1e9))
+        assert usage.booked() == control.Booked()
+        tally = Tally(tmp_path, name_of(me.pid, me.start_time, 9_999))
+        tally.note(3_000_000_000, 0, 2_000_000_000, 7)
+        tally.look(5_000_000_000, 8_000_000_000)
+        tally.look(0, 9_000_000_000)
+        tally.close()
+        usage.read(control.Usage(gpu_seconds=1e9))
+        assert usage.booked() == control.Booked(2.0, 5.0, 9.0)
+    finally:
+        usage.close()
+
+
+def test_a_successor_goes_on_in_the_same_books(tmp_path: Path) -> None:
+    for _ in range(2):
+        tally = Tally(tmp_path, "one")
+        tally.look(1_000_000_000, 4_000_000_000)
+        tally.close()
+    assert booked(tmp_path, "one") == Booked(0.0, 2.0, 4.0)
+    assert booked(tmp_path, "nobody") == Booked(0.0, 0.0, 0.0)
+    os.truncate(tmp_path / "counted" / "one", 8)
+    assert booked(tmp_path, "one") == Booked(0.0, 0.0, 0.0)

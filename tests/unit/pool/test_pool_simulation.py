@@ -1,0 +1,62 @@
+"""The pool in virtual time: what the ledger and placement are for shows, and the figures are those of the model."""
+
+from __future__ import annotations
+
+import pytest
+
+from gpu_backend.arbiter.policies import registry
+from gpu_backend.arbiter.simulation.device import SimulatedDevice
+from gpu_backend.arbiter.simulation.trace import Cell, Script, synthetic
+from gpu_backend.gate.terms import SessionTerms
+from gpu_backend.pool import simulate
+from gpu_backend.pool.simulation import SimulatedPool
+
+
+def hogs(user: str, count: int) -> list[Script]:
+    cell = Cell(0.0, 1_000_000, 1e-3)
+    return [Script(SessionTerms(session=f"{user}{n}", user=user), 0, (cell,)) for n in range(count)]
+
+
+def mean_error(scripts: list[Script], rule: str, has_ledger: bool) -> float:
+    errors = SimulatedPool(scripts, 2, (rule,), has_ledger).run(120).share_errors
+    return sum(errors) / len(errors)
+
+
+def test_badly_placed_notebooks_come_out_even_with_the_ledger_and_not_without() -> None:
+    # One user's four fill a device by load before the others come, who then share the other with two more.
+    scripts = [*hogs("six", 5), *hogs("two", 1), *hogs("three", 2)]
+    assert mean_error(scripts, "spread", has_ledger=True) < 0.03
+    assert mean_error(scripts, "spread", has_ledger=False) > 2 * mean_error(scripts, "spread", has_ledger=True)
+
+
+def test_a_second_of_a_device_is_given_once_and_none_is_lost() -> None:
+    outcome = SimulatedPool([*hogs("a", 3), *hogs("b", 2)], 2, ("spread",)).run(60)
+    assert outcome.used_seconds == pytest.approx(outcome.wanted_seconds) == pytest.approx(120.0)
+
+
+def test_the_same_seed_leads_to_the_same_figures() -> None:
+    scripts = synthetic(60, 1, 120.0, 3).scripts
+    first, again = (SimulatedPool(scripts, 5, ("spread",)).run(120) for _ in range(2))
+    assert first == again
+    assert first.slowdowns
+    assert min(first.slowdowns) >= 1
+
+
+def test_weights_that_change_are_played_in_turns() -> None:
+    scripts = (*hogs("a", 1), *hogs("b", 1))
+    changes = [(10.0, SessionTerms(session="a0", user="a", user_weight=0.25))]
+    device = SimulatedDevice(registry.make("fair_share"), scripts, changes=changes)
+    device.run(10.0)
+    assert device.scheduler.used_by_user["a"] == pytest.approx(5.0, abs=0.1)
+    changed = SimulatedDevice(registry.make("fair_share"), scripts, changes=changes)
+    changed.run(30.0)
+    assert changed.scheduler.used_by_user["a"] == pytest.approx(5.0 + 4.0, abs=0.2)
+
+
+def test_the_command_compares_rules(capsys: pytest.CaptureFixture[str]) -> None:
+    few = ["--users", "20", "--devices", "2", "--seconds", "30", "--sample", "1", "--jobs", "1", "--beside"]
+    assert simulate.main(["spread", "best_fit", *few]) == 0
+    shown = capsys.readouterr().out
+    assert "20 users on 2 devices" in shown
+    assert simulate.main(["fastest"]) == 2
+    assert "no rule of placement 'fastest'" in capsys.readouterr().err
