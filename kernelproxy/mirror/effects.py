@@ -88,6 +88,16 @@ def is_quiet(name: str) -> bool:
     return not isinstance(entry, surface.Ufunc) or entry.nout == 1
 
 
+def only_reads(name: str, args: tuple[wire.Value, ...], kwargs: dict[str, wire.Value] | None) -> bool:
+    """Tell whether an op writes nothing that it is given, whatever its parameters are called.
+
+    Of several arrays, and of one that is not the first argument, one may be told to be the result.
+    """
+    if effect_of(name) is not Effect.READS:
+        return False
+    return name in _LOOKING or len([*handles_in((args, kwargs))]) == len([*handles_in(args[:1])]) <= 1
+
+
 def may_put(kwargs: dict[str, wire.Value] | None) -> bool:
     """Tell whether keywords name an array that is written."""
     return kwargs is not None and any(key.startswith(_PUTTING) for key in kwargs)

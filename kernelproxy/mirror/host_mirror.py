@@ -18,7 +18,7 @@ from gpu_backend.wire import values as wire
 from gpu_backend.wire.codec import Frame
 from kernelproxy.mirror import elementwise, stores
 from kernelproxy.mirror.casts import Array, Unknown
-from kernelproxy.mirror.effects import Effect, effect_of, handles_in, is_quiet, may_put
+from kernelproxy.mirror.effects import Effect, effect_of, handles_in, is_quiet, may_put, only_reads
 from kernelproxy.mirror.entries import Args, Awaited, Entry, Kwargs, Promise
 from kernelproxy.mirror.memory import Memory, is_contiguous
 from kernelproxy.mirror.operands import Operands
@@ -134,8 +134,8 @@ class HostMirror:
             self.bar(args, kwargs)
             if name == ".method" and len(args) > 1 and args[1] == "begin_capture":  # ops may run again, or later
                 self.end()
-        elif effect is not Effect.READS or (is_quiet(name) and len(set(handles_in((args, kwargs)))) > 1):
-            self._forget_all(args, kwargs)  # of several arrays one may be told to be the result
+        elif not only_reads(name, args, kwargs):
+            self._forget_all(args, kwargs)
 
     def publish(self, handle: int, entry: Entry) -> None:
         """Know ``entry`` as the memory of ``handle``, of which nothing is known."""

@@ -18,7 +18,7 @@ from gpu_backend.opstream.layout import Layout
 from gpu_backend.wire.codec import Frame
 from gpu_backend.wire.messages import Op, Want
 from gpu_backend.wire.values import Value
-from kernelproxy.mirror.host_mirror import MOST_BYTES, PASSING, HostMirror
+from kernelproxy.mirror.host_mirror import MOST_BYTES, PASSING, HostMirror, Mode
 from kernelproxy.source_lines import user_site
 from kernelproxy.stream.ahead import Ahead
 from kernelproxy.stream.batch import OpenBatch
@@ -53,7 +53,7 @@ class Recorder(ABC):
         self.next_handle = 1
         self.dropped: DroppedHandles = deque()
         #: What is known of the arrays that ops deal with.
-        self.mirror = HostMirror()
+        self.mirror = HostMirror(Mode.OFF)
         #: Kernels of the user's own by their handle: they know what they are called.
         self.kernels: WeakValueDictionary[int, Any] = WeakValueDictionary()
         self.journal: Journal[OpenBatch] = Journal()

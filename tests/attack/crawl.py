@@ -17,11 +17,13 @@ from pathlib import Path
 
 from gpu_backend.devices import open_device
 from tests.attack.canaries import Canaries
-from tests.attack.crawler import Bound, Crawler, Faulted
+from tests.attack.crawler import Bound, Capturing, Crawler, Faulted
 
 _NOTE_BYTES = 4096
 #: The exit status of a crawl whose last attempt ended the device's context.
 FAULTED = 70
+#: The same of one whose last attempt left a stream capturing: nothing can be waited for any more.
+CAPTURING = 71
 _MEMORY_BYTES = 2 << 30
 
 
@@ -52,8 +54,9 @@ def open_files() -> set[str]:
 
 
 def children() -> set[str]:
-    """Return the processes that this one has started and that are there."""
-    return {pid for task in Path("/proc/self/task").iterdir() for pid in (task / "children").read_text().split()}
+    """Return the processes that this one has started and that are there, and what they run."""
+    found = {pid for task in Path("/proc/self/task").iterdir() for pid in (task / "children").read_text().split()}
+    return {f"{pid} {Path('/proc', pid, 'cmdline').read_bytes().replace(bytes(1), b' ').decode()}" for pid in found}
 
 
 def _nothing_to_read(*_: object, **__: object) -> list[str]:
@@ -105,5 +108,7 @@ if __name__ == "__main__":
     except Faulted as fault:
         sys.stderr.write(f"{fault}\n")
         os._exit(FAULTED)
+    except Capturing:
+        os._exit(CAPTURING)
     sys.stdout.flush()
     os._exit(0)  # what the crawl did to the interpreter does not matter any more

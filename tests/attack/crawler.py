@@ -38,6 +38,10 @@ class Faulted(Exception):
     """A kernel met memory that is not there: CUDA does nothing more for this process, and so the crawl begins anew."""
 
 
+class Capturing(Exception):
+    """A stream notes down what it is given, and nothing is computed: what follows could not be judged."""
+
+
 class Node(NamedTuple):
     """Something reached: what names it on the wire, how it was reached, and the object itself, if it is in the heap."""
 
@@ -204,10 +208,14 @@ class Crawler:
         ------
         Faulted
             The device computes no more.
+        Capturing
+            It was told to note down instead of to compute.
         """
         try:
             self.device.synchronize()
         except Exception as error:
+            if "StreamCapture" in str(error):
+                raise Capturing from None
             raise Faulted(str(error)) from error
 
     def _results(self, out: int, chain: tuple[str, ...]) -> Iterator[Node]:

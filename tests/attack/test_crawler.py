@@ -14,7 +14,7 @@ from typing import Any
 
 import pytest
 
-from tests.attack.crawl import FAULTED
+from tests.attack.crawl import CAPTURING, FAULTED
 
 _ROOT = Path(__file__).parents[2]
 #: How many objects are walked from; `-m soak` walks from all, and tries every word at each.
@@ -61,7 +61,7 @@ def crawl(kind: str, directory: Path, objects: int, has_all_words: bool, part: i
             break
         trying = _trying(directory).partition(" ")[2] or "to begin"
         told = (directory / "stderr").read_text()
-        if status is None:
+        if status is None or status == CAPTURING:
             stuck.append(trying)
         elif status == FAULTED:
             died[trying] = f"a kernel met memory that is not there ({told.splitlines()[-1]})"

@@ -23,6 +23,7 @@ from gpu_backend.wire.errors import ErrorRecord
 from gpu_backend.wire.messages import Want
 from gpu_backend.wire.values import Buffer
 from kernelproxy.session.connection import Connection
+from kernelproxy.stream.mirrored import MirroredPipeline
 from kernelproxy.stream.pipeline import Pipeline
 from kernelproxy.stream.retention import Retention, until_done
 
@@ -74,9 +75,9 @@ class PlayedExecutor:
             pipeline.abandon()
         return self.connect(pipeline.first, pipeline.inbox.received)
 
-    def pipeline(self, retention: Retention = until_done) -> Pipeline:
+    def pipeline(self, retention: Retention = until_done) -> MirroredPipeline:
         """Return a pipeline that knows already that ops take no time; those in ``op_seconds`` it has to learn."""
-        made = Pipeline(self.connect(), self.renew, retention=retention)
+        made = MirroredPipeline(self.connect(), self.renew, retention=retention)
         for name in {"op", "fail", ".write"} - self.op_seconds.keys():
             for digits in range(40):
                 made.ahead.costs[digits][name].learn(0.0)

@@ -8,12 +8,13 @@ import pytest
 from gpu_backend.opstream.layout import Layout, contiguous
 from gpu_backend.wire.errors import SessionLost
 from gpu_backend.wire.messages import Want
-from gpu_backend.wire.values import Ref, View
+from gpu_backend.wire.values import Ref, Tuple, View
 from kernelproxy.mirror.effects import Effect, effect_of
 from kernelproxy.mirror.host_mirror import MOST_BYTES, HostMirror, Mode
 from kernelproxy.mirror.worth import GRANT, MOST, Worth
 from kernelproxy.stream import mirrored as mirrored_pipeline
 from kernelproxy.stream.mirrored import MirroredPipeline
+from kernelproxy.stream.recorder import Args, Kwargs
 from tests.unit.kernelproxy.played import PlayedExecutor
 
 FOUR = contiguous((4,), np.dtype("f8"))
@@ -121,6 +122,7 @@ def test_computing_goes_on_as_long_as_it_pays() -> None:
 def mirrored() -> tuple[PlayedExecutor, MirroredPipeline]:
     executor = PlayedExecutor()
     pipeline = MirroredPipeline(executor.connect(), executor.renew)
+    pipeline.mirror = HostMirror()
     pipeline.mirror.keep(1, FOUR, NUMBERS.tobytes())
     return executor, pipeline
 
@@ -186,3 +188,25 @@ def test_a_mirror_that_is_off_knows_nothing() -> None:
     assert mirror.note("cupy.zeros", ((4,),), None, 1, 5, FOUR, 1) is None
     assert not mirror.should_fetch(1, FOUR, is_whole=True)
     assert not mirror.known
+
+
+@pytest.mark.parametrize(
+    ("name", "args", "kwargs"),
+    [
+        ("cupy.divmod", (Ref(2), Ref(3), None, Ref(1)), None),
+        ("cupy.divmod", (Ref(2), Ref(3)), {"out": Tuple((None, Ref(1)))}),
+        ("cupy.add", (1.0, 2.0, Ref(1)), None),
+        ("cupy.clip", (Ref(1), 0, 1), {"out": Ref(1)}),
+    ],
+)
+def test_what_an_op_is_told_to_write_is_known_no_more(name: str, args: Args, kwargs: Kwargs) -> None:
+    """Also where the op was waited for, of whose arguments nothing is proved."""
+    _, pipeline = mirrored()
+    pipeline.mirror.note_asked(name, args, kwargs)
+    assert pipeline.known(Ref(1), FOUR) is None
+
+
+def test_what_is_only_read_stays_known() -> None:
+    _, pipeline = mirrored()
+    pipeline.mirror.note_asked("cupy.sum", (Ref(1),), None)
+    assert pipeline.known(Ref(1), FOUR) is not None
