@@ -239,5 +239,6 @@ def window_held(client: Client, layout: Layout, handle: int) -> Any:
 def from_description(client: Client, info: wire.ArrayInfo) -> Any:
     """Return the array that the executor of ``client`` described."""
     layout = described_layout(info)
-    client.pipeline.mirror.barred.add(info.handle)  # others may hold that memory too
+    if client.opened is not None:  # else nothing is known that others may hold too
+        client.pipeline.mirror.barred.add(info.handle)
     return (window_held if info.base else fresh)(client, layout, info.handle)

@@ -118,8 +118,8 @@ class Connection:
 
     @property
     def is_cut(self) -> bool:
-        """True while the connection is known to be lost."""
-        return self._link.is_cut
+        """True once the connection is known to be lost, or was given up."""
+        return self._is_closed or self._link.is_cut
 
     @property
     def is_closed(self) -> bool:
