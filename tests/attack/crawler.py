@@ -12,6 +12,7 @@ from typing import Any, NamedTuple, TypeVar
 import numpy as np
 
 from gpu_backend.devices.base import Device
+from gpu_backend.executor.surface_names import SurfaceNames
 from gpu_backend.wire.messages import Op, Want
 from gpu_backend.wire.values import Method, Ref, Value
 from tests.attack import words
@@ -92,6 +93,7 @@ class Crawler:
         #: What ops made comes before what is only a name of the surface: there are many of those, and they are alike.
         self._queue: deque[Node] = deque()
         self._names: deque[Node] = deque()
+        self._allowed = SurfaceNames(device)
         self._served = {id(kind) for name in names() if isinstance(kind := self._resolved(name), type)}
         self._instances: dict[str, Ref] = {"ndarray": self.materials.vector}
 
@@ -111,8 +113,9 @@ class Crawler:
         return list(items)[self._bound.part :: self._bound.parts]
 
     def _resolved(self, name: str) -> Any:
+        """Return what an executor gives for ``name``; None if it gives nothing, and then imports nothing either."""
         try:
-            return self.device.resolve(name)
+            return self._allowed.resolve(name)
         except AttributeError:
             return None
 

@@ -31,19 +31,11 @@ from gpu_backend.wire.control import CloseSession
 from gpu_backend.wire.errors import PoolUnreachable
 from gpu_backend.wire.views import SessionView
 from tests.integration.notebook_pool import cpu_pool, wait_until
+from tests.integration.test_sharing import HOG
 
 #: Below and above what a user's weight of 1 comes where they have their share from elsewhere, and where they have not.
 #: By how much hangs on what the machine's processors are to be had for.
 SMALL, LARGE = 0.3, 0.7
-
-HOG = """
-import cupy as cp
-x = cp.ones(20_000)
-while True:
-    for _ in range(200):
-        x = x * 1.0
-    float(x[0])
-"""
 
 
 class TwoDevices:
