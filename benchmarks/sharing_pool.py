@@ -24,6 +24,7 @@ from gpu_backend.gate.reports import ReportView
 from gpu_backend.node import launcher
 from gpu_backend.pool import commands, people, state
 from gpu_backend.pool.settings import PoolSettings
+from kernelproxy.settings import MIRROR_VARIABLE
 
 _WORKER = Path(__file__).parent / "sharing_worker.py"
 #: How long a notebook may take from its start to its first kernel, seconds.
@@ -220,7 +221,8 @@ class SharedPool:
             fields = {"gateway": door.endpoint, "server_key": door.server_key.decode(), "key_file": str(key)}
             path.write_text("".join(f"{name} = {json.dumps(value)}\n" for name, value in fields.items()))
             path.chmod(0o600)
-        return {**os.environ, "GPU_WORKBENCH_CONFIG": str(path), "PYTHONUNBUFFERED": "1"}
+        # A number that the notebook knows by itself asks for no device.
+        return {**os.environ, "GPU_WORKBENCH_CONFIG": str(path), "PYTHONUNBUFFERED": "1", MIRROR_VARIABLE: "off"}
 
 
 def processor_seconds(pid: int) -> float:

@@ -26,6 +26,7 @@ from rich.table import Table
 from benchmarks.programs.table import Row, row, summary
 from benchmarks.remoting_pool import OwnPool
 from benchmarks.run_record import circumstances
+from kernelproxy.settings import MIRROR_VARIABLE
 
 ROOT = Path(__file__).parents[2]
 RESULTS = ROOT / "benchmarks" / "results"
@@ -72,7 +73,7 @@ def in_turns(pool: OwnPool, names: set[str], is_small: bool, rounds: int) -> lis
     """Run the programs of these names or kinds, all if there are none, on both sides in turns; return their rows."""
     found = []
     with ExitStack() as sides:
-        remote = sides.enter_context(Side("remote", pool.environment))
+        remote = sides.enter_context(Side("remote", {**pool.environment, MIRROR_VARIABLE: "on"}))
         native = sides.enter_context(Side("native", pool.environment)) if pool.device_kind == "cuda" else None
         for name, kind, full, small in remote.programs:
             if names and not names & {name, kind}:
