@@ -26,7 +26,10 @@ def lab_server(notebooks: Path, settings: Path) -> Iterator[str]:
         try:
             served = Path(os.environ["JUPYTER_RUNTIME_DIR"]) / f"jpserver-{process.pid}.json"
             wait_until(lambda: _address(served))
-            set_up(settings, "notification", fetchNews="false")
+            set_up(settings, "apputils-extension/notification", fetchNews="false")
+            # JupyterLab asks for a name at the first save, unless that was one of those that it makes by itself; and
+            # two saves at once are a conflict to it. Nobody is here to answer.
+            set_up(settings, "docmanager-extension/plugin", autosave=False, renameUntitledFileOnSave=False)
             yield _address(served)
         finally:
             process.terminate()
@@ -41,8 +44,8 @@ def _address(served: Path) -> str:
         return ""
 
 
-def set_up(settings: Path, plugin: str, **values: str) -> None:
+def set_up(settings: Path, plugin: str, **values: str | bool) -> None:
     """Write a user's settings of JupyterLab, which count from the next page on."""
-    file = settings / "@jupyterlab" / "apputils-extension" / f"{plugin}.jupyterlab-settings"
+    file = settings / "@jupyterlab" / f"{plugin}.jupyterlab-settings"
     file.parent.mkdir(parents=True, exist_ok=True)
     file.write_text(json.dumps(values))

@@ -59,6 +59,7 @@ def test_the_first_hour(chromium: Browser, pool: PoolState, url: str, notebooks:
         assert not lab.errors
         assert not lab.foreign
         lab.menu("File", "docmanager:save")
+        expect(lab.dialog).to_have_count(0)
         wait_until(lambda: "it is over" in (notebooks / "Untitled.ipynb").read_text())
     what_the_saved_notebook_keeps(notebooks / "Untitled.ipynb")
 

@@ -45,7 +45,7 @@ def url(pool: PoolState, tmp_path_factory: pytest.TempPathFactory) -> Iterator[s
 def test_a_person_sees_what_goes_on(
     chromium: Browser, pool: PoolState, url: str, screenshots: Path, theme: str
 ) -> None:
-    set_up(Path(os.environ["HOME"]) / "settings", "themes", theme=THEMES[theme])
+    set_up(Path(os.environ["HOME"]) / "settings", "apputils-extension/themes", theme=THEMES[theme])
     with lab_page(chromium, screenshots) as lab:
         lab.open(url)
         expect(lab.page.locator(f'body[data-jp-theme-name="{THEMES[theme]}"]')).to_have_count(1)

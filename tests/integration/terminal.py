@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import os
 import pty
-import socket
 import subprocess
 import sys
 import termios
@@ -15,6 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from tests.integration.notebook_pool import environment
+from tests.spare_ports import spare_port
 
 
 class Terminal:
@@ -64,18 +64,12 @@ def read_to_end(descriptor: int) -> str:
     return shown.decode()
 
 
-def free_port() -> int:
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return int(probe.getsockname()[1])
-
-
 @contextmanager
 def operating(home: Path, *options: str) -> Iterator[Terminal]:
     """Have the operator of a pool that is up and heard over TCP."""
     with environment(home):
         terminal = Terminal(home)
-        port = str(free_port())
+        port = str(spare_port())
         try:
             terminal.json("pool", "up", "--devices", "cpu", "--listen", "127.0.0.1", "--port", port, *options)
             yield terminal

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import socket
 from collections.abc import Iterator
 from contextlib import ExitStack
 from pathlib import Path
@@ -14,6 +13,7 @@ from gpu_backend.pool.settings import PoolSettings
 from gpu_backend.pool.state import PoolState
 from tests.faults.notebook import Notebook
 from tests.integration.notebook_pool import cpu_pool, sessions, wait_until
+from tests.spare_ports import spare_ports
 
 pytestmark = pytest.mark.timeout(180)
 
@@ -22,18 +22,7 @@ _COMPUTE = "import cupy as cp; float(cp.arange(10).sum())"
 
 @pytest.fixture
 def ports() -> range:
-    """Three that follow one another and that nobody listens on."""
-    while True:
-        with ExitStack() as stack:
-            first = stack.enter_context(socket.create_server(("127.0.0.1", 0))).getsockname()[1]
-            if first + 2 > 65535:
-                continue
-            try:
-                for port in (first + 1, first + 2):
-                    stack.enter_context(socket.create_server(("127.0.0.1", port)))
-            except OSError:
-                continue
-            return range(first, first + 3)
+    return spare_ports(3)
 
 
 @pytest.fixture

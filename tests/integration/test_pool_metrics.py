@@ -2,17 +2,16 @@
 
 from __future__ import annotations
 
-import socket
 from urllib.error import URLError
 from urllib.request import urlopen
+
+from tests.spare_ports import spare_port
 
 from .conftest import MakePool, until
 
 
 def test_figures_are_there_again_after_the_gateway_was_killed(make_pool: MakePool) -> None:
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        port = int(probe.getsockname()[1])
+    port = spare_port()
     pool = make_pool(metrics_port=port)
     pool.open()
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import signal
-import socket as plain_socket
 import subprocess
 import sys
 from pathlib import Path
@@ -19,6 +18,7 @@ from gpu_backend.transport.asking import Door, ask
 from gpu_backend.wire import control
 from gpu_backend.wire.errors import PoolRefusal, PoolUnreachable
 from kernelproxy import settings as client_settings
+from tests.spare_ports import spare_port
 
 from .conftest import PLAIN_EXECUTOR, MakePool, granted, processes_with, until
 
@@ -30,12 +30,6 @@ plain = settings.PoolSettings(devices="cpu", executor_command=tuple(sys.argv[2:]
 print(commands.embedded(state.at(Path(sys.argv[1])), plain), flush=True)
 signal.pause()
 """
-
-
-def free_port() -> int:
-    with plain_socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return int(probe.getsockname()[1])
 
 
 def test_up_twice_is_up_once(make_pool: MakePool) -> None:
@@ -109,7 +103,7 @@ def test_an_embedded_pool_ends_with_its_owner(make_pool: MakePool) -> None:
 
 
 def test_a_pool_on_the_network_is_reached_by_its_address(make_pool: MakePool) -> None:
-    pool = make_pool(listen_host="127.0.0.1", listen_port=free_port(), advertise_host="localhost")
+    pool = make_pool(listen_host="127.0.0.1", listen_port=spare_port(), advertise_host="localhost")
     where = people.address(pool.state)
     assert where.gateway.startswith("tcp://localhost:")
     view = ask(Door(where.gateway, where.server_key.encode(), pool.ada.keys), control.AskPool(0))
@@ -118,7 +112,7 @@ def test_a_pool_on_the_network_is_reached_by_its_address(make_pool: MakePool) ->
 
 
 def test_the_real_executor_serves_in_a_pool(make_pool: MakePool) -> None:
-    pool = make_pool(executor_command=(), listen_host="127.0.0.1", listen_port=free_port(), advertise_host="localhost")
+    pool = make_pool(executor_command=(), listen_host="127.0.0.1", listen_port=spare_port(), advertise_host="localhost")
     pool.wait_warm()
     ticket = pool.open()
     assert ticket.device_kind == "cpu"

@@ -15,16 +15,11 @@ from prometheus_client.parser import text_string_to_metric_families
 from gpu_backend.gateway.metrics import Metrics, MetricsDoor
 from gpu_backend.wire.control import CloseSession, OpenSession, Queued
 from gpu_backend.wire.errors import PoolFull, PoolRefusal
+from tests.spare_ports import spare_port
 
 from .played_pool import ADA, BOSS, EVE, PlayedAgent, World, play, until
 
 Samples = dict[str, float]
-
-
-def free_port() -> int:
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return int(probe.getsockname()[1])
 
 
 def fetch(port: int) -> Samples:
@@ -40,7 +35,7 @@ def fetch(port: int) -> Samples:
 
 
 def test_all_of_it(tmp_path: Path) -> None:
-    port = free_port()
+    port = spare_port()
 
     async def story(world: World, agent: PlayedAgent) -> None:
         tickets = [await world.open(keys) for keys in (ADA, ADA, EVE)]
@@ -81,7 +76,7 @@ def test_all_of_it(tmp_path: Path) -> None:
 
 
 def test_only_this_machine_is_answered_and_only_while_open() -> None:
-    port = free_port()
+    port = spare_port()
     door = MetricsDoor(Metrics(), port)
     assert fetch(port) == {}
     door.close()

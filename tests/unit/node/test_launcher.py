@@ -20,6 +20,7 @@ from gpu_backend.transport import local
 from gpu_backend.wire.control import Assign
 from gpu_backend.wire.errors import PoolRefusal
 from tests.integration.notebook_pool import wait_until
+from tests.spare_ports import spare_ports
 
 CPU = Found(0, "cpu", "a CPU", "cpu-0", 1 << 30)
 
@@ -57,8 +58,8 @@ def test_an_executor_is_told_all_it_needs_in_a_private_file(settings: NodeSettin
 
 
 def test_executors_listen_on_the_ports_that_they_may_have(settings: NodeSettings) -> None:
-    with socket.create_server(("127.0.0.1", 0)) as anybody:
-        port = anybody.getsockname()[1]
+    port = spare_ports(2)[0]
+    with socket.create_server(("127.0.0.1", port)):
         few = msgspec.structs.replace(settings, executor_ports=(port, port + 1))
         directory, process = launcher.launch(few, b"a" * 40, CPU)
         try:
