@@ -21,6 +21,11 @@ class HostCall(NamedTuple):
     parameter: str
     refusal: HostRefusal
 
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """What the array of NumPy has."""
+        return _on_host(self.call, self.parameter)[0].shape
+
     def arguments(self, array: Callable[[Array], Any], on_host: bool = True) -> tuple[tuple[Any, ...], dict[str, Any]]:
         """Return the arguments, made by ``array`` but for the one that lies on the host (if it does)."""
         place = _place(self.call, self.parameter)
@@ -49,8 +54,13 @@ def host_calls(qualname: str, seed: int, count: int) -> Iterator[HostCall]:
             refusal = facts.refusal(parameter, len(call.args) + len(call.kwargs))
             assert refusal is not None
             has_objects = any(isinstance(one, Made) for one in call.args)
-            if not has_objects and any(map(refusal.is_of, _on_host(call, parameter))):
+            if not has_objects and _is_refused(refusal, call, parameter):
                 yield HostCall(call, parameter, refusal)
+
+
+def _is_refused(refusal: HostRefusal, call: Call, parameter: str) -> bool:
+    given = [np.empty(one.shape) for one in (*call.args, *call.kwargs.values()) if isinstance(one, Array)]
+    return any(refusal.is_of(one, given) for one in _on_host(call, parameter))
 
 
 def other_host_calls(qualname: str, seed: int, count: int) -> Iterator[HostCall]:

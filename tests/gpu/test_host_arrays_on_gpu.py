@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import os
 import warnings
 from typing import Any
@@ -21,6 +22,8 @@ _ELSEWHERE = {
     "cupy.in1d": "ar1 ar2", "cupyx.scipy.linalg.khatri_rao": "a b", "cupyx.scipy.ndimage.percentile_filter": "input",
     "cupy.random.normal": "loc", "cupy.meshgrid": "kwargs",
 }  # fmt: skip
+#: Sizes of which CuPy passes one element on by value: its kernel takes that for an address, and the device is lost.
+_BY_VALUE = {("cupyx.scipy.signal.lfilter", "x"): 1, ("cupyx.scipy.signal.lfilter", "a"): 2}
 FUNCTIONS = sorted(name for name in TEMPLATES if isinstance(surface.load().get(name), surface.Function))
 
 
@@ -71,10 +74,12 @@ def test_cupy_refuses_it_in_these_words(qualname: str) -> None:
     for one in host_calls(qualname, 1, 4):
         if outcome(function, *one.arguments(on_device, on_host=False)) is not None:
             continue  # another error may come first
+        if _BY_VALUE.get((qualname, one.parameter)) == math.prod(one.shape):
+            continue
         error = outcome(function, *one.arguments(on_device))
         assert error is not None, one
         if not one.refusal.varies:
-            assert (type(error).__name__, str(error)) == (one.refusal.error, one.refusal.message), one
+            assert (type(error).__name__, str(error)) == (one.refusal.error, one.refusal.said_of(one.shape)), one
 
 
 @pytest.mark.parametrize("qualname", FUNCTIONS)

@@ -13,6 +13,7 @@ from inspect import Signature
 import numpy as np
 
 from gpu_backend.opstream import surface
+from gpu_backend.opstream.layout import Layout
 from gpu_backend.opstream.proof.values import is_items
 from gpu_backend.opstream.surface.host_values import HostFacts, HostRefusal, host_facts
 
@@ -38,12 +39,14 @@ def refuse(qualname: str, args: tuple[object, ...], kwargs: dict[str, object]) -
 
 
 def _refuse_arguments(given: Collection[tuple[str, object]], facts: HostFacts) -> None:
+    arrays = [value for _, value in given if isinstance(value, (np.ndarray, Layout))]
     for parameter, value in given:
         if type(value) in (list, tuple) and parameter in facts.lacking:
             raise AttributeError(f"{type(value).__name__!r} object has no attribute {facts.lacking[parameter]!r}")
         refusal = facts.refusal(parameter, len(given)) or (_OUTPUT if parameter == "out" else None)
-        if refusal is not None and any(map(refusal.is_of, _on_host(value))):
-            raise _error(refusal)
+        if refusal is not None:
+            for refused in filter(lambda one: refusal.is_of(one, arrays), _on_host(value)):
+                raise _error(refusal, refused.shape)
 
 
 def _may_be_refused(value: object) -> bool:
@@ -80,7 +83,7 @@ def _signature(entry: surface.Function | surface.Method) -> Signature | None:
     return surface.signature_of(entry)
 
 
-def _error(refusal: HostRefusal) -> Exception:
+def _error(refusal: HostRefusal, shape: tuple[int, ...]) -> Exception:
     kind = getattr(builtins, refusal.error, np.linalg.LinAlgError)
-    error: Exception = kind(refusal.message)
+    error: Exception = kind(refusal.said_of(shape))
     return error

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from functools import cache
 from pathlib import Path
 from typing import Protocol
@@ -26,7 +26,8 @@ class Extents(Protocol):
 class HostRefusal(msgspec.Struct, frozen=True, kw_only=True):
     """What CuPy raises of a NumPy array of ``least`` elements and ``axes`` axes or more.
 
-    ``varies`` if it goes by dtypes and shapes; ``alone`` if it is said where no other argument is given.
+    ``varies`` if it goes by dtypes and shapes; ``alone`` if it is said where no other argument is given; ``filled`` if
+    it is said where no array that is given is empty. ``message`` may name the array's ``{shape}``.
     """
 
     error: str
@@ -35,10 +36,16 @@ class HostRefusal(msgspec.Struct, frozen=True, kw_only=True):
     least: int = 0
     axes: int = 0
     alone: bool = False
+    filled: bool = False
 
-    def is_of(self, array: Extents) -> bool:
-        """Tell whether it is raised of ``array``, or of what has the size and the axes of one."""
-        return array.size >= self.least and array.ndim >= self.axes
+    def is_of(self, array: Extents, given: Iterable[Extents]) -> bool:
+        """Tell whether it is raised of ``array`` (or of what has the extents of one), among all arrays ``given``."""
+        is_large = array.size >= self.least and array.ndim >= self.axes
+        return is_large and not (self.filled and any(not one.size for one in given))
+
+    def said_of(self, shape: tuple[int, ...]) -> str:
+        """Return what is said of an array of ``shape``."""
+        return self.message.replace("{shape}", str(shape))
 
 
 class HostFacts(msgspec.Struct, frozen=True):

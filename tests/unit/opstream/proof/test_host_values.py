@@ -44,7 +44,7 @@ def test_calls_are_refused_in_cupys_words(qualname: str) -> None:
     for one in host_calls(qualname, 1, 4):
         args, kwargs = one.arguments(lambda spec: layout_of(spec)[0])
         error = said(qualname, *args, **kwargs)
-        assert (type(error).__name__, str(error)) == (one.refusal.error, one.refusal.message)
+        assert (type(error).__name__, str(error)) == (one.refusal.error, one.refusal.said_of(one.shape))
 
 
 def test_what_is_refused_goes_by_what_else_is_given() -> None:
@@ -52,6 +52,20 @@ def test_what_is_refused_goes_by_what_else_is_given() -> None:
     condition = np.ones(3, bool)
     assert str(said("cupy.where", condition)) == "'a' must be a cupy.ndarray object, not <class 'numpy.ndarray'>."
     assert str(said("cupy.where", condition, 1, 2)) == "Unsupported type <class 'numpy.ndarray'>"
+
+
+def test_what_is_refused_goes_by_whether_all_have_elements() -> None:
+    """CuPy has answered before it looks at the arrays where one of them is empty."""
+    empty = np.empty(0)
+    assert str(said("cupyx.scipy.signal.fftconvolve", HOST, HOST)) == "Unsupported type <class 'numpy.ndarray'>"
+    assert said("cupyx.scipy.signal.fftconvolve", HOST, empty) is None
+    assert said("cupyx.scipy.signal.fftconvolve", empty, DEVICE) is None
+
+
+def test_a_refusal_names_the_shape_of_what_a_kernel_cannot_have_by_value() -> None:
+    sections = np.ones((2, 6))
+    assert "of shape (2, 6) as a kernel parameter" in str(said("cupyx.scipy.signal.sosfilt", sections, DEVICE))
+    assert said("cupyx.scipy.signal.lfilter", DEVICE, np.ones(1), DEVICE) is None
 
 
 def test_what_is_refused_goes_by_axes() -> None:
