@@ -114,8 +114,7 @@ class Client:
         with self._opening:
             if self._opened is None:
                 opened = self.open()
-                for name, args in environment.settings(os.environ):
-                    opened.pipeline.record(name, args, 0)
+                _tell_environment(opened)
                 self._use(opened)
                 self._leave_at_end()
             assert self._opened is not None
@@ -219,6 +218,11 @@ class Client:
             )
             self._inherited = self._opened  # kept, or its end would close what the parent uses
         self._use(None)
+
+
+def _tell_environment(opened: Session) -> None:
+    for name, args in environment.settings(os.environ):
+        opened.pipeline.record(name, args, 0)
 
 
 class _NotOpened:

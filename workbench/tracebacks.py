@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import sysconfig
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from importlib.util import find_spec
 from pathlib import Path
@@ -105,15 +105,19 @@ def shortened(error: BaseException | None) -> Iterator[None]:
     """
     before = [(one, one.__traceback__, one.__suppress_context__) for one in _chain(error)]
     try:
-        for one, trace, _ in before:
-            one.__traceback__ = without_ours(trace)
-            context = one.__context__
-            if context is not None and context.__traceback__ is not None and not _concerns_user(context.__traceback__):
-                one.__suppress_context__ = True
+        _shorten(before)
         yield
     finally:
         for one, trace, is_suppressed in before:
             one.__traceback__, one.__suppress_context__ = trace, is_suppressed
+
+
+def _shorten(before: Sequence[tuple[BaseException, TracebackType | None, bool]]) -> None:
+    for one, trace, _ in before:
+        one.__traceback__ = without_ours(trace)
+        context = one.__context__
+        if context is not None and context.__traceback__ is not None and not _concerns_user(context.__traceback__):
+            one.__suppress_context__ = True
 
 
 def _chain(error: BaseException | None) -> list[BaseException]:

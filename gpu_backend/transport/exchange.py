@@ -45,15 +45,19 @@ def exchange(door: Door, message: ToGateway, timeout_seconds: float) -> FromGate
     """Send ``message`` and return the answer; raises as `gpu_backend.transport.asking.ask` does."""
     under_way = _Exchange(door, message)
     try:
-        deadline = monotonic() + timeout_seconds
-        while (answer := under_way.read()) is None:
-            remaining = deadline - monotonic()
-            if remaining <= 0:
-                raise under_way.silence(timeout_seconds)
-            zmq.zmq_poll(under_way.polled, int(min(remaining, _LOOK_SECONDS) * 1000) + 1)
-        return answer
+        return _answer(under_way, timeout_seconds)
     finally:
         under_way.close()
+
+
+def _answer(under_way: _Exchange, timeout_seconds: float) -> FromGateway:
+    deadline = monotonic() + timeout_seconds
+    while (answer := under_way.read()) is None:
+        remaining = deadline - monotonic()
+        if remaining <= 0:
+            raise under_way.silence(timeout_seconds)
+        zmq.zmq_poll(under_way.polled, int(min(remaining, _LOOK_SECONDS) * 1000) + 1)
+    return answer
 
 
 class _Exchange:

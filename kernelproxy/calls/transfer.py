@@ -70,14 +70,18 @@ def write(array: ArrayCore, host: HostArray) -> None:
     content = np.asarray(host, order=order).ravel("K").view(np.uint8).data
     with pipeline.signs.moving("Upload", len(content)) as transfer:
         try:
-            for offset in range(0, len(content), CHUNK_BYTES):
-                _write_chunk(pipeline, array._ref, offset, content[offset : offset + CHUNK_BYTES])
-                transfer.done = max(0, offset - pipeline.credit.bytes_in_flight)
-                pipeline.signs.look(transfer.since, lambda: work.sign(pipeline, pipeline.signs.transfer))
+            _write_pieces(pipeline, array._ref, content, transfer)
             pipeline.call(".nothing", (), Want.CONTENTS)
             transfer.done = len(content)
         finally:
             own(pipeline)
+
+
+def _write_pieces(pipeline: Pipeline, target: wire.Ref | wire.View, content: memoryview, transfer: Transfer) -> None:
+    for offset in range(0, len(content), CHUNK_BYTES):
+        _write_chunk(pipeline, target, offset, content[offset : offset + CHUNK_BYTES])
+        transfer.done = max(0, offset - pipeline.credit.bytes_in_flight)
+        pipeline.signs.look(transfer.since, lambda: work.sign(pipeline, pipeline.signs.transfer))
 
 
 def _write_chunk(pipeline: Pipeline, target: wire.Ref | wire.View, offset: int, data: Frame) -> None:
@@ -105,19 +109,30 @@ def _read_pieces(pipeline: Pipeline, array: ArrayCore, stream: int, content: Hos
     """Fill ``content`` with the bytes of ``array``: one piece is taken while the next ones are on their way."""
     asked: deque[tuple[int, int]] = deque()
     try:
-        for offset in range(0, len(content), CHUNK_BYTES):
-            if len(asked) == _PIECES_AHEAD:
-                _take_piece(pipeline, content, *asked.popleft())
-                transfer.done = offset - (_PIECES_AHEAD - 1) * CHUNK_BYTES
-                pipeline.signs.look(transfer.since, lambda: work.sign(pipeline, pipeline.signs.transfer))
-            piece = _bytes_of(array, offset, min(CHUNK_BYTES, len(content) - offset))
-            asked.append((offset, pipeline.ask(".same", (piece,), Want.CONTENTS, None, None, stream)))
-        while asked:
-            _take_piece(pipeline, content, *asked.popleft())
+        _take_pieces(pipeline, array, stream, content, transfer, asked)
         transfer.done = len(content)
     finally:
         for _, number in asked:
             pipeline.inbox.forget(number)
+
+
+def _take_pieces(
+    pipeline: Pipeline,
+    array: ArrayCore,
+    stream: int,
+    content: HostArray,
+    transfer: Transfer,
+    asked: deque[tuple[int, int]],
+) -> None:
+    for offset in range(0, len(content), CHUNK_BYTES):
+        if len(asked) == _PIECES_AHEAD:
+            _take_piece(pipeline, content, *asked.popleft())
+            transfer.done = offset - (_PIECES_AHEAD - 1) * CHUNK_BYTES
+            pipeline.signs.look(transfer.since, lambda: work.sign(pipeline, pipeline.signs.transfer))
+        piece = _bytes_of(array, offset, min(CHUNK_BYTES, len(content) - offset))
+        asked.append((offset, pipeline.ask(".same", (piece,), Want.CONTENTS, None, None, stream)))
+    while asked:
+        _take_piece(pipeline, content, *asked.popleft())
 
 
 def _take_piece(pipeline: Pipeline, content: HostArray, offset: int, number: int) -> None:

@@ -24,28 +24,32 @@ _OVERDUE_SECONDS = 12.0
 
 def granted(settings: ClientSettings, request: control.OpenSession | control.RenewTicket, signs: Signs) -> Ticket:
     """Ask the gateway until it gives a ticket or says no; "not yet" takes it nearly two seconds to say."""
-    deadline = monotonic() + _START_SECONDS
     with Wait(settings, request, signs) as wait:
-        while True:
-            try:
-                answer = gateway_client.request(settings, request, GATEWAY_SECONDS)
-            except ExecutorStarting:
-                if monotonic() > deadline:
-                    raise
-                wait.hear()
-                wait.look("Starting an executor in the pool")
-                continue
-            except PoolUnreachable as error:
-                if wait.silent_seconds > _patience(request, wait.has_place, isinstance(error, AnswerOverdue)):
-                    raise
-                wait.look("Waiting for the pool to answer")
-                continue
-            if isinstance(answer, Ticket):
-                return answer
-            if not isinstance(answer, control.Queued):
-                raise ProtocolError("The gateway did not answer with a ticket.")
-            wait.show(answer)
-            deadline = monotonic() + _START_SECONDS
+        return _asked(settings, request, wait)
+
+
+def _asked(settings: ClientSettings, request: control.OpenSession | control.RenewTicket, wait: Wait) -> Ticket:
+    deadline = monotonic() + _START_SECONDS
+    while True:
+        try:
+            answer = gateway_client.request(settings, request, GATEWAY_SECONDS)
+        except ExecutorStarting:
+            if monotonic() > deadline:
+                raise
+            wait.hear()
+            wait.look("Starting an executor in the pool")
+            continue
+        except PoolUnreachable as error:
+            if wait.silent_seconds > _patience(request, wait.has_place, isinstance(error, AnswerOverdue)):
+                raise
+            wait.look("Waiting for the pool to answer")
+            continue
+        if isinstance(answer, Ticket):
+            return answer
+        if not isinstance(answer, control.Queued):
+            raise ProtocolError("The gateway did not answer with a ticket.")
+        wait.show(answer)
+        deadline = monotonic() + _START_SECONDS
 
 
 def _patience(request: control.OpenSession | control.RenewTicket, has_place: bool, was_taken: bool) -> float:

@@ -96,18 +96,21 @@ class Lease:
     def _first_connection(self) -> Connection:
         """Return a greeted connection. Where there can be none, the place is given back: nobody would use it."""
         try:
-            while True:
-                tried = self.ticket
-                try:
-                    return self._connect(1, 0, _GREET_SECONDS)
-                except PoolUnreachable as error:
-                    self._ask_where()
-                    if self.ticket.epoch == tried.epoch:
-                        way = as_reached(tried, self._settings.executor_host)
-                        raise unreached(way, error, self._settings.gateway) from None
+            return self._connect_first()
         except BaseException:  # an interrupt too
             self.give_back()
             raise
+
+    def _connect_first(self) -> Connection:
+        while True:
+            tried = self.ticket
+            try:
+                return self._connect(1, 0, _GREET_SECONDS)
+            except PoolUnreachable as error:
+                self._ask_where()
+                if self.ticket.epoch == tried.epoch:
+                    way = as_reached(tried, self._settings.executor_host)
+                    raise unreached(way, error, self._settings.gateway) from None
 
     def _connect(self, first: int, received: int, timeout_seconds: float) -> Connection:
         """Return a greeted connection. One that is cut while it is made is made again: that says nothing of a key."""

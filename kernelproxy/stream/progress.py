@@ -25,10 +25,15 @@ def heard(pipeline: Pipeline, seconds: float) -> Work:
     with _alone(pipeline, seconds) as connection:
         if connection is None or not connection.send(wire.Ping(pipeline.inbox.received)):
             return under_way(pipeline)
-        while (message := _next(pipeline, connection, deadline)) is not None:
-            if isinstance(message, wire.Ack):
-                return under_way(pipeline)._replace(is_heard=True)
-    return under_way(pipeline)
+        is_heard = _is_heard(pipeline, connection, deadline)
+    return under_way(pipeline)._replace(is_heard=is_heard)
+
+
+def _is_heard(pipeline: Pipeline, connection: Connection, deadline: float) -> bool:
+    while (message := _next(pipeline, connection, deadline)) is not None:
+        if isinstance(message, wire.Ack):
+            return True
+    return False
 
 
 def memory_in(answer: Value) -> dict[str, int]:
@@ -59,11 +64,15 @@ def answered(pipeline: Pipeline, name: str, args: tuple[Value, ...], seconds: fl
             return None
         number = pipeline.ask(name, args, Want.CONTENTS)
         try:
-            while not pipeline.inbox.has(number) and _next(pipeline, connection, deadline) is not None:
-                pass
+            _take_in(pipeline, connection, number, deadline)
             return pipeline.inbox.seen(number)
         finally:
             pipeline.inbox.forget(number)
+
+
+def _take_in(pipeline: Pipeline, connection: Connection, number: int, deadline: float) -> None:
+    while not pipeline.inbox.has(number) and _next(pipeline, connection, deadline) is not None:
+        pass
 
 
 @contextmanager

@@ -16,7 +16,7 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
 import msgspec
-from rich.console import Console, Group, RenderableType
+from rich.console import Group, RenderableType
 from rich.live import Live
 from rich.table import Table
 from rich.text import Text
@@ -54,16 +54,21 @@ def execute(arguments: Namespace) -> int:
     if arguments.json or not sys.stdout.isatty():
         show(arguments, _screen(view), _as_dict(view))
         return 0
-    console, note = Console(), _LEAVE
-    with _keys() as pressed, Live(console=console, screen=True, auto_refresh=False) as live:
-        live.update(_screen(view, note, console.width >= _WIDE), refresh=True)
-        while pressed(_REFRESH_SECONDS) not in ("q", "Q"):
-            try:
-                view, note = _view(arguments, state), _LEAVE
-            except PoolUnreachable as error:  # a gateway that is started anew is back in a moment
-                note = f"{error} This is how it was before. {_LEAVE}"
-            live.update(_screen(view, note, console.width >= _WIDE), refresh=True)
+    with _keys() as pressed, Live(screen=True, auto_refresh=False) as live:
+        _watch(arguments, state, view, pressed, live)
     return 0
+
+
+def _watch(arguments: Namespace, state: PoolState, view: PoolView, pressed: Callable[[float], str], live: Live) -> None:
+    """Show what is used every second until q is pressed."""
+    note = _LEAVE
+    live.update(_screen(view, note, live.console.width >= _WIDE), refresh=True)
+    while pressed(_REFRESH_SECONDS) not in ("q", "Q"):
+        try:
+            view, note = _view(arguments, state), _LEAVE
+        except PoolUnreachable as error:  # a gateway that is started anew is back in a moment
+            note = f"{error} This is how it was before. {_LEAVE}"
+        live.update(_screen(view, note, live.console.width >= _WIDE), refresh=True)
 
 
 def is_operators(arguments: Namespace, state: PoolState) -> bool:
