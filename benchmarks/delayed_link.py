@@ -1,4 +1,4 @@
-"""A link with a round trip of a given length between notebooks and executors of one machine, for `systems.py`.
+"""A link with a round trip of a given length between notebooks and executors of one machine.
 
 Run as ``delayed_link.py HOST TARGET FIRST-LAST SECONDS``: whoever connects to a port of the range on HOST is connected
 to the same port on TARGET, and each byte arrives half of the round trip later, either way. Bytes keep their order, and

@@ -3,25 +3,22 @@
 from __future__ import annotations
 
 import json
-import socket
 import subprocess
 import sys
 import threading
-from collections.abc import Callable, Iterator
-from contextlib import ExitStack, contextmanager
+from collections.abc import Callable
 from pathlib import Path
 from time import monotonic, perf_counter, sleep
 from typing import Any
 
 import msgspec
+from far_links import far_links, port_range
 from remoting_pool import OwnPool
 
 _HERE = Path(__file__).parent
 _SIDE_SECONDS = 180
-#: Links beside the host's own way, by the round trip that is added, seconds; each has an address of its own.
-_LINKS = {"1 ms": ("127.0.0.2", 1e-3), "10 ms": ("127.0.0.3", 10e-3)}
-#: As many as the pool's sessions and those that are kept ready can need.
-_PORTS = 8
+#: Links beside the host's own way, by the round trip that is added, seconds.
+_LINKS = {"1 ms": 1e-3, "10 ms": 10e-3}
 _WAIT_SECONDS = 60.0
 #: Memory that a session asks for, and what it takes at a time.
 _MEMORY_BYTES, _PIECE_BYTES = 512 << 20, 16 << 20
@@ -31,17 +28,10 @@ Raw = dict[str, Any]
 
 def measure_links(device: str, is_quick: bool, runs: int) -> tuple[list[Raw], str]:
     """Return what native CuPy and CuPy over each link do, run by run, and the device's kind."""
-    first = _free_ports()
-    with ExitStack() as stack:
-        pool = stack.enter_context(OwnPool(device, executor_ports=f"{first}-{first + _PORTS - 1}"))
-        links = {"local": str(pool.config), "TLS": str(pool.config)}
-        for name, (host, seconds) in _LINKS.items():
-            stack.enter_context(_delayed(host, first, seconds))
-            config = pool.config.with_name(f"{host}.toml")
-            config.write_text(pool.config.read_text() + f'executor_host = "{host}"\n')
-            config.chmod(0o600)
-            links[name] = str(config)
-        order = json.dumps({"is_quick": is_quick, "links": links})
+    ports = port_range()
+    with OwnPool(device, executor_ports=ports) as pool, far_links(pool.config, ports, [*_LINKS.values()]) as far:
+        links = {"local": pool.config, "TLS": pool.config, **dict(zip(_LINKS, far, strict=True))}
+        order = json.dumps({"is_quick": is_quick, "links": {name: str(config) for name, config in links.items()}})
         found = []
         for _ in range(runs):
             native = _side("native", pool.device_kind, order)
@@ -147,32 +137,6 @@ def _side(which: str, device: str, order: str) -> Raw:
     return found
 
 
-@contextmanager
-def _delayed(host: str, first: int, seconds: float) -> Iterator[None]:
-    ports = f"{first}-{first + _PORTS - 1}"
-    command = [sys.executable, str(_HERE / "delayed_link.py"), host, "127.0.0.1", ports, str(seconds)]
-    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as link:
-        assert link.stdout is not None
-        try:
-            if link.stdout.readline().strip() != "ready":
-                raise RuntimeError("the delayed link did not come up")
-            yield
-        finally:
-            link.kill()
-
-
-def _free_ports() -> int:
-    """Return the first of as many ports in a row as are needed, that nobody listens on now."""
-    for first in range(20_000, 30_000, _PORTS):
-        try:
-            for port in range(first, first + _PORTS):
-                socket.create_server(("127.0.0.1", port)).close()
-        except OSError:
-            continue
-        return first
-    raise RuntimeError("there are not enough free ports between 20000 and 30000")
-
-
 # --- figures --------------------------------------------------------------------------------------------------------
 
 
@@ -181,7 +145,7 @@ def link_figures(raw: Raw) -> dict[tuple[str, str], float]:
     native, local, near, far = raw["native"], raw["local"], raw["1 ms"], raw["10 ms"]
     whole, resident = _added(native, local, "upload", "compute", "download"), _added(native, near, "compute")
     chain = 100 * (near["chain"] / native["chain"] - 1)
-    added = _LINKS["10 ms"][1] - _LINKS["1 ms"][1]
+    added = _LINKS["10 ms"] - _LINKS["1 ms"]
     return {
         ("rcuda", "overhead"): whole,
         ("rcuda", "overhead-far"): _added(native, near, "upload", "compute", "download"),

@@ -5,24 +5,27 @@ call, then the best of some warm ones, each to the last byte on the host), compa
 the geometric mean and the worst ten, and writes it to ``benchmarks/results/``. Without a GPU it runs the programs at
 their small sizes on the CPU device, and counts ops and round trips: there is nothing to compare with. Exit status 1 if
 anything came out differently.
+
+``--far 0.1,0.5,1,10,30`` runs them over links of these round trips, milliseconds, as well, and prints what each program
+takes from so far away, and how often it waits.
 """
 
 from __future__ import annotations
 
 import argparse
 import json
-import subprocess
 import sys
 from contextlib import ExitStack
 from dataclasses import asdict
 from datetime import UTC, datetime
 from pathlib import Path
-from types import TracebackType
 from typing import Any
 
 from rich.console import Console
 from rich.table import Table
 
+from benchmarks.programs import far
+from benchmarks.programs.sides import Side
 from benchmarks.programs.table import Row, row, summary
 from benchmarks.remoting_pool import OwnPool
 from benchmarks.run_record import circumstances
@@ -30,43 +33,6 @@ from kernelproxy.settings import MIRROR_VARIABLE
 
 ROOT = Path(__file__).parents[2]
 RESULTS = ROOT / "benchmarks" / "results"
-
-
-class Side:
-    """A process that runs programs."""
-
-    def __init__(self, which: str, environment: dict[str, str]) -> None:
-        command = [sys.executable, "-m", "benchmarks.programs.side", which]
-        self._process = subprocess.Popen(
-            command, env=environment, cwd=ROOT, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
-        )
-        #: Name, kind, size on a GPU and small size of each program.
-        self.programs: list[tuple[str, str, int, int]] = self._read()
-
-    def __enter__(self) -> Side:
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        assert self._process.stdin is not None
-        self._process.stdin.close()
-        self._process.wait()
-
-    def run(self, name: str, size: int) -> dict[str, Any]:
-        """Run a program once; return what `side.measure` found."""
-        assert self._process.stdin is not None
-        self._process.stdin.write(json.dumps({"name": name, "size": size}) + "\n")
-        self._process.stdin.flush()
-        found: dict[str, Any] = self._read()
-        return found
-
-    def _read(self) -> Any:
-        assert self._process.stdout is not None
-        line = self._process.stdout.readline()
-        if not line:
-            raise RuntimeError(f"A side ended with status {self._process.wait()}; what it said stands above.")
-        return json.loads(line)
 
 
 def in_turns(pool: OwnPool, names: set[str], is_small: bool, rounds: int) -> list[Row]:
@@ -108,16 +74,16 @@ def show(rows: list[Row], title: str) -> None:
         )
     console = Console(width=None if sys.stdout.isatty() else 140)
     console.print(table)
-    judged = summary(rows)
-    if judged["warm"] is not None:
+    found = summary(rows)
+    if found["warm"] is not None:
         console.print(
-            f"geometric mean of {judged['programs']}: warm {judged['warm']:.2f}, first call {judged['first']:.2f}; "
-            f"{judged['above_1.1']} above 1.1"
+            f"geometric mean of {found['programs']}: warm {found['warm']:.2f}, first call {found['first']:.2f}; "
+            f"{found['above_1.1']} above 1.1"
         )
-        for each in judged["worst"]:
+        for each in found["worst"]:
             console.print(f"  {each['ratio']:.2f}  {each['name']}: {each['why']}")
     else:
-        console.print(f"{judged['programs']} programs, {judged['ops']} ops, {judged['round_trips']} round trips")
+        console.print(f"{found['programs']} programs, {found['ops']} ops, {found['round_trips']} round trips")
 
 
 def _milliseconds(seconds: float | None) -> str:
@@ -128,19 +94,21 @@ def _times(ratio: float | None) -> str:
     return "" if ratio is None else f"{ratio:.2f}"
 
 
-def record(rows: list[Row], device: str) -> Path:
-    """Write the run to ``benchmarks/results`` and return the file."""
+def record(name: str, device: str, found: dict[str, Any]) -> Path:
+    """Write what a run has ``found`` to ``benchmarks/results`` and return the file."""
     now = datetime.now(UTC)
-    written = RESULTS / f"programs-{device}-{now:%Y%m%d-%H%M%S}.json"
-    content = {
-        "benchmark": "programs",
-        "date": now.isoformat(timespec="seconds"),
-        **circumstances(),
+    written = RESULTS / f"{name}-{device}-{now:%Y%m%d-%H%M%S}.json"
+    content = {"benchmark": name, "date": now.isoformat(timespec="seconds"), **circumstances(), **found}
+    written.write_text(json.dumps(content, indent=1, ensure_ascii=False) + "\n")
+    return written
+
+
+def judged(rows: list[Row]) -> dict[str, Any]:
+    """Return all that a run has found."""
+    return {
         "summary": summary(rows),
         "rows": [{**asdict(each), "ratio": each.ratio, "first_ratio": each.first_ratio} for each in rows],
     }
-    written.write_text(json.dumps(content, indent=1, ensure_ascii=False) + "\n")
-    return written
 
 
 def main() -> int:
@@ -151,13 +119,24 @@ def main() -> int:
     parser.add_argument("--rounds", type=int, default=5, help="warm calls of each side")
     parser.add_argument("--small", action="store_true", help="small sizes on a GPU too")
     parser.add_argument("--record", action="store_true", help="write a file, without a GPU too")
+    parser.add_argument("--far", type=far.round_trips, metavar="MS,MS,...", help="round trips to run them over too")
     options = parser.parse_args()
+    names = set(options.programs)
+    if options.far:
+        device, found = far.measure(options.device, options.far, names, options.small, options.rounds)
+        far.show(found)
+        if device == "cuda" or options.record:
+            print(f"written to {record('programs-far', device, far.judged(found))}")
+        return 1 if far.is_wrong(found) else 0
     with OwnPool(options.device) as pool:
-        on_gpu = pool.device_kind == "cuda"
-        rows = in_turns(pool, set(options.programs), options.small or not on_gpu, options.rounds)
-    show(rows, "programs on one GPU, native and remote in turns" if on_gpu else "programs on the CPU device, small")
-    if on_gpu or options.record:
-        print(f"written to {record(rows, 'cuda' if on_gpu else 'cpu')}")
+        device = pool.device_kind
+        rows = in_turns(pool, names, options.small or device == "cpu", options.rounds)
+    show(
+        rows,
+        "programs on one GPU, native and remote in turns" if device == "cuda" else "programs on the CPU device, small",
+    )
+    if device == "cuda" or options.record:
+        print(f"written to {record('programs', device, judged(rows))}")
     return 1 if summary(rows)["wrong"] else 0
 
 

@@ -1,7 +1,8 @@
 """One side: runs programs by name, as native CuPy or through the pool, as it is told line by line.
 
-``python -m benchmarks.programs`` starts it as ``python -m benchmarks.programs.side native|remote``. It says which
-programs there are; then a line of JSON comes in for each run (``{"name": ..., "size": ...}``), and one goes out.
+``python -m benchmarks.programs`` starts it as ``python -m benchmarks.programs.side native|remote|far``; ``far`` goes
+the way of other hosts. It says which programs there are; then a line of JSON comes in for each run
+(``{"name": ..., "size": ...}``; ``{}`` for an empty wait), and one goes out.
 """
 
 from __future__ import annotations
@@ -18,7 +19,11 @@ import numpy as np
 def main() -> int:
     """Serve until there are no more lines."""
     which = sys.argv[1]
-    if which == "remote":
+    if which == "far":
+        from gpu_backend.transport import local
+
+        local.is_here = lambda endpoint: False
+    if which != "native":
         import kernelproxy
 
         kernelproxy.activate()
@@ -28,8 +33,18 @@ def main() -> int:
     print(json.dumps([[each.name, each.kind, each.full, each.small] for each in programs.values()]), flush=True)
     for line in sys.stdin:
         order = json.loads(line)
-        print(json.dumps(measure(programs[order["name"]].run, order["size"], which == "remote")), flush=True)
+        found = measure(programs[order["name"]].run, order["size"], which != "native") if order else wait()
+        print(json.dumps(found), flush=True)
     return 0
+
+
+def wait() -> float:
+    """Wait once for the device, which has nothing to do; return seconds."""
+    import cupy
+
+    began = perf_counter()
+    cupy.cuda.get_current_stream().synchronize()
+    return perf_counter() - began
 
 
 def measure(run: Any, size: int, is_remote: bool) -> dict[str, Any]:
