@@ -125,9 +125,9 @@ class ufunc(Documented):  # noqa: N801 (CuPy's name)
             forms.keep(key, forms.of(OpKind(self._qualname, 1, None, proof.nbytes, None, proof, True), *limits))
 
     def _binary_of_others(self, left: Any, right: Any) -> Any:
-        """Apply the function to two operands of which one is neither an array nor a number of Python's."""
+        """Apply the function to two operands that are not arrays, or an array and a number of Python's."""
         operands = [one if _is_operand(one) else stands_for(one) for one in (left, right)]
-        if all(map(_is_operand, operands)):
+        if all(map(_is_operand, operands)) and any(isinstance(one, ArrayCore) for one in operands):
             return self.binary(*operands)
         proof = self._rule.result(*[one._layout if isinstance(one, ArrayCore) else one for one in operands])
         made = dispatch.run_proved(self._qualname, tuple(operands), {}, proof)
