@@ -59,16 +59,25 @@ class Site(NamedTuple):
         return f"{where}: {text}" if text else where
 
 
+_new, _getframe = tuple.__new__, sys._getframe  # found without asking what they are names of
+
+
 def user_site(depth: int) -> Site | None:
-    """Return the innermost place in the user's code, or a library's, looking from ``depth`` frames up."""
-    frame = sys._getframe(depth)
+    """Return the innermost place in the user's code, or a library's, looking from ``depth`` frames up.
+
+    Who knows how many frames are ours at least need not have them looked at: each costs as much as a short function.
+    """
+    try:
+        frame = _getframe(depth)
+    except ValueError:  # none of them is the user's: a thread's target is a function of ours
+        return None
     while frame.f_code.co_filename not in _theirs:  # asked for every op, and so answered by look-ups
         if frame.f_code.co_filename not in _not_theirs and _is_theirs(frame.f_code.co_filename):
             break
         if frame.f_back is None:
             return None
         frame = frame.f_back
-    return tuple.__new__(Site, (frame.f_code, frame.f_lasti))
+    return _new(Site, (frame.f_code, frame.f_lasti))
 
 
 def _is_theirs(filename: str) -> bool:

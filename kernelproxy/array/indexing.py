@@ -7,13 +7,15 @@ from typing import Any
 
 import numpy as np
 
+from gpu_backend.opstream.layout import Layout
 from gpu_backend.opstream.proof import setitem, views
 from gpu_backend.opstream.proof.arguments import is_known
-from gpu_backend.opstream.proof.outcome import Unproved, Window
+from gpu_backend.opstream.proof.indexing import known_window
+from gpu_backend.opstream.proof.outcome import Unproved
 from gpu_backend.wire import values as wire
 from kernelproxy.calls import array_core, dispatch
 from kernelproxy.calls.argument_types import ArrayLike, DTypeLike
-from kernelproxy.calls.array_core import ArrayCore
+from kernelproxy.calls.array_core import ArrayCore, is_window
 from kernelproxy.calls.dispatch import stands_for
 from kernelproxy.calls.encoding import Encoder, Unsendable
 
@@ -28,9 +30,10 @@ class Indexing(ArrayCore):
     __slots__ = ()
 
     def __getitem__(self, key: Any) -> Any:
-        window: Window | Unproved | None = views.known_window(self._layout, key)
-        if window is None and is_basic(key):
-            window = views.getitem(self._layout, key)
+        found = known_window(self._layout, key)
+        if found is not None:
+            return array_core.view_of(self, found[0], found[1])
+        window = views.getitem(self._layout, key) if is_basic(key) else None
         if isinstance(window, tuple):
             return array_core.view_of(self, *window)
         if isinstance(key, ArrayCore):
@@ -54,6 +57,10 @@ class Indexing(ArrayCore):
         return made
 
     def __setitem__(self, key: Any, value: ArrayLike) -> None:
+        if isinstance(value, ArrayCore):
+            found = known_window(self._layout, key)
+            if found is not None and (is_window(value, self, *found) or _is_stored(value, self, *found)):
+                return
         if type(value) not in _NUMBERS:
             value = stands_for(value)
             if isinstance(key, ArrayCore) and isinstance(value, ArrayCore) and _fits_places(self, key, value):
@@ -62,12 +69,12 @@ class Indexing(ArrayCore):
         if is_basic(key):
             window = views.getitem(self._layout, key)
             if isinstance(window, tuple):
-                if isinstance(value, ArrayCore) and array_core.is_window(value, self, *window):
-                    return  # the last step of ``x[key] += y``: it is there already
+                if isinstance(value, ArrayCore) and is_window(value, self, *window):
+                    return
                 if setitem.is_proved(window[1], dispatch.layouts(value)):
                     target = array_core.view_of(self, *window)
                     if isinstance(value, ArrayCore) and _is_alike(target, value):
-                        dispatch.record(".store", (target, value))
+                        dispatch.store(target, value)
                     else:
                         dispatch.record(_SETITEM, (target, Ellipsis, value))
                     return
@@ -94,6 +101,17 @@ class Indexing(ArrayCore):
         if not self._layout.shape:
             raise TypeError("iteration over a 0-d array")
         return (self[place] for place in range(self._layout.shape[0]))
+
+
+def _is_stored(value: ArrayCore, array: ArrayCore, offset: int, layout: Layout) -> bool:
+    """Put ``value`` into a window on ``array`` as has been done with others that lie so; tell whether it was."""
+    of = value._layout
+    if type(value) is not array_core.array_class or not setitem.was_proved(layout, of):
+        return False
+    if of.shape != layout.shape or of.dtype != layout.dtype:
+        return False
+    dispatch.store(array_core.view_of(array, offset, layout), value)
+    return True
 
 
 def _is_alike(window: ArrayCore, value: ArrayCore) -> bool:

@@ -42,10 +42,12 @@ def _numpys(function: ufunc) -> Callable[..., Any]:
 
 
 def _forward(function: ufunc) -> _Method:
-    binary, numpys = function.binary, _numpys(function)
+    binary, of_arrays, numpys = function.binary, function._of_arrays, _numpys(function)
 
     def operator(self: Any, other: object) -> Any:
-        if isinstance(other, ArrayCore) or (type(other) in _NUMBERS and type(self) is array_core.array_class):
+        if isinstance(other, ArrayCore):
+            return of_arrays(self, other)
+        if type(other) in _NUMBERS and type(self) is array_core.array_class:
             return binary(self, other)
         if _defers(self, other):
             return NotImplemented

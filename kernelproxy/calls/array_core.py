@@ -92,14 +92,20 @@ def handle_of(reference: wire.Ref | wire.View) -> int:
 
 def fresh(client: Client, layout: Layout, handle: int) -> Any:
     """Return the array that owns ``handle``, which ``client`` has."""
+    array = small(client, layout, handle)
+    if layout.held_bytes > client.memory.small_bytes:
+        client.memory.note(handle, layout.held_bytes)
+    return array
+
+
+def small(client: Client, layout: Layout, handle: int) -> Any:
+    """Return the array that owns ``handle``, of which the caller knows that it is too small to be counted."""
     array = _new(array_class)
     array._layout = layout
     array._ref = _Ref(handle)
     array._root = None
     array._client = client
     array._dropped = client.dropped
-    if layout.held_bytes > client.memory.small_bytes:
-        client.memory.note(handle, layout.held_bytes)
     return array
 
 

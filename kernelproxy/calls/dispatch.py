@@ -22,6 +22,7 @@ from kernelproxy.calls import array_core, reading, stand_ins, sync_detection, tr
 from kernelproxy.calls.argument_types import HostArray
 from kernelproxy.calls.array_core import ArrayCore, fresh, from_description, view_of, window_held
 from kernelproxy.calls.callbacks import Conversation, NotebookFunction
+from kernelproxy.calls.common_client import common
 from kernelproxy.calls.decoding import Decoder
 from kernelproxy.calls.described_arrays import array_of, shown_by_users
 from kernelproxy.calls.encoding import Encoder
@@ -62,6 +63,15 @@ def record(qualname: str, args: tuple[object, ...]) -> None:
     client, wire_args = encoded.client, encoded.args
     stream, kind = client.streams.current_handle(), _kind(qualname, wire_args)
     client.pipeline.record(qualname, wire_args, 0, None, stream, None, None, _largest(args, None), kind)
+
+
+def store(target: ArrayCore, value: ArrayCore) -> None:
+    """Record that ``value`` is put into ``target``, which has its shape and dtype. Raises `MixedClients`."""
+    client, size = target._client, target._layout.nbytes
+    if value._client is not client:
+        common(client, value._client)
+    form = client.pipeline.forms[".store", 0, None, size, None, None, False]
+    client.pipeline.note(form, (target._ref, value._ref), 3, None, client.streams.current_handle())
 
 
 def run_proved(qualname: str, args: tuple[object, ...], kwargs: dict[str, object], proof: Proof) -> Any:

@@ -10,15 +10,18 @@ from gpu_backend.opstream.surface import Ufunc as Description
 from gpu_backend.wire import values as wire
 from kernelproxy.calls import array_core, dispatch
 from kernelproxy.calls.argument_types import ArrayLike, AxisLike, DTypeLike
-from kernelproxy.calls.array_core import ArrayCore
+from kernelproxy.calls.array_core import ArrayCore, LaterLayout
 from kernelproxy.calls.common_client import common
 from kernelproxy.calls.dispatch import stands_for
 from kernelproxy.calls.documentation import Documented
 from kernelproxy.client import Client
 from kernelproxy.public_names import maker
+from kernelproxy.stream.forms import Form, OpKind
 
-#: Proofs kept per ufunc: a loop over ever new shapes must not grow without end.
-_MOST_PROOFS = 4_096
+#: How many frames of ours there are at least between the pipeline and who called a ufunc.
+_DEPTH = 4
+_Key = tuple[Any, ...]
+_Limits = tuple[float, float] | None
 #: Operands that travel as they are.
 _PLAIN = (int, float, bool)
 
@@ -30,15 +33,13 @@ def _is_operand(value: Any) -> bool:
 class ufunc(Documented):  # noqa: N801 (CuPy's name)
     """A universal function. Its results are proved by the rule of its name, which remembers what it has proved."""
 
-    __slots__ = ("_alone", "_qualname", "_rule", "description")
+    __slots__ = ("_qualname", "_rule", "description")
     __module__ = "cupy._core._kernel"
 
     def __init__(self, qualname: str, description: Description) -> None:
         self._qualname = qualname
         self.description = description
         self._rule = rule_for(qualname)
-        #: Results for one array operand, by its layout.
-        self._alone: dict[Layout, Layout] = {}
 
     def __call__(self, *args: object, **kwargs: object) -> Any:
         """Apply the function. Arguments and keywords are those of CuPy's ufuncs."""
@@ -62,59 +63,71 @@ class ufunc(Documented):  # noqa: N801 (CuPy's name)
         """Apply the function to one operand; raises what CuPy raises for it."""
         if not isinstance(operand, ArrayCore):
             return dispatch.call(self._qualname, (stands_for(operand),), {})
-        proof = self._alone.get(operand._layout)
-        client = operand._client
+        client, layout = operand._client, operand._layout
         pipeline = client.pipeline
-        if proof is None or proof.nbytes > pipeline.memory.small_bytes:
-            found = self._rule.results(operand._layout)
-            if isinstance(found, Layout):
-                if len(self._alone) >= _MOST_PROOFS:
-                    self._alone.clear()
-                self._alone[operand._layout] = found
-            made = dispatch.run_proved(self._qualname, (operand,), {}, found)
+        form = pipeline.forms.get((self._qualname, layout))
+        if form is None or form.size > pipeline.memory.small_bytes or client.streams.is_used:
+            proof = self._rule.results(layout)
+            self._remember(client, (self._qualname, layout), proof)
+            made = dispatch.run_proved(self._qualname, (operand,), {}, proof)
         else:
-            in_order = None if client.streams.is_used else proof  # as in `binary`
-            args = (operand._ref,)
-            stream = client.streams.current_handle()
-            handle = pipeline.record(self._qualname, args, 1, None, stream, in_order, None, proof.nbytes, None, proof)
-            made = array_core.fresh(client, proof, handle)
+            made = array_core.small(client, form.made, pipeline.note(form, (operand._ref,), _DEPTH))  # type: ignore[arg-type]
         return array_core.in_class_of(made, (operand,)) if array_core.is_subclassed else made
 
     def binary(self, left: Any, right: Any) -> Any:
         """Apply the function to two operands; raises what CuPy raises for them."""
-        left_value = right_value = None
-        client: Client | None = None
         if isinstance(left, ArrayCore):
-            left_operand, left_value, client = left._layout, left._ref, left._client
-        elif type(left) in _PLAIN:
-            left_operand = left_value = left
-        else:
-            return self._binary_of_others(left, right)
-        if isinstance(right, ArrayCore):
-            right_operand, right_value = right._layout, right._ref
-            if client is not right._client:
-                client = common(client, right._client)
-        elif type(right) in _PLAIN:
-            right_operand = right_value = right
-        else:
-            return self._binary_of_others(left, right)
-        proof = self._rule.result(left_operand, right_operand)
-        if client is not None and type(proof) is Layout and proof.nbytes <= client.pipeline.memory.small_bytes:
-            args, size = (left_value, right_value), proof.nbytes
-            if client.streams.is_used:  # memory may be reused only in the order in which all work runs
-                stream = client.streams.current_handle()
-                handle = client.pipeline.record(self._qualname, args, 1, None, stream, None, None, size, None, proof)
-            else:
-                handle = client.pipeline.record(self._qualname, args, 1, None, 0, proof, None, size, None, proof)
-            made = array_core.fresh(client, proof, handle)
-        else:
+            if isinstance(right, ArrayCore):
+                return self._of_arrays(left, right)
+            if type(right) in _PLAIN:
+                return self._of_number(left, right, left, right, (self._qualname, left._layout, type(right)))
+        elif isinstance(right, ArrayCore) and type(left) in _PLAIN:
+            return self._of_number(left, right, right, left, (self._qualname, type(left), right._layout))
+        return self._binary_of_others(left, right)
+
+    def _of_arrays(self, left: ArrayCore, right: ArrayCore) -> Any:
+        """Apply the function to two arrays; raises what CuPy raises for them. The path of ``x + y``."""
+        client = left._client
+        if client is not right._client:
+            common(client, right._client)
+        pipeline, key = client.pipeline, (self._qualname, left._layout, right._layout)
+        form = pipeline.forms.get(key)
+        if form is None or form.size > pipeline.memory.small_bytes or client.streams.is_used:
+            proof = self._rule.result(left._layout, right._layout)
+            self._remember(client, key, proof)
             made = dispatch.run_proved(self._qualname, (left, right), {}, proof)
+        else:
+            made = array_core.small(client, form.made, pipeline.note(form, (left._ref, right._ref), _DEPTH))  # type: ignore[arg-type]
         return array_core.in_class_of(made, (left, right)) if array_core.is_subclassed else made
 
+    def _of_number(self, left: Any, right: Any, array: ArrayCore, number: float, key: _Key) -> Any:
+        """Apply the function to ``left`` and ``right``, which are an ``array`` and a ``number`` in some order."""
+        client = array._client
+        pipeline = client.pipeline
+        form = pipeline.forms.get(key)
+        if (
+            form is None or not form.low <= number <= form.high
+            or form.size > pipeline.memory.small_bytes or client.streams.is_used
+        ):  # fmt: skip
+            operands = (left._layout, right) if array is left else (left, right._layout)
+            proof = self._rule.result(*operands)
+            self._remember(client, key, proof, self._rule.limits(*operands))
+            made = dispatch.run_proved(self._qualname, (left, right), {}, proof)
+        else:
+            args = (array._ref, number) if array is left else (number, array._ref)
+            made = array_core.small(client, form.made, pipeline.note(form, args, _DEPTH))  # type: ignore[arg-type]
+        return array_core.in_class_of(made, (array,)) if array_core.is_subclassed else made
+
+    def _remember(self, client: Client, key: _Key, proof: object, limits: _Limits = (0, 0)) -> None:
+        """Have the op that is proved for ``key`` found at once from now on, for numbers within ``limits``."""
+        forms = client.pipeline.forms
+        if type(proof) is Layout and limits is not None and key not in forms and LaterLayout not in map(type, key):
+            forms.keep(key, forms.of(OpKind(self._qualname, 1, None, proof.nbytes, None, proof, True), *limits))
+
     def _binary_of_others(self, left: Any, right: Any) -> Any:
-        """Apply the function to two operands of which one is neither an array nor a number of Python's."""
+        """Apply the function to two operands that are not arrays, or an array and a number of Python's."""
         operands = [one if _is_operand(one) else stands_for(one) for one in (left, right)]
-        if all(map(_is_operand, operands)):
+        if all(map(_is_operand, operands)) and any(isinstance(one, ArrayCore) for one in operands):
             return self.binary(*operands)
         proof = self._rule.result(*[one._layout if isinstance(one, ArrayCore) else one for one in operands])
         made = dispatch.run_proved(self._qualname, tuple(operands), {}, proof)
@@ -122,19 +135,37 @@ class ufunc(Documented):  # noqa: N801 (CuPy's name)
 
     def inplace(self, target: ArrayCore, operand: Any) -> Any:
         """Apply the function to ``target`` and ``operand``, put the result into ``target``, and return that."""
-        is_array, client = isinstance(operand, ArrayCore), target._client
-        if is_array and operand._client is not client:
-            common(client, operand._client)
-        proof = self._rule.inplace(target._layout, operand._layout if is_array else operand)
-        if proof is None and (is_array or type(operand) in _PLAIN):
-            value = operand._ref if is_array else operand
-            args = (target._ref, value, target._ref)
-            layout = target._layout
-            size = layout.nbytes if type(layout) is Layout else 0  # of others it may have to be asked for
-            client.pipeline.record(self._qualname, args, 0, None, client.streams.current_handle(), None, None, size)
+        client, layout = target._client, target._layout
+        of: object = type(operand)
+        is_array = isinstance(operand, ArrayCore)
+        if is_array:
+            of = operand._layout
+            if operand._client is not client:
+                common(client, operand._client)
+        pipeline, key = client.pipeline, (layout, self._qualname, of)
+        form = pipeline.forms.get(key)
+        if form is None or not (is_array or form.low <= operand <= form.high):
+            form = self._form_inplace(client, key, operand)
+        if form is not None:
+            args = (target._ref, operand._ref if is_array else operand, target._ref)
+            pipeline.note(form, args, _DEPTH, None, client.streams.current_handle())
         else:
             dispatch.call(self._qualname, (target, operand, target), {})
         return target
+
+    def _form_inplace(self, client: Client, key: _Key, operand: Any) -> Form | None:
+        """Return the form of ``target op= operand``, which is found at once from now on; None if it is not proved."""
+        target, _, of = key
+        is_array = isinstance(operand, ArrayCore)
+        proof = self._rule.inplace(target, of if is_array else operand)
+        if proof is not None or not (is_array or type(operand) in _PLAIN):
+            return None
+        size = target.nbytes if type(target) is Layout else 0  # of others it may have to be asked for
+        limits = (0, 0) if is_array else self._rule.limits_inplace(target, operand)
+        form = client.pipeline.forms.of(OpKind(self._qualname, 0, None, size), *limits or (0, 0))
+        if limits is not None and LaterLayout not in map(type, key):
+            client.pipeline.forms.keep(key, form)
+        return form
 
     # --- what a ufunc is asked ----------------------------------------------------------------------------------------
 

@@ -26,13 +26,15 @@ class MemoryModel:
         Arrays of up to this size are not counted, and always sure.
     limit_bytes
         Most that may be held: as the executor has said, or else all that the device has.
+    held
+        What each counted array holds, by its handle.
     held_bytes
-        What the counted arrays hold.
+        What they hold together.
     """
 
     def __init__(self, limit_bytes: int = 0, device_bytes: int = 1 << 33) -> None:
         self._device_bytes = device_bytes
-        self._held: dict[int, int] = {}
+        self.held: dict[int, int] = {}
         self.held_bytes = 0
         self.set_limit(limit_bytes)
 
@@ -52,12 +54,12 @@ class MemoryModel:
 
     def note(self, handle: int, nbytes: int) -> None:
         """Count the array ``handle``, which owns ``nbytes``."""
-        self.held_bytes += nbytes - self._held.get(handle, 0)
-        self._held[handle] = nbytes
+        self.held_bytes += nbytes - self.held.get(handle, 0)
+        self.held[handle] = nbytes
 
     def forget(self, handle: int) -> None:
         """Count ``handle`` no more, if it is counted."""
-        self.held_bytes -= self._held.pop(handle, 0)
+        self.held_bytes -= self.held.pop(handle, 0)
 
     def is_sure(self, nbytes: int, ending: list[int]) -> bool:
         """Tell whether a result of ``nbytes`` is sure to be had, once the handles ``ending`` are gone."""
@@ -68,10 +70,10 @@ class MemoryModel:
         left = self.limit_bytes - self.held_bytes
         if nbytes <= left // _SURE_PART:
             return True
-        left += sum([self._held.get(handle, 0) for handle in ending])
+        left += sum([self.held.get(handle, 0) for handle in ending])
         return nbytes <= left // _SURE_PART
 
     def clear(self) -> None:
         """Count nothing: the executor is gone, and its arrays with it."""
-        self._held.clear()
+        self.held.clear()
         self.held_bytes = 0

@@ -18,15 +18,16 @@ from gpu_backend.opstream.layout import Layout
 from gpu_backend.wire.codec import Frame
 from gpu_backend.wire.messages import Op, Want
 from gpu_backend.wire.values import Value
-from kernelproxy.mirror.host_mirror import MOST_BYTES, PASSING, HostMirror, Mode
+from kernelproxy.mirror.host_mirror import HostMirror, Mode
 from kernelproxy.source_lines import user_site
 from kernelproxy.stream.ahead import Ahead
 from kernelproxy.stream.batch import OpenBatch
 from kernelproxy.stream.batch_size import batch_ops
-from kernelproxy.stream.dropped import DroppedHandles, oldest
+from kernelproxy.stream.dropped import DroppedHandles
+from kernelproxy.stream.forms import Form, Forms
 from kernelproxy.stream.inbox import Inbox
 from kernelproxy.stream.memory_model import MemoryModel
-from kernelproxy.stream.temporaries import takes_over
+from kernelproxy.stream.temporaries import taken_over
 
 NOTHING = Want.NOTHING
 BATCH_BYTES = 4 << 20  #: most bytes of buffers in a message of recorded ops
@@ -60,6 +61,8 @@ class Recorder(ABC):
         #: What is under way, in seconds of the device.
         self.ahead = Ahead(self.journal.marks)
         self._costs = self.ahead.costs
+        #: What is known of ops that were recorded before.
+        self.forms = Forms(self._costs)
         self.most_ops = batch_ops(0)  #: with so many ops the open batch is sent
         #: Set while the background sender sleeps; the first op of a quiet time wakes it.
         self.sender_sleeps = False
@@ -75,31 +78,35 @@ class Recorder(ABC):
         made: Made = None) -> int:  # fmt: skip
         """Note an op whose ``results`` are proved, and return the handle of the first. Sent later, in order.
 
-        ``size`` is that of the largest array it deals with, in bytes, and ``kind`` what it does if ``name`` does not
-        say it: what it will take is known by them.
-        With ``layout``, that of its one result, the op may compute into the memory of an array of the same layout that
-        the notebook has dropped; the name must be a ufunc's, with its output last. ``orders`` is as of `Op`. ``made``
-        is the layout of its one result, if there is one.
+        ``size``, ``orders`` and ``made`` are as of `OpKind`, and ``kind`` is its ``what``. With ``layout``, which is
+        ``made`` then, it may reuse memory.
+        """
+        form = self.forms[name, results, orders, size, kind, made, layout is not None]
+        return self.note(form, args, 3, kwargs, stream)
+
+    def note(self, form: Form, args: Args, depth: int, kwargs: Kwargs = None, stream: int = 0) -> int:
+        """Note an op of ``form``, which is proved, and return the handle of its first result. Sent later, in order.
+
+        The user's code is at least ``depth`` frames up.
         """
         mirror, known = self.mirror, None
         with self._recording:
-            out = self.next_handle if results else 0
-            self.next_handle += results
-            gone = len(self.dropped)
             batch = self.open_batch
-            if not results or (mirror.worth.budget and size <= MOST_BYTES) or not PASSING[name]:
-                known = mirror.note(name, args, kwargs, results, out, made, batch.last + 1)
-            drop, reuse = None, 0
-            if gone and not takes_over(batch, self.dropped, gone):
-                drop, reuse = oldest(self.dropped, gone, layout)
-            cost = self._costs[size.bit_length()][kind or name]
-            op = Op(name, out, args, drop, NOTHING, kwargs, stream, reuse, orders)
-            place = batch.add(op, user_site(2), cost, layout)
+            out = self.next_handle if form.results else 0
+            self.next_handle += form.results
+            if not form.is_quiet or (mirror.worth.budget and form.is_small):
+                number = batch.first + len(batch.ops)
+                known = mirror.note(form.name, args, kwargs, form.results, out, form.made, number)
+            gone, drop, reuse = len(self.dropped), None, 0
+            if gone:
+                drop, reuse = taken_over(batch, self.dropped, gone, form.reusable)
+            op = Op(form.name, out, args, drop, NOTHING, kwargs, stream, reuse, form.orders)
+            place = batch.add(op, user_site(depth), form.cost, form.reusable)
             if known is not None:
                 mirror.publish(*known)
             if gone:
                 self._take_dropped(gone)
-        if place + 1 >= self.most_ops or cost.is_long:
+        if place + 1 >= self.most_ops or form.cost.is_long:
             self.flush()
         elif self.sender_sleeps:
             self.wake_sender()
@@ -126,10 +133,11 @@ class Recorder(ABC):
             self.wake_sender()
 
     def _take_dropped(self, count: int) -> None:
-        mirror = self.mirror
+        mirror, memory = self.mirror, self.memory
         for _ in range(count):
             handle = self.dropped.popleft()[0]
-            self.memory.forget(handle)
+            if handle in memory.held:
+                memory.forget(handle)
             if handle in mirror.known or handle in mirror.barred:
                 mirror.drop(handle)
 

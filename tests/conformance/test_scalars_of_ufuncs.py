@@ -174,3 +174,10 @@ def test_large_and_small_numbers_in_turn_in_memory_that_is_reused(executor: InPr
         made = flags * number
         assert made.dtype == ("u8" if number > 1 else "i8")
         assert made.get().tolist() == [number, 0]
+
+
+@pytest.mark.parametrize("pair", [(7, 2), (2.5, 2), (True, 2), (7, np.float32(2)), (np.int8(7), np.int8(2))])
+@pytest.mark.parametrize("name", ["add", "true_divide", "remainder"])
+def test_ufuncs_take_numbers_alone(executor: InProcess, name: str, pair: tuple[Any, Any]) -> None:
+    made, expected = getattr(REMOTE, name)(*pair), getattr(np, name)(*pair)
+    assert (made.dtype, made.shape, made.item()) == (expected.dtype, (), expected.item())

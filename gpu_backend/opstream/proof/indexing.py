@@ -44,7 +44,11 @@ def known_window(layout: Layout, key: object) -> Window | None:
     """
     if type(key) is slice:
         start, stop, step = key.start, key.stop, key.step
-        if type(start) in _BOUNDS and type(stop) in _BOUNDS and type(step) in _BOUNDS:
+        if (
+            (start is None or type(start) is int)
+            and (stop is None or type(stop) is int)
+            and (step is None or type(step) is int)
+        ):  # spelled out: three look-ups would cost more than the one that they are for
             return _windows.get((layout, slice, start, stop, step))
     elif type(key) is tuple:
         cached = _cache_key(layout, key)

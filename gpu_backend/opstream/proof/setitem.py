@@ -51,6 +51,11 @@ def assign(view: Layout, value: object) -> Unproved | None:
     return _assign(view, value)
 
 
+def was_proved(view: Layout, value: Layout) -> bool:
+    """Tell at once whether filling a window of layout ``view`` with an array of layout ``value`` has been proved."""
+    return (view, value) in _proved
+
+
 def is_proved(view: Layout, value: object) -> bool:
     """Tell whether filling a window of layout ``view`` with ``value`` surely succeeds.
 

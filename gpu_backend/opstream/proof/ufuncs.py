@@ -117,6 +117,22 @@ class UfuncRule:
             raise known.release() from None
         return None
 
+    def limits(self, first: object, second: object) -> tuple[float, float] | None:
+        """Return between which numbers, in the place of the one given, what `result` says of it holds.
+
+        One of the operands is a layout. None if it is not known, or of no other number.
+        """
+        if isinstance(first, Layout):
+            bounded, number = self._bounded.get((first, type(second))), second
+        else:
+            bounded, number = self._bounded.get((type(first), second)), first
+        return bounded[1:] if bounded is not None and is_real(number) and _is_within(number, bounded[1:]) else None
+
+    def limits_inplace(self, target: Layout, operand: object) -> tuple[float, float] | None:
+        """Return between which numbers, in the place of ``operand``, what `inplace` says of it holds, as `limits`."""
+        limits = self._into.get((target, type(operand)))
+        return limits if limits is not None and is_real(operand) and _is_within(operand, limits) else None
+
     def loop(self, kinds: tuple[tuple[DType, Weak], ...]) -> Loop | None:
         """Return the loop that CuPy runs for operands of these kinds, as `operand_kind` tells them; None if none."""
         try:
@@ -267,6 +283,10 @@ def _limits(operand: object, dtype: DType) -> tuple[float, float] | None:
         return None
     low, high = int_bounds(dtype) if type(operand) is int else bounds(dtype)
     return (low, high) if low <= operand <= high else None
+
+
+def _is_within(number: float, limits: tuple[float, float]) -> bool:
+    return limits[0] <= number <= limits[1]
 
 
 @cache

@@ -12,7 +12,7 @@ from gpu_backend.wire.messages import Op
 from gpu_backend.wire.values import Ref, Value, View
 from kernelproxy.stream.batch import OpenBatch
 from kernelproxy.stream.dropped import DroppedHandles
-from kernelproxy.stream.temporaries import takes_over
+from kernelproxy.stream.temporaries import taken_over
 
 LAYOUT, OTHER = (Layout((3,), (8,), np.dtype("f8")), Layout((3,), (4,), np.dtype("f4")))
 WINDOW = View(7, 0, (3,), (8,), "<f8", "")
@@ -31,7 +31,7 @@ def dropped(*handles: int, layout: Layout | None = LAYOUT) -> DroppedHandles:
 
 def test_the_last_op_computes_into_its_dropped_operand() -> None:
     found = batch(Ref(7), 2.0)
-    assert takes_over(found, dropped(7), 1)
+    assert taken_over(found, dropped(7), 1, LAYOUT) == (None, 0)
     assert found.ops == [Op("cupy.add", 9, (Ref(7), 2.0), reuse=7)]
 
 
@@ -50,5 +50,5 @@ def test_the_last_op_computes_into_its_dropped_operand() -> None:
 )
 def test_else_the_handle_is_dropped(found: OpenBatch, gone: DroppedHandles) -> None:
     before = list(found.ops)
-    assert not takes_over(found, gone, len(gone))
+    assert taken_over(found, gone, len(gone), None) == (tuple(handle for handle, _ in gone), 0)
     assert found.ops == before

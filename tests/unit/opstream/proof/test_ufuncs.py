@@ -136,3 +136,22 @@ def test_the_result_of_a_known_pair_costs_one_look_up() -> None:
     nothing = calls_of(lambda: None)
     assert calls_of(lambda: rule.result(x, y)) - nothing <= 2  # itself and the look-up: 0.15 us where it was measured
     assert calls_of(lambda: rule.result(x, 2.0)) - nothing <= 3
+
+
+def test_limits_are_told_of_numbers_that_they_hold_for() -> None:
+    flags = layout((2,), "?")
+    rule = ufunc_rule("cupy.multiply")
+    for first, second in ((flags, 1), (1, flags)):
+        assert rule.result(first, second) is layout((2,), "i8")
+        limits = rule.limits(first, second)
+        assert limits is not None
+        assert limits[0] <= 1 <= limits[1] < 2**63
+    large = 2**63 + 7  # enters promotion as another dtype
+    for first, second in ((flags, large), (large, flags)):
+        assert rule.result(first, second) is layout((2,), "u8")
+        assert rule.limits(first, second) is None
+    whole = layout((2,), "i8")
+    assert rule.inplace(whole, 1) is None
+    assert rule.limits_inplace(whole, 1) == (-(2**63), 2**63 - 1)
+    assert rule.limits_inplace(whole, large) is None
+    assert rule.limits_inplace(whole, True) is None

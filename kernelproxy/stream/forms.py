@@ -1,0 +1,95 @@
+"""The form of an op: what all its repeats share, worked out once and found again by one look-up."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+from gpu_backend.opstream.layout import Layout
+from kernelproxy.mirror.host_mirror import MOST_BYTES, PASSING
+from kernelproxy.stream.costs import Cost, Costs
+
+#: Forms that a session remembers: a loop over ever new shapes must not grow without end.
+_MOST_FORMS = 16_384
+
+
+class OpKind(NamedTuple):
+    """What tells an op from others before anybody asks what it is given.
+
+    Attributes
+    ----------
+    name, orders
+        As of `Op`.
+    results
+        How many handles it takes for what it makes.
+    size
+        Bytes of the largest array it deals with.
+    what
+        What it does, if its name does not say it: what it will take is known by both.
+    made
+        The layout of its one result, if there is one.
+    may_reuse
+        Whether it may compute into the memory of an array that lies as its one result will, and that the notebook has
+        dropped: it must be a ufunc, with its output last.
+    """
+
+    name: str
+    results: int = 1
+    orders: tuple[str, ...] | None = None
+    size: int = 0
+    what: object = None
+    made: Layout | None = None
+    may_reuse: bool = False
+
+
+class Form:
+    """An op of a kind, as it is recorded again and again in one session.
+
+    Attributes
+    ----------
+    name, orders, results, size, made
+        As of `OpKind`.
+    reusable
+        The layout of memory that it may compute into; None if it may into none.
+    cost
+        What it takes.
+    is_quiet
+        Whether it leaves all that the host mirror knows as it is.
+    is_small
+        Whether the host mirror may be able to know what it makes.
+    low, high
+        Where an operand is a number: between which numbers it is of this form.
+    """
+
+    __slots__ = (
+        "cost", "high", "is_quiet", "is_small", "low", "made", "name", "orders", "results", "reusable", "size"
+    )  # fmt: skip
+
+    def __init__(self, kind: OpKind, cost: Cost, low: float = 0, high: float = 0) -> None:
+        self.name, self.results, self.orders, self.size = kind.name, kind.results, kind.orders, kind.size
+        self.made = kind.made
+        self.reusable = kind.made if kind.may_reuse else None
+        self.cost = cost
+        self.is_quiet = kind.results > 0 and PASSING[kind.name]
+        self.is_small = kind.size <= MOST_BYTES
+        self.low, self.high = low, high
+
+
+class Forms(dict[tuple[object, ...], Form]):
+    """The forms of a session: those of kinds by the kind, others by what whoever remembers them looks at."""
+
+    def __init__(self, costs: list[Costs]) -> None:
+        self._costs = costs
+
+    def of(self, kind: OpKind, low: float = 0, high: float = 0) -> Form:
+        """Return a form of ``kind``, which is not remembered."""
+        return Form(kind, self._costs[kind.size.bit_length()][kind.what or kind.name], low, high)
+
+    def keep(self, key: tuple[object, ...], form: Form) -> Form:
+        """Remember ``form`` under ``key``, and return it."""
+        if len(self) >= _MOST_FORMS:
+            self.clear()
+        self[key] = form
+        return form
+
+    def __missing__(self, kind: tuple[object, ...]) -> Form:
+        return self.keep(kind, self.of(OpKind(*kind)))  # type: ignore[arg-type]
