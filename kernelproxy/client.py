@@ -23,7 +23,7 @@ from gpu_backend.wire.errors import SessionLost
 from kernelproxy import settings as client_settings
 from kernelproxy.mirror.host_mirror import Mode
 from kernelproxy.session import environment, handover, opening
-from kernelproxy.session.lease import FAREWELL_SECONDS
+from kernelproxy.session.lease import FAREWELL_SECONDS, give_back
 from kernelproxy.session.notice import Notices
 from kernelproxy.session.signs import Signs
 from kernelproxy.session.wishes import Wishes
@@ -163,6 +163,13 @@ class Client:
         if session is not None:
             self.adopt(None)
             session.close(session.is_ours if release is None else release)
+
+    def give_back(self) -> None:
+        """Have the pool end the session, be it one that was only taken for us so far. Touches no connection."""
+        if self._opened is not None:
+            self._opened.give_back()
+        elif isinstance(ticket := self.handed(), Ticket):
+            give_back(ticket, self._settings or client_settings.load())
 
     def keep_ticket(self) -> None:
         """Take the ticket that we were handed out of the environment: processes that we start must not use it too.

@@ -3,16 +3,23 @@
 from __future__ import annotations
 
 import asyncio
+import os
 import signal
 from collections.abc import Iterator
 from contextlib import contextmanager
+from threading import Thread
+from time import sleep
 from types import FrameType
 from typing import Any
 
 from ipykernel.ipkernel import IPythonKernel
+from ipykernel.parentpoller import ParentPollerUnix
 
 from kernelproxy.calls.interruption import tell_interrupted
 from kernelproxy.client import clients, current
+
+#: How often to look whether the starter is still there, seconds.
+_LOOK_SECONDS = 1.0
 
 _BANNER = (
     "Remote GPU (CuPy): `import cupy` computes in the pool, its arrays live there.\n"
@@ -32,6 +39,9 @@ class RemoteGpuKernel(IPythonKernel):
         current().keep_ticket()
         assert self.shell is not None  # made by IPythonKernel.__init__
         self.shell.extension_manager.load_extension("workbench")
+        app: Any = self.parent
+        if isinstance(getattr(app, "poller", None), ParentPollerUnix):
+            app.poller = _StarterWatch()  # the app starts it
 
     @property
     def banner(self) -> str:  # type: ignore[override]  # a property there too, but not annotated as one
@@ -81,3 +91,23 @@ class RemoteGpuKernel(IPythonKernel):
             if one.opened is not None:
                 one.close(release=one.opened.is_ours or not restart)
         return dict(super().do_shutdown(restart))  # type: ignore[no-untyped-call]
+
+
+class _StarterWatch(Thread):
+    """Ends the kernel when its starter has ended, as ipykernel's own poller does, and its session with it.
+
+    Whoever could start another kernel for the session is gone then: it would hold its place until its lease runs out.
+    """
+
+    def __init__(self) -> None:
+        super().__init__(name="gpu-workbench-starter", daemon=True)
+
+    def run(self) -> None:
+        starter = os.getppid()
+        while starter != 1 and os.getppid() == starter:
+            sleep(_LOOK_SECONDS)
+        try:
+            for one in clients():
+                one.give_back()
+        finally:
+            os._exit(1)

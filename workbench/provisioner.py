@@ -3,8 +3,8 @@
 As the server calls it: start = ``pre_launch``, ``launch_kernel``; restart = ``cleanup(restart=True)``, ``pre_launch``
 again on the same object; shutdown = ``cleanup(restart=False)``, perhaps twice. A crash calls ``kill(restart=False)``
 although a restart follows, so the lease is given back in ``cleanup``, or some seconds after a death that no restart
-follows: the server gives up after five crashes, and calls nothing then. Where the server itself was killed, the lease
-runs out by itself.
+follows: the server gives up after five crashes, and calls nothing then. Where the server itself was killed, the
+kernel gives the lease back as it ends; where both were at once, it runs out by itself.
 """
 
 from __future__ import annotations

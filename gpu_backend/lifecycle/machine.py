@@ -61,7 +61,7 @@ class Lifecycle:
         self._sessions: dict[str, Session] = {}
         for session in sessions:
             self._sessions[session.id] = replace(session, deadline=self._deadline(session, session.state, now))
-        #: When the client of each session last asked for the ticket that it can have.
+        #: When the client of each session last asked for the ticket that it can have, or was first heard of.
         self._asked_at = dict.fromkeys(self._sessions, now)
         self._closed: deque[str] = deque(key for key, s in self._sessions.items() if s.state is SessionState.CLOSED)
         #: The last transitions, oldest first.
@@ -257,17 +257,17 @@ class Lifecycle:
         elif session.state is not SessionState.SERVING:
             ready = ev.ExecutorReady(live.session, live.epoch, live.endpoints, live.secret, live.certificate)
             yield from self._ready(ready, now)
-        elif live.idle_seconds > session.lease_seconds + self._patience.lease_margin_seconds:
-            reason = f"The notebook was not heard for {live.idle_seconds:.0f} s."
+        elif (silence := self._silence(live, now)) > session.lease_seconds + self._patience.lease_margin_seconds:
+            reason = f"The notebook was not heard for {silence:.0f} s."
             yield from self._close(ev.CloseWanted(session.id, reason), now)
-        elif not live.has_joined and self._is_overdue(session, live, now):
+        elif session.waiter and not live.has_joined and silence > self._patience.join_seconds:
+            # It asked for the session itself, and should have been there by now.
             reason = f"Its notebook did not come for it within {self._patience.join_seconds:.0f} s."
             yield from self._close(ev.CloseWanted(session.id, reason), now)
 
-    def _is_overdue(self, session: Session, live: ev.LiveExecutor, now: float) -> bool:
-        """Tell whether a client that asked for the session itself should have been there by now."""
-        silence = min(live.idle_seconds, now - self._asked_at.get(session.id, now))
-        return bool(session.waiter) and silence > self._patience.join_seconds
+    def _silence(self, live: ev.LiveExecutor, now: float) -> float:
+        """Return for how long a client was heard by nobody: an executor in the middle of an op hears none."""
+        return min(live.idle_seconds, now - self._asked_at.setdefault(live.session, now))
 
     def _lose_node(self, event: ev.NodeLost, now: float) -> Iterator[ev.Instruction]:
         for session in [s for s in self._sessions.values() if s.node == event.node]:

@@ -368,11 +368,11 @@ class Agent:
 
     def _line(self, executor: Executor, order: control.Assign, told: ExecutorConfig) -> control.ExecutorReport:
         report = executor.report
-        used, ops, idle = (report.used_bytes, report.ops, report.idle_seconds) if report is not None else (0, 0, 0.0)
+        used, ops = (report.used_bytes, report.ops) if report is not None else (0, 0)
         return control.ExecutorReport(
             order.session, order.epoch, executor.ordinal, order.client_key, self._reachable(told.endpoints),
-            told.secret, told.certificate, order.memory_limit_bytes, order.lease_seconds, used, ops, idle,
-            executor.usage(), executor.booked(),
+            told.secret, told.certificate, order.memory_limit_bytes, order.lease_seconds, used, ops,
+            executor.idle_seconds, executor.usage(), executor.booked(),
         )  # fmt: skip
 
     def _reachable(self, endpoints: Sequence[str]) -> tuple[str, ...]:

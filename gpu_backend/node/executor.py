@@ -72,6 +72,7 @@ class Executor:
         #: What it was told when it was started.
         self.config = launcher.config_in(directory)
         self.report: Report | None = None
+        self._reported_at = monotonic()
         #: How many executors its session was given, this one included.
         self.tries = 0
         #: When `stage` last changed.
@@ -145,6 +146,12 @@ class Executor:
         """Return what its device's arbiter has on its books of it."""
         return self._usage.booked()
 
+    @property
+    def idle_seconds(self) -> float:
+        """How long its notebook may not have been heard, seconds: in the middle of an op it hears nobody."""
+        said = self.report.idle_seconds if self.report is not None else 0.0
+        return said + monotonic() - self._reported_at
+
     def usage(self) -> Usage:
         """Return what it used, within bounds; what its page says is newer than its reports and survives its death."""
         return self._usage.read(self.report.usage if self.report is not None else Usage())
@@ -199,6 +206,7 @@ class Executor:
         if self.report is None:
             launcher.note_ready(self.directory)
         before, said, self.report = self.stage, self.report, report
+        self._reported_at = monotonic()
         if report.phase == Phase.ENDING:
             self._set(Stage.ENDING)
         elif self.stage is Stage.ENDING:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import secrets
 import threading
 from collections.abc import Callable
+from contextlib import suppress
 from pathlib import Path
 from time import monotonic
 
@@ -75,10 +76,12 @@ class Lease:
 
     def give_back(self) -> None:
         """Have the gateway end the session. Takes no lock and touches no connection."""
-        try:
-            gateway_client.request(self._settings, control.CloseSession(0, self.ticket.session), FAREWELL_SECONDS)
-        except PoolError:
-            return  # the lease runs out by itself
+        give_back(self.ticket, self._settings)
+
+    def vouch(self) -> None:
+        """Tell the gateway that this notebook is there; an executor in the middle of a long op cannot."""
+        with suppress(PoolError):  # an end that the gateway knows of is heard on the connection, with its reason
+            gateway_client.request(self._settings, control.RenewTicket(0, self.ticket.session), GATEWAY_SECONDS)
 
     def set_wish(self, wish: control.Wish) -> None:
         """Share the device in another way from now on; raises PoolRefusal if this user may not have that."""
@@ -203,3 +206,9 @@ class Lease:
         self._waits_for = answer.reason if isinstance(answer, control.Queued) else ""
         self.ticket = answer if isinstance(answer, Ticket) else self.ticket
         return True
+
+
+def give_back(ticket: Ticket, settings: ClientSettings) -> None:
+    """Have the gateway end the session of ``ticket``, used yet or not."""
+    with suppress(PoolError):  # the lease runs out by itself
+        gateway_client.request(settings, control.CloseSession(0, ticket.session), FAREWELL_SECONDS)

@@ -64,6 +64,11 @@ class Inbox:
         self._remembered: dict[int, tuple[ErrorRecord, Site | None]] = {}
         self._cancelled_sites: dict[int, Site | None] = {}
 
+    @property
+    def spoken_at(self) -> float:
+        """When the executor was last heard to be free to speak."""
+        return max(self.moved_at, self.heard_at)
+
     # --- for those who wait -------------------------------------------------------------------------------------------
 
     def expect(self, seq: int) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable
+from time import monotonic
 
 from gpu_backend.wire.errors import PoolUnreachable, WorkbenchError
 from kernelproxy.stream.batch import OpenBatch
@@ -16,11 +17,16 @@ _QUIET_LOOKS = 50
 
 
 class Sender:
-    """A daemon thread. A full batch never needs it; it serves the last ops before a pause, and pings."""
+    """A daemon thread. A full batch never needs it; it serves the last ops before a pause, and pings.
 
-    def __init__(self, pipeline: Pipeline, ping_seconds: float) -> None:
+    While the executor has said nothing for ``ping_seconds``, it is in the middle of an op and does not hear the pings:
+    then ``vouch`` is called as often, to tell somebody else that the notebook is there.
+    """
+
+    def __init__(self, pipeline: Pipeline, ping_seconds: float, vouch: Callable[[], None]) -> None:
         self._pipeline = pipeline
         self._ping_seconds = ping_seconds
+        self._vouch, self._vouched_at = vouch, monotonic()
         self._wake = threading.Event()
         self._closed = threading.Event()
         self._thread = threading.Thread(target=self._run, name="gpu-workbench-sender", daemon=True)
@@ -50,6 +56,7 @@ class Sender:
             self._pipeline.sender_sleeps = True
             if not self._pipeline.open_batch.ops and not self._wake.wait(self._ping_seconds):
                 self._quietly(self._pipeline.ping)
+                self._keep_lease()
             self._pipeline.sender_sleeps = False
             self._wake.clear()
             self._send_while_busy()
@@ -62,8 +69,14 @@ class Sender:
             is_behind = self._pipeline.is_behind
             if is_behind or (batch is before and batch.ops):
                 self._quietly(self._pipeline.flush_if_open, batch)
+            self._keep_lease()
             quiet = quiet + 1 if batch is before and not is_behind else 0
             before = batch
+
+    def _keep_lease(self) -> None:
+        if monotonic() - max(self._vouched_at, self._pipeline.inbox.spoken_at) >= self._ping_seconds:
+            self._vouched_at = monotonic()
+            self._vouch()
 
     def _quietly(self, action: Callable[..., None], *args: OpenBatch) -> None:
         """Run ``action``; what goes wrong here is told by the next op of the user's own thread."""

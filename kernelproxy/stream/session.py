@@ -29,7 +29,7 @@ class Session:
         self.pipeline = MirroredPipeline(lease.connection, self._renew, signs)
         self.pipeline.mirror = HostMirror(mirror)
         ping_seconds = min(max(1.0, lease.ticket.lease_seconds / 4), _MOST_PING_SECONDS)
-        self._sender = Sender(self.pipeline, ping_seconds)
+        self._sender = Sender(self.pipeline, ping_seconds, lease.vouch)
         self._sender.start()
 
     @property

@@ -109,7 +109,7 @@ def test_the_answer_of_an_op_that_was_never_noted_is_no_others(pipeline: Pipelin
 
 def test_a_loss_that_the_sender_finds_is_told_once(executor: PlayedExecutor) -> None:
     pipeline = executor.pipeline()
-    sender = Sender(pipeline, 60.0)
+    sender = Sender(pipeline, 60.0, lambda: None)
     asked = pipeline.ask("op", ("a",), Want.CONTENTS)
     assert executor.link is not None
     executor.link.cut()
@@ -136,7 +136,7 @@ def test_a_loss_that_nobody_waits_for_is_told_to_the_next(executor: PlayedExecut
     assert executor.link is not None
     executor.link.cut()
     executor.restart()
-    Sender(pipeline, 60.0)._quietly(lambda: pipeline._recover())
+    Sender(pipeline, 60.0, lambda: None)._quietly(lambda: pipeline._recover())
     with pytest.raises(SessionLost, match="fresh executor"):
         ask(pipeline)
     assert ask(pipeline) == "ask"

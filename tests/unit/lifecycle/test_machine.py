@@ -280,8 +280,24 @@ def test_of_two_executors_of_a_session_the_later_epoch_counts() -> None:
 
 def test_a_client_that_vanished_is_given_up_even_if_its_executor_does_not_notice() -> None:
     lifecycle = machine(*SERVING)
-    assert lifecycle.handle(reported(live(idle=LEASE + 29)), 1.0) == []
-    assert kinds(lifecycle.handle(reported(live(idle=LEASE + 31)), 1.0)) == ["Save", "StopExecutor"]
+    assert lifecycle.handle(reported(live(idle=LEASE + 29)), LEASE + 29) == []
+    assert kinds(lifecycle.handle(reported(live(idle=LEASE + 31)), LEASE + 31)) == ["Save", "StopExecutor"]
+
+
+def test_a_client_that_asks_for_its_way_is_there_though_its_executor_hears_nothing() -> None:
+    lifecycle = machine(*SERVING)
+    assert kinds(lifecycle.handle(ev.TicketWanted("s", None), LEASE)) == ["Grant"]
+    assert lifecycle.handle(reported(live(idle=LEASE + 31)), LEASE + 31) == []
+    assert lifecycle.handle(reported(live(idle=2 * LEASE + 29)), 2 * LEASE + 29) == []
+    assert kinds(lifecycle.handle(reported(live(idle=2 * LEASE + 31)), 2 * LEASE + 31)) == ["Save", "StopExecutor"]
+
+
+def test_a_session_that_is_learned_from_its_node_has_a_lease_to_be_heard_in() -> None:
+    lifecycle = machine()
+    lifecycle.handle(reported(live(idle=10 * LEASE, user="ada")), 0.0)
+    assert lifecycle.handle(reported(live(idle=11 * LEASE)), 1.0) == []
+    closed = lifecycle.handle(reported(live(idle=12 * LEASE)), LEASE + 32)
+    assert kinds(closed) == ["Save", "StopExecutor"]
 
 
 def test_a_lost_node_loses_its_sessions_and_no_others() -> None:

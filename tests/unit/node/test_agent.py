@@ -7,8 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from gpu_backend.engine.detached import end
+from gpu_backend.engine.detached import ProcessId, end
 from gpu_backend.node import agent as node_agent
+from gpu_backend.node import executor as node_executor
 from gpu_backend.node import launcher
 from gpu_backend.node.agent import Agent
 from gpu_backend.node.inventory import Found
@@ -105,3 +106,19 @@ def test_an_order_that_is_repeated_after_each_report_does_not_bring_the_next(
             identity = launcher.process_in(directory)
             if identity is not None:
                 end(identity, 1.0)
+
+
+def test_an_executor_that_says_nothing_is_not_said_to_hear_its_notebook(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """In the middle of an op it hears nobody: what it said last ages."""
+    now = [100.0]
+    monkeypatch.setattr(node_executor, "monotonic", lambda: now[0])
+    executor = node_executor.Executor(tmp_path, ProcessId(1, 1), 0, tmp_path)
+    now[0] = 130.0
+    assert executor.idle_seconds == 30.0, "since it was found"
+    executor._changed = lambda _: None
+    executor._take_in(control.Report(control.Phase.SERVING, "s", 1, 1, 0, 0, 2.0))
+    assert executor.idle_seconds == 2.0
+    now[0] = 200.0
+    assert executor.idle_seconds == 72.0
