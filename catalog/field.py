@@ -62,8 +62,12 @@ class Field(msgspec.Struct, frozen=True):
         return found[0] if len(found) == 1 else list(found)
 
 
+#: What a field is called where a trial is shown, by which people look for it here too.
+_ALSO = {"status": "here"}
+
+
 def field(name: str) -> Field:
-    """Return the field called ``name``; hyphens and underscores are alike.
+    """Return the field called ``name``; hyphens and underscores are alike, and ``status`` is ``here``.
 
     Raises
     ------
@@ -71,7 +75,8 @@ def field(name: str) -> Field:
         If there is none, with the nearest name.
     """
     known = fields()
-    found = known.get(name.strip().casefold().replace("-", "_"))
+    asked = name.strip().casefold().replace("-", "_")
+    found = known.get(_ALSO.get(asked, asked))
     if found is None:
         raise UnknownField(name, known)
     return found

@@ -97,7 +97,7 @@ class Trial(Displayed):
         rows: list[tuple[str, Run]] = [
             ("carried by", joined((carrier_run(name) for name in pool.carriers), ", ") or "nothing"),
             (how_label(self.system), pool.how),
-            ("they report", _claim_text(self.headline) if self.headline else "no figure that could be verified"),
+            ("they report", self._reported()),
             ("we measured", "; ".join(each.sentence() for each in self.measured) or "nothing recorded yet"),
         ]
         if names(self.system.id) and COMMAND.is_file():
@@ -105,6 +105,16 @@ class Trial(Displayed):
         if pool.expectation:
             rows.append(("should show", f"{pool.expectation} (our target, not theirs)"))
         return rows
+
+    def _reported(self) -> str:
+        """Return the headline, or else the first verified result with how many more there are."""
+        if self.headline:
+            return _claim_text(self.headline)
+        results = [each for each in self.system.claims if each.kind == "result" and each.confidence != "unverified"]
+        if not results:
+            return "no figure that could be verified"
+        more = f"; and {len(results) - 1} more, see catalog show {self.system.id}" if len(results) > 1 else ""
+        return _claim_text(results[0]) + more
 
 
 def _claim_text(claim: Claim) -> str:

@@ -172,6 +172,31 @@ def test_what_is_available_has_a_cell_and_the_rest_says_so(system: System) -> No
         assert "planned" in str(trial) or "Not carried" in str(trial)
 
 
+def test_no_two_systems_are_tried_by_one_cell() -> None:
+    cells = [system.pool.cell.strip() for system in SYSTEMS if system.pool.cell]
+    assert not {cell for cell in cells if cells.count(cell) > 1}
+
+
+@every_system
+def test_a_trial_says_that_no_figure_is_verified_only_where_none_is(system: System) -> None:
+    verified = [each for each in system.claims if each.kind == "result" and each.confidence != "unverified"]
+    said = " ".join(str(catalog.trial(system.id)).split())
+    assert ("no figure that could be verified" in said) == (not verified and not system.pool.headline)
+
+
+def test_a_system_without_a_headline_shows_its_first_verified_result() -> None:
+    lithos = catalog.get("lithos")
+    first = next(each for each in lithos.claims if each.kind == "result" and each.confidence != "unverified")
+    assert not lithos.pool.headline
+    assert first.quantity in " ".join(str(catalog.trial("lithos")).split())
+
+
+def test_what_a_trial_calls_status_can_be_asked_for_by_that_name() -> None:
+    asked = catalog.systems().filter(status="part")
+    assert [each.id for each in asked] == [each.id for each in catalog.systems().filter(here="part")] != []
+    assert {catalog.trial(each.id).status for each in asked} == {"part"}
+
+
 def test_every_list_shows_every_system() -> None:
     page = str(catalog.systems())
     assert not [system.id for system in SYSTEMS if system.id not in page]
