@@ -10,6 +10,7 @@ import asyncio
 import logging
 import os
 import sys
+import threading
 from contextlib import suppress
 from typing import IO, Any
 
@@ -68,9 +69,10 @@ class Driver:
         with suppress(RayError, ValueError):
             ray.kill(ray.get_actor(f"keeper-{where}"), no_restart=True)
 
-    async def obey(self, orders: asyncio.StreamReader) -> None:
-        """Do what the engine says until it says no more."""
-        while line := await orders.readline():
+    async def obey(self, orders: asyncio.Queue[bytes]) -> None:
+        """Do what the engine says."""
+        while True:
+            line = await orders.get()
             order = msgspec.json.decode(line, type=ToDriver)
             before = self._following.pop(order.node, None)
             if before is not None:
@@ -134,8 +136,9 @@ class Driver:
 
 
 async def _run(address: str, prepare: list[str], out: IO[bytes]) -> None:
-    orders = asyncio.StreamReader()
-    await asyncio.get_running_loop().connect_read_pipe(lambda: asyncio.StreamReaderProtocol(orders), sys.stdin)
+    orders: asyncio.Queue[bytes] = asyncio.Queue()
+    reading = threading.Thread(target=_read, args=(asyncio.get_running_loop(), orders), daemon=True)
+    reading.start()  # before Ray, which waits for a head that is away, and must not keep the driver of a dead gateway
     ray.init(address=address, namespace=NAMESPACE, log_to_driver=False, configure_logging=False)
     driver = Driver(prepare, out)
     looking = asyncio.create_task(driver.look())
@@ -143,6 +146,13 @@ async def _run(address: str, prepare: list[str], out: IO[bytes]) -> None:
     await asyncio.wait({looking, obeying}, return_when=asyncio.FIRST_COMPLETED)
     if looking.done():
         looking.result()
+
+
+def _read(loop: asyncio.AbstractEventLoop, orders: asyncio.Queue[bytes]) -> None:
+    """Pass on what the engine says; when it says no more, end at once, whatever Ray is busy with."""
+    while line := sys.stdin.buffer.readline():
+        loop.call_soon_threadsafe(orders.put_nowait, line)
+    os._exit(0)
 
 
 def main() -> None:

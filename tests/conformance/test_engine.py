@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import os
 import signal
+import subprocess
 import sys
 from collections.abc import Awaitable, Callable, Iterator
 from contextlib import suppress
@@ -17,7 +18,9 @@ from gpu_backend.engine.base import Engine, NodeChange, NodeEvent
 from gpu_backend.engine.detached import ProcessId, read_identity
 from gpu_backend.engine.local import LocalEngine
 from gpu_backend.engine.ray import RayEngine
+from gpu_backend.engine.ray_cluster import RayCluster, make_token
 from tests.ray_nodes import NEEDS_RAY, RayHead, head_of_ray, running
+from tests.spare_ports import spare_port
 
 #: An agent as far as an engine can tell. It notes each start in the directory it is started in.
 AGENT = "import os, signal; open(f'started.{os.getpid()}', 'w').close(); signal.pause()"
@@ -250,3 +253,14 @@ def test_a_node_that_joins_is_kept_and_its_loss_is_told(cluster_of_ray: ClusterO
         run(cluster_of_ray, story)
     finally:
         second.end()
+
+
+@pytest.mark.ray
+@NEEDS_RAY
+def test_a_driver_ends_with_its_gateway_though_no_head_is_there(tmp_path: Path) -> None:
+    cluster = RayCluster(f"127.0.0.1:{spare_port()}", tmp_path / "token")
+    make_token(cluster.token_file)
+    command = [sys.executable, "-m", "gpu_backend.engine.ray_driver", cluster.address, "-c", PREPARE]
+    ended = subprocess.run(command, env=cluster.environment(), stdin=subprocess.DEVNULL, capture_output=True)
+    assert ended.returncode == 0
+    assert ended.stdout == b""
