@@ -18,7 +18,7 @@ lab: $(VENV)/.lab compiler ## open JupyterLab with the kernel "Remote GPU (CuPy)
 
 test: $(VENV)/.test compiler chromium ## all checks, then all tests that need no GPU
 	@$(MAKE) --no-print-directory check
-	@if command -v chromium >/dev/null; then marks="not gpu and not gpu_long and not soak"; else marks="not gpu and not gpu_long and not soak and not browser"; fi; \
+	@if command -v chromium >/dev/null; then marks="not gpu and not gpu_long and not soak and not ray"; else marks="not gpu and not gpu_long and not soak and not ray and not browser"; fi; \
 	  $(BIN)/python -m pytest -m "$$marks"
 
 check: $(VENV)/.test ## style, types and import contracts
