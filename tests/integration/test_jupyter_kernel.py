@@ -48,6 +48,7 @@ class Notebook:
         return self.collect(self.client.execute(code), timeout)
 
     def collect(self, message_id: str, timeout: float = 120.0) -> str:
+        """Return what a cell says to its end, but for the line that tells of a second's wait and is kept up to date."""
         said = []
         while True:
             message = self.client.get_iopub_msg(timeout=timeout)
@@ -57,7 +58,8 @@ class Notebook:
             if kind == "stream":
                 said.append(content["text"])
             elif kind in ("execute_result", "display_data"):
-                said.append(content["data"]["text/plain"])
+                if "display_id" not in content.get("transient", {}):
+                    said.append(content["data"]["text/plain"])
             elif kind == "error":
                 self.traceback = _ANSI.sub("", "\n".join(content["traceback"]))
                 said.append(f"{content['ename']}: {content['evalue']}")
