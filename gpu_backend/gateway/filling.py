@@ -7,177 +7,156 @@ be had are the bases of a polymatroid (the flows from holders through the device
 division that is best for the least served is also the least sum of squares, and filling one vessel in the best way
 while the others stand is the descent of that sum along one block (Fujishige, Math. Oper. Res. 5(2), 1980; the same rule
 for packets over several links: Yap et al., CoNEXT 2013).
+
+Vessels without a common holder do not touch each other, so they are filled together: one sort for all of them.
 """
 
 from __future__ import annotations
 
-from collections import deque
-from collections.abc import Iterable, Mapping
-from math import inf
-from typing import NamedTuple
+from collections import defaultdict
 
-__all__ = ["Claim", "Filling", "Holder", "Vessel", "water_level"]
+import numpy as np
+import numpy.typing as npt
+
+__all__ = ["Filling", "Flags", "Floats", "Ints", "Vessel", "water_levels"]
 
 #: A device: its node and its number there.
 Vessel = tuple[str, int]
-#: A user, or a group.
-Holder = str
+Floats = npt.NDArray[np.float64]
+Ints = npt.NDArray[np.intp]
+Flags = npt.NDArray[np.bool_]
 
 #: Parts that move by less, of a device, move nobody else's.
-_STILL = 0.0005
+STILL = 0.0005
 #: So much more than there is may be wanted before anybody is held back: sums of parts that stood still.
 _SLACK = 0.002
+#: Groups of vessels that are filled at a time, after all were filled once; the next time goes on from there.
+_MOST_STEPS = 400
 
 
-class Claim(NamedTuple):
-    """What one holder could use of a device, and how much they weigh against others."""
-
-    weight: float
-    #: Part of the device, 0 to 1.
-    demand: float
-
-
-def water_level(claims: Iterable[tuple[float, float, float]], capacity: float) -> float:
-    """Return the level up to which a vessel is filled; infinity if there is enough for everybody.
+def water_levels(vessel: Ints, weight: Floats, elsewhere: Floats, demand: Floats, capacity: Floats) -> Floats:
+    """Return the level up to which each vessel is filled; infinity where there is enough for everybody.
 
     Parameters
     ----------
-    claims
-        Of each holder the weight, what they have elsewhere, and what they could use here.
+    vessel
+        Of each claim, its vessel: ascending, and none left out.
+    weight, elsewhere, demand
+        Of each claim the holder's weight, what they have of other vessels, and what they could use here.
     capacity
-        What there is.
+        What there is in each vessel.
     """
-    steps: list[tuple[float, float]] = []
-    wanted = 0.0
-    for weight, elsewhere, demand in claims:
-        if demand > 0:
-            steps.append((elsewhere / weight, weight))
-            steps.append(((elsewhere + demand) / weight, -weight))
-            wanted += demand
-    if wanted <= capacity + _SLACK:
-        return inf
-    steps.sort()
-    level, slope, filled = steps[0][0], 0.0, 0.0
-    for at, change in steps:
-        if slope > 0 and filled + slope * (at - level) >= capacity:
-            return level + (capacity - filled) / slope
-        filled += slope * (at - level)
-        level, slope = at, slope + change
-    return level
+    begins = 2 * np.searchsorted(vessel, np.arange(len(capacity)))
+    # Rising, the level meets where each holder begins to drink and where they have had enough.
+    meets = np.concatenate((elsewhere / weight, (elsewhere + demand) / weight))
+    order = np.lexsort((meets, np.concatenate((vessel, vessel))))
+    meets = meets[order]
+    slope = np.maximum(0.0, np.cumsum(np.concatenate((weight, -weight))[order]))
+    width = np.diff(meets, append=meets[-1:])
+    width[begins[1:] - 1] = 0.0  # from one vessel's last to the next one's first
+    after = np.cumsum(slope * width)
+    before = after - slope * width
+    full = before[begins] + capacity
+    last = np.maximum(begins, np.minimum(np.searchsorted(after, full), len(after) - 1))
+    with np.errstate(divide="ignore", invalid="ignore"):  # where there is enough, which is told apart below
+        level = meets[last] + np.maximum(0.0, full - before[last]) / slope[last]
+    is_enough = np.bincount(vessel, demand, len(capacity)) <= capacity + _SLACK
+    return np.where(is_enough, np.inf, level)
 
 
 class Filling:
-    """Keeps the division while demands, weights and devices change; what has not changed is not computed again."""
+    """Divides vessels among those who have a claim on them, while what they want and what there is change.
 
-    def __init__(self) -> None:
-        self._capacity: dict[Vessel, float] = {}
-        self._claims: dict[Vessel, dict[Holder, Claim]] = {}
-        self._parts: dict[Vessel, dict[Holder, float]] = {}
-        self._levels: dict[Vessel, float] = {}
-        self._totals: dict[Holder, float] = {}
-        self._vessels_of: dict[Holder, dict[Vessel, None]] = {}
-        self._due: deque[Vessel] = deque()
-        self._is_due: set[Vessel] = set()
+    Arrays of claims have one entry for each vessel and holder, by vessel; no such pair occurs twice.
+    """
 
-    def set(self, vessel: Vessel, claims: Mapping[Holder, Claim], capacity: float = 1.0) -> None:
-        """Say who could use how much of a vessel; nobody any more if there are no claims."""
-        before = self._claims.get(vessel, {})
-        if not claims:
-            self._drop(vessel)
-            return
-        moved = abs(self._capacity.get(vessel, -1.0) - capacity) > _STILL
-        if not moved and before.keys() == claims.keys() and all(_is_near(before[one], claims[one]) for one in claims):
-            return
-        for gone in before.keys() - claims.keys():
-            self._take(vessel, gone)
-        for holder in claims:
-            self._vessels_of.setdefault(holder, {})[vessel] = None
-        self._claims[vessel], self._capacity[vessel] = dict(claims), capacity
-        self._mark(vessel)
+    def __init__(self, vessel: Ints, holder: Ints, weight: Floats, parts: Floats | None = None) -> None:
+        """Make a division of nothing, or go on from these ``parts``, of each claim."""
+        self._vessel, self._holder, self._weight = vessel, holder, weight
+        self._groups = _apart(vessel, holder)
+        #: What each claim gets.
+        self.parts = np.zeros(len(vessel)) if parts is None else parts.copy()
+        #: What each holder gets of all vessels.
+        self.totals = self._summed()
+        #: The total per unit of weight up to which holders are served in each vessel; infinity if there is enough.
+        self.levels = np.full(_count(vessel), np.inf)
 
-    def hold(self, vessel: Vessel, parts: Mapping[Holder, float]) -> None:
-        """Say what holders have of a vessel that is divided by others' rules: it counts, and does not move."""
-        before = self._parts.get(vessel, {})
-        for gone in before.keys() - parts.keys():
-            self._take(vessel, gone)
-        self._claims.pop(vessel, None)
-        self._levels.pop(vessel, None)
-        for holder, part in parts.items():
-            self._vessels_of.setdefault(holder, {})[vessel] = None
-            self._give(vessel, holder, part)
+    def settle(
+        self, demand: Floats, capacity: Floats, is_held: Flags | None = None, most_steps: int = _MOST_STEPS
+    ) -> bool:
+        """Divide anew, from how it is divided now; return whether nothing moves any more.
 
-    def settle(self, most: int) -> bool:
-        """Fill what is due, ``most`` vessels at a time; return whether nothing is due any more."""
-        for _ in range(most):
-            if not self._due:
+        Parameters
+        ----------
+        demand
+            Of each claim, what its holder could use.
+        capacity
+            What there is in each vessel.
+        is_held
+            Vessels that are divided by others' rules: there ``demand`` is had, counts, and does not move.
+        most_steps
+            When to stop though something still moves; every vessel is filled once at least.
+        """
+        is_due = np.bincount(self._vessel, demand, len(capacity)) > capacity + _SLACK
+        if is_held is not None:
+            is_due &= ~is_held
+        self.levels[~is_due] = np.inf
+        is_scarce = is_due
+        self.parts = np.where(is_scarce[self._vessel], np.minimum(self.parts, demand), demand)
+        self.totals = self._summed()
+        for _ in range(1 + most_steps // max(1, len(self._groups))):
+            has_moved = np.zeros(len(self.totals), np.bool_)
+            for group in self._groups:
+                claims = group[is_due[self._vessel[group]]]
+                if claims.size:
+                    has_moved[self._fill(claims, demand, capacity)] = True
+            is_due = np.zeros_like(is_scarce)
+            is_due[self._vessel[has_moved[self._holder]]] = True
+            is_due &= is_scarce
+            if not is_due.any():
                 return True
-            vessel = self._due.popleft()
-            self._is_due.discard(vessel)
-            if vessel in self._claims:
-                self._fill(vessel)
-        return not self._due
+        return False
 
-    def part(self, vessel: Vessel, holder: Holder) -> float:
-        """Return what ``holder`` gets of ``vessel``."""
-        return self._parts.get(vessel, {}).get(holder, 0.0)
+    def entitled(self) -> Floats:
+        """Return of each claim which part of their fair total its holder is to have there if they want it: 0 to 1."""
+        fair = self.levels[self._vessel] * self._weight
+        elsewhere = self.totals[self._holder] - self.parts
+        with np.errstate(divide="ignore", invalid="ignore"):  # who has nothing elsewhere is entitled to all of it
+            return np.where(elsewhere <= STILL, 1.0, np.maximum(0.0, 1.0 - elsewhere / fair))
 
-    def total(self, holder: Holder) -> float:
-        """Return what ``holder`` gets of all vessels."""
-        return self._totals.get(holder, 0.0)
+    def _fill(self, claims: Ints, demand: Floats, capacity: Floats) -> Ints:
+        """Fill the vessels of ``claims``, of which no two have a common holder; return whose parts have moved."""
+        vessels, vessel = np.unique(self._vessel[claims], return_inverse=True)
+        holder, weight, wanted = self._holder[claims], self._weight[claims], demand[claims]
+        elsewhere = np.maximum(0.0, self.totals[holder] - self.parts[claims])
+        levels = water_levels(vessel, weight, elsewhere, wanted, capacity[vessels])
+        parts = np.minimum(wanted, np.maximum(0.0, levels[vessel] * weight - elsewhere))
+        change = parts - self.parts[claims]
+        self.levels[vessels] = levels
+        self.parts[claims] = parts
+        self.totals[holder] += change
+        return holder[np.abs(change) > STILL]
 
-    def level(self, vessel: Vessel) -> float:
-        """Return the total per unit of weight up to which holders are served there; infinity if there is enough."""
-        return self._levels.get(vessel, inf)
-
-    def entitled(self, vessel: Vessel, holder: Holder, weight: float) -> float:
-        """Return which part of their fair total ``holder`` is to have from ``vessel`` if they want it there: 0 to 1."""
-        fair = self.level(vessel) * weight
-        elsewhere = max(0.0, self.total(holder) - self.part(vessel, holder))
-        if elsewhere <= _STILL or fair == inf:
-            return 1.0
-        return max(0.0, 1.0 - elsewhere / fair) if fair > 0 else 0.0
-
-    def _fill(self, vessel: Vessel) -> None:
-        claims, parts = self._claims[vessel], self._parts.setdefault(vessel, {})
-        elsewhere = {one: max(0.0, self._totals.get(one, 0.0) - parts.get(one, 0.0)) for one in claims}
-        level = self._levels[vessel] = water_level(
-            [(claim.weight, elsewhere[one], claim.demand) for one, claim in claims.items()], self._capacity[vessel]
-        )
-        for one, claim in claims.items():
-            part = min(claim.demand, max(0.0, level * claim.weight - elsewhere[one]))
-            self._give(vessel, one, part)
-
-    def _give(self, vessel: Vessel, holder: Holder, part: float) -> None:
-        parts = self._parts.setdefault(vessel, {})
-        before = parts.get(holder, 0.0)
-        parts[holder] = part
-        self._totals[holder] = self._totals.get(holder, 0.0) + part - before
-        if abs(part - before) > _STILL:
-            for other in self._vessels_of[holder]:
-                if other != vessel:
-                    self._mark(other)
-
-    def _take(self, vessel: Vessel, holder: Holder) -> None:
-        self._give(vessel, holder, 0.0)
-        self._parts[vessel].pop(holder, None)
-        vessels = self._vessels_of.get(holder, {})
-        vessels.pop(vessel, None)
-        if not vessels:
-            self._vessels_of.pop(holder, None)
-            self._totals.pop(holder, None)
-
-    def _drop(self, vessel: Vessel) -> None:
-        for holder in [*self._parts.get(vessel, {}), *self._claims.get(vessel, {})]:
-            if vessel in self._vessels_of.get(holder, {}):
-                self._take(vessel, holder)
-        for table in (self._parts, self._claims, self._capacity, self._levels):
-            table.pop(vessel, None)
-
-    def _mark(self, vessel: Vessel) -> None:
-        if vessel not in self._is_due:
-            self._is_due.add(vessel)
-            self._due.append(vessel)
+    def _summed(self) -> Floats:
+        return np.bincount(self._holder, self.parts, _count(self._holder)).astype(np.float64)
 
 
-def _is_near(one: Claim, other: Claim) -> bool:
-    return one.weight == other.weight and abs(one.demand - other.demand) <= _STILL
+def _apart(vessel: Ints, holder: Ints) -> list[Ints]:
+    """Return the claims in groups, by vessel; vessels of one group have no holder in common."""
+    groups: dict[int, list[Ints]] = defaultdict(list)
+    taken = [0] * _count(holder)  # of each holder, the groups of their vessels, a bit each
+    ends = np.searchsorted(vessel, np.arange(_count(vessel)), side="right")
+    for claims in np.split(np.arange(len(vessel)), ends[:-1]):
+        here = holder[claims].tolist()
+        used = 0
+        for one in here:
+            used |= taken[one]
+        free = ~used & (used + 1)
+        for one in here:
+            taken[one] |= free
+        groups[free].append(claims)
+    return [np.concatenate(group) for group in groups.values()]
+
+
+def _count(numbers: Ints) -> int:
+    return int(numbers.max()) + 1 if numbers.size else 0

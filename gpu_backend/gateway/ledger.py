@@ -15,10 +15,11 @@ from gpu_backend.gateway.admission import PERIODS, Account, accounts_of, is_over
 from gpu_backend.gateway.directory import Directory
 from gpu_backend.gateway.entitlements import Entitlements, Quota, Rights
 from gpu_backend.gateway.loads import Mix, mix_of
-from gpu_backend.gateway.pool_shares import Booking, PoolShares
+from gpu_backend.gateway.pool_shares import PoolShares
 from gpu_backend.gateway.rates import Rates
+from gpu_backend.gateway.seats import Seat
 from gpu_backend.lifecycle.states import HELD, Session, SessionState
-from gpu_backend.wire.control import ExecutorReport, NodeReport, Terms, Usage
+from gpu_backend.wire.control import Booked, ExecutorReport, NodeReport, Terms, Usage
 
 log = logging.getLogger("gateway.ledger")
 
@@ -117,15 +118,15 @@ class Ledger:
     def hear(self, node: str, report: NodeReport, sessions: Mapping[str, Session]) -> None:
         """Book what the executors of a node have used, and take in what their arbiters have counted."""
         now = monotonic()
+        there: dict[int, list[tuple[Seat, Booked]]] = {device.ordinal: [] for device in report.devices}
+        for executor in report.executors:
+            session = sessions.get(executor.session)
+            if executor.ordinal in there and executor.booked.at_seconds and session is not None:
+                there[executor.ordinal].append((self._seat(session, executor.epoch), executor.booked))
         for device in report.devices:
-            bookings = [
-                self._booking(session, executor)
-                for executor in report.executors
-                if executor.ordinal == device.ordinal
-                and executor.booked.at_seconds
-                and (session := sessions.get(executor.session)) is not None
-            ]
-            self.pool.hear((node, device.ordinal), bookings, device.policy in self._steered)
+            seats = [seat for seat, _ in there[device.ordinal]]
+            books = [(b.used_seconds, b.wanted_seconds, b.at_seconds) for _, b in there[device.ordinal]]
+            self.pool.hear((node, device.ordinal), seats, books, device.policy in self._steered)
         for executor in report.executors:
             self._reports[executor.session, executor.epoch] = executor
             self.rates.note(executor.session, executor.epoch, executor.usage.gpu_seconds, now)
@@ -178,12 +179,9 @@ class Ledger:
 
     # --- shared steps -------------------------------------------------------------------------------------------------
 
-    def _booking(self, session: Session, executor: ExecutorReport) -> Booking:
-        terms, booked = self._terms_of_pool(session), executor.booked
-        return Booking(
-            f"{session.id}/{executor.epoch}", session.user, terms.group, terms.user_weight, terms.group_weight,
-            booked.used_seconds, booked.wanted_seconds, booked.at_seconds,
-        )  # fmt: skip
+    def _seat(self, session: Session, epoch: int) -> Seat:
+        terms = self._terms_of_pool(session)
+        return Seat(f"{session.id}/{epoch}", session.user, terms.group, terms.user_weight, terms.group_weight)
 
     def _owned(self, session: Session) -> Owned:
         return Owned(

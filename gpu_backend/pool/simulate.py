@@ -28,6 +28,10 @@ from gpu_backend.pool.simulation import PoolOutcome, SimulatedPool
 __all__ = ["main", "simulate"]
 
 
+#: The rule by which a device is taken of several that are equally good by the one that is compared.
+_AMONG_EQUALS = "spread"
+
+
 class Wanted(NamedTuple):
     """One run: a rule of placement, with or without the ledger."""
 
@@ -44,7 +48,7 @@ class Wanted(NamedTuple):
 def simulate(wanted: Wanted) -> tuple[PoolOutcome, Outcome]:
     """Return the figures of the pool, and of the turns on a sample of its devices."""
     scripts = synthetic(wanted.users, 1, float(wanted.seconds), wanted.seed).scripts
-    pool = SimulatedPool(scripts, wanted.devices, (wanted.rule,), wanted.has_ledger, wanted.seed)
+    pool = SimulatedPool(scripts, wanted.devices, (wanted.rule, _AMONG_EQUALS), wanted.has_ledger, wanted.seed)
     outcome = pool.run(wanted.seconds)
     step = max(1, wanted.devices // max(1, wanted.sample))
     turns = []
@@ -58,17 +62,21 @@ def simulate(wanted: Wanted) -> tuple[PoolOutcome, Outcome]:
 
 def table(found: dict[tuple[str, bool], tuple[PoolOutcome, Outcome]]) -> Table:
     """Return the figures as a table, one run per row."""
-    shown = Table(title="Share error of the pool over 5 s, slowdown of cells, device time used while it was wanted")
-    for column in ("placement", "shares", "error mean", "error p95", "slowdown p50", "slowdown p95", "used"):
-        shown.add_column(column, justify="left" if column in ("placement", "shares") else "right")
-    shown.add_column("turns: delay p99 ms", justify="right")
+    shown = Table(title="Error of shares of the pool over 5 s; waiting in cells of a second and more; time of devices")
+    for column in ("placement", "shares"):
+        shown.add_column(column)
+    for column in (
+        "error mean", "error p95", "wait p50", "wait p95", "slowdown p95", "used of all", "of wanted", "delay p99 ms"
+    ):  # fmt: skip
+        shown.add_column(column, justify="right")
     for (rule, has_ledger), (pool, turns) in found.items():
-        errors, slow = pool.share_errors, pool.slowdowns
-        used = pool.used_seconds / pool.wanted_seconds if pool.wanted_seconds else 1.0
+        errors, waits = pool.share_errors, pool.waits
         shown.add_row(
             rule, "of the pool" if has_ledger else "of each device",
             f"{100 * sum(errors) / max(1, len(errors)):.1f} %", f"{100 * quantile(errors, 0.95):.1f} %",
-            f"{quantile(slow, 0.5):.2f}", f"{quantile(slow, 0.95):.2f}", f"{100 * used:.1f} %",
+            f"{quantile(waits, 0.5):.1f} s", f"{quantile(waits, 0.95):.1f} s", f"{quantile(pool.slowdowns, 0.95):.2f}",
+            f"{100 * pool.used_seconds / pool.total_seconds:.1f} %",
+            f"{100 * pool.used_seconds / max(1e-9, pool.wanted_seconds):.1f} %",
             f"{1e3 * quantile(turns.delays, 0.99):.1f}",
         )  # fmt: skip
     return shown
@@ -81,10 +89,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
     if unknown:
         sys.stderr.write(f"There is no rule of placement {unknown[0]!r}; there are {', '.join(RULES)}.\n")
         return 2
-    start = time.perf_counter()
+    start, worked = time.perf_counter(), _worked()
     wanted = [
         Wanted(rule, has_ledger, options.users, options.devices, options.seconds, options.seed, options.sample)
-        for rule in options.rules or ("spread",)
+        for rule in options.rules or RULES
         for has_ledger in ((True, False) if options.beside else (True,))
     ]
     if options.jobs == 1 or len(wanted) == 1:
@@ -93,19 +101,24 @@ def main(arguments: Sequence[str] | None = None) -> int:
         with ProcessPoolExecutor(options.jobs, mp_context=multiprocessing.get_context("spawn")) as processes:
             outcomes = list(processes.map(simulate, wanted))
     found = {(one.rule, one.has_ledger): outcome for one, outcome in zip(wanted, outcomes, strict=True)}
-    console = Console()
+    console = Console(width=None if sys.stdout.isatty() else 140)
     console.print(table(found))
     took = time.perf_counter() - start
     console.print(
         f"{options.users} users on {options.devices} devices, {options.seconds} s of virtual time for each row, turns "
-        f"on {options.sample} devices; simulated in {took:.1f} s."
+        f"on {options.sample} devices; simulated in {took:.1f} s, of processors' time {_worked() - worked:.1f} s."
     )
     return 0
 
 
+def _worked() -> float:
+    times = os.times()
+    return times.user + times.system + times.children_user + times.children_system
+
+
 def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(prog="python -m gpu_backend.pool.simulate", description=__doc__)
-    parser.add_argument("rules", nargs="*", help=f"rules of placement to compare ({', '.join(RULES)}); spread if none")
+    parser.add_argument("rules", nargs="*", help=f"rules of placement to compare; all if none: {', '.join(RULES)}")
     parser.add_argument("--users", type=int, default=1000, help="default: %(default)s")
     parser.add_argument("--devices", type=int, default=100, help="default: %(default)s")
     parser.add_argument("--seconds", type=int, default=600, help="virtual time (default: %(default)s)")

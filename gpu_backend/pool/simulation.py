@@ -3,28 +3,37 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
-from math import ceil, inf
+from itertools import pairwise
+from math import ceil
 from random import Random
 
 import msgspec
+import numpy as np
 
-from gpu_backend.arbiter.simulation.trace import Cell, Script
+from gpu_backend.arbiter.simulation.trace import Script
 from gpu_backend.gate.terms import SessionTerms
-from gpu_backend.gateway.filling import Claim, Filling, Vessel, water_level
-from gpu_backend.gateway.loads import DeviceLoad, Wanted
+from gpu_backend.gateway.filling import Filling, Floats, Ints, Vessel, water_levels
+from gpu_backend.gateway.loads import DeviceLoad, Mix, Wanted
 from gpu_backend.gateway.placement import place, with_one_more
-from gpu_backend.gateway.pool_shares import Booking, PoolShares
+from gpu_backend.gateway.pool_shares import PoolShares
+from gpu_backend.gateway.seats import Seat
 
 __all__ = ["PoolOutcome", "SimulatedPool"]
 
+_NODE = "sim"
 #: Shares are judged over so many seconds.
 _WINDOW = 5
 #: Among so many devices, drawn at random, a session gets one: as good as among all, and as quick with a thousand.
 _CANDIDATES = 32
 _PLACES = 40
+#: So many devices of a host are linked.
+_LINKED = 8
+#: What a window's fair division may take, in groups of devices that are filled at a time.
+_MOST_STEPS = 2000
 #: Whose fair part is less than this of a device is not judged by it.
 _LEAST_FAIR = 0.05
+#: Work that is as good as done: what is left of sums of floats, seconds.
+_DUST = 1e-9
 
 
 class PoolOutcome(msgspec.Struct, frozen=True):
@@ -35,166 +44,179 @@ class PoolOutcome(msgspec.Struct, frozen=True):
     share_errors: list[float]
     #: Of each cell of a second and more, how many times longer it took than alone.
     slowdowns: list[float]
+    #: Of each such cell, how much longer it took than alone, seconds.
+    waits: list[float]
+    #: Device seconds in all.
+    total_seconds: float
     #: Device seconds in which somebody wanted the device, and that were used.
     wanted_seconds: float
     used_seconds: float
 
 
-@dataclass(slots=True, eq=False)
-class _Notebook:
-    script: Script
-    device: Vessel
-    cells: list[Cell] = field(default_factory=list)
-    left: float = 0.0
-    began: int = 0
-    work: float = 0.0
-    used: float = 0.0
-    wanted: float = 0.0
-    weight: float = 1.0
-
-    @property
-    def user(self) -> str:
-        return self.script.terms.user
-
-
 class SimulatedPool:
-    """Runs scripts, whose sessions it places itself. ``has_ledger`` False leaves every device to itself."""
+    """Runs scripts, whose sessions it places itself. ``has_ledger`` False leaves every device to itself.
+
+    Notebooks are numbered by device and user. So are guests: a guest is a user on one device.
+    """
 
     def __init__(
         self, scripts: Sequence[Script], devices: int, rules: Sequence[str], has_ledger: bool = True, seed: int = 0
     ) -> None:
         self._ledger = PoolShares() if has_ledger else None
-        self._random = Random(seed)
-        self._loads = [DeviceLoad("sim", n, "cuda", "a GPU", 80 << 30, _PLACES) for n in range(devices)]
-        self._notebooks = [_Notebook(script, self._placed(script, rules)) for script in scripts]
-        self._on: dict[Vessel, list[_Notebook]] = {}
-        for one in self._notebooks:
-            self._on.setdefault(one.device, []).append(one)
-            one.cells = list(reversed(one.script.cells))
-        self._active: dict[Vessel, list[_Notebook]] = {}
-        self._arrivals: dict[int, list[_Notebook]] = {}
-        self._had: dict[str, float] = {}
-        self._steady: dict[str, int] = {}
-        self._busy: dict[Vessel, dict[str, float]] = {}  # what each user wanted of a device in this window
-        self._errors: list[float] = []
+        self._devices = devices
+        spots = _placed(scripts, devices, rules, Random(seed))
+        seated = sorted(zip(spots, scripts, strict=True), key=lambda one: (one[0], one[1].terms.user))
+        self._scripts = [script for _, script in seated]
+        self._device = np.array([device for device, _ in seated], np.intp)
+        guests = {(device, script.terms.user): script.terms for device, script in seated}
+        numbers = {guest: number for number, guest in enumerate(guests)}
+        users = {user: number for number, user in enumerate(dict.fromkeys(user for _, user in guests))}
+        self._guest = np.array([numbers[device, script.terms.user] for device, script in seated], np.intp)
+        self._guests = list(guests.values())
+        self._guest_device = np.array([device for device, _ in guests], np.intp)
+        self._guest_user = np.array([users[user] for _, user in guests], np.intp)
+        self._weight = np.array([terms.user_weight for terms in self._guests])
+        self._rows = list(pairwise(np.searchsorted(self._device, np.arange(devices + 1)).tolist()))
+        seats = [_seat(script.terms) for script in self._scripts]
+        self._seats = [tuple(seats[begin:end]) for begin, end in self._rows]
+        self._cells = [list(reversed(script.cells)) for script in self._scripts]
+        self._begun: dict[int, tuple[int, float]] = {}
+        self._arrivals: dict[int, list[int]] = {}
+        self._left, self._used, self._wanted = (np.zeros(len(seated)) for _ in range(3))
         self._slowdowns: list[float] = []
-        self._wanted = self._used = 0.0
+        self._waits: list[float] = []
         #: What was told to each session, and when.
         self.changes: dict[Vessel, list[tuple[float, SessionTerms]]] = {}
 
     def run(self, seconds: int) -> PoolOutcome:
         """Run for so many steps of a second."""
-        for one in self._notebooks:
-            self._plan(one, one.script.start_seconds)
+        for number, script in enumerate(self._scripts):
+            self._plan(number, script.start_seconds)
+        window, errors, wanted, used = _Window(self._guest_device, self._guest_user), list[float](), 0.0, 0.0
         for now in range(seconds):
-            for one in self._arrivals.pop(now, ()):
-                self._begin(one, now)
-            self._divide(now)
+            for number in self._arrivals.pop(now, ()):
+                self._left[number] = work = self._cells[number].pop().seconds
+                self._begun[number] = now, work
+            could, had = self._divide(now)
+            wanted += float(np.minimum(1.0, np.bincount(self._guest_device, could)).sum())
+            used += float(had.sum())
             if self._ledger is not None:
                 self._settle(self._ledger, now + 1)
+            window.note(could, had, self._guest[self._left > 0])
             if (now + 1) % _WINDOW == 0:
-                self._judge()
-        return PoolOutcome(self._errors, self._slowdowns, self._wanted, self._used)
+                errors += window.judge()
+        return PoolOutcome(errors, self._slowdowns, self._waits, float(seconds * self._devices), wanted, used)
 
     def scripts_on(self, device: Vessel) -> tuple[Script, ...]:
         """Return what ran on a device."""
-        return tuple(msgspec.structs.replace(one.script, device=device[1]) for one in self._on.get(device, ()))
+        there = np.flatnonzero(self._device == device[1]).tolist()
+        return tuple(msgspec.structs.replace(self._scripts[number], device=device[1]) for number in there)
 
-    # --- sessions -----------------------------------------------------------------------------------------------------
+    def _plan(self, number: int, free_at: float) -> None:
+        if cells := self._cells[number]:
+            self._arrivals.setdefault(ceil(free_at + cells[-1].think_seconds), []).append(number)
 
-    def _placed(self, script: Script, rules: Sequence[str]) -> Vessel:
-        wanted = Wanted(user=script.terms.user, request=script.terms.request)
-        drawn = self._random.sample(self._loads, min(_CANDIDATES, len(self._loads)))
-        spot = place(drawn, "", 0, wanted, rules)
-        if not isinstance(spot, DeviceLoad):
-            spot = min(self._loads, key=lambda load: load.sessions)
-        (self._loads[spot.ordinal],) = with_one_more([spot], spot, wanted)
-        return spot.node, spot.ordinal
+    def _divide(self, now: int) -> tuple[Floats, Floats]:
+        """Let each device divide a second among those who want it; return what each guest wanted, and had."""
+        active = np.flatnonzero(self._left)
+        left, guest = self._left[active], self._guest[active]
+        could = np.minimum(1.0, np.bincount(guest, left, len(self._guests)))
+        had = _parts(self._guest_device, self._weight, could, np.ones(self._devices))
+        got = _parts(guest, np.ones(len(active)), left, had)
+        left = np.where(left - got > _DUST, left - got, 0.0)
+        self._left[active] = left
+        self._used[active] += got
+        self._wanted[active] += np.where(left > 0, 1.0, got)
+        is_done = left == 0
+        for number, last in zip(active[is_done].tolist(), got[is_done].tolist(), strict=True):
+            self._end(number, now, last)
+        return could, had
 
-    def _plan(self, one: _Notebook, free_at: float) -> None:
-        if one.cells:
-            self._arrivals.setdefault(ceil(free_at + one.cells[-1].think_seconds), []).append(one)
-
-    def _begin(self, one: _Notebook, now: int) -> None:
-        one.work = one.left = one.cells.pop().seconds
-        one.began = now
-        self._active.setdefault(one.device, []).append(one)
-
-    # --- time ---------------------------------------------------------------------------------------------------------
-
-    def _divide(self, now: int) -> None:
-        """Let each device divide a second among those who want it."""
-        wanting: set[str] = set()
-        for device, active in list(self._active.items()):
-            users: dict[str, list[_Notebook]] = {}
-            for one in active:
-                users.setdefault(one.user, []).append(one)
-            wanted = {user: min(1.0, sum(one.left for one in ones)) for user, ones in users.items()}
-            level = water_level([(users[user][0].weight, 0.0, part) for user, part in wanted.items()], 1.0)
-            for user, ones in users.items():
-                part = wanted[user] if level == inf else min(wanted[user], level * ones[0].weight)
-                self._serve(ones, part, now)
-                self._had[user] = self._had.get(user, 0.0) + part
-                self._used += part
-                busy = self._busy.setdefault(device, {})
-                busy[user] = busy.get(user, 0.0) + wanted[user]
-                if any(one.left > 0 for one in ones):
-                    wanting.add(user)
-            self._wanted += min(1.0, sum(wanted.values()))
-            still = [one for one in active if one.left > 0]
-            if still:
-                self._active[device] = still
-            else:
-                del self._active[device]
-        for user in wanting:
-            self._steady[user] = self._steady.get(user, 0) + 1
-
-    def _serve(self, ones: list[_Notebook], part: float, now: int) -> None:
-        """Divide a user's part among their notebooks; who is done goes on thinking."""
-        level = water_level([(1.0, 0.0, one.left) for one in ones], part)
-        for one in ones:
-            got = one.left if level == inf else min(one.left, level)
-            one.left -= got
-            one.used += got
-            if one.left > 1e-9:
-                one.wanted += 1.0
-                continue
-            one.left = 0.0
-            one.wanted += got
-            if one.work >= 1:
-                one_took = now - one.began + max(got, 1e-3)
-                self._slowdowns.append(max(1.0, one_took / one.work))
-            self._plan(one, now + got)
+    def _end(self, number: int, now: int, last: float) -> None:
+        """A notebook is done with its cell, in ``last`` seconds of this step, and goes on thinking."""
+        began, work = self._begun.pop(number)
+        if work >= 1:
+            took = max(work, now - began + last)
+            self._slowdowns.append(took / work)
+            self._waits.append(took - work)
+        self._plan(number, now + last)
 
     def _settle(self, ledger: PoolShares, now: int) -> None:
-        for device, ones in self._on.items():
-            ledger.hear(device, [_booking(one, now) for one in ones])
+        """Let the ledger hear every device, and devices hear what changes for those who want them."""
+        books = np.column_stack((self._used, self._wanted, np.full(len(self._used), float(now))))
+        for device, (begin, end) in enumerate(self._rows):
+            ledger.hear((_NODE, device), self._seats[device], books[begin:end])
         ledger.settle()
-        for device, active in self._active.items():
-            for one in active:
-                terms = one.script.terms
-                weight = terms.user_weight * ledger.weights(device, terms.user, terms.group).user
-                if weight != one.weight:
-                    one.weight = weight
-                    told = msgspec.structs.replace(terms, user_weight=weight)
-                    self.changes.setdefault(device, []).append((float(now), told))
+        for guest in np.unique(self._guest[self._left > 0]).tolist():
+            terms, vessel = self._guests[guest], (_NODE, int(self._guest_device[guest]))
+            weight = terms.user_weight * ledger.weights(vessel, terms.user, terms.group).user
+            if weight != self._weight[guest]:
+                self._weight[guest] = weight
+                self._tell(guest, weight, now)
 
-    def _judge(self) -> None:
-        """Compare the window that ends with the fair division of what was wanted in it."""
-        fair = Filling()
-        for device, wanted in self._busy.items():
-            fair.set(device, {user: Claim(1.0, min(1.0, part / _WINDOW)) for user, part in wanted.items()})
-        fair.settle(20 * len(self._busy) + 100)
-        for user, steps in self._steady.items():
-            part = fair.total(user)
-            if steps == _WINDOW and part > _LEAST_FAIR:
-                self._errors.append(abs(self._had.get(user, 0.0) / _WINDOW - part) / part)
-        for table in (self._had, self._steady, self._busy):
-            table.clear()
+    def _tell(self, guest: int, weight: float, now: int) -> None:
+        changes = self.changes.setdefault((_NODE, int(self._guest_device[guest])), [])
+        for number in range(*np.searchsorted(self._guest, (guest, guest + 1)).tolist()):
+            terms = msgspec.structs.replace(self._scripts[number].terms, user_weight=weight)
+            changes.append((float(now), terms))
 
 
-def _booking(one: _Notebook, now: int) -> Booking:
-    terms = one.script.terms
-    return Booking(
-        terms.session, terms.user, terms.group, terms.user_weight, terms.group_weight, one.used, one.wanted, now + 1.0
-    )  # fmt: skip
+class _Window:
+    """Compares some seconds with the fair division of what was wanted in them."""
+
+    def __init__(self, device: Ints, user: Ints) -> None:
+        """Begin, with the device and the user of each guest."""
+        self._fair = Filling(device, user, np.ones(len(user)))
+        self._device, self._user = device, user
+        self._could, self._had = np.zeros(len(user)), np.zeros(len(user))
+        self._steady = np.zeros(len(self._fair.totals))
+
+    def note(self, could: Floats, had: Floats, waiting: Ints) -> None:
+        """Take in a second: what each guest wanted and had, and who still wants something at its end."""
+        self._could += could
+        self._had += had
+        self._steady[np.unique(self._user[waiting])] += 1
+
+    def judge(self) -> list[float]:
+        """Return how far those who wanted something all the time were from their fair parts, and begin anew."""
+        could, capacity = self._could / _WINDOW, np.ones(len(self._fair.levels))
+        self._fair.settle(could, capacity, most_steps=_MOST_STEPS)
+        had, fair = np.bincount(self._user, self._had) / _WINDOW, self._fair.totals
+        judged = (self._steady == _WINDOW) & (fair > _LEAST_FAIR)
+        for counted in (self._could, self._had, self._steady):
+            counted[:] = 0.0
+        errors: list[float] = (np.abs(had - fair)[judged] / fair[judged]).tolist()
+        return errors
+
+
+def _placed(scripts: Sequence[Script], devices: int, rules: Sequence[str], random: Random) -> list[int]:
+    """Place one session after the other, with a use of its device drawn for each; return on which device each is."""
+    loads = [
+        DeviceLoad(_NODE, n, "cuda", "a GPU", 80 << 30, _PLACES, island=f"host {n // _LINKED}") for n in range(devices)
+    ]
+    spots = []
+    for script in scripts:
+        compute = random.random()
+        mix = Mix(compute / 2, (1 - compute) / 2)
+        wanted = Wanted(user=script.terms.user, request=script.terms.request, mix=mix)
+        spot = place(random.sample(loads, min(_CANDIDATES, devices)), "", 0, wanted, rules)
+        if not isinstance(spot, DeviceLoad):
+            spot = min(loads, key=lambda load: load.sessions)
+        (loads[spot.ordinal],) = with_one_more([spot], spot, wanted)
+        spots.append(spot.ordinal)
+    return spots
+
+
+def _seat(terms: SessionTerms) -> Seat:
+    return Seat(terms.session, terms.user, terms.group, terms.user_weight, terms.group_weight)
+
+
+def _parts(vessel: Ints, weight: Floats, demand: Floats, capacity: Floats) -> Floats:
+    """Return what each gets of their vessel, by weights; ``capacity`` is of every vessel there may be."""
+    wanting = np.flatnonzero(demand)
+    vessels, among = np.unique(vessel[wanting], return_inverse=True)
+    nothing = np.zeros(len(wanting))
+    levels = water_levels(among, weight[wanting], nothing, demand[wanting], capacity[vessels])
+    parts = np.zeros(len(demand))
+    parts[wanting] = np.minimum(demand[wanting], levels[among] * weight[wanting])
+    return parts

@@ -5,12 +5,15 @@ from __future__ import annotations
 from collections import Counter
 from dataclasses import dataclass, field
 
+import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from gpu_backend.gateway.filling import Claim, Filling, Vessel
-from gpu_backend.gateway.pool_shares import Booking, PoolShares, demand
+from gpu_backend.gateway.filling import Vessel
+from gpu_backend.gateway.pool_shares import PoolShares, demand
+from gpu_backend.gateway.seats import Seat
+from tests.unit.gateway.dividing import Claim, fair_totals
 
 
 @dataclass
@@ -57,15 +60,11 @@ class Played:
 
     def _settle(self) -> None:
         for device in sorted({one.device for one in self.notebooks} | self.ledger.devices):
+            there = [one for one in self.notebooks if one.device == device]
             self.ledger.hear(
-                device,
-                [
-                    Booking(one.name, one.user, one.group, one.weight, 1.0, one.used, one.wanted, self.now)
-                    for one in self.notebooks
-                    if one.device == device
-                ],
-                device not in self.unsteered,
-            )
+                device, [Seat(one.name, one.user, one.group, one.weight) for one in there],
+                [(one.used, one.wanted, self.now) for one in there], device not in self.unsteered,
+            )  # fmt: skip
         self.ledger.settle()
         for one in self.notebooks:
             weights = self.ledger.weights(one.device, one.user, one.group)
@@ -92,15 +91,13 @@ class Played:
 
 def fair(notebooks: list[Notebook]) -> dict[str, float]:
     """Return the max-min fair part of each user, by what their notebooks really want."""
-    filling, weights = Filling(), {one.user: one.weight for one in notebooks}
-    for device in {one.device for one in notebooks}:
-        busy: Counter[str] = Counter()
-        for one in notebooks:
-            if one.device == device:
-                busy[one.user] += one.busy  # type: ignore[assignment]
-        filling.set(device, {user: Claim(weights[user], min(1.0, part)) for user, part in busy.items()})
-    assert filling.settle(100_000)
-    return {user: filling.total(user) for user in weights}
+    weights = {one.user: one.weight for one in notebooks}
+    demands: dict[Vessel, dict[str, Claim]] = {}
+    for one in notebooks:
+        there = demands.setdefault(one.device, {})
+        before = there[one.user].demand if one.user in there else 0.0
+        there[one.user] = Claim(weights[one.user], min(1.0, before + one.busy))
+    return fair_totals(demands)
 
 
 def placed(user: str, *devices: int, **changes: object) -> list[Notebook]:
@@ -203,10 +200,8 @@ def test_groups_divide_the_pool_before_their_users_do() -> None:
     ledger, group = PoolShares(), {"a": "lab", "b": "lab", "x": "solo"}
     for second in range(1, 12):
         for number, names in enumerate((("a", "b", "x"), ("x",))):
-            bookings = [
-                Booking(f"{name}{number}", name, group[name], 1.0, 1.0, 0.4 * second, second, second) for name in names
-            ]
-            ledger.hear(("n", number), bookings)
+            seats = [Seat(f"{name}{number}", name, group[name]) for name in names]
+            ledger.hear(("n", number), seats, [(0.4 * second, second, second)] * len(names))
         ledger.settle()
     # The second device is the solo group's alone, so the first is the lab's: half of it for each of its users.
     assert ledger.weights(("n", 0), "x", "solo").group < 0.02
@@ -244,17 +239,14 @@ def test_claiming_to_want_more_takes_nothing_that_computing_would_not() -> None:
 
 
 def test_what_a_session_would_use_alone() -> None:
-    assert demand(0.0, 0.0) == 0.0
-    assert demand(1.0, 1.0) == 1.0
-    assert demand(0.25, 1.0) == 1.0  # it waited for the rest
-    assert demand(0.25, 0.5) == pytest.approx(1.1 / 3)  # 0.5 of thinking for 0.25 of work
-    assert demand(0.01, 0.01) == pytest.approx(0.011)
-    assert demand(0.0, 1.0) == pytest.approx(1.0)  # held back altogether
+    used, wanted = np.array([(0, 0), (1, 1), (0.25, 1), (0.25, 0.5), (0.01, 0.01), (0, 1)], np.float64).T
+    # Nothing; all of it; one that waited for the rest; 0.5 of thinking for 0.25 of work; little; held back altogether.
+    assert demand(used, wanted) == pytest.approx([0.0, 1.0, 1.0, 1.1 / 3, 0.011, 1.0])
 
 
 def test_a_node_that_starts_anew_begins_its_clock_and_nobody_is_counted_twice() -> None:
     ledger = PoolShares()
     for at, used in ((1000.0, 500.0), (1001.0, 501.0), (1.0, 0.5), (2.0, 1.0)):
-        ledger.hear(("n", 0), [Booking("s/1", "a", "", 1.0, 1.0, used, at, at)])
+        ledger.hear(("n", 0), [Seat("s/1", "a")], [(used, at, at)])
         ledger.settle()
     assert 0.5 <= ledger.used("a") <= 1.0
