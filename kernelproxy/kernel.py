@@ -107,7 +107,11 @@ class _StarterWatch(Thread):
         while starter != 1 and os.getppid() == starter:
             sleep(_LOOK_SECONDS)
         try:
-            for one in clients():
-                one.give_back()
+            _give_back_all()
         finally:
             os._exit(1)
+
+
+def _give_back_all() -> None:
+    for one in clients():
+        one.give_back()
