@@ -82,8 +82,8 @@ def ratios(link: Link, near: Link) -> list[float]:
 def show(links: list[Link]) -> None:
     """Print the table and the means."""
     near = links[0]
-    has_native = any(each.native for each in near.rows)
-    table = Table(title=f"programs from afar: milliseconds, and times as long as {_beside(near)}")
+    beside = _beside(near)
+    table = Table(title=f"programs from afar: milliseconds, and times as long as {beside}")
     for heading in ("kind", "program"):
         table.add_column(heading)
     for heading in ("native", "trips", *(_length(link) for link in links)):
@@ -101,11 +101,9 @@ def show(links: list[Link]) -> None:
     for link, found in zip(links, per_link, strict=True):
         mean = geometric_mean(found) or 0.0
         console.print(
-            f"{_length(link)}: {mean:.2f} times as long as {_beside(near)} (geometric mean), "
+            f"{_length(link)}: {mean:.2f} times as long as {beside} (geometric mean), "
             f"an empty wait {1e3 * link.wait:.2f} ms"
         )
-    if not has_native:
-        console.print("Without a GPU there is no native CuPy to compare with.")
 
 
 def _beside(near: Link) -> str:

@@ -73,7 +73,7 @@ class Indexing(ArrayCore):
                     return
                 if setitem.is_proved(window[1], dispatch.layouts(value)):
                     target = array_core.view_of(self, *window)
-                    if isinstance(value, ArrayCore) and _is_alike(target, value):
+                    if isinstance(value, ArrayCore) and _is_alike(window[1], value._layout):
                         dispatch.store(target, value)
                     else:
                         dispatch.record(_SETITEM, (target, Ellipsis, value))
@@ -105,17 +105,16 @@ class Indexing(ArrayCore):
 
 def _is_stored(value: ArrayCore, array: ArrayCore, offset: int, layout: Layout) -> bool:
     """Put ``value`` into a window on ``array`` as has been done with others that lie so; tell whether it was."""
-    of = value._layout
-    if type(value) is not array_core.array_class or not setitem.was_proved(layout, of):
+    if type(value) is not array_core.array_class or not setitem.was_proved(layout, value._layout):
         return False
-    if of.shape != layout.shape or of.dtype != layout.dtype:
+    if not _is_alike(layout, value._layout):
         return False
     dispatch.store(array_core.view_of(array, offset, layout), value)
     return True
 
 
-def _is_alike(window: ArrayCore, value: ArrayCore) -> bool:
-    return window._layout.dtype == value._layout.dtype and window._layout.shape == value._layout.shape
+def _is_alike(window: Layout, value: Layout) -> bool:
+    return window.dtype == value.dtype and window.shape == value.shape
 
 
 def is_basic(key: Any) -> bool:

@@ -11,11 +11,10 @@ import pytest
 from playwright.sync_api import Browser, expect
 
 from gpu_backend.pool import commands
-from gpu_backend.pool.settings import PoolSettings
 from gpu_backend.pool.state import PoolState
 from tests.browser.lab_page import LabPage, lab_page
 from tests.browser.lab_server import lab_server
-from tests.integration.notebook_pool import cpu_pool, wait_until
+from tests.integration.notebook_pool import wait_until, warm_pool
 from tests.integration.test_jupyter_signs import SLOW
 
 pytestmark = [pytest.mark.browser, pytest.mark.timeout(600)]
@@ -27,8 +26,7 @@ _TRANSFER = "host = cp.zeros(500_000_000, 'i1')\nprint('begun', flush=True)\nwhi
 
 @pytest.fixture(scope="module")
 def pool(tmp_path_factory: pytest.TempPathFactory) -> Iterator[PoolState]:
-    with cpu_pool(tmp_path_factory.mktemp("hour"), PoolSettings(devices="cpu")) as own:
-        wait_until(lambda: any(own.runtime.glob("x/*/ready")))
+    with warm_pool(tmp_path_factory.mktemp("hour")) as own:
         yield own
 
 

@@ -51,6 +51,14 @@ def cpu_pool(root: Path, settings: PoolSettings | None = None) -> Iterator[state
             commands.down(own)
 
 
+@contextmanager
+def warm_pool(root: Path, settings: PoolSettings | None = None) -> Iterator[state.PoolState]:
+    """Have a `cpu_pool` in which an executor is ready: no notebook says that it waits for one."""
+    with cpu_pool(root, settings) as own:
+        wait_until(lambda: any(own.runtime.glob("x/*/ready")))
+        yield own
+
+
 def sessions(pool: state.PoolState) -> tuple[SessionView, ...]:
     return commands.status(pool).sessions
 

@@ -17,7 +17,7 @@ from tornado.web import HTTPError
 
 from gpu_backend.pool.settings import PoolSettings
 from gpu_backend.pool.state import PoolState
-from tests.integration.notebook_pool import cpu_pool, sessions, wait_until
+from tests.integration.notebook_pool import sessions, wait_until, warm_pool
 from workbench.commands.install import install
 
 _READY_SECONDS = 120.0
@@ -28,8 +28,7 @@ _COUNT = "import cupy as cp\nx = cp.arange(10)\nprint(float(x.sum()))"
 @pytest.fixture(scope="module")
 def pool(tmp_path_factory: pytest.TempPathFactory) -> Iterator[PoolState]:
     root = tmp_path_factory.mktemp("kernel")
-    with cpu_pool(root, PoolSettings(devices="cpu", max_sessions_per_user=2)) as own:
-        wait_until(lambda: any(own.runtime.glob("x/*/ready")))  # an executor is warm: else the kernel waits for it
+    with warm_pool(root, PoolSettings(devices="cpu", max_sessions_per_user=2)) as own:
         yield own
 
 

@@ -11,9 +11,8 @@ import pytest
 from nbclient import NotebookClient
 
 from gpu_backend.pool import commands
-from gpu_backend.pool.settings import PoolSettings
 from gpu_backend.pool.state import PoolState
-from tests.integration.notebook_pool import cpu_pool, wait_until
+from tests.integration.notebook_pool import warm_pool
 from tests.integration.test_jupyter_kernel import Notebook, notebook
 
 pytestmark = pytest.mark.timeout(240)
@@ -30,8 +29,7 @@ _COUNT = 3_000_000_000
 
 @pytest.fixture(scope="module")
 def pool(tmp_path_factory: pytest.TempPathFactory) -> Iterator[PoolState]:
-    with cpu_pool(tmp_path_factory.mktemp("signs"), PoolSettings(devices="cpu")) as own:
-        wait_until(lambda: any(own.runtime.glob("x/*/ready")))
+    with warm_pool(tmp_path_factory.mktemp("signs")) as own:
         yield own
 
 

@@ -6,9 +6,8 @@ from collections.abc import Iterator
 
 import pytest
 
-from gpu_backend.pool.settings import PoolSettings
 from gpu_backend.pool.state import PoolState
-from tests.integration.notebook_pool import cpu_pool, sessions, wait_until
+from tests.integration.notebook_pool import sessions, warm_pool
 from tests.integration.test_jupyter_kernel import Notebook, notebook
 
 pytestmark = pytest.mark.timeout(240)
@@ -16,8 +15,7 @@ pytestmark = pytest.mark.timeout(240)
 
 @pytest.fixture(scope="module")
 def pool(tmp_path_factory: pytest.TempPathFactory) -> Iterator[PoolState]:
-    with cpu_pool(tmp_path_factory.mktemp("shared"), PoolSettings(devices="cpu")) as own:
-        wait_until(lambda: any(own.runtime.glob("x/*/ready")))
+    with warm_pool(tmp_path_factory.mktemp("shared")) as own:
         yield own
 
 
