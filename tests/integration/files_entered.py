@@ -70,9 +70,10 @@ def main() -> None:
 
         def read(ports: Ports) -> Iterator[object]:
             if is_due[0]:  # what it enters while it sleeps and wakes without a message is none of the cell's
-                is_due[0] = False
                 entered.begin()
-            return read_data(ports)
+            for message in read_data(ports):  # which may find only a part of one, and no message
+                is_due[0] = False
+                yield message
 
         def anew(_: int, __: FrameType | None) -> None:
             notes.write("anew\n")
