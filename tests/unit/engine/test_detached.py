@@ -39,11 +39,14 @@ def test_a_spawned_process_is_nobodys_child_and_leads_its_own_session(tmp_path: 
 
 
 def test_its_words_go_to_the_log_for_its_owner_only(tmp_path: Path) -> None:
-    identity = spawn(tmp_path, "import sys; print('one', flush=True); print('two', file=sys.stderr)")
-    assert detached.wait_gone(identity, 90)
+    code = "import signal, sys; print('one', flush=True); print('two', file=sys.stderr); signal.pause()"
+    identity = spawn(tmp_path, code)  # which lives on: one that ends before it is looked at was never started
     log = tmp_path / "log"
-    assert log.read_text() == "one\ntwo\n"
-    assert log.stat().st_mode & 0o077 == 0
+    try:
+        until(lambda: log.read_text() == "one\ntwo\n")
+        assert log.stat().st_mode & 0o077 == 0
+    finally:
+        detached.end(identity, 1.0)
 
 
 def test_a_process_is_known_by_its_start_time_too() -> None:

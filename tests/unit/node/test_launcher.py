@@ -94,11 +94,12 @@ def test_a_running_executor_is_found_again_and_a_dead_one_is_not(settings: NodeS
 
 def test_an_executor_whose_start_was_not_noted_has_noted_itself(settings: NodeSettings) -> None:
     code = "import sys, signal, time, pathlib; from gpu_backend.executor import config\n"
-    code += "while pathlib.Path(sys.argv[1], 'process.json').exists(): time.sleep(0.01)\n"
+    code += "while not pathlib.Path(sys.argv[1], 'unlinked').exists(): time.sleep(0.01)\n"
     code += "config.note_process(pathlib.Path(sys.argv[1])); signal.pause()"
     noting = msgspec.structs.replace(settings, executor_command=(sys.executable, "-c", code))
     directory, process = launcher.launch(noting, b"a" * 40, CPU)
     (directory / "process.json").unlink()
+    (directory / "unlinked").touch()
     try:
         wait_until(lambda: launcher.process_in(directory) == process)
     finally:
