@@ -154,6 +154,14 @@ class World:
         assert isinstance(answer, UsageView)
         return answer
 
+    async def node_is_heard(self) -> None:
+        """Wait for the node's first report: who asks for a session before it may be told that there is no node."""
+
+        async def is_so() -> bool:
+            return bool((await self.view()).devices)
+
+        await until(is_so)
+
     def raw(self, endpoint: str, keys: KeyPair) -> zmq.asyncio.Socket:
         socket = as_client(self.context.socket(zmq.DEALER), keys, GATEWAY.public)
         socket.connect(endpoint)

@@ -102,14 +102,14 @@ def test_a_pool_without_nodes_answers_in_time(tmp_path: Path) -> None:
 def test_a_launch_that_takes_too_long_is_refused_in_time_and_leaves_nothing(tmp_path: Path) -> None:
     async def story(world: World, agent: PlayedAgent) -> None:
         agent.launches = False
+        await world.node_is_heard()
         with pytest.raises(ExecutorStarting, match="still starting"):
             await world.ask(ADA, control.OpenSession(0, "a.ipynb"))
 
         async def nothing_left() -> bool:
-            return not (await world.view()).sessions
+            return isinstance(agent.heard[-1], control.StopExecutor) and not (await world.view()).sessions
 
         await until(nothing_left)
-        assert isinstance(agent.heard[-1], control.StopExecutor)
 
     play(tmp_path, story, answer_seconds=0.6)
 
@@ -118,7 +118,7 @@ def test_a_launch_that_fails_says_why(tmp_path: Path) -> None:
     async def story(world: World, agent: PlayedAgent) -> None:
         agent.launches = False
         opening = asyncio.create_task(world.open())
-        async with asyncio.timeout(5):
+        async with asyncio.timeout(PATIENT_SECONDS):
             while not any(isinstance(order, control.Launch) for order in agent.heard):
                 await asyncio.sleep(0.01)
         launch = next(order for order in agent.heard if isinstance(order, control.Launch))
@@ -230,11 +230,14 @@ def test_a_gateway_that_lost_its_records_learns_the_sessions_from_the_node(tmp_p
         async def learned() -> bool:
             return [(s.session, s.epoch) for s in (await world.view()).sessions] == [("lost", 3)]
 
+        async def foreign_is_stopped() -> bool:
+            return ("foreign", 1) not in agent.executors
+
         await until(learned)
         renewed = await world.renew("lost")
         assert isinstance(renewed, control.Ticket)
         assert renewed.epoch == 3
-        assert ("foreign", 1) not in agent.executors
+        await until(foreign_is_stopped)
 
     play(tmp_path, story)
 
@@ -283,7 +286,7 @@ def test_what_is_no_request_is_refused_by_name(tmp_path: Path, code: RefusalCode
         answers: Codec[control.FromGateway] = Codec(control.FromGateway)
         with world.raw(world.users_endpoint, ADA) as socket:
             await socket.send_multipart(MALFORMED[code])
-            answer = answers.decode(await asyncio.wait_for(socket.recv_multipart(), 2))
+            answer = answers.decode(await asyncio.wait_for(socket.recv_multipart(), PATIENT_SECONDS))
         assert isinstance(answer, control.Denied)
         assert answer.code == code
 

@@ -200,7 +200,8 @@ def test_what_a_session_does_now_is_its_owners_and_the_operators_to_see(tmp_path
         async def is_busy() -> bool:
             used = agent.usage[ticket.session, 1].gpu_seconds
             await agent.use(ticket.session, used + 1e-6, peak_bytes=9)
-            return (await world.view(ADA)).sessions[0].busy > 0
+            (own,) = (await world.view(ADA)).sessions
+            return own.busy > 0 and own.gpu_seconds == agent.usage[ticket.session, 1].gpu_seconds
 
         await until(is_busy)
         for keys in (ADA, BOSS):

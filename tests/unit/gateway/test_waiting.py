@@ -103,7 +103,7 @@ def test_a_newcomer_does_not_pass_those_who_wait(tmp_path: Path) -> None:
 
 
 def test_whoever_falls_silent_leaves_the_queue(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(queueing, "SILENT_SECONDS", 0.3)
+    monkeypatch.setattr(queueing, "SILENT_SECONDS", inf)
 
     async def story(world: World, agent: PlayedAgent) -> None:
         await fill(world)
@@ -113,6 +113,7 @@ def test_whoever_falls_silent_leaves_the_queue(tmp_path: Path, monkeypatch: pyte
             return not (await world.view()).waiting
 
         assert not await nobody()
+        monkeypatch.setattr(queueing, "SILENT_SECONDS", 0.3)
         await until(nobody)
 
     play(tmp_path, story)
@@ -214,6 +215,7 @@ def test_an_answer_that_was_lost_with_the_gateway_is_given_again(tmp_path: Path)
 def test_whoever_has_a_name_need_not_begin_anew_when_an_executor_takes_long_to_start(tmp_path: Path) -> None:
     async def story(world: World, agent: PlayedAgent) -> None:
         agent.launches = False
+        await world.node_is_heard()
         with pytest.raises(ExecutorStarting):
             await ask(world, ADA, "w1")
         (opening,) = (await world.view()).sessions
