@@ -5,6 +5,8 @@ from __future__ import annotations
 import sys
 from collections.abc import Callable
 
+from tests.uncollected import uncollected
+
 
 def calls_of(act: Callable[[], object]) -> int:
     """Return how many functions are called while ``act`` runs, in Python and in C."""
@@ -15,9 +17,10 @@ def calls_of(act: Callable[[], object]) -> int:
         count += event in ("call", "c_call")
 
     former = sys.getprofile()
-    sys.setprofile(note)
-    try:
-        act()
-    finally:
-        sys.setprofile(former)
+    with uncollected():
+        sys.setprofile(note)
+        try:
+            act()
+        finally:
+            sys.setprofile(former)
     return count - 1  # to set the former one is a call too

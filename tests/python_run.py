@@ -6,6 +6,8 @@ import sys
 from collections.abc import Callable
 from types import FrameType
 
+from tests.uncollected import uncollected
+
 
 def python_run(action: Callable[[], object]) -> list[str]:
     """Call ``action``, which is written in C, and return the names of the functions of Python that ran."""
@@ -16,9 +18,10 @@ def python_run(action: Callable[[], object]) -> list[str]:
             seen.append(frame.f_code.co_qualname if hasattr(frame.f_code, "co_qualname") else frame.f_code.co_name)
 
     before = sys.getprofile()
-    sys.setprofile(look)
-    try:
-        action()
-    finally:
-        sys.setprofile(before)
+    with uncollected():
+        sys.setprofile(look)
+        try:
+            action()
+        finally:
+            sys.setprofile(before)
     return seen
