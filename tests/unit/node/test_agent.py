@@ -89,11 +89,12 @@ def test_an_order_that_is_repeated_after_each_report_does_not_bring_the_next(
     async def story() -> None:
         line = Insisting(LAUNCH)
         monkeypatch.setattr(node_agent, "GatewayLink", lambda *_: line)
+        monkeypatch.setattr(node_agent, "_REPORT_SECONDS", 3_600.0)  # else it reports anyhow, every second
         agent = Agent(starting_for_long, curve.generate(), (DEVICE,))
         running = asyncio.create_task(agent.run())
         while not line.given:
             await asyncio.sleep(0)
-        for _ in range(1000):  # turns of the loop: far less than the second after which it reports anyhow
+        for _ in range(1000):  # turns of the loop
             await asyncio.sleep(0)
         assert 2 <= line.heard <= 4
         agent.stop()
