@@ -6,7 +6,7 @@ from dataclasses import replace
 from math import inf
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from gpu_backend.lifecycle import events as ev
@@ -354,6 +354,7 @@ EVENTS = st.one_of(
 
 
 @given(st.lists(st.tuples(EVENTS, st.floats(0.0, 80.0)), max_size=40))
+@example([(reported(*(live(1, s, 0.0, "ada") for s in "abc")), 1.0), *((ev.RestartWanted(s, HERE), 1.0) for s in "ab")])
 @settings(max_examples=300, deadline=None)
 def test_whatever_happens_the_guarantees_hold(story: list[tuple[ev.Event, float]]) -> None:
     lifecycle = Lifecycle(patience=PATIENCE)
@@ -386,8 +387,8 @@ def check_step(before: dict[str, Session], lifecycle: Lifecycle, instructions: l
 
 
 def eventually_settles(lifecycle: Lifecycle, now: float) -> bool:
-    """Without clients, and with nodes that say there is nothing, every session ends."""
-    for _ in range(4):
+    """Without clients, and with nodes that say there is nothing, every session ends, after two deadlines at most."""
+    for _ in range(2 * len(lifecycle.sessions) + 1):
         for node in ("node", "other"):
             lifecycle.handle(reported(node=node), now)
         deadline = lifecycle.next_deadline()
