@@ -48,7 +48,7 @@ class DecisionLog:
         return self._size >= min(_LONG_BYTES, self._longest)
 
     def begin(self, policy: str) -> None:
-        """Begin a segment: the core is fresh. Whoever reads meanwhile finds the one before or this one, and both whole."""
+        """Begin a segment: the core is fresh. Whoever reads meanwhile finds the one before or this one."""
         self.close()
         current, former = self._directory / CURRENT, self._directory / FORMER
         fresh = self._directory / f".{CURRENT}"

@@ -99,7 +99,7 @@ class TwoDevices:
         wait_until(lambda: not self.members())
 
     def _closed(self, which: Callable[[SessionView], bool], closed: set[str]) -> bool:
-        """Close sessions, and add them to ``closed``; tell whether the gateway, which may just be starting, has heard it."""
+        """Close sessions, and add them to ``closed``; tell whether the gateway, which may just start, has heard it."""
         door = commands.operator_door(self.pool)
         try:
             for session in filter(which, commands.status(self.pool).sessions):
