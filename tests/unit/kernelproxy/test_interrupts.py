@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from gpu_backend.wire import values as wire
-from kernelproxy.calls import array_core, interrupts
+from kernelproxy.calls import interrupts
 from kernelproxy.calls.array_core import ArrayCore
 from kernelproxy.calls.remote_object import RemoteObject
 
@@ -100,5 +100,5 @@ def test_anything_else_is_told_as_before(told: list[Any]) -> None:
 def test_an_array_that_an_interrupt_left_half_made_ends_without_a_word(monkeypatch: pytest.MonkeyPatch) -> None:
     told: list[object] = []
     monkeypatch.setattr(sys, "unraisablehook", told.append)
-    object.__new__(array_core.ArrayCore)
+    object.__new__(ArrayCore)
     assert told == []
