@@ -48,14 +48,18 @@ class DecisionLog:
         return self._size >= min(_LONG_BYTES, self._longest)
 
     def begin(self, policy: str) -> None:
-        """Begin a segment: the core is fresh."""
+        """Begin a segment: the core is fresh. Whoever reads meanwhile finds the one before or this one."""
         self.close()
-        current = self._directory / CURRENT
-        if current.exists():
-            current.replace(self._directory / FORMER)
-        self._file = current.open("wb")
+        current, former = self._directory / CURRENT, self._directory / FORMER
+        fresh = self._directory / f".{CURRENT}"
+        self._file = fresh.open("wb")
         self._size = 0
         self._write(msgspec.msgpack.encode(policy))
+        self.flush()
+        if current.exists():
+            former.unlink(missing_ok=True)
+            former.hardlink_to(current)
+        fresh.replace(current)
 
     def add(self, decision: Decision) -> None:
         """Append a decision. It is on disk after `flush`."""

@@ -41,7 +41,7 @@ def launch(settings: NodeSettings, agent_key: bytes, device: Found) -> tuple[Pat
     Raises
     ------
     ProcessLookupError
-        If it ended at once.
+        If it ended at once; the message quotes its log.
     """
     directory = executors_dir(settings.runtime_dir) / secrets.token_hex(4)
     directory.mkdir(mode=0o700)
@@ -67,7 +67,7 @@ def launch(settings: NodeSettings, agent_key: bytes, device: Found) -> tuple[Pat
         write_private(directory / CONFIG, msgspec.json.encode(config))
         command = [*settings.executor_command, str(directory)]
         environment = executor_environment(own, device, os.environ)
-        identity = spawn(command, directory / "log", own, handed.numbers, environment)
+        identity = _spawned(command, directory, handed, environment)
     try:
         write_identity(directory / PROCESS, identity)
     except OSError:  # a full disk, say: nobody would find it again
@@ -75,6 +75,15 @@ def launch(settings: NodeSettings, agent_key: bytes, device: Found) -> tuple[Pat
         sweep(directory, None)
         raise
     return directory, identity
+
+
+def _spawned(command: list[str], directory: Path, handed: Handover, environment: dict[str, str]) -> ProcessId:
+    try:
+        return spawn(command, directory / "log", directory / OWN, handed.numbers, environment)
+    except ProcessLookupError:  # its log goes with its directory
+        words = last_words(directory).rstrip(".")
+        told = f"; its log ends: {words}" if words else " and said nothing"
+        raise ProcessLookupError(f"{command[0]} ended at once{told}") from None
 
 
 @contextmanager

@@ -47,7 +47,10 @@ class ArrayCore:
     def __del__(self, ref: type[wire.Ref] = wire.Ref) -> None:
         # Runs in whatever thread the collector chose, so it takes no lock: a deque's append is atomic. It may run when
         # the interpreter has taken this module's names away, so it brings along what it needs.
-        dropped = self._dropped
+        try:
+            dropped = self._dropped
+        except AttributeError:  # an interrupt struck while it was made
+            return
         if dropped is not None:
             reference = self._ref
             if isinstance(reference, ref):

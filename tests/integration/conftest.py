@@ -93,9 +93,10 @@ class RunningPool:
         until(lambda: len(self.warm()) >= count)
 
     def warm(self) -> list[Path]:
-        """Return the directories of the executors that listen and serve nobody."""
+        """Return the directories of the executors that listen and serve nobody, but of those that are being removed."""
         directories = launcher.directories(str(self.state.runtime))
-        return [d for d in directories if launcher.is_ready(d) and launcher.assignment_in(d) is None]
+        ready = [d for d in directories if launcher.is_ready(d) and launcher.assignment_in(d) is None]
+        return [d for d in ready if launcher.process_in(d) is not None]
 
 
 def granted(door: Door, request: control.ToGateway) -> control.Ticket:

@@ -11,7 +11,7 @@ import pytest
 from nbclient import NotebookClient
 
 from gpu_backend.pool.state import PoolState
-from tests.integration.notebook_pool import cpu_pool, sessions
+from tests.integration.notebook_pool import cpu_pool, sessions, wait_until
 
 EXAMPLES = Path(__file__).parents[2] / "examples"
 WITH_A_PLOT = {"02_image_processing", "03_heat_equation", "04_pca_and_kmeans"}
@@ -48,4 +48,4 @@ def test_runs_through_the_pool(path: Path, pool: PoolState) -> None:
     assert int(round_trips) < int(ops)
     plots = [output for output in outputs(notebook) if "image/png" in output.get("data", {})]
     assert bool(plots) == (path.stem in WITH_A_PLOT)
-    assert sessions(pool) == (), "the kernel is gone, but its session is not"
+    wait_until(lambda: sessions(pool) == ())  # the kernel is gone, and its session closes

@@ -32,6 +32,12 @@ def pool(tmp_path_factory: pytest.TempPathFactory) -> Iterator[PoolState]:
         yield own
 
 
+@pytest.fixture(autouse=True)
+def no_session_left(pool: PoolState) -> None:
+    """A session that was given back is closing until its executor has ended."""
+    wait_until(lambda: sessions(pool) == ())
+
+
 class Notebook:
     """A running kernel and its client."""
 
@@ -75,7 +81,8 @@ class Notebook:
 
     def start(self, code: str) -> str:
         """Send a cell that prints "started" first, and return its message's id once it has."""
-        message_id: str = self.client.execute(f"print('started', flush=True)\n{code}")
+        # Without an end of the line: that is written by itself, and may come later and by itself.
+        message_id: str = self.client.execute(f"print('started', end='', flush=True)\n{code}")
         while True:
             message = self.client.get_iopub_msg(timeout=120.0)
             if message["msg_type"] == "stream" and "started" in message["content"]["text"]:
@@ -115,7 +122,7 @@ def test_a_session_from_start_to_end(pool: PoolState) -> None:
         assert (kept.session, kept.epoch) == (taken.session, 2)
         assert running.run("x").startswith("NameError")
         assert running.run(_COUNT) == "45.0\n"
-    assert sessions(pool) == ()
+    wait_until(lambda: sessions(pool) == ())
 
 
 def test_the_connection_to_the_server_can_be_encrypted(pool: PoolState) -> None:
@@ -283,7 +290,7 @@ def test_a_kernel_that_died_is_explained_by_its_successor(pool: PoolState) -> No
 
     told = asyncio.run(die())
     assert "was killed (SIGKILL)" in told
-    assert sessions(pool) == ()
+    wait_until(lambda: sessions(pool) == ())
 
 
 def test_without_a_provisioner_the_kernel_takes_its_own_lease(

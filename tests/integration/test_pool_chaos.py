@@ -7,6 +7,7 @@ import random
 import signal
 import threading
 import time
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
@@ -99,7 +100,8 @@ def kill_something(pool: RunningPool, chance: random.Random) -> None:
         victims = [read_identity(pool.state.process_file(victim))]
     alive = [process for process in victims if process is not None]
     if alive:
-        os.kill(chance.choice(alive).pid, signal.SIGKILL)
+        with suppress(ProcessLookupError):  # it may have ended of itself meanwhile
+            os.kill(chance.choice(alive).pid, signal.SIGKILL)
 
 
 def is_in_order(pool: RunningPool) -> bool:

@@ -11,7 +11,7 @@ from time import monotonic_ns
 
 import pytest
 
-from gpu_backend.arbiter import replay
+from gpu_backend.arbiter import decisions, replay
 from gpu_backend.arbiter.decisions import CURRENT
 from gpu_backend.arbiter.service import Arbiter
 from gpu_backend.engine.detached import ProcessId
@@ -253,6 +253,16 @@ def test_every_decision_on_record_comes_out_again(bench: Bench, capsys: pytest.C
     assert "fair_share" in shown
     (bench.directory / CURRENT).write_bytes(b"x")
     assert replay.main([str(bench.directory / CURRENT)]) == 1
+
+
+def test_a_record_can_be_read_as_soon_as_it_has_begun(bench: Bench) -> None:
+    bench.join("a", "a")
+    bench.arbiter._log.flush()
+    before = decisions.read(bench.directory / CURRENT)
+    assert before[1]
+    bench.restart("fifo")  # it has not stepped, and flushed nothing since
+    assert decisions.read(bench.directory / CURRENT) == ("fifo", [])
+    assert decisions.read(bench.directory / decisions.FORMER) == before
 
 
 def test_who_ends_opens_all_gates(bench: Bench) -> None:

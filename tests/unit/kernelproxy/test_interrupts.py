@@ -95,3 +95,10 @@ def test_anything_else_is_told_as_before(told: list[Any]) -> None:
     other: Any = SimpleNamespace(exc_type=ValueError, object=ArrayCore.__del__)
     sys.unraisablehook(other)
     assert told == [other]
+
+
+def test_an_array_that_an_interrupt_left_half_made_ends_without_a_word(monkeypatch: pytest.MonkeyPatch) -> None:
+    told: list[object] = []
+    monkeypatch.setattr(sys, "unraisablehook", told.append)
+    object.__new__(ArrayCore)
+    assert told == []

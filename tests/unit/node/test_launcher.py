@@ -84,6 +84,23 @@ def test_where_the_driver_shares_there_is_no_arbiter_to_wake(settings: NodeSetti
     launcher.sweep(directory, None)
 
 
+def test_an_executor_that_has_ended_before_anybody_looked_is_quoted(
+    settings: NodeSettings, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    find = detached.ProcessId.of
+
+    def find_late(pid: int) -> detached.ProcessId | None:
+        wait_until(lambda: find(pid) is None)
+        return None
+
+    monkeypatch.setattr(detached.ProcessId, "of", find_late)
+    for code, said in (("raise SystemExit('No room.')", "; its log ends: No room$"), ("pass", " and said nothing$")):
+        ending = msgspec.structs.replace(settings, executor_command=(sys.executable, "-c", code))
+        with pytest.raises(ProcessLookupError, match=f"ended at once{said}"):
+            launcher.launch(ending, b"a" * 40, CPU)
+    assert list(launcher.directories(settings.runtime_dir)) == []
+
+
 def test_a_running_executor_is_found_again_and_a_dead_one_is_not(settings: NodeSettings) -> None:
     directory, process = launcher.launch(settings, b"a" * 40, CPU)
     assert list(launcher.directories(settings.runtime_dir)) == [directory]
