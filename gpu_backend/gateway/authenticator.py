@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 import sqlite3
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 import zmq
 
@@ -20,11 +20,18 @@ class Authenticator:
     def __init__(self, directory: Directory) -> None:
         self._directory = directory
 
-    def is_known(self, key: bytes) -> bool:
-        """Tell whether the holder of ``key`` may connect at all. Called by the ZAP handler at each handshake."""
+    def is_user(self, key: bytes) -> bool:
+        """Tell whether the holder of ``key`` may come in at the users' door. Asked at each handshake."""
+        return self._is_known(key, self._directory.user_of)
+
+    def is_agent(self, key: bytes) -> bool:
+        """Tell whether the holder of ``key`` may come in at the agents' door. Asked at each handshake."""
+        return self._is_known(key, self._directory.node_of)
+
+    @staticmethod
+    def _is_known(key: bytes, owner_of: Callable[[str], object]) -> bool:
         try:
-            public = key.decode("ascii")
-            return self._directory.user_of(public) is not None or self._directory.node_of(public) is not None
+            return owner_of(key.decode("ascii")) is not None
         except (sqlite3.Error, UnicodeDecodeError) as error:
             # An exception here would end the ZAP handler and lock everybody out until the gateway is restarted.
             log.error("a key could not be looked up: %s", error)

@@ -31,7 +31,7 @@ from gpu_backend.gateway.settings import GatewaySettings
 from gpu_backend.gateway.showing import Showing
 from gpu_backend.lifecycle import events as ev
 from gpu_backend.transport.curve import KeyPair
-from gpu_backend.transport.sockets import as_server, send_now
+from gpu_backend.transport.sockets import AGENTS_DOMAIN, ZAP_DOMAIN, as_server, send_now
 from gpu_backend.transport.zap import LookedUpKeys, guard_async
 from gpu_backend.wire.codec import Codec, encode
 from gpu_backend.wire.control import (
@@ -90,6 +90,9 @@ class Gateway:
         self._waiting: Counter[str] = Counter()
         self._refusals: Counter[str] = Counter()
         self._metrics = Metrics()
+        #: Nodes that the engine does not see any more, and why; what their agents say counts more.
+        self._unseen: dict[str, str] = {}
+        self._keeping: set[asyncio.Task[None]] = set()
         self._stop = asyncio.Event()
         #: Whether the pool, and not only this process, is to end; and whether it is about to.
         self.was_stopped_by_operator = self._is_ending = False
@@ -99,13 +102,16 @@ class Gateway:
         self._forget_old(time() - _KEEP_CLOSED_SECONDS)
         context = zmq.asyncio.Context()
         # Before any socket is bound: libzmq admits everybody while it finds no authenticator.
-        guard = guard_async(context, LookedUpKeys(self._authenticator.is_known))
+        known = self._authenticator
+        doors = {ZAP_DOMAIN: LookedUpKeys(known.is_user), AGENTS_DOMAIN: LookedUpKeys(known.is_agent)}
+        guard = guard_async(context, doors)
         try:
             with ExitStack() as stack:
                 users = stack.enter_context(context.socket(zmq.ROUTER))
                 agents = stack.enter_context(context.socket(zmq.ROUTER))
                 self._bind(as_server(users, self._keys, _MOST_REQUEST_BYTES), self._settings.client_endpoints)
-                self._bind(as_server(agents, self._keys, _MOST_REPORT_BYTES), self._settings.agent_endpoints)
+                as_server(agents, self._keys, _MOST_REPORT_BYTES, AGENTS_DOMAIN)
+                self._bind(agents, self._settings.agent_endpoints)
                 if self._settings.metrics_port:
                     stack.callback(MetricsDoor(self._metrics, self._settings.metrics_port).close)
                 await self._serve(users, agents)
@@ -142,7 +148,7 @@ class Gateway:
             ]
             log.info("pool %s is open at %s", self._settings.pool, ", ".join(self._settings.client_endpoints))
             await self._stop.wait()
-            for task in loops:
+            for task in [*loops, *self._keeping]:
                 task.cancel()
 
     def _loads(self) -> list[DeviceLoad]:
@@ -230,10 +236,25 @@ class Gateway:
         async for event in self._engine.watch():
             log.info("node %s: %s. %s", event.node, event.change, event.detail)
             if event.change is NodeChange.JOINED:
-                await self._engine.ensure_agent(event.node)
+                self._unseen.pop(event.node, None)
+                keeping = self._group.create_task(self._keep_agent(event.node))  # the next node does not wait for it
+                self._keeping.add(keeping)
+                keeping.add_done_callback(self._keeping.discard)
             elif event.change is NodeChange.LOST:
-                self._nodes.forget(event.node)
-                self._sessions.apply(ev.NodeLost(event.node, f"The node {event.node} was lost. {event.detail}".strip()))
+                self._unseen[event.node] = event.detail
+
+    async def _keep_agent(self, node: str) -> None:
+        try:
+            await self._engine.ensure_agent(node)
+        except LookupError as error:
+            log.info("node %s is gone again: %s", node, error)
+
+    def _give_up_lost(self) -> None:
+        """Take the nodes for lost that neither the engine sees nor an agent speaks for."""
+        for node in self._unseen.keys() - self._nodes.names():
+            detail = self._unseen.pop(node)
+            self._nodes.forget(node)
+            self._sessions.apply(ev.NodeLost(node, f"The node {node} was lost. {detail}".strip()))
 
     # --- time and the end ---------------------------------------------------------------------------------------------
 
@@ -242,6 +263,7 @@ class Gateway:
             await asyncio.sleep(_TICK_SECONDS)
             self._sessions.record_late()
             self._sessions.apply(ev.TimePassed())
+            self._give_up_lost()
             self._close_revoked()
             self._close_over_quota()
             self._ledger.settle_shares(self._nodes.names())

@@ -11,8 +11,9 @@ import zmq.asyncio
 
 from gpu_backend.transport.curve import KeyPair
 
-#: The ZAP domain of every server socket; the authenticator must name exactly the same.
+#: The ZAP domains of server sockets: who is known at one door is not let in at the other.
 ZAP_DOMAIN = "workbench"
+AGENTS_DOMAIN = "workbench-agents"
 #: Largest single frame a server reads; libzmq drops the connection of whoever sends more. Bulk data is chunked far
 #: below it.
 MAX_FRAME_BYTES = 64 << 20
@@ -20,13 +21,15 @@ MAX_FRAME_BYTES = 64 << 20
 S = TypeVar("S", bound="zmq.Socket[Any]")
 
 
-def as_server(socket: S, keys: KeyPair, max_frame_bytes: int = MAX_FRAME_BYTES) -> S:
-    """Make ``socket`` admit only peers that its context's authenticator knows. Bind it afterwards."""
+def as_server(
+    socket: S, keys: KeyPair, max_frame_bytes: int = MAX_FRAME_BYTES, domain: str = ZAP_DOMAIN
+) -> S:
+    """Make ``socket`` admit only peers that its context's authenticator knows in ``domain``. Bind it afterwards."""
     _common(socket)
     socket.curve_server = True
     socket.curve_secretkey = keys.secret
     socket.curve_publickey = keys.public
-    socket.zap_domain = ZAP_DOMAIN.encode()
+    socket.zap_domain = domain.encode()
     socket.maxmsgsize = max_frame_bytes
     socket.handshake_ivl = 5_000
     return socket

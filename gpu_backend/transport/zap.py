@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 
 import zmq.asyncio
 import zmq.auth.asyncio
-
-from gpu_backend.transport.sockets import ZAP_DOMAIN
 
 
 class LookedUpKeys:
@@ -21,9 +19,12 @@ class LookedUpKeys:
         return self._is_known(key)
 
 
-def guard_async(context: zmq.asyncio.Context, keys: LookedUpKeys) -> zmq.auth.asyncio.AsyncioAuthenticator:
-    """Start the authenticator of ``context`` in the running event loop."""
+def guard_async(
+    context: zmq.asyncio.Context, doors: Mapping[str, LookedUpKeys]
+) -> zmq.auth.asyncio.AsyncioAuthenticator:
+    """Start the authenticator of ``context`` in the running event loop; ``doors`` are the keys of each ZAP domain."""
     authenticator = zmq.auth.asyncio.AsyncioAuthenticator(context)
     authenticator.start()
-    authenticator.configure_curve_callback(domain=ZAP_DOMAIN, credentials_provider=keys)
+    for domain, keys in doors.items():
+        authenticator.configure_curve_callback(domain=domain, credentials_provider=keys)
     return authenticator

@@ -41,6 +41,8 @@ class OneNode:
         self.events: asyncio.Queue[NodeEvent] = asyncio.Queue()
         self.ensured: list[str] = []
         self.stopped: list[str] = []
+        #: Nodes whose agents never come up.
+        self.stuck: set[str] = set()
 
     async def nodes(self) -> tuple[str, ...]:
         return ("n",)
@@ -52,6 +54,8 @@ class OneNode:
 
     async def ensure_agent(self, node: str) -> None:
         self.ensured.append(node)
+        if node in self.stuck:
+            await asyncio.Event().wait()
 
     async def stop_agent(self, node: str) -> None:
         self.stopped.append(node)
@@ -69,7 +73,7 @@ class PlayedAgent:
         self._socket = self._connect()
         self._socket.connect(endpoint)
         self._orders: Codec[control.ToAgent] = Codec(control.ToAgent)
-        self.launches = True
+        self.launches = self.speaks = True
         #: Of what those end that are told to.
         self.ends_by = control.EndCause.STOPPED
         #: What executors have used, by session and epoch.
@@ -121,7 +125,8 @@ class PlayedAgent:
         await self.report()
 
     async def send(self, message: control.FromAgent) -> None:
-        await self._socket.send_multipart(encode(message))
+        if self.speaks:
+            await self._socket.send_multipart(encode(message))
 
 
 class World:

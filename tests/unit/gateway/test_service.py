@@ -263,12 +263,48 @@ def test_a_revoked_key_ends_its_sessions(tmp_path: Path) -> None:
 def test_a_lost_node_loses_its_sessions(tmp_path: Path) -> None:
     async def story(world: World, agent: PlayedAgent) -> None:
         await world.open()
+        agent.speaks = False
         await world.engine.events.put(NodeEvent("n", NodeChange.LOST, "power cut"))
 
         async def lost() -> bool:
             return [s.state for s in (await world.view()).sessions] == ["lost"]
 
         await until(lost)
+
+    play(tmp_path, story)
+
+
+def test_a_node_that_only_the_engine_has_lost_keeps_its_sessions(tmp_path: Path) -> None:
+    async def story(world: World, agent: PlayedAgent) -> None:
+        kept = await world.open()
+        revoked = await world.open(EVE)
+        await world.engine.events.put(NodeEvent("n", NodeChange.LOST, "its membership process ended"))
+        await world.view()  # by its answer the event was heard
+        records = Directory(tmp_path / "directory.sqlite")
+        records.revoke_key(EVE.public.decode(), 1.0)
+        records.close()
+
+        async def passed() -> bool:  # what is looked after after the nodes, each time
+            return (revoked.session, 1) not in agent.executors
+
+        await until(passed)
+        states = {session.session: session.state for session in (await world.view(BOSS)).sessions}
+        assert states[kept.session] == "serving"
+
+    play(tmp_path, story)
+
+
+def test_a_node_that_cannot_be_prepared_keeps_no_other_waiting(tmp_path: Path) -> None:
+    async def story(world: World, agent: PlayedAgent) -> None:
+        world.engine.stuck.add("slow")
+        await world.engine.events.put(NodeEvent("slow", NodeChange.JOINED))
+        await world.engine.events.put(NodeEvent("quick", NodeChange.JOINED))
+
+        async def both() -> bool:
+            await world.view()
+            return world.engine.ensured == ["n", "slow", "quick"]
+
+        await until(both)
 
     play(tmp_path, story)
 
@@ -295,10 +331,9 @@ def test_what_is_no_request_is_refused_by_name(tmp_path: Path, code: RefusalCode
 
 def test_the_agents_door_is_not_for_users_nor_the_users_door_for_agents(tmp_path: Path) -> None:
     async def story(world: World, agent: PlayedAgent) -> None:
-        with world.raw(world.agents_endpoint, ADA) as socket:
-            await socket.send_multipart(encode(control.NodeReport((), (), 0)))
-        with pytest.raises(NotAuthorized):
-            await world.ask(AGENT, control.AskPool(0))
+        for door, keys in ((world.users_endpoint, AGENT), (world.agents_endpoint, ADA), (world.agents_endpoint, BOSS)):
+            with pytest.raises(NotAuthorized, match="turned us away"):
+                await ask_async(Door(door, GATEWAY.public, keys), control.AskPool(0), PATIENT_SECONDS)
 
         async def the_nodes_own() -> bool:
             return len((await world.view()).devices) == 1
