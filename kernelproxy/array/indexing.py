@@ -12,8 +12,9 @@ from gpu_backend.opstream.proof import setitem, views
 from gpu_backend.opstream.proof.arguments import is_known
 from gpu_backend.opstream.proof.indexing import known_window
 from gpu_backend.opstream.proof.outcome import Unproved
+from gpu_backend.opstream.proof.scalars import fills_quietly
 from gpu_backend.wire import values as wire
-from kernelproxy.calls import array_core, dispatch
+from kernelproxy.calls import array_core, dispatch, stores
 from kernelproxy.calls.argument_types import ArrayLike, DTypeLike
 from kernelproxy.calls.array_core import ArrayCore, is_window
 from kernelproxy.calls.dispatch import stands_for
@@ -61,6 +62,11 @@ class Indexing(ArrayCore):
             found = known_window(self._layout, key)
             if found is not None and (is_window(value, self, *found) or _is_stored(value, self, *found)):
                 return
+        elif type(value) is float or type(value) is int or type(value) is bool:
+            found = known_window(self._layout, key)
+            if found is not None and fills_quietly(value, found[1].dtype):
+                stores.fill(array_core.view_of(self, *found), value)
+                return
         if type(value) not in _NUMBERS:
             value = stands_for(value)
             if isinstance(key, ArrayCore) and isinstance(value, ArrayCore) and _fits_places(self, key, value):
@@ -74,7 +80,7 @@ class Indexing(ArrayCore):
                 if setitem.is_proved(window[1], dispatch.layouts(value)):
                     target = array_core.view_of(self, *window)
                     if isinstance(value, ArrayCore) and _is_alike(window[1], value._layout):
-                        dispatch.store(target, value)
+                        stores.store(target, value)
                     else:
                         dispatch.record(_SETITEM, (target, Ellipsis, value))
                     return
@@ -109,7 +115,7 @@ def _is_stored(value: ArrayCore, array: ArrayCore, offset: int, layout: Layout) 
         return False
     if not _is_alike(layout, value._layout):
         return False
-    dispatch.store(array_core.view_of(array, offset, layout), value)
+    stores.store(array_core.view_of(array, offset, layout), value)
     return True
 
 

@@ -148,6 +148,15 @@ def _encode_method(encoder: Encoder, value: types.MethodType) -> wire.Value:
     return named
 
 
+#: How NumPy's own dtypes travel: by themselves, by the types of their scalars, and by Python's.
+DTYPES: dict[object, wire.Value] = {
+    name: _encode_type(kind)
+    for kind in (*_PYTHON_TYPES, *(np.dtype(char).type for char in np.typecodes["AllInteger"] + "?efdFD"))
+    for name in (kind, np.dtype(kind))
+}
+#: The types of these dtypes.
+DTYPE_KINDS = frozenset(type(one) for one in DTYPES if isinstance(one, np.dtype))
+
 _BY_TYPE: dict[type, Callable[[Encoder, Any], wire.Value]] = {
     complex: lambda encoder, value: wire.Complex(value.real, value.imag),
     tuple: lambda encoder, value: wire.Tuple(tuple(encoder.encode(item) for item in value)),

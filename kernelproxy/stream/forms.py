@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import NamedTuple
 
 from gpu_backend.opstream.layout import Layout
+from gpu_backend.opstream.proof.outcome import Returned, View
 from kernelproxy.mirror.host_mirror import MOST_BYTES, PASSING
 from kernelproxy.stream.costs import Cost, Costs
 
@@ -58,13 +59,18 @@ class Form:
         Whether the host mirror may be able to know what it makes.
     low, high
         Where an operand is a number: between which numbers it is of this form.
+    gives
+        What a call of this form gives if that is made of an argument: a window on it, and then there is no op, or the
+        argument itself.
     """
 
     __slots__ = (
-        "cost", "high", "is_quiet", "is_small", "low", "made", "name", "orders", "results", "reusable", "size"
+        "cost", "gives", "high", "is_quiet", "is_small", "low", "made", "name", "orders", "results", "reusable", "size"
     )  # fmt: skip
 
-    def __init__(self, kind: OpKind, cost: Cost, low: float = 0, high: float = 0) -> None:
+    def __init__(
+        self, kind: OpKind, cost: Cost, low: float = 0, high: float = 0, gives: View | Returned | None = None
+    ) -> None:
         self.name, self.results, self.orders, self.size = kind.name, kind.results, kind.orders, kind.size
         self.made = kind.made
         self.reusable = kind.made if kind.may_reuse else None
@@ -72,6 +78,7 @@ class Form:
         self.is_quiet = kind.results > 0 and PASSING[kind.name]
         self.is_small = kind.size <= MOST_BYTES
         self.low, self.high = low, high
+        self.gives = gives
 
 
 class Forms(dict[tuple[object, ...], Form]):
@@ -80,9 +87,9 @@ class Forms(dict[tuple[object, ...], Form]):
     def __init__(self, costs: list[Costs]) -> None:
         self._costs = costs
 
-    def of(self, kind: OpKind, low: float = 0, high: float = 0) -> Form:
+    def of(self, kind: OpKind, low: float = 0, high: float = 0, gives: View | Returned | None = None) -> Form:
         """Return a form of ``kind``, which is not remembered."""
-        return Form(kind, self._costs[kind.size.bit_length()][kind.what or kind.name], low, high)
+        return Form(kind, self._costs[kind.size.bit_length()][kind.what or kind.name], low, high, gives)
 
     def keep(self, key: tuple[object, ...], form: Form) -> Form:
         """Remember ``form`` under ``key``, and return it."""

@@ -1,0 +1,123 @@
+"""What recording a call costs the client, in microseconds, by several trees of this project in turns in one run.
+
+Run as ``python benchmarks/recording.py TREE [TREE ...]`` with the folders of checkouts, the one to compare with first.
+Each has a process of its own, whose executor is played and runs nothing; the shortest of all turns is printed.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from collections.abc import Callable
+from itertools import count
+from pathlib import Path
+from time import perf_counter
+from types import SimpleNamespace
+from typing import Any
+
+TURNS = 40  #: of each tree
+CALLS = 2_000  #: of a turn, of each kind
+
+_KINDS = (
+    "x + y", "x + 2.0", "cp.sin(x)", "cp.maximum(x, y)", "cp.add(x, y, z)", "cp.add(x, y, out=z)", "x.sum()",
+    "cp.sum(x)", "cp.sum(m, axis=0)", "m.sum(axis=1, keepdims=True)", "cp.where(b, x, y)", "cp.where(b, x, 0.0)",
+    "cp.clip(x, 0, 1)", "cp.zeros(9)", "cp.zeros((3, 4), dtype=cp.float32)", "cp.full(9, 0.5)", "cp.arange(9)",
+    "cp.dot(m, m)", "m @ m", "cp.zeros_like(x)", "x.copy()", "x.astype(cp.float32)", "cp.concatenate([x, y])",
+    "cp.stack((x, y))", "m.reshape(-1)", "m.T", "m.ravel()", "cp.expand_dims(x, 0)", "x.fill(0.0)", "x[1:-1]",
+    "x[5]", "m[3, 4]", "m[-1, i % 30]", "x[i % 30] = 0.0", "x[1:-1] = 0.5", "m[2, i % 30] = 1.0", "x[:] = y",
+    "x[1:-1] += y[2:]", "x[2] = y[3]", "cp.full(9, next(new))",
+)  # fmt: skip
+
+
+def _scope() -> tuple[dict[str, Any], Callable[[], None]]:
+    """Return what the calls name, and what forgets that they were recorded."""
+    from kernelproxy.client import current
+    from kernelproxy.namespace import names
+    from tests.unit.kernelproxy.played import PlayedExecutor
+
+    played: Any = SimpleNamespace(pipeline=PlayedExecutor().pipeline())
+    current().adopt(played)
+    pipeline = current().pipeline
+    pipeline.most_ops = 1 << 40
+
+    class _Package:
+        def __getattr__(self, name: str) -> Any:
+            made = names.make(f"cupy.{name}")
+            setattr(self, name, made)
+            return made
+
+    def forget() -> None:
+        pipeline.dropped.clear()
+        pipeline.open_batch = type(pipeline.open_batch)(1)
+        for costs in pipeline.ahead.costs:
+            for cost in costs.values():
+                cost.learn(0.0)  # or each op would be sent at once
+
+    cp: Any = _Package()
+    made = {
+        "x": cp.zeros(30),
+        "y": cp.ones(30),
+        "z": cp.zeros(30),
+        "m": cp.ones((30, 30)),
+        "b": cp.zeros(30, dtype="?"),
+    }
+    return {"cp": cp, "i": 0, "new": count(0.5), **made}, forget
+
+
+def _side() -> None:
+    """Take turns when told to: one line of JSON for each line read."""
+    scope, forget = _scope()
+    timed: dict[str, Callable[[], float]] = {}
+    for kind in _KINDS:
+        exec(_TIMED.format(kind), scope)
+        timed[kind] = scope["timed"]
+    for _ in sys.stdin:
+        taken = {}
+        for kind, run in timed.items():
+            run(3, perf_counter)
+            forget()
+            taken[kind] = run(CALLS, perf_counter) / CALLS * 1e6
+        print(json.dumps(taken), flush=True)
+
+
+_TIMED = """
+def timed(calls, clock):
+    started = clock()
+    for i in range(calls):
+        {}
+    return clock() - started
+"""
+
+
+def _start(tree: str) -> subprocess.Popen[str]:
+    environment = {**os.environ, "PYTHONPATH": tree}
+    command = [sys.executable, "-P", str(Path(__file__).resolve()), "--side"]
+    return subprocess.Popen(
+        command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, env=environment, cwd=tree
+    )
+
+
+def _turn(side: subprocess.Popen[str]) -> dict[str, float]:
+    assert side.stdin is not None
+    assert side.stdout is not None
+    side.stdin.write("\n")
+    side.stdin.flush()
+    taken: dict[str, float] = json.loads(side.stdout.readline())
+    return taken
+
+
+def main(trees: list[str]) -> None:
+    """Print a row for each kind of call, with a column for each tree."""
+    sides = [_start(str(Path(tree).resolve())) for tree in trees]
+    turns = [[_turn(side) for side in sides] for _ in range(TURNS)]
+    for side in sides:
+        side.communicate()
+    for kind in _KINDS:
+        least = [min(turn[place][kind] for turn in turns) for place in range(len(sides))]
+        print(f"{kind:32}", *[f"{one:8.2f}" for one in least])
+
+
+if __name__ == "__main__":
+    _side() if sys.argv[1:] == ["--side"] else main(sys.argv[1:])

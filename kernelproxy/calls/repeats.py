@@ -1,0 +1,112 @@
+"""Calls that are found again: what a call is known by, and what is remembered of it.
+
+A call is known by its name, the layouts of its arrays, and the types and values of all else that it is given. That is
+what its proof depends on, so a call that is known by the same has the same form: it is recorded after one look-up.
+What the op carries is always what this call was given: numbers may be equal and differ in their bits.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any
+
+from gpu_backend.opstream.layout import Layout
+from gpu_backend.opstream.proof import registry
+from gpu_backend.opstream.proof.outcome import Proof, Returned, View
+from gpu_backend.wire import values as wire
+from kernelproxy.calls import array_core
+from kernelproxy.calls.array_core import LaterLayout
+from kernelproxy.calls.encoding import DTYPE_KINDS, DTYPES
+from kernelproxy.client import Client, current
+from kernelproxy.stream.forms import OpKind
+
+Key = tuple[object, ...]
+Values = list[wire.Value]
+#: What a call is known by, who carries it out, and its arguments as they travel.
+Known = tuple[Key, Client, tuple[wire.Value, ...], dict[str, wire.Value] | None]
+
+#: Types whose values travel as they are.
+_PLAIN = frozenset({float, bool, type(None)})
+#: Most items of one list, and most parts of a key, of calls that are found again: keys are kept by the thousand.
+_MOST_ITEMS, _MOST_PARTS = 32, 128
+#: Most letters of an argument.
+_MOST_LETTERS = 128
+
+
+def known_by(qualname: str, args: tuple[object, ...], kwargs: dict[str, object]) -> Known | None:
+    """Return what the call is known by; None if it is given what nothing is remembered of, or no session is open.
+
+    Keywords are known in their order: it is the one in which they travel.
+    """
+    key: list[object] = [registry.age(), qualname]
+    found = _noted(key, args, None)
+    if found is None:
+        return None
+    items, client = found
+    wire_kwargs = None
+    if kwargs:
+        key += kwargs  # untagged, and so no value of any argument
+        found = _noted(key, kwargs.values(), client)
+        if found is None:
+            return None
+        wire_kwargs, client = dict(zip(kwargs, found[0], strict=True)), found[1]
+    if client is None:
+        client = current()
+    return None if client.opened is None else (tuple(key), client, tuple(items), wire_kwargs)
+
+
+def _noted(key: list[object], values: Iterable[Any], client: Client | None) -> tuple[Values, Client | None] | None:
+    """Add to ``key`` what ``values`` are known by; return them as they travel, and whose they and others are.
+
+    Types stand beside values: 1, 1.0 and True are equal, and not the same to CuPy. None if a value has to be looked at
+    more closely, or if they are of several clients.
+    """
+    items: Values = []
+    of_array = array_core.array_class
+    for one in values:
+        kind = type(one)
+        if kind is of_array:
+            if one._client is not client:
+                if client is not None:
+                    return None
+                client = one._client
+            key.append(one._layout)
+            items.append(one._ref)
+        elif kind in _PLAIN or (kind is int and -(1 << 63) <= one < 1 << 64) or (kind is str and _is_short(one)):
+            key += (kind, one)
+            items.append(one)
+        elif kind is tuple or kind is list:
+            key += (kind, len(one))
+            if len(one) > _MOST_ITEMS or len(key) > _MOST_PARTS or (found := _noted(key, one, client)) is None:
+                return None
+            inner, client = found
+            items.append(wire.Tuple(tuple(inner)) if kind is tuple else wire.List(tuple(inner)))
+        else:
+            named = DTYPES.get(one) if kind is type or kind in DTYPE_KINDS else None
+            if named is None:
+                return None
+            key += (kind, one)
+            items.append(named)
+    return items, client
+
+
+def _is_short(text: str) -> bool:
+    return len(text) <= _MOST_LETTERS
+
+
+def remember(known: Known, proof: Proof, size: int) -> None:
+    """Have a call found again of which ``proof`` holds and whose largest array has ``size`` bytes.
+
+    Only what gives one array or nothing: what gives several, or what is known later, takes long beside its recording.
+    """
+    key, client, _, _ = known
+    forms = client.pipeline.forms
+    if len(key) > _MOST_PARTS or LaterLayout in map(type, key):
+        return
+    name = str(key[1])
+    if isinstance(proof, Layout):
+        forms.keep(key, forms[name, 1, proof.orders, size, None, proof, False])
+    elif proof is None:
+        forms.keep(key, forms[name, 0, None, size, None, None, False])
+    elif isinstance(proof, (View, Returned)):
+        forms.keep(key, forms.of(OpKind(name, 0, None, size), gives=proof))
