@@ -164,7 +164,8 @@ def beside(
         stack.callback(other.end)
         other.begin()
         names = (_named("ours", ours or {}), _named("theirs", theirs or {}))
-        return Beside(policy, alone, *_watched([other, mine], seconds)[::-1], does, kind, names)
+        beside_it, neighbour = _watched([mine, other], seconds)
+        return Beside(policy, alone, beside_it, neighbour, does, kind, names)
 
 
 def _named(side: str, terms: Mapping[str, object]) -> str:
