@@ -166,7 +166,10 @@ class Displayed(ABC):
         return html.render(self.document())
 
     def _repr_mimebundle_(self, include: Any = None, exclude: Any = None) -> Mapping[str, str]:
-        return {"text/plain": str(self), "text/html": self._repr_html_()}
+        from catalog.render import html, text
+
+        document = self.document()  # worked out once: a graph is laid out for it, a table's cells are looked up
+        return {"text/plain": text.render(document), "text/html": html.render(document)}
 
 
 def to_pandas(records: Sequence[Mapping[str, Any]]) -> Any:

@@ -97,6 +97,13 @@ def test_it_can_be_read(page: Page, site: str, path: str, request: pytest.Fixtur
         page.screenshot(path=Path(folder) / f"site-{name}-{scheme}.png")
 
 
+def test_tables_of_features_fit_a_window_of_1300_pixels(page: Page, site: str) -> None:
+    page.set_viewport_size({"width": 1300, "height": 1000})
+    page.goto(f"{site}matrix/")
+    too_wide = "found => found.filter(each => each.scrollWidth > each.clientWidth).map(each => each.innerText)"
+    assert page.locator(".gpu-catalogue .scroll").evaluate_all(too_wide) == []
+
+
 def test_facets_narrow_down_and_the_address_keeps_them(page: Page, site: str) -> None:
     page.goto(site)
     rows = page.locator("table[data-facets] tbody tr:visible")

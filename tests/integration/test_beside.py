@@ -3,14 +3,19 @@
 from __future__ import annotations
 
 import math
+import os
+import signal
+import subprocess
+import sys
 from collections.abc import Iterator
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
 
 import catalog
 from gpu_backend.wire.errors import PoolRefusal
-from tests.integration.notebook_pool import environment
+from tests.integration.notebook_pool import environment, wait_until
 from workbench import beside as besides
 from workbench.beside import Beside, Side, beside
 
@@ -35,7 +40,11 @@ def test_a_program_is_seen_alone_and_beside_its_neighbour_and_the_pool_is_gone(m
         assert side.turns_per_second > 0
         assert math.isfinite(side.median_seconds)
         assert side.gpu_part >= 0
-    assert str(seen).startswith("reef: ours keeps ")
+    said = str(seen).splitlines()
+    assert said[0] == "reef, in a pool of its own on this machine (the CPU device):"
+    assert said[1].startswith("  median time of a short operation of ours (class production): ")
+    assert " beside theirs (class best-effort), " in said[1]
+    assert "say nothing of a GPU" in str(seen)
     assert roots
     assert not any(root.exists() for root in roots)
 
@@ -52,19 +61,102 @@ def test_a_program_that_ends_says_why() -> None:
         beside("tgs", ours={"class": "prodction"}, device="cpu")
 
 
-@pytest.mark.parametrize("system", ["tgs", "antman", "reef", "paella", "gemini", "kubeshare", "gaiagpu"])
+def test_what_is_multiplied_is_chosen_by_the_device_that_was_found(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A machine without a GPU is not known as one before the pool is up: 2048 x 2048 would take it seconds a turn."""
+    edges: list[int] = []
+
+    class Stop(Exception):
+        pass
+
+    def program(pool: object, does: str, edge: int, terms: object) -> None:
+        edges.append(edge)
+        raise Stop
+
+    monkeypatch.setattr(besides, "_Program", program)
+    monkeypatch.setattr(besides._OwnPool, "begin", lambda self: "cpu")
+    with pytest.raises(Stop):
+        beside("tgs", device="auto")
+    assert edges == [besides._EDGES["cpu"]]
+
+
+def test_a_clients_installation_is_told_what_it_lacks() -> None:
+    code = "import sys; sys.modules['pydantic'] = None; import workbench.beside"
+    told = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False).stderr
+    assert told.splitlines()[-1].endswith("Run `pip install 'gpu-workbench[pool]'`.")
+
+
+_TRIAL = """
+import pathlib, sys
+from workbench import beside as besides
+def watched(programs, seconds, before=besides._watched):
+    sides = before(programs, 0.1)
+    if len(programs) == 2:
+        pathlib.Path(sys.argv[1]).touch()
+        before(programs, 3600)
+    return sides
+besides._watched = watched
+besides.beside("tgs", device="cpu")
+"""
+
+
+@pytest.mark.parametrize("how", [signal.SIGINT, signal.SIGKILL])
+def test_programs_and_pool_end_with_the_cell_and_with_its_kernel(how: signal.Signals, tmp_path: Path) -> None:
+    reached = tmp_path / "beside"
+    cell = subprocess.Popen([sys.executable, "-c", _TRIAL, str(reached)], env={**os.environ, "TMPDIR": str(tmp_path)})
+    try:
+        wait_until(lambda: reached.exists() or cell.poll() is not None)
+        (root,) = tmp_path.glob("gw-*")
+        assert len(_processes_of(root) - {cell.pid}) >= 3, "its programs and its pool were not found"
+        cell.send_signal(how)
+        assert cell.wait() != 0
+        wait_until(lambda: not _processes_of(root))
+    finally:
+        cell.kill()
+        cell.wait()
+    assert root.exists() == (how == signal.SIGKILL)
+
+
+def _processes_of(root: Path) -> set[int]:
+    """Return the processes that name ``root`` in their command line or environment."""
+    found = set()
+    for process in Path("/proc").glob("[0-9]*"):
+        with suppress(OSError):
+            said = (process / "cmdline").read_bytes() + (process / "environ").read_bytes()
+            found |= {int(process.name)} if str(root).encode() in said else set()
+    return found
+
+
+_POLICIES = ("tgs", "antman", "reef", "paella", "gemini", "kubeshare", "gaiagpu")
+#: Systems that are carried by a policy of another name.
+_CARRIED_BY = {
+    "nvshare": ["fifo"],
+    "hami": ["gaiagpu"],
+    "nvidia-time-slicing": ["driver"],
+    "csur2017-survey": ["fifo", "fair_share"],
+    "xsched": ["reef"],
+}
+
+
+@pytest.mark.parametrize(("system", "policies"), [*((name, [name]) for name in _POLICIES), *_CARRIED_BY.items()])
 def test_a_policys_cell_sets_that_policy_and_prints_what_it_does(
-    system: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    system: str, policies: list[str], monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     tried: list[str] = []
 
     def played(policy: str, ours: object = None, theirs: object = None, does: str = "work", **more: object) -> Beside:
         tried.append(policy)
         assert does in besides._TURNS
-        assert ours or theirs or does == "ask"
-        return Beside(policy, Side(2.0, 0.5, 0.5), Side(1.0, 1.0, 0.3), Side(1.0, 1.0, 0.2))
+        return Beside(policy, Side(2.0, 0.5, 0.5), Side(1.0, 1.0, 0.3), Side(1.0, 1.0, 0.2), does)
 
     monkeypatch.setattr(besides, "beside", played)
     exec(catalog.trial(system).cell, {})
-    assert tried == [system]
-    assert f"{system}: ours keeps 50%" in capsys.readouterr().out
+    assert tried == policies
+    assert "50% of its rate alone" in capsys.readouterr().out
+
+
+def test_every_cell_about_several_sessions_starts_them_itself() -> None:
+    """A reader has one notebook open: a cell that is to be run in several shows them nothing."""
+    for system in catalog.systems():
+        cell = catalog.trial(system.id).cell
+        shares = any(name.startswith("policy:") and name != "policy:driver" for name in system.pool.carriers)
+        assert not cell or "beside(" in cell or not shares, system.id

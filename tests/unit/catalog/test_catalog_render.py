@@ -39,6 +39,17 @@ def every_block(words: str) -> Document:
     )
 
 
+def test_what_is_shown_twice_is_worked_out_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A notebook is given text and HTML; a graph must not be laid out for each."""
+    shown = catalog.graph()
+    worked_out: list[Document] = []
+    document = Graph.document
+    monkeypatch.setattr(Graph, "document", lambda self: worked_out.append(document(self)) or worked_out[-1])
+    bundle = shown._repr_mimebundle_()
+    assert len(worked_out) == 1
+    assert bundle == {"text/plain": str(shown), "text/html": shown._repr_html_()}
+
+
 def test_everything_is_escaped() -> None:
     page = html.render(every_block(NASTY))
     assert "<script" not in page
