@@ -9,9 +9,10 @@ from __future__ import annotations
 import errno
 import importlib
 import sys
-from argparse import ArgumentParser
+from argparse import ArgumentParser, Namespace
 from collections.abc import Sequence
 from types import ModuleType
+from typing import Any
 
 import workbench
 from gpu_backend.wire.errors import WorkbenchError
@@ -31,13 +32,24 @@ _EXTRAS = {"lab": "lab", "pool": "pool"}
 _KEY_OPTIONS = ("--key", "--server-key")
 
 
+class _Parser(ArgumentParser):
+    """A command's words. What it does not know it refuses itself: its usage helps, that of ``workbench`` does not."""
+
+    def parse_known_args(self, args: Any = None, namespace: Any = None) -> Any:
+        """Return what was said, and nothing that is left over."""
+        found, unknown = super().parse_known_args(args, namespace)
+        if unknown:
+            self.error(f"unrecognized arguments: {' '.join(unknown)}")
+        return found, unknown
+
+
 def main(argv: Sequence[str] | None = None) -> int:
     """Run one command and return its exit status."""
     words = list(sys.argv[1:] if argv is None else argv)
     try:
         if words[:1] == ["run"]:  # what follows is Python's own command line, not ours to parse
             return int(_module("run").execute(words[1:]))
-        arguments = _parser(words[0] if words else "").parse_args(with_keys_attached(words))
+        arguments = parsed(words)
         return int(arguments.execute(arguments))
     except WorkbenchError as error:
         complain(str(error))
@@ -49,6 +61,17 @@ def main(argv: Sequence[str] | None = None) -> int:
     except OSError as error:
         complain(refused_by_system(error))
         return 1
+
+
+def parsed(words: Sequence[str]) -> Namespace:
+    """Return what is asked for by ``words``, with the function that does it as ``execute``.
+
+    Raises
+    ------
+    SystemExit
+        If they are no command line (status 2; stderr says why), or ask for help or the version (0).
+    """
+    return _parser(words[0] if words else "").parse_args(with_keys_attached(words))
 
 
 def refused_by_system(error: OSError) -> str:
@@ -73,7 +96,7 @@ def with_keys_attached(words: Sequence[str]) -> list[str]:
 def _parser(used: str) -> ArgumentParser:
     from workbench import catalog_cli  # not needed by `workbench run`, which is to start quickly
 
-    parser = ArgumentParser(
+    parser = _Parser(
         prog="workbench", description="CuPy in JupyterLab on a GPU that a whole group shares.", allow_abbrev=False
     )
     parser.add_argument("--version", action="version", version=f"gpu-workbench {workbench.__version__}")

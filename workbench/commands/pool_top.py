@@ -18,7 +18,6 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 from rich.console import Group, RenderableType
 from rich.live import Live
-from rich.table import Table
 from rich.text import Text
 
 from gpu_backend.pool import commands as pool
@@ -29,7 +28,7 @@ from gpu_backend.wire.views import PoolView
 from kernelproxy import settings as client_settings
 from kernelproxy.session.amounts import seconds_in_words
 from kernelproxy.session.gateway_client import request
-from workbench.display import bytes_in_words
+from workbench.display import Columns, bytes_in_words
 from workbench.terminal import show
 
 if TYPE_CHECKING:
@@ -121,8 +120,8 @@ def _screen(view: PoolView, note: str = "", is_wide: bool = True) -> Group:
     return Group(*parts)
 
 
-def _devices(view: PoolView) -> Table:
-    table = Table("device", "name", "busy", "memory", "sessions", box=None, padding=(0, 2, 0, 0))
+def _devices(view: PoolView) -> Columns:
+    table = Columns("device", "name", "busy", "memory", "sessions")
     for one in view.devices:
         memory = f"{bytes_in_words(one.used_bytes)} of {bytes_in_words(one.total_bytes)}"
         sessions = f"{one.sessions} of {one.capacity}"
@@ -130,8 +129,8 @@ def _devices(view: PoolView) -> Table:
     return table
 
 
-def _sessions(view: PoolView, is_wide: bool) -> Table:
-    table = Table("user", "notebook", "state", "class", "device", box=None, padding=(0, 2, 0, 0))
+def _sessions(view: PoolView, is_wide: bool) -> Columns:
+    table = Columns("user", "notebook", "state", "class", "device")
     for heading in ("busy", "GPU time", "memory", *(("peak", "moved") if is_wide else ())):
         table.add_column(heading, justify="right", no_wrap=True)
     if is_wide:
@@ -149,8 +148,8 @@ def _sessions(view: PoolView, is_wide: bool) -> Table:
     return table
 
 
-def _waiting(view: PoolView) -> Table:
-    table = Table("waiting", "user", "notebook", "for", box=None, padding=(0, 2, 0, 0))
+def _waiting(view: PoolView) -> Columns:
+    table = Columns("waiting", "user", "notebook", "for")
     for one in view.waiting:
         who = Text(one.user or "another")
         table.add_row(str(one.place), who, Text(one.label), seconds_in_words(one.waited_seconds))

@@ -11,7 +11,6 @@ from datetime import datetime
 from typing import TYPE_CHECKING, Any
 
 import msgspec
-from rich.table import Table
 from rich.text import Text
 
 from gpu_backend.pool.state import at
@@ -23,7 +22,7 @@ from kernelproxy import settings as client_settings
 from kernelproxy.session.amounts import seconds_in_words
 from kernelproxy.session.gateway_client import request
 from workbench.commands.pool_top import is_operators
-from workbench.display import bytes_in_words
+from workbench.display import Columns, bytes_in_words
 from workbench.sharing import since_day
 from workbench.terminal import show
 
@@ -68,22 +67,28 @@ def execute_usage(arguments: Namespace) -> int:
     return 0
 
 
-def table_of_usage(view: UsageView) -> Table:
+def table_of_usage(view: UsageView) -> Columns:
     """Return the rows of ``view`` as people read them."""
     heads = _HEADS[view.by]
-    table = Table(*[head.replace("_", " ") for head in heads], box=None, padding=(0, 2, 0, 0))
-    figures = ("sessions", "GPU time", "peak memory", "to the GPU", "from the GPU")
-    for heading in figures[:2] if view.by == "class" else figures:  # memory is not told apart by class
+    table = Columns()
+    for head in heads:
+        table.add_column(head.replace("_", " "), no_wrap=head == "session")
+    counts = () if view.by == "session" else ("sessions",)
+    figures = () if view.by == "class" else ("peak", "uploaded", "downloaded")  # not told apart by class
+    for heading in (*counts, "GPU time", *figures):
         table.add_column(heading, justify="right")
     for row in view.rows:
         values = {name: getattr(row, name) for name in heads}
         if not row.user and "user" in heads:
             values["user"] = "others"
-        amounts = () if view.by == "class" else (row.peak_bytes, row.received_bytes, row.sent_bytes)
-        table.add_row(
-            *(Text(value) for value in values.values()), str(row.sessions), seconds_in_words(row.gpu_seconds),
-            *map(bytes_in_words, amounts),
-        )  # fmt: skip
+        shown = {
+            "sessions": str(row.sessions),
+            "GPU time": seconds_in_words(row.gpu_seconds),
+            "peak": bytes_in_words(row.peak_bytes),
+            "uploaded": bytes_in_words(row.received_bytes),
+            "downloaded": bytes_in_words(row.sent_bytes),
+        }
+        table.add_row(*map(Text, values.values()), *(shown[heading] for heading in (*counts, "GPU time", *figures)))
     return table
 
 
