@@ -27,6 +27,8 @@ _COMMANDS = {
     "doctor": "check everything between the notebook and the pool",
     "install": "make the kernel known to a Jupyter in another environment",
 }
+#: Sub-commands of `pool` that ask the pool that one is connected to; they need no more than the notebook's side.
+_OF_CLIENTS = (["pool", "usage"], ["pool", "top"])
 #: Commands of a pool's side, and the extra with which it is installed.
 _EXTRAS = {"lab": "lab", "pool": "pool"}
 _KEY_OPTIONS = ("--key", "--server-key")
@@ -71,7 +73,7 @@ def parsed(words: Sequence[str]) -> Namespace:
     SystemExit
         If they are no command line (status 2; stderr says why), or ask for help or the version (0).
     """
-    return _parser(words[0] if words else "").parse_args(with_keys_attached(words))
+    return _parser(words).parse_args(with_keys_attached(words))
 
 
 def refused_by_system(error: OSError) -> str:
@@ -93,7 +95,7 @@ def with_keys_attached(words: Sequence[str]) -> list[str]:
     return attached
 
 
-def _parser(used: str) -> ArgumentParser:
+def _parser(words: Sequence[str]) -> ArgumentParser:
     from workbench import catalog_cli  # not needed by `workbench run`, which is to start quickly
 
     parser = _Parser(
@@ -103,8 +105,8 @@ def _parser(used: str) -> ArgumentParser:
     commands = parser.add_subparsers(title="commands", metavar="COMMAND", required=True)
     for name, help_text in _COMMANDS.items():
         one = commands.add_parser(name, help=help_text)
-        if name == used:
-            _module(name).configure(one)
+        if [name] == list(words[:1]):
+            _module("pool_client" if list(words[:2]) in _OF_CLIENTS else name).configure(one)
     catalog_cli.register(commands)
     return parser
 

@@ -13,15 +13,13 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 from rich.text import Text
 
-from gpu_backend.pool.state import at
-from gpu_backend.pool.usage import usage
 from gpu_backend.wire.control import AskUsage
 from gpu_backend.wire.errors import PoolRefusal
 from gpu_backend.wire.views import UsageRow, UsageView
 from kernelproxy import settings as client_settings
 from kernelproxy.session.amounts import seconds_in_words
 from kernelproxy.session.gateway_client import request
-from workbench.commands.pool_top import is_operators
+from workbench.commands.pool_top import own_pool
 from workbench.display import Columns, bytes_in_words
 from workbench.sharing import since_day
 from workbench.terminal import show
@@ -51,9 +49,11 @@ def register(parts: _SubParsersAction[ArgumentParser], finish: _Finish) -> None:
 
 def execute_usage(arguments: Namespace) -> int:
     """Show what was used."""
-    state = at(arguments.state)
+    state = own_pool(arguments)
     since = since_day(arguments.since, datetime.now().astimezone().date())
-    if is_operators(arguments, state):
+    if state is not None:
+        from gpu_backend.pool.usage import usage
+
         view = usage(state, arguments.by, since)
     else:
         answer = request(client_settings.load(), AskUsage(0, arguments.by, since))
