@@ -9,9 +9,10 @@ from __future__ import annotations
 import errno
 import importlib
 import sys
-from argparse import ArgumentParser
+from argparse import ArgumentParser, Namespace
 from collections.abc import Sequence
 from types import ModuleType
+from typing import Any
 
 import workbench
 from gpu_backend.wire.errors import WorkbenchError
@@ -26,9 +27,22 @@ _COMMANDS = {
     "doctor": "check everything between the notebook and the pool",
     "install": "make the kernel known to a Jupyter in another environment",
 }
+#: Sub-commands of `pool` that ask the pool that one is connected to; they need no more than the notebook's side.
+_OF_CLIENTS = (["pool", "usage"], ["pool", "top"])
 #: Commands of a pool's side, and the extra with which it is installed.
 _EXTRAS = {"lab": "lab", "pool": "pool"}
 _KEY_OPTIONS = ("--key", "--server-key")
+
+
+class _Parser(ArgumentParser):
+    """A command's words. What it does not know it refuses itself: its usage helps, that of ``workbench`` does not."""
+
+    def parse_known_args(self, args: Any = None, namespace: Any = None) -> Any:
+        """Return what was said, and nothing that is left over."""
+        found, unknown = super().parse_known_args(args, namespace)
+        if unknown:
+            self.error(f"unrecognized arguments: {' '.join(unknown)}")
+        return found, unknown
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -37,7 +51,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     try:
         if words[:1] == ["run"]:  # what follows is Python's own command line, not ours to parse
             return int(_module("run").execute(words[1:]))
-        arguments = _parser(words[0] if words else "").parse_args(with_keys_attached(words))
+        arguments = parsed(words)
         return int(arguments.execute(arguments))
     except WorkbenchError as error:
         complain(str(error))
@@ -49,6 +63,17 @@ def main(argv: Sequence[str] | None = None) -> int:
     except OSError as error:
         complain(refused_by_system(error))
         return 1
+
+
+def parsed(words: Sequence[str]) -> Namespace:
+    """Return what is asked for by ``words``, with the function that does it as ``execute``.
+
+    Raises
+    ------
+    SystemExit
+        If they are no command line (status 2; stderr says why), or ask for help or the version (0).
+    """
+    return _parser(words).parse_args(with_keys_attached(words))
 
 
 def refused_by_system(error: OSError) -> str:
@@ -70,18 +95,18 @@ def with_keys_attached(words: Sequence[str]) -> list[str]:
     return attached
 
 
-def _parser(used: str) -> ArgumentParser:
+def _parser(words: Sequence[str]) -> ArgumentParser:
     from workbench import catalog_cli  # not needed by `workbench run`, which is to start quickly
 
-    parser = ArgumentParser(
+    parser = _Parser(
         prog="workbench", description="CuPy in JupyterLab on a GPU that a whole group shares.", allow_abbrev=False
     )
     parser.add_argument("--version", action="version", version=f"gpu-workbench {workbench.__version__}")
     commands = parser.add_subparsers(title="commands", metavar="COMMAND", required=True)
     for name, help_text in _COMMANDS.items():
         one = commands.add_parser(name, help=help_text)
-        if name == used:
-            _module(name).configure(one)
+        if [name] == list(words[:1]):
+            _module("pool_client" if list(words[:2]) in _OF_CLIENTS else name).configure(one)
     catalog_cli.register(commands)
     return parser
 

@@ -75,8 +75,8 @@ def _endpoint(address: str) -> str:
 
 
 def _complete(address: str, server_key: str, key_file: Path | None) -> ClientSettings:
-    known = settings.load() if not (address and server_key) else None
-    if known is not None and address and not server_key:
+    known = _known(address, server_key)
+    if known is not None and address not in ("", known.gateway) and not server_key:
         raise PoolUnreachable(
             f"To connect to {address} its public key is needed as well: add --server-key. The pool's operator sees it "
             "with `workbench pool keys`."
@@ -92,6 +92,17 @@ def _complete(address: str, server_key: str, key_file: Path | None) -> ClientSet
             "with `workbench pool keys`. In a shell, put it between single quotes."
         )
     return _with_wishes(wanted)
+
+
+def _known(address: str, server_key: str) -> ClientSettings | None:
+    """Return the present settings if they are needed, or are of the very pool that is named: its key stays ours."""
+    if not (address and server_key):
+        return settings.load()
+    try:
+        kept = settings.load()
+    except PoolUnreachable:  # there are none, or none that make sense
+        return None
+    return kept if (kept.gateway, kept.server_key) == (address, server_key) else None
 
 
 def _with_wishes(wanted: ClientSettings) -> ClientSettings:

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from html import escape
 from typing import Any
 
+from rich.cells import cell_len
 from rich.console import Group, RenderableType
 from rich.table import Table
 from rich.text import Text
@@ -42,6 +43,24 @@ class Section:
     rows: tuple[tuple[str, str], ...]
     share: Mapping[str, float] = field(default_factory=dict)
     to_copy: bool = False
+
+
+class Columns(Table):
+    """What a terminal shows in columns: in a narrow one texts go on in the next line, and nothing is cut away.
+
+    Columns of figures, which are those that are justified to the right, stay as wide as they are.
+    """
+
+    def __init__(self, *headings: str) -> None:
+        super().__init__(*headings, box=None, padding=(0, 2, 0, 0), pad_edge=False)
+
+    def add_row(self, *cells: RenderableType | None, **options: Any) -> None:
+        """Add a row, as rich does."""
+        for column in self.columns:
+            column.overflow = "fold"
+            column.no_wrap |= column.justify == "right"
+            column.min_width = max(map(cell_len, str(column.header).split()), default=column.min_width)
+        super().add_row(*cells, **options)
 
 
 class Facts:
@@ -105,11 +124,12 @@ class Facts:
         return Group(*(part for part in parts if not isinstance(part, _Rows) or part.row_count))
 
 
-class _Rows(Table):
+class _Rows(Columns):
     """Names and values below each other; what stands behind a command is as far to the right as what stands before."""
 
     def __init__(self, sections: Sequence[Section]) -> None:
-        super().__init__(show_header=False, box=None, padding=(0, 2, 0, 0))
+        super().__init__()
+        self.show_header = False
         shown = [section for section in sections if not section.to_copy]
         heads = [section.title for section in shown]
         names = [f"  {name}" for section in shown for name, _ in section.rows]

@@ -6,6 +6,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import date, timedelta
 
+from gpu_backend.gateway.amounts import gib
 from gpu_backend.gateway.entitlements import Entitlements, Quota
 from gpu_backend.gateway.refusals import Refusal, how_to_ask
 from gpu_backend.lifecycle.states import HELD, Session
@@ -145,8 +146,8 @@ def _too_much_memory(account: Account, held: Sequence[Session], memory_bytes: in
         return None
     whose = f"your group {account.group} may have" if account.group else "you may have"
     sessions = "1 session holds" if len(held) == 1 else f"{len(held)} sessions hold"
-    asked = f"this one asks for {_gib(memory_bytes)}" if memory_bytes else f"{_gib(left)} are left for another"
-    said = f"{sessions} {_gib(most - left)} of the {_gib(most)} of device memory that {whose}{_names(held)}; {asked}."
+    asked = f"this one asks for {gib(memory_bytes)}" if memory_bytes else f"{gib(left)} are left for another"
+    said = f"{sessions} {gib(most - left)} of the {gib(most)} of device memory that {whose}{_names(held)}; {asked}."
     if left >= _LEAST_BYTES:
         remedy = f"Ask for what is left: {how_to_ask(left)}. Or shut down a kernel that you do not need, {_ASK}."
     else:
@@ -184,7 +185,3 @@ def _exhausted(account: Account) -> str:
 def _names(held: Sequence[Session]) -> str:
     labels = [session.label for session in held if session.label]
     return f" ({', '.join(labels[:5])}{', ...' if len(labels) > 5 else ''})" if labels else ""
-
-
-def _gib(count: int) -> str:
-    return f"{count / 2**30:.3g} GiB"

@@ -250,7 +250,8 @@ def read(path: Path) -> PoolSettings:
 
 
 def _wrongs(error: ValidationError) -> str:
-    return "; ".join(f"{'.'.join(map(str, e['loc']))}: {e['msg']}" for e in error.errors())
+    found = [(".".join(map(str, one["loc"])), one["msg"].removeprefix("Value error, ")) for one in error.errors()]
+    return "; ".join(f"{where}: {what}" if where else what for where, what in found)
 
 
 def render(settings: PoolSettings) -> str:

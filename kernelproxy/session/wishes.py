@@ -22,6 +22,7 @@ ANTI_AFFINITY_VARIABLE = "GPU_WORKBENCH_ANTI_AFFINITY"
 EXCLUSION_VARIABLE = "GPU_WORKBENCH_EXCLUSION"
 WHOLE_DEVICE_VARIABLE = "GPU_WORKBENCH_WHOLE_DEVICE"
 MEMORY_VARIABLE = "GPU_WORKBENCH_MEMORY"
+_TRUTHS = {"1": True, "true": True, "yes": True, "0": False, "false": False, "no": False}
 
 
 class Wished(NamedTuple):
@@ -54,7 +55,7 @@ class Wishes:
             os.environ.get(AFFINITY_VARIABLE) or settings.affinity,
             os.environ.get(ANTI_AFFINITY_VARIABLE) or settings.anti_affinity,
             os.environ.get(EXCLUSION_VARIABLE) or settings.exclusion,
-            bool(_value(WHOLE_DEVICE_VARIABLE, settings.whole_device, int)),
+            _value(WHOLE_DEVICE_VARIABLE, settings.whole_device, _truth),
         )
         if self.said is not None:  # how it shares; where it goes is not said there
             said = self.said
@@ -66,6 +67,14 @@ class Wishes:
         """Return how a session is asked for in this process; raises as `wished` does. It has no name for a wait yet."""
         wish, memory_bytes = self.wished(settings)
         return OpenSession(0, os.environ.get("JPY_SESSION_NAME", ""), "", memory_bytes, wish)
+
+
+def _truth(said: str | bool) -> bool:
+    if isinstance(said, bool):
+        return said
+    if said.lower() not in _TRUTHS:
+        raise ValueError(f"{said!r} is neither true nor false")
+    return _TRUTHS[said.lower()]
 
 
 def _value(variable: str, setting: Any, convert: Callable[[Any], Any]) -> Any:

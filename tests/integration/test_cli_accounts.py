@@ -119,7 +119,7 @@ def test_what_was_used_is_told_to_each_in_their_own_way(operator: Terminal, ada:
     assert by_class.keys() <= set(OpClass)
     shown = operator.run("pool", "usage", "--by", "class").stdout
     assert "op class" in shown
-    assert "peak memory" not in shown
+    assert "peak" not in shown
 
 
 def test_top_goes_on_in_a_terminal_until_it_is_interrupted(operator: Terminal) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -35,6 +36,17 @@ def test_the_line_to_send_to_users_is_one_line_in_a_narrow_terminal(operator: Te
     line = f"workbench connect {told['gateway']} --server-key='{told['server_key']}'"
     assert len(line) > 80
     assert line in shown
+
+
+@pytest.mark.parametrize(
+    "command", ["doctor", "pool status", "pool users list", "pool keys list", "pool shares list", "pool quotas list"]
+)
+def test_nothing_is_cut_in_a_narrow_terminal(operator: Terminal, command: str) -> None:
+    with operator.screen(*command.split(), columns=80) as (_, screen):
+        lines = re.sub("\x1b\\[[0-9;]*m", "", read_to_end(screen)).splitlines()
+    assert len(lines) > 1
+    assert not [line for line in lines if "…" in line]
+    assert not [line for line in lines if len(line) > 80 and "workbench connect" not in line]
 
 
 def test_the_operators_own_notebooks_use_it(operator: Terminal) -> None:

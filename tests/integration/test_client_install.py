@@ -148,3 +148,12 @@ def test_its_other_commands_run(client: Client) -> None:
         done = client.run("-m", "workbench", *words)
         assert "ModuleNotFoundError" not in done.stderr
         assert "Traceback" not in done.stderr
+
+
+@pytest.mark.parametrize(("command", "part"), [("usage", "rows"), ("top", "devices")])
+def test_what_the_pool_does_is_seen_from_it(client: Client, command: str, part: str) -> None:
+    done = client.run("-m", "workbench", "pool", command, "--json")
+    assert done.returncode == 0, done.stderr
+    assert part in json.loads(done.stdout)
+    refused = client.run("-m", "workbench", "pool", command, "--state", "/elsewhere")
+    assert (refused.returncode, "leave --state out" in refused.stderr) == (1, True), refused.stderr

@@ -5,10 +5,10 @@ from __future__ import annotations
 from argparse import ArgumentParser, Namespace
 from collections.abc import Sequence
 
-from rich.table import Table
 from rich.text import Text
 
 from workbench.diagnosis import Finding, State, diagnose, to_dict
+from workbench.display import Columns
 from workbench.terminal import add_json_option, say, show
 
 _MARKS = {State.OK: ("✓ ok", "green"), State.NOTE: ("• note", "yellow"), State.PROBLEM: ("✗ problem", "bold red")}
@@ -31,8 +31,9 @@ def execute(arguments: Namespace) -> int:
     return 1 if problems else 0
 
 
-def _table(findings: Sequence[Finding]) -> Table:
-    table = Table(show_header=False, box=None, padding=(0, 2, 0, 0))
+def _table(findings: Sequence[Finding]) -> Columns:
+    table = Columns()
+    table.show_header = False
     for finding in findings:
         mark, style = _MARKS[finding.state]
         table.add_row(Text(mark, style), Text(finding.subject, "bold"), Text(finding.found))

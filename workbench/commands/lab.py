@@ -48,7 +48,9 @@ def configure(parser: ArgumentParser) -> None:
         metavar="DIR",
         help="the notebooks' folder; without it ~/gpu-workbench, with a copy of the examples",
     )
-    parser.add_argument("--device", choices=("auto", "cuda", "cpu"), default="auto", help="what the pool computes on")
+    parser.add_argument(
+        "--devices", "--device", choices=("auto", "cuda", "cpu"), default="auto", help="what the pool computes on"
+    )
     parser.add_argument("--port", type=int, help="JupyterLab's port; by default 8888 or the next free one")
     parser.add_argument("--no-browser", action="store_true", help="only print the address")
     parser.add_argument("jupyter", nargs=REMAINDER, metavar="-- OPTION ...", help="further options for JupyterLab")
@@ -70,7 +72,7 @@ def open_lab(arguments: Namespace) -> NoReturn:
     if not arguments.json:
         say("Starting a pool on this machine ...")
     state, lock = take_place(default_root().parent)
-    config = start_pool(state, arguments.device)
+    config = start_pool(state, arguments.devices)
     started = Started(root, config, state.logs, pool.status(state).devices)
     show(arguments, started, started.to_dict())
     become_jupyterlab(jupyter_options(arguments, root, opened), config, lock)

@@ -19,8 +19,9 @@ from gpu_backend.wire.errors import PoolRefusal
 from gpu_backend.wire.views import PoolView
 from kernelproxy import settings as client_settings
 from workbench.commands import pool_shares, pool_top, pool_usage, pool_users
+from workbench.commands.pool_actions import finish
 from workbench.display import Facts, Section, bytes_in_words
-from workbench.terminal import add_json_option, say, show
+from workbench.terminal import say, show
 
 #: Options of `up` and the settings that they are.
 _SETTINGS = {
@@ -93,21 +94,14 @@ def configure(parser: ArgumentParser) -> None:
     up_parser.add_argument("--port", type=int, help="its TCP port")
     up_parser.add_argument("--advertise", metavar="HOST", help="name under which other machines reach this one")
     up_parser.add_argument("--devices", choices=("auto", "cuda", "cpu"), help="what it offers")
-    _finish(up_parser, up)
-    _finish(parts.add_parser("down", help="end the pool and every session in it"), down)
-    _finish(parts.add_parser("reload", help="have changed settings count; no session ends"), reload)
-    _finish(parts.add_parser("status", help="show devices and sessions"), status)
-    pool_users.register(parts, _finish)
-    pool_shares.register(parts, _finish)
-    pool_usage.register(parts, _finish)
-    pool_top.register(parts, _finish)
-
-
-def _finish(parser: ArgumentParser, execute: object) -> None:
-    """Give ``parser`` what every sub-command has."""
-    parser.add_argument("--state", type=Path, metavar="DIR", help="where the pool keeps its records and keys")
-    add_json_option(parser)
-    parser.set_defaults(execute=execute)
+    finish(up_parser, up)
+    finish(parts.add_parser("down", help="end the pool and every session in it"), down)
+    finish(parts.add_parser("reload", help="have changed settings count; no session ends"), reload)
+    finish(parts.add_parser("status", help="show devices and sessions"), status)
+    pool_users.register(parts, finish)
+    pool_shares.register(parts, finish)
+    pool_usage.register(parts, finish)
+    pool_top.register(parts, finish)
 
 
 def up(arguments: Namespace) -> int:

@@ -7,17 +7,17 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
-from rich.table import Table
 from rich.text import Text
 
-from gpu_backend.gateway.entitlements import CLASSES, within
+from gpu_backend.gateway.entitlements import CLASSES, Rights, within
 from gpu_backend.pool import shares
 from gpu_backend.pool.shares import DEFAULT, Share
 from gpu_backend.pool.state import PoolState, at
 from gpu_backend.wire.control import Wish
 from gpu_backend.wire.errors import PoolRefusal
 from kernelproxy.session.amounts import bytes_from_words
-from workbench.display import bytes_in_words
+from workbench.commands.pool_actions import add_action
+from workbench.display import Columns, bytes_in_words
 from workbench.terminal import show
 
 if TYPE_CHECKING:
@@ -32,6 +32,7 @@ _SHARES = {
     "largest_request": ("PART", "largest guaranteed part of a device's time, 0 to 1"),
     "largest_limit": ("PART", "largest part of a device's time, 0 to 1"),
     "highest_priority": ("NUMBER", "highest priority that may be asked for"),
+    "whole_devices": ("NUMBER", "most devices that sessions may have to themselves, if they ask for it"),
     "default_class": ("CLASS", "class of sessions that ask for none"),
     "default_request": ("PART", "guaranteed part of sessions that ask for none"),
     "default_priority": ("NUMBER", "priority of sessions that ask for none"),
@@ -47,18 +48,18 @@ _QUOTAS = {
 
 def register(parts: _SubParsersAction[ArgumentParser], finish: _Finish) -> None:
     """Add both commands; ``finish`` gives a parser what every sub-command of ``pool`` has."""
-    one = parts.add_parser("shares", help="show or set weights, groups and rights")
+    one = parts.add_parser("shares", help="list or set weights, groups and rights")
     _holder(one, _SHARES)
     one.add_argument("--group", metavar="NAME", help="set user: the group they belong to; '' for none")
     finish(one, execute_shares)
-    other = parts.add_parser("quotas", help="show or set what users and groups may hold and use")
+    other = parts.add_parser("quotas", help="list or set what users and groups may hold and use")
     _holder(other, _QUOTAS)
     finish(other, execute_quotas)
 
 
 def _holder(parser: ArgumentParser, options: Mapping[str, tuple[str, str]]) -> None:
     parser.description = f"`set` changes what is given; the value '{DEFAULT}' takes a setting back."
-    parser.add_argument("action", nargs="?", choices=("show", "set"), default="show")
+    add_action(parser, "set")
     parser.add_argument("holder", nargs="?", choices=("user", "group"), help="set: for whom")
     parser.add_argument("name", nargs="?", default="", help="set: the user's or group's name")
     for option, (metavar, text) in options.items():
@@ -110,20 +111,36 @@ def _as_dict(share: Share, quotas: bool) -> dict[str, Any]:
     return {**head, **body, "set": [name for name in share.given if name in body]}
 
 
-def _table_of_shares(found: Sequence[Share]) -> Table:
-    table = Table("", "name", "group", "weight", "class up to", "request", "limit", "priority", "unasked", box=None)
+def _table_of_shares(found: Sequence[Share]) -> Columns:
+    table = Columns("", "name", "group")
+    table.add_column("weight", justify="right")
+    table.add_column("may ask for up to")
+    table.add_column("gets unasked")
     for one in found:
-        rights = one.rights
-        given = f"{within(Wish(), rights).kind}, {rights.default_request:g}, {rights.default_priority}"
-        table.add_row(
-            one.holder, Text(one.name), Text(one.group), f"{one.weight:g}", rights.most.kind,
-            f"{rights.most.request:g}", f"{rights.largest_limit:g}", str(rights.most.priority), given,
-        )  # fmt: skip
+        given = within(Wish(), one.rights)
+        unasked = _in_words(given.kind, request=one.rights.default_request, priority=one.rights.default_priority)
+        weight = f"{one.weight:g}"
+        table.add_row(one.holder, Text(one.name), Text(one.group), weight, _most_in_words(one.rights), unasked)
     return table
 
 
-def _table_of_quotas(found: Sequence[Share]) -> Table:
-    table = Table("", "name", "group", "sessions", "memory", "GPU s a day", "a week", "a month", box=None)
+def _most_in_words(rights: Rights) -> str:
+    most = rights.most
+    limit = rights.largest_limit if rights.largest_limit < 1 else 0
+    return _in_words(
+        most.kind, request=most.request, limit=limit, priority=most.priority, whole_devices=rights.whole_devices
+    )
+
+
+def _in_words(kind: str, **amounts: float) -> str:
+    """Return a class, and of the amounts those that say something."""
+    return ", ".join([kind, *(f"{name.replace('_', ' ')} {amount:g}" for name, amount in amounts.items() if amount)])
+
+
+def _table_of_quotas(found: Sequence[Share]) -> Columns:
+    table = Columns("", "name", "group")
+    for heading in ("sessions", "memory", "GPU s a day", "a week", "a month"):
+        table.add_column(heading, justify="right")
     for one in found:
         quota = one.quota
         memory = bytes_in_words(quota.memory_bytes) if quota.memory_bytes else "-"

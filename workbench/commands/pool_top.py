@@ -18,22 +18,21 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 from rich.console import Group, RenderableType
 from rich.live import Live
-from rich.table import Table
 from rich.text import Text
 
-from gpu_backend.pool import commands as pool
-from gpu_backend.pool.state import PoolState, at
 from gpu_backend.wire.control import AskPool
 from gpu_backend.wire.errors import PoolRefusal, PoolUnreachable
 from gpu_backend.wire.views import PoolView
 from kernelproxy import settings as client_settings
 from kernelproxy.session.amounts import seconds_in_words
 from kernelproxy.session.gateway_client import request
-from workbench.display import bytes_in_words
+from workbench.display import Columns, bytes_in_words
 from workbench.terminal import show
 
 if TYPE_CHECKING:
     from argparse import _SubParsersAction
+
+    from gpu_backend.pool.state import PoolState
 
 _Finish = Callable[[ArgumentParser, object], None]
 _REFRESH_SECONDS = 1.0
@@ -49,31 +48,41 @@ def register(parts: _SubParsersAction[ArgumentParser], finish: _Finish) -> None:
 
 def execute(arguments: Namespace) -> int:
     """Show what is used now, again and again where somebody watches."""
-    state = at(arguments.state)
-    view = _view(arguments, state)
+    state = own_pool(arguments)
+    view = _view(state)
     if arguments.json or not sys.stdout.isatty():
         show(arguments, _screen(view), _as_dict(view))
         return 0
     with _keys() as pressed, Live(screen=True, auto_refresh=False) as live:
-        _watch(arguments, state, view, pressed, live)
+        _watch(state, view, pressed, live)
     return 0
 
 
-def _watch(arguments: Namespace, state: PoolState, view: PoolView, pressed: Callable[[float], str], live: Live) -> None:
+def _watch(state: PoolState | None, view: PoolView, pressed: Callable[[float], str], live: Live) -> None:
     """Show what is used every second until q is pressed."""
     note = _LEAVE
     live.update(_screen(view, note, live.console.width >= _WIDE), refresh=True)
     while pressed(_REFRESH_SECONDS) not in ("q", "Q"):
         try:
-            view, note = _view(arguments, state), _LEAVE
+            view, note = _view(state), _LEAVE
         except PoolUnreachable as error:  # a gateway that is started anew is back in a moment
             note = f"{error} This is how it was before. {_LEAVE}"
         live.update(_screen(view, note, live.console.width >= _WIDE), refresh=True)
 
 
-def is_operators(arguments: Namespace, state: PoolState) -> bool:
-    """Tell whether a pool of this machine is meant, and not the one that this user is connected to."""
-    return arguments.state is not None or state.operator_key.exists()
+def own_pool(arguments: Namespace) -> PoolState | None:
+    """Return the pool of this machine that is meant; None for the one that this user is connected to."""
+    try:
+        from gpu_backend.pool.state import at
+    except ModuleNotFoundError as error:  # where only the notebook's side is installed there is no pool
+        if arguments.state is None:
+            return None
+        raise PoolRefusal(
+            f"The pool in {arguments.state} cannot be read without {error.name}: only the notebook's side is installed "
+            "here. Run `pip install 'gpu-workbench[pool]'`, or leave --state out to ask the pool you are connected to."
+        ) from error
+    state = at(arguments.state)
+    return state if arguments.state is not None or state.operator_key.exists() else None
 
 
 @contextmanager
@@ -95,8 +104,10 @@ def _pressed(descriptors: Sequence[int], seconds: float) -> str:
     return os.read(ready[0], 1).decode(errors="replace") if ready else ""
 
 
-def _view(arguments: Namespace, state: PoolState) -> PoolView:
-    if is_operators(arguments, state):
+def _view(state: PoolState | None) -> PoolView:
+    if state is not None:
+        from gpu_backend.pool import commands as pool
+
         return pool.status(state)
     answer = request(client_settings.load(), AskPool(0))
     if not isinstance(answer, PoolView):
@@ -121,8 +132,8 @@ def _screen(view: PoolView, note: str = "", is_wide: bool = True) -> Group:
     return Group(*parts)
 
 
-def _devices(view: PoolView) -> Table:
-    table = Table("device", "name", "busy", "memory", "sessions", box=None, padding=(0, 2, 0, 0))
+def _devices(view: PoolView) -> Columns:
+    table = Columns("device", "name", "busy", "memory", "sessions")
     for one in view.devices:
         memory = f"{bytes_in_words(one.used_bytes)} of {bytes_in_words(one.total_bytes)}"
         sessions = f"{one.sessions} of {one.capacity}"
@@ -130,8 +141,8 @@ def _devices(view: PoolView) -> Table:
     return table
 
 
-def _sessions(view: PoolView, is_wide: bool) -> Table:
-    table = Table("user", "notebook", "state", "class", "device", box=None, padding=(0, 2, 0, 0))
+def _sessions(view: PoolView, is_wide: bool) -> Columns:
+    table = Columns("user", "notebook", "state", "class", "device")
     for heading in ("busy", "GPU time", "memory", *(("peak", "moved") if is_wide else ())):
         table.add_column(heading, justify="right", no_wrap=True)
     if is_wide:
@@ -149,8 +160,8 @@ def _sessions(view: PoolView, is_wide: bool) -> Table:
     return table
 
 
-def _waiting(view: PoolView) -> Table:
-    table = Table("waiting", "user", "notebook", "for", box=None, padding=(0, 2, 0, 0))
+def _waiting(view: PoolView) -> Columns:
+    table = Columns("waiting", "user", "notebook", "for")
     for one in view.waiting:
         who = Text(one.user or "another")
         table.add_row(str(one.place), who, Text(one.label), seconds_in_words(one.waited_seconds))

@@ -11,19 +11,16 @@ from datetime import datetime
 from typing import TYPE_CHECKING, Any
 
 import msgspec
-from rich.table import Table
 from rich.text import Text
 
-from gpu_backend.pool.state import at
-from gpu_backend.pool.usage import usage
 from gpu_backend.wire.control import AskUsage
 from gpu_backend.wire.errors import PoolRefusal
 from gpu_backend.wire.views import UsageRow, UsageView
 from kernelproxy import settings as client_settings
 from kernelproxy.session.amounts import seconds_in_words
 from kernelproxy.session.gateway_client import request
-from workbench.commands.pool_top import is_operators
-from workbench.display import bytes_in_words
+from workbench.commands.pool_top import own_pool
+from workbench.display import Columns, bytes_in_words
 from workbench.sharing import since_day
 from workbench.terminal import show
 
@@ -52,9 +49,11 @@ def register(parts: _SubParsersAction[ArgumentParser], finish: _Finish) -> None:
 
 def execute_usage(arguments: Namespace) -> int:
     """Show what was used."""
-    state = at(arguments.state)
+    state = own_pool(arguments)
     since = since_day(arguments.since, datetime.now().astimezone().date())
-    if is_operators(arguments, state):
+    if state is not None:
+        from gpu_backend.pool.usage import usage
+
         view = usage(state, arguments.by, since)
     else:
         answer = request(client_settings.load(), AskUsage(0, arguments.by, since))
@@ -68,22 +67,28 @@ def execute_usage(arguments: Namespace) -> int:
     return 0
 
 
-def table_of_usage(view: UsageView) -> Table:
+def table_of_usage(view: UsageView) -> Columns:
     """Return the rows of ``view`` as people read them."""
     heads = _HEADS[view.by]
-    table = Table(*[head.replace("_", " ") for head in heads], box=None, padding=(0, 2, 0, 0))
-    figures = ("sessions", "GPU time", "peak memory", "to the GPU", "from the GPU")
-    for heading in figures[:2] if view.by == "class" else figures:  # memory is not told apart by class
+    table = Columns()
+    for head in heads:
+        table.add_column(head.replace("_", " "), no_wrap=head == "session")
+    counts = () if view.by == "session" else ("sessions",)
+    figures = () if view.by == "class" else ("peak", "uploaded", "downloaded")  # not told apart by class
+    for heading in (*counts, "GPU time", *figures):
         table.add_column(heading, justify="right")
     for row in view.rows:
         values = {name: getattr(row, name) for name in heads}
         if not row.user and "user" in heads:
             values["user"] = "others"
-        amounts = () if view.by == "class" else (row.peak_bytes, row.received_bytes, row.sent_bytes)
-        table.add_row(
-            *(Text(value) for value in values.values()), str(row.sessions), seconds_in_words(row.gpu_seconds),
-            *map(bytes_in_words, amounts),
-        )  # fmt: skip
+        shown = {
+            "sessions": str(row.sessions),
+            "GPU time": seconds_in_words(row.gpu_seconds),
+            "peak": bytes_in_words(row.peak_bytes),
+            "uploaded": bytes_in_words(row.received_bytes),
+            "downloaded": bytes_in_words(row.sent_bytes),
+        }
+        table.add_row(*map(Text, values.values()), *(shown[heading] for heading in (*counts, "GPU time", *figures)))
     return table
 
 

@@ -9,13 +9,14 @@ from time import localtime, strftime
 from typing import TYPE_CHECKING, Any
 
 from rich.console import Group
-from rich.table import Table
 from rich.text import Text
 
 from gpu_backend.pool import people
 from gpu_backend.pool.people import Person
 from gpu_backend.pool.state import PoolState, at
 from gpu_backend.wire.errors import PoolRefusal
+from workbench.commands.pool_actions import add_action
+from workbench.display import Columns
 from workbench.terminal import show
 
 if TYPE_CHECKING:
@@ -29,7 +30,7 @@ _KEY_WIDTH = 40
 def register(parts: _SubParsersAction[ArgumentParser], finish: _Finish) -> None:
     """Add both commands; ``finish`` gives a parser what every sub-command of ``pool`` has."""
     users = parts.add_parser("users", help="list, add or remove users")
-    users.add_argument("action", nargs="?", choices=("list", "add", "remove"), default="list")
+    add_action(users, "add", "remove")
     users.add_argument("name", nargs="?", default="", help="add, remove: the user")
     users.add_argument("--key", default="", metavar="PUBLIC", help="add: the public key that `workbench connect` shows")
     users.add_argument(
@@ -37,7 +38,7 @@ def register(parts: _SubParsersAction[ArgumentParser], finish: _Finish) -> None:
     )
     finish(users, execute_users)
     keys = parts.add_parser("keys", help="list, add, make, revoke or restore keys; shows the pool's own public key")
-    keys.add_argument("action", nargs="?", choices=("list", "add", "make", "revoke", "restore"), default="list")
+    add_action(keys, "add", "make", "revoke", "restore")
     keys.add_argument("--key", default="", metavar="PUBLIC", help="add, revoke, restore: the public key")
     keys.add_argument("--user", default="", help="add, make: whose key it is")
     keys.add_argument("--file", type=Path, help="make: where the new key pair is written, for its user to fetch")
@@ -99,8 +100,8 @@ def _as_dict(person: Person) -> dict[str, Any]:
     }
 
 
-def _table_of_users(everybody: Sequence[Person]) -> Table:
-    table = Table("user", "role", "good keys", box=None, padding=(0, 3, 0, 0))
+def _table_of_users(everybody: Sequence[Person]) -> Columns:
+    table = Columns("user", "role", "good keys")
     for one in everybody:
         role = "operator" if one.is_operator else "user"
         table.add_row(Text(one.name), role, str(_as_dict(one)["good_keys"]))
@@ -108,11 +109,11 @@ def _table_of_users(everybody: Sequence[Person]) -> Table:
 
 
 def _table_of_keys(keys: Sequence[dict[str, Any]], server_key: str) -> Group:
-    table = Table(box=None, padding=(0, 2, 0, 0))
+    table = Columns()
     table.add_column("public key", no_wrap=True, min_width=_KEY_WIDTH)
     for heading in ("of", "since", "state"):
         table.add_column(heading, no_wrap=True)
-    table.add_column("note", overflow="fold")
+    table.add_column("note")
     for key in keys:
         state = "good" if key["revoked_at"] is None else f"revoked {_day(key['revoked_at'])}"
         table.add_row(*map(Text, (key["public"], key["user"], _day(key["added_at"]), state, key["note"])))

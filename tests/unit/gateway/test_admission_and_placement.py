@@ -193,7 +193,7 @@ def test_promised_memory_is_kept_free() -> None:
     refusal = place(devices, "", 7 * GIB)
     assert isinstance(refusal, Refusal)
     assert refusal.code is RefusalCode.POOL_FULL
-    assert "10 of 16 GiB" in refusal.message
+    assert "10 GiB of 16 GiB" in refusal.message
     assert isinstance(place(devices, "", 6 * GIB), DeviceLoad)
     unasked = with_sessions([device()], [session(memory_limit_bytes=10 * GIB, has_promise=False)])
     assert isinstance(place(unasked, "", 7 * GIB), DeviceLoad)

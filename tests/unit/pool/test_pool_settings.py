@@ -37,6 +37,12 @@ def test_every_setting_stands_in_the_file_with_its_description() -> None:
         assert f"# {field.description}\n# {name} = " in text
 
 
+def test_what_is_wrong_with_a_setting_is_said_without_a_word_of_the_library(tmp_path: Path) -> None:
+    (tmp_path / "pool.toml").write_text('policy = "tsg"\n')
+    with pytest.raises(PoolRefusal, match=r"is not right: policy: there is no policy 'tsg'; installed are "):
+        pool_settings.read(tmp_path / "pool.toml")
+
+
 @pytest.mark.parametrize("text", ["7800", "7800-", "7899-7800", "80-90", "7800-70000", "all", "-1-5"])
 def test_what_is_no_range_of_ports_is_told_so(text: str) -> None:
     with pytest.raises(PoolRefusal, match=r"executor_ports: .* is no range of ports"):

@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from gpu_backend.gateway.entitlements import SETTABLE
 from workbench import cli
 from workbench.commands import lab
 from workbench.examples import copy_examples, examples_directory
@@ -40,6 +41,34 @@ def test_every_command_is_there_and_has_json(capsys: pytest.CaptureFixture[str])
             cli.main([*command.split(), "--help"])
         assert ended.value.code == 0
         assert "--json" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize("noun", ["users", "keys", "shares", "quotas"])
+def test_every_noun_of_a_pool_is_listed_by_the_same_word(noun: str) -> None:
+    for words in ((), ("list",), ("show",)):
+        assert cli.parsed(("pool", noun, *words)).action == "list"
+
+
+def test_all_that_an_operator_can_set_has_an_option() -> None:
+    given = {**vars(cli.parsed(("pool", "shares"))), **vars(cli.parsed(("pool", "quotas")))}
+    options = {"memory_bytes" if name == "memory" else name for name in given}
+    assert not SETTABLE.keys() - options
+
+
+def test_what_a_command_does_not_know_is_refused_with_its_own_usage(capsys: pytest.CaptureFixture[str]) -> None:
+    for words in (("pool", "usage", "--nonsense"), ("pool", "top", "nonsense"), ("doctor", "nonsense")):
+        with pytest.raises(SystemExit) as ended:
+            cli.main(words)
+        assert ended.value.code == 2
+        command = " ".join(words[:-1])
+        told = capsys.readouterr().err
+        assert f"workbench {command}: error: unrecognized arguments: {words[-1].split()[0]}" in told
+        assert told.startswith(f"usage: workbench {command} ")
+
+
+@pytest.mark.parametrize("option", ["--devices", "--device"])
+def test_what_a_pool_offers_is_said_alike(option: str) -> None:
+    assert parsed(option, "cpu").devices == cli.parsed(("pool", "up", "--devices", "cpu")).devices
 
 
 def test_options_for_jupyterlab_are_passed_on(monkeypatch: pytest.MonkeyPatch) -> None:

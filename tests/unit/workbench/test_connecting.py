@@ -60,3 +60,16 @@ def test_where_executors_are_reached_is_kept_for_the_same_pool_only(gateway: Scr
     assert settings.load().executor_host == ""
     with pytest.raises(PoolUnreachable, match="add --server-key"):
         connecting.connect("tcp://127.0.0.1:9")
+
+
+def test_ones_key_stays_ones_key_for_the_same_pool_only(gateway: ScriptedGateway) -> None:
+    address, server_key = gateway.endpoint, gateway.keys.public.decode()
+    own = settings.load().key_file
+    theirs = own.with_name("from-the-operator.key")
+    curve.save(curve.load(own), theirs)
+    assert connecting.connect(key_file=theirs).settings.key_file == theirs
+    assert connecting.connect(address, server_key).settings.key_file == theirs
+    assert connecting.connect(address).settings.key_file == theirs, "of the same pool the server's key is known"
+    port = address.rpartition(":")[2]
+    elsewhere = connecting.connect(f"tcp://localhost:{port}", server_key)
+    assert elsewhere.settings.key_file == connecting.default_key_file()

@@ -12,7 +12,7 @@ from gpu_backend.wire.errors import PoolRefusal
 from gpu_backend.wire.views import DeviceView, PoolView, QuotaView, SessionView, UsageRow, UsageView, WaiterView
 from kernelproxy import settings
 from kernelproxy.session.amounts import bytes_from_words, seconds_in_words
-from kernelproxy.session.wishes import Wishes
+from kernelproxy.session.wishes import WHOLE_DEVICE_VARIABLE, Wishes
 from tests.unit.workbench.scripted_gateway import ScriptedGateway
 from workbench import connecting
 from workbench.sharing import SharingFacts, UsageFacts, since_day
@@ -136,3 +136,21 @@ def test_status_tells_class_and_queue() -> None:
     shown = repr(GpuStatus(session="s1", epoch=1, sharing="best-effort", pool=facts))
     assert "best-effort" in shown
     assert "1 waits for a place; 1 of 1 places taken, 1 by you" in shown
+
+
+@pytest.mark.parametrize(
+    ("said", "is_whole"), [("1", True), ("true", True), ("Yes", True), ("0", False), ("no", False)]
+)
+def test_a_device_of_its_own_is_asked_for_as_people_say_it(
+    gateway: ScriptedGateway, monkeypatch: pytest.MonkeyPatch, said: str, is_whole: bool
+) -> None:
+    monkeypatch.setenv(WHOLE_DEVICE_VARIABLE, said)
+    assert Wishes().wished(settings.load()).wish.is_whole == is_whole
+
+
+def test_what_is_neither_true_nor_false_is_told_so(gateway: ScriptedGateway, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv(WHOLE_DEVICE_VARIABLE, "please")
+    with pytest.raises(
+        PoolRefusal, match="GPU_WORKBENCH_WHOLE_DEVICE is not right: 'please' is neither true nor false"
+    ):
+        Wishes().wished(settings.load())
