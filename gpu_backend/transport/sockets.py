@@ -21,9 +21,7 @@ MAX_FRAME_BYTES = 64 << 20
 S = TypeVar("S", bound="zmq.Socket[Any]")
 
 
-def as_server(
-    socket: S, keys: KeyPair, max_frame_bytes: int = MAX_FRAME_BYTES, domain: str = ZAP_DOMAIN
-) -> S:
+def as_server(socket: S, keys: KeyPair, max_frame_bytes: int = MAX_FRAME_BYTES, domain: str = ZAP_DOMAIN) -> S:
     """Make ``socket`` admit only peers that its context's authenticator knows in ``domain``. Bind it afterwards."""
     _common(socket)
     socket.curve_server = True
