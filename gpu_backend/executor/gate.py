@@ -141,6 +141,11 @@ class Gate:
         return self._is_contended
 
     @property
+    def is_alone(self) -> bool:
+        """Whether nobody else wants the device, by what the arbiter says now. Makes no system call."""
+        return not self._words[STATE] & 1
+
+    @property
     def is_urgent(self) -> bool:
         """Whether its arbiter was told that something short waits that somebody waits for."""
         return self._told.is_urgent
@@ -240,7 +245,7 @@ class Gate:
         is_resting
             Whether this executor is about to sleep: everything is told then.
         """
-        now, is_alone = self._clock(), not self._words[STATE] & 1
+        now, is_alone = self._clock(), self.is_alone
         if is_alone and queued_ops and not (is_resting or self.is_passing) and now - self._written_at < _WRITE_NS:
             return  # as for most ops: nobody decides by it
         pace = self._pace

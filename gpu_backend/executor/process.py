@@ -144,13 +144,14 @@ class Executor:
     # --- waiting ------------------------------------------------------------------------------------------------------
 
     def _wait(self, step: Report | Spin | Sleep) -> None:
-        if step.wait is not _GATE:
-            self._spend(step)
-            return
-        before = process_time_ns()
+        # What comes in costs the processor, and where others want the device, who waits for work has a shut gate too.
+        is_told = step.wait is _GATE or (step.wait is _WORK and not self._gate.is_alone)
+        before = process_time_ns() if is_told else 0
         self._spend(step)
-        self._gate.end_wait()
-        self._gate.note_other_work(process_time_ns() - before)
+        if step.wait is _GATE:
+            self._gate.end_wait()
+        if is_told:
+            self._gate.note_other_work(process_time_ns() - before)
 
     def _spend(self, step: Report | Spin | Sleep) -> None:
         if isinstance(step, Report):

@@ -19,6 +19,8 @@ _LOOK_SECONDS = 1e-4
 class Cutter:
     """Relays a socket to ``target`` and cuts all connections whenever so many more bytes have passed.
 
+    What still passes by a connection that was struck counts no more, so each place strikes one that was whole.
+
     Parameters
     ----------
     target
@@ -40,6 +42,7 @@ class Cutter:
         self._passed = 0
         self._lock = threading.Lock()
         self._open: list[socket.socket] = []
+        self._whole: set[socket.socket] = set()
         if target.startswith(local.SCHEME):
             self._listener, self.endpoint = local.listen("cutter")
         else:
@@ -70,6 +73,7 @@ class Cutter:
             with self._lock:
                 self.connections += 1
                 self._open += [near, far]
+                self._whole |= {near, far}
             self._serving.append(threading.Thread(target=self._serve, args=(near, far), daemon=True))
             self._serving[-1].start()
 
@@ -89,7 +93,7 @@ class Cutter:
     def _relay(self, source: socket.socket, sink: socket.socket) -> None:
         try:
             while data := self._pass_on(source, sink):
-                if not self._flips and self._is_time(len(data)):
+                if not self._flips and self._is_time(len(data), source, sink):
                     self.cut()
         except OSError:
             return
@@ -100,7 +104,7 @@ class Cutter:
         size = 4096 if self._cuts else 1 << 20
         if not self._most_descriptors:
             data = source.recv(size)
-            if self._flips and self._is_time(len(data)):
+            if self._flips and self._is_time(len(data), source, sink):
                 altered = bytearray(data)
                 altered[len(data) // 2] ^= 0x40
                 data = bytes(altered)
@@ -123,18 +127,22 @@ class Cutter:
         before = 0
         while connected.fileno() >= 0:
             if (now := sum(words[n * ring._RING_WORDS + ring._PUT] for n in range(2))) != before:
-                if self._is_time(now - before):
+                if self._is_time(now - before, connected):
                     self.cut()
                 before = now
             self._closed.wait(_LOOK_SECONDS)
 
-    def _is_time(self, size: int) -> bool:
+    def _is_time(self, size: int, *connection: socket.socket) -> bool:
+        """Count what has passed by a ``connection``, of which an end or both are given; tell whether to strike it."""
         with self._lock:
+            if not self._whole.issuperset(connection):
+                return False
             self._passed += size
             if not self._cuts or self._passed < self._cuts[0]:
                 return False
             self._passed = 0
             self._cuts.pop(0)
+            self._whole.difference_update(connection if self._flips else self._open)
             return True
 
     def cut(self) -> None:

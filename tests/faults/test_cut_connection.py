@@ -72,7 +72,7 @@ def test_a_long_computation_comes_out_right(faulty: Faulty, scheme: str) -> None
     cuts = [chance.randrange(100, 20_000) for _ in range(20)]
     with cut_notebook(faulty, scheme, cuts) as (notebook, cutter):
         check_until_uncut(notebook, cutter, CHAIN, "(np.True_, 1)")
-        assert cutter.connections > 15  # two cuts may strike one connection
+        assert cutter.connections >= len(cuts)
 
 
 @pytest.mark.usefixtures("undisturbed")

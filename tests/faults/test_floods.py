@@ -7,13 +7,15 @@ import random
 import socket
 from collections import Counter
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager, suppress
+from contextlib import closing, contextmanager, suppress
 from time import monotonic
 from typing import TypeVar
 
 import msgspec
 import pytest
 
+from gpu_backend.gate.reports import ReportView
+from gpu_backend.node import launcher
 from gpu_backend.transport import local, ring
 from gpu_backend.transport.asking import ask
 from gpu_backend.wire import control, messages
@@ -23,7 +25,7 @@ from gpu_backend.wire.errors import WireError
 from gpu_backend.wire.messages import Op, Want
 from gpu_backend.wire.values import Buffer, DType, Ref, Tuple
 from kernelproxy.session.links import Link, open_link
-from tests.executor_of import pid_of
+from tests.executor_of import directory_of, pid_of
 from tests.integration.conftest import granted, resident_bytes
 from tests.integration.notebook_pool import STATE_SECONDS, wait_until
 from tests.mutations import mutations
@@ -165,6 +167,17 @@ def test_answers_that_nobody_reads_are_bounded(caller: Caller) -> None:
 
 def test_pings_that_nobody_reads_are_answered_within_bounds(caller: Caller) -> None:
     caller.flood(lambda n: (messages.Ping(0), b""), 60_000)
+
+
+def test_what_messages_cost_is_not_taken_for_computing_behind_a_shut_gate(caller: Caller) -> None:
+    """A second of the processor's time, more than may be seen of one that does not tell of it, beside a neighbour."""
+    config = launcher.config_in(directory_of(caller.ticket))
+    assert config is not None
+    with closing(ReportView(caller.executor, config.descriptors.report)) as page:
+        while page.other_work_ns < 1_000_000_000:
+            assert is_running(caller.executor)
+            caller.flood(lambda n: (messages.Ping(0), b""), 100)
+            caller.link.receive(0)
 
 
 def test_greetings_without_end(caller: Caller) -> None:
