@@ -5,9 +5,10 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
-import tarfile
 import tempfile
 from pathlib import Path
+
+from tests.cupy_suite.unpacking import unpack
 
 _FETCH_SECONDS = 240
 
@@ -96,8 +97,7 @@ def get(name: str, version: str, cache: Path) -> Path:
     if not folder.is_dir():
         archive = download(name, version, cache)
         with tempfile.TemporaryDirectory(dir=cache) as place:
-            with tarfile.open(archive) as packed:
-                packed.extractall(place, filter="data")
+            unpack(archive, place)
             (top,) = Path(place).iterdir()
             top.rename(folder)
     return folder

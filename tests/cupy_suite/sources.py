@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import re
 import shutil
-import tarfile
 import tempfile
 from dataclasses import dataclass
 from pathlib import Path
 
 from tests.cupy_suite import sdist
 from tests.cupy_suite.sdist import CannotFetch
+from tests.cupy_suite.unpacking import unpack
 
 __all__ = ["DEFAULT_CACHE", "VERSION", "CannotFetch", "Sources", "cython", "get"]
 
@@ -83,7 +83,6 @@ def cython(cache: Path = DEFAULT_CACHE) -> Path:
 def _unpack(archive: Path, into: Path, wanted: re.Pattern[str]) -> None:
     top = f"cupy-{VERSION}/"
     with tempfile.TemporaryDirectory(dir=into.parent) as folder:
-        with tarfile.open(archive) as packed:
-            packed.extractall(folder, [m for m in packed if wanted.match(m.name.removeprefix(top))], filter="data")
+        unpack(archive, folder, wanted, top)
         shutil.rmtree(into, ignore_errors=True)
         Path(folder, top).rename(into)
