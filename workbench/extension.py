@@ -60,7 +60,9 @@ def settle_interrupted(result: ExecutionResult) -> None:
 
     A cell that handles its interrupt itself goes on with arrays as they would be on a GPU of one's own.
     """
-    if isinstance(result.error_in_exec, KeyboardInterrupt | asyncio.CancelledError):
+    # One that strikes between two statements of the cell is "before" its execution: IPython compiles each by itself.
+    errors = result.error_in_exec, result.error_before_exec
+    if any(isinstance(one, KeyboardInterrupt | asyncio.CancelledError) for one in errors):
         shell = get_ipython()
         tell_interrupted(shell.user_ns if shell is not None else {})
 
@@ -80,7 +82,7 @@ def _begin_cell(info: Any) -> None:
 def _settle(result: ExecutionResult) -> None:
     """Let what was told of a wait that failed say so."""
     for one in clients():
-        one.signs.settle(result.error_in_exec)
+        one.signs.settle(result.error_in_exec or result.error_before_exec)
 
 
 def _tell_previous_end(info: Any) -> None:

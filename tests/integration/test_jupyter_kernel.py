@@ -245,6 +245,33 @@ def test_a_second_interrupt_drops_the_rest_and_names_what_is_lost(pool: PoolStat
         assert "pretty.py, line" not in running.traceback.partition("recorded earlier")[2]
 
 
+#: The next cell is interrupted where IPython compiles its second statement.
+_STRIKE = """
+import os, signal
+shell = get_ipython()
+class Struck(type(shell.compile)):
+    compiled = 0
+    def __call__(self, *given):
+        Struck.compiled += 1
+        if Struck.compiled == 2:
+            self.__class__ = Struck.__base__
+            signal.raise_signal(signal.SIGINT)
+        return super().__call__(*given)
+shell.compile.__class__ = Struck
+"""
+
+
+def test_a_second_interrupt_between_two_statements_does_so_too(pool: PoolState) -> None:
+    with notebook() as running:
+        _far_ahead(running)
+        running.run(_STRIKE)
+        said = running.run("reached = 1\nreached = 2")
+        for told in ("KeyboardInterrupt", *_DROPPED):
+            assert told in said
+        assert running.run("reached") == "1"
+        assert running.run("kept.tolist()") == "[0, 1, 2]"
+
+
 def test_a_second_interrupt_between_two_cells_does_so_too(pool: PoolState) -> None:
     with notebook() as running:
         _far_ahead(running)
