@@ -1,4 +1,7 @@
-"""The kernel "Remote GPU (CuPy)": IPython's own, with our extension loaded and an interrupt that always arrives."""
+"""The kernel "Remote GPU (CuPy)": IPython's own, with our extension loaded and an interrupt that always arrives.
+
+Wherever in IPython's own work around a cell it strikes, nothing but the cell ends by it.
+"""
 
 from __future__ import annotations
 
@@ -14,6 +17,9 @@ from typing import Any
 
 from ipykernel.ipkernel import IPythonKernel
 from ipykernel.parentpoller import ParentPollerUnix
+from ipykernel.zmqshell import ZMQInteractiveShell
+from IPython.core.interactiveshell import ExecutionInfo, ExecutionResult
+from traitlets import Type
 
 from kernelproxy.calls.interruption import tell_interrupted
 from kernelproxy.client import clients, current
@@ -27,12 +33,35 @@ _BANNER = (
 )
 
 
+class RemoteGpuShell(ZMQInteractiveShell):
+    """IPython's shell of a kernel, in which no interrupt leaves the task of a cell with ``await``."""
+
+    async def run_cell_async(self, raw_cell: str, *where: bool, **options: Any) -> ExecutionResult:
+        """Run a cell, as IPython does; an interrupt of IPython's own work around it is an interrupt of the cell.
+
+        IPython sees to that where it runs the cell itself. Where the kernel awaits the cell, KeyboardInterrupt would
+        end the event loop, and the kernel with all that the notebook holds.
+        """
+        try:
+            return await super().run_cell_async(raw_cell, *where, **options)
+        except KeyboardInterrupt as error:
+            told = {name: options.get(name, False) for name in ("store_history", "silent")}
+            result = ExecutionResult(
+                ExecutionInfo(raw_cell, **told, shell_futures=True, cell_id=options.get("cell_id"))
+            )
+            result.error_in_exec = error
+            self.showtraceback(running_compiled_code=True)
+            return result
+
+
 class RemoteGpuKernel(IPythonKernel):
     """An ordinary IPython kernel whose ``import cupy`` is remote.
 
     Named by ``kernel_class`` in the kernelspec's command line. Everything that can live in the IPython extension
     does, so that it works in any other Python kernel too.
     """
+
+    shell_class = Type(RemoteGpuShell)
 
     def __init__(self, **kwargs: Any) -> None:
         super().__init__(**kwargs)  # type: ignore[no-untyped-call]

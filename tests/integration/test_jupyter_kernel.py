@@ -272,6 +272,30 @@ def test_a_second_interrupt_between_two_statements_does_so_too(pool: PoolState) 
         assert running.run("kept.tolist()") == "[0, 1, 2]"
 
 
+#: The next cell is interrupted inside a method of IPython's history, before or after the user's own code.
+_STRIKE_ITSELF = """
+import asyncio, signal
+def strike(name):
+    history = get_ipython().history_manager
+    former = getattr(history, name)
+    def struck(*given, **named):
+        setattr(history, name, former)
+        signal.raise_signal(signal.SIGINT)
+        return former(*given, **named)
+    setattr(history, name, struck)
+"""
+
+
+@pytest.mark.parametrize("cell", ["x = 7", "await asyncio.sleep(0)\nx = 7"], ids=["cell", "cell with await"])
+@pytest.mark.parametrize("where", ["store_inputs", "store_output"])
+def test_an_interrupt_of_ipythons_own_work_is_one_of_the_cell(pool: PoolState, where: str, cell: str) -> None:
+    with notebook() as running:
+        running.run(_STRIKE_ITSELF)
+        running.run(f"asyncio.get_running_loop().call_soon(strike, {where!r}); None")
+        assert running.run(cell).startswith("KeyboardInterrupt")
+        assert running.run("1 + 1") == "2", "the kernel lives"
+
+
 def test_a_second_interrupt_between_two_cells_does_so_too(pool: PoolState) -> None:
     with notebook() as running:
         _far_ahead(running)
