@@ -75,8 +75,7 @@ class Signs:
     """A client's line. Only the main thread writes it: what others wait for belongs to no cell."""
 
     def __init__(self, clock: Callable[[], float] = monotonic, notices: Notices | None = None) -> None:
-        #: Where it is shown.
-        self.notices = notices or Notices()
+        self._notices = notices or Notices()
         #: True while the line tells of a wait that goes on.
         self.is_shown = False
         #: The transfer that is under way, if it has several pieces.
@@ -89,6 +88,15 @@ class Signs:
         self._sign = Sign("")
         self._since, self._told = 0.0, 0
         self._waits, self._seconds = 0, 0.0
+
+    @property
+    def notices(self) -> Notices:
+        """Where waits are shown. Once it is another, the next wait has a line of its own there."""
+        return self._notices
+
+    @notices.setter
+    def notices(self, notices: Notices) -> None:
+        self._notices, self._notice = notices, None
 
     def begin_cell(self) -> None:
         """What comes belongs to another cell."""
@@ -107,7 +115,7 @@ class Signs:
         self.is_shown = True
         with suppress(Exception):  # whatever is wrong with the place where it is shown, the wait goes on
             if self._notice is None:
-                self._notice = self.notices.of_sign()
+                self._notice = self._notices.of_sign()
             self._notice.show(self._sign.so_far(seconds), self._sign.part)
 
     def settle(self, raised: BaseException | None = None) -> None:

@@ -90,15 +90,16 @@ def _running(recorder: Recorder) -> tuple[Op, Site | None, bool] | None:
     """Return what the device is at, where that was recorded, and whether that is certain.
 
     An executor in the middle of an op says nothing, and what it last said may be a few short ops old: those that ran
-    within 20 ms. So it is certain where it has just spoken, or where all are alike; else the oldest of the ops that
-    take longest, as far as their names tell, is taken for it.
+    within 20 ms. So it is certain where it has just said that it is no further, or where all are alike; else the oldest
+    of the ops that take longest, as far as their names tell, is taken for it.
     """
-    journal = recorder.journal
+    journal, inbox = recorder.journal, recorder.inbox
     waiting = [batch.at(place) for batch, place in islice(journal.waiting(), _MOST_LOOKED_AT)]
     if not waiting:
         newest = journal.find(journal.marks.applied)  # unless it is done
         return (*newest[0].at(newest[1]), True) if newest is not None else None
-    if monotonic() - recorder.inbox.heard_at < _FRESH_SECONDS:
+    # What it said before the oldest of them was sent, or before it was seen to go on, tells nothing of these.
+    if inbox.heard_at > inbox.moved_at and monotonic() - inbox.heard_at < _FRESH_SECONDS:
         return (*waiting[0], True)
     likely, site = max(waiting, key=lambda one: _weight(one[0]))
     what = in_words(likely, recorder.kernels)

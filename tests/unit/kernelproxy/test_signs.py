@@ -77,6 +77,14 @@ def test_a_cell_has_one_line_and_the_next_cell_another(played: Played) -> None:
     assert second[-1] == "end: Waited 1.5 s for cupy.linalg.svd · Cell In[5], line 3"
 
 
+def test_another_place_gets_a_line_of_its_own_at_once(played: Played) -> None:
+    played.wait(1.5)
+    other = Played()
+    played.signs.notices = Notices(of_sign=other.announce)
+    played.wait(2.5)
+    assert [len(line) for line in (*played.lines, *other.lines)] == [2, 3]
+
+
 @pytest.mark.parametrize(("error", "how"), [(KeyboardInterrupt(), "interrupted"), (PoolUnreachable("p"), "failed")])
 def test_a_wait_that_is_ended_says_how(played: Played, error: BaseException, how: str) -> None:
     since = played.now

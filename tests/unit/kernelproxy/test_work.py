@@ -64,6 +64,21 @@ def test_an_executor_that_says_nothing_is_not_waited_for(pipeline: Pipeline, exe
     assert progress.memory(pipeline, _NOW) == {}
 
 
+def test_what_was_heard_before_they_were_sent_tells_nothing_of_them(
+    pipeline: Pipeline, executor: PlayedExecutor
+) -> None:
+    pipeline.call("cupy.add", (1,), Want.CONTENTS)
+    pipeline.ping()
+    executor.live()
+    pipeline.read(0)
+    assert pipeline.inbox.heard_at, "it has said that it has nothing to do"
+    for name in ("cupy.zeros", "cupy.linalg.svd"):
+        pipeline.record(name, (name,))
+    deaf(executor)
+    pipeline.flush()
+    assert work.sign(pipeline).what == "cupy.linalg.svd"
+
+
 def test_what_takes_longest_is_taken_for_what_runs(pipeline: Pipeline, executor: PlayedExecutor) -> None:
     for name in ("cupy.zeros", "cupy.add", "cupy.linalg.svd", "cupy.linalg.inv", ".same"):
         pipeline.record(name, (name,))
