@@ -32,6 +32,7 @@ from tests.faults.conftest import Faulty
 from tests.faults.cutter import flipping
 from tests.faults.notebook import Notebook
 from tests.integration.conftest import MakePool, make_pool
+from tests.spare_ports import spare_port
 from tests.unit.transport.ways import SECRET, Ways, received, server_context
 
 __all__ = ["make_pool"]
@@ -197,10 +198,8 @@ def test_older_tls_is_not_spoken() -> None:
 @pytest.fixture(scope="module")
 def faulty(make_pool: MakePool) -> Iterator[Faulty]:
     with tempfile.TemporaryDirectory(prefix="gwb") as directory:
-        with socket.socket() as free:
-            free.bind(("127.0.0.1", 0))
-            port = free.getsockname()[1]
-        yield Faulty(make_pool, Path(directory), warm_executors_per_device=1, listen_host="127.0.0.1", listen_port=port)
+        heard = {"listen_host": "127.0.0.1", "listen_port": spare_port()}
+        yield Faulty(make_pool, Path(directory), warm_executors_per_device=1, **heard)
 
 
 def handed(ticket: Ticket, directory: Path) -> Path:

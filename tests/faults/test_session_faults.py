@@ -12,8 +12,9 @@ from collections.abc import Iterator
 import pytest
 
 from gpu_backend.engine.detached import read_identity
-from gpu_backend.pool import state
+from gpu_backend.pool import commands, state
 from gpu_backend.pool.settings import PoolSettings
+from tests.integration.conftest import until
 from tests.integration.notebook_pool import cpu_pool, sessions, wait_until
 
 
@@ -138,6 +139,7 @@ def test_a_killed_agent_or_gateway_is_not_noticed_by_a_running_notebook(pool: st
         program.go()
         assert program.end().strip() == "15000.0"
     wait_until(lambda: read_identity(pool.process_file(name)) not in (None, old))
+    until(lambda: commands.status(pool).devices != ())  # it runs before it is heard
     with Program("import cupy as cp\nprint(float(cp.ones(4).sum()))") as later:
         assert later.end().strip() == "4.0"
 

@@ -18,9 +18,9 @@ from gpu_backend.engine.detached import read_identity
 from gpu_backend.node import launcher, shares
 from gpu_backend.pool import people, state
 from gpu_backend.pool.state import PoolState
-from gpu_backend.wire.control import Terms
+from gpu_backend.wire.control import Assign, Terms
 from gpu_backend.wire.op_classes import OpClass
-from tests.integration.notebook_pool import wait_until
+from tests.integration.notebook_pool import sessions, wait_until
 from tests.integration.terminal import Terminal, operating, read_to_end
 
 #: Computes at each line that it reads, and says so.
@@ -56,6 +56,18 @@ def ada(operator: Terminal, pool: PoolState, tmp_path_factory: pytest.TempPathFa
     terminal = Terminal(home)
     terminal.json("connect", door["gateway"], "--server-key", door["server_key"], "--key-file", str(home / "ada.key"))
     return terminal
+
+
+def serving(pool: PoolState) -> list[tuple[Path, Assign]]:
+    """Return the directories of the executors that run and serve a session, and what each of them was told."""
+    found = [(one, launcher.assignment_in(one)) for one in launcher.directories(str(pool.runtime))]
+    return [(one, order) for one, order in found if order is not None and launcher.process_in(one) is not None]
+
+
+@pytest.fixture(autouse=True)
+def nothing_of_the_test_before(pool: PoolState) -> None:
+    """A session is closing until its executor has ended, which may be later than the program that it was for."""
+    wait_until(lambda: not sessions(pool) and not serving(pool))
 
 
 class Program:
@@ -188,12 +200,7 @@ def test_a_killed_gateway_loses_nothing_and_counts_nothing_twice(
 def test_shares_change_while_a_session_runs(operator: Terminal, ada: Terminal, pool: PoolState) -> None:
     def terms() -> list[Terms]:
         """Return what the node has noted for the sessions that it serves."""
-        found = []
-        for directory in launcher.directories(str(pool.runtime)):
-            order = launcher.assignment_in(directory)
-            if order is not None and launcher.process_in(directory) is not None:
-                found.append(shares.noted(directory, order).terms)
-        return found
+        return [shares.noted(*one).terms for one in serving(pool)]
 
     with program(ada):
         assert [one.user_weight for one in terms()] == [1.0]

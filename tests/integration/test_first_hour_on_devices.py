@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -90,9 +91,10 @@ def test_a_wait_says_what_it_is_for_and_how_long_it_took(mine: Notebook) -> None
     mine.run(_NOTICES)
     mine.value(SLOW + f"slow((1,), (1,), ({_LOOPS}, out))\nfloat(out[1])")
     lines = mine.value("Kept.lines")
-    assert "slow: 1 s so far" in lines
+    assert re.search(r"slow: \d+ s so far", lines), "each second is told that it is looked in"
     assert "line 4: slow((1,), (1,)" in lines
     assert "end: " in lines
     before = int(mine.value("len(Kept.lines)"))
+    mine.run("current().signs._clock = lambda: 0.0")  # no time passes, however busy the machine
     mine.value("float(cp.ones(3).sum())")
     assert int(mine.value("len(Kept.lines)")) == before, "what ends at once is not told"

@@ -25,6 +25,9 @@ SLOW = (
     "out = cp.zeros(2)\n"
 )
 _COUNT = 3_000_000_000
+#: Has no time pass for the line that tells of waits, however busy the machine, until it goes on.
+_STILL = "from kernelproxy.client import current\ncurrent().signs._clock = lambda: 0.0"
+_GOES_ON = "from time import monotonic\ncurrent().signs._clock = monotonic"
 
 
 @pytest.fixture(scope="module")
@@ -48,16 +51,18 @@ def signs_of(cell: Any) -> list[str]:
 
 
 def test_a_saved_notebook_has_the_last_state_of_each_cells_line(pool: PoolState) -> None:
-    quick, compiled, waited = executed(
+    _, quick, _, compiled, waited = executed(
+        _STILL,
         "import cupy as cp\nprint(float(cp.arange(10).sum()))",
+        _GOES_ON,
         SLOW + f"slow((1,), (1,), ({_COUNT}, out))",
         f"slow((1,), (1,), ({_COUNT}, out))\nfloat(out[0])",
     ).cells
     assert signs_of(quick) == []
     (line,) = signs_of(compiled)
-    assert re.fullmatch(r"Compiling and running slow took .* s · Cell In\[2\], line 4: slow\(.*", line)
+    assert re.fullmatch(r"Compiling and running slow took .* s · Cell In\[4\], line 4: slow\(.*", line)
     (line,) = signs_of(waited)
-    assert re.fullmatch(r"The kernel slow took .* s · Cell In\[3\], line 1: slow\(.*", line)
+    assert re.fullmatch(r"The kernel slow took .* s · Cell In\[5\], line 1: slow\(.*", line)
 
 
 def test_an_error_is_the_users_lines_and_the_message(pool: PoolState) -> None:

@@ -78,6 +78,7 @@ def test_a_killed_supervisor_is_noticed_by_nobody_and_replaced_by_the_next_up(po
     assert pool.process("gateway") == gateway  # adopted
     pool.kill("gateway")  # and kept
     until(lambda: pool.renew(ticket).epoch == 1)
+    until(lambda: pool.open().epoch == 1)  # once its agent is heard: the next test opens at once
 
 
 def test_a_killed_executor_loses_its_session_and_no_other(pool: RunningPool) -> None:
