@@ -14,7 +14,7 @@ from gpu_backend.opstream.proof.scalars import fills_quietly
 from gpu_backend.opstream.proof.shadow import Array, array, ufunc, unwrapped
 
 #: For each operation the dtypes that CUDA has an atomic for, and how CuPy lists them.
-_INTEGERS = "ilIL"
+_INTEGERS = "ilqILQ"
 _ATOMIC = {
     "add": (_INTEGERS + "efd", "int32, int64, float16, float32, float64, uint32, uint64"),
     "subtract": ("iI", "int32, uint32,"),

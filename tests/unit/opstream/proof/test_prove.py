@@ -78,6 +78,15 @@ def test_dtypes_that_are_no_numbers_are_unproved() -> None:
     assert isinstance(prove("cupy.concatenate", ([layout((2,), "V8")],)), Unproved)
 
 
+@pytest.mark.parametrize("name", ["add", "maximum", "minimum", "bitwise_and", "bitwise_or", "bitwise_xor"])
+@pytest.mark.parametrize("dtype", [np.longlong, np.ulonglong])
+def test_an_integer_is_taken_by_whichever_of_its_two_names(name: str, dtype: type) -> None:
+    size = 4_099 + np.dtype(dtype).num  # of one that was met before, a layout has the name that it had then
+    target, index = layout((size,), dtype), layout((2,), "i8")
+    assert target.dtype.char in "qQ"
+    assert not isinstance(prove(f"cupy.{name}.at", (target, index, 3)), Unproved)
+
+
 def test_the_memory_of_proofs_is_bounded() -> None:
     x = layout((7,))
     for number in range(registry._MOST_REMEMBERED + 10):
