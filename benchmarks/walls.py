@@ -17,13 +17,10 @@ from time import perf_counter
 
 import msgspec
 
-ROOT = Path(__file__).parents[1]
-sys.path.insert(0, str(ROOT))
-
-from gpu_backend.executor import sandbox  # noqa: E402  # of this checkout
-from gpu_backend.node import inventory  # noqa: E402
-from gpu_backend.node.environment import executor_environment  # noqa: E402
-from gpu_backend.node.walls import gpu_devices  # noqa: E402
+from gpu_backend.executor import sandbox
+from gpu_backend.node import inventory
+from gpu_backend.node.environment import executor_environment
+from gpu_backend.node.walls import gpu_devices
 
 _WAYS = ("without", "with")
 
