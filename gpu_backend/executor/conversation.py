@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import msgspec
@@ -244,9 +244,10 @@ class Conversation:
 
     def answer(self, answer: Answer) -> None:
         """Send the answer of the last op carried out."""
-        seq = self._reported = self._reported_done = self.applied
-        messages = list(_encode_answer(seq, answer))
-        size = sum([len(frame) for message in messages for frame in message])
+        seq = self._reported = self.applied
+        done = self._reported_done = seq if answer.is_last_of_all else max(self._done, self._reported_done)
+        messages = _encode_answer(seq, done, answer)
+        size = sum([sum(map(len, message)) for message in messages])
         self._unread.append((seq, messages, size))
         self._unread_bytes += size
         for message in messages:
@@ -283,24 +284,22 @@ def _code_of(error: WireError) -> RefusalCode:
     return RefusalCode.MALFORMED
 
 
-def _encode_answer(seq: int, answer: Answer) -> Iterator[Message]:
+def _encode_answer(seq: int, done: int, answer: Answer) -> list[Message]:
+    if answer.error is not None:
+        return [encode(wire.Failed(seq, answer.error, done))]
+    reply, buffers = wire.Reply(seq, answer.value, answer.warnings, done), answer.buffers
     try:
-        if answer.error is not None:
-            yield encode(wire.Failed(seq, answer.error))
-        elif len(answer.buffers) == 1 and answer.buffers[0].nbytes > wire.CHUNK_BYTES:
-            yield from _encode_chunks(seq, answer)
-        else:
-            yield encode(wire.Reply(seq, answer.value, answer.warnings), [_bytes_of(one) for one in answer.buffers])
+        if len(buffers) == 1 and buffers[0].nbytes > wire.CHUNK_BYTES:
+            return [*_encode_chunks(seq, _bytes_of(buffers[0])), encode(reply)]
+        return [encode(reply, list(map(_bytes_of, buffers)))]
     except (OverflowError, ValueError, TypeError) as error:  # a value that msgspec will not encode
         reason = f"The result cannot be sent: {error!a}"  # ASCII: it may be about characters without UTF-8
-        yield encode(wire.Failed(seq, ErrorRecord("builtins.TypeError", reason)))
+        return [encode(wire.Failed(seq, ErrorRecord("builtins.TypeError", reason), done))]
 
 
-def _encode_chunks(seq: int, answer: Answer) -> Iterator[Message]:
-    content = memoryview(_bytes_of(answer.buffers[0]))
-    for offset in range(0, len(content), wire.CHUNK_BYTES):
-        yield encode(wire.Chunk(seq, offset), [content[offset : offset + wire.CHUNK_BYTES]])
-    yield encode(wire.Reply(seq, answer.value, answer.warnings))
+def _encode_chunks(seq: int, content: memoryview) -> list[Message]:
+    starts = range(0, len(content), wire.CHUNK_BYTES)
+    return [encode(wire.Chunk(seq, start), [content[start : start + wire.CHUNK_BYTES]]) for start in starts]
 
 
 def _bytes_of(buffer: np.ndarray[Any, Any]) -> memoryview:

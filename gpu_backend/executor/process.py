@@ -96,8 +96,8 @@ class Executor:
         self._loop.note_ran(perf_counter(), self._has_answered)
 
     def _run_ops(self, conversation: Conversation, until: float) -> None:
-        stream, pace, classes, may_launch = self._stream, self._pace, self._classes, self._loop.may_launch
-        while (batch := conversation.front()) is not None and may_launch():
+        stream, pace, classes, batch = self._stream, self._pace, self._classes, conversation.front()
+        while batch is not None:  # the first may be launched: the step says so
             before = batch.next
             self._gate.note_launch()
             pace.begin(batch.ops[before].want is Want.CONTENTS)
@@ -110,6 +110,9 @@ class Executor:
             pace.note_launches(place - before, answer is not None, ended_at, conversation.applied)
             self._note_done(conversation)
             if self._loop.is_over or perf_counter() > until:
+                return
+            batch = conversation.front()
+            if batch is not None and not self._loop.may_launch():
                 return
 
     def _drop_ops(self, conversation: Conversation, until: float) -> None:

@@ -23,6 +23,8 @@ from gpu_backend.opstream.surface import Method, Property, load
 
 #: The verb by which a notebook puts an array into a window of the same shape and dtype.
 STORE = ".store"
+#: The one by which it waits for the device.
+SYNCHRONIZE = ".synchronize"
 
 
 class Verbs:
@@ -45,7 +47,7 @@ class Verbs:
             ".setattr": self._setattr,
             ".write": self._write,
             ".wait_event": self._wait_event,
-            ".synchronize": device.synchronize,
+            SYNCHRONIZE: device.synchronize,
             ".memory": lambda: tuple(device.memory()),
             ".doc": self._doc,
             ".begin": self._begin,

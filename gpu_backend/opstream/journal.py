@@ -22,10 +22,11 @@ MOST_KEPT_BYTES = 256 << 20
 class Entry:
     """Ops of one message. The first has number ``first``; ``frames`` are the buffers that travel with them.
 
-    ``bytes`` is the size of the frames, and ``size`` that of the whole message once it was sent.
+    ``bytes`` is the size of the frames, and ``size`` that of the whole message once it was sent. ``last`` is the number
+    of the last op, as of when the journal took the entry: it is read often, and counted once.
     """
 
-    __slots__ = ("bytes", "first", "frames", "kept_bytes", "ops", "size")
+    __slots__ = ("bytes", "first", "frames", "kept_bytes", "last", "ops", "size")
 
     def __init__(self, first: int) -> None:
         self.first = first
@@ -33,16 +34,18 @@ class Entry:
         self.frames: list[Frame] = []
         self.bytes = self.size = 0
         self.kept_bytes = 0  # of all entries that were ever kept, up to this one
+        self.last = first - 1
 
     @property
-    def last(self) -> int:
-        """Number of the last op."""
-        return self.first + len(self.ops) - 1
+    def end(self) -> int:
+        """Number of the op that would be the next."""
+        return self.first + len(self.ops)
 
     def part(self, place: int) -> Self:
         """Return an entry with nothing but the op at ``place``."""
         part = type(self)(self.first + place)
         part.ops, part.frames, part.bytes = [self.ops[place]], self.frames, self.bytes
+        part.last = part.first
         return part
 
     def own(self) -> None:
@@ -82,7 +85,8 @@ class Journal(Generic[E]):
 
     def append(self, entry: E) -> None:
         """Take the next entry; again is harmless, and takes in what it has grown by."""
-        self.marks.note_recorded(entry.last)
+        entry.last = last = entry.first + len(entry.ops) - 1
+        self.marks.note_recorded(last)
         try:
             newest = self._pending[-1] if self._pending else None
         except IndexError:  # another thread has confirmed the last one between the two
@@ -205,6 +209,13 @@ class Journal(Generic[E]):
         for entry in list(self._pending):
             for place in range(max(0, self.marks.applied + 1 - entry.first), len(entry.ops)):
                 yield entry, place
+
+    def computing(self) -> Iterator[tuple[E, int]]:
+        """Yield where each op stands that the device was given and is not known to have done, newest first."""
+        for entry in reversed(list(self._pending)):
+            first, behind = max(entry.first, self.marks.done + 1), min(entry.end, self.marks.applied + 1)
+            for number in reversed(range(first, behind)):
+                yield entry, number - entry.first
 
     def find(self, number: int) -> tuple[E, int] | None:
         """Return where op ``number`` stands, unless it is known to be done."""

@@ -142,6 +142,8 @@ class MessageSocket:
                 unsent.popleft()
             else:
                 unsent[0] = unsent[0][sent:]
+        if not self._lacked_block_at:
+            return True
         return not (self._waits_for_block() and self._reader.shared is not None and self._reader.shared.is_full)
 
     def own(self) -> None:

@@ -117,11 +117,16 @@ class Ack(msgspec.Struct, frozen=True, array_like=True, tag="ack"):
 
 
 class Reply(msgspec.Struct, frozen=True, array_like=True, tag="reply"):
-    """Executor: the answer to op ``seq``, and what it warned of; a proved op cannot warn."""
+    """Executor: the answer to op ``seq``, and what it warned of; a proved op cannot warn.
+
+    Every op up to ``seq`` has been carried out or given to the device, which has done every one up to ``done``: it may
+    still compute what an answer describes.
+    """
 
     seq: int
     value: Value
     warnings: tuple[WarningRecord, ...] | None = None
+    done: int = 0
 
 
 class Chunk(msgspec.Struct, frozen=True, array_like=True, tag="chunk"):
@@ -132,10 +137,11 @@ class Chunk(msgspec.Struct, frozen=True, array_like=True, tag="chunk"):
 
 
 class Failed(msgspec.Struct, frozen=True, array_like=True, tag="failed"):
-    """Executor: op ``seq`` raised. Sent for every failing op, whatever the client wanted of it."""
+    """Executor: op ``seq`` raised. Sent for every failing op, whatever the client wanted. ``done`` is as of `Reply`."""
 
     seq: int
     error: ErrorRecord
+    done: int = 0
 
 
 class Refused(msgspec.Struct, frozen=True, array_like=True, tag="refused"):

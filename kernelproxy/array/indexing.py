@@ -50,7 +50,7 @@ class Indexing(ArrayCore):
     def _selected(self, mask: ArrayCore) -> Any:
         """Return what ``mask`` selects, with a note of which mask that was."""
         # Of this op, unless another thread comes between, and then of no use.
-        number = self._client.pipeline.open_batch.last + 1
+        number = self._client.pipeline.open_batch.end
         made = dispatch.call(_GETITEM, (self, mask), {})
         if type(made._layout) is array_core.LaterLayout:
             rest = self._layout.shape[mask._layout.ndim :]
@@ -182,7 +182,7 @@ def _fits_places(array: ArrayCore, mask: ArrayCore, value: ArrayCore) -> bool:
     layout = array._layout
     return (
         selected.mask == mask._ref
-        and selected.op == array._client.pipeline.open_batch.last  # nothing can have changed the mask
+        and selected.op == array._client.pipeline.open_batch.end - 1  # nothing can have changed the mask
         and layout.shape == (*mask._layout.shape, *selected.rest)
         and layout.size > 0
         and is_known(layout.dtype)

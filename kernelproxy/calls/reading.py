@@ -10,7 +10,7 @@ from gpu_backend.opstream.layout import Layout
 from gpu_backend.wire import values as wire
 from gpu_backend.wire.messages import Want
 from kernelproxy.calls import transfer
-from kernelproxy.calls.array_core import ArrayCore, handle_of
+from kernelproxy.calls.array_core import ArrayCore
 from kernelproxy.calls.decoding import buffer_to_array, inline_scalar
 from kernelproxy.errors import MirrorDiffers
 from kernelproxy.stream.counters import Trip
@@ -52,22 +52,23 @@ def _known(array: ArrayCore, trip: Trip) -> Host | None:
         return found if not pipeline.mirror.is_checked else _compared(array, found)
     pipeline.counters.expect(trip)
     root = array if array._root is None else array._root
-    if type(root._ref) is not wire.Ref or type(root._layout) is not Layout:
+    reference = root._ref
+    if type(reference) is not wire.Ref or type(root._layout) is not Layout:
         return None
-    if not pipeline.mirror.should_fetch(handle_of(root._ref), root._layout, root is array):
+    if not pipeline.mirror.should_fetch(reference.handle, root._layout, root is array):
         return None
-    content = _fetched(root, root is array)
+    content = _fetched(root, reference.handle, root is array)
     # Another thread may have written it since, so it is the content that is shown, and not what is known.
     return content if root is array else pipeline.mirror.shown(array._ref, root._layout, content)
 
 
-def _fetched(root: ArrayCore, is_all: bool) -> Host:
+def _fetched(root: ArrayCore, handle: int, is_all: bool) -> Host:
     pipeline, layout = root._client.pipeline, root._layout
     with pipeline.recording:
-        awaited = pipeline.mirror.await_(handle_of(root._ref), layout)
+        awaited = pipeline.mirror.await_(handle, layout)
     content = transfer.read(root, root._client.streams.current_handle())
     with pipeline.recording:
-        pipeline.mirror.note_fetched(handle_of(root._ref), awaited, content, is_all)
+        pipeline.mirror.note_fetched(handle, awaited, content, is_all)
     return content
 
 

@@ -48,8 +48,8 @@ _WRITING = frozenset(
 }
 _CODE = frozenset({".launch", ".call"})
 _TRANSFERS = frozenset({".store", ".write"})
-#: Verbs without arrays, or that only look at them, and cannot fail.
-_LOOKING = frozenset(
+#: Verbs without arrays, or that only look at them, and cannot fail: what is known stays known, whatever they are given.
+LOOKING = frozenset(
     {".nothing", ".same", ".layout", ".synchronize", ".memory", ".wait_event", "cupy.cuda.Event", "cupy.cuda.Stream"}
 )
 #: Keywords by which a function is told where to put its result, or that it may spoil an argument.
@@ -59,7 +59,7 @@ _PUTTING = ("out", "output", "overwrite")
 @cache
 def effect_of(name: str) -> Effect:
     """Return what the op ``name`` may do with its arguments."""
-    if name in _LOOKING or _is_reading(name):
+    if name in LOOKING or _is_reading(name):
         return Effect.READS
     if name in _WRITING or name in _TRANSFERS or name.endswith(".at"):
         return Effect.WRITES
@@ -81,7 +81,7 @@ def _is_reading(name: str) -> bool:
 @cache
 def is_quiet(name: str) -> bool:
     """Tell whether ``name`` without keywords, with a result of its own, leaves all that is known as it is."""
-    if effect_of(name) is not Effect.READS or name in _LOOKING:
+    if effect_of(name) is not Effect.READS or name in LOOKING:
         return False
     described = surface.load()
     entry = described[described.canonical(name)] if described.is_public(name) else None
@@ -95,7 +95,7 @@ def only_reads(name: str, args: tuple[wire.Value, ...], kwargs: dict[str, wire.V
     """
     if effect_of(name) is not Effect.READS:
         return False
-    return name in _LOOKING or len([*handles_in((args, kwargs))]) == len([*handles_in(args[:1])]) <= 1
+    return name in LOOKING or len([*handles_in((args, kwargs))]) == len([*handles_in(args[:1])]) <= 1
 
 
 def may_put(kwargs: dict[str, wire.Value] | None) -> bool:

@@ -149,7 +149,7 @@ class Connection:
             )
         if not self._link.send(frames):
             return False
-        self.bytes_sent += sum([len(frame) for frame in frames])
+        self.bytes_sent += sum(map(len, frames))
         return True
 
     def receive(self, timeout_seconds: float) -> Incoming | None:

@@ -107,7 +107,7 @@ class Link:
         return True
 
     def _take(self) -> list[Frame] | None:
-        if not self._socket.has_read_ahead and not self._has_news():  # takes a fourth of a read in vain
+        if not self._has_news() and not self._socket.has_read_ahead:  # takes a fourth of a read in vain
             return None
         self.is_torn = True
         message = self._socket.receive()

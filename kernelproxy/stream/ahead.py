@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections import deque
 from math import inf
+from operator import attrgetter
 
 from gpu_backend.opstream.marks import Marks
 from kernelproxy.stream.batch import OpenBatch
@@ -20,6 +21,7 @@ MOST_SECONDS = 0.5
 _LOW, _HIGH = 0.8, 1.25
 #: Parts of batches whose times are not reported yet; an executor that reports none must not fill our memory.
 _MOST_UNTIMED = 1_024
+_SECONDS = attrgetter("seconds")
 
 
 class Ahead:
@@ -50,7 +52,7 @@ class Ahead:
 
     def has_room(self, batch: OpenBatch) -> bool:
         """Tell whether ``batch`` may be sent beside what is under way. One alone may be as long as it is."""
-        batch.seconds = sum([cost.seconds for cost in batch.costs])
+        batch.seconds = sum(map(_SECONDS, batch.costs))
         self._take_out_done()
         return not self._sent or max(0.0, self.seconds) + batch.seconds <= MOST_SECONDS
 

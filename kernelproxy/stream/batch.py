@@ -43,7 +43,7 @@ class OpenBatch(Entry):
 
     def successor(self) -> OpenBatch:
         """Return the empty batch that goes on where this one ends."""
-        return OpenBatch(self.last + 1)
+        return OpenBatch(self.end)
 
     def part(self, place: int) -> Self:
         """Return a batch with nothing but the op at ``place``."""

@@ -57,7 +57,8 @@ class Inbox:
         self._untold_reads = 0
         self._untold_bytes = 0
         self._awaited: set[int] = set()
-        self._answers: dict[int, Answer | Exception] = {}
+        #: What has come of what is awaited, by the number of the op. To be changed by the inbox only.
+        self.answers: dict[int, Answer | Exception] = {}
         self._chunks: dict[int, bytearray] = {}
         self._failures: dict[int, Exception] = {}
         self._told: Exception | None = None  # what those who waited last were all answered by
@@ -78,15 +79,11 @@ class Inbox:
     def forget(self, seq: int) -> None:
         """Nobody waits for op ``seq`` any more: neither its answer nor its failure is anybody's to hear."""
         self._awaited.discard(seq)
-        self._answers.pop(seq, None)
-
-    def has(self, seq: int) -> bool:
-        """Tell whether the answer of op ``seq`` is there."""
-        return seq in self._answers
+        self.answers.pop(seq, None)
 
     def seen(self, seq: int) -> Answer | None:
         """Return the answer of op ``seq`` if it is there and no error; raises nothing, so that failures are kept."""
-        answer = self._answers.get(seq)
+        answer = self.answers.get(seq)
         return answer if isinstance(answer, Answer) else None
 
     def take(self, seq: int) -> Answer:
@@ -98,7 +95,7 @@ class Inbox:
             What the op raised; or, if an earlier op that nobody waited for failed, what that raised.
         """
         __tracebackhide__ = True
-        answer = self._answers[seq]
+        answer = self.answers[seq]
         if isinstance(answer, Exception):
             earliest = min(self._failures, default=seq)
             error = self._failures[earliest] if earliest < seq else answer
@@ -107,7 +104,8 @@ class Inbox:
                 raise error
             finally:
                 del answer, error  # the error's traceback holds this frame: in a cycle they would keep arrays alive
-        self.raise_deferred()
+        if self._failures:
+            self.raise_deferred()
         return answer
 
     def raise_deferred(self) -> None:
@@ -135,7 +133,7 @@ class Inbox:
         if awaited:
             self._told = error
         for seq in awaited:
-            self._answers.setdefault(seq, error)
+            self.answers.setdefault(seq, error)
 
     def tell_later(self, error: Exception) -> None:
         """Let the next who waits hear of ``error``, unless those who waited when it came do."""
@@ -161,12 +159,12 @@ class Inbox:
         """
         if isinstance(message, wire.Reply):
             self._note_reply(message, buffers)
-            self._note_applied(message.seq, message.seq)
+            self._note_applied(message.seq, message.done)
         elif isinstance(message, wire.Ack):
             self._note_progress(message)
         elif isinstance(message, wire.Failed):
             self._note_failure(message)
-            self._note_applied(message.seq, message.seq)
+            self._note_applied(message.seq, message.done)
         elif isinstance(message, wire.Chunk):
             self._note_chunk(message, buffers)
         return message if isinstance(message, wire.Refused) else None
@@ -212,9 +210,9 @@ class Inbox:
         chunks = self._chunks.get(reply.seq)
         whole: list[Frame] = buffers if chunks is None else [chunks]
         if reply.seq in self._awaited:
-            self._answers[reply.seq] = Answer(reply.value, whole, reply.warnings)
+            self.answers[reply.seq] = Answer(reply.value, whole, reply.warnings)
         self._chunks.pop(reply.seq, None)
-        self._note_read(reply.seq, sum([len(one) for one in whole]))
+        self._note_read(reply.seq, sum(map(len, whole)))
 
     def _note_failure(self, failed: wire.Failed) -> None:
         seq, error = failed.seq, failed.error
@@ -228,7 +226,7 @@ class Inbox:
             self._remembered[seq] = (error, site)
         if seq in self._awaited:
             late = error.caused_by >= 0
-            self._answers[seq] = deferred_exception(error, site) if late else remote_exception(error)
+            self.answers[seq] = deferred_exception(error, site) if late else remote_exception(error)
         elif is_given_up:
             pass  # who asked has heard of another failure, or was interrupted: this one is of no later cell
         elif (error.caused_by < 0 or cause is None) and len(self._failures) < _REMEMBERED_FAILURES:

@@ -103,7 +103,7 @@ class Pipeline(Recorder):
                 self.next_handle += _HANDLES_PER_CALL
                 gone = len(self.dropped)
                 drop = oldest(self.dropped, gone, None)[0] if gone else None
-                seq = batch.last + 1
+                seq = batch.first + len(batch.ops)
                 self.inbox.expect(seq)
                 batch.add(Op(name, out, args, drop, want, kwargs, stream), user_site(2), self._costs[0][name])
                 self._take_dropped(gone)
@@ -254,13 +254,14 @@ class Pipeline(Recorder):
 
     def _wait(self, seq: int) -> None:
         since = asked = monotonic()
-        while not self.inbox.has(seq):
+        answers, journal = self.inbox.answers, self.journal
+        while seq not in answers:
             # Whoever gets the connection reads for everybody; the others look at their answers now and then.
             if self._io.acquire(timeout=_TURN_SECONDS):
                 try:
-                    if self.journal.next_unsent() is not None:  # what a lost connection took along
+                    if journal.cursor < journal.marks.recorded:  # a lost connection took it along
                         self._send_sealed()
-                    if not self.inbox.has(seq) and not self._pump(_TURN_SECONDS) and monotonic() - asked > 1.0:
+                    if seq not in answers and not self._pump(_TURN_SECONDS) and monotonic() - asked > 1.0:
                         asked = monotonic()
                         self._tell_read(self._sound_connection())
                 finally:

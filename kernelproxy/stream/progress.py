@@ -71,7 +71,7 @@ def answered(pipeline: Pipeline, name: str, args: tuple[Value, ...], seconds: fl
 
 
 def _take_in(pipeline: Pipeline, connection: Connection, number: int, deadline: float) -> None:
-    while not pipeline.inbox.has(number) and _next(pipeline, connection, deadline) is not None:
+    while number not in pipeline.inbox.answers and _next(pipeline, connection, deadline) is not None:
         pass
 
 

@@ -74,7 +74,7 @@ def note_kernel(recorder: Recorder, kernel: Any, name: str) -> None:
 def under_way(recorder: Recorder) -> Work:
     """Return the work of ``recorder`` that is not known to be done."""
     journal, batch = recorder.journal, recorder.open_batch
-    queued = max(0, batch.last - journal.marks.applied)
+    queued = max(0, batch.end - 1 - journal.marks.applied)
     found = _running(recorder)
     if found is None:
         return Work(queued=len(batch.ops), unsent=len(batch.ops))
@@ -82,7 +82,7 @@ def under_way(recorder: Recorder) -> Work:
     what = in_words(op, recorder.kernels)
     if not is_certain:
         what = f"{what}, or another of what is queued,"
-    unsent = batch.last - journal.cursor
+    unsent = batch.end - 1 - journal.cursor
     return Work(what, _place(site), monotonic() - recorder.inbox.moved_at, queued, unsent)
 
 
@@ -91,13 +91,17 @@ def _running(recorder: Recorder) -> tuple[Op, Site | None, bool] | None:
 
     An executor in the middle of an op says nothing, and what it last said may be a few short ops old: those that ran
     within 20 ms. So it is certain where it has just said that it is no further, or where all are alike; else the oldest
-    of the ops that take longest, as far as their names tell, is taken for it.
+    of the ops that take longest, as far as their names tell, is taken for it. What is done in no time waits for what
+    the device was given before.
     """
     journal, inbox = recorder.journal, recorder.inbox
     waiting = [batch.at(place) for batch, place in islice(journal.waiting(), _MOST_LOOKED_AT)]
-    if not waiting:
-        newest = journal.find(journal.marks.applied)  # unless it is done
-        return (*newest[0].at(newest[1]), True) if newest is not None else None
+    if all(_weight(op) < 0 for op, _ in waiting):
+        given = [batch.at(place) for batch, place in islice(journal.computing(), _MOST_LOOKED_AT)]
+        found = max(given, key=lambda one: _weight(one[0]), default=None)
+        if waiting and (found is None or _weight(found[0]) <= 0):
+            found = waiting[0]
+        return (*found, True) if found is not None else None
     # What it said before the oldest of them was sent, or before it was seen to go on, tells nothing of these.
     if inbox.heard_at > inbox.moved_at and monotonic() - inbox.heard_at < _FRESH_SECONDS:
         return (*waiting[0], True)
@@ -126,7 +130,7 @@ def sign(recorder: Recorder, transfer: Transfer | None = None) -> Sign:
     op, site, is_certain = found
     if op.name in (_READS, _WRITES) and transfer is not None:
         return transfer.sign()._replace(place=_place(site))
-    behind = recorder.open_batch.last - recorder.journal.marks.applied - 1
+    behind = recorder.open_batch.end - recorder.journal.marks.applied - 2
     much = f"{behind:,} {'' if is_certain else 'other '}operation{'s' * (behind > 1)}" if behind > 0 else ""
     if much:
         much = f"{much} behind it" if is_certain else f"or one of {much}"

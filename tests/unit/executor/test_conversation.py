@@ -288,14 +288,32 @@ def test_what_the_device_has_done_is_reported_by_its_time() -> None:
     assert sent(talk) == [], "nothing is new"
 
 
-def test_an_answer_says_that_all_before_it_is_done() -> None:
+def test_an_answer_with_contents_says_that_all_before_it_is_done() -> None:
     talk = greeted()
     talk.receive(PEER, batch(1, 2))
     run_all(talk)
-    talk.answer(Answer(1))
+    talk.answer(Answer(1, is_last_of_all=True))
+    talk.note_done(1, 0.001)  # as far as was noticed
+    talk.report_progress()
     talk.note_done(2, 0.001)
     talk.report_progress()
-    assert [type(one) for one in sent(talk)] == [wire.Reply]
+    assert sent(talk) == [wire.Reply(2, 1, done=2)]
+
+
+@pytest.mark.parametrize("answer", [Answer(1), Answer(error=ErrorRecord("builtins.ValueError", "no"))])
+def test_an_answer_that_describes_says_what_is_done_and_the_rest_is_told_later(answer: Answer) -> None:
+    talk = greeted()
+    talk.receive(PEER, batch(1, 3))
+    run_all(talk)
+    talk.note_done(1, 0.001)
+    talk.answer(answer)
+    talk.report_progress()
+    [told] = sent(talk)
+    assert isinstance(told, wire.Reply | wire.Failed)
+    assert (told.seq, told.done) == (3, 1)
+    talk.note_done(3, 0.002)
+    talk.report_progress()
+    assert sent(talk) == [wire.Ack(3, 3, 0.002)]
 
 
 def test_who_cancels_hears_from_which_op_on() -> None:

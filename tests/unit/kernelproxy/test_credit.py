@@ -14,7 +14,7 @@ GRANTED = Welcome(0, 1, 10, 100, 0, {})
 
 def batch(first: int, count: int, size: int = 0) -> OpenBatch:
     made = OpenBatch(first)
-    made.ops, made.bytes = [Op("op", 0, ())] * count, size
+    made.ops, made.bytes, made.last = [Op("op", 0, ())] * count, size, first + count - 1
     return made
 
 

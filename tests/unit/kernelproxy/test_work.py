@@ -6,8 +6,9 @@ import pytest
 
 from gpu_backend.wire.codec import encode
 from gpu_backend.wire.errors import ProtocolError, RefusalCode
-from gpu_backend.wire.messages import Op, Refused, Want
+from gpu_backend.wire.messages import Op, Refused, Reply, Want
 from gpu_backend.wire.values import Ref
+from kernelproxy.session.signs import Transfer
 from kernelproxy.stream import progress, work
 from kernelproxy.stream.pipeline import Pipeline
 
@@ -62,6 +63,27 @@ def test_an_executor_that_says_nothing_is_not_waited_for(pipeline: Pipeline, exe
     assert (found.queued, found.is_heard) == (3, False)
     assert work.sign(pipeline).much == "or one of 2 other operations"
     assert progress.memory(pipeline, _NOW) == {}
+
+
+@pytest.mark.parametrize("want", [Want.DESCRIPTION, Want.NOTHING])
+def test_a_read_waits_for_what_the_device_still_computes(
+    pipeline: Pipeline, executor: PlayedExecutor, want: Want
+) -> None:
+    executor.talk.note_done = lambda done, seconds: None  # type: ignore[method-assign] # the device is slow
+    if want is Want.NOTHING:
+        pipeline.record(".launch", (Ref(5), 0))
+        pipeline.flush()
+        executor.live()
+        pipeline.read(0)
+    else:
+        pipeline.call(".launch", (Ref(5), 0), want)
+    assert pipeline.journal.marks.applied == 1
+    deaf(executor)
+    seq = pipeline.ask(".same", (Ref(6),), Want.CONTENTS)
+    assert "kernel" in work.sign(pipeline, Transfer("Download", 9, 0.0)).what
+    assert "kernel" in work.under_way(pipeline).what
+    pipeline.inbox.note(Reply(seq, None, None, seq), [])
+    assert work.under_way(pipeline).what == ""
 
 
 def test_what_was_heard_before_they_were_sent_tells_nothing_of_them(
