@@ -16,23 +16,24 @@ from kernelproxy.errors import MirrorDiffers
 from kernelproxy.stream.counters import Trip
 
 Host = np.ndarray[Any, Any]
+_ARRAY, _SCALAR, _CONTENTS = Trip.ARRAY, Trip.SCALAR, Want.CONTENTS  # a member is found in its class by much searching
 
 
 def contents(array: ArrayCore) -> Host:
     """Return a copy of what ``array`` holds when all before is computed."""
     __tracebackhide__ = True
-    known = _known(array, Trip.ARRAY)
+    known = _known(array, _ARRAY)
     return known if known is not None else transfer.read(array, array._client.streams.current_handle())
 
 
 def scalar(array: ArrayCore) -> Any:
     """Return the one element of ``array`` as a NumPy scalar; other sizes as an array."""
     __tracebackhide__ = True
-    known = _known(array, Trip.SCALAR)
+    known = _known(array, _SCALAR)
     if known is None:
         client = array._client
         stream = client.streams.current_handle()
-        answer = client.pipeline.call(".same", (array._ref,), Want.CONTENTS, None, None, stream)
+        answer = client.pipeline.call(".same", (array._ref,), _CONTENTS, None, None, stream)
         value = answer.value
         if isinstance(value, wire.Buffer) and value.frame < 0 and value.shape == ():  # what is asked for most
             return inline_scalar(value.dtype, value.data)

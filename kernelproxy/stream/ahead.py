@@ -21,6 +21,8 @@ MOST_SECONDS = 0.5
 _LOW, _HIGH = 0.8, 1.25
 #: Parts of batches whose times are not reported yet; an executor that reports none must not fill our memory.
 _MOST_UNTIMED = 1_024
+#: With so many batches it is looked which are done, at the latest.
+_MOST_SENT = 16
 _SECONDS = attrgetter("seconds")
 
 
@@ -58,8 +60,13 @@ class Ahead:
 
     def note_sent(self, batch: OpenBatch) -> None:
         """Count ``batch`` as under way; again, as after a lost connection, is harmless."""
-        if not self._sent or batch.first > self._sent[-1].first:
-            self._sent.append(batch)
+        sent = self._sent
+        if not batch.seconds:  # nobody has asked whether there is room: it is waited for
+            batch.seconds = sum(map(_SECONDS, batch.costs))
+        if not sent or batch.first > sent[-1].first:
+            sent.append(batch)
+        if len(sent) > _MOST_SENT:
+            self._take_out_done()
 
     def _take_out_done(self) -> None:
         done, sent = self._marks.done, self._sent

@@ -28,7 +28,15 @@ class Way(StrEnum):
     NETWORK = "beside messages, to another host"
 
 
-_TRIPS = {
+class _Trips(dict[str, Trip]):
+    """Why the answer of an op is waited for, by the op's name."""
+
+    def __missing__(self, name: str) -> Trip:
+        why = self[name] = Trip.OBJECT if name.startswith(".") else Trip.CALL
+        return why
+
+
+_TRIPS = _Trips({
     ".same": Trip.ARRAY,
     ".layout": Trip.SHAPE,
     ".synchronize": Trip.SYNCHRONIZE,
@@ -38,7 +46,9 @@ _TRIPS = {
     ".compile": Trip.COMPILE,
     ".python_kernel": Trip.COMPILE,
     ".memory": Trip.LOOK,
-}
+})  # fmt: skip
+#: By a name of its own: to look a member up in its class takes as long as counting it.
+_ARRAY = Trip.ARRAY
 
 
 @dataclass
@@ -74,8 +84,8 @@ class Counters:
 
     def note_trip(self, name: str) -> None:
         """Note that the answer of an op ``name`` is waited for."""
-        why = _TRIPS.get(name, Trip.OBJECT if name.startswith(".") else Trip.CALL)
-        if why is Trip.ARRAY and self._expected is not None:
+        why = _TRIPS[name]
+        if why is _ARRAY and self._expected is not None:
             why, self._expected = self._expected, None
         self.trips[why] = self.trips.get(why, 0) + 1
 

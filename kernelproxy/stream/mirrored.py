@@ -19,6 +19,7 @@ from kernelproxy.stream.inbox import Answer
 from kernelproxy.stream.pipeline import Pipeline
 from kernelproxy.stream.recorder import Args, Buffers, Kwargs
 
+_INLINE = Way.INLINE
 #: Who only reads what is known hears of failures no later than so, seconds.
 _LOOK_SECONDS = 0.01
 
@@ -76,7 +77,7 @@ class MirroredPipeline(Pipeline):
         answer = super().answer(seq)
         value = answer.value
         if type(value) is Buffer and value.frame < 0:
-            self.counters.note_received(Way.INLINE, len(value.data))
+            self.counters.note_received(_INLINE, len(value.data))
         elif answer.buffers:
             self.counters.note_received(self._way, sum(map(len, answer.buffers)))
         return answer

@@ -216,7 +216,7 @@ class Pipeline(Recorder):
                 if len(batch.ops) > connection.welcome.credit_ops:  # it would never have room
                     journal.take_apart(batch)
                     continue
-            has_time = self.ahead.has_room(batch) or batch.ops[-1].want is not NOTHING  # who waits adds no more
+            has_time = batch.ops[-1].want is not NOTHING or self.ahead.has_room(batch)  # who waits adds no more
             if not has_time or not self.credit.has_room(batch, connection.welcome):
                 return False
             sent_before = connection.bytes_sent
