@@ -19,6 +19,7 @@ from kernelproxy.calls.argument_types import ArrayLike, DTypeLike
 from kernelproxy.calls.array_core import ArrayCore, is_window
 from kernelproxy.calls.dispatch import stands_for
 from kernelproxy.calls.encoding import Encoder, Unsendable
+from kernelproxy.mirror import counts
 
 _NUMBERS = frozenset({bool, int, float, complex})
 _GETITEM, _SETITEM = "cupy.ndarray.__getitem__", "cupy.ndarray.__setitem__"
@@ -49,12 +50,15 @@ class Indexing(ArrayCore):
 
     def _selected(self, mask: ArrayCore) -> Any:
         """Return what ``mask`` selects, with a note of which mask that was."""
+        pipeline = self._client.pipeline
+        with pipeline.recording:
+            counted = counts.expect(pipeline.mirror, mask._ref)
         # Of this op, unless another thread comes between, and then of no use.
-        number = self._client.pipeline.open_batch.end
+        number = pipeline.open_batch.end
         made = dispatch.call(_GETITEM, (self, mask), {})
         if type(made._layout) is array_core.LaterLayout:
             rest = self._layout.shape[mask._layout.ndim :]
-            made._layout.selected = array_core.SelectedByMask(mask._ref, number, rest, self._layout.dtype)
+            made._layout.selected = array_core.SelectedByMask(mask._ref, number, rest, self._layout.dtype, counted)
         return made
 
     def __setitem__(self, key: Any, value: ArrayLike) -> None:
@@ -70,7 +74,7 @@ class Indexing(ArrayCore):
         if type(value) not in _NUMBERS:
             value = stands_for(value)
             if isinstance(key, ArrayCore) and isinstance(value, ArrayCore) and _fits_places(self, key, value):
-                dispatch.record(_SETITEM, (self, key, value))  # ``x[mask] = y[mask]``
+                dispatch.record(_SETITEM, (self, key, value))
                 return
         if is_basic(key):
             window = views.getitem(self._layout, key)
@@ -175,11 +179,16 @@ def _is_scalar(value: Any) -> bool:
 
 
 def _fits_places(array: ArrayCore, mask: ArrayCore, value: ArrayCore) -> bool:
-    """Tell whether ``array[mask] = value`` surely succeeds, as what the same mask has just selected elsewhere does."""
-    selected = value._layout.selected if type(value._layout) is array_core.LaterLayout else None
-    if selected is None or mask._layout.dtype.kind != "b":
+    """Tell whether ``array[mask] = value`` surely succeeds.
+
+    As what the same mask has just selected elsewhere does, or what fits the number of places, if that is known.
+    """
+    if mask._layout.dtype.kind != "b":
         return False
     layout = array._layout
+    selected = value._layout.selected if type(value._layout) is array_core.LaterLayout else None
+    if selected is None:
+        return _fits_count(array, mask, value)
     return (
         selected.mask == mask._ref
         and selected.op == array._client.pipeline.open_batch.end - 1  # nothing can have changed the mask
@@ -188,6 +197,19 @@ def _fits_places(array: ArrayCore, mask: ArrayCore, value: ArrayCore) -> bool:
         and is_known(layout.dtype)
         and (selected.dtype.kind != "c" or layout.dtype.kind in "bc")
     )
+
+
+def _fits_count(array: ArrayCore, mask: ArrayCore, value: ArrayCore) -> bool:
+    pipeline = array._client.pipeline
+    with pipeline.recording:
+        count = counts.count(pipeline.mirror, mask._ref)
+    layouts = array._layout, mask._layout, value._layout
+    if count is None or any(type(one) is not Layout for one in layouts):
+        return False
+    try:
+        return setitem.fill_places(*layouts, count) is None
+    except ValueError:  # the device says so, in its own words
+        return False
 
 
 def _is_large(part: Any) -> bool:

@@ -15,6 +15,8 @@ from gpu_backend.wire import values as wire
 from gpu_backend.wire.messages import Want
 from kernelproxy.calls.decoding import described_layout, told_layout
 from kernelproxy.client import Client
+from kernelproxy.mirror import counts
+from kernelproxy.mirror.entries import Counted
 
 Array = TypeVar("Array")
 
@@ -113,12 +115,16 @@ def small(client: Client, layout: Layout, handle: int) -> Any:
 
 
 class SelectedByMask(NamedTuple):
-    """What stands at the places of a mask: the mask, the number of the op, the other axes and the dtype."""
+    """What stands at the places of a mask: the mask, the number of the op, the other axes and the dtype.
+
+    ``counted`` is where to say how many places there are, if that is of use.
+    """
 
     mask: wire.Ref | wire.View
     op: int
     rest: tuple[int, ...]
     dtype: Any
+    counted: Counted | None = None
 
 
 def _layout_of(client: Client, handle: int) -> Layout:
@@ -156,6 +162,11 @@ class LaterLayout(Layout):
         for slot in Layout.__slots__:
             setattr(self, slot, getattr(known, slot))
         self.is_known = True
+        selected = self.selected
+        if selected is not None and selected.counted is not None:
+            pipeline = self._client.pipeline
+            with pipeline.recording:
+                counts.note(pipeline.mirror, selected.mask, selected.counted, known.shape[0])
         array = self._array()
         if array is not None and array._layout is self:
             array._layout = known  # the one with these properties, by which proofs are found again

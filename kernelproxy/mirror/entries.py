@@ -1,8 +1,10 @@
-"""What the notebook may know of an array: its memory, a promise of it, or that it is on its way."""
+"""What the notebook may know of an array: its memory, a promise of it, that it is on its way, or how much is true."""
 
 from __future__ import annotations
 
-from gpu_backend.opstream.layout import Layout
+import numpy as np
+
+from gpu_backend.opstream.layout import Layout, contiguous
 from gpu_backend.wire import values as wire
 from kernelproxy.mirror.memory import Memory
 
@@ -34,4 +36,18 @@ class Awaited:
         self.layout = layout
 
 
-Entry = Memory | Promise | Awaited
+class Counted:
+    """Stands for masks in memory of which no more is known than how many of their elements are true.
+
+    ``counts`` holds that by what shows the mask; None where it was asked for and nobody has said it yet.
+    """
+
+    __slots__ = ("counts",)
+    #: Of what is held here of the memory: nothing.
+    layout = contiguous((0,), np.dtype(bool))
+
+    def __init__(self) -> None:
+        self.counts: dict[wire.Ref | wire.View, int | None] = {}
+
+
+Entry = Memory | Promise | Awaited | Counted

@@ -147,6 +147,15 @@ def _check_scatter(selected: advanced.Selection, value: object) -> None:
     _check_broadcast(shape, target)
 
 
+@proves
+def fill_places(layout: Layout, mask: Layout, value: Layout, count: int) -> None:
+    """Prove that ``x[mask] = value`` succeeds, for a mask of which ``count`` elements are true."""
+    ndim = len(mask.shape)
+    if mask.dtype.kind != "b" or not 0 < ndim <= len(layout.shape) or layout.shape[:ndim] != mask.shape:
+        raise CannotProve("a mask of another shape")
+    _check_scatter(advanced.Selection(layout, 0, (), ndim, count), value)
+
+
 def _check_scatter_by_mask(selected: advanced.Selection, value: object) -> None:
     """A value that broadcasts along the selected elements fits however many there are."""
     view, mask_ndim = selected.view, selected.mask_ndim

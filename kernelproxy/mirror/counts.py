@@ -1,0 +1,63 @@
+"""How many elements of a mask are true: known of masks that are known, and of those that have selected something.
+
+A count holds as long as nobody writes the mask, as all that the mirror knows does: whoever writes the memory ends its
+entry, and the count with it.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from gpu_backend.wire import values as wire
+from kernelproxy.mirror.casts import Unknown
+from kernelproxy.mirror.entries import Counted
+from kernelproxy.mirror.host_mirror import HostMirror
+from kernelproxy.mirror.memory import Memory
+
+Mask = wire.Ref | wire.View
+
+
+def expect(mirror: HostMirror, mask: Mask) -> Counted | None:
+    """Note that ``mask`` is about to select something; return where to say how much, None if that is of no use.
+
+    To be called before the op is recorded: who writes the mask from now on ends what is returned.
+    """
+    handle = _handle_of(mask)
+    entry = mirror.known.get(handle)
+    if entry is None:
+        entry = Counted()
+        mirror.publish(handle, entry)
+    if type(entry) is not Counted or mirror.known.get(handle) is not entry:
+        return None
+    entry.counts.setdefault(mask, None)
+    return entry
+
+
+def note(mirror: HostMirror, mask: Mask, entry: Counted, count: int) -> None:
+    """Know that ``count`` elements of ``mask`` are true, unless somebody has written it since ``entry`` was made."""
+    if mirror.known.get(_handle_of(mask)) is entry:
+        entry.counts[mask] = count
+
+
+def count(mirror: HostMirror, mask: Mask) -> int | None:
+    """Return how many elements of ``mask`` are true, if that is known."""
+    handle = _handle_of(mask)
+    entry = mirror.known.get(handle)
+    if type(entry) is Counted:
+        return entry.counts.get(mask)
+    memory = mirror.get(handle)
+    if memory is None:
+        return None
+    return _count(memory, mask)
+
+
+def _count(memory: Memory, mask: Mask) -> int | None:
+    try:
+        shown = memory.array if type(mask) is wire.Ref else memory.window(mask)  # type: ignore[arg-type]
+    except (Unknown, ValueError):  # what nobody can show
+        return None
+    return int(np.count_nonzero(shown)) if shown.dtype.kind == "b" else None
+
+
+def _handle_of(mask: Mask) -> int:
+    return mask.handle if type(mask) is wire.Ref else mask.root  # type: ignore[union-attr]
