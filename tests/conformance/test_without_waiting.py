@@ -31,6 +31,7 @@ CALLS = [
     "cupyx.scatter_add(x, i, 1.0)", "x.scatter_max(i, y[:4])", "cp.maximum.at(x, i, 1.0)", "x",
     "cp.linalg.qr(A[:, :2])[1]", "cp.linalg.qr(A[:, :2])[0].T[::-1]", "cp.linalg.solve(S, S)",
     "cp.linalg.eigh(S)[1]", "cp.linalg.svd(S[:, :2])[0]", "cp.linalg.svd(S)[2].transpose(2, 0, 1)",
+    "splinalg.lu_solve(factors, A[0], check_finite=False)", "splinalg.lu_solve(factors, B, 1, check_finite=False)",
     "cp.linalg.pinv(S)", "cp.linalg.norm(S, 2, axis=(1, 2))", "cp.linalg.norm(A, 1)",
     "cp.einsum('...ij,jk->...ik', S, A)", "cp.einsum('ij,jk,kl->li', A, B, A)",
     "cp.einsum(A, [0, 1], B, [1, 2], [2, 0])",
@@ -63,7 +64,7 @@ def _scope() -> dict[str, Any]:
     rng = np.random.default_rng(1)
     square = rng.random((4, 4))
     square = square @ square.T + np.eye(4)
-    host_matrix = scipy.sparse.random(8, 8, 0.4, "csr", rng=rng)
+    host_matrix, splinalg = scipy.sparse.random(8, 8, 0.4, "csr", rng=rng), _Package("cupyx.scipy.linalg")
     scope: dict[str, Any] = {
         "cp": cp, "cupyx": _Package("cupyx"), "sparse": sparse, "signal": _Package("cupyx.scipy.signal"),
         "x": cp.asarray(rng.random(8)), "y": cp.asarray(rng.random(8)), "A": cp.asarray(square),
@@ -72,7 +73,8 @@ def _scope() -> dict[str, Any]:
         "hm": rng.random(8) > 0.5, "m": cp.asarray(rng.random(8) > 0.5),
         "many": cp.asarray(rng.random((3, 4, 4)) > 0.5),
         "large": _LARGE, "wide": cp.zeros(10), "ones": cp.ones, "zeros": cp.zeros, "records": _RECORDS,
-        "host_matrix": host_matrix, "matrix": sparse.csr_matrix(host_matrix),
+        "splinalg": splinalg, "factors": splinalg.lu_factor(cp.asarray(square)), "host_matrix": host_matrix,
+        "matrix": sparse.csr_matrix(host_matrix),
         "module": cp.RawModule(code='extern "C" __global__ void f(float* x) { x[0] = 1; }'), "put": _put,
     }  # fmt: skip
     return scope

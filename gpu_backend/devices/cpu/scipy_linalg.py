@@ -74,6 +74,8 @@ def lu_solve(lu_and_piv: Any, b: Array, trans: int = 0, overwrite_b: bool = Fals
         raise ValueError("incompatible dimensions.")
     if trans not in (0, 1, 2):
         raise ValueError("unknown trans")
+    if pivots.size != len(lu) or (pivots < 0).any() or (pivots >= len(lu)).any():  # LAPACK reads wherever they say
+        raise ValueError(f"the pivots are no places of {len(lu)} rows")
     if check_finite and not (np.isfinite(lu).all() and np.isfinite(b).all()):
         raise ValueError("array must not contain Infs or NaNs.\nNote that when a singular matrix is given, unlike ")
     made: Array = scipy.linalg.lu_solve((lu, pivots), b, trans, check_finite=check_finite)

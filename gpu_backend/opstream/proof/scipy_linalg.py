@@ -158,3 +158,27 @@ def solve_triangular(
     if b.dtype.kind == "c" and wanted.kind != "c":
         raise CannotProve("a ComplexWarning")
     return new(b.shape, wanted, "F")
+
+
+@rule(_LINALG + "lu_solve")
+def lu_solve(
+    lu_and_piv: object, b: Array, trans: object = 0, overwrite_b: object = False, check_finite: object = True
+) -> Array:
+    """As CuPy, which looks at the values unless it is told that they are finite."""
+    lu, pivots = _factors(lu_and_piv)
+    if b.ndim not in (1, 2) or b.shape[0] != lu.shape[0] or not b.size or overwrite_b or check_finite:
+        raise CannotProve("sides that do not fit, or options")
+    if type(trans) is not int or trans not in (0, 1, 2):
+        raise CannotProve("an unknown transposition")
+    if lu.dtype.char not in "fdFD" or pivots.dtype.char != "i" or pivots.shape != lu.shape[:1]:
+        raise CannotProve("factors that lu_factor does not make")
+    if b.dtype.kind == "c" and lu.dtype.kind != "c":
+        raise CannotProve("a ComplexWarning")
+    return new(b.shape, lu.dtype, "F")
+
+
+def _factors(lu_and_piv: object) -> tuple[Array, Array]:
+    given = arrays(lu_and_piv)
+    if len(given) != 2 or given[0].ndim != 2 or given[0].shape[0] != given[0].shape[1]:
+        raise CannotProve("other than the factors of one square matrix")
+    return given[0], given[1]

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from tests.conformance.infer_calls.draw import REALS, Array, Draw, template
+from tests.conformance.infer_calls.draw import REALS, Array, Draw, Made, template
 
 _SINGLE = "fft ifft rfft irfft hfft ihfft".split()
 _MATRICES = "hilbert helmert dft hadamard".split()
@@ -144,6 +144,15 @@ def _triangular(draw: Draw) -> Any:
     sides = draw.one(((rows,), (rows, 1), (rows, 3)))
     kwargs = {"lower": draw.chance(0.5), "trans": draw.one((0, 1, 2, "N", "T", "C"))}
     return (draw.array(dtypes="fdFDl?e", shape=(rows, rows)), draw.array(dtypes="fdFDle", shape=sides)), kwargs
+
+
+@named("linalg", "lu_solve")
+def _factored(draw: Draw) -> Any:
+    rows = draw.one((1, 2, 4))
+    # Pivots are places of rows: CuPy reads wherever they say.
+    factors = Array((rows, rows), draw.one("fdFDl"), draw.one("CFS")), Made("cupy.zeros", (rows, draw.one("iiil")))
+    sides = draw.array(dtypes="fdFDle", shape=draw.one(((rows,), (rows, 1), (rows, 3))))
+    return (factors, sides), {"trans": draw.one((0, 0, 1, 2, 3)), "check_finite": draw.chance(0.2)}
 
 
 @named("signal", "convolve", "correlate", "fftconvolve", "oaconvolve")

@@ -91,6 +91,16 @@ def test_lapack_solves(cp: Any) -> None:
     assert np.allclose(cp("cupyx.lapack.gels", tall, np.ones(6)), np.linalg.lstsq(tall, np.ones(6), rcond=None)[0])
 
 
+@pytest.mark.parametrize("pivots", [[0, 1, 3], [0, -1, 2], [0, 1 << 30, 0], [0, 1], [0, 1, 2, 2]])
+def test_pivots_that_lead_out_of_the_matrix_are_refused(pivots: list[int]) -> None:
+    device = open_device("cpu")
+    factors, side = device.upload(np.eye(3)), device.upload(np.ones(3))
+    with pytest.raises(ValueError, match="no places of 3 rows"):
+        device.resolve("cupyx.scipy.linalg.lu_solve")(  # type: ignore[operator]
+            (factors, device.upload(np.array(pivots, "i"))), side, check_finite=False
+        )
+
+
 def test_a_generator_that_is_seeded_anew_begins_anew(cp: Any) -> None:
     generator = cp("cupy.random.default_rng", 3)
     before = generator.random(5)
