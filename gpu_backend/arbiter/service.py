@@ -252,7 +252,7 @@ class Arbiter:
         """See who uses the device, whatever they say; count it, and end who runs behind a shut gate."""
         close_ns = min(_CLOSE_MOST_NS, max(_CLOSE_NS, len(self._seats) * _CLOSE_FOR_EACH_NS))
         for key, seat in self._seats.items():
-            others_want = any(other != key for other in self._computing)
+            others_want = len(self._computing) > (key in self._computing)
             if now_ns - self._looked_at[key] < (close_ns if others_want else _FAR_NS):
                 continue
             self._looked_at[key] = now_ns

@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 import os
 from collections.abc import Callable
-from time import monotonic, thread_time
+from time import clock_gettime, monotonic, thread_time
 from typing import Protocol
 
 from gpu_backend.metering.nvml import Nvml, NvmlMeter
@@ -18,6 +18,8 @@ _TICKS = os.sysconf("SC_CLK_TCK")
 #: Fields 6, 14 and 15 of /proc/PID/stat, counted from behind the command's name: who leads its session, and its
 #: processor time as user and in the system.
 _LEADER, _USER, _SYSTEM = 3, 11, 12
+#: In the number of a clock, beside that of a process: what the scheduler has given it, and all its threads.
+_CLOCK_OF_PROCESS, _CLOCK_BITS = 2, 3
 #: What part of an executor's processor time must be its ops, on the CPU device: the rest goes into messages, and into
 #: looking for the next without sleeping. A loop that waits for each of its results has one part in seven (measured).
 _OPS_PART = 0.1
@@ -80,6 +82,14 @@ class Processes:
             return None
         return int(fields[_LEADER]), int(fields[_USER]) + int(fields[_SYSTEM])
 
+    def seconds(self, pid: int) -> float | None:
+        """Return a process's processor time, seconds; None if it is gone. Takes a twentieth of `ticks`."""
+        try:
+            return clock_gettime(~pid << _CLOCK_BITS | _CLOCK_OF_PROCESS)  # as clock_getcpuclockid(3) numbers it
+        except OSError:  # it is gone, or the system shows nobody another's clock
+            found = self.ticks(pid)
+            return found[1] / _TICKS if found is not None else None
+
 
 class ProcessorMeter:
     """For the CPU device: time on the processor, of all threads, and of all that an executor started.
@@ -99,7 +109,7 @@ class ProcessorMeter:
     """
 
     problem = ""
-    #: The system counts in ticks of 10 ms, and an executor hears of a shut gate when it is next on a processor.
+    #: The system counts some in ticks of 10 ms, and an executor hears of a shut gate when it is next on a processor.
     lag, part, is_rough, most_burnt = 0.05, _OPS_PART, False, 0.4
 
     def __init__(
@@ -124,17 +134,18 @@ class ProcessorMeter:
             self._search_at = now  # that was dearer than another will be
         if now >= self._search_at:
             self._search()
-        own = self._list.ticks(pid)
+        own = self._list.seconds(pid)
         if own is None:
             del self._families[pid]
             return None
-        return own[1] / _TICKS + self._families[pid].seconds(self._list, now)
+        return own + self._families[pid].seconds(self._list, now)
 
     def _search(self) -> None:
         """Look for what executors have started: the dearer that is, the more seldom."""
         began = self._own_clock()
         present = self._list.present()
-        for pid in present.difference(self._strangers, *[each.members for each in self._families.values()]):
+        present.difference_update(self._families, *[each.members for each in self._families.values()])
+        for pid in present - self._strangers:
             found = self._list.ticks(pid)
             if found is not None and found[0] in self._families:
                 self._families[found[0]].add(pid)
@@ -157,7 +168,7 @@ class _Family:
 
     def add(self, pid: int) -> None:
         """Follow another, if there are not too many already."""
-        if pid != self._leader and len(self.members) <= _MOST_FOLLOWED:
+        if len(self.members) <= _MOST_FOLLOWED:
             self.members[pid] = 0
 
     def seconds(self, processes: Processes, now: float) -> float:

@@ -8,8 +8,8 @@ from dataclasses import dataclass, field
 from gpu_backend.metering.meters import Processes, ProcessorMeter
 
 _TICKS = os.sysconf("SC_CLK_TCK")
-#: What it costs to have one listed and to have one read, processor seconds (measured).
-LISTED, READ = 0.4e-6, 7e-6
+#: What it costs to have one listed, to have one read, and to ask for one's clock, processor seconds (measured).
+LISTED, READ, ASKED = 0.4e-6, 7e-6, 0.4e-6
 
 
 @dataclass
@@ -22,7 +22,7 @@ class PlayedProcesses(Processes):
     #: Who leads each one's session, and what each has used, seconds.
     leaders: dict[int, int] = field(default_factory=dict)
     used: dict[int, float] = field(default_factory=dict)
-    #: Who was read, the last last.
+    #: Who was read, the last last; a look at a clock reads nothing.
     read: list[int] = field(default_factory=list)
     _cost: float = 0.0
 
@@ -42,6 +42,10 @@ class PlayedProcesses(Processes):
         self._cost += READ
         self.read.append(pid)
         return (self.leaders[pid], round(self.used[pid] * _TICKS)) if pid in self.used else None
+
+    def seconds(self, pid: int) -> float | None:
+        self._cost += ASKED
+        return self.used.get(pid)
 
     def start(self, pid: int, leader: int) -> None:
         """Let there be another process."""
