@@ -13,7 +13,7 @@ from gpu_backend.wire.values import Value
 class Answer(NamedTuple):
     """The value of an op, its buffers and warnings, or its error. ``fatal`` says that the device is lost with it.
 
-    ``is_last_of_all`` tells that the device had done all before it when it was made, as it shows what was computed.
+    ``is_synchronized`` tells that the device had done all before it when it was made, as it shows what was computed.
     """
 
     value: Value = None
@@ -21,4 +21,4 @@ class Answer(NamedTuple):
     error: ErrorRecord | None = None
     fatal: bool = False
     warnings: tuple[WarningRecord, ...] | None = None
-    is_last_of_all: bool = False
+    is_synchronized: bool = False

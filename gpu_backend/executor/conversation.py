@@ -245,7 +245,7 @@ class Conversation:
     def answer(self, answer: Answer) -> None:
         """Send the answer of the last op carried out."""
         seq = self._reported = self.applied
-        done = self._reported_done = seq if answer.is_last_of_all else max(self._done, self._reported_done)
+        done = self._reported_done = seq if answer.is_synchronized else max(self._done, self._reported_done)
         messages = _encode_answer(seq, done, answer)
         size = sum([sum(map(len, message)) for message in messages])
         self._unread.append((seq, messages, size))

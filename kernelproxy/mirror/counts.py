@@ -12,9 +12,10 @@ from gpu_backend.wire import values as wire
 from kernelproxy.mirror.casts import Unknown
 from kernelproxy.mirror.entries import Counted
 from kernelproxy.mirror.host_mirror import HostMirror
-from kernelproxy.mirror.memory import Memory
 
 Mask = wire.Ref | wire.View
+#: So many masks in one memory are remembered.
+MOST_COUNTS = 64
 
 
 def expect(mirror: HostMirror, mask: Mask) -> Counted | None:
@@ -27,15 +28,14 @@ def expect(mirror: HostMirror, mask: Mask) -> Counted | None:
     if entry is None:
         entry = Counted()
         mirror.publish(handle, entry)
-    if type(entry) is not Counted or mirror.known.get(handle) is not entry:
-        return None
-    entry.counts.setdefault(mask, None)
-    return entry
+    return entry if type(entry) is Counted and mirror.known.get(handle) is entry else None
 
 
 def note(mirror: HostMirror, mask: Mask, entry: Counted, count: int) -> None:
     """Know that ``count`` elements of ``mask`` are true, unless somebody has written it since ``entry`` was made."""
     if mirror.known.get(_handle_of(mask)) is entry:
+        while len(entry.counts) >= MOST_COUNTS:
+            del entry.counts[next(iter(entry.counts))]
         entry.counts[mask] = count
 
 
@@ -48,12 +48,8 @@ def count(mirror: HostMirror, mask: Mask) -> int | None:
     memory = mirror.get(handle)
     if memory is None:
         return None
-    return _count(memory, mask)
-
-
-def _count(memory: Memory, mask: Mask) -> int | None:
     try:
-        shown = memory.array if type(mask) is wire.Ref else memory.window(mask)  # type: ignore[arg-type]
+        shown = memory.part(mask)
     except (Unknown, ValueError):  # what nobody can show
         return None
     return int(np.count_nonzero(shown)) if shown.dtype.kind == "b" else None

@@ -39,7 +39,7 @@ class Awaited:
 class Counted:
     """Stands for masks in memory of which no more is known than how many of their elements are true.
 
-    ``counts`` holds that by what shows the mask; None where it was asked for and nobody has said it yet.
+    ``counts`` holds that by what shows the mask.
     """
 
     __slots__ = ("counts",)
@@ -47,7 +47,7 @@ class Counted:
     layout = contiguous((0,), np.dtype(bool))
 
     def __init__(self) -> None:
-        self.counts: dict[wire.Ref | wire.View, int | None] = {}
+        self.counts: dict[wire.Ref | wire.View, int] = {}
 
 
 Entry = Memory | Promise | Awaited | Counted

@@ -297,7 +297,7 @@ class HostMirror:
         if memory is None:
             return None
         try:
-            shown = memory.array if type(reference) is wire.Ref else memory.window(reference)  # type: ignore[arg-type]
+            shown: Array | None = memory.part(reference)
         except _ENDS:
             shown = None
         if shown is None or shown.dtype != layout.dtype or shown.shape != layout.shape:

@@ -87,6 +87,10 @@ class Memory:
             return np.empty(view.shape, dtype)
         return np.ndarray(view.shape, dtype, self._data, view.offset, view.strides)
 
+    def part(self, target: wire.Value) -> Array:
+        """Return the elements that ``target`` shows, a window or the whole; raises as `window`."""
+        return self.window(target) if isinstance(target, wire.View) else self.array
+
     def write(self, target: wire.Value, values: Array, forget: Callable[[], object]) -> None:
         """Put ``values`` into ``target``, a window or the whole; ``forget`` it first: an interrupt may strike.
 
@@ -95,12 +99,12 @@ class Memory:
         Unknown
             If elements of the window have memory in common.
         """
-        shown = self.window(target) if isinstance(target, wire.View) else self.array
+        shown = self.part(target)
         if not is_apart(shown):
             raise Unknown
         forget()
         self._open()
-        shown = self.window(target) if isinstance(target, wire.View) else self.array
+        shown = self.part(target)
         shown[...] = values
         self.is_computed = True
 

@@ -21,8 +21,6 @@ MOST_SECONDS = 0.5
 _LOW, _HIGH = 0.8, 1.25
 #: Parts of batches whose times are not reported yet; an executor that reports none must not fill our memory.
 _MOST_UNTIMED = 1_024
-#: With so many batches it is looked which are done, at the latest.
-_MOST_SENT = 16
 _SECONDS = attrgetter("seconds")
 
 
@@ -63,10 +61,9 @@ class Ahead:
         sent = self._sent
         if not batch.seconds:  # nobody has asked whether there is room: it is waited for
             batch.seconds = sum(map(_SECONDS, batch.costs))
+            self._take_out_done()
         if not sent or batch.first > sent[-1].first:
             sent.append(batch)
-        if len(sent) > _MOST_SENT:
-            self._take_out_done()
 
     def _take_out_done(self) -> None:
         done, sent = self._marks.done, self._sent

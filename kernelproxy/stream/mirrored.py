@@ -64,10 +64,8 @@ class MirroredPipeline(Pipeline):
     ) -> int:
         """Send an op with all before it, as `Pipeline.ask`."""
         self.counters.note_trip(name)
-        if name in LOOKING:  # most that is asked is a read
-            return Pipeline.ask(self, name, args, want, kwargs, buffers, stream)
         self._note_asked(name, args, kwargs)
-        number = Pipeline.ask(self, name, args, want, kwargs, buffers, stream)
+        number = super().ask(name, args, want, kwargs, buffers, stream)
         self._note_asked(name, args, kwargs)  # what another thread has come to know since may be from before the op
         return number
 
@@ -92,8 +90,9 @@ class MirroredPipeline(Pipeline):
         return Way.NETWORK if self.connection.endpoint.startswith(TLS_SCHEME) else Way.HOST
 
     def _note_asked(self, name: str, args: Args, kwargs: Kwargs) -> None:
-        with self._recording:
-            self.mirror.note_asked(name, args, kwargs)
+        if name not in LOOKING:  # most that is asked is a read
+            with self._recording:
+                self.mirror.note_asked(name, args, kwargs)
 
     def note_described(self, name: str, described: Value) -> None:
         """Take in how the executor has described the results of the op ``name``."""

@@ -12,6 +12,7 @@ from gpu_backend.devices import open_device
 from gpu_backend.wire.messages import Want
 from kernelproxy.client import current
 from kernelproxy.mirror import counts
+from kernelproxy.mirror.entries import Counted
 from kernelproxy.mirror.host_mirror import HostMirror, Mode
 from kernelproxy.namespace.names import make
 from tests.conformance.in_process import InProcess, notebook_on
@@ -128,6 +129,16 @@ def test_a_mask_that_the_notebook_knows_is_counted_by_it(cp: Callable[[str], Any
     x[mask[::-1]] = cp("ones")(3)
     assert trips() == before + 1
     np.testing.assert_array_equal(x.get(), [1.0, 1.0, 1.0, 1.0])
+
+
+def test_who_goes_through_a_mask_bit_by_bit_has_few_counts_remembered(cp: Callable[[str], Any]) -> None:
+    x, mask = mask_on(cp)
+    for start in range(2 * counts.MOST_COUNTS):
+        assert x[start:][mask[start:]].size == int(MASK[start:].sum())
+    entry = current().pipeline.mirror.known[mask._ref.handle]
+    assert isinstance(entry, Counted)
+    assert len(entry.counts) <= counts.MOST_COUNTS
+    assert counts.count(current().pipeline.mirror, mask[start:]._ref) == int(MASK[start:].sum())
 
 
 def test_views_of_one_memory_are_counted_apart(cp: Callable[[str], Any]) -> None:

@@ -27,7 +27,7 @@ from gpu_backend.executor.values import OutOfOrder, Reader, Writer
 from gpu_backend.executor.verbs import STORE, SYNCHRONIZE, Verbs
 from gpu_backend.wire.errors import ProtocolError, WarningRecord
 from gpu_backend.wire.messages import Op, Want
-from gpu_backend.wire.values import Buffer, Ref, View
+from gpu_backend.wire.values import Ref, View
 
 __all__ = ["OpStream"]
 
@@ -234,8 +234,8 @@ class OpStream:
             buffers: list[np.ndarray[Any, Any]] = []
             value = self._writer.contents(result, buffers)
             self._accounts.lend(op)
-            has_waited = type(value) is Buffer or bool(buffers) or op.name == SYNCHRONIZE
-            return Answer(value, tuple(buffers), is_last_of_all=has_waited)
+            has_waited = type(result) is self._objects.array_type or op.name == SYNCHRONIZE
+            return Answer(value, tuple(buffers), is_synchronized=has_waited)
         given = zip((*op.args, *(op.kwargs or {}).values()), (*args, *kwargs.values()), strict=True)
         known = {id(held): arg.handle for arg, held in given if type(arg) is Ref}
         before = frozenset(known.values())

@@ -292,7 +292,7 @@ def test_an_answer_with_contents_says_that_all_before_it_is_done() -> None:
     talk = greeted()
     talk.receive(PEER, batch(1, 2))
     run_all(talk)
-    talk.answer(Answer(1, is_last_of_all=True))
+    talk.answer(Answer(1, is_synchronized=True))
     talk.note_done(1, 0.001)  # as far as was noticed
     talk.report_progress()
     talk.note_done(2, 0.001)

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from timeit import Timer
+from weakref import ref
 
+import numpy as np
 import pytest
 
 from gpu_backend.wire.messages import Want
@@ -72,6 +74,18 @@ def test_small_ops_run_ahead_by_thousands() -> None:
     pipeline = executor.pipeline()
     run(executor, pipeline, 200, "small")
     assert run(executor, pipeline, 10_000, "small") == []
+
+
+def test_what_was_sent_with_a_question_is_let_go_of_once_it_is_done() -> None:
+    executor = Watched()
+    pipeline = executor.pipeline()
+    sent = np.ones(9, np.uint8)
+    gone = ref(sent)
+    assert pipeline.call("op", ("with it",), Want.CONTENTS, None, [sent.data]).value == "with it"
+    del sent
+    for word in ("then", "and then"):
+        assert pipeline.call("op", (word,), Want.CONTENTS).value == word
+    assert gone() is None
 
 
 def test_one_that_is_longer_than_all_that_may_wait_is_sent() -> None:

@@ -71,6 +71,24 @@ def test_functions_get_the_nan_that_cupy_asks_for(stream: OpStream, monkeypatch:
     assert got[0] is got[2][0] is got[3] is np.nan
 
 
+def test_only_what_shows_what_was_computed_says_that_the_device_is_done(stream: OpStream) -> None:
+    (shown, waited, described, told, failed) = run(
+        stream,
+        arange(1),
+        contents(1),
+        Op(".synchronize", 0, (), None, Want.CONTENTS),
+        Op("cupy.add", 2, (Ref(1), 1), None, Want.DESCRIPTION),
+        Op(".memory", 0, (), None, Want.CONTENTS),
+        Op("cupy.add", 3, (Ref(1), "no number"), None, Want.CONTENTS),
+    )
+    assert shown.is_synchronized
+    assert waited.is_synchronized
+    assert not described.is_synchronized
+    assert not told.is_synchronized
+    assert failed.error is not None
+    assert not failed.is_synchronized
+
+
 def test_several_results_take_several_handles(stream: OpStream) -> None:
     answers = run(stream, arange(1), Op("cupy.divmod", 5, (Ref(1), 2)), contents(5), contents(6))
     assert [array(answer).tolist() for answer in answers] == [[0, 0, 1, 1], [0, 1, 0, 1]]
