@@ -10,6 +10,7 @@ import msgspec
 import zmq
 
 from gpu_backend.transport.curve import KeyPair
+from gpu_backend.transport.greeting import Greeting, greeting_at
 from gpu_backend.transport.handshake import HandshakeWatch
 from gpu_backend.transport.sockets import as_client
 from gpu_backend.wire.codec import Codec, encode
@@ -29,6 +30,19 @@ from gpu_backend.wire.errors import (
 
 #: How long to sleep at most before the deadline is looked at, seconds.
 _LOOK_SECONDS = 0.2
+#: How long a port may take to greet, seconds: what listens does so at once, and two ways there and back are needed.
+_GREETING_SECONDS = 1.0
+_TUNNEL = (
+    "If that is the near end of a tunnel, see that the tunnel still runs, that it leads to the pool's `listen_port`, "
+    "and that the pool is up (`workbench pool status` on its host); otherwise another program has this port. No key "
+    "was looked at, neither yours nor the pool's."
+)
+#: What is said of a port where somebody listens, and no pool.
+_NO_POOL = {
+    Greeting.CLOSED: f"accepts connections and closes them without a word: no pool is behind it. {_TUNNEL}",
+    Greeting.SILENT: f"accepts connections and then says nothing: the pool behind it is halted, or is none. {_TUNNEL}",
+    Greeting.OTHER: f"answers, and does not speak as a pool does. {_TUNNEL}",
+}
 
 _answers: Codec[FromGateway] = Codec(FromGateway)
 
@@ -81,10 +95,10 @@ class _Exchange:
 
     def read(self) -> FromGateway | None:
         """Return the answer if it is there."""
-        self._watch.read()
+        self._watch_handshakes()
         if self._watch.is_foreign:
             raise ForeignServer(
-                f"What answers at {self._address} is not the pool whose public key we hold, or is no pool at all. "
+                f"What answers at {self._address} is not the pool whose public key we hold. "
                 "Compare address, port and server key with those that its operator sees (`workbench pool status` "
                 "there), and run `workbench connect` with them. Your own key was not looked at."
             )
@@ -111,9 +125,24 @@ class _Exchange:
                 f"The pool at {self._address} took the request and did not answer within {seconds:.1f} s. "
                 "Try again; if it stays so, ask the pool's operator to look at its log."
             )
+        greeting = greeting_at(self._address, _GREETING_SECONDS)
+        if told := _NO_POOL.get(greeting):
+            return PoolUnreachable(f"Something at {self._address} {told}")
+        if greeting is Greeting.CURVE and self._watch.failures:
+            return PoolUnreachable(
+                f"A pool answers at {self._address}, and broke off what began the connection (waited {seconds:.1f} s). "
+                "Try again; if it stays so, compare the server key with the one that its operator sees."
+            )
         return PoolUnreachable(
             f"Nobody answers at {self._address} (waited {seconds:.1f} s). Is the pool up? `workbench doctor` says more."
         )
+
+    def _watch_handshakes(self) -> None:
+        """Take in what became of handshakes. One that broke off where nobody greets says nothing of keys."""
+        known = self._watch.failures
+        self._watch.read()
+        if self._watch.failures > known and greeting_at(self._address, _GREETING_SECONDS) is not Greeting.CURVE:
+            self._watch.forgive()
 
     def close(self) -> None:
         self._watch.close()

@@ -27,7 +27,8 @@ class HandshakeWatch:
         self._monitor = socket.get_monitor_socket(_WATCHED)
         # An asyncio monitor would hand out futures where ``read`` needs messages.
         self._plain: zmq.Socket[bytes] = zmq.Socket(shadow=self._monitor)
-        self._failures = 0
+        #: How many handshakes in a row broke off, for whatever reason but a refused key.
+        self.failures = 0
         #: True once the peer accepted our key.
         self.succeeded = False
         #: Why the peer cannot be had, in words; empty while nothing speaks against it. After a refused key libzmq
@@ -51,15 +52,20 @@ class HandshakeWatch:
 
     def _note(self, event: int, value: int) -> None:
         if event == zmq.EVENT_HANDSHAKE_SUCCEEDED:
-            self.succeeded, self.failure, self.is_foreign, self._failures = True, "", False, 0
+            self.succeeded, self.failure, self.is_foreign, self.failures = True, "", False, 0
         elif event == zmq.EVENT_HANDSHAKE_FAILED_AUTH:
             self.failure = f"the key was refused (status {value})"
         elif event in (zmq.EVENT_HANDSHAKE_FAILED_PROTOCOL, zmq.EVENT_HANDSHAKE_FAILED_NO_DETAIL):
-            self._failures += 1
-            if self._failures >= _FAILURES_THAT_COUNT:
-                self.failure, self.is_foreign = "the peer speaks no CURVE, or has another server key", True
+            self.failures += 1
+            if self.failures >= _FAILURES_THAT_COUNT:
+                self.failure = "each handshake broke off: it has another server key, or nobody is behind its port"
+                self.is_foreign = True
         elif event == zmq.EVENT_DISCONNECTED:
             self.disconnects += 1
+
+    def forgive(self) -> None:
+        """Forget the handshakes that broke off: they say nothing against the peer."""
+        self.failures, self.failure, self.is_foreign = 0, "", False
 
     def close(self) -> None:
         """Stop watching."""

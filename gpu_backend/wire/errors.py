@@ -53,7 +53,7 @@ class PoolError(WorkbenchError):
 
 
 class PoolUnreachable(PoolError):
-    """Nobody answers at the pool's address."""
+    """Nobody answers at the pool's address, or something that does not speak as a pool does."""
 
 
 class AnswerOverdue(PoolUnreachable):

@@ -18,8 +18,8 @@ def unreached(ticket: Ticket, why: Exception, gateway: str) -> PoolUnreachable:
         )
     return PoolUnreachable(
         f"The pool at {gateway} gave this notebook an executor at {far}, and that cannot be reached from here "
-        f"({reason}). Probably a firewall on the way lets only the gateway's port through; each executor listens on a "
-        f"port of its own, so ask the pool's operator to let your machine reach {far.rpartition(':')[0]} on those too "
-        "(`executor_ports` in pool.toml says which they are). The place was given back. `workbench doctor` tells which "
-        "of the ports is shut."
+        f"({reason}). Probably a firewall or a tunnel on the way lets only the gateway's port through; each executor "
+        "listens on a port of its own, so ask the pool's operator to let your machine reach "
+        f"{far.rpartition(':')[0]} on those too (`executor_ports` in pool.toml says which they are). The place was "
+        "given back. `workbench doctor` tells which of the ports is shut."
     )

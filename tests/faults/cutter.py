@@ -32,9 +32,18 @@ class Cutter:
         through its rings are counted as well.
     flips
         Whether a byte is altered at each of these places, and nothing is cut.
+    near
+        Where to listen, if ``target`` is one for other hosts.
     """
 
-    def __init__(self, target: str, cuts: Sequence[int], passes_memory: bool = False, flips: bool = False) -> None:
+    def __init__(
+        self,
+        target: str,
+        cuts: Sequence[int],
+        passes_memory: bool = False,
+        flips: bool = False,
+        near: tuple[str, int] = ("127.0.0.1", 0),
+    ) -> None:
         self._target = target
         self._flips = flips
         self._most_descriptors = int(passes_memory)
@@ -46,10 +55,14 @@ class Cutter:
         if target.startswith(local.SCHEME):
             self._listener, self.endpoint = local.listen("cutter")
         else:
-            self._listener = socket.create_server(("127.0.0.1", 0))
+            self._listener = socket.create_server(near)
             scheme = target.partition("://")[0]
-            self.endpoint = f"{scheme}://127.0.0.1:{self._listener.getsockname()[1]}"
+            self.endpoint = f"{scheme}://{near[0]}:{self._listener.getsockname()[1]}"
         self.connections = 0
+        #: Connections that were accepted and closed, as what is behind could not be reached.
+        self.turned_away = 0
+        #: Whether what is behind cannot be reached, whoever listens there.
+        self.leads_nowhere = False
         self._closed = threading.Event()
         self._serving: list[threading.Thread] = []
         self._accepting = threading.Thread(target=self._accept, daemon=True)
@@ -69,6 +82,7 @@ class Cutter:
                 far = self._connect()
             except OSError:  # who is behind it has ended, or is just being started again
                 near.close()
+                self.turned_away += 1
                 continue
             with self._lock:
                 self.connections += 1
@@ -85,6 +99,8 @@ class Cutter:
             back.join()
 
     def _connect(self) -> socket.socket:
+        if self.leads_nowhere:
+            raise ConnectionRefusedError
         if self._target.startswith(local.SCHEME):
             return local.connect(self._target, 5.0)
         host, _, port = self._target.partition("://")[2].partition(":")

@@ -1,0 +1,148 @@
+"""A port where somebody listens and no pool greets is told so; nothing is said of keys that nobody looked at."""
+
+from __future__ import annotations
+
+import socket
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager
+from threading import Thread
+
+import pytest
+import zmq
+
+from gpu_backend.transport import curve
+from gpu_backend.transport.asking import ask
+from gpu_backend.transport.exchange import Door, exchange
+from gpu_backend.transport.greeting import Greeting, greeting_at
+from gpu_backend.transport.sockets import as_server
+from gpu_backend.wire.control import AskPool
+from gpu_backend.wire.errors import ForeignServer, NotAuthorized, PoolUnreachable
+from tests.faults.cutter import cutting
+from tests.played_admission import AllowedKeys, guard_thread
+from tests.spare_ports import spare_ports
+
+SERVER, OWN = curve.generate(), curve.generate()
+#: What is known at once is known long before.
+_LONG_SECONDS = 90.0
+#: What only the end of the time tells is told after it.
+_SHORT_SECONDS = 1.5
+
+Meets = Callable[[socket.socket], object]
+
+
+@contextmanager
+def port(meets: Meets) -> Iterator[str]:
+    """Have a port at which each connection is handed to ``meets``, and is left open if that does not close it."""
+    with ExitStack() as kept, socket.create_server(("127.0.0.1", 0)) as listener:
+
+        def serve() -> None:
+            while True:
+                try:
+                    meets(kept.enter_context(listener.accept()[0]))
+                except OSError:  # the test is over, or who called is gone
+                    if listener.fileno() < 0 or is_over:
+                        return
+
+        is_over: list[bool] = []
+        serving = Thread(target=serve)
+        serving.start()
+        try:
+            yield f"tcp://127.0.0.1:{listener.getsockname()[1]}"
+        finally:
+            is_over.append(True)
+            listener.shutdown(socket.SHUT_RDWR)
+            serving.join()
+
+
+@contextmanager
+def zmq_port(is_encrypted: bool, *allowed: bytes) -> Iterator[str]:
+    """Have a ZeroMQ server, encrypted or not, that lets in whom it knows."""
+    context: zmq.Context[zmq.Socket[bytes]] = zmq.Context()
+    guard = guard_thread(context, AllowedKeys(list(allowed)))
+    with context.socket(zmq.ROUTER) as server:
+        if is_encrypted:
+            as_server(server, SERVER)
+        server.bind("tcp://127.0.0.1:*")
+        yield server.last_endpoint.decode()
+    guard.stop()
+    context.term()
+
+
+def _closes(connected: socket.socket) -> None:
+    connected.close()
+
+
+def _closes_after_reading(connected: socket.socket) -> None:
+    connected.recv(64)
+    connected.close()
+
+
+def _stays_silent(connected: socket.socket) -> None:
+    pass
+
+
+def _says_something_else(connected: socket.socket) -> None:
+    connected.sendall(b"SSH-2.0-OpenSSH_9.2p1\r\n")
+
+
+WITHOUT_A_POOL = [
+    (_closes, Greeting.CLOSED, "closes them without a word"),
+    (_closes_after_reading, Greeting.CLOSED, "closes them without a word"),
+    (_stays_silent, Greeting.SILENT, "then says nothing"),
+    (_says_something_else, Greeting.OTHER, "does not speak as a pool does"),
+]
+
+
+def told_at(endpoint: str, seconds: float = _SHORT_SECONDS) -> str:
+    with pytest.raises(PoolUnreachable) as told:
+        exchange(Door(endpoint, SERVER.public, OWN), AskPool(0), seconds)
+    return str(told.value)
+
+
+@pytest.mark.parametrize(("meets", "greeting", "words"), WITHOUT_A_POOL)
+def test_what_listens_and_is_no_pool(meets: Meets, greeting: Greeting, words: str) -> None:
+    with port(meets) as endpoint:
+        assert greeting_at(endpoint, _SHORT_SECONDS if greeting is Greeting.SILENT else _LONG_SECONDS) is greeting
+        told = told_at(endpoint)
+    assert words in told
+    assert f"Something at {endpoint} " in told
+    assert "near end of a tunnel" in told
+    assert "No key was looked at" in told
+
+
+def test_a_tunnel_that_leads_to_a_closed_port() -> None:
+    (shut,) = spare_ports(1)
+    with cutting(f"tcp://127.0.0.1:{shut}", []) as tunnel:
+        assert greeting_at(tunnel.endpoint, _LONG_SECONDS) is Greeting.CLOSED
+        assert "closes them without a word: no pool is behind it" in told_at(tunnel.endpoint)
+
+
+def test_the_process_that_asks_a_network_says_the_same() -> None:
+    with port(_closes) as endpoint, pytest.raises(PoolUnreachable, match="closes them without a word"):
+        ask(Door(endpoint, SERVER.public, OWN), AskPool(0), _SHORT_SECONDS)
+
+
+def test_where_nobody_listens() -> None:
+    (shut,) = spare_ports(1)
+    endpoint = f"tcp://127.0.0.1:{shut}"
+    assert greeting_at(endpoint, _LONG_SECONDS) is Greeting.NOBODY
+    assert "Nobody answers at" in told_at(endpoint)
+
+
+def test_zeromq_without_keys_is_no_pool() -> None:
+    with zmq_port(is_encrypted=False) as endpoint:
+        assert greeting_at(endpoint, _LONG_SECONDS) is Greeting.OTHER
+        assert "does not speak as a pool does" in told_at(endpoint)
+
+
+def test_a_wrong_server_key_is_still_told_as_one() -> None:
+    with zmq_port(is_encrypted=True) as endpoint:
+        assert greeting_at(endpoint, _LONG_SECONDS) is Greeting.CURVE
+        with pytest.raises(ForeignServer, match="is not the pool whose public key we hold"):
+            exchange(Door(endpoint, curve.generate().public, OWN), AskPool(0), _LONG_SECONDS)
+
+
+def test_a_wrong_key_of_ones_own_is_still_told_as_one() -> None:
+    with zmq_port(is_encrypted=True) as endpoint, pytest.raises(NotAuthorized, match="does not know our key") as told:
+        exchange(Door(endpoint, SERVER.public, OWN), AskPool(0), _LONG_SECONDS)
+    assert not isinstance(told.value, ForeignServer)
