@@ -7,8 +7,8 @@ from typing import Any
 
 from IPython.display import DisplayHandle, display
 
-#: As large as code and in its theme's quieter colour: what is told beside the results.
-_LINE = "font-size: var(--jp-code-font-size, 13px); color: var(--jp-content-font-color2, inherit)"
+#: As large as code, as far to the right as what is printed, and in its theme's quieter colour: told beside results.
+_LINE = "font-size: var(--jp-code-font-size, 13px); padding-left: 1ch; color: var(--jp-content-font-color2, inherit)"
 _BAR = "width: 7em; margin-right: 0.7em; vertical-align: middle; accent-color: var(--jp-brand-color1, auto)"
 
 

@@ -154,9 +154,7 @@ class GpuStatus(Facts):
             "memory": self._memory_in_words(),
             "now": self._now_in_words(),
             "queued": _queued_in_words(self.work) if self.work is not None else "",
-            "share": f"{self.sharing}; {self.share:.0%} of its time was yours in the last seconds"
-            if self.sharing
-            else "",
+            "share": f"{self.sharing}; {self._share_in_words()}" if self.sharing else "",
             "queue": _queue_in_words(pool) if pool is not None else "",
             "session": self._session_in_words(),
             "so far": self._so_far_in_words(),
@@ -179,7 +177,7 @@ class GpuStatus(Facts):
         if not self.memory:
             return ""
         used, limit, free, total = (bytes_in_words(self.memory[f"{name}_bytes"]) for name in _MEMORY)
-        most = f"of your {limit}" if self.memory["limit_bytes"] else "by your arrays"
+        most = f"of your {limit}" if self.memory["limit_bytes"] else "used by your arrays"
         return f"{used} {most}; {free} of {total} free"
 
     def _used_part(self, row: str) -> dict[str, float]:
@@ -196,6 +194,9 @@ class GpuStatus(Facts):
             since = f"{doing.what} for {seconds_in_words(round(doing.seconds, 1))}"
             return f"{since} ({shortened(doing.place, _MOST_PLACE)})" if doing.place else since
         return "nothing yet" if doing.queued else "nothing" if doing.is_heard else "the executor does not answer"
+
+    def _share_in_words(self) -> str:
+        return f"{self.share:.0%} of the device's time was yours in the last seconds"
 
     def _session_in_words(self) -> str:
         if not self.session:
@@ -236,15 +237,17 @@ class GpuStatus(Facts):
         if not self.session:
             return None
         rows = (("id", self._session_in_words()), ("epoch", str(self.epoch)))
-        shares = (("class", self.sharing), ("share", f"{self.share:.0%}")) if self.sharing else ()
+        shares = (("class", self.sharing), ("share", self._share_in_words())) if self.sharing else ()
         return Section("Session", (*rows, *shares))
 
     def _so_far_in_words(self) -> str:
         if not self.counters:
             return ""
-        said = f"operations {self.counters['ops']:,}, round trips {self.counters['round_trips']:,}"
-        here = self.counters.get("answered_here", 0)
-        return f"{said}, answered here {here:,}" if here else said
+        sent, received = (
+            bytes_in_words(sum(self.counters[name].values())) for name in ("sent_bytes", "received_bytes")
+        )
+        waited = f"{self.counters['ops']:,} operations, {self.counters['round_trips']:,} answers waited for"
+        return f"{waited}; {sent} of arrays sent, {received} received"
 
     def _so_far(self) -> Section | None:
         plain = ((_COUNTED.get(name, name), of) for name, of in self.counters.items() if not isinstance(of, dict))
@@ -275,7 +278,7 @@ _MEMORY = ("used", "limit", "free", "total")
 _COUNTED = {
     "ops": "operations",
     "batches": "messages that carried them",
-    "round_trips": "round trips",
+    "round_trips": "answers waited for (round trips)",
     "answered_here": "reads answered by what the notebook knew",
     **{why.name.lower(): str(why) for why in Trip},
     **{way.name.lower(): str(way) for way in Way},

@@ -21,7 +21,7 @@ from kernelproxy.client import Client
 from kernelproxy.session.signs import Transfer
 from kernelproxy.stream import work
 from kernelproxy.stream.kept_uploads import own
-from kernelproxy.stream.pipeline import Pipeline
+from kernelproxy.stream.mirrored import MirroredPipeline
 
 #: Most bytes of one piece. Several may be under way: of writes, as the executor's credit allows; of reads, so many.
 CHUNK_BYTES = BLOCK_BYTES
@@ -77,14 +77,16 @@ def write(array: ArrayCore, host: HostArray) -> None:
             own(pipeline)
 
 
-def _write_pieces(pipeline: Pipeline, target: wire.Ref | wire.View, content: memoryview, transfer: Transfer) -> None:
+def _write_pieces(
+    pipeline: MirroredPipeline, target: wire.Ref | wire.View, content: memoryview, transfer: Transfer
+) -> None:
     for offset in range(0, len(content), CHUNK_BYTES):
         _write_chunk(pipeline, target, offset, content[offset : offset + CHUNK_BYTES])
         transfer.done = max(0, offset - pipeline.credit.bytes_in_flight)
         pipeline.signs.look(transfer.since, lambda: work.sign(pipeline, pipeline.signs.transfer))
 
 
-def _write_chunk(pipeline: Pipeline, target: wire.Ref | wire.View, offset: int, data: Frame) -> None:
+def _write_chunk(pipeline: MirroredPipeline, target: wire.Ref | wire.View, offset: int, data: Frame) -> None:
     def make(frame: int) -> tuple[str, tuple[wire.Value, ...]]:
         return ".write", (target, offset, wire.Buffer(frame, "|u1", (len(data),)))
 
@@ -105,7 +107,9 @@ def read(array: ArrayCore, stream: int) -> np.ndarray[Any, Any]:
     return buffer_to_array(answer.value, answer.buffers)
 
 
-def _read_pieces(pipeline: Pipeline, array: ArrayCore, stream: int, content: HostArray, transfer: Transfer) -> None:
+def _read_pieces(
+    pipeline: MirroredPipeline, array: ArrayCore, stream: int, content: HostArray, transfer: Transfer
+) -> None:
     """Fill ``content`` with the bytes of ``array``: one piece is taken while the next ones are on their way."""
     asked: deque[tuple[int, int]] = deque()
     try:
@@ -117,7 +121,7 @@ def _read_pieces(pipeline: Pipeline, array: ArrayCore, stream: int, content: Hos
 
 
 def _take_pieces(
-    pipeline: Pipeline,
+    pipeline: MirroredPipeline,
     array: ArrayCore,
     stream: int,
     content: HostArray,
@@ -130,12 +134,13 @@ def _take_pieces(
             transfer.done = offset - (_PIECES_AHEAD - 1) * CHUNK_BYTES
             pipeline.signs.look(transfer.since, lambda: work.sign(pipeline, pipeline.signs.transfer))
         piece = _bytes_of(array, offset, min(CHUNK_BYTES, len(content) - offset))
-        asked.append((offset, pipeline.ask(".same", (piece,), Want.CONTENTS, None, None, stream)))
+        ask = pipeline.ask_for_more if offset else pipeline.ask
+        asked.append((offset, ask(".same", (piece,), Want.CONTENTS, stream=stream)))
     while asked:
         _take_piece(pipeline, content, *asked.popleft())
 
 
-def _take_piece(pipeline: Pipeline, content: HostArray, offset: int, number: int) -> None:
+def _take_piece(pipeline: MirroredPipeline, content: HostArray, offset: int, number: int) -> None:
     answer = pipeline.answer(number)
     value = answer.value
     pieces = [value.data] if isinstance(value, wire.Buffer) and value.frame < 0 else answer.buffers

@@ -35,7 +35,7 @@ class Wait:
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         self._signs.settle(error)
-        waited = seconds_in_words(round(monotonic() - self._since))
+        waited = _waited(monotonic() - self._since) or "less than a second"
         if kind is None:
             if self._notice is not None:
                 self._notice.close(f"A place in the pool was free after {waited}.")
@@ -81,10 +81,14 @@ def in_words(queued: Queued, waited_seconds: float) -> str:
         guess = "how long that takes cannot be guessed yet"
     else:
         guess = f"a place may be free in about {_roughly(queued.expected_seconds)} (a guess from recent sessions)"
-    return (
-        f"{queued.reason} You are number {queued.place} of {queued.length} in the queue; {guess}. "
-        f"Waiting for {seconds_in_words(round(waited_seconds))}; interrupt to give up."
-    )
+    waited = _waited(waited_seconds)
+    give_up = f"Waiting for {waited}; interrupt to give up." if waited else "Interrupt to give up."
+    return f"{queued.reason} You are number {queued.place} of {queued.length} in the queue; {guess}. {give_up}"
+
+
+def _waited(seconds: float) -> str:
+    """Return in words how long was waited; nothing for what is no second yet."""
+    return seconds_in_words(round(seconds)) if seconds >= 1 else ""
 
 
 def _roughly(seconds: float) -> str:

@@ -60,7 +60,7 @@ class Counters:
     ops, batches
         Ops sent, and messages that carried them.
     round_trips
-        Ops whose answer had to be waited for.
+        How often an answer had to be waited for. The pieces of a large array are one.
     answered_here
         Reads that the notebook answered by what it knows.
     trips
@@ -84,6 +84,7 @@ class Counters:
 
     def note_trip(self, name: str) -> None:
         """Note that the answer of an op ``name`` is waited for."""
+        self.round_trips += 1
         why = _TRIPS[name]
         if why is _ARRAY and self._expected is not None:
             why, self._expected = self._expected, None

@@ -69,6 +69,10 @@ class MirroredPipeline(Pipeline):
         self._note_asked(name, args, kwargs)  # what another thread has come to know since may be from before the op
         return number
 
+    def ask_for_more(self, name: str, args: Args, want: wire.Want, stream: int) -> int:
+        """Send an op that only looks, as `ask`, on the trip that another was counted for."""
+        return Pipeline.ask(self, name, args, want, None, None, stream)
+
     def answer(self, seq: int) -> Answer:
         """Return the answer of an op, as `Pipeline.answer`."""
         __tracebackhide__ = True

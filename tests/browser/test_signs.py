@@ -24,6 +24,12 @@ THEMES = {"light": "JupyterLab Light", "dark": "JupyterLab Dark"}
 _LOOPS = 1_500_000_000
 #: A cell's line that is being kept up to date.
 _LINE = "[role=status]"
+#: Where the text of an element begins, pixels.
+_LEFT = """element => {
+    const range = document.createRange();
+    range.selectNodeContents(element);
+    return range.getBoundingClientRect().left;
+}"""
 
 
 @pytest.fixture(scope="module")
@@ -71,6 +77,9 @@ def progress(lab: LabPage, theme: str) -> None:
     lab.picture(f"waiting-{theme}")
     expect(lab.output(place)).to_contain_text("Compiling and running slow took", timeout=120_000)
     expect(line).to_have_count(0)
+    kept, value = (lab.output(place).get_by_text(text).first for text in ("Compiling and running slow took", "e+"))
+    expect(value).to_be_visible()
+    assert abs(kept.evaluate(_LEFT) - value.evaluate(_LEFT)) < 1.5
     place = lab.type_and_run("h = cp.zeros(800_000_000, 'i1').get()")
     expect(lab.output(place).locator("progress").or_(lab.indicator("idle")).first).to_be_visible(timeout=60_000)
     lab.picture(f"transfer-{theme}")

@@ -18,6 +18,7 @@ from gpu_backend.pool.settings import PoolSettings
 from gpu_backend.wire.errors import SessionLost
 from kernelproxy import settings as client_settings
 from kernelproxy.calls import transfer
+from kernelproxy.calls.transfer import CHUNK_BYTES
 from kernelproxy.client import Client
 from kernelproxy.errors import MirrorDiffers
 from kernelproxy.mirror import host_mirror
@@ -270,6 +271,14 @@ def test_the_environment_comes_before_the_settings(
     monkeypatch.setenv("GPU_WORKBENCH_HOST_MIRROR", "perhaps")
     with pytest.raises(ValueError, match="on, off or check"):
         client_settings.mirror_mode(pool)
+
+
+def test_the_pieces_of_a_large_array_are_one_trip(client: Client) -> None:
+    large = asarray(np.zeros(10 * CHUNK_BYTES + 1, np.uint8))
+    client.session.synchronize()
+    before = trips(client)
+    assert large.get().nbytes == 10 * CHUNK_BYTES + 1
+    assert trips(client) == before + 1
 
 
 def test_trips_are_counted_by_their_reason(pool: client_settings.ClientSettings) -> None:

@@ -55,6 +55,7 @@ def test_place_guess_and_way_out_are_said() -> None:
     assert "Waiting for 35 s; interrupt to give up." in text
     assert "cannot be guessed" in in_words(Queued(0, 1, 1, -1.0, FULL), 0.0)
     assert "about 10 s" in in_words(Queued(0, 1, 1, 0.5, FULL), 0.0)
+    assert in_words(Queued(0, 1, 1, -1.0, FULL), 0.4).endswith("yet. Interrupt to give up.")
     assert "about 3 h" in in_words(Queued(0, 1, 1, 10_800.0, FULL), 0.0)
 
 

@@ -67,10 +67,10 @@ def test_ten_lines_say_what_people_use() -> None:
         "  memory   3.0 GiB of your 4.0 GiB; 64.0 GiB of 128.0 GiB free",
         "  now      cupy.linalg.svd for 12 s (Cell In[5], line 3: u = svd(x))",
         "  queued   4,031 operations, 12 of them not sent yet",
-        "  share    interactive; 40% of its time was yours in the last seconds",
+        "  share    interactive; 40% of the device's time was yours in the last seconds",
         "  queue    nobody waits; 3 of 8 places taken, 1 by you",
         "  session  s1 in lab, connected",
-        "  so far   operations 1,234, round trips 7, answered here 912",
+        "  so far   1,234 operations, 7 answers waited for; 4.0 KiB of arrays sent, 0 B received",
         "  more     %gpu status --all",
     ]
 
