@@ -12,7 +12,7 @@ from typing import Any
 import msgspec
 
 from gpu_backend.arbiter import events as ev
-from gpu_backend.arbiter.overlap import LONG_SECONDS, Overlap
+from gpu_backend.arbiter.overlap import Overlap
 from gpu_backend.arbiter.policies.base import LetsShortOpsPass, SharingPolicy
 from gpu_backend.arbiter.views import Charge, DeviceView, Grant, SessionView, Slice
 from gpu_backend.gate.terms import SessionTerms
@@ -181,28 +181,24 @@ class Scheduler:
             event.is_urgent, flying_since if flying else inf,
         )  # fmt: skip
         if is_beside:
-            self._note_flying(key, flying, now)
+            self._note_flying(self._sessions[key], now)
         has_drained = old.in_flight_ops > 0 and not flying and key not in self._grants
         has_passed = used > 0 and key in self._lanes
         return has_drained or has_passed or was_waiting != is_waiting or event.is_urgent != old.is_urgent
 
-    def _note_flying(self, key: str, ops: int, now: float) -> None:
-        if ops:
-            self._flying[key] = None
+    def _note_flying(self, session: SessionView, now: float) -> None:
+        if session.in_flight_ops:
+            self._flying[session.id] = None
+            self._overlap.fly(session.id, session.op_seconds, session.in_flight_since)
         else:
-            self._flying.pop(key, None)
-        self._note_overlap(now)
+            self._flying.pop(session.id, None)
+            self._overlap.land(session.id)
+        self._overlap.note(now)
 
     def _own(self, session: SessionView, seconds: float, now: float) -> float:
         """Return what ``session`` is charged for: of time in which others' long ops ran too, its part."""
-        long = self._note_overlap(now)
-        return self._overlap.own(seconds, session.id in long, now) if seconds > 0 else seconds
-
-    def _note_overlap(self, now: float) -> list[str]:
-        flying = [self._sessions[key] for key in self._flying]
-        long = [each.id for each in flying if max(each.op_seconds, now - each.in_flight_since) > LONG_SECONDS]
-        self._overlap.note(len(long), now)
-        return long
+        self._overlap.note(now)
+        return self._overlap.own(seconds, session.id, now) if seconds > 0 else seconds
 
     def _leave(self, event: ev.SessionLeft, now: float) -> None:
         session = self._known(event, event.session)
@@ -218,7 +214,8 @@ class Scheduler:
         )  # fmt: skip
         for table in tables:
             table.pop(event.session, None)
-        self._note_overlap(now)
+        self._overlap.land(event.session)
+        self._overlap.note(now)
         self._left.append(event.session)
 
     def _charge(self, terms: SessionTerms, seconds: float, ops: int = 0) -> None:

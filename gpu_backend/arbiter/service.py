@@ -61,7 +61,7 @@ class Arbiter:
         self._way = right_of_way.make()
         self._meter = meter_of(config.device_kind, config.device_uuid)
         self._unseen: str | None = None  # why nobody is seen from outside, as noted; nothing is noted yet
-        self._looked_at: dict[str, int] = {}
+        self._looked_at: dict[str, int] = {}  # whom longest ago first
         self._turn = ""  # who had the last turn of its own
         self._computing: dict[str, int] = {}  # who does, and until when that is believed without news
         self._running: dict[str, int] = {}  # who was let through lately, and until when that counts as lately
@@ -71,7 +71,7 @@ class Arbiter:
         self._bells = select.epoll()
         self._bells.register(self._bell.fileno(), select.EPOLLIN)
         self._log = DecisionLog(directory)
-        self._alive = select.poll()
+        self._alive = select.epoll()
         self._roster_stamp: tuple[int, int] | None = None
         self._look_at = self._beat_at = 0
         self._handled_ns = self._origin_ns
@@ -99,6 +99,7 @@ class Arbiter:
             seat.close()
         self._seats.clear()
         self._bells.close()
+        self._alive.close()
         self._bell.close()
         self._meter.close()
         if self._way >= 0:
@@ -250,18 +251,31 @@ class Arbiter:
 
     def _look_from_outside(self, now_ns: int) -> None:
         """See who uses the device, whatever they say; count it, and end who runs behind a shut gate."""
-        close_ns = min(_CLOSE_MOST_NS, max(_CLOSE_NS, len(self._seats) * _CLOSE_FOR_EACH_NS))
-        for key, seat in self._seats.items():
-            others_want = len(self._computing) > (key in self._computing)
-            if now_ns - self._looked_at[key] < (close_ns if others_want else _FAR_NS):
-                continue
+        for key in self._due(now_ns):
+            seat = self._seats[key]
+            del self._looked_at[key]
             self._looked_at[key] = now_ns
-            counted, offence = seat.look(now_ns, others_want)
+            counted, offence = seat.look(now_ns, self._do_others_want(key))
             if counted:
                 last = seat.last
                 self._handle(ev.Reported(key, counted, 0, last.queued_ops, last.in_flight_ops, last.is_urgent), now_ns)
             if offence:
                 seat.end(offence)
+
+    def _due(self, now_ns: int) -> list[str]:
+        """Return who is to be looked at from outside now, without a thought for all who were of late."""
+        close_ns = min(_CLOSE_MOST_NS, max(_CLOSE_NS, len(self._seats) * _CLOSE_FOR_EACH_NS))
+        least_ns = close_ns if self._computing else _FAR_NS
+        due: list[str] = []
+        for key, at in self._looked_at.items():
+            if now_ns - at < least_ns:
+                break  # the others were looked at later
+            if now_ns - at >= _FAR_NS or self._do_others_want(key):
+                due.append(key)
+        return due
+
+    def _do_others_want(self, key: str) -> bool:
+        return len(self._computing) > (key in self._computing)
 
     def _read_roster(self, now_ns: int) -> None:
         try:
@@ -295,7 +309,7 @@ class Arbiter:
             log.info("%s is not there: %s", member.terms.session, error)
             return
         log.info("%s of %s joins", seat.key, member.terms.user)
-        self._alive.register(seat.descriptor, select.POLLIN)
+        self._alive.register(seat.descriptor, select.EPOLLIN)
         self._seats[seat.key] = seat
         self._by_line[seat.line.fileno()] = seat.key
         self._bells.register(seat.line.fileno(), select.EPOLLIN)

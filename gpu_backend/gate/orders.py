@@ -81,7 +81,6 @@ class OrderPage:
         self._page = Words(mmap.mmap(self.descriptor, _SIZE))
         sealed.refuse_writers(self.descriptor)
         self._page.words[0] = _MAGIC
-        self._order = _SHUT
         self._number = self._is_contended = 0
         #: How far the executor's own count of GPU time has been taken in, nanoseconds: budgets are on top of it.
         self.taken_ns = 0
@@ -91,35 +90,32 @@ class OrderPage:
 
         A budget is on top of what is taken in: what was used and not yet reported comes off it.
         """
-        self._order = GateOrder(
+        order = GateOrder(
             _FOREVER if opening.until == inf else origin_ns + int(opening.until * 1e9),
             opening.window_ops,
             _FOREVER if opening.budget_seconds == inf else self.taken_ns + int(opening.budget_seconds * 1e9),
             opening.duty,
         )
-        self._give_order(now_ns)
+        self._give_order(order, now_ns)
 
     def open_lane(self, lane: Lane, now_ns: int) -> None:
         """Let the executor launch nothing but short ops that somebody waits for, and these before anybody was asked."""
-        self._order = GateOrder(0, 0, 0, 1.0, self.taken_ns + int(lane.budget_seconds * 1e9))
-        self._give_order(now_ns)
+        self._give_order(GateOrder(0, 0, 0, 1.0, self.taken_ns + int(lane.budget_seconds * 1e9)), now_ns)
 
     def shut(self, now_ns: int) -> None:
         """Let the executor launch nothing more."""
-        self._order = _SHUT
-        self._give_order(now_ns)
+        self._give_order(_SHUT, now_ns)
 
-    def _give_order(self, now_ns: int) -> None:
-        self.beat(now_ns)
+    def _give_order(self, order: GateOrder, now_ns: int) -> None:
+        duty = max(1, round(order.duty * _MILLION))
+        values = (now_ns, order.open_until_ns, order.window_ops, order.use_until_ns, duty, order.lane_until_ns)
+        self._page.write(_ORDER, values)
         self._number += 1
         self._page.words[STATE] = self._number * 2 + self._is_contended
 
     def beat(self, now_ns: int) -> None:
-        """Say that the arbiter lives, and what holds."""
-        order = self._order
-        duty = max(1, round(order.duty * _MILLION))
-        values = (now_ns, order.open_until_ns, order.window_ops, order.use_until_ns, duty, order.lane_until_ns)
-        self._page.write(_ORDER, values)
+        """Say that the arbiter lives: what it ordered holds, and one word that is whole by itself says so."""
+        self._page.words[_HEARTBEAT] = now_ns
 
     def abandon(self) -> None:
         """Take the heartbeat back: the gate is open at once, as if the arbiter had been gone for long."""

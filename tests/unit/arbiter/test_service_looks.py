@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
+from collections.abc import Iterator
 from signal import SIGKILL
 
 import pytest
@@ -72,6 +73,57 @@ def pass_time(bench: Bench, host: PlayedProcesses) -> None:
     host.now += 0.045
     bench.say("hog", used_ms=(host.now - 1_000) * 1_000, queued=1_000)
     bench.pass_time((host.now - before) * 1_000)
+
+
+class Instants(dict[str, int]):
+    """When each session was looked at; counts how many of them are gone through."""
+
+    gone_through = 0
+
+    def __getitem__(self, session: str) -> int:
+        self.gone_through += 1
+        return super().__getitem__(session)
+
+    def items(self) -> Iterator[tuple[str, int]]:  # type: ignore[override]
+        for each in super().items():
+            self.gone_through += 1
+            yield each
+
+
+def test_who_was_looked_at_of_late_costs_nothing_until_it_is_due(bench: Bench, host: PlayedProcesses) -> None:
+    """Sixty-four are looked at one after another, each four times a second, and not all of them asked at each step."""
+    sessions = [f"s{number}" for number in range(64)]
+    for session in sessions:
+        bench.join(session, session)
+    for session in sessions:
+        bench.say(session, queued=1_000)
+    arbiter = bench.arbiter
+    arbiter._looked_at = instants = Instants(arbiter._looked_at)
+    looks, steps = dict.fromkeys(sessions, 0), 50
+    for _ in range(steps):
+        before = dict(instants)
+        bench.pass_time(41)
+        after = dict(instants)
+        for session in sessions:
+            looks[session] += after[session] != before[session]
+    assert set(looks.values()) <= {7, 8}, "each is looked at as soon as it is due: 256 ms after the last time"
+    assert instants.gone_through <= sum(looks.values()) + steps
+
+
+def test_who_alone_wants_the_device_is_looked_at_from_afar_and_the_others_closely(
+    bench: Bench, host: PlayedProcesses
+) -> None:
+    for session in ("hog", "idle"):
+        bench.join(session, session)
+    bench.say("hog", queued=1_000)
+    looked_at = bench.arbiter._looked_at
+    instants: dict[str, set[int]] = {"hog": set(), "idle": set()}
+    for _ in range(100):
+        bench.pass_time(41)
+        for session, seen in instants.items():
+            seen.add(looked_at[session])
+    assert len(instants["hog"]) <= 3
+    assert len(instants["idle"]) >= 30
 
 
 def test_who_claims_hours_is_booked_the_time_that_passed_and_nobody_else_anything(

@@ -78,6 +78,16 @@ def test_a_shut_gate_stays_shut_while_the_arbiter_lives(arbiter: OrderPage, exec
         assert not executor.may_launch(now)
 
 
+def test_a_heartbeat_is_one_word_and_leaves_the_order_as_it_is(arbiter: OrderPage, executor: OrderView) -> None:
+    arbiter.open(OpenGate("s", 2.5, 8, 0.25, 0.5), SECOND)
+    order, before = executor.order(SECOND), list(executor.words)
+    arbiter.beat(2 * SECOND)
+    changed = [place for place, word in enumerate(executor.words) if word != before[place]]
+    assert len(changed) == 1
+    assert executor.words[changed[0]] == 2 * SECOND
+    assert executor.order(2 * SECOND) == order
+
+
 def test_a_dead_arbiters_gate_opens_itself(arbiter: OrderPage, executor: OrderView) -> None:
     arbiter.shut(5 * SECOND)
     assert not executor.may_launch(6 * SECOND)
