@@ -16,8 +16,10 @@ from gpu_backend.devices.base import ArrayLayout, DeviceInfo, MemoryUse, public_
 from gpu_backend.devices.cuda_memory import BookedMemory
 from gpu_backend.devices.cuda_names import find, name_of_class
 from gpu_backend.devices.cuda_reductions import whole_reductions
+from gpu_backend.devices.cuda_segments import CudaSegments
 from gpu_backend.devices.extents import reach, require_within
 from gpu_backend.devices.python_source import PythonSource
+from gpu_backend.devices.segments import Segments
 from gpu_backend.opstream.layout import DType, Shape
 from gpu_backend.wire.memory_order import permuted_order
 
@@ -180,6 +182,7 @@ class CudaDevice:
         self._stream: Any = cupy.cuda.Stream.null
         self._events = _Events()
         self._stage = _Stage()
+        self.segments: Segments | None = CudaSegments(self._device)
         properties = runtime.getDeviceProperties(ordinal)
         name = properties["name"]
         self.info = DeviceInfo(

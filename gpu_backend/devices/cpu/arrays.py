@@ -6,7 +6,7 @@ from typing import Any, Literal, TypeAlias
 
 import numpy as np
 
-from gpu_backend.devices import base
+from gpu_backend.devices import arrays
 
 #: An array of this device, of any shape and dtype.
 Array: TypeAlias = np.ndarray[Any, Any]
@@ -42,7 +42,7 @@ def is_scalar(value: object) -> bool:
     return bool(np.isscalar(value))
 
 
-def own(array: base.Array) -> Array:
+def own(array: arrays.Array) -> Array:
     """Return ``array`` as one of this device.
 
     Raises

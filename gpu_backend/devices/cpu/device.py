@@ -7,7 +7,7 @@ from time import perf_counter
 
 import numpy as np
 
-from gpu_backend.devices import base
+from gpu_backend.devices import arrays
 from gpu_backend.devices.base import ArrayLayout, DeviceInfo, MemoryUse, public_warning
 from gpu_backend.devices.cpu import table
 from gpu_backend.devices.cpu.arrays import Array, own
@@ -20,6 +20,7 @@ from gpu_backend.devices.cpu.naming import name_of_class
 from gpu_backend.devices.cpu.processor import processor_name
 from gpu_backend.devices.extents import require_within
 from gpu_backend.devices.python_source import PythonSource
+from gpu_backend.devices.segments import Segments
 from gpu_backend.opstream.layout import DType, Shape
 from gpu_backend.wire.memory_order import permuted_order
 
@@ -50,6 +51,7 @@ class CpuDevice:
 
     array_type: type = np.ndarray
     lays_out_as_cupy = False
+    segments: Segments | None = None
 
     def __init__(self) -> None:
         _, total = machine_bytes()
@@ -74,7 +76,7 @@ class CpuDevice:
         """Return the name by which the surface describes ``kind`` itself; see the seam."""
         return name_of_class(kind)
 
-    def attribute(self, array: base.Array, name: str) -> object:
+    def attribute(self, array: arrays.Array, name: str) -> object:
         """Return the attribute ``name`` of ``array``."""
         read: object = table.lookup(f"cupy.ndarray.{name}")(array)
         return read
@@ -90,29 +92,29 @@ class CpuDevice:
     def enter_thread(self) -> None:
         """Do nothing: every thread can compute."""
 
-    def layout(self, array: base.Array) -> ArrayLayout:
+    def layout(self, array: arrays.Array) -> ArrayLayout:
         """Return the layout of ``array``."""
         return ArrayLayout(array.shape, array.strides, array.dtype)
 
-    def memory_order(self, array: base.Array) -> str:
+    def memory_order(self, array: arrays.Array) -> str:
         """Return the word for how ``array`` lies in memory; see the seam."""
         flags = array.flags
         if flags.c_contiguous:
             return "" if flags.f_contiguous else "C"
         return "F" if flags.f_contiguous else permuted_order(array.shape, array.strides, array.itemsize)
 
-    def shares_base(self, array: base.Array, other: base.Array) -> int | None:
+    def shares_base(self, array: arrays.Array, other: arrays.Array) -> int | None:
         """Return the byte offset of ``array`` in the memory of ``other``, or None if it lies elsewhere."""
         asked, whole = own(array), own(other)
         if _owner(asked) is not _owner(whole):
             return None
         return int(asked.ctypes.data - whole.ctypes.data)
 
-    def owns_memory(self, array: base.Array) -> bool:
+    def owns_memory(self, array: arrays.Array) -> bool:
         """Tell whether ``array`` was allocated as it is, and is no window on memory of another array."""
         return array.base is None
 
-    def view(self, root: base.Array, offset: int, shape: Shape, strides: Shape, dtype: DType) -> Array:
+    def view(self, root: arrays.Array, offset: int, shape: Shape, strides: Shape, dtype: DType) -> Array:
         """Return the array that starts ``offset`` bytes into ``root``'s memory. Nothing is copied.
 
         Raises
@@ -137,7 +139,7 @@ class CpuDevice:
         array: Array = self._upload(host)
         return array
 
-    def write(self, array: base.Array, offset: int, data: memoryview) -> None:
+    def write(self, array: arrays.Array, offset: int, data: memoryview) -> None:
         """Copy ``data`` to ``offset`` bytes into the memory of the contiguous ``array``."""
         source = np.frombuffer(data, np.uint8)
         low, target = _memory(own(array))
@@ -146,7 +148,7 @@ class CpuDevice:
             raise ValueError(f"{source.size} bytes at byte {offset} do not fit into {target.size} bytes")
         target[offset : offset + source.size] = source
 
-    def download(self, array: base.Array) -> Array:
+    def download(self, array: arrays.Array) -> Array:
         """Return a C-contiguous host copy of ``array``."""
         return np.array(own(array), order="C", copy=True, subok=False)
 

@@ -2,6 +2,7 @@
 
 from gpu_backend.executor.heap.entries import Failure, Kind
 from gpu_backend.executor.heap.holders import Ownership
+from gpu_backend.executor.heap.places import Place
 from gpu_backend.executor.heap.table import Heap
 
-__all__ = ["Failure", "Heap", "Kind", "Ownership"]
+__all__ = ["Failure", "Heap", "Kind", "Ownership", "Place"]

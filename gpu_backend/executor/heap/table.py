@@ -7,6 +7,7 @@ from typing import Any
 
 from gpu_backend.executor.heap.entries import Failure, Kind
 from gpu_backend.executor.heap.holders import Ownership
+from gpu_backend.executor.heap.places import Places
 from gpu_backend.wire.values import View
 
 __all__ = ["Heap"]
@@ -30,6 +31,9 @@ class Heap:
         self._failed_handles: list[int] = []
         #: The arrays that were made for views, by root.
         self.views: dict[int, dict[View, Any]] = {}
+        #: Where arrays lie, and arrays that are not made: these are in no other book here.
+        self.places = Places()
+        self._known_places = self.places.known
 
     def put(self, handle: int, value: Any, kind: Kind = Kind.ARRAY) -> None:
         """Keep ``value`` under ``handle``. Its memory counts as held until `Ownership` is told better."""
@@ -62,9 +66,11 @@ class Heap:
         views[view] = array
 
     def take(self, handle: int) -> Any:
-        """Forget ``handle`` and return what it held, or None."""
+        """Forget ``handle`` and return what it held, or None; of an array that is not made, its place."""
         if self.views:  # looked at first, as all here: nearly every op drops something
             self.views.pop(handle, None)
+        if handle in self._known_places and (unmade := self.places.forget(handle)) is not None:
+            return unmade
         if handle in self._alone:
             del self._alone[handle]
         else:
@@ -73,9 +79,11 @@ class Heap:
         return self.objects.pop(handle, None)
 
     def forget_views(self, root: int) -> None:
-        """Forget the arrays that were made for views of ``root``."""
+        """Forget the arrays that were made for views of ``root``, and where it lies."""
         if self.views:
             self.views.pop(root, None)
+        if root in self._known_places:
+            self.places.forget(root)
 
     def fail(self, handle: int, failure: Failure) -> None:
         """Note that ``handle`` and those that would have followed it will never hold anything."""
@@ -100,5 +108,6 @@ class Heap:
         self._kinds.clear()
         self.ownership.clear()
         self.views.clear()
+        self.places.clear()
         self._failures.clear()
         self._failed_handles.clear()

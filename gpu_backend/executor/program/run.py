@@ -21,6 +21,7 @@ from gpu_backend.executor.program.effects import Accounts
 from gpu_backend.executor.program.failures import CANCELLED, Failures, as_utf8
 from gpu_backend.executor.program.passes import make_passes
 from gpu_backend.executor.program.plan import KEEPS, Plan
+from gpu_backend.executor.program.segment import Segment
 from gpu_backend.executor.program.window import Window
 from gpu_backend.executor.surface_names import SurfaceNames
 from gpu_backend.executor.values import OutOfOrder, Reader, Writer
@@ -50,7 +51,7 @@ class OpStream:
         self._objects = DescribedObjects(device)
         self._names = SurfaceNames(device)
         self._plan = Plan(Verbs(device, self._resolve, self._objects).table, self._resolve)
-        self._functions = self._plan.functions
+        self._functions, self._new_memory = self._plan.functions, self._plan.new_memory
         self._reader = Reader(self.heap, device, self._resolve, self._objects)
         self._writer = Writer(self.heap, device, self._objects)
         self._accounts = Accounts(device, self.heap, self._plan)
@@ -58,6 +59,12 @@ class OpStream:
         self._passes = make_passes(passes, self.heap, self._reader, self._plan)
         #: Those that look at no other op, and are asked where none behind gives reason.
         self._passes_of_op = tuple(one for one in self._passes if not one.fulfils)
+        #: Gathers small ops for one launch, where the device can carry them out so.
+        self._segment = (
+            Segment(device, device.segments, self.heap, self._reader, self._plan)
+            if device.segments is not None and "segments" in passes
+            else None
+        )
         #: Lays a proved result out as was proved; None on a device whose results lie so by themselves.
         self._as_proved = None if device.lays_out_as_cupy else LayingOut(device, self._resolve).results
         self._stream = 0
@@ -76,23 +83,35 @@ class OpStream:
         fulfil the first ops of what follows, too: then the place lies beyond the end, counted on into those batches.
         This is the hot path: what happens for every op happens here, inline.
         """
-        heap, functions, new_memory, ops = self.heap, self._functions, self._plan.new_memory, batch.ops
-        objects, views, alone, place = heap.objects, heap.views, heap.ownership.alone, batch.next
+        heap, functions, new_memory, ops, place = (
+            self.heap,
+            self._functions,
+            self._plan.new_memory,
+            batch.ops,
+            batch.next,
+        )
+        objects, views, alone, places = heap.objects, heap.views, heap.ownership.alone, heap.places.known
         read, end, array = self._reader.with_frames(batch.frames), min(len(ops), place + most), self._objects.array_type
-        goes_on, as_proved = batch.following is not None and end == len(ops), self._as_proved
+        goes_on, as_proved, segment = batch.following is not None and end == len(ops), self._as_proved, self._segment
         while True:
             op, before = ops[place], place + 1
             place = before
             for handle in op.drop or ():
+                if handle in places and heap.places.forget(handle):
+                    continue
                 if handle in alone and not views:  # as `Heap.drop` does, without the call: so go nearly all
                     del alone[handle], objects[handle]
                 else:
                     heap.drop(handle)
             try:
-                if op.want is not NOTHING or op.kwargs is not None or op.stream != self._stream:
+                if segment is not None and op.want is NOTHING and op.stream == self._stream and segment.take(op):
+                    pass  # until the segment is launched
+                elif op.want is not NOTHING or op.kwargs is not None or op.stream != self._stream:
                     if (answer := self._run_one(op)) is not None:
                         return place, answer
                 else:
+                    if segment is not None:
+                        segment.settle(op)
                     args, name, out = [], op.name, op.out  # a comprehension is a call of its own before Python 3.12
                     for a in op.args:
                         args.append(objects[a.handle] if type(a) is Ref and a.handle in objects else read(a))
@@ -103,7 +122,13 @@ class OpStream:
                     result = functions[name](*args)
                     if place > before:
                         self._pass_over(batch, before, place)
-                    elif type(result) is array and len(op.args) in new_memory[name] and out and out not in objects:
+                    elif (
+                        type(result) is array
+                        and len(op.args) in new_memory[name]
+                        and out
+                        and out not in objects
+                        and out not in places
+                    ):
                         objects[out] = result if as_proved is None else as_proved(op.orders, result)
                         alone[out] = None
                     elif out or new_memory[name] is KEEPS:
@@ -113,7 +138,16 @@ class OpStream:
                     return before, answer
                 place = before - 1  # read it again
             if place >= end or perf_counter() > until:
-                return place, None
+                return place, self._launch(batch.first + place - 1, op)
+
+    def _launch(self, seq: int, op: Op) -> Answer | None:
+        """Launch what was gathered up to ``op``; return the answer if the device is lost."""
+        if self._segment is not None and self._segment.ops:
+            try:
+                self._segment.launch()
+            except Exception as error:  # as of any op
+                return self._failed(seq, op, error)
+        return None
 
     def _optimise(self, op: Op, args: list[Any], batch: QueuedBatch, place: int) -> int:
         """Append to ``args`` what a pass finds for ``op`` to compute into; return how many ops behind that fulfils."""
@@ -141,6 +175,8 @@ class OpStream:
 
     def _failed(self, seq: int, op: Op, error: Exception) -> Answer | None:
         """Return the answer of an op that failed; None for one that has not run and may be read again."""
+        if self._segment is not None:
+            self._segment.settle(op)
         if isinstance(error, OutOfOrder):
             try:
                 self._lay_out(seq, error)
@@ -163,6 +199,8 @@ class OpStream:
 
     def _run_one(self, op: Op) -> Answer | None:
         """Run an op that wants an answer, has keywords, or is for another stream."""
+        if self._segment is not None:
+            self._segment.settle(op)
         if op.stream != self._stream:
             self._switch_stream(op.stream)
         if op.name not in self._plan.new_memory:
@@ -193,6 +231,8 @@ class OpStream:
     def cancel(self, batch: QueuedBatch) -> tuple[int, Answer | None]:
         """Pass over the next op of ``batch``, but drop what it drops. Returns as `run`."""
         op = batch.ops[batch.next]
+        if self._segment is not None:
+            self._segment.settle(op)
         self._failures.cancel(batch.first + batch.next, op)
         return batch.next + 1, None if op.want is NOTHING else Answer(error=CANCELLED)
 

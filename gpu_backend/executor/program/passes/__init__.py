@@ -18,4 +18,4 @@ __all__ = ["Pass", "make_passes"]
 def make_passes(names: Collection[str], heap: Heap, reader: Reader, plan: Plan) -> tuple[Pass, ...]:
     """Return the passes called ``names``, in the order in which they are asked."""
     made: dict[str, Pass] = {"store": StoreForwarding(heap, reader, plan), "reuse": MemoryReuse(heap, plan)}
-    return tuple(made[name] for name in PASSES if name in names)
+    return tuple(made[name] for name in PASSES if name in names and name in made)

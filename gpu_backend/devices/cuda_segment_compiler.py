@@ -1,0 +1,78 @@
+"""The kernels of segments compiled behind the ops that run meanwhile, and never for long."""
+
+from __future__ import annotations
+
+import logging
+import os
+import threading
+from collections.abc import Mapping
+from time import perf_counter
+
+import cupy
+from cupy.cuda import compiler
+
+from gpu_backend.devices import segment_source
+from gpu_backend.devices.segment_source import LONG, SHORT, Body
+
+log = logging.getLogger("executor")
+
+#: Most of the time is not spent compiling: after a program, so many times as long as it took is waited for the next.
+_REST = 2.0
+#: How much others come before who compiles.
+_NICE = 10
+
+
+class Program:
+    """Compiled kernels of segments, with a counter of their own for blocks that wait for each other."""
+
+    def __init__(self, bodies: Mapping[int, Body]) -> None:
+        self._module = cupy.RawModule(code=segment_source.program(bodies), options=("--std=c++17",))
+        self._kernels = [self._module.get_function(name).kernel for name in (SHORT, LONG)]
+        self.short, self.long = (kernel.ptr for kernel in self._kernels)
+        self.codes = frozenset(bodies)
+
+
+class SegmentCompiler:
+    """Compiles one program at a time, in a thread: ops go CuPy's way meanwhile."""
+
+    def __init__(self, device: cupy.cuda.Device) -> None:
+        self._device = device
+        self._thread: threading.Thread | None = None
+        self._rests_until = 0.0
+        #: What has been compiled and not been taken.
+        self.compiled: Program | None = None
+        #: The codes of what does not compile.
+        self.failed: set[int] = set()
+
+    def may_begin(self) -> bool:
+        """Tell whether nothing is being compiled, or waits to be taken, and it is time for more."""
+        if self.compiled is not None or (self._thread is not None and self._thread.is_alive()):
+            return False
+        return perf_counter() > self._rests_until
+
+    def begin(self, bodies: Mapping[int, Body]) -> None:
+        """Compile ``bodies``, by their codes."""
+        self._thread = threading.Thread(target=self._compile, args=(bodies,), name="segments", daemon=True)
+        self._thread.start()
+
+    def _compile(self, bodies: Mapping[int, Body]) -> None:
+        began = perf_counter()
+        os.setpriority(os.PRIO_PROCESS, 0, _NICE)  # on Linux of this thread alone
+        self._device.use()
+        try:
+            self.compiled = Program(bodies)
+        except compiler.CompileException as error:
+            log.warning("an op does not compile for segments, and stays what it is: %.500s", error)
+            self.failed.update(code for code, body in bodies.items() if not _compiles(body))
+        except Exception:  # whatever it is: no op needs it
+            log.exception("the kernels of segments cannot be compiled")
+            self.failed.update(bodies)
+        self._rests_until = perf_counter() + _REST * (perf_counter() - began)
+
+
+def _compiles(body: Body) -> bool:
+    try:
+        Program({0: body})
+    except compiler.CompileException:
+        return False
+    return True

@@ -1,0 +1,185 @@
+"""Segments on a GPU: kernels that go through tables of CuPy's own ops, compiled behind the ops that run meanwhile."""
+
+from __future__ import annotations
+
+from collections import Counter
+from struct import Struct
+from time import perf_counter
+from typing import Any
+
+import cupy
+import numpy as np
+from cupy._core._scalar import CScalar
+from cupy._core._scalar import get_typename as _typename
+from cupy.cuda import driver, memory
+
+from gpu_backend.devices import segment_source
+from gpu_backend.devices.cuda_segment_compiler import Program, SegmentCompiler
+from gpu_backend.devices.segment_source import MOST_OPS, SHORT_OPS, THREADS, Body
+from gpu_backend.devices.segments import HEADER_BYTES, INSTRUCTION_BYTES, Block, Kind, Routine
+from gpu_backend.opstream.layout import DType, Shape
+
+#: Elements that a block has for each of its threads, where there is more than one block.
+_PER_THREAD = 2
+#: What one block does as fast as several, which take longer to wait for each other.
+_ONE_BLOCK = 4096
+#: So often a routine is wanted before it is compiled: what runs a few times is never worth it.
+_WANTED = 8
+#: Most routines of a program: each takes about a seventh of a second to compile.
+_MOST_ROUTINES = 32
+#: How often it is looked which are used.
+_LOOK_SECONDS = 0.25
+_HEADER = Struct("<2I8x")
+#: Numbers of Python's by type, for CuPy to tell in which type an op computes with one.
+_SAMPLES = {bool: True, int: 1, float: 1.0, complex: 1j}
+
+
+class CudaSegments:
+    """Carries out tables of instructions on one GPU, in the default stream; see the seam."""
+
+    most_ops = MOST_OPS
+    most_elements = 1 << 20
+
+    def __init__(self, device: cupy.cuda.Device) -> None:
+        self._most_blocks = int(device.attributes["MultiProcessorCount"])
+        self._bodies: list[Body] = []
+        self._codes: dict[Body, int] = {}
+        self._samples: dict[DType, Any] = {}
+        #: How often each routine was asked for since it was compiled last, if it is not ready.
+        self._wanted: Counter[int] = Counter()
+        self.ready: set[int] = set()
+        self._compiler = SegmentCompiler(device)
+        self._program: Program | None = None
+        #: Those before it, which may still run; and which were used lately, the last ones last.
+        self._earlier: list[Program] = []
+        self._used: dict[int, None] = {}
+        self._look_at = 0.0
+        #: What the blocks of all launches of the program have counted so far.
+        self._arrived = 0
+        #: Where a launch finds its parameter, the table.
+        self._table: bytearray | None = None
+        self._parameters = np.zeros(1, np.uint64)
+        self._parameters_at = self._parameters.ctypes.data
+
+    def routine(self, name: str, kinds: tuple[Kind, ...], output: DType | None) -> Routine | None:
+        """Return what does op ``name`` of operands of these ``kinds``; see the seam."""
+        ufunc = self._function(name, kinds)
+        if ufunc is None or ufunc.nin != len(kinds) or ufunc.nout != 1:
+            return None
+        operands = [CScalar(_SAMPLES[kind]) if isinstance(kind, type) else self._sample(kind) for kind in kinds]
+        try:
+            op = ufunc._ops.guess_routine(ufunc.name, {}, operands, None, ufunc._out_ops)
+        except TypeError:  # CuPy says why
+            return None
+        if not isinstance(op.routine, str) or not all(isinstance(one, np.dtype) for one in op.in_types + op.out_types):
+            return None
+        made = op.out_types[0]
+        stored = made if output is None else output
+        if not np.can_cast(made, stored, "same_kind"):
+            return None
+        lying = [mine if isinstance(kind, type) else kind for kind, mine in zip(kinds, op.in_types, strict=True)]
+        body = Body(
+            ufunc._preamble or "", ufunc._loop_prep or "", op.routine, tuple(map(_typename, op.in_types)),
+            _typename(made), tuple(map(_typename, lying)), _typename(stored),
+        )  # fmt: skip
+        if (store := self.copy(stored, stored)) is not None and store.code not in self.ready:
+            self._wanted[store.code] += 0  # the result may be put into a window next: then all is compiled at once
+        return self._routine(body, tuple(op.in_types), stored)
+
+    def copy(self, kind: Kind, output: DType) -> Routine | None:
+        """Return what copies operands of this ``kind``; see the seam."""
+        if isinstance(kind, type):  # CuPy's kernel for filling gets the number in the array's own type
+            kind = output
+        elif kind.kind == "c" and output.kind != "c":
+            return None  # CuPy warns
+        name = _typename(kind)
+        return self._routine(Body("", "", "out0 = in0", (name,), name, (name,), _typename(output)), (kind,), output)
+
+    def is_ready(self, code: int) -> bool:
+        """Tell whether a routine is compiled; have it compiled if it is wanted often."""
+        if code in self.ready:
+            return True
+        self._wanted[code] += 1
+        if self._wanted[code] >= _WANTED and code not in self._compiler.failed and self._compiler.may_begin():
+            wanted = [one for one, _ in self._wanted.most_common() if one not in self._compiler.failed]
+            chosen = [*wanted, *(one for one in reversed(self._used) if one not in wanted)][:_MOST_ROUTINES]
+            self._compiler.begin({one: self._bodies[one] for one in sorted(chosen)})
+        return False
+
+    def renew(self) -> None:
+        """Use what was compiled meanwhile."""
+        program = self._compiler.compiled
+        if program is None:
+            return
+        self._compiler.compiled = None
+        if self._program is not None:
+            self._earlier.append(self._program)
+        self._program, self._arrived = program, 0
+        self.ready.clear()
+        self.ready.update(program.codes)
+        lately = [one for one in self._used if one in program.codes]
+        self._used = dict.fromkeys([*(program.codes - set(lately)), *lately])
+        for code in program.codes:
+            del self._wanted[code]
+
+    def address(self, array: cupy.ndarray) -> int:
+        """Return where the first element of ``array`` lies."""
+        return int(array.data.ptr)
+
+    def block(self, size_bytes: int) -> Block:
+        """Return new memory."""
+        pointer = memory.alloc(size_bytes)
+        return Block(pointer.ptr, pointer, size_bytes)
+
+    def array(self, block: Block, shape: Shape, dtype: DType) -> cupy.ndarray:
+        """Return the C-contiguous array that has the memory of ``block`` for its own."""
+        return cupy.ndarray(shape, dtype, memptr=block.memory)
+
+    def launch(self, table: bytearray, ops: int, most_elements: int) -> None:
+        """Have the first ``ops`` instructions of ``table`` carried out in the default stream."""
+        assert self._program is not None
+        if table is not self._table:
+            self._table = table
+            self._parameters[0] = np.frombuffer(table, np.uint8).ctypes.data
+        blocks = 1
+        if most_elements > _ONE_BLOCK:
+            blocks = min(self._most_blocks, -(-most_elements // (THREADS * _PER_THREAD)))
+        _HEADER.pack_into(table, 0, ops, self._arrived)
+        kernel = self._program.long if ops > SHORT_OPS else self._program.short
+        if blocks > 1:
+            driver.launchCooperativeKernel(kernel, blocks, 1, 1, THREADS, 1, 1, 0, 0, self._parameters_at)
+            self._arrived = (self._arrived + blocks * (ops - 1)) & 0xFFFFFFFF
+        else:
+            driver.launchKernel(kernel, 1, 1, 1, THREADS, 1, 1, 0, 0, self._parameters_at, 0)
+        if (now := perf_counter()) > self._look_at:
+            self._look_at = now + _LOOK_SECONDS
+            self._note_used(ops)
+
+    def _note_used(self, ops: int) -> None:
+        codes = np.frombuffer(self._table or b"", np.uint32, offset=HEADER_BYTES)[:: INSTRUCTION_BYTES // 4][:ops]
+        for code in set(codes.tolist()):
+            self._used.pop(code, None)
+            self._used[code] = None
+
+    # --- what CuPy would do -------------------------------------------------------------------------------------------
+
+    def _routine(self, body: Body, inputs: tuple[DType, ...], output: DType) -> Routine | None:
+        if not segment_source.can_stand(body):
+            return None
+        code = self._codes.setdefault(body, len(self._bodies))
+        if code == len(self._bodies):
+            self._bodies.append(body)
+        return Routine(code, inputs, output)
+
+    def _function(self, name: str, kinds: tuple[Kind, ...]) -> Any:
+        if name == "cupy.where":
+            chosen = kinds[0]
+            return cupy._sorting.search._where_ufunc if not isinstance(chosen, type) and chosen.kind == "b" else None
+        found = getattr(cupy, name.removeprefix("cupy."), None)
+        return found if isinstance(found, cupy.ufunc) else None
+
+    def _sample(self, dtype: DType) -> cupy.ndarray:
+        sample = self._samples.get(dtype)
+        if sample is None:
+            sample = self._samples[dtype] = cupy.ndarray((0,), dtype)
+        return sample

@@ -1,0 +1,64 @@
+"""Where arrays lie: all that a segment has to know of them, and all that there is of those which nobody else needed."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from gpu_backend.devices.segments import Block
+from gpu_backend.opstream.layout import Layout
+from gpu_backend.wire.values import View
+
+__all__ = ["Place", "Places"]
+
+
+class Place:
+    """Where an array lies in the device's memory, and how. Of the object that holds it there may be none yet."""
+
+    __slots__ = ("address", "array", "block", "layout", "windows")
+
+    def __init__(self, address: int, layout: Layout, array: Any, block: Block | None = None) -> None:
+        self.address = address
+        self.layout = layout
+        #: The array; None while there is only its memory.
+        self.array = array
+        #: Of an array that has not been made: all of its memory, in which it lies C-contiguous.
+        self.block = block
+        self.windows: dict[View, Place] | None = None
+
+
+class Places:
+    """The places that are known, by handle, and the memory that is left of dropped ones."""
+
+    def __init__(self) -> None:
+        #: Forgotten with the entry itself, and when another array stands there.
+        self.known: dict[int, Place] = {}
+        #: How many of them have no array.
+        self.unmade = 0
+        #: Those without an array whose handles were dropped, by size: the next op may write there.
+        self.spare: dict[int, list[Place]] = {}
+        #: Those with an array whose handles were dropped: ops that have not run may still need it.
+        self.kept: list[Place] = []
+
+    def forget(self, handle: int) -> Place | None:
+        """Forget the place of ``handle``; return it if it was all there was, and its memory is spare now."""
+        place = self.known.pop(handle, None)
+        if place is None:
+            return None
+        if place.array is not None or place.block is None:
+            self.kept.append(place)
+            return None
+        self.unmade -= 1
+        place.windows = None
+        size = place.block.size_bytes
+        if size in self.spare:
+            self.spare[size].append(place)
+        else:
+            self.spare[size] = [place]
+        return place
+
+    def clear(self) -> None:
+        """Forget everything."""
+        self.known.clear()
+        self.unmade = 0
+        self.spare.clear()
+        self.kept.clear()

@@ -1,0 +1,131 @@
+"""Segments on the CPU device, for tests: NumPy goes through the same tables as a GPU does, address by address."""
+
+from __future__ import annotations
+
+import ctypes
+from typing import Any
+
+import numpy as np
+
+from gpu_backend.devices.arrays import Array
+from gpu_backend.devices.cpu.device import CpuDevice
+from gpu_backend.devices.segments import (
+    AXES,
+    HEADER_BYTES,
+    INSTRUCTION_BYTES,
+    OPERANDS,
+    VALUE_BYTES,
+    VALUES,
+    VALUES_AT,
+    WORDS,
+    Block,
+    Kind,
+    Routine,
+)  # fmt: skip
+from gpu_backend.opstream.layout import DType, Shape
+
+_SAMPLES = {bool: True, int: 1, float: 1.0, complex: 1j}
+
+
+class NumpySegments:
+    """Carries out tables of instructions with NumPy; notes how many at a time."""
+
+    most_elements = 1 << 12
+
+    def __init__(self, most_ops: int = 8) -> None:
+        self.most_ops = most_ops
+        self.routines: list[tuple[Any, Routine, tuple[DType, ...]]] = []
+        self.launched: list[int] = []
+        #: The codes of what may be used: all at once, if it is compiled.
+        self.ready: set[int] = set()
+        self.is_compiled = True
+        #: How many blocks may still be had.
+        self.blocks = 1 << 30
+
+    def routine(self, name: str, kinds: tuple[Kind, ...], output: DType | None) -> Routine | None:
+        """Return what does op ``name``; see the seam."""
+        ufunc = np.where if name == "cupy.where" else getattr(np, name.removeprefix("cupy."))
+        samples = [_SAMPLES[kind] if isinstance(kind, type) else np.ones(1, kind) for kind in kinds]
+        made = ufunc(*samples).dtype
+        if output is not None and not np.can_cast(made, output, "same_kind"):
+            return None
+        reads = tuple(np.result_type(*samples) if isinstance(kind, type) else kind for kind in kinds)
+        return self._add(ufunc, reads, made if output is None else output)
+
+    def copy(self, kind: Kind, output: DType) -> Routine | None:
+        """Return what copies; see the seam."""
+        return self._add(np.asarray, (output if isinstance(kind, type) else kind,), output)
+
+    def _add(self, ufunc: Any, reads: tuple[DType, ...], output: DType) -> Routine:
+        made = Routine(len(self.routines), reads, output)
+        self.routines.append((ufunc, made, reads))
+        self.renew()
+        return made
+
+    def is_ready(self, code: int) -> bool:
+        """Tell whether a routine may be used."""
+        return code in self.ready
+
+    def renew(self) -> None:
+        """Take up what is compiled; see the seam."""
+        if self.is_compiled:
+            self.ready.update(range(len(self.routines)))
+
+    def address(self, array: Array) -> int:
+        """Return where ``array`` begins."""
+        assert isinstance(array, np.ndarray)
+        return array.ctypes.data
+
+    def block(self, size_bytes: int) -> Block:
+        """Return new memory, filled with what no op writes."""
+        if not self.blocks:
+            raise MemoryError("there is no more")
+        self.blocks -= 1
+        memory = np.full(size_bytes, 0xA5, np.uint8)
+        return Block(memory.ctypes.data, memory, size_bytes)
+
+    def array(self, block: Block, shape: Shape, dtype: DType) -> Array:
+        """Return the array of a block."""
+        assert isinstance(block.memory, np.ndarray)
+        return np.ndarray(shape, dtype, buffer=block.memory)
+
+    def launch(self, table: bytearray, ops: int, most_elements: int) -> None:
+        """Carry out the first ``ops`` instructions of ``table``."""
+        assert 0 < ops <= self.most_ops
+        self.launched.append(ops)
+        for number in range(ops):
+            at = HEADER_BYTES + number * INSTRUCTION_BYTES
+            assert self._carry_out(bytes(table[at : at + INSTRUCTION_BYTES])) <= most_elements
+
+    def _carry_out(self, instruction: bytes) -> int:
+        words = WORDS.unpack(instruction[:VALUES_AT])
+        code, elements, axes = words[:3]
+        extents, places, strides = words[4 : 4 + axes], words[8 : 8 + OPERANDS], words[8 + OPERANDS :]
+        ufunc, routine, reads = self.routines[code]
+        assert np.prod(extents) == elements
+        operands = []
+        for number, dtype in enumerate((*reads, routine.output)):
+            steps = strides[number * AXES : number * AXES + axes]
+            if places[number] < VALUES:
+                first = VALUES_AT + places[number] * VALUE_BYTES
+                operands.append(np.frombuffer(instruction[first : first + dtype.itemsize], dtype)[0])
+            else:
+                operands.append(_at(places[number], dtype, extents, steps))
+        *inputs, into = operands
+        into[...] = ufunc(*[np.array(one) for one in inputs])
+        return elements
+
+
+def _at(address: int, dtype: DType, extents: Shape, steps: Shape) -> np.ndarray[Any, Any]:
+    low = sum(min(0, step * (extent - 1)) for step, extent in zip(steps, extents, strict=True))
+    high = sum(max(0, step * (extent - 1)) for step, extent in zip(steps, extents, strict=True)) + dtype.itemsize
+    memory = (ctypes.c_char * (high - low)).from_address(address + low)
+    return np.ndarray(extents, dtype, buffer=memory, offset=-low, strides=steps)
+
+
+class SegmentedCpu(CpuDevice):
+    """The CPU device with segments."""
+
+    def __init__(self, most_ops: int = 8) -> None:
+        super().__init__()
+        self.runs = self.segments = NumpySegments(most_ops)
