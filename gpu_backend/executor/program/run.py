@@ -83,16 +83,10 @@ class OpStream:
         fulfil the first ops of what follows, too: then the place lies beyond the end, counted on into those batches.
         This is the hot path: what happens for every op happens here, inline.
         """
-        heap, functions, new_memory, ops, place = (
-            self.heap,
-            self._functions,
-            self._plan.new_memory,
-            batch.ops,
-            batch.next,
-        )
+        heap, segment, ops, place = self.heap, self._segment, batch.ops, batch.next
         objects, views, alone, places = heap.objects, heap.views, heap.ownership.alone, heap.places.known
-        read, end, array = self._reader.with_frames(batch.frames), min(len(ops), place + most), self._objects.array_type
-        goes_on, as_proved, segment = batch.following is not None and end == len(ops), self._as_proved, self._segment
+        end = min(len(ops), place + most)
+        self._reader.with_frames(batch.frames)
         while True:
             op, before = ops[place], place + 1
             place = before
@@ -110,35 +104,39 @@ class OpStream:
                     if (answer := self._run_one(op)) is not None:
                         return place, answer
                 else:
-                    if segment is not None:
-                        segment.settle(op)
-                    args, name, out = [], op.name, op.out  # a comprehension is a call of its own before Python 3.12
-                    for a in op.args:
-                        args.append(objects[a.handle] if type(a) is Ref and a.handle in objects else read(a))
-                    if name not in new_memory:
-                        self._plan.learn(name)
-                    if op.reuse or (out and (ops[place].name == STORE if place < end else goes_on)):
-                        place += self._optimise(op, args, batch, place)
-                    result = functions[name](*args)
-                    if place > before:
-                        self._pass_over(batch, before, place)
-                    elif (
-                        type(result) is array
-                        and len(op.args) in new_memory[name]
-                        and out
-                        and out not in objects
-                        and out not in places
-                    ):
-                        objects[out] = result if as_proved is None else as_proved(op.orders, result)
-                        alone[out] = None
-                    elif out or new_memory[name] is KEEPS:
-                        self._keep(op, result)
+                    place = self._run_plain(op, batch, place, end)
             except Exception as error:  # whatever a user's op raises is the user's to see; it never ends the executor
                 if (answer := self._failed(batch.first + before - 1, op, error)) is not None:
                     return before, answer
                 place = before - 1  # read it again
             if place >= end or perf_counter() > until:
                 return place, self._launch(batch.first + place - 1, op)
+
+    def _run_plain(self, op: Op, batch: QueuedBatch, place: int, end: int) -> int:
+        """Run an op that wants no answer; return the place behind it, or behind those that a pass fulfilled as well."""
+        if self._segment is not None:
+            self._segment.settle(op)
+        objects, ops, name, out, before = self.heap.objects, batch.ops, op.name, op.out, place
+        read = self._reader.read
+        args: list[Any] = []
+        for a in op.args:  # a comprehension is a call of its own before Python 3.12
+            args.append(objects[a.handle] if type(a) is Ref and a.handle in objects else read(a))
+        if name not in self._plan.new_memory:
+            self._plan.learn(name)
+        goes_on = batch.following is not None and end == len(ops)
+        if op.reuse or (out and (ops[place].name == STORE if place < end else goes_on)):
+            place += self._optimise(op, args, batch, place)
+        result = self._functions[name](*args)
+        if place > before:
+            self._pass_over(batch, before, place)
+            return place
+        is_new = type(result) is self._objects.array_type and len(op.args) in self._plan.new_memory[name]
+        if is_new and out and out not in objects and out not in self.heap.places.known:
+            objects[out] = result if self._as_proved is None else self._as_proved(op.orders, result)
+            self.heap.ownership.alone[out] = None
+        elif out or self._plan.new_memory[name] is KEEPS:
+            self._keep(op, result)
+        return place
 
     def _launch(self, seq: int, op: Op) -> Answer | None:
         """Launch what was gathered up to ``op``; return the answer if the device is lost."""
