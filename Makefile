@@ -13,10 +13,10 @@ PIP := $(BIN)/python -m pip --disable-pip-version-check install --quiet --editab
 help: ## say what there is
 	@sed -n 's/^\([a-z]*\):[^#]*## /make \1\t/p' Makefile
 
-lab: $(VENV)/.lab compiler ## open JupyterLab with the kernel "Remote GPU (CuPy)"
+lab: compiler $(VENV)/.lab ## open JupyterLab with the kernel "Remote GPU (CuPy)"
 	@$(BIN)/workbench lab $(ARGS)
 
-test: $(VENV)/.test compiler chromium ## all checks, then all tests that need no GPU
+test: compiler $(VENV)/.test chromium ## all checks, then all tests that need no GPU
 	@$(MAKE) --no-print-directory check
 	@if command -v chromium >/dev/null; then marks="not gpu and not gpu_long and not soak and not ray"; else marks="not gpu and not gpu_long and not soak and not ray and not browser"; fi; \
 	  $(BIN)/python -m pytest -m "$$marks"
@@ -47,12 +47,12 @@ $(BIN)/python:
 	@echo "Making $(VENV) ..."
 	@$(PYTHON) -m venv $(VENV)
 
-$(VENV)/.lab: pyproject.toml | $(BIN)/python
+$(VENV)/.lab: pyproject.toml hatch_build.py $(wildcard kernelproxy/csrc/*) | $(BIN)/python
 	@echo "Installing gpu-workbench with JupyterLab ..."
 	@$(PIP) '.[lab,examples]'
 	@touch $@
 
-$(VENV)/.test: pyproject.toml | $(BIN)/python
+$(VENV)/.test: pyproject.toml hatch_build.py $(wildcard kernelproxy/csrc/*) | $(BIN)/python
 	@echo "Installing gpu-workbench with its tests ..."
 	@$(PIP) '.[test,examples]'
 	@touch $@
@@ -66,7 +66,8 @@ $(VENV)/.dev: pyproject.toml | $(BIN)/python
 	@$(PIP) '.[dev]'
 	@touch $@
 
-# The embedded CPU device compiles CUDA C kernels with the system's C++ compiler.
+# The embedded CPU device compiles CUDA C kernels with the system's C++ compiler. It comes first: an install compiles the
+# core of recording where it can.
 .PHONY: compiler chromium
 compiler:
 	@command -v c++ >/dev/null || $(call debian,g++,RawKernel and ElementwiseKernel will not run on the CPU device)

@@ -18,6 +18,14 @@ def tests(session: nox.Session) -> None:
 
 
 @nox.session
+def pure(session: nox.Session) -> None:
+    """Run the tests of what records ops without the compiled core."""
+    session.install("-e", ".[test,examples]")
+    folders = ["tests/unit/kernelproxy", "tests/conformance/test_repeats.py", "tests/conformance/test_ownership.py"]
+    session.run("pytest", *folders, *session.posargs, env={"GPU_WORKBENCH_COMPILED_CORE": "off"})
+
+
+@nox.session
 def lint(session: nox.Session) -> None:
     """Check style, spelling and the import contracts."""
     session.install("-e", ".[test]")

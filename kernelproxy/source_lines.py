@@ -10,6 +10,8 @@ from pathlib import Path
 from types import CodeType
 from typing import NamedTuple
 
+from kernelproxy import compiled
+
 #: Tells what people call a file.
 _name_of_file: Callable[[str], str] = str
 
@@ -87,3 +89,7 @@ def _is_theirs(filename: str) -> bool:
         known.clear()
     known.add(filename)
     return is_theirs
+
+
+compiled.learn(Site=Site, theirs=_theirs, not_theirs=_not_theirs, is_theirs=_is_theirs)
+user_site = compiled.quick("site", user_site)

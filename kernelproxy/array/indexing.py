@@ -10,10 +10,11 @@ import numpy as np
 from gpu_backend.opstream.layout import Layout
 from gpu_backend.opstream.proof import setitem, views
 from gpu_backend.opstream.proof.arguments import is_known
-from gpu_backend.opstream.proof.indexing import known_window
+from gpu_backend.opstream.proof.indexing import ROWS, WINDOWS, known_window
 from gpu_backend.opstream.proof.outcome import Unproved
 from gpu_backend.opstream.proof.scalars import fills_quietly
 from gpu_backend.wire import values as wire
+from kernelproxy import compiled
 from kernelproxy.calls import array_core, dispatch, stores
 from kernelproxy.calls.argument_types import ArrayLike, DTypeLike
 from kernelproxy.calls.array_core import ArrayCore, is_window
@@ -23,6 +24,7 @@ from kernelproxy.mirror import counts
 
 _NUMBERS = frozenset({bool, int, float, complex})
 _GETITEM, _SETITEM = "cupy.ndarray.__getitem__", "cupy.ndarray.__setitem__"
+compiled.learn(windows=WINDOWS, rows=ROWS)
 _BASIC = (int, slice, type(None), type(Ellipsis))
 
 
@@ -47,6 +49,8 @@ class Indexing(ArrayCore):
             return dispatch.call(_GETITEM, (self, key), {})
         except Unsendable:
             raise _no_index(key) from None
+
+    __getitem__ = compiled.quick("getitem", __getitem__)
 
     def _selected(self, mask: ArrayCore) -> Any:
         """Return what ``mask`` selects, with a note of which mask that was."""
@@ -98,6 +102,8 @@ class Indexing(ArrayCore):
                 dispatch.call(_SETITEM, (self, key, value), {})
         except Unsendable as error:
             raise _no_index(key, error) from None
+
+    __setitem__ = compiled.quick("setitem", __setitem__)
 
     def __delitem__(self, key: Any) -> None:
         raise NotImplementedError("Subscript deletion not supported by cupy._core.core._ndarray_base")

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from gpu_backend.opstream.proof.ufuncs import rule_for
+from kernelproxy import compiled
 from kernelproxy.calls import array_core, dispatch
 from kernelproxy.calls.array_core import ArrayCore
 from kernelproxy.calls.dispatch import stands_for
@@ -53,7 +54,7 @@ def _forward(function: ufunc) -> _Method:
             return NotImplemented
         return numpys(self, other) if _is_asked(other) or _asks(self) else binary(self, stands_for(other))
 
-    return operator
+    return compiled.quick("binary", operator, function._qualname)
 
 
 def _asks(array: Any) -> bool:
@@ -67,7 +68,7 @@ def _reflected(function: ufunc) -> _Method:
     def operator(self: Any, other: object) -> Any:
         return NotImplemented if _defers(self, other) else binary(stands_for(other), self)
 
-    return operator
+    return compiled.quick("reflected", operator, function._qualname)
 
 
 def _compared(function: ufunc, apart: bool | None = None) -> _Method:
@@ -81,7 +82,7 @@ def _compared(function: ufunc, apart: bool | None = None) -> _Method:
             return dispatch.call("cupy.full", (self.shape, apart), {"dtype": np.bool_})
         return operator(self, other)
 
-    return comparison
+    return compiled.quick("binary", comparison, function._qualname)
 
 
 def _is_incomparable(other: object, apart: bool) -> bool:
@@ -98,7 +99,7 @@ def _inplace(function: ufunc) -> _Method:
         is_known = isinstance(other, ArrayCore) or type(other) in _NUMBERS
         return inplace(self, other if is_known else stands_for(other))
 
-    return operator
+    return compiled.quick("inplace", operator, function._qualname)
 
 
 def _unary(function: ufunc) -> Callable[[Any], Any]:
@@ -107,7 +108,7 @@ def _unary(function: ufunc) -> Callable[[Any], Any]:
     def operator(self: Any) -> Any:
         return unary(self)
 
-    return operator
+    return compiled.quick("unary", operator, function._qualname)
 
 
 _ADD, _SUBTRACT, _MULTIPLY = ufunc_named("add"), ufunc_named("subtract"), ufunc_named("multiply")

@@ -13,6 +13,7 @@ from weakref import ref
 from gpu_backend.opstream.layout import Layout
 from gpu_backend.wire import values as wire
 from gpu_backend.wire.messages import Want
+from kernelproxy import compiled
 from kernelproxy.calls.decoding import described_layout, told_layout
 from kernelproxy.client import Client
 from kernelproxy.mirror import counts
@@ -60,6 +61,8 @@ class ArrayCore:
             else:  # its shape was changed in place: the memory lies otherwise than the layout says
                 dropped.append((reference.root, None))  # type: ignore[union-attr]
 
+    __del__ = compiled.quick("end", __del__)
+
     def _wire_value(self) -> wire.Ref | wire.View:
         return self._ref
 
@@ -67,6 +70,8 @@ class ArrayCore:
 
         def __getattr__(self, name: str) -> Any: ...
 
+
+compiled.learn(ArrayCore=ArrayCore, Layout=Layout)
 
 #: The class of new arrays: the one on top, once there is one.
 array_class: type[Any] = ArrayCore
@@ -81,6 +86,7 @@ def for_new_arrays(kind: type[Array]) -> type[Array]:
     """Have new arrays be of the class ``kind``; for use as a decorator of it."""
     global array_class
     array_class = kind
+    compiled.learn(array_class=kind)
     return kind
 
 
@@ -112,6 +118,9 @@ def small(client: Client, layout: Layout, handle: int) -> Any:
     array._client = client
     array._dropped = client.dropped
     return array
+
+
+small = compiled.quick("small", small)
 
 
 class SelectedByMask(NamedTuple):
@@ -212,6 +221,9 @@ def view_of(array: ArrayCore, offset: int, layout: Layout, of: type | None = Non
     if kind is not array_class:
         view.__array_finalize__(array)  # of a user's subclass
     return view
+
+
+view_of = compiled.quick("view_of", view_of)
 
 
 def is_window(view: ArrayCore, array: ArrayCore, offset: int, layout: Layout) -> bool:

@@ -72,6 +72,8 @@ class HostMirror:
         Number of the last op that may fail: until it is done, reads take their trips, so that they tell.
     """
 
+    __slots__ = ("__dict__", "barred", "is_on", "known", "worth")
+
     def __init__(self, mode: Mode = Mode.ON) -> None:
         self.mode = mode
         self.is_on = mode is not Mode.OFF

@@ -32,6 +32,8 @@ class MemoryModel:
         What they hold together.
     """
 
+    __slots__ = ("__dict__", "held", "held_bytes", "limit_bytes", "small_bytes")
+
     def __init__(self, limit_bytes: int = 0, device_bytes: int = 1 << 33) -> None:
         self._device_bytes = device_bytes
         self.held: dict[int, int] = {}

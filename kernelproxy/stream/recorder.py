@@ -17,17 +17,21 @@ from gpu_backend.opstream.journal import Journal
 from gpu_backend.opstream.layout import Layout
 from gpu_backend.wire.codec import Frame
 from gpu_backend.wire.messages import Op, Want
-from gpu_backend.wire.values import Value
+from gpu_backend.wire.values import Ref, Value, View
+from kernelproxy import compiled
+from kernelproxy.mirror import stores
 from kernelproxy.mirror.host_mirror import HostMirror, Mode
+from kernelproxy.mirror.worth import Worth
 from kernelproxy.source_lines import user_site
 from kernelproxy.stream.ahead import Ahead
 from kernelproxy.stream.batch import OpenBatch
 from kernelproxy.stream.batch_size import batch_ops
+from kernelproxy.stream.costs import Cost
 from kernelproxy.stream.dropped import DroppedHandles
 from kernelproxy.stream.forms import Form, Forms
 from kernelproxy.stream.inbox import Inbox
 from kernelproxy.stream.memory_model import MemoryModel
-from kernelproxy.stream.temporaries import taken_over
+from kernelproxy.stream.temporaries import taken_over, takes_over
 
 NOTHING = Want.NOTHING
 BATCH_BYTES = 4 << 20  #: most bytes of buffers in a message of recorded ops
@@ -40,6 +44,12 @@ Made = Layout | None
 
 class Recorder(ABC):
     """The ops of this process, in order. ``memory`` says which results are sure to be had: others are waited for."""
+
+    # Slots for what each op looks at: they are found faster than entries of a dictionary, also by the compiled core.
+    __slots__ = (
+        "__dict__", "__weakref__", "_recording", "dropped", "forms", "memory", "mirror", "most_ops", "next_handle",
+        "open_batch", "sender_sleeps",
+    )  # fmt: skip
 
     #: What the executor has said.
     inbox: Inbox
@@ -112,6 +122,8 @@ class Recorder(ABC):
             self.wake_sender()
         return out
 
+    note = compiled.quick("note", note)
+
     def record_with_buffer(self, make: Callable[[int], tuple[str, Args]], data: Frame) -> None:
         """Note an op without result that carries ``data``; ``make`` gets the buffer's number in its message.
 
@@ -151,3 +163,10 @@ class Recorder(ABC):
         """Give no handle below ``first`` from now on."""
         with self._recording:
             self.next_handle = max(self.next_handle, first)
+
+
+compiled.learn(
+    Recorder=Recorder, OpenBatch=OpenBatch, Form=Form, Cost=Cost, HostMirror=HostMirror, MemoryModel=MemoryModel,
+    Worth=Worth, Op=Op, Ref=Ref, View=View, nothing=NOTHING, taken_over=taken_over, takes_over=takes_over,
+    targets=stores.TARGETS,
+)  # fmt: skip

@@ -5,6 +5,8 @@ from __future__ import annotations
 import threading
 from typing import Any
 
+from kernelproxy import compiled
+
 
 class _Current(threading.local):
     stream: Any = None
@@ -12,6 +14,8 @@ class _Current(threading.local):
 
 class Streams:
     """Which of a client's streams is current in which thread."""
+
+    __slots__ = ("_current", "is_used")
 
     def __init__(self) -> None:
         #: False until some thread leaves the default stream: until then nobody pays for looking.
@@ -32,3 +36,6 @@ class Streams:
         self.is_used = True
         before, self._current.stream = self._current.stream, stream
         return before
+
+
+compiled.learn(Streams=Streams)

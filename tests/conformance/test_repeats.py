@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gc
+import operator
 import random
 import warnings
 from collections.abc import Iterator
@@ -16,6 +17,7 @@ from gpu_backend.devices import open_device
 from gpu_backend.opstream.proof import registry
 from gpu_backend.wire.codec import encode
 from gpu_backend.wire.messages import Want
+from kernelproxy import compiled
 from kernelproxy.array import indexing
 from kernelproxy.calls.array_core import ArrayCore
 from kernelproxy.client import Client
@@ -127,12 +129,12 @@ class _Run(NamedTuple):
     found: dict[object, int]
 
 
-def _calls(seed: int, count: int) -> list[str]:
+def _calls(seed: int, count: int, kinds: tuple[str, ...] = _CALLS) -> list[str]:
     """Return random calls, many of them several times."""
     chance = random.Random(seed)
     made: list[str] = []
     for _ in range(count):
-        call = chance.choice(_CALLS)
+        call = chance.choice(kinds)
         for name, pool in _POOLS.items():
             while name in call:
                 call = call.replace(name, chance.choice(pool), 1)
@@ -166,8 +168,8 @@ def _scope() -> dict[str, Any]:
 
     rows = np.arange(12.0)
     return {
-        "cp": cp, "np": np, "nan": np.nan, "registry": registry, "put": put, "kept": kept, "keep": kept.append,
-        "stream": lambda number: streams[number].use(), "finalized": finalized,
+        "cp": cp, "np": np, "op": operator, "nan": np.nan, "registry": registry, "put": put, "kept": kept,
+        "keep": kept.append, "stream": lambda number: streams[number].use(), "finalized": finalized,
         "x": cp.asarray(rows), "y": cp.ones(12), "z": cp.zeros(12), "m": cp.asarray(rows.reshape(3, 4)), "h": rows,
         "t": cp.asarray(rows.reshape(4, 3)), "b": cp.asarray(rows > 3), "k": cp.asarray(np.array([2, 0, 1])),
         "c": cp.asarray(rows * 1j), "w": cp.asarray(rows.astype("f4")), "e": cp.zeros(()),
@@ -236,6 +238,29 @@ def test_the_same_is_recorded_with_forms_as_without(seed: int, no_collector: Non
     assert with_forms.gave == without.gave
     assert with_forms.ops == without.ops
     assert len(with_forms.found) >= 10  # else nothing was compared
+
+
+#: What operators and indices are tried with beside the calls above: they have compiled ways.
+_OPERATIONS = (
+    *(f"ARRAY {sign} ARRAY" for sign in ("+", "-", "*", "/", "//", "%", "**", "<", "==", "!=", "&", "<<", "@")),
+    *(f"ARRAY {sign} NUMBER" for sign in ("+", "*", "/", "**", ">=", "==", "|", ">>")),
+    *(f"NUMBER {sign} ARRAY" for sign in ("-", "*", "/", "%", "<=", "^", "**")),
+    "-ARRAY", "abs(ARRAY)", "~ARRAY", "ARRAY[KEY]", "ARRAY[KEY][KEY]", "put(ARRAY, KEY, ARRAY[KEY])",
+    "put(x, slice(1, -1), x[1:-1])", "put(ARRAY, KEY, NUMBER)", "put(ARRAY, KEY, ARRAY)", "keep(ARRAY + NUMBER)",
+    "kept.clear()", "stream(0)", "stream(1)", "op.iadd(ARRAY, ARRAY)", "op.imul(ARRAY, NUMBER)", "op.isub(x, y)",
+    "op.itruediv(z, 2.0)", "0.5 * (x[:-2] + x[2:])", "cp.sin(ARRAY)", "ARRAY.sum()", "setattr(z, 'shape', (12,))",
+)  # fmt: skip
+
+
+@pytest.mark.skipif(not compiled.is_compiled, reason="nothing is compiled here")
+@pytest.mark.parametrize("seed", range(8))
+def test_the_same_is_recorded_by_compiled_ways_as_by_those_in_python(seed: int, no_collector: None) -> None:
+    calls = _calls(seed, 200, _OPERATIONS if seed % 2 else _CALLS)
+    quick = _run(calls, True)
+    with compiled.used(False):
+        pure = _run(calls, True)
+    assert quick.gave == pure.gave
+    assert quick.ops == pure.ops
 
 
 #: Calls that take any number.

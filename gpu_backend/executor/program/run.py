@@ -51,7 +51,7 @@ class OpStream:
         self._objects = DescribedObjects(device)
         self._names = SurfaceNames(device)
         self._plan = Plan(Verbs(device, self._resolve, self._objects).table, self._resolve)
-        self._functions, self._new_memory = self._plan.functions, self._plan.new_memory
+        self._functions = self._plan.functions
         self._reader = Reader(self.heap, device, self._resolve, self._objects)
         self._writer = Writer(self.heap, device, self._objects)
         self._accounts = Accounts(device, self.heap, self._plan)

@@ -118,33 +118,12 @@ class Segment:
             places.reverse()
         way = (name, *[place.layout for place in places])
         step = self._steps[way] if way in self._steps else self._learn(way)
-        if (
-            step is None
-            or not (step.code in self._ready or self._is_ready(step))
-            or (step.made is None) != (not op.out)
-        ):
+        if step is None or (step.code not in self._ready and not self._is_ready(step)):
             return False
-        if step.spans and not _is_apart(step, places):
+        if (step.made is None) == bool(op.out) or (step.spans and not _is_apart(step, places)):
             return False
-        if self.ops >= self._most_ops:
-            self.launch()
-        table, at = self._table, HEADER_BYTES + self.ops * INSTRUCTION_BYTES
-        table[at : at + INSTRUCTION_BYTES] = step.template
-        if step.has_numbers and not self._write_numbers(at, step, places):
+        if not self._put(op, step, places):
             return False
-        if step.made is not None:
-            result = self._result(op.out, step)
-            if result is None:
-                return False
-            places.append(result)
-        if len(places) == _USUAL:
-            first, second, last = places
-            _PLACES[_USUAL](table, at + PLACES_AT, first.address, second.address, last.address)
-        else:
-            _PLACES[len(places)](table, at + PLACES_AT, *[place.address for place in places])
-        if step.elements > self._elements:
-            self._elements = step.elements
-        self.ops += 1
         if op.reuse:
             self._heap.drop(op.reuse)  # behind the op that may read it
         return True
@@ -173,6 +152,29 @@ class Segment:
             self._spare.clear()  # so that whoever counts memory finds what CuPy alone would hold
         if self._places.kept:
             self._places.kept.clear()
+
+    def _put(self, op: Op, step: Step, places: list[Any]) -> bool:
+        """Write the instruction; return whether that was possible."""
+        if self.ops >= self._most_ops:
+            self.launch()
+        table, at = self._table, HEADER_BYTES + self.ops * INSTRUCTION_BYTES
+        table[at : at + INSTRUCTION_BYTES] = step.template
+        if step.has_numbers and not self._write_numbers(at, step, places):
+            return False
+        if step.made is not None:
+            result = self._result(op.out, step)
+            if result is None:
+                return False
+            places.append(result)
+        if len(places) == _USUAL:
+            first, second, last = places
+            _PLACES[_USUAL](table, at + PLACES_AT, first.address, second.address, last.address)
+        else:
+            _PLACES[len(places)](table, at + PLACES_AT, *[place.address for place in places])
+        if step.elements > self._elements:
+            self._elements = step.elements
+        self.ops += 1
+        return True
 
     def _is_ready(self, step: Step) -> bool:
         if not self.ops:

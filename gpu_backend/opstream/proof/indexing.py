@@ -11,7 +11,9 @@ from gpu_backend.opstream.proof.outcome import CannotProve, Unproved, WillRaise,
 from gpu_backend.opstream.proof.values import BasicIndex, is_integer
 
 #: Windows already worked out, by layout and key. Bounded: a loop may slice at ever new places.
-_windows: dict[tuple[object, ...], Window] = {}
+WINDOWS: dict[tuple[object, ...], Window] = {}
+#: The layouts of ``x[0]``, by those of ``x``.
+ROWS: dict[Layout, Layout] = {}
 _MOST_WINDOWS = 16_384
 #: What stands in slices whose windows are remembered. True, which equals 1, does not.
 _BOUNDS = frozenset({int, type(None)})
@@ -49,10 +51,10 @@ def known_window(layout: Layout, key: object) -> Window | None:
             and (stop is None or type(stop) is int)
             and (step is None or type(step) is int)
         ):  # spelled out: three look-ups would cost more than the one that they are for
-            return _windows.get((layout, slice, start, stop, step))
+            return WINDOWS.get((layout, slice, start, stop, step))
     elif type(key) is tuple:
         cached = _cache_key(layout, key)
-        return _windows.get(cached) if cached is not None else None
+        return WINDOWS.get(cached) if cached is not None else None
     elif type(key) is int:
         shape = layout.shape
         if shape:
@@ -70,9 +72,9 @@ def window(layout: Layout, key: tuple[object, ...]) -> Window:
 
 def _remember(cached: tuple[object, ...], found: Window | Unproved) -> Window | Unproved:
     if isinstance(found, tuple):
-        if len(_windows) >= _MOST_WINDOWS:
-            _windows.clear()
-        _windows[cached] = found
+        if len(WINDOWS) >= _MOST_WINDOWS:
+            WINDOWS.clear()
+        WINDOWS[cached] = found
     return found
 
 
@@ -87,15 +89,12 @@ def _select(layout: Layout, key: object) -> Window | Unproved:
 
 def _row(layout: Layout) -> Layout:
     """Return the layout of ``x[0]``."""
-    row = _rows.get(layout)
+    row = ROWS.get(layout)
     if row is None:
-        if len(_rows) >= _MOST_WINDOWS:
-            _rows.clear()
-        row = _rows[layout] = strided(layout.shape[1:], layout.strides[1:], layout.dtype)
+        if len(ROWS) >= _MOST_WINDOWS:
+            ROWS.clear()
+        row = ROWS[layout] = strided(layout.shape[1:], layout.strides[1:], layout.dtype)
     return row
-
-
-_rows: dict[Layout, Layout] = {}
 
 
 def _cache_key(layout: Layout, key: tuple[object, ...]) -> tuple[object, ...] | None:

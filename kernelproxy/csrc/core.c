@@ -1,0 +1,387 @@
+/* The compiled core: the short ways of recording, for what has been recorded before.
+ *
+ * Everything here is also written in Python, and that is the reference. Each function knows the plain case only: arrays
+ * of the class itself, a form that is remembered, an index that was asked for before. Whatever else it meets, it hands
+ * to the Python function that it stands for, before it has changed anything. The steps of `Recorder.note` are those of
+ * the Python one, in their order, under the same lock; an interrupt strikes only where they call Python code.
+ *
+ * Attributes that Python keeps in `__slots__` are read where they lie, at the places that Python tells.
+ */
+#define PY_SSIZE_T_CLEAN
+#include <Python.h>
+#include <frameobject.h>
+#include <structmember.h>
+
+#include "parts.h"
+#include "recording.h"
+#include "arrays.h"
+
+/* --- the ways --------------------------------------------------------------------------------------------------------- */
+
+/* A quick way of what the Python function `pure` does. `name` is the name of the ufunc, where there is one. */
+typedef struct {
+    PyObject_HEAD
+    vectorcallfunc call;
+    PyObject *pure, *name;
+} Quick;
+
+#define PURE PyObject_Vectorcall(((Quick *)quick)->pure, args, flags, names)
+#define GIVEN(count) (is_on && names == NULL && PyVectorcall_NARGS(flags) == (count))
+#define WAY(way) static PyObject *way(PyObject *quick, PyObject *const *args, size_t flags, PyObject *names)
+
+static int is_number(PyObject *value)
+{
+    return PyFloat_CheckExact(value) || PyLong_CheckExact(value) || PyBool_Check(value);
+}
+
+/* Whether a number is between those of the form: 1, 0, or -1 with an error. */
+static int is_within(PyObject *form, PyObject *number)
+{
+    int is_above = PyObject_RichCompareBool(AT(form, in_form.low), number, Py_LE);
+    return is_above <= 0 ? is_above : PyObject_RichCompareBool(number, AT(form, in_form.high), Py_LE);
+}
+
+/* Find the form of an op on arrays of `client`: 1 with a new reference each, 0 if Python shall look, -1 with an error.
+ *
+ * `number` is the operand that is one, or NULL; a result must surely be had if there is one (`makes`). */
+static int find_form(
+    PyObject *client, PyObject *key, PyObject *number, int makes, PyObject **pipeline, PyObject **form)
+{
+    PyObject *memory, *streams, *most = NULL;
+    *pipeline = *form = NULL;
+    if (key == NULL || (*pipeline = PyObject_GetAttr(client, s_pipeline)) == NULL)
+        return -1;
+    PyObject *forms;
+    if (!PyObject_TypeCheck(*pipeline, (PyTypeObject *)Recorder)
+        || (forms = AT(*pipeline, in_recorder.forms)) == NULL || (memory = AT(*pipeline, in_recorder.memory)) == NULL)
+        return 0;
+    if (!PyDict_Check(forms))
+        return 0;
+    *form = Py_XNewRef(PyDict_GetItemWithError(forms, key));
+    if (!IS(*form, Form))
+        return PyErr_Occurred() ? -1 : 0;
+    int fits = number == NULL ? 1 : is_within(*form, number);
+    if (fits > 0 && makes) {
+        most = part(memory, MemoryModel, in_memory.small_bytes, s_small_bytes);
+        fits = most == NULL ? -1 : PyObject_RichCompareBool(AT(*form, in_form.size), most, Py_LE);
+        Py_XDECREF(most);
+        fits = fits > 0 && !IS(AT(*form, in_form.made), Layout) ? 0 : fits;
+    }
+    if (fits > 0) {
+        streams = PyObject_GetAttr(client, s_streams);
+        int is_used = streams == NULL ? -1 : truth(streams, Streams, in_streams.is_used, s_is_used);
+        Py_XDECREF(streams);
+        fits = is_used < 0 ? -1 : !is_used;
+    }
+    return fits;
+}
+
+/* Record an op on `count` operands, which the form of `key` is asked for, and return what it makes or `target`.
+ *
+ * Takes over the key. NULL without an error if Python shall do it. */
+static PyObject *apply(
+    PyObject *client, PyObject *key, PyObject *number, PyObject *const *operands, Py_ssize_t count, PyObject *target)
+{
+    PyObject *pipeline, *form, *given, *handle = NULL, *made = NULL;
+    int found = find_form(client, key, number, target == NULL, &pipeline, &form);
+    if (found > 0 && (given = PyTuple_New(count)) != NULL) {
+        for (Py_ssize_t i = 0; i < count; i++) {
+            PyObject *one = IS(operands[i], array_class) ? AT(operands[i], in_array.ref) : operands[i];
+            PyTuple_SET_ITEM(given, i, Py_NewRef(one));
+        }
+        handle = note(pipeline, form, given, 0, Py_None, zero);
+        Py_DECREF(given);
+        if (handle != NULL)
+            made = target != NULL ? Py_NewRef(target) : owner(client, AT(form, in_form.made), handle);
+        Py_XDECREF(handle);
+    }
+    Py_XDECREF(form);
+    Py_XDECREF(pipeline);
+    Py_XDECREF(key);
+    return made;
+}
+
+#define MADE_OR_PURE(made) ((made) != NULL || PyErr_Occurred() ? (made) : PURE)
+
+/* What stands in a key for an operand: its layout or its type. Borrowed. */
+static PyObject *seen(PyObject *operand)
+{
+    return is_plain(operand) ? AT(operand, in_array.layout) : (PyObject *)Py_TYPE(operand);
+}
+
+/* ``left op right``: a plain array and another of the same client, or a number. */
+static PyObject *binary_of(PyObject *quick, PyObject *array, PyObject *other, PyObject *left, PyObject *right)
+{
+    PyObject *operands[] = {left, right}, *client;
+    if (!is_plain(array))
+        return NULL;
+    client = AT(array, in_array.client);
+    if (is_plain(other) ? AT(other, in_array.client) != client : !is_number(other))
+        return NULL;
+    PyObject *key = PyTuple_Pack(3, ((Quick *)quick)->name, seen(left), seen(right));
+    return apply(client, key, is_number(other) ? other : NULL, operands, 2, NULL);
+}
+
+WAY(binary)
+{
+    PyObject *made = GIVEN(2) ? binary_of(quick, args[0], args[1], args[0], args[1]) : NULL;
+    return MADE_OR_PURE(made);
+}
+
+WAY(reflected)
+{
+    PyObject *made = GIVEN(2) && is_number(args[1]) ? binary_of(quick, args[0], args[1], args[1], args[0]) : NULL;
+    return MADE_OR_PURE(made);
+}
+
+WAY(inplace)
+{
+    PyObject *made = NULL;
+    if (GIVEN(2) && is_plain(args[0])) {
+        PyObject *target = args[0], *other = args[1], *client = AT(target, in_array.client);
+        if (is_plain(other) ? AT(other, in_array.client) == client : is_number(other)) {
+            PyObject *operands[] = {target, other, target};
+            PyObject *key = PyTuple_Pack(3, AT(target, in_array.layout), ((Quick *)quick)->name, seen(other));
+            made = apply(client, key, is_number(other) ? other : NULL, operands, 3, target);
+        }
+    }
+    return MADE_OR_PURE(made);
+}
+
+WAY(unary)
+{
+    PyObject *made = NULL;
+    if (GIVEN(1) && is_plain(args[0])) {
+        PyObject *key = PyTuple_Pack(2, ((Quick *)quick)->name, AT(args[0], in_array.layout));
+        made = apply(AT(args[0], in_array.client), key, NULL, args, 1, NULL);
+    }
+    return MADE_OR_PURE(made);
+}
+
+/* ``x[key]``. */
+WAY(getitem)
+{
+    PyObject *offset = NULL, *layout = NULL, *made = NULL;
+    if (GIVEN(2) && is_plain(args[0]) && find_window(AT(args[0], in_array.layout), args[1], &offset, &layout) > 0)
+        made = window_on(args[0], offset, layout);
+    Py_XDECREF(offset);
+    Py_XDECREF(layout);
+    return MADE_OR_PURE(made);
+}
+
+/* ``x[key] = x[key]``, as ``x[key] += y`` ends. */
+WAY(setitem)
+{
+    PyObject *offset = NULL, *layout = NULL;
+    int is_there = 0;
+    if (GIVEN(3) && is_plain(args[0]) && is_plain(args[2]) && IS(AT(args[2], in_array.ref), View)) {
+        is_there = find_window(AT(args[0], in_array.layout), args[1], &offset, &layout);
+        if (is_there > 0)
+            is_there = is_window(args[2], args[0], offset, layout);
+    }
+    Py_XDECREF(offset);
+    Py_XDECREF(layout);
+    return is_there > 0 ? Py_NewRef(Py_None) : is_there < 0 ? NULL : PURE;
+}
+
+/* The end of an array. */
+WAY(end)
+{
+    if (!GIVEN(1) || !IS(args[0], array_class))
+        return PURE;
+    PyObject *dropped = AT(args[0], in_array.dropped), *ref = AT(args[0], in_array.ref);
+    if (dropped == NULL || dropped == Py_None)
+        Py_RETURN_NONE;
+    if (!IS(ref, Ref) || AT(args[0], in_array.layout) == NULL)
+        return PURE;
+    PyObject *pair = PyTuple_Pack(2, AT(ref, in_ref.handle), AT(args[0], in_array.layout));
+    PyObject *done = pair == NULL ? NULL : PyObject_CallMethodOneArg(dropped, s_append, pair);
+    Py_XDECREF(pair);
+    return done;
+}
+
+WAY(small)
+{
+    return GIVEN(3) && array_class != NULL ? owner(args[0], args[1], args[2]) : PURE;
+}
+
+WAY(view_of)
+{
+    if (GIVEN(3) && array_class != NULL && is_plain(args[0]) && PyLong_CheckExact(args[1]) && IS(args[2], Layout)
+        && IS(AT(args[0], in_array.layout), Layout))
+        return window_on(args[0], args[1], args[2]);
+    return PURE;
+}
+
+WAY(site)
+{
+    return GIVEN(1) && PyLong_CheckExact(args[0]) ? site_above(PyLong_AsLong(args[0]) - 1) : PURE;
+}
+
+/* `Recorder.note`, for who calls it. */
+WAY(noted)
+{
+    Py_ssize_t count = PyVectorcall_NARGS(flags);
+    if (!is_on || count < 4 || count > 6 || names != NULL || Recorder == NULL
+        || !PyObject_TypeCheck(args[0], (PyTypeObject *)Recorder) || !IS(args[1], Form) || !PyTuple_CheckExact(args[2])
+        || !PyLong_CheckExact(args[3]))
+        return PURE;
+    long depth = PyLong_AsLong(args[3]);
+    return note(args[0], args[1], args[2], depth - 2, count > 4 ? args[4] : Py_None, count > 5 ? args[5] : zero);
+}
+
+static struct { const char *kind; vectorcallfunc call; } ways[] = {
+    {"binary", binary}, {"reflected", reflected}, {"inplace", inplace}, {"unary", unary}, {"getitem", getitem},
+    {"setitem", setitem}, {"end", end}, {"small", small}, {"view_of", view_of}, {"site", site}, {"note", noted},
+    {NULL, NULL},
+};
+
+/* --- the class of the ways ---------------------------------------------------------------------------------------- */
+
+static void quick_dealloc(Quick *self)
+{
+    Py_XDECREF(self->pure);
+    Py_XDECREF(self->name);
+    PyObject_Free(self);
+}
+
+static PyObject *quick_get(PyObject *self, PyObject *object, PyObject *type)
+{
+    (void)type;
+    return object == NULL || object == Py_None ? Py_NewRef(self) : PyMethod_New(self, object);
+}
+
+/* What is asked of a way is what its Python function says: its name, its text, its signature. */
+static PyObject *quick_getattro(PyObject *self, PyObject *name)
+{
+    PyObject *found = PyObject_GenericGetAttr(self, name);
+    if (found == NULL && PyErr_ExceptionMatches(PyExc_AttributeError)) {
+        PyErr_Clear();
+        found = PyObject_GetAttr(((Quick *)self)->pure, name);
+    }
+    return found;
+}
+
+static PyObject *quick_doc(PyObject *self, void *closure)
+{
+    (void)closure;
+    return PyObject_GetAttrString(((Quick *)self)->pure, "__doc__");
+}
+
+static PyObject *quick_repr(PyObject *self)
+{
+    return PyObject_Repr(((Quick *)self)->pure);
+}
+
+static PyMemberDef quick_members[] = {
+    {"__wrapped__", T_OBJECT_EX, offsetof(Quick, pure), READONLY, NULL}, {NULL, 0, 0, 0, NULL},
+};
+static PyGetSetDef quick_getset[] = {{"__doc__", quick_doc, NULL, NULL, NULL}, {NULL, NULL, NULL, NULL, NULL}};
+
+static PyTypeObject QuickType = {
+    PyVarObject_HEAD_INIT(NULL, 0).tp_name = "kernelproxy._core.Quick",
+    .tp_basicsize = sizeof(Quick),
+    .tp_dealloc = (destructor)quick_dealloc,
+    .tp_vectorcall_offset = offsetof(Quick, call),
+    .tp_call = PyVectorcall_Call,
+    .tp_repr = quick_repr,
+    .tp_getattro = quick_getattro,
+    .tp_flags = Py_TPFLAGS_DEFAULT | Py_TPFLAGS_HAVE_VECTORCALL | Py_TPFLAGS_METHOD_DESCRIPTOR,
+    .tp_members = quick_members,
+    .tp_getset = quick_getset,
+    .tp_descr_get = quick_get,
+};
+
+/* --- the module --------------------------------------------------------------------------------------------------- */
+
+static PyObject *quick_way(PyObject *module, PyObject *args)
+{
+    const char *kind;
+    PyObject *pure, *name = NULL;
+    (void)module;
+    if (!PyArg_ParseTuple(args, "sO|O", &kind, &pure, &name))
+        return NULL;
+    for (int i = 0; ways[i].kind != NULL; i++) {
+        if (strcmp(ways[i].kind, kind) != 0)
+            continue;
+        Quick *made = PyObject_New(Quick, &QuickType);
+        if (made != NULL) {
+            made->call = ways[i].call;
+            made->pure = Py_NewRef(pure);
+            made->name = Py_XNewRef(name);
+        }
+        return (PyObject *)made;
+    }
+    return PyErr_Format(PyExc_ValueError, "there is no quick way of %s", kind);
+}
+
+static int find_slots(PyObject **of)
+{
+    for (int i = 0; slots[i].type != NULL; i++) {
+        if (slots[i].type != of)
+            continue;
+        PyObject *slot = PyObject_GetAttrString(*of, slots[i].name);
+        if (slot == NULL)
+            return -1;
+        if (!Py_IS_TYPE(slot, &PyMemberDescr_Type)) {
+            PyErr_Format(PyExc_TypeError, "%s of %R is no slot", slots[i].name, *of);
+            Py_DECREF(slot);
+            return -1;
+        }
+        *slots[i].place = ((PyMemberDescrObject *)slot)->d_member->offset;
+        Py_DECREF(slot);
+    }
+    return 0;
+}
+
+static PyObject *learn(PyObject *module, PyObject *args, PyObject *given)
+{
+    PyObject *key, *value;
+    Py_ssize_t place = 0;
+    (void)module;
+    if (PyTuple_GET_SIZE(args))
+        return PyErr_Format(PyExc_TypeError, "parts are given by name");
+    while (given != NULL && PyDict_Next(given, &place, &key, &value)) {
+        int i = 0;
+        while (parts[i].name != NULL && PyUnicode_CompareWithASCIIString(key, parts[i].name) != 0)
+            i++;
+        if (parts[i].name == NULL)
+            return PyErr_Format(PyExc_TypeError, "no part is called %R", key);
+        Py_XSETREF(*parts[i].value, Py_NewRef(value));
+        if (find_slots(parts[i].value) < 0)
+            return NULL;
+    }
+    Py_RETURN_NONE;
+}
+
+static PyObject *use(PyObject *module, PyObject *wanted)
+{
+    int was = is_on, now = PyObject_IsTrue(wanted);
+    (void)module;
+    if (now < 0)
+        return NULL;
+    is_on = now;
+    return PyBool_FromLong(was);
+}
+
+static PyMethodDef functions[] = {
+    {"use", use, METH_O, "Take the quick ways from now on, or none of them; return whether they were taken."},
+    {"quick", quick_way, METH_VARARGS, "Return the quick way of a kind, which goes the Python one where it must."},
+    {"learn", (PyCFunction)(void (*)(void))learn, METH_VARARGS | METH_KEYWORDS, "Take the parts that ways deal with."},
+    {NULL, NULL, 0, NULL},
+};
+
+static struct PyModuleDef definition = {
+    PyModuleDef_HEAD_INIT, "_core", "The compiled core of recording; see kernelproxy/compiled.py.", -1, functions,
+    NULL, NULL, NULL, NULL,
+};
+
+PyMODINIT_FUNC PyInit__core(void)
+{
+    for (int i = 0; texts[i].value != NULL; i++)
+        if ((*texts[i].value = PyUnicode_InternFromString(texts[i].text)) == NULL)
+            return NULL;
+    if ((zero = PyLong_FromLong(0)) == NULL || PyType_Ready(&QuickType) < 0)
+        return NULL;
+    return PyModule_Create(&definition);
+}

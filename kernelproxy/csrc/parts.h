@@ -1,0 +1,109 @@
+/* What the core knows of Python's classes, and how it reads their slots. Part of core.c. */
+
+/* --- what Python has told us about itself ------------------------------------------------------------------------- */
+
+static PyObject *ArrayCore, *array_class, *Layout, *Recorder, *OpenBatch, *Form, *Cost, *HostMirror, *MemoryModel, *Streams, *Worth, *Op, *Ref, *View, *Site;
+static PyObject *nothing, *theirs, *not_theirs, *is_theirs, *taken_over, *takes_over, *targets, *windows, *rows;
+
+/* Whether ways are taken. Tests go both ways in one process. */
+static int is_on = 1;
+
+static struct { const char *name; PyObject **value; } parts[] = {
+    {"ArrayCore", &ArrayCore}, {"array_class", &array_class}, {"Layout", &Layout}, {"Recorder", &Recorder},
+    {"OpenBatch", &OpenBatch}, {"Form", &Form}, {"Cost", &Cost}, {"Worth", &Worth}, {"HostMirror", &HostMirror},
+    {"MemoryModel", &MemoryModel}, {"Streams", &Streams}, {"Op", &Op}, {"Ref", &Ref}, {"View", &View}, {"Site", &Site},
+    {"nothing", &nothing}, {"theirs", &theirs}, {"not_theirs", &not_theirs}, {"is_theirs", &is_theirs},
+    {"taken_over", &taken_over}, {"takes_over", &takes_over}, {"targets", &targets}, {"windows", &windows},
+    {"rows", &rows}, {NULL, NULL},
+};
+
+static struct { Py_ssize_t client, dropped, layout, ref, root; } in_array;
+static struct { Py_ssize_t dtype_text, memory_order, shape, size, strides; } in_layout;
+static struct {
+    Py_ssize_t dropped, forms, lock, memory, mirror, most_ops, next_handle, open_batch, sender_sleeps;
+} in_recorder;
+static struct { Py_ssize_t costs, first, made, ops, sites; } in_batch;
+static struct { Py_ssize_t cost, high, is_quiet, is_small, low, made, name, orders, results, reusable, size; } in_form;
+static struct { Py_ssize_t handle; } in_ref;
+static struct { Py_ssize_t offset, order, root; } in_view;
+static struct { Py_ssize_t args; } in_op;
+static struct { Py_ssize_t is_long; } in_cost;
+static struct { Py_ssize_t budget; } in_worth;
+static struct { Py_ssize_t barred, is_on, known, worth; } in_mirror;
+static struct { Py_ssize_t held, small_bytes; } in_memory;
+static struct { Py_ssize_t is_used; } in_streams;
+
+static struct { PyObject **type; const char *name; Py_ssize_t *place; } slots[] = {
+    {&ArrayCore, "_client", &in_array.client}, {&ArrayCore, "_dropped", &in_array.dropped},
+    {&ArrayCore, "_layout", &in_array.layout}, {&ArrayCore, "_ref", &in_array.ref},
+    {&ArrayCore, "_root", &in_array.root}, {&Layout, "dtype_text", &in_layout.dtype_text},
+    {&Layout, "memory_order", &in_layout.memory_order}, {&Layout, "shape", &in_layout.shape},
+    {&Layout, "size", &in_layout.size}, {&Layout, "strides", &in_layout.strides},
+    {&Recorder, "dropped", &in_recorder.dropped}, {&Recorder, "forms", &in_recorder.forms},
+    {&Recorder, "_recording", &in_recorder.lock}, {&Recorder, "memory", &in_recorder.memory},
+    {&Recorder, "mirror", &in_recorder.mirror}, {&Recorder, "most_ops", &in_recorder.most_ops},
+    {&Recorder, "next_handle", &in_recorder.next_handle}, {&Recorder, "open_batch", &in_recorder.open_batch},
+    {&Recorder, "sender_sleeps", &in_recorder.sender_sleeps}, {&OpenBatch, "costs", &in_batch.costs},
+    {&OpenBatch, "first", &in_batch.first}, {&OpenBatch, "made", &in_batch.made}, {&OpenBatch, "ops", &in_batch.ops},
+    {&OpenBatch, "sites", &in_batch.sites}, {&Form, "cost", &in_form.cost}, {&Form, "high", &in_form.high},
+    {&Form, "is_quiet", &in_form.is_quiet}, {&Form, "is_small", &in_form.is_small}, {&Form, "low", &in_form.low},
+    {&Form, "made", &in_form.made}, {&Form, "name", &in_form.name}, {&Form, "orders", &in_form.orders},
+    {&Form, "results", &in_form.results}, {&Form, "reusable", &in_form.reusable}, {&Form, "size", &in_form.size},
+    {&Ref, "handle", &in_ref.handle}, {&View, "offset", &in_view.offset}, {&View, "order", &in_view.order},
+    {&View, "root", &in_view.root}, {&Op, "args", &in_op.args}, {&Cost, "is_long", &in_cost.is_long},
+    {&Worth, "budget", &in_worth.budget}, {&HostMirror, "barred", &in_mirror.barred},
+    {&HostMirror, "is_on", &in_mirror.is_on}, {&HostMirror, "known", &in_mirror.known},
+    {&HostMirror, "worth", &in_mirror.worth}, {&MemoryModel, "held", &in_memory.held},
+    {&MemoryModel, "small_bytes", &in_memory.small_bytes}, {&Streams, "is_used", &in_streams.is_used}, {NULL, NULL, NULL},
+};
+
+static PyObject *s_acquire, *s_append, *s_barred, *s_budget, *s_drop, *s_dropped, *s_flush, *s_forget, *s_held,
+    *s_is_long, *s_is_on, *s_is_used, *s_known, *s_note, *s_pipeline, *s_popleft, *s_publish, *s_release,
+    *s_small_bytes, *s_streams, *s_wake_sender, *s_worth, *zero;
+
+static struct { PyObject **value; const char *text; } texts[] = {
+    {&s_acquire, "acquire"}, {&s_append, "append"}, {&s_barred, "barred"}, {&s_budget, "budget"}, {&s_drop, "drop"},
+    {&s_dropped, "dropped"}, {&s_flush, "flush"}, {&s_forget, "forget"}, {&s_held, "held"}, {&s_is_long, "is_long"},
+    {&s_is_on, "is_on"}, {&s_is_used, "is_used"}, {&s_known, "known"}, {&s_note, "note"}, {&s_pipeline, "pipeline"},
+    {&s_popleft, "popleft"}, {&s_publish, "publish"}, {&s_release, "release"}, {&s_small_bytes, "small_bytes"},
+    {&s_streams, "streams"}, {&s_wake_sender, "wake_sender"}, {&s_worth, "worth"}, {NULL, NULL},
+};
+
+#define AT(object, place) (*(PyObject **)((char *)(object) + (place)))
+
+static inline int IS(PyObject *object, PyObject *type)
+{
+    return object != NULL && (PyObject *)Py_TYPE(object) == type;
+}
+
+/* Return the attribute at a slot, as Python would: NULL and AttributeError where it was never set. A new reference. */
+static PyObject *at(PyObject *object, Py_ssize_t place)
+{
+    PyObject *found = AT(object, place);
+    if (found == NULL)
+        PyErr_Format(PyExc_AttributeError, "a part of %.100s was never set", Py_TYPE(object)->tp_name);
+    return Py_XNewRef(found);
+}
+
+static void put(PyObject *object, Py_ssize_t place, PyObject *value)
+{
+    PyObject *before = AT(object, place);
+    AT(object, place) = Py_NewRef(value);
+    Py_XDECREF(before);
+}
+
+/* Return an attribute that lies at a slot of objects of exactly the type. A new reference. */
+static PyObject *part(PyObject *object, PyObject *type, Py_ssize_t place, PyObject *name)
+{
+    PyObject *found = IS(object, type) ? AT(object, place) : NULL;
+    return found != NULL ? Py_NewRef(found) : PyObject_GetAttr(object, name);
+}
+
+/* 1 or 0 as such an attribute is true or not, -1 with an error. */
+static int truth(PyObject *object, PyObject *type, Py_ssize_t place, PyObject *name)
+{
+    PyObject *found = part(object, type, place, name);
+    int is_true = found == NULL ? -1 : PyObject_IsTrue(found);
+    Py_XDECREF(found);
+    return is_true;
+}

@@ -1,0 +1,303 @@
+/* Recording an op, step by step as `Recorder.note`. Part of core.c. */
+
+/* --- where the user's code is ------------------------------------------------------------------------------------- */
+
+/* As `user_site`, looking from `skipped` frames above the one that runs. A new reference. */
+static PyObject *site_above(long skipped)
+{
+    PyFrameObject *frame = PyEval_GetFrame();
+    Py_XINCREF(frame);
+    while (frame != NULL) {
+        PyFrameObject *above;
+        if (skipped-- <= 0) {
+            PyCodeObject *code = PyFrame_GetCode(frame);
+            int found = PySet_Contains(theirs, code->co_filename);
+            if (found == 0 && (found = PySet_Contains(not_theirs, code->co_filename)) >= 0) {
+                PyObject *said = found ? Py_NewRef(Py_False) : PyObject_CallOneArg(is_theirs, code->co_filename);
+                found = said == NULL ? -1 : PyObject_IsTrue(said);
+                Py_XDECREF(said);
+            }
+            if (found != 0) {
+                PyObject *site = NULL, *last = found > 0 ? PyLong_FromLong(PyFrame_GetLasti(frame)) : NULL;
+                if (last != NULL && (site = ((PyTypeObject *)Site)->tp_alloc((PyTypeObject *)Site, 2)) != NULL) {
+                    PyTuple_SET_ITEM(site, 0, Py_NewRef((PyObject *)code));
+                    PyTuple_SET_ITEM(site, 1, Py_NewRef(last));
+                }
+                Py_XDECREF(last);
+                Py_DECREF(code);
+                Py_DECREF(frame);
+                return site;
+            }
+            Py_DECREF(code);
+        }
+        above = PyFrame_GetBack(frame);
+        Py_DECREF(frame);
+        frame = above;
+    }
+    Py_RETURN_NONE;
+}
+
+/* --- recording ---------------------------------------------------------------------------------------------------- */
+
+/* The handle that an argument names: borrowed, NULL if it names none. */
+static PyObject *handle_in(PyObject *value)
+{
+    return IS(value, Ref) ? AT(value, in_ref.handle) : IS(value, View) ? AT(value, in_view.root) : NULL;
+}
+
+/* Whether the host mirror has to look at the op: 1, 0, or -1 with an error. */
+static int is_looked_at(PyObject *mirror, PyObject *form, PyObject *args, PyObject *kwargs, long results)
+{
+    if (AT(form, in_form.is_quiet) == Py_True) {
+        if (AT(form, in_form.is_small) != Py_True)
+            return 0;
+        PyObject *worth = part(mirror, HostMirror, in_mirror.worth, s_worth);
+        int looked = worth == NULL ? -1 : truth(worth, Worth, in_worth.budget, s_budget);
+        Py_XDECREF(worth);
+        return looked;
+    }
+    int knows = truth(mirror, HostMirror, in_mirror.is_on, s_is_on);
+    if (knows <= 0 || results || kwargs != Py_None)
+        return knows;
+    PyObject *place = PyDict_GetItemWithError(targets, AT(form, in_form.name));
+    if (place == NULL || !PyLong_CheckExact(place))
+        return PyErr_Occurred() ? -1 : 1;
+    Py_ssize_t number = PyLong_AsSsize_t(place);
+    PyObject *handle = number >= 0 && number < PyTuple_GET_SIZE(args) ? handle_in(PyTuple_GET_ITEM(args, number)) : NULL;
+    if (handle == NULL)
+        return 1;
+    PyObject *known = part(mirror, HostMirror, in_mirror.known, s_known);
+    int found = known == NULL ? -1 : PySequence_Contains(known, handle);
+    Py_XDECREF(known);
+    return found;
+}
+
+/* Whether an op deals with all of the memory of a handle: what `takes_over` asks first. */
+static int is_operand(PyObject *op, PyObject *handle)
+{
+    PyObject *args = IS(op, Op) ? AT(op, in_op.args) : NULL;
+    if (args == NULL || !PyTuple_CheckExact(args))
+        return 1; /* Python shall look */
+    for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(args); i++) {
+        PyObject *arg = PyTuple_GET_ITEM(args, i);
+        if (IS(arg, Ref)) {
+            int same = PyObject_RichCompareBool(AT(arg, in_ref.handle), handle, Py_EQ);
+            if (same)
+                return same;
+        }
+    }
+    return 0;
+}
+
+/* As `taken_over`, into `drop` and `reuse`; -1 with an error. */
+static int take_over(
+    PyObject *batch, PyObject *dropped, Py_ssize_t gone, PyObject *reusable, PyObject **drop, PyObject **reuse)
+{
+    PyObject *first = gone == 1 ? PySequence_GetItem(dropped, 0) : NULL;
+    if (gone == 1 && first == NULL)
+        return -1;
+    if (first != NULL && PyTuple_CheckExact(first) && PyTuple_GET_SIZE(first) == 2) {
+        PyObject *handle = PyTuple_GET_ITEM(first, 0), *spare = PyTuple_GET_ITEM(first, 1);
+        PyObject *ops = AT(batch, in_batch.ops);
+        Py_ssize_t count = PyList_GET_SIZE(ops);
+        int taken = 0;
+        if (spare != Py_None && spare == AT(batch, in_batch.made) && count
+            && (taken = is_operand(PyList_GET_ITEM(ops, count - 1), handle)) > 0) {
+            PyObject *said = PyObject_CallFunctionObjArgs(takes_over, batch, handle, NULL);
+            taken = said == NULL ? -1 : PyObject_IsTrue(said);
+            Py_XDECREF(said);
+        }
+        if (taken == 0 && spare != Py_None && spare == reusable)
+            *reuse = Py_NewRef(handle);
+        else if (taken == 0 && (*drop = PyTuple_Pack(1, handle)) == NULL)
+            taken = -1;
+        Py_DECREF(first);
+        return taken < 0 ? -1 : 0;
+    }
+    Py_XDECREF(first);
+    PyObject *number = PyLong_FromSsize_t(gone);
+    PyObject *both = number ? PyObject_CallFunctionObjArgs(taken_over, batch, dropped, number, reusable, NULL) : NULL;
+    Py_XDECREF(number);
+    if (both == NULL)
+        return -1;
+    *drop = Py_NewRef(PyTuple_GET_ITEM(both, 0));
+    *reuse = Py_NewRef(PyTuple_GET_ITEM(both, 1));
+    Py_DECREF(both);
+    return 0;
+}
+
+/* 1 or 0 as a handle is in an attribute, -1 with an error. */
+static int is_in(PyObject *object, PyObject *type, Py_ssize_t place, PyObject *name, PyObject *handle)
+{
+    PyObject *all = part(object, type, place, name);
+    int found = all == NULL ? -1 : PySequence_Contains(all, handle);
+    Py_XDECREF(all);
+    return found;
+}
+
+/* As `Recorder._take_dropped`. */
+static int take_dropped(PyObject *dropped, PyObject *memory, PyObject *mirror, Py_ssize_t gone)
+{
+    while (gone-- > 0) {
+        PyObject *done = NULL, *pair = PyObject_CallMethodNoArgs(dropped, s_popleft);
+        PyObject *handle = pair == NULL ? NULL : PySequence_GetItem(pair, 0);
+        int found = handle == NULL ? -1 : is_in(memory, MemoryModel, in_memory.held, s_held, handle);
+        if (found > 0) {
+            found = (done = PyObject_CallMethodOneArg(memory, s_forget, handle)) == NULL ? -1 : 0;
+            Py_XDECREF(done);
+        }
+        if (found == 0 && (found = is_in(mirror, HostMirror, in_mirror.known, s_known, handle)) == 0)
+            found = is_in(mirror, HostMirror, in_mirror.barred, s_barred, handle);
+        if (found > 0) {
+            found = (done = PyObject_CallMethodOneArg(mirror, s_drop, handle)) == NULL ? -1 : 0;
+            Py_XDECREF(done);
+        }
+        Py_XDECREF(handle);
+        Py_XDECREF(pair);
+        if (found < 0)
+            return -1;
+    }
+    return 0;
+}
+
+static PyObject *look(
+    PyObject *mirror, PyObject *form, PyObject *args, PyObject *kwargs, PyObject *batch, PyObject *out)
+{
+    Py_ssize_t first = PyLong_AsSsize_t(AT(batch, in_batch.first));
+    PyObject *number = PyLong_FromSsize_t(first + PyList_GET_SIZE(AT(batch, in_batch.ops)));
+    if (number == NULL)
+        return NULL;
+    PyObject *given[] = {mirror, AT(form, in_form.name), args, kwargs, AT(form, in_form.results), out,
+                         AT(form, in_form.made), number};
+    PyObject *known = PyObject_VectorcallMethod(s_note, given, 8, NULL);
+    Py_DECREF(number);
+    return known;
+}
+
+/* As `OpenBatch.add`; the place of the op, -1 with an error. */
+static Py_ssize_t add(PyObject *batch, PyObject *op, PyObject *site, PyObject *form)
+{
+    PyObject *ops = AT(batch, in_batch.ops);
+    Py_ssize_t place = PyList_GET_SIZE(ops);
+    PyObject *number = PyLong_FromSsize_t(place);
+    int failed = number == NULL || PyDict_SetItem(AT(batch, in_batch.sites), number, site) < 0;
+    Py_XDECREF(number);
+    if (failed)
+        return -1;
+    put(batch, in_batch.made, Py_None);
+    if (PyList_Append(ops, op) < 0)
+        return -1;
+    put(batch, in_batch.made, AT(form, in_form.reusable));
+    return PyList_Append(AT(batch, in_batch.costs), AT(form, in_form.cost)) < 0 ? -1 : place;
+}
+
+static int is_open(PyObject *batch)
+{
+    return IS(batch, OpenBatch) && IS(AT(batch, in_batch.ops), (PyObject *)&PyList_Type)
+        && IS(AT(batch, in_batch.costs), (PyObject *)&PyList_Type)
+        && IS(AT(batch, in_batch.sites), (PyObject *)&PyDict_Type) && AT(batch, in_batch.first) != NULL;
+}
+
+/* The part of `Recorder.note` that is under the lock: the place of the op, -1 with an error. */
+static Py_ssize_t note_locked(
+    PyObject *self, PyObject *form, PyObject *args, long skipped, PyObject *kwargs, PyObject *stream, PyObject **out)
+{
+    Py_ssize_t place = -1, gone;
+    PyObject *next = AT(self, in_recorder.next_handle), *after, *drop = NULL, *reuse = NULL;
+    PyObject *known = NULL, *op = NULL, *site = NULL;
+    /* Held, for Python code may run that puts others into their places. */
+    PyObject *mirror = Py_XNewRef(AT(self, in_recorder.mirror)), *dropped = Py_XNewRef(AT(self, in_recorder.dropped));
+    PyObject *memory = Py_XNewRef(AT(self, in_recorder.memory)), *batch = Py_XNewRef(AT(self, in_recorder.open_batch));
+    if (!is_open(batch) || mirror == NULL || dropped == NULL || memory == NULL || next == NULL) {
+        PyErr_SetString(PyExc_TypeError, "no batch is open that ops can be recorded into");
+        goto end;
+    }
+    long results = PyLong_AsLong(AT(form, in_form.results));
+    *out = Py_NewRef(results ? next : zero);
+    if (results) {
+        if ((after = PyNumber_Add(next, AT(form, in_form.results))) == NULL)
+            goto end;
+        AT(self, in_recorder.next_handle) = after;
+        Py_DECREF(next);
+    }
+    int looked = is_looked_at(mirror, form, args, kwargs, results);
+    if (looked < 0 || (looked && (known = look(mirror, form, args, kwargs, batch, *out)) == NULL))
+        goto end;
+    if ((gone = PyObject_Size(dropped)) < 0)
+        goto end;
+    if (gone && take_over(batch, dropped, gone, AT(form, in_form.reusable), &drop, &reuse) < 0)
+        goto end;
+    PyObject *given[] = {AT(form, in_form.name), *out, args, drop ? drop : Py_None, nothing, kwargs, stream,
+                         reuse ? reuse : zero, AT(form, in_form.orders)};
+    if ((op = PyObject_Vectorcall(Op, given, 9, NULL)) == NULL || (site = site_above(skipped)) == NULL)
+        goto end;
+    if ((place = add(batch, op, site, form)) < 0)
+        goto end;
+    if (known != NULL && known != Py_None) {
+        PyObject *done = PyObject_CallMethodObjArgs(
+            mirror, s_publish, PyTuple_GET_ITEM(known, 0), PyTuple_GET_ITEM(known, 1), NULL);
+        if (done == NULL)
+            place = -1;
+        Py_XDECREF(done);
+    }
+    if (place >= 0 && gone && take_dropped(dropped, memory, mirror, gone) < 0)
+        place = -1;
+end:
+    Py_XDECREF(site);
+    Py_XDECREF(op);
+    Py_XDECREF(reuse);
+    Py_XDECREF(drop);
+    Py_XDECREF(known);
+    Py_XDECREF(batch);
+    Py_XDECREF(memory);
+    Py_XDECREF(dropped);
+    Py_XDECREF(mirror);
+    return place;
+}
+
+/* Send, or see to it that somebody does, once an op is at `place`: 0, or -1 with an error. */
+static int send_on(PyObject *self, PyObject *form, Py_ssize_t place)
+{
+    PyObject *done = NULL;
+    long long most = PyLong_AsLongLong(AT(self, in_recorder.most_ops));
+    if (most == -1 && PyErr_Occurred())
+        return -1;
+    int is_due = place + 1 >= most ? 1 : truth(AT(form, in_form.cost), Cost, in_cost.is_long, s_is_long);
+    if (is_due < 0)
+        return -1;
+    if (is_due)
+        done = PyObject_CallMethodNoArgs(self, s_flush);
+    else if (AT(self, in_recorder.sender_sleeps) == Py_True)
+        done = PyObject_CallMethodNoArgs(self, s_wake_sender);
+    else
+        return 0;
+    Py_XDECREF(done);
+    return done == NULL ? -1 : 0;
+}
+
+/* As `Recorder.note`; the user's code is `skipped` frames above the one that runs. The handle, a new reference. */
+static PyObject *note(
+    PyObject *self, PyObject *form, PyObject *args, long skipped, PyObject *kwargs, PyObject *stream)
+{
+    PyObject *out = NULL, *type, *value, *trace, *lock = at(self, in_recorder.lock);
+    if (lock == NULL)
+        return NULL;
+    PyObject *got = PyObject_CallMethodNoArgs(lock, s_acquire);
+    if (got == NULL) {
+        Py_DECREF(lock);
+        return NULL;
+    }
+    Py_DECREF(got);
+    Py_ssize_t place = note_locked(self, form, args, skipped, kwargs, stream, &out);
+    PyErr_Fetch(&type, &value, &trace);
+    got = PyObject_CallMethodNoArgs(lock, s_release);
+    Py_DECREF(lock);
+    if (type != NULL) {
+        PyErr_Clear();
+        PyErr_Restore(type, value, trace);
+    }
+    if (got == NULL || place < 0 || send_on(self, form, place) < 0)
+        Py_CLEAR(out);
+    Py_XDECREF(got);
+    return out;
+}

@@ -1,0 +1,156 @@
+"""The compiled ways of recording: they do what the Python ones do, hold on to nothing, and can be left out."""
+
+from __future__ import annotations
+
+import gc
+import inspect
+import os
+import subprocess
+import sys
+import threading
+from importlib.util import find_spec
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+from kernelproxy import compiled
+from kernelproxy.calls.array_core import ArrayCore
+from kernelproxy.client import Client, current
+from kernelproxy.namespace.names import make
+from kernelproxy.stream.forms import Form
+from tests.unit.kernelproxy.played import PlayedExecutor
+
+needs_core = pytest.mark.skipif(not compiled.is_compiled, reason="nothing is compiled here")
+
+
+@pytest.fixture
+def client() -> Any:
+    """The process's client, with an executor that is played."""
+    played: Any = SimpleNamespace(pipeline=PlayedExecutor().pipeline())
+    before = current()._opened
+    current().adopt(played)
+    yield current()
+    current()._use(before)
+
+
+def turn(x: Any, y: Any) -> None:
+    """Go every way, in about ten ops."""
+    z = x + y
+    z = 2.0 * z - 1
+    z += y
+    z *= 0.5
+    x[1:-1] += y[2:]
+    assert (-z).shape == (x < z).shape
+    assert x[1:-1][::2].base is x
+    assert x[3].ndim == x.sum().ndim == 0
+
+
+def empty(pipeline: Any) -> None:
+    """Forget what was recorded."""
+    pipeline.dropped.clear()
+    pipeline.open_batch = type(pipeline.open_batch)(1)
+    pipeline.most_ops = 1 << 40
+    for costs in pipeline.ahead.costs:
+        for cost in costs.values():
+            cost.learn(0.0)  # or each op would be sent at once
+
+
+def recorded(client: Client, are_used: bool) -> list[Any]:
+    """Return what the open batch holds after some turns, and where each op was recorded."""
+    x, y = make("cupy.zeros")(30), make("cupy.ones")(30)
+    for _ in range(2):
+        turn(x, y)
+        empty(client.pipeline)
+    client.pipeline.next_handle = 1_000
+    with compiled.used(are_used):
+        for _ in range(3):
+            turn(x, y)
+    batch = client.pipeline.open_batch
+    bases = {x._ref.handle: "x", y._ref.handle: "y"}
+    return [
+        (op.name, op.out, [_named(arg, bases) for arg in op.args], op.drop, op.reuse, op.stream, batch.sites[place])
+        for place, op in enumerate(batch.ops)
+    ]
+
+
+def _named(arg: Any, bases: dict[int, str]) -> object:
+    handle = getattr(arg, "handle", None) or getattr(arg, "root", None)
+    return (type(arg), bases.get(handle, handle), getattr(arg, "offset", None)) if handle else arg
+
+
+@needs_core
+def test_both_ways_record_the_same_at_the_same_places(client: Client) -> None:
+    pure = recorded(client, False)
+    empty(client.pipeline)
+    assert recorded(client, True) == pure
+    assert len(pure) > 20
+
+
+@needs_core
+def test_nothing_is_held_on_to(client: Client) -> None:
+    pipeline = client.pipeline
+    x, y = make("cupy.zeros")(30), make("cupy.ones")(30)
+
+    def turns(count: int) -> list[int]:
+        for _ in range(count):
+            turn(x, y)
+            empty(pipeline)
+        gc.collect()
+        form: Any = next(form for form in pipeline.forms.values() if form.name == "cupy.add")
+        objects = (x, x._layout, y._ref, x[1:-1]._layout, client, pipeline, form, form.made, form.cost, pipeline.mirror)
+        return [*map(sys.getrefcount, objects), sum(isinstance(one, ArrayCore | Form) for one in gc.get_objects())]
+
+    turns(10)
+    before = turns(1)
+    allocated = sys.getallocatedblocks()
+    assert turns(10_000) == before  # 100,000 ops
+    assert sys.getallocatedblocks() - allocated < 1_000
+
+
+@needs_core
+def test_what_is_raised_on_the_way_leaves_the_lock_free(client: Client, monkeypatch: pytest.MonkeyPatch) -> None:
+    x, y = make("cupy.zeros")(30), make("cupy.ones")(30)
+    turn(x, y)
+    empty(client.pipeline)
+
+    def strike(*args: object) -> None:
+        raise KeyboardInterrupt
+
+    mirror = client.pipeline.mirror
+    monkeypatch.setattr(mirror, "is_on", True)
+    monkeypatch.setattr(mirror, "note", strike)
+    mirror.known[x._ref.handle] = None  # type: ignore[assignment]
+    with pytest.raises(KeyboardInterrupt):
+        x += y
+    mirror.known.clear()
+    assert not client.pipeline.open_batch.ops
+    free: list[bool] = []
+    other = threading.Thread(target=lambda: free.append(client.pipeline.recording.acquire(blocking=False)))
+    other.start()
+    other.join()
+    assert free == [True]
+
+
+@needs_core
+def test_a_way_says_of_itself_what_its_function_does() -> None:
+    array: Any = make("cupy.ndarray")
+    assert array.__add__.__name__ == "operator"
+    assert str(inspect.signature(array.__getitem__)) == "(self, key: 'Any') -> 'Any'"
+    assert array.__del__.__wrapped__ is not array.__del__
+
+
+@pytest.mark.parametrize(
+    ("said", "told"),
+    [
+        ("off", "False"),
+        ("auto", str(find_spec("kernelproxy._core") is not None)),
+        ("perhaps", "It may be on, off or auto."),
+    ],
+)
+def test_the_environment_chooses(said: str, told: str) -> None:
+    run = subprocess.run(
+        [sys.executable, "-c", "from kernelproxy import compiled; print(compiled.is_compiled)"],
+        env={**os.environ, compiled.CORE_VARIABLE: said}, capture_output=True, text=True, check=False,
+    )  # fmt: skip
+    assert told in (run.stdout or run.stderr)
