@@ -139,6 +139,14 @@ def compare(seeds: range) -> None:
     assert gathered > 0.8 * total
 
 
+@pytest.fixture(autouse=True)
+def large_programs(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Let programs have room for all the routines of a random structure, which are more than a user's loop has."""
+    from gpu_backend.devices import cuda_segments
+
+    monkeypatch.setattr(cuda_segments, "_MOST_ROUTINES", 96)
+
+
 @pytest.mark.gpu
 @pytest.mark.parametrize("first", range(0, 6, 2))
 def test_ops_that_are_gathered_give_cupys_bits(first: int) -> None:
