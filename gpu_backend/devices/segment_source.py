@@ -58,7 +58,8 @@ __device__ __forceinline__ void run(const Instruction* code, unsigned ops, unsig
   for (unsigned at = 0; at < ops; ++at) {
     const Instruction* op = code + at;
     switch (op->code) {
-%s    }
+%s      default: __trap();  // rather no result than a wrong one
+    }
     if (at + 1 == ops) break;
     __syncthreads();
     if (gridDim.x == 1) continue;

@@ -36,6 +36,7 @@ class Places:
         self.unmade = 0
         #: Those without an array whose handles were dropped, by size: the next op may write there.
         self.spare: dict[int, list[Place]] = {}
+        self.spare_bytes = 0
         #: Those with an array whose handles were dropped: ops that have not run may still need it.
         self.kept: list[Place] = []
 
@@ -50,15 +51,29 @@ class Places:
         self.unmade -= 1
         place.windows = None
         size = place.block.size_bytes
+        self.spare_bytes += size
         if size in self.spare:
             self.spare[size].append(place)
         else:
             self.spare[size] = [place]
         return place
 
+    def take_spare(self, size_bytes: int) -> Place | None:
+        """Return a place without an array whose memory is spare, and of this size; None if there is none."""
+        spare = self.spare.get(size_bytes)
+        if not spare:
+            return None
+        self.spare_bytes -= size_bytes
+        return spare.pop()
+
+    def give_back(self) -> None:
+        """Give spare memory back to its pool. Nothing may be gathered that would still use it."""
+        self.spare.clear()
+        self.spare_bytes = 0
+
     def clear(self) -> None:
         """Forget everything."""
         self.known.clear()
         self.unmade = 0
-        self.spare.clear()
+        self.give_back()
         self.kept.clear()

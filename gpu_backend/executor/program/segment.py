@@ -41,6 +41,8 @@ __all__ = ["Segment"]
 
 #: Ways in which ops come that are remembered, and windows of an array.
 _MOST_STEPS, _MOST_WINDOWS = 4096, 64
+#: Memory that is kept for results to come: loops on ever new sizes use none of it again.
+_MOST_SPARE_BYTES = 64 << 20
 _PLACES = tuple(Struct(f"<{count}Q").pack_into for count in range(OPERANDS + 1))
 #: How many operands most ops have, with the result.
 _USUAL = 3
@@ -79,7 +81,7 @@ class Segment:
         self._device, self._runs, self._reader = device, runs, reader
         self._heap = heap
         self._objects, self._places = heap.objects, heap.places
-        self._known, self._spare = heap.places.known, heap.places.spare
+        self._known = heap.places.known
         self._alone = heap.ownership.alone
         self._plan = plan
         self._most_ops, self._ready = runs.most_ops, runs.ready
@@ -148,8 +150,8 @@ class Segment:
                 place = self._known.get(handle)
                 if place is not None and place.array is None:
                     self._make(handle, place)
-        if self._spare:
-            self._spare.clear()  # so that whoever counts memory finds what CuPy alone would hold
+        if self._places.spare:
+            self._places.give_back()  # so that whoever counts memory finds what CuPy alone would hold
         if self._places.kept:
             self._places.kept.clear()
 
@@ -157,6 +159,11 @@ class Segment:
         """Write the instruction; return whether that was possible."""
         if self.ops >= self._most_ops:
             self.launch()
+        if self._places.spare_bytes > _MOST_SPARE_BYTES:
+            self.launch()
+            self._places.give_back()
+        if step.code not in self._ready:  # any more: what was compiled meanwhile has others
+            return False
         table, at = self._table, HEADER_BYTES + self.ops * INSTRUCTION_BYTES
         table[at : at + INSTRUCTION_BYTES] = step.template
         if step.has_numbers and not self._write_numbers(at, step, places):
@@ -188,9 +195,8 @@ class Segment:
         if out in self._objects or out in self._known:
             return None
         assert step.made is not None
-        spare = self._spare.get(step.block_bytes)
-        if spare:
-            place = spare.pop()
+        place = self._places.take_spare(step.block_bytes)
+        if place is not None:
             place.layout = step.made
         else:
             try:

@@ -57,6 +57,17 @@ def test_a_table_that_is_full_is_launched() -> None:
     assert on.contents(Ref(24))[0] == 7.0
 
 
+def test_a_routine_that_a_new_program_lacks_is_not_used_any_more() -> None:
+    on, launched = notebook(most_ops=2)
+    device = on.device
+    assert isinstance(device, SegmentedCpu)
+    on.run(added(20, Ref(3), 1.0))
+    device.runs.renew = device.runs.ready.clear  # type: ignore[method-assign]
+    on.run(*(added(21 + one, Ref(3), float(one)) for one in range(4)))
+    assert launched == [1, 2]
+    assert [on.contents(Ref(21 + one))[0] for one in range(4)] == [3.0, 4.0, 5.0, 6.0]
+
+
 def test_what_is_gathered_runs_before_anything_else() -> None:
     on, launched = notebook()
     on.run(added(20, Ref(3), 1.5), Op("cupy.cumsum", 21, (Ref(20),)), added(22, Ref(21), Ref(20)))
@@ -94,6 +105,18 @@ def test_the_memory_of_a_dropped_result_is_used_again_and_no_longer_than_ops_are
     assert (1 << 30) - device.runs.blocks <= 3
     assert on.contents(Ref(49)).tolist() == [33.0, 34.0, 35.0, 36.0, 37.0, 38.0]
     assert not on.stream.heap.places.spare
+
+
+def test_memory_of_sizes_that_do_not_come_again_is_given_back(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("gpu_backend.executor.program.segment._MOST_SPARE_BYTES", 4096)
+    on, launched = notebook(most_ops=1000)
+    wide = Op("cupy.arange", 60, (0.0, 4000.0))
+    parts = [View(60, 0, (4000 - 64 * one,), (8,), "<f8", "") for one in range(50)]
+    ops = [added(100 + one, part, 1.0, drop=(99 + one,) if one else None) for one, part in enumerate(parts)]
+    on.run(wide, *ops)
+    assert len(launched) > 20
+    assert on.stream.heap.places.spare_bytes <= 4096 + 32_000
+    assert on.contents(Ref(149))[-1] == 864.0
 
 
 def test_an_array_that_is_dropped_stays_until_those_that_read_it_have_run() -> None:
