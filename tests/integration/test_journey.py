@@ -16,6 +16,7 @@ from gpu_backend.engine.detached import read_identity
 from gpu_backend.executor.config import OWN, PROCESS
 from gpu_backend.node import launcher
 from gpu_backend.pool.settings import PoolSettings
+from kernelproxy.compiled import CORE_VARIABLE
 from tests.integration.notebook_pool import cpu_pool, wait_until
 
 PAGE = Path(__file__).parents[2] / "docs" / "explanation" / "journey-of-a-cell.md"
@@ -89,7 +90,7 @@ def in_place(tmp_path_factory: pytest.TempPathFactory) -> Journey:
 
 
 def followed(root: Path, before: str, statements: str) -> Journey:
-    """Run ``statements`` in a real notebook process with a real executor."""
+    """Run ``statements`` in a real notebook process with a real executor, all of it in Python, as the page tells."""
     program = root / "cell.py"
     program.write_text(FOLLOWED.format(here=str(_HERE), before=before, followed=statements))
     command = (sys.executable, str(_HERE / "files_entered.py"))
@@ -98,7 +99,7 @@ def followed(root: Path, before: str, statements: str) -> Journey:
         cpu_pool(root / "pool", settings) as pool,
         subprocess.Popen(
             [sys.executable, "-m", "workbench", "run", str(program)], stdin=subprocess.PIPE, stdout=subprocess.PIPE,
-            text=True,
+            text=True, env={**os.environ, CORE_VARIABLE: "off"},
         ) as notebook,
     ):  # fmt: skip
         assert notebook.stdout is not None
