@@ -153,17 +153,25 @@ def _pool() -> Iterator[Finding]:
     yield Finding("settings", State.OK, f"{settings.config_path()}, key in {wanted.key_file}")
     if wanted.gateway.startswith("tcp://"):
         firewall = "Ask the pool's operator whether the pool is up and lets this machine reach `listen_port`."
-        yield _port("gateway's port", try_port(wanted.gateway, "the pool", firewall))
+        port = [_port("gateway's port", try_port(wanted.gateway, "the pool", firewall))]
+    else:
+        port = []  # the pool is one of this machine only
     try:
         view = request(wanted, AskPool(0))
     except PoolError as error:
-        yield Finding("pool", State.PROBLEM, str(error))
+        # What is to be mended first: a port that is shut explains the rest, an open one explains nothing.
+        yield from sorted((*port, Finding("pool", State.PROBLEM, str(error))), key=_has_no_problem)
         return
+    yield from port
     if isinstance(view, PoolView):
         yield _pool_finding(view, wanted.gateway)
         yield from _walls(view)
         yield from _unseen(view)
     yield from _session(wanted)
+
+
+def _has_no_problem(finding: Finding) -> bool:
+    return finding.state is not State.PROBLEM
 
 
 def _port(subject: str, reached: Reached) -> Finding:

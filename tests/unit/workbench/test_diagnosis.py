@@ -60,7 +60,10 @@ def test_a_key_that_others_can_read(gateway: ScriptedGateway) -> None:
 
 def test_a_key_that_the_pool_does_not_know(gateway: ScriptedGateway) -> None:
     gateway.allowed.replace([])
-    assert list(problems(findings())) == ["pool"]
+    found = findings()
+    assert list(problems(found)) == ["pool"]
+    told = list(found)
+    assert told.index("pool") < told.index("gateway's port"), "what is to be mended comes first"
 
 
 def test_a_pool_without_devices_that_gives_no_session(gateway: ScriptedGateway) -> None:
