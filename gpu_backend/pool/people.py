@@ -19,7 +19,7 @@ from gpu_backend.pool import settings as pool_settings
 from gpu_backend.pool.setup import prepare
 from gpu_backend.pool.state import PoolState
 from gpu_backend.transport import curve
-from gpu_backend.wire.errors import PoolRefusal
+from gpu_backend.wire.errors import PoolRefusal, quoted
 
 #: What names of users and groups look like.
 NAME = re.compile(r"[\w.@+-]{1,60}")
@@ -49,8 +49,7 @@ def add_user(state: PoolState, name: str, is_operator: bool | None = None, key: 
         If the name or the key is none, the key is registered already, or the last operator would be none any more.
         Nothing is changed then.
     """
-    if not NAME.fullmatch(name):
-        raise PoolRefusal(f"{name!r} is no user name: use up to 60 letters, digits and . _ @ + -.")
+    _need_name(name)
     if key:
         _need_key(key)
     with records_of(state) as records, records.together():
@@ -69,6 +68,7 @@ def add_key(state: PoolState, user: str, public: str, note: str = "") -> None:
     PoolRefusal
         If it is no key, is registered already, or there is no such user.
     """
+    _need_name(user)
     _need_key(public)
     with records_of(state) as records:
         records.add_key(public, user, note, time())
@@ -144,7 +144,7 @@ def remove_user(state: PoolState, name: str) -> None:
     """
     with records_of(state) as records:
         if name not in {user.name for user in records.users()}:
-            raise PoolRefusal(f"There is no user {name!r}. `workbench pool users` lists them.")
+            raise PoolRefusal(f"There is no user {quoted(name)}. `workbench pool users` lists them.")
         _keep_an_operator(records, {key.public for key in records.all_keys() if key.user == name})
         with records.together():
             records.remove_user(name)
@@ -169,9 +169,14 @@ def address(state: PoolState) -> Address:
     return Address(gateway, curve.load(state.gateway_key).public.decode())
 
 
+def _need_name(name: str) -> None:
+    if not NAME.fullmatch(name):
+        raise PoolRefusal(f"{quoted(name)} is no user name: use up to 60 letters, digits and . _ @ + -.")
+
+
 def _need_key(public: str) -> None:
     if not curve.is_public_key(public):
-        raise PoolRefusal(f"{public!r} is no public key: it has 40 characters and `workbench connect` prints it.")
+        raise PoolRefusal(f"{quoted(public)} is no public key: it has 40 characters and `workbench connect` prints it.")
 
 
 def _key(records: Directory, public: str, is_revoked: bool) -> Key:
@@ -183,7 +188,8 @@ def _key(records: Directory, public: str, is_revoked: bool) -> Key:
     wanted, other = ("revoked", "good") if is_revoked else ("good", "revoked")
     problem = f"more than one {wanted} key begins" if found else f"no {wanted} key begins"
     is_so_already = f"; the one that does is {other} already" if not found and len(keys) == 1 else ""
-    raise PoolRefusal(f"In this pool, {problem} with {public!r}{is_so_already}. `workbench pool keys` lists them.")
+    given = quoted(public)
+    raise PoolRefusal(f"In this pool, {problem} with {given}{is_so_already}. `workbench pool keys` lists them.")
 
 
 def _keep_an_operator(records: Directory, lost: set[str]) -> None:

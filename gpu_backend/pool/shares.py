@@ -11,7 +11,7 @@ from gpu_backend.pool import settings as pool_settings
 from gpu_backend.pool.people import NAME, records_of
 from gpu_backend.pool.serving import defaults
 from gpu_backend.pool.state import PoolState
-from gpu_backend.wire.errors import PoolRefusal
+from gpu_backend.wire.errors import PoolRefusal, quoted
 
 #: Takes a setting back, so that the default holds again.
 DEFAULT = "default"
@@ -90,6 +90,6 @@ def _share(
 
 def _need(records: Directory, holder: Holder, name: str) -> None:
     if holder == "user" and name not in {user.name for user in records.users()}:
-        raise PoolRefusal(f"There is no user {name!r}. `workbench pool users` lists them.")
+        raise PoolRefusal(f"There is no user {quoted(name)}. `workbench pool users` lists them.")
     if not NAME.fullmatch(name):
-        raise PoolRefusal(f"{name!r} is no group's name: use up to 60 letters, digits and . _ @ + -.")
+        raise PoolRefusal(f"{quoted(name)} is no group's name: use up to 60 letters, digits and . _ @ + -.")

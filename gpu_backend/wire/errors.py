@@ -27,6 +27,14 @@ from enum import StrEnum
 
 import msgspec
 
+#: Most characters of what was given that a refusal repeats.
+_MOST_REPEATED = 60
+
+
+def quoted(given: str) -> str:
+    """Return ``given`` as a refusal repeats it: quoted, and cut if it is long."""
+    return repr(given if len(given) <= _MOST_REPEATED else f"{given[: _MOST_REPEATED - 1]}…")
+
 
 class WorkbenchError(Exception):
     """Base of every error that the workbench itself raises."""

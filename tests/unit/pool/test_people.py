@@ -107,6 +107,21 @@ def test_who_looks_for_a_pool_does_not_make_one(look: Callable[[state.PoolState]
     assert not nowhere.runtime.exists()
 
 
+def test_a_refusal_repeats_no_more_than_a_line_of_what_was_given(pool: state.PoolState) -> None:
+    long = 300 * "x"
+    refused: list[Callable[[], object]] = [
+        lambda: people.add_user(pool, long),
+        lambda: people.add_user(pool, "ada", key=long),
+        lambda: people.add_key(pool, long, curve.generate().public.decode()),
+        lambda: people.remove_user(pool, long),
+        lambda: people.revoke_key(pool, long),
+    ]
+    for ask in refused:
+        with pytest.raises(PoolRefusal, match=r"'x{59}…'") as told:
+            ask()
+        assert long not in str(told.value)
+
+
 def test_what_cannot_be_is_refused_in_words(pool: state.PoolState) -> None:
     with pytest.raises(PoolRefusal, match="no user name"):
         people.add_user(pool, "../ada")
