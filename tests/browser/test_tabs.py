@@ -1,0 +1,68 @@
+"""A tab that is closed while a cell runs, and the notebook opened again.
+
+What the cell shows meanwhile goes to no page, and JupyterLab keeps none of it; the kernel, its names and arrays go on.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from playwright.sync_api import Browser, expect
+
+from gpu_backend.pool.settings import PoolSettings
+from gpu_backend.pool.state import PoolState
+from tests.browser.lab_page import lab_page
+from tests.browser.lab_server import lab_server
+from tests.integration.notebook_pool import cpu_pool, sessions, wait_until
+from tests.integration.test_jupyter_signs import SLOW
+
+pytestmark = [pytest.mark.browser, pytest.mark.timeout(600)]
+
+#: Many seconds of the CPU device: it goes on while a tab is closed and another one opened.
+_LOOPS = 6_000_000_000
+_CELL = SLOW + f"slow((1,), (1,), ({_LOOPS}, out))\nkept = float(out[0])\nprint('computed', kept > 0)"
+
+
+@pytest.fixture(scope="module")
+def pool(tmp_path_factory: pytest.TempPathFactory) -> Iterator[PoolState]:
+    with cpu_pool(tmp_path_factory.mktemp("tabs"), PoolSettings(devices="cpu")) as own:
+        yield own
+
+
+@pytest.fixture(scope="module")
+def notebooks(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return tmp_path_factory.mktemp("notebooks")
+
+
+@pytest.fixture(scope="module")
+def url(pool: PoolState, notebooks: Path) -> Iterator[str]:
+    with lab_server(notebooks, Path(os.environ["HOME"]) / "settings") as address:
+        yield address
+
+
+def test_a_cell_goes_on_while_its_tab_is_closed(
+    chromium: Browser, pool: PoolState, url: str, notebooks: Path, screenshots: Path
+) -> None:
+    saved = notebooks / "Untitled.ipynb"
+    with lab_page(chromium, screenshots) as lab:
+        lab.open(url)
+        lab.new_notebook()
+        place = lab.type_and_run(_CELL)
+        expect(lab.output(place)).to_contain_text("so far")
+        lab.page.keyboard.press("Control+s")
+        wait_until(lambda: "so far" in saved.read_text())
+        (before,) = sessions(pool)
+    with lab_page(chromium, screenshots) as lab:
+        lab.open(url, "/tree/Untitled.ipynb")
+        expect(lab.notebook.locator(".jp-Toolbar-kernelName")).to_have_text("Remote GPU (CuPy)")
+        place = lab.type_and_run("print('kept', kept > 0, float(out.sum()) > 0)")
+        expect(lab.output(place)).to_contain_text("kept True True")
+        place = lab.type_and_run("print('new', float(cp.arange(4).sum()))")
+        expect(lab.output(place)).to_contain_text("new 6.0")
+        lab.picture("tab-after")
+        (after,) = sessions(pool)
+        assert (after.session, after.epoch) == (before.session, 1)
+        assert not lab.errors
