@@ -35,6 +35,9 @@ _MOST_WAITING = 16
 #: For how long it is remembered who has left the queue, seconds: longer than any question is under way.
 _LEFT_SECONDS = 30.0
 _MOST_LEFT = 4096
+_BEING_STOPPED = Refusal(
+    RefusalCode.NO_DEVICE, "The pool is being stopped by its operator.", "Try again when it is up."
+)
 _STILL_STARTING = "Its executor is still starting; that takes some seconds when none is kept ready."
 
 
@@ -68,12 +71,14 @@ class Opening:
         self._left: dict[Name, float] = {}
         #: How long those who have left the queue with a place had waited: how many, and seconds in all.
         self.waits, self.waited_seconds = 0, 0.0
+        #: True once the pool is being stopped: places that come free then are nobody's.
+        self.is_over = False
 
     # --- requests -----------------------------------------------------------------------------------------------------
 
     async def open(self, asker: Asker, message: OpenSession) -> FromGateway:
         """Open a session, or say why not, or that the asker has to wait."""
-        refusal = self._refuse(asker, message)
+        refusal = _BEING_STOPPED if self.is_over else self._refuse(asker, message)
         if refusal is not None:
             return denied(message.request, refusal)
         opened = self._opened_for(asker.key, message.waiter)
@@ -199,6 +204,8 @@ class Opening:
     # --- a session ----------------------------------------------------------------------------------------------------
 
     async def _launch(self, asker: Asker, message: OpenSession, waiter: Waiter, spot: DeviceLoad) -> FromGateway:
+        if self.is_over:  # also for who waited when the stop began, and was found a place that it made free
+            return denied(message.request, _BEING_STOPPED)
         opened = self._opened_for(asker.key, message.waiter)
         if opened is not None:  # who asks again may do so while an earlier question of theirs is under way
             return await self.renew(asker, RenewTicket(message.request, opened.id, True))

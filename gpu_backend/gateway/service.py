@@ -41,7 +41,6 @@ from gpu_backend.wire.control import (
     FromAgent,
     FromGateway,
     NodeReport,
-    OpenSession,
     StopNode,
     StopPool,
     ToGateway,
@@ -95,7 +94,7 @@ class Gateway:
         self._keeping: set[asyncio.Task[None]] = set()
         self._stop = asyncio.Event()
         #: Whether the pool, and not only this process, is to end; and whether it is about to.
-        self.was_stopped_by_operator = self._is_ending = False
+        self.was_stopped_by_operator = False
 
     async def run(self) -> None:
         """Serve until `stop` is called or an operator stops the pool."""
@@ -180,9 +179,6 @@ class Gateway:
             return
         if isinstance(request, StopPool):
             self._answer(route, self._stop_pool(user, request))
-        elif self._is_ending and isinstance(request, OpenSession):
-            message = "The pool is being stopped by its operator."
-            self._answer(route, Denied(request.request, RefusalCode.NO_DEVICE, message, "Try again when it is up."))
         elif self._waiting[key] >= _MOST_WAITING:
             message = f"{_MOST_WAITING} requests of yours are waiting already."
             self._answer(route, Denied(request.request, RefusalCode.OVER_CREDIT, message, "Wait for their answers."))
@@ -298,7 +294,7 @@ class Gateway:
         if not user.is_operator:
             message = f"{user.name} is not an operator of this pool."
             return Denied(request.request, RefusalCode.NOT_AUTHORIZED, message, "Ask the pool's operator.")
-        self._is_ending = True
+        self._opening.is_over = True
         self._group.create_task(self._end_pool())
         return Done(request.request)
 

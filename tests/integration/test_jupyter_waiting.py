@@ -6,6 +6,7 @@ import os
 import signal
 from collections.abc import Iterator
 from contextlib import contextmanager
+from pathlib import Path
 from time import monotonic
 
 import pytest
@@ -112,3 +113,15 @@ def test_a_killed_gateway_keeps_the_place_in_the_queue(pool: PoolState) -> None:
         wait_until(lambda: waiting(pool) == 1)
         free(pool, session)
         assert running.collect(cell).endswith("45.0\n")
+
+
+def test_who_waits_while_the_pool_goes_down_is_given_no_place_of_its_last(tmp_path: Path) -> None:
+    with cpu_pool(tmp_path, PoolSettings(devices="cpu", sessions_per_device=1, max_sessions_per_user=0)) as own:
+        granted(commands.operator_door(own), OpenSession(0, "first.ipynb"))
+        with notebook() as running:
+            cell = running.client.execute(_CELL)
+            told(running, cell, "number 1 of 1")
+            commands.down(own)
+            said = running.collect(cell)
+            assert said.startswith(("PoolRefusal: The pool is being stopped by its operator.", "PoolUnreachable: "))
+            assert "Restart the kernel" not in said
