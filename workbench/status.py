@@ -169,7 +169,7 @@ class GpuStatus(Facts):
     def _busy_in_words(self) -> str:
         """Return how busy the device is. The pool counts an op when it is done: of a long one we know more."""
         if self._is_away:
-            return "not known while the pool is down"
+            return "not known while the pool tells us nothing"
         is_ours = self.work is not None and bool(self.work.what)
         return "busy with your work" if is_ours and not self.busy else f"{self.busy:.0%} busy in the last seconds"
 

@@ -122,6 +122,12 @@ def test_a_problem_comes_first_and_what_is_known_stays() -> None:
     assert 'role="alert"' in status.html()
 
 
+def test_of_a_pool_that_turned_us_away_it_is_not_said_that_it_is_down() -> None:
+    status = GpuStatus(problem="The pool turned us away.", session="s1", device={"name": "A GPU"})
+    assert "not known while the pool tells us nothing" in repr(status)
+    assert "down" not in repr(status)
+
+
 def test_json_is_json() -> None:
     shown = Json(STATUS.to_dict())
     assert json.loads(repr(shown)) == STATUS.to_dict()
