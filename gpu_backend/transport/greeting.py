@@ -1,8 +1,8 @@
-"""What greets us at a TCP port, before keys are looked at.
+"""What greets us at an address, before keys are looked at.
 
 libzmq tells a peer that closes the connection without a word and one that has another server key by the same event. The
-first is what the near end of a tunnel does whose far end leads nowhere, and says nothing of keys; so the port is asked
-for its greeting, which comes before any key.
+first is what the near end of a tunnel does whose far end leads nowhere, and what a process does that was killed while
+we connected. It says nothing of keys; so the address is asked for its greeting, which comes before any key.
 """
 
 from __future__ import annotations
@@ -10,10 +10,11 @@ from __future__ import annotations
 import socket
 from enum import Enum, auto
 from time import monotonic
-from urllib.parse import urlsplit
 
-#: What can be asked so; at other endpoints this host's own system says that nobody listens.
-_SCHEME = "tcp"
+from gpu_backend.transport.listening import connected_to
+
+#: What the address of a process on this host begins with.
+_OF_THIS_HOST = "ipc://"
 #: The greeting of ZMTP 3: signature, version, mechanism, whether one is the server, and padding.
 _SIGNATURE = b"\xff" + bytes(7) + b"\x01\x7f"
 _CURVE = b"CURVE".ljust(20, b"\0")
@@ -33,16 +34,18 @@ class Greeting(Enum):
 
 def greeting_at(endpoint: str, seconds: float) -> Greeting:
     """Say at ``endpoint`` what a client says first, and tell what came back within ``seconds``."""
-    at = urlsplit(endpoint)
-    if at.scheme != _SCHEME:
-        return Greeting.CURVE
     deadline = monotonic() + seconds
     try:
-        connected = socket.create_connection((at.hostname, at.port or 0), seconds)
+        connected = connected_to(endpoint, seconds)
+    except BlockingIOError:
+        return Greeting.SILENT
     except OSError:
         return Greeting.NOBODY
     with connected:
-        return _exchanged(connected, deadline)
+        greeting = _exchanged(connected, deadline)
+    # No tunnel ends at an address of this host's own: what closed the connection is about to be gone.
+    is_ending = greeting is Greeting.CLOSED and endpoint.startswith(_OF_THIS_HOST)
+    return Greeting.NOBODY if is_ending else greeting
 
 
 def _exchanged(connected: socket.socket, deadline: float) -> Greeting:

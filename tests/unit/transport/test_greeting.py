@@ -5,6 +5,7 @@ from __future__ import annotations
 import socket
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
+from pathlib import Path
 from threading import Thread
 
 import pytest
@@ -27,13 +28,19 @@ _LONG_SECONDS = 90.0
 #: What only the end of the time tells is told after it.
 _SHORT_SECONDS = 1.5
 
+_ANY_PORT = "tcp://127.0.0.1:*"
+
 Meets = Callable[[socket.socket], object]
 
 
 @contextmanager
-def port(meets: Meets) -> Iterator[str]:
-    """Have a port at which each connection is handed to ``meets``, and is left open if that does not close it."""
-    with ExitStack() as kept, socket.create_server(("127.0.0.1", 0)) as listener:
+def port(meets: Meets, path: Path | None = None) -> Iterator[str]:
+    """Have an address, at ``path`` or at a port, where each connection is handed to ``meets``.
+
+    It is left open if that does not close it.
+    """
+    at = (str(path), socket.AF_UNIX) if path else (("127.0.0.1", 0), socket.AF_INET)
+    with ExitStack() as kept, socket.create_server(at[0], family=at[1]) as listener:
 
         def serve() -> None:
             while True:
@@ -47,7 +54,7 @@ def port(meets: Meets) -> Iterator[str]:
         serving = Thread(target=serve)
         serving.start()
         try:
-            yield f"tcp://127.0.0.1:{listener.getsockname()[1]}"
+            yield f"ipc://{path}" if path else f"tcp://127.0.0.1:{listener.getsockname()[1]}"
         finally:
             is_over.append(True)
             listener.shutdown(socket.SHUT_RDWR)
@@ -55,14 +62,14 @@ def port(meets: Meets) -> Iterator[str]:
 
 
 @contextmanager
-def zmq_port(is_encrypted: bool, *allowed: bytes) -> Iterator[str]:
-    """Have a ZeroMQ server, encrypted or not, that lets in whom it knows."""
+def zmq_port(is_encrypted: bool, at: str = _ANY_PORT) -> Iterator[str]:
+    """Have a ZeroMQ server, encrypted or not, that lets in nobody."""
     context: zmq.Context[zmq.Socket[bytes]] = zmq.Context()
-    guard = guard_thread(context, AllowedKeys(list(allowed)))
+    guard = guard_thread(context, AllowedKeys([]))
     with context.socket(zmq.ROUTER) as server:
         if is_encrypted:
             as_server(server, SERVER)
-        server.bind("tcp://127.0.0.1:*")
+        server.bind(at)
         yield server.last_endpoint.decode()
     guard.stop()
     context.term()
@@ -129,14 +136,34 @@ def test_where_nobody_listens() -> None:
     assert "Nobody answers at" in told_at(endpoint)
 
 
+@pytest.mark.parametrize("meets", [_closes, _closes_after_reading])
+def test_a_gateway_of_this_host_that_is_killed_meanwhile_is_nobody(tmp_path: Path, meets: Meets) -> None:
+    with port(meets, tmp_path / "gateway") as endpoint:  # so does a process whose last threads are being ended
+        assert greeting_at(endpoint, _LONG_SECONDS) is Greeting.NOBODY
+        assert "Nobody answers at" in told_at(endpoint)
+
+
+def test_a_gateway_of_this_host_that_is_halted(tmp_path: Path) -> None:
+    with port(_stays_silent, tmp_path / "gateway") as endpoint:
+        assert greeting_at(endpoint, _SHORT_SECONDS) is Greeting.SILENT
+
+
+def test_a_gateway_of_this_host_that_is_gone(tmp_path: Path) -> None:
+    with socket.create_server(str(tmp_path / "left"), family=socket.AF_UNIX):
+        pass
+    for name in ("left", "never"):
+        assert greeting_at(f"ipc://{tmp_path / name}", _LONG_SECONDS) is Greeting.NOBODY
+
+
 def test_zeromq_without_keys_is_no_pool() -> None:
     with zmq_port(is_encrypted=False) as endpoint:
         assert greeting_at(endpoint, _LONG_SECONDS) is Greeting.OTHER
         assert "does not speak as a pool does" in told_at(endpoint)
 
 
-def test_a_wrong_server_key_is_still_told_as_one() -> None:
-    with zmq_port(is_encrypted=True) as endpoint:
+@pytest.mark.parametrize("at", [_ANY_PORT, "ipc://{}/gateway"])
+def test_a_wrong_server_key_is_still_told_as_one(tmp_path: Path, at: str) -> None:
+    with zmq_port(is_encrypted=True, at=at.format(tmp_path)) as endpoint:
         assert greeting_at(endpoint, _LONG_SECONDS) is Greeting.CURVE
         with pytest.raises(ForeignServer, match="is not the pool whose public key we hold"):
             exchange(Door(endpoint, curve.generate().public, OWN), AskPool(0), _LONG_SECONDS)
