@@ -6,8 +6,7 @@ import os
 from typing import Any
 
 from gpu_backend.devices.cpu.cuda_errors import INVALID_DEVICE, INVALID_VALUE, CUDARuntimeError
-from gpu_backend.devices.cpu.machine import machine_bytes
-from gpu_backend.devices.cpu.memory import LEDGER
+from gpu_backend.devices.cpu.memory import LEDGER, machine_bytes
 from gpu_backend.devices.cpu.naming import public_class
 from gpu_backend.devices.cpu.processor import processor_name
 from gpu_backend.devices.cpu.table import define_value

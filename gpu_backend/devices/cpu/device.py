@@ -15,8 +15,7 @@ from gpu_backend.devices.cpu.call import guarded
 from gpu_backend.devices.cpu.dtypes import require_supported
 from gpu_backend.devices.cpu.kernels import python_functions
 from gpu_backend.devices.cpu.kernels.arguments import ByValue
-from gpu_backend.devices.cpu.machine import machine_bytes
-from gpu_backend.devices.cpu.memory import LEDGER, bound_process
+from gpu_backend.devices.cpu.memory import LEDGER, bound_process, machine_bytes
 from gpu_backend.devices.cpu.naming import name_of_class
 from gpu_backend.devices.cpu.processor import processor_name
 from gpu_backend.devices.extents import require_within
