@@ -9,7 +9,10 @@ from IPython.display import DisplayHandle, display
 
 #: As large as code, as far to the right as what is printed, and in its theme's quieter colour: told beside results.
 _LINE = "font-size: var(--jp-code-font-size, 13px); padding-left: 1ch; color: var(--jp-content-font-color2, inherit)"
-_BAR = "width: 7em; margin-right: 0.7em; vertical-align: middle; accent-color: var(--jp-brand-color1, auto)"
+#: The bar beside the text, however many lines that takes: none of them goes on under the bar.
+_ROW = f"{_LINE}; display: flex; align-items: baseline; gap: 0.7em"
+_BAR = "flex: none; width: 7em; accent-color: var(--jp-brand-color1, auto)"
+_TEXT = "min-width: 0; overflow-wrap: anywhere"
 
 
 class CellNotice:
@@ -22,7 +25,8 @@ class CellNotice:
         """Show ``text`` in place of what was shown before, behind a bar that ``part`` fills if it is known."""
         value = f' max="1" value="{part:.3f}"' if part is not None else ""
         bar = f'<progress style="{_BAR}"{value}></progress>'
-        self._put(text, f'<div role="status" style="{_LINE}">{bar}{escape(text)}</div>')
+        words = f'<span style="{_TEXT}">{escape(text)}</span>'
+        self._put(text, f'<div role="status" style="{_ROW}">{bar}{words}</div>')
 
     def close(self, text: str) -> None:
         """Show ``text`` for good, or until something else is shown."""

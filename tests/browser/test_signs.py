@@ -30,6 +30,17 @@ _LEFT = """element => {
     range.selectNodeContents(element);
     return range.getBoundingClientRect().left;
 }"""
+#: Whether the line that is being kept up to date, made narrow, has its text in one column. It may be replaced any time.
+_IS_ONE_COLUMN = """() => {
+    const line = document.querySelector(".jp-OutputArea [role=status]");
+    const text = line && line.querySelector("progress + *");
+    if (!text) return false;
+    line.style.width = "24em";
+    const range = document.createRange();
+    range.selectNodeContents(text);
+    const lefts = [...range.getClientRects()].map(one => one.left);
+    return lefts.length > 1 && Math.max(...lefts) - Math.min(...lefts) < 1.5;
+}"""
 
 
 @pytest.fixture(scope="module")
@@ -119,6 +130,7 @@ def queue(lab: LabPage, pool: PoolState, other: str, theme: str) -> None:
     place = lab.type_and_run("import cupy as cp\nprint(float(cp.arange(10).sum()))")
     expect(lab.output(place).locator(_LINE).first).to_contain_text("number 1 of 1 in the queue")
     lab.picture(f"queue-{theme}")
+    lab.page.wait_for_function(_IS_ONE_COLUMN)
     free(pool, other)
     expect(lab.output(place)).to_contain_text("A place in the pool was free after")
     expect(lab.output(place)).to_contain_text("45.0", timeout=60_000)
