@@ -104,15 +104,20 @@ class Limit(msgspec.Struct, frozen=True):
 
 
 def within(limit: str, number: float, unit: str) -> bool:
-    """Return whether ``number`` in ``unit`` is within a limit such as ``>=95%`` or ``<=4ms``.
+    """Return whether ``number`` in ``unit`` is within a limit such as ``>=95%`` or ``<=4ms``, or two: ``>=25%, <=35%``.
 
     Raises
     ------
     CatalogError
-        If the limit cannot be read, or its unit measures something else.
+        If a limit cannot be read, or its unit measures something else.
     """
+    held = [_one_holds(each.strip(), number, unit) for each in limit.split(",")]  # a wrong one behind too
+    return all(held)
+
+
+def _one_holds(limit: str, number: float, unit: str) -> bool:
     units = taxonomy().units
-    match = _LIMIT.fullmatch(limit.strip())
+    match = _LIMIT.fullmatch(limit)
     other = units.get(match[3].strip()) if match else None
     if match is None or other is None or unit not in units or other.measures != units[unit].measures:
         raise CatalogError(f"{limit!r} is no limit on a number in {unit!r}; write for example >=95{unit}")

@@ -151,6 +151,6 @@ class Judgement:
     figure: str = ""
     """Name of the recorded figure, one of ``catalog.phases``; empty for what cannot be run here."""
     holds_if: str = ""
-    """Limit within which the figure confirms it: ``>=95%``; required with a figure."""
+    """Limit within which the figure confirms it: ``>=95%``, or two: ``>=25%, <=35%``; required with a figure."""
     otherwise: Literal["weaker", "contradicted"] = "weaker"
     """What it is if the figure is not within the limit."""

@@ -27,7 +27,7 @@ from catalog.paths import RESULTS
 from catalog.phases import figures_of
 from catalog.render.words import number_text
 
-__all__ = ["Measured", "measured"]
+__all__ = ["Measured", "in_unit", "measured"]
 
 
 class Measured(msgspec.Struct, frozen=True, kw_only=True):
@@ -39,6 +39,8 @@ class Measured(msgspec.Struct, frozen=True, kw_only=True):
     unit: str
     conditions: str = ""
     recorded: str = ""
+    when: str = ""
+    """Date and time of the run, by which the newest is known; the day alone where the run does not say."""
     claim: str = ""
     policy: str = ""
     hardware: str = ""
@@ -51,11 +53,11 @@ class Measured(msgspec.Struct, frozen=True, kw_only=True):
 
     def sentence(self) -> str:
         """Return the figure with its conditions and where it was recorded."""
-        number = f"{number_text(self.value)}{'' if self.unit in {'x', '1'} else ' '}{self.unit.replace('1', '')}"
         policy, commit = f"policy {self.policy}", f"commit {self.commit}"
         details = [self._spread(), self.conditions, policy * bool(self.policy), self.hardware]
         details += [commit * bool(self.commit), self.recorded, self.file]
-        return f"{self.quantity}: {number.strip()} ({'; '.join(part for part in details if part)})"
+        number = in_unit(number_text(self.value), self.unit)
+        return f"{self.quantity}: {number} ({'; '.join(part for part in details if part)})"
 
     def _spread(self) -> str:
         if len(self.runs) < 2:
@@ -63,18 +65,25 @@ class Measured(msgspec.Struct, frozen=True, kw_only=True):
         return f"median of {len(self.runs)} runs, {number_text(min(self.runs))} to {number_text(max(self.runs))}"
 
 
+def in_unit(number: str, unit: str) -> str:
+    """Return a number, or words with numbers, in its unit: ``3x``, ``3 %``, ``3``."""
+    return f"{number}{'' if unit in {'x', '1'} else ' '}{unit.replace('1', '')}"
+
+
 @functools.cache
 def measured(root: Path = RESULTS) -> dict[str, tuple[Measured, ...]]:
-    """Return the recorded figures by system id; empty where there is no folder of results."""
+    """Return the recorded figures by system id, the newest last; empty where there is no folder of results."""
     found: dict[str, list[Measured]] = {}
     for path in sorted(root.rglob("*.json")):
         data = msgspec.json.decode(path.read_bytes())
         if isinstance(data, dict) and data.get("is_quick") is True:
             continue
+        about = {"file": f"benchmarks/results/{path.relative_to(root)}"}
+        about |= {"when": data["date"]} if isinstance(data, dict) and "date" in data else {}
         for record in (*_records(data), *figures_of(data)):
-            one = msgspec.convert({**record, "file": f"benchmarks/results/{path.relative_to(root)}"}, Measured)
+            one = msgspec.convert({"when": record.get("recorded", ""), **record, **about}, Measured)
             found.setdefault(one.system, []).append(one)
-    return {system: tuple(records) for system, records in found.items()}
+    return {system: tuple(sorted(each, key=lambda one: (one.when, one.file))) for system, each in found.items()}
 
 
 def _records(data: Any) -> Iterator[dict[str, Any]]:

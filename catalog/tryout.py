@@ -51,7 +51,7 @@ class Trial(Displayed):
     @property
     def measured(self) -> tuple[Measured, ...]:
         """The newest of each of our own figures, none if nothing has been recorded; verdicts show the older ones."""
-        recorded = sorted(measured().get(self.system.id, ()), key=lambda each: (each.recorded, each.file))
+        recorded = measured().get(self.system.id, ())
         return tuple({each.figure or each.quantity: each for each in recorded}.values())
 
     def __repr__(self) -> str:

@@ -14,7 +14,7 @@ import msgspec
 from catalog.amounts import within
 from catalog.entry import System
 from catalog.evidence import Judgement
-from catalog.measured import Measured, measured
+from catalog.measured import Measured, in_unit, measured
 from catalog.render.document import Displayed, Document, Grid, Mark, Paragraph, Run
 from catalog.render.words import number_text, value_text
 
@@ -40,12 +40,14 @@ class Verdict(msgspec.Struct, frozen=True):
 
     @property
     def found(self) -> str:
-        """The newest figure, with the spread of all runs and where it was recorded."""
+        """The newest figure, with the spread of its runs and where it was recorded; then what older records have.
+
+        Those are of other commits, and perhaps of another GPU, so that their range is no spread of one measurement.
+        """
         if not self.records:
             return "not run"
-        numbers = [number for each in self.records for number in each.runs or (each.value,)]
-        spread = f"; {number_text(min(numbers))} to {number_text(max(numbers))} in {len(numbers)} runs"
-        return self.records[-1].sentence() + (spread if len(numbers) > 1 else "")
+        *older, newest = self.records
+        return newest.sentence() + (f"; {_range(older)} in {_counted(older)}" if older else "")
 
 
 def verdicts_of(system: System) -> tuple[Verdict, ...]:
@@ -59,14 +61,20 @@ def _verdicts(system: System) -> Iterator[Verdict]:
         if not judgement.figure:
             yield Verdict(system, judgement, "not-runnable")
             continue
-        found = tuple(sorted((each for each in recorded if each.figure == judgement.figure), key=_when))
+        found = tuple(each for each in recorded if each.figure == judgement.figure)
         if found:
             holds = within(judgement.holds_if, found[-1].value, found[-1].unit)
             yield Verdict(system, judgement, "reproduced" if holds else judgement.otherwise, found)
 
 
-def _when(record: Measured) -> tuple[str, str]:
-    return (record.recorded, record.file)
+def _range(records: Sequence[Measured]) -> str:
+    least, most = min(each.value for each in records), max(each.value for each in records)
+    numbers = number_text(least) if least == most else f"{number_text(least)} to {number_text(most)}"
+    return in_unit(numbers, records[-1].unit)
+
+
+def _counted(records: Sequence[Measured]) -> str:
+    return "an older record" if len(records) == 1 else f"{len(records)} older records"
 
 
 class Verdicts(Displayed, Sequence[Verdict]):

@@ -131,13 +131,31 @@ def test_a_verdict_rests_on_the_median_of_its_runs_and_shows_their_spread(
     assert judged(monkeypatch, tmp_path, small) == ["reproduced"]
     (found,) = verdicts_of(dataclasses.replace(entries()["tgs"], verdicts=[small]))
     assert "median of 3 runs, 4 to 30" in found.found
-    assert "4 to 30 in 3 runs" in found.found
+    assert found.found.count("4 to 30") == 1
     assert len(found.records) == 1, "a quick run is no record"
+
+
+def test_older_records_stand_beside_the_newest_and_are_no_spread_of_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The newest is known by its time and not by the name of its file or by the day."""
+    about = {"system": "tgs", "figure": "harvest", "quantity": "q", "unit": "%", "recorded": "2026-11-23"}
+    for name, hour, value in (("z", 1, 40.0), ("y", 2, 60.0), ("a", 3, 5.0)):
+        record = {"catalogue": {**about, "value": value, "runs": [value - 1, value, value + 1]}}
+        (tmp_path / f"{name}.json").write_text(json.dumps({**record, "date": f"2026-11-23T0{hour}:00:00+00:00"}))
+    small = Judgement(promise="p", figure="harvest", holds_if="<10%", reason="r")
+    assert judged(monkeypatch, tmp_path, small) == ["reproduced"]
+    (found,) = verdicts_of(dataclasses.replace(entries()["tgs"], verdicts=[small]))
+    assert found.found.startswith("q: 5 % (median of 3 runs, 4 to 6; ")
+    assert found.found.endswith("; 40 to 60 % in 2 older records")
 
 
 def test_a_limit_is_compared_in_its_unit() -> None:
     assert within("<=4ms", 3999.0, "us")
     assert not within(">=0.95x", 94.9, "%")
+    assert [within(">=25%, <=35%", number, "%") for number in (5, 30, 50)] == [False, True, False]
+    with pytest.raises(CatalogError, match="'<=3s' is no limit on a number in '%'"):
+        within(">=95%, <=3s", 1.0, "%")
     with pytest.raises(CatalogError, match="is no limit on a number in 'ms'"):
         within(">=95%", 3.0, "ms")
 
