@@ -47,6 +47,7 @@ def problems_of(system: System) -> list[str]:
         *_tables(system),
         *_pool(system),
         *_verdicts(system),
+        *_recorded(system),
     ]
 
 
@@ -236,6 +237,14 @@ def _pool(system: System) -> Iterator[str]:
         yield "pool names carriers but neither what is faithful nor what differs"
     if pool.carriers and all(carriers.available(name) for name in pool.carriers) and not pool.cell:
         yield "every carrier is available in the code, so pool.cell must show it"
+
+
+def _recorded(system: System) -> Iterator[str]:
+    """Find records that a text names: a newer one would leave it behind, while verdicts follow."""
+    pool = system.pool
+    texts = (pool.how, pool.expectation, *pool.faithful, *pool.differs, *(each.reason for each in system.verdicts))
+    if any("benchmarks/results/" in text for text in texts):
+        yield "pool or verdicts name a file of benchmarks/results; say the reason, the verdict shows the newest figure"
 
 
 def _verdicts(system: System) -> Iterator[str]:

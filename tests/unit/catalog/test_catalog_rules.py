@@ -226,6 +226,13 @@ def test_an_available_carrier_needs_a_cell(monkeypatch: pytest.MonkeyPatch) -> N
     )
 
 
+def test_texts_leave_figures_to_the_verdicts() -> None:
+    """A text that names a recorded file stays behind when a newer record comes."""
+    said = "pool or verdicts name a file of benchmarks/results; say the reason, the verdict shows the newest figure"
+    assert said in problems(lambda d: d["pool"].update(how="5 % in benchmarks/results/sharing-cuda-1"))
+    assert said in problems(lambda d: d["verdicts"][0].update(reason="see benchmarks/results/a.json"))
+
+
 def test_orphan_terms_are_found() -> None:
     found = rules.orphan_terms([entries()["tgs"]])
     assert "interception.pcie" in found
