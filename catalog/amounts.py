@@ -2,8 +2,8 @@
 
 A paper says "up to 15x", "4 % slower", "40 % less" or "98.5 % of native". With the claim's form each of them is one
 ratio, new over baseline, so that claims of one measure can be filtered, sorted and drawn side by side. Numbers of a
-thing by itself, 40 us or 76 %, are amounts in base units. How a number was meant ("up to", "below") stays with the
-claim: what is compared is the number as stated.
+thing by itself, 40 us or 76 %, are amounts in base units. How a number was meant ("up to", "about") stays with the
+claim: what is compared is the number as stated, or, of "below" and "above", what comes next to it.
 """
 
 from __future__ import annotations
@@ -21,6 +21,8 @@ from catalog.taxonomy import Measure, taxonomy
 __all__ = ["Amount", "Limit", "amounts", "order", "within"]
 
 _SIGNS = {">=": operator.ge, "<=": operator.le, ">": operator.gt, "<": operator.lt}
+#: How a sign compares with a number that is itself not reached.
+_OPEN = {("below", "<"): "<=", ("below", ">="): ">", ("above", ">"): ">=", ("above", "<="): "<"}
 _LIMIT = re.compile(r"(>=|<=|>|<)\s*(\d+(?:\.\d+)?)\s*(.*)")
 
 
@@ -63,6 +65,12 @@ def order(claims: Iterable[Claim], measure: Measure) -> tuple[int, str, float]:
     return (int(kind != "ratio"), kind, best(amount.number for amount in found if amount.kind == kind))
 
 
+def _side(claim: Claim) -> str:
+    """Return on which side of a claim's numbers, as :func:`amounts` has them, what is claimed lies without them."""
+    other = {"below": "above", "above": "below"}
+    return other.get(claim.bound, "") if claim.form in {"less", "times-less"} else claim.bound
+
+
 class Limit(msgspec.Struct, frozen=True):
     """A comparison such as ``<5``, ``>=1.5x`` or ``<40us``, for the claims of one measure."""
 
@@ -91,10 +99,13 @@ class Limit(msgspec.Struct, frozen=True):
         return cls(measure, match[1], float(match[2]), unit)
 
     def fits(self, claim: Claim) -> bool:
-        """Return whether a number of ``claim`` is of this kind and within the limit."""
+        """Return whether a number of ``claim`` is of this kind and within the limit.
+
+        "Below 5 %" does not reach 5 %, so it is within ``<5`` and not within ``>=5``.
+        """
         unit = taxonomy().units[self.unit]
         kinds = {"ratio", "fraction"} if unit.measures == "ratio" else {unit.measures}
-        limit, compare = self.number * unit.factor, _SIGNS[self.sign]
+        limit, compare = self.number * unit.factor, _SIGNS[_OPEN.get((_side(claim), self.sign), self.sign)]
         shift = 1.0 if self.measure.change else 0.0
         return any(
             compare(round(amount.number - (shift if amount.kind == "ratio" else 0.0), 12), limit)
