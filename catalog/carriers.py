@@ -17,7 +17,7 @@ import msgspec
 
 from catalog.paths import CARRIERS, INSTALLATION
 
-__all__ = ["Feature", "available", "features", "planned_policies", "policies"]
+__all__ = ["Feature", "available", "features", "missing_parts", "planned_policies", "policies"]
 
 _POLICIES = "gpu_backend.arbiter.policies"
 
@@ -31,13 +31,17 @@ class Feature(msgspec.Struct, frozen=True):
     id: str
     title: str
     provided_by: tuple[str, ...]
+    is_planned: bool = False
 
 
 @functools.cache
 def features() -> dict[str, Feature]:
     """Return the features by id, read at the first call."""
     data = _data()["features"]
-    return {name: Feature(name, about["title"], tuple(about["provided_by"])) for name, about in data.items()}
+    return {
+        name: Feature(name, about["title"], tuple(about["provided_by"]), about.get("planned", False))
+        for name, about in data.items()
+    }
 
 
 @functools.cache
@@ -66,7 +70,12 @@ def available(carrier: str, root: Path = INSTALLATION) -> bool:
     if kind == "policy":
         return name in policies(root)
     feature = features().get(name)
-    return feature is not None and all(_is_there(part, root) for part in feature.provided_by)
+    return feature is not None and not missing_parts(feature, root)
+
+
+def missing_parts(feature: Feature, root: Path = INSTALLATION) -> tuple[str, ...]:
+    """Return what of ``provided_by`` the code under ``root`` does not have."""
+    return tuple(part for part in feature.provided_by if not _is_there(part, root))
 
 
 def _is_there(dotted: str, root: Path) -> bool:

@@ -77,9 +77,14 @@ def _carriers(systems: Iterable[System]) -> Iterator[str]:
     for policy in carriers.planned_policies():
         if f"policy:{policy}" not in named:
             yield f"carriers.toml: the planned policy {policy!r} is named by no entry"
-    for feature in carriers.features():
-        if f"feature:{feature}" not in named:
-            yield f"carriers.toml: the feature {feature!r} is named by no entry"
+    for name, feature in carriers.features().items():
+        if f"feature:{name}" not in named:
+            yield f"carriers.toml: the feature {name!r} is named by no entry"
+        missing = carriers.missing_parts(feature)
+        if missing and not feature.is_planned:
+            yield f"carriers.toml: the code has no {' and no '.join(missing)}, which is to provide the feature {name!r}"
+        if feature.is_planned and not missing:
+            yield f"carriers.toml: the feature {name!r} is in the code; take 'planned' out"
 
 
 def orphan_terms(systems: Iterable[System]) -> list[str]:

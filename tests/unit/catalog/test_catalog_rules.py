@@ -219,6 +219,22 @@ def test_a_policy_in_the_code_must_be_in_an_entry_and_the_other_way_round(monkey
     assert any("the unknown policy 'tgs'" in sentence for sentence in rules.problems_of(entries()["tgs"]))
 
 
+def test_a_feature_is_in_the_code_or_planned(monkeypatch: pytest.MonkeyPatch) -> None:
+    """What provides a feature may move: without this its systems would fall back to planned, and nobody would see."""
+    there, moved = "catalog.carriers:available", "catalog.elsewhere:available"
+    known = carriers.features()
+    changed = {
+        "gpu-lease": carriers.Feature("gpu-lease", "t", (there, moved)),
+        "mps-mode": carriers.Feature("mps-mode", "t", (there,), is_planned=True),
+        "stream-mode": carriers.Feature("stream-mode", "t", (moved,), is_planned=True),
+    }
+    monkeypatch.setattr(carriers, "features", lambda: {**known, **changed})
+    assert [each for each in rules.problems_between(list(entries().values())) if "feature" in each] == [
+        "carriers.toml: the feature 'mps-mode' is in the code; take 'planned' out",
+        f"carriers.toml: the code has no {moved}, which is to provide the feature 'gpu-lease'",
+    ]
+
+
 def test_an_available_carrier_needs_a_cell(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(carriers, "available", lambda name: True)
     assert "every carrier is available in the code, so pool.cell must show it" in problems(
