@@ -35,8 +35,25 @@ def measure_links(device: str, is_quick: bool, runs: int) -> tuple[list[Raw], st
         found = []
         for _ in range(runs):
             native = _side("native", pool.device_kind, order)
-            found.append({"native": native, **_side("remote", pool.device_kind, order)})
+            found.append({"native": native, **_side("remote", pool.device_kind, order, pool.environment)})
+            refuse_known_values(found[-1])
     return found, pool.device_kind
+
+
+def refuse_known_values(raw: Raw) -> None:
+    """Refuse a run whose values came sooner than the link allows: the client knew them, and nothing was fetched.
+
+    Raises
+    ------
+    RuntimeError
+        With the link on which it was so.
+    """
+    for name, round_trip in _LINKS.items():
+        if raw[name]["value"] < round_trip:
+            raise RuntimeError(
+                f"a value was there after {raw[name]['value'] * 1e3:.3g} ms over a link with {name} of round trip, so "
+                "that the client knew it; measure with the host mirror off"
+            )
 
 
 def measure_places(device: str, runs: int) -> list[Raw]:
@@ -106,7 +123,8 @@ def _memory_taken(pool: OwnPool) -> float:
 def _client(pool: OwnPool, **wishes: str) -> Any:
     from kernelproxy import Client, settings
 
-    return Client(msgspec.structs.replace(settings.load(pool.config), **wishes))
+    # as in the environment of a side: a value that the client knows by itself is none from the device
+    return Client(msgspec.structs.replace(settings.load(pool.config), host_mirror="off", **wishes))
 
 
 def _first_value(client: Any) -> float:
@@ -128,9 +146,9 @@ def _until(is_so: Callable[[], bool], what: str) -> None:
         sleep(0.001)
 
 
-def _side(which: str, device: str, order: str) -> Raw:
+def _side(which: str, device: str, order: str, environment: dict[str, str] | None = None) -> Raw:
     command = [sys.executable, str(_HERE / "systems_side.py"), which, device, order]
-    done = subprocess.run(command, capture_output=True, text=True, timeout=_SIDE_SECONDS, check=False)
+    done = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=_SIDE_SECONDS, check=False)
     if done.returncode:
         raise RuntimeError(f"the {which} side failed:\n{done.stderr[-2_000:]}")
     found: Raw = json.loads(done.stdout.splitlines()[-1])

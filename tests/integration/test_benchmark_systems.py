@@ -49,6 +49,9 @@ def test_each_system_is_measured_and_a_verdict_follows(
         record = json.loads(path.read_text())
         assert record["is_quick"] is True, "what was not measured on a GPU says so"
         assert {"commit", "machine", "versions", "raw", "date"} <= record.keys()
+        raw = record["raw"]
+        for links in raw["links"] if isinstance(raw, dict) else ():
+            assert links["10 ms"]["value"] >= 0.01, "what the client knows by itself is not fetched"
         path.write_text(json.dumps({**record, "is_quick": False}))
     found = measured(tmp_path)
     assert set(found) == set(systems.split(","))
