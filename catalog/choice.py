@@ -1,13 +1,14 @@
 """From five answers to systems: what each answer asks of an entry, and what the entries say to it.
 
 Nothing here knows a system. An answer becomes places in the taxonomy; an entry stands there, stands elsewhere, or does
-not say. Who stands elsewhere is out, with the answer that put it out.
+not say. Who stands elsewhere is out, with the answer that put it out. What is left and was measured on this pool is set
+side by side as well, by what it keeps for the one and gives to the other.
 """
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
 import msgspec
@@ -15,6 +16,7 @@ import msgspec
 from catalog.carried import status
 from catalog.entry import Placement, System
 from catalog.errors import UnknownField, UnknownTerm
+from catalog.fronts import FIELDS, points
 from catalog.render.document import Block, Bullets, Displayed, Document, Grid, Heading, Inline, Mark, Paragraph, Run
 from catalog.render.words import terms_text
 from catalog.taxonomy import EVERYWHERE
@@ -168,10 +170,30 @@ class Choice(Displayed):
         caption = f"{len(self.suggestions)} fit, the surest {len(rows)} shown"
         table: Block = Grid(("system", "because", "its entry does not say", "code", "here"), rows, caption)
         blocks.append(table if rows else Paragraph("No system of the catalogue fits all answers."))
+        blocks += self._fronts()
         if self.out:
             lines = tuple(f"{name}={self.answers[name]} rules out {count}" for name, count in self.out.most_common())
             blocks += [Heading("Ruled out by what they are"), Bullets(lines)]
         return Document(", ".join(f"{name}={answer}" for name, answer in self.answers.items()), tuple(blocks))
+
+    def _fronts(self) -> Iterator[Block]:
+        """Show what the suggested systems trade here, where they were measured alike; the goal says who comes first."""
+        first = "given" if self.answers.get("goal") == "throughput" else "kept"
+        names = {each.system.id: each.system.name for each in self.suggestions}
+        for field in FIELDS:
+            found = points(field, names, first=first)
+            if found:
+                rows: tuple[tuple[Run, ...], ...] = tuple(
+                    (
+                        names[point.system],
+                        point.kept.sentence(),
+                        point.given.sentence(),
+                        (Mark("on the front", "good") if point.is_front else Mark("beaten by another", "waiting"),),
+                    )
+                    for point in found
+                )
+                yield Heading("Measured on this pool")
+                yield Grid(("system", "what is kept", "what is given", "front"), rows, field.situation)
 
 
 def _row(each: Suggestion) -> tuple[Run, ...]:

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 import catalog
-from catalog import rules, verdict
+from catalog import fronts, rules, verdict
 from catalog.amounts import within
 from catalog.choice import QUESTIONS, Choice
 from catalog.entry import System
@@ -196,6 +196,42 @@ def test_answers_put_out_what_does_not_fit() -> None:
     swapping = catalog.choose(oversubscription="yes")
     assert {each.system.id for each in swapping.suggestions if each.met} == set(catalog.search("unified memory").ids)
     assert "Do all tenants trust each other?" in str(Choice(catalog.systems(), {}))
+
+
+def _recorded(system: str, kept: float, given: float) -> dict[str, Any]:
+    about = {"system": system, "quantity": "q", "unit": "%", "recorded": "2026-11-23"}
+    figures = [{**about, "figure": "production-kept", "value": kept}, {**about, "figure": "harvest", "value": given}]
+    return {"date": "2026-11-23T00:00:00+00:00", "catalogue": figures}
+
+
+@pytest.mark.parametrize(
+    ("tgs", "antman", "front", "beside"),
+    [
+        ((98.0, 5.0), (96.0, 35.0), {"tgs", "antman"}, {"latency": "tgs", "throughput": "antman"}),
+        ((95.0, 5.0), (96.0, 35.0), {"antman"}, {"latency": "antman", "throughput": "antman"}),
+        ((96.0, 35.0), (96.0, 35.0), {"tgs", "antman"}, {}),
+    ],
+)
+def test_what_was_measured_alike_is_held_against_each_other(
+    tgs: tuple[float, float],
+    antman: tuple[float, float],
+    front: set[str],
+    beside: dict[str, str],
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    for name, figures in (("tgs", tgs), ("antman", antman)):
+        (tmp_path / f"{name}.json").write_text(json.dumps(_recorded(name, *figures)))
+    monkeypatch.setattr(fronts, "measured", lambda: measured(tmp_path))
+    (field,) = fronts.FIELDS
+    assert {point.system for point in fronts.points(field, ("tgs", "antman")) if point.is_front} == front
+    assert [point.is_front for point in fronts.points(field, ("tgs",))] == ["tgs" in front], "also if asked for alone"
+    for goal, best in beside.items():
+        (table,) = [
+            each for each in catalog.choose(goal=goal).document().blocks if "front" in getattr(each, "columns", ())
+        ]
+        assert table.rows[0][0] == catalog.get(best).name
+    assert not fronts.points(field, ("reef",))
 
 
 def test_a_measure_is_drawn_on_one_scale() -> None:
