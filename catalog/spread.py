@@ -1,25 +1,33 @@
-"""The claims of one measure over all systems, on one scale."""
+"""The claims of one measure over all systems, on one scale, and what was found here of the same quantities."""
 
 from __future__ import annotations
 
+import dataclasses
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from typing import Any
 
+from catalog.amounts import amounts
 from catalog.chart import Chart
 from catalog.entry import System
 from catalog.errors import NothingFound, UnknownTerm
+from catalog.measured import in_unit
 from catalog.quantities import ClaimOf, Claims
-from catalog.render.document import Document, Drawing, Paragraph
+from catalog.render.document import Bullets, Document, Drawing, Heading, Paragraph
 from catalog.render.scale import Mark, scale
 from catalog.render.scene import Scene
-from catalog.render.words import conditions_text, value_text
+from catalog.render.words import conditions_text, number_text, value_text
 from catalog.taxonomy import taxonomy
+from catalog.verdict import Verdict, verdicts_of
 
 __all__ = ["Spread"]
 
 #: What an amount is shown in, by what its unit measures: words behind the number, and the factor to the base unit.
 _SHOWN = {"ratio": ("x", 1.0), "fraction": (" %", 0.01), "time": (" ms", 1e-3)}
+
+
+#: The group of what this pool's benchmarks recorded.
+_HERE = "measured here"
 
 
 class Spread(Chart):
@@ -60,22 +68,35 @@ class Spread(Chart):
     def scene(self) -> Scene:
         """Return the figure: a row per claim, numbers on a logarithmic scale, confidence as colour and shape."""
         unit, factor = _SHOWN.get(self.kind, ("", 1.0))
-        marks = [
-            Mark(
-                name=item.system.name,
-                numbers=tuple(amount.number / factor for amount in item.amounts if amount.kind == self.kind),
-                label=value_text(item.claim),
-                group=f"{item.claim.confidence} confidence",
-                hint=f"{item.system.name}, {item.claim.quantity}: {value_text(item.claim)} "
-                f"({conditions_text(item.claim.conditions)})",
-            )
-            for item in self.drawn
-        ]
+        marks = [mark for item in self.drawn for mark in self._marks(item, factor)]
         against = "baseline = 1, " if self.kind == "ratio" else ""
         return scale(f"{self.measure.name} ({against}{self.measure.better} is better)", marks, unit)
+
+    def _marks(self, item: ClaimOf, factor: float) -> Iterator[Mark]:
+        """Yield the claim's row, and below it the newest figure of this pool that is of the same quantity."""
+        hint = f"{item.claim.quantity}: {value_text(item.claim)} ({conditions_text(item.claim.conditions)})"
+        numbers = tuple(amount.number / factor for amount in item.amounts if amount.kind == self.kind)
+        group = f"{item.claim.confidence} confidence"
+        yield Mark(item.system.name, numbers, value_text(item.claim), group, f"{item.system.name}, {hint}")
+        for verdict in verdicts_of(item.system):
+            if verdict.judgement.claim == item.claim.id and _is_alike(verdict, item):
+                found = verdict.records[-1]
+                same = dataclasses.replace(item.claim, value=found.value, value_to=None, bound="exactly")
+                numbers = tuple(amount.number / factor for amount in amounts(same) if amount.kind == self.kind)
+                if not numbers:
+                    continue
+                label = f"{in_unit(number_text(found.value), found.unit)} here: {verdict.outcome}"
+                yield Mark(item.system.name, numbers, label, _HERE, f"{item.system.name}, {found.sentence()}")
 
     def document(self) -> Document:
         """Show the figure, and all claims of the measure as a table."""
         rest = len(self.claims) - len(self.drawn)
         note = f"{rest} more stand in the table only: they give words, or a number of another kind." if rest else ""
-        return Document("", (Drawing(self.scene()), Paragraph(note), *self.claims.document().blocks))
+        found = tuple(mark.hint for item in self.drawn for mark in self._marks(item, 1.0) if mark.group == _HERE)
+        here = (Heading("Found here"), Bullets(found)) if found else ()
+        return Document("", (Drawing(self.scene()), Paragraph(note), *self.claims.document().blocks, *here))
+
+
+def _is_alike(verdict: Verdict, item: ClaimOf) -> bool:
+    """Return whether the figure counts what the claim has a number of, so that both have a place on one scale."""
+    return bool(verdict.records) and item.claim.value is not None and verdict.records[-1].unit == item.claim.unit

@@ -86,6 +86,9 @@ def test_the_downloads_are_what_they_say() -> None:
     claims = list(csv.DictReader(io.StringIO(FILES["catalogue/data/claims.csv"])))
     assert len(claims) == len(catalog.claims())
     assert "unverified" not in {claim["confidence"] for claim in claims}
+    verdicts = list(csv.DictReader(io.StringIO(FILES["catalogue/data/verdicts.csv"])))
+    assert [row["verdict"] for row in verdicts] == [each.outcome for each in catalog.verdicts()]
+    assert all(row["measured_hardware"] and row["measured_commit"] for row in verdicts if row["measured_value"])
     assert [entry["id"] for entry in json.loads(FILES["catalogue/data/catalogue.json"])] == list(SYSTEMS.ids)
     keys = set(parse_string(FILES["catalogue/data/catalogue.bib"], "bibtex").entries)
     cited = set(re.findall(r"\\cite\{(.*?)\}", FILES["catalogue/data/systems.tex"]))

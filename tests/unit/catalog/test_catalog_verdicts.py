@@ -245,3 +245,26 @@ def test_a_measure_is_drawn_on_one_scale() -> None:
     assert catalog.plot("preemption").kind == "time"
     with pytest.raises(catalog.UnknownTerm, match="did you mean 'overhead'"):
         catalog.plot("overhed")
+
+
+def test_what_was_found_here_stands_below_the_claim_that_it_judges(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    about = {"system": "rcuda", "quantity": "q", "recorded": "2026-11-23"}
+    found = [
+        {**about, "figure": "overhead", "unit": "%", "value": 5.0, "runs": [4.0, 5.0, 9.0]},
+        {**about, "figure": "bandwidth-kept", "unit": "%", "value": 50.0},
+    ]
+    (tmp_path / "a.json").write_text(json.dumps({"catalogue": found}))
+    monkeypatch.setattr(verdict, "measured", lambda: measured(tmp_path))
+    scene = catalog.plot("overhead").scene()
+    rows = [words.text for words in scene.words if words.axis == "y"]
+    assert rows.count("rCUDA") == 2
+    (dot,) = [dot for dot in scene.dots if dot.group == "measured here"]
+    assert dot.label == "5 % here: weaker"
+    assert "median of 3 runs, 4 to 9" in dot.hint
+    assert dot.hint in text.render(catalog.plot("overhead").document(), 100_000), "in a terminal too"
+    claimed = next(dot for dot in scene.dots if dot.label == "below 4 %")
+    assert claimed.x < dot.x
+    others = catalog.plot("bandwidth").scene().dots
+    assert not [dot for dot in others if dot.group == "measured here"], "a part of native is no GB/s"
