@@ -7,13 +7,14 @@ from collections import Counter
 from collections.abc import Iterable, Iterator
 from typing import Any
 
-from catalog.amounts import amounts
+from catalog.amounts import Amount, amounts
 from catalog.chart import Chart
 from catalog.entry import System
 from catalog.errors import NothingFound, UnknownTerm
-from catalog.measured import in_unit
+from catalog.evidence import Claim
+from catalog.measured import Measured, in_unit
 from catalog.quantities import ClaimOf, Claims
-from catalog.render.document import Bullets, Document, Drawing, Heading, Paragraph
+from catalog.render.document import Bullets, Document, Drawing, Paragraph
 from catalog.render.scale import Mark, scale
 from catalog.render.scene import Scene
 from catalog.render.words import conditions_text, number_text, value_text
@@ -81,8 +82,7 @@ class Spread(Chart):
         for verdict in verdicts_of(item.system):
             if verdict.judgement.claim == item.claim.id and _is_alike(verdict, item):
                 found = verdict.records[-1]
-                same = dataclasses.replace(item.claim, value=found.value, value_to=None, bound="exactly")
-                numbers = tuple(amount.number / factor for amount in amounts(same) if amount.kind == self.kind)
+                numbers = tuple(amount.number / factor for amount in _as_claimed(found, item.claim, self.kind))
                 if not numbers:
                     continue
                 label = f"{in_unit(number_text(found.value), found.unit)} here: {verdict.outcome}"
@@ -93,10 +93,19 @@ class Spread(Chart):
         rest = len(self.claims) - len(self.drawn)
         note = f"{rest} more stand in the table only: they give words, or a number of another kind." if rest else ""
         found = tuple(mark.hint for item in self.drawn for mark in self._marks(item, 1.0) if mark.group == _HERE)
-        here = (Heading("Found here"), Bullets(found)) if found else ()
+        here = (Paragraph("What was found on this pool of the same quantities:"), Bullets(found)) if found else ()
         return Document("", (Drawing(self.scene()), Paragraph(note), *self.claims.document().blocks, *here))
 
 
 def _is_alike(verdict: Verdict, item: ClaimOf) -> bool:
     """Return whether the figure counts what the claim has a number of, so that both have a place on one scale."""
     return bool(verdict.records) and item.claim.value is not None and verdict.records[-1].unit == item.claim.unit
+
+
+def _as_claimed(found: Measured, claim: Claim, kind: str) -> Iterator[Amount]:
+    """Yield the median of a figure, and the ends of its runs, in the form in which the claim gives its number."""
+    for value in dict.fromkeys(
+        (found.value, min(found.runs, default=found.value), max(found.runs, default=found.value))
+    ):
+        same = dataclasses.replace(claim, value=value, value_to=None, bound="exactly")
+        yield from (amount for amount in amounts(same) if amount.kind == kind)
