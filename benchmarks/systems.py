@@ -25,6 +25,7 @@ from run_record import circumstances
 from sharing_phases import Scale
 
 from catalog.figures import FIGURES
+from catalog.phases import policy_of
 
 RESULTS = Path(__file__).parent / "results"
 _LINKS = ("rcuda", "lupine", "dgsf", "dxpu", "fractos", "orionx")
@@ -56,7 +57,7 @@ class Records:
                 "value": round(statistics.median(values), 4),
                 "unit": FIGURES[system, name].unit,
                 "runs": [round(value, 4) for value in values],
-                "policy": system if system in sharing.PHASES else "",
+                "policy": policy_of(system) if system in sharing.PHASES else "",
                 "hardware": gpu,
                 "commit": self._about["commit"],
                 "recorded": f"{now:%Y-%m-%d}",

@@ -10,7 +10,7 @@ import sharing_phases as phases
 from sharing_phases import PERSON, Scale
 from sharing_pool import SharedPool
 
-from catalog.phases import policy_figures
+from catalog.phases import policy_figures, policy_of
 
 #: How long a session is measured alone, seconds.
 _ALONE_SECONDS = 1.0
@@ -34,7 +34,7 @@ def _with_pauses(pool: SharedPool, scale: Scale) -> Raw:
     return {**phases.gemini(pool, scale, 11.0), **_pausing(pool, scale)}
 
 
-#: By policy: who has a notebook, and one run of its phase. Long enough for what the policy promises, and no longer.
+#: By system: who has a notebook, and one run of its phase. Long enough for what the policy promises, and no longer.
 PHASES: dict[str, tuple[list[str], _Phase]] = {
     "kubeshare": (["one", "two"], _with_pauses),
     "gemini": (["one", "two"], lambda pool, scale: phases.gemini(pool, scale, 11.0)),
@@ -43,6 +43,7 @@ PHASES: dict[str, tuple[list[str], _Phase]] = {
     "antman": (["one", "two"], lambda pool, scale: phases.production(pool, scale, 2.0, 5.5)),
     "reef": (["one", PERSON], lambda pool, scale: phases.reef(pool, scale, 3.5)),
     "paella": (["one", "two", PERSON], lambda pool, scale: phases.paella(pool, scale, 3.5)),
+    "csur2017-survey": (["one", *["two"] * 2, *["three"] * 3], lambda pool, scale: phases.shares(pool, scale, 10.0)),
 }
 #: Policies under which a session alone is held against the driver.
 _HELD_AGAINST_DRIVER = ("kubeshare", "gemini", "gaiagpu")
@@ -55,14 +56,14 @@ def measure_driver(device: str, scale: Scale, runs: int) -> tuple[str, float]:
         return pool.device_kind, median(_alone(pool, scale) for _ in range(runs))
 
 
-def measure_policy(device: str, policy: str, scale: Scale, runs: int, driver_rate: float) -> list[Raw]:
-    """Return what the phase of ``policy`` gives, run by run."""
-    owners, phase = PHASES[policy]
-    with SharedPool(device, policy, owners) as pool:
+def measure_policy(device: str, system: str, scale: Scale, runs: int, driver_rate: float) -> list[Raw]:
+    """Return what the phase of ``system`` gives under its policy, run by run."""
+    owners, phase = PHASES[system]
+    with SharedPool(device, policy_of(system), owners) as pool:
         found = []
         for _ in range(runs):
             raw: Raw = {}
-            if policy in _HELD_AGAINST_DRIVER:
+            if system in _HELD_AGAINST_DRIVER:
                 pool.set_terms({"one": {"request": 1.0, "limit": 1.0}, "two": {"request": 0.0}})
                 raw = {"driver_rate": driver_rate, "alone_rate": _alone(pool, scale)}
             found.append({**raw, **phase(pool, scale)})

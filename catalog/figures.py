@@ -53,6 +53,9 @@ FIGURES: dict[tuple[str, str], Figure] = {
     ("gaiagpu", "target"): Figure("share of the device of a session with a hard target of 30 %", "%"),
     ("gaiagpu", "growth"): Figure("share of the device of an elastic session that requests 20 %", "%"),
     ("gaiagpu", "overhead"): Figure(_HALF, "%"),
+    ("csur2017-survey", "fairness"): Figure(
+        "greatest distance of a user's share of the device from an equal one in any window of 5 s, in points", "%"
+    ),
     ("tgs", "production-kept"): Figure("rate that production keeps beside an opportunistic session", "%"),
     ("tgs", "harvest"): Figure("share of the device that the opportunistic session uses", "%"),
     ("tgs", "harvest-to-antman"): Figure(

@@ -11,7 +11,7 @@ from typing import Any
 
 from catalog.figures import FIGURES
 
-__all__ = ["figures_of", "policy_figures"]
+__all__ = ["figures_of", "policy_figures", "policy_of"]
 
 _Number = Callable[[dict[str, Any]], float]
 
@@ -30,11 +30,20 @@ _NUMBERS: dict[tuple[str, str], _Number] = {
     ("reef", "added-latency"): lambda phase: 100 * (phase["beside"]["p50_ms"] / phase["alone"]["p50_ms"] - 1),
     ("reef", "throughput-kept"): lambda phase: 100 * phase["part"]["one"],
     ("paella", "short-median"): lambda phase: float(phase["p50_ms"]),
+    ("csur2017-survey", "fairness"): lambda phase: 100 * max(phase["worst_window_error"].values()),
 }
+
+#: Whose question another policy answers than one of its own name, and the phase of the run that asks it.
+_OTHERS = {"csur2017-survey": ("fair_share", "fair_share: shares")}
+
+
+def policy_of(system: str) -> str:
+    """Return the policy under which the figures of ``system`` are measured."""
+    return _OTHERS[system][0] if system in _OTHERS else system
 
 
 def policy_figures(system: str, phase: dict[str, Any]) -> dict[str, float]:
-    """Return the figures that ``phase`` of the policy ``system`` gives, by their names."""
+    """Return the figures that the phase of ``system`` gives, by their names."""
     return {name: number(phase) for (of, name), number in _NUMBERS.items() if of == system}
 
 
@@ -50,14 +59,14 @@ def figures_of(run: Any) -> Iterator[dict[str, Any]]:
     for (system, name), value in _all_figures(run.get("figures", {})).items():
         quantity, unit = FIGURES[system, name]
         yield {"system": system, "figure": name, "quantity": quantity, "value": round(value, 2), "unit": unit,
-               "policy": system, **about}  # fmt: skip
+               "policy": policy_of(system), **about}  # fmt: skip
 
 
 def _all_figures(phases: dict[str, Any]) -> dict[tuple[str, str], float]:
     found = {
         (system, name): value
         for system in dict.fromkeys(system for system, _ in _NUMBERS)
-        if (phase := phases.get(f"{system}: promise"))
+        if (phase := phases.get(_OTHERS[system][1] if system in _OTHERS else f"{system}: promise"))
         for name, value in policy_figures(system, phase).items()
     }
     if ("tgs", "harvest") in found and ("antman", "harvest") in found:

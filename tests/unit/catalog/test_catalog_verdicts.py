@@ -34,6 +34,7 @@ RUN: dict[str, Any] = {
     "figures": {
         "tgs: promise": {"production_alone": 200.0, "production_beside": 190.0, "part": {"one": 0.5, "two": 0.05}},
         "antman: promise": {"production_alone": 200.0, "production_beside": 200.0, "part": {"one": 0.5, "two": 0.5}},
+        "fair_share: shares": {"worst_window_error": {"one": 0.004, "two": 0.015}},
     },
 }
 
@@ -54,6 +55,8 @@ def test_a_run_becomes_figures_that_name_system_hardware_and_commit() -> None:
     assert (kept["value"], kept["unit"]) == (95.0, "%")
     assert (kept["hardware"], kept["commit"], kept["recorded"]) == ("NVIDIA H200", "abc1234", "2026-11-22")
     assert found["tgs", "harvest-to-antman"]["value"] == 0.1
+    fairness = found["csur2017-survey", "fairness"]
+    assert (fairness["value"], fairness["policy"]) == (1.5, "fair_share"), "a question that another policy answers"
     assert ("gemini", "request") not in found, "a phase that the run lacks gives nothing"
     assert list(figures_of({**RUN, "is_quick": True})) == []
     assert list(figures_of({**RUN, "benchmark": "remoting"})) == []
