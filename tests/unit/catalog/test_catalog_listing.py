@@ -224,5 +224,13 @@ def test_words_for_a_term_find_those_that_have_it_and_not_those_that_say_they_la
         assert set(found.ids) == swapping, "an entry that says what its system cannot do is not an answer"
         assert {row["found_in"] for row in found.records()} == {"terms"}
     assert set(everything.search("swapping Kubernetes").ids) < swapping
+    for query, dimension, lacking in (
+        ("memory isolation", "memory_isolation", {"none", "address-space", "not-stated"}),
+        ("fault isolation", "fault_isolation", {"none", "not-stated"}),
+        ("time sharing", "sharing", {"spatial", "exclusive", "disaggregation"}),
+        ("memory limit", "memory", {"native", "oversubscription"}),
+    ):
+        for system in everything.search(query):
+            assert not set(getattr(system.classification, dimension).terms) <= lacking, (query, system.id)
     # Both words of a synonym are needed: a system may well be unified, or have memory.
     assert not swapping.issuperset(everything.search("memory").ids)
