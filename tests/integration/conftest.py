@@ -8,7 +8,8 @@ import shutil
 import signal
 import sys
 import tempfile
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import suppress
 from pathlib import Path
 from time import monotonic
 
@@ -134,6 +135,20 @@ def until(condition: Callable[[], bool], seconds: float = STATE_SECONDS) -> None
         for word in said[-5:]:
             error.add_note(word)
         raise
+
+
+def kill_and_wait(processes: Iterable[ProcessId]) -> bool:
+    """Kill processes without warning and wait until nothing is left of them; tell whether there were any.
+
+    They are stopped first, so that none sees another's end, however long we are kept from the processor meanwhile.
+    """
+    struck = list(processes)
+    for number in (signal.SIGSTOP, signal.SIGKILL):
+        for process in struck:
+            with suppress(ProcessLookupError):  # it may have ended of itself
+                os.kill(process.pid, number)
+    wait_until(lambda: not any(process.is_running for process in struck))
+    return bool(struck)
 
 
 def processes_with(text: str) -> list[str]:
