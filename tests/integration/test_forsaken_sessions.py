@@ -108,7 +108,7 @@ def test_a_killed_notebook_frees_its_place_when_its_lease_is_over_and_one_that_w
     tmp_path: Path,
 ) -> None:
     """Both executors are in the middle of an op; the one that waits began before the other was killed."""
-    wanted = PoolSettings(devices="cpu", cpu_devices=2, stop_seconds=0.5, lease_seconds=3.0)
+    wanted = PoolSettings(devices="cpu", cpu_devices=2, stop_seconds=0.5, lease_seconds=15.0)
     with cpu_pool(tmp_path, wanted) as pool:
         config = pool.root / "client.toml"
         with Notebook(config) as waits, Notebook(config) as killed:
