@@ -5,7 +5,7 @@ from __future__ import annotations
 from gpu_backend.executor.config import OWN
 from gpu_backend.node import launcher
 from gpu_backend.pool.state import PoolState
-from tests.integration.notebook_pool import wait_until
+from tests.integration.notebook_pool import sessions, wait_until
 
 #: A file in the executor's own folder, in which it runs: each ends one op.
 _WORD = "go"
@@ -21,10 +21,8 @@ HELD = (
 
 def let_go(pool: PoolState) -> None:
     """Have the op end that is held, or the next that would be; ``pool`` has one session."""
-    (own,) = [
-        directory / OWN
-        for directory in launcher.directories(str(pool.runtime))
-        if launcher.assignment_in(directory) is not None
-    ]
+    (session,) = [one.session for one in sessions(pool)]
+    orders = {directory: launcher.assignment_in(directory) for directory in launcher.directories(str(pool.runtime))}
+    (own,) = [directory / OWN for directory, order in orders.items() if order is not None and order.session == session]
     (own / _WORD).touch()
     wait_until(lambda: not (own / _WORD).exists())
