@@ -25,7 +25,7 @@ from gpu_backend.transport.asking import Door, ask
 from gpu_backend.wire import control
 from gpu_backend.wire.errors import ExecutorStarting, PoolError
 from tests.executor_of import directory_of
-from tests.integration.notebook_pool import STATE_SECONDS, wait_until
+from tests.integration.notebook_pool import STATE_SECONDS, be_patient, wait_until
 
 #: How long a session's executor may take to start on a busy machine.
 _START_SECONDS = 120.0
@@ -190,6 +190,7 @@ def make_pool() -> Iterator[MakePool]:
     make = MakePool(base)
     with pytest.MonkeyPatch.context() as patch:
         patch.delenv("XDG_RUNTIME_DIR", raising=False)
+        be_patient(patch)
         yield make
         for pool in make.pools:
             commands.down(pool)
