@@ -26,13 +26,18 @@ class ProcessId(msgspec.Struct, frozen=True):
 
     @classmethod
     def of(cls, pid: int) -> ProcessId | None:
-        """Return the identity of the running process ``pid``; None if there is none, or only its zombie."""
+        """Return the identity of the running process ``pid``; None if there is none, or only its zombie.
+
+        One that was killed is a zombie from its first thread's end on, and may still hold its sockets and its memory:
+        until its last thread has ended it runs.
+        """
         try:
             stat = Path(f"/proc/{pid}/stat").read_text()
         except OSError:
             return None
         fields = stat[stat.rindex(")") + 2 :].split()  # the name before it may hold blanks and parentheses
-        return None if fields[0] in "ZX" else cls(pid, int(fields[19]))
+        has_ended = fields[0] in "ZX" and int(fields[17]) <= 1
+        return None if has_ended else cls(pid, int(fields[19]))
 
     @classmethod
     def mine(cls) -> ProcessId:

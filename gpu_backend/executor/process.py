@@ -205,8 +205,11 @@ class Executor:
         ready = self._ports.wait(timeout_seconds)
         if ready.data and self._conversation is not None:
             self._heard = monotonic()
+            is_first = not self._conversation.received_bytes
             for peer, frames in self._ports.read_data():
                 self._conversation.receive(peer, frames)
+            if is_first:
+                self._report()  # that its notebook came: an op may be next, in which nobody is told anything
             if self._conversation.owner != self._owner:
                 self._owner = self._conversation.owner
                 self._ports.watch_owner(self._owner)

@@ -23,6 +23,9 @@ from gpu_backend.transport.tls import TlsReader, TlsStream
 
 #: How long a proof may take, seconds: a notebook's takes milliseconds.
 _PROOF_SECONDS = 5.0
+#: While somebody is at it we look at least so often, seconds, but where an op or the host keeps us from it. What goes
+#: beyond that is not their time.
+_LOOK_SECONDS = 1.5
 #: Connections that have proved nothing yet: in all, and of one account or host.
 _MOST_ENTERING, _MOST_OF_ONE = 64, 8
 #: Looked at in one go; the rest waits its turn.
@@ -165,6 +168,7 @@ class Entrance:
         self._secret = secret
         self._doors = {door.fileno(): door for door in doors}
         self._entering: dict[int, _Entering] = {}  # the eldest first
+        self._looked_at = 0.0
         self._poll = select.epoll()
         for descriptor in self._doors:
             self._poll.register(descriptor, select.EPOLLIN)
@@ -249,8 +253,12 @@ class Entrance:
 
     def _turn_away_late(self) -> None:
         now = monotonic()
-        for descriptor in [key for key, entering in self._entering.items() if entering.until < now]:
-            self._turn_away(descriptor)
+        kept = max(0.0, now - self._looked_at - _LOOK_SECONDS)
+        self._looked_at = now
+        for descriptor, entering in list(self._entering.items()):
+            entering.until += kept
+            if entering.until < now:
+                self._turn_away(descriptor)
 
     def _turn_away(self, descriptor: int) -> None:
         self._poll.unregister(descriptor)

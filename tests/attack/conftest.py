@@ -6,13 +6,16 @@ import os
 import secrets
 import sys
 from collections.abc import Iterator
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, closing, contextmanager
 from pathlib import Path
 
 import numpy as np
 import pytest
 
 from gpu_backend.engine.detached import ProcessId, read_identity
+from gpu_backend.gate.reports import ReportView
+from gpu_backend.gate.roster import name_of
+from gpu_backend.gate.tally import Tally, counted_seconds
 from gpu_backend.node import arbiter, launcher
 from gpu_backend.transport.asking import Door, ask
 from gpu_backend.wire.control import AskUsage, Ticket
@@ -28,6 +31,8 @@ __all__ = ["make_pool"]
 _TRAITOR = (sys.executable, str(Path(__file__).with_name("traitor.py")))
 #: How often the secret lies in the victim's array.
 _COPIES = 512
+#: Sums of the same time may differ by so much, seconds: each part is written down in nanoseconds.
+_ROUNDED = 1e-6
 
 
 class Tenants:
@@ -83,6 +88,23 @@ class Tenants:
         view = ask(door, AskUsage(0, "user", ""))
         assert isinstance(view, UsageView)
         return sum(row.gpu_seconds for row in view.rows if row.user == user)
+
+    def has_all_on_its_books(self) -> bool:
+        """Tell whether what ada has used is on her books: she rests, and each who counts has the word of the former."""
+        executor, config = self.pool.executor(self.ada_ticket), launcher.config_in(self.directory_of(self.ada_ticket))
+        assert config is not None
+        number = config.descriptors.report
+        with closing(ReportView(executor.pid, number)) as page:
+            said = page.report()
+        if said is None or said.queued_ops or said.in_flight_ops:
+            return False
+        directory = arbiter.directory_of(str(self.pool.state.runtime), 0)
+        name = name_of(executor.pid, executor.start_time, number)
+        with closing(Tally(directory, name)) as tally:
+            taken = tally.reported_ns / 1e9
+        used = said.used_ns / 1e9
+        counted = max(used, counted_seconds(directory, name))
+        return taken > used - _ROUNDED and self.used_seconds(self.pool.ada, "ada") > counted - _ROUNDED
 
     def computes(self, rounds: int = 20) -> None:
         """Have ada compute, and assert that it comes out right and that her array is as it was."""

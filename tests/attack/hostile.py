@@ -29,10 +29,10 @@ from gpu_backend.wire.messages import Op, Want
 from gpu_backend.wire.values import Buffer, Ref, Value
 from kernelproxy.session.connection import Connection
 from tests.integration.conftest import granted
+from tests.integration.notebook_pool import STATE_SECONDS
 
 #: How long an op may take, seconds: a compiler runs in some of them.
 _ANSWER_SECONDS = 120.0
-_GREET_SECONDS = 20.0
 _FOREVER = float("inf")
 
 
@@ -162,9 +162,9 @@ class Line:
 @contextmanager
 def connect(ticket: Ticket) -> Iterator[Line]:
     """Have a connection to the executor of ``ticket``, got and greeted as a notebook gets it."""
-    connection = Connection(ticket, secrets.token_hex(8), False, _GREET_SECONDS)
+    connection = Connection(ticket, secrets.token_hex(8), False, STATE_SECONDS)
     try:
-        connection.greet(1, 0, _GREET_SECONDS)
+        connection.greet(1, 0, STATE_SECONDS)
         yield Line(connection)
     finally:
         connection.close()

@@ -20,7 +20,6 @@ from tests.integration.notebook_pool import wait_until
 
 _PAYLOADS = [Path(__file__).with_name(name) for name in ("payloads.py", "payloads_of_sharing.py")]
 _ANSWER_BYTES = 1 << 16
-_RUN_SECONDS = 50.0
 
 #: The interpreter's own functions are part of the process, and so can be called by any code in it. The first line of
 #: the program names the place of the answer, which only this code knows.
@@ -84,7 +83,7 @@ class ByTraitor:
         fresh = self._directory / name
         fresh.write_text(_text() + ending)
         fresh.rename(self._directory / f"{name}.program")
-        wait_until(lambda: answer.exists() or not self._process.is_running, _RUN_SECONDS)
+        wait_until(lambda: answer.exists() or not self._process.is_running)
         if not answer.exists():
             raise HungUp(f"the executor ended before {function} did")
         return _result(json.loads(answer.read_text()))

@@ -73,7 +73,7 @@ def scene_of(root: Path, settings: PoolSettings) -> Iterator[Scene]:
 
 @pytest.fixture(scope="module")
 def shared(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Scene]:
-    settings = PoolSettings(devices="cpu", executor_command=BREAKER, overrun_seconds=2.0)
+    settings = PoolSettings(devices="cpu", executor_command=BREAKER)
     with scene_of(tmp_path_factory.mktemp("g"), settings) as made:
         yield made
 
@@ -115,17 +115,20 @@ def members_of_session(leader: ProcessId) -> list[str]:
     return found
 
 
-def test_who_says_that_an_op_runs_for_ever_is_charged_for_it_and_ended_when_that_lasts(scene: Scene) -> None:
-    scene.start(HOG)
-    (hog,) = scene.wait_for(1)
-    session, notebook = scene.idler()
-    scene.wait_for_progress(hog)
-    process = scene.attack(session, "forge")
-    wait_until(lambda: not process.is_running)
-    out, _ = notebook.communicate("\n", timeout=120)
-    assert "beyond its turn" in out
-    wait_until(lambda: scene.booked(session) >= 1.0)  # a second less than it ran
-    scene.wait_for_progress(hog, 200)
+def test_who_says_that_an_op_runs_for_ever_is_charged_for_it_and_ended_when_that_lasts(tmp_path: Path) -> None:
+    """What may be overrun is more than the machine keeps the hog from the processor in the middle of an op."""
+    settings = PoolSettings(devices="cpu", executor_command=BREAKER, overrun_seconds=10.0)
+    with scene_of(tmp_path, settings) as scene:
+        scene.start(HOG)
+        (hog,) = scene.wait_for(1)
+        session, notebook = scene.idler()
+        scene.wait_for_progress(hog)
+        process = scene.attack(session, "forge")
+        wait_until(lambda: not process.is_running)
+        out, _ = notebook.communicate("\n", timeout=120)
+        assert "beyond its turn" in out
+        wait_until(lambda: scene.booked(session) > 8.5)  # all but what may be unexplained
+        scene.wait_for_progress(hog, 200)
 
 
 def test_of_the_hours_that_one_claims_none_is_booked_on_anybody(scene: Scene) -> None:
@@ -182,17 +185,8 @@ while True:
 """
 
 
-def test_who_obeys_is_never_taken_for_one_who_does_not(tmp_path: Path) -> None:
-    """Uploads, bursts of messages, loops that wait for each result, and ops of seconds, all at once.
-
-    The pool has the settings that people have: in the other, who is at one op for two seconds beyond a turn is ended,
-    and on a busy machine an op that obeys takes as long.
-    """
-    with scene_of(tmp_path, PoolSettings(devices="cpu", executor_command=BREAKER)) as scene:
-        nobody_is_ended(scene)
-
-
-def nobody_is_ended(scene: Scene) -> None:
+def test_who_obeys_is_never_taken_for_one_who_does_not(scene: Scene) -> None:
+    """Uploads, bursts of messages, loops that wait for each result, and ops of seconds, all at once."""
     programs = (HOG, UPLOADER, BURSTS, PING_PONG, LONG_OPS)
     for program in programs:
         scene.start(program)

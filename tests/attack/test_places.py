@@ -62,4 +62,4 @@ def test_a_notebook_that_is_killed_before_it_comes_loses_its_place(
 ) -> None:
     subprocess.run([sys.executable, "-c", ASKER], check=False, timeout=200)
     assert len(pool.sessions()) == 1
-    until(lambda: pool.sessions() == {}, seconds=60)
+    until(lambda: pool.sessions() == {})

@@ -32,6 +32,7 @@ from tests.faults.conftest import Faulty
 from tests.faults.cutter import flipping
 from tests.faults.notebook import Notebook
 from tests.integration.conftest import MakePool, make_pool
+from tests.integration.notebook_pool import STATE_SECONDS
 from tests.spare_ports import spare_port
 from tests.unit.transport.ways import SECRET, Ways, received, server_context
 
@@ -69,7 +70,7 @@ def heard(ways: Ways, stranger: socket.socket, size: int) -> bytes:
     """Return what the executor says to a ``stranger``, whom it lets in at no time."""
     told = b""
     stranger.setblocking(False)
-    until = monotonic() + 90
+    until = monotonic() + STATE_SECONDS
     while len(told) < size and monotonic() < until:
         assert not ways.entrance.admitted()
         try:
@@ -113,14 +114,14 @@ def test_another_account_has_the_fast_way_and_only_with_the_secret(near_ways: Wa
             os.setresgid(NOBODY, NOBODY, NOBODY)
             os.setresuid(NOBODY, NOBODY, NOBODY)
             try:
-                reach_local(near_ways.endpoint, Expected(bytes(32), ""), 5.0)
+                reach_local(near_ways.endpoint, Expected(bytes(32), ""), STATE_SECONDS)
             except ProofFailed:
-                near = reach_local(near_ways.endpoint, near_ways.expected, 5.0)
+                near = reach_local(near_ways.endpoint, near_ways.expected, STATE_SECONDS)
                 near.send([b"head", bytes(1 << 20)])
                 status = 0 if bytes(received(near, near)[1]) == bytes(1 << 20) else 2
         finally:
             os._exit(status)
-    peer = near_ways.admit(10.0)
+    peer = near_ways.admit()
     message = received(peer, peer)
     far.append(message)
     assert hasattr(message[1], "obj")
@@ -164,7 +165,7 @@ def test_another_certificate_is_refused_before_anything_is_proved() -> None:
     between.start()
     endpoint = f"tls://127.0.0.1:{listening.getsockname()[1]}"
     with pytest.raises(ProofFailed, match="another certificate"):
-        reach_far(endpoint, Expected(SECRET, make_certificate().fingerprint), 5.0)
+        reach_far(endpoint, Expected(SECRET, make_certificate().fingerprint), STATE_SECONDS)
     between.join()
     listening.close()
     assert not heard
@@ -244,7 +245,7 @@ def test_altered_bytes_to_the_gateway_end_neither_who_asks_nor_the_gateway(fault
                 outcomes.append(ask(door, control.AskPool(0), 2.0))
             except PoolUnreachable as error:
                 outcomes.append(error)
-        assert isinstance(ask(door, control.AskPool(0), 60.0), PoolView)
+        assert isinstance(ask(door, control.AskPool(0), STATE_SECONDS), PoolView)
     assert any(isinstance(outcome, PoolUnreachable) for outcome in outcomes)
     assert faulty.pool.process("gateway") == gateway
 
@@ -259,11 +260,11 @@ def test_a_process_that_dies_of_asking_is_asked_again(faulty: Faulty, monkeypatc
         dies = f"import os\nif not os.path.exists({str(mark)!r}): open({str(mark)!r}, 'w').close(); os.abort()\n"
         monkeypatch.setattr(asking, "_PROGRAM", dies + asking._PROGRAM)
         door = faulty.pool.ada._replace(endpoint=network_endpoint(faulty))
-        assert ask(door, control.AskPool(0), 60.0)
+        assert ask(door, control.AskPool(0), STATE_SECONDS)
         assert mark.exists()
         mark.unlink()
         with pytest.raises(PoolUnreachable, match="broke down"):  # it would be given another one
-            ask(door, control.OpenSession(0, "nameless"), 5.0)
+            ask(door, control.OpenSession(0, "nameless"), STATE_SECONDS)
 
 
 def test_a_cut_as_a_connection_is_made_is_no_wrong_key(faulty: Faulty) -> None:
@@ -287,7 +288,7 @@ def test_a_cut_as_a_connection_is_made_is_no_wrong_key(faulty: Faulty) -> None:
     cutting = threading.Thread(target=cut_the_first, daemon=True)
     cutting.start()
     door = faulty.pool.ada._replace(endpoint=f"tcp://127.0.0.1:{listening.getsockname()[1]}")
-    assert ask(door, control.AskPool(0), 60.0)
+    assert ask(door, control.AskPool(0), STATE_SECONDS)
     stop.set()
     cutting.join()
     listening.close()

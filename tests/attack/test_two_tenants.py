@@ -10,7 +10,6 @@ import subprocess
 import tempfile
 from contextlib import suppress
 from pathlib import Path
-from time import monotonic
 
 import pytest
 
@@ -160,7 +159,7 @@ def test_noise_in_all_shared_memory_books_nothing_on_others_and_stops_nobody(ten
     ada = tenants.pool.ada
     with tenants.intruder() as (intruder, _, ticket):
         processes = tenants.others(ticket)
-        wait_until(lambda: is_at_rest(tenants))
+        wait_until(tenants.has_all_on_its_books)
         booked = tenants.used_seconds(ada, "ada")
         intruder.run("spoil_shared_memory", rounds=50)
         with suppress(HungUp):  # whose reports cannot be may be ended at any time
@@ -197,12 +196,3 @@ def test_its_end_leaves_nothing(tenants: Tenants) -> None:
     with tenants.intruder() as (_, _, ticket):
         directory = str(tenants.directory_of(ticket))
     wait_until(lambda: not Path(directory).exists() and not processes_with(directory))
-
-
-def is_at_rest(tenants: Tenants) -> bool:
-    """Tell whether ada's books stand still: what she has used is on them."""
-    before, until = tenants.used_seconds(tenants.pool.ada, "ada"), monotonic() + 2.5
-    while monotonic() < until:
-        if tenants.used_seconds(tenants.pool.ada, "ada") != before:
-            return False
-    return True

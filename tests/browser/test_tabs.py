@@ -16,14 +16,12 @@ from gpu_backend.pool.settings import PoolSettings
 from gpu_backend.pool.state import PoolState
 from tests.browser.lab_page import lab_page
 from tests.browser.lab_server import lab_server
+from tests.integration.held_op import HELD, let_go
 from tests.integration.notebook_pool import cpu_pool, sessions, wait_until
-from tests.integration.test_jupyter_signs import SLOW
 
 pytestmark = [pytest.mark.browser, pytest.mark.timeout(600)]
 
-#: Many seconds of the CPU device: it goes on while a tab is closed and another one opened.
-_LOOPS = 6_000_000_000
-_CELL = SLOW + f"slow((1,), (1,), ({_LOOPS}, out))\nkept = float(out[0])\nprint('computed', kept > 0)"
+_CELL = HELD + "slow((1,), (1,), (out,))\nkept = float(out[0])\nprint('computed', kept > 0)"
 
 
 @pytest.fixture(scope="module")
@@ -59,6 +57,7 @@ def test_a_cell_goes_on_while_its_tab_is_closed(
         lab.open(url, "/tree/Untitled.ipynb")
         expect(lab.notebook.locator(".jp-Toolbar-kernelName")).to_have_text("Remote GPU (CuPy)")
         place = lab.type_and_run("print('kept', kept > 0, float(out.sum()) > 0)")
+        let_go(pool)
         expect(lab.output(place)).to_contain_text("kept True True")
         place = lab.type_and_run("print('new', float(cp.arange(4).sum()))")
         expect(lab.output(place)).to_contain_text("new 6.0")

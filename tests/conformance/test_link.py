@@ -4,7 +4,10 @@ from __future__ import annotations
 
 import os
 import socket
+import threading
 from collections.abc import Iterator
+from itertools import count
+from time import monotonic
 
 import pytest
 
@@ -94,12 +97,26 @@ def test_who_proves_nothing_is_gone_after_a_while(ways: Ways, monkeypatch: pytes
     stranger = ways.stranger()
     while ways.entrance.is_empty:
         ways.entrance.admitted()
-    monkeypatch.setattr("gpu_backend.transport.entrance.monotonic", lambda: 1e12)
-    ways.entrance.admitted()
+    seconds = count(int(monotonic()))
+    monkeypatch.setattr("gpu_backend.transport.entrance.monotonic", lambda: next(seconds))
+    for _ in range(10):
+        ways.entrance.admitted()
     assert ways.entrance.is_empty
     stranger.settimeout(90.0)
     while stranger.recv(4096):
         continue  # the opening; then the end
+
+
+def test_who_proves_it_while_an_op_runs_for_long_is_let_in(ways: Ways, monkeypatch: pytest.MonkeyPatch) -> None:
+    reached: list[object] = []
+    coming = threading.Thread(target=lambda: reached.append(ways.reach()))
+    coming.start()
+    while ways.entrance.is_empty:
+        ways.entrance.admitted()
+    monkeypatch.setattr("gpu_backend.transport.entrance.monotonic", lambda: monotonic() + 600)
+    ways.admit()
+    coming.join()
+    assert reached
 
 
 def test_the_end_of_either_side_is_noticed_by_the_other(ways: Ways) -> None:

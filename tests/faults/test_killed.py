@@ -66,9 +66,9 @@ def test_a_killed_agent_or_gateway_is_not_noticed_by_a_session(mine: Notebook, f
 
 @pytest.fixture(scope="module")
 def forgetful(make_pool: MakePool) -> Iterator[Faulty]:
-    """A pool that frees sessions soon after they were last heard of."""
+    """A pool that frees sessions soon after they were last heard of; later than a machine keeps one from speaking."""
     with TemporaryDirectory(prefix="gwb") as directory:
-        made = Faulty(make_pool, Path(directory), lease_seconds=3.0)
+        made = Faulty(make_pool, Path(directory), lease_seconds=15.0)
         yield made
         made.end_notebooks()
 

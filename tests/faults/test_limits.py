@@ -76,7 +76,7 @@ def test_a_full_pool_lets_wait_and_serves_when_there_is_room(small: Faulty) -> N
     until(lambda: [one.user for one in commands.status(small.pool.state).waiting] == ["bob"])
     second.interrupt()
     assert second.finish().error == "KeyboardInterrupt"
-    assert not commands.status(small.pool.state).waiting
+    until(lambda: not commands.status(small.pool.state).waiting)
     second.begin(FIRST_USE)
     until(lambda: len(commands.status(small.pool.state).waiting) == 1)
     assert first.value("x.tolist()") == "[0, 1, 2, 3, 4]"

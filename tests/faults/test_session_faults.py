@@ -20,7 +20,8 @@ from tests.integration.notebook_pool import cpu_pool, sessions, wait_until
 
 @pytest.fixture(scope="module")
 def pool(tmp_path_factory: pytest.TempPathFactory) -> Iterator[state.PoolState]:
-    with cpu_pool(tmp_path_factory.mktemp("p"), PoolSettings(devices="cpu", lease_seconds=5.0)) as own:
+    settings = PoolSettings(devices="cpu", lease_seconds=15.0)  # more than a neighbour is kept from the processor
+    with cpu_pool(tmp_path_factory.mktemp("p"), settings) as own:
         yield own
 
 

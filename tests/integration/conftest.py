@@ -8,7 +8,8 @@ import shutil
 import signal
 import sys
 import tempfile
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import suppress
 from pathlib import Path
 from time import monotonic
 
@@ -24,7 +25,7 @@ from gpu_backend.transport.asking import Door, ask
 from gpu_backend.wire import control
 from gpu_backend.wire.errors import ExecutorStarting, PoolError
 from tests.executor_of import directory_of
-from tests.integration.notebook_pool import STATE_SECONDS, wait_until
+from tests.integration.notebook_pool import STATE_SECONDS, be_patient, wait_until
 
 #: How long a session's executor may take to start on a busy machine.
 _START_SECONDS = 120.0
@@ -136,6 +137,20 @@ def until(condition: Callable[[], bool], seconds: float = STATE_SECONDS) -> None
         raise
 
 
+def kill_and_wait(processes: Iterable[ProcessId]) -> bool:
+    """Kill processes without warning and wait until nothing is left of them; tell whether there were any.
+
+    They are stopped first, so that none sees another's end, however long we are kept from the processor meanwhile.
+    """
+    struck = list(processes)
+    for number in (signal.SIGSTOP, signal.SIGKILL):
+        for process in struck:
+            with suppress(ProcessLookupError):  # it may have ended of itself
+                os.kill(process.pid, number)
+    wait_until(lambda: not any(process.is_running for process in struck))
+    return bool(struck)
+
+
 def processes_with(text: str) -> list[str]:
     """Return the command lines of all running processes that contain ``text``."""
     found = []
@@ -175,6 +190,7 @@ def make_pool() -> Iterator[MakePool]:
     make = MakePool(base)
     with pytest.MonkeyPatch.context() as patch:
         patch.delenv("XDG_RUNTIME_DIR", raising=False)
+        be_patient(patch)
         yield make
         for pool in make.pools:
             commands.down(pool)

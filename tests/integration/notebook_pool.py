@@ -12,6 +12,7 @@ import pytest
 import workbench
 from gpu_backend.pool import commands, state
 from gpu_backend.pool.settings import PoolSettings
+from gpu_backend.transport.asking import ask
 from gpu_backend.wire.views import SessionView
 
 KERNELSPEC = Path(workbench.__file__).parent / "kernelspec"
@@ -35,6 +36,7 @@ def environment(root: Path) -> Iterator[pytest.MonkeyPatch]:
         patch.setenv("XDG_STATE_HOME", str(root / "state"))
         patch.delenv("GPU_WORKBENCH_CONFIG", raising=False)
         patch.delenv("GPU_WORKBENCH_TICKET", raising=False)
+        be_patient(patch)
         yield patch
 
 
@@ -59,6 +61,11 @@ def warm_pool(root: Path, settings: PoolSettings | None = None) -> Iterator[stat
         yield own
 
 
+def be_patient(patch: pytest.MonkeyPatch) -> None:
+    """Have this process wait longer than people do for an answer of a pool, unless it says how long."""
+    patch.setattr(ask, "__defaults__", (ANSWER_SECONDS,))
+
+
 def sessions(pool: state.PoolState) -> tuple[SessionView, ...]:
     return commands.status(pool).sessions
 
@@ -66,6 +73,10 @@ def sessions(pool: state.PoolState) -> tuple[SessionView, ...]:
 #: How long a state is waited for, seconds: long enough on a machine that others keep busy, and less than it takes until
 #: a pool does anything by itself, as when an executor was orphaned or a lease has run out.
 STATE_SECONDS = 90.0
+
+#: How long an answer is waited for, seconds: longer than a machine keeps a gateway from the processor. What was lost
+#: with a gateway that died is given up in time for another question.
+ANSWER_SECONDS = 20.0
 
 
 def wait_until(condition: Callable[[], object], seconds: float = STATE_SECONDS) -> None:

@@ -47,7 +47,7 @@ def test_after_a_refused_kernel_the_first_sigterm_ends_it(tmp_path: Path, monkey
             assert refused.value.code == 503
             assert "the largest device here has" in refused.value.read().decode()
         running.process.send_signal(signal.SIGTERM)
-        assert running.process.wait(timeout=60) == 0
+        assert running.process.wait(timeout=90) == 0
 
 
 def test_jupyterlab_asks_nobody_about_news(tmp_path: Path) -> None:

@@ -32,7 +32,7 @@ def test_the_line_to_send_to_users_is_one_line_in_a_narrow_terminal(operator: Te
     told = operator.json("pool", "status")
     with operator.screen("pool", "status", columns=80) as (showing, screen):
         shown = read_to_end(screen)
-        assert showing.wait(10) == 0
+        assert showing.wait(90) == 0
     line = f"workbench connect {told['gateway']} --server-key='{told['server_key']}'"
     assert len(line) > 80
     assert line in shown

@@ -17,6 +17,7 @@ from jupyter_client.blocking import BlockingKernelClient
 from gpu_backend.pool.settings import PoolSettings
 from gpu_backend.pool.state import PoolState
 from tests.faults.notebook import Notebook
+from tests.integration.held_op import HELD, let_go
 from tests.integration.notebook_pool import cpu_pool, sessions, wait_until
 from tests.integration.running_lab import TOKEN
 from tests.integration.test_jupyter_signs import SLOW
@@ -93,6 +94,15 @@ def pool(tmp_path: Path) -> Iterator[PoolState]:
         yield own
 
 
+def test_an_executor_says_that_its_notebook_came_before_it_is_in_an_op(pool: PoolState) -> None:
+    """Else a session whose first op takes long would be freed as one that nobody came for."""
+    with Notebook(pool.root / "client.toml") as mine:
+        mine.begin(f"{HELD}slow((1,), (1,), (out,)); float(out[0])")
+        wait_until(lambda: any(one.moved_bytes for one in sessions(pool)))
+        let_go(pool)
+        assert mine.finish().value == "1e+65"
+
+
 @pytest.mark.parametrize("cell", [f"{_COMPILED}\n{_WITHOUT_END}", "import cupy as cp; float(cp.ones(3).sum())", "pass"])
 def test_a_killed_jupyter_server_frees_the_places_of_its_kernels(pool: PoolState, cell: str) -> None:
     """In the middle of an op, between two, and where the session was taken and never used."""
@@ -108,7 +118,7 @@ def test_a_killed_notebook_frees_its_place_when_its_lease_is_over_and_one_that_w
     tmp_path: Path,
 ) -> None:
     """Both executors are in the middle of an op; the one that waits began before the other was killed."""
-    wanted = PoolSettings(devices="cpu", cpu_devices=2, stop_seconds=0.5, lease_seconds=3.0)
+    wanted = PoolSettings(devices="cpu", cpu_devices=2, stop_seconds=0.5, lease_seconds=15.0)
     with cpu_pool(tmp_path, wanted) as pool:
         config = pool.root / "client.toml"
         with Notebook(config) as waits, Notebook(config) as killed:

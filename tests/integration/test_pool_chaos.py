@@ -2,12 +2,9 @@
 
 from __future__ import annotations
 
-import os
 import random
-import signal
 import threading
 import time
-from contextlib import suppress
 from pathlib import Path
 
 import pytest
@@ -19,7 +16,7 @@ from gpu_backend.transport.asking import ask
 from gpu_backend.wire import control
 from gpu_backend.wire.errors import PoolError
 
-from .conftest import MakePool, RunningPool, granted, until
+from .conftest import MakePool, RunningPool, granted, kill_and_wait, until
 
 CHAOS_SECONDS = 8.0
 #: What each notebook gets: where the machine is slow, after the chaos.
@@ -100,8 +97,7 @@ def kill_something(pool: RunningPool, chance: random.Random) -> None:
         victims = [read_identity(pool.state.process_file(victim))]
     alive = [process for process in victims if process is not None]
     if alive:
-        with suppress(ProcessLookupError):  # it may have ended of itself meanwhile
-            os.kill(chance.choice(alive).pid, signal.SIGKILL)
+        kill_and_wait([chance.choice(alive)])
 
 
 def is_in_order(pool: RunningPool) -> bool:

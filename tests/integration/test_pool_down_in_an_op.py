@@ -21,7 +21,7 @@ from kernelproxy import settings as client_settings
 from kernelproxy.session import handover
 from tests.executor_of import pid_of
 from tests.faults.notebook import Notebook
-from tests.integration.conftest import granted, until
+from tests.integration.conftest import granted, kill_and_wait, until
 from tests.integration.notebook_pool import cpu_pool, sessions, wait_until
 from tests.integration.test_jupyter_signs import SLOW
 
@@ -71,10 +71,14 @@ def computing_far(pool: PoolState, tmp_path: Path) -> Iterator[Notebook]:
 
 def kill_all(pool: PoolState) -> None:
     """End every process of ``pool`` at once, as a host does that loses its power: none can say or note anything."""
-    noted = [read_identity(pool.process_file(role)) for role in ("supervisor", "gateway", "agent")]
-    for one in [*filter(None, noted), *(process.identity for process in running.processes(pool))]:
-        os.kill(one.pid, signal.SIGKILL)
-    wait_until(lambda: not running.processes(pool))
+    roles = ("supervisor", "gateway", "agent")
+
+    def strike() -> bool:
+        noted = [one for role in roles if (one := read_identity(pool.process_file(role))) is not None]
+        return kill_and_wait({*noted, *(process.identity for process in running.processes(pool))})
+
+    # What one of them was just starting is there later; and who is looked for while it comes is seen the second time.
+    wait_until(lambda: not strike() and not strike())
 
 
 def comes_back(pool: PoolState, mine: Notebook, why: str) -> None:

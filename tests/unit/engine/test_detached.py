@@ -65,6 +65,22 @@ def test_a_zombie_does_not_run() -> None:
         os.waitpid(child, 0)
 
 
+def test_a_process_runs_until_its_last_thread_has_ended(tmp_path: Path) -> None:
+    code = (
+        "import ctypes, signal, threading\n"
+        "threading.Thread(target=signal.pause).start()\n"
+        "ctypes.CDLL(None).syscall(60 if __import__('platform').machine() == 'x86_64' else 93, 0)  # this thread alone"
+    )
+    identity = spawn(tmp_path, code)
+    try:
+        stat = Path(f"/proc/{identity.pid}/stat")
+        until(lambda: stat.read_text().rpartition(")")[2].split()[0] == "Z")
+        assert identity.is_running
+    finally:
+        os.kill(identity.pid, signal.SIGKILL)
+    until(lambda: not identity.is_running)
+
+
 def test_the_end_of_a_process_that_is_no_child_is_seen(tmp_path: Path) -> None:
     identity = spawn(tmp_path)
 

@@ -64,7 +64,9 @@ def test_an_unknown_key_is_told_at_once(tmp_path: Path) -> None:
 def test_another_server_key_is_told_at_once(tmp_path: Path) -> None:
     async def story(world: World, agent: PlayedAgent) -> None:
         with pytest.raises(NotAuthorized, match="is not the pool whose public key we hold"):
-            await ask_async(Door(world.users_endpoint, curve.generate().public, ADA), control.AskPool(0))
+            await ask_async(
+                Door(world.users_endpoint, curve.generate().public, ADA), control.AskPool(0), PATIENT_SECONDS
+            )
 
     play(tmp_path, story)
 

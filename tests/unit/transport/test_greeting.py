@@ -107,9 +107,13 @@ def told_at(endpoint: str, seconds: float = _SHORT_SECONDS) -> str:
 
 
 @pytest.mark.parametrize(("meets", "greeting", "words"), WITHOUT_A_POOL)
-def test_what_listens_and_is_no_pool(meets: Meets, greeting: Greeting, words: str) -> None:
+def test_what_listens_and_is_no_pool(
+    meets: Meets, greeting: Greeting, words: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    patience = _SHORT_SECONDS if greeting is Greeting.SILENT else _LONG_SECONDS
+    monkeypatch.setattr("gpu_backend.transport.exchange._GREETING_SECONDS", patience)
     with port(meets) as endpoint:
-        assert greeting_at(endpoint, _SHORT_SECONDS if greeting is Greeting.SILENT else _LONG_SECONDS) is greeting
+        assert greeting_at(endpoint, patience) is greeting
         told = told_at(endpoint)
     assert words in told
     assert f"Something at {endpoint} " in told
@@ -117,7 +121,8 @@ def test_what_listens_and_is_no_pool(meets: Meets, greeting: Greeting, words: st
     assert "No key was looked at" in told
 
 
-def test_a_tunnel_that_leads_to_a_closed_port() -> None:
+def test_a_tunnel_that_leads_to_a_closed_port(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("gpu_backend.transport.exchange._GREETING_SECONDS", _LONG_SECONDS)
     (shut,) = spare_ports(1)
     with cutting(f"tcp://127.0.0.1:{shut}", []) as tunnel:
         assert greeting_at(tunnel.endpoint, _LONG_SECONDS) is Greeting.CLOSED

@@ -299,7 +299,7 @@ def test_a_kernel_that_died_gives_its_lease_back_unless_it_is_started_again(
         assert waiting.cancelled() == is_started_again
         await provisioner.wait()
 
-    provisioner.crash_patience = 10.0 if is_started_again else 0.0
+    provisioner.crash_patience = 90.0 if is_started_again else 0.0
     asyncio.run(die())
     assert bool(gateway.asked_for(CloseSession)) != is_started_again
     assert bool(gateway.asked_for(RestartSession)) == is_started_again
