@@ -25,7 +25,7 @@ import msgspec
 
 from catalog.paths import RESULTS
 from catalog.phases import figures_of
-from catalog.render.words import number_text
+from catalog.render.words import measured_text
 
 __all__ = ["Measured", "in_unit", "measured"]
 
@@ -56,13 +56,13 @@ class Measured(msgspec.Struct, frozen=True, kw_only=True):
         policy, commit = f"policy {self.policy}", f"commit {self.commit}"
         details = [self._spread(), self.conditions, policy * bool(self.policy), self.hardware]
         details += [commit * bool(self.commit), self.recorded, self.file]
-        number = in_unit(number_text(self.value), self.unit)
+        number = in_unit(measured_text(self.value), self.unit)
         return f"{self.quantity}: {number} ({'; '.join(part for part in details if part)})"
 
     def _spread(self) -> str:
         if len(self.runs) < 2:
             return ""
-        return f"median of {len(self.runs)} runs, {number_text(min(self.runs))} to {number_text(max(self.runs))}"
+        return f"median of {len(self.runs)} runs, {measured_text(min(self.runs))} to {measured_text(max(self.runs))}"
 
 
 def in_unit(number: str, unit: str) -> str:

@@ -17,7 +17,7 @@ from catalog.quantities import ClaimOf, Claims
 from catalog.render.document import Bullets, Document, Drawing, Paragraph
 from catalog.render.scale import Mark, scale
 from catalog.render.scene import Scene
-from catalog.render.words import conditions_text, number_text, value_text
+from catalog.render.words import conditions_text, measured_text, value_text
 from catalog.taxonomy import taxonomy
 from catalog.verdict import Verdict, verdicts_of
 
@@ -85,7 +85,7 @@ class Spread(Chart):
                 numbers = tuple(amount.number / factor for amount in _as_claimed(found, item.claim, self.kind))
                 if not numbers:
                     continue
-                label = f"{in_unit(number_text(found.value), found.unit)} here: {verdict.outcome}"
+                label = f"{in_unit(measured_text(found.value), found.unit)} here: {verdict.outcome}"
                 yield Mark(item.system.name, numbers, label, _HERE, f"{item.system.name}, {found.sentence()}")
 
     def document(self) -> Document:

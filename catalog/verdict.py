@@ -16,7 +16,7 @@ from catalog.entry import System
 from catalog.evidence import Judgement
 from catalog.measured import Measured, in_unit, measured
 from catalog.render.document import Displayed, Document, Grid, Mark, Paragraph, Run
-from catalog.render.words import number_text, value_text
+from catalog.render.words import measured_text, value_text
 
 __all__ = ["OUTCOMES", "Verdict", "Verdicts", "verdicts_of"]
 
@@ -69,7 +69,7 @@ def _verdicts(system: System) -> Iterator[Verdict]:
 
 def _range(records: Sequence[Measured]) -> str:
     least, most = min(each.value for each in records), max(each.value for each in records)
-    numbers = number_text(least) if least == most else f"{number_text(least)} to {number_text(most)}"
+    numbers = measured_text(least) if least == most else f"{measured_text(least)} to {measured_text(most)}"
     return in_unit(numbers, records[-1].unit)
 
 

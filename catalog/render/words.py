@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable
 
 from catalog.entry import Placement, Publication, System
@@ -15,6 +16,7 @@ __all__ = [
     "confidence_mark",
     "doubt_mark",
     "joined",
+    "measured_text",
     "number_text",
     "placement_run",
     "source_links",
@@ -33,6 +35,11 @@ def number_text(value: float) -> str:
     if value == int(value):
         return f"{int(value):,}".replace(",", " ") if abs(value) >= 10_000 else str(int(value))
     return f"{value:.12g}"
+
+
+def measured_text(value: float) -> str:
+    """Return a measured number to three significant digits: what more there is changes from run to run."""
+    return number_text(round(value, 2 - math.floor(math.log10(abs(value))))) if value else "0"
 
 
 def value_text(claim: Claim) -> str:

@@ -15,7 +15,7 @@ from catalog.render import html, svg, text
 from catalog.render.document import Bullets, Code, Document, Facts, Grid, Heading, Link, Mark, Paragraph, plain
 from catalog.render.palette import COLOURS, shape
 from catalog.render.scene import Dot, Scene, Words
-from catalog.render.words import number_text
+from catalog.render.words import measured_text, number_text
 
 mpl.use("Agg")
 
@@ -174,3 +174,10 @@ def test_without_matplotlib_the_way_out_is_said(monkeypatch: pytest.MonkeyPatch,
     with pytest.raises(ModuleNotFoundError, match="needs matplotlib, which is not installed here: pip install"):
         catalog.timeline().save(tmp_path / "x.svg")
     assert "<svg" in catalog.timeline()._repr_html_()
+
+
+@pytest.mark.parametrize(
+    ("value", "text"), [(8387.8058, "8390"), (-6.4879, "-6.49"), (96.875, "96.9"), (0.00731, "0.00731"), (0.0, "0")]
+)
+def test_measured_numbers_have_three_digits(value: float, text: str) -> None:
+    assert measured_text(value) == text
