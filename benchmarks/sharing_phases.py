@@ -20,6 +20,8 @@ WINDOW_SECONDS = 5.0
 SETTLED_SECONDS = 3.0
 #: How long after the end of a phase notebooks may take to finish what they began.
 GRACE_SECONDS = 8.0
+#: The first ops of one who ticks, which compile what they use and are of no latency.
+_FIRST_TICKS = 3
 
 
 class Scale:
@@ -141,7 +143,7 @@ def interactive(pool: SharedPool, scale: Scale, kernels: tuple[float, ...], seco
     for kernel in kernels:
         hogs = [(pool.of(user), scale.hog(kernel)) for user in users]
         answers, _ = pool.run([*hogs, person], scale.seconds(seconds), GRACE_SECONDS)
-        found[_name(kernel)] = {**_latencies(answers[-1]["taken"][3:]), "hogs_work": work(hogs, answers[:-1])}
+        found[_name(kernel)] = {**_latencies(answers[-1]["taken"]), "hogs_work": work(hogs, answers[:-1])}
     return found
 
 
@@ -189,10 +191,10 @@ def reef(pool: SharedPool, scale: Scale, seconds: float = 4.5) -> dict[str, Any]
     pool.set_terms({"one": {"kind": "best-effort"}})
     person: tuple[Notebook, dict[str, Any]] = (pool.of(PERSON), {"do": "ticks", "period": 0.02})
     answers, _ = pool.run([person], scale.seconds(1.0), GRACE_SECONDS)
-    alone, kernel = _latencies(answers[0]["taken"][3:]), 2e-3  # the first ones compile what they use
+    alone, kernel = _latencies(answers[0]["taken"]), 2e-3
     hog = (pool.of("one"), scale.hog(kernel))
     answers, samples = pool.run([hog, person], scale.seconds(seconds), GRACE_SECONDS)
-    beside = _latencies(answers[1]["taken"][3:])
+    beside = _latencies(answers[1]["taken"])
     part = _part_of_time(samples, scale.seconds(seconds) / 2)
     return {"kernel_ms": 1e3 * scale.kernel(kernel), "alone": alone, "beside": beside, "part": part}
 
@@ -202,7 +204,7 @@ def paella(pool: SharedPool, scale: Scale, seconds: float = 4.5) -> dict[str, An
     short: tuple[Notebook, dict[str, Any]] = (pool.of(PERSON), {"do": "ticks", "period": 0.02})
     orders = [(pool.of("one"), scale.hog(0.2e-3)), (pool.of("two"), scale.hog(2e-3, rest=2e-3)), short]
     answers, samples = pool.run(orders, scale.seconds(seconds), GRACE_SECONDS)
-    return {**_latencies(answers[2]["taken"][3:]), "part": _part_of_time(samples, scale.seconds(seconds) / 2)}
+    return {**_latencies(answers[2]["taken"]), "part": _part_of_time(samples, scale.seconds(seconds) / 2)}
 
 
 def gaiagpu(pool: SharedPool, scale: Scale, seconds: float = 13.0) -> dict[str, Any]:
@@ -276,7 +278,8 @@ def _part_of_time(samples: list[tuple[float, dict[str, float]]], window: float) 
 
 
 def _latencies(taken: list[float]) -> dict[str, float]:
-    ordered = sorted(taken)
+    """Return how long the ops of one who ticks took, ms, without the first ones."""
+    ordered = sorted(taken[_FIRST_TICKS:])
     return {
         "p50_ms": 1e3 * ordered[len(ordered) // 2],
         "p95_ms": 1e3 * ordered[min(len(ordered) - 1, int(0.95 * len(ordered)))],
