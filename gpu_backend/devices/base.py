@@ -13,7 +13,9 @@ from typing import NamedTuple, Protocol, Self
 import numpy as np
 
 from gpu_backend.devices.arrays import Array
+from gpu_backend.devices.blocks import Blocks
 from gpu_backend.devices.python_source import PythonSource
+from gpu_backend.devices.replays import Replays
 from gpu_backend.devices.segments import Segments
 from gpu_backend.opstream.layout import DType, Shape
 
@@ -68,6 +70,10 @@ class Device(Protocol):
     lays_out_as_cupy: bool
     #: Carries out small ops many at a time; None on a device that has no faster way than one by one.
     segments: Segments | None
+    #: Captures ops, so that what was launched for one is launched again; None on a device that launches nothing.
+    replays: Replays | None
+    #: Memory by its address; None on a device that has neither of both.
+    blocks: Blocks | None
 
     def resolve(self, qualname: str) -> object:
         """Return the object with the public name ``qualname`` ("cupy.linalg.svd", "cupy.ndarray.sum", ...).

@@ -13,12 +13,16 @@ from cupy.cuda import memory, runtime
 
 from gpu_backend.devices import cuda_addresses, cuda_callbacks, cuda_compiler, cuda_guards, cuda_kernels
 from gpu_backend.devices.base import ArrayLayout, DeviceInfo, MemoryUse, public_warning
+from gpu_backend.devices.blocks import Blocks
+from gpu_backend.devices.cuda_blocks import CudaBlocks
 from gpu_backend.devices.cuda_memory import BookedMemory
 from gpu_backend.devices.cuda_names import find, name_of_class
 from gpu_backend.devices.cuda_reductions import whole_reductions
+from gpu_backend.devices.cuda_replays import CudaReplays
 from gpu_backend.devices.cuda_segments import CudaSegments
 from gpu_backend.devices.extents import reach, require_within
 from gpu_backend.devices.python_source import PythonSource
+from gpu_backend.devices.replays import Replays
 from gpu_backend.devices.segments import Segments
 from gpu_backend.opstream.layout import DType, Shape
 from gpu_backend.wire.memory_order import permuted_order
@@ -183,6 +187,8 @@ class CudaDevice:
         self._events = _Events()
         self._stage = _Stage()
         self.segments: Segments | None = CudaSegments(self._device)
+        self.replays: Replays | None = CudaReplays(self._device)
+        self.blocks: Blocks | None = CudaBlocks()
         properties = runtime.getDeviceProperties(ordinal)
         name = properties["name"]
         self.info = DeviceInfo(

@@ -5,19 +5,18 @@ from __future__ import annotations
 from collections import Counter
 from struct import Struct
 from time import perf_counter
-from typing import Any
 
 import cupy
 import numpy as np
-from cupy._core._scalar import CScalar
 from cupy._core._scalar import get_typename as _typename
-from cupy.cuda import driver, memory
+from cupy.cuda import driver
 
 from gpu_backend.devices import segment_source
 from gpu_backend.devices.cuda_segment_compiler import Program, SegmentCompiler
+from gpu_backend.devices.cuda_ufuncs import CudaUfuncs
 from gpu_backend.devices.segment_source import MOST_OPS, SHORT_OPS, THREADS, Body
-from gpu_backend.devices.segments import HEADER_BYTES, INSTRUCTION_BYTES, Block, Kind, Routine
-from gpu_backend.opstream.layout import DType, Shape
+from gpu_backend.devices.segments import HEADER_BYTES, INSTRUCTION_BYTES, Kind, Routine
+from gpu_backend.opstream.layout import DType
 
 #: Elements that a block has for each of its threads, where there is more than one block.
 _PER_THREAD = 2
@@ -30,8 +29,6 @@ _MOST_ROUTINES = 32
 #: How often it is looked which are used.
 _LOOK_SECONDS = 0.25
 _HEADER = Struct("<2I8x")
-#: Numbers of Python's by type, for CuPy to tell in which type an op computes with one.
-_SAMPLES = {bool: True, int: 1, float: 1.0, complex: 1j}
 
 
 class CudaSegments:
@@ -44,7 +41,7 @@ class CudaSegments:
         self._most_blocks = int(device.attributes["MultiProcessorCount"])
         self._bodies: list[Body] = []
         self._codes: dict[Body, int] = {}
-        self._samples: dict[DType, Any] = {}
+        self._ufuncs = CudaUfuncs()
         #: How often each routine was asked for since it was compiled last, if it is not ready.
         self._wanted: Counter[int] = Counter()
         self.ready: set[int] = set()
@@ -63,16 +60,10 @@ class CudaSegments:
 
     def routine(self, name: str, kinds: tuple[Kind, ...], output: DType | None) -> Routine | None:
         """Return what does op ``name`` of operands of these ``kinds``; see the seam."""
-        ufunc = self._function(name, kinds)
-        if ufunc is None or ufunc.nin != len(kinds) or ufunc.nout != 1:
+        chosen = self._ufuncs.chosen(name, kinds)
+        if chosen is None or not isinstance(chosen[1].routine, str):
             return None
-        operands = [CScalar(_SAMPLES[kind]) if isinstance(kind, type) else self._sample(kind) for kind in kinds]
-        try:
-            op = ufunc._ops.guess_routine(ufunc.name, {}, operands, None, ufunc._out_ops)
-        except TypeError:  # CuPy says why
-            return None
-        if not isinstance(op.routine, str) or not all(isinstance(one, np.dtype) for one in op.in_types + op.out_types):
-            return None
+        ufunc, op = chosen
         made = op.out_types[0]
         stored = made if output is None else output
         if not np.can_cast(made, stored, "same_kind"):
@@ -122,19 +113,6 @@ class CudaSegments:
         for code in program.codes:
             del self._wanted[code]
 
-    def address(self, array: cupy.ndarray) -> int:
-        """Return where the first element of ``array`` lies."""
-        return int(array.data.ptr)
-
-    def block(self, size_bytes: int) -> Block:
-        """Return new memory."""
-        pointer = memory.alloc(size_bytes)
-        return Block(pointer.ptr, pointer, size_bytes)
-
-    def array(self, block: Block, shape: Shape, dtype: DType) -> cupy.ndarray:
-        """Return the C-contiguous array that has the memory of ``block`` for its own."""
-        return cupy.ndarray(shape, dtype, memptr=block.memory)
-
     def launch(self, table: bytearray, ops: int, most_elements: int) -> None:
         """Have the first ``ops`` instructions of ``table`` carried out in the default stream."""
         assert self._program is not None
@@ -170,16 +148,3 @@ class CudaSegments:
         if code == len(self._bodies):
             self._bodies.append(body)
         return Routine(code, inputs, output)
-
-    def _function(self, name: str, kinds: tuple[Kind, ...]) -> Any:
-        if name == "cupy.where":
-            chosen = kinds[0]
-            return cupy._sorting.search._where_ufunc if not isinstance(chosen, type) and chosen.kind == "b" else None
-        found = getattr(cupy, name.removeprefix("cupy."), None)
-        return found if isinstance(found, cupy.ufunc) else None
-
-    def _sample(self, dtype: DType) -> cupy.ndarray:
-        sample = self._samples.get(dtype)
-        if sample is None:
-            sample = self._samples[dtype] = cupy.ndarray((0,), dtype)
-        return sample

@@ -22,6 +22,8 @@ SHORT, LONG = "run_short", "run_long"
 SHORT_OPS, MOST_OPS = 24, 200
 THREADS = 512
 
+#: A name that is defined unless it is already: all bodies of CuPy's define the same by it.
+_GUARDED = re.compile(r"#ifndef (\w+)\n#define \1 [^\n\\]*\n#endif\n")
 _HEADERS = """#include <cupy/complex.cuh>
 #include <cupy/carray.cuh>
 #include <cupy/atomics.cuh>
@@ -103,7 +105,11 @@ class Body(NamedTuple):
 
 def can_stand(body: Body) -> bool:
     """Tell whether an op's body can stand in another loop than CuPy's, beside others."""
-    return not _OF_THE_LOOP.search(body.routine) and not body.prologue.strip() and "#" not in body.preamble
+    return (
+        not _OF_THE_LOOP.search(body.routine)
+        and not body.prologue.strip()
+        and "#" not in _GUARDED.sub("", body.preamble)
+    )
 
 
 def program(bodies: Mapping[int, Body]) -> str:

@@ -16,12 +16,11 @@ from collections.abc import Set
 from struct import Struct
 from typing import NamedTuple, Protocol
 
-from gpu_backend.devices.arrays import Array
-from gpu_backend.opstream.layout import DType, Shape
+from gpu_backend.opstream.layout import DType
 
 __all__ = [
     "AXES", "HEADER_BYTES", "INSTRUCTION_BYTES", "OPERANDS", "PLACES_AT", "VALUES", "VALUES_AT", "VALUE_BYTES", "WORDS",
-    "Block", "Kind", "Routine", "Segments",
+    "Kind", "Routine", "Segments",
 ]  # fmt: skip
 
 AXES, OPERANDS, VALUES, VALUE_BYTES = 4, 4, 2, 16
@@ -45,14 +44,6 @@ class Routine(NamedTuple):
     inputs: tuple[DType, ...]
     #: Of which type the elements are that it writes.
     output: DType
-
-
-class Block(NamedTuple):
-    """Memory of the device: at which address, what holds it, and how much it is."""
-
-    address: int
-    memory: object
-    size_bytes: int
 
 
 class Segments(Protocol):
@@ -81,15 +72,6 @@ class Segments(Protocol):
 
     def renew(self) -> None:
         """Take up what was compiled meanwhile. Called where no table is being written."""
-
-    def address(self, array: Array) -> int:
-        """Return where the first element of ``array`` lies."""
-
-    def block(self, size_bytes: int) -> Block:
-        """Return new memory, at an address that suits any type. Raises as any op for which there is no memory."""
-
-    def array(self, block: Block, shape: Shape, dtype: DType) -> Array:
-        """Return the C-contiguous array that has the memory of ``block`` for its own."""
 
     def launch(self, table: bytearray, ops: int, most_elements: int) -> None:
         """Have the first ``ops`` instructions of ``table`` carried out, behind all work given so far.

@@ -25,7 +25,7 @@ CERTIFICATE = "tls.pem"
 CONTROL = "control"
 
 #: An optimisation of the op stream.
-PassName = Literal["store", "reuse", "segments"]
+PassName = Literal["store", "reuse", "segments", "replay"]
 #: All of them, in the order in which they are asked.
 PASSES: tuple[PassName, ...] = get_args(PassName)
 

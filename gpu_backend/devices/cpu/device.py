@@ -9,6 +9,7 @@ import numpy as np
 
 from gpu_backend.devices import arrays
 from gpu_backend.devices.base import ArrayLayout, DeviceInfo, MemoryUse, public_warning
+from gpu_backend.devices.blocks import Blocks
 from gpu_backend.devices.cpu import table
 from gpu_backend.devices.cpu.arrays import Array, own
 from gpu_backend.devices.cpu.call import guarded
@@ -20,6 +21,7 @@ from gpu_backend.devices.cpu.naming import name_of_class
 from gpu_backend.devices.cpu.processor import processor_name
 from gpu_backend.devices.extents import require_within
 from gpu_backend.devices.python_source import PythonSource
+from gpu_backend.devices.replays import Replays
 from gpu_backend.devices.segments import Segments
 from gpu_backend.opstream.layout import DType, Shape
 from gpu_backend.wire.memory_order import permuted_order
@@ -52,6 +54,8 @@ class CpuDevice:
     array_type: type = np.ndarray
     lays_out_as_cupy = False
     segments: Segments | None = None
+    replays: Replays | None = None
+    blocks: Blocks | None = None
 
     def __init__(self) -> None:
         _, total = machine_bytes()

@@ -2,7 +2,7 @@
 
 from gpu_backend.executor.heap.entries import Failure, Kind
 from gpu_backend.executor.heap.holders import Ownership
-from gpu_backend.executor.heap.places import Place
+from gpu_backend.executor.heap.places import Place, Places
 from gpu_backend.executor.heap.table import Heap
 
-__all__ = ["Failure", "Heap", "Kind", "Ownership", "Place"]
+__all__ = ["Failure", "Heap", "Kind", "Ownership", "Place", "Places"]

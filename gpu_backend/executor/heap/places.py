@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from gpu_backend.devices.segments import Block
+from gpu_backend.devices.blocks import Block
 from gpu_backend.opstream.layout import Layout
 from gpu_backend.wire.values import View
 
@@ -21,7 +21,7 @@ class Place:
         self.layout = layout
         #: The array; None while there is only its memory.
         self.array = array
-        #: Of an array that has not been made: all of its memory, in which it lies C-contiguous.
+        #: Of an array that has not been made: its memory, which it fills from the first byte on.
         self.block = block
         self.windows: dict[View, Place] | None = None
 
@@ -49,6 +49,17 @@ class Places:
             self.kept.append(place)
             return None
         self.unmade -= 1
+        self.spare_again(place)
+        return place
+
+    def add(self, handle: int, place: Place) -> None:
+        """Note that the new array ``handle``, which is not made, has its memory at ``place``."""
+        self.known[handle] = place
+        self.unmade += 1
+
+    def spare_again(self, place: Place) -> None:
+        """Keep the memory of a place without an array for ops to come."""
+        assert place.block is not None
         place.windows = None
         size = place.block.size_bytes
         self.spare_bytes += size
@@ -56,7 +67,6 @@ class Places:
             self.spare[size].append(place)
         else:
             self.spare[size] = [place]
-        return place
 
     def take_spare(self, size_bytes: int) -> Place | None:
         """Return a place without an array whose memory is spare, and of this size; None if there is none."""

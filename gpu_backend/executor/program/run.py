@@ -17,11 +17,11 @@ from gpu_backend.executor.conversation import QueuedBatch
 from gpu_backend.executor.described_objects import DescribedObjects
 from gpu_backend.executor.heap import Heap
 from gpu_backend.executor.laying_out import LayingOut
+from gpu_backend.executor.program.direct import make_direct
 from gpu_backend.executor.program.effects import Accounts
 from gpu_backend.executor.program.failures import CANCELLED, Failures, as_utf8
 from gpu_backend.executor.program.passes import make_passes
 from gpu_backend.executor.program.plan import KEEPS, Plan
-from gpu_backend.executor.program.segment import Segment
 from gpu_backend.executor.program.window import Window
 from gpu_backend.executor.surface_names import SurfaceNames
 from gpu_backend.executor.values import OutOfOrder, Reader, Writer
@@ -59,12 +59,8 @@ class OpStream:
         self._passes = make_passes(passes, self.heap, self._reader, self._plan)
         #: Those that look at no other op, and are asked where none behind gives reason.
         self._passes_of_op = tuple(one for one in self._passes if not one.fulfils)
-        #: Gathers small ops for one launch, where the device can carry them out so.
-        self._segment = (
-            Segment(device, device.segments, self.heap, self._reader, self._plan)
-            if device.segments is not None and "segments" in passes
-            else None
-        )
+        #: Carries out ops past CuPy, where the device can do that.
+        self._direct = make_direct(device, passes, self.heap, self._reader, self._plan)
         #: Lays a proved result out as was proved; None on a device whose results lie so by themselves.
         self._as_proved = None if device.lays_out_as_cupy else LayingOut(device, self._resolve).results
         self._stream = 0
@@ -83,7 +79,7 @@ class OpStream:
         fulfil the first ops of what follows, too: then the place lies beyond the end, counted on into those batches.
         This is the hot path: what happens for every op happens here, inline.
         """
-        heap, segment, ops, place = self.heap, self._segment, batch.ops, batch.next
+        heap, direct, ops, place = self.heap, self._direct, batch.ops, batch.next
         objects, views, alone, places = heap.objects, heap.views, heap.ownership.alone, heap.places.known
         end = min(len(ops), place + most)
         self._reader.with_frames(batch.frames)
@@ -98,14 +94,17 @@ class OpStream:
                 else:
                     heap.drop(handle)
             try:
-                if segment is not None and op.want is NOTHING and op.stream == self._stream and segment.take(op):
-                    pass  # until the segment is launched
+                if direct is not None and op.want is NOTHING and op.stream == self._stream and direct.take(op):
+                    pass
                 elif op.want is not NOTHING or op.kwargs is not None or op.stream != self._stream:
                     if (answer := self._run_one(op)) is not None:
                         return place, answer
                 else:
                     place = self._run_plain(op, batch, place, end)
             except Exception as error:  # whatever a user's op raises is the user's to see; it never ends the executor
+                if direct is not None and direct.relent(op, error):
+                    place = before - 1
+                    continue
                 if (answer := self._failed(batch.first + before - 1, op, error)) is not None:
                     return before, answer
                 place = before - 1  # read it again
@@ -114,8 +113,8 @@ class OpStream:
 
     def _run_plain(self, op: Op, batch: QueuedBatch, place: int, end: int) -> int:
         """Run an op that wants no answer; return the place behind it, or behind those that a pass fulfilled as well."""
-        if self._segment is not None:
-            self._segment.settle(op)
+        if self._direct is not None:
+            self._direct.settle(op)
         objects, ops, name, out, before = self.heap.objects, batch.ops, op.name, op.out, place
         read = self._reader.read
         args: list[Any] = []
@@ -140,9 +139,9 @@ class OpStream:
 
     def _launch(self, seq: int, op: Op) -> Answer | None:
         """Launch what was gathered up to ``op``; return the answer if the device is lost."""
-        if self._segment is not None and self._segment.ops:
+        if self._direct is not None:
             try:
-                self._segment.launch()
+                self._direct.launch()
             except Exception as error:  # as of any op
                 return self._failed(seq, op, error)
         return None
@@ -173,8 +172,8 @@ class OpStream:
 
     def _failed(self, seq: int, op: Op, error: Exception) -> Answer | None:
         """Return the answer of an op that failed; None for one that has not run and may be read again."""
-        if self._segment is not None:
-            self._segment.settle(op)
+        if self._direct is not None:
+            self._direct.settle(op)
         if isinstance(error, OutOfOrder):
             try:
                 self._lay_out(seq, error)
@@ -197,8 +196,8 @@ class OpStream:
 
     def _run_one(self, op: Op) -> Answer | None:
         """Run an op that wants an answer, has keywords, or is for another stream."""
-        if self._segment is not None:
-            self._segment.settle(op)
+        if self._direct is not None:
+            self._direct.settle(op)
         if op.stream != self._stream:
             self._switch_stream(op.stream)
         if op.name not in self._plan.new_memory:
@@ -229,8 +228,8 @@ class OpStream:
     def cancel(self, batch: QueuedBatch) -> tuple[int, Answer | None]:
         """Pass over the next op of ``batch``, but drop what it drops. Returns as `run`."""
         op = batch.ops[batch.next]
-        if self._segment is not None:
-            self._segment.settle(op)
+        if self._direct is not None:
+            self._direct.settle(op)
         self._failures.cancel(batch.first + batch.next, op)
         return batch.next + 1, None if op.want is NOTHING else Answer(error=CANCELLED)
 

@@ -11,21 +11,18 @@ from math import prod
 
 import numpy as np
 
-from gpu_backend.devices.extents import reach
 from gpu_backend.devices.segments import AXES, INSTRUCTION_BYTES, OPERANDS, WORDS, Routine
 from gpu_backend.opstream.layout import Layout, Shape, contiguous
 
 __all__ = ["Step", "make_step", "result_shape"]
 
 _LARGEST_STRIDE = (1 << 31) - 1
-#: Blocks are of whole multiples of this, as CuPy's pool hands them out.
-_BLOCK_BYTES = 512
 
 
 class Step:
     """One way in which an op comes, as an instruction."""
 
-    __slots__ = ("block_bytes", "code", "elements", "has_numbers", "made", "numbers", "spans", "template")
+    __slots__ = ("code", "elements", "has_numbers", "made", "numbers", "template")
 
     def __init__(self, routine: Routine, template: bytes, elements: int, made: Layout | None) -> None:
         self.code = routine.code
@@ -34,12 +31,9 @@ class Step:
         self.elements = elements
         #: How the result lies, which is new; None if the op writes into its last operand.
         self.made = made
-        self.block_bytes = -(-made.nbytes // _BLOCK_BYTES) * _BLOCK_BYTES if made is not None else 0
         #: The types in which its numbers are handed over, by operand.
         self.numbers = routine.inputs
         self.has_numbers = False
-        #: Of an op that writes into its last operand: how far each of them reaches from its first byte.
-        self.spans: tuple[tuple[int, int], ...] = ()
 
 
 def result_shape(operands: Sequence[Layout | None], into: Layout | None) -> Shape | None:
@@ -89,10 +83,6 @@ def make_step(
     words = WORDS.pack(routine.code, prod(shape), len(extents), 0, *padded, *(0,) * OPERANDS, *table)
     step = Step(routine, words.ljust(INSTRUCTION_BYTES, b"\0"), prod(shape), made)
     step.has_numbers = None in operands
-    if into is not None:
-        step.spans = tuple(
-            (0, 0) if one is None else reach(one.shape, one.strides, one.itemsize) for one in (*operands, into)
-        )
     return step
 
 

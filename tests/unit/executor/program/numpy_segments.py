@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from gpu_backend.devices.arrays import Array
+from gpu_backend.devices.blocks import Block
 from gpu_backend.devices.cpu.device import CpuDevice
 from gpu_backend.devices.segments import (
     AXES,
@@ -18,13 +19,38 @@ from gpu_backend.devices.segments import (
     VALUES,
     VALUES_AT,
     WORDS,
-    Block,
     Kind,
     Routine,
 )  # fmt: skip
-from gpu_backend.opstream.layout import DType, Shape
+from gpu_backend.opstream.layout import DType, Layout, Shape
 
 _SAMPLES = {bool: True, int: 1, float: 1.0, complex: 1j}
+
+
+class NumpyBlocks:
+    """Memory of the host by its address."""
+
+    def __init__(self) -> None:
+        #: How many blocks may still be had.
+        self.left = 1 << 30
+
+    def address(self, array: Array) -> int:
+        """Return where ``array`` begins."""
+        assert isinstance(array, np.ndarray)
+        return array.ctypes.data
+
+    def block(self, size_bytes: int) -> Block:
+        """Return new memory, filled with what no op writes."""
+        if not self.left:
+            raise MemoryError("there is no more")
+        self.left -= 1
+        memory = np.full(size_bytes, 0xA5, np.uint8)
+        return Block(memory.ctypes.data, memory, size_bytes)
+
+    def array(self, block: Block, layout: Layout) -> Array:
+        """Return the array of a block."""
+        assert isinstance(block.memory, np.ndarray)
+        return np.ndarray(layout.shape, layout.dtype, block.memory, strides=layout.strides)
 
 
 class NumpySegments:
@@ -39,8 +65,6 @@ class NumpySegments:
         #: The codes of what may be used: all at once, if it is compiled.
         self.ready: set[int] = set()
         self.is_compiled = True
-        #: How many blocks may still be had.
-        self.blocks = 1 << 30
 
     def routine(self, name: str, kinds: tuple[Kind, ...], output: DType | None) -> Routine | None:
         """Return what does op ``name``; see the seam."""
@@ -71,24 +95,6 @@ class NumpySegments:
         if self.is_compiled:
             self.ready.update(range(len(self.routines)))
 
-    def address(self, array: Array) -> int:
-        """Return where ``array`` begins."""
-        assert isinstance(array, np.ndarray)
-        return array.ctypes.data
-
-    def block(self, size_bytes: int) -> Block:
-        """Return new memory, filled with what no op writes."""
-        if not self.blocks:
-            raise MemoryError("there is no more")
-        self.blocks -= 1
-        memory = np.full(size_bytes, 0xA5, np.uint8)
-        return Block(memory.ctypes.data, memory, size_bytes)
-
-    def array(self, block: Block, shape: Shape, dtype: DType) -> Array:
-        """Return the array of a block."""
-        assert isinstance(block.memory, np.ndarray)
-        return np.ndarray(shape, dtype, buffer=block.memory)
-
     def launch(self, table: bytearray, ops: int, most_elements: int) -> None:
         """Carry out the first ``ops`` instructions of ``table``."""
         assert 0 < ops <= self.most_ops
@@ -110,13 +116,13 @@ class NumpySegments:
                 first = VALUES_AT + places[number] * VALUE_BYTES
                 operands.append(np.frombuffer(instruction[first : first + dtype.itemsize], dtype)[0])
             else:
-                operands.append(_at(places[number], dtype, extents, steps))
+                operands.append(array_at(places[number], dtype, extents, steps))
         *inputs, into = operands
         into[...] = ufunc(*[np.array(one) for one in inputs])
         return elements
 
 
-def _at(address: int, dtype: DType, extents: Shape, steps: Shape) -> np.ndarray[Any, Any]:
+def array_at(address: int, dtype: DType, extents: Shape, steps: Shape) -> np.ndarray[Any, Any]:
     low = sum(min(0, step * (extent - 1)) for step, extent in zip(steps, extents, strict=True))
     high = sum(max(0, step * (extent - 1)) for step, extent in zip(steps, extents, strict=True)) + dtype.itemsize
     memory = (ctypes.c_char * (high - low)).from_address(address + low)
@@ -129,3 +135,4 @@ class SegmentedCpu(CpuDevice):
     def __init__(self, most_ops: int = 8) -> None:
         super().__init__()
         self.runs = self.segments = NumpySegments(most_ops)
+        self.memory_by_address = self.blocks = NumpyBlocks()

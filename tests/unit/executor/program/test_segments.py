@@ -31,8 +31,8 @@ def test_programs_give_the_same_bits(most_ops: int, ops: tuple[Op, ...], bundles
         on, _ = notebook(passes, most_ops)
         answers = on.run(*ops, bundles=bundles, most=most)
         errors = [(one.error.kind, one.error.message, one.error.caused_by) for one in answers if one.error is not None]
-        segment = on.stream._segment
-        handles = list(on.stream.heap.places.known) if segment is not None else []
+        direct = on.stream._direct
+        handles = list(on.stream.heap.places.known) if direct is not None else []
         on.run(Op(".nothing", 0, tuple(Ref(handle) for handle in handles)))  # so that all is made
         return errors, on.holds()
 
@@ -102,7 +102,7 @@ def test_the_memory_of_a_dropped_result_is_used_again_and_no_longer_than_ops_are
     on.run(*ops)
     device = on.device
     assert isinstance(device, SegmentedCpu)
-    assert (1 << 30) - device.runs.blocks <= 3
+    assert (1 << 30) - device.memory_by_address.left <= 3
     assert on.contents(Ref(49)).tolist() == [33.0, 34.0, 35.0, 36.0, 37.0, 38.0]
     assert not on.stream.heap.places.spare
 
@@ -127,12 +127,12 @@ def test_an_array_that_is_dropped_stays_until_those_that_read_it_have_run() -> N
     on.send(added(21, Ref(20), 1.0), Op(".nothing", 0, (), (20,)))
     batch = on.talk.front()
     assert batch is not None
-    segment = on.stream._segment
-    assert segment is not None
-    assert segment.take(batch.ops[0])
+    direct = on.stream._direct
+    assert direct is not None
+    assert direct.take(batch.ops[0])
     on.stream.heap.drop(20)
     assert [place.array.tolist() for place in places.kept] == [[0.0, 1.0, 2.0, 3.0, 4.0, 5.0]]
-    segment.launch()
+    direct.launch()
     assert not places.kept
 
 
@@ -184,7 +184,7 @@ def test_without_memory_the_old_way_is_tried_with_all_spare_memory_free() -> Non
     on, launched = notebook()
     device = on.device
     assert isinstance(device, SegmentedCpu)
-    device.runs.blocks = 1
+    device.memory_by_address.left = 1
     on.run(added(20, Ref(3), 1.0), added(21, Ref(20), 1.0), added(22, Ref(21), 1.0))
     assert launched[0] == 1
     assert on.contents(Ref(22)).tolist() == [6.0, 7.0, 8.0, 9.0, 10.0, 11.0]

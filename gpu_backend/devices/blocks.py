@@ -1,0 +1,31 @@
+"""The seam of blocks: memory of a device by its address, for results of which no array has been made."""
+
+from __future__ import annotations
+
+from typing import NamedTuple, Protocol
+
+from gpu_backend.devices.arrays import Array
+from gpu_backend.opstream.layout import Layout
+
+__all__ = ["Block", "Blocks"]
+
+
+class Block(NamedTuple):
+    """Memory of the device: at which address, what holds it, and how much it is."""
+
+    address: int
+    memory: object
+    size_bytes: int
+
+
+class Blocks(Protocol):
+    """Memory and arrays of the device by their addresses. Called from the op loop only."""
+
+    def address(self, array: Array) -> int:
+        """Return where the first element of ``array`` lies."""
+
+    def block(self, size_bytes: int) -> Block:
+        """Return new memory, at an address that suits any type. Raises as any op for which there is no memory."""
+
+    def array(self, block: Block, layout: Layout) -> Array:
+        """Return the array that has the memory of ``block`` for its own, and lies so from its first byte."""

@@ -1,0 +1,299 @@
+"""Replays on a GPU: CuPy's launches captured in memory that there is not, and given to the driver again.
+
+An op is carried out three times while a stream captures, so that nothing runs, on arrays and with an allocator whose
+addresses are made up. What differs between the three must be those addresses, and follow them exactly: then it is known
+where each operand's address stands, and that nothing else depends on it.
+"""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Callable, Mapping, Sequence
+from math import prod
+from struct import Struct
+from typing import Any, NamedTuple
+
+import cupy
+import numpy as np
+from cupy.cuda import driver, memory, runtime
+
+from gpu_backend.devices import cuda_graphs
+from gpu_backend.devices.cuda_graphs import Copy, Fill, Launch, Step
+from gpu_backend.devices.cuda_ufuncs import CudaUfuncs
+from gpu_backend.devices.replays import Lying, Made, Number, Patch, Replay, Slot, Unrepeatable
+from gpu_backend.devices.segments import Kind
+from gpu_backend.opstream.layout import DType, contiguous, strided
+
+#: ``cudaStreamCaptureModeRelaxed``: what other threads do meanwhile is nothing to the capture.
+_RELAXED = 2
+_TRACES = 3
+#: Addresses that no memory has: above all that CUDA gives, one room for each array and block.
+_FIRST, _ROOM, _MOST_ROOMS = 1 << 45, 1 << 38, 64
+#: The first room for a block: those before are for operands.
+_BLOCKS = _MOST_ROOMS // 2
+#: Where in its room the first element of an array is: strides may lead below.
+_MIDDLE = 1 << 37
+#: What CuPy's pool aligns blocks to.
+_BLOCK = 512
+_WORD = 8
+_ADDRESS = Struct("<Q")
+_BYTES: DType = np.dtype(np.uint8)
+
+
+class CudaReplays:
+    """Captures ops on one GPU; see the seam."""
+
+    def __init__(self, device: cupy.cuda.Device) -> None:
+        self._device = device
+        self._stream: cupy.cuda.Stream | None = None
+        self._ufuncs = CudaUfuncs()
+
+    def inputs(self, name: str, kinds: tuple[Kind, ...]) -> tuple[DType, ...] | None:
+        """Return in which types a ufunc reads operands of these ``kinds``; see the seam."""
+        chosen = self._ufuncs.chosen(name, kinds)
+        return tuple(chosen[1].in_types) if chosen is not None else None
+
+    def capture(self, function: Callable[..., Any], args: Sequence[Any], kwargs: Mapping[str, Any]) -> Replay:
+        """Return what ``function`` launches; see the seam."""
+        traces = [self._trace(function, args, kwargs, number) for number in range(_TRACES)]
+        return _agreed(traces)
+
+    def _trace(
+        self, function: Callable[..., Any], args: Sequence[Any], kwargs: Mapping[str, Any], number: int
+    ) -> _Trace:
+        if self._stream is None:
+            self._stream = cupy.cuda.Stream(non_blocking=True)
+        space = _Space(number, self._device.id)
+        given = [space.given(one) for one in args]
+        named = {key: space.given(one) for key, one in kwargs.items()}
+        with self._stream, cupy.cuda.using_allocator(space.allocate), warnings.catch_warnings():
+            warnings.simplefilter("error")  # a warning is told each time
+            runtime.streamBeginCapture(self._stream.ptr, _RELAXED)
+            try:
+                result = function(*given, **named)
+            except Exception as error:  # whatever CuPy says: it will say so again where the op runs
+                raise Unrepeatable(str(error)) from None
+            finally:
+                graph = self._end()
+        if graph is None:
+            raise Unrepeatable("the device was asked for more than launches")
+        try:
+            return _Trace(space, cuda_graphs.launches(graph), space.made(result))
+        except cuda_graphs.NotKernels as error:
+            raise Unrepeatable(str(error)) from None
+        finally:
+            runtime.graphDestroy(graph)
+
+    def _end(self) -> int | None:
+        assert self._stream is not None
+        try:
+            return int(runtime.streamEndCapture(self._stream.ptr)) or None
+        except runtime.CUDARuntimeError:  # it broke off before
+            return None
+
+
+class _Space:
+    """Made-up addresses: each operand and each block has a room, and lies elsewhere in it in each trace."""
+
+    def __init__(self, trace: int, device: int) -> None:
+        self._trace, self._device = trace, device
+        self.operands = 0
+        self.blocks: list[int] = []
+        #: How far each room's content was moved.
+        self.moved: dict[int, int] = {}
+        self.numbers: dict[int, tuple[DType, Any]] = {}
+        self._arrays: dict[int, cupy.ndarray] = {}
+
+    def given(self, value: Any) -> Any:
+        """Return what stands for ``value`` in this trace."""
+        if type(value) is Lying:
+            return self._array(value)
+        if type(value) is Number:
+            return self._number(value)
+        return type(value)(map(self.given, value)) if type(value) in (list, tuple) else value
+
+    def _array(self, lying: Lying) -> cupy.ndarray:
+        if lying.number not in self._arrays:
+            layout = lying.layout
+            start = self._place(lying.number, layout.itemsize, _MIDDLE) - _MIDDLE
+            held = memory.UnownedMemory(start, _ROOM, self, self._device)
+            pointer = memory.MemoryPointer(held, _MIDDLE)
+            self._arrays[lying.number] = cupy.ndarray(layout.shape, layout.dtype, pointer, strides=layout.strides)
+        return self._arrays[lying.number]
+
+    def _number(self, number: Number) -> Any:
+        """Return a number of its type that no other operand has in this trace, nor this one in another."""
+        drawn = 2 + number.number * _TRACES + self._trace
+        value = (drawn % 2 == 0) if number.kind is bool else drawn
+        typed = np.dtype(number.kind).type(value)
+        self.numbers[number.number] = number.dtype, np.asarray(typed).astype(number.dtype)
+        return number.kind(value) if isinstance(number.kind, type) else typed
+
+    def allocate(self, size_bytes: int) -> Any:
+        """Return memory that there is not."""
+        room = _BLOCKS + len(self.blocks)
+        if room >= _MOST_ROOMS:
+            raise Unrepeatable("too many allocations")
+        self.blocks.append(size_bytes)
+        start = self._place(room, _BLOCK, 0)
+        return memory.MemoryPointer(memory.UnownedMemory(start, max(size_bytes, 1), self, self._device), 0)
+
+    def _place(self, room: int, unit: int, offset: int) -> int:
+        if not 0 <= room < _MOST_ROOMS:
+            raise Unrepeatable("too many operands")
+        self.moved[room] = self._trace * (2 * room + 1) * unit  # by odd multiples: alignment differs, too
+        return _FIRST + room * _ROOM + offset + self.moved[room]
+
+    def made(self, result: Any) -> Made | None:
+        """Return where and how the result lies, which has to begin where a block does."""
+        if result is None or any(result is one for one in self._arrays.values()):
+            return None
+        if type(result) is cupy.ndarray:
+            for block in range(len(self.blocks)):
+                room = _BLOCKS + block
+                if result.data.ptr == _FIRST + room * _ROOM + self.moved[room]:
+                    return Made(block, strided(result.shape, result.strides, result.dtype))
+        raise Unrepeatable("the result is not new memory")
+
+
+class _Trace(NamedTuple):
+    space: _Space
+    launches: list[Step]
+    made: Made | None
+
+
+class _Parameters:
+    """The parameters of all launches, one behind the other, each at a multiple of a word."""
+
+    def __init__(self) -> None:
+        self.content = bytearray()
+        self.patches: list[Patch] = []
+        self.slots: list[Slot] = []
+
+    def add(self, versions: Sequence[bytes], traces: Sequence[_Trace]) -> int:
+        """Add a parameter as it was in each trace; return where it stands."""
+        at = len(self.content)
+        first = versions[0]
+        self.content += first.ljust(-(-len(first) // _WORD) * _WORD, b"\0")
+        if (slot := _slot(versions, traces, at)) is not None:
+            self.slots.append(slot)
+            return at
+        end = len(first) // _WORD * _WORD
+        if any(one[end:] != first[end:] for one in versions):
+            raise Unrepeatable("parameters that differ")
+        table = np.array([np.frombuffer(one[:end], np.uint64) for one in versions]).T.tolist()
+        read = _words_read(table)
+        self.content[at + read * _WORD : at + end] = bytes(end - read * _WORD)
+        for place, words in enumerate(table[:read]):
+            if (patch := _patch(words, traces, at + place * _WORD)) is not None:
+                self.patches.append(patch)
+        return at
+
+
+def _words_read(table: list[list[int]]) -> int:
+    """Return how many words of a parameter the kernel reads, of what it was in each trace.
+
+    A ``CIndexer`` of n axes is the number of elements, n extents, and n words in which each thread notes an index for
+    itself, and which nobody sets before. Source: ``cupy/_core/include/cupy/carray.cuh`` of CuPy 14.2.
+    """
+    axes = (len(table) - 1) // 2
+    if axes < 1 or len(table) != 1 + 2 * axes:
+        return len(table)
+    head = table[: 1 + axes]
+    is_same = all(len(set(words)) == 1 for words in head)
+    return 1 + axes if is_same and head[0][0] == prod(words[0] for words in head[1:]) else len(table)
+
+
+def _patch(words: Sequence[int], traces: Sequence[_Trace], at: int) -> Patch | None:
+    """Return which address stands in a word that was ``words`` in the traces; None for no address."""
+    first = words[0]
+    room = (first - _FIRST) // _ROOM
+    if 0 <= room < _MOST_ROOMS:
+        moved = [trace.space.moved.get(room) for trace in traces]
+        if None in moved or [one - first for one in words] != moved:
+            raise Unrepeatable("parameters that do not follow an address")
+        start = _FIRST + room * _ROOM + (0 if room >= _BLOCKS else _MIDDLE)
+        return Patch(at, room, first - start)
+    if any(one != first for one in words):
+        raise Unrepeatable("parameters that differ")
+    if cuda_graphs.is_address(first):
+        raise Unrepeatable("memory of others")
+    return None
+
+
+def _slot(versions: Sequence[bytes], traces: Sequence[_Trace], at: int) -> Slot | None:
+    """Return which number a parameter is; None if it is none."""
+    for number, (dtype, _) in traces[0].space.numbers.items():
+        if all(one == trace.space.numbers[number][1].tobytes() for one, trace in zip(versions, traces, strict=True)):
+            return Slot(at, number, dtype)
+    return None
+
+
+def _agreed(traces: Sequence[_Trace]) -> Replay:
+    first = traces[0]
+    if any(one.space.blocks != first.space.blocks or one.made != first.made for one in traces):
+        raise Unrepeatable("allocations that differ")
+    if any([step[:-1] for step in one.launches] != [step[:-1] for step in first.launches] for one in traces):
+        raise Unrepeatable("launches that differ")
+    parameters = _Parameters()
+    places = [
+        [parameters.add(versions, traces) for versions in zip(*(one.parameters for one in steps), strict=True)]
+        for steps in zip(*(one.launches for one in traces), strict=True)
+    ]
+    addresses = {patch.at for patch in parameters.patches}
+    if any(
+        not isinstance(step, Launch) and not addresses.issuperset(one)
+        for step, one in zip(first.launches, places, strict=True)
+    ):
+        raise Unrepeatable("memory of others")
+    if {slot.number for slot in parameters.slots} != set(first.space.numbers):
+        raise Unrepeatable("a number that is not handed over")
+    made, sizes = first.made, first.space.blocks
+    patches = tuple(
+        one._replace(source=one.source - _BLOCKS if one.source >= _BLOCKS else one.source + len(sizes))
+        for one in parameters.patches
+    )
+    launch = _launcher(first.launches, parameters.content, places)
+    blocks = tuple(
+        (size, made.layout if made is not None and block == made.block else contiguous((size,), _BYTES))
+        for block, size in enumerate(sizes)
+    )
+    return Replay(launch, parameters.content, patches, tuple(parameters.slots), made, blocks)
+
+
+def _launcher(steps: Sequence[Step], content: bytearray, places: Sequence[Sequence[int]]) -> Callable[[], None]:
+    """Return what gives the driver the launches, with the parameters that stand in ``content`` by then."""
+    start = np.frombuffer(content, np.uint8).ctypes.data if content else 0
+    calls = [_call(step, content, start, one) for step, one in zip(steps, places, strict=True)]
+    if len(calls) == 1:
+        return calls[0]
+
+    def launch() -> None:
+        for call in calls:
+            call()
+
+    return launch
+
+
+def _call(step: Step, content: bytearray, start: int, places: Sequence[int]) -> Callable[[], None]:
+    if type(step) is Fill:
+        (at,), fill = places, runtime.memsetAsync
+        return lambda: fill(_ADDRESS.unpack_from(content, at)[0], step.value, step.size_bytes, 0)
+    if type(step) is Copy:
+        to, of = places
+        return lambda: _copy(
+            _ADDRESS.unpack_from(content, to)[0], _ADDRESS.unpack_from(content, of)[0], step.size_bytes
+        )
+    assert type(step) is Launch
+    table = np.array([start + place for place in places], np.uint64)
+    arguments = (step.function, *step.grid, *step.block, step.shared_bytes, 0, table.ctypes.data, 0)
+    launch_kernel = driver.launchKernel
+
+    def launch(_held: object = (table, content)) -> None:
+        launch_kernel(*arguments)
+
+    return launch
+
+
+def _copy(to: int, of: int, size_bytes: int) -> None:
+    runtime.memcpyAsync(to, of, size_bytes, runtime.memcpyDeviceToDevice, 0)

@@ -1,0 +1,97 @@
+"""The seam of replays: an op's launches, captured once and given to the device again without CuPy.
+
+What CuPy launches for an op follows from how its operands lie and from its other arguments, never from where the
+operands lie or what is in them: otherwise it would have to wait for the device, and such an op cannot be captured. So
+the kernels that CuPy launched for an op once, with the addresses of other operands put where the first ones' were, do
+the op again, to the same bits: they are CuPy's own.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, NamedTuple, Protocol
+
+from gpu_backend.devices.segments import Kind
+from gpu_backend.opstream.layout import DType, Layout
+
+__all__ = ["Lying", "Made", "Number", "Patch", "Replay", "Replays", "Slot", "Unrepeatable"]
+
+
+class Unrepeatable(Exception):
+    """An op cannot be captured. The message says why, in a few words."""
+
+
+class Lying(NamedTuple):
+    """An operand that is captured: an array that lies so, wherever that will be."""
+
+    number: int
+    layout: Layout
+
+
+class Number(NamedTuple):
+    """An operand that is captured: a number, whatever its value will be."""
+
+    number: int
+    #: A Python type; or the dtype of a scalar that has one of its own.
+    kind: type | DType
+    #: In which type it is handed to the kernel.
+    dtype: DType
+
+
+class Patch(NamedTuple):
+    """Where in the parameters an address stands."""
+
+    at: int
+    #: Of which block; those behind the blocks are the operands.
+    source: int
+    displacement: int
+
+
+class Slot(NamedTuple):
+    """Where in the parameters a number stands, and in which type."""
+
+    at: int
+    number: int
+    dtype: DType
+
+
+class Made(NamedTuple):
+    """Where a result lies: from the first byte of a block."""
+
+    block: int
+    layout: Layout
+
+
+class Replay(NamedTuple):
+    """What an op launches."""
+
+    #: Has the device carry out what `parameters` say, behind all work given so far, in the default stream.
+    launch: Callable[[], None]
+    parameters: bytearray
+    patches: tuple[Patch, ...]
+    slots: tuple[Slot, ...]
+    #: The result; None if the op has none, or if it is an operand.
+    made: Made | None
+    #: The memory that the op allocates: how many bytes, and what lies there. All but the result is free at once.
+    blocks: tuple[tuple[int, Layout], ...]
+
+
+class Replays(Protocol):
+    """Captures ops. Called from the op loop only."""
+
+    def inputs(self, name: str, kinds: tuple[Kind, ...]) -> tuple[DType, ...] | None:
+        """Return in which types the elementwise op ``name`` reads operands of these ``kinds``; None if it cannot."""
+
+    def capture(self, function: Callable[..., Any], args: Sequence[Any], kwargs: Mapping[str, Any]) -> Replay:
+        """Return what ``function`` launches, which has run with such arguments before. Nothing is carried out.
+
+        Parameters
+        ----------
+        args, kwargs
+            As for ``function``, with a `Lying` or `Number` for each operand, also in lists and tuples.
+
+        Raises
+        ------
+        Unrepeatable
+            If it does anything else than launch kernels, whose parameters follow the addresses of its operands.
+        """

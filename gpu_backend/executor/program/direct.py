@@ -1,0 +1,255 @@
+"""Ops that go past CuPy: gathered for one launch with others, or replayed. What neither can be goes CuPy's way.
+
+Both know an op by the way in which it comes: its name, how its operands lie, and its other arguments. All of that is
+looked up at once, and only addresses and numbers are new each time.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Sequence
+from typing import Any
+
+import msgspec
+
+from gpu_backend.devices.base import Device
+from gpu_backend.devices.extents import reach
+from gpu_backend.devices.replays import Replay
+from gpu_backend.devices.segments import OPERANDS
+from gpu_backend.executor.heap import Heap
+from gpu_backend.executor.program.effects import handles_in
+from gpu_backend.executor.program.operands import Number, Operands, is_apart, number
+from gpu_backend.executor.program.plan import KEEPS, Plan
+from gpu_backend.executor.program.replay import Replayer
+from gpu_backend.executor.program.segment import Segment, kind_of
+from gpu_backend.executor.program.steps import Step
+from gpu_backend.executor.values import PLAIN, Reader
+from gpu_backend.executor.verbs import STORE
+from gpu_backend.opstream.layout import DType, Layout
+from gpu_backend.wire import values as wire
+from gpu_backend.wire.messages import Op
+from gpu_backend.wire.values import Ref, View
+
+__all__ = ["Direct", "make_direct"]
+
+#: Ways in which ops come that are remembered.
+_MOST_COURSES = 4096
+#: So often an op has to come in one way before it is captured, which takes as long as some fifty ops.
+_WANTED = 16
+#: Functions that choose element by element, and are no ufuncs: how many operands they have.
+_OTHERS = {"cupy.where": 3, STORE: 1}
+#: Where random numbers are made: from a state that goes on.
+_RANDOM = "cupy.random."
+#: Whoever calls one of these may change what CuPy launches from then on.
+_SETTERS = "set_"
+_encode = msgspec.msgpack.Encoder().encode
+_WHOLE = frozenset((*PLAIN, wire.Scalar, wire.Complex, wire.BigInt, wire.Ellipsis, wire.DType))
+
+
+class _Course:
+    """What becomes of ops that come in one way."""
+
+    __slots__ = ("into", "may_coincide", "numbers", "replay", "seen", "spans", "step")
+
+    def __init__(self, step: Step | None, into: int, operands: Sequence[Any]) -> None:
+        self.step = step
+        #: In which type each operand is handed over if it is a number, whatever that will be.
+        self.numbers: tuple[DType, ...] = ()
+        self.replay: Replay | None = None
+        #: How often it came and went CuPy's way; below zero if it always will.
+        self.seen = 0
+        #: Which operand an op writes into that has no result, and how far each of them reaches from its first byte.
+        self.into = into
+        #: Whether another may lie just there: each element is read before it is written.
+        self.may_coincide = False
+        self.spans = tuple(
+            reach(one.shape, one.strides, one.itemsize) if type(one) is Layout else (0, 0) for one in operands
+        )
+
+
+class Direct:
+    """Carries out ops past CuPy, where that gives the same."""
+
+    def __init__(
+        self, device: Device, operands: Operands, heap: Heap, reader: Reader, plan: Plan,
+        segment: Segment | None, replayer: Replayer | None,
+    ) -> None:  # fmt: skip
+        self._operands, self._heap, self._plan = operands, heap, plan
+        self._places, self._known = heap.places, heap.places.known
+        self.segment, self.replayer = segment, replayer
+        self._lays_out_as_cupy = device.lays_out_as_cupy
+        #: By name: how many operands a function takes that goes element by element, whatever numbers it is given; 0 for
+        #: others; None for what always goes CuPy's way.
+        self._takes: dict[str, int | None] = {}
+        self._courses: dict[tuple[Any, ...], _Course] = {}
+
+    def take(self, op: Op) -> bool:
+        """Carry out ``op``, which wants no answer and is for the default stream, if that can be; return whether it was.
+
+        This is the hot path of small ops.
+        """
+        name = op.name
+        takes = self._takes[name] if name in self._takes else self._learn_name(name)
+        if takes is None or op.stream or (op.orders is not None and not self._lays_out_as_cupy):
+            return False
+        places: list[Any] = []
+        way: list[Any] = [name]
+        arg: Any
+        for arg in op.args:
+            kind = type(arg)
+            if kind is Ref:
+                place: Any = self._known.get(arg.handle) or self._operands.find(arg.handle)
+            elif kind is View:
+                place = self._operands.window(arg)
+            elif takes:
+                place = number(arg)
+            elif (kind is wire.List or kind is wire.Tuple) and arg.items and type(arg.items[0]) in (Ref, View):
+                if not self._add_items(arg.items, places, way):
+                    return False
+                continue
+            elif _is_whole(arg):
+                way.append(_encode(arg))
+                continue
+            else:
+                return False
+            if place is None:
+                return False
+            places.append(place)
+            way.append(place.layout)
+        if op.kwargs is not None:
+            if takes or not all(map(_is_whole, op.kwargs.values())):
+                return False
+            way.append(_encode(op.kwargs))
+        course = self._courses.get(key := tuple(way)) or self._learn(key, takes, places)
+        if not self._carry_out(op, course, places):
+            return False
+        if op.reuse:
+            self._heap.drop(op.reuse)  # behind the op that may read it
+        return True
+
+    def launch(self) -> None:
+        """Have the device carry out what is gathered."""
+        if self.segment is not None and self.segment.ops:
+            self.segment.launch()
+
+    def settle(self, op: Op) -> None:
+        """Launch, and make the arrays that ``op`` is given, which goes CuPy's way."""
+        self.launch()
+        if self._places.unmade:
+            self._operands.make(handles_in((*op.args, *(op.kwargs or {}).values())))
+        if self._places.spare and not (op.out and self._plan.new_memory.get(op.name, KEEPS) is not KEEPS):
+            self._places.give_back()  # so that whoever counts memory finds what CuPy alone would hold
+        if self._places.kept:
+            self._places.kept.clear()
+
+    def relent(self, op: Op, error: Exception) -> bool:
+        """Give back memory that is kept for results to come, if ``op`` failed for want of it; tell whether it did.
+
+        It may be run again: it makes something new, and so has written nowhere else.
+        """
+        is_short = isinstance(error, MemoryError) and op.out != 0 and bool(self._places.spare)
+        if is_short:
+            self._places.give_back()
+        return is_short
+
+    def _carry_out(self, op: Op, course: _Course, places: list[Any]) -> bool:
+        if not op.out and not (places and is_apart(places, course.spans, course.into, course.may_coincide)):
+            return False
+        step = course.step
+        if step is not None and op.orders is None and (step.made is None) != bool(op.out):
+            assert self.segment is not None
+            if self.segment.put(op, step, places if op.name != STORE else places[::-1]):
+                return True
+        replay = course.replay
+        if replay is None and (replay := self._replay(op, course, places)) is None:
+            return False
+        assert self.replayer is not None
+        self.launch()
+        is_done = self.replayer.run(op, replay, places)
+        if self._places.kept:
+            self._places.kept.clear()
+        return is_done
+
+    def _replay(self, op: Op, course: _Course, places: Sequence[Any]) -> Replay | None:
+        """Return what is replayed, if the op has come so often; None for CuPy's way."""
+        if course.seen < 0 or self.replayer is None:
+            return None
+        course.seen += 1
+        if course.seen < _WANTED:
+            return None
+        course.seen = -1
+        course.replay = self.replayer.capture(op, self._plan.functions[op.name], places, course.numbers)
+        return course.replay
+
+    def _add_items(self, items: Sequence[Any], places: list[Any], way: list[Any]) -> bool:
+        """Add the arrays that stand in a list; return whether there is nothing else."""
+        way.append(len(items))
+        for one in items:
+            place = self._known.get(one.handle) or self._operands.find(one.handle) if type(one) is Ref else None
+            if type(one) is View:
+                place = self._operands.window(one)
+            if place is None:
+                return False
+            places.append(place)
+            way.append(place.layout)
+        return True
+
+    def _learn_name(self, name: str) -> int | None:
+        if name not in self._plan.operands:
+            self._plan.learn(name)
+        if name.rpartition(".")[2].startswith(_SETTERS):
+            self._courses.clear()
+            return None  # and is not remembered, so that each call of it comes here
+        takes: int | None = _OTHERS.get(name, self._plan.operands[name])
+        assert takes is not None
+        if not 1 <= takes < OPERANDS:
+            forgets = self._plan.new_memory[name] is not KEEPS and not name.startswith((_RANDOM, "."))
+            takes = 0 if forgets and self.replayer is not None else None
+        self._takes[name] = takes
+        return takes
+
+    def _learn(self, way: tuple[Any, ...], takes: int, places: Sequence[Any]) -> _Course:
+        if len(self._courses) >= _MOST_COURSES:
+            self._courses.clear()
+        name, operands = way[0], [place.layout for place in places]
+        is_store = name == STORE
+        step = None
+        if takes and self.segment is not None:
+            step = self.segment.step(name, takes, operands[::-1] if is_store else operands)
+        course = self._courses[way] = _Course(step, takes if takes and not is_store else 0, operands)
+        course.may_coincide = bool(takes)
+        if takes and self.replayer is not None and Number in map(type, places):
+            course.numbers = self._types(name, takes, operands)
+            course.seen = 0 if course.numbers else -1
+        return course
+
+    def _types(self, name: str, takes: int, operands: Sequence[Any]) -> tuple[DType, ...]:
+        """Return in which types an elementwise op reads its operands; nothing if CuPy has no way for them."""
+        assert self.replayer is not None
+        if name == STORE:
+            return (operands[0].dtype,) * len(operands)
+        return self.replayer.captures.inputs(name, tuple(map(kind_of, operands[:takes]))) or ()
+
+
+def make_direct(device: Device, passes: Collection[str], heap: Heap, reader: Reader, plan: Plan) -> Direct | None:
+    """Return what carries out ops past CuPy on ``device`` with these ``passes``; None if nothing does."""
+    if device.blocks is None:
+        return None
+    operands, places = Operands(device, device.blocks, heap), heap.places
+    segment = replayer = None
+    if device.segments is not None and "segments" in passes:
+        segment = Segment(device.segments, operands, places)
+    if device.replays is not None and "replay" in passes:
+        replayer = Replayer(device.replays, operands, places, reader)
+    if segment is None and replayer is None:
+        return None
+    return Direct(device, operands, heap, reader, plan, segment, replayer)
+
+
+def _is_whole(value: Any) -> bool:
+    """Tell whether an argument is all there is to it: no handle stands in it, and no data of a message."""
+    kind = type(value)
+    if kind is wire.Tuple or kind is wire.List:
+        return all(map(_is_whole, value.items))
+    if kind is wire.Slice:
+        return _is_whole(value.start) and _is_whole(value.stop) and _is_whole(value.step)
+    return kind in _WHOLE

@@ -1,0 +1,194 @@
+"""The operands of ops that go past CuPy: places in memory instead of arrays, and numbers.
+
+The result of such an op is a place, too, under its handle. An array is made of it when another op is given it that goes
+CuPy's way; most are dropped before.
+"""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Iterable, Sequence
+from struct import Struct
+from typing import Any
+
+from gpu_backend.devices.base import Device
+from gpu_backend.devices.blocks import Blocks
+from gpu_backend.devices.extents import reach, require_within
+from gpu_backend.executor.heap import Heap, Place
+from gpu_backend.opstream.layout import DType, Layout, strided
+from gpu_backend.wire.dtypes import text_to_dtype
+from gpu_backend.wire.memory_order import holds
+from gpu_backend.wire.values import Complex, Scalar, View
+
+__all__ = ["Number", "Operands", "is_apart", "number", "write_number"]
+
+#: Windows of an array that are remembered.
+_MOST_WINDOWS = 1024
+#: Blocks are of whole multiples of this, as CuPy's pool hands them out.
+_BLOCK_BYTES = 512
+#: How a number of a type is written.
+_FORMATS = {code: Struct(f"<{code}") for code in "bBhHiIqQefd"} | {"l": Struct("<q"), "L": Struct("<Q")}
+#: The largest int of which each floating type has all below: what is larger is rounded, and by everybody differently.
+_EXACT = {"e": 1 << 11, "f": 1 << 24, "d": 1 << 53}
+#: What a complex type is made of.
+_PARTS = {"F": "f", "D": "d"}
+
+
+class Number:
+    """A number among an op's operands."""
+
+    __slots__ = ("address", "layout", "value")
+
+    def __init__(self, value: Any, kind: Any) -> None:
+        self.address = 0
+        #: What distinguishes ways of an op, as the layout of an array: a type, or the text of a dtype.
+        self.layout = kind
+        self.value = value
+
+
+class Operands:
+    """Finds where arrays lie, and memory for results."""
+
+    def __init__(self, device: Device, blocks: Blocks, heap: Heap) -> None:
+        self._device, self._blocks = device, blocks
+        self._objects, self._places = heap.objects, heap.places
+        self._known = heap.places.known
+        self._alone = heap.ownership.alone
+
+    def find(self, handle: int) -> Place | None:
+        """Return the place of an array of which none is known; None if it is no array, or one for others."""
+        array = self._objects.get(handle)
+        place = self._place_of(array) if type(array) is self._device.array_type else None
+        if place is not None:
+            self._known[handle] = place
+        return place
+
+    def window(self, view: View) -> Place | None:
+        """Return the place of a view; None if there is none."""
+        root = self._known.get(view.root) or self.find(view.root)
+        if root is None:
+            return None
+        windows = root.windows
+        if windows is None:
+            windows = root.windows = {}
+        known = windows.get(view)
+        if known is None:
+            known = _within(root, view)
+            if known is not None:
+                if len(windows) >= _MOST_WINDOWS:
+                    windows.clear()
+                windows[view] = known
+        return known
+
+    def is_free(self, handle: int) -> bool:
+        """Tell whether a result may get this handle."""
+        return handle not in self._objects and handle not in self._known
+
+    def new(self, layout: Layout, size_bytes: int) -> Place | None:
+        """Return new memory for an array that will lie so; None if there is none.
+
+        CuPy will try again, when all that is spare is free, and say how much is missing.
+        """
+        size_bytes = -(-size_bytes // _BLOCK_BYTES) * _BLOCK_BYTES
+        place = self._places.take_spare(size_bytes)
+        if place is not None:
+            place.layout = layout
+            return place
+        try:
+            block = self._blocks.block(size_bytes)
+        except MemoryError:
+            return None
+        return Place(block.address, layout, None, block)
+
+    def make(self, handles: Iterable[int]) -> None:
+        """Make the arrays that are places only."""
+        for handle in handles:
+            place = self._known.get(handle)
+            if place is not None and place.array is None:
+                assert place.block is not None
+                place.array = self._blocks.array(place.block, place.layout)
+                place.block = None
+                self._places.unmade -= 1
+                self._objects[handle] = place.array
+                self._alone[handle] = None
+
+    def _place_of(self, array: Any) -> Place | None:
+        layout = strided(*self._device.layout(array))
+        address = self._blocks.address(array)
+        return Place(address, layout, array) if _is_aligned(address, layout) else None
+
+
+def number(arg: Any) -> Number | None:
+    """Return the operand that a number is; None for what is no number."""
+    kind = type(arg)
+    if kind is float or kind is int or kind is bool or kind is Complex:
+        return Number(arg, kind)
+    return Number(arg, arg.dtype) if kind is Scalar else None
+
+
+def is_apart(places: Sequence[Place | Number], spans: Sequence[tuple[int, int]], into: int, may_coincide: bool) -> bool:
+    """Tell whether operand ``into`` lies apart from each other: CuPy copies others first.
+
+    Parameters
+    ----------
+    spans
+        How far each reaches from its first element, in bytes.
+    may_coincide
+        Whether another may lie just where it does.
+    """
+    target = places[into]
+    low, high = target.address + spans[into][0], target.address + spans[into][1]
+    for place, (first, end) in zip(places, spans, strict=False):
+        if type(place) is Number or place is target:
+            continue
+        is_same = may_coincide and place.address == target.address and place.layout is target.layout
+        if not is_same and place.address + first < high and low < place.address + end:
+            return False
+    return True
+
+
+def write_number(table: bytearray, at: int, value: Any, dtype: DType) -> bool:
+    """Write ``value`` as an op that reads it as ``dtype`` is to find it; return whether it is sure how CuPy would."""
+    kind, code = type(value), dtype.char
+    if kind is Scalar:
+        if text_to_dtype(value.dtype) != dtype or len(value.data) != dtype.itemsize:
+            return False
+        table[at : at + dtype.itemsize] = value.data
+        return True
+    if code == "?":
+        table[at] = value is True
+        return kind is bool
+    parts = (value.real, value.imag) if kind is Complex else (value, 0.0)
+    form = _FORMATS.get(_PARTS.get(code, code))
+    if form is None or (kind is Complex and code not in _PARTS) or (kind is float and dtype.kind in "iu"):
+        return False
+    if kind is int and abs(value) > _EXACT.get(_PARTS.get(code, code), abs(value)):
+        return False
+    try:
+        form.pack_into(table, at, parts[0])
+        if code in _PARTS:
+            form.pack_into(table, at + form.size, parts[1])
+    except (struct.error, OverflowError):
+        return False
+    return True
+
+
+def _within(root: Place, view: View) -> Place | None:
+    """Return the place of a window of an array; None if there is anything to say against it: CuPy's way says it."""
+    lies = root.layout
+    if not lies.size or not holds(view.order, lies.memory_order):
+        return None
+    layout = strided(view.shape, view.strides, text_to_dtype(view.dtype))
+    try:
+        memory = reach(lies.shape, lies.strides, lies.itemsize)
+        require_within(view.offset, view.shape, view.strides, layout.dtype, memory)
+    except ValueError:
+        return None
+    address = root.address + view.offset
+    return Place(address, layout, None, root.block) if _is_aligned(address, layout) else None
+
+
+def _is_aligned(address: int, layout: Layout) -> bool:
+    """Tell whether every element lies where the device can read it at once."""
+    size = layout.itemsize
+    return bool(size) and not address % size and not any(stride % size for stride in layout.strides)

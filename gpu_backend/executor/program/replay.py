@@ -1,0 +1,118 @@
+"""Ops replayed: what CuPy launched for one that came in the same way, given to the device again.
+
+See `devices/replays.py`.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections import Counter
+from collections.abc import Callable, Sequence
+from struct import Struct
+from typing import Any
+
+from gpu_backend.devices.replays import Lying, Replay, Replays, Unrepeatable
+from gpu_backend.devices.replays import Number as AnyNumber
+from gpu_backend.executor.heap import Place, Places
+from gpu_backend.executor.program.operands import Number, Operands, write_number
+from gpu_backend.executor.values import Reader
+from gpu_backend.opstream.layout import DType
+from gpu_backend.wire.messages import Op
+from gpu_backend.wire.values import List, Ref, Tuple, View
+
+__all__ = ["Replayer"]
+
+log = logging.getLogger("executor")
+
+#: Memory that is kept for results to come.
+_MOST_SPARE_BYTES = 64 << 20
+#: The most memory that an op may have for its results: a larger one keeps the device busy by itself.
+_MOST_BYTES = 64 << 20
+_ADDRESS = Struct("<Q").pack_into
+
+
+class Replayer:
+    """Captures ops, and replays them.
+
+    Parameters
+    ----------
+    captures
+        The replays of the device.
+    """
+
+    def __init__(self, captures: Replays, operands: Operands, places: Places, reader: Reader) -> None:
+        self.captures = captures
+        self._operands, self._places, self._reader = operands, places, reader
+        #: How many ops were replayed, and why others are not: ways in which ops come, by what stood against them.
+        self.replayed = 0
+        self.refused: Counter[str] = Counter()
+
+    def capture(
+        self, op: Op, function: Callable[..., Any], places: Sequence[Place | Number], numbers: Sequence[DType]
+    ) -> Replay | None:
+        """Return what ``op`` launches, which has run in this way before; None if that cannot be said.
+
+        Parameters
+        ----------
+        numbers
+            In which type each operand is handed over, if it is a number whose value does not matter.
+        """
+        lying = iter(enumerate(places))
+        args = [self._stand_in(arg, lying, numbers) for arg in op.args]
+        kwargs = {key: self._reader.read(value) for key, value in (op.kwargs or {}).items()}
+        try:
+            replay = self.captures.capture(function, args, kwargs)
+            if (replay.made is None) == bool(op.out):
+                raise Unrepeatable("the result is an operand")
+            if sum(size for size, _ in replay.blocks) > _MOST_BYTES:
+                raise Unrepeatable("much memory")
+            layout = replay.made.layout if replay.made is not None else None
+            if layout is not None and not 0 < layout.nbytes == layout.held_bytes:
+                raise Unrepeatable("a result with gaps, or of no elements")
+        except Unrepeatable as why:
+            self.refused[str(why)] += 1
+            log.debug("%s is not replayed: %s", op.name, why)
+            return None
+        return replay
+
+    def _stand_in(self, arg: Any, lying: Any, numbers: Sequence[DType]) -> Any:
+        kind = type(arg)
+        if kind is List or kind is Tuple:
+            items = [self._stand_in(one, lying, numbers) for one in arg.items]
+            return items if kind is List else tuple(items)
+        if kind is not Ref and kind is not View and not numbers:
+            return self._reader.read(arg)
+        at, place = next(lying)
+        if type(place) is not Number:
+            return Lying(at, place.layout)
+        value = self._reader.read(arg)
+        return AnyNumber(at, value.dtype if hasattr(value, "dtype") else type(value), numbers[at])
+
+    def run(self, op: Op, replay: Replay, places: Sequence[Place | Number]) -> bool:
+        """Launch what ``op`` launches; return whether that was possible."""
+        if replay.made is not None and not self._operands.is_free(op.out):
+            return False
+        parameters = replay.parameters
+        for at, which, dtype in replay.slots:
+            place = places[which]
+            if type(place) is not Number or not write_number(parameters, at, place.value, dtype):
+                return False
+        blocks = []
+        for size, layout in replay.blocks:
+            block = self._operands.new(layout, size)
+            if block is None:
+                return False
+            blocks.append(block)
+        addresses = [one.address for one in (*blocks, *places)]
+        for at, source, displacement in replay.patches:
+            _ADDRESS(parameters, at, addresses[source] + displacement)
+        replay.launch()
+        self.replayed += 1
+        for number, block in enumerate(blocks):
+            if replay.made is not None and number == replay.made.block:
+                self._places.add(op.out, block)
+            else:
+                self._places.spare_again(block)
+        if self._places.spare_bytes > _MOST_SPARE_BYTES:
+            self._places.give_back()
+        return True

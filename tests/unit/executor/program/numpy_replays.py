@@ -1,0 +1,121 @@
+"""Replays on the CPU device, for tests: NumPy computes where the parameters say, and nowhere else."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from struct import Struct
+from typing import Any
+
+import numpy as np
+
+from gpu_backend.devices.cpu.device import CpuDevice
+from gpu_backend.devices.replays import Lying, Made, Number, Patch, Replay, Slot, Unrepeatable
+from gpu_backend.devices.segments import Kind
+from gpu_backend.opstream.layout import DType, Layout, contiguous, strided
+from tests.unit.executor.program.numpy_segments import NumpyBlocks, array_at
+
+_ADDRESS = Struct("<Q")
+_SAMPLES = {bool: True, int: 1, float: 1.0, complex: 1j}
+#: What each op allocates besides its result.
+_TEMPORARY = 1000
+
+
+class NumpyReplays:
+    """Captures ops; counts what is launched."""
+
+    def __init__(self) -> None:
+        self.captured = 0
+        self.launched = 0
+
+    def inputs(self, name: str, kinds: tuple[Kind, ...]) -> tuple[DType, ...] | None:
+        """Return in which types operands are read; see the seam."""
+        samples = [_SAMPLES[kind] if isinstance(kind, type) else np.ones(1, kind) for kind in kinds]
+        return tuple(np.result_type(*samples) if isinstance(kind, type) else kind for kind in kinds)
+
+    def capture(self, function: Callable[..., Any], args: Sequence[Any], kwargs: Mapping[str, Any]) -> Replay:
+        """Return what ``function`` launches; see the seam."""
+        made = _made(function, args, kwargs)
+        self.captured += 1
+        operands = list(_found(args, Lying))
+        blocks = ((_TEMPORARY, contiguous((_TEMPORARY,), np.dtype(np.uint8))),)
+        if made is not None:
+            blocks = (*blocks, (made.nbytes, made))
+        parameters = bytearray(8 * len(blocks))
+        patches = [Patch(8 * place, place, 0) for place in range(len(blocks))]
+        for one in operands:
+            patches.append(Patch(len(parameters), len(blocks) + one.number, 0))
+            parameters += bytes(8)
+        slots = []
+        for one in _found(args, Number):
+            slots.append(Slot(len(parameters), one.number, one.dtype))
+            parameters += bytes(16)
+        places = {patch.source - len(blocks): patch.at for patch in patches}
+
+        def value(one: Any) -> Any:
+            if type(one) is Lying:
+                return _array(parameters, places[one.number], one.layout)
+            if type(one) is Number:
+                at = next(slot.at for slot in slots if slot.number == one.number)
+                return np.frombuffer(parameters, one.dtype, 1, at)[0]
+            return type(one)(map(value, one)) if type(one) in (list, tuple) else one
+
+        def launch() -> None:
+            self.launched += 1
+            _array(parameters, 0, blocks[0][1])[...] = 0x5A
+            result = function(*map(value, args), **kwargs)
+            if made is not None:
+                _array(parameters, 8, made)[...] = result
+
+        result = Made(1, made) if made is not None else None
+        return Replay(launch, parameters, tuple(patches), tuple(slots), result, blocks)
+
+
+def _made(function: Callable[..., Any], args: Sequence[Any], kwargs: Mapping[str, Any]) -> Layout | None:
+    """Return how the result lies, which must be the same whatever is in the operands."""
+    given = [[_stand_in(one, fill) for one in args] for fill in (0, 1)]
+    results = [function(*one, **kwargs) for one in given]
+    if all(one is None or any(one is each for each in own) for one, own in zip(results, given, strict=True)):
+        return None
+    if not all(isinstance(one, np.ndarray) and one.base is None for one in results):
+        raise Unrepeatable("the result is not new memory")
+    layouts = {strided(one.shape, one.strides, one.dtype) for one in results}
+    if len(layouts) != 1:
+        raise Unrepeatable("it looks at the operands")
+    return layouts.pop()
+
+
+def _stand_in(one: Any, fill: int) -> Any:
+    if type(one) is Lying:
+        low = sum(
+            min(0, step * (extent - 1)) for step, extent in zip(one.layout.strides, one.layout.shape, strict=True)
+        )
+        memory = np.full(1 << 12, fill, np.uint8)
+        return np.ndarray(one.layout.shape, one.layout.dtype, memory, -low, one.layout.strides)
+    if type(one) is Number:
+        return np.dtype(one.dtype).type(fill)
+    return type(one)(_stand_in(each, fill) for each in one) if type(one) in (list, tuple) else one
+
+
+def _found(values: Sequence[Any], kind: type) -> list[Any]:
+    found = []
+    for one in values:
+        if type(one) is kind:
+            found.append(one)
+        elif type(one) in (list, tuple):
+            found += _found(one, kind)
+    return found
+
+
+def _array(parameters: bytearray, at: int, layout: Layout) -> np.ndarray[Any, Any]:
+    return array_at(_ADDRESS.unpack_from(parameters, at)[0], layout.dtype, layout.shape, layout.strides)
+
+
+class ReplayingCpu(CpuDevice):
+    """The CPU device with replays."""
+
+    lays_out_as_cupy = True
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.captures = self.replays = NumpyReplays()
+        self.memory_by_address = self.blocks = NumpyBlocks()

@@ -1,0 +1,208 @@
+"""Ops that were captured are launched again without CuPy, and nobody can tell: by no bits, errors or memory."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from gpu_backend.executor.config import PASSES
+from gpu_backend.executor.program import direct
+from gpu_backend.executor.program.replay import Replayer
+from gpu_backend.wire.messages import Op, Want
+from gpu_backend.wire.values import List, Ref, Scalar, Value
+from tests.unit.executor.program.numpy_replays import ReplayingCpu
+from tests.unit.executor.program.played import PlayedNotebook, added, window
+from tests.unit.executor.program.test_passes import BEGIN, programs
+
+
+@pytest.fixture(autouse=True)
+def wanted_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Capture what comes for the second time."""
+    monkeypatch.setattr(direct, "_WANTED", 2)
+
+
+def notebook(passes: tuple[str, ...] = PASSES) -> PlayedNotebook:
+    """Return a notebook with some arrays."""
+    on = PlayedNotebook(passes, ReplayingCpu())
+    on.run(*BEGIN)
+    return on
+
+
+def replayer(on: PlayedNotebook) -> Replayer:
+    assert on.stream._direct is not None
+    assert on.stream._direct.replayer is not None
+    return on.stream._direct.replayer
+
+
+def summed(into: int, value: Value, **kwargs: Value) -> Op:
+    return Op("cupy.ndarray.sum", into, (value,), kwargs=dict(kwargs) or None)
+
+
+@settings(deadline=None, max_examples=80)
+@given(programs(), st.lists(st.integers(1, 4), max_size=12), st.sampled_from([1, 2, 100]))
+def test_programs_give_the_same_bits(ops: tuple[Op, ...], bundles: list[int], most: int) -> None:
+    def outcome(passes: tuple[str, ...]) -> list[object]:
+        on = notebook(passes)
+        found: list[object] = []
+        for _ in range(3):
+            answers = on.run(*ops, bundles=bundles, most=most)
+            found.append([(one.error.kind, one.error.caused_by) for one in answers if one.error is not None])
+            handles = tuple(Ref(handle) for handle in on.stream.heap.places.known)
+            on.run(Op(".nothing", 0, handles))  # so that all is made
+            found.append(on.holds())
+            on.run(Op(".nothing", 0, (), tuple({op.out for op in ops} - {0})))
+        return found
+
+    assert outcome(PASSES) == outcome(())
+
+
+def test_an_op_is_captured_when_it_has_come_often_and_then_makes_no_array() -> None:
+    on = notebook()
+    on.run(*(summed(20 + one, window(1, one % 3)) for one in range(5)))
+    assert replayer(on).replayed == 4
+    assert on.device.captures.captured == 1  # type: ignore[attr-defined]
+    assert not {21, 22, 23, 24} & set(on.stream.heap.objects)
+    assert [float(on.contents(Ref(20 + one))) for one in range(5)] == [21.0, 27.0, 33.0, 21.0, 27.0]
+    assert 24 in on.stream.heap.ownership.alone
+
+
+def test_arguments_that_are_equal_and_not_the_same_are_other_ways() -> None:
+    on = notebook()
+    for _ in range(3):
+        for number, given_dtype in enumerate(("<f4", "<f8")):
+            on.run(Op("cupy.ndarray.astype", 30 + number, (Ref(3), given_dtype), (30 + number,)))
+        for number, value in enumerate((1, True, 1.0)):
+            on.run(Op("cupy.full", 40 + number, (2, value), (40 + number,)))
+    kinds = [on.contents(Ref(40 + number)).dtype.kind for number in range(3)]
+    assert kinds == ["i", "b", "f"]
+    assert [on.contents(Ref(30 + number)).dtype.itemsize for number in range(2)] == [4, 8]
+
+
+def test_numbers_are_handed_over_each_time() -> None:
+    on = notebook()
+    values: list[Value] = [0.5, 1.5, -2.0, float("nan"), 3.25]
+    on.run(*(added(20 + one, Ref(3), value) for one, value in enumerate(values)))
+    assert replayer(on).replayed == 4
+    for one, value in enumerate(values):
+        np.testing.assert_array_equal(on.contents(Ref(20 + one)), np.arange(3.0, 9.0) + value)
+
+
+def test_a_number_that_does_not_fit_goes_cupys_way() -> None:
+    on = notebook()
+    value = (1 << 53) + 1
+    on.run(*(added(20 + one, Ref(3), value) for one in range(4)))
+    assert replayer(on).replayed == 0
+    assert on.contents(Ref(23))[0] == 3.0 + value
+
+
+def test_scalars_count_by_their_dtype() -> None:
+    on = notebook()
+    single, double = (Scalar(code, np.dtype(code).type(1.5).tobytes()) for code in ("<f4", "<f8"))
+    on.run(*(added(20 + one, Ref(3), (single, double)[one % 2]) for one in range(6)))
+    assert replayer(on).replayed == 4
+    assert all(on.contents(Ref(20 + one)).tolist() == on.contents(Ref(20)).tolist() for one in range(6))
+
+
+def test_lists_of_arrays_are_operands() -> None:
+    on = notebook()
+    joined = [Op("cupy.concatenate", 20 + one, (List((Ref(3), window(1, one), Ref(4))),)) for one in range(3)]
+    on.run(*joined)
+    assert replayer(on).replayed == 2
+    assert on.contents(Ref(22)).tolist() == [*range(3, 9), *range(3, 9), *range(4, 10)]
+
+
+@pytest.mark.parametrize("into", [window(1, 0), window(1, 2)])
+def test_what_writes_where_it_reads_elsewhere_goes_cupys_way(into: Value) -> None:
+    on = notebook()
+    for _ in range(4):
+        on.run(Op("cupy.add", 0, (window(1, 1), 1.0, into)))
+    assert replayer(on).replayed == 0
+    on.run(*(Op("cupy.add", 0, (into, 1.0, into)) for _ in range(3)))
+    assert replayer(on).replayed == 2
+
+
+def test_what_an_op_allocates_besides_its_result_is_used_again() -> None:
+    on = notebook()
+    before = on.device.memory_by_address.left  # type: ignore[attr-defined]
+    on.run(*(summed(20 + one, Ref(3)) for one in range(10)))
+    assert before - on.device.memory_by_address.left == 1 + 9  # type: ignore[attr-defined]
+
+
+def test_an_op_for_which_memory_is_short_runs_again_when_what_is_spare_is_given_back() -> None:
+    on = notebook()
+    on.run(*(added(20 + one, Ref(3), 1.0, drop=(19 + one,)) for one in range(4)))
+    assert on.stream.heap.places.spare
+    functions: dict[str, Any] = on.stream._functions
+    real = functions["cupy.ndarray.copy"] = on.stream._resolve("cupy.ndarray.copy")
+
+    def short(*args: Any) -> Any:
+        if on.stream.heap.places.spare:
+            raise MemoryError("the pool is empty")
+        return real(*args)
+
+    functions["cupy.ndarray.copy"] = short
+    assert on.run(Op("cupy.ndarray.copy", 40, (Ref(3),))) == []
+    assert on.contents(Ref(40)).tolist() == on.contents(Ref(3)).tolist()
+    functions["cupy.ndarray.copy"] = lambda *args: (_ for _ in ()).throw(MemoryError("there is none"))
+    other = Op("cupy.ndarray.copy", 41, (window(1, 0, 4),))
+    *_, answer = on.run(other, Op(".same", 0, (Ref(41),), None, Want.CONTENTS))
+    assert answer.error is not None
+
+
+def test_no_block_means_cupys_way() -> None:
+    on = notebook()
+    on.run(summed(20, Ref(3)), summed(21, Ref(3)))
+    on.device.memory_by_address.left = 0  # type: ignore[attr-defined]
+    on.run(*(summed(22 + one, Ref(3)) for one in range(3)))
+    assert [float(on.contents(Ref(22 + one))) for one in range(3)] == [33.0] * 3
+
+
+def test_a_reason_is_counted_and_not_asked_for_again() -> None:
+    on = notebook()
+    on.run(*(Op("cupy.ravel", 20 + one, (Ref(3),)) for one in range(6)))
+    assert replayer(on).replayed == 0
+    assert dict(replayer(on).refused) == {"the result is not new memory": 1}
+
+
+def test_setting_anything_of_cupys_forgets_what_was_captured() -> None:
+    on = notebook()
+    on.run(*(summed(20 + one, Ref(3)) for one in range(3)))
+    assert replayer(on).replayed == 2
+    on.stream._functions["cupy._core.set_reduction_accelerators"] = lambda accelerators: None
+    on.run(Op("cupy._core.set_reduction_accelerators", 0, (List(()),)))
+    on.run(summed(30, Ref(3)))
+    assert replayer(on).replayed == 2
+    on.run(summed(31, Ref(3)))
+    assert replayer(on).replayed == 3
+    assert on.device.captures.captured == 2  # type: ignore[attr-defined]
+
+
+def test_a_handle_that_holds_something_is_not_overwritten_by_a_place() -> None:
+    on = notebook()
+    on.run(summed(20, Ref(3)), summed(20, Ref(4)), summed(20, window(1, 0)))
+    assert float(on.contents(Ref(20))) == 21.0
+
+
+def test_random_numbers_are_never_captured() -> None:
+    on = notebook()
+    drawn = [Op("cupy.random.rand", 20 + one, (3,)) for one in range(5)]
+    on.run(*drawn)
+    assert replayer(on).replayed == 0
+    assert len({on.contents(Ref(20 + one)).tobytes() for one in range(5)}) == 5
+
+
+def test_it_can_be_switched_off() -> None:
+    on = notebook(("store", "reuse", "segments"))
+    assert on.stream._direct is None
+
+
+def test_an_answer_comes_behind_what_was_replayed() -> None:
+    on = notebook()
+    on.run(*(summed(20 + one, Ref(3)) for one in range(3)))
+    (answer,) = on.run(summed(30, Ref(4)), Op(".same", 0, (Ref(30),), None, Want.CONTENTS))
+    assert answer.error is None
+    assert replayer(on).replayed == 3
