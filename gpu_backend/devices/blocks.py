@@ -7,7 +7,9 @@ from typing import NamedTuple, Protocol
 from gpu_backend.devices.arrays import Array
 from gpu_backend.opstream.layout import Layout
 
-__all__ = ["Block", "Blocks"]
+__all__ = ["MOST_READ_BYTES", "Block", "Blocks"]
+
+MOST_READ_BYTES = 1024
 
 
 class Block(NamedTuple):
@@ -29,3 +31,6 @@ class Blocks(Protocol):
 
     def array(self, block: Block, layout: Layout) -> Array:
         """Return the array that has the memory of ``block`` for its own, and lies so from its first byte."""
+
+    def read(self, address: int, size_bytes: int) -> bytes:
+        """Return what stands in memory, at most `MOST_READ_BYTES`, once all work given so far is done."""

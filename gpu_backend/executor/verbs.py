@@ -23,6 +23,8 @@ from gpu_backend.opstream.surface import Method, Property, load
 
 #: The verb by which a notebook puts an array into a window of the same shape and dtype.
 STORE = ".store"
+#: The one that returns its argument: so an array is read, copied into another handle, or kept.
+SAME = ".same"
 #: The one by which it waits for the device.
 SYNCHRONIZE = ".synchronize"
 
@@ -36,7 +38,7 @@ class Verbs:
         self._objects = objects
         self.table: dict[str, Callable[..., Any]] = {
             ".nothing": _nothing,
-            ".same": _same,
+            SAME: _same,
             ".window": self._window,
             ".layout": self._layout,
             STORE: self._store,

@@ -15,6 +15,7 @@ from gpu_backend.devices.base import Device
 from gpu_backend.devices.extents import reach
 from gpu_backend.devices.replays import Replay
 from gpu_backend.devices.segments import OPERANDS
+from gpu_backend.executor.answer import Answer
 from gpu_backend.executor.heap import Heap
 from gpu_backend.executor.program.effects import handles_in
 from gpu_backend.executor.program.operands import Number, Operands, is_apart, number
@@ -32,7 +33,7 @@ from gpu_backend.wire.values import Ref, View
 __all__ = ["Direct", "make_direct"]
 
 #: Ways in which ops come that are remembered.
-_MOST_COURSES = 4096
+_MOST_COURSES = 1 << 15
 #: So often an op has to come in one way before it is captured, which takes as long as some fifty ops.
 _WANTED = 16
 #: Functions that choose element by element, and are no ufuncs: how many operands they have.
@@ -48,22 +49,27 @@ _WHOLE = frozenset((*PLAIN, wire.Scalar, wire.Complex, wire.BigInt, wire.Ellipsi
 class _Course:
     """What becomes of ops that come in one way."""
 
-    __slots__ = ("into", "may_coincide", "numbers", "replay", "seen", "spans", "step")
+    __slots__ = ("into", "may_coincide", "replay", "seen", "spans", "step")
 
-    def __init__(self, step: Step | None, into: int, operands: Sequence[Any]) -> None:
+    def __init__(self, step: Step | None, into: int, may_coincide: bool) -> None:
         self.step = step
-        #: In which type each operand is handed over if it is a number, whatever that will be.
-        self.numbers: tuple[DType, ...] = ()
         self.replay: Replay | None = None
         #: How often it came and went CuPy's way; below zero if it always will.
         self.seen = 0
-        #: Which operand an op writes into that has no result, and how far each of them reaches from its first byte.
+        #: Which operand an op writes into that has no result, and how far each reaches from its first byte, once asked.
         self.into = into
+        self.spans: tuple[tuple[int, int], ...] | None = None
         #: Whether another may lie just there: each element is read before it is written.
-        self.may_coincide = False
-        self.spans = tuple(
-            reach(one.shape, one.strides, one.itemsize) if type(one) is Layout else (0, 0) for one in operands
-        )
+        self.may_coincide = may_coincide
+
+    def is_apart(self, places: Sequence[Any]) -> bool:
+        """Tell whether an op without a result writes over none of its operands that it may not."""
+        if self.spans is None:
+            layouts = [place.layout for place in places]
+            self.spans = tuple(
+                reach(one.shape, one.strides, one.itemsize) if type(one) is Layout else (0, 0) for one in layouts
+            )
+        return bool(places) and is_apart(places, self.spans, self.into, self.may_coincide)
 
 
 class Direct:
@@ -126,6 +132,12 @@ class Direct:
             self._heap.drop(op.reuse)  # behind the op that may read it
         return True
 
+    def read(self, op: Op) -> Answer | None:
+        """Answer ``op``, which asks for an argument's contents; None where that takes CuPy."""
+        self.launch()
+        value = self._operands.read(op.args[0]) if len(op.args) == 1 and op.kwargs is None else None
+        return Answer(value, is_synchronized=True) if value is not None else None
+
     def launch(self) -> None:
         """Have the device carry out what is gathered."""
         if self.segment is not None and self.segment.ops:
@@ -152,7 +164,7 @@ class Direct:
         return is_short
 
     def _carry_out(self, op: Op, course: _Course, places: list[Any]) -> bool:
-        if not op.out and not (places and is_apart(places, course.spans, course.into, course.may_coincide)):
+        if not op.out and not course.is_apart(places):
             return False
         step = course.step
         if step is not None and op.orders is None and (step.made is None) != bool(op.out):
@@ -177,7 +189,9 @@ class Direct:
         if course.seen < _WANTED:
             return None
         course.seen = -1
-        course.replay = self.replayer.capture(op, self._plan.functions[op.name], places, course.numbers)
+        types = self._types(op.name, places) if Number in map(type, places) else ()
+        if types is not None:
+            course.replay = self.replayer.capture(op, self._plan.functions[op.name], places, types)
         return course.replay
 
     def _add_items(self, items: Sequence[Any], places: list[Any], way: list[Any]) -> bool:
@@ -215,19 +229,16 @@ class Direct:
         step = None
         if takes and self.segment is not None:
             step = self.segment.step(name, takes, operands[::-1] if is_store else operands)
-        course = self._courses[way] = _Course(step, takes if takes and not is_store else 0, operands)
-        course.may_coincide = bool(takes)
-        if takes and self.replayer is not None and Number in map(type, places):
-            course.numbers = self._types(name, takes, operands)
-            course.seen = 0 if course.numbers else -1
+        course = self._courses[way] = _Course(step, takes if takes and not is_store else 0, bool(takes))
         return course
 
-    def _types(self, name: str, takes: int, operands: Sequence[Any]) -> tuple[DType, ...]:
-        """Return in which types an elementwise op reads its operands; nothing if CuPy has no way for them."""
+    def _types(self, name: str, places: Sequence[Any]) -> tuple[DType, ...] | None:
+        """Return in which types an op with numbers among its operands reads all of them; None if CuPy cannot."""
         assert self.replayer is not None
+        takes, operands = self._takes[name], [place.layout for place in places]
         if name == STORE:
             return (operands[0].dtype,) * len(operands)
-        return self.replayer.captures.inputs(name, tuple(map(kind_of, operands[:takes]))) or ()
+        return self.replayer.captures.inputs(name, tuple(map(kind_of, operands[:takes])))
 
 
 def make_direct(device: Device, passes: Collection[str], heap: Heap, reader: Reader, plan: Plan) -> Direct | None:

@@ -12,13 +12,13 @@ from struct import Struct
 from typing import Any
 
 from gpu_backend.devices.base import Device
-from gpu_backend.devices.blocks import Blocks
+from gpu_backend.devices.blocks import MOST_READ_BYTES, Blocks
 from gpu_backend.devices.extents import reach, require_within
 from gpu_backend.executor.heap import Heap, Place
 from gpu_backend.opstream.layout import DType, Layout, strided
 from gpu_backend.wire.dtypes import text_to_dtype
 from gpu_backend.wire.memory_order import holds
-from gpu_backend.wire.values import Complex, Scalar, View
+from gpu_backend.wire.values import Buffer, Complex, Ref, Scalar, View
 
 __all__ = ["Number", "Operands", "is_apart", "number", "write_number"]
 
@@ -79,6 +79,18 @@ class Operands:
                     windows.clear()
                 windows[view] = known
         return known
+
+    def read(self, arg: Any) -> Buffer | None:
+        """Return what is in the small, contiguous array that ``arg`` names; None if it is no such."""
+        place = None
+        if type(arg) is Ref:
+            place = self._known.get(arg.handle) or self.find(arg.handle)
+        elif type(arg) is View:
+            place = self.window(arg)
+        if place is None or not place.layout.c_contiguous or not 0 < place.layout.nbytes <= MOST_READ_BYTES:
+            return None
+        data = self._blocks.read(place.address, place.layout.nbytes)
+        return Buffer(-1, place.layout.dtype_text, place.layout.shape, data)
 
     def is_free(self, handle: int) -> bool:
         """Tell whether a result may get this handle."""

@@ -25,7 +25,7 @@ from gpu_backend.executor.program.plan import KEEPS, Plan
 from gpu_backend.executor.program.window import Window
 from gpu_backend.executor.surface_names import SurfaceNames
 from gpu_backend.executor.values import OutOfOrder, Reader, Writer
-from gpu_backend.executor.verbs import STORE, SYNCHRONIZE, Verbs
+from gpu_backend.executor.verbs import SAME, STORE, SYNCHRONIZE, Verbs
 from gpu_backend.wire.errors import ProtocolError, WarningRecord
 from gpu_backend.wire.messages import Op, Want
 from gpu_backend.wire.values import Ref, View
@@ -196,6 +196,9 @@ class OpStream:
 
     def _run_one(self, op: Op) -> Answer | None:
         """Run an op that wants an answer, has keywords, or is for another stream."""
+        is_read = op.name == SAME and op.want is Want.CONTENTS and op.stream == self._stream == 0
+        if is_read and self._direct is not None and (answer := self._direct.read(op)) is not None:
+            return answer
         if self._direct is not None:
             self._direct.settle(op)
         if op.stream != self._stream:
@@ -206,7 +209,7 @@ class OpStream:
         read = self._reader.read
         args = [read(arg) for arg in op.args]
         kwargs = {key: read(value) for key, value in op.kwargs.items()} if op.kwargs else {}
-        if op.want is not NOTHING and op.name != ".same":  # the one that only reads, and often
+        if op.want is not NOTHING and op.name != SAME:  # the one that only reads, and often
             return self._run_aloud(op, function, args, kwargs)
         result = function(*args, **kwargs)
         if op.want is not NOTHING:

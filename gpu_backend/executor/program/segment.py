@@ -19,13 +19,14 @@ from gpu_backend.devices.segments import (
     VALUES,
     VALUES_AT,
     Kind,
+    Routine,
     Segments,
 )  # fmt: skip
 from gpu_backend.executor.heap import Place, Places
 from gpu_backend.executor.program.operands import Number, Operands, write_number
 from gpu_backend.executor.program.steps import Step, make_step
 from gpu_backend.executor.verbs import STORE
-from gpu_backend.opstream.layout import Layout
+from gpu_backend.opstream.layout import DType, Layout
 from gpu_backend.wire.dtypes import text_to_dtype
 from gpu_backend.wire.messages import Op
 from gpu_backend.wire.values import Complex
@@ -52,6 +53,8 @@ class Segment:
         self._runs, self._operands, self._places = runs, operands, places
         self._most_ops, self._ready = runs.most_ops, runs.ready
         self._table = bytearray(HEADER_BYTES + runs.most_ops * INSTRUCTION_BYTES)
+        #: What does an op on operands of certain kinds: its shapes may be new each time.
+        self._routines: dict[tuple[str, tuple[Kind, ...], DType | None], Routine | None] = {}
         #: How many ops are gathered, and how many elements the largest of them has.
         self.ops = 0
         self._elements = 0
@@ -75,11 +78,17 @@ class Segment:
             return None
         if any(not _is_served(kind) for kind in kinds):
             return None
-        if name == STORE:
-            routine = self._runs.copy(kinds[0], into.dtype) if into is not None else None
-        else:
-            routine = self._runs.routine(name, kinds[:takes], into.dtype if into is not None else None)
+        wanted = (name, kinds[:takes], into.dtype if into is not None else None)
+        routine = self._routines[wanted] if wanted in self._routines else self._routine(*wanted)
         return make_step(routine, layouts[:takes], into, self._runs.most_elements) if routine is not None else None
+
+    def _routine(self, name: str, kinds: tuple[Kind, ...], output: DType | None) -> Routine | None:
+        if name == STORE:
+            routine = self._runs.copy(kinds[0], output) if output is not None else None
+        else:
+            routine = self._runs.routine(name, kinds, output)
+        self._routines[name, kinds, output] = routine
+        return routine
 
     def put(self, op: Op, step: Step, places: list[Any]) -> bool:
         """Gather ``op``; return whether that was possible. This is the hot path of small ops."""

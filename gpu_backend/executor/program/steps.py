@@ -44,8 +44,9 @@ def result_shape(operands: Sequence[Layout | None], into: Layout | None) -> Shap
     ValueError
         If the operands do not fit each other.
     """
-    shape = np.broadcast_shapes(*(one.shape for one in operands if one is not None))
-    if into is None:
+    shapes = {one.shape for one in operands if one is not None}
+    shape = shapes.pop() if len(shapes) == 1 else np.broadcast_shapes(*shapes)
+    if into is None or into.shape == shape:
         return shape
     return into.shape if np.broadcast_shapes(shape, into.shape) == into.shape else None
 

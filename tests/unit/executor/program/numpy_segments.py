@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from gpu_backend.devices.arrays import Array
-from gpu_backend.devices.blocks import Block
+from gpu_backend.devices.blocks import MOST_READ_BYTES, Block
 from gpu_backend.devices.cpu.device import CpuDevice
 from gpu_backend.devices.segments import (
     AXES,
@@ -51,6 +51,11 @@ class NumpyBlocks:
         """Return the array of a block."""
         assert isinstance(block.memory, np.ndarray)
         return np.ndarray(layout.shape, layout.dtype, block.memory, strides=layout.strides)
+
+    def read(self, address: int, size_bytes: int) -> bytes:
+        """Return what stands in memory."""
+        assert 0 < size_bytes <= MOST_READ_BYTES
+        return ctypes.string_at(address, size_bytes)
 
 
 class NumpySegments:

@@ -67,6 +67,7 @@ def test_an_op_is_captured_when_it_has_come_often_and_then_makes_no_array() -> N
     assert on.device.captures.captured == 1  # type: ignore[attr-defined]
     assert not {21, 22, 23, 24} & set(on.stream.heap.objects)
     assert [float(on.contents(Ref(20 + one))) for one in range(5)] == [21.0, 27.0, 33.0, 21.0, 27.0]
+    on.run(Op(".nothing", 0, (Ref(24),)))
     assert 24 in on.stream.heap.ownership.alone
 
 
@@ -206,3 +207,21 @@ def test_an_answer_comes_behind_what_was_replayed() -> None:
     (answer,) = on.run(summed(30, Ref(4)), Op(".same", 0, (Ref(30),), None, Want.CONTENTS))
     assert answer.error is None
     assert replayer(on).replayed == 3
+
+
+@pytest.mark.parametrize("value", [Ref(30), window(1, 2), window(1, 7, 1)])
+def test_a_small_array_is_read_without_being_made(value: Value) -> None:
+    on = notebook()
+    on.run(*(added(20 + one, Ref(3), 1.0) for one in range(3)))
+    on.run(added(30, Ref(3), 2.0))
+    before = dict(on.stream.heap.objects)
+    assert on.contents(value).tolist() in ([5.0, 6.0, 7.0, 8.0, 9.0, 10.0], [3.0, 4.0, 5.0, 6.0, 7.0, 8.0], [8.0])
+    assert on.stream.heap.objects == before
+    assert not on.stream.heap.views
+
+
+def test_an_array_that_is_not_there_is_told_as_ever() -> None:
+    on = notebook()
+    (answer,) = on.run(Op(".same", 0, (Ref(99),), None, Want.CONTENTS))
+    assert answer.error is not None
+    assert answer.error == PlayedNotebook(()).run(Op(".same", 0, (Ref(99),), None, Want.CONTENTS))[0].error

@@ -46,6 +46,7 @@ def test_ops_of_a_message_are_launched_together_and_without_arrays() -> None:
     assert not {20, 21, 22} & set(on.stream.heap.objects)
     assert set(on.stream.heap.places.known) == {3, 4, 21, 22}
     assert on.contents(Ref(22)).tolist() == [17.0 + 4 * one for one in range(6)]
+    on.run(Op(".nothing", 0, (Ref(22),)))
     assert 22 in on.stream.heap.objects
     assert 22 in on.stream.heap.ownership.alone
 
@@ -104,6 +105,7 @@ def test_the_memory_of_a_dropped_result_is_used_again_and_no_longer_than_ops_are
     assert isinstance(device, SegmentedCpu)
     assert (1 << 30) - device.memory_by_address.left <= 3
     assert on.contents(Ref(49)).tolist() == [33.0, 34.0, 35.0, 36.0, 37.0, 38.0]
+    on.run(Op(".memory", 0, ()))
     assert not on.stream.heap.places.spare
 
 
