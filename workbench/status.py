@@ -1,4 +1,4 @@
-"""What ``%gpu status`` tells: device, memory, what runs and is queued, share and queue.
+"""What ``%gpu status`` tells: device, memory, what runs and is left to do, share, and the pool's places.
 
 It is told from what is known here and at the gateway, and never waits behind the work that it tells of.
 """
@@ -153,9 +153,9 @@ class GpuStatus(Facts):
             "device": f"{self.device['name']}, {self._busy_in_words()}" if self.device else _NO_SESSION,
             "memory": self._memory_in_words(),
             "now": self._now_in_words(),
-            "queued": _queued_in_words(self.work) if self.work is not None else "",
-            "share": f"{self.sharing}; {self._share_in_words()}" if self.sharing else "",
-            "queue": _queue_in_words(pool) if pool is not None else "",
+            "to do": _left_in_words(self.work) if self.work is not None else "",
+            "share": f"{self._share_in_words()} (class {self.sharing})" if self.sharing else "",
+            "places": _places_in_words(pool) if pool is not None else "",
             "session": self._session_in_words(),
             "so far": self._so_far_in_words(),
             "more": "%gpu status --all",
@@ -231,7 +231,7 @@ class GpuStatus(Facts):
     def _now(self) -> Section | None:
         if self.work is None:
             return None
-        return Section("Now", (("runs", self._now_in_words()), ("queued", _queued_in_words(self.work))))
+        return Section("Now", (("runs", self._now_in_words()), ("to do", _left_in_words(self.work))))
 
     def _session(self) -> Section | None:
         if not self.session:
@@ -264,7 +264,7 @@ class GpuStatus(Facts):
             (
                 ("name", f"{self.pool.name} at {self.pool.address}"),
                 ("you are", self.pool.user),
-                ("queue", _queue_in_words(self.pool)),
+                ("places", _places_in_words(self.pool)),
                 ("devices", str(self.pool.devices)),
                 ("version", self.pool.version),
             ),
@@ -297,17 +297,17 @@ def _pool_at(address: str) -> PoolView:
     return view
 
 
-def _queued_in_words(doing: Work) -> str:
+def _left_in_words(doing: Work) -> str:
     if not doing.queued:
         return "nothing"
-    plural = "s" if doing.queued > 1 else ""
+    are = "is" if doing.queued == 1 else "are"
     unsent = f", {doing.unsent:,} of them not sent yet" if doing.unsent else ""
-    return f"{doing.queued:,} operation{plural}{unsent}"
+    return f"{doing.queued:,} of your operations {are} not done yet{unsent}"
 
 
-def _queue_in_words(pool: PoolFacts) -> str:
-    wait = f"{pool.waiting} {'waits' if pool.waiting == 1 else 'wait'} for a place" if pool.waiting else "nobody waits"
-    return f"{wait}; {pool.sessions} of {pool.capacity} places taken, {pool.mine} by you"
+def _places_in_words(pool: PoolFacts) -> str:
+    who = f"{pool.waiting:,} more {'waits' if pool.waiting == 1 else 'wait'}" if pool.waiting else "nobody waits"
+    return f"{pool.sessions} of {pool.capacity} taken, {pool.mine} by you; {who} for one"
 
 
 def _sharing(own: SessionView) -> str:

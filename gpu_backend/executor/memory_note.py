@@ -9,8 +9,15 @@ from gpu_backend.devices.base import MemoryUse
 _FREE = "Free arrays that you do not need any more (`del x`, and whatever else refers to them)"
 _MORE = 'open a session that asks for more: `memory = "8 GiB"` in client.toml, or GPU_WORKBENCH_MEMORY=8GiB'
 _PARTS = "Compute it in parts, or with a smaller type"
-#: CuPy's own words of what was asked for.
+#: CuPy's own words of what was asked for, and of what it held by then.
 _ASKED = re.compile(r"allocating ([\d,]+) bytes")
+_HELD = re.compile(r"so far: ([\d,]+) bytes")
+
+
+def _number(of: re.Pattern[str], message: str) -> int:
+    """Return the number of which ``of`` tells in ``message``; 0 if there is none."""
+    found = of.search(message)
+    return int(found[1].replace(",", "")) if found else 0
 
 
 def memory_note(limit_bytes: int, rule: str, message: str, use: MemoryUse) -> str:
@@ -27,20 +34,19 @@ def memory_note(limit_bytes: int, rule: str, message: str, use: MemoryUse) -> st
     use
         The device's memory, as it was then.
     """
-    found = _ASKED.search(message)
-    asked = int(found[1].replace(",", "")) if found else 0
+    asked, held = _number(_ASKED, message), _number(_HELD, message)
     if asked > use.total_bytes:
         return f"The whole device has {_amount(use.total_bytes)}: no session on it can have that. {_PARTS}."
-    if limit_bytes:
+    if limit_bytes and (held + asked > limit_bytes or not asked):
         why = f": {rule}" if rule else ""
         limit = f"This session may hold {_amount(limit_bytes)} of device memory{why}."
         if asked > limit_bytes:
             return f"{limit} What was asked for is more than that alone. {_PARTS}, or {_MORE}."
         return f"{limit} {_FREE}, or {_MORE}."
+    whose = "is within its own limit" if limit_bytes else "has no limit of its own"
     return (
-        f"This session has no limit of its own. Of the device's {_amount(use.total_bytes)} it holds "
-        f"{_amount(use.used_bytes)} and {_amount(use.free_bytes)} are free; other sessions may hold the rest. {_FREE}, "
-        "or try again later."
+        f"This session {whose}. Of the device's {_amount(use.total_bytes)} it holds {_amount(use.used_bytes)} and "
+        f"{_amount(use.free_bytes)} are free; other sessions may hold the rest. {_FREE}, or try again later."
     )
 
 

@@ -1,1 +1,4 @@
-"""Who used a device: what is seen from outside (`meters`, `nvml`), and what is believed of an executor (`audit`)."""
+"""Who used a device, and what this machine has.
+
+What is seen from outside (`meters`, `nvml`, `machine`), and what is believed of an executor (`audit`).
+"""

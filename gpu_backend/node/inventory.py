@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import logging
-import os
 import platform
 import subprocess
 import sys
@@ -11,6 +10,7 @@ from pathlib import Path
 
 import msgspec
 
+from gpu_backend.metering.machine import machine_bytes
 from gpu_backend.wire.errors import PoolRefusal
 
 log = logging.getLogger("node.inventory")
@@ -62,7 +62,7 @@ def devices(wanted: str, cpu_devices: int) -> tuple[Found, ...]:
         if wanted == "cuda":
             raise PoolRefusal(f'No GPU can be offered here: {probe.problem}. Set devices = "cpu" to offer the CPU.')
         log.info("offering the CPU: %s", probe.problem)
-    name, total = _cpu_name(), _memory_bytes()
+    name, (_, total) = _cpu_name(), machine_bytes()
     return tuple(Found(n, "cpu", name, f"cpu-{platform.node()}-{n}", total) for n in range(cpu_devices))
 
 
@@ -84,12 +84,3 @@ def _cpu_name() -> str:
         lines = []
     names = (line.partition(":")[2].strip() for line in lines if line.startswith("model name"))
     return next(names, platform.machine() or "CPU")
-
-
-def _memory_bytes() -> int:
-    physical = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
-    try:  # what a container may use is less than what the machine has
-        limit = Path("/sys/fs/cgroup/memory.max").read_text().strip()
-    except OSError:
-        return physical
-    return min(physical, int(limit)) if limit.isdigit() else physical

@@ -10,6 +10,8 @@ from pathlib import Path
 import pytest
 from playwright.sync_api import Browser, sync_playwright
 
+from gpu_backend.pool.state import PoolState
+from tests.browser.lab_server import lab_server
 from tests.integration.notebook_pool import environment
 from tests.integration.running_lab import Lab, lab
 
@@ -38,6 +40,19 @@ def jupyter(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Lab]:
         patch.setenv("JUPYTERLAB_SETTINGS_DIR", str(root / "settings"))
         with lab() as running:
             yield running
+
+
+@pytest.fixture(scope="module")
+def notebooks(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Where a module's notebooks are."""
+    return tmp_path_factory.mktemp("notebooks")
+
+
+@pytest.fixture(scope="module")
+def url(pool: PoolState, notebooks: Path) -> Iterator[str]:
+    """JupyterLab on the module's own ``pool``, in that pool's home, as `workbench lab` starts it."""
+    with lab_server(notebooks, Path(os.environ["HOME"]) / "settings") as address:
+        yield address
 
 
 @pytest.fixture(scope="session")

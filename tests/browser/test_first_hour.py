@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -13,7 +12,6 @@ from playwright.sync_api import Browser, expect
 from gpu_backend.pool import commands
 from gpu_backend.pool.state import PoolState
 from tests.browser.lab_page import LabPage, lab_page
-from tests.browser.lab_server import lab_server
 from tests.integration.held_op import HELD, let_go
 from tests.integration.notebook_pool import wait_until, warm_pool
 
@@ -26,17 +24,6 @@ _TRANSFER = "host = cp.zeros(500_000_000, 'i1')\nprint('begun', flush=True)\nwhi
 def pool(tmp_path_factory: pytest.TempPathFactory) -> Iterator[PoolState]:
     with warm_pool(tmp_path_factory.mktemp("hour")) as own:
         yield own
-
-
-@pytest.fixture(scope="module")
-def notebooks(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return tmp_path_factory.mktemp("notebooks")
-
-
-@pytest.fixture(scope="module")
-def url(pool: PoolState, notebooks: Path) -> Iterator[str]:
-    with lab_server(notebooks, Path(os.environ["HOME"]) / "settings") as address:
-        yield address
 
 
 def test_the_first_hour(chromium: Browser, pool: PoolState, url: str, notebooks: Path, screenshots: Path) -> None:

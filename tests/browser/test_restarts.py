@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -12,7 +11,6 @@ from playwright.sync_api import Browser, expect
 from gpu_backend.pool.settings import PoolSettings
 from gpu_backend.pool.state import PoolState
 from tests.browser.lab_page import LabPage, lab_page
-from tests.browser.lab_server import lab_server
 from tests.integration.notebook_pool import cpu_pool, sessions, wait_until
 from tests.integration.test_jupyter_signs import SLOW
 
@@ -26,12 +24,6 @@ _ENDLESS = 10**15
 def pool(tmp_path_factory: pytest.TempPathFactory) -> Iterator[PoolState]:
     with cpu_pool(tmp_path_factory.mktemp("goings"), PoolSettings(devices="cpu", stop_seconds=0.5)) as own:
         yield own
-
-
-@pytest.fixture(scope="module")
-def url(pool: PoolState, tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
-    with lab_server(tmp_path_factory.mktemp("notebooks"), Path(os.environ["HOME"]) / "settings") as address:
-        yield address
 
 
 def begin(lab: LabPage, loops: int) -> int:

@@ -12,7 +12,7 @@ from playwright.sync_api import Browser, expect
 from gpu_backend.pool.settings import PoolSettings
 from gpu_backend.pool.state import PoolState
 from tests.browser.lab_page import LabPage, lab_page
-from tests.browser.lab_server import lab_server, set_up
+from tests.browser.lab_server import set_up
 from tests.integration.held_op import HELD, let_go
 from tests.integration.notebook_pool import cpu_pool
 from tests.integration.test_jupyter_waiting import free, taken
@@ -47,13 +47,6 @@ def pool(tmp_path_factory: pytest.TempPathFactory) -> Iterator[PoolState]:
     root = tmp_path_factory.mktemp("signs")
     with cpu_pool(root, PoolSettings(devices="cpu", sessions_per_device=1, max_sessions_per_user=0)) as own:
         yield own
-
-
-@pytest.fixture(scope="module")
-def url(pool: PoolState, tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
-    """JupyterLab on that pool, as `workbench lab` starts it."""
-    with lab_server(tmp_path_factory.mktemp("notebooks"), Path(os.environ["HOME"]) / "settings") as address:
-        yield address
 
 
 @pytest.mark.parametrize("theme", THEMES)

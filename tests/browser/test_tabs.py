@@ -5,7 +5,6 @@ What the cell shows meanwhile goes to no page, and JupyterLab keeps none of it; 
 
 from __future__ import annotations
 
-import os
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -15,7 +14,6 @@ from playwright.sync_api import Browser, expect
 from gpu_backend.pool.settings import PoolSettings
 from gpu_backend.pool.state import PoolState
 from tests.browser.lab_page import lab_page
-from tests.browser.lab_server import lab_server
 from tests.integration.held_op import HELD, let_go
 from tests.integration.notebook_pool import cpu_pool, sessions, wait_until
 
@@ -28,17 +26,6 @@ _CELL = HELD + "slow((1,), (1,), (out,))\nkept = float(out[0])\nprint('computed'
 def pool(tmp_path_factory: pytest.TempPathFactory) -> Iterator[PoolState]:
     with cpu_pool(tmp_path_factory.mktemp("tabs"), PoolSettings(devices="cpu")) as own:
         yield own
-
-
-@pytest.fixture(scope="module")
-def notebooks(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return tmp_path_factory.mktemp("notebooks")
-
-
-@pytest.fixture(scope="module")
-def url(pool: PoolState, notebooks: Path) -> Iterator[str]:
-    with lab_server(notebooks, Path(os.environ["HOME"]) / "settings") as address:
-        yield address
 
 
 def test_a_cell_goes_on_while_its_tab_is_closed(

@@ -6,10 +6,11 @@ import os
 from typing import Any
 
 from gpu_backend.devices.cpu.cuda_errors import INVALID_DEVICE, INVALID_VALUE, CUDARuntimeError
-from gpu_backend.devices.cpu.memory import LEDGER, machine_bytes
+from gpu_backend.devices.cpu.memory import LEDGER
 from gpu_backend.devices.cpu.naming import public_class
 from gpu_backend.devices.cpu.processor import processor_name
 from gpu_backend.devices.cpu.table import define_value
+from gpu_backend.metering.machine import machine_bytes
 
 #: Kernels are compiled as for this architecture (``__CUDA_ARCH__`` 900), so programs that ask are told the same.
 COMPUTE_CAPABILITY = (9, 0)

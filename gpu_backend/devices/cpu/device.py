@@ -16,13 +16,14 @@ from gpu_backend.devices.cpu.call import guarded
 from gpu_backend.devices.cpu.dtypes import require_supported
 from gpu_backend.devices.cpu.kernels import python_functions
 from gpu_backend.devices.cpu.kernels.arguments import ByValue
-from gpu_backend.devices.cpu.memory import LEDGER, bound_process, machine_bytes
+from gpu_backend.devices.cpu.memory import LEDGER, bound_process
 from gpu_backend.devices.cpu.naming import name_of_class
 from gpu_backend.devices.cpu.processor import processor_name
 from gpu_backend.devices.extents import require_within
 from gpu_backend.devices.python_source import PythonSource
 from gpu_backend.devices.replays import Replays
 from gpu_backend.devices.segments import Segments
+from gpu_backend.metering.machine import machine_bytes
 from gpu_backend.opstream.layout import DType, Shape
 from gpu_backend.wire.memory_order import permuted_order
 

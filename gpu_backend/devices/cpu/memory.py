@@ -7,7 +7,6 @@ falls in the instant the last view dies. There is one ledger, as there is one ex
 from __future__ import annotations
 
 import gc
-import os
 import resource
 import weakref
 from typing import Any
@@ -15,6 +14,7 @@ from typing import Any
 import numpy as np
 
 from gpu_backend.devices.cpu.blocks import Block, FreeBlocks, rounded
+from gpu_backend.devices.cpu.room import Room
 
 Array = np.ndarray[Any, Any]
 
@@ -38,7 +38,7 @@ class OutOfMemoryError(MemoryError):
     total
         Bytes held so far.
     limit
-        The limit in bytes; 0 if the machine itself had no more.
+        The limit in bytes; 0 for none. It may be the machine that had no more.
     """
 
     public_name = "cupy.cuda.memory.OutOfMemoryError"
@@ -63,9 +63,15 @@ class Ledger:
 
     Small arrays are noted when they are made and entered later, all at once: entering one costs more than adding two
     of them. The garbage collector may end an array in the middle of an entry, so ends are queued likewise.
+
+    Parameters
+    ----------
+    room
+        What the machine itself still has: it bounds what is held, whatever the limits are.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, room: Room | None = None) -> None:
+        self.room = room or Room()
         self._owners: dict[int, _Owner] = {}
         self._noted: list[tuple[weakref.ref[Array], int]] = []
         self._ended: list[_Owner] = []
@@ -96,17 +102,20 @@ class Ledger:
         Raises
         ------
         OutOfMemoryError
-            If the limit would be passed. The caller lets go of the array.
+            If the limit would be passed, or the machine has no more. The caller lets go of the array.
         """
         nbytes = array.nbytes
         if nbytes <= _SMALL_BYTES and array.base is None:
             noted = self._noted
             noted.append((_ref(array), nbytes))
-            if len(noted) >= _MOST_NOTED:
-                self._settle()
+            if len(noted) < _MOST_NOTED:
+                return
+            self._settle()
         else:
             self._settle()
             self._enter(array)
+        if not self.room.is_known_for(0):
+            self._require_room(0, nbytes)
 
     def _enter(self, array: Array) -> None:
         owner = array
@@ -129,6 +138,16 @@ class Ledger:
             if self.used_bytes + rounded(nbytes) > limit:
                 self.free_all_blocks()
                 raise OutOfMemoryError(rounded(nbytes), self._total, limit)
+        if not self.room.is_known_for(nbytes):
+            self._require_room(rounded(nbytes), nbytes)
+
+    def _require_room(self, more: int, asked: int) -> None:
+        """Raise `OutOfMemoryError`, of the bytes ``asked`` for, if the machine has not ``more`` of them."""
+        if not self.room.has(self.used_bytes, more):
+            gc.collect()
+            if not self.room.has(self.used_bytes, more):
+                self.free_all_blocks()
+                raise OutOfMemoryError(rounded(asked), self._total, self.limit_bytes)
 
     @property
     def used_bytes(self) -> int:
@@ -209,6 +228,7 @@ class Ledger:
             block = Block(size)
             self._total += size
         self._used += size
+        self.room.take(size)
         return block
 
 
@@ -222,21 +242,6 @@ def as_out_of_memory(error: MemoryError) -> OutOfMemoryError:
         return error
     size = int(getattr(error, "_total_size", 0))
     return OutOfMemoryError(size, LEDGER.total_bytes, LEDGER.limit_bytes)
-
-
-def machine_bytes() -> tuple[int, int]:
-    """Return (free, total) memory of this machine, in bytes; within the control group's limit if it has one."""
-    page = os.sysconf("SC_PAGE_SIZE")
-    total = os.sysconf("SC_PHYS_PAGES") * page
-    free = os.sysconf("SC_AVPHYS_PAGES") * page
-    try:
-        with open("/sys/fs/cgroup/memory.max") as file:
-            bound = file.read().strip()
-    except OSError:
-        return free, total
-    if bound.isdigit():
-        total = min(total, int(bound))
-    return min(free, total), total
 
 
 def bound_process(limit_bytes: int) -> None:

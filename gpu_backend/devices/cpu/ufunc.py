@@ -19,6 +19,8 @@ ndarray = np.ndarray
 
 #: Up to this many elements a result is made first and booked afterwards.
 _SMALL_SIZE = 1 << 13
+#: The same where nobody set a limit, and only the machine's own memory could be too little.
+_SMALL_FOR_MACHINE = 1 << 22
 
 
 class Loop:
@@ -110,8 +112,7 @@ class Ufunc:
             run = self._prepare(args)
         if not _silenced.get():
             silence()
-        if LEDGER.limit_bytes:
-            self._require_memory(args)
+        self._require_memory(args)
         try:
             result = run(*args)
             if type(result) is ndarray:
@@ -161,6 +162,12 @@ class Ufunc:
 
     def _require_memory(self, args: tuple[object, ...]) -> None:
         """Refuse a large result before it is made."""
+        most = 1
+        for arg in args:
+            if type(arg) is ndarray:
+                most *= arg.size
+        if most <= (_SMALL_SIZE if LEDGER.limit_bytes else _SMALL_FOR_MACHINE):
+            return
         arrays = [a for a in args if type(a) is ndarray]
         if not arrays:
             return

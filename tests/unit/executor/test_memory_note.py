@@ -28,6 +28,12 @@ def test_what_is_full_is_told_with_the_figures() -> None:
     assert "Of the device's 24 GiB it holds 3 GiB and 512 MiB are free" in said
 
 
+def test_a_full_device_is_not_laid_to_a_limit_that_was_not_met() -> None:
+    said = note(GIB, 8 * GIB, "it asked for that")
+    assert said.startswith("This session is within its own limit. Of the device's 24 GiB it holds 3 GiB")
+    assert "asks for more" not in said
+
+
 def test_what_no_freeing_could_make_room_for_is_told_so() -> None:
     beyond_the_device, beyond_the_limit = note(320 * GIB), note(3 * GIB, 2 * GIB)
     assert "The whole device has 24 GiB" in beyond_the_device

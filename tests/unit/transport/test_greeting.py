@@ -92,6 +92,14 @@ def _says_something_else(connected: socket.socket) -> None:
     connected.sendall(b"SSH-2.0-OpenSSH_9.2p1\r\n")
 
 
+def fill(address: str, waiting: ExitStack) -> None:
+    """Connect to ``address``, where nobody accepts, until the system refuses."""
+    while True:
+        one = waiting.enter_context(socket.socket(socket.AF_UNIX))
+        one.setblocking(False)
+        one.connect(address)
+
+
 WITHOUT_A_POOL = [
     (_closes, Greeting.CLOSED, "closes them without a word"),
     (_closes_after_reading, Greeting.CLOSED, "closes them without a word"),
@@ -151,6 +159,15 @@ def test_a_gateway_of_this_host_that_is_killed_meanwhile_is_nobody(tmp_path: Pat
 def test_a_gateway_of_this_host_that_is_halted(tmp_path: Path) -> None:
     with port(_stays_silent, tmp_path / "gateway") as endpoint:
         assert greeting_at(endpoint, _SHORT_SECONDS) is Greeting.SILENT
+
+
+def test_a_halted_gateway_of_this_host_for_which_too_many_wait(tmp_path: Path) -> None:
+    address = str(tmp_path / "gateway")
+    with ExitStack() as waiting, socket.create_server(address, family=socket.AF_UNIX, backlog=1):
+        with pytest.raises(BlockingIOError):
+            fill(address, waiting)
+        assert greeting_at(f"ipc://{address}", _LONG_SECONDS) is Greeting.SILENT
+        assert "then says nothing" in told_at(f"ipc://{address}")
 
 
 def test_a_gateway_of_this_host_that_is_gone(tmp_path: Path) -> None:

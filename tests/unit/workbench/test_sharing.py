@@ -135,7 +135,7 @@ def test_status_tells_class_and_queue() -> None:
     assert facts.waiting == 1
     shown = repr(GpuStatus(session="s1", epoch=1, sharing="best-effort", pool=facts))
     assert "best-effort" in shown
-    assert "1 waits for a place; 1 of 1 places taken, 1 by you" in shown
+    assert "1 of 1 taken, 1 by you; 1 more waits for one" in shown
 
 
 @pytest.mark.parametrize(
