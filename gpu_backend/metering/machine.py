@@ -61,7 +61,7 @@ def _bounds_at(top: Path, path: str, bound: str, held: str, files: str) -> Itera
             if most.isdigit():  # else "max"
                 kept = int((group / held).read_text()) - _fields(group / "memory.stat").get(files, 0)
                 yield max(0, int(most) - kept), int(most)
-        except OSError:
+        except (OSError, ValueError):
             pass  # not every group has such files, and from inside a container not every one is seen
         if group == top:
             return
@@ -73,4 +73,4 @@ def _fields(file: Path) -> dict[str, int]:
         lines = [line.split() for line in file.read_text().splitlines()]
     except OSError:
         return {}
-    return {line[0].rstrip(":"): int(line[1]) for line in lines if len(line) > 1}
+    return {line[0].rstrip(":"): int(line[1]) for line in lines if len(line) > 1 and line[1].isdigit()}
