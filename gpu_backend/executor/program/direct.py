@@ -6,7 +6,7 @@ looked up at once, and only addresses and numbers are new each time.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Callable, Collection, Sequence
 from typing import Any
 
 import msgspec
@@ -40,8 +40,6 @@ _WANTED = 16
 _OTHERS = {"cupy.where": 3, STORE: 1}
 #: Where random numbers are made: from a state that goes on.
 _RANDOM = "cupy.random."
-#: Whoever calls one of these may change what CuPy launches from then on.
-_SETTERS = "set_"
 _encode = msgspec.msgpack.Encoder().encode
 _WHOLE = frozenset((*PLAIN, wire.Scalar, wire.Complex, wire.BigInt, wire.Ellipsis, wire.DType))
 
@@ -138,6 +136,17 @@ class Direct:
         value = self._operands.read(op.args[0]) if len(op.args) == 1 and op.kwargs is None else None
         return Answer(value, is_synchronized=True) if value is not None else None
 
+    def forgetting(self, function: Callable[..., Any]) -> Callable[..., Any]:
+        """Return ``function``, which changes what CuPy launches, so that what was captured ends with each call."""
+
+        def changed(*args: Any, **kwargs: Any) -> Any:
+            try:
+                return function(*args, **kwargs)
+            finally:
+                self._courses.clear()
+
+        return changed
+
     def launch(self) -> None:
         """Have the device carry out what is gathered."""
         if self.segment is not None and self.segment.ops:
@@ -210,9 +219,6 @@ class Direct:
     def _learn_name(self, name: str) -> int | None:
         if name not in self._plan.operands:
             self._plan.learn(name)
-        if name.rpartition(".")[2].startswith(_SETTERS):
-            self._courses.clear()
-            return None  # and is not remembered, so that each call of it comes here
         takes: int | None = _OTHERS.get(name, self._plan.operands[name])
         assert takes is not None
         if not 1 <= takes < OPERANDS:

@@ -17,13 +17,13 @@ from gpu_backend.executor.conversation import QueuedBatch
 from gpu_backend.executor.described_objects import DescribedObjects
 from gpu_backend.executor.heap import Heap
 from gpu_backend.executor.laying_out import LayingOut
-from gpu_backend.executor.program.direct import make_direct
+from gpu_backend.executor.program.direct import Direct, make_direct
 from gpu_backend.executor.program.effects import Accounts
 from gpu_backend.executor.program.failures import CANCELLED, Failures, as_utf8
 from gpu_backend.executor.program.passes import make_passes
 from gpu_backend.executor.program.plan import KEEPS, Plan
 from gpu_backend.executor.program.window import Window
-from gpu_backend.executor.surface_names import SurfaceNames
+from gpu_backend.executor.surface_names import COMPUTING_SETTINGS, SurfaceNames
 from gpu_backend.executor.values import OutOfOrder, Reader, Writer
 from gpu_backend.executor.verbs import SAME, STORE, SYNCHRONIZE, Verbs
 from gpu_backend.wire.errors import ProtocolError, WarningRecord
@@ -48,6 +48,8 @@ class OpStream:
     def __init__(self, device: Device, passes: Collection[str] = PASSES) -> None:
         self._device = device
         self.heap = Heap()
+        #: Carries out ops past CuPy, where the device can do that.
+        self._direct: Direct | None = None
         self._objects = DescribedObjects(device)
         self._names = SurfaceNames(device)
         self._plan = Plan(Verbs(device, self._resolve, self._objects).table, self._resolve)
@@ -59,7 +61,6 @@ class OpStream:
         self._passes = make_passes(passes, self.heap, self._reader, self._plan)
         #: Those that look at no other op, and are asked where none behind gives reason.
         self._passes_of_op = tuple(one for one in self._passes if not one.fulfils)
-        #: Carries out ops past CuPy, where the device can do that.
         self._direct = make_direct(device, passes, self.heap, self._reader, self._plan)
         #: Lays a proved result out as was proved; None on a device whose results lie so by themselves.
         self._as_proved = None if device.lays_out_as_cupy else LayingOut(device, self._resolve).results
@@ -244,7 +245,8 @@ class OpStream:
         self._device.free_unused()
 
     def _resolve(self, name: str) -> Any:
-        return self._objects.handles.held(name, self._names.resolve(name), bound=False)
+        found = self._objects.handles.held(name, self._names.resolve(name), bound=False)
+        return found if name not in COMPUTING_SETTINGS or self._direct is None else self._direct.forgetting(found)
 
     def _keep(self, op: Op, result: Any) -> None:
         """Keep the result of ``op``, or each of several, if its name is wanted: laid out as the notebook proved.

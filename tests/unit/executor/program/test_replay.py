@@ -169,12 +169,27 @@ def test_a_reason_is_counted_and_not_asked_for_again() -> None:
     assert dict(replayer(on).refused) == {"the result is not new memory": 1}
 
 
-def test_setting_anything_of_cupys_forgets_what_was_captured() -> None:
+SETTER = "cupy._core.set_reduction_accelerators"
+
+
+@pytest.mark.parametrize(
+    "setting",
+    [
+        Op(SETTER, 0, (List(()),)),
+        Op(SETTER, 0, (List(()),), None, Want.DESCRIPTION),
+        Op(".begin", 0, (SETTER, List(())), None, Want.DESCRIPTION),
+    ],
+    ids=["unanswered", "answered", "begun"],
+)
+def test_choosing_how_cupy_computes_forgets_what_was_captured(setting: Op, monkeypatch: pytest.MonkeyPatch) -> None:
     on = notebook()
+    given: list[Any] = []
+    resolve = on.device.resolve
+    monkeypatch.setattr(on.device, "resolve", lambda name: given.append if name == SETTER else resolve(name))
     on.run(*(summed(20 + one, Ref(3)) for one in range(3)))
     assert replayer(on).replayed == 2
-    on.stream._functions["cupy._core.set_reduction_accelerators"] = lambda accelerators: None
-    on.run(Op("cupy._core.set_reduction_accelerators", 0, (List(()),)))
+    on.run(setting)
+    assert given == [[]]
     on.run(summed(30, Ref(3)))
     assert replayer(on).replayed == 2
     on.run(summed(31, Ref(3)))
