@@ -54,11 +54,11 @@ class _Course:
         self.replay: Replay | None = None
         #: How often it came and went CuPy's way; below zero if it always will.
         self.seen = 0
-        #: Which operand an op writes into that has no result, and how far each reaches from its first byte, once asked.
-        self.into = into
+        #: Which operand an elementwise op writes into that has no result. Another may lie just there: each element is
+        #: read before it is written.
+        self.into, self.may_coincide = into, may_coincide
+        #: How far each operand reaches from its first byte, once asked.
         self.spans: tuple[tuple[int, int], ...] | None = None
-        #: Whether another may lie just there: each element is read before it is written.
-        self.may_coincide = may_coincide
 
     def is_apart(self, places: Sequence[Any]) -> bool:
         """Tell whether an op without a result writes over none of its operands that it may not."""
@@ -67,7 +67,10 @@ class _Course:
             self.spans = tuple(
                 reach(one.shape, one.strides, one.itemsize) if type(one) is Layout else (0, 0) for one in layouts
             )
-        return bool(places) and is_apart(places, self.spans, self.into, self.may_coincide)
+        if self.may_coincide:
+            return is_apart(places, self.spans, self.into, may_coincide=True)
+        # which one is written is not said: so none may lie across another
+        return bool(places) and all(is_apart(places, self.spans, one, False) for one in range(len(places)))
 
 
 class Direct:
@@ -107,6 +110,7 @@ class Direct:
             elif takes:
                 place = number(arg)
             elif (kind is wire.List or kind is wire.Tuple) and arg.items and type(arg.items[0]) in (Ref, View):
+                way += kind, len(arg.items)  # a list of indices is another index than a tuple of them
                 if not self._add_items(arg.items, places, way):
                     return False
                 continue
@@ -205,7 +209,6 @@ class Direct:
 
     def _add_items(self, items: Sequence[Any], places: list[Any], way: list[Any]) -> bool:
         """Add the arrays that stand in a list; return whether there is nothing else."""
-        way.append(len(items))
         for one in items:
             place = self._known.get(one.handle) or self._operands.find(one.handle) if type(one) is Ref else None
             if type(one) is View:

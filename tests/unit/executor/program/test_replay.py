@@ -13,7 +13,7 @@ from gpu_backend.executor.config import PASSES
 from gpu_backend.executor.program import direct
 from gpu_backend.executor.program.replay import Replayer
 from gpu_backend.wire.messages import Op, Want
-from gpu_backend.wire.values import List, Ref, Scalar, Value
+from gpu_backend.wire.values import List, Ref, Scalar, Tuple, Value, View
 from tests.unit.executor.program.numpy_replays import ReplayingCpu
 from tests.unit.executor.program.played import PlayedNotebook, added, window
 from tests.unit.executor.program.test_passes import BEGIN, programs
@@ -116,6 +116,18 @@ def test_lists_of_arrays_are_operands() -> None:
     assert on.contents(Ref(22)).tolist() == [*range(3, 9), *range(3, 9), *range(4, 10)]
 
 
+def test_a_list_of_indices_is_another_index_than_a_tuple_of_them() -> None:
+    on = notebook()
+    on.run(Op("cupy.arange", 20, (9,)), Op("cupy.ndarray.reshape", 21, (Ref(20), 3, 3)), Op("cupy.arange", 22, (3,)))
+    shapes = []
+    for _ in range(4):
+        for number, kind in enumerate((Tuple, List)):
+            on.run(Op("cupy.ndarray.__getitem__", 30 + number, (Ref(21), kind((Ref(22), Ref(22)))), (30 + number,)))
+        shapes.append([on.contents(Ref(30 + number)).shape for number in range(2)])
+    assert shapes == [[(3,), (2, 3, 3)]] * 4
+    assert replayer(on).replayed == 6
+
+
 @pytest.mark.parametrize("into", [window(1, 0), window(1, 2)])
 def test_what_writes_where_it_reads_elsewhere_goes_cupys_way(into: Value) -> None:
     on = notebook()
@@ -124,6 +136,16 @@ def test_what_writes_where_it_reads_elsewhere_goes_cupys_way(into: Value) -> Non
     assert replayer(on).replayed == 0
     on.run(*(Op("cupy.add", 0, (into, 1.0, into)) for _ in range(3)))
     assert replayer(on).replayed == 2
+
+
+@pytest.mark.parametrize(("offset", "replayed"), [(24, 0), (80, 3)])
+def test_an_output_that_lies_across_any_operand_goes_cupys_way(offset: int, replayed: int) -> None:
+    on = notebook()
+    on.run(Op("cupy.arange", 20, (16,)), Op("cupy.arange", 21, (0.0, 16.0)))
+    indices, into = View(20, 16, (6,), (8,), "<i8", ""), View(20, offset, (6,), (8,), "<f8", "")
+    for _ in range(4):
+        on.run(Op("cupy.take", 0, (Ref(21), indices, None, into)))
+    assert replayer(on).replayed == replayed
 
 
 def test_what_an_op_allocates_besides_its_result_is_used_again() -> None:
