@@ -109,13 +109,7 @@ class Direct:
                 place = self._operands.window(arg)
             elif takes:
                 place = number(arg)
-            elif (kind is wire.List or kind is wire.Tuple) and arg.items and type(arg.items[0]) in (Ref, View):
-                way += kind, len(arg.items)  # a list of indices is another index than a tuple of them
-                if not self._add_items(arg.items, places, way):
-                    return False
-                continue
-            elif _is_whole(arg):
-                way.append(_encode(arg))
+            elif self._add_other(arg, places, way):
                 continue
             else:
                 return False
@@ -207,16 +201,28 @@ class Direct:
             course.replay = self.replayer.capture(op, self._plan.functions[op.name], places, types)
         return course.replay
 
-    def _add_items(self, items: Sequence[Any], places: list[Any], way: list[Any]) -> bool:
-        """Add the arrays that stand in a list; return whether there is nothing else."""
-        for one in items:
-            place = self._known.get(one.handle) or self._operands.find(one.handle) if type(one) is Ref else None
-            if type(one) is View:
-                place = self._operands.window(one)
-            if place is None:
-                return False
-            places.append(place)
-            way.append(place.layout)
+    def _add_other(self, arg: Any, places: list[Any], way: list[Any]) -> bool:
+        """Add an argument that is no array and may be no number; return whether it can stand in a way."""
+        kind = type(arg)
+        if (kind is wire.List or kind is wire.Tuple) and arg.items and type(arg.items[0]) in (Ref, View):
+            way += kind, len(arg.items)  # a list of indices is another index than a tuple of them
+            return all(self._add_item(one, places, way) for one in arg.items)
+        if not _is_whole(arg):
+            return False
+        way.append(_encode(arg))
+        return True
+
+    def _add_item(self, item: Any, places: list[Any], way: list[Any]) -> bool:
+        """Add an array that stands in a list; return whether it is one."""
+        place = None
+        if type(item) is Ref:
+            place = self._known.get(item.handle) or self._operands.find(item.handle)
+        elif type(item) is View:
+            place = self._operands.window(item)
+        if place is None:
+            return False
+        places.append(place)
+        way.append(place.layout)
         return True
 
     def _learn_name(self, name: str) -> int | None:
