@@ -90,7 +90,8 @@ def another(settings: ClientSettings, wishes: Wishes, signs: Signs, handed: Path
 def ended(told: str) -> PoolUnreachable:
     """Return what to raise where the executor has ended and no gateway answers. It may have ``told`` why."""
     why = told or "The process that held this notebook's arrays has ended."
-    return PoolUnreachable(f"{_lost(why)} The pool cannot be reached now: it may have been stopped. {_STOPPED}")
+    guess = "" if told else ": it may have been stopped"
+    return PoolUnreachable(f"{_lost(why)} The pool cannot be reached now{guess}. {_STOPPED}")
 
 
 def not_back(waits_for: str, error: Exception, lease_seconds: float) -> PoolFull | PoolUnreachable:
