@@ -1,6 +1,6 @@
-"""What stands in a CUDA graph that was captured of one stream: its kernel launches, in order, as the driver holds them.
+"""What stands in a CUDA graph that was captured of one stream: launches, fills and copies, as the driver holds them.
 
-CuPy captures graphs and runs them whole; to read what is in one takes the driver's own functions, eight of them.
+CuPy captures graphs and runs them whole; to read what is in one takes the driver's own functions, nine of them.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ _SUCCESS, _INVALID_VALUE = 0, 1
 
 
 class NotKernels(Exception):
-    """Something else than plain launches of kernels stands in the graph."""
+    """Something else than plain launches, fills and copies stands in the graph."""
 
 
 class Launch(NamedTuple):

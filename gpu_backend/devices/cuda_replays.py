@@ -69,15 +69,18 @@ class CudaReplays:
         with self._stream, cupy.cuda.using_allocator(space.allocate), warnings.catch_warnings():
             warnings.simplefilter("error")  # a warning is told each time
             runtime.streamBeginCapture(self._stream.ptr, _RELAXED)
+            result, failure = None, None
             try:
                 result = function(*given, **named)
             except Exception as error:  # whatever CuPy says: it will say so again where the op runs
-                raise Unrepeatable(str(error)) from None
+                failure = error
             finally:
                 graph = self._end()
         if graph is None:
-            raise Unrepeatable("the device was asked for more than launches")
+            raise Unrepeatable("the device was asked for more than launches") from failure
         try:
+            if failure is not None:
+                raise Unrepeatable(f"CuPy raises {type(failure).__name__}") from failure
             return _Trace(space, cuda_graphs.launches(graph), space.made(result))
         except cuda_graphs.NotKernels as error:
             raise Unrepeatable(str(error)) from None
@@ -97,7 +100,6 @@ class _Space:
 
     def __init__(self, trace: int, device: int) -> None:
         self._trace, self._device = trace, device
-        self.operands = 0
         self.blocks: list[int] = []
         #: How far each room's content was moved.
         self.moved: dict[int, int] = {}

@@ -8,7 +8,10 @@ from gpu_backend.devices.blocks import Block
 from gpu_backend.opstream.layout import Layout
 from gpu_backend.wire.values import View
 
-__all__ = ["Place", "Places"]
+__all__ = ["MOST_SPARE_BYTES", "Place", "Places"]
+
+#: Memory that is kept for results to come: loops on ever new sizes use none of it again.
+MOST_SPARE_BYTES = 64 << 20
 
 
 class Place:

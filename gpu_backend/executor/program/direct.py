@@ -68,7 +68,7 @@ class _Course:
                 reach(one.shape, one.strides, one.itemsize) if type(one) is Layout else (0, 0) for one in layouts
             )
         if self.may_coincide:
-            return is_apart(places, self.spans, self.into, may_coincide=True)
+            return self.into < len(places) and is_apart(places, self.spans, self.into, may_coincide=True)
         # which one is written is not said: so none may lie across another
         return bool(places) and all(is_apart(places, self.spans, one, False) for one in range(len(places)))
 
@@ -214,11 +214,7 @@ class Direct:
 
     def _add_item(self, item: Any, places: list[Any], way: list[Any]) -> bool:
         """Add an array that stands in a list; return whether it is one."""
-        place = None
-        if type(item) is Ref:
-            place = self._known.get(item.handle) or self._operands.find(item.handle)
-        elif type(item) is View:
-            place = self._operands.window(item)
+        place = self._operands.place(item)
         if place is None:
             return False
         places.append(place)
@@ -244,7 +240,7 @@ class Direct:
         step = None
         if takes and self.segment is not None:
             step = self.segment.step(name, takes, operands[::-1] if is_store else operands)
-        course = self._courses[way] = _Course(step, takes if takes and not is_store else 0, bool(takes))
+        self._courses[way] = course = _Course(step, 0 if is_store else takes, bool(takes))
         return course
 
     def _types(self, name: str, places: Sequence[Any]) -> tuple[DType, ...] | None:

@@ -80,13 +80,15 @@ class Operands:
                 windows[view] = known
         return known
 
+    def place(self, arg: Any) -> Place | None:
+        """Return the place of what an argument names; None if that is no array, or there is no place for it."""
+        if type(arg) is Ref:
+            return self._known.get(arg.handle) or self.find(arg.handle)
+        return self.window(arg) if type(arg) is View else None
+
     def read(self, arg: Any) -> Buffer | None:
         """Return what is in the small, contiguous array that ``arg`` names; None if it is no such."""
-        place = None
-        if type(arg) is Ref:
-            place = self._known.get(arg.handle) or self.find(arg.handle)
-        elif type(arg) is View:
-            place = self.window(arg)
+        place = self.place(arg)
         if place is None or not place.layout.c_contiguous or not 0 < place.layout.nbytes <= MOST_READ_BYTES:
             return None
         data = self._blocks.read(place.address, place.layout.nbytes)

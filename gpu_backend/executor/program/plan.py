@@ -27,7 +27,7 @@ _NEW: dict[Container[int], str] = {
         ndarray.all ndarray.argmax ndarray.argmin sum prod max min amax amin mean var std any all argmax argmin
         ndarray.copy copy""",
     (1, 2): "zeros ones empty eye identity ndarray.astype",
-    (2,): "matmul dot ndarray.dot outer",
+    (2,): "dot ndarray.dot outer",
     (1, 2, 3): "arange full",
 }
 #: Functions whose results are new memory or lie in that of an argument, and that remember nothing.
@@ -37,7 +37,7 @@ _CHECKED = """
     atleast_1d atleast_2d atleast_3d concatenate stack vstack hstack dstack column_stack split array_split hsplit
     vsplit dsplit tile repeat roll rot90 flip fliplr flipud pad delete append resize unique where take take_along_axis
     choose compress extract clip around round round_ real imag conj angle nan_to_num diff gradient ediff1d
-    cross interp vdot inner tensordot einsum kron trace convolve correlate cov corrcoef sort argsort
+    cross interp vdot inner matmul tensordot einsum kron trace convolve correlate cov corrcoef sort argsort
     msort partition argpartition lexsort searchsorted nonzero flatnonzero argwhere count_nonzero sum prod max min amax
     amin mean var std any all argmax argmin nansum nanprod nanmax nanmin nanmean nanvar nanstd nanargmax nanargmin
     median nanmedian average percentile quantile ptp cumsum cumprod bincount digitize histogram allclose isclose

@@ -13,7 +13,7 @@ from typing import Any
 
 from gpu_backend.devices.replays import Lying, Replay, Replays, Unrepeatable
 from gpu_backend.devices.replays import Number as AnyNumber
-from gpu_backend.executor.heap import Place, Places
+from gpu_backend.executor.heap import MOST_SPARE_BYTES, Place, Places
 from gpu_backend.executor.program.operands import Number, Operands, write_number
 from gpu_backend.executor.values import Reader
 from gpu_backend.opstream.layout import DType
@@ -24,8 +24,6 @@ __all__ = ["Replayer"]
 
 log = logging.getLogger("executor")
 
-#: Memory that is kept for results to come.
-_MOST_SPARE_BYTES = 64 << 20
 #: The most memory that an op may have for its results: a larger one keeps the device busy by itself.
 _MOST_BYTES = 64 << 20
 _ADDRESS = Struct("<Q").pack_into
@@ -71,7 +69,7 @@ class Replayer:
                 raise Unrepeatable("a result with gaps, or of no elements")
         except Unrepeatable as why:
             self.refused[str(why)] += 1
-            log.debug("%s is not replayed: %s", op.name, why)
+            log.debug("%s is not replayed: %s (%s)", op.name, why, why.__cause__)
             return None
         return replay
 
@@ -113,6 +111,6 @@ class Replayer:
                 self._places.add(op.out, block)
             else:
                 self._places.spare_again(block)
-        if self._places.spare_bytes > _MOST_SPARE_BYTES:
+        if self._places.spare_bytes > MOST_SPARE_BYTES:
             self._places.give_back()
         return True

@@ -22,7 +22,7 @@ from gpu_backend.devices.segments import (
     Routine,
     Segments,
 )  # fmt: skip
-from gpu_backend.executor.heap import Place, Places
+from gpu_backend.executor.heap import MOST_SPARE_BYTES, Place, Places
 from gpu_backend.executor.program.operands import Number, Operands, write_number
 from gpu_backend.executor.program.steps import Step, make_step
 from gpu_backend.executor.verbs import STORE
@@ -33,8 +33,6 @@ from gpu_backend.wire.values import Complex
 
 __all__ = ["Segment", "kind_of"]
 
-#: Memory that is kept for results to come: loops on ever new sizes use none of it again.
-_MOST_SPARE_BYTES = 64 << 20
 _PLACES = tuple(Struct(f"<{count}Q").pack_into for count in range(OPERANDS + 1))
 #: How many operands most ops have, with the result.
 _USUAL = 3
@@ -96,7 +94,7 @@ class Segment:
             return False
         if self.ops >= self._most_ops:
             self.launch()
-        if self._places.spare_bytes > _MOST_SPARE_BYTES:
+        if self._places.spare_bytes > MOST_SPARE_BYTES:
             self.launch()
             self._places.give_back()
         if step.code not in self._ready:  # any more: what was compiled meanwhile has others

@@ -12,25 +12,22 @@ from gpu_backend.devices.cpu.device import CpuDevice
 from gpu_backend.devices.replays import Lying, Made, Number, Patch, Replay, Slot, Unrepeatable
 from gpu_backend.devices.segments import Kind
 from gpu_backend.opstream.layout import DType, Layout, contiguous, strided
-from tests.unit.executor.program.numpy_segments import NumpyBlocks, array_at
+from tests.unit.executor.program.numpy_segments import NumpyBlocks, array_at, types_read
 
 _ADDRESS = Struct("<Q")
-_SAMPLES = {bool: True, int: 1, float: 1.0, complex: 1j}
 #: What each op allocates besides its result.
 _TEMPORARY = 1000
 
 
 class NumpyReplays:
-    """Captures ops; counts what is launched."""
+    """Captures ops; counts how many."""
 
     def __init__(self) -> None:
         self.captured = 0
-        self.launched = 0
 
     def inputs(self, name: str, kinds: tuple[Kind, ...]) -> tuple[DType, ...] | None:
         """Return in which types operands are read; see the seam."""
-        samples = [_SAMPLES[kind] if isinstance(kind, type) else np.ones(1, kind) for kind in kinds]
-        return tuple(np.result_type(*samples) if isinstance(kind, type) else kind for kind in kinds)
+        return types_read(kinds)
 
     def capture(self, function: Callable[..., Any], args: Sequence[Any], kwargs: Mapping[str, Any]) -> Replay:
         """Return what ``function`` launches; see the seam."""
@@ -60,7 +57,6 @@ class NumpyReplays:
             return type(one)(map(value, one)) if type(one) in (list, tuple) else one
 
         def launch() -> None:
-            self.launched += 1
             _array(parameters, 0, blocks[0][1])[...] = 0x5A
             result = function(*map(value, args), **kwargs)
             if made is not None:

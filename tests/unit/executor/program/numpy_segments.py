@@ -74,12 +74,11 @@ class NumpySegments:
     def routine(self, name: str, kinds: tuple[Kind, ...], output: DType | None) -> Routine | None:
         """Return what does op ``name``; see the seam."""
         ufunc = np.where if name == "cupy.where" else getattr(np, name.removeprefix("cupy."))
-        samples = [_SAMPLES[kind] if isinstance(kind, type) else np.ones(1, kind) for kind in kinds]
+        samples = _samples(kinds)
         made = ufunc(*samples).dtype
         if output is not None and not np.can_cast(made, output, "same_kind"):
             return None
-        reads = tuple(np.result_type(*samples) if isinstance(kind, type) else kind for kind in kinds)
-        return self._add(ufunc, reads, made if output is None else output)
+        return self._add(ufunc, types_read(kinds), made if output is None else output)
 
     def copy(self, kind: Kind, output: DType) -> Routine | None:
         """Return what copies; see the seam."""
@@ -125,6 +124,16 @@ class NumpySegments:
         *inputs, into = operands
         into[...] = ufunc(*[np.array(one) for one in inputs])
         return elements
+
+
+def types_read(kinds: tuple[Kind, ...]) -> tuple[DType, ...]:
+    """Return in which types an op reads operands of these ``kinds``: a number in that of all together."""
+    together = np.result_type(*_samples(kinds))
+    return tuple(together if isinstance(kind, type) else kind for kind in kinds)
+
+
+def _samples(kinds: tuple[Kind, ...]) -> list[Any]:
+    return [_SAMPLES[kind] if isinstance(kind, type) else np.ones(1, kind) for kind in kinds]
 
 
 def array_at(address: int, dtype: DType, extents: Shape, steps: Shape) -> np.ndarray[Any, Any]:

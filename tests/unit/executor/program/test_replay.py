@@ -262,3 +262,9 @@ def test_an_array_that_is_not_there_is_told_as_ever() -> None:
     (answer,) = on.run(Op(".same", 0, (Ref(99),), None, Want.CONTENTS))
     assert answer.error is not None
     assert answer.error == PlayedNotebook(()).run(Op(".same", 0, (Ref(99),), None, Want.CONTENTS))[0].error
+
+
+def test_an_elementwise_op_whose_result_nobody_wants_goes_cupys_way() -> None:
+    on = notebook()
+    assert on.run(*(Op("cupy.add", 0, (Ref(3), Ref(4))) for _ in range(4))) == []
+    assert replayer(on).replayed == 0

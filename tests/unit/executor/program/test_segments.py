@@ -110,7 +110,7 @@ def test_the_memory_of_a_dropped_result_is_used_again_and_no_longer_than_ops_are
 
 
 def test_memory_of_sizes_that_do_not_come_again_is_given_back(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("gpu_backend.executor.program.segment._MOST_SPARE_BYTES", 4096)
+    monkeypatch.setattr("gpu_backend.executor.program.segment.MOST_SPARE_BYTES", 4096)
     on, launched = notebook(most_ops=1000)
     wide = Op("cupy.arange", 60, (0.0, 4000.0))
     parts = [View(60, 0, (4000 - 64 * one,), (8,), "<f8", "") for one in range(50)]
