@@ -79,7 +79,7 @@ chromium:
 define debian
 { if [ "$$(id -u)" = 0 ] && command -v apt-get >/dev/null; then \
     echo "Installing Debian's $(1) ..."; \
-    apt-get update -qq && DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends $(1) >/dev/null; \
+    apt-get update -qq && DEBIAN_FRONTEND=noninteractive apt-get -o DPkg::Lock::Timeout=600 install -y -qq --no-install-recommends $(1) >/dev/null; \
   else \
     echo "There is no $(1) here: $(2). Run: sudo apt-get install $(1)"; [ -z "$$CI" ]; \
   fi; }
