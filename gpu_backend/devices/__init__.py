@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 from gpu_backend.devices.base import Device
 
 __all__ = ["open_device"]
 
 
-def open_device(kind: str, ordinal: int = 0) -> Device:
+def open_device(kind: str, ordinal: int = 0, prepared: Path | None = None) -> Device:
     """Return the device ``ordinal`` of ``kind``. Called once by an executor, in the process that will compute.
 
     Parameters
@@ -16,6 +18,8 @@ def open_device(kind: str, ordinal: int = 0) -> Device:
         "cuda" for real CuPy, "cpu" for NumPy, SciPy and compiled kernels.
     ordinal
         Which of the devices of this kind; a machine has one CPU device, number 0.
+    prepared
+        The folder of kernels that the pool compiles for GPUs beforehand; None if it does not.
 
     Raises
     ------
@@ -31,5 +35,5 @@ def open_device(kind: str, ordinal: int = 0) -> Device:
     if kind == "cuda":
         from gpu_backend.devices.cuda import CudaDevice
 
-        return CudaDevice(ordinal)
+        return CudaDevice(ordinal, prepared)
     raise ValueError(f"there is no device kind {kind!r}; the kinds are 'cuda' and 'cpu'")

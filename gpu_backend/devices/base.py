@@ -14,6 +14,7 @@ import numpy as np
 
 from gpu_backend.devices.arrays import Array
 from gpu_backend.devices.blocks import Blocks
+from gpu_backend.devices.products import Products
 from gpu_backend.devices.python_source import PythonSource
 from gpu_backend.devices.replays import Replays
 from gpu_backend.devices.segments import Segments
@@ -72,7 +73,9 @@ class Device(Protocol):
     segments: Segments | None
     #: Captures ops, so that what was launched for one is launched again; None on a device that launches nothing.
     replays: Replays | None
-    #: Memory by its address; None on a device that has neither of both.
+    #: Carries out matrix products past its array library; None on a device that gains nothing by it.
+    products: Products | None
+    #: Memory by its address; None on a device that has none of these.
     blocks: Blocks | None
 
     def resolve(self, qualname: str) -> object:

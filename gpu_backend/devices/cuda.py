@@ -5,6 +5,7 @@ from __future__ import annotations
 import importlib
 from collections.abc import Iterator
 from contextlib import contextmanager
+from pathlib import Path
 from typing import Any, NoReturn
 
 import cupy
@@ -17,10 +18,13 @@ from gpu_backend.devices.blocks import Blocks
 from gpu_backend.devices.cuda_blocks import CudaBlocks
 from gpu_backend.devices.cuda_memory import BookedMemory
 from gpu_backend.devices.cuda_names import find, name_of_class
+from gpu_backend.devices.cuda_prepared import note_of, read_prepared
+from gpu_backend.devices.cuda_products import CudaProducts
 from gpu_backend.devices.cuda_reductions import whole_reductions
 from gpu_backend.devices.cuda_replays import CudaReplays
 from gpu_backend.devices.cuda_segments import CudaSegments
 from gpu_backend.devices.extents import reach, require_within
+from gpu_backend.devices.products import Products
 from gpu_backend.devices.python_source import PythonSource
 from gpu_backend.devices.replays import Replays
 from gpu_backend.devices.segments import Segments
@@ -152,6 +156,8 @@ class CudaDevice:
     ----------
     ordinal
         Which of the GPUs that this process can see.
+    prepared
+        The folder of the kernels that the pool compiles beforehand; None if it does not.
 
     Raises
     ------
@@ -162,9 +168,11 @@ class CudaDevice:
     array_type: type = cupy.ndarray
     lays_out_as_cupy = True
 
-    def __init__(self, ordinal: int = 0) -> None:
+    def __init__(self, ordinal: int = 0, prepared: Path | None = None) -> None:
         self._device = cupy.cuda.Device(ordinal)
         self._device.use()
+        if prepared is not None:
+            read_prepared(prepared)
         self._memory = BookedMemory()
         self._memory.install()
         cuda_callbacks.install()
@@ -186,8 +194,10 @@ class CudaDevice:
         self._stream: Any = cupy.cuda.Stream.null
         self._events = _Events()
         self._stage = _Stage()
-        self.segments: Segments | None = CudaSegments(self._device)
+        usual_note = None if prepared is None else note_of(prepared, self._device)
+        self.segments: Segments | None = CudaSegments(self._device, usual_note)
         self.replays: Replays | None = CudaReplays(self._device)
+        self.products: Products | None = CudaProducts(self._device)
         self.blocks: Blocks | None = CudaBlocks()
         properties = runtime.getDeviceProperties(ordinal)
         name = properties["name"]

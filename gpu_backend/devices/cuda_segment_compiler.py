@@ -30,6 +30,8 @@ class Program:
         self._kernels = [self._module.get_function(name).kernel for name in (SHORT, LONG)]
         self.short, self.long = (kernel.ptr for kernel in self._kernels)
         self.codes = frozenset(bodies)
+        #: What the blocks of all its launches have counted so far.
+        self.arrived = 0
 
 
 class SegmentCompiler:
@@ -39,8 +41,9 @@ class SegmentCompiler:
         self._device = device
         self._thread: threading.Thread | None = None
         self._rests_until = 0.0
-        #: What has been compiled and not been taken.
+        #: What has been compiled and not been taken; and whether it is the program of the usual ops.
         self.compiled: Program | None = None
+        self.is_usual = False
         #: The codes of what does not compile.
         self.failed: set[int] = set()
 
@@ -50,8 +53,9 @@ class SegmentCompiler:
             return False
         return perf_counter() > self._rests_until
 
-    def begin(self, bodies: Mapping[int, Body]) -> None:
+    def begin(self, bodies: Mapping[int, Body], is_usual: bool = False) -> None:
         """Compile ``bodies``, by their codes."""
+        self.is_usual = is_usual
         self._thread = threading.Thread(target=self._compile, args=(bodies,), name="segments", daemon=True)
         self._thread.start()
 

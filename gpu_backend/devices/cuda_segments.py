@@ -1,8 +1,13 @@
-"""Segments on a GPU: kernels that go through tables of CuPy's own ops, compiled behind the ops that run meanwhile."""
+"""Segments on a GPU: kernels that go through tables of CuPy's own ops.
+
+Those of the ops that most programs use are one program, which the pool has compiled beforehand; others are compiled
+behind the ops that run meanwhile.
+"""
 
 from __future__ import annotations
 
 from collections import Counter
+from pathlib import Path
 from struct import Struct
 from time import perf_counter
 
@@ -16,6 +21,7 @@ from gpu_backend.devices.cuda_segment_compiler import Program, SegmentCompiler
 from gpu_backend.devices.cuda_ufuncs import CudaUfuncs
 from gpu_backend.devices.segment_source import MOST_OPS, SHORT_OPS, THREADS, Body
 from gpu_backend.devices.segments import HEADER_BYTES, INSTRUCTION_BYTES, Kind, Routine
+from gpu_backend.devices.usual_ops import usual_ops
 from gpu_backend.opstream.layout import DType
 
 #: Elements that a block has for each of its threads, where there is more than one block.
@@ -28,35 +34,59 @@ _WANTED = 8
 _MOST_ROUTINES = 32
 #: How often it is looked which are used.
 _LOOK_SECONDS = 0.25
+#: How often it is looked whether the usual ones have been compiled.
+_NOTE_SECONDS = 1.0
 _HEADER = Struct("<2I8x")
 
 
 class CudaSegments:
-    """Carries out tables of instructions on one GPU, in the default stream; see the seam."""
+    """Carries out tables of instructions on one GPU, in the default stream; see the seam.
+
+    Parameters
+    ----------
+    usual_note
+        The file that is there once the program of the usual ops has been compiled; None if nobody does that.
+    """
 
     most_ops = MOST_OPS
     most_elements = 1 << 20
 
-    def __init__(self, device: cupy.cuda.Device) -> None:
+    def __init__(self, device: cupy.cuda.Device, usual_note: Path | None = None) -> None:
         self._most_blocks = int(device.attributes["MultiProcessorCount"])
         self._bodies: list[Body] = []
         self._codes: dict[Body, int] = {}
         self._ufuncs = CudaUfuncs()
         #: How often each routine was asked for since it was compiled last, if it is not ready.
         self._wanted: Counter[int] = Counter()
-        self.ready: set[int] = set()
+        self.ready: dict[int, Program] = {}
         self._compiler = SegmentCompiler(device)
-        self._program: Program | None = None
-        #: Those before it, which may still run; and which were used lately, the last ones last.
-        self._earlier: list[Program] = []
+        #: Those that were compiled here, which may still run; and which routines were used lately, the last ones last.
+        self._programs: list[Program] = []
+        self._usual: Program | None = None
         self._used: dict[int, None] = {}
         self._look_at = 0.0
-        #: What the blocks of all launches of the program have counted so far.
-        self._arrived = 0
         #: Where a launch finds its parameter, the table.
         self._table: bytearray | None = None
         self._parameters = np.zeros(1, np.uint64)
         self._parameters_at = self._parameters.ctypes.data
+        #: Where it is looked whether the usual ops have been compiled, and when again; None once they are on their way.
+        self._usual_note, self._usual_at = usual_note, 0.0
+        #: They come first, so that they have the same codes, and the program the same text, in every process.
+        self._usual_codes = self._learn_usual() if usual_note is not None else []
+        self._look_for_usual()
+
+    def compile_usual(self) -> None:
+        """Compile the program of the usual ops, for others to find it in CuPy's cache."""
+        Program({one: self._bodies[one] for one in self._usual_codes or self._learn_usual()})
+
+    def _learn_usual(self) -> list[int]:
+        found = (
+            self.routine(one.name, one.kinds, None) if one.name else self.copy(*one.kinds)  # type: ignore[arg-type]
+            for one in usual_ops()
+        )
+        codes = sorted({one.code for one in found if one is not None})
+        self._wanted.clear()
+        return codes
 
     def routine(self, name: str, kinds: tuple[Kind, ...], output: DType | None) -> Routine | None:
         """Return what does op ``name`` of operands of these ``kinds``; see the seam."""
@@ -90,6 +120,7 @@ class CudaSegments:
         """Tell whether a routine is compiled; have it compiled if it is wanted often."""
         if code in self.ready:
             return True
+        self._look_for_usual()
         self._wanted[code] += 1
         if self._wanted[code] >= _WANTED and code not in self._compiler.failed and self._compiler.may_begin():
             wanted = [one for one, _ in self._wanted.most_common() if one not in self._compiler.failed]
@@ -103,30 +134,45 @@ class CudaSegments:
         if program is None:
             return
         self._compiler.compiled = None
-        if self._program is not None:
-            self._earlier.append(self._program)
-        self._program, self._arrived = program, 0
-        self.ready.clear()
-        self.ready.update(program.codes)
-        lately = [one for one in self._used if one in program.codes]
-        self._used = dict.fromkeys([*(program.codes - set(lately)), *lately])
-        for code in program.codes:
-            del self._wanted[code]
+        if self._compiler.is_usual:
+            self._usual = program
+        else:
+            self._programs.append(program)
+            self._used = dict.fromkeys([*(program.codes - self._used.keys()), *self._used])
+        self._use()
 
-    def launch(self, table: bytearray, ops: int, most_elements: int) -> None:
-        """Have the first ``ops`` instructions of ``table`` carried out in the default stream."""
-        assert self._program is not None
+    def _use(self) -> None:
+        """Have each op done by the newest program, or else by that of the usual ones."""
+        self.ready.clear()
+        for program in (self._usual, *self._programs[-1:]):
+            if program is not None:
+                self.ready.update(dict.fromkeys(program.codes, program))
+                for code in program.codes:
+                    del self._wanted[code]
+
+    def _look_for_usual(self) -> None:
+        """Have the program of the usual ops loaded, if it is there by now: asks the disk now and then only."""
+        if self._usual_note is None or (now := perf_counter()) < self._usual_at or not self._compiler.may_begin():
+            return
+        self._usual_at = now + _NOTE_SECONDS
+        if self._usual_note.exists():
+            self._usual_note = None
+            self._compiler.begin({one: self._bodies[one] for one in self._usual_codes}, is_usual=True)
+
+    def launch(self, program: object, table: bytearray, ops: int, most_elements: int) -> None:
+        """Have the first ``ops`` instructions of ``table`` carried out in the default stream; see the seam."""
+        assert type(program) is Program
         if table is not self._table:
             self._table = table
             self._parameters[0] = np.frombuffer(table, np.uint8).ctypes.data
         blocks = 1
         if most_elements > _ONE_BLOCK:
             blocks = min(self._most_blocks, -(-most_elements // (THREADS * _PER_THREAD)))
-        _HEADER.pack_into(table, 0, ops, self._arrived)
-        kernel = self._program.long if ops > SHORT_OPS else self._program.short
+        _HEADER.pack_into(table, 0, ops, program.arrived)
+        kernel = program.long if ops > SHORT_OPS else program.short
         if blocks > 1:
             driver.launchCooperativeKernel(kernel, blocks, 1, 1, THREADS, 1, 1, 0, 0, self._parameters_at)
-            self._arrived = (self._arrived + blocks * (ops - 1)) & 0xFFFFFFFF
+            program.arrived = (program.arrived + blocks * (ops - 1)) & 0xFFFFFFFF
         else:
             driver.launchKernel(kernel, 1, 1, 1, THREADS, 1, 1, 0, 0, self._parameters_at, 0)
         if (now := perf_counter()) > self._look_at:
@@ -138,6 +184,8 @@ class CudaSegments:
         for code in set(codes.tolist()):
             self._used.pop(code, None)
             self._used[code] = None
+        for code in list(self._used)[: -2 * _MOST_ROUTINES]:
+            del self._used[code]
 
     # --- what CuPy would do -------------------------------------------------------------------------------------------
 

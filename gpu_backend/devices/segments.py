@@ -12,7 +12,7 @@ of sixteen bytes. An address below `VALUES` is no address: it is the number of o
 
 from __future__ import annotations
 
-from collections.abc import Set
+from collections.abc import Mapping
 from struct import Struct
 from typing import NamedTuple, Protocol
 
@@ -55,8 +55,8 @@ class Segments(Protocol):
     most_elements: int
 
     @property
-    def ready(self) -> Set[int]:
-        """The codes of routines that may be used: one set, which only `renew` takes anything from."""
+    def ready(self) -> Mapping[int, object]:
+        """The program that has a routine which may be used, by its code; only `renew` takes anything away."""
 
     def routine(self, name: str, kinds: tuple[Kind, ...], output: DType | None) -> Routine | None:
         """Return what does the op with the public name ``name`` on operands of these ``kinds``; None if nothing does.
@@ -73,9 +73,9 @@ class Segments(Protocol):
     def renew(self) -> None:
         """Take up what was compiled meanwhile. Called where no table is being written."""
 
-    def launch(self, table: bytearray, ops: int, most_elements: int) -> None:
+    def launch(self, program: object, table: bytearray, ops: int, most_elements: int) -> None:
         """Have the first ``ops`` instructions of ``table`` carried out, behind all work given so far.
 
-        The table, which begins with `HEADER_BYTES` of the device's own, may be written again when this returns.
-        ``most_elements`` is what the largest of them has.
+        All of them are of one ``program``. The table, which begins with `HEADER_BYTES` of the device's own, may be
+        written again when this returns. ``most_elements`` is what the largest of them has.
         """

@@ -25,7 +25,7 @@ CERTIFICATE = "tls.pem"
 CONTROL = "control"
 
 #: An optimisation of the op stream.
-PassName = Literal["store", "reuse", "segments", "replay"]
+PassName = Literal["store", "reuse", "segments", "products", "replay"]
 #: All of them, in the order in which they are asked.
 PASSES: tuple[PassName, ...] = get_args(PassName)
 
@@ -59,6 +59,8 @@ class ExecutorConfig(HoldsSecret, frozen=True, kw_only=True, forbid_unknown_fiel
     #: What it listens on, and on which descriptors.
     endpoints: tuple[str, ...]
     descriptors: Descriptors
+    #: The folder of kernels that the pool compiles beforehand for GPUs of this kind; it may read it. Empty for none.
+    prepared: str = ""
     #: What notebooks prove to know, and it to them: 32 bytes in hexadecimal.
     secret: str
     #: SHA-256 of its certificate, in hexadecimal.

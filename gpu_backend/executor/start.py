@@ -15,6 +15,7 @@ import msgspec
 from gpu_backend.executor import config as configuration
 from gpu_backend.executor import sandbox
 from gpu_backend.executor.config import ExecutorConfig
+from gpu_backend.executor.sandbox import Place, landlock
 
 log = logging.getLogger("executor")
 
@@ -30,7 +31,7 @@ def main() -> None:
         from gpu_backend.devices import open_device
         from gpu_backend.executor.process import serve
 
-        device = open_device(config.device_kind, config.ordinal)
+        device = open_device(config.device_kind, config.ordinal, Path(config.prepared) if config.prepared else None)
         if config.walls is not None:
             sandbox.seal()  # before anything is heard from anybody
     except (OSError, msgspec.DecodeError, RuntimeError, ImportError) as error:
@@ -57,7 +58,8 @@ def begin(directory: Path) -> ExecutorConfig:
     if config.walls is None:
         log.warning("not shut in: the system has no sandbox, or the pool's settings do without")
     else:
-        log.info("shut in: %s", sandbox.enter(config.own, config.walls))
+        prepared = [Place(config.prepared, landlock.READ)] if config.prepared else []
+        log.info("shut in: %s", sandbox.enter(config.own, config.walls, prepared))
     return config
 
 

@@ -23,7 +23,7 @@ from gpu_backend.engine.detached import ProcessId
 from gpu_backend.executor.config import ExecutorConfig
 from gpu_backend.gate.roster import Roster
 from gpu_backend.metering.meters import meter_of
-from gpu_backend.node import launcher, shares, stock
+from gpu_backend.node import launcher, prepared_kernels, shares, stock
 from gpu_backend.node.arbiter import Arbiter, directory_of
 from gpu_backend.node.executor import End, Executor, Stage, Times, said_end
 from gpu_backend.node.gateway_link import GatewayLink
@@ -97,6 +97,8 @@ class Agent:
                 self._publish_rosters()
                 for arbiter in self._arbiters.values():
                     self._tending.add(group.create_task(arbiter.keep()))
+                for device in prepared_kernels.one_of_each(self._devices.values()):
+                    self._do_apart(prepared_kernels.prepare(settings.cache_dir, device))
                 loops = [group.create_task(self._hear_gateway()), group.create_task(self._attend())]
                 await self._stop.wait()
                 for task in [*loops, *self._tending]:

@@ -15,7 +15,7 @@ from gpu_backend.engine.detached import ProcessId, end, read_identity, spawn, wr
 from gpu_backend.engine.process_sessions import end_session
 from gpu_backend.executor import config as executor_config
 from gpu_backend.executor.config import CERTIFICATE, CONFIG, OWN, PROCESS, ExecutorConfig
-from gpu_backend.node import inherited, leavings
+from gpu_backend.node import inherited, leavings, prepared_kernels
 from gpu_backend.node.certificate import make_certificate
 from gpu_backend.node.environment import executor_environment
 from gpu_backend.node.inherited import Handover
@@ -48,6 +48,7 @@ def launch(settings: NodeSettings, agent_key: bytes, device: Found) -> tuple[Pat
     own = directory / OWN
     own.mkdir(mode=0o700)
     certificate = make_certificate()
+    prepared = str(prepared_kernels.folder(settings.cache_dir)) if device.kind == "cuda" else ""
     write_private(own / CERTIFICATE, certificate.pem)
     with _listening(directory, settings) as handed:
         config = ExecutorConfig(
@@ -60,6 +61,7 @@ def launch(settings: NodeSettings, agent_key: bytes, device: Found) -> tuple[Pat
             descriptors=handed.descriptors,
             secret=secrets.token_hex(SECRET_BYTES),
             certificate=certificate.fingerprint,
+            prepared=prepared,
             orphan_seconds=settings.orphan_seconds,
             passes=settings.passes,
             has_arbiter=settings.policy_of(device.ordinal) != NO_GATE,

@@ -20,6 +20,7 @@ from gpu_backend.devices.cpu.memory import LEDGER, bound_process
 from gpu_backend.devices.cpu.naming import name_of_class
 from gpu_backend.devices.cpu.processor import processor_name
 from gpu_backend.devices.extents import require_within
+from gpu_backend.devices.products import Products
 from gpu_backend.devices.python_source import PythonSource
 from gpu_backend.devices.replays import Replays
 from gpu_backend.devices.segments import Segments
@@ -56,6 +57,7 @@ class CpuDevice:
     lays_out_as_cupy = False
     segments: Segments | None = None
     replays: Replays | None = None
+    products: Products | None = None
     blocks: Blocks | None = None
 
     def __init__(self) -> None:

@@ -20,6 +20,7 @@ from gpu_backend.executor.heap import Heap
 from gpu_backend.executor.program.effects import handles_in
 from gpu_backend.executor.program.operands import Number, Operands, is_apart, number
 from gpu_backend.executor.program.plan import KEEPS, Plan
+from gpu_backend.executor.program.products import Multiplication, Multiplications
 from gpu_backend.executor.program.replay import Replayer
 from gpu_backend.executor.program.segment import Segment, kind_of
 from gpu_backend.executor.program.steps import Step
@@ -36,6 +37,8 @@ __all__ = ["Direct", "make_direct"]
 _MOST_COURSES = 1 << 15
 #: So often an op has to come in one way before it is captured, which takes as long as some fifty ops.
 _WANTED = 16
+#: So many ways of one name that cannot be captured, and none that can, speak for all others of that name.
+_HOPELESS = 4
 #: Functions that choose element by element, and are no ufuncs: how many operands they have.
 _OTHERS = {"cupy.where": 3, STORE: 1}
 #: Where random numbers are made: from a state that goes on.
@@ -47,10 +50,10 @@ _WHOLE = frozenset((*PLAIN, wire.Scalar, wire.Complex, wire.BigInt, wire.Ellipsi
 class _Course:
     """What becomes of ops that come in one way."""
 
-    __slots__ = ("into", "may_coincide", "replay", "seen", "spans", "step")
+    __slots__ = ("into", "may_coincide", "product", "replay", "seen", "spans", "step")
 
-    def __init__(self, step: Step | None, into: int, may_coincide: bool) -> None:
-        self.step = step
+    def __init__(self, step: Step | None, product: Multiplication | None, into: int, may_coincide: bool) -> None:
+        self.step, self.product = step, product
         self.replay: Replay | None = None
         #: How often it came and went CuPy's way; below zero if it always will.
         self.seen = 0
@@ -78,16 +81,18 @@ class Direct:
 
     def __init__(
         self, device: Device, operands: Operands, heap: Heap, reader: Reader, plan: Plan,
-        segment: Segment | None, replayer: Replayer | None,
+        segment: Segment | None, replayer: Replayer | None, products: Multiplications | None,
     ) -> None:  # fmt: skip
         self._operands, self._heap, self._plan = operands, heap, plan
         self._places, self._known = heap.places, heap.places.known
-        self.segment, self.replayer = segment, replayer
+        self.segment, self.replayer, self.products = segment, replayer, products
         self._lays_out_as_cupy = device.lays_out_as_cupy
         #: By name: how many operands a function takes that goes element by element, whatever numbers it is given; 0 for
         #: others; None for what always goes CuPy's way.
         self._takes: dict[str, int | None] = {}
         self._courses: dict[tuple[Any, ...], _Course] = {}
+        #: By name: how many ways in which it comes were not captured, as long as none was.
+        self._hopeless: dict[str, int] = {}
 
     def take(self, op: Op) -> bool:
         """Carry out ``op``, which wants no answer and is for the default stream, if that can be; return whether it was.
@@ -173,6 +178,12 @@ class Direct:
     def _carry_out(self, op: Op, course: _Course, places: list[Any]) -> bool:
         if not op.out and not course.is_apart(places):
             return False
+        if course.product is not None:
+            assert self.products is not None
+            is_done = self.products.run(op, course.product, places)
+            if is_done:
+                self._places.kept.clear()
+            return is_done
         step = course.step
         if step is not None and op.orders is None and (step.made is None) != bool(op.out):
             assert self.segment is not None
@@ -199,7 +210,19 @@ class Direct:
         types = self._types(op.name, places) if Number in map(type, places) else ()
         if types is not None:
             course.replay = self.replayer.capture(op, self._plan.functions[op.name], places, types)
+        if not self._takes[op.name]:
+            self._judge(op.name, course.replay is not None)
         return course.replay
+
+    def _judge(self, name: str, is_captured: bool) -> None:
+        """Look for no more ways of a name, which takes a third of an op's time, if none of them can be captured."""
+        failed = self._hopeless.get(name, 0)
+        if is_captured or failed < 0:
+            self._hopeless[name] = -1
+        elif failed + 1 < _HOPELESS or (self.products is not None and self.products.has(name)):
+            self._hopeless[name] = failed + 1
+        else:
+            self._takes[name] = None
 
     def _add_other(self, arg: Any, places: list[Any], way: list[Any]) -> bool:
         """Add an argument that is no array and may be no number; return whether it can stand in a way."""
@@ -228,7 +251,7 @@ class Direct:
         assert takes is not None
         if not 1 <= takes < OPERANDS:
             forgets = self._plan.new_memory[name] is not KEEPS and not name.startswith((_RANDOM, "."))
-            takes = 0 if forgets and self.replayer is not None else None
+            takes = 0 if forgets and (self.replayer is not None or self.products is not None) else None
         self._takes[name] = takes
         return takes
 
@@ -240,7 +263,8 @@ class Direct:
         step = None
         if takes and self.segment is not None:
             step = self.segment.step(name, takes, operands[::-1] if is_store else operands)
-        self._courses[way] = course = _Course(step, 0 if is_store else takes, bool(takes))
+        product = self.products.way(name, operands) if self.products is not None and len(way) == 3 else None
+        self._courses[way] = course = _Course(step, product, 0 if is_store else takes, bool(takes))
         return course
 
     def _types(self, name: str, places: Sequence[Any]) -> tuple[DType, ...] | None:
@@ -257,14 +281,16 @@ def make_direct(device: Device, passes: Collection[str], heap: Heap, reader: Rea
     if device.blocks is None:
         return None
     operands, places = Operands(device, device.blocks, heap), heap.places
-    segment = replayer = None
+    segment = replayer = products = None
     if device.segments is not None and "segments" in passes:
         segment = Segment(device.segments, operands, places)
     if device.replays is not None and "replay" in passes:
         replayer = Replayer(device.replays, operands, places, reader)
-    if segment is None and replayer is None:
+    if device.products is not None and "products" in passes:
+        products = Multiplications(device.products, operands, places, segment)
+    if segment is None and replayer is None and products is None:
         return None
-    return Direct(device, operands, heap, reader, plan, segment, replayer)
+    return Direct(device, operands, heap, reader, plan, segment, replayer, products)
 
 
 def _is_whole(value: Any) -> bool:

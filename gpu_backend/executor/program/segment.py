@@ -53,8 +53,9 @@ class Segment:
         self._table = bytearray(HEADER_BYTES + runs.most_ops * INSTRUCTION_BYTES)
         #: What does an op on operands of certain kinds: its shapes may be new each time.
         self._routines: dict[tuple[str, tuple[Kind, ...], DType | None], Routine | None] = {}
-        #: How many ops are gathered, and how many elements the largest of them has.
+        #: How many ops are gathered, of which program, and how many elements the largest of them has.
         self.ops = 0
+        self._program: object = None
         self._elements = 0
         #: How many were ever gathered.
         self.gathered = 0
@@ -90,15 +91,18 @@ class Segment:
 
     def put(self, op: Op, step: Step, places: list[Any]) -> bool:
         """Gather ``op``; return whether that was possible. This is the hot path of small ops."""
-        if step.code not in self._ready and not self._is_ready(step):
+        program = self._ready.get(step.code) or self._readied(step)
+        if program is None:
             return False
-        if self.ops >= self._most_ops:
+        is_crowded = self._places.spare_bytes > MOST_SPARE_BYTES
+        if is_crowded or (self.ops and (program is not self._program or self.ops >= self._most_ops)):
             self.launch()
-        if self._places.spare_bytes > MOST_SPARE_BYTES:
-            self.launch()
-            self._places.give_back()
-        if step.code not in self._ready:  # any more: what was compiled meanwhile has others
-            return False
+            if is_crowded:
+                self._places.give_back()
+            program = self._ready.get(step.code)  # what was compiled meanwhile has others
+            if program is None:
+                return False
+        self._program = program
         table, at = self._table, HEADER_BYTES + self.ops * INSTRUCTION_BYTES
         table[at : at + INSTRUCTION_BYTES] = step.template
         if step.has_numbers and not self._write_numbers(at, step, places):
@@ -127,15 +131,16 @@ class Segment:
         self.gathered += ops
         try:
             if ops:
-                self._runs.launch(self._table, ops, elements)
+                self._runs.launch(self._program, self._table, ops, elements)
         finally:
             self._places.kept.clear()
             self._runs.renew()
 
-    def _is_ready(self, step: Step) -> bool:
+    def _readied(self, step: Step) -> object:
+        """Return the program for ``step`` if it is ready by now; None if it is not."""
         if not self.ops:
             self._runs.renew()
-        return self._runs.is_ready(step.code)
+        return self._ready.get(step.code) if self._runs.is_ready(step.code) else None
 
     def _write_numbers(self, at: int, step: Step, places: Sequence[Place | Number]) -> bool:
         slot = 0

@@ -67,8 +67,10 @@ class NumpySegments:
         self.most_ops = most_ops
         self.routines: list[tuple[Any, Routine, tuple[DType, ...]]] = []
         self.launched: list[int] = []
-        #: The codes of what may be used: all at once, if it is compiled.
-        self.ready: set[int] = set()
+        #: The codes of what may be used: all at once, if it is compiled; in one program, or by turns in two.
+        self.ready: dict[int, object] = {}
+        self.programs: tuple[object, ...] = ("all",)
+        self.launched_programs: list[object] = []
         self.is_compiled = True
 
     def routine(self, name: str, kinds: tuple[Kind, ...], output: DType | None) -> Routine | None:
@@ -97,12 +99,15 @@ class NumpySegments:
     def renew(self) -> None:
         """Take up what is compiled; see the seam."""
         if self.is_compiled:
-            self.ready.update(range(len(self.routines)))
+            self.ready.update({one: self.programs[one % len(self.programs)] for one in range(len(self.routines))})
 
-    def launch(self, table: bytearray, ops: int, most_elements: int) -> None:
-        """Carry out the first ``ops`` instructions of ``table``."""
+    def launch(self, program: object, table: bytearray, ops: int, most_elements: int) -> None:
+        """Carry out the first ``ops`` instructions of ``table``, which are of one program."""
         assert 0 < ops <= self.most_ops
         self.launched.append(ops)
+        self.launched_programs.append(program)
+        codes = np.frombuffer(table, np.uint32, offset=HEADER_BYTES)[:: INSTRUCTION_BYTES // 4][:ops].tolist()
+        assert {self.programs[one % len(self.programs)] for one in codes} == {program}
         for number in range(ops):
             at = HEADER_BYTES + number * INSTRUCTION_BYTES
             assert self._carry_out(bytes(table[at : at + INSTRUCTION_BYTES])) <= most_elements

@@ -243,3 +243,14 @@ def test_numbers_are_what_they_are_without_segments(name: str, dtype: str, numbe
         made = None if errors else on.contents(Ref(51 if name != ".store" else 50))
         found.append((errors, None if made is None else (made.dtype, made.tobytes())))
     assert found[0] == found[1]
+
+
+def test_ops_of_two_programs_are_launched_apart() -> None:
+    on, launched = notebook()
+    device = on.device
+    assert isinstance(device, SegmentedCpu)
+    device.runs.programs = ("usual", "own")
+    ops = [Op(name, 20 + one, (Ref(3), Ref(3))) for one, name in enumerate(["cupy.add"] * 2 + ["cupy.multiply"] * 3)]
+    on.run(*ops, Op("cupy.add", 30, (Ref(22), Ref(20))))
+    assert (launched, device.runs.launched_programs) == ([2, 3, 1], ["usual", "own", "usual"])
+    assert on.contents(Ref(30)).tolist() == [one * one + 2 * one for one in range(3, 9)]

@@ -1,0 +1,106 @@
+"""Matrix products past CuPy's handling of arguments: see `devices/products.py`."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, NamedTuple
+
+from gpu_backend.devices.products import Product
+from gpu_backend.devices.products import Products as ProductsOfDevice
+from gpu_backend.executor.heap import MOST_SPARE_BYTES, Place, Places
+from gpu_backend.executor.program.operands import Operands
+from gpu_backend.executor.program.segment import Segment
+from gpu_backend.executor.program.steps import Step
+from gpu_backend.executor.verbs import STORE
+from gpu_backend.opstream.layout import Layout
+from gpu_backend.wire.messages import Op
+
+__all__ = ["Multiplication", "Multiplications"]
+
+_NAMES = frozenset(("cupy.matmul", "cupy.dot", "cupy.ndarray.dot"))
+#: The most memory that a result or a copy may take: a larger one keeps the device busy by itself.
+_MOST_BYTES = 64 << 20
+
+
+class _Copy(NamedTuple):
+    step: Step
+    into: Layout
+
+
+class Multiplication:
+    """A product in one way: the call, and the copies of operands before it, if CuPy makes any."""
+
+    __slots__ = ("copies", "product")
+
+    def __init__(self, product: Product, copies: Sequence[_Copy | None]) -> None:
+        self.product, self.copies = product, copies
+
+
+class Multiplications:
+    """Carries out products."""
+
+    def __init__(self, runs: ProductsOfDevice, operands: Operands, places: Places, segment: Segment | None) -> None:
+        self._runs, self._operands, self._places, self._segment = runs, operands, places, segment
+        #: How many were carried out.
+        self.done = 0
+
+    @staticmethod
+    def has(name: str) -> bool:
+        """Tell whether ``name`` is that of a product."""
+        return name in _NAMES
+
+    def way(self, name: str, layouts: Sequence[Any]) -> Multiplication | None:
+        """Return op ``name`` on operands that lie so; None if it is no product, or CuPy makes another call for it."""
+        if not self.has(name) or len(layouts) != 2 or any(type(one) is not Layout for one in layouts):
+            return None
+        first, second = layouts
+        product = self._runs.product(first, second)
+        if product is None or product.gemm.made.nbytes > _MOST_BYTES:
+            return None
+        copies: list[_Copy | None] = []
+        for layout, copied in ((first, product.gemm.first_copy), (second, product.gemm.second_copy)):
+            step = None
+            if copied is not None and self._segment is not None and copied.nbytes <= _MOST_BYTES:
+                step = self._segment.step(STORE, 1, [layout, copied])
+            if copied is not None and step is None:
+                return None
+            copies.append(None if copied is None or step is None else _Copy(step, copied))
+        return Multiplication(product, copies)
+
+    def run(self, op: Op, way: Multiplication, places: Sequence[Place]) -> bool:
+        """Carry out ``op`` behind all that is gathered; return whether that was possible."""
+        if not op.out or not self._operands.is_free(op.out):
+            return False
+        made = way.product.gemm.made
+        result = self._operands.new(made, made.nbytes)
+        if result is None:
+            return False
+        temporary: list[Place] = []
+        first, second = (
+            self._address(op, place, copy, temporary) for place, copy in zip(places, way.copies, strict=True)
+        )
+        if self._segment is not None:
+            self._segment.launch()
+        is_possible = first is not None and second is not None
+        if first is not None and second is not None:
+            way.product.run(first, second, result.address)
+            self._places.add(op.out, result)
+            self.done += 1
+        else:
+            temporary.append(result)
+        for one in temporary:
+            self._places.spare_again(one)
+        if self._places.spare_bytes > MOST_SPARE_BYTES:
+            self._places.give_back()
+        return is_possible
+
+    def _address(self, op: Op, place: Place, copy: _Copy | None, temporary: list[Place]) -> int | None:
+        """Return where the library finds an operand, which is copied if CuPy does so; None if it cannot be."""
+        if copy is None:
+            return place.address
+        assert self._segment is not None
+        copied = self._operands.new(copy.into, copy.into.nbytes)
+        if copied is None:
+            return None
+        temporary.append(copied)
+        return copied.address if self._segment.put(op, copy.step, [place, copied]) else None

@@ -1,0 +1,106 @@
+"""Matrix products go to the device's library with the arguments that CuPy would give it, or CuPy's way."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from gpu_backend.devices.products import gemm
+from gpu_backend.executor.config import PASSES
+from gpu_backend.opstream.layout import contiguous, strided
+from gpu_backend.wire.messages import Op
+from gpu_backend.wire.values import Ref, Tuple, View
+from tests.unit.executor.program.numpy_products import MultiplyingCpu
+from tests.unit.executor.program.played import PlayedNotebook
+
+TABLE, VECTOR = 50, 51
+ITEM = 8
+
+
+def notebook(passes: tuple[str, ...] = PASSES) -> tuple[PlayedNotebook, MultiplyingCpu]:
+    """Return a notebook with a table of 7 by 7 and a vector of 7."""
+    device = MultiplyingCpu()
+    on = PlayedNotebook(passes, device)
+    made = Op("cupy.arange", 40, (0.0, 49.0)), Op("cupy.reshape", TABLE, (Ref(40), Tuple((7, 7))))
+    on.run(*made, Op("cupy.arange", VECTOR, (1.0, 8.0)), Op("cupy.sin", 60, (Ref(TABLE),)))
+    return on, device
+
+
+def window(shape: tuple[int, ...], strides: tuple[int, ...], first: int = 0, root: int = 60) -> View:
+    layout = strided(shape, tuple(step * ITEM for step in strides), np.dtype(float))
+    return View(root, first * ITEM, layout.shape, layout.strides, "<f8", "C")
+
+
+WHOLE, TURNED, CORNER = window((7, 7), (7, 1)), window((7, 7), (1, 7)), window((3, 3), (7, 1), 8)
+ROW, COLUMN, PART = window((7,), (1,), 14), window((7,), (7,), 2), window((3,), (1,), 1)
+FLAT, STANDING = window((1, 7), (7, 1), 7), window((7, 1), (7, 1), 3)
+
+
+@pytest.mark.parametrize("name", ["cupy.matmul", "cupy.dot", "cupy.ndarray.dot"])
+@pytest.mark.parametrize(
+    ("first", "second", "copies"),
+    [
+        (WHOLE, WHOLE, 0), (WHOLE, TURNED, 0), (TURNED, WHOLE, 0), (TURNED, TURNED, 0), (CORNER, CORNER, 2),
+        (WHOLE, ROW, 0), (ROW, WHOLE, 0), (WHOLE, COLUMN, 1), (COLUMN, TURNED, 1), (CORNER, PART, 1), (PART, CORNER, 1),
+        (FLAT, WHOLE, 0), (WHOLE, STANDING, 1), (STANDING, FLAT, 1), (Ref(60), Ref(TABLE), 0),
+        (Ref(60), Ref(VECTOR), 0),
+    ],
+)  # fmt: skip
+def test_each_way_to_lie(name: str, first: View | Ref, second: View | Ref, copies: int) -> None:
+    on, device = notebook()
+    plain, _ = notebook(())
+    for one in (on, plain):
+        one.run(Op(name, 70, (first, second)))
+    assert len(device.multiplied.calls) == 1
+    assert sum(device.runs.launched[1:]) == copies
+    np.testing.assert_allclose(on.contents(Ref(70)), plain.contents(Ref(70)), rtol=1e-12)
+    assert 70 not in on.stream.heap.objects
+
+
+@pytest.mark.parametrize(
+    ("first", "second"),
+    [(ROW, ROW), (FLAT, STANDING), (WHOLE, PART), (window((1, 7, 7), (49, 7, 1)), WHOLE), (Ref(61), Ref(60))],
+)
+def test_what_cupy_computes_otherwise_or_refuses_goes_its_way(first: View | Ref, second: View | Ref) -> None:
+    on, device = notebook()
+    on.run(Op("cupy.ndarray.astype", 61, (Ref(TABLE), "<i8")), Op("cupy.matmul", 70, (first, second)))
+    assert not device.multiplied.calls
+
+
+def test_an_operand_that_is_gathered_is_computed_first_and_its_memory_is_used_again() -> None:
+    on, device = notebook()
+    steps = [Op("cupy.add", 70, (CORNER, CORNER)), Op("cupy.matmul", 71, (Ref(70), CORNER))]
+    on.run(*steps, Op("cupy.add", 72, (Ref(71), 1.0), drop=(70,)))
+    table = np.sin(np.arange(49.0)).reshape(7, 7)[1:4, 1:4]
+    np.testing.assert_allclose(on.contents(Ref(72)), (table + table) @ table + 1.0, rtol=1e-12)
+    assert device.runs.launched[1:] == [2, 1]  # the sum and the copy together
+    left = device.memory_by_address.left
+    again = [Op("cupy.matmul", 80, (CORNER, CORNER)), Op("cupy.matmul", 81, (Ref(80), CORNER), drop=None)]
+    on.run(*again)
+    assert left - device.memory_by_address.left <= 1
+
+
+def test_without_memory_it_goes_cupys_way() -> None:
+    on, device = notebook()
+    on.stream.heap.places.give_back()
+    device.memory_by_address.left = 1  # for the result, but for no copy
+    on.run(Op("cupy.matmul", 70, (CORNER, CORNER)))
+    assert not device.multiplied.calls
+    table = np.sin(np.arange(49.0)).reshape(7, 7)[1:4, 1:4]
+    np.testing.assert_allclose(on.contents(Ref(70)), table @ table, rtol=1e-12)
+
+
+@settings(deadline=None)
+@given(st.integers(1, 5), st.integers(1, 5), st.integers(1, 5), st.booleans(), st.booleans())
+def test_leading_extents_hold_a_column(rows: int, summed: int, columns: int, is_first: bool, is_second: bool) -> None:
+    dtype = np.dtype(float)
+    first = contiguous((rows, summed), dtype, "F" if is_first else "C")
+    second = contiguous((summed, columns), dtype, "F" if is_second else "C")
+    call = gemm(first, second)
+    assert (call is None) == (rows == columns == 1)
+    if call is not None:
+        assert call.first_leading >= (rows if call.is_first_transposed else summed)
+        assert call.second_leading >= (summed if call.is_second_transposed else columns)
+        assert (call.m, call.n, call.k, call.made.shape) == (columns, rows, summed, (rows, columns))
