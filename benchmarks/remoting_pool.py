@@ -17,6 +17,7 @@ from typing import Any
 from jupyter_client.manager import KernelManager
 
 import workbench
+from gpu_backend.node import settings as node_settings
 from gpu_backend.pool import commands, state
 from gpu_backend.pool.settings import PoolSettings
 from gpu_backend.wire.views import PoolView
@@ -53,6 +54,8 @@ class OwnPool:
     def __enter__(self) -> OwnPool:
         self.config = config = commands.embedded(self._state, self._settings)
         self.device_kind = commands.status(self._state).devices[0].kind
+        if self.device_kind == "cuda":
+            self._wait_for_usual_kernels()
         kernels = self._root / "jupyter" / "kernels"
         kernels.mkdir(parents=True)
         (kernels / "remote-gpu").symlink_to(Path(workbench.__file__).parent / "kernelspec")
@@ -72,6 +75,16 @@ class OwnPool:
     ) -> None:
         commands.down(self._state)
         shutil.rmtree(self._root, ignore_errors=True)
+
+    def _wait_for_usual_kernels(self) -> None:
+        """Wait until what the pool compiles beforehand is there, which its first start on a machine takes a while for.
+
+        An older checkout compiles nothing: for that, half a minute is waited in vain.
+        """
+        folder = Path(node_settings.read(self._state.node).cache_dir) / "prepared"
+        until = monotonic() + 30
+        while monotonic() < until and not any(folder.glob("*.ready")):
+            sleep(0.05)
 
     def view(self) -> PoolView:
         """Return the pool as its operator sees it."""

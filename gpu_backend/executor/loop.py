@@ -15,12 +15,23 @@ from typing import Protocol
 
 import msgspec
 
+from gpu_backend.executor.instructions import (
+    Check,
+    Drop,
+    Learn,
+    Measure,
+    Receive,
+    Report,
+    Run,
+    Sleep,
+    Spin,
+    Step,
+    Stop,
+    Wait,
+)  # fmt: skip
 from gpu_backend.transport.spinning import Spinning
 
-__all__ = [
-    "Check", "Drop", "Loop", "Measure", "Receive", "Report", "Run", "Shut", "Sleep", "Spin", "Step", "Stop", "Told",
-    "View", "Wait", "next_step",
-]  # fmt: skip
+__all__ = ["Loop", "Shut", "Told", "View", "next_step"]
 
 # --- how long, and why ------------------------------------------------------------------------------------------------
 
@@ -49,17 +60,6 @@ CHECK_SECONDS = 0.25
 SLEEP_SECONDS = 1.0
 
 # --- what is seen -----------------------------------------------------------------------------------------------------
-
-
-class Wait(Enum):
-    """What an executor waits for that runs nothing."""
-
-    #: Ops of the notebook that may run.
-    WORK = "work"
-    #: An end of what the device has in flight.
-    ROOM = "room"
-    #: Leave of the arbiter.
-    GATE = "gate"
 
 
 class Told(Enum):
@@ -118,63 +118,11 @@ class View(msgspec.Struct, frozen=True, gc=False):
     works_long: bool = False
     op_seconds: float = 0.0
     spin_seconds: float = SPIN_SECONDS  #: for messages
+    #: Whether there is anything to learn of the ops that came.
+    has_lesson: bool = False
 
 
-# --- what is done -----------------------------------------------------------------------------------------------------
-
-
-class Stop(msgspec.Struct, frozen=True):
-    """Nothing more: the session is over."""
-
-
-class Run(msgspec.Struct, frozen=True, gc=False):
-    """Tell what is due, and launch ops while gate and device take them, but none after ``until``."""
-
-    until: float
-
-
-class Drop(msgspec.Struct, frozen=True, gc=False):
-    """Pass over ops that were cancelled, but not beyond ``until``. Needs no gate: nothing is launched."""
-
-    until: float
-
-
-class Receive(msgspec.Struct, frozen=True):
-    """Take what the sockets have, and do not wait."""
-
-
-class Measure(msgspec.Struct, frozen=True):
-    """Look how much memory is held."""
-
-
-class Check(msgspec.Struct, frozen=True):
-    """Look whether the leases hold, and the session's owner still runs."""
-
-
-class Report(msgspec.Struct, frozen=True, gc=False):
-    """Tell the arbiter what is due, or all if it ``is_resting``. Who rests for want of work tells the notebook too."""
-
-    wait: Wait
-    is_resting: bool
-
-
-class Spin(msgspec.Struct, frozen=True, gc=False):
-    """Look for what is waited for, and for messages, but not beyond ``until``; then take what the sockets have."""
-
-    wait: Wait
-    until: float
-
-
-class Sleep(msgspec.Struct, frozen=True, gc=False):
-    """Sleep until a message comes or the bell is rung, but not beyond ``until``; then take what the sockets have."""
-
-    wait: Wait
-    until: float
-
-
-Step = Stop | Run | Drop | Receive | Measure | Check | Report | Spin | Sleep
-
-_STOP, _RECEIVE, _MEASURE, _CHECK = Stop(), Receive(), Measure(), Check()
+_STOP, _RECEIVE, _MEASURE, _CHECK, _LEARN = Stop(), Receive(), Measure(), Check(), Learn()
 #: By names of their own: to look a member up in its class takes as long as the rest of a decision.
 _WORK, _ROOM, _GATE = Wait
 _NOTHING, _DUE, _ALL = Told
@@ -217,6 +165,8 @@ def _await_work(view: View, now: float) -> Step:
         return _MEASURE
     if view.told is not _ALL:
         return Report(_WORK, True)
+    if view.has_lesson:
+        return _LEARN
     return Sleep(_WORK, now + (DEVICE_SECONDS if view.has_unsent or view.is_working else SLEEP_SECONDS))
 
 
@@ -309,11 +259,17 @@ class Loop:
         What is in flight.
     has_spare
         Whether this host has a processor to spare for who only waits.
+    has_lesson
+        Whether there is anything to learn of the ops that came.
     """
 
-    def __init__(self, gate: GateLook, pace: PaceLook, has_spare: Callable[[], bool] = lambda: False) -> None:
+    def __init__(
+        self, gate: GateLook, pace: PaceLook, has_spare: Callable[[], bool] = lambda: False,
+        has_lesson: Callable[[], bool] = lambda: False,
+    ) -> None:  # fmt: skip
         self._gate = gate
         self._pace = pace
+        self._has_lesson = has_lesson
         self._spinning = Spinning(SPIN_SECONDS, has_spare)
         #: Whether something has ended the session.
         self.is_over = False
@@ -358,7 +314,7 @@ class Loop:
         return View(
             False, True, False, self._has_looked, False, _WORK, None, self._since, self._told, self._has_answered,
             is_contended, self._check_at, self._measure_at, self._pace.in_flight_ops > 0, work.has_unsent,
-            spin_seconds=SPIN_SECONDS if is_contended else self._spinning.seconds,
+            spin_seconds=SPIN_SECONDS if is_contended else self._spinning.seconds, has_lesson=self._has_lesson(),
         )  # fmt: skip
 
     def _with_work(self, wait: Wait, shut: Shut | None = None) -> View:
@@ -389,6 +345,11 @@ class Loop:
     def note_told(self, is_resting: bool) -> None:
         """Note that the arbiter was told what was due; all, if ``is_resting``."""
         self._told = _ALL if is_resting else _DUE
+
+    def note_learnt(self, now: float, has_come: bool) -> None:
+        """Note that something was learnt, and the sockets were looked at; ``has_come`` says that a message came."""
+        if has_come:
+            self.note_looked(now, True)
 
     def note_measured(self, now: float) -> None:
         """Note that it was looked how much memory is held."""

@@ -13,7 +13,20 @@ from gpu_backend.executor.answer import Answer
 from gpu_backend.executor.control_door import Gates, Order
 from gpu_backend.executor.conversation import Conversation
 from gpu_backend.executor.gate import Gate
-from gpu_backend.executor.loop import Check, Drop, Loop, Measure, Receive, Report, Run, Sleep, Spin, Stop, Wait
+from gpu_backend.executor.instructions import (
+    Check,
+    Drop,
+    Learn,
+    Measure,
+    Receive,
+    Report,
+    Run,
+    Sleep,
+    Spin,
+    Stop,
+    Wait,
+)  # fmt: skip
+from gpu_backend.executor.loop import Loop
 from gpu_backend.executor.op_classes import OpClasses
 from gpu_backend.executor.pace import Pace
 from gpu_backend.executor.ports import Ports
@@ -45,7 +58,7 @@ class Executor:
         self._pace = Pace(device.marker, perf_counter)
         self._classes = OpClasses()
         self._gate = Gate(config.descriptors.report, config.has_arbiter, self._pace)
-        self._loop = Loop(self._gate, self._pace, has_spare)
+        self._loop = Loop(self._gate, self._pace, has_spare, lambda: self._stream.has_lesson)
         self._held_bytes = self._peak_bytes = 0
         self._has_answered = False  # the last op that ran
         self._conversation: Conversation | None = None
@@ -70,6 +83,9 @@ class Executor:
                     self._wait(step)
                 case Measure():
                     self._measure_memory()
+                case Learn():
+                    self._stream.learn()
+                    self._loop.note_learnt(perf_counter(), self._take_in(0))
                 case Check():
                     self._check_leases()
                 case Stop():

@@ -6,8 +6,10 @@ looked up at once, and only addresses and numbers are new each time.
 
 from __future__ import annotations
 
+import logging
+from collections import deque
 from collections.abc import Callable, Collection, Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 import msgspec
 
@@ -16,7 +18,7 @@ from gpu_backend.devices.extents import reach
 from gpu_backend.devices.replays import Replay
 from gpu_backend.devices.segments import OPERANDS
 from gpu_backend.executor.answer import Answer
-from gpu_backend.executor.heap import Heap
+from gpu_backend.executor.heap import Heap, Place
 from gpu_backend.executor.program.effects import handles_in
 from gpu_backend.executor.program.operands import Number, Operands, is_apart, number
 from gpu_backend.executor.program.plan import KEEPS, Plan
@@ -33,10 +35,14 @@ from gpu_backend.wire.values import Ref, View
 
 __all__ = ["Direct", "make_direct"]
 
+log = logging.getLogger("executor")
+
 #: Ways in which ops come that are remembered.
 _MOST_COURSES = 1 << 15
 #: So often an op has to come in one way before it is captured, which takes as long as some fifty ops.
 _WANTED = 16
+#: So often it has to come before it is captured while nobody waits; and how many ways wait for that at most.
+_NOTED, _MOST_LESSONS = 2, 256
 #: So many ways of one name that cannot be captured, and none that can, speak for all others of that name.
 _HOPELESS = 4
 #: Functions that choose element by element, and are no ufuncs: how many operands they have.
@@ -76,6 +82,14 @@ class _Course:
         return bool(places) and all(is_apart(places, self.spans, one, False) for one in range(len(places)))
 
 
+class _Lesson(NamedTuple):
+    """An op that may be captured: as it came, with how its operands lay and nothing that lay there."""
+
+    op: Op
+    course: _Course
+    places: Sequence[Any]
+
+
 class Direct:
     """Carries out ops past CuPy, where that gives the same."""
 
@@ -93,6 +107,7 @@ class Direct:
         self._courses: dict[tuple[Any, ...], _Course] = {}
         #: By name: how many ways in which it comes were not captured, as long as none was.
         self._hopeless: dict[str, int] = {}
+        self._lessons: deque[_Lesson] = deque(maxlen=_MOST_LESSONS)
 
     def take(self, op: Op) -> bool:
         """Carry out ``op``, which wants no answer and is for the default stream, if that can be; return whether it was.
@@ -147,8 +162,23 @@ class Direct:
                 return function(*args, **kwargs)
             finally:
                 self._courses.clear()
+                self._lessons.clear()
 
         return changed
+
+    @property
+    def has_lesson(self) -> bool:
+        """Whether there is anything to learn."""
+        return bool(self._lessons)
+
+    def learn(self) -> None:
+        """Capture one of the ops that may come again: called while nobody waits, for it takes half a millisecond."""
+        op, course, places = self._lessons.popleft()
+        if course.seen >= 0:
+            try:
+                self._capture(op, course, places)
+            except Exception:  # whatever it is, the next op meets it too, and tells its notebook
+                log.exception("%s could not be captured", op.name)
 
     def launch(self) -> None:
         """Have the device carry out what is gathered."""
@@ -204,8 +234,13 @@ class Direct:
         if course.seen < 0 or self.replayer is None:
             return None
         course.seen += 1
-        if course.seen < _WANTED:
-            return None
+        if course.seen == _NOTED:
+            lying = [one if type(one) is Number else Place(0, one.layout, None) for one in places]
+            self._lessons.append(_Lesson(op, course, lying))
+        return self._capture(op, course, places) if course.seen >= _WANTED else None
+
+    def _capture(self, op: Op, course: _Course, places: Sequence[Any]) -> Replay | None:
+        assert self.replayer is not None
         course.seen = -1
         types = self._types(op.name, places) if Number in map(type, places) else ()
         if types is not None:

@@ -237,6 +237,16 @@ class OpStream:
         self._failures.cancel(batch.first + batch.next, op)
         return batch.next + 1, None if op.want is NOTHING else Answer(error=CANCELLED)
 
+    @property
+    def has_lesson(self) -> bool:
+        """Whether there is anything to learn of ops that may come again."""
+        return self._direct is not None and self._direct.has_lesson
+
+    def learn(self) -> None:
+        """Learn something of ops that came before, while nobody waits for one."""
+        assert self._direct is not None
+        self._direct.learn()
+
     def clear(self) -> None:
         """Drop everything."""
         self._switch_stream(0)

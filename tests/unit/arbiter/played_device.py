@@ -18,7 +18,8 @@ from gpu_backend.arbiter.seat import Seat
 from gpu_backend.arbiter.service import Arbiter
 from gpu_backend.engine.detached import ProcessId
 from gpu_backend.executor.gate import Gate
-from gpu_backend.executor.loop import Loop, Report, Run, Sleep, Spin, Stop, Wait
+from gpu_backend.executor.instructions import Report, Run, Sleep, Spin, Stop, Wait
+from gpu_backend.executor.loop import Loop
 from gpu_backend.executor.pace import Pace
 from gpu_backend.gate import reports
 from gpu_backend.gate import roster as rosters

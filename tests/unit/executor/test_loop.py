@@ -10,24 +10,21 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from gpu_backend.executor import loop as loops
-from gpu_backend.executor.loop import (
+from gpu_backend.executor.instructions import (
     Check,
     Drop,
-    Loop,
+    Learn,
     Measure,
     Receive,
     Report,
     Run,
-    Shut,
     Sleep,
     Spin,
     Step,
     Stop,
-    Told,
-    View,
     Wait,
-    next_step,
 )  # fmt: skip
+from gpu_backend.executor.loop import Loop, Shut, Told, View, next_step
 
 NOW = 100.0
 #: Nothing to do since long ago, and all is told.
@@ -62,6 +59,10 @@ DECISIONS: dict[str, tuple[View, Step]] = {
     "then all is told": (but(IDLE, told=Told.NOTHING), Report(Wait.WORK, True)),
     "what was due being told already": (but(IDLE, told=Told.DUE), Report(Wait.WORK, True)),
     "when memory is measured": (but(IDLE, told=Told.NOTHING, measure_at=NOW), Measure()),
+    "before it sleeps it learns": (but(IDLE, has_lesson=True), Learn()),
+    "but not before all is told": (but(IDLE, has_lesson=True, told=Told.NOTHING), Report(Wait.WORK, True)),
+    "nor while a message may come at once": (but(IDLE, has_lesson=True, since=NOW), Spin(Wait.WORK, NOW + 60e-6)),
+    "nor while ops wait": (but(FULL, has_lesson=True), Sleep(Wait.ROOM, NOW + 1e-3)),
     "then it sleeps": (IDLE, Sleep(Wait.WORK, NOW + 1.0)),
     "but not for long while the device works": (but(IDLE, is_working=True), Sleep(Wait.WORK, NOW + 1e-3)),
     "nor with answers unsent": (but(IDLE, has_unsent=True), Sleep(Wait.WORK, NOW + 1e-3)),

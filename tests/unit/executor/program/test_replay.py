@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import gc
+import weakref
 from typing import Any
 
 import numpy as np
@@ -9,6 +11,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from gpu_backend.devices.replays import Unrepeatable
 from gpu_backend.executor.config import PASSES
 from gpu_backend.executor.program import direct
 from gpu_backend.executor.program.replay import Replayer
@@ -268,3 +271,59 @@ def test_an_elementwise_op_whose_result_nobody_wants_goes_cupys_way() -> None:
     on = notebook()
     assert on.run(*(Op("cupy.add", 0, (Ref(3), Ref(4))) for _ in range(4))) == []
     assert replayer(on).replayed == 0
+
+
+def test_what_came_twice_is_captured_while_nobody_waits_and_keeps_no_memory(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(direct, "_WANTED", 16)
+    on = notebook()
+    on.run(summed(20, Ref(3)))
+    assert not on.stream.has_lesson
+    on.run(summed(21, Ref(3)))
+    assert on.stream.has_lesson
+    array = weakref.ref(on.stream.heap.objects[3])
+    on.run(Op(".nothing", 0, (), (3,)))
+    gc.collect()
+    assert array() is None
+    on.stream.learn()
+    assert not on.stream.has_lesson
+    on.run(*BEGIN, summed(22, Ref(3)))
+    assert replayer(on).replayed == 1
+    assert float(on.contents(Ref(22))) == float(on.contents(Ref(21)))
+
+
+def test_what_was_captured_meanwhile_is_not_captured_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(direct, "_WANTED", 3)
+    on = notebook()
+    on.run(*(summed(20 + one, Ref(3)) for one in range(4)))
+    on.stream.learn()
+    assert on.device.captures.captured == 1  # type: ignore[attr-defined]
+
+
+def test_a_capture_that_goes_wrong_is_nobodys_error(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(direct, "_WANTED", 16)
+    on = notebook()
+    on.run(summed(20, Ref(3)), summed(21, Ref(3)))
+
+    def broken(*args: object) -> None:
+        raise RuntimeError("the device is lost")
+
+    monkeypatch.setattr(replayer(on), "capture", broken)
+    on.stream.learn()
+    monkeypatch.undo()
+    on.run(summed(22, Ref(3)))
+    assert replayer(on).replayed == 0
+    assert float(on.contents(Ref(22))) == 33.0
+
+
+def test_a_name_of_which_nothing_can_be_captured_is_not_looked_for_any_more(monkeypatch: pytest.MonkeyPatch) -> None:
+    on = notebook()
+    on.run(*(summed(40 + one, Ref(3)) for one in range(2)))
+
+    def refused(*args: object) -> None:
+        raise Unrepeatable("it waits")
+
+    monkeypatch.setattr(replayer(on).captures, "capture", refused)
+    for name in ("cupy.sort", "cupy.ndarray.sum"):
+        on.run(*(Op(name, 20 + one, (View(3, 0, (one // 2 + 1,), (8,), "<f8", ""),), (20 + one,)) for one in range(10)))
+    assert on.stream._direct is not None
+    assert on.stream._direct._takes == on.stream._direct._takes | {"cupy.sort": None, "cupy.ndarray.sum": 0}

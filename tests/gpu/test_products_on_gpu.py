@@ -1,0 +1,75 @@
+"""Matrix products past CuPy's handling of arguments give CuPy's own bits, however the operands lie."""
+
+from __future__ import annotations
+
+import random
+from typing import Any
+
+import numpy as np
+import pytest
+
+from gpu_backend.executor.config import PASSES
+from gpu_backend.opstream.layout import strided
+from gpu_backend.wire.messages import Op
+from gpu_backend.wire.values import Ref, View
+from tests.unit.executor.program.played import PlayedNotebook
+
+SIDE = 160
+FIRST, SECOND, MADE = 1, 2, 100
+DRAWN = 60
+
+
+def _window(drawn: random.Random, root: int, dtype: np.dtype[Any], shape: tuple[int, ...]) -> View:
+    """Return a window of ``shape`` on a table of SIDE by SIDE: part of rows, of columns, turned, whole or with gaps."""
+    rows = [extent * dtype.itemsize for extent in (SIDE, 1)]
+    if len(shape) == 1:
+        step = drawn.choice([1, 1, SIDE])
+        layout = strided(shape, (step * dtype.itemsize,), dtype)
+    elif drawn.random() < 0.3:  # packed
+        strides = (shape[1], 1) if drawn.random() < 0.5 else (1, shape[0])
+        layout = strided(shape, (strides[0] * dtype.itemsize, strides[1] * dtype.itemsize), dtype)
+    else:
+        layout = strided(shape, tuple(rows if drawn.random() < 0.5 else rows[::-1]), dtype)
+    first = drawn.choice([0, 1, 8, SIDE + 3]) * dtype.itemsize
+    return View(root, first, layout.shape, layout.strides, dtype.str, "C")
+
+
+def _shapes(drawn: random.Random) -> tuple[tuple[int, ...], tuple[int, ...]]:
+    rows, summed, columns = (drawn.choice([1, 2, 3, 7, 16, 33, 64, 100, 150]) for _ in range(3))
+    drawn_kind = drawn.random()
+    if drawn_kind < 0.25:
+        return (summed,), (summed, columns)
+    return (rows, summed), (summed,) if drawn_kind < 0.5 else (summed, columns)
+
+
+@pytest.mark.gpu
+@pytest.mark.parametrize("code", ["<f4", "<f8", "<c8", "<c16"])
+def test_products_give_cupys_bits(code: str) -> None:
+    from gpu_backend.devices.cuda import CudaDevice
+
+    device, dtype = CudaDevice(), np.dtype(code)
+    drawn, numbers = random.Random(code), np.random.default_rng(3)
+    tables = [numbers.normal(size=(SIDE, SIDE)).astype(dtype) for _ in range(2)]
+    if dtype.kind == "c":
+        tables = [(one + 1j * one[::-1]).astype(dtype) for one in tables]
+
+    def played(passes: tuple[str, ...]) -> PlayedNotebook:
+        on = PlayedNotebook(passes, device)
+        for handle, table in zip((FIRST, SECOND), tables, strict=True):
+            on.stream.heap.put(handle, device.upload(table))
+            on.stream.heap.ownership.own(handle)
+        return on
+
+    on, plain = played(PASSES), played(())
+    for _ in range(DRAWN):
+        first, second = _shapes(drawn)
+        args = _window(drawn, FIRST, dtype, first), _window(drawn, SECOND, dtype, second)
+        op = Op(drawn.choice(["cupy.matmul", "cupy.dot", "cupy.ndarray.dot"]), MADE, args)
+        for one in (on, plain):
+            assert not one.run(op)
+        assert on.contents(Ref(MADE)).tobytes() == plain.contents(Ref(MADE)).tobytes(), args
+        for one in (on, plain):
+            one.run(Op(".nothing", 0, (), (MADE,)))
+    assert on.stream._direct is not None
+    assert on.stream._direct.products is not None
+    assert on.stream._direct.products.done > 0.3 * DRAWN
