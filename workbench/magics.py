@@ -26,6 +26,7 @@ from workbench.sharing import SharingFacts, UsageFacts, since_day
 from workbench.status import GpuStatus
 from workbench.timing import Timing, measure
 from workbench.tracebacks import Tracebacks
+from workbench.ways import WaysFacts
 
 if TYPE_CHECKING:
     from argparse import Namespace
@@ -39,6 +40,7 @@ _SHOWN = ("full", "short")
 _OPTIONS = {
     "status": ("--all", "--json"),
     "timeit": ("-n", "-r", "-q", "-o"),
+    "ways": ("--json",),
     "tracebacks": _SHOWN,
     "class": (*_CLASSES, "--request", "--limit", "--priority", "--json"),
     "usage": ("--by", "--since", "--json"),
@@ -75,7 +77,8 @@ class GpuMagics(Magics):
         ``%gpu status`` shows device, memory, what runs and what waits, at once; ``--all`` adds the rest. ``%gpu
         connect`` takes a session now rather than at the first array; with an address it connects to another pool
         first. ``%gpu class`` shows how the session shares its device, ``%gpu class best-effort`` changes it. ``%gpu
-        usage`` shows what you have used, and your limits. ``%gpu timeit STATEMENT`` is ``%timeit`` that waits for the
+        usage`` shows what you have used, and your limits. ``%gpu ways`` tells how your operations were carried out, and
+        why not faster. ``%gpu timeit STATEMENT`` is ``%timeit`` that waits for the
         device; ``-n`` loops, ``-r`` runs, ``-q`` says nothing, ``-o`` returns the times; as ``%%gpu timeit`` it times
         a cell. ``%gpu tracebacks full`` shows our own frames in tracebacks too, ``%tb`` then the last one again;
         ``short`` hides them.
@@ -98,6 +101,8 @@ class GpuMagics(Magics):
             )
         elif wanted.command == "usage":
             shown = _usage(wanted)
+        elif wanted.command == "ways":
+            shown = _ways()
         else:
             if wanted.command == "connect":
                 _connect(wanted)
@@ -153,6 +158,23 @@ def _connect(wanted: Namespace) -> None:
             key_file: Path | None = Path(wanted.key_file).expanduser() if wanted.key_file else None
             connecting.connect(wanted.word, wanted.server_key, key_file)
         _ = current().session  # opened here
+    except PoolError as error:
+        raise UsageError(str(error)) from None
+
+
+def _ways() -> WaysFacts:
+    """Show how operations were carried out so far.
+
+    Raises
+    ------
+    UsageError
+        If there is no session, or it cannot be asked.
+    """
+    session = current().held()
+    if session is None:
+        raise UsageError("Nothing was computed yet. Run something, then ask again: %gpu ways")
+    try:
+        return WaysFacts(session.ways())
     except PoolError as error:
         raise UsageError(str(error)) from None
 

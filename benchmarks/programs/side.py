@@ -49,6 +49,7 @@ def wait() -> float:
 
 def measure(run: Any, size: int, is_remote: bool) -> dict[str, Any]:
     """Run once, to the last byte on the host; return seconds, what came out, and what it cost."""
+    ways = carried_out() if is_remote else {}
     before = counters() if is_remote else {}
     began = perf_counter()
     parts = [to_host(part) for part in flat(run(size))]
@@ -61,6 +62,7 @@ def measure(run: Any, size: int, is_remote: bool) -> dict[str, Any]:
         "bits": digest,
         "norms": norms,
         "costs": {name: after[name] - before[name] for name in after},
+        "ways": {way: count - ways.get(way, 0) for way, count in carried_out().items()} if is_remote else {},
     }
 
 
@@ -73,6 +75,17 @@ def to_host(part: Any) -> np.ndarray:
     """Return a part on the host: complex numbers as pairs."""
     host = np.ascontiguousarray(part.get() if hasattr(part, "get") else part)
     return host.view(np.float64 if host.dtype == np.complex128 else np.float32) if host.dtype.kind == "c" else host
+
+
+def carried_out() -> dict[str, int]:
+    """Return how often ops were carried out in which way so far: past CuPy, or for which reason by it."""
+    import kernelproxy
+
+    found: dict[str, int] = {}
+    for name, why, count in kernelproxy.current_session().ways():
+        way = f"{name}: {why}" if name else why
+        found[way] = found.get(way, 0) + count
+    return found
 
 
 def counters() -> dict[str, int]:

@@ -11,6 +11,8 @@ __all__ = ["Row", "geometric_mean", "row", "summary"]
 
 #: Sums of what a program computed may differ by so much: reductions of large arrays are ordered by the device.
 _TOLERANCE = 1e-6
+#: How many ways are kept of a program.
+_WAYS = 8
 
 
 @dataclass(frozen=True)
@@ -26,6 +28,8 @@ class Row:
     #: "same bits", "close" or "WRONG"; empty where there is nothing to compare with.
     verdict: str
     costs: dict[str, int] = field(default_factory=dict)
+    #: How most of its ops were carried out, or for which reason by CuPy itself.
+    ways: dict[str, int] = field(default_factory=dict)
 
     @property
     def ratio(self) -> float | None:
@@ -59,7 +63,12 @@ def row(name: str, kind: str, native: Sequence[dict[str, Any]], remote: Sequence
         min(run["seconds"] for run in remote[1:]),
         _verdict(native[-1], remote[-1]) if native else "",
         remote[-1]["costs"],
+        _most(remote[-1].get("ways", {})),
     )
+
+
+def _most(ways: dict[str, int]) -> dict[str, int]:
+    return dict(sorted(((way, count) for way, count in ways.items() if count), key=lambda one: -one[1])[:_WAYS])
 
 
 def _verdict(native: dict[str, Any], remote: dict[str, Any]) -> str:

@@ -27,6 +27,8 @@ STORE = ".store"
 SAME = ".same"
 #: The one by which it waits for the device.
 SYNCHRONIZE = ".synchronize"
+#: The one by which it asks how its ops were carried out.
+WAYS = ".ways"
 
 
 class Verbs:

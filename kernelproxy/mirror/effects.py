@@ -48,10 +48,11 @@ _WRITING = frozenset(
 }
 _CODE = frozenset({".launch", ".call"})
 _TRANSFERS = frozenset({".store", ".write"})
+_CUDA_OBJECTS = ("cupy.cuda.Event", "cupy.cuda.Stream")
 #: Verbs without arrays, or that only look at them, and cannot fail: what is known stays known, whatever they are given.
 LOOKING = frozenset(
-    {".nothing", ".same", ".layout", ".synchronize", ".memory", ".wait_event", "cupy.cuda.Event", "cupy.cuda.Stream"}
-)
+    (".nothing", ".same", ".layout", ".synchronize", ".memory", ".ways", ".wait_event", "cupy.cuda.Event")
+) | {"cupy.cuda.Stream"}
 #: Keywords by which a function is told where to put its result, or that it may spoil an argument.
 _PUTTING = ("out", "output", "overwrite")
 

@@ -46,6 +46,7 @@ _TRIPS = _Trips({
     ".compile": Trip.COMPILE,
     ".python_kernel": Trip.COMPILE,
     ".memory": Trip.LOOK,
+    ".ways": Trip.LOOK,
 })  # fmt: skip
 #: By a name of its own: to look a member up in its class takes as long as counting it.
 _ARRAY = Trip.ARRAY

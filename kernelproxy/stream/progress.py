@@ -44,6 +44,14 @@ def memory_in(answer: Value) -> dict[str, int]:
     return {name: int(item) for name, item in zip(names, answer.items, strict=True)}  # type: ignore[arg-type]
 
 
+def ways_in(answer: Value) -> list[tuple[str, str, int]]:
+    """Return what an executor has answered ``.ways``: name, how or why, how many. The name is empty past CuPy."""
+    if not isinstance(answer, Tuple):
+        raise ProtocolError("The executor's answer to .ways is no tuple.")
+    rows = [one.items for one in answer.items if isinstance(one, Tuple)]
+    return [(str(name), str(why), int(count)) for name, why, count in rows]  # type: ignore[arg-type]
+
+
 def memory(pipeline: Pipeline, seconds: float) -> dict[str, int]:
     """Return what `memory_in` does, after asking the executor; nothing if it does not answer within ``seconds``.
 

@@ -71,6 +71,10 @@ class Session:
         """Return used_bytes, limit_bytes, free_bytes and total_bytes. One round trip."""
         return progress.memory_in(self.pipeline.call(".memory", (), Want.CONTENTS).value)
 
+    def ways(self) -> list[tuple[str, str, int]]:
+        """Return how operations were carried out, as `progress.ways_in` tells it. One round trip."""
+        return progress.ways_in(self.pipeline.call(".ways", (), Want.CONTENTS).value)
+
     def flush(self) -> None:
         """Send all that has been recorded."""
         self.pipeline.flush()

@@ -37,6 +37,7 @@ _WORDS = {
     ".synchronize": "Synchronizing",
     ".nothing": "Synchronizing",
     ".memory": "Asking for the memory in use",
+    ".ways": "Asking how operations were carried out",
     ".window": "Making a view",
     ".store": "Assigning to a part of an array",
     ".wait_event": "Waiting for an event",

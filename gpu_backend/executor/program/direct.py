@@ -26,6 +26,7 @@ from gpu_backend.executor.program.products import Multiplication, Multiplication
 from gpu_backend.executor.program.replay import Replayer
 from gpu_backend.executor.program.segment import Segment, kind_of
 from gpu_backend.executor.program.steps import Step
+from gpu_backend.executor.program.tally import Tally
 from gpu_backend.executor.values import PLAIN, Reader
 from gpu_backend.executor.verbs import STORE
 from gpu_backend.opstream.layout import DType, Layout
@@ -47,6 +48,8 @@ _NOTED, _MOST_LESSONS = 2, 256
 _HOPELESS = 4
 #: Functions that choose element by element, and are no ufuncs: how many operands they have.
 _OTHERS = {"cupy.where": 3, STORE: 1}
+#: Functions that are an elementwise op, or a copy, of arrays that lie otherwise.
+_RECAST = frozenset(("cupy.outer", "cupy.ndarray.astype", "cupy.ndarray.copy", "cupy.copy"))
 #: Where random numbers are made: from a state that goes on.
 _RANDOM = "cupy.random."
 _encode = msgspec.msgpack.Encoder().encode
@@ -56,11 +59,13 @@ _WHOLE = frozenset((*PLAIN, wire.Scalar, wire.Complex, wire.BigInt, wire.Ellipsi
 class _Course:
     """What becomes of ops that come in one way."""
 
-    __slots__ = ("into", "may_coincide", "product", "replay", "seen", "spans", "step")
+    __slots__ = ("into", "may_coincide", "product", "refused", "replay", "seen", "spans", "step")
 
     def __init__(self, step: Step | None, product: Multiplication | None, into: int, may_coincide: bool) -> None:
         self.step, self.product = step, product
         self.replay: Replay | None = None
+        #: Why it cannot be replayed, once that is known.
+        self.refused = ""
         #: How often it came and went CuPy's way; below zero if it always will.
         self.seen = 0
         #: Which operand an elementwise op writes into that has no result. Another may lie just there: each element is
@@ -108,6 +113,7 @@ class Direct:
         #: By name: how many ways in which it comes were not captured, as long as none was.
         self._hopeless: dict[str, int] = {}
         self._lessons: deque[_Lesson] = deque(maxlen=_MOST_LESSONS)
+        self.tally = Tally()
 
     def take(self, op: Op) -> bool:
         """Carry out ``op``, which wants no answer and is for the default stream, if that can be; return whether it was.
@@ -117,7 +123,9 @@ class Direct:
         name = op.name
         takes = self._takes[name] if name in self._takes else self._learn_name(name)
         if takes is None or op.stream or (op.orders is not None and not self._lays_out_as_cupy):
+            self.tally.why = "such ops always do"
             return False
+        self.tally.why = "an argument is no plain array, number or word"
         places: list[Any] = []
         way: list[Any] = [name]
         arg: Any
@@ -141,7 +149,7 @@ class Direct:
             if takes or not all(map(_is_whole, op.kwargs.values())):
                 return False
             way.append(_encode(op.kwargs))
-        course = self._courses.get(key := tuple(way)) or self._learn(key, takes, places)
+        course = self._courses.get(key := tuple(way)) or self._learn(op, key, takes, places)
         if not self._carry_out(op, course, places):
             return False
         if op.reuse:
@@ -166,6 +174,15 @@ class Direct:
 
         return changed
 
+    def ways(self) -> tuple[tuple[str, str, int], ...]:
+        """Return how ops were carried out so far; see `Tally.told`."""
+        past = {
+            "gathered with others": self.segment.gathered if self.segment is not None else 0,
+            "given to the library of products": self.products.done if self.products is not None else 0,
+            "launched again": self.replayer.replayed if self.replayer is not None else 0,
+        }
+        return self.tally.told(past)
+
     @property
     def has_lesson(self) -> bool:
         """Whether there is anything to learn."""
@@ -187,6 +204,7 @@ class Direct:
 
     def settle(self, op: Op) -> None:
         """Launch, and make the arrays that ``op`` is given, which goes CuPy's way."""
+        self.tally.note(op.name)
         self.launch()
         if self._places.unmade:
             self._operands.make(handles_in((*op.args, *(op.kwargs or {}).values())))
@@ -207,20 +225,28 @@ class Direct:
 
     def _carry_out(self, op: Op, course: _Course, places: list[Any]) -> bool:
         if not op.out and not course.is_apart(places):
+            self.tally.why = "operands overlap"
             return False
         if course.product is not None:
             assert self.products is not None
             is_done = self.products.run(op, course.product, places)
             if is_done:
                 self._places.kept.clear()
+            else:
+                self.tally.why = "no memory to spare, or a copy that is not compiled yet"
             return is_done
         step = course.step
         if step is not None and op.orders is None and (step.made is None) != bool(op.out):
             assert self.segment is not None
             if self.segment.put(op, step, places if op.name != STORE else places[::-1]):
                 return True
+            self.tally.why = "it is not compiled yet, or a number among its operands may be rounded"
         replay = course.replay
         if replay is None and (replay := self._replay(op, course, places)) is None:
+            if course.seen >= 0 and step is None:
+                self.tally.why = "it has not come so often in this way"
+            elif course.refused:
+                self.tally.why = course.refused
             return False
         assert self.replayer is not None
         self.launch()
@@ -245,6 +271,8 @@ class Direct:
         types = self._types(op.name, places) if Number in map(type, places) else ()
         if types is not None:
             course.replay = self.replayer.capture(op, self._plan.functions[op.name], places, types)
+        if course.replay is None:
+            course.refused = self.replayer.why
         if not self._takes[op.name]:
             self._judge(op.name, course.replay is not None)
         return course.replay
@@ -286,11 +314,12 @@ class Direct:
         assert takes is not None
         if not 1 <= takes < OPERANDS:
             forgets = self._plan.new_memory[name] is not KEEPS and not name.startswith((_RANDOM, "."))
-            takes = 0 if forgets and (self.replayer is not None or self.products is not None) else None
+            may_be = self.replayer is not None or self.products is not None or name in _RECAST
+            takes = 0 if forgets and may_be else None
         self._takes[name] = takes
         return takes
 
-    def _learn(self, way: tuple[Any, ...], takes: int, places: Sequence[Any]) -> _Course:
+    def _learn(self, op: Op, way: tuple[Any, ...], takes: int, places: Sequence[Any]) -> _Course:
         if len(self._courses) >= _MOST_COURSES:
             self._courses.clear()
         name, operands = way[0], [place.layout for place in places]
@@ -298,6 +327,8 @@ class Direct:
         step = None
         if takes and self.segment is not None:
             step = self.segment.step(name, takes, operands[::-1] if is_store else operands)
+        elif name in _RECAST and self.segment is not None and op.kwargs is None:
+            step = self.segment.recast(name, op.args, operands)
         product = self.products.way(name, operands) if self.products is not None and len(way) == 3 else None
         self._courses[way] = course = _Course(step, product, 0 if is_store else takes, bool(takes))
         return course

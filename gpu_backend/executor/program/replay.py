@@ -44,6 +44,8 @@ class Replayer:
         #: How many ops were replayed, and why others are not: ways in which ops come, by what stood against them.
         self.replayed = 0
         self.refused: Counter[str] = Counter()
+        #: Why the last capture failed.
+        self.why = ""
 
     def capture(
         self, op: Op, function: Callable[..., Any], places: Sequence[Place | Number], numbers: Sequence[DType]
@@ -68,7 +70,8 @@ class Replayer:
             if layout is not None and not 0 < layout.nbytes == layout.held_bytes:
                 raise Unrepeatable("a result with gaps, or of no elements")
         except Unrepeatable as why:
-            self.refused[str(why)] += 1
+            self.why = str(why)
+            self.refused[self.why] += 1
             log.debug("%s is not replayed: %s (%s)", op.name, why, why.__cause__)
             return None
         return replay

@@ -26,10 +26,11 @@ from gpu_backend.executor.heap import MOST_SPARE_BYTES, Place, Places
 from gpu_backend.executor.program.operands import Number, Operands, write_number
 from gpu_backend.executor.program.steps import Step, make_step
 from gpu_backend.executor.verbs import STORE
-from gpu_backend.opstream.layout import DType, Layout
+from gpu_backend.opstream.layout import DType, Layout, strided
+from gpu_backend.wire import values as wire
 from gpu_backend.wire.dtypes import text_to_dtype
 from gpu_backend.wire.messages import Op
-from gpu_backend.wire.values import Complex
+from gpu_backend.wire.values import Complex, Value
 
 __all__ = ["Segment", "kind_of"]
 
@@ -80,6 +81,23 @@ class Segment:
         wanted = (name, kinds[:takes], into.dtype if into is not None else None)
         routine = self._routines[wanted] if wanted in self._routines else self._routine(*wanted)
         return make_step(routine, layouts[:takes], into, self._runs.most_elements) if routine is not None else None
+
+    def recast(self, name: str, args: Sequence[Value], operands: Sequence[Layout]) -> Step | None:
+        """Return ``cupy.outer``, ``astype`` or a copy as an instruction; None where it cannot be one."""
+        if name == "cupy.outer":
+            if len(args) != 2 or [one.ndim for one in operands] != [1, 1]:
+                return None
+            (rows, row_step), (columns, column_step) = ((one.size, one.strides[0]) for one in operands)
+            standing = strided((rows, 1), (row_step, 0), operands[0].dtype)
+            lying = strided((1, columns), (0, column_step), operands[1].dtype)
+            return self.step("cupy.multiply", 2, [standing, lying])
+        dtype = args[1] if name == "cupy.ndarray.astype" and len(args) == 2 else None
+        if len(operands) != 1 or not operands[0].c_contiguous or (len(args) != 1 and type(dtype) is not wire.DType):
+            return None
+        kind = operands[0].dtype
+        into = text_to_dtype(dtype.descr) if type(dtype) is wire.DType else kind
+        routine = self._routine(STORE, (kind,), into) if _is_served(kind) and _is_served(into) else None
+        return make_step(routine, operands, None, self._runs.most_elements) if routine is not None else None
 
     def _routine(self, name: str, kinds: tuple[Kind, ...], output: DType | None) -> Routine | None:
         if name == STORE:

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from gpu_backend.executor.config import PASSES
 from gpu_backend.wire.messages import Op, Want
-from gpu_backend.wire.values import Complex, Ref, Scalar, Value, View
+from gpu_backend.wire.values import Complex, DType, Ref, Scalar, Value, View
 from tests.unit.executor.program.numpy_segments import SegmentedCpu
 from tests.unit.executor.program.played import PlayedNotebook, added, window
 from tests.unit.executor.program.test_passes import BEGIN, programs
@@ -254,3 +254,46 @@ def test_ops_of_two_programs_are_launched_apart() -> None:
     on.run(*ops, Op("cupy.add", 30, (Ref(22), Ref(20))))
     assert (launched, device.runs.launched_programs) == ([2, 3, 1], ["usual", "own", "usual"])
     assert on.contents(Ref(30)).tolist() == [one * one + 2 * one for one in range(3, 9)]
+
+
+@pytest.mark.parametrize(
+    ("name", "args"),
+    [
+        ("cupy.outer", (Ref(3), Ref(4))), ("cupy.outer", (View(3, 40, (3,), (-16,), "<f8", ""), Ref(4))),
+        ("cupy.ndarray.astype", (Ref(3), DType("<f4"))), ("cupy.ndarray.astype", (Ref(3), DType("<f8"))),
+        ("cupy.ndarray.astype", (Ref(3), DType("<i8"))), ("cupy.ndarray.astype", (window(1, 2), DType("|b1"))),
+        ("cupy.ndarray.copy", (Ref(3),)), ("cupy.copy", (window(1, 2),)),
+    ],
+)  # fmt: skip
+def test_outer_products_casts_and_copies_are_gathered_too(name: str, args: tuple[Value, ...]) -> None:
+    (on, launched), (plain, _) = notebook(), notebook(())
+    for one in (on, plain):
+        one.run(Op(name, 20, args))
+    assert launched == [1]
+    found, expected = on.contents(Ref(20)), plain.contents(Ref(20))
+    assert (found.dtype, found.tobytes()) == (expected.dtype, expected.tobytes())
+
+
+def test_what_a_cast_makes_is_new_memory() -> None:
+    on, _ = notebook()
+    on.run(Op("cupy.ndarray.astype", 20, (Ref(3), DType("<f8"))))
+    on.run(Op(".store", 0, (Ref(20), 7.0)))
+    assert on.contents(Ref(3))[0] == 3.0
+
+
+def test_a_table_or_keywords_of_a_cast_go_the_old_way() -> None:
+    on, launched = notebook()
+    on.run(Op("cupy.ndarray.astype", 20, (Ref(3), DType("<f4")), kwargs={"copy": True}))
+    on.run(Op("cupy.outer", 21, (Ref(3),), kwargs={"b": Ref(4)}))
+    assert not launched
+
+
+def test_it_is_told_how_ops_were_carried_out_and_why() -> None:
+    on, _ = notebook()
+    on.run(added(20, Ref(3), 1.0), added(21, Ref(20), (1 << 53) + 1), Op("cupy.cumsum", 22, (Ref(3),)))
+    on.run(Op("cupy.random.rand", 23, (3,)))
+    ways = on.stream.ways()
+    assert ("", "gathered with others", 1) in ways
+    told = {name: why for name, why, _ in ways if name}
+    assert told["cupy.add"] == "it is not compiled yet, or a number among its operands may be rounded"
+    assert told["cupy.random.rand"] == "such ops always do"
