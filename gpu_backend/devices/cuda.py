@@ -171,8 +171,7 @@ class CudaDevice:
     def __init__(self, ordinal: int = 0, prepared: Path | None = None) -> None:
         self._device = cupy.cuda.Device(ordinal)
         self._device.use()
-        if prepared is not None:
-            read_prepared(prepared)
+        read_prepared(prepared)
         self._memory = BookedMemory()
         self._memory.install()
         cuda_callbacks.install()
@@ -194,8 +193,7 @@ class CudaDevice:
         self._stream: Any = cupy.cuda.Stream.null
         self._events = _Events()
         self._stage = _Stage()
-        usual_note = None if prepared is None else note_of(prepared, self._device)
-        self.segments: Segments | None = CudaSegments(self._device, usual_note)
+        self.segments: Segments | None = CudaSegments(self._device, note_of(prepared, self._device))
         self.replays: Replays | None = CudaReplays(self._device)
         self.products: Products | None = CudaProducts(self._device)
         self.blocks: Blocks | None = CudaBlocks()

@@ -22,8 +22,6 @@ from gpu_backend.devices import segment_source, usual_ops
 from gpu_backend.devices.cuda_segments import CudaSegments
 from gpu_backend.opstream.layout import DType
 
-__all__ = ["PreparedKernels", "note_of", "prepare", "read_prepared"]
-
 log = logging.getLogger("devices.prepared")
 
 
@@ -46,13 +44,16 @@ class PreparedKernels(KernelCacheBackend):  # type: ignore[misc]
         self._own.save(name, cubin, source)
 
 
-def read_prepared(folder: Path) -> None:
-    """Have CuPy find what lies in ``folder`` from now on."""
-    compiler._set_kernel_cache_backend(PreparedKernels(folder, compiler._kernel_cache_backend))
+def read_prepared(folder: Path | None) -> None:
+    """Have CuPy find what lies in ``folder`` from now on, if there is one."""
+    if folder is not None:
+        compiler._set_kernel_cache_backend(PreparedKernels(folder, compiler._kernel_cache_backend))
 
 
-def note_of(folder: Path, device: cupy.cuda.Device) -> Path:
+def note_of(folder: Path | None, device: cupy.cuda.Device) -> Path | None:
     """Return the file in ``folder`` that says that the program of usual ops lies there, compiled for ``device``."""
+    if folder is None:
+        return None
     parts = (cupy.__version__, str(compiler._get_nvrtc_version()), str(device.compute_capability))
     sources = (inspect.getsource(segment_source), inspect.getsource(usual_ops))
     return folder / f"{hashlib.sha1('|'.join(parts + sources).encode()).hexdigest()}.ready"
@@ -63,7 +64,7 @@ def prepare(folder: Path) -> None:
     device = cupy.cuda.Device()
     compiler._set_kernel_cache_backend(DiskKernelCacheBackend(str(folder)))
     note = note_of(folder, device)
-    if not note.exists():
+    if note is not None and not note.exists():
         CudaSegments(device).compile_usual()
         note.touch(mode=0o600)
     for dtype in (np.float64, np.float32, np.int64, np.int32, np.bool_):

@@ -132,6 +132,7 @@ def _function(code: int, body: Body) -> str:
     lines += ["  for (unsigned at_ = first_; at_ < op_->elements; at_ += step_) {"]
     lines += [f"    long long shift{number}_ = 0;" for number in operands]
     lines += ["    unsigned rest_ = at_;"]
+    lines += ["    #pragma unroll 1  // or it would be the most of the code, and of what compiling takes"]
     lines += ["    for (int axis_ = static_cast<int>(op_->axes) - 1; axis_ > 0; --axis_) {"]
     lines += ["      const unsigned extent_ = op_->extents[axis_], next_ = rest_ / extent_;"]
     lines += ["      const long long along_ = rest_ - next_ * extent_;"]

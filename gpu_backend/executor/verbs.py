@@ -32,9 +32,18 @@ WAYS = ".ways"
 
 
 class Verbs:
-    """The verbs, bound to a device. ``table`` maps each name to a function of the op's arguments."""
+    """The verbs, bound to a device. ``table`` maps each name to a function of the op's arguments.
 
-    def __init__(self, device: Device, resolve: Callable[[str], Any], objects: DescribedObjects) -> None:
+    Parameters
+    ----------
+    ways
+        Tells how ops were carried out so far.
+    """
+
+    def __init__(
+        self, device: Device, resolve: Callable[[str], Any], objects: DescribedObjects,
+        ways: Callable[[], Any] = tuple,
+    ) -> None:  # fmt: skip
         self._device = device
         self._resolve = resolve
         self._objects = objects
@@ -53,6 +62,7 @@ class Verbs:
             ".wait_event": self._wait_event,
             SYNCHRONIZE: device.synchronize,
             ".memory": lambda: tuple(device.memory()),
+            WAYS: ways,
             ".doc": self._doc,
             ".begin": self._begin,
             ".launch": self._launch,

@@ -48,6 +48,8 @@ _NOTED, _MOST_LESSONS = 2, 256
 _HOPELESS = 4
 #: Functions that choose element by element, and are no ufuncs: how many operands they have.
 _OTHERS = {"cupy.where": 3, STORE: 1}
+#: What puts a number or an array into a window, if the index is the one for all of it: as `STORE` does.
+_SET = "cupy.ndarray.__setitem__"
 #: Functions that are an elementwise op, or a copy, of arrays that lie otherwise.
 _RECAST = frozenset(("cupy.outer", "cupy.ndarray.astype", "cupy.ndarray.copy", "cupy.copy"))
 #: Where random numbers are made: from a state that goes on.
@@ -122,6 +124,8 @@ class Direct:
         """
         name = op.name
         takes = self._takes[name] if name in self._takes else self._learn_name(name)
+        if name == _SET and _is_fill(op):
+            return self.take(Op(STORE, 0, (op.args[0], op.args[2])))
         if takes is None or op.stream or (op.orders is not None and not self._lays_out_as_cupy):
             self.tally.why = "such ops always do"
             return False
@@ -282,7 +286,7 @@ class Direct:
         failed = self._hopeless.get(name, 0)
         if is_captured or failed < 0:
             self._hopeless[name] = -1
-        elif failed + 1 < _HOPELESS or (self.products is not None and self.products.has(name)):
+        elif failed + 1 < _HOPELESS or name == _SET or (self.products is not None and self.products.has(name)):
             self._hopeless[name] = failed + 1
         else:
             self._takes[name] = None
@@ -357,6 +361,11 @@ def make_direct(device: Device, passes: Collection[str], heap: Heap, reader: Rea
     if segment is None and replayer is None and products is None:
         return None
     return Direct(device, operands, heap, reader, plan, segment, replayer, products)
+
+
+def _is_fill(op: Op) -> bool:
+    """Tell whether an op that sets items sets all of them."""
+    return len(op.args) == 3 and type(op.args[1]) is wire.Ellipsis and not op.out and not op.stream and not op.kwargs
 
 
 def _is_whole(value: Any) -> bool:

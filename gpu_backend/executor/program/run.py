@@ -25,7 +25,7 @@ from gpu_backend.executor.program.plan import KEEPS, Plan
 from gpu_backend.executor.program.window import Window
 from gpu_backend.executor.surface_names import COMPUTING_SETTINGS, SurfaceNames
 from gpu_backend.executor.values import OutOfOrder, Reader, Writer
-from gpu_backend.executor.verbs import SAME, STORE, SYNCHRONIZE, WAYS, Verbs
+from gpu_backend.executor.verbs import SAME, STORE, SYNCHRONIZE, Verbs
 from gpu_backend.wire.errors import ProtocolError, WarningRecord
 from gpu_backend.wire.messages import Op, Want
 from gpu_backend.wire.values import Ref, View
@@ -52,8 +52,7 @@ class OpStream:
         self._direct: Direct | None = None
         self._objects = DescribedObjects(device)
         self._names = SurfaceNames(device)
-        verbs = {**Verbs(device, self._resolve, self._objects).table, WAYS: self.ways}
-        self._plan = Plan(verbs, self._resolve)
+        self._plan = Plan(Verbs(device, self._resolve, self._objects, self.ways).table, self._resolve)
         self._functions = self._plan.functions
         self._reader = Reader(self.heap, device, self._resolve, self._objects)
         self._writer = Writer(self.heap, device, self._objects)

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from gpu_backend.executor.config import PASSES
 from gpu_backend.wire.messages import Op, Want
-from gpu_backend.wire.values import Complex, DType, Ref, Scalar, Value, View
+from gpu_backend.wire.values import Complex, DType, Ellipsis, Ref, Scalar, Value, View
 from tests.unit.executor.program.numpy_segments import SegmentedCpu
 from tests.unit.executor.program.played import PlayedNotebook, added, window
 from tests.unit.executor.program.test_passes import BEGIN, programs
@@ -297,3 +297,21 @@ def test_it_is_told_how_ops_were_carried_out_and_why() -> None:
     told = {name: why for name, why, _ in ways if name}
     assert told["cupy.add"] == "it is not compiled yet, or a number among its operands may be rounded"
     assert told["cupy.random.rand"] == "such ops always do"
+
+
+@pytest.mark.parametrize("value", [2, 2.5, True, Scalar("<f8", np.float64(1.5).tobytes()), Ref(4)])
+def test_a_window_that_is_set_as_a_whole_is_a_store(value: Value) -> None:
+    (on, launched), (plain, _) = notebook(), notebook(())
+    ops = [Op("cupy.ndarray.__setitem__", 0, (target, Ellipsis(), value)) for target in (window(1, 2), Ref(3))]
+    for one in (on, plain):
+        one.run(*ops)
+    assert launched == [2]
+    assert on.contents(Ref(3)).tobytes() == plain.contents(Ref(3)).tobytes()
+    assert on.contents(Ref(1)).tobytes() == plain.contents(Ref(1)).tobytes()
+
+
+def test_single_places_are_set_the_old_way() -> None:
+    on, launched = notebook()
+    on.run(Op("cupy.ndarray.__setitem__", 0, (Ref(3), 2, 7.5)))
+    assert not launched
+    assert on.contents(Ref(3))[2] == 7.5
