@@ -11,7 +11,8 @@ from IPython.display import DisplayHandle, display
 _LINE = "font-size: var(--jp-code-font-size, 13px); padding-left: 1ch; color: var(--jp-content-font-color2, inherit)"
 #: The bar beside the text, however many lines that takes: none of them goes on under the bar.
 _ROW = f"{_LINE}; display: flex; align-items: baseline; gap: 0.7em"
-_BAR = "flex: none; width: 7em; accent-color: var(--jp-brand-color1, auto)"
+#: Browsers put the bar above the middle of the small letters beside it.
+_BAR = "flex: none; width: 7em; position: relative; top: 0.2em; accent-color: var(--jp-brand-color1, auto)"
 _TEXT = "min-width: 0; overflow-wrap: anywhere"
 
 
