@@ -32,7 +32,7 @@ _LEFT = """element => {
 #: Whether the line that is being kept up to date, made narrow, has its text in one column. It may be replaced any time.
 _IS_ONE_COLUMN = """() => {
     const line = document.querySelector(".jp-OutputArea [role=status]");
-    const text = line && line.querySelector("progress + *");
+    const text = line && line.querySelector("span:last-child");
     if (!text) return false;
     line.style.width = "24em";
     const range = document.createRange();
