@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 from msgspec.structs import replace
 
 from gpu_backend.wire.control import OpenSession, Wish
-from gpu_backend.wire.errors import PoolRefusal
+from gpu_backend.wire.errors import PoolRefusal, quoted
 from kernelproxy.session.amounts import bytes_from_words
 from kernelproxy.settings import ClientSettings
 
@@ -73,7 +73,7 @@ def _truth(said: str | bool) -> bool:
     if isinstance(said, bool):
         return said
     if said.lower() not in _TRUTHS:
-        raise ValueError(f"{said!r} is neither true nor false")
+        raise ValueError(f"{quoted(said)} is neither true nor false")
     return _TRUTHS[said.lower()]
 
 
