@@ -88,8 +88,8 @@ def _complete(address: str, server_key: str, key_file: Path | None) -> ClientSet
     )
     if not curve.is_public_key(wanted.server_key):
         raise PoolRefusal(
-            f"{quoted(wanted.server_key)} is no pool's public key: it has 40 characters, and the pool's operator sees it "
-            "with `workbench pool keys`. In a shell, put it between single quotes."
+            f"{quoted(wanted.server_key)} is no pool's public key: it has 40 characters, and the pool's operator sees "
+            "it with `workbench pool keys`. In a shell, put it between single quotes."
         )
     return _with_wishes(wanted)
 
