@@ -23,7 +23,7 @@ def shown(table: RenderableType, width: int = 80) -> list[str]:
 def usage(by: str) -> UsageView:
     row = UsageRow(
         "ada (removed 2026-11-23)", "physics", "da87b76d8e5bb288", "notes/heat.ipynb", "2026-11-23", 123, 0.000204,
-        1 << 60, 1 << 50, 1023 << 40, "elementwise",
+        1 << 50, 1 << 50, 1023 << 40, "elementwise",
     )  # fmt: skip
     return UsageView(1, "root", by, "", (row,), ())
 
