@@ -112,7 +112,7 @@ def _row(row: UsageRow) -> tuple[str, str]:
 
 
 def _name(quota: QuotaView) -> str:
-    return f"{quota.what} ({quota.whose})"
+    return f"{quota.what.removesuffix(' bytes')} ({quota.whose})"
 
 
 def _amount(quota: QuotaView) -> str:

@@ -70,7 +70,7 @@ def test_own_use_limits_and_the_others_sum_are_shown() -> None:
     assert "2026-11-21" in text
     assert "1 min 30 s of GPU time, at most 1.0 GiB of memory, 2.0 MiB moved" in text
     assert "90 of 3,600" in text
-    assert "memory bytes (group lab)" in text
+    assert "memory (group lab)" in text
     assert "0 B of 1.0 GiB" in text
     assert "1 min 40 s" in text
     told = shown.to_dict()
