@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable
+from functools import partial
 from typing import Any, NamedTuple
 
 from msgspec.structs import replace
@@ -49,9 +50,9 @@ class Wishes:
         """
         wish = Wish(
             os.environ.get(CLASS_VARIABLE) or settings.session_class,
-            _value(REQUEST_VARIABLE, settings.request, float),
-            _value(LIMIT_VARIABLE, settings.limit, float),
-            _value(PRIORITY_VARIABLE, settings.priority, int),
+            _value(REQUEST_VARIABLE, settings.request, partial(_number, float)),
+            _value(LIMIT_VARIABLE, settings.limit, partial(_number, float)),
+            _value(PRIORITY_VARIABLE, settings.priority, partial(_number, int)),
             os.environ.get(AFFINITY_VARIABLE) or settings.affinity,
             os.environ.get(ANTI_AFFINITY_VARIABLE) or settings.anti_affinity,
             os.environ.get(EXCLUSION_VARIABLE) or settings.exclusion,
@@ -75,6 +76,13 @@ def _truth(said: str | bool) -> bool:
     if said.lower() not in _TRUTHS:
         raise ValueError(f"{quoted(said)} is neither true nor false")
     return _TRUTHS[said.lower()]
+
+
+def _number(kind: Callable[[Any], float], said: Any) -> float:
+    try:
+        return kind(said)
+    except ValueError:
+        raise ValueError(f"{quoted(str(said))} is no number{' without a fraction' * (kind is int)}") from None
 
 
 def _value(variable: str, setting: Any, convert: Callable[[Any], Any]) -> Any:
