@@ -78,7 +78,7 @@ def _truth(said: str | bool) -> bool:
     return _TRUTHS[said.lower()]
 
 
-def _number(kind: Callable[[Any], float], said: Any) -> float:
+def _number(kind: type[float], said: str | float) -> float:
     try:
         return kind(said)
     except ValueError:
