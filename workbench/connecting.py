@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from pathlib import Path
 from typing import NamedTuple
 
@@ -56,7 +57,8 @@ def connect(
         raise
     except NotAuthorized as error:
         raise NotAuthorized(
-            f"{error}\nYour public key, for the pool's operator: {public}\nOnce they have added it, run this again."
+            f"{error}\nYour public key, for the pool's operator, as a shell takes it: {shlex.quote(public)}\n"
+            "Once they have added it, run this again."
         ) from None
     if not isinstance(view, PoolView):
         raise PoolUnreachable(f"What answers at {wanted.gateway} is no gpu-workbench pool of this version.")
