@@ -10,7 +10,7 @@ from typing import Literal
 
 import msgspec
 
-from gpu_backend.wire.errors import PoolUnreachable
+from gpu_backend.wire.errors import PoolUnreachable, quoted
 
 #: Names the settings file, for a process that must not use the user's own.
 CONFIG_VARIABLE = "GPU_WORKBENCH_CONFIG"
@@ -99,7 +99,7 @@ def mirror_mode(settings: ClientSettings) -> str:
     """
     said = os.environ.get(MIRROR_VARIABLE) or settings.host_mirror
     if said not in ("on", "off", "check"):
-        raise ValueError(f"{MIRROR_VARIABLE} is {said!r}. It may be on, off or check.")
+        raise ValueError(f"{MIRROR_VARIABLE} is {quoted(said)}. It may be on, off or check.")
     return said
 
 

@@ -6,7 +6,6 @@ ends with the status of its program.
 
 from __future__ import annotations
 
-import errno
 import importlib
 import sys
 from argparse import ArgumentParser, Namespace
@@ -61,6 +60,8 @@ def main(argv: Sequence[str] | None = None) -> int:
     except BrokenPipeError:  # whoever reads what we print has seen enough
         raise
     except OSError as error:
+        from workbench.keeping import refused_by_system  # not needed by `workbench run`, which is to start quickly
+
         complain(refused_by_system(error))
         return 1
 
@@ -74,14 +75,6 @@ def parsed(words: Sequence[str]) -> Namespace:
         If they are no command line (status 2; stderr says why), or ask for help or the version (0).
     """
     return _parser(words).parse_args(with_keys_attached(words))
-
-
-def refused_by_system(error: OSError) -> str:
-    """Return in one sentence what the operating system has refused, and what to do about a full disk."""
-    where = f" ({error.filename})" if error.filename else ""
-    if error.errno in (errno.ENOSPC, errno.EDQUOT):
-        return f"The disk is full{where}. Make room there and try again; what runs goes on."
-    return f"{error.strerror or error}{where}."
 
 
 def with_keys_attached(words: Sequence[str]) -> list[str]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from pathlib import Path
 from typing import NamedTuple
 
@@ -9,7 +10,7 @@ import msgspec
 
 from gpu_backend.transport import curve
 from gpu_backend.wire.control import AskPool
-from gpu_backend.wire.errors import ForeignServer, NotAuthorized, PoolRefusal, PoolUnreachable
+from gpu_backend.wire.errors import ForeignServer, NotAuthorized, PoolRefusal, PoolUnreachable, quoted
 from gpu_backend.wire.views import PoolView
 from kernelproxy import settings
 from kernelproxy.session.gateway_client import request
@@ -56,7 +57,8 @@ def connect(
         raise
     except NotAuthorized as error:
         raise NotAuthorized(
-            f"{error}\nYour public key, for the pool's operator: {public}\nOnce they have added it, run this again."
+            f"{error}\nYour public key, for the pool's operator, as a shell takes it: {shlex.quote(public)}\n"
+            "Once they have added it, run this again."
         ) from None
     if not isinstance(view, PoolView):
         raise PoolUnreachable(f"What answers at {wanted.gateway} is no gpu-workbench pool of this version.")
@@ -70,7 +72,7 @@ def _endpoint(address: str) -> str:
     scheme, _, rest = address.rpartition("://")
     host, _, port = rest.rpartition(":")
     if scheme not in ("", "tcp") or not host or not port.isdecimal() or not 0 < int(port) <= 65535:
-        raise PoolRefusal(f"{address!r} is no pool's address: write it like tcp://gpu.example.org:7733.")
+        raise PoolRefusal(f"{quoted(address)} is no pool's address: write it like tcp://gpu.example.org:7733.")
     return f"tcp://{rest}"
 
 
@@ -88,8 +90,8 @@ def _complete(address: str, server_key: str, key_file: Path | None) -> ClientSet
     )
     if not curve.is_public_key(wanted.server_key):
         raise PoolRefusal(
-            f"{wanted.server_key!r} is no pool's public key: it has 40 characters, and the pool's operator sees it "
-            "with `workbench pool keys`. In a shell, put it between single quotes."
+            f"{quoted(wanted.server_key)} is no pool's public key: it has 40 characters, and the pool's operator sees "
+            "it with `workbench pool keys`. In a shell, put it between single quotes."
         )
     return _with_wishes(wanted)
 

@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from enum import StrEnum
 from pathlib import Path
+from warnings import catch_warnings, simplefilter
 
 import zmq
 from jupyter_client.kernelspec import KernelSpecManager, NoSuchKernel
@@ -31,6 +32,7 @@ from kernelproxy.session.signs import Signs
 from kernelproxy.session.wishes import Wishes
 from kernelproxy.settings import ClientSettings
 from kernelproxy.stream.session import Session
+from workbench import keeping
 from workbench.commands.install import NAME
 from workbench.display import bytes_in_words
 from workbench.local_gpu import probe
@@ -59,6 +61,7 @@ def diagnose() -> Iterator[Finding]:
     """Check everything between the notebook and the pool, nearest first."""
     yield _python()
     yield _encryption()
+    yield _folders()
     yield _jupyterlab()
     yield _kernel()
     yield _compiler()
@@ -88,6 +91,12 @@ def _encryption() -> Finding:
     )
 
 
+def _folders() -> Finding:
+    for place in keeping.shut():
+        return Finding("folders", State.PROBLEM, f"nothing can be written to {place}", keeping.REMEDY)
+    return Finding("folders", State.OK, f"settings, pools and kernels can be kept, in {Path.home()}")
+
+
 def _jupyterlab() -> Finding:
     if importlib.util.find_spec("jupyterlab") is None:
         return Finding(
@@ -102,7 +111,10 @@ def _jupyterlab() -> Finding:
 def _kernel() -> Finding:
     subject = "kernel"
     try:
-        spec = KernelSpecManager().get_kernel_spec(NAME)
+        with catch_warnings():
+            # Of a home that cannot be written IPython warns as it looks for its kernels; that is told by `_folders`.
+            simplefilter("ignore", UserWarning)
+            spec = KernelSpecManager().get_kernel_spec(NAME)
     except NoSuchKernel:
         again = "Install gpu-workbench again in the environment of your Jupyter, or run `workbench install --user`."
         return Finding(subject, State.PROBLEM, "Jupyter does not see “Remote GPU (CuPy)”", again)

@@ -9,8 +9,8 @@ from html import escape
 from typing import Any
 
 from rich.cells import cell_len
-from rich.console import Group, RenderableType
-from rich.table import Table
+from rich.console import Console, ConsoleOptions, Group, RenderableType, RenderResult
+from rich.table import Column, Table
 from rich.text import Text
 
 from kernelproxy.session.amounts import (
@@ -19,6 +19,10 @@ from kernelproxy.session.amounts import (
 
 #: Left-aligned, and no colours of its own: JupyterLab's theme gives those.
 _CELL = 'style="text-align: left"'
+#: Columns of a terminal between two of a table.
+_GAP = 2
+#: Words up to so many letters stay whole: as many as there is room for.
+_WHOLE_WORDS = range(12, 0, -1)
 
 
 class Json(dict[str, Any]):
@@ -48,19 +52,22 @@ class Section:
 class Columns(Table):
     """What a terminal shows in columns: in a narrow one texts go on in the next line, and nothing is cut away.
 
-    Columns of figures, which are those that are justified to the right, stay as wide as they are.
+    Columns of figures, which are those that are justified to the right, stay as wide as they are. Where even that is
+    too wide, lines are as long as they have to be, and the terminal breaks them.
     """
 
     def __init__(self, *headings: str) -> None:
-        super().__init__(*headings, box=None, padding=(0, 2, 0, 0), pad_edge=False)
+        super().__init__(*headings, box=None, padding=(0, _GAP, 0, 0), pad_edge=False)
 
-    def add_row(self, *cells: RenderableType | None, **options: Any) -> None:
-        """Add a row, as rich does."""
+    def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
         for column in self.columns:
             column.overflow = "fold"
             column.no_wrap |= column.justify == "right"
-            column.min_width = max(map(cell_len, str(column.header).split()), default=column.min_width)
-        super().add_row(*cells, **options)
+        gaps = _GAP * max(0, len(self.columns) - 1)
+        widths = _fitted(self.columns, options.max_width - gaps)
+        for column, width in zip(self.columns, widths, strict=True):
+            column.width = width
+        yield from super().__rich_console__(console, options.update_width(max(sum(widths) + gaps, options.max_width)))
 
 
 class Facts:
@@ -122,6 +129,28 @@ class Facts:
             for name, value in section.rows:
                 table.add_row(Text(f"  {name}", "dim"), Text(value))
         return Group(*(part for part in parts if not isinstance(part, _Rows) or part.row_count))
+
+
+def _fitted(columns: Sequence[Column], most: int) -> list[int]:
+    """Return how wide each column is to be: ``most`` together, or where not even that is enough, what words need."""
+    widths = [
+        max(column.min_width or 0, *(cell_len(str(one)) for one in (column.header, *column.cells)))
+        for column in columns
+    ]
+    choices = [[_least(*one, whole) for one in zip(columns, widths, strict=True)] for whole in _WHOLE_WORDS]
+    least = next((choice for choice in choices if sum(choice) <= most), choices[0])
+    while sum(widths) > most and widths != least:
+        widest = max((one for one, width in enumerate(widths) if width > least[one]), key=widths.__getitem__)
+        widths[widest] -= 1
+    return widths
+
+
+def _least(column: Column, width: int, whole: int) -> int:
+    """Return how narrow ``column`` may be: its heading's words stay whole, and so do words of ``whole`` letters."""
+    if column.no_wrap:
+        return width
+    words = [*str(column.header).split(), *(word[:whole] for one in column.cells for word in str(one).split())]
+    return max(column.min_width or 0, *map(cell_len, words), 1)
 
 
 class _Rows(Columns):

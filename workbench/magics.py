@@ -15,7 +15,7 @@ from IPython.core.magic import Magics, line_cell_magic, magics_class
 from IPython.core.magic_arguments import argument, magic_arguments, parse_argstring
 
 from gpu_backend.wire.control import AskUsage
-from gpu_backend.wire.errors import PoolError, PoolRefusal
+from gpu_backend.wire.errors import PoolError, PoolRefusal, quoted
 from gpu_backend.wire.views import UsageView
 from kernelproxy import settings
 from kernelproxy.client import current
@@ -97,7 +97,7 @@ class GpuMagics(Magics):
             return None
         elif wanted.word and wanted.command != "connect":
             raise UsageError(
-                f"%gpu {wanted.command} takes no {wanted.word!r}. Did you mean: %gpu connect {wanted.word}"
+                f"%gpu {wanted.command} takes no {quoted(wanted.word)}. Did you mean: %gpu connect {wanted.word:.60}"
             )
         elif wanted.command == "usage":
             shown = _usage(wanted)

@@ -13,6 +13,7 @@ import asyncio
 import os
 import signal
 import sys
+from contextlib import suppress
 from pathlib import Path
 from textwrap import wrap
 from time import strftime
@@ -41,6 +42,7 @@ from kernelproxy.session.gateway_client import request_async
 from kernelproxy.session.handover import TICKET_VARIABLE, Handed
 from kernelproxy.session.wishes import Wishes
 from workbench.environment import PREVIOUS_END_VARIABLE
+from workbench.keeping import refused_by_system
 
 _DIALOG_COLUMNS = 90
 
@@ -49,6 +51,7 @@ _REASONS: dict[type[Exception], str] = {
     PoolUnreachable: "The GPU pool cannot be reached",
     ForeignServer: "What answers is not the GPU pool",
     NotAuthorized: "The GPU pool does not know this key",
+    OSError: "The kernel cannot be started on this machine",
 }
 
 
@@ -76,7 +79,8 @@ class RemoteGpuProvisioner(LocalProvisioner):
         Raises
         ------
         tornado.web.HTTPError
-            503 with the pool's own words if it refuses, cannot be reached or does not know us.
+            503 with the pool's own words if it refuses, cannot be reached or does not know us; with the system's if
+            what the kernel needs cannot be written.
         """
         self._keep_lease()
         label = kwargs.get("env", os.environ).get("JPY_SESSION_NAME", "")
@@ -88,9 +92,11 @@ class RemoteGpuProvisioner(LocalProvisioner):
         try:
             kwargs = await super().pre_launch(**kwargs)
             self._hand_over(handed, kwargs["env"])
-        except BaseException:  # whatever stopped the launch, nobody would give the lease back later
+        except BaseException as error:  # whatever stopped the launch, nobody would give the lease back later
             self._forget_start()
             await self._release()
+            if isinstance(error, OSError):
+                raise _as_dialog(error) from None
             raise
         kwargs["env"].pop(PREVIOUS_END_VARIABLE, None)
         if self._previous_end:
@@ -222,7 +228,8 @@ class RemoteGpuProvisioner(LocalProvisioner):
     async def _release(self) -> None:
         self._keep_lease()
         ticket, self.ticket = self._taken() or self.ticket, None
-        self.ticket_file.unlink(missing_ok=True)
+        with suppress(OSError):  # none was written, perhaps as nothing can be
+            self.ticket_file.unlink()
         if ticket is None:
             return
         try:
@@ -267,13 +274,13 @@ def _in_words(status: int) -> str:
     return f"was ended by {name}"
 
 
-def _as_dialog(error: PoolError) -> HTTPError:
+def _as_dialog(error: PoolError | OSError) -> HTTPError:
     """Return ``error`` in the one form whose text the server shows to the user.
 
     JupyterLab shows it unwrapped, in parentheses behind the reason, so lines are broken here.
     """
     reason = next((text for kind, text in _REASONS.items() if isinstance(error, kind)), "The GPU pool failed")
     # tornado doubles a percent sign in the message, and the dialog shows both.
-    text = str(error).replace("%", " percent")
+    text = (refused_by_system(error) if isinstance(error, OSError) else str(error)).replace("%", " percent")
     lines = [line for part in text.splitlines() for line in wrap(part, _DIALOG_COLUMNS, break_on_hyphens=False)]
     return HTTPError(503, "\n".join(["", *lines]), reason=reason)

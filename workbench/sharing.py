@@ -10,7 +10,7 @@ from typing import Any
 import msgspec
 
 from gpu_backend.wire.control import Wish
-from gpu_backend.wire.errors import PoolRefusal
+from gpu_backend.wire.errors import PoolRefusal, quoted
 from gpu_backend.wire.views import QuotaView, UsageRow, UsageView
 from kernelproxy.session.amounts import seconds_in_words
 from workbench.display import Facts, Section, bytes_in_words
@@ -89,7 +89,7 @@ def since_day(text: str, today: date) -> str:
     try:
         return (today - timedelta(days=int(back[1])) if back else date.fromisoformat(text)).isoformat()
     except (ValueError, OverflowError):
-        raise PoolRefusal(f"{text!r} is no day: write 2026-01-31, 'today', or 7d for a week back.") from None
+        raise PoolRefusal(f"{quoted(text)} is no day: write 2026-01-31, 'today', or 7d for a week back.") from None
 
 
 def _plain(view: UsageView) -> dict[str, Any]:
@@ -112,7 +112,7 @@ def _row(row: UsageRow) -> tuple[str, str]:
 
 
 def _name(quota: QuotaView) -> str:
-    return f"{quota.what} ({quota.whose})"
+    return f"{quota.what.removesuffix(' bytes')} ({quota.whose})"
 
 
 def _amount(quota: QuotaView) -> str:

@@ -7,7 +7,10 @@ import re
 from gpu_backend.devices.base import MemoryUse
 
 _FREE = "Free arrays that you do not need any more (`del x`, and whatever else refers to them)"
-_MORE = 'open a session that asks for more: `memory = "8 GiB"` in client.toml, or GPU_WORKBENCH_MEMORY=8GiB'
+_MORE = (
+    'open a session that asks for more (`memory = "8 GiB"` in client.toml, or GPU_WORKBENCH_MEMORY=8GiB), up to what '
+    "you may have (`%gpu usage`)"
+)
 _PARTS = "Compute it in parts, or with a smaller type"
 #: CuPy's own words of what was asked for, and of what it held by then.
 _ASKED = re.compile(r"allocating ([\d,]+) bytes")

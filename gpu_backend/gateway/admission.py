@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import date, timedelta
 
-from gpu_backend.gateway.amounts import gib
+from gpu_backend.gateway.amounts import memory_in_words
 from gpu_backend.gateway.entitlements import Entitlements, Quota
 from gpu_backend.gateway.refusals import Refusal, how_to_ask
 from gpu_backend.lifecycle.states import HELD, Session
@@ -146,8 +146,10 @@ def _too_much_memory(account: Account, held: Sequence[Session], memory_bytes: in
         return None
     whose = f"your group {account.group} may have" if account.group else "you may have"
     sessions = "1 session holds" if len(held) == 1 else f"{len(held)} sessions hold"
-    asked = f"this one asks for {gib(memory_bytes)}" if memory_bytes else f"{gib(left)} are left for another"
-    said = f"{sessions} {gib(most - left)} of the {gib(most)} of device memory that {whose}{_names(held)}; {asked}."
+    taken = f"{sessions} {memory_in_words(most - left)}" if held else "No session holds any"
+    asked = f"this one asks for {memory_in_words(memory_bytes)}" if memory_bytes else ""
+    wanted = asked or f"{memory_in_words(left)} are left for another"
+    said = f"{taken} of the {memory_in_words(most)} of device memory that {whose}{_names(held)}; {wanted}."
     if left >= _LEAST_BYTES:
         remedy = f"Ask for what is left: {how_to_ask(left)}. Or shut down a kernel that you do not need, {_ASK}."
     else:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 
-def gib(count: int) -> str:
-    """Return ``count`` bytes in GiB, as people say it: "23.5 GiB", "1,128 GiB"."""
-    amount = count / 2**30
-    return f"{amount:,.0f} GiB" if amount >= 999.5 else f"{amount:.3g} GiB"
+def memory_in_words(count: int) -> str:
+    """Return ``count`` bytes as people say it: "300 MiB", "23.5 GiB", "1,128 GiB"."""
+    amount, unit = (count / 2**30, "GiB") if count >= 1 << 30 else (count / 2**20, "MiB")
+    return f"{amount:,.0f} {unit}" if amount >= 999.5 else f"{amount:.3g} {unit}"

@@ -41,6 +41,15 @@ class Authenticator:
         """Return the user whose good key this is."""
         return self._directory.user_of(key)
 
+    def shut_out(self, key: str, user: str) -> str:
+        """Return why what ``user`` has opened with ``key`` must end, in words for that user; "" if it need not."""
+        now = self.user(key)
+        if now is not None and now.name == user:
+            return ""
+        if self._directory.is_revoked(key):
+            return "The operator of this pool has revoked the key that opened this session."
+        return f"The operator of this pool has removed the user {user}."
+
     def node(self, key: str) -> str | None:
         """Return the node whose agent has this key."""
         return self._directory.node_of(key)

@@ -179,6 +179,11 @@ class Directory:
         ).fetchone()
         return User(row[0], bool(row[1])) if row is not None else None
 
+    def is_revoked(self, public: str) -> bool:
+        """Tell whether ``public`` is on record as a key that is admitted no more."""
+        sql = "SELECT 1 FROM keys WHERE public = ? AND revoked_at IS NOT NULL"
+        return self._db.execute(sql, (public,)).fetchone() is not None
+
     # --- shares and quotas --------------------------------------------------------------------------------------------
 
     def entitle(self, holder: Holder, name: str, what: str, value: Value | None) -> None:

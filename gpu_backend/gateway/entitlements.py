@@ -11,7 +11,7 @@ from gpu_backend.gate.terms import SessionClass
 from gpu_backend.gateway.refusals import Refusal
 from gpu_backend.lifecycle.states import Session
 from gpu_backend.wire.control import Terms, Wish
-from gpu_backend.wire.errors import RefusalCode
+from gpu_backend.wire.errors import RefusalCode, quoted
 
 #: "user" or "group".
 Holder = Literal["user", "group"]
@@ -89,12 +89,12 @@ def checked(name: str, text: str) -> Value:
     """
     if name in ("largest_class", "default_class"):
         if text not in CLASSES:
-            raise ValueError(f"{text!r} is no class; there are {', '.join(CLASSES)}.")
+            raise ValueError(f"{quoted(text)} is no class; there are {', '.join(CLASSES)}.")
         return text
     try:
         value: float = SETTABLE[name](text)
     except ValueError:
-        raise ValueError(f"{name} is a number, and {text!r} is none.") from None
+        raise ValueError(f"{name} is a number, and {quoted(text)} is none.") from None
     must_be_some = name in ("weight", "largest_limit")
     if not isfinite(value) or value < 0 or (must_be_some and value == 0):
         raise ValueError(f"{name} is {text}; it must be {'above 0' if must_be_some else 'at least 0'}.")
@@ -156,7 +156,7 @@ class Entitlements:
 def refuse_wish(wish: Wish, rights: Rights) -> Refusal | None:
     """Return why a session may not have what it wishes; None if it may."""
     if wish.kind and wish.kind not in CLASSES:
-        return _wrong(f"There is no class {wish.kind!r}; there are {', '.join(CLASSES)}.")
+        return _wrong(f"There is no class {quoted(wish.kind)}; there are {', '.join(CLASSES)}.")
     if not (0 <= wish.request <= wish.limit <= 1 and wish.limit > 0):  # false for NaN as well
         return _wrong(
             f"A request of {wish.request:g} and a limit of {wish.limit:g} were asked for; it must be "

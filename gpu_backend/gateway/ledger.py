@@ -12,7 +12,7 @@ from msgspec.structs import replace
 
 from gpu_backend.gateway.accounts import Accounts, Owned, Reading
 from gpu_backend.gateway.admission import PERIODS, Account, accounts_of, is_over_quota, period_start
-from gpu_backend.gateway.amounts import gib
+from gpu_backend.gateway.amounts import memory_in_words
 from gpu_backend.gateway.directory import Directory
 from gpu_backend.gateway.entitlements import Entitlements, Quota, Rights
 from gpu_backend.gateway.loads import Mix, mix_of
@@ -104,7 +104,7 @@ class Ledger:
         if not session.has_promise:
             rule = "it asked for no amount, and that was left of the quota"
         of_all = self.entitlements.quota("user", session.user).memory_bytes
-        return f"{rule}; all your sessions together may hold {gib(of_all)}" if of_all else rule
+        return f"{rule}; all your sessions together may hold {memory_in_words(of_all)}" if of_all else rule
 
     def rights(self, user: str) -> Rights:
         """Return the most that ``user`` may ask for a session."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 
-from gpu_backend.gateway.amounts import gib
+from gpu_backend.gateway.amounts import memory_in_words
 from gpu_backend.gateway.loads import UNKNOWN_MIX, DeviceLoad, Mix, Tenant, Wanted
 from gpu_backend.gateway.placing import DEFAULT_RULES, costs, obstacle
 from gpu_backend.gateway.refusals import Refusal, how_to_ask
@@ -84,7 +84,7 @@ def place(
         most = max(device.total_bytes for device in fitting)
         return Refusal(
             RefusalCode.QUOTA,
-            f"{gib(memory_bytes)} were asked for; the largest device here has {gib(most)}.",
+            f"{memory_in_words(memory_bytes)} were asked for; the largest device here has {memory_in_words(most)}.",
             f"Ask for less: {how_to_ask(most)}.",
         )
     free = [device for device in large if _has_room(device, memory_bytes)]
@@ -139,7 +139,7 @@ def _no_device(devices: Sequence[DeviceLoad], kind: str) -> Refusal:
 def _full(devices: Sequence[DeviceLoad]) -> Refusal:
     used, capacity = sum(d.sessions for d in devices), sum(d.capacity for d in devices)
     promised, total = sum(d.promised_bytes for d in devices), sum(d.total_bytes for d in devices)
-    memory = f"; {gib(promised)} of {gib(total)} of memory are promised" if promised else ""
+    memory = f"; {memory_in_words(promised)} of {memory_in_words(total)} of memory are promised" if promised else ""
     return Refusal(
         RefusalCode.POOL_FULL,
         f"The pool is full: {used} of {capacity} places are taken{memory}.",

@@ -260,7 +260,7 @@ class Gateway:
             self._sessions.record_late()
             self._sessions.apply(ev.TimePassed())
             self._give_up_lost()
-            self._close_revoked()
+            self._close_shut_out()
             self._close_over_quota()
             self._ledger.settle_shares(self._nodes.names())
             self._sessions.settle_terms()
@@ -283,12 +283,13 @@ class Gateway:
                 reason = "The GPU time of its user, or of their group, is used up."
                 self._sessions.apply(ev.CloseWanted(session.id, reason))
 
-    def _close_revoked(self) -> None:
+    def _close_shut_out(self) -> None:
         held = self._sessions.held()
-        good = {key: self._authenticator.user(key) is not None for key in {session.client_key for session in held}}
+        openers = {(session.client_key, session.user) for session in held}
+        whys = {opener: self._authenticator.shut_out(*opener) for opener in openers}
         for session in held:
-            if not good[session.client_key]:
-                self._sessions.apply(ev.CloseWanted(session.id, "The key that opened it was revoked."))
+            if why := whys[session.client_key, session.user]:
+                self._sessions.apply(ev.CloseWanted(session.id, why))
 
     def _stop_pool(self, user: User, request: StopPool) -> FromGateway:
         if not user.is_operator:

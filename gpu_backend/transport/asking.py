@@ -23,6 +23,7 @@ from gpu_backend.wire.errors import (
     AnswerOverdue,
     ExecutorStarting,
     ForeignServer,
+    KeyRefused,
     NotAuthorized,
     PoolError,
     PoolFull,
@@ -50,8 +51,8 @@ _answers: Codec[FromGateway] = Codec(FromGateway)
 _ERRORS: dict[str, type[PoolError]] = {
     kind.__name__: kind
     for kind in (
-        AnswerOverdue, ExecutorStarting, ForeignServer, NotAuthorized, PoolFull, PoolRefusal, PoolUnreachable,
-        SessionLost,
+        AnswerOverdue, ExecutorStarting, ForeignServer, KeyRefused, NotAuthorized, PoolFull, PoolRefusal,
+        PoolUnreachable, SessionLost,
     )
 }  # fmt: skip
 
@@ -81,8 +82,8 @@ def ask(door: Door, message: ToGateway, timeout_seconds: float = ANSWER_SECONDS)
     Raises
     ------
     NotAuthorized
-        If the pool does not know our key, or the key may not do this; or if the pool is not the one whose key we
-        hold. Known within a second.
+        If the pool does not know our key (a `KeyRefused`), or the key may not do this; or if the pool is not the one
+        whose key we hold (a `ForeignServer`). Known within a second.
     PoolUnreachable
         If nobody answers within ``timeout_seconds``; an `AnswerOverdue` if the request was taken.
     SessionLost

@@ -19,6 +19,7 @@ from gpu_backend.wire.errors import (
     AnswerOverdue,
     ExecutorStarting,
     ForeignServer,
+    KeyRefused,
     NotAuthorized,
     PoolFull,
     PoolRefusal,
@@ -103,7 +104,7 @@ class _Exchange:
                 "there), and run `workbench connect` with them. Your own key was not looked at."
             )
         if self._watch.failure:
-            raise NotAuthorized(
+            raise KeyRefused(
                 f"The pool at {self._address} turned us away: it does not know our key {self._public}, or it was "
                 "revoked there. Its operator sees that with `workbench pool keys`, and adds or restores it."
             )

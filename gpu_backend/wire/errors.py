@@ -10,7 +10,8 @@
     ├── PoolError                 the pool cannot or will not serve
     │   ├── PoolUnreachable
     │   │   └── AnswerOverdue     the request was taken: the pool is busy, or was restarted in the middle
-    │   ├── NotAuthorized
+    │   ├── NotAuthorized         not with this key: the message says why
+    │   │   ├── KeyRefused        the pool does not know the key, or it was revoked there
     │   │   └── ForeignServer     what answers is not the pool that was meant
     │   ├── PoolRefusal           admission said no: the message says why and what to do
     │   │   ├── ExecutorStarting  not yet: an executor is on its way; asking again helps
@@ -70,6 +71,10 @@ class AnswerOverdue(PoolUnreachable):
 
 class NotAuthorized(PoolError):
     """The key that was shown is not known to the pool, or not allowed here."""
+
+
+class KeyRefused(NotAuthorized):
+    """The pool does not know the key that was shown, or it was revoked there."""
 
 
 class ForeignServer(NotAuthorized):

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import re
 
+from gpu_backend.wire.errors import quoted
+
 _UNITS: dict[str, int] = {"": 1, "B": 1, **{f"{p}B": int(1000**n) for n, p in enumerate("KMGT", 1)}}
 _UNITS |= {f"{p}IB": int(1024**n) for n, p in enumerate("KMGT", 1)}
 
@@ -18,7 +20,7 @@ def bytes_from_words(text: str) -> int:
     """
     match = re.fullmatch(r"\s*(\d+(?:\.\d+)?)\s*([A-Za-z]*)\s*", text)
     if match is None or match[2].upper() not in _UNITS:
-        raise ValueError(f"{text!r} is no amount of memory; write it like 4GiB, 500MB or 1073741824.")
+        raise ValueError(f"{quoted(text)} is no amount of memory; write it like 4GiB, 500MB or 1073741824.")
     return round(float(match[1]) * _UNITS[match[2].upper()])
 
 

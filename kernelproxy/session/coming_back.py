@@ -10,6 +10,7 @@ import msgspec
 from gpu_backend.wire.control import FromGateway, RenewTicket, Ticket
 from gpu_backend.wire.errors import (
     ExecutorStarting,
+    KeyRefused,
     NotAuthorized,
     PoolError,
     PoolFull,
@@ -36,8 +37,10 @@ class Ended(SessionLost):
     """The gateway says that the session has ended. Another can be had."""
 
 
-def where(settings: ClientSettings, session: str, seconds: float) -> FromGateway:
+def where(settings: ClientSettings, session: str, seconds: float, told: str) -> FromGateway:
     """Ask the gateway where ``session`` is, for so long at most, and return its answer.
+
+    Its executor may have ``told`` why it ended.
 
     Raises
     ------
@@ -47,15 +50,20 @@ def where(settings: ClientSettings, session: str, seconds: float) -> FromGateway
         If the session's next executor is on its way.
     SessionLost
         If the pool no longer has the session for us; an `Ended` if it has none of that name.
+    NotAuthorized
+        If we cannot ask it with this key, or it is another pool: nothing is known of the session, and asking again may
+        help.
     """
     try:
         return gateway_client.request(settings, RenewTicket(0, session, may_wait=True), seconds)
-    except (PoolUnreachable, ExecutorStarting):
+    except KeyRefused as error:
+        raise _shut_out(told, error) from None
+    except (PoolUnreachable, ExecutorStarting, NotAuthorized):
         raise
     except SessionLost as error:
         raise Ended(str(error)) from None
     except PoolError as error:
-        raise SessionLost(f"The pool no longer has this session. {error}") from None
+        raise SessionLost(f"{told} The pool no longer has this session. {error}".strip()) from None
 
 
 def another(settings: ClientSettings, wishes: Wishes, signs: Signs, handed: Path | None, why: str) -> Ticket:
@@ -68,14 +76,16 @@ def another(settings: ClientSettings, wishes: Wishes, signs: Signs, handed: Path
     ------
     SessionLost
         If our key is good no more.
-    PoolRefusal, PoolUnreachable
+    NotAuthorized, PoolRefusal, PoolUnreachable
         If there is no session to be had now; trying again may help. The message says what was lost.
     """
     try:
         request = msgspec.structs.replace(wishes.opening(settings), waiter=secrets.token_hex(8))
         ticket = granted(settings, request, signs)
+    except KeyRefused as error:
+        raise _shut_out(why, error) from None
     except NotAuthorized as error:
-        raise SessionLost(f"The pool no longer has this session. {error}") from None
+        raise NotAuthorized(f"{_lost(why)} {error}") from None
     except PoolFull as error:
         raise PoolFull(f"{_lost(why)} {error}") from None
     except PoolRefusal as error:
@@ -106,6 +116,18 @@ def not_back(waits_for: str, error: Exception, lease_seconds: float) -> PoolFull
         "your arrays are still there cannot be known from here. If the pool has ended, they are lost. If only the way "
         f"to it is gone, it keeps them for {lease_seconds:.0f} s from when it last heard this notebook: run the cell "
         f"again when the way is back. {_STOPPED} `workbench doctor` says what is wrong."
+    )
+
+
+def _shut_out(told: str, error: KeyRefused) -> SessionLost:
+    """Return what to raise where the pool does not admit our key any more. Whoever was ``told`` why is not told twice.
+
+    That is final for this kernel: whether the pool ever admits it again is for people to settle.
+    """
+    why = f"{told} The pool does not admit this notebook's key any more." if told else str(error)
+    return SessionLost(
+        f"{why} The arrays of this notebook are lost. Once the pool's operator has admitted the key again (`workbench "
+        "doctor` shows it), restart the kernel."
     )
 
 

@@ -189,7 +189,7 @@ class Lease:
         Its executor may have ``told`` why it ended; whether it did, or is known to have ended, ``has_ended`` says.
         """
         try:
-            return self._ask_where(coming_back.TOLD_SECONDS / 2 if has_ended else GATEWAY_SECONDS)
+            return self._ask_where(coming_back.TOLD_SECONDS / 2 if has_ended else GATEWAY_SECONDS, told)
         except coming_back.Ended as error:
             if not may_wait:  # it is for whoever uses the arrays to wait for a place, and to hear of it
                 raise PoolUnreachable(str(error)) from None
@@ -197,10 +197,10 @@ class Lease:
             self.ticket = coming_back.another(self._settings, self._wishes, self._signs, self._handed, why)
             return True
 
-    def _ask_where(self, seconds: float = GATEWAY_SECONDS) -> bool:
+    def _ask_where(self, seconds: float = GATEWAY_SECONDS, told: str = "") -> bool:
         """Ask the gateway where the session is now; False if it does not answer, and all stays as we know it."""
         try:
-            answer = coming_back.where(self._settings, self.ticket.session, seconds)
+            answer = coming_back.where(self._settings, self.ticket.session, seconds, told)
         except (PoolUnreachable, ExecutorStarting) as error:
             return isinstance(error, ExecutorStarting | AnswerOverdue)  # it is there, and has not found a place yet
         self._waits_for = answer.reason if isinstance(answer, control.Queued) else ""

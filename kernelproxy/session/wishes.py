@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable
+from functools import partial
 from typing import Any, NamedTuple
 
 from msgspec.structs import replace
 
 from gpu_backend.wire.control import OpenSession, Wish
-from gpu_backend.wire.errors import PoolRefusal
+from gpu_backend.wire.errors import PoolRefusal, quoted
 from kernelproxy.session.amounts import bytes_from_words
 from kernelproxy.settings import ClientSettings
 
@@ -49,9 +50,9 @@ class Wishes:
         """
         wish = Wish(
             os.environ.get(CLASS_VARIABLE) or settings.session_class,
-            _value(REQUEST_VARIABLE, settings.request, float),
-            _value(LIMIT_VARIABLE, settings.limit, float),
-            _value(PRIORITY_VARIABLE, settings.priority, int),
+            _value(REQUEST_VARIABLE, settings.request, partial(_number, float)),
+            _value(LIMIT_VARIABLE, settings.limit, partial(_number, float)),
+            _value(PRIORITY_VARIABLE, settings.priority, partial(_number, int)),
             os.environ.get(AFFINITY_VARIABLE) or settings.affinity,
             os.environ.get(ANTI_AFFINITY_VARIABLE) or settings.anti_affinity,
             os.environ.get(EXCLUSION_VARIABLE) or settings.exclusion,
@@ -73,8 +74,15 @@ def _truth(said: str | bool) -> bool:
     if isinstance(said, bool):
         return said
     if said.lower() not in _TRUTHS:
-        raise ValueError(f"{said!r} is neither true nor false")
+        raise ValueError(f"{quoted(said)} is neither true nor false")
     return _TRUTHS[said.lower()]
+
+
+def _number(kind: type[float], said: str | float) -> float:
+    try:
+        return kind(said)
+    except ValueError:
+        raise ValueError(f"{quoted(str(said))} is no number{' without a fraction' * (kind is int)}") from None
 
 
 def _value(variable: str, setting: Any, convert: Callable[[Any], Any]) -> Any:

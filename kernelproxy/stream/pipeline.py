@@ -297,7 +297,7 @@ class Pipeline(Recorder):
 
     def _note_refusal(self, refused: wire.Refused) -> None:
         if refused.code in (RefusalCode.NOT_GREETED, RefusalCode.OUT_OF_ORDER, RefusalCode.ENDED):
-            return self._recover(refused.message if refused.code == RefusalCode.ENDED else "")
+            return self._recover()
         error = refusal_error(refused)
         self.inbox.fail_all(error)
         self.connection.settle()
@@ -328,21 +328,20 @@ class Pipeline(Recorder):
             self._tell_cancelled(self.connection)
         return self.connection
 
-    def _recover(self, reason: str = "") -> None:
+    def _recover(self) -> None:
         try:
             fresh = self._renew(self)
         except SessionLost as error:
-            lost = SessionLost(f"{reason} {error}".strip())
             self.abandon()
-            self.end(lost)
-            raise lost from None
+            self.end(error)
+            raise
         # All this before the old connection is replaced: if an interrupt strikes here, it is done again.
         self._cancel_told = 0
         self.inbox.forget_parts()
         self._resume(fresh)
         loss = None
         if fresh.is_another_executors(self.connection):
-            loss = session_lost(reason or fresh.ticket.former_end, fresh.ticket.epoch)
+            loss = session_lost(self.connection.ended_for or fresh.ticket.former_end, fresh.ticket.epoch)
             self.inbox.fail_all(loss)
         self.connection = fresh
         if loss is not None:

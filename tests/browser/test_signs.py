@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -13,7 +14,7 @@ from gpu_backend.pool.settings import PoolSettings
 from gpu_backend.pool.state import PoolState
 from tests.browser.lab_page import LabPage, lab_page
 from tests.browser.lab_server import set_up
-from tests.integration.held_op import HELD, let_go
+from tests.integration.held_op import HELD, halted, let_go
 from tests.integration.notebook_pool import cpu_pool
 from tests.integration.test_jupyter_waiting import free, taken
 
@@ -31,7 +32,7 @@ _LEFT = """element => {
 #: Whether the line that is being kept up to date, made narrow, has its text in one column. It may be replaced any time.
 _IS_ONE_COLUMN = """() => {
     const line = document.querySelector(".jp-OutputArea [role=status]");
-    const text = line && line.querySelector("progress + *");
+    const text = line && line.querySelector("span:last-child");
     if (!text) return false;
     line.style.width = "24em";
     const range = document.createRange();
@@ -51,7 +52,7 @@ def pool(tmp_path_factory: pytest.TempPathFactory) -> Iterator[PoolState]:
 
 @pytest.mark.parametrize("theme", THEMES)
 def test_a_person_sees_what_goes_on(
-    chromium: Browser, pool: PoolState, url: str, screenshots: Path, theme: str
+    chromium: Browser, pool: PoolState, url: str, notebooks: Path, screenshots: Path, theme: str
 ) -> None:
     set_up(Path(os.environ["HOME"]) / "settings", "apputils-extension/themes", theme=THEMES[theme])
     with lab_page(chromium, screenshots) as lab:
@@ -59,6 +60,7 @@ def test_a_person_sees_what_goes_on(
         expect(lab.page.locator(f'body[data-jp-theme-name="{THEMES[theme]}"]')).to_have_count(1)
         lab.new_notebook()
         progress(lab, pool, theme)
+        transfer(lab, pool, notebooks, theme)
         error(lab, theme)
         status(lab, pool, theme)
         lab.menu("Kernel", "kernelmenu:shutdown")
@@ -83,10 +85,26 @@ def progress(lab: LabPage, pool: PoolState, theme: str) -> None:
     kept, value = (lab.output(place).get_by_text(text).first for text in ("Compiling and running slow took", "e+"))
     expect(value).to_be_visible()
     assert abs(kept.evaluate(_LEFT) - value.evaluate(_LEFT)) < 1.5
-    place = lab.type_and_run("h = cp.zeros(800_000_000, 'i1').get()")
-    expect(lab.output(place).locator("progress").or_(lab.indicator("idle")).first).to_be_visible()
-    lab.picture(f"transfer-{theme}")
+
+
+def transfer(lab: LabPage, pool: PoolState, notebooks: Path, theme: str) -> None:
+    """A bar says how much of a large array has come."""
+    enough = notebooks / "enough"
+    place = lab.type_and_run(
+        "import os\nx = cp.zeros(200_000_000, 'i1')\nprint('copying', flush=True)\n"
+        f"while not os.path.exists('{enough.name}'): host = x.get()\n"
+        "del x"
+    )
+    expect(lab.output(place)).to_contain_text("copying")
+    line = lab.output(place).locator(_LINE)
+    with halted(pool):
+        enough.touch()
+        expect(line).to_contain_text(re.compile(r"Download: \d+ s so far · [\d.]+ \w+ of 190\.7 MiB"))
+        assert 0 <= float(line.locator("progress").get_attribute("value") or -1) <= 1
+        lab.picture(f"transfer-{theme}")
+    expect(lab.output(place)).to_contain_text("Download took")
     lab.wait_idle()
+    enough.unlink()
 
 
 def error(lab: LabPage, theme: str) -> None:

@@ -43,6 +43,9 @@ def test_a_cell_goes_on_while_its_tab_is_closed(
     with lab_page(chromium, screenshots) as lab:
         lab.open(url, "/tree/Untitled.ipynb")
         expect(lab.notebook.locator(".jp-Toolbar-kernelName")).to_have_text("Remote GPU (CuPy)")
+        expect(lab.output(0)).to_contain_text("so far")
+        # What JupyterLab will never bring up to date does not look as if it went on.
+        expect(lab.output(0).locator("progress:not([value])")).to_have_count(0)
         place = lab.type_and_run("print('kept', kept > 0, float(out.sum()) > 0)")
         let_go(pool)
         expect(lab.output(place)).to_contain_text("kept True True")

@@ -32,7 +32,7 @@ def test_a_key_that_the_pool_does_not_know(faulty: Faulty, tmp_path: Path) -> No
     curve.save(curve.generate(), tmp_path / "own.key")
     with Notebook(with_settings(faulty, tmp_path, tmp_path / "own.key")) as stranger:
         refused = stranger.run(FIRST_USE)
-    assert refused.error == "NotAuthorized"
+    assert refused.error == "KeyRefused"
     assert "turned us away" in refused.text
     assert "adds or restores it" in refused.text
 
@@ -46,18 +46,42 @@ def test_a_pool_that_is_not_the_one_we_know(faulty: Faulty, tmp_path: Path) -> N
     assert "is not the pool whose public key we hold" in refused.text
 
 
-def test_a_key_that_is_revoked_at_work(faulty: Faulty, notebook: Callable[..., Notebook]) -> None:
-    theirs = notebook("carl")
+def _revoke(faulty: Faulty, user: str) -> None:
+    people.revoke_key(faulty.pool.state, curve.load(faulty.pool.state.root / f"{user}.key").public.decode())
+
+
+def _remove(faulty: Faulty, user: str) -> None:
+    people.remove_user(faulty.pool.state, user)
+
+
+@pytest.mark.parametrize(
+    ("user", "shut_out", "why"),
+    [
+        ("carl", _revoke, "The operator of this pool has revoked the key that opened this session."),
+        ("dora", _remove, "The operator of this pool has removed the user dora."),
+    ],
+)
+def test_who_is_shut_out_at_work_reads_once_why_and_what_to_do(
+    faulty: Faulty,
+    notebook: Callable[..., Notebook],
+    user: str,
+    shut_out: Callable[[Faulty, str], None],
+    why: str,
+) -> None:
+    theirs = notebook(user)
     theirs.value("x = cp.arange(5); float(x[0])")
-    key = curve.load(faulty.pool.state.root / "carl.key").public.decode()
-    people.revoke_key(faulty.pool.state, key)
+    shut_out(faulty, user)
     theirs.begin("while True: x.sum().item()")
     told = theirs.finish()
     assert told.error == "SessionLost"
-    assert told.text.startswith("The key that opened it was revoked. The pool no longer has this session.")
+    assert told.text == (
+        f"{why} The pool does not admit this notebook's key any more. The arrays of this notebook are lost. Once the "
+        "pool's operator has admitted the key again (`workbench doctor` shows it), restart the kernel."
+    )
+    assert told.notes == ""
     again = theirs.run("x.tolist()")  # and it does not change its mind
-    assert again.error == "SessionLost"
-    os.unlink(faulty.config("carl"))
+    assert (again.error, again.text) == ("SessionLost", told.text)
+    os.unlink(faulty.config(user))
 
 
 @pytest.fixture

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import shlex
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -63,7 +64,7 @@ def test_a_new_user_gets_in_and_out_again(operator: Terminal, tmp_path: Path) ->
     refused = ada.run(*words)
     assert refused.returncode == 1
     (line,) = [line for line in refused.stderr.splitlines() if line.startswith("Your public key")]
-    public = line.rsplit(" ", 1)[1]
+    (public,) = shlex.split(line.partition(": ")[2])
 
     operator.json("pool", "users", "add", "ada", "--key", public)
     connected = ada.json(*words)

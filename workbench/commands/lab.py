@@ -23,6 +23,7 @@ from gpu_backend.pool.settings import PoolSettings
 from gpu_backend.pool.state import PoolState, at, default_root
 from gpu_backend.wire.views import DeviceView
 from kernelproxy.settings import CONFIG_VARIABLE
+from workbench import keeping
 from workbench.display import Facts, Section, bytes_in_words
 from workbench.examples import copy_examples
 from workbench.terminal import add_json_option, complain, say, show
@@ -68,6 +69,7 @@ def execute(arguments: Namespace) -> int:
 
 def open_lab(arguments: Namespace) -> NoReturn:
     """Start the pool, say where everything is, and become JupyterLab."""
+    keeping.need()
     root, opened = root_directory(arguments.root_dir)
     if not arguments.json:
         say("Starting a pool on this machine ...")

@@ -113,6 +113,7 @@ def _as_dict(share: Share, quotas: bool) -> dict[str, Any]:
 
 def _table_of_shares(found: Sequence[Share]) -> Columns:
     table = Columns("", "name", "group")
+    table.columns[0].no_wrap = True
     table.add_column("weight", justify="right")
     table.add_column("may ask for up to")
     table.add_column("gets unasked")
@@ -139,6 +140,7 @@ def _in_words(kind: str, **amounts: float) -> str:
 
 def _table_of_quotas(found: Sequence[Share]) -> Columns:
     table = Columns("", "name", "group")
+    table.columns[0].no_wrap = True
     for heading in ("sessions", "memory", "GPU s a day", "a week", "a month"):
         table.add_column(heading, justify="right")
     for one in found:

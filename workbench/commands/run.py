@@ -12,7 +12,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import NoReturn
 
-from gpu_backend.wire.errors import PoolRefusal
+from gpu_backend.wire.errors import PoolRefusal, quoted
 from kernelproxy.session import wishes
 from kernelproxy.session.amounts import bytes_from_words
 from workbench.terminal import complain
@@ -104,7 +104,7 @@ def _check(option: str, value: str) -> None:
     except ValueError:
         is_right = False
     if not is_right:
-        raise PoolRefusal(f"The option {option} is to be {_MEANS[option]}, not {value!r}.")
+        raise PoolRefusal(f"The option {option} is to be {_MEANS[option]}, not {quoted(value)}.")
 
 
 def become_python(words: Sequence[str]) -> NoReturn:

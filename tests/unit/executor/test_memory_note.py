@@ -20,6 +20,7 @@ def test_the_limit_and_whose_it_is_are_said() -> None:
     said = note(GIB, 2 * GIB, "it asked for that")
     assert said.startswith("This session may hold 2 GiB of device memory: it asked for that. Free arrays")
     assert "GPU_WORKBENCH_MEMORY" in said
+    assert "up to what you may have (`%gpu usage`)" in said
 
 
 def test_what_is_full_is_told_with_the_figures() -> None:

@@ -100,6 +100,15 @@ def test_memory_is_counted_over_all_sessions_of_a_user() -> None:
     assert "GPU_WORKBENCH_MEMORY=1GiB" in refusal.remedy  # what can be had
 
 
+def test_a_small_quota_is_told_in_the_amounts_in_which_it_is_set() -> None:
+    refusal = admit(400 << 20, [], ada(memory_bytes=300 << 20))
+    assert refusal is not None
+    assert refusal.message == (
+        "No session holds any of the 300 MiB of device memory that you may have; this one asks for 400 MiB."
+    )
+    assert 'memory = "300 MiB"' in refusal.remedy
+
+
 def test_who_asks_for_no_amount_may_have_what_is_left_of_every_quota() -> None:
     group = Account(group="lab", members=frozenset({"ada", "eve"}), quota=Quota(memory_bytes=8 * GIB))
     both = [*ada(memory_bytes=4 * GIB), group]

@@ -4,14 +4,19 @@ from __future__ import annotations
 
 import os
 from argparse import ArgumentParser, Namespace
+from collections.abc import Callable
+from datetime import date
 from pathlib import Path
 
 import pytest
 
 from gpu_backend.gateway.entitlements import SETTABLE
-from workbench import cli
+from gpu_backend.wire.errors import PoolRefusal
+from kernelproxy.session.amounts import bytes_from_words
+from workbench import cli, connecting
 from workbench.commands import lab
 from workbench.examples import copy_examples, examples_directory
+from workbench.sharing import since_day
 
 
 def parsed(*words: str) -> Namespace:
@@ -112,3 +117,19 @@ def test_examples_are_copied_and_what_a_person_changed_stays(tmp_path: Path) -> 
     assert copy_examples(tmp_path / "examples") == there
     assert there[0].read_text() == "changed"
     assert there[1].read_bytes() == (source / there[1].name).read_bytes()
+
+
+@pytest.mark.parametrize(
+    "refuse",
+    [
+        lambda long: connecting.connect(long),
+        lambda long: connecting.connect("localhost:7733", long),
+        lambda long: since_day(long, date(2026, 1, 1)),
+        lambda long: bytes_from_words(long),
+    ],
+)
+def test_a_refusal_repeats_no_more_than_a_line_of_what_was_given(refuse: Callable[[str], object]) -> None:
+    long = 300 * "x"
+    with pytest.raises((PoolRefusal, ValueError), match=r"'x{59}…'") as told:
+        refuse(long)
+    assert long not in str(told.value)

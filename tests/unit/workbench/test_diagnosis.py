@@ -43,6 +43,16 @@ def test_no_pool_is_no_problem(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) 
     assert "workbench lab" in found["pool"].remedy
 
 
+def test_a_place_for_kernels_that_cannot_be_written(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    (tmp_path / "file").touch()
+    monkeypatch.setenv(CONFIG_VARIABLE, str(tmp_path / "none.toml"))
+    monkeypatch.setenv("JUPYTER_RUNTIME_DIR", str(tmp_path / "file" / "runtime"))
+    found = findings()
+    assert list(problems(found)) == ["folders"]
+    assert found["folders"].found == f"nothing can be written to {tmp_path}/file/runtime"
+    assert "JUPYTER_RUNTIME_DIR" in found["folders"].remedy
+
+
 def test_settings_that_cannot_be_read(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     (tmp_path / "client.toml").write_text("gateway = 1")
     monkeypatch.setenv(CONFIG_VARIABLE, str(tmp_path / "client.toml"))

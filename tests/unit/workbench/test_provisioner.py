@@ -230,6 +230,18 @@ def test_a_long_refusal_fits_the_dialog(provisioner: RemoteGpuProvisioner, gatew
     assert " ".join(lines).split() == words.split()
 
 
+def test_a_ticket_that_cannot_be_kept_is_told_and_its_session_given_back(
+    provisioner: RemoteGpuProvisioner, gateway: ScriptedGateway, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "file").touch()
+    monkeypatch.setenv("JUPYTER_RUNTIME_DIR", str(tmp_path / "file" / "runtime"))
+    with pytest.raises(HTTPError, match="Not a directory") as refused:
+        asyncio.run(provisioner.pre_launch(env=environment()))
+    assert refused.value.reason == "The kernel cannot be started on this machine"
+    assert "JUPYTER_RUNTIME_DIR say: have these, or HOME" in " ".join(str(refused.value.log_message).split())
+    assert [asked.session for asked in gateway.asked_for(CloseSession)] == ["s1"]
+
+
 def test_silence_is_given_as_long_as_the_dialog_may_wait(
     provisioner: RemoteGpuProvisioner, gateway: ScriptedGateway, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -12,7 +12,7 @@ from gpu_backend.wire.errors import PoolRefusal
 from gpu_backend.wire.views import DeviceView, PoolView, QuotaView, SessionView, UsageRow, UsageView, WaiterView
 from kernelproxy import settings
 from kernelproxy.session.amounts import bytes_from_words, seconds_in_words
-from kernelproxy.session.wishes import WHOLE_DEVICE_VARIABLE, Wishes
+from kernelproxy.session.wishes import LIMIT_VARIABLE, PRIORITY_VARIABLE, WHOLE_DEVICE_VARIABLE, Wishes
 from tests.unit.workbench.scripted_gateway import ScriptedGateway
 from workbench import connecting
 from workbench.sharing import SharingFacts, UsageFacts, since_day
@@ -70,7 +70,7 @@ def test_own_use_limits_and_the_others_sum_are_shown() -> None:
     assert "2026-11-21" in text
     assert "1 min 30 s of GPU time, at most 1.0 GiB of memory, 2.0 MiB moved" in text
     assert "90 of 3,600" in text
-    assert "memory bytes (group lab)" in text
+    assert "memory (group lab)" in text
     assert "0 B of 1.0 GiB" in text
     assert "1 min 40 s" in text
     told = shown.to_dict()
@@ -146,6 +146,21 @@ def test_a_device_of_its_own_is_asked_for_as_people_say_it(
 ) -> None:
     monkeypatch.setenv(WHOLE_DEVICE_VARIABLE, said)
     assert Wishes().wished(settings.load()).wish.is_whole == is_whole
+
+
+@pytest.mark.parametrize(
+    ("variable", "said", "told"),
+    [
+        (LIMIT_VARIABLE, "400MiB", "'400MiB' is no number"),
+        (PRIORITY_VARIABLE, "1.5", "'1.5' is no number without a fraction"),
+    ],
+)
+def test_what_is_no_number_is_told_so(
+    gateway: ScriptedGateway, monkeypatch: pytest.MonkeyPatch, variable: str, said: str, told: str
+) -> None:
+    monkeypatch.setenv(variable, said)
+    with pytest.raises(PoolRefusal, match=f"{variable} is not right: {told}$"):
+        Wishes().wished(settings.load())
 
 
 def test_what_is_neither_true_nor_false_is_told_so(gateway: ScriptedGateway, monkeypatch: pytest.MonkeyPatch) -> None:
