@@ -60,6 +60,15 @@ __all__ = [
 ]
 
 
+def _shown(system: System) -> dict[str, str]:
+    from catalog.show import as_bundle
+
+    return as_bundle(system)
+
+
+System._shown_by = _shown
+
+
 def systems(**criteria: Wanted) -> Systems:
     """Return all systems, oldest first, or those that fit ``criteria`` (see :meth:`Systems.filter`)."""
     from catalog.listing import Systems

@@ -11,7 +11,8 @@ from catalog.entry import System
 from catalog.errors import NothingFound, UnknownTerm
 from catalog.loader import entries
 from catalog.relations import KINDS, REVERSE, Edge, edges
-from catalog.render.document import Displayed, Document, Drawing, Grid, Run
+from catalog.render.displayed import Displayed
+from catalog.render.document import Document, Drawing, Grid, Run
 from catalog.render.layout import category, lanes, network
 from catalog.render.scene import Line, Scene
 

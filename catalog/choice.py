@@ -17,7 +17,8 @@ from catalog.carried import status
 from catalog.entry import Placement, System
 from catalog.errors import UnknownField, UnknownTerm
 from catalog.fronts import FIELDS, points
-from catalog.render.document import Block, Bullets, Displayed, Document, Grid, Heading, Inline, Mark, Paragraph, Run
+from catalog.render.displayed import Displayed
+from catalog.render.document import Block, Bullets, Document, Grid, Heading, Inline, Mark, Paragraph, Run
 from catalog.render.words import terms_text
 from catalog.taxonomy import EVERYWHERE
 from catalog.verdict import verdicts_of

@@ -10,7 +10,8 @@ import msgspec
 
 from catalog.entry import Publication, System
 from catalog.errors import NothingFound
-from catalog.render.document import Bullets, Code, Displayed, Document, Heading, Link, Run
+from catalog.render.displayed import Displayed
+from catalog.render.document import Bullets, Code, Document, Heading, Link, Run
 from catalog.render.words import address
 
 __all__ = ["Citations", "bibtex_entry", "escaped"]

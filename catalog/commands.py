@@ -21,7 +21,7 @@ from catalog.relations import KINDS
 
 if TYPE_CHECKING:
     from catalog.chart import Chart
-    from catalog.render.document import Displayed
+    from catalog.render.displayed import Displayed
 
 __all__ = ["COMMANDS", "CommandError", "Helped", "as_json", "command_name", "parse", "perform"]
 

@@ -9,7 +9,8 @@ from catalog.entry import System
 from catalog.errors import NothingFound
 from catalog.field import COMPARED, Field, field
 from catalog.listing import find_system
-from catalog.render.document import Displayed, Document, Grid, Run
+from catalog.render.displayed import Displayed
+from catalog.render.document import Document, Grid, Run
 
 __all__ = ["Comparison"]
 

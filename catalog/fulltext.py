@@ -10,6 +10,7 @@ import math
 import re
 import sqlite3
 import unicodedata
+import weakref
 from collections.abc import Sequence
 from typing import Protocol
 
@@ -183,15 +184,12 @@ class SqliteIndex:
     def __init__(self, parts: dict[str, dict[str, str]]) -> None:
         # Results are the same from any thread, and a notebook may ask from several.
         self._db = sqlite3.connect(":memory:", check_same_thread=False)
+        weakref.finalize(self, self._db.close)
         columns = ", ".join(WEIGHTS)
-        try:
-            self._db.execute(
-                f"create virtual table entry using fts5"
-                f"(id unindexed, {columns}, tokenize='porter unicode61 remove_diacritics 2')"
-            )
-        except sqlite3.OperationalError:
-            self._db.close()
-            raise
+        self._db.execute(
+            f"create virtual table entry using fts5"
+            f"(id unindexed, {columns}, tokenize='porter unicode61 remove_diacritics 2')"
+        )
         marks = ", ".join("?" * (len(WEIGHTS) + 1))
         rows = [(name, *(texts[part] for part in WEIGHTS)) for name, texts in parts.items()]
         self._db.executemany(f"insert into entry values ({marks})", rows)

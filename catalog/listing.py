@@ -12,7 +12,8 @@ from catalog.errors import CatalogError, UnknownSystem, UnknownTerm
 from catalog.field import LISTED, Field, field
 from catalog.loader import entries
 from catalog.nearest import fold
-from catalog.render.document import Displayed, Document, Grid, Paragraph
+from catalog.render.displayed import Displayed
+from catalog.render.document import Document, Grid, Paragraph
 
 if TYPE_CHECKING:
     from catalog.quantities import Claims

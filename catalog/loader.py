@@ -65,7 +65,7 @@ def read_entry(text: bytes, name: str) -> System:
     """
     import tomllib  # both are needed only after an entry has changed
 
-    from catalog.check import MalformedEntry, validate
+    from catalog.validation import MalformedEntry, validate
 
     try:
         data = tomllib.loads(text.decode())

@@ -13,12 +13,12 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from catalog.check import adapter
 from catalog.commands import COMMANDS
 from catalog.field import fields
 from catalog.paths import INSTALLATION
 from catalog.relations import KINDS, REVERSE, SYMMETRIC
 from catalog.taxonomy import taxonomy
+from catalog.validation import adapter
 from catalog.values import SourceKind
 
 __all__ = ["main", "outdated", "published"]

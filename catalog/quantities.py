@@ -11,7 +11,8 @@ from catalog.amounts import Amount, amounts, order
 from catalog.entry import System
 from catalog.errors import UnknownTerm
 from catalog.evidence import Claim
-from catalog.render.document import Displayed, Document, Grid, Paragraph
+from catalog.render.displayed import Displayed
+from catalog.render.document import Document, Grid, Paragraph
 from catalog.render.words import conditions_text, confidence_mark, value_text
 from catalog.taxonomy import taxonomy
 

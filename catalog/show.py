@@ -17,7 +17,7 @@ from catalog.render.words import address, conditions_text, confidence_mark, doub
 from catalog.rules import placements
 from catalog.verdict import HEADS, cells, verdicts_of
 
-__all__ = ["as_bundle", "as_text", "carrier_run", "system_document"]
+__all__ = ["as_bundle", "carrier_run", "system_document"]
 
 _PARTLY_READ = "The paper itself was not read: this rests on the sources at the end, each with what was read of it."
 
@@ -42,11 +42,6 @@ def system_document(system: System) -> Document:
     ]
     rest = system.title.removeprefix(f"{system.name}: ")
     return Document(system.name if rest == system.name else f"{system.name}: {rest}", tuple(blocks))
-
-
-def as_text(system: System) -> str:
-    """Return the page as plain text."""
-    return text.render(system_document(system))
 
 
 def as_bundle(system: System) -> dict[str, str]:

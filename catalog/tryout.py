@@ -11,7 +11,8 @@ from catalog.evidence import Claim
 from catalog.figures import names
 from catalog.measured import Measured, measured
 from catalog.paths import COMMAND
-from catalog.render.document import Block, Bullets, Code, Displayed, Document, Facts, Grid, Heading, Paragraph, Run
+from catalog.render.displayed import Displayed
+from catalog.render.document import Block, Bullets, Code, Document, Facts, Grid, Heading, Paragraph, Run
 from catalog.render.words import conditions_text, joined, value_text
 from catalog.show import carrier_run
 from catalog.verdict import HEADS, cells, verdicts_of

@@ -15,7 +15,8 @@ from catalog.amounts import within
 from catalog.entry import System
 from catalog.evidence import Judgement
 from catalog.measured import Measured, in_unit, measured
-from catalog.render.document import Displayed, Document, Grid, Mark, Paragraph, Run
+from catalog.render.displayed import Displayed
+from catalog.render.document import Document, Grid, Mark, Paragraph, Run
 from catalog.render.words import measured_text, value_text
 
 __all__ = ["OUTCOMES", "Verdict", "Verdicts", "verdicts_of"]

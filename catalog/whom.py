@@ -10,7 +10,8 @@ import msgspec
 from catalog.entry import System
 from catalog.evidence import Claim
 from catalog.loader import entries
-from catalog.render.document import Displayed, Document, Grid, Paragraph, Run
+from catalog.render.displayed import Displayed
+from catalog.render.document import Document, Grid, Paragraph, Run
 from catalog.render.words import conditions_text, confidence_mark, value_text
 
 __all__ = ["Measurement", "Measurements"]

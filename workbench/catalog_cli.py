@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from catalog.entry import System
-    from catalog.render.document import Displayed
+    from catalog.render.displayed import Displayed
 
 __all__ = ["execute", "register"]
 
@@ -34,9 +34,9 @@ def register(subparsers: Any) -> None:
 
 def execute(arguments: argparse.Namespace) -> int:
     """Carry out ``workbench catalog`` and return the exit status: 0, or 2 for what cannot be understood."""
-    from catalog.check import MalformedEntry
     from catalog.commands import CommandError, Helped, as_json, parse, perform
     from catalog.errors import CatalogError
+    from catalog.validation import MalformedEntry
 
     try:
         command = parse(arguments.words, "workbench catalog")

@@ -43,10 +43,10 @@ class CatalogMagics(Magics):
 
         Each returns an object: ``found = %catalog search preemption``, then ``found.to_pandas()``.
         """
-        from catalog.check import MalformedEntry
         from catalog.commands import CommandError, Helped, as_json, parse, perform
         from catalog.errors import CatalogError
         from catalog.tryout import Trial
+        from catalog.validation import MalformedEntry
 
         try:
             arguments = parse(shlex.split(line), "%catalog")

@@ -33,8 +33,8 @@ from kernelproxy.session.wishes import Wishes
 from kernelproxy.settings import ClientSettings
 from kernelproxy.stream.session import Session
 from workbench import keeping
-from workbench.commands.install import NAME
 from workbench.display import bytes_in_words
+from workbench.environment import KERNEL_NAME
 from workbench.local_gpu import probe
 from workbench.reachability import Reached, try_port
 
@@ -114,7 +114,7 @@ def _kernel() -> Finding:
         with catch_warnings():
             # Of a home that cannot be written IPython warns as it looks for its kernels; that is told by `_folders`.
             simplefilter("ignore", UserWarning)
-            spec = KernelSpecManager().get_kernel_spec(NAME)
+            spec = KernelSpecManager().get_kernel_spec(KERNEL_NAME)
     except NoSuchKernel:
         again = "Install gpu-workbench again in the environment of your Jupyter, or run `workbench install --user`."
         return Finding(subject, State.PROBLEM, "Jupyter does not see “Remote GPU (CuPy)”", again)

@@ -33,7 +33,7 @@ CONFIG, ROSTER, BELL, PROCESS = "config.json", "roster.json", "bell", "process.j
 _UNSEEN = "unseen"
 
 
-class ArbiterConfig(msgspec.Struct, frozen=True, kw_only=True):
+class ArbiterConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """Settings of one arbiter."""
 
     #: Name of the policy.
@@ -47,7 +47,7 @@ class ArbiterConfig(msgspec.Struct, frozen=True, kw_only=True):
     overrun_seconds: float = 0.0
 
 
-class Member(msgspec.Struct, frozen=True):
+class Member(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """An executor that serves a session on the device."""
 
     terms: SessionTerms
@@ -69,7 +69,7 @@ def name_of(pid: int, start_time: int, report: int) -> str:
     return f"{pid}-{start_time}-{report}"
 
 
-class Roster(msgspec.Struct, frozen=True):
+class Roster(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """All executors that serve a session on the device."""
 
     members: tuple[Member, ...] = ()

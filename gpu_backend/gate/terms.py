@@ -20,7 +20,7 @@ class SessionClass(StrEnum):
     BEST_EFFORT = "best-effort"
 
 
-class SessionTerms(msgspec.Struct, frozen=True, kw_only=True):
+class SessionTerms(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """One session's part in the sharing of a device.
 
     Raises

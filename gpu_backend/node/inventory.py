@@ -18,7 +18,7 @@ log = logging.getLogger("node.inventory")
 _PROBE_SECONDS = 60.0
 
 
-class Found(msgspec.Struct, frozen=True):
+class Found(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """A device of this node. ``uuid`` stays the same over restarts.
 
     Of a GPU, ``visible`` names it in CUDA_VISIBLE_DEVICES, and ``nodes`` are the device nodes that are its own; none if
@@ -35,7 +35,7 @@ class Found(msgspec.Struct, frozen=True):
     island: str = ""
 
 
-class _Probe(msgspec.Struct, frozen=True):
+class _Probe(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     devices: tuple[Found, ...]
     problem: str
 

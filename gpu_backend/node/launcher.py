@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import os
 import secrets
 import shutil
@@ -24,6 +25,8 @@ from gpu_backend.node.settings import NO_GATE, NodeSettings
 from gpu_backend.node.walls import walls_around
 from gpu_backend.transport.secret_proof import SECRET_BYTES
 from gpu_backend.wire.control import Assign
+
+log = logging.getLogger("node.launcher")
 
 #: Where an agent that cannot start says why, in its state directory.
 PROBLEM_NOTE = "problem"
@@ -126,10 +129,13 @@ def noted_process(directory: Path) -> ProcessId | None:
 
 
 def config_in(directory: Path) -> ExecutorConfig | None:
-    """Return what the executor in ``directory`` was told."""
+    """Return what the executor in ``directory`` was told; None if that is not known, which is said if it should be."""
     try:
         return executor_config.read(directory)
-    except (OSError, msgspec.DecodeError):
+    except FileNotFoundError:
+        return None
+    except (OSError, msgspec.DecodeError) as error:
+        log.error("what the executor in %s was told cannot be read: %s", directory, error)
         return None
 
 
@@ -139,10 +145,13 @@ def note_assignment(directory: Path, order: Assign) -> None:
 
 
 def assignment_in(directory: Path) -> Assign | None:
-    """Return what the executor in ``directory`` was assigned to."""
+    """Return what the executor in ``directory`` was assigned to; None if that is not known."""
     try:
         return msgspec.json.decode((directory / "assign.json").read_bytes(), type=Assign)
-    except (OSError, msgspec.DecodeError):
+    except FileNotFoundError:
+        return None
+    except (OSError, msgspec.DecodeError) as error:
+        log.error("what the executor in %s was assigned to cannot be read: %s", directory, error)
         return None
 
 

@@ -10,11 +10,12 @@ import msgspec
 from gpu_backend.executor.config import PASSES, PassName
 from gpu_backend.wire.errors import PoolRefusal
 
+CONFIG = "config.json"
 #: The policy that needs no arbiter: the driver's own turns.
 NO_GATE = "driver"
 
 
-class NodeSettings(msgspec.Struct, frozen=True, kw_only=True):
+class NodeSettings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """Settings of one agent, fixed for its life."""
 
     #: The node's name, as the gateway knows it by the agent's key.
@@ -76,6 +77,18 @@ class NodeSettings(msgspec.Struct, frozen=True, kw_only=True):
         return self.device_policies.get(ordinal, self.policy)
 
 
+class _Named(msgspec.Struct):
+    node: str
+
+
+def name_in(state: Path) -> str:
+    """Return the node's name in the state directory of an agent, of whatever version the rest is; "" for none."""
+    try:
+        return msgspec.json.decode((state / CONFIG).read_bytes(), type=_Named).node
+    except (OSError, msgspec.DecodeError):
+        return ""
+
+
 def read(state: Path) -> NodeSettings:
     """Return the settings in the state directory of an agent.
 
@@ -85,6 +98,6 @@ def read(state: Path) -> NodeSettings:
         If they cannot be read or do not fit.
     """
     try:
-        return msgspec.json.decode((state / "config.json").read_bytes(), type=NodeSettings)
+        return msgspec.json.decode((state / CONFIG).read_bytes(), type=NodeSettings)
     except (OSError, msgspec.DecodeError) as error:
         raise PoolRefusal(f"The agent has no settings in {state}: {error}. Start it by `workbench pool up`.") from None

@@ -16,7 +16,7 @@ log = logging.getLogger("node.shares")
 _SHARE = "share.json"
 
 
-class Share(msgspec.Struct, frozen=True):
+class Share(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """Who uses an executor, on which terms."""
 
     user: str
@@ -34,7 +34,10 @@ def noted(directory: Path, order: Assign) -> Share:
     """Return what was kept for the executor in ``directory``; its client's key stands for a user that was not named."""
     try:
         return msgspec.json.decode((directory / _SHARE).read_bytes(), type=Share)
-    except (OSError, msgspec.DecodeError):
+    except FileNotFoundError:
+        return Share(order.client_key, Terms())
+    except (OSError, msgspec.DecodeError) as error:
+        log.error("whose session %s is cannot be read, so it is on ordinary terms: %s", order.session, error)
         return Share(order.client_key, Terms())
 
 

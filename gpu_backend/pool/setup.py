@@ -20,7 +20,6 @@ from gpu_backend.pool.hearing import refuse_unnamed
 from gpu_backend.pool.settings import PoolSettings
 from gpu_backend.pool.state import PoolState, alone
 from gpu_backend.transport import curve
-from gpu_backend.wire.errors import PoolRefusal
 
 
 def prepare(state: PoolState, settings: PoolSettings) -> None:
@@ -37,7 +36,7 @@ def _prepare(state: PoolState, settings: PoolSettings) -> None:
     agent = curve.load_or_generate(state.agent_key)
     operator = curve.load_or_generate(state.operator_key)
     node = _node_settings(state, settings, gateway.public)
-    write_private(state.node / "config.json", msgspec.json.encode(node))
+    write_private(state.node / node_settings.CONFIG, msgspec.json.encode(node))
     with closing(Directory(state.directory_file)) as directory, told_of(state.directory_file):
         if directory.node_of(agent.public.decode()) != node.node:
             directory.set_node(node.node, agent.public.decode())
@@ -87,11 +86,9 @@ def _node_settings(state: PoolState, settings: PoolSettings, gateway_key: bytes)
 
 
 def _node_name(state: PoolState) -> str:
-    # The first name stays: sessions on record are known by it, whatever the machine is called later.
-    try:
-        return node_settings.read(state.node).node
-    except PoolRefusal:
-        return os.uname().nodename
+    # The first name stays: sessions on record are known by it, whatever the machine is called later, and whichever
+    # version wrote the rest.
+    return node_settings.name_in(state.node) or os.uname().nodename
 
 
 def _cache_dir() -> Path:

@@ -24,8 +24,8 @@ from kernelproxy.calls.array_core import ArrayCore, fresh, from_description, vie
 from kernelproxy.calls.callbacks import Conversation, NotebookFunction
 from kernelproxy.calls.decoding import Decoder
 from kernelproxy.calls.described_arrays import array_of, shown_by_users
+from kernelproxy.calls.doubts import doubted
 from kernelproxy.calls.encoding import Encoder
-from kernelproxy.calls.error_state import ErrorState
 from kernelproxy.calls.foreign_arrays import Wrapped, behind
 from kernelproxy.calls.stand_ins import StandIn
 from kernelproxy.client import Client, current
@@ -48,8 +48,8 @@ def call(qualname: str, args: tuple[object, ...], kwargs: dict[str, object]) -> 
         What CuPy raises: at once if the call was proved wrong here, else when the executor has said so.
     """
     __tracebackhide__ = True
-    if (".linalg." in qualname or ".lapack." in qualname) and whose(args).part(ErrorState).linalg_may_raise:
-        return run_proved(qualname, args, kwargs, Unproved("errors of linear algebra are asked for"))
+    if (".linalg." in qualname or ".lapack." in qualname) and (doubt := doubted(whose(args), qualname)) is not None:
+        return run_proved(qualname, args, kwargs, doubt)
     known = repeats.known_by(qualname, args, kwargs)
     if known is not None:
         key, client, wire_args, wire_kwargs = known

@@ -9,6 +9,7 @@ all: `gpu_backend.transport.endings`.
 from __future__ import annotations
 
 import _thread
+import inspect
 import sys
 from types import TracebackType
 from typing import Any
@@ -16,7 +17,8 @@ from typing import Any
 from kernelproxy.calls.array_core import ArrayCore
 from kernelproxy.calls.remote_object import RemoteObject
 
-_ENDS = (ArrayCore.__del__, RemoteObject.__del__)
+#: The code of our finalizers. From 3.14 on Python does not hand over the finalizer any more, but where it was struck.
+_ENDS = frozenset(inspect.unwrap(one.__del__).__code__ for one in (ArrayCore, RemoteObject))
 _previous: Any = None
 
 
@@ -29,9 +31,9 @@ def install() -> None:
 
 def _deliver_again(unraisable: sys.UnraisableHookArgs) -> None:
     is_interrupt = issubclass(unraisable.exc_type, KeyboardInterrupt)
-    if is_interrupt and unraisable.object in _ENDS:
-        if unraisable.exc_traceback is not None:
-            _end_again(unraisable.exc_traceback)
+    ending = _struck(unraisable.exc_traceback) if is_interrupt else None
+    if ending is not None:
+        ending.__del__()  # if its handle was dropped already it is dropped twice, which is harmless
     else:  # an end that is not ours stays undone, which is told as ever
         _previous(unraisable)
     if is_interrupt:
@@ -39,8 +41,9 @@ def _deliver_again(unraisable: sys.UnraisableHookArgs) -> None:
         _thread.start_new_thread(_thread.interrupt_main, ())
 
 
-def _end_again(interrupted: TracebackType) -> None:
-    """End what was ending; if its handle was dropped already it is dropped twice, which is harmless."""
+def _struck(interrupted: TracebackType | None) -> ArrayCore | RemoteObject | None:
+    """Return what was ending where an interrupt struck; None if that is none of ours."""
+    if interrupted is None or interrupted.tb_frame.f_code not in _ENDS:
+        return None
     ending = interrupted.tb_frame.f_locals.get("self")
-    if isinstance(ending, ArrayCore | RemoteObject):
-        ending.__del__()
+    return ending if isinstance(ending, ArrayCore | RemoteObject) else None

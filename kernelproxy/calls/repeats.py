@@ -11,7 +11,6 @@ from collections.abc import Iterable
 from typing import Any
 
 from gpu_backend.opstream.layout import Layout
-from gpu_backend.opstream.proof import registry
 from gpu_backend.opstream.proof.outcome import Proof, Returned, View
 from gpu_backend.wire import values as wire
 from kernelproxy.calls import array_core
@@ -25,6 +24,8 @@ Values = list[wire.Value]
 #: What a call is known by, who carries it out, and its arguments as they travel.
 Known = tuple[Key, Client, tuple[wire.Value, ...], dict[str, wire.Value] | None]
 
+#: What keys of calls begin with, and no other forms' keys do.
+_CALL = 0
 #: Types whose values travel as they are.
 _PLAIN = frozenset({float, bool, type(None)})
 #: Most items of one list, and most parts of a key, of calls that are found again: keys are kept by the thousand.
@@ -38,7 +39,7 @@ def known_by(qualname: str, args: tuple[object, ...], kwargs: dict[str, object])
 
     Keywords are known in their order: it is the one in which they travel.
     """
-    key: list[object] = [registry.age(), qualname]
+    key: list[object] = [_CALL, qualname]
     found = _noted(key, args, None)
     if found is None:
         return None

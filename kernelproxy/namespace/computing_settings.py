@@ -9,8 +9,9 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from gpu_backend.opstream.proof import linalg_stacked, registry
 from kernelproxy.calls import dispatch
+from kernelproxy.calls.doubts import Solvers
+from kernelproxy.client import current
 
 ACCELERATOR_CUB = 1
 ACCELERATOR_CUTENSOR = 2
@@ -43,6 +44,5 @@ get_compute_type, set_compute_type = _setting("get_compute_type"), _setting("set
 
 def set_batched_gesv_limit(limit: int) -> None:
     """Let systems of up to ``limit`` rows be solved all at once; how their solutions lie in memory follows from it."""
-    linalg_stacked.note_solver_chosen()
-    registry.forget()
+    current().part(Solvers).are_chosen = True
     dispatch.ask_object("cupy.cublas.set_batched_gesv_limit", limit)

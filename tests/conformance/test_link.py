@@ -11,7 +11,7 @@ from time import monotonic
 
 import pytest
 
-from gpu_backend.transport import tls
+from gpu_backend.transport import reaching, tls
 from gpu_backend.transport.framing import ConnectionLost
 from gpu_backend.transport.reaching import Expected, NotReached, ProofFailed
 from tests.unit.transport.ways import SECRET, Ways, received
@@ -109,11 +109,14 @@ def test_who_proves_nothing_is_gone_after_a_while(ways: Ways, monkeypatch: pytes
 
 def test_who_proves_it_while_an_op_runs_for_long_is_let_in(ways: Ways, monkeypatch: pytest.MonkeyPatch) -> None:
     reached: list[object] = []
+    prove, may_prove = reaching._prove, threading.Event()
+    monkeypatch.setattr(reaching, "_prove", lambda *how: may_prove.wait() and prove(*how))
     coming = threading.Thread(target=lambda: reached.append(ways.reach()))
     coming.start()
     while ways.entrance.is_empty:
         ways.entrance.admitted()
     monkeypatch.setattr("gpu_backend.transport.entrance.monotonic", lambda: monotonic() + 600)
+    may_prove.set()  # before, it could be let in with its first word, and stand nowhere
     ways.admit()
     coming.join()
     assert reached

@@ -1,7 +1,8 @@
 """Notes which files of ours a program enters, in the order in which it first does, and from which others.
 
 As a program it is an executor's: ``files_entered.py DIR`` runs the executor, and notes into ``files`` in the executor's
-own folder; a signal (SIGUSR1) has it begin anew with the next message, which it says with a line ``anew``.
+own folder; a signal (SIGUSR1) has it begin anew with the next message, which it says with a line ``anew``. With
+``--segments`` before the folder its device carries out instructions, as a GPU does.
 """
 
 from __future__ import annotations
@@ -15,6 +16,7 @@ from types import FrameType
 ROOT = Path(__file__).parents[2]
 _PREFIX = f"{ROOT}/"
 _OURS = ("kernelproxy/", "gpu_backend/", "workbench/")
+SEGMENTS = "--segments"
 
 
 class FilesEntered:
@@ -53,16 +55,28 @@ def _stack(frame: FrameType | None) -> Iterator[str]:
 
 def main() -> None:
     """Run an executor whose main thread notes what it enters."""
-    sys.path.insert(0, str(ROOT))  # of an executor's environment little is left
+    sys.path[:0] = [
+        str(ROOT),
+        str(ROOT / "tests" / "unit" / "executor" / "program"),
+    ]  # little is left of an environment
 
     from gpu_backend.executor import start
     from gpu_backend.executor.config import ExecutorConfig
 
-    shut_in = start.begin
+    shut_in, has_segments = start.begin, SEGMENTS in sys.argv
+    if has_segments:
+        sys.argv.remove(SEGMENTS)
 
     def begin(directory: Path) -> ExecutorConfig:
         config = shut_in(directory)
         from gpu_backend.executor.ports import Ports  # starts threads, which only the walls' other side allows
+
+        if has_segments:
+            from numpy_segments import SegmentedCpu
+
+            from gpu_backend import devices
+
+            devices.open_device = lambda kind, ordinal: SegmentedCpu()
 
         notes = (Path(config.own) / "files").open("w", buffering=1)
         entered = FilesEntered(lambda stack: notes.write(f"{stack}\n"))

@@ -8,7 +8,7 @@ import signal
 import subprocess
 import sys
 from pathlib import Path
-from typing import NamedTuple
+from typing import IO, NamedTuple
 
 import pytest
 
@@ -16,7 +16,8 @@ from gpu_backend.engine.detached import read_identity
 from gpu_backend.executor.config import OWN, PROCESS
 from gpu_backend.node import launcher
 from gpu_backend.pool.settings import PoolSettings
-from kernelproxy.compiled import CORE_VARIABLE
+from kernelproxy.compiled import CORE_VARIABLE, is_compiled
+from tests.integration.files_entered import SEGMENTS
 from tests.integration.notebook_pool import cpu_pool, wait_until
 
 PAGE = Path(__file__).parents[2] / "docs" / "explanation" / "journey-of-a-cell.md"
@@ -65,15 +66,23 @@ MOST_FILES_OF_AN_OP = 10
 #: The last statement of the page, in a session that has carried it out before; then all of it is done.
 IN_PLACE = """
 x[1:-1] += y
+print("recorded")
 cp.cuda.get_current_stream().synchronize()
 """
 
 
+BEFORE = f"x, y = cp.zeros(6), cp.ones(4)\n{IN_PLACE}"
+
+
 class Journey(NamedTuple):
-    """What is entered, in order, on each side: each time the file, its caller, and so on to the outermost."""
+    """What is entered, in order, on each side: each time the file, its caller, and so on to the outermost.
+
+    ``recorded`` is what the notebook enters until it says that the statement of the page is recorded.
+    """
 
     notebook: list[list[str]]
     executor: list[list[str]]
+    recorded: list[list[str]]
 
 
 @pytest.fixture(scope="module")
@@ -85,25 +94,30 @@ def journey(tmp_path_factory: pytest.TempPathFactory) -> Journey:
 @pytest.fixture(scope="module")
 def in_place(tmp_path_factory: pytest.TempPathFactory) -> Journey:
     """Follow one statement."""
-    before = f"x, y = cp.zeros(6), cp.ones(4)\n{IN_PLACE}"
-    return followed(tmp_path_factory.mktemp("i"), before, IN_PLACE)
+    return followed(tmp_path_factory.mktemp("i"), BEFORE, IN_PLACE)
 
 
-def followed(root: Path, before: str, statements: str) -> Journey:
-    """Run ``statements`` in a real notebook process with a real executor, all of it in Python, as the page tells."""
+@pytest.fixture(scope="module")
+def by_default(tmp_path_factory: pytest.TempPathFactory) -> Journey:
+    """Follow it with the compiled core, to a device that carries out instructions."""
+    return followed(tmp_path_factory.mktemp("d"), BEFORE, IN_PLACE, "on", (SEGMENTS,))
+
+
+def followed(root: Path, before: str, statements: str, core: str = "off", options: tuple[str, ...] = ()) -> Journey:
+    """Run ``statements`` in a real notebook process with a real executor; if ``core`` is off, all of it in Python."""
     program = root / "cell.py"
     program.write_text(FOLLOWED.format(here=str(_HERE), before=before, followed=statements))
-    command = (sys.executable, str(_HERE / "files_entered.py"))
+    command = (sys.executable, str(_HERE / "files_entered.py"), *options)
     settings = PoolSettings(devices="cpu", executor_command=command, warm_executors_per_device=0)
     with (
         cpu_pool(root / "pool", settings) as pool,
         subprocess.Popen(
             [sys.executable, "-m", "workbench", "run", str(program)], stdin=subprocess.PIPE, stdout=subprocess.PIPE,
-            text=True, env={**os.environ, CORE_VARIABLE: "off"},
+            text=True, env={**os.environ, CORE_VARIABLE: core},
         ) as notebook,
     ):  # fmt: skip
         assert notebook.stdout is not None
-        assert notebook.stdout.readline() == "ready\n"
+        assert _until("ready\n", notebook.stdout) == ["recorded\n"] * before.count("recorded")
         (directory,) = map(Path, launcher.directories(str(pool.runtime)))
         identity = read_identity(directory / PROCESS)
         assert identity is not None
@@ -113,8 +127,9 @@ def followed(root: Path, before: str, statements: str) -> Journey:
         assert notebook.stdin is not None
         notebook.stdin.write("\n")
         notebook.stdin.flush()
-        said = list(iter(notebook.stdout.readline, "done\n"))
-        told = (said, notes.read_text().splitlines())
+        said = _until("done\n", notebook.stdout)
+        until = said.index("recorded\n") if "recorded\n" in said else 0
+        told = (said, notes.read_text().splitlines(), said[:until])
         made = Journey(*([line.split() for line in lines if "/" in line] for lines in told))
         notebook.communicate("\n", timeout=200)
         return made
@@ -131,7 +146,7 @@ def test_the_files_are_entered_in_the_order_that_the_page_tells(journey: Journey
 
 def test_a_reader_follows_one_op_to_the_device_through_ten_files(in_place: Journey) -> None:
     """Each file of the page's list is called by the one before it, but for the first and where processes change."""
-    listed = PAGE.read_text().partition("## One op, file by file")[2].partition("\n## ")[0]
+    listed = PAGE.read_text().partition("## One op, file by file")[2].partition("This is what the op means.")[0]
     told = re.findall(r"^\d+\. `([\w/]+\.py)`", listed, re.MULTILINE)
     assert len(told) <= MOST_FILES_OF_AN_OP
     window, *recorded = told[: told.index("kernelproxy/stream/recorder.py") + 1]
@@ -142,6 +157,23 @@ def test_a_reader_follows_one_op_to_the_device_through_ten_files(in_place: Journ
     assert sent[::-1] in [stack[: len(sent)] for stack in in_place.notebook]
     device, *callers = next(stack for stack in in_place.executor if stack[0] == "gpu_backend/devices/cpu/ufunc.py")
     assert (device in listed, callers) == (True, [*run[::-1], "gpu_backend/executor/start.py"])
+
+
+@pytest.mark.skipif(not is_compiled, reason="nothing is compiled here")
+def test_by_default_a_reader_opens_ten_files_too(by_default: Journey) -> None:
+    plain, _, listed = PAGE.read_text().partition("## One op, file by file")[2].partition("these ten are opened:")
+    core, *told = re.findall(r"\d+\. `([\w/]+\.(?:py|c))`", listed.partition("\n## ")[0])
+    assert len(told) + 1 == MOST_FILES_OF_AN_OP
+    assert (core, [told[0]] in by_default.recorded) == ("kernelproxy/csrc/core.c", True), "nobody in Python calls it"
+    passed_by = set(re.findall(r"`(kernelproxy/(?:array|calls)/[\w/]+\.py)`", plain))
+    assert len(passed_by) == 3
+    assert not passed_by & set(_files(by_default.recorded))
+    process = told.index("gpu_backend/executor/process.py")
+    sent, run, device = told[:process], told[process:-1], told[-1]
+    assert sent[::-1] in [stack[: len(sent)] for stack in by_default.notebook]
+    gathered = next(stack for stack in by_default.executor if stack[0] == run[-1])
+    assert gathered == [*run[::-1], "gpu_backend/executor/start.py"]
+    assert "    def launch(" in (PAGE.parents[2] / device).read_text()
 
 
 def test_the_readmes_hops_are_of_that_journey(journey: Journey) -> None:
@@ -157,6 +189,16 @@ def test_the_readmes_hops_are_of_that_journey(journey: Journey) -> None:
 def test_every_file_that_a_page_names_is_there() -> None:
     named = {path for page in (PAGE, README) for path in re.findall(r"`([\w/]+/[\w/]+\.py)`", page.read_text())}
     assert [path for path in sorted(named) if not (PAGE.parents[2] / path).is_file()] == []
+
+
+def _until(last: str, lines: IO[str]) -> list[str]:
+    """Return the lines before ``last``."""
+    said = []
+    for line in lines:
+        if line == last:
+            return said
+        said.append(line)
+    raise AssertionError(f"it ended without {last!r}: {said}")
 
 
 def _cell() -> str:

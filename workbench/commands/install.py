@@ -12,9 +12,9 @@ from typing import Any
 
 from jupyter_client.kernelspec import KernelSpecManager
 
+from workbench.environment import KERNEL_NAME
 from workbench.terminal import add_json_option, complain, show
 
-NAME = "remote-gpu"
 KERNELSPEC = Path(__file__).parents[1] / "kernelspec"
 
 
@@ -43,11 +43,11 @@ def execute(arguments: Namespace) -> int:
 def install(*, user: bool = False, prefix: Path | None = None) -> Path:
     """Write the kernelspec for another environment's Jupyter, and return its directory."""
     with tempfile.TemporaryDirectory() as directory:
-        source = Path(directory, NAME)
+        source = Path(directory, KERNEL_NAME)
         shutil.copytree(KERNELSPEC, source)
         (source / "kernel.json").write_text(json.dumps(portable_spec(), indent=2) + "\n")
         wanted = {"prefix": str(prefix)} if prefix else {"user": user}
-        return Path(KernelSpecManager().install_kernel_spec(str(source), NAME, **wanted))
+        return Path(KernelSpecManager().install_kernel_spec(str(source), KERNEL_NAME, **wanted))
 
 
 def portable_spec() -> dict[str, Any]:

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
-
+from gpu_backend.devices.arrays import Array
 from gpu_backend.devices.blocks import Block
 from gpu_backend.opstream.layout import Layout
 from gpu_backend.wire.values import View
@@ -19,7 +18,7 @@ class Place:
 
     __slots__ = ("address", "array", "block", "layout", "windows")
 
-    def __init__(self, address: int, layout: Layout, array: Any, block: Block | None = None) -> None:
+    def __init__(self, address: int, layout: Layout, array: Array | None, block: Block | None = None) -> None:
         self.address = address
         self.layout = layout
         #: The array; None while there is only its memory.

@@ -9,8 +9,9 @@ from __future__ import annotations
 import struct
 from collections.abc import Iterable, Sequence
 from struct import Struct
-from typing import Any
+from typing import cast
 
+from gpu_backend.devices.arrays import Array
 from gpu_backend.devices.base import Device
 from gpu_backend.devices.blocks import MOST_READ_BYTES, Blocks
 from gpu_backend.devices.extents import reach, require_within
@@ -18,7 +19,7 @@ from gpu_backend.executor.heap import Heap, Place
 from gpu_backend.opstream.layout import DType, Layout, strided
 from gpu_backend.wire.dtypes import text_to_dtype
 from gpu_backend.wire.memory_order import holds
-from gpu_backend.wire.values import Buffer, Complex, Ref, Scalar, View
+from gpu_backend.wire.values import Buffer, Complex, Ref, Scalar, Value, View
 
 __all__ = ["Number", "Operands", "is_apart", "number", "write_number"]
 
@@ -30,6 +31,9 @@ _BLOCK_BYTES = 512
 _FORMATS = {code: Struct(f"<{code}") for code in "bBhHiIqQefd"} | {"l": Struct("<q"), "L": Struct("<Q")}
 #: The largest int of which each floating type has all below: what is larger is rounded, and by everybody differently.
 _EXACT = {"e": 1 << 11, "f": 1 << 24, "d": 1 << 53}
+#: A number as it travels.
+Numeral = bool | int | float | Complex | Scalar
+_PLAIN = (float, int, Complex)  # bool among them
 #: What a complex type is made of.
 _PARTS = {"F": "f", "D": "d"}
 
@@ -39,7 +43,7 @@ class Number:
 
     __slots__ = ("address", "layout", "value")
 
-    def __init__(self, value: Any, kind: Any) -> None:
+    def __init__(self, value: Numeral, kind: type | str) -> None:
         self.address = 0
         #: What distinguishes ways of an op, as the layout of an array: a type, or the text of a dtype.
         self.layout = kind
@@ -58,7 +62,7 @@ class Operands:
     def find(self, handle: int) -> Place | None:
         """Return the place of an array of which none is known; None if it is no array, or one for others."""
         array = self._objects.get(handle)
-        place = self._place_of(array) if type(array) is self._device.array_type else None
+        place = self._place_of(cast("Array", array)) if type(array) is self._device.array_type else None
         if place is not None:
             self._known[handle] = place
         return place
@@ -80,13 +84,13 @@ class Operands:
                 windows[view] = known
         return known
 
-    def place(self, arg: Any) -> Place | None:
+    def place(self, arg: Value) -> Place | None:
         """Return the place of what an argument names; None if that is no array, or there is no place for it."""
         if type(arg) is Ref:
             return self._known.get(arg.handle) or self.find(arg.handle)
         return self.window(arg) if type(arg) is View else None
 
-    def read(self, arg: Any) -> Buffer | None:
+    def read(self, arg: Value) -> Buffer | None:
         """Return what is in the small, contiguous array that ``arg`` names; None if it is no such."""
         place = self.place(arg)
         if place is None or not place.layout.c_contiguous or not 0 < place.layout.nbytes <= MOST_READ_BYTES:
@@ -126,18 +130,17 @@ class Operands:
                 self._objects[handle] = place.array
                 self._alone[handle] = None
 
-    def _place_of(self, array: Any) -> Place | None:
+    def _place_of(self, array: Array) -> Place | None:
         layout = strided(*self._device.layout(array))
         address = self._blocks.address(array)
         return Place(address, layout, array) if _is_aligned(address, layout) else None
 
 
-def number(arg: Any) -> Number | None:
+def number(arg: Value) -> Number | None:
     """Return the operand that a number is; None for what is no number."""
-    kind = type(arg)
-    if kind is float or kind is int or kind is bool or kind is Complex:
-        return Number(arg, kind)
-    return Number(arg, arg.dtype) if kind is Scalar else None
+    if isinstance(arg, _PLAIN):
+        return Number(arg, type(arg))
+    return Number(arg, arg.dtype) if isinstance(arg, Scalar) else None
 
 
 def is_apart(places: Sequence[Place | Number], spans: Sequence[tuple[int, int]], into: int, may_coincide: bool) -> bool:
@@ -161,10 +164,10 @@ def is_apart(places: Sequence[Place | Number], spans: Sequence[tuple[int, int]],
     return True
 
 
-def write_number(table: bytearray, at: int, value: Any, dtype: DType) -> bool:
+def write_number(table: bytearray, at: int, value: Numeral, dtype: DType) -> bool:
     """Write ``value`` as an op that reads it as ``dtype`` is to find it; return whether it is sure how CuPy would."""
     kind, code = type(value), dtype.char
-    if kind is Scalar:
+    if isinstance(value, Scalar):
         if text_to_dtype(value.dtype) != dtype or len(value.data) != dtype.itemsize:
             return False
         table[at : at + dtype.itemsize] = value.data
@@ -176,7 +179,7 @@ def write_number(table: bytearray, at: int, value: Any, dtype: DType) -> bool:
     form = _FORMATS.get(_PARTS.get(code, code))
     if form is None or (kind is Complex and code not in _PARTS) or (kind is float and dtype.kind in "iu"):
         return False
-    if kind is int and abs(value) > _EXACT.get(_PARTS.get(code, code), abs(value)):
+    if type(value) is int and abs(value) > _EXACT.get(_PARTS.get(code, code), abs(value)):
         return False
     try:
         form.pack_into(table, at, parts[0])

@@ -7,9 +7,8 @@ from __future__ import annotations
 
 import logging
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from struct import Struct
-from typing import Any
 
 from gpu_backend.devices.replays import Lying, Replay, Replays, Unrepeatable
 from gpu_backend.devices.replays import Number as AnyNumber
@@ -18,7 +17,7 @@ from gpu_backend.executor.program.operands import Number, Operands, write_number
 from gpu_backend.executor.values import Reader
 from gpu_backend.opstream.layout import DType
 from gpu_backend.wire.messages import Op
-from gpu_backend.wire.values import List, Ref, Tuple, View
+from gpu_backend.wire.values import List, Ref, Tuple, Value, View
 
 __all__ = ["Replayer"]
 
@@ -48,7 +47,7 @@ class Replayer:
         self.why = ""
 
     def capture(
-        self, op: Op, function: Callable[..., Any], places: Sequence[Place | Number], numbers: Sequence[DType]
+        self, op: Op, function: Callable[..., object], places: Sequence[Place | Number], numbers: Sequence[DType]
     ) -> Replay | None:
         """Return what ``op`` launches, which has run in this way before; None if that cannot be said.
 
@@ -76,15 +75,14 @@ class Replayer:
             return None
         return replay
 
-    def _stand_in(self, arg: Any, lying: Any, numbers: Sequence[DType]) -> Any:
-        kind = type(arg)
-        if kind is List or kind is Tuple:
+    def _stand_in(self, arg: Value, lying: Iterator[tuple[int, Place | Number]], numbers: Sequence[DType]) -> object:
+        if isinstance(arg, List | Tuple):
             items = [self._stand_in(one, lying, numbers) for one in arg.items]
-            return items if kind is List else tuple(items)
-        if kind is not Ref and kind is not View and not numbers:
+            return items if isinstance(arg, List) else tuple(items)
+        if not isinstance(arg, Ref | View) and not numbers:
             return self._reader.read(arg)
         at, place = next(lying)
-        if type(place) is not Number:
+        if isinstance(place, Place):
             return Lying(at, place.layout)
         value = self._reader.read(arg)
         return AnyNumber(at, value.dtype if hasattr(value, "dtype") else type(value), numbers[at])

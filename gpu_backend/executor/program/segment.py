@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from struct import Struct
-from typing import Any
 
 from gpu_backend.devices.segments import (
     HEADER_BYTES,
@@ -61,7 +60,7 @@ class Segment:
         #: How many were ever gathered.
         self.gathered = 0
 
-    def step(self, name: str, takes: int, operands: Sequence[Any]) -> Step | None:
+    def step(self, name: str, takes: int, operands: Sequence[Layout | type | str]) -> Step | None:
         """Return an op as an instruction, which has ``takes`` operands and perhaps one to write into; None for none.
 
         Parameters
@@ -107,7 +106,7 @@ class Segment:
         self._routines[name, kinds, output] = routine
         return routine
 
-    def put(self, op: Op, step: Step, places: list[Any]) -> bool:
+    def put(self, op: Op, step: Step, places: list[Place | Number]) -> bool:
         """Gather ``op``; return whether that was possible. This is the hot path of small ops."""
         program = self._ready.get(step.code) or self._readied(step)
         if program is None:
@@ -172,11 +171,11 @@ class Segment:
         return True
 
 
-def kind_of(operand: Any) -> Kind:
+def kind_of(operand: Layout | type | str) -> Kind:
     """Return of what kind an operand is: given its layout; or a number's type, or the text of its dtype."""
-    if type(operand) is Layout:
+    if isinstance(operand, Layout):
         return operand.dtype
-    if type(operand) is str:  # a number that has a type of its own counts as an array of it
+    if isinstance(operand, str):  # a number that has a type of its own counts as an array of it
         return text_to_dtype(operand)
     return complex if operand is Complex else operand
 

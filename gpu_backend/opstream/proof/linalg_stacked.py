@@ -8,20 +8,12 @@ from gpu_backend.opstream.layout import DType, Shape
 from gpu_backend.opstream.proof.outcome import CannotProve
 from gpu_backend.opstream.proof.shadow import Array, new, ufunc
 
-#: Up to this many rows cuBLAS solves all systems at once; CuPy lets programs choose another limit.
+#: Up to this many rows cuBLAS solves all systems at once, unless a program has CuPy choose by another limit.
 _BATCHED_ROWS = 256
-#: Whether a program has chosen another limit: results then lie otherwise.
-_is_solver_chosen = False
 #: Up to this many rows and columns the singular values are found by Jacobi's method, for all matrices at once.
 _JACOBI_ROWS = 32
 #: The dtype in which CuPy computes and the dtype of the result.
 Dtypes = tuple[DType, DType]
-
-
-def note_solver_chosen() -> None:
-    """Note that a program has chosen which systems are solved all at once."""
-    global _is_solver_chosen
-    _is_solver_chosen = True
 
 
 def swapped(a: Array) -> Array:
@@ -39,10 +31,10 @@ def _conjugate(a: Array) -> Array:
 
 
 def solve(a: Array, b: Array, dtypes: Dtypes) -> Array:
-    """Return the solutions of the systems ``a``, of right sides ``b``."""
+    """Return the solutions of the systems ``a``, of right sides ``b``, where no program has chosen how."""
     rows, (compute, made) = a.shape[-1], dtypes
-    if rows > _BATCHED_ROWS or _is_solver_chosen:
-        raise CannotProve("systems whose solver a setting of the executor chooses")
+    if rows > _BATCHED_ROWS:
+        raise CannotProve("systems that are solved one by one")
     if a.size == 0:
         return new(b.shape, made)
     columns = b.shape[-1] if a.ndim == b.ndim else 1

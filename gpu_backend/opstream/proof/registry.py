@@ -50,8 +50,6 @@ _rules: dict[str, Rule] = {}
 #: Rules that hold for every dtype, structured ones too.
 _any_dtype: set[str] = set()
 _memory: dict[tuple[object, ...], Proof] = {}
-#: How often all was forgotten.
-_age = 0
 _MOST_REMEMBERED = 8_192
 _PLAIN = frozenset({int, float, bool, complex, str, bytes, type(None), type(Ellipsis), type, Layout, SparseLayout})
 
@@ -100,18 +98,6 @@ def remembered(
         _memory.clear()
     _memory[key] = proof
     return proof
-
-
-def forget() -> None:
-    """Forget all that was proved: a setting has changed that results depend on."""
-    global _age
-    _age += 1
-    _memory.clear()
-
-
-def age() -> int:
-    """Return what changes when all that was proved is forgotten: whoever remembers proofs keeps it with them."""
-    return _age
 
 
 def _apply(qualname: str, args: tuple[object, ...], kwargs: dict[str, object]) -> Proof:

@@ -16,7 +16,7 @@ from pybtex.database import parse_string
 import catalog
 from catalog import rules
 from catalog.carried import is_ready
-from catalog.check import check_files, validate
+from catalog.check import check_files
 from catalog.citations import Citations
 from catalog.commands import as_json
 from catalog.entry import System
@@ -25,6 +25,7 @@ from catalog.paths import ENTRIES, INSTALLATION
 from catalog.render import html, terminal, text
 from catalog.render.words import value_text
 from catalog.show import system_document
+from catalog.validation import validate
 
 FILES = sorted(ENTRIES.glob("*.toml"))
 SYSTEMS = list(entries().values())

@@ -11,8 +11,8 @@ from pathlib import Path
 import pytest
 
 from catalog import loader
-from catalog.check import MalformedEntry
 from catalog.paths import ENTRIES
+from catalog.validation import MalformedEntry
 
 
 @pytest.fixture

@@ -11,10 +11,11 @@ from typing import Any
 import pytest
 
 from catalog import carriers, rules
-from catalog.check import MalformedEntry, check_files, main, validate
+from catalog.check import check_files, main
 from catalog.entry import System
 from catalog.loader import entries
 from catalog.paths import ENTRIES
+from catalog.validation import MalformedEntry, validate
 
 GOOD = tomllib.loads((ENTRIES / "tgs.toml").read_text())
 

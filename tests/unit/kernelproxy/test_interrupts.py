@@ -92,7 +92,7 @@ def test_an_interrupt_in_an_end_that_is_not_ours_is_told_and_delivered_again(tol
 
 
 def test_anything_else_is_told_as_before(told: list[Any]) -> None:
-    other: Any = SimpleNamespace(exc_type=ValueError, object=ArrayCore.__del__)
+    other: Any = SimpleNamespace(exc_type=ValueError, exc_traceback=None)
     sys.unraisablehook(other)
     assert told == [other]
 

@@ -144,7 +144,7 @@ def test_a_missing_compiler_is_noted(monkeypatch: pytest.MonkeyPatch, tmp_path: 
 
 def test_a_kernel_that_jupyter_does_not_see(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.setenv(CONFIG_VARIABLE, str(tmp_path / "none.toml"))
-    monkeypatch.setattr(diagnosis, "NAME", "not-installed")
+    monkeypatch.setattr(diagnosis, "KERNEL_NAME", "not-installed")
     found = findings()["kernel"]
     assert found.state is State.PROBLEM
     assert "workbench install" in found.remedy

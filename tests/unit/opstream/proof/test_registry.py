@@ -26,7 +26,7 @@ def given() -> Iterator[list[object]]:
 
     yield seen
     del registry._rules["cupy.given"]
-    registry.forget()
+    registry._memory.clear()
 
 
 @pytest.mark.parametrize(
