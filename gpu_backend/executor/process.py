@@ -18,6 +18,7 @@ from gpu_backend.executor.op_classes import OpClasses
 from gpu_backend.executor.pace import Pace
 from gpu_backend.executor.ports import Ports
 from gpu_backend.executor.program.run import OpStream
+from gpu_backend.transport.copying import Bytes
 from gpu_backend.transport.processors import has_spare
 from gpu_backend.wire import control
 from gpu_backend.wire.control import EndCause
@@ -56,10 +57,13 @@ class Executor:
         self._ended = ""  # why, once it has
         self._cause = ""
         self._status = EXIT_ORDERED
+        device.landing = self._lend
 
     def run(self) -> int:
         """Serve until something ends the session; return the exit status."""
         self._report()
+        while self._assignment is None and not self._loop.is_over and self._ports.prepare():
+            self._take_in(0)
         while True:
             match step := self._loop.next_step(self._conversation, perf_counter()):
                 case Run() | Drop():
@@ -135,6 +139,11 @@ class Executor:
     def _tell_gate(self, conversation: Conversation, is_resting: bool = False) -> None:
         self._gate.tell(conversation.queued_ops, conversation.is_awaited, self._held_bytes, is_resting)
 
+    def _lend(self, size: int) -> Bytes | None:
+        """Return where the device shall put contents that go to the notebook; None for memory of its own."""
+        talk = self._conversation
+        return self._ports.lend(talk.peer, size) if talk is not None else None
+
     def _note_done(self, conversation: Conversation) -> None:
         pace = self._pace
         conversation.note_done(pace.done_through if pace.in_flight_ops else conversation.applied, pace.used_seconds)
@@ -177,6 +186,8 @@ class Executor:
         self._ports.send(talk.outbox)
         self._tell_gate(talk, step.is_resting)
         self._loop.note_told(step.is_resting)
+        if step.is_resting and step.wait is _WORK:
+            self._ports.prepare()
 
     def _spin(self, step: Spin) -> None:
         until, hears_peers = step.until, self._ports.hears_peers
@@ -334,4 +345,4 @@ def serve(config: configuration.ExecutorConfig, device: Device) -> int:
     # Ops and their values come and go by the thousand and hold no cycles; what was imported stays for good.
     gc.freeze()
     gc.set_threshold(50_000, 20, 20)
-    return Executor(config, device, Ports(config)).run()
+    return Executor(config, device, Ports(config, device.pin)).run()
