@@ -31,6 +31,9 @@ _WORK, _, _GATE = Wait  # a member is found in its class by much searching
 #: How often who spins lets others have the interpreter, and the processor, seconds.
 _YIELD_SECONDS = 50e-6
 
+#: Who hears nothing for so long has time for what is done in advance, seconds.
+_IDLE_SECONDS = 0.5
+
 EXIT_ORDERED = 0
 EXIT_FATAL = 3
 
@@ -62,8 +65,7 @@ class Executor:
     def run(self) -> int:
         """Serve until something ends the session; return the exit status."""
         self._report()
-        while self._assignment is None and not self._loop.is_over and self._ports.prepare():
-            self._take_in(0)
+        self._prepare()
         while True:
             match step := self._loop.next_step(self._conversation, perf_counter()):
                 case Run() | Drop():
@@ -171,8 +173,7 @@ class Executor:
         elif isinstance(step, Spin):
             self._spin(step)
         else:
-            has_come = self._take_in(max(0.0, step.until - perf_counter()))
-            self._note_looked(step, has_come)
+            self._sleep(step)
 
     def _tell(self, step: Report) -> None:
         talk = self._conversation
@@ -186,8 +187,6 @@ class Executor:
         self._ports.send(talk.outbox)
         self._tell_gate(talk, step.is_resting)
         self._loop.note_told(step.is_resting)
-        if step.is_resting and step.wait is _WORK:
-            self._ports.prepare()
 
     def _spin(self, step: Spin) -> None:
         until, hears_peers = step.until, self._ports.hears_peers
@@ -200,6 +199,20 @@ class Executor:
                 os.sched_yield()
                 yield_at = now + _YIELD_SECONDS
         self._note_looked(step, self._take_in(0))
+
+    def _sleep(self, step: Sleep) -> None:
+        seconds = max(0.0, step.until - perf_counter())
+        has_come = self._take_in(seconds)
+        if step.wait is _WORK and seconds > _IDLE_SECONDS and not has_come:
+            has_come = self._prepare()
+        self._note_looked(step, has_come)
+
+    def _prepare(self) -> bool:
+        """Get ready what copies pass through, a piece at a time, until something comes; tell whether it has."""
+        while self._ports.prepare():
+            if self._take_in(0):
+                return True
+        return False
 
     def _note_looked(self, step: Spin | Sleep, has_come: bool) -> None:
         if step.wait is _WORK:

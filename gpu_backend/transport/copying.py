@@ -21,7 +21,7 @@ __all__ = ["copy"]
 Bytes: TypeAlias = np.ndarray[Any, np.dtype[np.uint8]]
 
 #: What is less is copied by one: to wake another takes as long.
-_LEAST_BYTES = 1 << 20
+_LEAST_BYTES = 2 << 20
 #: Processors that copy at most, the caller's among them. Four come close to what the memory of a host can do.
 _MOST = 4
 _PAGE_BYTES = 4096
