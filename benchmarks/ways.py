@@ -21,7 +21,7 @@ from time import perf_counter
 import zmq
 
 from gpu_backend.node.certificate import make_certificate
-from gpu_backend.transport import curve, local, tls
+from gpu_backend.transport import curve, joining, local, tls
 from gpu_backend.transport.curve import KeyPair
 from gpu_backend.transport.entrance import Entrance, LocalDoor, TlsDoor
 from gpu_backend.transport.framing import ConnectionLost
@@ -136,7 +136,7 @@ def main() -> None:
         context = tls.as_server(path)
     near, near_endpoint = local.listen("benchmark")
     far = socket.create_server(("127.0.0.1", 0))
-    doors = (LocalDoor(near), TlsDoor(far, context, tls.tls_way(made.fingerprint)))
+    doors = (LocalDoor(near, joining.make), TlsDoor(far, context, tls.tls_way(made.fingerprint)))
     expected = Expected(secret, made.fingerprint)
     server_keys, client_keys, curve_endpoint = curve.generate(), curve.generate(), free_endpoint()
     serving = [forked(lambda: serve(Entrance(secret, doors))), forked(lambda: serve_curve(server_keys, curve_endpoint))]

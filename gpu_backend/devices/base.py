@@ -7,6 +7,7 @@ that is and what is in it, only the device can tell. Objects are opaque to the e
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from contextlib import AbstractContextManager
 from typing import NamedTuple, Protocol, Self
 
@@ -58,6 +59,17 @@ class Marker(Protocol):
         """Return the device's seconds since ``earlier``, a marker of its own; both are done. 0 on a lost device."""
 
 
+class Pinned(Protocol):
+    """Host memory that the device knows."""
+
+    def release(self) -> None:
+        """Have the device forget it, before it goes."""
+
+
+#: Returns host memory of so many bytes, page-aligned, for contents that leave; None for memory of the device's choice.
+Landing = Callable[[int], "np.ndarray | None"]
+
+
 class Device(Protocol):
     """Computes. One instance per executor process; called from its op loop only.
 
@@ -77,6 +89,8 @@ class Device(Protocol):
     products: Products | None
     #: Memory by its address; None on a device that has none of these.
     blocks: Blocks | None
+    #: Where contents go that are downloaded. Set by the executor.
+    landing: Landing
 
     def resolve(self, qualname: str) -> object:
         """Return the object with the public name ``qualname`` ("cupy.linalg.svd", "cupy.ndarray.sum", ...).
@@ -138,7 +152,16 @@ class Device(Protocol):
         """Copy ``data`` to ``offset`` bytes into the memory of the contiguous ``array``."""
 
     def download(self, array: Array) -> np.ndarray:
-        """Return a C-contiguous host copy of ``array``, once everything that computes it is done."""
+        """Return a C-contiguous host copy of ``array``, once everything that computes it is done.
+
+        It lies in memory of `landing`, if there is some for it.
+        """
+
+    def pin(self, memory: np.ndarray) -> Pinned | None:
+        """Learn of host memory that much will be copied from and to: whole pages. None if that makes no difference.
+
+        Called while nobody waits: it may take some 20 ms for 4 MiB.
+        """
 
     def on_stream(self, stream: object) -> AbstractContextManager[object]:
         """Return a context in which work goes to ``stream`` (an object resolved as ``cupy.cuda.Stream``)."""
@@ -166,6 +189,10 @@ class Device(Protocol):
 
     def is_fatal(self, error: BaseException) -> bool:
         """Tell whether ``error`` leaves the device unusable for this process (a sticky CUDA error)."""
+
+
+def no_landing(size: int) -> None:
+    """Return None: what is downloaded lies in memory of the device's choice."""
 
 
 #: Warnings that CuPy takes from SciPy, or defines in a private module, and where it makes them public.

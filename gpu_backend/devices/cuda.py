@@ -13,11 +13,12 @@ import numpy as np
 from cupy.cuda import memory, runtime
 
 from gpu_backend.devices import cuda_addresses, cuda_callbacks, cuda_compiler, cuda_guards, cuda_kernels
-from gpu_backend.devices.base import ArrayLayout, DeviceInfo, MemoryUse, public_warning
+from gpu_backend.devices.base import ArrayLayout, DeviceInfo, Landing, MemoryUse, no_landing, public_warning
 from gpu_backend.devices.blocks import Blocks
 from gpu_backend.devices.cuda_blocks import CudaBlocks
 from gpu_backend.devices.cuda_memory import BookedMemory
 from gpu_backend.devices.cuda_names import find, name_of_class
+from gpu_backend.devices.cuda_pinning import PinnedMemory
 from gpu_backend.devices.cuda_prepared import note_of, read_prepared
 from gpu_backend.devices.cuda_products import CudaProducts
 from gpu_backend.devices.cuda_reductions import whole_reductions
@@ -193,6 +194,7 @@ class CudaDevice:
         self._stream: Any = cupy.cuda.Stream.null
         self._events = _Events()
         self._stage = _Stage()
+        self.landing: Landing = no_landing
         self.segments: Segments | None = CudaSegments(self._device, note_of(prepared, self._device))
         self.replays: Replays | None = CudaReplays(self._device)
         self.products: Products | None = CudaProducts(self._device)
@@ -293,8 +295,14 @@ class CudaDevice:
         """Return a C-contiguous host copy of ``array``, once everything that computes it is done."""
         if 0 < array.nbytes <= _STAGED_BYTES and array._c_contiguous and self._stream.ptr == 0:
             return self._stage.download(array)
-        host: np.ndarray = cupy.asnumpy(array, order="C")
+        landing = self.landing(array.nbytes) if array._c_contiguous else None
+        out = None if landing is None else landing.view(array.dtype).reshape(array.shape)
+        host: np.ndarray = cupy.asnumpy(array, order="C", out=out)
         return host
+
+    def pin(self, memory: np.ndarray) -> PinnedMemory | None:
+        """Have copies from and to ``memory`` made by the GPU itself; None if the driver will not."""
+        return PinnedMemory.of(memory)
 
     @contextmanager
     def on_stream(self, stream: cupy.cuda.Stream) -> Iterator[None]:

@@ -84,6 +84,11 @@ class Conversation:
         self.outbox = Outbox()
 
     @property
+    def peer(self) -> bytes | None:
+        """The connection that was greeted last, by which answers go."""
+        return self._peer
+
+    @property
     def has_work(self) -> bool:
         """True if an op may run now. False while too many answers are unread or unsent."""
         if len(self._unread) >= MAX_UNREAD or self._unread_bytes >= MAX_UNREAD_BYTES:

@@ -13,8 +13,10 @@ from typing import NamedTuple
 from gpu_backend.executor.config import CERTIFICATE, ExecutorConfig
 from gpu_backend.executor.control_door import ControlDoor
 from gpu_backend.executor.outbox import Message, Outbox
+from gpu_backend.executor.rooms import Pin, Rooms
 from gpu_backend.gate.bell import Line
 from gpu_backend.transport import tls
+from gpu_backend.transport.copying import Bytes
 from gpu_backend.transport.entrance import Entrance, LocalDoor, TlsDoor
 from gpu_backend.transport.framing import ConnectionLost
 from gpu_backend.transport.message_socket import MessageSocket
@@ -45,17 +47,23 @@ _ONLY_DATA = Ready(True, False)
 class Ports:
     """Holds the sockets: hears notebooks and whoever gives orders, and answers them.
 
+    Parameters
+    ----------
+    pin
+        `Device.pin`, for memory that notebooks share.
+
     Raises
     ------
     OSError
         If there is no certificate in the executor's own directory.
     """
 
-    def __init__(self, config: ExecutorConfig) -> None:
+    def __init__(self, config: ExecutorConfig, pin: Pin) -> None:
         handed = config.descriptors
+        self._rooms = Rooms(pin)
         context = tls.as_server(Path(config.own) / CERTIFICATE)
         doors = (
-            LocalDoor(socket.socket(fileno=handed.local)),
+            LocalDoor(socket.socket(fileno=handed.local), self._rooms.take),
             TlsDoor(socket.socket(fileno=handed.far), context, tls.tls_way(config.certificate)),
         )
         self._entrance = Entrance(bytes.fromhex(config.secret), doors)
@@ -175,6 +183,15 @@ class Ports:
         self._poll.unregister(peer.fileno())
         peer.close()
         self._peers.pop(name, None)
+
+    def prepare(self) -> bool:
+        """Get more of the memory ready that notebooks share; False if all is. Called while nobody waits."""
+        return self._rooms.prepare()
+
+    def lend(self, name: bytes | None, size: int) -> Bytes | None:
+        """Return memory for ``size`` bytes that is sent by connection ``name`` as it is; None if there is none now."""
+        peer = self._peers.get(name) if name is not None else None
+        return peer.lend(size) if peer is not None else None
 
     def send(self, outbox: Outbox) -> None:
         """Send what the sockets take now; the rest stays in ``outbox``."""

@@ -31,6 +31,7 @@ from gpu_backend.executor.op_classes import OpClasses
 from gpu_backend.executor.pace import Pace
 from gpu_backend.executor.ports import Ports
 from gpu_backend.executor.program.run import OpStream
+from gpu_backend.transport.copying import Bytes
 from gpu_backend.transport.processors import has_spare
 from gpu_backend.wire import control
 from gpu_backend.wire.control import EndCause
@@ -42,6 +43,9 @@ _WORK, _, _GATE = Wait  # a member is found in its class by much searching
 
 #: How often who spins lets others have the interpreter, and the processor, seconds.
 _YIELD_SECONDS = 50e-6
+
+#: Who hears nothing for so long has time for what is done in advance, seconds.
+_IDLE_SECONDS = 0.5
 
 EXIT_ORDERED = 0
 EXIT_FATAL = 3
@@ -69,10 +73,12 @@ class Executor:
         self._ended = ""  # why, once it has
         self._cause = ""
         self._status = EXIT_ORDERED
+        device.landing = self._lend
 
     def run(self) -> int:
         """Serve until something ends the session; return the exit status."""
         self._report()
+        self._prepare()
         while True:
             match step := self._loop.next_step(self._conversation, perf_counter()):
                 case Run() | Drop():
@@ -151,6 +157,11 @@ class Executor:
     def _tell_gate(self, conversation: Conversation, is_resting: bool = False) -> None:
         self._gate.tell(conversation.queued_ops, conversation.is_awaited, self._held_bytes, is_resting)
 
+    def _lend(self, size: int) -> Bytes | None:
+        """Return where the device shall put contents that go to the notebook; None for memory of its own."""
+        talk = self._conversation
+        return self._ports.lend(talk.peer, size) if talk is not None else None
+
     def _note_done(self, conversation: Conversation) -> None:
         pace = self._pace
         conversation.note_done(pace.done_through if pace.in_flight_ops else conversation.applied, pace.used_seconds)
@@ -178,8 +189,7 @@ class Executor:
         elif isinstance(step, Spin):
             self._spin(step)
         else:
-            has_come = self._take_in(max(0.0, step.until - perf_counter()))
-            self._note_looked(step, has_come)
+            self._sleep(step)
 
     def _tell(self, step: Report) -> None:
         talk = self._conversation
@@ -205,6 +215,20 @@ class Executor:
                 os.sched_yield()
                 yield_at = now + _YIELD_SECONDS
         self._note_looked(step, self._take_in(0))
+
+    def _sleep(self, step: Sleep) -> None:
+        seconds = max(0.0, step.until - perf_counter())
+        has_come = self._take_in(seconds)
+        if step.wait is _WORK and seconds > _IDLE_SECONDS and not has_come:
+            has_come = self._prepare()
+        self._note_looked(step, has_come)
+
+    def _prepare(self) -> bool:
+        """Get ready what copies pass through, a piece at a time, until something comes; tell whether it has."""
+        while self._ports.prepare():
+            if self._take_in(0):
+                return True
+        return False
 
     def _note_looked(self, step: Spin | Sleep, has_come: bool) -> None:
         if step.wait is _WORK:
@@ -350,4 +374,4 @@ def serve(config: configuration.ExecutorConfig, device: Device) -> int:
     # Ops and their values come and go by the thousand and hold no cycles; what was imported stays for good.
     gc.freeze()
     gc.set_threshold(50_000, 20, 20)
-    return Executor(config, device, Ports(config)).run()
+    return Executor(config, device, Ports(config, device.pin)).run()

@@ -10,12 +10,14 @@ import select
 import socket
 import ssl
 from collections import Counter
+from collections.abc import Callable
 from dataclasses import dataclass
 from time import monotonic
 from typing import Protocol
 
 from gpu_backend.transport import joining, local
 from gpu_backend.transport.framing import MessageReader, Stream
+from gpu_backend.transport.joining import Room
 from gpu_backend.transport.message_socket import MessageSocket
 from gpu_backend.transport.peer_process import PeerProcess, credentials
 from gpu_backend.transport.secret_proof import ANSWER_BYTES, LOCAL_WAY, REFUSAL, Listening
@@ -64,11 +66,15 @@ class Guest(Protocol):
 
 
 class LocalDoor:
-    """For every account of this host. ``listening`` is of `local.listen`, and this door's from now on."""
+    """For every account of this host. ``listening`` is of `local.listen`, and this door's from now on.
 
-    def __init__(self, listening: socket.socket) -> None:
+    ``make_room`` returns memory to share with whoever has come in, which nobody else has; None for none.
+    """
+
+    def __init__(self, listening: socket.socket, make_room: Callable[[], Room | None]) -> None:
         listening.setblocking(False)
         self._listening = listening
+        self._make_room = make_room
 
     def fileno(self) -> int:
         """Return the descriptor, for a poller."""
@@ -80,7 +86,7 @@ class LocalDoor:
             connected, _ = self._listening.accept()
         except OSError:
             return None
-        return _LocalGuest(connected)
+        return _LocalGuest(connected, self._make_room)
 
     def close(self) -> None:
         """Accept no more."""
@@ -90,18 +96,26 @@ class LocalDoor:
 class _LocalGuest:
     way = LOCAL_WAY
 
-    def __init__(self, connected: socket.socket) -> None:
+    def __init__(self, connected: socket.socket, make_room: Callable[[], Room | None]) -> None:
         local.make_ready(connected)
         self.account = f"account {credentials(connected)[1]}"
         self.stream: Stream = connected
         self._connected = connected
+        self._make_room = make_room
+        self._room: Room | None = None
+        self._has_offered = False
 
     def prepare(self) -> None:
         """There is nothing to prepare."""
 
     def admit(self) -> MessageSocket:
-        memory = joining.offered(self._connected)
-        stream, frames = memory or (self._connected, None)
+        if not self._has_offered:
+            self._has_offered, self._room = True, self._make_room()
+            joining.offer(self._connected, self._room)
+        stream: Stream = self._connected
+        frames = None
+        if joining.is_taken(self._connected) and self._room is not None:
+            stream, frames = joining.joined(self._connected, self._room)
         return MessageSocket(stream, MessageReader(stream, frames), PeerProcess(self._connected))
 
 

@@ -1,7 +1,8 @@
 """How two processes of one host come to share memory, once each has proved to know the secret: asked and answered once.
 
-Who connects says whether it has memory to share, with the descriptor of it if so; who listens answers whether it has
-it. Then both use it from the first message on, or neither does: a descriptor does not pass every way that bytes do.
+Who listens has made the memory before anybody came, so that it can be ready, and offers it with its descriptor; who
+connects answers whether it has it. Then both use it from the first message on, or neither does: a descriptor does not
+pass every way that bytes do.
 """
 
 from __future__ import annotations
@@ -15,12 +16,20 @@ from gpu_backend.transport import sealed
 from gpu_backend.transport.ring import RINGS_BYTES, RingStream, has_rings
 from gpu_backend.transport.shared_frames import FRAMES_BYTES, SharedFrames
 
-__all__ = ["ANSWER_BYTES", "OFFER_BYTES", "Memory", "is_joined", "join", "make", "offer", "offered"]
+__all__ = ["Memory", "Room", "is_taken", "joined", "make", "offer", "offered"]
 
 #: What each side says; a descriptor comes with the offer of memory.
 _MEMORY, _NONE = b"\1", b"\0"
-OFFER_BYTES = ANSWER_BYTES = 1
+_WORD_BYTES = 1
 _SIZE = FRAMES_BYTES + RINGS_BYTES
+
+
+class Room(NamedTuple):
+    """Memory to share with one peer. ``descriptor`` is there until it is offered."""
+
+    descriptor: int
+    memory: mmap.mmap
+    frames: SharedFrames
 
 
 class Memory(NamedTuple):
@@ -31,23 +40,59 @@ class Memory(NamedTuple):
     frames: SharedFrames
 
 
-def make() -> int:
-    """Return the descriptor of memory to share, which the caller closes.
+def make() -> Room:
+    """Return memory to offer to one peer.
 
     Raises
     ------
     OSError
         If the system has none to give.
     """
-    return sealed.make("ring", _SIZE)
+    descriptor = sealed.make("ring", _SIZE)
+    try:
+        memory = mmap.mmap(descriptor, _SIZE)
+    except BaseException:  # nothing may stay open
+        os.close(descriptor)
+        raise
+    return Room(descriptor, memory, SharedFrames(memory, is_maker=True))
 
 
-def offer(connected: socket.socket, descriptor: int | None) -> None:
-    """Offer the memory of ``descriptor`` to the peer, or say that there is none."""
-    if descriptor is None:
+def offer(connected: socket.socket, room: Room | None) -> None:
+    """Offer ``room`` to the peer, by its descriptor, which is closed; or say that there is none.
+
+    Raises
+    ------
+    OSError
+        If it is gone.
+    """
+    if room is None:
         connected.send(_NONE)
-    else:
-        socket.send_fds(connected, [_MEMORY], [descriptor])
+        return
+    try:
+        socket.send_fds(connected, [_MEMORY], [room.descriptor])
+    finally:
+        os.close(room.descriptor)
+
+
+def is_taken(connected: socket.socket) -> bool:
+    """Tell whether the peer has taken what was offered.
+
+    Raises
+    ------
+    BlockingIOError
+        If it has not said yet.
+    OSError
+        If it is gone, or what it says is none of this.
+    """
+    answer = connected.recv(_WORD_BYTES)
+    if answer not in (_MEMORY, _NONE):
+        raise ConnectionAbortedError("the peer says nothing known")
+    return answer == _MEMORY
+
+
+def joined(connected: socket.socket, room: Room) -> Memory:
+    """Return what is shared of ``room`` from now on. What was said by ``connected`` so far was all heard."""
+    return _shared(connected, room.memory, room.frames, is_maker=True)
 
 
 def offered(connected: socket.socket) -> Memory | None:
@@ -60,32 +105,26 @@ def offered(connected: socket.socket) -> Memory | None:
     OSError
         If it is gone, or what it offers is not of that size for good.
     """
-    told, descriptors, _, _ = socket.recv_fds(connected, OFFER_BYTES, 1)
+    told, descriptors, _, _ = socket.recv_fds(connected, _WORD_BYTES, 1)
     try:
         if told not in (_MEMORY, _NONE):
             raise ConnectionAbortedError("the peer offers nothing known")
-        memory = join(connected, descriptors[0], is_maker=False) if descriptors else None
+        memory = _mapped(descriptors[0]) if descriptors else None
         connected.send(_NONE if memory is None else _MEMORY)
-        return memory
+        return None if memory is None else _shared(connected, memory, SharedFrames(memory, is_maker=False), False)
     finally:
         for descriptor in descriptors:
             os.close(descriptor)
 
 
-def is_joined(answer: bytes) -> bool:
-    """Tell whether the peer has taken what was offered."""
-    return answer == _MEMORY
-
-
-def join(connected: socket.socket, descriptor: int, is_maker: bool) -> Memory:
-    """Map the memory of ``descriptor``, which stays the caller's. What was said by ``connected`` so far was all heard.
-
-    Raises
-    ------
-    NotSealed
-        If it is no such memory, or could lose its size.
-    """
+def _mapped(descriptor: int) -> mmap.mmap | None:
     sealed.require(descriptor, _SIZE)
-    memory = mmap.mmap(descriptor, _SIZE)
+    try:
+        return mmap.mmap(descriptor, _SIZE)
+    except OSError:  # this process has no room for it
+        return None
+
+
+def _shared(connected: socket.socket, memory: mmap.mmap, frames: SharedFrames, is_maker: bool) -> Memory:
     stream = RingStream(connected, memory, FRAMES_BYTES, is_maker) if has_rings() else connected
-    return Memory(stream, SharedFrames(memory, is_maker))
+    return Memory(stream, frames)

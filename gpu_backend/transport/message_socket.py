@@ -11,6 +11,7 @@ from collections import deque
 from collections.abc import Callable, Sequence
 from time import monotonic
 
+from gpu_backend.transport.copying import Bytes
 from gpu_backend.transport.framing import READ_BYTES, ConnectionLost, MessageReader, Stream, head, single
 from gpu_backend.transport.peer_process import PeerProcess
 from gpu_backend.transport.ring import RingStream
@@ -19,8 +20,12 @@ from gpu_backend.wire.codec import Frame
 
 #: How long a message waits for a block, seconds; then it goes through the socket. Who reads holds blocks for moments.
 _BLOCK_SECONDS = 0.05
-#: How often to look for room in a ring, seconds.
-_ROOM_SECONDS = 1e-3
+#: How often to look for room in a ring or for a block, seconds: a device empties eight blocks in less than one more.
+_ROOM_SECONDS = 0.2e-3
+#: Blocks that are not lent to whoever may keep them.
+_LEFT_BLOCKS = 2
+#: Smaller frames pass through the stream: to hand a block over takes as long as copying so much as often as that does.
+_SHARED_BYTES = 32 << 10
 
 
 class MessageSocket:
@@ -94,20 +99,38 @@ class MessageSocket:
         if len(frames) == 1:
             self._send_single(frames[0])
             return True
-        shared = self._reader.shared
-        if shared is not None:
-            if self._must_wait_for_block(shared, frames):
-                return False
-            blocks = [shared.put(frame) if _is_large(frame) else None for frame in frames]
-        else:
-            blocks = [None] * len(frames)
+        placed, shared = self.place(frames), self._reader.shared
+        if placed is None:
+            return False
+        frames = placed
+        blocks = [shared.put(frame) if shared is not None else None for frame in frames]
         through_socket = [frame for frame, block in zip(frames, blocks, strict=True) if block is None and len(frame)]
         self._unsent += [memoryview(head(frames, blocks)), *(memoryview(frame).cast("B") for frame in through_socket)]
         self.push()
         return True
 
+    def lend(self, size: int) -> Bytes | None:
+        """Return memory for a frame of ``size`` bytes that is sent as it is; None if there is none now.
+
+        Frames are kept until the peer has confirmed them, and so is this memory; so some is left for what is copied.
+        """
+        shared = self._reader.shared
+        return shared.lend(size, _LEFT_BLOCKS) if shared is not None and size >= _SHARED_BYTES else None
+
+    def place(self, frames: Sequence[Frame]) -> Sequence[Frame] | None:
+        """Return ``frames`` with what is large copied to where the peer sees it; None if they must wait for room there.
+
+        Nothing of them is sent by that, so nothing is half sent if it is cut short.
+        """
+        shared = self._reader.shared
+        if shared is None or self._unsent:
+            return frames
+        if self._must_wait_for_block(shared, frames):
+            return None
+        return [(_is_shared(frame) and shared.placed(frame)) or frame for frame in frames]
+
     def _must_wait_for_block(self, shared: SharedFrames, frames: Sequence[Frame]) -> bool:
-        if not shared.is_full or not any(map(_is_large, frames)):
+        if not shared.is_full or not any(_is_large(frame) and not shared.holds(frame) for frame in frames):
             self._lacked_block_at = 0.0
             return False
         self._lacked_block_at = self._lacked_block_at or monotonic()
@@ -162,5 +185,10 @@ class MessageSocket:
             self._process.close()
 
 
+def _is_shared(frame: Frame) -> bool:
+    return _SHARED_BYTES <= len(frame) <= BLOCK_BYTES
+
+
 def _is_large(frame: Frame) -> bool:
+    """Tell whether ``frame`` is to wait for a block: smaller ones pass through the stream as well."""
     return READ_BYTES < len(frame) <= BLOCK_BYTES

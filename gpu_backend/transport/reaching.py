@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import select
 import socket
 from collections.abc import Callable
@@ -79,7 +78,7 @@ def reach_local(endpoint: str, expected: Expected, timeout_seconds: float) -> Me
     try:
         local.make_ready(connected)
         _prove(connected, expected.secret, LOCAL_WAY, deadline)
-        stream, frames = _joined(connected, deadline) or (connected, None)
+        stream, frames = _await(partial(joining.offered, connected), connected, deadline) or (connected, None)
         return MessageSocket(stream, MessageReader(stream, frames))
     except BaseException:  # an interrupt too must leave nothing open
         connected.close()
@@ -115,25 +114,6 @@ def reach_far(endpoint: str, expected: Expected, timeout_seconds: float) -> tupl
     except BaseException:  # an interrupt too must leave nothing open
         connected.close()
         raise
-
-
-def _joined(connected: socket.socket, deadline: float) -> joining.Memory | None:
-    """Have memory in common with the executor; None where the system has none, or its descriptor does not pass."""
-    try:
-        descriptor = joining.make()
-    except OSError:
-        descriptor = None
-    try:
-        joining.offer(connected, descriptor)
-        is_joined = joining.is_joined(_read(connected, joining.ANSWER_BYTES, deadline))
-        return joining.join(connected, descriptor, is_maker=True) if is_joined and descriptor is not None else None
-    except ConnectionLost:
-        raise
-    except OSError as error:
-        raise ConnectionLost(str(error)) from None
-    finally:
-        if descriptor is not None:
-            os.close(descriptor)
 
 
 def _not_reached(endpoint: str, error: OSError) -> NotReached:

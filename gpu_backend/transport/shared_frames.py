@@ -3,14 +3,18 @@
 from __future__ import annotations
 
 import mmap
+from itertools import count
 from typing import Any
 from weakref import ref
 
 import numpy as np
 
+from gpu_backend.transport.copying import Bytes, copy
 from gpu_backend.transport.endings import at_end
 from gpu_backend.wire.codec import Frame
 from gpu_backend.wire.messages import CHUNK_BYTES
+
+__all__ = ["BLOCKS", "BLOCK_BYTES", "FRAMES_BYTES", "SharedFrames"]
 
 #: Largest frame that goes this way: a chunk.
 BLOCK_BYTES = CHUNK_BYTES
@@ -25,8 +29,10 @@ _FREE, _TAKEN = 0, 1
 class SharedFrames:
     """Blocks for frames of either direction. Whoever makes it sends by the first half, the other by the second.
 
-    A block is taken by its sender and set free by its receiver, when the last object that looks into it is gone. No
-    memory is used for blocks that were never needed.
+    A block of this side is lent to whoever fills it, and sent as it is. It can be lent again when nobody here looks
+    into it any more, and the receiver, when the last object there that looks into it is gone, has set it free. The
+    latter is a byte in the memory itself. What the peer makes of that, or writes into a block, garbles what it is told
+    itself.
 
     Parameters
     ----------
@@ -39,24 +45,70 @@ class SharedFrames:
     def __init__(self, memory: mmap.mmap, is_maker: bool) -> None:
         self._memory = memory
         self._outgoing, self._incoming = (0, BLOCKS) if is_maker else (BLOCKS, 0)
+        self._address = _address(np.frombuffer(memory, np.uint8))
+        self._numbers = count()
+        #: Outgoing blocks that somebody here looks into, with what takes them out of this, by a number for each time.
+        self._filled: dict[int, tuple[int, ref[Any]]] = {}
         #: What sets each incoming block free.
         self._lent: dict[int, ref[Any]] = {}
 
     @property
     def is_full(self) -> bool:
-        """True while all blocks of this side are taken."""
+        """True while no block of this side can be lent."""
         return self._free_place() < 0
 
     def _free_place(self) -> int:
-        return self._memory.find(bytes((_FREE,)), self._outgoing, self._outgoing + BLOCKS)
+        filled = self._places_filled()
+        for place in range(self._outgoing, self._outgoing + BLOCKS):
+            if self._memory[place] == _FREE and place not in filled:
+                return place
+        return -1
 
-    def put(self, frame: Frame) -> int | None:
-        """Copy ``frame`` into a block and return its number; None if all are taken."""
+    def _places_filled(self) -> list[int]:
+        return [place for place, _ in list(self._filled.values())]
+
+    def lend(self, size: int, leaving: int = 0) -> Bytes | None:
+        """Return a block's first ``size`` bytes, to be filled and put; None if there is none, or it would not fit.
+
+        Nor is one lent of which others than ``leaving`` are not to be had.
+        """
+        if not 0 < size <= BLOCK_BYTES or (leaving and len(self._filled) >= BLOCKS - leaving):
+            return None
         place = self._free_place()
         if place < 0:
             return None
-        start = _start(place)
-        self._memory[start : start + len(frame)] = frame
+        seen = np.frombuffer(self._memory, np.uint8, size, _start(place))
+        number = next(self._numbers)
+        self._filled[number] = place, at_end(seen, self._filled.pop, number, None)
+        # Another thread, or a finalizer, may have chosen the same meanwhile; whoever sees that gives way.
+        return seen if self._places_filled().count(place) == 1 else None
+
+    def holds(self, frame: Frame) -> bool:
+        """Tell whether ``frame`` lies in a block that was lent, from its first byte on."""
+        return self._place_of(frame) >= 0
+
+    def _place_of(self, frame: Frame) -> int:
+        if type(frame) is not memoryview:
+            return -1
+        offset = _address(np.frombuffer(frame, np.uint8)) - self._address - _STATES_BYTES
+        place, within = divmod(offset, BLOCK_BYTES)
+        return place if not within and self._outgoing <= place < self._outgoing + BLOCKS else -1
+
+    def placed(self, frame: Frame) -> Frame | None:
+        """Return ``frame`` as it lies in a block, copied there unless it does already; None if all are taken."""
+        if self.holds(frame):
+            return frame
+        block = self.lend(len(frame))
+        if block is None:
+            return None
+        copy(block, np.frombuffer(frame, np.uint8))
+        return block.data
+
+    def put(self, frame: Frame) -> int | None:
+        """Hand ``frame`` to the peer if it lies in a block, and return that one's number; None if it does not."""
+        place = self._place_of(frame)
+        if place < 0:
+            return None
         self._memory[place] = _TAKEN
         return place - self._outgoing
 
@@ -75,6 +127,15 @@ class SharedFrames:
         self._lent[place] = at_end(seen, self._memory.__setitem__, place, _FREE)
         return seen.data
 
+    def blocks(self) -> list[Bytes]:
+        """Return the memory of each block of either direction."""
+        return [np.frombuffer(self._memory, np.uint8, BLOCK_BYTES, _start(place)) for place in range(2 * BLOCKS)]
+
 
 def _start(place: int) -> int:
     return _STATES_BYTES + place * BLOCK_BYTES
+
+
+def _address(seen: Bytes) -> int:
+    address: int = seen.__array_interface__["data"][0]
+    return address

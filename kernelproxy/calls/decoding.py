@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from gpu_backend.opstream.layout import Layout, strided
+from gpu_backend.transport.copying import copy
 from gpu_backend.wire import values as wire
 from gpu_backend.wire.codec import Frame
 from gpu_backend.wire.dtypes import text_to_dtype
@@ -139,11 +140,18 @@ def buffer_to_array(value: wire.Value, buffers: Sequence[Frame]) -> np.ndarray[A
         if 0 in value.shape:
             return np.empty(value.shape, dtype)
         # The frame's memory belongs to the message; what the user gets must be writable and live on its own.
-        content = value.data if value.frame < 0 else buffers[value.frame]
-        raw = content if isinstance(content, bytearray) else bytearray(content)
-        return np.frombuffer(raw, dtype=np.uint8).view(dtype).reshape(value.shape)
+        owned = bytearray(value.data) if value.frame < 0 else _owned(buffers[value.frame])
+        return np.frombuffer(owned, dtype=np.uint8).view(dtype).reshape(value.shape)
     except (ValueError, TypeError, LookupError, OverflowError) as error:
         raise ProtocolError(f"The executor sent contents that are no {value.shape} of {dtype}: {error}") from None
+
+
+def _owned(content: Frame) -> bytearray | np.ndarray[Any, Any]:
+    if isinstance(content, bytearray):
+        return content
+    owned = np.empty(len(content), np.uint8)
+    copy(owned, np.frombuffer(content, np.uint8))
+    return owned
 
 
 def _dtype(text: str) -> np.dtype[Any]:

@@ -8,6 +8,7 @@ from typing import Any, Literal
 import numpy as np
 
 from gpu_backend.opstream.layout import contiguous
+from gpu_backend.transport.copying import Bytes, copy
 from gpu_backend.transport.shared_frames import BLOCK_BYTES
 from gpu_backend.wire import values as wire
 from gpu_backend.wire.codec import Frame
@@ -49,10 +50,23 @@ def upload(client: Client, host: HostArray) -> Any:
     if native.nbytes > CHUNK_BYTES:
         write(array, native)
     elif native.nbytes:
-        data = native.tobytes("C" if layout.c_contiguous else "F")
+        data = _copied(pipeline, native, "C" if layout.c_contiguous else "F")
         _write_chunk(pipeline, array._ref, 0, data)
         pipeline.mirror.keep(array._ref.handle, layout, data)  # nobody else has it yet
     return array
+
+
+def _copied(pipeline: MirroredPipeline, host: HostArray, order: Literal["C", "F"]) -> Frame:
+    """Return the bytes of ``host``: as nobody can change them, or where the executor sees them already."""
+    lent = pipeline.connection.lend(host.nbytes)
+    if lent is None:
+        return host.tobytes(order)
+    plain = np.asarray(host)
+    if plain.flags.c_contiguous if order == "C" else plain.flags.f_contiguous:
+        copy(lent, plain.ravel("K").view(np.uint8))
+    else:
+        np.copyto(lent.view(plain.dtype).reshape(plain.shape, order=order), plain)
+    return lent.data
 
 
 def write(array: ArrayCore, host: HostArray) -> None:
@@ -65,7 +79,7 @@ def write(array: ArrayCore, host: HostArray) -> None:
     order: Literal["C", "F"] = "C" if array._layout.c_contiguous else "F"
     if host.nbytes <= CHUNK_BYTES:
         if host.nbytes:
-            _write_chunk(pipeline, array._ref, 0, host.tobytes(order))
+            _write_chunk(pipeline, array._ref, 0, _copied(pipeline, host, order))
         return
     content = np.asarray(host, order=order).ravel("K").view(np.uint8).data
     with pipeline.signs.moving("Upload", len(content)) as transfer:
@@ -107,9 +121,7 @@ def read(array: ArrayCore, stream: int) -> np.ndarray[Any, Any]:
     return buffer_to_array(answer.value, answer.buffers)
 
 
-def _read_pieces(
-    pipeline: MirroredPipeline, array: ArrayCore, stream: int, content: HostArray, transfer: Transfer
-) -> None:
+def _read_pieces(pipeline: MirroredPipeline, array: ArrayCore, stream: int, content: Bytes, transfer: Transfer) -> None:
     """Fill ``content`` with the bytes of ``array``: one piece is taken while the next ones are on their way."""
     asked: deque[tuple[int, int]] = deque()
     try:
@@ -124,7 +136,7 @@ def _take_pieces(
     pipeline: MirroredPipeline,
     array: ArrayCore,
     stream: int,
-    content: HostArray,
+    content: Bytes,
     transfer: Transfer,
     asked: deque[tuple[int, int]],
 ) -> None:
@@ -140,14 +152,14 @@ def _take_pieces(
         _take_piece(pipeline, content, *asked.popleft())
 
 
-def _take_piece(pipeline: MirroredPipeline, content: HostArray, offset: int, number: int) -> None:
+def _take_piece(pipeline: MirroredPipeline, content: Bytes, offset: int, number: int) -> None:
     answer = pipeline.answer(number)
     value = answer.value
     pieces = [value.data] if isinstance(value, wire.Buffer) and value.frame < 0 else answer.buffers
     wanted = min(CHUNK_BYTES, len(content) - offset)
     if [len(piece) for piece in pieces] != [wanted]:
         raise ProtocolError(f"The executor sent other contents than the {wanted} bytes that were asked for.")
-    content[offset : offset + wanted] = np.frombuffer(pieces[0], np.uint8)
+    copy(content[offset : offset + wanted], np.frombuffer(pieces[0], np.uint8))
 
 
 def _bytes_of(array: ArrayCore, offset: int, length: int) -> wire.View:

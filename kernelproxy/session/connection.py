@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from time import monotonic
 from typing import Any
 
+from gpu_backend.transport.copying import Bytes
 from gpu_backend.transport.framing import ConnectionLost
 from gpu_backend.transport.reaching import NobodyListens, NotReached, ProofFailed
 from gpu_backend.wire import messages as wire
@@ -176,6 +177,10 @@ class Connection:
     def settle(self) -> None:
         """Note that the last message received is safe."""
         self._link.is_torn = False
+
+    def lend(self, size: int) -> Bytes | None:
+        """Return memory for a buffer of ``size`` bytes that is sent as it is; None if there is none now."""
+        return self._link.lend(size)
 
     def own(self) -> None:
         """Have nothing that is still to be sent lie in the memory that it was given in."""

@@ -5,11 +5,12 @@ from __future__ import annotations
 import os
 import select
 from collections.abc import Callable, Sequence
-from time import monotonic
+from time import monotonic, sleep
 
 import msgspec
 
 from gpu_backend.transport import local
+from gpu_backend.transport.copying import Bytes
 from gpu_backend.transport.framing import ConnectionLost
 from gpu_backend.transport.message_socket import MessageSocket
 from gpu_backend.transport.processors import has_spare
@@ -23,6 +24,7 @@ from gpu_backend.wire.control import Ticket
 _SPIN_SECONDS = 100e-6
 #: How often who spins lets others have the interpreter, and the processor, seconds.
 _YIELD_SECONDS = 50e-6
+_MILLISECOND = 1e-3
 #: How often to look whether the other host is still there, seconds.
 _LOOK_SECONDS = 1.0
 
@@ -63,7 +65,12 @@ class Link:
         return self._is_cut
 
     def send(self, frames: Sequence[Frame]) -> bool:
-        """Send a message; False if the one before is still on its way."""
+        """Send a message; False if the one before is still on its way, or memory for what is large is not free yet."""
+        if len(frames) > 1:
+            placed = self._socket.place(frames)  # an interrupt in all this copying tears nothing
+            if placed is None:
+                return False
+            frames = placed
         self.is_torn = True
         try:
             has_room = self._socket.send(frames)
@@ -83,7 +90,9 @@ class Link:
                 now = monotonic()
                 if now >= until or (was_sending and self._push()):
                     break  # the caller may have waited for room to send
-                if not self._spin(spin_until):
+                # Nobody tells of room: it is looked for as often as others are let have the processor.
+                look_until = min(spin_until, now + _YIELD_SECONDS) if was_sending else spin_until
+                if not self._spin(look_until) and monotonic() >= spin_until:
                     self._sleep(until - now)
         except ConnectionLost:
             self._is_cut = True
@@ -131,9 +140,19 @@ class Link:
         for nap in naps(socket.most_sleep(seconds)):
             if is_rung or not socket.doze():
                 break
-            is_rung = bool(self._poll.poll(max(1, int(nap * 1_000))))
+            is_rung = self._nap(nap)
         socket.wake(is_rung)
         self._push()
+
+    def _nap(self, seconds: float) -> bool:
+        if seconds < _MILLISECOND and self._socket.is_sending:  # by a call that knows of less than milliseconds
+            sleep(seconds)
+            return bool(self._poll.poll(0))
+        return bool(self._poll.poll(max(1, int(seconds * 1_000))))
+
+    def lend(self, size: int) -> Bytes | None:
+        """Return memory for a frame of ``size`` bytes that is sent as it is; None if there is none now."""
+        return self._socket.lend(size)
 
     def own(self) -> None:
         """Copy what is half sent: whoever gave it may change it from now on."""

@@ -10,6 +10,7 @@ import pytest
 
 from gpu_backend.devices import open_device
 from gpu_backend.opstream.marks import Marks
+from gpu_backend.transport.shared_frames import BLOCKS
 from gpu_backend.wire.errors import PoolUnreachable
 from kernelproxy.calls.transfer import CHUNK_BYTES
 from kernelproxy.client import current
@@ -136,3 +137,37 @@ def test_what_is_kept_when_it_is_done_is_of_the_call(executor: InProcess) -> Non
     assert sum(map(len, kept)) == LARGE
     assert all(bytes(frame).count(AT_THE_CALL) == len(frame) for frame in kept)
     assert values(there) == {AT_THE_CALL}
+
+
+WIDE = np.arange(240_000.0).reshape(300, 800)
+LAYOUTS = {
+    "rows": WIDE,
+    "columns": np.asfortranarray(WIDE),
+    "a window": WIDE[3:, 5:600],
+    "reversed": WIDE[::-1, ::-2],
+    "axes exchanged": WIDE.reshape(20, 30, 400).transpose(1, 0, 2),
+    "booleans": WIDE > 1_000,
+    "big-endian": WIDE.astype(">f4"),
+    "a class of the user's": WIDE.view(type("Own", (np.ndarray,), {})),
+    "complex": WIDE[:, :300] * 1j,
+}
+
+
+@pytest.mark.usefixtures("executor")
+@pytest.mark.parametrize("host", LAYOUTS.values(), ids=LAYOUTS)
+def test_arrays_of_any_layout_arrive_as_they_are(host: np.ndarray[Any, Any]) -> None:
+    """These are filled in where they are sent from."""
+    there = REMOTE.asarray(host)
+    assert there.shape == host.shape
+    np.testing.assert_array_equal(there.get(), host)
+    for order in ("C", "F"):
+        other = REMOTE.zeros(host.shape, there.dtype, order=order)
+        other.set(np.asarray(host, there.dtype))
+        np.testing.assert_array_equal(other.get(), host)
+
+
+@pytest.mark.usefixtures("executor")
+def test_more_arrays_than_memory_to_fill_arrive() -> None:
+    """None of them is confirmed before the last is recorded."""
+    there = [REMOTE.asarray(np.full(100_000, number, np.uint8)) for number in range(3 * BLOCKS)]
+    assert [values(one) for one in there] == [{number} for number in range(3 * BLOCKS)]

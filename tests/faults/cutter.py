@@ -131,7 +131,8 @@ class Cutter:
             memory = mmap.mmap(descriptors[0], os.fstat(descriptors[0]).st_size)
             self._serving.append(threading.Thread(target=self._watch, args=(memory, source), daemon=True))
             self._serving[-1].start()
-            socket.send_fds(sink, [data], descriptors)  # few bytes, which the system takes at once
+            sink.sendall(data[:-1])  # what came before the byte that it came with, which nothing is read behind
+            socket.send_fds(sink, [data[-1:]], descriptors)
             os.close(*descriptors)
         else:
             sink.sendall(data)

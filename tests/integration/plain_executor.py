@@ -24,7 +24,7 @@ class PlainExecutor:
     def __init__(self, directory: Path) -> None:
         configuration.note_process(directory)
         self.config = configuration.read(directory)
-        self.ports = Ports(self.config)
+        self.ports = Ports(self.config, lambda memory: None)
         self.order: control.Assign | None = None
         self.heard = self.wanted = time.monotonic()
 

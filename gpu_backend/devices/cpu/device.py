@@ -8,7 +8,7 @@ from time import perf_counter
 import numpy as np
 
 from gpu_backend.devices import arrays
-from gpu_backend.devices.base import ArrayLayout, DeviceInfo, MemoryUse, public_warning
+from gpu_backend.devices.base import ArrayLayout, DeviceInfo, Landing, MemoryUse, no_landing, public_warning
 from gpu_backend.devices.blocks import Blocks
 from gpu_backend.devices.cpu import table
 from gpu_backend.devices.cpu.arrays import Array, own
@@ -70,6 +70,7 @@ class CpuDevice:
             compute_capability="",
         )
         self._upload = guarded(_upload)
+        self.landing: Landing = no_landing
 
     def resolve(self, qualname: str) -> object:
         """Return the object with the public name ``qualname``; see the seam."""
@@ -156,8 +157,17 @@ class CpuDevice:
         target[offset : offset + source.size] = source
 
     def download(self, array: arrays.Array) -> Array:
-        """Return a C-contiguous host copy of ``array``."""
-        return np.array(own(array), order="C", copy=True, subok=False)
+        """Return a C-contiguous host copy of ``array``, in memory of `landing` if there is some."""
+        held = own(array)
+        landing = None if held.dtype.hasobject else self.landing(held.nbytes)
+        if landing is None:
+            return np.array(held, order="C", copy=True, subok=False)
+        host = landing.view(held.dtype).reshape(held.shape)
+        np.copyto(host, held)
+        return host
+
+    def pin(self, memory: Array) -> None:
+        """Return None: all memory of the host is as near."""
 
     def on_stream(self, stream: object) -> AbstractContextManager[object]:
         """Return ``stream`` as a context if it is one; work is in order on any stream of this device."""

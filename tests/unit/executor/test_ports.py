@@ -13,6 +13,7 @@ from pathlib import Path
 import pytest
 
 from gpu_backend.executor.config import CERTIFICATE, Descriptors, ExecutorConfig
+from gpu_backend.executor.outbox import Outbox
 from gpu_backend.executor.ports import Ports
 from gpu_backend.node import inherited
 from gpu_backend.node.certificate import make_certificate
@@ -33,7 +34,7 @@ def ports(tmp_path: Path) -> Iterator[Ports]:
         descriptors=Descriptors(local=near, control=control, far=far, report=report), secret=SECRET.hex(),
         certificate=made.fingerprint,
     )  # fmt: skip
-    made_ports = Ports(config)
+    made_ports = Ports(config, lambda memory: None)
     made_ports.config = config  # type: ignore[attr-defined]
     yield made_ports
     made_ports.close()
@@ -140,3 +141,26 @@ def test_a_sleep_of_less_than_a_millisecond_is_slept(
     monkeypatch.setattr(select, "select", slept)
     assert not any(ports.wait(seconds))
     assert asked == [seconds]
+
+
+def test_what_is_filled_in_place_goes_out_as_it_is_where_memory_is_shared(
+    ports: Ports, notebook: MessageSocket
+) -> None:
+    assert notebook.send([b"who"])
+    assert ports.wait(60.0).data
+    ((name, _),) = ports.read_data()
+    lent = ports.lend(name, 100_000)
+    is_far = notebook.lend(100_000) is None
+    assert (lent is None) == is_far
+    assert ports.lend(None, 100_000) is None
+    assert ports.lend(b"somebody else", 100_000) is None
+    if lent is None:
+        return
+    lent[:] = 5
+    outbox = Outbox()
+    outbox.put(name, [b"answer", lent.data])
+    ports.send(outbox)
+    while (message := notebook.receive()) is None:
+        continue
+    lent[7] = 6
+    assert message[1][7] == 6

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import mmap
 import sys
 from collections import deque
 from collections.abc import Iterator, Sequence
@@ -16,6 +17,8 @@ from gpu_backend.executor.conversation import Conversation
 from gpu_backend.executor.outbox import Message
 from gpu_backend.executor.program.failures import CANCELLED
 from gpu_backend.transport import framing, message_socket, tls
+from gpu_backend.transport.copying import Bytes
+from gpu_backend.transport.shared_frames import FRAMES_BYTES, SharedFrames
 from gpu_backend.wire import messages as wire
 from gpu_backend.wire.codec import Frame
 from gpu_backend.wire.control import Ticket
@@ -140,6 +143,7 @@ class PlayedLink:
         self.peer = b"peer %d" % executor.connections
         self.is_torn = False
         self.is_cut = False
+        self.frames = SharedFrames(mmap.mmap(-1, FRAMES_BYTES), is_maker=True)
         self.under_way: deque[list[Frame]] = deque()
         self.arrived: deque[list[Frame]] = deque()
         self._executor = executor
@@ -166,6 +170,9 @@ class PlayedLink:
             return None
         self.is_torn = True
         return self.arrived.popleft()
+
+    def lend(self, size: int) -> Bytes | None:
+        return self.frames.lend(size)
 
     def own(self) -> None:
         self.under_way = deque([[bytes(frame) for frame in message] for message in self.under_way])

@@ -8,6 +8,7 @@ from time import monotonic
 
 import pytest
 
+from gpu_backend.transport import shared_frames
 from gpu_backend.transport.framing import ConnectionLost
 from gpu_backend.transport.message_socket import MessageSocket
 from gpu_backend.wire.codec import Frame
@@ -145,6 +146,26 @@ def test_an_interrupt_while_receiving_leaves_the_message_or_a_torn_link(make_lin
             linked.wait_arrived()
     assert torn > 5
     assert linked.link.is_torn  # the last one came through, and is not settled
+
+
+def test_an_interrupt_while_much_is_copied_tears_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Most of the time of a large upload is spent so, and a torn link is given up for a new one."""
+    ways = Ways("local")
+    linked = Linked(ways)
+
+    def interrupted_copy(into: object, source: object) -> None:
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as patched:
+        patched.setattr(shared_frames, "copy", interrupted_copy)
+        for _ in range(2 * shared_frames.BLOCKS):
+            with pytest.raises(KeyboardInterrupt):
+                linked.link.send([b"head", bytes(1 << 20)])
+            assert not linked.link.is_torn
+    assert linked.link.send([b"head", b"x" * (1 << 20)])
+    assert linked.received(1) == [[b"head", b"x" * (1 << 20)]]
+    linked.close()
+    ways.close()
 
 
 def test_a_peer_that_goes_is_noticed(make_linked: Callable[[], Linked]) -> None:

@@ -13,6 +13,7 @@ import pytest
 
 from gpu_backend.transport import joining, message_socket, sealed
 from gpu_backend.transport.framing import ConnectionLost
+from gpu_backend.transport.joining import Room
 from gpu_backend.transport.message_socket import MessageSocket
 from gpu_backend.transport.secret_proof import LOCAL_WAY, OPENING_BYTES, VERDICT_BYTES, Connecting
 from gpu_backend.transport.shared_frames import BLOCK_BYTES, BLOCKS
@@ -99,18 +100,6 @@ def test_without_memory_all_goes_through_the_socket() -> None:
     ways.close()
 
 
-Offer = Callable[[socket.socket], None]
-
-
-def offering(make: Callable[[], int]) -> Offer:
-    def offer(connected: socket.socket) -> None:
-        descriptor = make()
-        joining.offer(connected, descriptor)
-        os.close(descriptor)
-
-    return offer
-
-
 def unsealed() -> int:
     descriptor = os.memfd_create("test", os.MFD_ALLOW_SEALING)
     os.ftruncate(descriptor, joining._SIZE)
@@ -131,17 +120,34 @@ def a_folder() -> int:
     return os.open("/", os.O_RDONLY)
 
 
-LIES = {
-    "unsealed": offering(unsealed),
-    "small": offering(sealed_and_small),
-    "a pipe": offering(a_pipe),
-    "a folder": offering(a_folder),
-    "a word that means nothing": lambda connected: connected.sendall(b"\x67"),
-}
+LIES = {"unsealed": unsealed, "small": sealed_and_small, "a pipe": a_pipe, "a folder": a_folder}
+
+
+def offering(make: Callable[[], int]) -> Room:
+    """Return what an executor offers that lies: a descriptor of something else than memory for good."""
+    return joining.make()._replace(descriptor=make())
+
+
+@pytest.mark.parametrize("lie", LIES.values(), ids=LIES)
+def test_memory_that_could_be_taken_away_is_refused(lie: Callable[[], int]) -> None:
+    """Who connects cuts the connection, and has not mapped it."""
+    ways = Ways("local", make_room=lambda: offering(lie))
+    failure = ways.failure(ways.expected)
+    assert isinstance(failure, ConnectionLost)
+    ways.close()
+
+
+def test_a_word_that_means_nothing_is_no_offer() -> None:
+    near, far = socket.socketpair()
+    near.sendall(b"\x67")
+    with pytest.raises(ConnectionAbortedError):
+        joining.offered(far)
+    near.close()
+    far.close()
 
 
 def proved(ways: Ways) -> socket.socket:
-    """Return a bare connection that has proved to know the secret, and has said nothing else."""
+    """Return a bare connection that has proved to know the secret and was offered memory, and has said nothing else."""
     connected = ways.stranger()
     ways.entrance.admitted()
     proof = Connecting(SECRET, LOCAL_WAY, connected.recv(OPENING_BYTES, socket.MSG_WAITALL))
@@ -149,29 +155,70 @@ def proved(ways: Ways) -> socket.socket:
     while not select.select([connected], [], [], 0)[0]:
         assert not ways.entrance.admitted()
     assert proof.is_proved_by(connected.recv(VERDICT_BYTES, socket.MSG_WAITALL))
+    assert connected.recv(1) == b"\1"
     return connected
 
 
-@pytest.mark.parametrize("lie", LIES.values(), ids=LIES)
-def test_memory_that_could_be_taken_away_is_refused(ways: Ways, lie: Offer) -> None:
+def test_memory_whose_descriptor_does_not_pass_is_not_used(ways: Ways) -> None:
     connected = proved(ways)
-    lie(connected)
+    connected.sendall(b"\0")
+    far = ways.admit()
+    connected.sendall(struct.pack("<IQ", 1, 3) + b"one")
+    assert received(far, far) == [b"one"]
+    connected.sendall(struct.pack("<IQ", 1, 1 << 63 | 300_000))  # in a block of no memory
+    with pytest.raises(ConnectionLost):
+        received(far, far)
+
+
+def test_who_answers_an_offer_by_rubbish_is_turned_away(ways: Ways) -> None:
+    connected = proved(ways)
+    connected.sendall(b"\x67")
     while not ways.entrance.is_empty:
         assert not ways.entrance.admitted()
     assert connected.recv(1) == b""
     ways.pair()
 
 
-def test_memory_whose_descriptor_does_not_pass_is_not_used(ways: Ways) -> None:
+def test_an_offer_that_nobody_answers_holds_no_descriptor(ways: Ways) -> None:
+    before = len(os.listdir("/proc/self/fd"))
     connected = proved(ways)
-    connected.sendall(b"\1")
-    far = ways.admit()
-    assert not joining.is_joined(connected.recv(joining.ANSWER_BYTES))
-    connected.sendall(struct.pack("<IQ", 1, 3) + b"one")
-    assert received(far, far) == [b"one"]
-    connected.sendall(struct.pack("<IQ", 1, 1 << 63 | 300_000))  # in a block of no memory
-    with pytest.raises(ConnectionLost):
-        received(far, far)
+    ways.entrance.admitted()
+    connected.close()
+    while not ways.entrance.is_empty:
+        assert not ways.entrance.admitted()
+    assert len(os.listdir("/proc/self/fd")) <= before
+
+
+def test_large_frames_are_filled_where_they_are_sent_from(pair: Pair) -> None:
+    near, far = pair
+    for sender, receiver in (pair, pair[::-1]):
+        lent = sender.lend(100_000)
+        assert lent is not None
+        lent[:] = 3
+        assert sender.send([b"head", lent.data])
+        message = received(receiver, sender)
+        assert is_shared(message[1])
+        lent[5] = 4
+        assert message[1][5] == 4
+    assert near.lend(100) is None  # that passes through the ring
+    held = [near.lend(100_000) for _ in range(BLOCKS)]
+    assert near.send([b"head", LARGE])
+    assert is_shared(received(far, near)[1])
+    del held
+
+
+def test_what_was_placed_is_sent_later_and_copied_once(pair: Pair) -> None:
+    """An interrupt while it is placed tears nothing: nothing of it is under way."""
+    near, far = pair
+    placed = near.place([b"head", LARGE])
+    assert placed is not None
+    assert far.receive() is None
+    block = placed[1]
+    assert near.send(placed)
+    message = received(far, near)
+    assert bytes(message[1]) == LARGE
+    np.frombuffer(block, np.uint8)[:3] = 0
+    assert bytes(message[1][:3]) == bytes(3)
 
 
 def test_a_block_that_is_free_holds_no_frame(pair: Pair) -> None:

@@ -7,22 +7,22 @@ import socket
 import ssl
 import threading
 from collections.abc import Callable
-from contextlib import nullcontext
 from functools import cache
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from time import monotonic
-from unittest.mock import patch
 
 from gpu_backend.node.certificate import Certificate, make_certificate
 from gpu_backend.transport import joining, local, tls
 from gpu_backend.transport.entrance import Entrance, LocalDoor, TlsDoor
 from gpu_backend.transport.framing import ConnectionLost
+from gpu_backend.transport.joining import Room
 from gpu_backend.transport.message_socket import MessageSocket
 from gpu_backend.transport.reaching import Expected, ProofFailed, reach_far, reach_local
 from gpu_backend.wire.codec import Frame
 
 SECRET = os.urandom(32)
+MakeRoom = Callable[[], Room | None]
 
 
 @cache
@@ -40,15 +40,16 @@ def server_context(made: Certificate) -> ssl.SSLContext:
 class Ways:
     """An entrance, and how to come to it.
 
-    ``way`` is "local", "socket" or "tls"; the second is the first where a system has no memory to share.
+    ``way`` is "local", "socket" or "tls"; the second is the first where a system has no memory to share. ``make_room``
+    is what a local door offers.
     """
 
-    def __init__(self, way: str, secret: bytes = SECRET) -> None:
+    def __init__(self, way: str, secret: bytes = SECRET, make_room: MakeRoom = joining.make) -> None:
         self.way = way
         made = certificate()
         if way != "tls":
             listening, self.endpoint = local.listen("test")
-            door: LocalDoor | TlsDoor = LocalDoor(listening)
+            door: LocalDoor | TlsDoor = LocalDoor(listening, make_room if way == "local" else lambda: None)
         else:
             listening = socket.create_server(("127.0.0.1", 0))
             self.endpoint = f"tls://127.0.0.1:{listening.getsockname()[1]}"
@@ -64,9 +65,7 @@ class Ways:
         if self.way == "tls":
             near = reach_far(self.endpoint, expected or self.expected, seconds)[0]
         else:
-            has_memory = nullcontext() if self.way == "local" else patch.object(joining, "make", side_effect=OSError)
-            with has_memory:
-                near = reach_local(self.endpoint, expected or self.expected, seconds)
+            near = reach_local(self.endpoint, expected or self.expected, seconds)
         self._open.append(near)
         return near
 
