@@ -26,6 +26,7 @@ from gpu_backend.gateway.nodes import Nodes
 from gpu_backend.gateway.opening import Opening
 from gpu_backend.gateway.placement import with_sessions
 from gpu_backend.gateway.queueing import Line
+from gpu_backend.gateway.seals import Seals
 from gpu_backend.gateway.sessions import Sessions
 from gpu_backend.gateway.settings import GatewaySettings
 from gpu_backend.gateway.showing import Showing
@@ -134,7 +135,7 @@ class Gateway:
         self._agents = agents
         settings, ledger, changes = self._settings, self._ledger, Changes()
         self._nodes = Nodes(agents, settings.node_silence_seconds, settings.sessions_per_device, changes)
-        self._sessions = sessions = Sessions(self._directory, self._nodes, ledger, changes)
+        self._sessions = sessions = Sessions(self._directory, self._nodes, ledger, changes, Seals(self._keys))
         self._line = Line(self._directory, changes, self._loads, sessions.held, self._weight, settings.placement)
         self._opening = Opening(settings, self._nodes, sessions, ledger, changes, self._line)
         self._showing = Showing(settings, sessions, ledger, self._loads, self._line.ordered, time())

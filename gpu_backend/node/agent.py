@@ -178,7 +178,7 @@ class Agent:
             return False
         launch = control.Launch(
             order.session, order.epoch, executor.ordinal, order.client_key, order.memory_limit_bytes,
-            order.lease_seconds, share.user, share.terms, order.memory_rule,
+            order.lease_seconds, share.user, share.terms, order.memory_rule, share.seal,
         )  # fmt: skip
         self._waiting.append(_Waiting(launch, executor.tries))
         return True
@@ -231,7 +231,7 @@ class Agent:
         for executor in self._executors:
             if executor.assignment is not None and executor.assignment.session == order.session and executor.share:
                 try:
-                    executor.set_share(Share(executor.share.user, order.terms))
+                    executor.set_share(msgspec.structs.replace(executor.share, terms=order.terms))
                 except OSError as error:  # a full disk, say: it keeps the terms that it has
                     log.error("the terms of session %s cannot be noted: %s", order.session, error)
         for waiting in self._waiting:
@@ -300,7 +300,7 @@ class Agent:
             memory_rule=order.memory_rule,
         )  # fmt: skip
         try:
-            executor.assign(assign, Share(order.user or order.client_key, order.terms))
+            executor.assign(assign, Share(order.user or order.client_key, order.terms, order.seal))
         except OSError as error:  # a full disk, say: it was told nothing, and is as good as before
             log.error("session %s cannot be noted: %s", order.session, error)
             told = f"Its node cannot note whose an executor is: {error}. Ask the pool's operator to make room there."
@@ -373,6 +373,7 @@ class Agent:
             order.session, order.epoch, executor.ordinal, order.client_key, self._reachable(told.endpoints),
             told.secret, told.certificate, order.memory_limit_bytes, order.lease_seconds, used, ops,
             executor.idle_seconds, executor.usage(), executor.booked(),
+            executor.share.seal if executor.share is not None else "",
         )  # fmt: skip
 
     def _reachable(self, endpoints: Sequence[str]) -> tuple[str, ...]:

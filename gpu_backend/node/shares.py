@@ -17,10 +17,11 @@ _SHARE = "share.json"
 
 
 class Share(msgspec.Struct, frozen=True):
-    """Who uses an executor, on which terms."""
+    """Who uses an executor, on which terms, and the gateway's seal of having given it to them here."""
 
     user: str
     terms: Terms
+    seal: str = ""
 
 
 def note(directory: Path, share: Share) -> None:

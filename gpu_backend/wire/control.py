@@ -212,8 +212,8 @@ class Booked(msgspec.Struct, frozen=True, array_like=True):
 class Launch(msgspec.Struct, frozen=True, array_like=True, tag="launch"):
     """Gateway to agent: have an executor serve this session on that device. Idempotent by session and epoch.
 
-    Answered by a ``NodeReport`` that lists the executor, or by ``LaunchFailed``. ``memory_rule`` says in words whose
-    limit the session's memory limit is, for its notebook when the memory is full.
+    Answered by a ``NodeReport`` that lists the executor with the same ``seal``, or by ``LaunchFailed``. ``memory_rule``
+    says in words whose limit the session's memory limit is, for its notebook when the memory is full.
     """
 
     session: str
@@ -225,6 +225,7 @@ class Launch(msgspec.Struct, frozen=True, array_like=True, tag="launch"):
     user: str = ""
     terms: Terms = Terms()
     memory_rule: str = ""
+    seal: str = ""
 
 
 class SetTerms(msgspec.Struct, frozen=True, array_like=True, tag="set_terms"):
@@ -269,7 +270,7 @@ class DeviceReport(msgspec.Struct, frozen=True, array_like=True):
 
 
 class ExecutorReport(HoldsSecret, frozen=True, array_like=True):
-    """An executor that serves a session, and what its ticket says."""
+    """An executor that serves a session, what its ticket says, and the seal with which its node was given it."""
 
     session: str
     epoch: int
@@ -285,6 +286,7 @@ class ExecutorReport(HoldsSecret, frozen=True, array_like=True):
     idle_seconds: float
     usage: Usage = Usage()
     booked: Booked = Booked()
+    seal: str = ""
 
 
 class NodeReport(msgspec.Struct, frozen=True, array_like=True, tag="node_report"):

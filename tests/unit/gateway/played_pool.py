@@ -21,6 +21,7 @@ from gpu_backend.gateway.settings import GatewaySettings
 from gpu_backend.transport import curve
 from gpu_backend.transport.asking import Door, ask_async
 from gpu_backend.transport.curve import KeyPair
+from gpu_backend.transport.handshake import HandshakeWatch
 from gpu_backend.transport.sockets import as_client
 from gpu_backend.wire import control
 from gpu_backend.wire.codec import Codec, encode
@@ -109,6 +110,7 @@ class PlayedAgent:
             control.ExecutorReport(
                 o.session, o.epoch, o.ordinal, o.client_key, (f"tls://{o.session}:1",), "5" * 64, "c" * 64,
                 o.memory_limit_bytes, o.lease_seconds, 0, 0, 0.0, self.usage.get((o.session, o.epoch), control.Usage()),
+                seal=o.seal,
             )
             for o in self.executors.values()
         )  # fmt: skip
@@ -171,6 +173,23 @@ class World:
         socket = as_client(self.context.socket(zmq.DEALER), keys, GATEWAY.public)
         socket.connect(endpoint)
         return socket
+
+    async def is_turned_away(self, endpoint: str, keys: KeyPair) -> None:
+        """Wait until whoever knocks at a door with these keys is told that they are none of its."""
+        socket = as_client(self.context.socket(zmq.DEALER), keys, GATEWAY.public)
+        watch = HandshakeWatch(socket)
+        socket.connect(endpoint)
+
+        async def is_so() -> bool:
+            watch.read()
+            assert not watch.succeeded
+            return "refused" in watch.failure
+
+        try:
+            await until(is_so)
+        finally:
+            watch.close()
+            socket.close(linger=0)
 
 
 @asynccontextmanager

@@ -12,6 +12,7 @@ import pytest
 import zmq
 
 from gpu_backend.gateway.directory import Directory
+from gpu_backend.gateway.seals import Seals
 from gpu_backend.transport import curve
 from gpu_backend.transport.asking import Door, ask_async
 from gpu_backend.transport.sockets import as_client
@@ -224,8 +225,9 @@ def test_a_new_gateway_knows_the_sessions_before_it_hears_from_a_node(tmp_path: 
 
 def test_a_gateway_that_lost_its_records_learns_the_sessions_from_the_node(tmp_path: Path) -> None:
     async def story(world: World, agent: PlayedAgent) -> None:
-        agent.executors["lost", 3] = control.Launch("lost", 3, 0, ADA.public.decode(), 7, 60.0)
-        agent.executors["foreign", 1] = control.Launch("foreign", 1, 0, curve.generate().public.decode(), 7, 60.0)
+        for session, epoch, keys in (("lost", 3, ADA), ("foreign", 1, curve.generate())):
+            order = control.Launch(session, epoch, 0, keys.public.decode(), 7, 60.0)
+            agent.executors[session, epoch] = Seals(GATEWAY).sealed("n", order)
         await agent.report()
 
         async def learned() -> bool:
