@@ -110,7 +110,7 @@ def reserved(devices: Sequence[DeviceLoad], kind: str, memory_bytes: int) -> lis
 
     That is taken to be the one with the most free memory among those that could ever serve; nobody else gets it.
     """
-    able = [d for d in devices if kind in ("", d.kind) and d.total_bytes >= memory_bytes]
+    able = [d for d in devices if kind in ("", d.kind) and d.total_bytes >= memory_bytes and not d.is_draining]
     if not able:
         return list(devices)
     kept = max(able, key=lambda d: (d.total_bytes - d.promised_bytes, d.capacity - d.sessions))

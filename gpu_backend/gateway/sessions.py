@@ -48,7 +48,7 @@ class Sessions:
         #: The terms that a session's agent was last told, and on which way.
         self._told: dict[str, tuple[bytes, control.Terms]] = {}
         self._lifecycle = Lifecycle(directory.sessions(), now=monotonic())
-        #: Whose executor was ended by its arbiter: which epoch, and why.
+        #: Whose executor was ended by its arbiter, or lost with its node: which epoch, and why.
         self._evicted: dict[str, tuple[int, str]] = {}
         self._waiting: dict[str, list[asyncio.Future[Session | ev.Refuse]]] = {}
         self._unrecorded: dict[str, Session] = {}
@@ -69,7 +69,7 @@ class Sessions:
         return self.all.get(session) or self._directory.closed(session)
 
     def eviction(self, session: Session) -> str:
-        """Return why the executor before the session's present one was ended by its arbiter; empty if it was not."""
+        """Return why the pool ended or lost the executor before the session's present one; empty if it did not."""
         epoch, reason = self._evicted.get(session.id, (0, ""))
         return reason if session.epoch == epoch + 1 else ""
 
@@ -143,6 +143,13 @@ class Sessions:
             if one.is_sealed or is_on_record(self.all.get(one.session), node, one.epoch)
         )
         self._ledger.hear(node, replace(report, executors=given), self.all)
+
+    def lose_node(self, node: str, reason: str) -> None:
+        """Take a node for lost with everything on it."""
+        for session in self.held():
+            if session.node == node and session.state is SessionState.SERVING:
+                self._evicted[session.id] = session.epoch, reason
+        self.apply(ev.NodeLost(node, reason))
 
     def settle_terms(self) -> None:
         """Tell the agents of sessions that are entitled to something else than they were told."""

@@ -13,7 +13,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from subprocess import CalledProcessError
-from time import monotonic
+from time import monotonic, time
 from typing import Any
 
 import msgspec
@@ -35,6 +35,8 @@ from gpu_backend.node.walls import level
 from gpu_backend.transport.curve import KeyPair
 from gpu_backend.wire import control
 from gpu_backend.wire.control import EndCause
+from gpu_backend.wire.devices import DeviceReport
+from gpu_backend.wire.version import of_software
 
 log = logging.getLogger("node.agent")
 
@@ -80,6 +82,7 @@ class Agent:
         #: Starts that failed in a row, and when the next may be tried, per device.
         self._failures = dict.fromkeys(self._devices, 0)
         self._next_start = dict.fromkeys(self._devices, 0.0)
+        self._version = of_software()  # as it was when this process began
         self._is_stopping = False
         self._tending: set[asyncio.Task[None]] = set()
         self._news = asyncio.Event()
@@ -346,7 +349,7 @@ class Agent:
     def _whole_report(self, ended: Executor | None = None) -> control.NodeReport:
         """Return what there is to tell; of an executor that has just ``ended`` its last word as well."""
         devices = tuple(
-            control.DeviceReport(
+            DeviceReport(
                 d.ordinal, d.kind, d.name, d.uuid, d.total_bytes, self._count_warm(d.ordinal),
                 self._settings.policy_of(d.ordinal), self._walls[d.ordinal], self._unseen(d.ordinal), d.island,
             )
@@ -357,7 +360,7 @@ class Agent:
             for e in self._executors
             if (e.stage is Stage.SERVING or e is ended) and e.assignment is not None and e.config is not None
         )
-        return control.NodeReport(devices, executors, len(self._executors))
+        return control.NodeReport(devices, executors, len(self._executors), self._version, time())
 
     def _count_starting(self, ordinal: int) -> int:
         starting = (e for e in self._executors if e.stage is Stage.STARTING and e.assignment is None)

@@ -6,12 +6,14 @@ import asyncio
 from collections.abc import Awaitable, Callable
 from pathlib import Path
 
+import msgspec
 import pytest
 
 from gpu_backend.gateway.directory import Directory
 from gpu_backend.transport import curve
 from gpu_backend.transport.curve import KeyPair
 from gpu_backend.wire import control
+from gpu_backend.wire.codec import encode
 from tests.unit.gateway.played_pool import ADA, AGENT, BOSS, DEVICE, PlayedAgent, World, play, until
 
 MALLORY = curve.generate()
@@ -103,5 +105,40 @@ def test_no_session_is_made_up_for_a_user(tmp_path: Path) -> None:
 def test_who_is_known_at_one_door_is_unknown_at_the_other(tmp_path: Path, keys: KeyPair, door: str) -> None:
     async def attack(world: World, agent: PlayedAgent, mallory: PlayedAgent, ticket: control.Ticket) -> None:
         await world.is_turned_away(world.users_endpoint if door == "users" else world.agents_endpoint, keys)
+
+    attacked(tmp_path, attack)
+
+
+@pytest.mark.parametrize("figure", [float("nan"), float("inf"), -1.0, 1e300])
+def test_figures_that_cannot_be_are_not_reckoned_with(tmp_path: Path, figure: float) -> None:
+    async def attack(world: World, agent: PlayedAgent, mallory: PlayedAgent, ticket: control.Ticket) -> None:
+        await mallory.send(control.NodeReport((msgspec.structs.replace(DEVICE, ordinal=5),), (), 1, "1", figure))
+        for usage, booked in ((figure, 0.0), (0.0, figure)):
+            line = msgspec.structs.replace(
+                claimed("x"), usage=control.Usage(usage), booked=control.Booked(0.0, booked, 1.0)
+            )
+            await mallory.send(control.NodeReport((DEVICE,), (line,), 1))
+        await said(mallory, claimed("made-up"))
+        assert {one.ordinal for one in (await world.view()).devices} == {0}
+
+    attacked(tmp_path, attack)
+
+
+def test_what_a_terminal_would_obey_is_not_shown(tmp_path: Path) -> None:
+    async def attack(world: World, agent: PlayedAgent, mallory: PlayedAgent, ticket: control.Ticket) -> None:
+        mallory.speaks = False
+        device = msgspec.structs.replace(DEVICE, name="\x1b]0;owned\x07GPU", ordinal=3, unseen="a" * 10_000)
+        report = control.NodeReport((device,), (), 0, "\x1b[2J1.0\n")
+        with world.raw(world.agents_endpoint, MALLORY) as socket:
+            await socket.send_multipart(encode(report))
+
+            async def is_shown() -> bool:
+                return any(one.ordinal == 3 for one in (await world.view()).devices)
+
+            await until(is_shown)
+        view = await world.view()
+        (shown,) = (one for one in view.devices if one.ordinal == 3)
+        assert (shown.name, len(shown.unseen)) == ("]0;owned GPU", 300)
+        assert next(one.version for one in view.nodes if one.name == "m") == "[2J1.0"
 
     attacked(tmp_path, attack)

@@ -25,6 +25,7 @@ from gpu_backend.transport.handshake import HandshakeWatch
 from gpu_backend.transport.sockets import as_client
 from gpu_backend.wire import control
 from gpu_backend.wire.codec import Codec, encode
+from gpu_backend.wire.devices import DeviceReport
 from gpu_backend.wire.errors import PoolRefusal
 from gpu_backend.wire.views import PoolView, UsageView
 
@@ -32,7 +33,7 @@ GATEWAY, AGENT, ADA, EVE, BOSS = (curve.generate() for _ in range(5))
 #: How long anybody waits for an answer, or the gateway before it gives one, unless a test says otherwise: what comes at
 #: all comes because it is ready, and not because the time is up.
 PATIENT_SECONDS = 90.0
-DEVICE = control.DeviceReport(0, "cpu", "a CPU", "cpu-0", 1 << 34, 1)
+DEVICE = DeviceReport(0, "cpu", "a CPU", "cpu-0", 1 << 34, 1)
 
 
 class OneNode:

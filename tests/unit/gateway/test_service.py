@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import threading
-from contextlib import suppress
 from pathlib import Path
 
 import msgspec
@@ -328,15 +327,13 @@ def test_figures_that_nothing_can_hold_harm_nobody_else(tmp_path: Path) -> None:
                 control.Usage(1.0, most, most, most),
             )  # fmt: skip
             await agent.send(control.NodeReport((device,), (line, line), most))
-        with pytest.raises(PoolRefusal, match="an error of its own"):
-            await world.view()
-        await agent.report()
-        await until(lambda: is_served(world))
+        await agent.use(ticket.session, 2.0)  # heard after those
 
-    async def is_served(world: World) -> bool:
-        with suppress(PoolRefusal):
-            return (await world.view()).devices[0].total_bytes == DEVICE.total_bytes
-        return False
+        async def is_booked() -> bool:
+            return [(row.gpu_seconds, row.peak_bytes) for row in (await world.usage()).rows] == [(2.0, 0)]
+
+        await until(is_booked)
+        assert (await world.view()).devices[0].total_bytes == DEVICE.total_bytes
 
     play(tmp_path, story)
 
