@@ -26,7 +26,7 @@ from gpu_backend.gateway.membership import Members
 from gpu_backend.gateway.metrics import Figures, Metrics, MetricsDoor
 from gpu_backend.gateway.nodes import Nodes
 from gpu_backend.gateway.opening import Opening
-from gpu_backend.gateway.placement import with_sessions
+from gpu_backend.gateway.placement import walled, with_sessions
 from gpu_backend.gateway.queueing import Line
 from gpu_backend.gateway.seals import Seals
 from gpu_backend.gateway.sessions import Sessions
@@ -143,7 +143,7 @@ class Gateway:
         self._nodes = Nodes(agents, silence_seconds, settings.sessions_per_device, changes, drained)
         self._members = Members(settings, self._directory, self._nodes)
         self._sessions = sessions = Sessions(self._directory, self._nodes, ledger, changes, Seals(self._keys))
-        self._line = Line(self._directory, changes, self._loads, sessions.held, self._weight, settings.placement)
+        self._line = Line(self._directory, changes, self._placeable, sessions.held, self._weight, settings.placement)
         self._opening = Opening(settings, self._nodes, sessions, ledger, changes, self._line)
         ordered, views = self._line.ordered, self._members.views
         self._showing = Showing(settings, sessions, ledger, self._loads, ordered, views, time())
@@ -161,6 +161,11 @@ class Gateway:
 
     def _loads(self) -> list[DeviceLoad]:
         return with_sessions(self._nodes.devices(), self._sessions.all.values(), self._ledger.mixes())
+
+    def _placeable(self) -> list[DeviceLoad]:
+        """Return the devices to which sessions may go: where one node has walls, none goes to another without."""
+        loads = self._loads()
+        return (walled(loads) or loads) if self._settings.needs_walls else loads
 
     def _weight(self, user: str) -> float:
         return self._ledger.entitlements.weight("user", user)

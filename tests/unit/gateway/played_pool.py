@@ -80,6 +80,9 @@ class PlayedAgent:
         self.ends_by = control.EndCause.STOPPED
         #: What executors have used, by session and epoch.
         self.usage: dict[tuple[str, int], control.Usage] = {}
+        #: What the arbiter has on its books of each session, in its own clock.
+        self.booked: dict[str, control.Booked] = {}
+        self.device = DEVICE
         self.executors: dict[tuple[str, int], control.Launch] = {}
         self.heard: list[control.ToAgent] = []
 
@@ -111,11 +114,11 @@ class PlayedAgent:
             control.ExecutorReport(
                 o.session, o.epoch, o.ordinal, o.client_key, (f"tls://{o.session}:1",), "5" * 64, "c" * 64,
                 o.memory_limit_bytes, o.lease_seconds, 0, 0, 0.0, self.usage.get((o.session, o.epoch), control.Usage()),
-                seal=o.seal,
+                self.booked.get(o.session, control.Booked()), o.seal,
             )
             for o in self.executors.values()
         )  # fmt: skip
-        await self.send(control.NodeReport((DEVICE,), lines, len(lines)))
+        await self.send(control.NodeReport((self.device,), lines, len(lines)))
 
     async def lose(self, session: str, epoch: int, cause: control.EndCause) -> None:
         await self.report()  # with all that it used

@@ -21,7 +21,7 @@ from gpu_backend.wire.errors import NotAuthorized, PoolFull, PoolRefusal
 from gpu_backend.wire.joining import AskNode, Join, Question
 from gpu_backend.wire.views import Membership, NodeView
 
-from .played_pool import ADA, AGENT, DEVICE, GATEWAY, PATIENT_SECONDS, PlayedAgent, World, play, until
+from .played_pool import ADA, AGENT, DEVICE, EVE, GATEWAY, PATIENT_SECONDS, PlayedAgent, World, play, until
 
 INVITATION, JOINER = curve.generate(), curve.generate()
 Story = Callable[[World, PlayedAgent, PlayedAgent], Awaitable[None]]
@@ -291,3 +291,51 @@ def test_the_views_of_nodes_hold_no_secret(tmp_path: Path) -> None:
             assert keys.public not in view
 
     play_two(tmp_path, story)
+
+
+def test_a_share_is_of_the_devices_of_all_nodes_each_by_its_own_clock(tmp_path: Path) -> None:
+    """Who has the device of one node has little to ask for on that of another, where somebody has nothing else."""
+
+    async def story(world: World, agent: PlayedAgent, other: PlayedAgent) -> None:
+        for one in (agent, other):
+            one.device = msgspec.structs.replace(DEVICE, policy="fair_share")
+        here, there = await opened_on(world, "n"), await opened_on(world, "m")
+        beside = await opened_on(world, "m", EVE)
+        begun = {agent: 1_000_000.0, other: 5.0}  # seconds since each was started
+        seconds = 0.0
+
+        def book(at: PlayedAgent, session: str, part: float) -> None:
+            at.booked[session] = control.Booked(part * seconds, seconds, begun[at] + seconds)
+
+        async def is_divided() -> bool:
+            nonlocal seconds
+            seconds += 1.0
+            book(agent, here.session, 1.0)
+            book(other, there.session, 0.5)
+            book(other, beside.session, 0.5)
+            await agent.report()
+            await other.report()
+            told = {one.session: one.terms.user_weight for one in other.heard if isinstance(one, control.SetTerms)}
+            return told.get(there.session, 1.0) < 0.1 and told.get(beside.session, 1.0) > 0.9
+
+        await until(is_divided)
+
+    play_two(tmp_path, story, steered_policies=frozenset({"fair_share"}))
+
+
+def test_nobody_is_placed_on_a_node_without_walls_and_nobody_is_refused_for_it(tmp_path: Path) -> None:
+    async def story(world: World, agent: PlayedAgent, other: PlayedAgent) -> None:
+        agent.device = msgspec.structs.replace(DEVICE, wall="Landlock")
+        await agent.report()
+
+        async def is_walled() -> bool:
+            return {device.wall for device in (await world.view()).devices} == {"", "Landlock"}
+
+        await until(is_walled)
+        for keys in (ADA, ADA, EVE):
+            await world.open(keys)
+        assert {one.node for one in (await world.view()).sessions} == {"n"}
+        with pytest.raises(PoolFull, match="3 of 3 places"):
+            await world.open(EVE)
+
+    play_two(tmp_path, story, needs_walls=True)
