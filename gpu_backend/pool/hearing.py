@@ -19,6 +19,10 @@ def refuse_unheard(settings: PoolSettings, with_port: bool) -> None:
         If one of them cannot; the message names the setting.
     """
     refuse_unnamed(settings)
+    if settings.listen_host and settings.nodes_host and settings.listen_port == settings.nodes_port:
+        raise PoolRefusal(
+            f"listen_port and nodes_port are both {settings.nodes_port}: notebooks and machines need two."
+        )
     if settings.listen_host:
         _try_gateway(settings.listen_host, settings.listen_port if with_port else 0, "listen")
     if settings.nodes_host:
