@@ -147,7 +147,7 @@ def join(arguments: Namespace) -> int:
     """Join a pool and start the agent."""
     given = {name: value for option, name in _SETTINGS.items() if (value := getattr(arguments, option)) is not None}
     state = _here(arguments)
-    token = getpass("Token: ") if sys.stdin.isatty() else sys.stdin.readline()
+    token = getpass("The token of the invitation: ") if sys.stdin.isatty() else sys.stdin.readline()
     if not arguments.json:
         say("Joining the pool ...")
     return _show_standing(arguments, joining.join(state, arguments.address, token, given), state)
