@@ -142,6 +142,11 @@ class Directory:
         rows = self._db.execute("SELECT name, is_operator FROM users ORDER BY name")
         return [User(name, bool(is_operator)) for name, is_operator in rows]
 
+    def since(self, user: str) -> str:
+        """Return what tells ``user`` from one who was removed and had the same name; "" if there is no such user."""
+        row = self._db.execute("SELECT added_at FROM users WHERE name = ?", (user,)).fetchone()
+        return f"{row[0]:.6f}" if row is not None else ""
+
     def remove_user(self, name: str) -> None:
         """Remove a user with their keys, their group and all that was set for them."""
         self._db.execute("DELETE FROM keys WHERE user = ?", (name,))

@@ -186,7 +186,8 @@ class Sessions:
             case ev.Launch(session):
                 terms = self._ledger.terms(session)
                 rule = self._ledger.memory_rule(session)
-                order = self._seals.sealed(session.node, _launch(session, terms, rule))
+                since = self._directory.since(session.user)
+                order = self._seals.sealed(session.node, _launch(session, terms, rule, since))
                 if self._nodes.send(session.node, order):
                     self._told[session.id] = (self._nodes.route(session.node), terms)
             case ev.StopExecutor(node, session_id, epoch, reason):
@@ -217,8 +218,8 @@ class Sessions:
                 future.set_result(outcome)
 
 
-def _launch(session: Session, terms: control.Terms, memory_rule: str) -> control.Launch:
+def _launch(session: Session, terms: control.Terms, memory_rule: str, since: str) -> control.Launch:
     return control.Launch(
         session.id, session.epoch, session.ordinal, session.client_key, session.memory_limit_bytes,
-        session.lease_seconds, session.user, terms, memory_rule,
+        session.lease_seconds, session.user, terms, memory_rule, user_since=since,
     )  # fmt: skip

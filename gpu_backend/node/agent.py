@@ -181,7 +181,7 @@ class Agent:
             return False
         launch = control.Launch(
             order.session, order.epoch, executor.ordinal, order.client_key, order.memory_limit_bytes,
-            order.lease_seconds, share.user, share.terms, order.memory_rule, share.seal,
+            order.lease_seconds, share.user, share.terms, order.memory_rule, share.seal, share.user_since,
         )  # fmt: skip
         self._waiting.append(_Waiting(launch, executor.tries))
         return True
@@ -303,7 +303,8 @@ class Agent:
             memory_rule=order.memory_rule,
         )  # fmt: skip
         try:
-            executor.assign(assign, Share(order.user or order.client_key, order.terms, order.seal))
+            share = Share(order.user or order.client_key, order.terms, order.seal, order.user_since)
+            executor.assign(assign, share)
         except OSError as error:  # a full disk, say: it was told nothing, and is as good as before
             log.error("session %s cannot be noted: %s", order.session, error)
             told = f"Its node cannot note whose an executor is: {error}. Ask the pool's operator to make room there."
@@ -318,7 +319,7 @@ class Agent:
         executor.tell_assignment()
 
     def _kernels_of(self, share: Share) -> UserCache:
-        return UserCache(Path(self._settings.cache_dir), share.user)
+        return UserCache(Path(self._settings.cache_dir), share.user, share.user_since)
 
     def _do_apart(self, work: Coroutine[Any, Any, None]) -> None:
         task = self._group.create_task(work)

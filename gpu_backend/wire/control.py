@@ -214,7 +214,8 @@ class Launch(msgspec.Struct, frozen=True, array_like=True, tag="launch"):
     """Gateway to agent: have an executor serve this session on that device. Idempotent by session and epoch.
 
     Answered by a ``NodeReport`` that lists the executor with the same ``seal``, or by ``LaunchFailed``. ``memory_rule``
-    says in words whose limit the session's memory limit is, for its notebook when the memory is full.
+    says in words whose limit the session's memory limit is, for its notebook when the memory is full. ``user_since``
+    tells a user from one who had the same name before.
     """
 
     session: str
@@ -227,6 +228,7 @@ class Launch(msgspec.Struct, frozen=True, array_like=True, tag="launch"):
     terms: Terms = Terms()
     memory_rule: str = ""
     seal: str = ""
+    user_since: str = ""
 
 
 class SetTerms(msgspec.Struct, frozen=True, array_like=True, tag="set_terms"):
