@@ -85,4 +85,4 @@ def machine(head: PoolState, name: str = "m") -> Iterator[Machine]:
             one.end()
             if any(known.name == name for known in commands.status(head).nodes):
                 machines.remove(head, name)
-                until(lambda: not sessions_on(head, name))
+                until(lambda: {one.state for one in sessions_on(head, name)} <= {"lost"})
