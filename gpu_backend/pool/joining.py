@@ -34,6 +34,8 @@ OF_A_NODE = (
 _EVERYWHERE = ("0.0.0.0", "*", "::")
 _UP_SECONDS = 60.0
 _ASK_SECONDS = 5.0
+#: After this long without an answer of the head, whoever starts the node does not wait for it, seconds.
+_AWAY_SECONDS = 5.0
 
 
 class Joined(msgspec.Struct, frozen=True):
@@ -102,7 +104,7 @@ def up(state: PoolState, owner: ProcessId | None = None) -> Membership:
     PoolRefusal
         If a setting is wrong, or the agent does not come up.
     PoolUnreachable
-        If this machine has joined no pool, or its head does not answer.
+        If this machine has joined no pool; or if its head does not answer, which the agent goes on trying.
     """
     joined = membership(state)
     settings = pool_settings.read(settings_file(state), OF_A_NODE)
@@ -124,6 +126,8 @@ def up(state: PoolState, owner: ProcessId | None = None) -> Membership:
         try:
             write_identity(state.process_file("supervisor"), spawn(command, state.logs / "keeper.log", state.root))
             return _wait_until_up(state)
+        except PoolUnreachable:  # the head may come up later than its machines, after a power cut say
+            raise
         except BaseException:  # Ctrl-C as well: what was begun here is not left half up
             end_processes(state)
             raise
@@ -254,16 +258,20 @@ def _told(state: PoolState) -> bytes:
 
 
 def _wait_until_up(state: PoolState) -> Membership:
-    deadline = monotonic() + _UP_SECONDS
+    begun = monotonic()
     problem = ""
-    while monotonic() < deadline:
+    while (seconds := monotonic() - begun) < _UP_SECONDS:
         try:
             member = seen(state)
-            if member.node.devices and member.node.state in ("up", "draining"):
+            is_heard = member.node.silent_seconds < monotonic() - begun  # and not an agent that ran before
+            if is_heard and member.node.devices and member.node.state in ("up", "draining"):
                 return member
             problem = "Its head has heard of no device here yet."
         except NotAuthorized:
             raise
+        except PoolUnreachable as error:
+            if seconds > _AWAY_SECONDS:
+                raise PoolUnreachable(f"The node is up, and goes on trying to reach its pool. {error}") from None
         except PoolError as error:
             problem = str(error)
         if state.problem_note.exists():

@@ -75,6 +75,10 @@ def test_a_pool_that_is_down_finds_its_machine_ready_when_it_is_up_again(head: T
     shut = findings(machine, status=1)["head's port"]
     assert "connection refused" in shut["found"]
     assert "`nodes_port`" in shut["remedy"]
+    machine.json("node", "down")
+    begun = machine.run("node", "up")  # as after a power cut, sooner than the head
+    assert begun.returncode == 1
+    assert "The node is up, and goes on trying to reach its pool. Nobody answers at tcp://" in begun.stderr
     head.json("pool", "up")
     until(lambda: states(head).get("m") == "up")
     (own,) = (name for name in states(head) if name != "m")
