@@ -35,6 +35,10 @@ class Authenticator:
     def _speaker(self, key: str) -> str | None:
         return self._directory.node_of(key) or self._directory.invited(key, time())
 
+    def is_invited(self, key: str) -> bool:
+        """Tell whether the holder of this key may become a node."""
+        return self._directory.invited(key, time()) is not None
+
     @staticmethod
     def _is_known(key: bytes, owner_of: Callable[[str], object]) -> bool:
         try:

@@ -239,11 +239,13 @@ class Gateway:
 
     def _hear_agent(self, frames: Sequence[zmq.Frame]) -> None:
         route, key = frames[0].bytes, key_of(frames)
+        node = self._authenticator.node(key)
+        if node is None and not self._authenticator.is_invited(key):  # before anything of theirs is read
+            raise MalformedMessage("it does not come from an agent")
         message = _reports.decode([frame.buffer for frame in frames[1:]])
         if isinstance(message, Join):
             send_now(self._agents, [route, *encode(self._members.join(key, message))])
             return
-        node = self._authenticator.node(key)
         if node is None:
             raise MalformedMessage("it does not come from an agent")
         if isinstance(message, AskNode):
