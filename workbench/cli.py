@@ -23,13 +23,14 @@ _COMMANDS = {
     "run": "run a Python program with remote CuPy",
     "connect": "use a pool on another machine",
     "pool": "run a pool on this machine",
+    "node": "add machines to a pool, and look after them",
     "doctor": "check everything between the notebook and the pool",
     "install": "make the kernel known to a Jupyter in another environment",
 }
 #: Sub-commands of `pool` that ask the pool that one is connected to; they need no more than the notebook's side.
 _OF_CLIENTS = (["pool", "usage"], ["pool", "top"])
 #: Commands of a pool's side, and the extra with which it is installed.
-_EXTRAS = {"lab": "lab", "pool": "pool"}
+_EXTRAS = {"lab": "lab", "pool": "pool", "node": "pool"}
 _KEY_OPTIONS = ("--key", "--server-key")
 
 

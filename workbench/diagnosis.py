@@ -8,8 +8,6 @@ import platform
 import shutil
 import sys
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
-from enum import StrEnum
 from pathlib import Path
 from warnings import catch_warnings, simplefilter
 
@@ -35,26 +33,10 @@ from kernelproxy.stream.session import Session
 from workbench import keeping
 from workbench.display import bytes_in_words
 from workbench.environment import KERNEL_NAME
+from workbench.finding import Finding, State
 from workbench.local_gpu import probe
+from workbench.nodes import findings
 from workbench.reachability import Reached, try_port
-
-
-class State(StrEnum):
-    """How a check came out."""
-
-    OK = "ok"
-    NOTE = "note"  #: something that not everybody needs is missing
-    PROBLEM = "problem"  #: something that was set up does not work
-
-
-@dataclass(frozen=True)
-class Finding:
-    """The outcome of one check. ``remedy`` says what to do unless all is well."""
-
-    subject: str
-    state: State
-    found: str
-    remedy: str = ""
 
 
 def diagnose() -> Iterator[Finding]:
@@ -66,6 +48,7 @@ def diagnose() -> Iterator[Finding]:
     yield _kernel()
     yield _compiler()
     yield _local_gpu()
+    yield from _node()
     if not settings.config_path().exists():
         yield Finding(
             "pool",
@@ -155,6 +138,14 @@ def _local_gpu() -> Finding:
     return Finding("GPU here", State.NOTE, gpu.reason, gpu.remedy)
 
 
+def _node() -> Iterator[Finding]:
+    try:
+        from workbench import node_diagnosis  # only where a pool's side is installed can this machine be a node
+    except ModuleNotFoundError:
+        return
+    yield from node_diagnosis.findings()
+
+
 def _pool() -> Iterator[Finding]:
     try:
         wanted = settings.load()
@@ -179,6 +170,7 @@ def _pool() -> Iterator[Finding]:
         yield _pool_finding(view, wanted.gateway)
         yield from _walls(view)
         yield from _unseen(view)
+        yield from findings(view.nodes, view.version)
     yield from _session(wanted)
 
 

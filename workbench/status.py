@@ -39,6 +39,8 @@ class PoolFacts:
     capacity: int
     mine: int
     waiting: int = 0
+    #: How many machines it has.
+    nodes: int = 1
 
     @classmethod
     def of(cls, view: PoolView, address: str) -> PoolFacts:
@@ -53,6 +55,7 @@ class PoolFacts:
             capacity=sum(device.capacity for device in view.devices),
             mine=sum(session.mine for session in view.sessions),
             waiting=len(view.waiting),
+            nodes=max(1, len(view.nodes)),
         )
 
 
@@ -71,6 +74,8 @@ class GpuStatus(Facts):
     is_connected: bool = False
     device: dict[str, Any] = field(default_factory=dict)
     busy: float = 0.0
+    #: The machine that the session runs on.
+    node: str = ""
     #: Why the session is on this device and on no other, in words.
     placed: str = ""
     share: float = 0.0
@@ -118,7 +123,7 @@ class GpuStatus(Facts):
         if own is None:
             return known
         device = next((one for one in view.devices if (one.node, one.ordinal) == (own.node, own.device)), None)
-        known = replace(known, sharing=_sharing(own), share=own.busy, placed=own.placed)
+        known = replace(known, sharing=_sharing(own), share=own.busy, placed=own.placed, node=own.node)
         return known if device is None else known._with_device(own, device)
 
     def _with_device(self, own: SessionView, device: DeviceView) -> GpuStatus:
@@ -203,6 +208,8 @@ class GpuStatus(Facts):
             return ""
         state = "connected" if self.is_connected else "taken, not used yet" if self.work is None else "not connected"
         place = f" in {self.pool.name}" if self.pool is not None else ""
+        if self.node and self.pool is not None and self.pool.nodes > 1:
+            place = f" on {self.node}{place}"
         return f"{self.session}{place}, {state}"
 
     def _device(self) -> Section | None:

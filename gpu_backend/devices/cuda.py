@@ -179,18 +179,7 @@ class CudaDevice:
         self._pool = self._memory.pool
         cuda_compiler.install()
         #: What stands here for names through which a program could pass its limit, or that can be had faster.
-        self._own: dict[str, Any] = {
-            "cupy.cuda.MemoryPool": self._memory.new_pool,
-            "cupy.cuda.memory.MemoryPool": self._memory.new_pool,
-            "cupy.cuda.alloc": memory.alloc,
-            "cupy.cuda.set_allocator": self._memory.set_allocator,
-            "cupy.cuda.memory.set_allocator": self._memory.set_allocator,
-            **dict.fromkeys(_UNCOUNTED, _refuse_uncounted),
-            **whole_reductions(),
-            **cuda_addresses.checked_names(),
-            **cuda_compiler.checked_names(),
-            **cuda_guards.checked_names(),
-        }
+        self._own = self._own_names()
         self._stream: Any = cupy.cuda.Stream.null
         self._events = _Events()
         self._stage = _Stage()
@@ -208,6 +197,20 @@ class CudaDevice:
             library=f"CuPy {cupy.__version__}",
             compute_capability=str(self._device.compute_capability),
         )
+
+    def _own_names(self) -> dict[str, Any]:
+        return {
+            "cupy.cuda.MemoryPool": self._memory.new_pool,
+            "cupy.cuda.memory.MemoryPool": self._memory.new_pool,
+            "cupy.cuda.alloc": memory.alloc,
+            "cupy.cuda.set_allocator": self._memory.set_allocator,
+            "cupy.cuda.memory.set_allocator": self._memory.set_allocator,
+            **dict.fromkeys(_UNCOUNTED, _refuse_uncounted),
+            **whole_reductions(),
+            **cuda_addresses.checked_names(),
+            **cuda_compiler.checked_names(),
+            **cuda_guards.checked_names(),
+        }
 
     def resolve(self, qualname: str) -> object:
         """Return the object with the public name ``qualname`` under ``cupy`` or ``cupyx``; see the seam."""

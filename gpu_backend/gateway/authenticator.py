@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 import sqlite3
 from collections.abc import Callable, Sequence
+from time import time
 
 import zmq
 
@@ -25,8 +26,18 @@ class Authenticator:
         return self._is_known(key, self._directory.user_of)
 
     def is_agent(self, key: bytes) -> bool:
-        """Tell whether the holder of ``key`` may come in at the agents' door. Asked at each handshake."""
-        return self._is_known(key, self._directory.node_of)
+        """Tell whether the holder of ``key`` may come in at the agents' door: a node, or somebody who is to become one.
+
+        Asked at each handshake.
+        """
+        return self._is_known(key, self._speaker)
+
+    def _speaker(self, key: str) -> str | None:
+        return self._directory.node_of(key) or self._directory.invited(key, time())
+
+    def is_invited(self, key: str) -> bool:
+        """Tell whether the holder of this key may become a node."""
+        return self._directory.invited(key, time()) is not None
 
     @staticmethod
     def _is_known(key: bytes, owner_of: Callable[[str], object]) -> bool:

@@ -63,7 +63,14 @@ _PLACED = """
 ALTER TABLE sessions ADD COLUMN placed TEXT NOT NULL DEFAULT '';
 ALTER TABLE waiting ADD COLUMN wish TEXT NOT NULL DEFAULT '[]'
 """
-_STEPS = (_SCHEMA, _ADDED, _NAMED, _PROVED, _PROMISED, _PLACED)
+_JOINED = """
+ALTER TABLE nodes ADD COLUMN joined_at REAL;
+ALTER TABLE nodes ADD COLUMN drained_at REAL;
+CREATE TABLE invitations (
+    node TEXT PRIMARY KEY, public TEXT NOT NULL UNIQUE, expires_at REAL NOT NULL, used_by TEXT
+) STRICT
+"""
+_STEPS = (_SCHEMA, _ADDED, _NAMED, _PROVED, _PROMISED, _PLACED, _JOINED)
 _WAY_OUT = "Move the file away; the pool's users must then be added again, running sessions are learned from the nodes."
 _SESSION_COLUMNS = (
     "id, user, client_key, label, node, ordinal, device_kind, memory_limit_bytes, lease_seconds, opened_at, state, "
@@ -86,6 +93,14 @@ class Key(NamedTuple):
     note: str
     added_at: float
     revoked_at: float | None
+
+
+class Node(NamedTuple):
+    """A machine of the pool: ``joined_at`` is None for the gateway's own, ``drained_at`` where sessions are taken."""
+
+    name: str
+    joined_at: float | None
+    drained_at: float | None
 
 
 class Directory:
@@ -127,6 +142,11 @@ class Directory:
         rows = self._db.execute("SELECT name, is_operator FROM users ORDER BY name")
         return [User(name, bool(is_operator)) for name, is_operator in rows]
 
+    def since(self, user: str) -> str:
+        """Return what tells ``user`` from one who was removed and had the same name; "" if there is no such user."""
+        row = self._db.execute("SELECT added_at FROM users WHERE name = ?", (user,)).fetchone()
+        return f"{row[0]:.6f}" if row is not None else ""
+
     def remove_user(self, name: str) -> None:
         """Remove a user with their keys, their group and all that was set for them."""
         self._db.execute("DELETE FROM keys WHERE user = ?", (name,))
@@ -142,6 +162,8 @@ class Directory:
         PoolRefusal
             If there is no such user, or if the key is registered already, be it revoked.
         """
+        if self.holder_of(public).startswith(("node ", "invitation")):
+            raise PoolRefusal("This key is a node's, or that of an invitation: no user can have it. Make another one.")
         try:
             self._db.execute("INSERT INTO keys VALUES (?, ?, ?, ?, NULL)", (public, user, note, now))
         except sqlite3.IntegrityError:
@@ -240,11 +262,55 @@ class Directory:
 
     # --- nodes --------------------------------------------------------------------------------------------------------
 
-    def set_node(self, name: str, public: str) -> None:
+    def set_node(self, name: str, public: str, joined_at: float | None = None) -> None:
         """Let the holder of ``public`` speak for the node ``name``, and nobody else any more."""
         self._db.execute(
-            "INSERT INTO nodes VALUES (?, ?) ON CONFLICT(name) DO UPDATE SET public = excluded.public", (name, public)
+            "INSERT INTO nodes (name, public, joined_at) VALUES (?, ?, ?) ON CONFLICT(name) "
+            "DO UPDATE SET public = excluded.public, joined_at = excluded.joined_at",
+            (name, public, joined_at),
         )
+
+    def nodes(self) -> list[Node]:
+        """Return all machines of the pool, by name."""
+        return [Node(*row) for row in self._db.execute("SELECT name, joined_at, drained_at FROM nodes ORDER BY name")]
+
+    def drained(self) -> frozenset[str]:
+        """Return the nodes that take no new sessions."""
+        return frozenset(row[0] for row in self._db.execute("SELECT name FROM nodes WHERE drained_at IS NOT NULL"))
+
+    def drain_node(self, name: str, now: float | None) -> None:
+        """Let a node take no new sessions from ``now`` on; None lets it take some again."""
+        self._db.execute("UPDATE nodes SET drained_at = ? WHERE name = ?", (now, name))
+
+    def remove_node(self, name: str) -> None:
+        """Let nobody speak for the node any more, and nobody join as it who was invited."""
+        self._db.execute("DELETE FROM invitations WHERE node = ?", (name,))
+        self._db.execute("DELETE FROM nodes WHERE name = ?", (name,))
+
+    def invite(self, node: str, public: str, expires_at: float) -> None:
+        """Let whoever holds ``public`` join as ``node``, once; an earlier invitation is good no more."""
+        sql = "INSERT OR REPLACE INTO invitations VALUES (?, ?, ?, NULL)"
+        self._db.execute(sql, (node, public, expires_at))
+
+    def invited(self, public: str, now: float) -> str | None:
+        """Return the node that the holder of ``public`` is invited to be, or None."""
+        sql = "SELECT node FROM invitations WHERE public = ? AND expires_at > ?"
+        row = self._db.execute(sql, (public, now)).fetchone()
+        return row[0] if row is not None else None
+
+    def use_invitation(self, public: str, by: str) -> bool:
+        """Use an invitation for the machine with the key ``by``; tell whether that could be: once, or for the same."""
+        sql = "UPDATE invitations SET used_by = ? WHERE public = ? AND coalesce(used_by, ?) = ?"
+        return self._db.execute(sql, (by, public, by, by)).rowcount == 1
+
+    def holder_of(self, public: str) -> str:
+        """Return whose key ``public`` is or was: "user NAME", "node NAME", "invitation", or "" for nobody's."""
+        sql = (
+            "SELECT 'user ' || user FROM keys WHERE public = ?1 UNION ALL SELECT 'node ' || name FROM nodes "
+            "WHERE public = ?1 UNION ALL SELECT 'invitation' FROM invitations WHERE public = ?1"
+        )
+        row = self._db.execute(sql, (public,)).fetchone()
+        return row[0] if row is not None else ""
 
     def node_of(self, public: str) -> str | None:
         """Return the node whose agent has the key ``public``, or None."""

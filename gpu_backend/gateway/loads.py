@@ -81,6 +81,8 @@ class DeviceLoad:
     unseen: str = ""
     #: Devices of one island reach each other's memory directly; "" where that is not known.
     island: str = ""
+    #: Whether its node takes no new sessions.
+    is_draining: bool = False
     #: Who has a place on it.
     tenants: tuple[Tenant, ...] = ()
 

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from time import monotonic
+from time import monotonic, time
+from typing import NamedTuple
 
 import zmq.asyncio
 
@@ -12,7 +13,17 @@ from gpu_backend.gateway.changes import Changes
 from gpu_backend.gateway.loads import DeviceLoad
 from gpu_backend.transport.sockets import send_now
 from gpu_backend.wire.codec import encode
-from gpu_backend.wire.control import DeviceReport, NodeReport, ToAgent
+from gpu_backend.wire.control import NodeReport, ToAgent
+from gpu_backend.wire.devices import DeviceReport
+
+
+class Said(NamedTuple):
+    """What a node last said of itself."""
+
+    version: str = ""
+    #: How far its clock is ahead of ours.
+    ahead_seconds: float = 0.0
+    devices: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -20,19 +31,29 @@ class _Link:
     route: bytes
     report: NodeReport
     heard_at: float
+    said: Said
 
 
 class Nodes:
     """Knows each node's last report and the way to its agent. A node that falls silent is left out of `devices`."""
 
     def __init__(
-        self, socket: zmq.asyncio.Socket, silence_seconds: float, capacity: int, changes: Changes | None = None
+        self,
+        socket: zmq.asyncio.Socket,
+        silence_seconds: float,
+        capacity: int,
+        changes: Changes | None = None,
+        drained: Callable[[], frozenset[str]] = frozenset,
     ) -> None:
-        """Speak to agents through ``socket``; tell ``changes`` when there are other devices than before."""
+        """Speak to agents through ``socket``; tell ``changes`` when there are other devices than before.
+
+        ``drained`` says which nodes take no new sessions.
+        """
         self._socket = socket
         self._changes = changes or Changes()
         self._silence_seconds = silence_seconds
         self._capacity = capacity
+        self._drained = drained
         self._links: dict[str, _Link] = {}
         #: Every report of any node, as it comes.
         self.reports = Changes()
@@ -41,7 +62,9 @@ class Nodes:
         """Take in a report. Orders go to where the last one came from: a restarted agent has another route."""
         before = self._links.get(node)
         is_news = before is None or before.report.devices != report.devices or node not in self.names()
-        self._links[node] = _Link(route, report, monotonic())
+        ahead = report.clock - time() if report.clock else 0.0
+        said = Said(report.version, ahead, len(report.devices))
+        self._links[node] = _Link(route, report, monotonic(), said)
         if is_news:
             self._changes.tell()
         self.reports.tell()
@@ -60,6 +83,24 @@ class Nodes:
         link = self._links.get(node)
         return link.route if link is not None else b""
 
+    def all(self) -> list[str]:
+        """Return the nodes that were heard and not forgotten, be they reachable now or not."""
+        return list(self._links)
+
+    def heard_at(self, node: str, otherwise: float) -> float:
+        """Return when a node was last heard (monotonic), or what is to be said of one that never was."""
+        link = self._links.get(node)
+        return link.heard_at if link is not None else otherwise
+
+    def said(self, node: str) -> Said:
+        """Return what a node last said of itself."""
+        link = self._links.get(node)
+        return link.said if link is not None else Said()
+
+    def takes_sessions(self, node: str) -> bool:
+        """Tell whether new sessions can go to a node: it can be reached, and is not being drained."""
+        return node in self.names() and node not in self._drained()
+
     def names(self) -> list[str]:
         """Return the nodes that can be reached now."""
         horizon = monotonic() - self._silence_seconds
@@ -67,6 +108,7 @@ class Nodes:
 
     def devices(self) -> list[DeviceLoad]:
         """Return the devices that can be reached now, as if nobody used them."""
+        drained = self._drained()
         return [
             DeviceLoad(
                 node,
@@ -80,6 +122,7 @@ class Nodes:
                 wall=d.wall,
                 unseen=d.unseen,
                 island=f"{node}/{d.island}" if d.island else "",
+                is_draining=node in drained,
             )
             for node in self.names()
             for d in self._reported(node)
@@ -91,9 +134,9 @@ class Nodes:
             return None
         return next((device for device in self._reported(node) if device.ordinal == ordinal), None)
 
-    def processes(self) -> int:
-        """Return how many executor processes the nodes that can be reached still have."""
-        return sum(self._links[node].report.processes for node in self.names())
+    def processes(self, nodes: Sequence[str]) -> int:
+        """Return how many executor processes those of ``nodes`` that can be reached still have."""
+        return sum(self._links[node].report.processes for node in self.names() if node in nodes)
 
     def _reported(self, node: str) -> Sequence[DeviceReport]:
         return self._links[node].report.devices

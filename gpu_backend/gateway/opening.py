@@ -114,7 +114,7 @@ class Opening:
         if isinstance(session, Denied):
             return session
         await self._some_node(asker)
-        if session.state is SessionState.LOST or session.node not in self._nodes.names():
+        if session.state is SessionState.LOST or not self._nodes.takes_sessions(session.node):
             return await self._elsewhere(asker, message, session, ev.RestartWanted)
         spot = ev.Place(session.node, session.ordinal, session.device_kind, session.placed)
         return await self._again(message.request, ev.RestartWanted(session.id, spot), asker)

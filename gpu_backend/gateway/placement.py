@@ -36,21 +36,32 @@ def wanted_by(user: str, wish: Wish, memory_bytes: int, mix: Mix = UNKNOWN_MIX) 
     )  # fmt: skip
 
 
-def refuse_unwalled(devices: Iterable[DeviceLoad], is_operator: bool) -> Refusal | None:
-    """Return why a user gets no session on ``devices``, of which some have no walls between users; None if they may.
+def refuse_unwalled(devices: Sequence[DeviceLoad], is_operator: bool) -> Refusal | None:
+    """Return why a user gets no session on any of ``devices``, for want of walls between users; None if they may.
 
     An operator's own executor holds nothing from which the operator must be kept.
     """
-    bare = sorted({device.node for device in devices if not device.wall})
-    if is_operator or not bare:
+    bare = _bare(devices)
+    if is_operator or not bare or walled(devices):
         return None
     return Refusal(
         RefusalCode.NO_DEVICE,
-        f"Nothing would keep you and the pool's other users apart on {', '.join(bare)}: its system cannot shut "
+        f"Nothing would keep you and the pool's other users apart on {', '.join(sorted(bare))}: its system cannot shut "
         "executors in, so whoever has a session there could read the arrays of all others and the pool's keys.",
         "Ask the pool's operator for a Linux that can (5.13 or newer, with Landlock and seccomp); `workbench doctor` "
         "tells them more.",
     )
+
+
+def walled(devices: Iterable[DeviceLoad]) -> list[DeviceLoad]:
+    """Return the devices of those nodes on which every user is kept from the others."""
+    all_of_them = list(devices)
+    bare = _bare(all_of_them)
+    return [device for device in all_of_them if device.node not in bare]
+
+
+def _bare(devices: Iterable[DeviceLoad]) -> set[str]:
+    return {device.node for device in devices if not device.wall}
 
 
 def place(
@@ -110,7 +121,7 @@ def reserved(devices: Sequence[DeviceLoad], kind: str, memory_bytes: int) -> lis
 
     That is taken to be the one with the most free memory among those that could ever serve; nobody else gets it.
     """
-    able = [d for d in devices if kind in ("", d.kind) and d.total_bytes >= memory_bytes]
+    able = [d for d in devices if kind in ("", d.kind) and d.total_bytes >= memory_bytes and not d.is_draining]
     if not able:
         return list(devices)
     kept = max(able, key=lambda d: (d.total_bytes - d.promised_bytes, d.capacity - d.sessions))

@@ -16,6 +16,8 @@ __all__ = ["DEFAULT_RULES", "RULES", "Rule", "costs", "obstacle", "reason"]
 
 def obstacle(device: DeviceLoad, wanted: Wanted, devices: Sequence[DeviceLoad]) -> str:
     """Return why a session may not go to ``device`` though there is room; empty if it may."""
+    if device.is_draining:
+        return f"{device.node} takes no new sessions, by the word of the pool's operator"
     for tenant in device.tenants:
         theirs = tenant.wanted
         is_mine = theirs.user == wanted.user

@@ -19,17 +19,21 @@ from gpu_backend.gateway.authenticator import Authenticator, key_of
 from gpu_backend.gateway.changes import Changes
 from gpu_backend.gateway.desk import Desk, Request
 from gpu_backend.gateway.directory import Directory, User
+from gpu_backend.gateway.hearsay import fit_report, fit_word
 from gpu_backend.gateway.ledger import Ledger
 from gpu_backend.gateway.loads import DeviceLoad
+from gpu_backend.gateway.membership import Members
 from gpu_backend.gateway.metrics import Figures, Metrics, MetricsDoor
 from gpu_backend.gateway.nodes import Nodes
 from gpu_backend.gateway.opening import Opening
-from gpu_backend.gateway.placement import with_sessions
+from gpu_backend.gateway.placement import walled, with_sessions
 from gpu_backend.gateway.queueing import Line
+from gpu_backend.gateway.seals import Seals
 from gpu_backend.gateway.sessions import Sessions
 from gpu_backend.gateway.settings import GatewaySettings
 from gpu_backend.gateway.showing import Showing
 from gpu_backend.lifecycle import events as ev
+from gpu_backend.lifecycle.states import SessionState
 from gpu_backend.transport.curve import KeyPair
 from gpu_backend.transport.sockets import AGENTS_DOMAIN, ZAP_DOMAIN, as_server, send_now
 from gpu_backend.transport.zap import LookedUpKeys, guard_async
@@ -38,7 +42,6 @@ from gpu_backend.wire.control import (
     AskPool,
     Denied,
     Done,
-    FromAgent,
     FromGateway,
     NodeReport,
     StopNode,
@@ -46,6 +49,7 @@ from gpu_backend.wire.control import (
     ToGateway,
 )
 from gpu_backend.wire.errors import ForeignVersion, MalformedMessage, OversizedMessage, RefusalCode, WireError
+from gpu_backend.wire.joining import AskNode, AtAgentsDoor, Join
 
 log = logging.getLogger("gateway")
 
@@ -64,7 +68,7 @@ _KEEP_CLOSED_SECONDS = 7 * 86_400.0
 _UNTOLD_SECONDS = 3.0
 
 _requests: Codec[ToGateway] = Codec(ToGateway)
-_reports: Codec[FromAgent] = Codec(FromAgent)
+_reports: Codec[AtAgentsDoor] = Codec(AtAgentsDoor)
 _CODES = {
     MalformedMessage: RefusalCode.MALFORMED,
     ForeignVersion: RefusalCode.FOREIGN_VERSION,
@@ -89,6 +93,8 @@ class Gateway:
         self._waiting: Counter[str] = Counter()
         self._refusals: Counter[str] = Counter()
         self._metrics = Metrics()
+        #: When the next message that is dropped at the agents' door may be logged (monotonic).
+        self._next_note = 0.0
         #: Nodes that the engine does not see any more, and why; what their agents say counts more.
         self._unseen: dict[str, str] = {}
         self._keeping: set[asyncio.Task[None]] = set()
@@ -133,11 +139,14 @@ class Gateway:
         self._users = users
         self._agents = agents
         settings, ledger, changes = self._settings, self._ledger, Changes()
-        self._nodes = Nodes(agents, settings.node_silence_seconds, settings.sessions_per_device, changes)
-        self._sessions = sessions = Sessions(self._directory, self._nodes, ledger, changes)
-        self._line = Line(self._directory, changes, self._loads, sessions.held, self._weight, settings.placement)
+        drained, silence_seconds = self._directory.drained, settings.node_silence_seconds
+        self._nodes = Nodes(agents, silence_seconds, settings.sessions_per_device, changes, drained)
+        self._members = Members(settings, self._directory, self._nodes)
+        self._sessions = sessions = Sessions(self._directory, self._nodes, ledger, changes, Seals(self._keys))
+        self._line = Line(self._directory, changes, self._placeable, sessions.held, self._weight, settings.placement)
         self._opening = Opening(settings, self._nodes, sessions, ledger, changes, self._line)
-        self._showing = Showing(settings, sessions, ledger, self._loads, self._line.ordered, time())
+        ordered, views = self._line.ordered, self._members.views
+        self._showing = Showing(settings, sessions, ledger, self._loads, ordered, views, time())
         self._desk = Desk(settings, sessions, ledger, self._opening, self._showing)
         async with asyncio.TaskGroup() as group:
             self._group = group
@@ -152,6 +161,11 @@ class Gateway:
 
     def _loads(self) -> list[DeviceLoad]:
         return with_sessions(self._nodes.devices(), self._sessions.all.values(), self._ledger.mixes())
+
+    def _placeable(self) -> list[DeviceLoad]:
+        """Return the devices to which sessions may go: where one node has walls, none goes to another without."""
+        loads = self._loads()
+        return (walled(loads) or loads) if self._settings.needs_walls else loads
 
     def _weight(self, user: str) -> float:
         return self._ledger.entitlements.weight("user", user)
@@ -212,21 +226,37 @@ class Gateway:
             try:
                 self._hear_agent(frames)
             except WireError as error:
-                log.warning("a message at the agents' door was dropped: %s", error)
+                self._note_dropped(error)
             except Exception:  # the node's next report puts it right; the other nodes must not suffer from it
                 log.exception("an agent said what cannot be")
             await asyncio.sleep(0)  # receiving yields only where nothing is there: users and time come in between
 
+    def _note_dropped(self, error: WireError) -> None:
+        """Log what was dropped at the agents' door, once a second: a node that is none any more may go on for ever."""
+        if monotonic() >= self._next_note:
+            log.warning("a message at the agents' door was dropped: %s", error)
+            self._next_note = monotonic() + 1.0
+
     def _hear_agent(self, frames: Sequence[zmq.Frame]) -> None:
-        node = self._authenticator.node(key_of(frames))
-        if node is None:
+        route, key = frames[0].bytes, key_of(frames)
+        node = self._authenticator.node(key)
+        if node is None and not self._authenticator.is_invited(key):  # before anything of theirs is read
             raise MalformedMessage("it does not come from an agent")
         message = _reports.decode([frame.buffer for frame in frames[1:]])
-        if isinstance(message, NodeReport):
-            self._nodes.note(node, frames[0].bytes, message)
-            self._sessions.reconcile(node, message)
+        if isinstance(message, Join):
+            send_now(self._agents, [route, *encode(self._members.join(key, message))])
+            return
+        if node is None:
+            raise MalformedMessage("it does not come from an agent")
+        if isinstance(message, AskNode):
+            answer = self._members.ask(node, message, self._sessions.all.values())
+            send_now(self._agents, [route, *encode(answer)])
+        elif isinstance(message, NodeReport):
+            report = fit_report(message)
+            self._nodes.note(node, route, report)
+            self._sessions.reconcile(node, report)
         else:
-            self._sessions.hear(node, message)
+            self._sessions.hear(node, fit_word(message))
 
     async def _watch_nodes(self) -> None:
         async for event in self._engine.watch():
@@ -246,11 +276,16 @@ class Gateway:
             log.info("node %s is gone again: %s", node, error)
 
     def _give_up_lost(self) -> None:
-        """Take the nodes for lost that neither the engine sees nor an agent speaks for."""
+        """Take the nodes for lost that neither the engine sees nor an agent speaks for, and those that are no more."""
         for node in self._unseen.keys() - self._nodes.names():
             detail = self._unseen.pop(node)
             self._nodes.forget(node)
-            self._sessions.apply(ev.NodeLost(node, f"The node {node} was lost. {detail}".strip()))
+            self._sessions.lose_node(node, f"The node {node} was lost. {detail}".strip())
+        for node, reason in list(self._members.gone(self._sessions.all.values())):
+            self._sessions.lose_node(node, reason)
+        for node in self._members.removed():
+            self._nodes.send(node, StopNode(f"The node {node} was removed from the pool by its operator."))
+            self._nodes.forget(node)
 
     # --- time and the end ---------------------------------------------------------------------------------------------
 
@@ -304,9 +339,9 @@ class Gateway:
             self._sessions.apply(ev.CloseWanted(session.id, "The pool was stopped by its operator."))
         nodes = await self._engine.nodes()
         until = monotonic() + self._settings.stop_seconds
-        for node in self._nodes.names():
+        for node in nodes:  # machines that joined stay ready for when the pool is up again
             self._nodes.send(node, StopNode("The pool was stopped by its operator."))
-        while self._nodes.processes() and monotonic() < until:
+        while (self._nodes.processes(nodes) or self._is_closing_beside(nodes)) and monotonic() < until:
             await asyncio.sleep(0.02)
         if self._sessions.has_untold:
             with suppress(TimeoutError):
@@ -316,6 +351,10 @@ class Gateway:
             await self._engine.stop_agent(node)
         self.was_stopped_by_operator = True
         self.stop()
+
+    def _is_closing_beside(self, nodes: Sequence[str]) -> bool:
+        others = set(self._nodes.names()) - set(nodes)
+        return any(s.state is SessionState.CLOSING and s.node in others for s in self._sessions.all.values())
 
     @staticmethod
     def _bind(socket: zmq.asyncio.Socket, endpoints: tuple[str, ...]) -> None:

@@ -8,12 +8,15 @@ import sqlite3
 from collections.abc import Mapping
 from time import monotonic, time
 
+from msgspec.structs import replace
+
 from gpu_backend.gateway.changes import Changes
 from gpu_backend.gateway.directory import Directory
 from gpu_backend.gateway.ledger import Ledger
 from gpu_backend.gateway.nodes import Nodes
+from gpu_backend.gateway.seals import Seals
 from gpu_backend.lifecycle import events as ev
-from gpu_backend.lifecycle.machine import Lifecycle, Patience
+from gpu_backend.lifecycle.machine import Lifecycle, is_on_record
 from gpu_backend.lifecycle.states import HELD, Session, SessionState
 from gpu_backend.wire import control
 from gpu_backend.wire.control import EndCause
@@ -35,18 +38,17 @@ class Sessions:
     when that is possible again: after a restart in between, they are learned from the nodes.
     """
 
-    def __init__(
-        self, directory: Directory, nodes: Nodes, ledger: Ledger, changes: Changes, patience: Patience | None = None
-    ) -> None:
+    def __init__(self, directory: Directory, nodes: Nodes, ledger: Ledger, changes: Changes, seals: Seals) -> None:
         """Keep the sessions that ``directory`` has; tell ``changes`` of every one that becomes another."""
         self._directory = directory
         self._nodes = nodes
         self._ledger = ledger
         self._changes = changes
+        self._seals = seals
         #: The terms that a session's agent was last told, and on which way.
         self._told: dict[str, tuple[bytes, control.Terms]] = {}
-        self._lifecycle = Lifecycle(directory.sessions(), patience, monotonic())
-        #: Whose executor was ended by its arbiter: which epoch, and why.
+        self._lifecycle = Lifecycle(directory.sessions(), now=monotonic())
+        #: Whose executor was ended by its arbiter, or lost with its node: which epoch, and why.
         self._evicted: dict[str, tuple[int, str]] = {}
         self._waiting: dict[str, list[asyncio.Future[Session | ev.Refuse]]] = {}
         self._unrecorded: dict[str, Session] = {}
@@ -67,7 +69,7 @@ class Sessions:
         return self.all.get(session) or self._directory.closed(session)
 
     def eviction(self, session: Session) -> str:
-        """Return why the executor before the session's present one was ended by its arbiter; empty if it was not."""
+        """Return why the pool ended or lost the executor before the session's present one; empty if it did not."""
         epoch, reason = self._evicted.get(session.id, (0, ""))
         return reason if session.epoch == epoch + 1 else ""
 
@@ -118,8 +120,8 @@ class Sessions:
     def hear(self, node: str, message: control.LaunchFailed | control.ExecutorEnded) -> None:
         """Take in what the agent of ``node`` says about one executor."""
         session = self.all.get(message.session)
-        if session is not None and session.node != node:
-            return  # the session was moved meanwhile; that node's next report settles it
+        if session is None or session.node != node:
+            return  # the session was moved meanwhile, or never was there; that node's next report settles it
         match message:
             case control.LaunchFailed():
                 self.apply(ev.LaunchFailed(message.session, message.epoch, message.message))
@@ -133,9 +135,21 @@ class Sessions:
     def reconcile(self, node: str, report: control.NodeReport) -> None:
         """Compare a node's report with what is on record, and settle the difference; book what was used."""
         kinds = {device.ordinal: device.kind for device in report.devices}
-        live = tuple(self._live(executor, kinds) for executor in report.executors)
+        live = tuple(self._live(node, executor, kinds) for executor in report.executors)
         self.apply(ev.NodeReported(node, live, time()))
-        self._ledger.hear(node, report, self.all)
+        given = tuple(
+            executor
+            for executor, one in zip(report.executors, live, strict=True)
+            if one.is_sealed or is_on_record(self.all.get(one.session), node, one.epoch)
+        )
+        self._ledger.hear(node, replace(report, executors=given), self.all)
+
+    def lose_node(self, node: str, reason: str) -> None:
+        """Take a node for lost with everything on it."""
+        for session in self.held():
+            if session.node == node and session.state is SessionState.SERVING:
+                self._evicted[session.id] = session.epoch, reason
+        self.apply(ev.NodeLost(node, reason))
 
     def settle_terms(self) -> None:
         """Tell the agents of sessions that are entitled to something else than they were told."""
@@ -148,7 +162,7 @@ class Sessions:
         for gone in self._told.keys() - {session.id for session in self.held()}:
             del self._told[gone]
 
-    def _live(self, executor: control.ExecutorReport, kinds: dict[int, str]) -> ev.LiveExecutor:
+    def _live(self, node: str, executor: control.ExecutorReport, kinds: dict[int, str]) -> ev.LiveExecutor:
         owner = None
         if self.found(executor.session) is None:
             owner = self._directory.user_of(executor.client_key)
@@ -158,6 +172,7 @@ class Sessions:
             endpoints=executor.endpoints, secret=executor.secret, certificate=executor.certificate,
             memory_limit_bytes=executor.memory_limit_bytes, lease_seconds=executor.lease_seconds,
             idle_seconds=executor.idle_seconds, has_joined=executor.usage.received_bytes > 0,
+            is_sealed=self._seals.is_good(node, executor),
         )  # fmt: skip
 
     # --- what the life cycle wants ------------------------------------------------------------------------------------
@@ -171,7 +186,9 @@ class Sessions:
             case ev.Launch(session):
                 terms = self._ledger.terms(session)
                 rule = self._ledger.memory_rule(session)
-                if self._nodes.send(session.node, _launch(session, terms, rule)):
+                since = self._directory.since(session.user)
+                order = self._seals.sealed(session.node, _launch(session, terms, rule, since))
+                if self._nodes.send(session.node, order):
                     self._told[session.id] = (self._nodes.route(session.node), terms)
             case ev.StopExecutor(node, session_id, epoch, reason):
                 self._nodes.send(node, control.StopExecutor(session_id, epoch, reason))
@@ -201,8 +218,8 @@ class Sessions:
                 future.set_result(outcome)
 
 
-def _launch(session: Session, terms: control.Terms, memory_rule: str) -> control.Launch:
+def _launch(session: Session, terms: control.Terms, memory_rule: str, since: str) -> control.Launch:
     return control.Launch(
         session.id, session.epoch, session.ordinal, session.client_key, session.memory_limit_bytes,
-        session.lease_seconds, session.user, terms, memory_rule,
+        session.lease_seconds, session.user, terms, memory_rule, user_since=since,
     )  # fmt: skip

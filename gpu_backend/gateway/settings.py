@@ -32,6 +32,8 @@ class GatewaySettings:
     answer_seconds: float = 1.6
     #: An agent that was not heard for so long gets no new sessions. It reports once a second.
     node_silence_seconds: float = 5.0
+    #: The agent of a machine that joined and was not heard for so long is taken for lost, with the node's sessions.
+    node_lost_seconds: float = 20.0
     #: How long executors have to end when the pool goes down.
     stop_seconds: float = 10.0
     #: Loopback port on which Prometheus is answered; 0 for none.

@@ -21,7 +21,16 @@ from gpu_backend.gateway.settings import GatewaySettings
 from gpu_backend.lifecycle.states import HELD, Session, SessionState
 from gpu_backend.wire.control import AskPool, AskUsage, Denied, FromGateway
 from gpu_backend.wire.errors import RefusalCode
-from gpu_backend.wire.views import DeviceView, PoolView, QuotaView, SessionView, UsageRow, UsageView, WaiterView
+from gpu_backend.wire.views import (
+    DeviceView,
+    NodeView,
+    PoolView,
+    QuotaView,
+    SessionView,
+    UsageRow,
+    UsageView,
+    WaiterView,
+)
 
 #: Most rows of usage in one answer; the rest, which used least, is summed up.
 _MOST_ROWS = 1_000
@@ -38,6 +47,8 @@ class Showing:
     loads: Callable[[], list[DeviceLoad]]
     #: Everybody who waits, in order.
     waiting: Callable[[], list[Waiter]]
+    #: Every machine, of which these sessions are on record.
+    nodes: Callable[[Iterable[Session]], tuple[NodeView, ...]]
     #: Seconds since 1970.
     started_at: float
 
@@ -60,7 +71,7 @@ class Showing:
         settings = self.settings
         return PoolView(
             message.request, settings.pool, settings.version, asker.name, self.started_at, devices,
-            tuple(self._session(session, asker) for session in sessions), self._line(asker),
+            tuple(self._session(session, asker) for session in sessions), self._line(asker), self.nodes(sessions),
         )  # fmt: skip
 
     async def usage(self, asker: User, message: AskUsage) -> FromGateway:

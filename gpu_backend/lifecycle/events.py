@@ -116,6 +116,8 @@ class LiveExecutor:
     memory_limit_bytes: int
     lease_seconds: float
     idle_seconds: float
+    #: Whether the pool itself gave the node this session in this epoch, as its seal shows.
+    is_sealed: bool
     #: Whether its notebook was ever heard.
     has_joined: bool = True
 

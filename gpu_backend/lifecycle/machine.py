@@ -14,6 +14,7 @@ from gpu_backend.lifecycle.states import HELD, Session, SessionState
 _CLOSED_KEPT = 1_000
 _LOG_LENGTH = 10_000
 _UNWANTED = "The pool does not want this executor any more."
+_NOT_GIVEN = "The pool did not give this session to its node."
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,9 +51,9 @@ class Lifecycle:
     """The sessions of a pool.
 
     Guarantees, whatever the events and their order: an epoch never goes back; a ticket is granted for the present
-    epoch only; a session that left the states of `HELD` never comes back to them; every executor that no session
-    wants is told to stop each time it is seen; ``OPENING`` and ``LOST`` end at a deadline, ``SERVING`` and ``CLOSING``
-    when the node does not list the executor any more.
+    epoch only; a session that left the states of `HELD` never comes back to them; no node changes a session that it was
+    not given; every executor that no session wants is told to stop each time it is seen; ``OPENING`` and ``LOST`` end
+    at a deadline, ``SERVING`` and ``CLOSING`` when the node does not list the executor any more.
     """
 
     def __init__(self, sessions: Iterable[Session] = (), patience: Patience | None = None, now: float = 0.0) -> None:
@@ -240,7 +241,10 @@ class Lifecycle:
 
     def _meet(self, event: ev.NodeReported, live: ev.LiveExecutor, now: float) -> Iterator[ev.Instruction]:
         session = self._sessions.get(live.session)
-        if session is None and live.user:
+        if not (live.is_sealed or is_on_record(session, event.node, live.epoch)):
+            # Else a node could take over another's session by a later epoch, end it by a long silence, or make one up.
+            yield ev.StopExecutor(event.node, live.session, live.epoch, _NOT_GIVEN)
+        elif session is None and live.user:
             adopted = _adopted(event, live)
             self._note(event, None, adopted, now)
             yield ev.Save(adopted)
@@ -254,6 +258,8 @@ class Lifecycle:
             )  # fmt: skip
             self._note(event, session, adopted, now)
             yield ev.Save(adopted)
+        elif session.node != event.node:  # records restored from an old copy led to the same epoch twice
+            yield ev.StopExecutor(event.node, live.session, live.epoch, _UNWANTED)
         elif session.state is not SessionState.SERVING:
             ready = ev.ExecutorReady(live.session, live.epoch, live.endpoints, live.secret, live.certificate)
             yield from self._ready(ready, now)
@@ -337,6 +343,11 @@ class Lifecycle:
     def _impossible(self, event: ev.Event, key: str) -> InvalidTransition:
         state = _brief(self._sessions.get(key))
         return InvalidTransition(f"{event} cannot happen to a session that is {state}.\n{self.story(key)}".rstrip())
+
+
+def is_on_record(session: Session | None, node: str, epoch: int) -> bool:
+    """Tell whether ``session`` is on ``node`` by what is on record of it, and has been in ``epoch`` already."""
+    return session is not None and session.node == node and epoch <= session.epoch
 
 
 def _adopted(event: ev.NodeReported, live: ev.LiveExecutor) -> Session:

@@ -13,7 +13,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from subprocess import CalledProcessError
-from time import monotonic
+from time import monotonic, time
 from typing import Any
 
 import msgspec
@@ -35,6 +35,8 @@ from gpu_backend.node.walls import level
 from gpu_backend.transport.curve import KeyPair
 from gpu_backend.wire import control
 from gpu_backend.wire.control import EndCause
+from gpu_backend.wire.devices import DeviceReport
+from gpu_backend.wire.version import of_software
 
 log = logging.getLogger("node.agent")
 
@@ -80,6 +82,7 @@ class Agent:
         #: Starts that failed in a row, and when the next may be tried, per device.
         self._failures = dict.fromkeys(self._devices, 0)
         self._next_start = dict.fromkeys(self._devices, 0.0)
+        self._version = of_software()  # as it was when this process began
         self._is_stopping = False
         self._tending: set[asyncio.Task[None]] = set()
         self._news = asyncio.Event()
@@ -180,7 +183,7 @@ class Agent:
             return False
         launch = control.Launch(
             order.session, order.epoch, executor.ordinal, order.client_key, order.memory_limit_bytes,
-            order.lease_seconds, share.user, share.terms, order.memory_rule,
+            order.lease_seconds, share.user, share.terms, order.memory_rule, share.seal, share.user_since,
         )  # fmt: skip
         self._waiting.append(_Waiting(launch, executor.tries))
         return True
@@ -233,7 +236,7 @@ class Agent:
         for executor in self._executors:
             if executor.assignment is not None and executor.assignment.session == order.session and executor.share:
                 try:
-                    executor.set_share(Share(executor.share.user, order.terms))
+                    executor.set_share(msgspec.structs.replace(executor.share, terms=order.terms))
                 except OSError as error:  # a full disk, say: it keeps the terms that it has
                     log.error("the terms of session %s cannot be noted: %s", order.session, error)
         for waiting in self._waiting:
@@ -302,7 +305,8 @@ class Agent:
             memory_rule=order.memory_rule,
         )  # fmt: skip
         try:
-            executor.assign(assign, Share(order.user or order.client_key, order.terms))
+            share = Share(order.user or order.client_key, order.terms, order.seal, order.user_since)
+            executor.assign(assign, share)
         except OSError as error:  # a full disk, say: it was told nothing, and is as good as before
             log.error("session %s cannot be noted: %s", order.session, error)
             told = f"Its node cannot note whose an executor is: {error}. Ask the pool's operator to make room there."
@@ -317,7 +321,7 @@ class Agent:
         executor.tell_assignment()
 
     def _kernels_of(self, share: Share) -> UserCache:
-        return UserCache(Path(self._settings.cache_dir), share.user)
+        return UserCache(Path(self._settings.cache_dir), share.user, share.user_since)
 
     def _do_apart(self, work: Coroutine[Any, Any, None]) -> None:
         task = self._group.create_task(work)
@@ -348,7 +352,7 @@ class Agent:
     def _whole_report(self, ended: Executor | None = None) -> control.NodeReport:
         """Return what there is to tell; of an executor that has just ``ended`` its last word as well."""
         devices = tuple(
-            control.DeviceReport(
+            DeviceReport(
                 d.ordinal, d.kind, d.name, d.uuid, d.total_bytes, self._count_warm(d.ordinal),
                 self._settings.policy_of(d.ordinal), self._walls[d.ordinal], self._unseen(d.ordinal), d.island,
             )
@@ -359,7 +363,7 @@ class Agent:
             for e in self._executors
             if (e.stage is Stage.SERVING or e is ended) and e.assignment is not None and e.config is not None
         )
-        return control.NodeReport(devices, executors, len(self._executors))
+        return control.NodeReport(devices, executors, len(self._executors), self._version, time())
 
     def _count_starting(self, ordinal: int) -> int:
         starting = (e for e in self._executors if e.stage is Stage.STARTING and e.assignment is None)
@@ -375,6 +379,7 @@ class Agent:
             order.session, order.epoch, executor.ordinal, order.client_key, self._reachable(told.endpoints),
             told.secret, told.certificate, order.memory_limit_bytes, order.lease_seconds, used, ops,
             executor.idle_seconds, executor.usage(), executor.booked(),
+            executor.share.seal if executor.share is not None else "",
         )  # fmt: skip
 
     def _reachable(self, endpoints: Sequence[str]) -> tuple[str, ...]:

@@ -54,9 +54,13 @@ class UserCache:
         Where those of all users are; nobody but this account may get there.
     user
         The user's name. It need not be one that a file can have.
+    since
+        What tells the user from one who had the name before: what is kept of that one is removed. Needed where nobody
+        removes it when the user is removed, as on a machine that is not the pool's head. Has no hyphen.
     """
 
-    def __init__(self, base: Path, user: str) -> None:
+    def __init__(self, base: Path, user: str, since: str = "") -> None:
+        self._since = since
         self.folder = base / "users" / hashlib.sha256(os.fsencode(user)).hexdigest()[:40]
         #: A link that leads nowhere and says which life this is: a removed user's name may be given to another.
         self._life = self.folder.with_suffix(".life")
@@ -64,6 +68,7 @@ class UserCache:
     def fill(self, directory: Path) -> int:
         """Copy the newest kernels into the executor of ``directory``; return how many. What fails is logged."""
         try:
+            self._forget_namesake()
             for kind in _NAMES:
                 self.folder.joinpath(kind).mkdir(mode=0o700, parents=True, exist_ok=True)
             directory.joinpath(_NOTE).write_text(self._begun())
@@ -90,9 +95,15 @@ class UserCache:
         self._life.unlink(missing_ok=True)
         shutil.rmtree(gone, ignore_errors=True)
 
+    def _forget_namesake(self) -> None:
+        with suppress(FileNotFoundError):
+            since, hyphen, _ = os.readlink(self._life).partition("-")
+            if hyphen and self._since and since != self._since:
+                self.remove()
+
     def _begun(self) -> str:
         with suppress(FileExistsError):
-            os.symlink(secrets.token_hex(8), self._life)
+            os.symlink(f"{self._since}-{secrets.token_hex(8)}" if self._since else secrets.token_hex(8), self._life)
         return os.readlink(self._life)
 
     def _between(self, directory: Path, copy: Callable[[str, int, int], int]) -> int:

@@ -17,10 +17,15 @@ _SHARE = "share.json"
 
 
 class Share(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """Who uses an executor, on which terms."""
+    """Who uses an executor, on which terms, and the gateway's seal of having given it to them here.
+
+    ``user_since`` tells the user from one who had the same name before.
+    """
 
     user: str
     terms: Terms
+    seal: str = ""
+    user_since: str = ""
 
 
 def note(directory: Path, share: Share) -> None:

@@ -13,6 +13,7 @@ from pathlib import Path
 from gpu_backend.engine.detached import ProcessId
 from gpu_backend.pool import commands, serving
 from gpu_backend.pool import settings as pool_settings
+from gpu_backend.pool.keeping import keep
 from gpu_backend.pool.state import PoolState, at
 from gpu_backend.pool.supervisor import Supervisor
 from gpu_backend.wire.errors import PoolError
@@ -23,7 +24,7 @@ log = logging.getLogger("pool")
 def main() -> None:
     """Run one process of the pool."""
     parser = argparse.ArgumentParser(prog="python -m gpu_backend.pool", description=__doc__)
-    parser.add_argument("process", choices=("supervise", "gateway", "up", "down"))
+    parser.add_argument("process", choices=("supervise", "gateway", "keep", "up", "down"))
     parser.add_argument("--state", type=Path, default=None, help="the pool's state directory")
     parser.add_argument("--owner", type=_process, default=None, help="PID:START of a process not to outlive")
     arguments = parser.parse_args()
@@ -50,6 +51,11 @@ def _run(process: str, state: PoolState, owner: ProcessId | None) -> None:
         except BlockingIOError:
             log.error("another one runs for %s", state.root)
             raise SystemExit(1) from None
+        if process == "keep":
+            if asyncio.run(keep(state, owner)):
+                log.info("the owner of the node is gone, so the node ends")
+                commands.end_processes(state, ("agent", "executor", "arbiter"))
+            return
         settings = pool_settings.read(state.settings_file)
         if process == "gateway":
             serving.serve(state, settings)

@@ -11,7 +11,7 @@ from gpu_backend.wire.errors import PoolRefusal
 
 
 def refuse_unheard(settings: PoolSettings, with_port: bool) -> None:
-    """Go on only if gateway and executors can listen on their addresses; the gateway ``with_port`` on its own port.
+    """Go on only if gateway and executors can listen on their addresses; the gateway ``with_port`` on its own ports.
 
     Raises
     ------
@@ -19,8 +19,14 @@ def refuse_unheard(settings: PoolSettings, with_port: bool) -> None:
         If one of them cannot; the message names the setting.
     """
     refuse_unnamed(settings)
+    if settings.listen_host and settings.nodes_host and settings.listen_port == settings.nodes_port:
+        raise PoolRefusal(
+            f"listen_port and nodes_port are both {settings.nodes_port}: notebooks and machines need two."
+        )
     if settings.listen_host:
-        _try_gateway(f"tcp://{settings.listen_host}:{settings.listen_port if with_port else '*'}")
+        _try_gateway(settings.listen_host, settings.listen_port if with_port else 0, "listen")
+    if settings.nodes_host:
+        _try_gateway(settings.nodes_host, settings.nodes_port if with_port else 0, "nodes")
     host = settings.executor_host or settings.listen_host
     try:
         if host and host != "*":
@@ -42,20 +48,24 @@ def refuse_unnamed(settings: PoolSettings) -> None:
     PoolRefusal
         If the pool listens on all addresses and says none.
     """
-    if settings.listen_host in ("0.0.0.0", "*", "::") and not settings.advertise_host:
-        raise PoolRefusal(
-            f"listen_host is {settings.listen_host!r}, so notebooks elsewhere must be told a name of this machine: set "
-            "advertise_host in pool.toml, or give --advertise to `workbench pool up`."
-        )
+    for who in ("listen", "nodes"):
+        if getattr(settings, f"{who}_host") in ("0.0.0.0", "*", "::") and not settings.advertise_host:
+            those = "notebooks elsewhere" if who == "listen" else "machines that join"
+            raise PoolRefusal(
+                f"{who}_host is {getattr(settings, f'{who}_host')!r}, so {those} must be told a name of this machine: "
+                "set advertise_host in pool.toml, or give --advertise to `workbench pool up`."
+            )
 
 
-def _try_gateway(endpoint: str) -> None:
+def _try_gateway(host: str, port: int, who: str) -> None:
+    """Try a door of the gateway, whose settings are ``who``_host and ``who``_port; port 0 for any."""
+    endpoint = f"tcp://{host}:{port or '*'}"
     with zmq.Context() as context, context.socket(zmq.ROUTER) as door:
         try:
             door.bind(endpoint)
         except zmq.ZMQError as error:
             raise PoolRefusal(
-                f"The gateway cannot be heard at {endpoint}: {zmq.strerror(error.errno or 0)}. listen_host must be an "
+                f"The gateway cannot be heard at {endpoint}: {zmq.strerror(error.errno or 0)}. {who}_host must be an "
                 "IP address of this machine (0.0.0.0 for all of them; its name for others is advertise_host), and "
-                "nobody else may listen on listen_port. Nothing was changed."
+                f"nobody else may listen on {who}_port. Nothing was changed."
             ) from None

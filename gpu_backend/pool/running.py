@@ -14,7 +14,7 @@ from gpu_backend.pool.state import PoolState, runtime_names
 ROLES = ("supervisor", "gateway", "agent", "executor", "arbiter")
 #: Places in /proc/pid/stat, behind the name.
 _SESSION, _TERMINAL = 3, 4
-_WORDS = {"supervise": "supervisor", "gateway": "gateway"}
+_WORDS = {"supervise": "supervisor", "keep": "supervisor", "gateway": "gateway"}
 
 
 class Running(NamedTuple):

@@ -4,9 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import signal
-import sys
 from dataclasses import fields
-from importlib import metadata
 
 from gpu_backend.arbiter.policies import registry
 from gpu_backend.engine.detached import ProcessId, write_identity
@@ -18,8 +16,10 @@ from gpu_backend.gateway.service import Gateway
 from gpu_backend.gateway.settings import GatewaySettings
 from gpu_backend.node import settings as node_settings
 from gpu_backend.pool.settings import PoolSettings
+from gpu_backend.pool.setup import agent_command
 from gpu_backend.pool.state import PoolState
 from gpu_backend.transport import curve
+from gpu_backend.wire.version import of_software
 
 
 def serve(state: PoolState, settings: PoolSettings) -> None:
@@ -30,8 +30,8 @@ def serve(state: PoolState, settings: PoolSettings) -> None:
 
 async def _serve(state: PoolState, settings: PoolSettings) -> None:
     directory = Directory(state.directory_file)
-    command = [sys.executable, "-m", "gpu_backend.node", "--state", str(state.node)]
-    engine = LocalEngine(node_settings.read(state.node).node, command, state.node, state.logs / "agent.log")
+    node = node_settings.read(state.node).node
+    engine = LocalEngine(node, agent_command(state), state.node, state.logs / "agent.log")
     accounts = Accounts(state.accounts_file)
     wanted = gateway_settings(state, settings)
     gateway = Gateway(wanted, curve.load(state.gateway_key), directory, accounts, engine)
@@ -52,15 +52,19 @@ def gateway_settings(state: PoolState, settings: PoolSettings) -> GatewaySetting
     endpoints = [state.client_endpoint]
     if settings.listen_host:
         endpoints.append(f"tcp://{settings.listen_host}:{settings.listen_port}")
+    agents = [state.agent_endpoint]
+    if settings.nodes_host:
+        agents.append(f"tcp://{settings.nodes_host}:{settings.nodes_port}")
     return GatewaySettings(
         pool=settings.name,
-        version=version(),
+        version=of_software(),
         client_endpoints=tuple(endpoints),
-        agent_endpoints=(state.agent_endpoint,),
+        agent_endpoints=tuple(agents),
         defaults=defaults(settings),
         sessions_per_device=settings.sessions_per_device,
         default_memory_bytes=settings.default_memory_bytes,
         lease_seconds=settings.lease_seconds,
+        node_lost_seconds=settings.node_lost_seconds,
         stop_seconds=settings.stop_seconds + 5.0,
         metrics_port=settings.metrics_port,
         needs_walls=settings.sandbox == "required",
@@ -84,11 +88,3 @@ def _quota(settings: PoolSettings, holder: Holder) -> Quota:
         gpu_seconds_per_week=getattr(settings, f"max_gpu_seconds_per_{holder}_and_week"),
         gpu_seconds_per_month=getattr(settings, f"max_gpu_seconds_per_{holder}_and_month"),
     )
-
-
-def version() -> str:
-    """Return the version of the software, as installed."""
-    try:
-        return metadata.version("gpu-workbench")
-    except metadata.PackageNotFoundError:
-        return "not installed"

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 import tomllib
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, Literal
 
@@ -45,6 +46,17 @@ class PoolSettings(BaseModel):
     advertise_host: str = Field(
         default="",
         description="Name or address under which other machines reach this one. Needed if listen_host is '0.0.0.0'.",
+    )
+    nodes_host: str = Field(
+        default="",
+        description="Address on which agents of other machines are heard, which join this pool as its nodes: one of a "
+        "private network if there is one. Empty: this machine is the pool's only one.",
+    )
+    nodes_port: int = Field(default=7767, ge=1, le=65535, description="TCP port for them, if nodes_host is set.")
+    node_lost_seconds: float = Field(
+        default=20.0,
+        ge=6,
+        description="A machine that joined and was not heard for so long is taken for lost, with the sessions on it.",
     )
     devices: Literal["auto", "cuda", "cpu"] = Field(
         default="auto",
@@ -229,8 +241,10 @@ def made_of(given: dict[str, Any]) -> PoolSettings:
         raise PoolRefusal(f"The pool cannot have these settings: {_wrongs(error)}. Nothing was started.") from None
 
 
-def read(path: Path) -> PoolSettings:
+def read(path: Path, names: Sequence[str] = ()) -> PoolSettings:
     """Return the settings in ``path``; the defaults if there is no such file.
+
+    ``names`` are those that may be there, if not all.
 
     Raises
     ------
@@ -238,7 +252,10 @@ def read(path: Path) -> PoolSettings:
         If the file does not fit; the message names each wrong setting.
     """
     try:
-        return PoolSettings.model_validate(tomllib.loads(path.read_text()))
+        given = tomllib.loads(path.read_text())
+        if names and (others := [name for name in given if name in PoolSettings.model_fields and name not in names]):
+            raise PoolRefusal(f"{path} is not right: {', '.join(others)} can be set on the pool's head alone.")
+        return PoolSettings.model_validate(given)
     except FileNotFoundError:
         return PoolSettings()
     except ValidationError as error:
@@ -254,10 +271,16 @@ def _wrongs(error: ValidationError) -> str:
     return "; ".join(f"{where}: {what}" if where else what for where, what in found)
 
 
-def render(settings: PoolSettings) -> str:
-    """Return ``settings`` as TOML, each with its description; those at their defaults are commented out."""
-    lines = ["# Settings of a gpu-workbench pool. They count from the next `workbench pool up` or `reload`.", ""]
+def render(settings: PoolSettings, names: Sequence[str] = ()) -> str:
+    """Return ``settings`` as TOML, each with its description; those at their defaults are commented out.
+
+    ``names`` are those of a machine that has joined a pool; without them it is the pool's.
+    """
+    whose, when = ("a node of a", "workbench node up") if names else ("a", "workbench pool up` or `reload")
+    lines = [f"# Settings of {whose} gpu-workbench pool. They count from the next `{when}`.", ""]
     for name, field in PoolSettings.model_fields.items():
+        if names and name not in names:
+            continue
         value = getattr(settings, name)
         mark = "# " if value == field.default else ""
         lines += [f"# {field.description}", f"{mark}{name} = {as_toml(value)}", ""]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import getpass
 import os
+import sys
 from contextlib import closing
 from pathlib import Path
 from time import time
@@ -35,7 +36,7 @@ def _prepare(state: PoolState, settings: PoolSettings) -> None:
     gateway = curve.load_or_generate(state.gateway_key)
     agent = curve.load_or_generate(state.agent_key)
     operator = curve.load_or_generate(state.operator_key)
-    node = _node_settings(state, settings, gateway.public)
+    node = agent_settings(state, settings, _node_name(state), state.agent_endpoint, gateway.public.decode())
     write_private(state.node / node_settings.CONFIG, msgspec.json.encode(node))
     with closing(Directory(state.directory_file)) as directory, told_of(state.directory_file):
         if directory.node_of(agent.public.decode()) != node.node:
@@ -54,12 +55,18 @@ def user_name() -> str:
         return f"uid{os.geteuid()}"
 
 
-def _node_settings(state: PoolState, settings: PoolSettings, gateway_key: bytes) -> NodeSettings:
+def agent_command(state: PoolState) -> list[str]:
+    """Return what runs the agent of the machine whose state that is."""
+    return [sys.executable, "-m", "gpu_backend.node", "--state", str(state.node)]
+
+
+def agent_settings(state: PoolState, settings: PoolSettings, node: str, gateway: str, gateway_key: str) -> NodeSettings:
+    """Return what the agent of ``node`` is told, whose gateway has that endpoint and that public key (Z85)."""
     refuse_unnamed(settings)
     default = NodeSettings(
-        node=_node_name(state),
-        gateway=state.agent_endpoint,
-        gateway_key=gateway_key.decode(),
+        node=node,
+        gateway=gateway,
+        gateway_key=gateway_key,
         key_file=str(state.agent_key),
         runtime_dir=str(state.runtime),
         log_dir=str(state.logs),

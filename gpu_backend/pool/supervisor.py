@@ -44,7 +44,7 @@ class Supervisor:
             loop.add_signal_handler(number, self._stop.set)
         keeping = asyncio.create_task(self._keep_gateway())
         stopping = asyncio.create_task(self._stop.wait())
-        orphaned = asyncio.create_task(self._owner_gone())
+        orphaned = asyncio.create_task(gone(self._owner))
         await asyncio.wait({keeping, stopping, orphaned}, return_when=asyncio.FIRST_COMPLETED)
         is_orphan = orphaned.done()
         for task in (keeping, stopping, orphaned):
@@ -105,16 +105,18 @@ class Supervisor:
             await asyncio.gather(ended, return_exceptions=True)
             gateway.close()
 
-    async def _owner_gone(self) -> None:
-        if self._owner is None:
-            await asyncio.Event().wait()
-            return
-        with suppress(ProcessLookupError):
-            owner = Watched(self._owner)
-            try:
-                await owner.ended()
-            finally:
-                owner.close()
+
+async def gone(owner: ProcessId | None) -> None:
+    """Wait until ``owner`` has ended; without one, for ever."""
+    if owner is None:
+        await asyncio.Event().wait()
+        return
+    with suppress(ProcessLookupError):
+        watched = Watched(owner)
+        try:
+            await watched.ended()
+        finally:
+            watched.close()
 
 
 def _resident_bytes(pid: int) -> int:

@@ -18,7 +18,7 @@ import msgspec
 from gpu_backend.transport.curve import KeyPair
 from gpu_backend.transport.exchange import Door, exchange
 from gpu_backend.wire.codec import Codec, encode
-from gpu_backend.wire.control import FromGateway, OpenSession, ToGateway
+from gpu_backend.wire.control import FromGateway, OpenSession
 from gpu_backend.wire.errors import (
     AnswerOverdue,
     ExecutorStarting,
@@ -31,6 +31,7 @@ from gpu_backend.wire.errors import (
     PoolUnreachable,
     SessionLost,
 )
+from gpu_backend.wire.joining import Question
 
 __all__ = ["ANSWER_SECONDS", "Door", "answer_one", "ask", "ask_async"]
 
@@ -46,7 +47,7 @@ _SHORTEST_SECONDS = 0.5
 _PROGRAM = "import sys; sys.path.append(sys.argv[1]); from gpu_backend.transport.asking import answer_one; answer_one()"
 _PACKAGES = Path(__file__).parents[2]
 
-_questions: Codec[ToGateway] = Codec(ToGateway)
+_questions: Codec[Question] = Codec(Question)
 _answers: Codec[FromGateway] = Codec(FromGateway)
 _ERRORS: dict[str, type[PoolError]] = {
     kind.__name__: kind
@@ -76,7 +77,7 @@ class _Outcome(msgspec.Struct):
     text: str = ""
 
 
-def ask(door: Door, message: ToGateway, timeout_seconds: float = ANSWER_SECONDS) -> FromGateway:
+def ask(door: Door, message: Question, timeout_seconds: float = ANSWER_SECONDS) -> FromGateway:
     """Send ``message`` to the gateway and return its answer. The ``request`` number is set on the way.
 
     Raises
@@ -107,12 +108,12 @@ def ask(door: Door, message: ToGateway, timeout_seconds: float = ANSWER_SECONDS)
     return _answers.decode([outcome.answer])
 
 
-async def ask_async(door: Door, message: ToGateway, timeout_seconds: float = ANSWER_SECONDS) -> FromGateway:
+async def ask_async(door: Door, message: Question, timeout_seconds: float = ANSWER_SECONDS) -> FromGateway:
     """Like `ask`, from an event loop."""
     return await asyncio.to_thread(ask, door, message, timeout_seconds)
 
 
-def _ask_apart(door: Door, message: ToGateway, seconds: float) -> _Outcome | None:
+def _ask_apart(door: Door, message: Question, seconds: float) -> _Outcome | None:
     """Ask from a process of its own; None if that died of it."""
     keys = door.keys
     question = _Question(door.endpoint, door.server_key, keys.public, keys.secret, bytes(encode(message)[0]), seconds)

@@ -14,7 +14,7 @@ from gpu_backend.transport.greeting import Greeting, greeting_at
 from gpu_backend.transport.handshake import HandshakeWatch
 from gpu_backend.transport.sockets import as_client
 from gpu_backend.wire.codec import Codec, encode
-from gpu_backend.wire.control import Denied, FromGateway, ToGateway
+from gpu_backend.wire.control import Denied, FromGateway
 from gpu_backend.wire.errors import (
     AnswerOverdue,
     ExecutorStarting,
@@ -28,6 +28,7 @@ from gpu_backend.wire.errors import (
     SessionLost,
     WireError,
 )
+from gpu_backend.wire.joining import Question
 
 #: How long to sleep at most before the deadline is looked at, seconds.
 _LOOK_SECONDS = 0.2
@@ -56,7 +57,7 @@ class Door(NamedTuple):
     keys: KeyPair
 
 
-def exchange(door: Door, message: ToGateway, timeout_seconds: float) -> FromGateway:
+def exchange(door: Door, message: Question, timeout_seconds: float) -> FromGateway:
     """Send ``message`` and return the answer; raises as `gpu_backend.transport.asking.ask` does."""
     under_way = _Exchange(door, message)
     try:
@@ -78,7 +79,7 @@ def _answer(under_way: _Exchange, timeout_seconds: float) -> FromGateway:
 class _Exchange:
     """One request under way, on a socket of its own that lives no longer than that."""
 
-    def __init__(self, door: Door, message: ToGateway) -> None:
+    def __init__(self, door: Door, message: Question) -> None:
         self._address, self._public = door.endpoint, door.keys.public.decode()
         self._number = secrets.randbits(32)
         self._context: zmq.Context[zmq.Socket[bytes]] = zmq.Context()

@@ -9,8 +9,9 @@ from enum import StrEnum
 
 import msgspec
 
+from gpu_backend.wire.devices import DeviceReport
 from gpu_backend.wire.secrecy import HoldsSecret
-from gpu_backend.wire.views import PoolView, UsageView
+from gpu_backend.wire.views import Membership, PoolView, UsageView
 
 # --- notebook, provisioner or command line -> gateway -------------------------------------------------------------
 
@@ -169,7 +170,7 @@ class Done(msgspec.Struct, frozen=True, array_like=True, tag="done"):
 ToGateway = (
     OpenSession | RenewTicket | RestartSession | CloseSession | SetWish | LeaveQueue | AskPool | AskUsage | StopPool
 )
-FromGateway = Ticket | Queued | Denied | Done | PoolView | UsageView
+FromGateway = Ticket | Queued | Denied | Done | PoolView | UsageView | Membership
 
 # --- agent <-> gateway ----------------------------------------------------------------------------------------------
 
@@ -212,8 +213,9 @@ class Booked(msgspec.Struct, frozen=True, array_like=True):
 class Launch(msgspec.Struct, frozen=True, array_like=True, tag="launch"):
     """Gateway to agent: have an executor serve this session on that device. Idempotent by session and epoch.
 
-    Answered by a ``NodeReport`` that lists the executor, or by ``LaunchFailed``. ``memory_rule`` says in words whose
-    limit the session's memory limit is, for its notebook when the memory is full.
+    Answered by a ``NodeReport`` that lists the executor with the same ``seal``, or by ``LaunchFailed``. ``memory_rule``
+    says in words whose limit the session's memory limit is, for its notebook when the memory is full. ``user_since``
+    tells a user from one who had the same name before.
     """
 
     session: str
@@ -225,6 +227,8 @@ class Launch(msgspec.Struct, frozen=True, array_like=True, tag="launch"):
     user: str = ""
     terms: Terms = Terms()
     memory_rule: str = ""
+    seal: str = ""
+    user_since: str = ""
 
 
 class SetTerms(msgspec.Struct, frozen=True, array_like=True, tag="set_terms"):
@@ -248,28 +252,8 @@ class StopNode(msgspec.Struct, frozen=True, array_like=True, tag="stop_node"):
     reason: str
 
 
-class DeviceReport(msgspec.Struct, frozen=True, array_like=True):
-    """A device of a node. ``uuid`` stays the same over restarts of the node; ``warm`` counts executors kept ready.
-
-    ``wall`` says in words what keeps its users apart; it is empty if nothing does. ``unseen`` says why nothing but what
-    executors report is known of who uses it; it is empty if that is seen from outside. Devices of one ``island`` reach
-    each other's memory directly.
-    """
-
-    ordinal: int
-    kind: str
-    name: str
-    uuid: str
-    total_bytes: int
-    warm: int
-    policy: str = ""
-    wall: str = ""
-    unseen: str = ""
-    island: str = ""
-
-
 class ExecutorReport(HoldsSecret, frozen=True, array_like=True):
-    """An executor that serves a session, and what its ticket says."""
+    """An executor that serves a session, what its ticket says, and the seal with which its node was given it."""
 
     session: str
     epoch: int
@@ -285,18 +269,22 @@ class ExecutorReport(HoldsSecret, frozen=True, array_like=True):
     idle_seconds: float
     usage: Usage = Usage()
     booked: Booked = Booked()
+    seal: str = ""
 
 
 class NodeReport(msgspec.Struct, frozen=True, array_like=True, tag="node_report"):
     """Agent to gateway: everything on this node, once a second and after every change.
 
     Each report is the whole truth, so a lost one does no harm and a restarted gateway learns all from the first.
-    ``processes`` counts all executor processes, those that start, wait or end among them.
+    ``processes`` counts all executor processes, those that start, wait or end among them. ``version`` is that of the
+    software, ``clock`` the time by the node's own clock in seconds since 1970, 0 if it does not tell.
     """
 
     devices: tuple[DeviceReport, ...]
     executors: tuple[ExecutorReport, ...]
     processes: int
+    version: str = ""
+    clock: float = 0.0
 
 
 class LaunchFailed(msgspec.Struct, frozen=True, array_like=True, tag="launch_failed"):

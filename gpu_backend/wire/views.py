@@ -64,8 +64,34 @@ class WaiterView(msgspec.Struct, frozen=True, array_like=True):
     mine: bool
 
 
+class NodeView(msgspec.Struct, frozen=True, array_like=True):
+    """A machine of the pool, for people.
+
+    ``state`` is "up", "draining" (it takes no new sessions), "silent" (not heard for some seconds, so that none are
+    placed there), "lost" (given up with its sessions until it is heard again) or "never heard". ``silent_seconds`` is
+    how long it was not heard, ``ahead_seconds`` how far its clock is ahead of the gateway's.
+    """
+
+    name: str
+    state: str
+    version: str
+    ahead_seconds: float
+    silent_seconds: float
+    devices: int
+    sessions: int
+
+
+class Membership(msgspec.Struct, frozen=True, array_like=True, tag="membership"):
+    """A machine's place in the pool, for itself: the pool, the gateway's ``version``, how the gateway sees it."""
+
+    request: int
+    pool: str
+    version: str
+    node: NodeView
+
+
 class PoolView(msgspec.Struct, frozen=True, array_like=True, tag="pool_view"):
-    """The pool as one user may see it. ``user`` is the asker. Times are seconds since the epoch."""
+    """The pool as one user may see it. ``user`` is the asker. Times are seconds since 1970."""
 
     request: int
     pool: str
@@ -75,6 +101,7 @@ class PoolView(msgspec.Struct, frozen=True, array_like=True, tag="pool_view"):
     devices: tuple[DeviceView, ...]
     sessions: tuple[SessionView, ...]
     waiting: tuple[WaiterView, ...] = ()
+    nodes: tuple[NodeView, ...] = ()
 
 
 class UsageRow(msgspec.Struct, frozen=True, array_like=True):

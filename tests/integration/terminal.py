@@ -30,9 +30,11 @@ class Terminal:
             "COLUMNS": "200",
         }
 
-    def run(self, *words: str) -> subprocess.CompletedProcess[str]:
+    def run(self, *words: str, typed: str = "") -> subprocess.CompletedProcess[str]:
         command = [sys.executable, "-m", "workbench", *words]
-        return subprocess.run(command, env=self.variables, capture_output=True, text=True, timeout=200, check=False)
+        return subprocess.run(
+            command, env=self.variables, input=typed, capture_output=True, text=True, timeout=200, check=False
+        )
 
     @contextmanager
     def screen(self, *words: str, columns: int = 80) -> Iterator[tuple[subprocess.Popen[bytes], int]]:
@@ -49,8 +51,8 @@ class Terminal:
                 process.kill()
         os.close(ours)
 
-    def json(self, *words: str, status: int = 0) -> dict[str, Any]:
-        done = self.run(*words, "--json")
+    def json(self, *words: str, status: int = 0, typed: str = "") -> dict[str, Any]:
+        done = self.run(*words, "--json", typed=typed)
         assert done.returncode == status, done.stderr
         return dict(json.loads(done.stdout))
 

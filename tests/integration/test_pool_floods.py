@@ -21,6 +21,7 @@ from gpu_backend.transport.handshake import HandshakeWatch
 from gpu_backend.transport.sockets import as_client
 from gpu_backend.wire import control
 from gpu_backend.wire.codec import Codec, encode
+from gpu_backend.wire.devices import DeviceReport
 from gpu_backend.wire.errors import RefusalCode, WireError
 from tests.mutations import mutations
 
@@ -39,7 +40,7 @@ HONEST = [
     control.StopPool(6),
 ]
 FROM_AGENTS = [
-    control.NodeReport((control.DeviceReport(0, "cpu", "CPU", "u", 1, 1),), (), 1),
+    control.NodeReport((DeviceReport(0, "cpu", "CPU", "u", 1, 1),), (), 1),
     control.LaunchFailed("s", 1, "no"),
     control.ExecutorEnded("s", 1, "crashed", "no"),
 ]

@@ -18,7 +18,8 @@ from tests.faults.notebook import Notebook
 from tests.integration.notebook_pool import cpu_pool, wait_until
 from tests.spare_ports import spare_ports
 from workbench import connecting
-from workbench.diagnosis import State, diagnose
+from workbench.diagnosis import diagnose
+from workbench.finding import State
 
 pytestmark = pytest.mark.timeout(300)
 

@@ -7,8 +7,9 @@ from collections.abc import Sequence
 
 from rich.text import Text
 
-from workbench.diagnosis import Finding, State, diagnose, to_dict
+from workbench.diagnosis import diagnose, to_dict
 from workbench.display import Columns
+from workbench.finding import Finding, State
 from workbench.terminal import add_json_option, say, show
 
 _MARKS = {State.OK: ("✓ ok", "green"), State.NOTE: ("• note", "yellow"), State.PROBLEM: ("✗ problem", "bold red")}

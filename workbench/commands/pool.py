@@ -21,6 +21,7 @@ from kernelproxy import settings as client_settings
 from workbench.commands import pool_shares, pool_top, pool_usage, pool_users
 from workbench.commands.pool_actions import finish
 from workbench.display import Facts, Section, bytes_in_words
+from workbench.nodes import state_in_words
 from workbench.terminal import say, show
 
 #: Options of `up` and the settings that they are.
@@ -29,6 +30,8 @@ _SETTINGS = {
     "listen": "listen_host",
     "port": "listen_port",
     "advertise": "advertise_host",
+    "head": "nodes_host",
+    "nodes_port": "nodes_port",
     "devices": "devices",
 }
 
@@ -57,6 +60,9 @@ class PoolStatus(Facts):
             for one in self._view.sessions
         )
         parts = [Section("Devices", devices or (("none", "no node has reported yet"),))]
+        if len(self._view.nodes) > 1:
+            machines = ((one.name, f"{state_in_words(one)}, {one.sessions} sessions") for one in self._view.nodes)
+            parts.append(Section("Machines", tuple(machines)))
         parts.append(Section("Sessions", sessions or (("none", ""),)))
         if self._view.waiting:
             rows = ((str(one.place), f"{one.user}, for {one.waited_seconds:.0f} s") for one in self._view.waiting)
@@ -81,6 +87,7 @@ class PoolStatus(Facts):
             "devices": [msgspec.structs.asdict(one) for one in self._view.devices],
             "sessions": [msgspec.structs.asdict(one) for one in self._view.sessions],
             "waiting": [msgspec.structs.asdict(one) for one in self._view.waiting],
+            "nodes": [msgspec.structs.asdict(one) for one in self._view.nodes],
         }
 
 
@@ -93,6 +100,10 @@ def configure(parser: ArgumentParser) -> None:
     up_parser.add_argument("--listen", metavar="HOST", help="address for other machines' notebooks; none by default")
     up_parser.add_argument("--port", type=int, help="its TCP port")
     up_parser.add_argument("--advertise", metavar="HOST", help="name under which other machines reach this one")
+    up_parser.add_argument(
+        "--head", metavar="HOST", help="be the head of several machines: address on which they are heard"
+    )
+    up_parser.add_argument("--nodes-port", type=int, metavar="PORT", help="its TCP port")
     up_parser.add_argument("--devices", choices=("auto", "cuda", "cpu"), help="what it offers")
     finish(up_parser, up)
     finish(parts.add_parser("down", help="end the pool and every session in it"), down)

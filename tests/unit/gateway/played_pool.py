@@ -21,9 +21,11 @@ from gpu_backend.gateway.settings import GatewaySettings
 from gpu_backend.transport import curve
 from gpu_backend.transport.asking import Door, ask_async
 from gpu_backend.transport.curve import KeyPair
+from gpu_backend.transport.handshake import HandshakeWatch
 from gpu_backend.transport.sockets import as_client
 from gpu_backend.wire import control
 from gpu_backend.wire.codec import Codec, encode
+from gpu_backend.wire.devices import DeviceReport
 from gpu_backend.wire.errors import PoolRefusal
 from gpu_backend.wire.views import PoolView, UsageView
 
@@ -31,7 +33,7 @@ GATEWAY, AGENT, ADA, EVE, BOSS = (curve.generate() for _ in range(5))
 #: How long anybody waits for an answer, or the gateway before it gives one, unless a test says otherwise: what comes at
 #: all comes because it is ready, and not because the time is up.
 PATIENT_SECONDS = 90.0
-DEVICE = control.DeviceReport(0, "cpu", "a CPU", "cpu-0", 1 << 34, 1)
+DEVICE = DeviceReport(0, "cpu", "a CPU", "cpu-0", 1 << 34, 1)
 
 
 class OneNode:
@@ -78,6 +80,9 @@ class PlayedAgent:
         self.ends_by = control.EndCause.STOPPED
         #: What executors have used, by session and epoch.
         self.usage: dict[tuple[str, int], control.Usage] = {}
+        #: What the arbiter has on its books of each session, in its own clock.
+        self.booked: dict[str, control.Booked] = {}
+        self.device = DEVICE
         self.executors: dict[tuple[str, int], control.Launch] = {}
         self.heard: list[control.ToAgent] = []
 
@@ -109,10 +114,11 @@ class PlayedAgent:
             control.ExecutorReport(
                 o.session, o.epoch, o.ordinal, o.client_key, (f"tls://{o.session}:1",), "5" * 64, "c" * 64,
                 o.memory_limit_bytes, o.lease_seconds, 0, 0, 0.0, self.usage.get((o.session, o.epoch), control.Usage()),
+                self.booked.get(o.session, control.Booked()), o.seal,
             )
             for o in self.executors.values()
         )  # fmt: skip
-        await self.send(control.NodeReport((DEVICE,), lines, len(lines)))
+        await self.send(control.NodeReport((self.device,), lines, len(lines)))
 
     async def lose(self, session: str, epoch: int, cause: control.EndCause) -> None:
         await self.report()  # with all that it used
@@ -171,6 +177,23 @@ class World:
         socket = as_client(self.context.socket(zmq.DEALER), keys, GATEWAY.public)
         socket.connect(endpoint)
         return socket
+
+    async def is_turned_away(self, endpoint: str, keys: KeyPair) -> None:
+        """Wait until whoever knocks at a door with these keys is told that they are none of its."""
+        socket = as_client(self.context.socket(zmq.DEALER), keys, GATEWAY.public)
+        watch = HandshakeWatch(socket)
+        socket.connect(endpoint)
+
+        async def is_so() -> bool:
+            watch.read()
+            assert not watch.succeeded
+            return "refused" in watch.failure
+
+        try:
+            await until(is_so)
+        finally:
+            watch.close()
+            socket.close(linger=0)
 
 
 @asynccontextmanager

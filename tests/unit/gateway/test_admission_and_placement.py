@@ -20,7 +20,7 @@ from gpu_backend.gateway.admission import (
 )
 from gpu_backend.gateway.entitlements import Quota
 from gpu_backend.gateway.loads import DeviceLoad
-from gpu_backend.gateway.placement import place, refuse_unwalled, with_sessions
+from gpu_backend.gateway.placement import place, refuse_unwalled, walled, with_sessions
 from gpu_backend.gateway.refusals import Refusal
 from gpu_backend.lifecycle.states import HELD, PLACED, Session, SessionState
 from gpu_backend.wire.errors import RefusalCode
@@ -53,14 +53,19 @@ def test_without_limits_everybody_may() -> None:
 
 
 def test_where_nothing_keeps_users_apart_only_the_operator_has_a_session() -> None:
-    bare, walled = device(), device(node="m", wall="Landlock 7, seccomp")
-    refusal = refuse_unwalled([walled, bare], is_operator=False)
+    bare, apart = device(), device(node="m", wall="Landlock 7, seccomp")
+    half = device(node="m", ordinal=1)
+    refusal = refuse_unwalled([bare], is_operator=False)
     assert refusal is not None
     assert refusal.code is RefusalCode.NO_DEVICE
     assert "apart on n:" in refusal.message
     assert "Landlock" in refusal.remedy
     assert refuse_unwalled([bare], is_operator=True) is None
-    assert refuse_unwalled([walled], is_operator=False) is None
+    assert refuse_unwalled([apart], is_operator=False) is None
+    assert refuse_unwalled([apart, half], is_operator=False) is not None
+    assert refuse_unwalled([apart, bare], is_operator=False) is None
+    assert walled([apart, bare]) == [apart]
+    assert walled([apart, half, bare]) == []
     assert refuse_unwalled([], is_operator=False) is None
 
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import threading
-from contextlib import suppress
 from pathlib import Path
 
 import msgspec
@@ -12,6 +11,7 @@ import pytest
 import zmq
 
 from gpu_backend.gateway.directory import Directory
+from gpu_backend.gateway.seals import Seals
 from gpu_backend.transport import curve
 from gpu_backend.transport.asking import Door, ask_async
 from gpu_backend.transport.sockets import as_client
@@ -224,8 +224,9 @@ def test_a_new_gateway_knows_the_sessions_before_it_hears_from_a_node(tmp_path: 
 
 def test_a_gateway_that_lost_its_records_learns_the_sessions_from_the_node(tmp_path: Path) -> None:
     async def story(world: World, agent: PlayedAgent) -> None:
-        agent.executors["lost", 3] = control.Launch("lost", 3, 0, ADA.public.decode(), 7, 60.0)
-        agent.executors["foreign", 1] = control.Launch("foreign", 1, 0, curve.generate().public.decode(), 7, 60.0)
+        for session, epoch, keys in (("lost", 3, ADA), ("foreign", 1, curve.generate())):
+            order = control.Launch(session, epoch, 0, keys.public.decode(), 7, 60.0)
+            agent.executors[session, epoch] = Seals(GATEWAY).sealed("n", order)
         await agent.report()
 
         async def learned() -> bool:
@@ -326,15 +327,13 @@ def test_figures_that_nothing_can_hold_harm_nobody_else(tmp_path: Path) -> None:
                 control.Usage(1.0, most, most, most),
             )  # fmt: skip
             await agent.send(control.NodeReport((device,), (line, line), most))
-        with pytest.raises(PoolRefusal, match="an error of its own"):
-            await world.view()
-        await agent.report()
-        await until(lambda: is_served(world))
+        await agent.use(ticket.session, 2.0)  # heard after those
 
-    async def is_served(world: World) -> bool:
-        with suppress(PoolRefusal):
-            return (await world.view()).devices[0].total_bytes == DEVICE.total_bytes
-        return False
+        async def is_booked() -> bool:
+            return [(row.gpu_seconds, row.peak_bytes) for row in (await world.usage()).rows] == [(2.0, 0)]
+
+        await until(is_booked)
+        assert (await world.view()).devices[0].total_bytes == DEVICE.total_bytes
 
     play(tmp_path, story)
 

@@ -17,7 +17,7 @@ FENCE = re.compile(r"^```.*?^```", re.MULTILINE | re.DOTALL)
 #: A path of ours in backticks: `gpu_backend/wire/codec.py`, `examples/`. Placeholders (NNNN, <, *, {) are not paths.
 PATH = re.compile(rf"`((?:{'|'.join(map(re.escape, FOLDERS))})/[\w./-]*|[\w.-]+\.(?:toml|yml|md)|Makefile)`")
 #: Files that a person's own machine has and the repository has not.
-NOT_OURS = {"client.toml", "pool.toml", "kernel.json"}
+NOT_OURS = {"client.toml", "pool.toml", "node.toml", "kernel.json"}
 DECISIONS = sorted((ROOT / "docs" / "adr").glob("0*.md"))
 
 

@@ -53,6 +53,26 @@ def test_another_user_finds_nothing(tmp_path: Path, mine: UserCache) -> None:
     assert names(found) == set()
 
 
+def test_a_namesake_finds_nothing_where_nobody_removed_what_was_kept(tmp_path: Path) -> None:
+    base = tmp_path / "kept"
+    former = UserCache(base, "mia", "1.5")
+    first, kernels = executor(tmp_path, "1", former)
+    late, late_kernels = executor(tmp_path, "2", former)
+    (kernels / "cpu" / f"{A}.so").write_bytes(b"code")
+    assert former.harvest(first) == 1
+    namesake = UserCache(base, "mia", "2.5")
+    third, found = executor(tmp_path, "3", namesake)
+    assert names(found) == set()
+    (late_kernels / "cpu" / f"{B}.so").write_bytes(b"code of one that still ends")
+    assert former.harvest(late) == 0
+    (found / "cpu" / f"{C}.so").write_bytes(b"code")
+    assert namesake.harvest(third) == 1
+    _, again = executor(tmp_path, "4", UserCache(base, "mia", "2.5"))
+    assert names(again) == {f"{C}.so"}
+    _, unknown = executor(tmp_path, "5", UserCache(base, "mia"))  # an order of an older gateway
+    assert names(unknown) == {f"{C}.so"}
+
+
 def test_a_name_that_is_given_again_finds_nothing_of_its_namesake(tmp_path: Path, mine: UserCache) -> None:
     first, kernels = executor(tmp_path, "1", mine)
     late, late_kernels = executor(tmp_path, "2", mine)

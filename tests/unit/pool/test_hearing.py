@@ -24,12 +24,23 @@ def test_others_are_refused_by_the_setting(host: str) -> None:
         refuse_unheard(PoolSettings(listen_host=host), with_port=False)
     with pytest.raises(PoolRefusal, match="executor_host = "):
         refuse_unheard(PoolSettings(listen_host="127.0.0.1", executor_host=host), with_port=False)
+    with pytest.raises(PoolRefusal, match="nodes_host must be an IP address of this machine"):
+        refuse_unheard(PoolSettings(nodes_host=host), with_port=False)
+
+
+def test_users_and_machines_have_a_port_each() -> None:
+    with pytest.raises(PoolRefusal, match="listen_port and nodes_port are both 7800"):
+        refuse_unheard(
+            PoolSettings(listen_host="127.0.0.1", nodes_host="127.0.0.1", listen_port=7800, nodes_port=7800), False
+        )
 
 
 def test_who_listens_everywhere_must_say_a_name(tmp_path: Path) -> None:
     pool = state.at(tmp_path / "pool")
     with pytest.raises(PoolRefusal, match="--advertise"):
         commands.up(pool, PoolSettings(listen_host="0.0.0.0"))
+    with pytest.raises(PoolRefusal, match="so machines that join must be told a name"):
+        commands.up(pool, PoolSettings(nodes_host="0.0.0.0"))
     assert not pool.root.exists()
 
 

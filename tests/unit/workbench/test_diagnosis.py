@@ -17,7 +17,8 @@ from kernelproxy import settings
 from kernelproxy.settings import CONFIG_VARIABLE, config_path
 from tests.unit.workbench.scripted_gateway import ScriptedGateway, a_ticket, obliging
 from workbench import diagnosis
-from workbench.diagnosis import Finding, State, diagnose
+from workbench.diagnosis import diagnose
+from workbench.finding import Finding, State
 from workbench.local_gpu import LocalGpu
 
 

@@ -1,0 +1,66 @@
+"""What nodes say, made fit to be reckoned with and shown: a node may be hostile, and others must not suffer from it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from msgspec.structs import replace
+
+from gpu_backend.wire.control import ExecutorEnded, ExecutorReport, LaunchFailed, NodeReport
+from gpu_backend.wire.devices import DeviceReport
+from gpu_backend.wire.errors import MalformedMessage
+
+#: More than any machine has of anything that is counted here, bytes and operations; a sum of many fits into 64 bits.
+_MOST = 1 << 50
+_LONGEST = 300
+_SHOWN = ("kind", "name", "uuid", "policy", "wall", "unseen", "island")
+
+
+def fit_report(report: NodeReport) -> NodeReport:
+    """Return ``report`` with nothing in its words that a terminal would obey.
+
+    Raises
+    ------
+    MalformedMessage
+        If there is a figure in it that no machine can have; the sums of others would come out wrong by it.
+    """
+    if not all(0 <= figure <= _MOST for figure in _figures(report)):  # what is not a number is not in between either
+        raise MalformedMessage("it has figures that cannot be")
+    devices = tuple(_fit_device(device) for device in report.devices)
+    return replace(report, devices=devices, version=_readable(report.version))
+
+
+def fit_word(message: LaunchFailed | ExecutorEnded) -> LaunchFailed | ExecutorEnded:
+    """Return ``message`` with nothing in its words that a terminal would obey."""
+    if isinstance(message, LaunchFailed):
+        return replace(message, message=_readable(message.message))
+    return replace(message, detail=_readable(message.detail))
+
+
+def _figures(report: NodeReport) -> Iterator[float]:
+    yield from (report.processes, report.clock)
+    for device in report.devices:
+        yield from (device.ordinal, device.total_bytes, device.warm)
+    for executor in report.executors:
+        yield from _figures_of(executor)
+
+
+def _figures_of(executor: ExecutorReport) -> Iterator[float]:
+    usage, booked = executor.usage, executor.booked
+    yield from (executor.memory_limit_bytes, executor.lease_seconds, executor.used_bytes, executor.ops)
+    yield from (executor.idle_seconds, usage.gpu_seconds, usage.peak_bytes, usage.received_bytes, usage.sent_bytes)
+    yield from (*usage.by_class, booked.used_seconds, booked.wanted_seconds, booked.at_seconds)
+
+
+def _fit_device(device: DeviceReport) -> DeviceReport:
+    words = {name: getattr(device, name) for name in _SHOWN}
+    fit = {name: _readable(text) for name, text in words.items()}
+    return device if fit == words else replace(device, **fit)
+
+
+def _readable(text: str) -> str:
+    return text if text.isprintable() and len(text) <= _LONGEST else _made_readable(text)
+
+
+def _made_readable(text: str) -> str:
+    return "".join(c if c.isprintable() else " " for c in text[:_LONGEST]).strip()

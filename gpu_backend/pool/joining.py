@@ -1,0 +1,283 @@
+"""A machine that joins a pool whose head is elsewhere: what its operator does there. Its keeper runs the agent."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Mapping
+from pathlib import Path
+from time import monotonic, sleep
+
+import msgspec
+
+from gpu_backend.engine.detached import ProcessId, end, read_identity, spawn, write_identity
+from gpu_backend.node import launcher
+from gpu_backend.node.launcher import write_private
+from gpu_backend.pool import invitation
+from gpu_backend.pool import settings as pool_settings
+from gpu_backend.pool.commands import end_processes
+from gpu_backend.pool.hearing import refuse_unheard
+from gpu_backend.pool.settings import PoolSettings
+from gpu_backend.pool.setup import agent_settings
+from gpu_backend.pool.state import PoolState, alone, default_root
+from gpu_backend.transport import curve
+from gpu_backend.transport.asking import Door, ask
+from gpu_backend.wire.errors import ForeignServer, NotAuthorized, PoolError, PoolRefusal, PoolUnreachable
+from gpu_backend.wire.joining import AskNode, Join, Question
+from gpu_backend.wire.views import Membership
+
+#: The settings of a pool that each of its machines has for itself; `join` writes them down.
+OF_A_NODE = (
+    "executor_host", "executor_ports", "advertise_host", "devices", "cpu_devices", "policy", "device_policies",
+    "warm_executors_per_device", "orphan_seconds", "overrun_seconds", "stop_seconds", "passes", "start_seconds",
+    "sandbox", "sandbox_reads", "executor_command",
+)  # fmt: skip
+_EVERYWHERE = ("0.0.0.0", "*", "::")
+_UP_SECONDS = 60.0
+_ASK_SECONDS = 5.0
+#: After this long without an answer of the head, whoever starts the node does not wait for it, seconds.
+_AWAY_SECONDS = 5.0
+
+
+class Joined(msgspec.Struct, frozen=True):
+    """Which pool this machine has joined, as which node: the file ``joined.json``."""
+
+    node: str
+    pool: str
+    gateway: str
+    server_key: str
+
+
+def default_node_root() -> Path:
+    """Return where a machine that has joined a pool keeps its state."""
+    return default_root().with_name("node")
+
+
+def settings_file(state: PoolState) -> Path:
+    """Return where the settings of this machine as a node are."""
+    return state.root / "node.toml"
+
+
+def join(
+    state: PoolState, address: str, token: str, given: Mapping[str, object], owner: ProcessId | None = None
+) -> Membership:
+    """Join the pool whose head is at ``address`` with the token of an invitation, and start the agent.
+
+    Parameters
+    ----------
+    state
+        Where this machine keeps its things as a node.
+    address
+        Where the head hears machines, "tcp://HOST:PORT".
+    token
+        What ``workbench node invite`` showed there.
+    given
+        Settings of this machine, by their names in `OF_A_NODE`.
+    owner
+        A process that the node must not outlive.
+
+    Raises
+    ------
+    PoolRefusal
+        If a setting is wrong, the token was used or is too old, or the agent does not come up.
+    PoolUnreachable
+        If nobody answers there.
+    """
+    shown = invitation.read(token)
+    settings = pool_settings.made_of(dict(given))
+    _refuse_unheard(settings)
+    state.make()
+    with alone(state.root):
+        _refuse_running(state)
+        public = curve.load_or_generate(state.agent_key).public.decode()
+        member = _asked(Door(address, shown.server_key, shown.keys), Join(0, public))
+        joined = Joined(member.node.name, member.pool, address, shown.server_key.decode())
+        write_private(state.root / "joined.json", msgspec.json.encode(joined))
+        write_private(settings_file(state), pool_settings.render(settings, OF_A_NODE).encode())
+    return up(state, owner)
+
+
+def up(state: PoolState, owner: ProcessId | None = None) -> Membership:
+    """Start the agent of this machine, which has joined a pool before; return how the pool sees it then.
+
+    Raises
+    ------
+    PoolRefusal
+        If a setting is wrong, or the agent does not come up.
+    PoolUnreachable
+        If this machine has joined no pool; or if its head does not answer, which the agent goes on trying.
+    """
+    joined = membership(state)
+    settings = pool_settings.read(settings_file(state), OF_A_NODE)
+    _refuse_unheard(settings)
+    state.make()
+    with alone(state.root):
+        told = agent_settings(state, settings, joined.node, joined.gateway, joined.server_key)
+        is_new = _told(state) != (encoded := msgspec.json.encode(told))
+        write_private(state.node / "config.json", encoded)
+        agent = read_identity(state.process_file("agent"))
+        if is_new and agent is not None:
+            end(agent, settings.stop_seconds)  # the next one finds its executors
+        if read_identity(state.process_file("supervisor")) is not None:
+            return _wait_until_up(state)
+        state.problem_note.unlink(missing_ok=True)
+        command = [sys.executable, "-m", "gpu_backend.pool", "keep", "--state", str(state.root)]
+        if owner is not None:
+            command += ["--owner", f"{owner.pid}:{owner.start_time}"]
+        try:
+            write_identity(state.process_file("supervisor"), spawn(command, state.logs / "keeper.log", state.root))
+            return _wait_until_up(state)
+        except PoolUnreachable:  # the head may come up later than its machines, after a power cut say
+            raise
+        except BaseException:  # Ctrl-C as well: what was begun here is not left half up
+            end_processes(state)
+            raise
+
+
+def down(state: PoolState, is_at_once: bool = False) -> None:
+    """End the agent and all executors of this machine. It stays a member of its pool. Idempotent.
+
+    Raises
+    ------
+    PoolRefusal
+        If it has sessions, unless they are to end ``is_at_once``; or if a process cannot be ended.
+    """
+    joined = membership(state)
+    with alone(state.root):
+        sessions = len(serving(state))
+        if sessions and not is_at_once:
+            raise PoolRefusal(
+                f"{sessions} sessions run on this machine. Run `workbench node drain {joined.node}` on the pool's head "
+                "and come back when they have ended, or end them with --now."
+            )
+        left = end_processes(state)
+    if left:
+        raise PoolRefusal(f"The node is not down: {', '.join(map(str, left))} cannot be ended. Run this again.")
+
+
+def serving(state: PoolState) -> list[Path]:
+    """Return the directories of the executors here that serve a session."""
+    if not state.runtime.is_dir():
+        return []
+    found = launcher.directories(str(state.runtime))
+    return [one for one in found if launcher.assignment_in(one) is not None and launcher.process_in(one) is not None]
+
+
+def membership(state: PoolState) -> Joined:
+    """Return which pool this machine has joined.
+
+    Raises
+    ------
+    PoolUnreachable
+        If it has joined none.
+    """
+    try:
+        return msgspec.json.decode((state.root / "joined.json").read_bytes(), type=Joined)
+    except (OSError, msgspec.DecodeError):
+        raise PoolUnreachable(
+            f"This machine has joined no pool (there is no record in {state.root}). Run `workbench node invite NAME` "
+            "on the pool's head, and here what that says."
+        ) from None
+
+
+def seen(state: PoolState) -> Membership:
+    """Ask the pool's head how it sees this machine.
+
+    Raises
+    ------
+    NotAuthorized
+        If this machine was removed from the pool.
+    PoolUnreachable
+        If it has joined none, or nobody answers there.
+    """
+    joined = membership(state)
+    door = Door(joined.gateway, joined.server_key.encode(), curve.load(state.agent_key))
+    return _asked(door, AskNode(0))
+
+
+def _asked(door: Door, question: Question) -> Membership:
+    try:
+        answer = ask(door, question, _ASK_SECONDS)
+    except ForeignServer:
+        raise ForeignServer(
+            f"What answers at {door.endpoint} is not the pool that made the token. Compare the address with what "
+            "`workbench node invite` shows on the pool's head."
+        ) from None
+    except NotAuthorized as error:
+        raise NotAuthorized(_turned_away(door.endpoint, question, str(error))) from None
+    except PoolUnreachable as error:
+        raise PoolUnreachable(
+            f"{error} It must be the address and the port on which the pool's head hears machines (nodes_host and "
+            "nodes_port in its pool.toml), and no firewall may be between."
+        ) from None
+    if not isinstance(answer, Membership):
+        raise PoolRefusal(f"The pool's head answered {type(answer).__name__}. Is its version the same as ours?")
+    return answer
+
+
+def _turned_away(endpoint: str, question: Question, said: str) -> str:
+    if not isinstance(question, Join):
+        return (
+            f"The pool's head at {endpoint} does not know this machine: it was removed there, or joined anew with "
+            "another key. Run `workbench node invite` there, and `workbench node join` here."
+        )
+    if "turned us away" not in said:
+        return said
+    return (
+        f"The pool's head at {endpoint} does not know this token: it is too old, or another one was made since for the "
+        "same node. Run `workbench node invite` there for another."
+    )
+
+
+def _refuse_unheard(settings: PoolSettings) -> None:
+    if not settings.executor_host:
+        raise PoolRefusal(
+            "Notebooks reach the sessions of this machine directly: say at which of its addresses, with --listen HOST."
+        )
+    if settings.executor_host in _EVERYWHERE and not settings.advertise_host:
+        raise PoolRefusal(
+            f"With {settings.executor_host!r}, notebooks must be told a name of this machine: add --advertise HOST."
+        )
+    refuse_unheard(settings, with_port=False)
+
+
+def _refuse_running(state: PoolState) -> None:
+    if read_identity(state.process_file("supervisor")) is None:
+        return
+    joined = membership(state)
+    raise PoolRefusal(
+        f"This machine is the node {joined.node} of the pool {joined.pool} already. To join anew, run "
+        "`workbench node down` first."
+    )
+
+
+def _told(state: PoolState) -> bytes:
+    try:
+        return (state.node / "config.json").read_bytes()
+    except OSError:
+        return b""
+
+
+def _wait_until_up(state: PoolState) -> Membership:
+    begun = monotonic()
+    problem = ""
+    while (seconds := monotonic() - begun) < _UP_SECONDS:
+        try:
+            member = seen(state)
+            is_heard = member.node.silent_seconds < monotonic() - begun  # and not an agent that ran before
+            if is_heard and member.node.devices and member.node.state in ("up", "draining"):
+                return member
+            problem = "Its head has heard of no device here yet."
+        except NotAuthorized:
+            raise
+        except PoolUnreachable as error:
+            if seconds > _AWAY_SECONDS:
+                raise PoolUnreachable(f"The node is up, and goes on trying to reach its pool. {error}") from None
+        except PoolError as error:
+            problem = str(error)
+        if state.problem_note.exists():
+            raise PoolRefusal(f"The node did not come up. {state.problem_note.read_text()}")
+        if read_identity(state.process_file("supervisor")) is None:
+            problem = "Its keeper has ended."
+            break
+        sleep(0.05)
+    raise PoolRefusal(f"The node did not come up. {problem} Its logs are in {state.logs}.")

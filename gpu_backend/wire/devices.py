@@ -1,0 +1,25 @@
+"""What a node says of its devices."""
+
+from __future__ import annotations
+
+import msgspec
+
+
+class DeviceReport(msgspec.Struct, frozen=True, array_like=True):
+    """A device of a node. ``uuid`` stays the same over restarts of the node; ``warm`` counts executors kept ready.
+
+    ``wall`` says in words what keeps its users apart; it is empty if nothing does. ``unseen`` says why nothing but what
+    executors report is known of who uses it; it is empty if that is seen from outside. Devices of one ``island`` reach
+    each other's memory directly.
+    """
+
+    ordinal: int
+    kind: str
+    name: str
+    uuid: str
+    total_bytes: int
+    warm: int
+    policy: str = ""
+    wall: str = ""
+    unseen: str = ""
+    island: str = ""

@@ -1,0 +1,29 @@
+"""The messages of machines that join a pool, at the agents' door: who one is, its key has said before."""
+
+from __future__ import annotations
+
+import msgspec
+
+from gpu_backend.wire.control import FromAgent, ToGateway
+
+
+class Join(msgspec.Struct, frozen=True, array_like=True, tag="join"):
+    """With an invitation's key: let ``public`` (Z85) speak for the node that was invited, from now on.
+
+    Answered by ``Membership`` or ``Denied``. Idempotent for the same ``public``; for another the invitation is used up.
+    """
+
+    request: int
+    public: str
+
+
+class AskNode(msgspec.Struct, frozen=True, array_like=True, tag="ask_node"):
+    """With a node's key: how do you see me? Answered by ``Membership``."""
+
+    request: int
+
+
+#: What is heard at the agents' door.
+AtAgentsDoor = FromAgent | Join | AskNode
+#: What is asked of a gateway and has one answer.
+Question = ToGateway | Join | AskNode
