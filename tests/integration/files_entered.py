@@ -53,12 +53,19 @@ def _stack(frame: FrameType | None) -> Iterator[str]:
         frame = frame.f_back
 
 
+def _have_segments() -> None:
+    """Have the CPU device gather ops, as a GPU does."""
+    from numpy_segments import SegmentedCpu
+
+    from gpu_backend import devices
+
+    devices.open_device = lambda kind, ordinal, prepared: SegmentedCpu()
+
+
 def main() -> None:
     """Run an executor whose main thread notes what it enters."""
-    sys.path[:0] = [
-        str(ROOT),
-        str(ROOT / "tests" / "unit" / "executor" / "program"),
-    ]  # little is left of an environment
+    # little is left of an environment
+    sys.path[:0] = [str(ROOT), str(ROOT / "tests" / "unit" / "executor" / "program")]
 
     from gpu_backend.executor import start
     from gpu_backend.executor.config import ExecutorConfig
@@ -72,11 +79,7 @@ def main() -> None:
         from gpu_backend.executor.ports import Ports  # starts threads, which only the walls' other side allows
 
         if has_segments:
-            from numpy_segments import SegmentedCpu
-
-            from gpu_backend import devices
-
-            devices.open_device = lambda kind, ordinal: SegmentedCpu()
+            _have_segments()
 
         notes = (Path(config.own) / "files").open("w", buffering=1)
         entered = FilesEntered(lambda stack: notes.write(f"{stack}\n"))
