@@ -143,6 +143,7 @@ def measure_all(device: str, most: int) -> tuple[str, dict[int, dict[str, dict[s
     found: dict[int, dict[str, dict[str, float]]] = {}
     with ExitStack() as stack:
         pool = stack.enter_context(OwnPool(device, sessions_per_device=3))
+        pool.wait_for_warm()
         sides = {which: stack.enter_context(Side(which, pool.device_kind, pool.environment)) for which in _SIDES}
         name = pool.view().devices[0].name
         for size in [one for one in SIZES if one <= most]:

@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 from gpu_backend.devices import open_device
+from gpu_backend.opstream.journal import Entry
 from gpu_backend.opstream.marks import Marks
 from gpu_backend.transport.shared_frames import BLOCKS
 from gpu_backend.wire.errors import PoolUnreachable
@@ -171,3 +172,18 @@ def test_more_arrays_than_memory_to_fill_arrive() -> None:
     """None of them is confirmed before the last is recorded."""
     there = [REMOTE.asarray(np.full(100_000, number, np.uint8)) for number in range(3 * BLOCKS)]
     assert [values(one) for one in there] == [{number} for number in range(3 * BLOCKS)]
+
+
+@pytest.mark.parametrize("upload", [by_asarray, by_set])
+def test_nothing_is_kept_of_a_large_upload_that_is_done(
+    executor: InProcess, upload: Callable[[Any], Any], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What is kept is copied, for the user may change it; and an executor says seldom by itself what the device did."""
+    copied: list[int] = []
+    monkeypatch.setattr(Entry, "own", lambda entry: copied.extend(map(len, entry.frames)))
+    monkeypatch.setattr(executor.talk, "note_done", lambda done, busy_seconds: None)
+    for order in ("C", "F"):
+        host = np.asarray(host_array(LARGE + 1).reshape(2, -1), order=order)
+        there = upload(host)
+        assert not copied
+        assert values(there) == {AT_THE_CALL}
