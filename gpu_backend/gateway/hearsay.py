@@ -13,6 +13,8 @@ from gpu_backend.wire.errors import MalformedMessage
 #: More than any machine has of anything that is counted here, bytes and operations; a sum of many fits into 64 bits.
 _MOST = 1 << 50
 _LONGEST = 300
+#: More than a machine has: what takes its time for each of them, takes it from everybody.
+_MOST_DEVICES, _MOST_EXECUTORS = 256, 4_096
 _SHOWN = ("kind", "name", "uuid", "policy", "wall", "unseen", "island")
 
 
@@ -22,8 +24,11 @@ def fit_report(report: NodeReport) -> NodeReport:
     Raises
     ------
     MalformedMessage
-        If there is a figure in it that no machine can have; the sums of others would come out wrong by it.
+        If there is more in it than on any machine, or a figure that none can have: sums of others would be wrong by it.
     """
+    ordinals = {device.ordinal for device in report.devices}
+    if len(report.devices) > min(len(ordinals), _MOST_DEVICES) or len(report.executors) > _MOST_EXECUTORS:
+        raise MalformedMessage("it has more devices or executors than can be")
     if not all(0 <= figure <= _MOST for figure in _figures(report)):  # what is not a number is not in between either
         raise MalformedMessage("it has figures that cannot be")
     devices = tuple(_fit_device(device) for device in report.devices)

@@ -163,8 +163,8 @@ class Sessions:
             del self._told[gone]
 
     def _live(self, node: str, executor: control.ExecutorReport, kinds: dict[int, str]) -> ev.LiveExecutor:
-        owner = None
-        if self.found(executor.session) is None:
+        owner, is_sealed = None, self._seals.is_good(node, executor)
+        if is_sealed and self.found(executor.session) is None:
             owner = self._directory.user_of(executor.client_key)
         return ev.LiveExecutor(
             session=executor.session, epoch=executor.epoch, ordinal=executor.ordinal,
@@ -172,7 +172,7 @@ class Sessions:
             endpoints=executor.endpoints, secret=executor.secret, certificate=executor.certificate,
             memory_limit_bytes=executor.memory_limit_bytes, lease_seconds=executor.lease_seconds,
             idle_seconds=executor.idle_seconds, has_joined=executor.usage.received_bytes > 0,
-            is_sealed=self._seals.is_good(node, executor),
+            is_sealed=is_sealed,
         )  # fmt: skip
 
     # --- what the life cycle wants ------------------------------------------------------------------------------------

@@ -142,3 +142,16 @@ def test_what_a_terminal_would_obey_is_not_shown(tmp_path: Path) -> None:
         assert next(one.version for one in view.nodes if one.name == "m") == "[2J1.0"
 
     attacked(tmp_path, attack)
+
+
+def test_more_devices_and_executors_than_can_be_are_not_looked_at(tmp_path: Path) -> None:
+    async def attack(world: World, agent: PlayedAgent, mallory: PlayedAgent, ticket: control.Ticket) -> None:
+        many = tuple(msgspec.structs.replace(DEVICE, ordinal=number) for number in range(300))
+        for devices in (many, (DEVICE, DEVICE)):
+            await mallory.send(control.NodeReport(devices, (), 0))
+        await mallory.send(control.NodeReport((DEVICE,), tuple(claimed(f"x{n}") for n in range(5_000)), 0))
+        await said(mallory, claimed("made-up"))
+        assert {one.ordinal for one in (await world.view()).devices} == {0}
+        assert not any(isinstance(one, control.StopExecutor) and one.session == "x1" for one in mallory.heard)
+
+    attacked(tmp_path, attack)

@@ -153,6 +153,7 @@ def test_an_invitation_opens_nothing_but_the_joining(tmp_path: Path) -> None:
     async def story(world: World, agent: PlayedAgent) -> None:
         with records(tmp_path) as directory:
             directory.invite("m", INVITATION.public.decode(), time() + 60.0)
+        await world.node_is_heard()
         await said(world, INVITATION, control.NodeReport((DEVICE,), (), 0), Join(0, JOINER.public.decode()))
         assert await are_up(world, {"n"})
         await world.is_turned_away(world.users_endpoint, INVITATION)
@@ -171,7 +172,7 @@ async def said(world: World, keys: KeyPair, *messages: control.NodeReport | Ques
 def test_a_users_message_at_the_agents_door_is_none(tmp_path: Path) -> None:
     async def story(world: World, agent: PlayedAgent, other: PlayedAgent) -> None:
         await said(world, JOINER, control.StopPool(1), AskNode(2))
-        assert await are_up(world, {"m", "n"})
+        await until(lambda: are_up(world, {"m", "n"}))
 
     play_two(tmp_path, story)
 
@@ -263,7 +264,7 @@ def test_a_removed_node_is_heard_no_more_and_its_sessions_go_elsewhere(tmp_path:
         fresh = await world.renew(ticket.session)
         assert isinstance(fresh, control.Ticket)
         assert fresh.former_end == "The node m was removed from the pool by its operator."
-        assert await are_up(world, {"n"})
+        await until(lambda: are_up(world, {"n"}))
         await world.is_turned_away(world.agents_endpoint, JOINER)
 
     play_two(tmp_path, story)
