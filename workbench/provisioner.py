@@ -70,6 +70,8 @@ class RemoteGpuProvisioner(LocalProvisioner):
     ticket: Ticket | None = None
     _previous_end = ""
     _end_is_wanted = False
+    #: Whether what is launched next is a restart.
+    _has_begun = False
     #: Gives the lease of a kernel back that died and is not started again.
     _giving_back: asyncio.Task[None] | None = None
 
@@ -80,12 +82,12 @@ class RemoteGpuProvisioner(LocalProvisioner):
         ------
         tornado.web.HTTPError
             503 with the pool's own words if it refuses, cannot be reached or does not know us; with the system's if
-            what the kernel needs cannot be written.
+            what the kernel needs cannot be written. Of a restart only the latter: the former its first cell says.
         """
         self._keep_lease()
         label = kwargs.get("env", os.environ).get("JPY_SESSION_NAME", "")
         try:
-            handed = await self._lease(label)
+            handed = await (self._lease_again(label) if self._has_begun else self._lease(label))
         except PoolError as error:
             self._forget_start()
             raise _as_dialog(error) from None
@@ -98,6 +100,7 @@ class RemoteGpuProvisioner(LocalProvisioner):
             if isinstance(error, OSError):
                 raise _as_dialog(error) from None
             raise
+        self._has_begun = True
         kwargs["env"].pop(PREVIOUS_END_VARIABLE, None)
         if self._previous_end:
             kwargs["env"][PREVIOUS_END_VARIABLE] = self._previous_end
@@ -140,6 +143,7 @@ class RemoteGpuProvisioner(LocalProvisioner):
         """Give the lease back, unless the kernel starts again."""
         await super().cleanup(restart)
         if not restart:
+            self._has_begun = False
             await self._release()
 
     async def get_provisioner_info(self) -> dict[str, Any]:
@@ -154,6 +158,7 @@ class RemoteGpuProvisioner(LocalProvisioner):
     async def load_provisioner_info(self, provisioner_info: dict[str, Any]) -> None:
         """Take over a kernel and its lease."""
         await super().load_provisioner_info(provisioner_info)
+        self._has_begun = True
         ticket = provisioner_info.get("ticket")
         self.ticket = None if ticket is None else msgspec.convert(ticket, Ticket)
 
@@ -198,9 +203,25 @@ class RemoteGpuProvisioner(LocalProvisioner):
                 return answer
         return await self._new_lease(label)
 
+    async def _lease_again(self, label: str) -> Handed | None:
+        """Do as `_lease` does, and leave it to the kernel to ask again, and to be refused, where the pool says no.
+
+        Nobody would read it otherwise: of a restart that fails the server keeps the reason to itself, and JupyterLab
+        says "Restarting" for ever.
+        """
+        try:
+            return await self._lease(label)
+        except PoolError as refused:
+            self.log.warning("The kernel will ask for its session when it needs one: %s", refused)
+        if self.ticket is not None:
+            return RenewTicket(0, self.ticket.session, may_wait=True)
+        try:
+            return _wanted(label)
+        except PoolError:  # what the user has set is not right, as the kernel will say that reads it too
+            return None
+
     async def _new_lease(self, label: str) -> Handed:
-        wish, memory_bytes = Wishes().wished(settings.load())
-        wanted = OpenSession(0, label, "", memory_bytes, wish)
+        wanted = _wanted(label)
         try:
             answer = await self._ask(wanted)
         except (ExecutorStarting, PoolFull) as not_yet:
@@ -239,7 +260,9 @@ class RemoteGpuProvisioner(LocalProvisioner):
         except PoolError as error:
             self.log.warning("The session %s could not be given back and will run out: %s", ticket.session, error)
 
-    def _hand_over(self, handed: Handed, env: dict[str, str]) -> None:
+    def _hand_over(self, handed: Handed | None, env: dict[str, str]) -> None:
+        if handed is None:
+            return
         handover.write(handed, self.ticket_file)
         env[TICKET_VARIABLE] = str(self.ticket_file)
 
@@ -263,6 +286,11 @@ class RemoteGpuProvisioner(LocalProvisioner):
         if self._giving_back is not None:
             self._giving_back.cancel()
             self._giving_back = None
+
+
+def _wanted(label: str) -> OpenSession:
+    wish, memory_bytes = Wishes().wished(settings.load())
+    return OpenSession(0, label, "", memory_bytes, wish)
 
 
 def _in_words(status: int) -> str:

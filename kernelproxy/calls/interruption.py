@@ -138,7 +138,7 @@ def _in_words(count: int, is_heard: bool, loss: Loss, names: Mapping[str, object
             stale.append(name)
     told = [f"Interrupted again: {count:,} operation{'s' if count > 1 else ''} that had not begun are dropped."]
     if not is_heard:
-        told = ["Interrupted again: what had not begun is dropped. The GPU is still busy, so this may be less:"]
+        told = ["Interrupted again: what had not begun is dropped. The GPU is busy: some of it may be done after all."]
     if missing:
         told.append(f"Never computed: {', '.join(missing)}.")
     if stale:

@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 from playwright.sync_api import Browser, expect
 
+from gpu_backend.pool import commands
 from gpu_backend.pool.settings import PoolSettings
 from gpu_backend.pool.state import PoolState
 from tests.browser.lab_page import LabPage, lab_page
@@ -48,6 +49,31 @@ def test_a_kernel_is_restarted_in_the_middle_of_an_op(
         place = lab.type_and_run("import cupy as cp\nprint('anew', float(cp.ones(3).sum()))")
         expect(lab.output(place)).to_contain_text("anew 3.0")
         assert [one.epoch for one in sessions(pool)] == [2]
+        lab.menu("Kernel", "kernelmenu:shutdown")
+        wait_until(lambda: not sessions(pool))
+        assert not lab.errors
+
+
+def test_a_kernel_that_is_restarted_while_the_pool_is_down_says_so_in_its_first_cell(
+    chromium: Browser, pool: PoolState, url: str, screenshots: Path
+) -> None:
+    """Of a restart that fails JupyterLab says nothing at all."""
+    with lab_page(chromium, screenshots) as lab:
+        lab.open(url)
+        lab.new_notebook()
+        lab.type_and_run("import cupy as cp\nx = cp.arange(3.0)\nfloat(x.sum())")
+        lab.wait_idle()
+        commands.down(pool)
+        lab.menu("Kernel", "kernelmenu:restart")
+        lab.dialog.locator(".jp-mod-accept").click()
+        expect(lab.dialog).to_have_count(0)
+        place = lab.type_and_run("import cupy as cp\nprint('host', 1 + 1)\nfloat(cp.ones(3).sum())")
+        expect(lab.output(place)).to_contain_text("host 2")
+        expect(lab.output(place)).to_contain_text("PoolUnreachable: Nobody answers at")
+        lab.picture("restarted-without-a-pool")
+        commands.up(pool)
+        place = lab.type_and_run("print('anew', float(cp.ones(3).sum()))")
+        expect(lab.output(place)).to_contain_text("anew 3.0")
         lab.menu("Kernel", "kernelmenu:shutdown")
         wait_until(lambda: not sessions(pool))
         assert not lab.errors

@@ -114,7 +114,7 @@ def test_where_the_executor_says_nothing_what_may_be_lost_is_named(
     after_interrupt(pipeline, {"u": u})
     monkeypatch.setattr(executor, "live", lambda: None)
     told = after_interrupt(pipeline, {"u": u})
-    assert "this may be less: Never computed: u." in told
+    assert "The GPU is busy: some of it may be done after all. Never computed: u." in told
 
 
 def test_an_interrupt_while_it_is_told_is_the_second(executor: PlayedExecutor, pipeline: Pipeline) -> None:

@@ -230,6 +230,44 @@ def test_a_long_refusal_fits_the_dialog(provisioner: RemoteGpuProvisioner, gatew
     assert " ".join(lines).split() == words.split()
 
 
+@pytest.mark.parametrize("has_session", [True, False])
+def test_a_restart_that_the_pool_refuses_is_left_to_the_kernel(
+    provisioner: RemoteGpuProvisioner, gateway: ScriptedGateway, has_session: bool
+) -> None:
+    """The server keeps to itself why a restart failed."""
+
+    async def restart() -> object:
+        await provisioner.pre_launch(env=environment("fit.ipynb"))
+        if not has_session:
+            gateway.answer = lambda _: Denied(0, RefusalCode.UNKNOWN_SESSION, "It has ended.")
+        else:
+            gateway.allowed.replace([])
+        await provisioner.cleanup(restart=True)
+        kwargs = await provisioner.pre_launch(env=environment("fit.ipynb"))
+        return read(Path(kwargs["env"][TICKET_VARIABLE]))
+
+    handed = asyncio.run(restart())
+    if has_session:
+        assert handed == RenewTicket(0, "s1", may_wait=True)
+    else:
+        assert isinstance(handed, OpenSession)
+        assert handed.label == "fit.ipynb"
+
+
+def test_a_restart_with_settings_that_are_not_right_hands_nothing_over(
+    provisioner: RemoteGpuProvisioner, gateway: ScriptedGateway, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def restart() -> dict[str, str]:
+        gateway.answer = lambda _: Denied(0, RefusalCode.POOL_FULL, "All places are taken.")
+        await provisioner.pre_launch(env=environment())
+        monkeypatch.setenv("GPU_WORKBENCH_LIMIT", "much")
+        await provisioner.cleanup(restart=True)
+        env = environment()
+        return dict((await provisioner.pre_launch(env=env))["env"])
+
+    assert TICKET_VARIABLE not in asyncio.run(restart())
+
+
 def test_a_ticket_that_cannot_be_kept_is_told_and_its_session_given_back(
     provisioner: RemoteGpuProvisioner, gateway: ScriptedGateway, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
