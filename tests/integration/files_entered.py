@@ -55,10 +55,8 @@ def _stack(frame: FrameType | None) -> Iterator[str]:
 
 def main() -> None:
     """Run an executor whose main thread notes what it enters."""
-    sys.path[:0] = [
-        str(ROOT),
-        str(ROOT / "tests" / "unit" / "executor" / "program"),
-    ]  # little is left of an environment
+    # Of an executor's environment little is left.
+    sys.path[:0] = [str(ROOT), str(ROOT / "tests" / "unit" / "executor" / "program")]
 
     from gpu_backend.executor import start
     from gpu_backend.executor.config import ExecutorConfig
@@ -72,11 +70,7 @@ def main() -> None:
         from gpu_backend.executor.ports import Ports  # starts threads, which only the walls' other side allows
 
         if has_segments:
-            from numpy_segments import SegmentedCpu
-
-            from gpu_backend import devices
-
-            devices.open_device = lambda kind, ordinal: SegmentedCpu()
+            _have_segments()
 
         notes = (Path(config.own) / "files").open("w", buffering=1)
         entered = FilesEntered(lambda stack: notes.write(f"{stack}\n"))
@@ -99,6 +93,15 @@ def main() -> None:
 
     start.begin = begin
     start.main()
+
+
+def _have_segments() -> None:
+    """Have the device be one that carries out instructions."""
+    from numpy_segments import SegmentedCpu
+
+    from gpu_backend import devices
+
+    devices.open_device = lambda kind, ordinal: SegmentedCpu()
 
 
 if __name__ == "__main__":
