@@ -1,5 +1,5 @@
 # Everything a person types. Each target sets up what it needs: `make lab` and `make test` start from a plain Debian
-# with make and Python 3.11 or newer. CI=true makes a missing piece an error instead of a message.
+# with make and Python 3.11 to 3.14. CI=true makes a missing piece an error instead of a message.
 # Options for `workbench lab` go into ARGS: make lab ARGS="--no-browser --port 9000".
 
 PYTHON ?= python3
@@ -40,8 +40,8 @@ clean: ## remove what the other targets made
 # --- set-up ---------------------------------------------------------------------------------------------------------
 
 $(BIN)/python:
-	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || { \
-	  echo "gpu-workbench needs Python 3.11 or newer. Install it, or name it: make PYTHON=python3.12 ..."; exit 1; }
+	@$(PYTHON) -c 'import sys; sys.exit(not (3, 11) <= sys.version_info < (3, 15))' || { \
+	  echo "gpu-workbench needs Python 3.11 to 3.14. Install it, or name it: make PYTHON=python3.12 ..."; exit 1; }
 	@$(PYTHON) -c 'import ensurepip, venv' 2>/dev/null || { \
 	  echo "Python has no venv here. Run: sudo apt-get install python3-venv"; exit 1; }
 	@echo "Making $(VENV) ..."

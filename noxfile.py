@@ -7,7 +7,7 @@ from pathlib import Path
 import nox
 
 nox.options.default_venv_backend = "venv"
-PYTHONS = ["3.11", "3.12", "3.13"]
+PYTHONS = ["3.11", "3.12", "3.13", "3.14"]
 
 
 @nox.session(python=PYTHONS)

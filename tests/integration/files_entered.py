@@ -64,7 +64,7 @@ def _have_segments() -> None:
 
 def main() -> None:
     """Run an executor whose main thread notes what it enters."""
-    # little is left of an environment
+    # Of an executor's environment little is left.
     sys.path[:0] = [str(ROOT), str(ROOT / "tests" / "unit" / "executor" / "program")]
 
     from gpu_backend.executor import start
@@ -102,6 +102,15 @@ def main() -> None:
 
     start.begin = begin
     start.main()
+
+
+def _have_segments() -> None:
+    """Have the device be one that carries out instructions."""
+    from numpy_segments import SegmentedCpu
+
+    from gpu_backend import devices
+
+    devices.open_device = lambda kind, ordinal: SegmentedCpu()
 
 
 if __name__ == "__main__":

@@ -34,7 +34,8 @@ def said(client, code):
         if message["msg_type"] == "stream":
             found.append(content["text"])
         elif message["msg_type"] in ("execute_result", "display_data"):
-            found.append(content["data"]["text/plain"])
+            if "display_id" not in content.get("transient", {}):  # the line that tells of a second's wait has one
+                found.append(content["data"]["text/plain"])
         elif message["msg_type"] == "error":
             found.append("\\n".join(content["traceback"]))
     client.execute_interactive(code, timeout=60, output_hook=hear)

@@ -107,3 +107,8 @@ def test_the_pythons_admitted_are_those_that_are_tried() -> None:
     told = [re.fullmatch(r"Programming Language :: Python :: 3\.(\d+)", one) for one in project["classifiers"]]
     assert [one[1] for one in told if one] == tried
     assert project["requires-python"] == f">=3.{tried[0]},<3.{int(tried[-1]) + 1}"
+    (checked,) = re.findall(r"\(3, (\d+)\) <= sys.version_info < \(3, (\d+)\)", (ROOT / "Makefile").read_text())
+    assert checked == (tried[0], str(int(tried[-1]) + 1))
+    for page in ("README.md", "CONTRIBUTING.md", "Makefile", "docs/how-to/build-wheels.md"):
+        text = " ".join((ROOT / page).read_text().split())
+        assert f"3.{tried[0]} to 3.{tried[-1]}" in text, page
