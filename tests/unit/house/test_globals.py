@@ -53,6 +53,7 @@ WAITING_IMPORTS = {
     "workbench/cli.py": "the catalogue is loaded for its own command",
     "workbench/commands/pool_top.py": "a pool's side may not be installed",
     "workbench/commands/pool_usage.py": "a pool's side may not be installed",
+    "workbench/diagnosis.py": "a pool's side may not be installed",
     "workbench/remote_python/sitecustomize.py": "it is run in programs that have nothing of ours yet",
     "gpu_backend/arbiter/simulate.py": "Matplotlib is there for plots alone",
     "gpu_backend/devices/__init__.py": "one of the two devices is loaded",
