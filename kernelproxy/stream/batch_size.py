@@ -4,20 +4,14 @@ from __future__ import annotations
 
 #: While nothing is under way, so that the executor begins early.
 FIRST_OPS = 16
-#: In a loop that waits for an answer now and then, half of what it records until then: so both sides work at once.
-LEAST_FIRST_OPS = 2
 #: While it keeps up: enough to hide what a message costs, and few enough that it is not left waiting for the next.
 BATCH_OPS = 64
 #: While at least so many are under way: then nobody waits for the next message, and each costs as much as some ops.
 FAR_OPS, FAR_BATCH_OPS = 1_024, 256
 
 
-def batch_ops(in_flight: int, expected: int = 0) -> int:
-    """Return with how many ops a batch is full, where ``in_flight`` ops are sent and unconfirmed.
-
-    ``expected`` says how many were recorded between the last two answers that were waited for; 0 if nobody can tell.
-    """
+def batch_ops(in_flight: int) -> int:
+    """Return with how many ops a batch is full, where ``in_flight`` ops are sent and unconfirmed."""
     if not in_flight:
-        half = expected // 2
-        return half if LEAST_FIRST_OPS <= half < FIRST_OPS else FIRST_OPS
+        return FIRST_OPS
     return BATCH_OPS if in_flight < FAR_OPS else FAR_BATCH_OPS

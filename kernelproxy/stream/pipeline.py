@@ -72,8 +72,6 @@ class Pipeline(Recorder):
         self._cancelled_through = 0
         self._cancel_told = 0
         self._drained_at = 0
-        #: The last op that was waited for, and how many there were from the one before to it.
-        self._asked, self._between = 0, 0
         self._end: WorkbenchError | None = None
 
     # --- asking -------------------------------------------------------------------------------------------------------
@@ -106,7 +104,6 @@ class Pipeline(Recorder):
                 gone = len(self.dropped)
                 drop = oldest(self.dropped, gone, None)[0] if gone else None
                 seq = batch.first + len(batch.ops)
-                self._between, self._asked = seq - self._asked, seq
                 self.inbox.expect(seq)
                 batch.add(Op(name, out, args, drop, want, kwargs, stream), user_site(2), self._costs[0][name])
                 self._take_dropped(gone)
@@ -272,7 +269,7 @@ class Pipeline(Recorder):
                 self.signs.look(since, lambda: work.sign(self, self.signs.transfer))
         if self.signs.is_shown:
             self.signs.settle()
-        self.most_ops = batch_ops(self.credit.ops_in_flight, self._between)
+        self.most_ops = batch_ops(self.credit.ops_in_flight)
 
     def _pump(self, timeout_seconds: float) -> bool:
         """Take in one message, waiting so long at most; tell whether there was one. The caller holds ``_io``."""

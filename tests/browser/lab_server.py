@@ -15,6 +15,9 @@ from tests.integration.notebook_pool import wait_until
 from tests.integration.running_lab import TOKEN
 from workbench.commands.lab import jupyter_options
 
+#: How long JupyterLab has to end.
+_PATIENCE_SECONDS = 90
+
 
 @contextmanager
 def lab_server(notebooks: Path, settings: Path) -> Iterator[str]:
@@ -33,7 +36,10 @@ def lab_server(notebooks: Path, settings: Path) -> Iterator[str]:
             yield _address(served)
         finally:
             process.terminate()
-            process.wait()
+            try:
+                process.wait(_PATIENCE_SECONDS)
+            except subprocess.TimeoutExpired:  # JupyterLab is through, and a thread of AnyIO's keeps its process
+                process.kill()
 
 
 def _address(served: Path) -> str:

@@ -53,15 +53,6 @@ def _stack(frame: FrameType | None) -> Iterator[str]:
         frame = frame.f_back
 
 
-def _have_segments() -> None:
-    """Have the CPU device gather ops, as a GPU does."""
-    from numpy_segments import SegmentedCpu
-
-    from gpu_backend import devices
-
-    devices.open_device = lambda kind, ordinal, prepared: SegmentedCpu()
-
-
 def main() -> None:
     """Run an executor whose main thread notes what it enters."""
     # Of an executor's environment little is left.
@@ -110,7 +101,7 @@ def _have_segments() -> None:
 
     from gpu_backend import devices
 
-    devices.open_device = lambda kind, ordinal: SegmentedCpu()
+    devices.open_device = lambda kind, ordinal, prepared: SegmentedCpu()
 
 
 if __name__ == "__main__":

@@ -58,19 +58,6 @@ def test_messages_grow_with_what_is_under_way() -> None:
     assert [batch_ops(under_way) for under_way in (0, 1, FAR_OPS)] == [FIRST_OPS, BATCH_OPS, FAR_BATCH_OPS]
 
 
-def test_who_waits_after_some_ops_sends_half_of_them_at_once() -> None:
-    executor = PlayedExecutor()
-    pipeline = executor.pipeline()
-    for turn in range(3):
-        for number in range(9):
-            pipeline.record("op", (number,))
-        sent = [len(batch.ops) for batch in pipeline.journal.held()]
-        assert sum(sent) == (0 if not turn else 5), (turn, sent)
-        ask(pipeline)
-        executor.live()
-    assert [batch_ops(0, expected) for expected in (0, 3, 4, 10, 31, 32, 500)] == [16, 16, 2, 5, 15, 16, 16]
-
-
 def test_an_answer_comes_after_all_that_was_recorded_before(pipeline: Pipeline, executor: PlayedExecutor) -> None:
     for number in range(10):
         pipeline.record("op", (number,))
