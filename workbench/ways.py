@@ -31,7 +31,7 @@ class WaysFacts(Facts):
         """Return what to show, in order."""
         quick = tuple((f"{how[:1].upper()}{how[1:]}", f"{count:,}") for name, how, count in self.ways if not name)
         slow = [one for one in self.ways if one[0]]
-        rows = tuple((name, f"{count:,}, for {why}") for name, why, count in slow[:_SHOWN])
+        rows = tuple((name, f"{count:,}: {why}") for name, why, count in slow[:_SHOWN])
         return tuple(
             one for one in (Section("Past CuPy", quick), Section(f"By CuPy: {self._by_cupy():,}", rows)) if one.rows
         )
