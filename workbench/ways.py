@@ -14,7 +14,7 @@ __all__ = ["WaysFacts"]
 _SHOWN = 12
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class WaysFacts(Facts):
     """How operations were carried out; each way is a name, how or why, and how many."""
 
@@ -22,13 +22,10 @@ class WaysFacts(Facts):
 
     title = "Ways of operations"
 
-    @property
-    def problem(self) -> str:  # type: ignore[override]
-        """What to say where there is nothing to show."""
-        return "" if self.ways else "This device has one way only: each operation is carried out as it comes."
-
     def sections(self) -> tuple[Section, ...]:
         """Return what to show, in order."""
+        if not self.ways:
+            return (Section("", (("All operations", "carried out one by one: this device has no other way"),)),)
         quick = tuple((f"{how[:1].upper()}{how[1:]}", f"{count:,}") for name, how, count in self.ways if not name)
         slow = [one for one in self.ways if one[0]]
         rows = tuple((name, f"{count:,}: {why}") for name, why, count in slow[:_SHOWN])

@@ -20,6 +20,7 @@ WAYS = [
 
 def test_what_went_past_cupy_comes_first() -> None:
     past, by_cupy = WaysFacts(WAYS).sections()
+    assert repr(WaysFacts(WAYS)).startswith("Ways of operations\nPast CuPy\n  Gathered with others  1,200\n")
     assert past.rows == (("Gathered with others", "1,200"), ("Launched again", "30"))
     assert by_cupy.title == "By CuPy: 43"
     assert by_cupy.rows[0] == ("cupy.fft.rfft", "40: such ops always do")
@@ -39,8 +40,12 @@ def test_only_the_most_frequent_are_shown() -> None:
 
 
 def test_a_device_with_one_way_says_so() -> None:
-    assert "one way only" in WaysFacts([]).problem
-    assert not WaysFacts([]).sections()
+    assert repr(WaysFacts([])).splitlines()[1].split("  ") == [
+        "",
+        "All operations",
+        WaysFacts([]).sections()[0].rows[0][1],
+    ]
+    assert not WaysFacts([]).problem
 
 
 def test_the_executors_answer_is_read() -> None:
