@@ -9,12 +9,11 @@ from msgspec.structs import replace
 from gpu_backend.wire.control import ExecutorEnded, ExecutorReport, LaunchFailed, NodeReport
 from gpu_backend.wire.devices import DeviceReport
 from gpu_backend.wire.errors import MalformedMessage
+from gpu_backend.wire.figures import can_be
 
-#: More than any machine has of anything that is counted here, bytes and operations; a sum of many fits into 64 bits.
-_MOST = 1 << 50
 _LONGEST = 300
 #: More than a machine has: what takes its time for each of them, takes it from everybody.
-_MOST_DEVICES, _MOST_EXECUTORS = 256, 4_096
+_MOST_DEVICES, _MOST_EXECUTORS = 256, 1_024
 _SHOWN = ("kind", "name", "uuid", "policy", "wall", "unseen", "island")
 
 
@@ -29,10 +28,12 @@ def fit_report(report: NodeReport) -> NodeReport:
     ordinals = {device.ordinal for device in report.devices}
     if len(report.devices) > min(len(ordinals), _MOST_DEVICES) or len(report.executors) > _MOST_EXECUTORS:
         raise MalformedMessage("it has more devices or executors than can be")
-    if not all(0 <= figure <= _MOST for figure in _figures(report)):  # what is not a number is not in between either
+    if not all(map(can_be, _figures(report))):
         raise MalformedMessage("it has figures that cannot be")
     devices = tuple(_fit_device(device) for device in report.devices)
-    return replace(report, devices=devices, version=_readable(report.version))
+    # One line each: two of one session would be two parts of its user's share.
+    executors = tuple({(one.session, one.epoch): one for one in report.executors}.values())
+    return replace(report, devices=devices, executors=executors, version=_readable(report.version))
 
 
 def fit_word(message: LaunchFailed | ExecutorEnded) -> LaunchFailed | ExecutorEnded:
@@ -52,7 +53,7 @@ def _figures(report: NodeReport) -> Iterator[float]:
 
 def _figures_of(executor: ExecutorReport) -> Iterator[float]:
     usage, booked = executor.usage, executor.booked
-    yield from (executor.memory_limit_bytes, executor.lease_seconds, executor.used_bytes, executor.ops)
+    yield from (executor.epoch, executor.memory_limit_bytes, executor.lease_seconds, executor.used_bytes, executor.ops)
     yield from (executor.idle_seconds, usage.gpu_seconds, usage.peak_bytes, usage.received_bytes, usage.sent_bytes)
     yield from (*usage.by_class, booked.used_seconds, booked.wanted_seconds, booked.at_seconds)
 

@@ -122,7 +122,8 @@ class Ledger:
         there: dict[int, list[tuple[Seat, Booked]]] = {device.ordinal: [] for device in report.devices}
         for executor in report.executors:
             session = sessions.get(executor.session)
-            if executor.ordinal in there and executor.booked.at_seconds and session is not None:
+            is_there = session is not None and session.node == node  # and not where it was, or is said to be
+            if session is not None and is_there and executor.ordinal in there and executor.booked.at_seconds:
                 there[executor.ordinal].append((self._seat(session, executor.epoch), executor.booked))
         for device in report.devices:
             seats = [seat for seat, _ in there[device.ordinal]]

@@ -91,9 +91,6 @@ class Opening:
             wish=message.wish,
         )  # fmt: skip
         await self._some_node(asker)
-        refusal = refuse_unwalled(self._nodes.devices(), asker.user.is_operator) if self._settings.needs_walls else None
-        if refusal is not None:
-            return denied(message.request, refusal)
         found = await self._find(asker, waiter, may_wait=bool(message.waiter))
         if not isinstance(found, DeviceLoad):
             return _no_place(message.request, found)
@@ -164,6 +161,11 @@ class Opening:
 
     async def _wait(self, asker: Asker, waiter: Waiter, may_wait: bool) -> DeviceLoad | Queued | Refusal | None:
         """Return a place, or that there is none for now or for good; None if it is time to look again."""
+        # Here, where nothing is waited for until it is placed: also who comes back must not get where no walls are.
+        bare = refuse_unwalled(self._nodes.devices(), asker.user.is_operator) if self._settings.needs_walls else None
+        if bare is not None:
+            self._line.leave(waiter.name)
+            return bare
         was_waiting = waiter.name in self._line
         spot = self._line.spot(waiter)
         if isinstance(spot, DeviceLoad):

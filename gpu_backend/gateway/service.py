@@ -56,7 +56,7 @@ log = logging.getLogger("gateway")
 #: A request is some hundred bytes; whoever sends a frame above this is cut off by libzmq.
 _MOST_REQUEST_BYTES = 64 << 10
 #: A report has some 300 bytes an executor.
-_MOST_REPORT_BYTES = 4 << 20
+_MOST_REPORT_BYTES = 512 << 10
 #: Requests of one key that may wait for an executor at a time.
 _MOST_WAITING = 32
 _TICK_SECONDS = 0.5

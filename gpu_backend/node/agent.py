@@ -36,6 +36,7 @@ from gpu_backend.transport.curve import KeyPair
 from gpu_backend.wire import control
 from gpu_backend.wire.control import EndCause
 from gpu_backend.wire.devices import DeviceReport
+from gpu_backend.wire.figures import fit_count
 from gpu_backend.wire.version import of_software
 
 log = logging.getLogger("node.agent")
@@ -374,7 +375,7 @@ class Agent:
 
     def _line(self, executor: Executor, order: control.Assign, told: ExecutorConfig) -> control.ExecutorReport:
         report = executor.report
-        used, ops = (report.used_bytes, report.ops) if report is not None else (0, 0)
+        used, ops = (fit_count(report.used_bytes), fit_count(report.ops)) if report is not None else (0, 0)
         return control.ExecutorReport(
             order.session, order.epoch, executor.ordinal, order.client_key, self._reachable(told.endpoints),
             told.secret, told.certificate, order.memory_limit_bytes, order.lease_seconds, used, ops,

@@ -21,6 +21,7 @@ from gpu_backend.node.control_link import ControlLink
 from gpu_backend.node.shares import Share
 from gpu_backend.node.usage import UsageOf
 from gpu_backend.wire.control import Assign, Booked, EndCause, Phase, RenewLease, Report, Stop, Usage
+from gpu_backend.wire.figures import fit_seconds
 
 log = logging.getLogger("node.executor")
 
@@ -150,7 +151,7 @@ class Executor:
     def idle_seconds(self) -> float:
         """How long its notebook may not have been heard, seconds: in the middle of an op it hears nobody."""
         said = self.report.idle_seconds if self.report is not None else 0.0
-        return said + monotonic() - self._reported_at
+        return fit_seconds(max(0.0, said) + monotonic() - self._reported_at)
 
     def usage(self) -> Usage:
         """Return what it used, within bounds; what its page says is newer than its reports and survives its death."""

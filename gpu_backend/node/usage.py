@@ -14,6 +14,7 @@ from gpu_backend.metering.audit import Account, by_class
 from gpu_backend.metering.meters import Meter
 from gpu_backend.metering.watch import FOREVER_NS, Watch
 from gpu_backend.wire.control import Booked, Usage
+from gpu_backend.wire.figures import fit_count, fit_seconds
 
 __all__ = ["UsageOf"]
 
@@ -64,12 +65,13 @@ class UsageOf:
             self._counted += self._account.compare(self._watch.look(now, is_computing, page.ops_done, 0))
         counted = max(self._counted, tally.counted_seconds(self._arbiter, self._name))
         classes = [used / 1e9 for used in page.used_by_class_ns]
-        if page.used_ns / 1e9 < said.gpu_seconds:
-            classes = [part if isfinite(part) else 0.0 for part in said.by_class] or classes
+        if page.used_ns / 1e9 < said.gpu_seconds and len(said.by_class) == len(classes):
+            classes = [fit_seconds(part) if isfinite(part) else 0.0 for part in said.by_class]
+        # Fitted: a figure that cannot be would cost the node its whole report, and all others on it theirs.
+        peak, received, sent = max(said.peak_bytes, page.memory_bytes), said.received_bytes, said.sent_bytes
         return Usage(
-            counted, max(0, said.peak_bytes, page.memory_bytes), max(0, said.received_bytes), max(0, said.sent_bytes),
-            by_class(counted, classes),
-        )  # fmt: skip
+            fit_seconds(counted), fit_count(peak), fit_count(received), fit_count(sent), by_class(counted, classes)
+        )
 
     def booked(self) -> Booked:
         """Return what the device's arbiter has on its books of it, whatever it says itself."""

@@ -11,6 +11,7 @@ from time import time
 import msgspec
 import pytest
 
+from gpu_backend.engine.base import NodeChange, NodeEvent
 from gpu_backend.gateway.directory import Directory
 from gpu_backend.transport import curve
 from gpu_backend.transport.asking import Door, ask_async
@@ -340,3 +341,55 @@ def test_nobody_is_placed_on_a_node_without_walls_and_nobody_is_refused_for_it(t
             await world.open(EVE)
 
     play_two(tmp_path, story, needs_walls=True)
+
+
+def test_who_comes_back_is_not_placed_on_a_node_without_walls_either(tmp_path: Path) -> None:
+    async def story(world: World, agent: PlayedAgent, other: PlayedAgent) -> None:
+        agent.device = msgspec.structs.replace(DEVICE, wall="Landlock")
+        await agent.report()
+
+        async def is_walled() -> bool:
+            return "Landlock" in {device.wall for device in (await world.view()).devices}
+
+        await until(is_walled)
+        ticket = await world.open()
+        agent.speaks = False
+        await world.engine.events.put(NodeEvent("n", NodeChange.LOST))
+        await until(lambda: are_up(world, {"m"}))
+        with pytest.raises(PoolRefusal, match="keep you and the pool's other users apart on m"):
+            await world.ask(ADA, control.RestartSession(0, ticket.session))
+        with pytest.raises(PoolRefusal, match="keep you and the pool's other users apart on m"):
+            await world.open(EVE)
+        assert not any(isinstance(one, control.Launch) for one in other.heard)
+
+    play_two(tmp_path, story, needs_walls=True)
+
+
+def test_a_session_that_is_told_of_twice_is_reckoned_once(tmp_path: Path) -> None:
+    async def story(world: World, agent: PlayedAgent, other: PlayedAgent) -> None:
+        for one in (agent, other):
+            one.device = msgspec.structs.replace(DEVICE, policy="fair_share")
+        here, there = await opened_on(world, "n"), await opened_on(world, "m")
+        beside = await opened_on(world, "m", EVE)
+        send, seconds = other.send, 0.0
+
+        async def send_twice(message: control.FromAgent) -> None:
+            if isinstance(message, control.NodeReport):
+                message = msgspec.structs.replace(message, executors=message.executors * 2)
+            await send(message)
+
+        other.send = send_twice  # type: ignore[method-assign]
+
+        async def is_divided() -> bool:
+            nonlocal seconds
+            seconds += 1.0
+            for at, ticket, part in ((agent, here, 1.0), (other, there, 0.5), (other, beside, 0.5)):
+                at.booked[ticket.session] = control.Booked(part * seconds, seconds, seconds)
+            await agent.report()
+            await other.report()
+            told = {one.session: one.terms.user_weight for one in other.heard if isinstance(one, control.SetTerms)}
+            return told.get(there.session, 1.0) < 0.1
+
+        await until(is_divided)
+
+    play_two(tmp_path, story, steered_policies=frozenset({"fair_share"}))

@@ -5,11 +5,15 @@ from __future__ import annotations
 import os
 from pathlib import Path
 
+import pytest
+
 from gpu_backend.engine.detached import ProcessId
 from gpu_backend.gate.roster import name_of
 from gpu_backend.gate.tally import Booked, Tally, booked
+from gpu_backend.node.executor import Executor
 from gpu_backend.node.usage import UsageOf
 from gpu_backend.wire import control
+from gpu_backend.wire.figures import can_be
 
 
 def test_what_an_executor_says_of_itself_is_not_on_the_arbiters_books(tmp_path: Path) -> None:
@@ -39,3 +43,25 @@ def test_a_successor_goes_on_in_the_same_books(tmp_path: Path) -> None:
     assert booked(tmp_path, "nobody") == Booked(0.0, 0.0, 0.0)
     os.truncate(tmp_path / "counted" / "one", 8)
     assert booked(tmp_path, "one") == Booked(0.0, 0.0, 0.0)
+
+
+@pytest.mark.parametrize("figure", [-1, 1 << 60, 1 << 63])
+@pytest.mark.parametrize("parts", [(), (0.0,), (1e308,) * 4, (1e308,) * 40, (float("nan"),) * 4, (-1.0,) * 4])
+def test_what_cannot_be_is_not_passed_on(tmp_path: Path, figure: int, parts: tuple[float, ...]) -> None:
+    """Its node would be refused its whole report for it, and all others on that node theirs."""
+    usage = UsageOf(ProcessId.mine(), 9_999, tmp_path, None)
+    try:
+        for seconds in (1.0, float("inf"), float("nan"), -1.0, 1e300):
+            read = usage.read(control.Usage(seconds, figure, figure, figure, parts))
+            told = (read.gpu_seconds, read.peak_bytes, read.received_bytes, read.sent_bytes, *read.by_class)
+            assert all(map(can_be, told)), told
+    finally:
+        usage.close()
+
+
+@pytest.mark.parametrize("said", [float("nan"), float("inf"), -5.0])
+def test_how_long_a_notebook_was_not_heard_is_a_time(tmp_path: Path, said: float) -> None:
+    executor = Executor(tmp_path, ProcessId(1, 1), 0, tmp_path)
+    executor._changed = lambda _: None
+    executor._take_in(control.Report(control.Phase.SERVING, "s", 1, 1, -1, 1 << 60, said))
+    assert can_be(executor.idle_seconds)
