@@ -112,6 +112,7 @@ class Executor:
                 self._run_ops(talk, step.until)
             finally:
                 self._gate.note_return()
+                self._stream.let_go()
         if not talk.has_work:
             self._pace.close_group()
         self._ports.send(talk.outbox)

@@ -79,7 +79,9 @@ class Verbs:
     def _method(self, target: Any, name: str, *args: Any, **kwargs: Any) -> Any:
         if self._objects.is_array(target):  # by name, as the notebook calls them: then each device has its own
             return self._resolve(f"cupy.ndarray.{name}")(target, *args, **kwargs)
-        return self._objects.method(target, name)(*args, **kwargs)
+        # CuPy may copy an array of the host when this has returned, and the memory of a message is others' by then.
+        kept = {key: _own(value) for key, value in kwargs.items()}
+        return self._objects.method(target, name)(*map(_own, args), **kept)
 
     def _getattr(self, target: Any, name: str, *parts: Any) -> Any:
         # What is one of the parts that the notebook has already is told by that one's handle, as every argument is.
@@ -147,6 +149,10 @@ class Verbs:
         if not inspect.isclass(found) and found.__doc__ == type(found).__doc__:
             return ""  # what its class says of itself is said to whoever reads the device's source
         return inspect.getdoc(found) or ""
+
+
+def _own(value: Any) -> Any:
+    return value.copy() if type(value) is np.ndarray else value
 
 
 def _nothing() -> None:

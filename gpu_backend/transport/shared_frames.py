@@ -81,7 +81,9 @@ class SharedFrames:
         number = next(self._numbers)
         self._filled[number] = place, at_end(seen, self._filled.pop, number, None)
         # Another thread, or a finalizer, may have chosen the same meanwhile; whoever sees that gives way.
-        return seen if self._places_filled().count(place) == 1 else None
+        # And one that was chosen before may have been filled and put by now: that is seen by the state, looked at last.
+        is_ours = self._places_filled().count(place) == 1 and self._memory[place] == _FREE
+        return seen if is_ours else None
 
     def holds(self, frame: Frame) -> bool:
         """Tell whether ``frame`` lies in a block that was lent, from its first byte on."""

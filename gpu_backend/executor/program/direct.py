@@ -20,7 +20,7 @@ from gpu_backend.devices.segments import OPERANDS
 from gpu_backend.executor.answer import Answer
 from gpu_backend.executor.heap import Heap, Place
 from gpu_backend.executor.program.effects import handles_in
-from gpu_backend.executor.program.operands import Number, Operands, is_apart, number
+from gpu_backend.executor.program.operands import Number, Operands, is_apart, is_negative_zero, number
 from gpu_backend.executor.program.plan import KEEPS, Plan
 from gpu_backend.executor.program.products import Multiplication, Multiplications
 from gpu_backend.executor.program.replay import Replayer
@@ -365,7 +365,10 @@ def make_direct(device: Device, passes: Collection[str], heap: Heap, reader: Rea
 
 def _is_fill(op: Op) -> bool:
     """Tell whether an op that sets items sets all of them."""
-    return len(op.args) == 3 and type(op.args[1]) is wire.Ellipsis and not op.out and not op.stream and not op.kwargs
+    is_whole = (
+        len(op.args) == 3 and type(op.args[1]) is wire.Ellipsis and not op.out and not op.stream and not op.kwargs
+    )
+    return is_whole and not is_negative_zero(op.args[2])
 
 
 def _is_whole(value: Any) -> bool:

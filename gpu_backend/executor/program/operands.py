@@ -8,8 +8,11 @@ from __future__ import annotations
 
 import struct
 from collections.abc import Iterable, Sequence
+from math import copysign
 from struct import Struct
-from typing import cast
+from typing import Any, cast
+
+import numpy as np
 
 from gpu_backend.devices.arrays import Array
 from gpu_backend.devices.base import Device
@@ -21,7 +24,7 @@ from gpu_backend.wire.dtypes import text_to_dtype
 from gpu_backend.wire.memory_order import holds
 from gpu_backend.wire.values import Buffer, Complex, Ref, Scalar, Value, View
 
-__all__ = ["Number", "Operands", "is_apart", "number", "write_number"]
+__all__ = ["Number", "Operands", "is_apart", "is_negative_zero", "number", "write_number"]
 
 #: Windows of an array that are remembered.
 _MOST_WINDOWS = 1024
@@ -162,6 +165,16 @@ def is_apart(places: Sequence[Place | Number], spans: Sequence[tuple[int, int]],
         if not is_same and place.address + first < high and low < place.address + end:
             return False
     return True
+
+
+def is_negative_zero(value: Any) -> bool:
+    """Tell whether a number is a zero with a sign: CuPy fills most arrays with one that has none."""
+    kind = type(value)
+    if kind is Scalar:
+        dtype = text_to_dtype(value.dtype)
+        return dtype.kind in "fc" and any(value.data) and not np.frombuffer(value.data, dtype).any()
+    parts = (value,) if kind is float else (value.real, value.imag) if kind is Complex else ()
+    return bool(parts) and not any(parts) and min(copysign(1.0, part) for part in parts) < 0
 
 
 def write_number(table: bytearray, at: int, value: Numeral, dtype: DType) -> bool:

@@ -241,6 +241,10 @@ class OpStream:
         """Return how ops were carried out so far; nothing on a device where all go its library's way."""
         return self._direct.ways() if self._direct is not None else ()
 
+    def let_go(self) -> None:
+        """Let go of the memory of the message whose ops ran last: the notebook fills it again."""
+        self._reader.with_frames(())
+
     @property
     def has_lesson(self) -> bool:
         """Whether there is anything to learn of ops that may come again."""

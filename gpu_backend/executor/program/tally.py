@@ -9,7 +9,7 @@ __all__ = ["ANSWERS", "Tally"]
 #: Why an op that was not tried otherwise goes CuPy's way.
 ANSWERS = "its answer is asked for, or it is for another stream"
 #: Names and reasons that are told apart: a hostile notebook could make up names.
-_MOST = 2048
+_MOST, _LONGEST_NAME = 2048, 200
 
 
 class Tally:
@@ -22,7 +22,7 @@ class Tally:
 
     def note(self, name: str) -> None:
         """Note that an op went CuPy's way, for the reason that was noted last."""
-        key = name, self.why
+        key = name[:_LONGEST_NAME], self.why
         if key in self.by_reason or len(self.by_reason) < _MOST:
             self.by_reason[key] += 1
         self.why = ANSWERS

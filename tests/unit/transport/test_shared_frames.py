@@ -165,3 +165,25 @@ def test_two_threads_are_never_lent_the_same_block(sides: Sides, monkeypatch: py
     del mine
     others.clear()
     assert all(maker.lend(1) is not None for _ in range(BLOCKS))
+
+
+def test_a_block_that_was_sent_meanwhile_is_not_lent(sides: Sides, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Another thread fills, puts and forgets the block that the first one has chosen and not registered yet."""
+    maker, other = sides
+    choose = maker._free_place
+
+    def chosen() -> int:
+        place = choose()
+        monkeypatch.setattr(maker, "_free_place", choose)
+        theirs = maker.lend(3)
+        assert theirs is not None
+        theirs[:] = np.frombuffer(b"BBB", np.uint8)
+        sent.append(maker.put(theirs.data))
+        return place
+
+    sent: list[int | None] = []
+    monkeypatch.setattr(maker, "_free_place", chosen)
+    mine = maker.lend(3)
+    assert mine is None
+    assert sent[0] is not None
+    assert bytes(other.take(sent[0], 3)) == b"BBB"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import weakref
 from time import perf_counter
 from typing import Any
 
@@ -13,6 +14,7 @@ from gpu_backend.devices.base import Device
 from gpu_backend.executor.answer import Answer
 from gpu_backend.executor.conversation import QueuedBatch
 from gpu_backend.executor.program.run import OpStream
+from gpu_backend.executor.verbs import Verbs
 from gpu_backend.wire import values as wire
 from gpu_backend.wire.codec import encode
 from gpu_backend.wire.messages import Failed, Op, Want
@@ -328,3 +330,36 @@ def test_an_answer_tells_of_warnings(stream: OpStream) -> None:
     assert loud.warnings is not None
     assert [record.kind for record in loud.warnings] == ["numpy.exceptions.ComplexWarning"]
     assert silent.warnings is None
+
+
+def test_the_memory_of_a_message_is_let_go_when_its_ops_have_run(stream: OpStream) -> None:
+    data = np.arange(4.0)
+    seen = weakref.ref(data)
+    ops = (arange(1), Op(".write", 0, (Ref(1), 0, wire.Buffer(0, "<i8", (4,)))))
+    batch = QueuedBatch(1, ops, 0, (data.data,))
+    del data
+    batch.next, _ = stream.run(batch, perf_counter() + 60)
+    del batch
+    stream.let_go()
+    assert seen() is None
+
+
+def test_objects_are_given_arrays_of_their_own(device: Device) -> None:
+    """CuPy may copy what it is given to the device when the call has returned, and the memory is others' by then."""
+    given: list[object] = []
+
+    class Objects:
+        def is_array(self, value: object) -> bool:
+            return False
+
+        def method(self, target: object, name: str) -> Any:
+            return lambda *args, **kwargs: given.extend((*args, *kwargs.values()))
+
+    verbs = Verbs(device, lambda name: None, Objects())  # type: ignore[arg-type]
+    array, other = np.arange(3), np.arange(2)
+    verbs.table[".method"](object(), "copy_from", array, 5, in_arr=other)
+    first, number, second = given
+    assert number == 5
+    assert not np.shares_memory(first, array)  # type: ignore[arg-type]
+    assert not np.shares_memory(second, other)  # type: ignore[arg-type]
+    assert (list(first), list(second)) == ([0, 1, 2], [0, 1])  # type: ignore[call-overload]

@@ -315,3 +315,17 @@ def test_single_places_are_set_the_old_way() -> None:
     on.run(Op("cupy.ndarray.__setitem__", 0, (Ref(3), 2, 7.5)))
     assert not launched
     assert on.contents(Ref(3))[2] == 7.5
+
+
+@pytest.mark.parametrize(
+    "value", [-0.0, Complex(-0.0, 0.0), Complex(0.0, -0.0), Scalar("<f8", np.float64(-0.0).tobytes())]
+)
+def test_a_zero_with_a_sign_is_put_there_as_cupy_does(value: Value) -> None:
+    on, launched = notebook()
+    target = Ref(3) if not isinstance(value, Complex) else Ref(70)
+    on.run(Op("cupy.ndarray.astype", 70, (Ref(3), DType("<c16"))))
+    launched.clear()
+    on.run(Op("cupy.ndarray.__setitem__", 0, (target, Ellipsis(), value)))
+    assert not launched
+    on.run(Op("cupy.ndarray.__setitem__", 0, (target, Ellipsis(), 0.0)))
+    assert launched
