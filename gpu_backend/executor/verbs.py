@@ -80,8 +80,12 @@ class Verbs:
         if self._objects.is_array(target):  # by name, as the notebook calls them: then each device has its own
             return self._resolve(f"cupy.ndarray.{name}")(target, *args, **kwargs)
         # CuPy may copy an array of the host when this has returned, and the memory of a message is others' by then.
-        kept = {key: _own(value) for key, value in kwargs.items()}
-        return self._objects.method(target, name)(*map(_own, args), **kept)
+        kept = {key: self._own(value) for key, value in kwargs.items()}
+        return self._objects.method(target, name)(*map(self._own, args), **kept)
+
+    def _own(self, value: Any) -> Any:
+        """Return a host array as one of its own; what is the device's, which may be of the same class, as it is."""
+        return value.copy() if type(value) is np.ndarray and not self._objects.is_array(value) else value
 
     def _getattr(self, target: Any, name: str, *parts: Any) -> Any:
         # What is one of the parts that the notebook has already is told by that one's handle, as every argument is.
@@ -149,10 +153,6 @@ class Verbs:
         if not inspect.isclass(found) and found.__doc__ == type(found).__doc__:
             return ""  # what its class says of itself is said to whoever reads the device's source
         return inspect.getdoc(found) or ""
-
-
-def _own(value: Any) -> Any:
-    return value.copy() if type(value) is np.ndarray else value
 
 
 def _nothing() -> None:

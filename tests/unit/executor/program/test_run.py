@@ -350,16 +350,16 @@ def test_objects_are_given_arrays_of_their_own(device: Device) -> None:
 
     class Objects:
         def is_array(self, value: object) -> bool:
-            return False
+            return value is ours
 
         def method(self, target: object, name: str) -> Any:
             return lambda *args, **kwargs: given.extend((*args, *kwargs.values()))
 
     verbs = Verbs(device, lambda name: None, Objects())  # type: ignore[arg-type]
-    array, other = np.arange(3), np.arange(2)
-    verbs.table[".method"](object(), "copy_from", array, 5, in_arr=other)
-    first, number, second = given
-    assert number == 5
+    array, other, ours = np.arange(3), np.arange(2), np.arange(4)
+    verbs.table[".method"](object(), "copy_from", array, 5, ours, in_arr=other)
+    first, number, third, second = given
+    assert (number, third is ours) == (5, True)
     assert not np.shares_memory(first, array)  # type: ignore[arg-type]
     assert not np.shares_memory(second, other)  # type: ignore[arg-type]
     assert (list(first), list(second)) == ([0, 1, 2], [0, 1])  # type: ignore[call-overload]
