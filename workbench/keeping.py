@@ -8,7 +8,7 @@ from pathlib import Path
 
 from jupyter_core.paths import jupyter_runtime_dir
 
-from gpu_backend.pool.state import default_root
+from gpu_backend.pool.own_root import default_root
 from gpu_backend.wire.errors import WorkbenchError
 from kernelproxy.settings import config_path
 

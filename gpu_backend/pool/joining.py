@@ -16,9 +16,10 @@ from gpu_backend.pool import invitation
 from gpu_backend.pool import settings as pool_settings
 from gpu_backend.pool.commands import end_processes
 from gpu_backend.pool.hearing import refuse_unheard
+from gpu_backend.pool.own_root import default_root
 from gpu_backend.pool.settings import PoolSettings
 from gpu_backend.pool.setup import agent_settings
-from gpu_backend.pool.state import PoolState, alone, default_root
+from gpu_backend.pool.state import PoolState, alone
 from gpu_backend.transport import curve
 from gpu_backend.transport.asking import Door, ask
 from gpu_backend.wire.errors import ForeignServer, NotAuthorized, PoolError, PoolRefusal, PoolUnreachable

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from gpu_backend.node.launcher import PROBLEM_NOTE, write_private
+from gpu_backend.pool.own_root import default_root
 from gpu_backend.wire.errors import PoolRefusal, PoolUnreachable
 
 #: ``sun_path`` holds 108 bytes with its final zero.
@@ -128,12 +129,6 @@ def at(root: Path | None = None) -> PoolState:
     if not runtime.is_absolute() or len(os.fsencode(runtime)) + _LONGEST_BELOW > _LONGEST_IPC_PATH:
         runtime = Path("/tmp", in_tmp)
     return PoolState(root, runtime)
-
-
-def default_root() -> Path:
-    """Return where a user's own pool keeps its state."""
-    base = os.environ.get("XDG_STATE_HOME")
-    return (Path(base) if base else Path.home() / ".local" / "state") / "gpu-workbench" / "pool"
 
 
 def runtime_names(root: Path) -> tuple[str, str]:

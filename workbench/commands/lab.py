@@ -19,8 +19,9 @@ from typing import Literal, NoReturn
 
 from gpu_backend.engine.detached import read_identity
 from gpu_backend.pool import commands as pool
+from gpu_backend.pool.own_root import default_root
 from gpu_backend.pool.settings import PoolSettings
-from gpu_backend.pool.state import PoolState, at, default_root
+from gpu_backend.pool.state import PoolState, at
 from gpu_backend.wire.views import DeviceView
 from kernelproxy.settings import CONFIG_VARIABLE
 from workbench import keeping
