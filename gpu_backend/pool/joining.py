@@ -12,6 +12,7 @@ import msgspec
 from gpu_backend.engine.detached import ProcessId, end, read_identity, spawn, write_identity
 from gpu_backend.node import launcher
 from gpu_backend.node.launcher import write_private
+from gpu_backend.node.settings import CONFIG
 from gpu_backend.pool import invitation
 from gpu_backend.pool import settings as pool_settings
 from gpu_backend.pool.commands import end_processes
@@ -114,7 +115,7 @@ def up(state: PoolState, owner: ProcessId | None = None) -> Membership:
     with alone(state.root):
         told = agent_settings(state, settings, joined.node, joined.gateway, joined.server_key)
         is_new = _told(state) != (encoded := msgspec.json.encode(told))
-        write_private(state.node / "config.json", encoded)
+        write_private(state.node / CONFIG, encoded)
         agent = read_identity(state.process_file("agent"))
         if is_new and agent is not None:
             end(agent, settings.stop_seconds)  # the next one finds its executors
@@ -253,7 +254,7 @@ def _refuse_running(state: PoolState) -> None:
 
 def _told(state: PoolState) -> bytes:
     try:
-        return (state.node / "config.json").read_bytes()
+        return (state.node / CONFIG).read_bytes()
     except OSError:
         return b""
 

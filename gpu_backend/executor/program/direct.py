@@ -273,10 +273,11 @@ class Direct:
         assert self.replayer is not None
         course.seen = -1
         types = self._types(op.name, places) if Number in map(type, places) else ()
-        if types is not None:
+        if types is None:
+            course.refused = "CuPy does not tell in which types it would compute"
+        else:
             course.replay = self.replayer.capture(op, self._plan.functions[op.name], places, types)
-        if course.replay is None:
-            course.refused = self.replayer.why
+            course.refused = "" if course.replay is not None else self.replayer.why
         if not self._takes[op.name]:
             self._judge(op.name, course.replay is not None)
         return course.replay
