@@ -306,10 +306,10 @@ class Directory:
     def holder_of(self, public: str) -> str:
         """Return whose key ``public`` is or was: "user NAME", "node NAME", "invitation", or "" for nobody's."""
         sql = (
-            "SELECT 'user ' || user FROM keys WHERE public = ?1 UNION ALL SELECT 'node ' || name FROM nodes "
-            "WHERE public = ?1 UNION ALL SELECT 'invitation' FROM invitations WHERE public = ?1"
+            "SELECT 'user ' || user FROM keys WHERE public = :public UNION ALL SELECT 'node ' || name FROM nodes "
+            "WHERE public = :public UNION ALL SELECT 'invitation' FROM invitations WHERE public = :public"
         )
-        row = self._db.execute(sql, (public,)).fetchone()
+        row = self._db.execute(sql, {"public": public}).fetchone()
         return row[0] if row is not None else ""
 
     def node_of(self, public: str) -> str | None:

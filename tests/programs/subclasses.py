@@ -110,7 +110,8 @@ refused(TypeError, lambda: mine + host)
 refused(TypeError, lambda: mine @ host)
 refused(NotImplementedError, lambda: mine != host)
 refused(TypeError, lambda: cp.ones((3, 3)) + host)
-refused(TypeError, lambda: host @ mine)
+# Which of the two depends on SciPy: whether its own side of the product is asked, or CuPy's, which then fails.
+refused((TypeError, AttributeError), lambda: host @ mine)
 assert mine[host != 0].get().tolist() == [[0.0, 4.0, 8.0]]
 refused(IndexError, lambda: mine[host])
 refused(IndexError, lambda: cp.ones((3, 3))[host])
