@@ -1,29 +1,48 @@
-"""Builds the compiled core into the wheel, and in place for editable installs, where there is a C compiler.
+"""Builds what is compiled into the wheel, and in place for editable installs, where there is a C compiler.
+
+Two things are: the core of recording, which is written in C (`kernelproxy/csrc`), and the modules on the path of an op
+(listed in pyproject.toml), which mypyc compiles from their own Python source. Each works in Python alone as well.
 
 `GPU_WORKBENCH_BUILD_CORE` says "auto" (the default: without a compiler the wheel is pure, and says so), "on" (no
-wheel without the core) or "off" (a pure wheel, for any Python and machine).
+wheel without what is compiled) or "off" (a pure wheel, for any Python and machine).
 """
 
 from __future__ import annotations
 
 import os
 import shlex
+import shutil
 import subprocess
+import sys
 import sysconfig
+import tempfile
 from pathlib import Path
 from typing import Any
 
 from hatchling.builders.hooks.plugin.interface import BuildHookInterface
 
 _VARIABLE = "GPU_WORKBENCH_BUILD_CORE"
-_SOURCE, _MODULE = "kernelproxy/csrc/core.c", "kernelproxy/_core"
+_SOURCE, _CORE = "kernelproxy/csrc/core.c", "kernelproxy/_core"
+#: Holds the code of all compiled modules; what lies beside each module's source only points into it.
+_GROUP = "gpu_backend.native"
+_SUFFIX = sysconfig.get_config_var("EXT_SUFFIX")
+#: Run where the packages are, so that no path of this machine gets into what is compiled. The types of the libraries
+#: that the modules deal with must be there (see what the build requires): mypyc takes what it does not find for any.
+_SETUP = """
+import sys
+from mypyc.build import mypycify
+from setuptools import setup
+modules = mypycify(["--config-file=mypy.ini", *sys.argv[2:]], opt_level="2", debug_level="0", group_name=sys.argv[1])
+setup(name="compiled", ext_modules=modules, script_args=["-q", "build_ext", "--build-lib=made", "--build-temp=objects"])
+"""
+_MYPY = "[mypy]\nignore_missing_imports = True\nfollow_imports = silent\n"
 
 
-class CompiledCore(BuildHookInterface[Any]):
+class Compiled(BuildHookInterface[Any]):
     """The hook that hatchling calls for each wheel."""
 
     def initialize(self, version: str, build_data: dict[str, Any]) -> None:
-        """Compile the core, and have it in the wheel.
+        """Compile, and have what was made in the wheel.
 
         Raises
         ------
@@ -37,22 +56,24 @@ class CompiledCore(BuildHookInterface[Any]):
             raise ValueError(f"{_VARIABLE} is {said!r}. It may be auto, on or off.")
         if self.target_name != "wheel" or said == "off":
             return
-        made = f"{_MODULE}{sysconfig.get_config_var('EXT_SUFFIX')}"
-        failure = _compile(Path(self.root), made)
-        if not failure:
-            build_data["artifacts"].append(f"/{made}")
-            build_data["pure_python"], build_data["infer_tag"] = False, True
-        elif said == "on":
-            raise RuntimeError(f"The compiled core cannot be built: {failure}")
-        else:
-            self.app.display_warning(
-                f"The compiled core is left out, and recording is done in Python, which is slower: {failure}"
-            )
+        root = Path(self.root)
+        for what, failure, made in (
+            ("The compiled core", *_compile_core(root)),
+            ("What mypyc compiles", *_compile_modules(root, self.config["compiled"])),
+        ):
+            if not failure:
+                build_data["artifacts"] += [f"/{one}" for one in made]
+                build_data["pure_python"], build_data["infer_tag"] = False, True
+            elif said == "on":
+                raise RuntimeError(f"{what} cannot be built: {failure}")
+            else:
+                self.app.display_warning(f"{what} is left out, and done in Python, which is slower: {failure}")
 
 
-def _compile(root: Path, made: str) -> str:
-    """Compile the core into the file ``made``, whole or not at all; return what was in the way, "" if nothing."""
+def _compile_core(root: Path) -> tuple[str, list[str]]:
+    """Compile the core, whole or not at all; return what was in the way, "" if nothing, and what was made."""
     compiler = shlex.split(os.environ.get("CC") or sysconfig.get_config_var("CC") or "cc")
+    made = f"{_CORE}{_SUFFIX}"
     fresh = root / f"{made}.{os.getpid()}"
     include = sysconfig.get_path("include")
     flags = ["-O2", "-DNDEBUG", "-fPIC", "-shared", f"-I{include}"]
@@ -61,9 +82,49 @@ def _compile(root: Path, made: str) -> str:
             [*compiler, *flags, str(root / _SOURCE), "-o", str(fresh)], capture_output=True, text=True, check=False
         )
     except OSError as error:
-        return f"{compiler[0]} cannot be run ({error.strerror})"
+        return f"{compiler[0]} cannot be run ({error.strerror})", []
     if run.returncode:
         fresh.unlink(missing_ok=True)
-        return f"{compiler[0]} says: {run.stderr.strip()[-500:]}"
+        return f"{compiler[0]} says: {run.stderr.strip()[-500:]}", []
     fresh.replace(root / made)
-    return ""
+    return "", [made]
+
+
+def _compile_modules(root: Path, modules: list[str]) -> tuple[str, list[str]]:
+    """Compile ``modules``, all or none; return what was in the way, "" if nothing, and what was made.
+
+    What is newer than every source of ours stays as it is: it takes a minute to make.
+    """
+    names = [_GROUP + "__mypyc", *[module.removesuffix(".py").replace("/", ".") for module in modules]]
+    made = [f"{name.replace('.', '/')}{_SUFFIX}" for name in names]
+    if _is_fresh(root, made):
+        return "", made
+    for old in _compiled(root):
+        if old.name.endswith(_SUFFIX):
+            old.unlink()  # first: what is stale must not be taken for its source
+    with tempfile.TemporaryDirectory() as place:
+        for package in sorted({module.partition("/")[0] for module in modules}):
+            os.symlink(root / package, Path(place, package))
+        Path(place, "mypy.ini").write_text(_MYPY)
+        run = subprocess.run(
+            [sys.executable, "-c", _SETUP, _GROUP, *modules], cwd=place, capture_output=True, text=True, check=False
+        )
+        if run.returncode:
+            return f"mypyc says: {(run.stderr + run.stdout).strip()[-500:]}", []
+        for one in made:
+            shutil.copyfile(Path(place, "made", one), root / one)
+    return "", made
+
+
+def _compiled(root: Path) -> list[Path]:
+    return [one for one in root.glob("[gkw]*/**/*.so") if not one.name.startswith("_core")]
+
+
+def _is_fresh(root: Path, made: list[str]) -> bool:
+    """Tell whether ``made`` are just what is there, and newer than all sources."""
+    there = {one for one in _compiled(root) if one.name.endswith(_SUFFIX)}
+    if there != {root / one for one in made}:
+        return False
+    sources = [root / "pyproject.toml", root / "hatch_build.py"]
+    sources += [one for package in ("gpu_backend", "kernelproxy") for one in (root / package).rglob("*.py")]
+    return min(one.stat().st_mtime for one in there) > max(one.stat().st_mtime for one in sources)

@@ -24,7 +24,7 @@ from gpu_backend.node.certificate import make_certificate
 from gpu_backend.transport import curve, joining, local, tls
 from gpu_backend.transport.curve import KeyPair
 from gpu_backend.transport.entrance import Entrance, LocalDoor, TlsDoor
-from gpu_backend.transport.framing import ConnectionLost
+from gpu_backend.transport.lost import ConnectionLost
 from gpu_backend.transport.message_socket import MessageSocket
 from gpu_backend.transport.reaching import Expected, reach_far, reach_local
 from gpu_backend.transport.sockets import as_client, as_server

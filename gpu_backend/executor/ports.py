@@ -18,7 +18,7 @@ from gpu_backend.gate.bell import Line
 from gpu_backend.transport import tls
 from gpu_backend.transport.copying import Bytes
 from gpu_backend.transport.entrance import Entrance, LocalDoor, TlsDoor
-from gpu_backend.transport.framing import ConnectionLost
+from gpu_backend.transport.lost import ConnectionLost
 from gpu_backend.transport.message_socket import MessageSocket
 from gpu_backend.transport.peer_process import PeerProcess
 from gpu_backend.transport.ring import naps

@@ -26,6 +26,9 @@ _MOST_POOL_WORDS = 1024
 
 #: Types that mean the same on the wire and in Python.
 PLAIN = frozenset({type(None), bool, int, float, str})
+#: CuPy's functions ask `cval is numpy.nan`, and compile anew for every other nan that they meet. An object and no
+#: number, from the first on: compiled code hands on another of the same value.
+_THE_NAN: object = vars(np)["nan"]
 
 
 class MissingHandle(LookupError):
@@ -100,8 +103,7 @@ class Reader:
         if reader is not None:
             return reader(value)
         if type(value) in PLAIN:
-            # CuPy's functions ask `cval is numpy.nan`, and compile anew for every other nan that they meet.
-            return np.nan if value != value and math.copysign(1.0, value) > 0 else value
+            return _THE_NAN if value != value and math.copysign(1.0, value) > 0 else value
         raise ProtocolError(f"A notebook may not send a {type(value).__name__}.")
 
     def _items(self, items: Sequence[Any]) -> list[Any]:

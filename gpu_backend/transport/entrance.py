@@ -21,7 +21,7 @@ from gpu_backend.transport.joining import Room
 from gpu_backend.transport.message_socket import MessageSocket
 from gpu_backend.transport.peer_process import PeerProcess, credentials
 from gpu_backend.transport.secret_proof import ANSWER_BYTES, LOCAL_WAY, REFUSAL, Listening
-from gpu_backend.transport.tls import TlsReader, TlsStream
+from gpu_backend.transport.tls import TlsStream, reader_of
 
 #: How long a proof may take, seconds: a notebook's takes milliseconds.
 _PROOF_SECONDS = 5.0
@@ -162,7 +162,7 @@ class _TlsGuest:
 
     def admit(self) -> MessageSocket:
         self._tls.trust()
-        return MessageSocket(self._tls, TlsReader(self._tls))
+        return MessageSocket(self._tls, reader_of(self._tls))
 
 
 @dataclass(slots=True)

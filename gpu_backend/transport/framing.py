@@ -8,9 +8,10 @@ they lie.
 from __future__ import annotations
 
 import struct
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Protocol
 
+from gpu_backend.transport.lost import ConnectionLost
 from gpu_backend.transport.shared_frames import SharedFrames
 from gpu_backend.transport.sockets import MAX_FRAME_BYTES
 from gpu_backend.wire.codec import MAX_FRAMES, Frame
@@ -25,10 +26,6 @@ READ_BYTES = 256 << 10
 #: Largest message that is read; its sender is cut off. The largest that the protocol needs is the upload of one op's
 #: arguments, and what is larger than a frame may be travels in pieces.
 MAX_MESSAGE_BYTES = 1 << 30
-
-
-class ConnectionLost(ConnectionError):
-    """The peer is gone, or does not speak this format."""
 
 
 class Stream(Protocol):
@@ -62,12 +59,23 @@ def head(frames: Sequence[Frame], blocks: Sequence[int | None]) -> bytes:
 
 
 class MessageReader:
-    """Reads messages from ``stream``. ``shared`` is the memory for large frames, if there is some."""
+    """Reads messages from ``stream``.
 
-    def __init__(self, stream: Stream, shared: SharedFrames | None = None) -> None:
+    Parameters
+    ----------
+    shared
+        The memory for large frames, if there is some.
+    has_pending
+        Tells whether more may have arrived by a stream than was read from it, where that can be.
+    """
+
+    def __init__(
+        self, stream: Stream, shared: SharedFrames | None = None, has_pending: Callable[[], bool] | None = None
+    ) -> None:
         #: The memory for large frames.
         self.shared = shared
         self._stream = stream
+        self._has_pending = has_pending
         self._arrived = memoryview(bytearray(READ_BYTES))
         self._read = bytearray()
         self._large: _LargeMessage | None = None
@@ -75,7 +83,9 @@ class MessageReader:
     @property
     def has_read_ahead(self) -> bool:
         """True while something has been read that was not yet received."""
-        return bool(self._read) or self._large is not None
+        if self._read or self._large is not None:
+            return True
+        return self._has_pending is not None and self._has_pending()
 
     def receive(self) -> list[Frame] | None:
         """Return the next message, or None if none is complete.

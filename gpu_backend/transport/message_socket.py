@@ -12,7 +12,8 @@ from collections.abc import Callable, Sequence
 from time import monotonic
 
 from gpu_backend.transport.copying import Bytes
-from gpu_backend.transport.framing import READ_BYTES, ConnectionLost, MessageReader, Stream, head, single
+from gpu_backend.transport.framing import READ_BYTES, MessageReader, Stream, head, single
+from gpu_backend.transport.lost import ConnectionLost
 from gpu_backend.transport.peer_process import PeerProcess
 from gpu_backend.transport.ring import RingStream
 from gpu_backend.transport.shared_frames import BLOCK_BYTES, SharedFrames

@@ -11,7 +11,8 @@ from typing import NamedTuple, TypeVar
 from urllib.parse import urlsplit
 
 from gpu_backend.transport import joining, local
-from gpu_backend.transport.framing import ConnectionLost, MessageReader, Stream
+from gpu_backend.transport.framing import MessageReader, Stream
+from gpu_backend.transport.lost import ConnectionLost
 from gpu_backend.transport.message_socket import MessageSocket
 from gpu_backend.transport.secret_proof import (
     LOCAL_WAY,
@@ -21,7 +22,7 @@ from gpu_backend.transport.secret_proof import (
     Connecting,
     UnknownVersion,
 )
-from gpu_backend.transport.tls import TlsReader, TlsStream, as_client, tls_way
+from gpu_backend.transport.tls import TlsStream, as_client, reader_of, tls_way
 
 #: What an endpoint for other hosts begins with.
 TLS_SCHEME = "tls://"
@@ -110,7 +111,7 @@ def reach_far(endpoint: str, expected: Expected, timeout_seconds: float) -> tupl
             raise ProofFailed("it shows another certificate than the pool's ticket names")
         _prove(stream, expected.secret, tls_way(expected.certificate), deadline)
         stream.trust()
-        return MessageSocket(stream, TlsReader(stream)), stream
+        return MessageSocket(stream, reader_of(stream)), stream
     except BaseException:  # an interrupt too must leave nothing open
         connected.close()
         raise

@@ -209,17 +209,9 @@ def _keep_watch(connected: socket.socket) -> None:
     connected.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
 
 
-class TlsReader(MessageReader):
-    """Reads messages from a `TlsStream`, of which more may have arrived than was read."""
-
-    def __init__(self, stream: TlsStream) -> None:
-        super().__init__(stream)
-        self._tls = stream
-
-    @property
-    def has_read_ahead(self) -> bool:
-        """True while something has arrived that was not yet received."""
-        return super().has_read_ahead or self._tls.has_pending
+def reader_of(stream: TlsStream) -> MessageReader:
+    """Return what reads messages from ``stream``, of which more may have arrived than was read."""
+    return MessageReader(stream, has_pending=lambda: stream.has_pending)
 
 
 def tls_way(fingerprint: str) -> bytes:

@@ -7,7 +7,7 @@ from time import monotonic
 from typing import Any
 
 from gpu_backend.transport.copying import Bytes
-from gpu_backend.transport.framing import ConnectionLost
+from gpu_backend.transport.lost import ConnectionLost
 from gpu_backend.transport.reaching import NobodyListens, NotReached, ProofFailed
 from gpu_backend.wire import messages as wire
 from gpu_backend.wire.codec import MAX_HEADER_BYTES, Codec, Frame, encode
@@ -21,22 +21,11 @@ from gpu_backend.wire.errors import (
     RefusalCode,
     SessionLost,
 )
-from kernelproxy.session.links import ExecutorEnded, Link, open_link
+from kernelproxy.session.links import Link, open_link
+from kernelproxy.session.unreached import ConnectionCut, ConnectionRefused, ExecutorEnded, ExecutorGone
 
 _codec: Codec[wire.ToClient] = Codec(wire.ToClient)
 Incoming = tuple[wire.ToClient, list[Frame]]
-
-
-class ConnectionCut(PoolUnreachable):
-    """The executor was reached, and the connection was cut before it was of use. Trying again helps."""
-
-
-class ExecutorGone(PoolUnreachable):
-    """The executor has ended, and its arrays with it."""
-
-
-class ConnectionRefused(PoolUnreachable):
-    """Something on the way to the executor's host, or that host, says that no executor listens there."""
 
 
 class Connection:

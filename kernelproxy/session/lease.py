@@ -22,11 +22,11 @@ from gpu_backend.wire.errors import (
 )
 from gpu_backend.wire.views import UsageView
 from kernelproxy.session import coming_back, gateway_client
-from kernelproxy.session.connection import Connection, ConnectionCut, ConnectionRefused, ExecutorGone
+from kernelproxy.session.connection import Connection
 from kernelproxy.session.granting import GATEWAY_SECONDS, PATIENCE_SECONDS
 from kernelproxy.session.links import as_reached
 from kernelproxy.session.signs import Signs
-from kernelproxy.session.unreached import unreached
+from kernelproxy.session.unreached import ConnectionCut, ConnectionRefused, ExecutorGone, unreached
 from kernelproxy.session.wishes import Wishes
 from kernelproxy.settings import ClientSettings
 

@@ -11,7 +11,7 @@ import msgspec
 
 from gpu_backend.transport import local
 from gpu_backend.transport.copying import Bytes
-from gpu_backend.transport.framing import ConnectionLost
+from gpu_backend.transport.lost import ConnectionLost
 from gpu_backend.transport.message_socket import MessageSocket
 from gpu_backend.transport.processors import has_spare
 from gpu_backend.transport.reaching import TLS_SCHEME, Expected, NobodyListens, NotReached, reach_far, reach_local
@@ -19,6 +19,7 @@ from gpu_backend.transport.ring import naps
 from gpu_backend.transport.spinning import Spinning
 from gpu_backend.wire.codec import Frame
 from gpu_backend.wire.control import Ticket
+from kernelproxy.session.unreached import ExecutorEnded
 
 #: How long to look for an answer without sleeping at least, seconds: most answers come sooner than a sleeper wakes.
 _SPIN_SECONDS = 100e-6
@@ -27,10 +28,6 @@ _YIELD_SECONDS = 50e-6
 _MILLISECOND = 1e-3
 #: How often to look whether the other host is still there, seconds.
 _LOOK_SECONDS = 1.0
-
-
-class ExecutorEnded(NotReached):
-    """This host's own system says that nobody listens under the executor's name: its process has ended."""
 
 
 class Link:

@@ -1,10 +1,27 @@
-"""What to tell of an executor that a session was given and that cannot be reached."""
+"""That an executor cannot be reached, and what to tell of one that a session was given."""
 
 from __future__ import annotations
 
 from gpu_backend.transport import local
+from gpu_backend.transport.reaching import NotReached
 from gpu_backend.wire.control import Ticket
 from gpu_backend.wire.errors import PoolUnreachable
+
+
+class ExecutorEnded(NotReached):
+    """This host's own system says that nobody listens under the executor's name: its process has ended."""
+
+
+class ConnectionCut(PoolUnreachable):
+    """The executor was reached, and the connection was cut before it was of use. Trying again helps."""
+
+
+class ExecutorGone(PoolUnreachable):
+    """The executor has ended, and its arrays with it."""
+
+
+class ConnectionRefused(PoolUnreachable):
+    """Something on the way to the executor's host, or that host, says that no executor listens there."""
 
 
 def unreached(ticket: Ticket, why: Exception, gateway: str) -> PoolUnreachable:

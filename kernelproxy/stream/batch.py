@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Self
 
-from gpu_backend.opstream.journal import Entry
+from gpu_backend.opstream.entry import Entry
 from gpu_backend.opstream.layout import Layout
 from gpu_backend.wire.messages import Op
 from kernelproxy.source_lines import Site

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from gpu_backend.transport import local
-from gpu_backend.transport.framing import ConnectionLost
+from gpu_backend.transport.lost import ConnectionLost
 from gpu_backend.wire import control
 from gpu_backend.wire.errors import PoolUnreachable
 from kernelproxy.client import open_session

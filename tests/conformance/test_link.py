@@ -12,7 +12,7 @@ from time import monotonic
 import pytest
 
 from gpu_backend.transport import reaching, tls
-from gpu_backend.transport.framing import ConnectionLost
+from gpu_backend.transport.lost import ConnectionLost
 from gpu_backend.transport.reaching import Expected, NotReached, ProofFailed
 from tests.unit.transport.ways import SECRET, Ways, received
 

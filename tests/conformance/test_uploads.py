@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from gpu_backend.devices import open_device
-from gpu_backend.opstream.journal import Entry
+from gpu_backend.opstream.entry import Entry
 from gpu_backend.opstream.marks import Marks
 from gpu_backend.transport.shared_frames import BLOCKS
 from gpu_backend.wire.errors import PoolUnreachable

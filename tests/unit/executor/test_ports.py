@@ -24,26 +24,28 @@ SECRET = os.urandom(32)
 
 
 @pytest.fixture
-def ports(tmp_path: Path) -> Iterator[Ports]:
+def config(tmp_path: Path) -> ExecutorConfig:
     made = make_certificate()
     (tmp_path / CERTIFICATE).write_bytes(made.pem)
     with inherited.listening(tmp_path, "127.0.0.1") as handed:
         near, control, far, report = map(os.dup, handed.numbers)
-    config = ExecutorConfig(
+    return ExecutorConfig(
         device_kind="cpu", own=str(tmp_path), agent_key="", endpoints=handed.endpoints,
         descriptors=Descriptors(local=near, control=control, far=far, report=report), secret=SECRET.hex(),
         certificate=made.fingerprint,
     )  # fmt: skip
+
+
+@pytest.fixture
+def ports(config: ExecutorConfig) -> Iterator[Ports]:
     made_ports = Ports(config, lambda memory: None)
-    made_ports.config = config  # type: ignore[attr-defined]
     yield made_ports
     made_ports.close()
 
 
 @pytest.fixture(params=[0, 1], ids=["local", "tls"])
-def notebook(ports: Ports, request: pytest.FixtureRequest) -> Iterator[MessageSocket]:
+def notebook(config: ExecutorConfig, ports: Ports, request: pytest.FixtureRequest) -> Iterator[MessageSocket]:
     """A notebook of this host, or of another."""
-    config: ExecutorConfig = ports.config  # type: ignore[attr-defined]
     expected, endpoint = Expected(SECRET, config.certificate), config.endpoints[request.param]
     reached: list[MessageSocket] = []
 
@@ -71,12 +73,12 @@ def _read(ports: Ports, count: int, seconds: float = 0.0) -> list[bytes]:
 
 
 @pytest.fixture
-def another(ports: Ports) -> Iterator[subprocess.Popen[str]]:
+def another(config: ExecutorConfig, ports: Ports) -> Iterator[subprocess.Popen[str]]:
     """A process that connects, says so, and waits to be ended."""
     code = f"""
 import signal
 from gpu_backend.transport.reaching import Expected, reach_local
-connected = reach_local({ports.config.endpoints[0]!r}, Expected({SECRET!r}, ""), 60.0)
+connected = reach_local({config.endpoints[0]!r}, Expected({SECRET!r}, ""), 60.0)
 connected.send([b"hello"])
 signal.pause()
 """

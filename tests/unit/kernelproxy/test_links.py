@@ -9,7 +9,7 @@ from time import monotonic
 import pytest
 
 from gpu_backend.transport import shared_frames
-from gpu_backend.transport.framing import ConnectionLost
+from gpu_backend.transport.lost import ConnectionLost
 from gpu_backend.transport.message_socket import MessageSocket
 from gpu_backend.wire.codec import Frame
 from kernelproxy.session.links import Link

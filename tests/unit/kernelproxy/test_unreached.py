@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from gpu_backend.transport import local
-from gpu_backend.transport.framing import ConnectionLost
+from gpu_backend.transport.lost import ConnectionLost
 from gpu_backend.wire.control import CloseSession, Denied, FromGateway, OpenSession, RenewTicket, Ticket, ToGateway
 from gpu_backend.wire.errors import PoolUnreachable, ProtocolError, RefusalCode
 from kernelproxy.client import current, open_session

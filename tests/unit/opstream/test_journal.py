@@ -7,7 +7,8 @@ from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
 
-from gpu_backend.opstream.journal import Entry, Journal
+from gpu_backend.opstream.entry import Entry
+from gpu_backend.opstream.journal import Journal
 from gpu_backend.opstream.marks import Marks
 from gpu_backend.wire.errors import ProtocolError
 from gpu_backend.wire.messages import Op

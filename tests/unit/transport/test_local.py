@@ -12,8 +12,8 @@ import numpy as np
 import pytest
 
 from gpu_backend.transport import joining, message_socket, sealed
-from gpu_backend.transport.framing import ConnectionLost
 from gpu_backend.transport.joining import Room
+from gpu_backend.transport.lost import ConnectionLost
 from gpu_backend.transport.message_socket import MessageSocket
 from gpu_backend.transport.secret_proof import LOCAL_WAY, OPENING_BYTES, VERDICT_BYTES, Connecting
 from gpu_backend.transport.shared_frames import BLOCK_BYTES, BLOCKS

@@ -13,7 +13,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from gpu_backend.transport import ring
-from gpu_backend.transport.framing import ConnectionLost, MessageReader, single
+from gpu_backend.transport.framing import MessageReader, single
+from gpu_backend.transport.lost import ConnectionLost
 from gpu_backend.transport.ring import RING_BYTES, RINGS_BYTES, RingStream, naps
 
 from .ways import Ways, received

@@ -13,7 +13,7 @@ import msgspec
 import pytest
 
 from gpu_backend.transport import tls
-from gpu_backend.transport.framing import ConnectionLost
+from gpu_backend.transport.lost import ConnectionLost
 from gpu_backend.transport.message_socket import MessageSocket
 from gpu_backend.transport.tls import TlsStream
 from gpu_backend.wire.control import ExecutorReport, Ticket

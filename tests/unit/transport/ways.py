@@ -15,8 +15,8 @@ from time import monotonic
 from gpu_backend.node.certificate import Certificate, make_certificate
 from gpu_backend.transport import joining, local, tls
 from gpu_backend.transport.entrance import Entrance, LocalDoor, TlsDoor
-from gpu_backend.transport.framing import ConnectionLost
 from gpu_backend.transport.joining import Room
+from gpu_backend.transport.lost import ConnectionLost
 from gpu_backend.transport.message_socket import MessageSocket
 from gpu_backend.transport.reaching import Expected, ProofFailed, reach_far, reach_local
 from gpu_backend.wire.codec import Frame

@@ -59,5 +59,5 @@ class StoreForwarding:
 def _forgets(op: Op, handle: int) -> bool:
     """Tell whether ``op`` lets go of ``handle`` without having looked at it, as it may at what it computes into."""
     if op.reuse == handle:
-        return handle not in handles_in((*op.args, *(op.kwargs or {}).values()))
+        return handle not in list(handles_in((*op.args, *(op.kwargs or {}).values())))
     return op.drop is not None and handle in op.drop

@@ -307,7 +307,7 @@ def test_a_capture_that_goes_wrong_is_nobodys_error(monkeypatch: pytest.MonkeyPa
     def broken(*args: object) -> None:
         raise RuntimeError("the device is lost")
 
-    monkeypatch.setattr(replayer(on), "capture", broken)
+    monkeypatch.setattr(replayer(on).captures, "capture", broken)
     on.stream.learn()
     monkeypatch.undo()
     on.run(summed(22, Ref(3)))
