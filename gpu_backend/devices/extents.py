@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
 
-import numpy as np
+from gpu_backend.opstream.layout import DType
 
 #: What array libraries count in: signed words of 64 bits.
 _LARGEST = (1 << 63) - 1
@@ -35,7 +34,7 @@ def reach(shape: Sequence[int], strides: Sequence[int], itemsize: int) -> tuple[
 
 
 def require_within(
-    offset: int, shape: Sequence[int], strides: Sequence[int], dtype: np.dtype[Any], memory: tuple[int, int]
+    offset: int, shape: Sequence[int], strides: Sequence[int], dtype: DType, memory: tuple[int, int]
 ) -> None:
     """Refuse a view any of whose elements lies outside ``memory``: from its first byte to the one after its last.
 

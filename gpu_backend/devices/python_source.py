@@ -11,14 +11,13 @@ import ast
 import textwrap
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from typing import Any
 
 #: Modules that a kernel may name. Which of their attributes it may use is the device's to say.
 MODULES = frozenset(
     {"cupy", "cupyx", "cupyx.jit", "cupyx.jit.cg", "cupyx.jit.cub", "cupyx.jit.thrust", "numpy", "math"}
 )
 #: Builtins that mean something in a kernel.
-BUILTINS: dict[str, Any] = {
+BUILTINS: dict[str, object] = {
     one.__name__: one for one in (abs, bool, complex, divmod, float, int, len, max, min, pow, range, round, sum, tuple)
 }
 #: What may be asked of a value in a kernel: parts of arrays, vectors, numbers and types, and the methods of groups.
@@ -61,7 +60,7 @@ class PythonSource:
 
     name: str
     text: str
-    names: Mapping[str, Any]
+    names: Mapping[str, object]
 
     def definition(self) -> ast.FunctionDef | ast.Lambda:
         """Return the syntax tree of the function alone: no decorators, defaults or annotations, which would run.
@@ -101,7 +100,7 @@ def _arguments(arguments: ast.arguments) -> Iterator[ast.arg]:
     yield from filter(None, (arguments.vararg, arguments.kwarg))
 
 
-def _check(function: ast.FunctionDef | ast.Lambda, names: Mapping[str, Any]) -> None:
+def _check(function: ast.FunctionDef | ast.Lambda, names: Mapping[str, object]) -> None:
     """Refuse attributes that could lead from a constant to anything but a part of it."""
     modules = {name for name, value in names.items() if isinstance(value, NamedModule)}
     own = {argument.arg for argument in _arguments(function.args)}
@@ -115,7 +114,7 @@ def _check(function: ast.FunctionDef | ast.Lambda, names: Mapping[str, Any]) -> 
             raise ValueError(f"A kernel may not hold {type(node).__name__}.")
 
 
-def _is_of_module(node: ast.Attribute, names: Mapping[str, Any]) -> bool:
+def _is_of_module(node: ast.Attribute, names: Mapping[str, object]) -> bool:
     """Tell whether ``node`` asks a module, or a module of it: "jit.cg.sync", but not "cp.add.at"."""
     parts: list[str] = []
     owner = node.value

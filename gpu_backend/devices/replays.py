@@ -9,7 +9,7 @@ the op again, to the same bits: they are CuPy's own.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any, NamedTuple, Protocol
+from typing import NamedTuple, Protocol
 
 from gpu_backend.devices.segments import Kind
 from gpu_backend.opstream.layout import DType, Layout
@@ -82,7 +82,7 @@ class Replays(Protocol):
     def inputs(self, name: str, kinds: tuple[Kind, ...]) -> tuple[DType, ...] | None:
         """Return in which types the elementwise op ``name`` reads operands of these ``kinds``; None if it cannot."""
 
-    def capture(self, function: Callable[..., Any], args: Sequence[Any], kwargs: Mapping[str, Any]) -> Replay:
+    def capture(self, function: Callable[..., object], args: Sequence[object], kwargs: Mapping[str, object]) -> Replay:
         """Return what ``function`` launches, which has run with such arguments before. Nothing is carried out.
 
         Parameters

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import logging
 import os
 import signal
 import subprocess
@@ -13,12 +14,14 @@ from pathlib import Path
 
 import msgspec
 
+log = logging.getLogger("engine.detached")
+
 #: The shell ends at once, so the command's parent is init; `start_new_session` gives both a session of their own.
 #: Not os.fork: the caller has libzmq's threads, and a forked Python among them may hang.
 _TWICE_REMOVED = 'umask 077; log=$1; shift; "$@" >>"$log" 2>&1 </dev/null & echo $!'
 
 
-class ProcessId(msgspec.Struct, frozen=True):
+class ProcessId(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """A process and no other that may get its number later. ``start_time`` is field 22 of ``/proc/pid/stat``."""
 
     pid: int
@@ -94,11 +97,19 @@ def write_identity(path: Path, identity: ProcessId) -> None:
 
 def read_identity(path: Path) -> ProcessId | None:
     """Return the process noted in ``path`` if it still runs."""
+    identity = noted_identity(path)
+    return identity if identity is not None and identity.is_running else None
+
+
+def noted_identity(path: Path) -> ProcessId | None:
+    """Return the process noted in ``path``, running or not; None if none is, or, which is said, if that is no note."""
     try:
-        identity = msgspec.json.decode(path.read_bytes(), type=ProcessId)
-    except (OSError, msgspec.DecodeError):
+        return msgspec.json.decode(path.read_bytes(), type=ProcessId)
+    except OSError:
         return None
-    return identity if identity.is_running else None
+    except msgspec.DecodeError as error:
+        log.error("which process %s notes cannot be read: %s", path, error)
+        return None
 
 
 class Watched:

@@ -6,12 +6,12 @@ does not know.
 
 from __future__ import annotations
 
-import os
 from pathlib import Path
 from typing import Literal, get_args
 
 import msgspec
 
+from gpu_backend.engine.detached import ProcessId, write_identity
 from gpu_backend.executor.sandbox.walls import Walls
 from gpu_backend.wire.secrecy import HoldsSecret
 
@@ -93,9 +93,5 @@ def read(directory: Path) -> ExecutorConfig:
 
 
 def note_process(directory: Path) -> None:
-    """Note this process in ``directory``, all or nothing: whoever started it may have died before doing so."""
-    # The command's name may hold spaces, so count fields from behind its closing parenthesis.
-    start_time = int(Path("/proc/self/stat").read_text().rpartition(")")[2].split()[19])
-    fresh = directory / f".{PROCESS}.{os.getpid()}"
-    fresh.write_bytes(msgspec.json.encode({"pid": os.getpid(), "start_time": start_time}))
-    fresh.replace(directory / PROCESS)
+    """Note this process in ``directory``: whoever started it may have died before doing so."""
+    write_identity(directory / PROCESS, ProcessId.mine())

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import os
 import select
 from collections.abc import Iterator
@@ -11,6 +12,8 @@ from gpu_backend.transport.control_socket import ControlClosed, ControlListener,
 from gpu_backend.wire import control
 from gpu_backend.wire.codec import Codec, encode
 from gpu_backend.wire.errors import WireError
+
+log = logging.getLogger("executor.control")
 
 #: Messages read from one connection in one go; the rest waits its turn.
 _MOST_AT_ONCE = 64
@@ -51,7 +54,7 @@ class ControlDoor:
         return bool(self._poll.poll(0, 1))
 
     def read(self) -> Iterator[Order]:
-        """Yield orders. What does not decode is dropped: who speaks here is ours and of this version."""
+        """Yield orders. What does not decode is dropped, which is said: who speaks here is ours, and should know."""
         for descriptor, _ in self._poll.poll(0):
             peer = self._peers.get(descriptor)
             if peer is None:
@@ -67,7 +70,8 @@ class ControlDoor:
                     return
                 try:
                     order = _orders.decode([message.frame])
-                except WireError:
+                except WireError as error:
+                    log.error("an order was dropped: %s", error)
                     order = None
                 if isinstance(order, control.TakeGate) and len(message.descriptors) == _OF_A_GATE:
                     yield Gates(*message.descriptors)

@@ -12,7 +12,7 @@ from pathlib import Path
 
 import msgspec
 
-from gpu_backend.engine.detached import ProcessId, end, read_identity, spawn, write_identity
+from gpu_backend.engine.detached import ProcessId, end, noted_identity, read_identity, spawn, write_identity
 from gpu_backend.engine.process_sessions import end_session
 from gpu_backend.executor import config as executor_config
 from gpu_backend.executor.config import CERTIFICATE, CONFIG, OWN, PROCESS, ExecutorConfig
@@ -122,10 +122,7 @@ def process_in(directory: Path) -> ProcessId | None:
 
 def noted_process(directory: Path) -> ProcessId | None:
     """Return the executor of ``directory`` whether it still runs or not."""
-    try:
-        return msgspec.json.decode((directory / PROCESS).read_bytes(), type=ProcessId)
-    except (OSError, msgspec.DecodeError):
-        return None
+    return noted_identity(directory / PROCESS)
 
 
 def config_in(directory: Path) -> ExecutorConfig | None:

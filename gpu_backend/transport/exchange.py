@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import secrets
+from contextlib import suppress
 from time import monotonic
 from typing import NamedTuple
 
@@ -92,7 +93,8 @@ class _Exchange:
             raise PoolUnreachable(
                 f"The address {door.endpoint} or its key cannot be used: {error}. Run `workbench connect` again."
             ) from None
-        self._socket.send_multipart(encode(msgspec.structs.replace(message, request=self._number)))
+        with suppress(zmq.Again):  # whoever speaks otherwise has ended the connection already: `silence` tells of them
+            self._socket.send_multipart(encode(msgspec.structs.replace(message, request=self._number)), zmq.NOBLOCK)
         self.polled = [(self._socket, zmq.POLLIN), (self._watch.monitor, zmq.POLLIN)]
 
     def read(self) -> FromGateway | None:

@@ -13,8 +13,7 @@ from gpu_backend.wire.errors import NotAuthorized, PoolError
 from kernelproxy.session.connection import Connection
 from tests.attack.conftest import WAYS, Tenants
 from tests.attack.hostile import hostile_session
-
-_SECONDS = 5.0
+from tests.integration.notebook_pool import STATE_SECONDS
 
 #: Without native code: it is about messages.
 pytestmark = pytest.mark.parametrize("tenants", WAYS[:1], indirect=True)
@@ -46,7 +45,7 @@ def test_a_ticket_with_another_secret_opens_nothing(tenants: Tenants) -> None:
             for endpoint in tenants.ada_ticket.endpoints:
                 forged = msgspec.structs.replace(tenants.ada_ticket, secret=secret, endpoints=(endpoint,))
                 with pytest.raises(NotAuthorized):
-                    Connection(forged, secrets.token_hex(8), False, _SECONDS).close()
+                    Connection(forged, secrets.token_hex(8), False, STATE_SECONDS).close()
     tenants.computes(2)
 
 

@@ -39,15 +39,15 @@ def main(words: Sequence[str] | None = None) -> int:
     built = Path(os.environ["CUPY_ORACLE"])
     reads = ctypes.CDLL(str(built.with_name(json.loads(built.read_bytes())["library"]))).oracle_reads
     judge = Judge(open_device("cuda"))
-    signal.signal(signal.SIGALRM, _interrupt)
+    signal.signal(signal.SIGPROF, _interrupt)
     counts = {"judged": 0, "not told": 0, "wrong": 0}
     asked = [(judge.verdict, one) for one in calls(given.seed, given.calls, given.names or sorted(TEMPLATES))]
     asked += [(judge.verdict_on_launch, one) for one in ([] if given.names else launches(given.seed, 3 * given.calls))]
     for verdict, one in asked:
         reads()
-        signal.alarm(_SECONDS)
+        signal.setitimer(signal.ITIMER_PROF, _SECONDS)
         wrong = verdict(one)
-        signal.alarm(0)
+        signal.setitimer(signal.ITIMER_PROF, 0)
         kind = ("not told" if reads() else "wrong") if wrong else "judged"
         counts[kind] += 1
         if kind == "wrong":
@@ -58,7 +58,7 @@ def main(words: Sequence[str] | None = None) -> int:
 
 
 def _interrupt(*given: Any) -> None:
-    raise TooLong(f"It took longer than {_SECONDS} s.")
+    raise TooLong(f"It computed for longer than {_SECONDS} s.")
 
 
 if __name__ == "__main__":

@@ -35,6 +35,13 @@ while True:
         x = x * 1.0
     float(x[0])
 """
+#: Has more to do than the device can, always, however seldom the notebook is let have a processor.
+ALWAYS = """
+while True:
+    for _ in range({ops}):
+        x = cp.sin(x)
+    float(x[0])
+"""
 PERSON = """
 import time, cupy as cp
 x = cp.ones(10)
@@ -208,6 +215,29 @@ def test_two_hogs_take_turns_and_whatever_dies_no_gate_stays_shut(fair: Device) 
     fair.wait_for_progress(second, 500)
     wait_until(lambda: list(fair.gates())[-1] == {second})
     assert commands.status(fair.pool).devices[0].policy == "fair_share"
+    fair.clear()
+
+
+def had_time(fair: Device, sessions: tuple[str, str], seconds: float) -> list[float]:
+    """Let them have so much of the device's time together; return how much of it each had, seconds."""
+
+    def used() -> list[float]:
+        return [fair.report(session).used_ns / 1e9 for session in sessions]
+
+    before = used()
+    wait_until(lambda: sum(used()) >= sum(before) + seconds)
+    return [now - then for now, then in zip(used(), before, strict=True)]
+
+
+def test_two_notebooks_of_one_user_that_want_the_device_have_equal_time(fair: Device) -> None:
+    """Whatever their ops are: of any five seconds that the two had, each had half, within a twentieth."""
+    for elements, ops in ((2_000_000, 3), (300_000, 40)):
+        fair.start(f"import cupy as cp\nx = cp.ones({elements})\n{ALWAYS.format(ops=ops)}")
+    first, second = fair.wait_for(2)
+    had_time(fair, (first, second), 1.0)  # whoever came first was alone for a while
+    for _ in range(2):
+        one, other = had_time(fair, (first, second), 5.0)
+        assert abs(one - other) <= 0.05 * (one + other)
     fair.clear()
 
 

@@ -52,6 +52,20 @@ def test_all_that_an_agent_said_before_it_ended_is_heard(door: ControlDoor, plac
     door.report(REPORT)  # to nobody
 
 
+def test_an_order_that_cannot_be_read_is_dropped_and_said(
+    door: ControlDoor, place: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    """Else an executor whose agent is of another version ends as an orphan, and nobody knows why."""
+    agent = control_socket.connect(place)
+    for frame in (encode(REPORT)[0], b"of another version", encode(control.RenewLease(60.0))[0]):
+        assert agent.send(frame)
+    assert heard(door) == [control.RenewLease(60.0)]
+    agent.close()
+    said = [one.message for one in caplog.records if one.levelname == "ERROR"]
+    assert ["report" in one for one in said] == [True, False]
+    assert "not of the gpu-workbench protocol" in said[1]
+
+
 def test_its_successor_is_heard_and_told(door: ControlDoor, place: Path) -> None:
     first = control_socket.connect(place)
     assert first.send(encode(control.RenewLease(60.0))[0])

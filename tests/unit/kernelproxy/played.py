@@ -7,6 +7,7 @@ import sys
 from collections import deque
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from dis import opmap
 from pathlib import Path
 from types import FrameType
 from typing import Any
@@ -30,6 +31,8 @@ from kernelproxy.stream.mirrored import MirroredPipeline
 from kernelproxy.stream.pipeline import Pipeline
 from kernelproxy.stream.retention import Retention, until_done
 
+#: Bytecodes by which handlers begin and end.
+_OF_HANDLERS = {opmap[name] for name in ("PUSH_EXC_INFO", "COPY", "POP_EXCEPT")}
 _CLIENT = (str(Path(kernelproxy.__file__).parent), *(str(Path(one.__file__)) for one in (framing, message_socket, tls)))
 
 
@@ -230,7 +233,8 @@ def interrupt_at(moment: int) -> Iterator[list[int]]:
 def interrupt_before_opcode(moment: int) -> Iterator[list[int]]:
     """Like `interrupt_at`, but moments are all bytecodes of the client's: for code that locks nothing.
 
-    Where a lock is held by a ``with``, Python looks for signals at no bytecode at which it would stay held.
+    Where a lock is held by a ``with``, Python looks for signals at no bytecode at which it would stay held; nor does it
+    where a handler begins or ends. What is raised there anyway has the thread handle an exception for ever.
     """
     passed = [0]
 
@@ -238,7 +242,7 @@ def interrupt_before_opcode(moment: int) -> Iterator[list[int]]:
         if not frame.f_code.co_filename.startswith(_CLIENT):
             return None
         frame.f_trace_opcodes = True
-        if event == "opcode":
+        if event == "opcode" and frame.f_code.co_code[frame.f_lasti] not in _OF_HANDLERS:
             passed[0] += 1
             if passed[0] - 1 == moment:
                 sys.settrace(None)
@@ -246,6 +250,8 @@ def interrupt_before_opcode(moment: int) -> Iterator[list[int]]:
         return look
 
     before = sys.gettrace()
+    # CPython 3.12 tells of bytecodes from the next `settrace` on after a frame has asked: else of none at first.
+    sys._getframe().f_trace_opcodes = True
     sys.settrace(look)
     try:
         yield passed

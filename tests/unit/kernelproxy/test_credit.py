@@ -44,6 +44,14 @@ def test_ops_and_bytes_are_counted_apart(credit: Credit) -> None:
     assert not credit.has_room(batch(8, 1, 21), GRANTED)
 
 
+def test_a_place_is_free_when_its_op_is_carried_out_whenever_the_device_is_done(credit: Credit, marks: Marks) -> None:
+    """Else a queue of the device's own would stall the notebook."""
+    assert not credit.has_room(batch(8, 7), GRANTED)
+    marks.note_progress(4, 0)
+    assert credit.has_room(batch(8, 7), GRANTED)
+    assert not credit.has_room(batch(8, 8), GRANTED)
+
+
 def test_bytes_are_free_when_their_whole_message_is_carried_out(credit: Credit, marks: Marks) -> None:
     marks.note_progress(3, 0)
     assert (credit.ops_in_flight, credit.bytes_in_flight) == (4, 80)

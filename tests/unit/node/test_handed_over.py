@@ -13,6 +13,8 @@ from typing import Any
 import msgspec
 import pytest
 
+from gpu_backend.engine import detached
+from gpu_backend.engine.detached import ProcessId
 from gpu_backend.executor import config as executor_config
 from gpu_backend.executor.config import Descriptors, ExecutorConfig
 from gpu_backend.executor.sandbox.walls import Walls
@@ -39,7 +41,7 @@ ROSTER = Roster((Member(SessionTerms(session="s/1", user="u"), 1, 2, "/control",
 HANDED = [
     (EXECUTOR, ()), (EXECUTOR, ("descriptors",)), (EXECUTOR, ("walls",)), (NODE, ()), (Share("u", Terms()), ()),
     (ArbiterConfig(policy="fifo"), ()), (ROSTER, ()), (ROSTER, ("members", 0)), (ROSTER, ("members", 0, "terms")),
-    (Found(0, "cpu", "a CPU", "cpu-0", 1), ()),
+    (Found(0, "cpu", "a CPU", "cpu-0", 1), ()), (ProcessId(1, 2), ()),
 ]  # fmt: skip
 
 
@@ -92,6 +94,26 @@ def test_who_finds_an_executor_again_says_what_it_does_not_know_of_it(
         assert launcher.config_in(tmp_path) is None
         assert shares.noted(tmp_path, order) == Share(order.client_key, Terms())
     assert [("gaet" in one, "ordinary terms" in one) for one in caplog.messages] == [(True, False), (True, True)]
+
+
+def test_an_executor_notes_itself_as_its_launcher_does(tmp_path: Path) -> None:
+    """Either may have died before it did."""
+    executor_config.note_process(tmp_path)
+    (noted,) = tmp_path.iterdir()
+    words = noted.read_bytes()
+    detached.write_identity(noted, ProcessId.mine())
+    assert (noted.name, words) == (executor_config.PROCESS, noted.read_bytes())
+
+
+def test_who_finds_no_process_noted_but_something_else_says_so(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    with caplog.at_level(logging.ERROR):
+        assert (launcher.process_in(tmp_path), launcher.noted_process(tmp_path)) == (None, None)
+        assert not caplog.records, "what was never written is missed by nobody"
+        (tmp_path / executor_config.PROCESS).write_bytes(misspelt(ProcessId.mine()))
+        assert (launcher.process_in(tmp_path), launcher.noted_process(tmp_path)) == (None, None)
+    assert ["unknown field `gaet`" in one for one in caplog.messages] == [True, True]
 
 
 def test_a_node_keeps_its_name_whatever_else_its_settings_say(tmp_path: Path) -> None:

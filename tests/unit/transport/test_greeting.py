@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import select
 import socket
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from threading import Thread
+from time import monotonic
 
 import pytest
 import zmq
@@ -112,6 +114,21 @@ def told_at(endpoint: str, seconds: float = _SHORT_SECONDS) -> str:
     with pytest.raises(PoolUnreachable) as told:
         exchange(Door(endpoint, SERVER.public, OWN), AskPool(0), seconds)
     return str(told.value)
+
+
+def test_what_speaks_otherwise_before_it_is_asked_anything_is_told_too(monkeypatch: pytest.MonkeyPatch) -> None:
+    """As where this process is kept from the processor meanwhile: the connection is over, and takes no question."""
+    connect, until = zmq.Socket.connect, monotonic() + _LONG_SECONDS
+
+    def connect_and_lose(asking: zmq.Socket[bytes], endpoint: str) -> None:
+        connect(asking, endpoint)
+        while asking.type == zmq.DEALER and asking.poll(10, zmq.POLLOUT):
+            assert monotonic() < until, "it never ends"
+            select.select([], [], [], 0.01)
+
+    monkeypatch.setattr(zmq.Socket, "connect", connect_and_lose)
+    with port(_says_something_else) as endpoint:
+        assert "does not speak as a pool does" in told_at(endpoint)
 
 
 @pytest.mark.parametrize(("meets", "greeting", "words"), WITHOUT_A_POOL)

@@ -134,3 +134,14 @@ def test_each_pass_works_across_the_ends_of_messages_and_can_be_switched_off(
     assert on.contents(into).tolist() == [4.5, 5.5, 6.5, 7.5, 8.5, 9.5]
     assert on.contents(Ref(21)).tolist() == [5.5, 6.5, 7.5, 8.5, 9.5, 10.5]
     assert on.stream.heap.kind(20) is on.stream.heap.kind(3) is None
+
+
+@pytest.mark.parametrize("operand", [Ref(FIRST), window(FIRST, 0)], ids=["itself", "a window on it"])
+def test_memory_is_not_reused_where_an_operand_would_have_to_be_copied_first(operand: Ref | View) -> None:
+    """Of another place in it, say, or in another order: a copy takes as long as new memory does."""
+    on = PlayedNotebook(("reuse",))
+    on.run(*BEGIN)
+    (before,) = places(on, FIRST)
+    on.run(added(20, operand, 1.5, reuse=FIRST))
+    assert (places(on, 20) == [before]) == isinstance(operand, Ref)
+    assert on.contents(Ref(20)).tolist() == [4.5, 5.5, 6.5, 7.5, 8.5, 9.5]
