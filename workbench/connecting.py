@@ -17,7 +17,6 @@ from kernelproxy import settings
 from kernelproxy.session.gateway_client import request
 from kernelproxy.settings import ClientSettings
 
-
 #: A name or a number of a host; ZeroMQ says of anything else "Invalid argument".
 _HOST = re.compile(r"\[[\w:.%-]+\]|[\w-]{1,63}(\.[\w-]{1,63})*\.?", re.ASCII)
 
