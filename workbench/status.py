@@ -80,6 +80,8 @@ class GpuStatus(Facts):
     placed: str = ""
     share: float = 0.0
     memory: dict[str, int] = field(default_factory=dict)
+    #: What this notebook's larger arrays hold, as it counts them itself; the pool hears of it later.
+    held_bytes: int = 0
     work: Work | None = None
     counters: dict[str, Any] = field(default_factory=dict)
     pool: PoolFacts | None = None
@@ -113,6 +115,7 @@ class GpuStatus(Facts):
             is_connected=session.is_connected,
             device=dict(session.device),
             memory=progress.memory(session.pipeline, _EXECUTOR_SECONDS) if is_idle else {},
+            held_bytes=session.pipeline.memory.held_bytes,
             work=doing,
             counters=counters,
         )
@@ -128,10 +131,11 @@ class GpuStatus(Facts):
 
     def _with_device(self, own: SessionView, device: DeviceView) -> GpuStatus:
         described = {"kind": device.kind, "name": device.name, "total_bytes": device.total_bytes}
+        used = max(own.used_bytes, self.held_bytes)
         memory = {
-            "used_bytes": own.used_bytes,
+            "used_bytes": used,
             "limit_bytes": own.memory_limit_bytes,
-            "free_bytes": max(0, device.total_bytes - device.used_bytes),
+            "free_bytes": max(0, device.total_bytes - device.used_bytes - (used - own.used_bytes)),
             "total_bytes": device.total_bytes,
         }
         return replace(self, busy=min(1.0, device.busy), device=self.device or described, memory=self.memory or memory)
