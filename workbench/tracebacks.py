@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import sysconfig
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from importlib.util import find_spec
 from pathlib import Path
@@ -106,15 +106,20 @@ def shortened(error: BaseException | None) -> Iterator[None]:
     """
     before = [(one, one.__traceback__, one.__context__, one.__suppress_context__) for one in _chain(error)]
     try:
-        for one, trace, context, _ in before:
-            one.__traceback__ = without_ours(trace)
-            if one.__cause__ is None and (_is_raised_by_us(trace) or not one.__suppress_context__):
-                one.__context__ = next(filter(_concerns_user, _chain(context)), None)
-                one.__suppress_context__ = False
+        _shorten([one for one, *_ in before])
         yield
     finally:
         for one, trace, context, is_suppressed in before:
             one.__traceback__, one.__context__, one.__suppress_context__ = trace, context, is_suppressed
+
+
+def _shorten(chain: Sequence[BaseException]) -> None:
+    for one in chain:
+        trace, context = one.__traceback__, one.__context__
+        one.__traceback__ = without_ours(trace)
+        if one.__cause__ is None and (_is_raised_by_us(trace) or not one.__suppress_context__):
+            one.__context__ = next(filter(_concerns_user, _chain(context)), None)
+            one.__suppress_context__ = False
 
 
 def _chain(error: BaseException | None) -> list[BaseException]:
