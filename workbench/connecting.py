@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import shlex
 from pathlib import Path
 from typing import NamedTuple
@@ -15,6 +16,9 @@ from gpu_backend.wire.views import PoolView
 from kernelproxy import settings
 from kernelproxy.session.gateway_client import request
 from kernelproxy.settings import ClientSettings
+
+#: A name or a number of a host; ZeroMQ says of anything else "Invalid argument".
+_HOST = re.compile(r"\[[\w:.%-]+\]|[\w-]{1,63}(\.[\w-]{1,63})*\.?", re.ASCII)
 
 
 class Connected(NamedTuple):
@@ -71,7 +75,7 @@ def _endpoint(address: str) -> str:
         return address
     scheme, _, rest = address.rpartition("://")
     host, _, port = rest.rpartition(":")
-    if scheme not in ("", "tcp") or not host or not port.isdecimal() or not 0 < int(port) <= 65535:
+    if scheme not in ("", "tcp") or not _HOST.fullmatch(host) or not port.isdecimal() or not 0 < int(port) <= 65535:
         raise PoolRefusal(f"{quoted(address)} is no pool's address: write it like tcp://gpu.example.org:7733.")
     return f"tcp://{rest}"
 

@@ -84,18 +84,17 @@ class RemoteGpuProvisioner(LocalProvisioner):
             503 with the pool's own words if it refuses, cannot be reached or does not know us; with the system's if
             what the kernel needs cannot be written. Of a restart only the latter: the former its first cell says.
         """
+        self._forget_start()
         self._keep_lease()
         label = kwargs.get("env", os.environ).get("JPY_SESSION_NAME", "")
         try:
             handed = await (self._lease_again(label) if self._has_begun else self._lease(label))
         except PoolError as error:
-            self._forget_start()
             raise _as_dialog(error) from None
         try:
             kwargs = await super().pre_launch(**kwargs)
             self._hand_over(handed, kwargs["env"])
         except BaseException as error:  # whatever stopped the launch, nobody would give the lease back later
-            self._forget_start()
             await self._release()
             if isinstance(error, OSError):
                 raise _as_dialog(error) from None
@@ -135,7 +134,6 @@ class RemoteGpuProvisioner(LocalProvisioner):
         try:
             return await super().launch_kernel(cmd, **kwargs)
         except BaseException:  # as above: a kernel that never ran has no cleanup
-            self._forget_start()
             await self._release()
             raise
 
@@ -170,9 +168,9 @@ class RemoteGpuProvisioner(LocalProvisioner):
     def _forget_start(self) -> None:
         """Have the server forget that this kernel is being started.
 
-        jupyter_client 8.10 keeps a start that failed among those under way, and a Jupyter server that is told to end
-        fails at it: it looks for a kernel of that name, finds none, and goes on running. With ``use_pending_kernels``
-        the kernel is known by that name, and the server removes it itself.
+        A Jupyter server that is told to end looks for a kernel for each start that jupyter_client 8.10 has under way,
+        finds none, and goes on running. A start is under way while the pool is asked, and, once it has failed, for
+        ever. With ``use_pending_kernels`` the kernel is known from the first, and the server removes it itself.
         """
         kernels = getattr(self.parent, "parent", None)  # the manager of all kernels, where there is one
         if not getattr(kernels, "use_pending_kernels", False):

@@ -80,6 +80,8 @@ class GpuStatus(Facts):
     placed: str = ""
     share: float = 0.0
     memory: dict[str, int] = field(default_factory=dict)
+    #: What this notebook's larger arrays hold, as it counts them itself; the pool hears of it later.
+    held_bytes: int = 0
     work: Work | None = None
     counters: dict[str, Any] = field(default_factory=dict)
     pool: PoolFacts | None = None
@@ -113,6 +115,7 @@ class GpuStatus(Facts):
             is_connected=session.is_connected,
             device=dict(session.device),
             memory=progress.memory(session.pipeline, _EXECUTOR_SECONDS) if is_idle else {},
+            held_bytes=session.pipeline.memory.held_bytes,
             work=doing,
             counters=counters,
         )
@@ -128,10 +131,11 @@ class GpuStatus(Facts):
 
     def _with_device(self, own: SessionView, device: DeviceView) -> GpuStatus:
         described = {"kind": device.kind, "name": device.name, "total_bytes": device.total_bytes}
+        used = max(own.used_bytes, self.held_bytes)
         memory = {
-            "used_bytes": own.used_bytes,
+            "used_bytes": used,
             "limit_bytes": own.memory_limit_bytes,
-            "free_bytes": max(0, device.total_bytes - device.used_bytes),
+            "free_bytes": max(0, device.total_bytes - device.used_bytes - (used - own.used_bytes)),
             "total_bytes": device.total_bytes,
         }
         return replace(self, busy=min(1.0, device.busy), device=self.device or described, memory=self.memory or memory)
@@ -158,7 +162,7 @@ class GpuStatus(Facts):
             "device": f"{self.device['name']}, {self._busy_in_words()}" if self.device else _NO_SESSION,
             "memory": self._memory_in_words(),
             "now": self._now_in_words(),
-            "to do": _left_in_words(self.work) if self.work is not None else "",
+            "to do": self._left_in_words(),
             "share": f"{self._share_in_words()} (class {self.sharing})" if self.sharing else "",
             "places": _places_in_words(pool) if pool is not None else "",
             "session": self._session_in_words(),
@@ -174,7 +178,7 @@ class GpuStatus(Facts):
     def _busy_in_words(self) -> str:
         """Return how busy the device is. The pool counts an op when it is done: of a long one we know more."""
         if self._is_away:
-            return "not known while the pool tells us nothing"
+            return "load not known while the pool tells us nothing"
         is_ours = self.work is not None and bool(self.work.what)
         return "busy with your work" if is_ours and not self.busy else f"{self.busy:.0%} busy in the last seconds"
 
@@ -199,6 +203,18 @@ class GpuStatus(Facts):
             since = f"{doing.what} for {seconds_in_words(round(doing.seconds, 1))}"
             return f"{since} ({shortened(doing.place, _MOST_PLACE)})" if doing.place else since
         return "nothing yet" if doing.queued else "nothing" if doing.is_heard else "the executor does not answer"
+
+    def _left_in_words(self) -> str:
+        if self.work is None:
+            return ""
+        count, unsent = self.work.queued, self.work.unsent
+        if not count:
+            return "nothing"
+        left = f"{count:,} of your operations"
+        if self._is_away:
+            return f"{left} {'was' if count == 1 else 'were'} not done when the pool was last heard"
+        still = "" if not unsent else ", and not sent" if unsent == count else f", {unsent:,} of them not sent yet"
+        return f"{left} {'is' if count == 1 else 'are'} not done yet{still}"
 
     def _share_in_words(self) -> str:
         return f"{self.share:.0%} of the device's time was yours in the last seconds"
@@ -238,7 +254,7 @@ class GpuStatus(Facts):
     def _now(self) -> Section | None:
         if self.work is None:
             return None
-        return Section("Now", (("runs", self._now_in_words()), ("to do", _left_in_words(self.work))))
+        return Section("Now", (("runs", self._now_in_words()), ("to do", self._left_in_words())))
 
     def _session(self) -> Section | None:
         if not self.session:
@@ -253,8 +269,8 @@ class GpuStatus(Facts):
         sent, received = (
             bytes_in_words(sum(self.counters[name].values())) for name in ("sent_bytes", "received_bytes")
         )
-        waited = f"{self.counters['ops']:,} operations, {self.counters['round_trips']:,} answers waited for"
-        return f"{waited}; {sent} of arrays sent, {received} received"
+        ops, trips = _counted(self.counters["ops"], "operation"), _counted(self.counters["round_trips"], "answer")
+        return f"{ops}, {trips} waited for; {sent} of arrays sent, {received} received"
 
     def _so_far(self) -> Section | None:
         plain = ((_COUNTED.get(name, name), of) for name, of in self.counters.items() if not isinstance(of, dict))
@@ -304,12 +320,8 @@ def _pool_at(address: str) -> PoolView:
     return view
 
 
-def _left_in_words(doing: Work) -> str:
-    if not doing.queued:
-        return "nothing"
-    are = "is" if doing.queued == 1 else "are"
-    unsent = f", {doing.unsent:,} of them not sent yet" if doing.unsent else ""
-    return f"{doing.queued:,} of your operations {are} not done yet{unsent}"
+def _counted(count: int, what: str) -> str:
+    return f"{count:,} {what}{'' if count == 1 else 's'}"
 
 
 def _places_in_words(pool: PoolFacts) -> str:

@@ -102,22 +102,24 @@ def shortened(error: BaseException | None) -> Iterator[None]:
     """Have ``error``, and all that led to it, without our frames for a while.
 
     What was raised and caught among our own frames, before something else was raised, is no part of the user's story.
+    What the user was handling when they called us is.
     """
-    before = [(one, one.__traceback__, one.__suppress_context__) for one in _chain(error)]
+    before = [(one, one.__traceback__, one.__context__, one.__suppress_context__) for one in _chain(error)]
     try:
-        _shorten(before)
+        _shorten([one for one, *_ in before])
         yield
     finally:
-        for one, trace, is_suppressed in before:
-            one.__traceback__, one.__suppress_context__ = trace, is_suppressed
+        for one, trace, context, is_suppressed in before:
+            one.__traceback__, one.__context__, one.__suppress_context__ = trace, context, is_suppressed
 
 
-def _shorten(before: Sequence[tuple[BaseException, TracebackType | None, bool]]) -> None:
-    for one, trace, _ in before:
+def _shorten(chain: Sequence[BaseException]) -> None:
+    for one in chain:
+        trace, context = one.__traceback__, one.__context__
         one.__traceback__ = without_ours(trace)
-        context = one.__context__
-        if context is not None and context.__traceback__ is not None and not _concerns_user(context.__traceback__):
-            one.__suppress_context__ = True
+        if one.__cause__ is None and (_is_raised_by_us(trace) or not one.__suppress_context__):
+            one.__context__ = next(filter(_concerns_user, _chain(context)), None)
+            one.__suppress_context__ = False
 
 
 def _chain(error: BaseException | None) -> list[BaseException]:
@@ -144,8 +146,17 @@ def _has_ours(trace: TracebackType | None) -> bool:
     return False
 
 
-def _concerns_user(trace: TracebackType) -> bool:
-    return bool(_concerning(trace))
+def _is_raised_by_us(trace: TracebackType | None) -> bool:
+    """Tell whether the last frame of ``trace`` is ours: a ``from None`` there hides what we caught, and no more."""
+    file = ""
+    while trace is not None:
+        file = trace.tb_frame.f_code.co_filename
+        trace = trace.tb_next
+    return file.startswith(_OURS)
+
+
+def _concerns_user(error: BaseException) -> bool:
+    return bool(_concerning(error.__traceback__))
 
 
 def _concerning(trace: TracebackType | None) -> list[TracebackType]:

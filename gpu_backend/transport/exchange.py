@@ -132,6 +132,11 @@ class _Exchange:
         greeting = greeting_at(self._address, _GREETING_SECONDS)
         if told := _NO_POOL.get(greeting):
             return PoolUnreachable(f"Something at {self._address} {told}")
+        if greeting is Greeting.UNKNOWN:
+            return PoolUnreachable(
+                f"No machine is known here by the name in {self._address}. See that it is spelt as the pool's operator "
+                "spells it, and that this machine is on the network that knows it."
+            )
         if greeting is Greeting.CURVE and self._watch.failures:
             return PoolUnreachable(
                 f"A pool answers at {self._address}, and broke off what began the connection (waited {seconds:.1f} s). "

@@ -26,6 +26,7 @@ class Greeting(Enum):
     """What came of asking. Each but `CURVE` says that no pool was heard."""
 
     NOBODY = auto()  #: no connection came about
+    UNKNOWN = auto()  #: nor can any: no host is known by that name
     CLOSED = auto()  #: it was accepted and closed, and nothing was said
     SILENT = auto()  #: it was accepted, and nothing more was said in time
     OTHER = auto()  #: something that is no pool's greeting was said
@@ -39,6 +40,8 @@ def greeting_at(endpoint: str, seconds: float) -> Greeting:
         connected = connected_to(endpoint, seconds)
     except BlockingIOError:
         return Greeting.SILENT
+    except (socket.gaierror, UnicodeError):  # the latter of what can be no name
+        return Greeting.UNKNOWN
     except OSError:
         return Greeting.NOBODY
     with connected:

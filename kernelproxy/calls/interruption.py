@@ -136,7 +136,8 @@ def _in_words(count: int, is_heard: bool, loss: Loss, names: Mapping[str, object
             missing.append(name)
         elif not loss.changed.isdisjoint(handles):
             stale.append(name)
-    told = [f"Interrupted again: {count:,} operation{'s' if count > 1 else ''} that had not begun are dropped."]
+    were = "operation that had not begun is" if count == 1 else "operations that had not begun are"
+    told = [f"Interrupted again: {count:,} {were} dropped."]
     if not is_heard:
         told = ["Interrupted again: what had not begun is dropped. The GPU is busy: some of it may be done after all."]
     if missing:

@@ -17,8 +17,10 @@ from kernelproxy.stream.recorder import Recorder
 _FRESH_SECONDS = 1.5
 #: So many of the waiting ops are looked at.
 _MOST_LOOKED_AT = 100
-#: What is done in no time, `.same` as soon as what it reads is there; what is short beside others; and what is long.
-_BRIEF = frozenset({".nothing", ".same", ".window", ".wait_event", "cupy.cuda.Event", "cupy.empty"})
+#: What is done in no time, once what it reads or waits for is there; what is short beside others; and what is long.
+_BRIEF = frozenset(
+    ".nothing .same .window .wait_event .synchronize .memory .ways cupy.cuda.Event cupy.empty".split(),
+)
 _SHORT = frozenset({"cupy.zeros", "cupy.ones", "cupy.full", "cupy.arange", ".write", ".store", ".getattr", ".setattr"})
 _LONG = (
     ".call",
@@ -132,11 +134,17 @@ def sign(recorder: Recorder, transfer: Transfer | None = None) -> Sign:
     if op.name in (_READS, _WRITES) and transfer is not None:
         return transfer.sign()._replace(place=_place(site))
     behind = recorder.open_batch.end - recorder.journal.marks.applied - 2
-    much = f"{behind:,} {'' if is_certain else 'other '}operation{'s' * (behind > 1)}" if behind > 0 else ""
-    if much:
-        much = f"{much} behind it" if is_certain else f"or one of {much}"
     what = in_words(op, recorder.kernels)
-    return Sign(what, much, _place(site), is_op=what == op.name)
+    return Sign(what, _others(behind, is_certain), _place(site), is_op=what == op.name)
+
+
+def _others(behind: int, is_certain: bool) -> str:
+    """Return what is queued beside the operation that is named: ``behind`` it, or each as likely to run."""
+    if behind <= 0:
+        return ""
+    if is_certain:
+        return f"{behind:,} operation{'s' * (behind > 1)} behind it"
+    return f"or one of {behind:,} other operations" if behind > 1 else "or the other operation"
 
 
 def _place(site: Site | None) -> str:

@@ -5,14 +5,18 @@ from __future__ import annotations
 import json
 import re
 import signal
+import socket
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from urllib.error import HTTPError
 
+import msgspec
 import pytest
 
 from gpu_backend.pool import commands
 from kernelproxy.session.wishes import MEMORY_VARIABLE
+from kernelproxy.settings import load, save
 from tests.integration.notebook_pool import environment, wait_until
 from tests.integration.running_lab import lab
 
@@ -48,6 +52,22 @@ def test_after_a_refused_kernel_the_first_sigterm_ends_it(tmp_path: Path, monkey
             assert "the largest device here has" in refused.value.read().decode()
         running.process.send_signal(signal.SIGTERM)
         assert running.process.wait(timeout=90) == 0
+
+
+def test_while_the_pool_is_asked_for_a_session_the_first_sigterm_ends_it(tmp_path: Path) -> None:
+    silent = tmp_path / "gateway"
+    with socket.socket(socket.AF_UNIX) as gateway, lab("--root-dir", str(tmp_path)) as running:
+        running.ask("api/kernels", {"name": "python3"})
+        gateway.bind(str(silent))
+        gateway.listen()
+        settings = Path(running.told["config"])
+        save(msgspec.structs.replace(load(settings), gateway=f"ipc://{silent}"), settings)
+        with ThreadPoolExecutor() as others:
+            others.submit(running.ask, "api/kernels", {"name": "remote-gpu"})
+            asked, _ = gateway.accept()
+            running.process.send_signal(signal.SIGTERM)
+            assert running.process.wait(timeout=90) == 0
+            asked.close()
 
 
 def test_jupyterlab_asks_nobody_about_news(tmp_path: Path) -> None:

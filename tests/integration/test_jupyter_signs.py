@@ -85,7 +85,7 @@ def status(running: Notebook, field: str) -> str:
 
 def test_status_is_told_while_the_device_is_busy(pool: PoolState) -> None:
     with notebook() as running:
-        running.run(SLOW + "slow((1,), (1,), (1, out))")
+        running.run(SLOW + "slow((1,), (1,), (1, out)); large = cp.zeros(50_000_000); float(large[0])")
         running.run(f"for _ in range(2): slow((1,), (1,), ({10 * _COUNT}, out))")
         # Many seconds: had it waited, nothing would be left to do.
         assert status(running, "work.what") == "The kernel slow"
@@ -96,6 +96,7 @@ def test_status_is_told_while_the_device_is_busy(pool: PoolState) -> None:
         assert len(text.splitlines()) <= 10
         assert "The kernel slow" in text
         assert "operation" in text
+        assert "381.5 MiB used by your arrays" in text, "though the pool may not have heard of them yet"
         # An editor asks for documentation while somebody types.
         assert "the executor is busy" in running.run("print(cp.linalg.svd.__doc__)")
 

@@ -103,7 +103,9 @@ def test_what_a_users_kernel_might_have_changed_is_named(executor: PlayedExecuto
     names = {"x": x, "y": y}
     after_interrupt(pipeline, names)
     some_are_done(executor, pipeline, 0)
-    assert "Not brought up to date: x. Run" in after_interrupt(pipeline, names)
+    executor.pace = 1_000
+    told = after_interrupt(pipeline, names)
+    assert "1 operation that had not begun is dropped. Not brought up to date: x. Run" in told
 
 
 def test_where_the_executor_says_nothing_what_may_be_lost_is_named(

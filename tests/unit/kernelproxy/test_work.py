@@ -109,6 +109,25 @@ def test_what_takes_longest_is_taken_for_what_runs(pipeline: Pipeline, executor:
     assert work.sign(pipeline)[:2] == ("cupy.linalg.svd", "or one of 4 other operations")
 
 
+@pytest.mark.parametrize("asked", [".synchronize", ".memory", ".ways"])
+def test_who_asks_about_the_device_is_not_taken_for_its_work(
+    pipeline: Pipeline, executor: PlayedExecutor, asked: str
+) -> None:
+    pipeline.record("cupy.linalg.svd", (1,))
+    pipeline.record(asked, ())
+    deaf(executor)
+    pipeline.flush()
+    assert work.sign(pipeline)[:2] == ("cupy.linalg.svd", "1 operation behind it")
+
+
+def test_of_two_it_is_one_or_the_other(pipeline: Pipeline, executor: PlayedExecutor) -> None:
+    pipeline.record("cupy.linalg.svd", (1,))
+    pipeline.record("cupy.linalg.inv", (2,))
+    deaf(executor)
+    pipeline.flush()
+    assert work.sign(pipeline)[:2] == ("cupy.linalg.svd", "or the other operation")
+
+
 def test_what_reads_is_not_taken_for_what_it_reads(pipeline: Pipeline, executor: PlayedExecutor) -> None:
     pipeline.record("cupy.linalg.svd", (1,))
     pipeline.record(".same", (2,))

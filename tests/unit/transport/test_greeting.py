@@ -166,6 +166,18 @@ def test_where_nobody_listens() -> None:
     assert "Nobody answers at" in told_at(endpoint)
 
 
+def test_a_name_that_no_host_has(monkeypatch: pytest.MonkeyPatch) -> None:
+    def unknown(*address: object) -> list[object]:
+        raise socket.gaierror(socket.EAI_NONAME, "Name or service not known")
+
+    assert greeting_at("tcp://gpu..example.org:7733", _LONG_SECONDS) is Greeting.UNKNOWN
+    monkeypatch.setattr(socket, "getaddrinfo", unknown)
+    assert greeting_at("tcp://gpu.example.org:7733", _LONG_SECONDS) is Greeting.UNKNOWN
+    monkeypatch.setattr("gpu_backend.transport.exchange.greeting_at", lambda *address: Greeting.UNKNOWN)
+    (shut,) = spare_ports(1)
+    assert f"No machine is known here by the name in tcp://127.0.0.1:{shut}" in told_at(f"tcp://127.0.0.1:{shut}")
+
+
 @pytest.mark.parametrize("meets", [_closes, _closes_after_reading])
 def test_a_gateway_of_this_host_that_is_killed_meanwhile_is_nobody(tmp_path: Path, meets: Meets) -> None:
     with port(meets, tmp_path / "gateway") as endpoint:  # so does a process whose last threads are being ended

@@ -19,7 +19,18 @@ def test_the_scheme_need_not_be_typed(gateway: ScriptedGateway) -> None:
 
 
 @pytest.mark.parametrize(
-    "address", ["gpu.example.org", "http://gpu:7733", "tcp://gpu", "gpu:port", "tcp://:7733", "gpu:70000", "x://y:1"]
+    "address",
+    [
+        "gpu.example.org",
+        "http://gpu:7733",
+        "tcp://gpu",
+        "gpu:port",
+        "tcp://:7733",
+        "gpu:70000",
+        "x://y:1",
+        "a..b:7733",
+        "a b:7733",
+    ],
 )
 def test_what_is_no_address_is_told_so(gateway: ScriptedGateway, address: str) -> None:
     with pytest.raises(PoolRefusal, match=r"write it like tcp://gpu\.example\.org:7733"):

@@ -128,6 +128,25 @@ def test_of_a_pool_that_turned_us_away_it_is_not_said_that_it_is_down() -> None:
     assert "down" not in repr(status)
 
 
+def test_what_is_left_to_do_is_counted_as_people_count() -> None:
+    def told(queued: int, unsent: int = 0) -> str:
+        return repr(
+            replace(STATUS, work=Work(queued=queued, unsent=unsent), counters={**STATUS.counters, "round_trips": 1})
+        )
+
+    assert "to do    nothing" in told(0)
+    assert "1 of your operations is not done yet\n" in told(1)
+    assert "2 of your operations are not done yet, and not sent\n" in told(2, unsent=2)
+    assert "1 answer waited for" in told(0)
+
+
+def test_of_a_pool_that_is_away_nothing_is_said_to_go_on() -> None:
+    text = repr(replace(STATUS, problem="The pool is down.", is_connected=False))
+    assert "H200, load not known" in text
+    assert "4,031 of your operations were not done when the pool was last heard" in text
+    assert "yet" not in text
+
+
 def test_json_is_json() -> None:
     shown = Json(STATUS.to_dict())
     assert json.loads(repr(shown)) == STATUS.to_dict()

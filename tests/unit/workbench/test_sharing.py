@@ -138,6 +138,16 @@ def test_status_tells_class_and_queue() -> None:
     assert "1 of 1 taken, 1 by you; 1 more waits for one" in shown
 
 
+def test_status_counts_arrays_that_the_pool_has_not_heard_of() -> None:
+    own = SessionView("s1", "ada", "", "serving", 1, "n", 0, 0, 0.0, True, used_bytes=1 << 20)
+    device = DeviceView("n", 0, "cpu", "a CPU", 1 << 30, 1, 1, used_bytes=3 << 20)
+    view = PoolView(0, "lab", "1", "ada", 0.0, (device,), (own,), ())
+    memory = GpuStatus(session="s1", held_bytes=5 << 20)._with_pool(view, "tcp://gpu:1").memory
+    assert (memory["used_bytes"], memory["free_bytes"]) == (5 << 20, (1 << 30) - (7 << 20))
+    memory = GpuStatus(session="s1", held_bytes=1 << 10)._with_pool(view, "tcp://gpu:1").memory
+    assert (memory["used_bytes"], memory["free_bytes"]) == (1 << 20, (1 << 30) - (3 << 20))
+
+
 @pytest.mark.parametrize(
     ("said", "is_whole"), [("1", True), ("true", True), ("Yes", True), ("0", False), ("no", False)]
 )

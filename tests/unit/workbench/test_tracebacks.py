@@ -126,6 +126,17 @@ def test_a_cause_that_concerns_the_user_is_told(shell: Shell) -> None:
     assert "kernelproxy/" not in shown
 
 
+def test_an_error_while_another_is_handled_is_told_with_it(shell: Shell) -> None:
+    shown = shell.run(_WRONG + "try:\n    {}['mine']\nexcept KeyError:\n    wrong()")
+    assert "KeyError: 'mine'" in shown
+    assert "During handling" in shown
+    assert "All arrays must have same shape" in shown
+    assert "WillRaise" not in shown
+    hidden = shell.run(_WRONG + "try:\n    wrong()\nexcept ValueError:\n    raise RuntimeError('mine') from None")
+    assert "RuntimeError: mine" in hidden
+    assert "All arrays" not in hidden, "as the user wants it"
+
+
 def test_what_we_caught_ourselves_is_not_told(shell: Shell) -> None:
     ours = Path(kernelproxy.__file__).with_name("played.py")
     shell.shell.user_ns["ours"] = names = {}
