@@ -69,6 +69,8 @@ class Client:
     streams: Streams
     signs: Signs
     wishes: Wishes
+    #: Whether an interrupted cell has asked for what is recorded here.
+    hears_interrupts = True
 
     def __init__(self, settings: ClientSettings | None = None, notices: Notices | None = None) -> None:
         self._settings = settings
@@ -81,7 +83,6 @@ class Client:
         self._handed = ""
         #: No session that is used from now on gives a handle below.
         self._next_handle = 1
-        self._is_left_at_exit = False
         self._inherited: Session | None = None
         self._use(None)
         _all.add(self)
@@ -109,6 +110,17 @@ class Client:
     # --- its session --------------------------------------------------------------------------------------------------
 
     @property
+    def settings(self) -> ClientSettings:
+        """Which pool, and whose key.
+
+        Raises
+        ------
+        PoolUnreachable
+            If none were given, and the user's settings file says of no pool.
+        """
+        return self._settings or client_settings.load()
+
+    @property
     def session(self) -> Session:
         """The session, opened on first use. Raises as `open` does."""
         with self._opening:
@@ -116,7 +128,7 @@ class Client:
                 opened = self.open()
                 _tell_environment(opened)
                 self._use(opened)
-                self._leave_at_end()
+                _leave_at_end()
             assert self._opened is not None
             return self._opened
 
@@ -143,7 +155,7 @@ class Client:
             If a quota is used up, or more is asked for than we may have.
         """
         self.keep_ticket()
-        settings = self._settings or client_settings.load()
+        settings = self.settings
         mirror = Mode(client_settings.mirror_mode(settings))
         if self._handed and (path := Path(self._handed)).exists():
             lease = opening.handed_over(path, settings, self.wishes, self.signs)
@@ -169,7 +181,7 @@ class Client:
         if self._opened is not None:
             self._opened.give_back()
         elif isinstance(ticket := self.handed(), Ticket):
-            give_back(ticket, self._settings or client_settings.load())
+            give_back(ticket, self.settings)
 
     def keep_ticket(self) -> None:
         """Take the ticket that we were handed out of the environment: processes that we start must not use it too.
@@ -203,22 +215,10 @@ class Client:
 
     # --- the end of the process ---------------------------------------------------------------------------------------
 
-    def _leave_at_end(self) -> None:
-        if not self._is_left_at_exit:
-            self._is_left_at_exit = True
-            atexit.register(self._leave, os.getpid())
-            _leave_when_terminated(os.getpid())
-
-    def _leave(self, process: int) -> None:
-        """Give our lease back as the process ends. A forked child has a copy, which is not its to close."""
-        if self._opened is not None and os.getpid() == process:
-            self._opened.close(release=self._opened.is_ours)
-
     def leave_to_parent(self) -> None:
         """Leave the session to the process that this one was forked from; one of our own is opened on first use."""
         self._opening = threading.Lock()  # another thread of the parent may have held it
         self._handed = ""
-        self._is_left_at_exit = False
         if self._opened is not None:
             self._opened.pipeline.leave_to_parent(
                 SessionLost("This session belongs to the process from which this one was forked.")
@@ -242,15 +242,32 @@ class _NotOpened:
         return getattr(self._client.session.pipeline, name)
 
 
-def _leave_when_terminated(process: int) -> None:
-    """Give our leases back on SIGTERM too, which ends a process without what runs at exit; it still ends by it."""
+def _leave_at_end() -> None:
+    """Have our leases given back as the process ends: before what was there first, such as a pool of its own, ends."""
+    atexit.unregister(_leave)
+    atexit.register(_leave)
+    leave_when_terminated()
+
+
+def _leave() -> None:
+    """Give our leases back. A forked child has none of its parent's."""
+    for one in clients():
+        if one.opened is not None:
+            one.opened.close(release=one.opened.is_ours)
+
+
+def leave_when_terminated() -> None:
+    """Give our leases back on SIGTERM too, which ends a process without what runs at exit; it still ends by it.
+
+    Only the main thread can see to that: whoever opens sessions in others calls this there.
+    """
     if threading.current_thread() is not threading.main_thread() or signal.getsignal(signal.SIGTERM) != signal.SIG_DFL:
         return  # only the main thread may, and whoever has plans of their own for the signal keeps them
 
     def end(number: int, frame: FrameType | None) -> None:
         ours = [one.opened for one in clients() if one.opened is not None and one.opened.is_ours]
         # Not in this thread: the interrupted code may hold locks that they need.
-        farewells = [threading.Thread(target=one.give_back, daemon=True) for one in ours if os.getpid() == process]
+        farewells = [threading.Thread(target=one.give_back, daemon=True) for one in ours]
         for farewell in farewells:
             farewell.start()
         for farewell in farewells:

@@ -80,6 +80,8 @@ class Signs:
         self.is_shown = False
         #: The transfer that is under way, if it has several pieces.
         self.transfer: Transfer | None = None
+        #: Asked before each question to the pool by whoever waits for its answer; what it raises ends the wait.
+        self.heed: Callable[[], None] = lambda: None
         #: Since when a lost connection is sought, by whatever thread; 0.0 while none is.
         self.lost_at = 0.0
         self._known = ""  # of why it is lost

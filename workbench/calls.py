@@ -1,0 +1,200 @@
+"""Calls of a function, and the threads that carry them out: each has a session only while it has a call to run."""
+
+from __future__ import annotations
+
+import atexit
+import threading
+from collections import deque
+from collections.abc import Callable, Iterable
+from concurrent.futures import Future
+from contextvars import copy_context
+from functools import partial
+from time import monotonic
+from types import TracebackType
+from typing import Any
+
+from gpu_backend.wire.errors import PoolRefusal
+from kernelproxy.client import Client
+from workbench.call_client import CallClient, Terms, Withdrawn
+from workbench.passing import brought_home
+
+#: How long the process may take, as it ends, to leave the queue of a full pool, seconds: who waits there is answered
+#: every two seconds, and leaves then.
+_FAREWELL_SECONDS = 4.0
+
+
+class Call:
+    """One call of a function.
+
+    Parameters
+    ----------
+    run
+        Calls the function with its arguments.
+    client
+        In whose session it runs and its results stay; None for one of its own, from which they come home.
+    """
+
+    def __init__(self, run: Callable[[], Any], client: Client | None) -> None:
+        self.future: Future[Any] = Future()
+        self.client = client
+        #: What the caller's own context variables say counts in the function too.
+        self.context = copy_context()
+        self._run = run
+
+    def outcome(self, client: Client) -> Callable[[], None]:
+        """Run the function in the session of ``client``; return what tells the future how it went."""
+        try:
+            result = self.context.run(self._run_in, client)
+        except BaseException as error:  # as `concurrent.futures` does: whatever it is, it is the caller's
+            return partial(self.future.set_exception, error.with_traceback(_from_function(error.__traceback__)))
+        return partial(self.future.set_result, result)
+
+    def _run_in(self, client: Client) -> Any:
+        with client:
+            result = self._run()
+            if self.client is None:
+                result = brought_home(result)
+                client.session.synchronize()  # what fails on the device only now is this call's failure
+            return result
+
+
+class Crew:
+    """The threads of one function: as many as it has calls, up to what its ``terms`` allow; none while it has none."""
+
+    def __init__(self, function: str, terms: Terms) -> None:
+        self._function = function
+        self._terms = terms
+        self._lock = threading.Lock()
+        #: Calls that were made together: one thread runs them in one session after the other, or several share them.
+        self._waiting: deque[deque[Call]] = deque()
+        self._threads: set[threading.Thread] = set()
+        #: Of these, those that ask the pool for a session; and the clients that have one for calls.
+        self._asking: set[threading.Thread] = set()
+        self._holding: set[CallClient] = set()
+        self._is_ending = False
+
+    def submit(self, calls: Iterable[Call]) -> None:
+        """Have ``calls`` carried out, begun in their order."""
+        batch = deque(calls)
+        with self._lock:
+            free = self._terms.max_workers - len(self._threads)
+            fresh = [
+                threading.Thread(target=self._work, name=f"function-{self._function}", daemon=True)
+                for _ in range(min(free, len(batch)))
+            ]
+            if fresh and not self._threads:
+                atexit.register(self._leave)
+            self._threads.update(fresh)
+            self._waiting.append(batch)
+        for thread in fresh:
+            thread.start()
+
+    def cancel(self) -> None:
+        """Cancel every call that has not begun."""
+        with self._lock:
+            for call in [call for batch in self._waiting for call in batch]:
+                call.future.cancel()
+
+    def join(self) -> None:
+        """Wait until all calls are over."""
+        for thread in [*self._threads]:
+            thread.join()
+
+    def _leave(self) -> None:
+        """Leave the pool as the process ends: nobody is there any more for what waits or runs."""
+        deadline = monotonic() + _FAREWELL_SECONDS
+        self._is_ending = True
+        self.cancel()
+        for thread in [*self._asking]:
+            thread.join(max(0.0, deadline - monotonic()))
+        for client in [*self._holding]:
+            client.close()
+
+    # --- in a thread --------------------------------------------------------------------------------------------------
+
+    def _work(self) -> None:
+        while (batch := self._next()) is not None:
+            self._work_off(batch)
+
+    def _next(self) -> deque[Call] | None:
+        """Return calls to carry out; where there are none, this thread is over."""
+        with self._lock:
+            while self._waiting and not self._waiting[0]:
+                self._waiting.popleft()
+            if self._waiting and not self._is_ending and threading.current_thread() in self._threads:
+                return self._waiting[0]
+            self._dismiss()
+            return None
+
+    def _dismiss(self) -> None:
+        self._threads.discard(threading.current_thread())
+        if not self._threads:
+            atexit.unregister(self._leave)
+
+    def _work_off(self, batch: deque[Call]) -> None:
+        """Carry out calls of ``batch`` until there are none left, those with a session of their own all in one."""
+        own: CallClient | None = None
+        while (call := _popped(batch)) is not None:
+            try:
+                client = call.client
+                if client is None:
+                    client = own = own or call.context.run(CallClient, self._function, self._terms)
+                is_wanted = self._take(client, call)
+            except BaseException as error:
+                own = None  # it has no session, and the next call tries anew
+                if self._leave_to_others(call, error):
+                    return
+                call.future.set_exception(error)
+                continue
+            tell = call.outcome(client) if is_wanted else None
+            if own is not None and not batch:
+                self._give_back(own)  # first: who has the last result holds nothing any more
+                own = None
+            if tell is not None:
+                tell()
+        if own is not None:
+            self._give_back(own)
+
+    def _take(self, client: Client, call: Call) -> bool:
+        """Have a session for ``call``, waited for if need be; False if it was cancelled meanwhile."""
+        me = threading.current_thread()
+        self._asking.add(me)
+        try:
+            if isinstance(client, CallClient) and not call.future.cancelled():
+                client.take(lambda: not (call.future.cancelled() or self._is_ending))
+                if call.client is None:
+                    self._holding.add(client)
+        except Withdrawn:
+            call.future.cancel()
+        finally:
+            self._asking.discard(me)
+        return call.future.set_running_or_notify_cancel()
+
+    def _leave_to_others(self, call: Call, error: BaseException) -> bool:
+        """Tell whether another thread will carry out ``call``, as one session more than they have is too much."""
+        with self._lock:
+            if type(error) is not PoolRefusal or not self._holding:
+                return False
+            self._waiting.appendleft(deque([call]))
+            self._dismiss()
+            return True
+
+    def _give_back(self, client: CallClient) -> None:
+        client.close()
+        with self._lock:
+            self._holding.discard(client)
+
+
+def _popped(batch: deque[Call]) -> Call | None:
+    try:
+        return batch.popleft()
+    except IndexError:  # another thread had the last one
+        return None
+
+
+def _from_function(trace: TracebackType | None) -> TracebackType | None:
+    """Return ``trace`` from the function's own frame on; all of it if it never got there."""
+    found = trace
+    while found is not None and found.tb_frame.f_code.co_filename == __file__:
+        found = found.tb_next
+    return found or trace
