@@ -296,6 +296,11 @@ def current() -> Client:
     return _chosen.get()[-1]
 
 
+def enclosing() -> tuple[Client, ...]:
+    """Return the clients in whose ``with`` blocks whoever runs is, the innermost last; the first is no block's."""
+    return _chosen.get()
+
+
 def clients() -> list[Client]:
     """Return the clients of this process."""
     return list(_all)

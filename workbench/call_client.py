@@ -80,8 +80,8 @@ class CallClient(Client):
             if not is_wanted():
                 raise
             raise PoolFull(
-                f"A call of {self._function} waited {self._timeout_seconds:g} s for a place in the pool and found none: "
-                f"{self._queue.word} Call it again later, or give it a longer timeout."
+                f"A call of {self._function} waited {self._timeout_seconds:g} s for a place in the pool and found "
+                f"none: {self._queue.word} Call it again later, or give it a longer timeout."
             ) from None
         finally:
             self.signs.heed = self._take_no_other

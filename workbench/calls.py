@@ -14,8 +14,9 @@ from types import TracebackType
 from typing import Any
 
 from gpu_backend.wire.errors import PoolRefusal
-from kernelproxy.client import Client
+from kernelproxy.client import Client, current, enclosing
 from workbench.call_client import CallClient, Terms, Withdrawn
+from workbench.held import Held
 from workbench.passing import brought_home
 
 #: How long the process may take, as it ends, to leave the queue of a full pool, seconds: who waits there is answered
@@ -39,6 +40,8 @@ class Call:
         self.client = client
         #: What the caller's own context variables say counts in the function too.
         self.context = copy_context()
+        #: The clients of the calls that made this one, which are not over before it is.
+        self.callers = enclosing()
         self._run = run
 
     def outcome(self, client: Client) -> Callable[[], None]:
@@ -68,9 +71,8 @@ class Crew:
         #: Calls that were made together: one thread runs them in one session after the other, or several share them.
         self._waiting: deque[deque[Call]] = deque()
         self._threads: set[threading.Thread] = set()
-        #: Of these, those that ask the pool for a session; and the clients that have one for calls.
+        #: Of these, those that ask the pool for a session.
         self._asking: set[threading.Thread] = set()
-        self._holding: set[CallClient] = set()
         self._is_ending = False
 
     def submit(self, calls: Iterable[Call]) -> None:
@@ -107,7 +109,7 @@ class Crew:
         self.cancel()
         for thread in [*self._asking]:
             thread.join(max(0.0, deadline - monotonic()))
-        for client in [*self._holding]:
+        for client in _held().clients:
             client.close()
 
     # --- in a thread --------------------------------------------------------------------------------------------------
@@ -121,15 +123,12 @@ class Crew:
         with self._lock:
             while self._waiting and not self._waiting[0]:
                 self._waiting.popleft()
-            if self._waiting and not self._is_ending and threading.current_thread() in self._threads:
+            if self._waiting and not self._is_ending:
                 return self._waiting[0]
-            self._dismiss()
+            self._threads.discard(threading.current_thread())
+            if not self._threads:
+                atexit.unregister(self._leave)
             return None
-
-    def _dismiss(self) -> None:
-        self._threads.discard(threading.current_thread())
-        if not self._threads:
-            atexit.unregister(self._leave)
 
     def _work_off(self, batch: deque[Call]) -> None:
         """Carry out calls of ``batch`` until there are none left, those with a session of their own all in one."""
@@ -142,18 +141,16 @@ class Crew:
                 is_wanted = self._take(client, call)
             except BaseException as error:
                 own = None  # it has no session, and the next call tries anew
-                if self._leave_to_others(call, error):
-                    return
                 call.future.set_exception(error)
                 continue
             tell = call.outcome(client) if is_wanted else None
             if own is not None and not batch:
-                self._give_back(own)  # first: who has the last result holds nothing any more
+                _held().give_back(own)  # first: who has the last result holds nothing any more
                 own = None
             if tell is not None:
                 tell()
         if own is not None:
-            self._give_back(own)
+            _held().give_back(own)
 
     def _take(self, client: Client, call: Call) -> bool:
         """Have a session for ``call``, waited for if need be; False if it was cancelled meanwhile."""
@@ -161,28 +158,39 @@ class Crew:
         self._asking.add(me)
         try:
             if isinstance(client, CallClient) and not call.future.cancelled():
-                client.take(lambda: not (call.future.cancelled() or self._is_ending))
-                if call.client is None:
-                    self._holding.add(client)
+                self._ask(client, call)
         except Withdrawn:
             call.future.cancel()
         finally:
             self._asking.discard(me)
         return call.future.set_running_or_notify_cancel()
 
-    def _leave_to_others(self, call: Call, error: BaseException) -> bool:
-        """Tell whether another thread will carry out ``call``, as one session more than they have is too much."""
-        with self._lock:
-            if type(error) is not PoolRefusal or not self._holding:
-                return False
-            self._waiting.appendleft(deque([call]))
-            self._dismiss()
-            return True
+    def _ask(self, client: CallClient, call: Call) -> None:
+        """Take a session. One that a quota refuses is asked for again when another call has given back its own."""
 
-    def _give_back(self, client: CallClient) -> None:
-        client.close()
-        with self._lock:
-            self._holding.discard(client)
+        def is_wanted() -> bool:
+            return not (call.future.cancelled() or self._is_ending)
+
+        held = _held()
+        while True:
+            given_back, is_own = held.ask(client), False
+            try:
+                client.take(is_wanted)
+                is_own = call.client is None
+                return
+            except PoolRefusal as error:
+                if type(error) is not PoolRefusal:
+                    raise
+                refused = error
+            finally:
+                held.settle(client, is_own)
+            if not held.wait_for_another(given_back, call.callers, is_wanted):
+                raise refused
+
+
+def _held() -> Held:
+    """Return the sessions that calls have; for threads of ours, in which no client was chosen."""
+    return current().part(Held)
 
 
 def _popped(batch: deque[Call]) -> Call | None:
