@@ -128,7 +128,7 @@ class Client:
                 opened = self.open()
                 _tell_environment(opened)
                 self._use(opened)
-                _leave_at_end()
+                leave_at_end()
             assert self._opened is not None
             return self._opened
 
@@ -177,11 +177,13 @@ class Client:
             session.close(session.is_ours if release is None else release)
 
     def give_back(self) -> None:
-        """Have the pool end the session, be it one that was only taken for us so far. Touches no connection."""
+        """Have the pool end the session, be it only taken for us or waited for so far. Touches no connection."""
         if self._opened is not None:
             self._opened.give_back()
         elif isinstance(ticket := self.handed(), Ticket):
             give_back(ticket, self.settings)
+        else:
+            self.signs.withdraw()
 
     def keep_ticket(self) -> None:
         """Take the ticket that we were handed out of the environment: processes that we start must not use it too.
@@ -242,32 +244,41 @@ class _NotOpened:
         return getattr(self._client.session.pipeline, name)
 
 
-def _leave_at_end() -> None:
-    """Have our leases given back as the process ends: before what was there first, such as a pool of its own, ends."""
+def leave_at_end() -> None:
+    """Have leases given back and queues left as the process ends, before what was there first: a pool of its own, say.
+
+    On SIGTERM too, if the main thread calls this: whoever opens sessions in others calls it there before.
+    """
     atexit.unregister(_leave)
     atexit.register(_leave)
-    leave_when_terminated()
+    _leave_when_terminated()
+
+
+def is_ending() -> bool:
+    """Tell whether the process ends, so that nothing should be asked of a pool any more."""
+    return _ending.is_set()
 
 
 def _leave() -> None:
     """Give our leases back. A forked child has none of its parent's."""
+    _ending.set()
     for one in clients():
-        if one.opened is not None:
+        if one.opened is None:
+            one.signs.withdraw()
+        else:
             one.opened.close(release=one.opened.is_ours)
 
 
-def leave_when_terminated() -> None:
-    """Give our leases back on SIGTERM too, which ends a process without what runs at exit; it still ends by it.
-
-    Only the main thread can see to that: whoever opens sessions in others calls this there.
-    """
+def _leave_when_terminated() -> None:
+    """Give our leases back on SIGTERM too, which ends a process without what runs at exit; it still ends by it."""
     if threading.current_thread() is not threading.main_thread() or signal.getsignal(signal.SIGTERM) != signal.SIG_DFL:
         return  # only the main thread may, and whoever has plans of their own for the signal keeps them
 
     def end(number: int, frame: FrameType | None) -> None:
-        ours = [one.opened for one in clients() if one.opened is not None and one.opened.is_ours]
+        _ending.set()
+        ours = [one for one in clients() if one.opened is None or one.opened.is_ours]
         # Not in this thread: the interrupted code may hold locks that they need.
-        farewells = [threading.Thread(target=one.give_back, daemon=True) for one in ours]
+        farewells = [threading.Thread(target=_say_farewell, args=(one,), daemon=True) for one in ours]
         for farewell in farewells:
             farewell.start()
         for farewell in farewells:
@@ -278,13 +289,21 @@ def leave_when_terminated() -> None:
     signal.signal(signal.SIGTERM, end)
 
 
+def _say_farewell(client: Client) -> None:
+    if client.opened is None:
+        client.signs.withdraw()
+    else:
+        client.opened.give_back()
+
+
 def _leave_to_parent() -> None:
     for one in clients():
         one.leave_to_parent()
 
 
-#: The clients of this process.
+#: The clients of this process, and whether it ends.
 _all: WeakSet[Client] = WeakSet()
+_ending = threading.Event()
 #: Which of them whoever runs has chosen, the last one first to ask; the process's own is always there.
 _chosen: ContextVar[tuple[Client, ...]] = ContextVar("client", default=(Client(notices=Notices()),))
 

@@ -2,26 +2,20 @@
 
 from __future__ import annotations
 
-import atexit
 import threading
 from collections import deque
 from collections.abc import Callable, Iterable
 from concurrent.futures import Future
 from contextvars import copy_context
 from functools import partial
-from time import monotonic
 from types import TracebackType
 from typing import Any
 
 from gpu_backend.wire.errors import PoolRefusal
-from kernelproxy.client import Client, current, enclosing
+from kernelproxy.client import Client, current, enclosing, is_ending
 from workbench.call_client import CallClient, Terms, Withdrawn
 from workbench.held import Held
 from workbench.passing import brought_home
-
-#: How long the process may take, as it ends, to leave the queue of a full pool, seconds: who waits there is answered
-#: every two seconds, and leaves then.
-_FAREWELL_SECONDS = 4.0
 
 
 class Call:
@@ -71,9 +65,6 @@ class Crew:
         #: Calls that were made together: one thread runs them in one session after the other, or several share them.
         self._waiting: deque[deque[Call]] = deque()
         self._threads: set[threading.Thread] = set()
-        #: Of these, those that ask the pool for a session.
-        self._asking: set[threading.Thread] = set()
-        self._is_ending = False
 
     def submit(self, calls: Iterable[Call]) -> None:
         """Have ``calls`` carried out, begun in their order."""
@@ -84,8 +75,6 @@ class Crew:
                 threading.Thread(target=self._work, name=f"function-{self._function}", daemon=True)
                 for _ in range(min(free, len(batch)))
             ]
-            if fresh and not self._threads:
-                atexit.register(self._leave)
             self._threads.update(fresh)
             self._waiting.append(batch)
         for thread in fresh:
@@ -94,23 +83,14 @@ class Crew:
     def cancel(self) -> None:
         """Cancel every call that has not begun."""
         with self._lock:
-            for call in [call for batch in self._waiting for call in batch]:
-                call.future.cancel()
+            waiting = [call for batch in self._waiting for call in batch]
+        for call in waiting:
+            call.future.cancel()
 
     def join(self) -> None:
         """Wait until all calls are over."""
         for thread in [*self._threads]:
             thread.join()
-
-    def _leave(self) -> None:
-        """Leave the pool as the process ends: nobody is there any more for what waits or runs."""
-        deadline = monotonic() + _FAREWELL_SECONDS
-        self._is_ending = True
-        self.cancel()
-        for thread in [*self._asking]:
-            thread.join(max(0.0, deadline - monotonic()))
-        for client in _held().clients:
-            client.close()
 
     # --- in a thread --------------------------------------------------------------------------------------------------
 
@@ -121,13 +101,10 @@ class Crew:
     def _next(self) -> deque[Call] | None:
         """Return calls to carry out; where there are none, this thread is over."""
         with self._lock:
-            while self._waiting and not self._waiting[0]:
-                self._waiting.popleft()
-            if self._waiting and not self._is_ending:
+            self._waiting = deque(batch for batch in self._waiting if batch)
+            if self._waiting and not is_ending():
                 return self._waiting[0]
             self._threads.discard(threading.current_thread())
-            if not self._threads:
-                atexit.unregister(self._leave)
             return None
 
     def _work_off(self, batch: deque[Call]) -> None:
@@ -154,22 +131,18 @@ class Crew:
 
     def _take(self, client: Client, call: Call) -> bool:
         """Have a session for ``call``, waited for if need be; False if it was cancelled meanwhile."""
-        me = threading.current_thread()
-        self._asking.add(me)
         try:
             if isinstance(client, CallClient) and not call.future.cancelled():
                 self._ask(client, call)
         except Withdrawn:
             call.future.cancel()
-        finally:
-            self._asking.discard(me)
         return call.future.set_running_or_notify_cancel()
 
     def _ask(self, client: CallClient, call: Call) -> None:
         """Take a session. One that a quota refuses is asked for again when another call has given back its own."""
 
         def is_wanted() -> bool:
-            return not (call.future.cancelled() or self._is_ending)
+            return not (call.future.cancelled() or is_ending())
 
         held = _held()
         while True:

@@ -12,7 +12,7 @@ from typing import Any, Generic, ParamSpec, overload
 
 import kernelproxy
 from kernelproxy.calls.common_client import common
-from kernelproxy.client import leave_when_terminated
+from kernelproxy.client import leave_at_end
 from kernelproxy.session.amounts import bytes_from_words
 from workbench.call_client import CallClient, Terms
 from workbench.calls import Call, Crew
@@ -93,7 +93,7 @@ class Function(Generic[P]):
         return Call(partial(self.__wrapped__, *args, **kwargs), client)
 
     def _submitted(self, calls: list[Call]) -> list[Future[Any]]:
-        leave_when_terminated()
+        leave_at_end()
         self._crew.submit(calls)
         return [call.future for call in calls]
 

@@ -21,12 +21,6 @@ class Held:
         self._clients: set[CallClient] = set()
         self._given_back = 0
 
-    @property
-    def clients(self) -> list[CallClient]:
-        """The clients that have one now."""
-        with self._changed:
-            return [*self._clients]
-
     def ask(self, client: CallClient) -> int:
         """Note that the pool is asked for a session; return how many have been given back so far."""
         with self._changed:
@@ -55,8 +49,11 @@ class Held:
         False if there is none that could be, but for those of the ``callers``, who wait themselves.
         """
         with self._changed:
-            while self._given_back == given_back and is_wanted():
-                if not (self._clients | self._asking).difference(callers):
-                    return False
-                self._changed.wait(_LOOK_SECONDS)
-            return True
+            return self._another_was(given_back, callers, is_wanted)
+
+    def _another_was(self, given_back: int, callers: Collection[Client], is_wanted: Callable[[], bool]) -> bool:
+        while self._given_back == given_back and is_wanted():
+            if not (self._clients | self._asking).difference(callers):
+                return False
+            self._changed.wait(_LOOK_SECONDS)
+        return True
