@@ -16,7 +16,7 @@ from contextvars import ContextVar
 from pathlib import Path
 from types import FrameType
 from typing import Any, TypeVar, cast
-from weakref import WeakSet
+from weakref import WeakValueDictionary
 
 from gpu_backend.wire.control import Ticket
 from gpu_backend.wire.errors import SessionLost
@@ -85,7 +85,7 @@ class Client:
         self._next_handle = 1
         self._inherited: Session | None = None
         self._use(None)
-        _all.add(self)
+        _all[id(self)] = self
 
     # --- the client of a program --------------------------------------------------------------------------------------
 
@@ -302,7 +302,7 @@ def _leave_to_parent() -> None:
 
 
 #: The clients of this process, and whether it ends.
-_all: WeakSet[Client] = WeakSet()
+_all: WeakValueDictionary[int, Client] = WeakValueDictionary()
 _ending = threading.Event()
 #: Which of them whoever runs has chosen, the last one first to ask; the process's own is always there.
 _chosen: ContextVar[tuple[Client, ...]] = ContextVar("client", default=(Client(notices=Notices()),))
@@ -322,7 +322,8 @@ def enclosing() -> tuple[Client, ...]:
 
 def clients() -> list[Client]:
     """Return the clients of this process."""
-    return list(_all)
+    # References are copied in one step: other threads make clients meanwhile.
+    return [one for reference in _all.valuerefs() if (one := reference()) is not None]
 
 
 # --- for programs that know one session -------------------------------------------------------------------------------

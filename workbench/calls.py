@@ -118,7 +118,8 @@ class Crew:
                 is_wanted = self._take(client, call)
             except BaseException as error:
                 own = None  # it has no session, and the next call tries anew
-                call.future.set_exception(error)
+                if call.future.set_running_or_notify_cancel():
+                    call.future.set_exception(error)
                 continue
             tell = call.outcome(client) if is_wanted else None
             if own is not None and not batch:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from copy import copy
 from typing import Any
 
 from gpu_backend.wire.errors import quoted
@@ -34,12 +35,14 @@ def brought_home(result: Any) -> Any:
     TypeError
         If something in it means nothing outside of its session.
     """
-    if isinstance(result, list | tuple):
-        items = [brought_home(one) for one in result]
+    if isinstance(result, tuple):
         make: Callable[..., Any] = getattr(type(result), "_make", type(result))  # of a named tuple
-        return make(items)
-    if isinstance(result, dict):
-        return type(result)((key, brought_home(value)) for key, value in result.items())
+        return make([brought_home(one) for one in result])
+    if isinstance(result, list | dict):
+        made: Any = copy(result)  # of its own class, with whatever that keeps besides
+        for key in range(len(result)) if isinstance(result, list) else result:
+            made[key] = brought_home(result[key])
+        return made
     if not _is_remote(result):
         return result
     if isinstance(result, ArrayCore) or callable(getattr(type(result), "get", None)):  # a sparse matrix has it too

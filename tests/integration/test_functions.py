@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import os
 import signal
 import threading
@@ -19,9 +20,10 @@ from gpu_backend.pool.settings import PoolSettings
 from gpu_backend.pool.state import PoolState
 from gpu_backend.wire.errors import SessionLost
 from kernelproxy.calls.common_client import MixedClients
-from kernelproxy.client import current
+from kernelproxy.client import clients, current
 from tests.executor_of import directory_of
 from tests.integration.notebook_pool import cpu_pool, sessions, wait_until
+from workbench.call_client import CallClient
 
 
 @pytest.fixture(scope="module")
@@ -205,8 +207,8 @@ def test_inside_of_kept_arrays_stay_remote_between_calls(pool: PoolState) -> Non
             kept(cp.ones(2))
     with pytest.raises(SessionLost, match=r"calls of made ran.*given back.*made\.kept\(\)"):
         _ = x + 1
-    (held,) = sessions(pool)  # that of `cp.ones`, which is the notebook's own
-    assert held.session == own_session()
+    # What is left is that of `cp.ones`, the notebook's own.
+    wait_until(lambda: [held.session for held in sessions(pool)] == [own_session()])
 
 
 def test_kept_waits_for_its_calls_and_tells_what_fails_late(pool: PoolState) -> None:
@@ -233,7 +235,20 @@ def test_arrays_that_a_function_left_behind_say_whose_they_were(pool: PoolState)
     leaks().result()
     with pytest.raises(SessionLost, match="calls of leaks ran"):
         left[0].get()
-    assert sessions(pool) == ()
+    wait_until(lambda: sessions(pool) == ())
+
+
+def test_what_calls_had_is_forgotten(pool: PoolState) -> None:
+    @workbench.function
+    def one() -> Any:
+        import cupy as cp
+
+        return cp.ones(1)
+
+    assert [float(future.result()[0]) for future in (one(), one(), *one.map(*[[]]))] == [1, 1]
+    wait_until(lambda: not [thread for thread in threading.enumerate() if thread.name == "function-one"])
+    gc.collect()
+    assert not [client for client in clients() if isinstance(client, CallClient)]
 
 
 def test_an_executor_that_dies_is_the_calls_error(pool: PoolState) -> None:

@@ -47,7 +47,7 @@ def test_its_programs_print_what_they_say_and_leave_nothing(pool: PoolState) -> 
     first, kept = programs()
     assert is_about_pi(run("-c", first))
     assert run("-c", kept) == "kept: [0.0, 10.0, 20.0, 30.0, 40.0, 50.0]\n"
-    assert sessions(pool) == ()
+    wait_until(lambda: sessions(pool) == ())
 
 
 def test_the_first_is_a_cell_of_a_notebook_too(pool: PoolState) -> None:

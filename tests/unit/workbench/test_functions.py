@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import threading
-from collections import namedtuple
+from collections import defaultdict, namedtuple
 from collections.abc import Iterator
 from types import SimpleNamespace
 from typing import Any
@@ -121,6 +121,26 @@ def test_what_is_cancelled_before_it_is_asked_for_is_not_asked_for(gateway: Scri
     assert len(gateway.asked_for(OpenSession)) == 2
 
 
+def test_one_that_is_cancelled_as_it_is_refused_is_cancelled(gateway: ScriptedGateway, nothing: Any) -> None:
+    """And the thread goes on to the next."""
+    futures: list[Any] = []
+    is_made = threading.Event()
+
+    def answer(message: ToGateway) -> FromGateway:
+        assert is_made.wait(60)
+        if len(gateway.asked_for(OpenSession)) == 1:
+            assert futures[0].cancel()
+        return Denied(0, RefusalCode.QUOTA, "Too many.")
+
+    gateway.answer = answer
+    one_by_one = nothing.options(max_workers=1)
+    futures += [one_by_one(), one_by_one()]
+    is_made.set()
+    with pytest.raises(PoolRefusal, match="Too many"):
+        futures[1].result()
+    assert futures[0].cancelled()
+
+
 def test_without_a_pool_the_future_says_so(nothing: Any, tmp_path: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv(CONFIG_VARIABLE, str(tmp_path / "none.toml"))
     with pytest.raises(PoolUnreachable, match="No pool is set up here"):
@@ -187,6 +207,9 @@ def test_what_holds_nothing_remote_comes_home_as_it_is() -> None:
     found = brought_home({"a": [1, (2, None)], "b": pair("c", 3.0)})
     assert found == {"a": [1, (2, None)], "b": pair("c", 3.0)}
     assert type(found["b"]) is pair
+    counts = defaultdict(list, {"a": [1]})
+    assert brought_home(counts)["b"] == []
+    assert counts == {"a": [1]}
     thing = SimpleNamespace(get=1)
     assert brought_home(thing) is thing
 
