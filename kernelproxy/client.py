@@ -221,6 +221,7 @@ class Client:
         """Leave the session to the process that this one was forked from; one of our own is opened on first use."""
         self._opening = threading.Lock()  # another thread of the parent may have held it
         self._handed = ""
+        self.signs.withdraw = lambda: None  # whoever waits in a queue waits in the parent
         if self._opened is not None:
             self._opened.pipeline.leave_to_parent(
                 SessionLost("This session belongs to the process from which this one was forked.")

@@ -15,7 +15,7 @@ from gpu_backend.transport.exchange import refusal
 from gpu_backend.wire.control import Denied, Done, FromGateway, LeaveQueue, OpenSession, Queued, ToGateway
 from gpu_backend.wire.errors import AnswerOverdue, PoolRefusal, PoolUnreachable, RefusalCode, SessionLost
 from kernelproxy import settings
-from kernelproxy.client import current, open_session
+from kernelproxy.client import Client, current, open_session
 from kernelproxy.session import gateway_client, granting, waiting
 from kernelproxy.session.notice import TerminalNotice
 from kernelproxy.session.waiting import in_words
@@ -130,6 +130,16 @@ def test_somebody_else_can_leave_the_queue_for_who_waits(gateway: ScriptedGatewa
         granted()
     current().give_back()  # nobody waits any more
     assert [message.waiter for message in gateway.asked_for(LeaveQueue)] == ["w1"]  # type: ignore[attr-defined]
+
+
+def test_a_forked_child_does_not_leave_its_parents_queue() -> None:
+    left: list[str] = []
+    client = Client()
+    client.signs.withdraw = lambda: left.append("queue")
+    client.give_back()
+    client.leave_to_parent()
+    client.give_back()
+    assert left == ["queue"]
 
 
 def test_a_refusal_ends_the_wait_in_words(gateway: ScriptedGateway, noted: Noted) -> None:
