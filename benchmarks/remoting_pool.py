@@ -17,6 +17,7 @@ from typing import Any
 from jupyter_client.manager import KernelManager
 
 import workbench
+from gpu_backend.node import launcher
 from gpu_backend.node import settings as node_settings
 from gpu_backend.pool import commands, state
 from gpu_backend.pool.settings import PoolSettings
@@ -92,8 +93,9 @@ class OwnPool:
 
     @property
     def is_warm(self) -> bool:
-        """Whether an executor is ready to take a session."""
-        return any(self._state.runtime.glob("x/*/ready"))
+        """Whether an executor is ready to take a session; one that has had its own leaves its directory for a while."""
+        found = [one for one in launcher.directories(str(self._state.runtime)) if launcher.is_ready(one)]
+        return any(launcher.assignment_in(one) is None and launcher.process_in(one) is not None for one in found)
 
     def wait_for_warm(self) -> None:
         """Wait until no session is held and an executor is ready to take the next."""

@@ -16,7 +16,7 @@ from contextvars import ContextVar
 from pathlib import Path
 from types import FrameType
 from typing import Any, TypeVar, cast
-from weakref import WeakSet
+from weakref import WeakValueDictionary
 
 from gpu_backend.wire.control import Ticket
 from gpu_backend.wire.errors import SessionLost
@@ -69,6 +69,8 @@ class Client:
     streams: Streams
     signs: Signs
     wishes: Wishes
+    #: Whether an interrupted cell has asked for what is recorded here.
+    hears_interrupts = True
 
     def __init__(self, settings: ClientSettings | None = None, notices: Notices | None = None) -> None:
         self._settings = settings
@@ -81,10 +83,9 @@ class Client:
         self._handed = ""
         #: No session that is used from now on gives a handle below.
         self._next_handle = 1
-        self._is_left_at_exit = False
         self._inherited: Session | None = None
         self._use(None)
-        _all.add(self)
+        _all[id(self)] = self
 
     # --- the client of a program --------------------------------------------------------------------------------------
 
@@ -109,6 +110,17 @@ class Client:
     # --- its session --------------------------------------------------------------------------------------------------
 
     @property
+    def settings(self) -> ClientSettings:
+        """Which pool, and whose key.
+
+        Raises
+        ------
+        PoolUnreachable
+            If none were given, and the user's settings file says of no pool.
+        """
+        return self._settings or client_settings.load()
+
+    @property
     def session(self) -> Session:
         """The session, opened on first use. Raises as `open` does."""
         with self._opening:
@@ -116,7 +128,7 @@ class Client:
                 opened = self.open()
                 _tell_environment(opened)
                 self._use(opened)
-                self._leave_at_end()
+                leave_at_end()
             assert self._opened is not None
             return self._opened
 
@@ -143,7 +155,7 @@ class Client:
             If a quota is used up, or more is asked for than we may have.
         """
         self.keep_ticket()
-        settings = self._settings or client_settings.load()
+        settings = self.settings
         mirror = Mode(client_settings.mirror_mode(settings))
         if self._handed and (path := Path(self._handed)).exists():
             lease = opening.handed_over(path, settings, self.wishes, self.signs)
@@ -165,11 +177,13 @@ class Client:
             session.close(session.is_ours if release is None else release)
 
     def give_back(self) -> None:
-        """Have the pool end the session, be it one that was only taken for us so far. Touches no connection."""
+        """Have the pool end the session, be it only taken for us or waited for so far. Touches no connection."""
         if self._opened is not None:
             self._opened.give_back()
         elif isinstance(ticket := self.handed(), Ticket):
-            give_back(ticket, self._settings or client_settings.load())
+            give_back(ticket, self.settings)
+        else:
+            self.signs.withdraw()
 
     def keep_ticket(self) -> None:
         """Take the ticket that we were handed out of the environment: processes that we start must not use it too.
@@ -203,22 +217,11 @@ class Client:
 
     # --- the end of the process ---------------------------------------------------------------------------------------
 
-    def _leave_at_end(self) -> None:
-        if not self._is_left_at_exit:
-            self._is_left_at_exit = True
-            atexit.register(self._leave, os.getpid())
-            _leave_when_terminated(os.getpid())
-
-    def _leave(self, process: int) -> None:
-        """Give our lease back as the process ends. A forked child has a copy, which is not its to close."""
-        if self._opened is not None and os.getpid() == process:
-            self._opened.close(release=self._opened.is_ours)
-
     def leave_to_parent(self) -> None:
         """Leave the session to the process that this one was forked from; one of our own is opened on first use."""
         self._opening = threading.Lock()  # another thread of the parent may have held it
         self._handed = ""
-        self._is_left_at_exit = False
+        self.signs.withdraw = lambda: None  # whoever waits in a queue waits in the parent
         if self._opened is not None:
             self._opened.pipeline.leave_to_parent(
                 SessionLost("This session belongs to the process from which this one was forked.")
@@ -242,15 +245,41 @@ class _NotOpened:
         return getattr(self._client.session.pipeline, name)
 
 
-def _leave_when_terminated(process: int) -> None:
+def leave_at_end() -> None:
+    """Have leases given back and queues left as the process ends, before what was there first: a pool of its own, say.
+
+    On SIGTERM too, if the main thread calls this: whoever opens sessions in others calls it there before.
+    """
+    atexit.unregister(_leave)
+    atexit.register(_leave)
+    _leave_when_terminated()
+
+
+def is_ending() -> bool:
+    """Tell whether the process ends, so that nothing should be asked of a pool any more."""
+    return _ending.is_set()
+
+
+def _leave() -> None:
+    """Give our leases back. A forked child has none of its parent's."""
+    _ending.set()
+    for one in clients():
+        if one.opened is None:
+            one.signs.withdraw()
+        else:
+            one.opened.close(release=one.opened.is_ours)
+
+
+def _leave_when_terminated() -> None:
     """Give our leases back on SIGTERM too, which ends a process without what runs at exit; it still ends by it."""
     if threading.current_thread() is not threading.main_thread() or signal.getsignal(signal.SIGTERM) != signal.SIG_DFL:
         return  # only the main thread may, and whoever has plans of their own for the signal keeps them
 
     def end(number: int, frame: FrameType | None) -> None:
-        ours = [one.opened for one in clients() if one.opened is not None and one.opened.is_ours]
+        _ending.set()
+        ours = [one for one in clients() if one.opened is None or one.opened.is_ours]
         # Not in this thread: the interrupted code may hold locks that they need.
-        farewells = [threading.Thread(target=one.give_back, daemon=True) for one in ours if os.getpid() == process]
+        farewells = [threading.Thread(target=_say_farewell, args=(one,), daemon=True) for one in ours]
         for farewell in farewells:
             farewell.start()
         for farewell in farewells:
@@ -261,13 +290,21 @@ def _leave_when_terminated(process: int) -> None:
     signal.signal(signal.SIGTERM, end)
 
 
+def _say_farewell(client: Client) -> None:
+    if client.opened is None:
+        client.signs.withdraw()
+    else:
+        client.opened.give_back()
+
+
 def _leave_to_parent() -> None:
     for one in clients():
         one.leave_to_parent()
 
 
-#: The clients of this process.
-_all: WeakSet[Client] = WeakSet()
+#: The clients of this process, and whether it ends.
+_all: WeakValueDictionary[int, Client] = WeakValueDictionary()
+_ending = threading.Event()
 #: Which of them whoever runs has chosen, the last one first to ask; the process's own is always there.
 _chosen: ContextVar[tuple[Client, ...]] = ContextVar("client", default=(Client(notices=Notices()),))
 
@@ -279,9 +316,15 @@ def current() -> Client:
     return _chosen.get()[-1]
 
 
+def enclosing() -> tuple[Client, ...]:
+    """Return the clients in whose ``with`` blocks whoever runs is, the innermost last; the first is no block's."""
+    return _chosen.get()
+
+
 def clients() -> list[Client]:
     """Return the clients of this process."""
-    return list(_all)
+    # References are copied in one step: other threads make clients meanwhile.
+    return [one for reference in _all.valuerefs() if (one := reference()) is not None]
 
 
 # --- for programs that know one session -------------------------------------------------------------------------------

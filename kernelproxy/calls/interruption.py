@@ -32,7 +32,7 @@ _NOT_THE_USERS = frozenset({"In", "Out", "exit", "quit", "get_ipython"})
 
 def tell_interrupted(names: Mapping[str, object]) -> None:
     """Settle what an interrupted cell of this process has asked for, and say on standard error what came of it."""
-    for session in [one.opened for one in clients() if one.opened is not None]:
+    for session in [one.opened for one in clients() if one.opened is not None and one.hears_interrupts]:
         told = after_interrupt(session.pipeline, names)
         if not told:
             continue

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from time import monotonic
 
 from gpu_backend.wire import control
@@ -25,12 +26,18 @@ _OVERDUE_SECONDS = 12.0
 def granted(settings: ClientSettings, request: control.OpenSession | control.RenewTicket, signs: Signs) -> Ticket:
     """Ask the gateway until it gives a ticket or says no; "not yet" takes it nearly two seconds to say."""
     with Wait(settings, request, signs) as wait:
-        return _asked(settings, request, wait)
+        return _asked(settings, request, wait, signs.heed)
 
 
-def _asked(settings: ClientSettings, request: control.OpenSession | control.RenewTicket, wait: Wait) -> Ticket:
+def _asked(
+    settings: ClientSettings,
+    request: control.OpenSession | control.RenewTicket,
+    wait: Wait,
+    heed: Callable[[], None],
+) -> Ticket:
     deadline = monotonic() + _START_SECONDS
     while True:
+        heed()
         try:
             answer = gateway_client.request(settings, request, GATEWAY_SECONDS)
         except ExecutorStarting:

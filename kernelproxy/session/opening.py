@@ -22,7 +22,7 @@ def asked_for(settings: ClientSettings, wishes: Wishes, signs: Signs, label: str
     """Ask the gateway for a session and return the lease on it; raises as `kernelproxy.open_session` does."""
     wish, memory_bytes = wishes.wished(settings)
     waiter = secrets.token_hex(8) if may_wait else ""
-    request = control.OpenSession(0, label, "", memory_bytes, wish, waiter)
+    request = control.OpenSession(0, label or wishes.label, "", memory_bytes, wish, waiter)
     return Lease(granted(settings, request, signs), settings, wishes, signs)
 
 

@@ -80,6 +80,10 @@ class Signs:
         self.is_shown = False
         #: The transfer that is under way, if it has several pieces.
         self.transfer: Transfer | None = None
+        #: Asked before each question to the pool by whoever waits for its answer; what it raises ends the wait.
+        self.heed: Callable[[], None] = _nothing
+        #: Leaves the pool's queue for whoever waits there, whatever thread they are; does nothing if nobody does.
+        self.withdraw: Callable[[], None] = _nothing
         #: Since when a lost connection is sought, by whatever thread; 0.0 while none is.
         self.lost_at = 0.0
         self._known = ""  # of why it is lost
@@ -174,6 +178,10 @@ class Signs:
     def _look_for_connection(self, since: float, known: str) -> None:
         self._known = known
         self.look(since, lambda: _reconnecting(known))
+
+
+def _nothing() -> None:
+    """Do nothing."""
 
 
 def _reconnecting(known: str) -> Sign:

@@ -27,13 +27,16 @@ class Wait:
         self._signs = signs
         self._since = self._heard = monotonic()
         self._notice: Notice | None = None
+        self._other = signs.withdraw
 
     def __enter__(self) -> Wait:
+        self._signs.withdraw = self._leave_queue
         return self
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
+        self._signs.withdraw = self._other
         self._signs.settle(error)
         waited = _waited(monotonic() - self._since) or "less than a second"
         if kind is None:
@@ -42,8 +45,11 @@ class Wait:
             return
         if self._notice is not None:
             self._notice.close(f"Left the queue for a place in the pool after {waited}.")
-        if isinstance(self._request, OpenSession) and not isinstance(error, PoolError):
-            # Even where no answer came yet: the next one may have been a place.
+        if not isinstance(error, PoolError):
+            self._leave_queue()  # even where no answer came yet: the next one may have been a place
+
+    def _leave_queue(self) -> None:
+        if isinstance(self._request, OpenSession):
             with suppress(PoolError):
                 leaving = LeaveQueue(0, self._request.waiter)
                 gateway_client.request(self._settings, leaving, _FAREWELL_SECONDS)

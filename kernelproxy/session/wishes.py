@@ -39,6 +39,10 @@ class Wishes:
     def __init__(self) -> None:
         #: What the notebook said with `%gpu class`; it counts for the session that it has and for the next.
         self.said: Wish | None = None
+        #: Device memory that a program asks for in its own words, before environment and settings; None if it does not.
+        self.memory_bytes: int | None = None
+        #: What its sessions are called, for people; "" for the notebook's path.
+        self.label = ""
 
     def wished(self, settings: ClientSettings) -> Wished:
         """Return what a session that is opened now asks for.
@@ -61,13 +65,14 @@ class Wishes:
         if self.said is not None:  # how it shares; where it goes is not said there
             said = self.said
             wish = replace(wish, kind=said.kind, request=said.request, limit=said.limit, priority=said.priority)
-        memory = _value(MEMORY_VARIABLE, settings.memory or "0", bytes_from_words)
-        return Wished(wish, memory)
+        if self.memory_bytes is not None:
+            return Wished(wish, self.memory_bytes)
+        return Wished(wish, _value(MEMORY_VARIABLE, settings.memory or "0", bytes_from_words))
 
     def opening(self, settings: ClientSettings) -> OpenSession:
         """Return how a session is asked for in this process; raises as `wished` does. It has no name for a wait yet."""
         wish, memory_bytes = self.wished(settings)
-        return OpenSession(0, os.environ.get("JPY_SESSION_NAME", ""), "", memory_bytes, wish)
+        return OpenSession(0, self.label or os.environ.get("JPY_SESSION_NAME", ""), "", memory_bytes, wish)
 
 
 def _truth(said: str | bool) -> bool:

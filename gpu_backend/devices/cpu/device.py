@@ -70,6 +70,8 @@ class CpuDevice:
             compute_capability="",
         )
         self._upload = guarded(_upload)
+        # All that most programs use comes with it: now, while an executor has no session yet, and not in the first op.
+        table.lookup("cupy.ndarray")
         self.landing: Landing = no_landing
 
     def resolve(self, qualname: str) -> object:

@@ -17,7 +17,10 @@ OF_THE_PROCESS = {
         "is_subclassed": "whether a program has made a class below it",
     },
     "kernelproxy/calls/interrupts.py": {"_previous": "the interpreter's one hook for what is raised as an object ends"},
-    "kernelproxy/client.py": {"_all": "the clients there are: exit, fork and interrupts are told to all"},
+    "kernelproxy/client.py": {
+        "_all": "the clients there are: exit, fork and interrupts are told to all",
+        "_ending": "a process ends once",
+    },
     "kernelproxy/public_names.py": {"_told_by": "who makes what stands for a name: code, once"},
     "kernelproxy/source_lines.py": {"_name_of_file": "what people call a file"},
     "kernelproxy/namespace/pinned_memory.py": {"_allocator": "host memory is this process's"},

@@ -14,7 +14,7 @@ from gpu_backend.wire.messages import Want
 from gpu_backend.wire.values import Ref, Tuple, View
 from kernelproxy.calls import array_core
 from kernelproxy.calls.array_core import ArrayCore
-from kernelproxy.calls.interruption import after_interrupt
+from kernelproxy.calls.interruption import after_interrupt, tell_interrupted
 from kernelproxy.client import Client
 from kernelproxy.stream.pipeline import Pipeline
 
@@ -64,6 +64,18 @@ def test_the_first_interrupt_drops_nothing(executor: PlayedExecutor, pipeline: P
     assert "interrupt again to drop it" in told
     pipeline.call("op", ("wait",), Want.CONTENTS)
     assert [word for _, word in executor.done] == ["made", "wait"]
+
+
+@pytest.mark.parametrize("hears_interrupts", [True, False])
+def test_only_what_a_cell_may_have_asked_for_is_settled(
+    executor: PlayedExecutor, pipeline: Pipeline, capsys: pytest.CaptureFixture[str], hears_interrupts: bool
+) -> None:
+    u = array(pipeline)
+    u._client.hears_interrupts = hears_interrupts
+    some_are_done(executor, pipeline, 0)
+    tell_interrupted({"u": u})
+    assert pipeline.is_draining == hears_interrupts
+    assert ("Interrupted." in capsys.readouterr().err) == hears_interrupts
 
 
 def test_an_interrupt_when_all_of_the_last_is_done_is_a_first_one(executor: PlayedExecutor, pipeline: Pipeline) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import io
 import socket
 import sys
+import threading
 from collections.abc import Callable
 
 import msgspec
@@ -12,9 +13,9 @@ import pytest
 
 from gpu_backend.transport.exchange import refusal
 from gpu_backend.wire.control import Denied, Done, FromGateway, LeaveQueue, OpenSession, Queued, ToGateway
-from gpu_backend.wire.errors import AnswerOverdue, PoolRefusal, PoolUnreachable, RefusalCode
+from gpu_backend.wire.errors import AnswerOverdue, PoolRefusal, PoolUnreachable, RefusalCode, SessionLost
 from kernelproxy import settings
-from kernelproxy.client import current, open_session
+from kernelproxy.client import Client, current, open_session
 from kernelproxy.session import gateway_client, granting, waiting
 from kernelproxy.session.notice import TerminalNotice
 from kernelproxy.session.waiting import in_words
@@ -88,6 +89,57 @@ def test_an_interrupt_leaves_the_queue(gateway: ScriptedGateway, noted: Noted, m
         granted()
     assert [message.waiter for message in gateway.asked_for(LeaveQueue)] == ["w1"]  # type: ignore[attr-defined]
     assert noted.closed[0].startswith("Left the queue")
+
+
+def test_who_is_not_wanted_any_more_leaves_the_queue(
+    gateway: ScriptedGateway, noted: Noted, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    class Unwanted(Exception):
+        pass
+
+    def heed() -> None:
+        if noted.shown:
+            raise Unwanted
+
+    gateway.answer = lambda message: Done(0) if isinstance(message, LeaveQueue) else Queued(0, 1, 1, -1.0, FULL)
+    monkeypatch.setattr(current().signs, "heed", heed)
+    with pytest.raises(Unwanted):
+        granted()
+    assert len(gateway.asked_for(OpenSession)) == 1
+    assert [message.waiter for message in gateway.asked_for(LeaveQueue)] == ["w1"]  # type: ignore[attr-defined]
+
+
+def test_somebody_else_can_leave_the_queue_for_who_waits(gateway: ScriptedGateway, noted: Noted) -> None:
+    """As a signal's handler does; the gateway then refuses who asks again by that name."""
+    left = threading.Event()
+
+    def answer(message: ToGateway) -> FromGateway:
+        if isinstance(message, LeaveQueue):
+            left.set()
+            return Done(0)
+        return Denied(0, RefusalCode.UNKNOWN_SESSION, "You have left.") if left.is_set() else queued
+
+    def withdrawn(text: str) -> None:
+        farewell = threading.Thread(target=current().give_back)
+        farewell.start()
+        farewell.join()
+
+    queued = Queued(0, 1, 1, -1.0, FULL)
+    gateway.answer, noted.show = answer, withdrawn  # type: ignore[method-assign]
+    with pytest.raises(SessionLost, match="You have left"):
+        granted()
+    current().give_back()  # nobody waits any more
+    assert [message.waiter for message in gateway.asked_for(LeaveQueue)] == ["w1"]  # type: ignore[attr-defined]
+
+
+def test_a_forked_child_does_not_leave_its_parents_queue() -> None:
+    left: list[str] = []
+    client = Client()
+    client.signs.withdraw = lambda: left.append("queue")
+    client.give_back()
+    client.leave_to_parent()
+    client.give_back()
+    assert left == ["queue"]
 
 
 def test_a_refusal_ends_the_wait_in_words(gateway: ScriptedGateway, noted: Noted) -> None:

@@ -105,6 +105,9 @@ def test_what_was_said_comes_before_the_environment_and_that_before_the_file(
     monkeypatch.setenv("GPU_WORKBENCH_AFFINITY", "train")
     monkeypatch.setenv("GPU_WORKBENCH_WHOLE_DEVICE", "1")
     assert wishes.wished(settings.load()).wish == Wish("best-effort", affinity="train", is_whole=True)
+    wishes.memory_bytes, wishes.label = 3 << 20, "own"
+    assert wishes.wished(settings.load()).memory_bytes == 3 << 20
+    assert wishes.opening(settings.load()).label == "own"
 
 
 @pytest.mark.parametrize("setting", ["memory", "GPU_WORKBENCH_PRIORITY"])
