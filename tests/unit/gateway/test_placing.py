@@ -9,9 +9,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from gpu_backend.gateway.entitlements import Rights, refuse_own_device
-from gpu_backend.gateway.loads import DeviceLoad, Mix, Tenant, Wanted, mix_of
+from gpu_backend.gateway.loads import DeviceLoad, Mix, Tenant, Tenants, Wanted, mix_of
 from gpu_backend.gateway.placement import place, with_one_more
-from gpu_backend.gateway.placing import DEFAULT_RULES, RULES, obstacle, reason
+from gpu_backend.gateway.placing import DEFAULT_RULES, RULES, Around, obstacle, reason
 from gpu_backend.gateway.refusals import Refusal
 from gpu_backend.lifecycle.states import Session, SessionState
 from gpu_backend.wire.control import Wish
@@ -51,7 +51,7 @@ def test_six_notebooks_and_two_are_spread_evenly() -> None:
 
 def test_spread_does_not_send_a_second_notebook_into_a_crowd() -> None:
     empty, crowded = devices(2)
-    crowded = replace(crowded, sessions=7, tenants=tuple(Tenant(want(f"u{n}")) for n in range(7)))
+    crowded = replace(crowded, sessions=7, tenants=Tenants(Tenant(want(f"u{n}")) for n in range(7)))
     _, went = go([empty, crowded], want(), want())
     assert went == [0, 0]
 
@@ -154,7 +154,7 @@ def test_no_rule_breaks_a_wall_or_overfills_a_device(asked: list[Wanted], rules:
         spot = place(loads, "", one.memory_bytes, one, rules)
         assert spot == place(list(reversed(loads)), "", one.memory_bytes, one, rules), "the order of devices matters"
         if isinstance(spot, DeviceLoad):
-            assert not obstacle(spot, one, before)
+            assert not obstacle(spot, one, Around(one, before))
             assert reason(spot, one, before, rules)
             loads = with_one_more(loads, spot, one)
     for load in loads:
