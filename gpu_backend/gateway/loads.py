@@ -79,6 +79,9 @@ class Tenants(tuple[Tenant, ...]):
         return any(tenant.wanted.is_whole or tenant.wanted.exclusion for tenant in self)
 
 
+_NOBODY = Tenants()
+
+
 @dataclass(frozen=True, slots=True)
 class DeviceLoad:
     """A device that can be reached now, and what is on it."""
@@ -107,7 +110,7 @@ class DeviceLoad:
     #: Whether its node takes no new sessions.
     is_draining: bool = False
     #: Who has a place on it.
-    tenants: Tenants = Tenants()
+    tenants: Tenants = _NOBODY
 
 
 def mix_of(by_class: Sequence[float], busy: float) -> Mix:
