@@ -194,7 +194,7 @@ def test_a_decision_asks_each_device_of_a_large_pool_a_fixed_number_of_times() -
         asked = 0
 
         @property
-        def by_user(self) -> Mapping[str, list[Wanted]]:  # type: ignore[override]
+        def by_user(self) -> Mapping[str, list[Wanted]]:
             Counted.asked += 1
             return super().by_user
 
