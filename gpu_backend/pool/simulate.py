@@ -7,6 +7,7 @@ over all devices. Turns are played on some of them, with the weights that these 
 from __future__ import annotations
 
 import argparse
+import gc
 import multiprocessing
 import os
 import sys
@@ -26,7 +27,7 @@ from gpu_backend.gateway.placing import RULES
 from gpu_backend.pool.simulated_places import NODE
 from gpu_backend.pool.simulation import PoolOutcome, SimulatedPool
 
-__all__ = ["Found", "Wanted", "compared", "main", "simulate", "table"]
+__all__ = ["Found", "Wanted", "compared", "main", "simulate", "table", "worked"]
 
 #: The rule by which a device is taken of several that are equally good by the one that is compared.
 _AMONG_EQUALS = "spread"
@@ -59,6 +60,7 @@ def simulate(wanted: Wanted) -> Found:
     pool = SimulatedPool(
         scripts, wanted.devices, (wanted.rule, _AMONG_EQUALS), wanted.has_ledger, wanted.seed, wanted.places, watched
     )
+    gc.freeze()  # scripts hold no cycles, and stay
     outcome = pool.run(wanted.seconds)
     turns = [
         SimulatedDevice(registry.make("fair_share"), scripts, changes=pool.changes.get((NODE, number), ()))
@@ -109,7 +111,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     if unknown:
         sys.stderr.write(f"There is no rule of placement {unknown[0]!r}; there are {', '.join(RULES)}.\n")
         return 2
-    start, worked = time.perf_counter(), _worked()
+    start, before = time.perf_counter(), worked()
     wanted = [
         Wanted(
             rule, has_ledger, options.users, options.devices, options.places, options.seconds, options.seed,
@@ -125,12 +127,13 @@ def main(arguments: Sequence[str] | None = None) -> int:
     console.print(
         f"A simulation: {options.users} users on {options.devices} devices with {options.places} places each, "
         f"{options.seconds} s of virtual time for each row, turns on {options.sample} devices; simulated in "
-        f"{took:.1f} s, of processors' time {_worked() - worked:.1f} s."
+        f"{took:.1f} s, of processors' time {worked() - before:.1f} s."
     )
     return 0
 
 
-def _worked() -> float:
+def worked() -> float:
+    """Return the processors' time of this process and of those that it has started and that have ended, seconds."""
     times = os.times()
     return times.user + times.system + times.children_user + times.children_system
 

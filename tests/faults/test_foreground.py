@@ -12,7 +12,7 @@ from tempfile import TemporaryDirectory
 import pytest
 
 from gpu_backend.engine.detached import ProcessId, read_identity
-from gpu_backend.pool import commands, joining, machines, state
+from gpu_backend.pool import commands, joining, machines, running, state
 from gpu_backend.pool.state import PoolState
 from tests.integration.conftest import processes_with, until
 from tests.integration.notebook_pool import be_patient
@@ -74,7 +74,7 @@ def code_of(process: ProcessId | None) -> str:
 
 
 def executors(pool: PoolState) -> list[int]:
-    return sorted(one.identity.pid for one in commands.running.processes(pool) if one.role == "executor")
+    return sorted(one.identity.pid for one in running.processes(pool) if one.role == "executor")
 
 
 def test_an_upgrade_costs_no_session_and_no_notebook_notices(home: Path, pool: PoolState, newer: Path) -> None:
