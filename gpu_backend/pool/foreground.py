@@ -11,9 +11,11 @@ import asyncio
 import logging
 import os
 import socket
-from collections.abc import Callable, Coroutine
+from collections.abc import Callable, Coroutine, Sequence
 from time import monotonic
 
+from gpu_backend.engine.detached import ProcessId, end_all
+from gpu_backend.node import arbiter
 from gpu_backend.pool import commands, joining
 from gpu_backend.pool.state import PoolState
 from gpu_backend.wire.errors import NotAuthorized, PoolError, PoolRefusal, PoolUnreachable
@@ -23,6 +25,7 @@ log = logging.getLogger("pool.foreground")
 __all__ = ["node_standing", "pool_standing", "serve"]
 
 _LOOK_SECONDS = 0.1
+_GRACE_SECONDS = 3.0
 #: After this long without an answer of the head, a node is ready: it goes on trying by itself, seconds.
 _AWAY_SECONDS = 5.0
 #: Says in words that all is up; "" while it is not yet.
@@ -39,12 +42,12 @@ def serve(state: PoolState, keep: Callable[[], Coroutine[None, None, bool]], sta
     PoolRefusal
         If it cannot come up; the message says why.
     """
-    notify = _notifier()
+    notify, elder = _notifier(), arbiter.processes(state.runtime)
     commands.end_servants(state)
     commands.end_idle_executors(state)
     state.problem_note.unlink(missing_ok=True)
     try:
-        asyncio.run(_keep(keep, standing, notify))
+        asyncio.run(_keep(keep, _announcing(standing, elder, notify)))
     finally:
         notify("STOPPING=1")
         commands.end_servants(state)
@@ -84,10 +87,8 @@ def node_standing(state: PoolState) -> Standing:
     return look
 
 
-async def _keep(
-    keep: Callable[[], Coroutine[None, None, bool]], standing: Standing, notify: Callable[[str], None]
-) -> None:
-    keeping, announcing = asyncio.ensure_future(keep()), asyncio.ensure_future(_announce(standing, notify))
+async def _keep(keep: Callable[[], Coroutine[None, None, bool]], announce: Coroutine[None, None, None]) -> None:
+    keeping, announcing = asyncio.ensure_future(keep()), asyncio.ensure_future(announce)
     try:
         await asyncio.wait({keeping, announcing}, return_when=asyncio.FIRST_COMPLETED)
         if announcing.done():
@@ -99,9 +100,11 @@ async def _keep(
         await asyncio.gather(keeping, announcing, return_exceptions=True)
 
 
-async def _announce(standing: Standing, notify: Callable[[str], None]) -> None:
+async def _announcing(standing: Standing, elder: Sequence[ProcessId], notify: Callable[[str], None]) -> None:
     while not (said := await asyncio.to_thread(standing)):
         await asyncio.sleep(_LOOK_SECONDS)
+    # Not before the agent is there that starts others at once: while a device has no arbiter, shut gates stay shut.
+    await asyncio.to_thread(end_all, elder, _GRACE_SECONDS)
     log.info("%s", said)
     notify(f"READY=1\nSTATUS={said}")
 

@@ -12,6 +12,7 @@ from tempfile import TemporaryDirectory
 import pytest
 
 from gpu_backend.engine.detached import ProcessId, read_identity
+from gpu_backend.node import arbiter
 from gpu_backend.pool import commands, joining, machines, running, state
 from gpu_backend.pool.state import PoolState
 from tests.integration.conftest import processes_with, until
@@ -95,6 +96,7 @@ def test_an_upgrade_costs_no_session_and_no_notebook_notices(home: Path, pool: P
                 new.wait_ready()
                 after = servants(pool)
                 assert {code_of(process) for process in after.values()} == {str(newer)}
+                until(lambda: [code_of(one) for one in arbiter.processes(pool.runtime)] == [str(newer)])
                 Path(flag).touch()
                 assert not notebook.finish().error
                 assert notebook.value(_STANDING) == _STOOD
