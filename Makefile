@@ -5,6 +5,8 @@
 PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
+# What an install compiles, and knows the types of: it is installed again when any of it has changed.
+COMPILED := pyproject.toml hatch_build.py $(wildcard kernelproxy/csrc/*) $(shell find gpu_backend -name '*.py')
 PIP := $(BIN)/python -m pip --disable-pip-version-check install --quiet --editable
 
 .DEFAULT_GOAL := help
@@ -47,12 +49,12 @@ $(BIN)/python:
 	@echo "Making $(VENV) ..."
 	@$(PYTHON) -m venv $(VENV)
 
-$(VENV)/.lab: pyproject.toml hatch_build.py $(wildcard kernelproxy/csrc/*) | $(BIN)/python
+$(VENV)/.lab: $(COMPILED) | $(BIN)/python
 	@echo "Installing gpu-workbench with JupyterLab ..."
 	@$(PIP) '.[lab,examples]'
 	@touch $@
 
-$(VENV)/.test: pyproject.toml hatch_build.py $(wildcard kernelproxy/csrc/*) | $(BIN)/python
+$(VENV)/.test: $(COMPILED) | $(BIN)/python
 	@echo "Installing gpu-workbench with its tests ..."
 	@$(PIP) '.[test,examples]'
 	@touch $@

@@ -1,9 +1,15 @@
-"""For all tests: Ctrl-C means something, and no example has to be ready in time: others may want the processors."""
+"""For all tests: Ctrl-C means something, and no example has to be ready in time: others may want the processors.
+
+What is compiled from a source that has changed since is tested by nobody in that source's place.
+"""
 
 from __future__ import annotations
 
 import signal
+from importlib.machinery import EXTENSION_SUFFIXES
+from pathlib import Path
 
+import pytest
 from hypothesis import HealthCheck, settings
 
 # Where tests run in the background of a script Ctrl-C is ignored, and every process that they start would inherit that.
@@ -13,3 +19,15 @@ settings.register_profile(
     "busy", settings.default, deadline=None, suppress_health_check=[HealthCheck.too_slow], print_blob=True
 )
 settings.load_profile("busy")
+
+
+def pytest_configure() -> None:
+    stale = [
+        str(source.relative_to(root))
+        for root in [Path(__file__).parents[1]]
+        for compiled in (root / "gpu_backend").rglob(f"*{EXTENSION_SUFFIXES[0]}")
+        if (source := compiled.with_name(f"{compiled.name.partition('.')[0]}.py")).exists()
+        and source.stat().st_mtime > compiled.stat().st_mtime
+    ]
+    if stale:
+        raise pytest.UsageError(f"Compiled from another source: {', '.join(stale)}. `make .venv/.test` compiles again.")

@@ -13,8 +13,6 @@ Vessels without a common holder do not touch each other, so they are filled toge
 
 from __future__ import annotations
 
-from collections import defaultdict
-
 import numpy as np
 import numpy.typing as npt
 
@@ -28,13 +26,15 @@ Flags = npt.NDArray[np.bool_]
 
 #: Parts that move by less, of a device, move nobody else's.
 STILL = 0.0005
-#: So much more than there is may be wanted before anybody is held back: sums of parts that stood still.
+#: Sums of parts that stood still may be so much more than there is.
 _SLACK = 0.002
 #: Groups of vessels that are filled at a time, after all were filled once; the next time goes on from there.
 _MOST_STEPS = 400
 
 
-def water_levels(vessel: Ints, weight: Floats, elsewhere: Floats, demand: Floats, capacity: Floats) -> Floats:
+def water_levels(
+    vessel: Ints, weight: Floats, elsewhere: Floats, demand: Floats, capacity: Floats, slack: float = _SLACK
+) -> Floats:
     """Return the level up to which each vessel is filled; infinity where there is enough for everybody.
 
     Parameters
@@ -45,6 +45,8 @@ def water_levels(vessel: Ints, weight: Floats, elsewhere: Floats, demand: Floats
         Of each claim the holder's weight, what they have of other vessels, and what they could use here.
     capacity
         What there is in each vessel.
+    slack
+        So much more than there is may be wanted before anybody is held back.
     """
     begins = 2 * np.searchsorted(vessel, np.arange(len(capacity)))
     # Rising, the level meets where each holder begins to drink and where they have had enough.
@@ -60,7 +62,7 @@ def water_levels(vessel: Ints, weight: Floats, elsewhere: Floats, demand: Floats
     last = np.maximum(begins, np.minimum(np.searchsorted(after, full), len(after) - 1))
     with np.errstate(divide="ignore", invalid="ignore"):  # where there is enough, which is told apart below
         level = meets[last] + np.maximum(0.0, full - before[last]) / slope[last]
-    is_enough = np.bincount(vessel, demand, len(capacity)) <= capacity + _SLACK
+    is_enough = np.bincount(vessel, demand, len(capacity)) <= capacity + slack
     return np.where(is_enough, np.inf, level)
 
 
@@ -143,19 +145,22 @@ class Filling:
 
 def _apart(vessel: Ints, holder: Ints) -> list[Ints]:
     """Return the claims in groups, by vessel; vessels of one group have no holder in common."""
-    groups: dict[int, list[Ints]] = defaultdict(list)
     taken = [0] * _count(holder)  # of each holder, the groups of their vessels, a bit each
-    ends = np.searchsorted(vessel, np.arange(_count(vessel)), side="right")
-    for claims in np.split(np.arange(len(vessel)), ends[:-1]):
-        here = holder[claims].tolist()
+    every, ends = holder.tolist(), np.searchsorted(vessel, np.arange(_count(vessel)), side="right").tolist()
+    group_of, begin = dict[int, int](), 0  # a group is a bit as well
+    numbers = []
+    for end in ends:
+        here, begin = every[begin:end], end
         used = 0
         for one in here:
             used |= taken[one]
         free = ~used & (used + 1)
         for one in here:
             taken[one] |= free
-        groups[free].append(claims)
-    return [np.concatenate(group) for group in groups.values()]
+        numbers.append(group_of.setdefault(free, len(group_of)))
+    group = np.array(numbers, np.intp)[vessel]
+    order = np.argsort(group, kind="stable")
+    return np.split(order, np.cumsum(np.bincount(group))[:-1]) if order.size else []
 
 
 def _count(numbers: Ints) -> int:

@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-
 import numpy as np
 
 from gpu_backend.gateway.filling import Floats
-from gpu_backend.gateway.seats import kept
+from gpu_backend.gateway.seats import Moves
 
 __all__ = ["Lately"]
 
@@ -49,7 +47,7 @@ class Lately:
         self._rates = np.where(is_due, before + news * (rates - before), self._rates)
         self._books = np.where(is_due | has_restarted, books, self._books)
 
-    def moved(self, before: Mapping[str, int], now: Mapping[str, int], books: Floats) -> Lately:
-        """Return the same of those who are there ``now``, by their new numbers; newcomers begin with ``books``."""
-        known = kept(self._books, before, now, np.nan)
-        return Lately(np.where(np.isnan(known), books, known), kept(self._rates, before, now, np.nan))
+    def moved(self, moves: Moves, books: Floats) -> Lately:
+        """Return the same of those who are there now, by their new numbers; newcomers begin with ``books``."""
+        known = moves.kept(self._books, np.nan)
+        return Lately(np.where(np.isnan(known), books, known), moves.kept(self._rates, np.nan))

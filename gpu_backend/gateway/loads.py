@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from typing import NamedTuple
 
 from gpu_backend.wire.op_classes import OP_CLASSES, OpClass
 
-__all__ = ["UNKNOWN_MIX", "DeviceLoad", "Mix", "Tenant", "Wanted", "mix_of"]
+__all__ = ["UNKNOWN_MIX", "DeviceLoad", "Mix", "Tenant", "Tenants", "Wanted", "mix_of"]
 
 #: Classes of ops that wait for memory and not for arithmetic.
 _BOUND_BY_MEMORY = (OpClass.ELEMENTWISE, OpClass.REDUCTION, OpClass.MEMORY)
@@ -56,6 +57,31 @@ class Tenant:
         return self.wanted.user
 
 
+class Tenants(tuple[Tenant, ...]):
+    """Who has a place on one device. What placement asks of all of them is reckoned once, however often it is asked."""
+
+    @cached_property
+    def by_user(self) -> Mapping[str, list[Wanted]]:
+        """What each user's sessions there insist on."""
+        found: dict[str, list[Wanted]] = {}
+        for tenant in self:
+            found.setdefault(tenant.user, []).append(tenant.wanted)
+        return found
+
+    @cached_property
+    def request(self) -> float:
+        """The part of the device's time that is guaranteed to them in all."""
+        return sum(tenant.wanted.request for tenant in self)
+
+    @cached_property
+    def keep_off(self) -> bool:
+        """Whether any of them may keep others' sessions off."""
+        return any(tenant.wanted.is_whole or tenant.wanted.exclusion for tenant in self)
+
+
+_NOBODY = Tenants()
+
+
 @dataclass(frozen=True, slots=True)
 class DeviceLoad:
     """A device that can be reached now, and what is on it."""
@@ -84,7 +110,7 @@ class DeviceLoad:
     #: Whether its node takes no new sessions.
     is_draining: bool = False
     #: Who has a place on it.
-    tenants: tuple[Tenant, ...] = ()
+    tenants: Tenants = _NOBODY
 
 
 def mix_of(by_class: Sequence[float], busy: float) -> Mix:

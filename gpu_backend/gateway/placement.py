@@ -6,8 +6,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 
 from gpu_backend.gateway.amounts import memory_in_words
-from gpu_backend.gateway.loads import UNKNOWN_MIX, DeviceLoad, Mix, Tenant, Wanted
-from gpu_backend.gateway.placing import DEFAULT_RULES, costs, obstacle
+from gpu_backend.gateway.loads import UNKNOWN_MIX, DeviceLoad, Mix, Tenant, Tenants, Wanted
+from gpu_backend.gateway.placing import DEFAULT_RULES, Around, costs, obstacle
 from gpu_backend.gateway.refusals import Refusal, how_to_ask
 from gpu_backend.lifecycle.states import PLACED, Session
 from gpu_backend.wire.control import Wish
@@ -101,13 +101,14 @@ def place(
     free = [device for device in large if _has_room(device, memory_bytes)]
     if not free:
         return _full(large)
-    obstacles = {(one.node, one.ordinal): obstacle(one, wanted, fitting) for one in free}
-    possible = [one for one in free if not obstacles[one.node, one.ordinal]]
+    around = Around(wanted, fitting)
+    obstacles = [obstacle(one, wanted, around) for one in free]
+    possible = [one for one, why in zip(free, obstacles, strict=True) if not why]
     if not possible:
-        return _kept_away(set(obstacles.values()))
+        return _kept_away(set(obstacles))
     return min(
         possible,
-        key=lambda d: (d.kind != "cuda", *costs(d, wanted, fitting, rules), -d.warm, d.node, d.ordinal),
+        key=lambda d: (d.kind != "cuda", *costs(d, wanted, around, rules), -d.warm, d.node, d.ordinal),
     )
 
 
@@ -168,9 +169,9 @@ def _kept_away(obstacles: set[str]) -> Refusal:
 
 def _loaded(device: DeviceLoad, more: Sequence[Tenant], before: DeviceLoad | None = None) -> DeviceLoad:
     """Return ``device`` with ``more`` tenants, beside those of ``before``."""
-    known = before or replace(device, sessions=0, promised_bytes=0, tenants=())
+    known = before or replace(device, sessions=0, promised_bytes=0, tenants=Tenants())
     promised = sum(tenant.wanted.memory_bytes for tenant in more)
     return replace(
         device, sessions=known.sessions + len(more), promised_bytes=known.promised_bytes + promised,
-        tenants=(*known.tenants, *more),
+        tenants=Tenants((*known.tenants, *more)),
     )  # fmt: skip

@@ -17,7 +17,7 @@ import numpy.typing as npt
 
 from gpu_backend.gateway.filling import Flags, Floats, Vessel
 from gpu_backend.gateway.lately import Lately
-from gpu_backend.gateway.seats import Seat, Seats, kept
+from gpu_backend.gateway.seats import Bench, Seat, Seats
 
 __all__ = ["PoolShares", "Weights", "demand"]
 
@@ -42,7 +42,7 @@ class Weights(NamedTuple):
 class _Heard(NamedTuple):
     """What was heard last of a device."""
 
-    seats: tuple[Seat, ...]
+    bench: Bench
     books: Floats
     is_steered: bool
 
@@ -86,7 +86,10 @@ class PoolShares:
         is_steered
             Whether its arbiter divides by weights. What is used where it does not counts, and is steered elsewhere.
         """
-        self._heard[device] = _Heard(tuple(seats), np.array(books, np.float64).reshape(-1, 3), is_steered)
+        before = self._heard.get(device)
+        there = tuple(seats)
+        bench = before.bench if before is not None and before.bench.seats == there else Bench(there)
+        self._heard[device] = _Heard(bench, np.array(books, np.float64).reshape(-1, 3), is_steered)
 
     def forget(self, gone: Iterable[Vessel]) -> None:
         """Devices are not there any more, or have not been heard for long: what they give counts no more."""
@@ -100,25 +103,24 @@ class PoolShares:
 
     def settle(self) -> None:
         """Divide the pool anew by what was heard."""
-        heard = {device: each for device, each in self._heard.items() if each.seats}
-        seating = {device: each.seats for device, each in heard.items()}
+        heard = {device: each for device, each in self._heard.items() if each.bench.seats}
+        benches = {device: each.bench for device, each in heard.items()}
         books = np.concatenate([np.zeros((0, 3)), *(each.books for each in heard.values())])
-        if seating != self._seats.seating or list(seating) != list(self._seats.seating):
-            self._seat(Seats(seating), books)
+        if list(benches.items()) != list(self._seats.benches.items()):
+            self._seat(Seats(benches), books)
         self._lately.take(books)
         self._divide(np.array([each.is_steered for each in heard.values()], np.bool_))
 
     def weights(self, device: Vessel, user: str, group: str) -> Weights:
         """Return by what the weights of a user, who has a session on ``device``, are multiplied there."""
-        heard, claim = self._heard.get(device), self._seats.claims.get((device, user, group))
+        heard, claim = self._heard.get(device), self._seats.claims.number(device, (user, group))
         if heard is None or not heard.is_steered or claim is None:
             return Weights()
         return Weights(*self._told[claim].tolist())
 
     def used(self, user: str) -> float:
         """Return how many devices' time ``user`` has used lately, of all the pool's."""
-        seats = (seat for each in self._seats.seating.values() for seat in each)
-        is_theirs = [seat.user == user for seat in seats]
+        is_theirs = [seat.user == user for bench in self._seats.benches.values() for seat in bench.seats]
         return float(self._lately.used[is_theirs].sum())
 
     def fair(self, user: str, group: str) -> float:
@@ -129,10 +131,11 @@ class PoolShares:
     def _seat(self, seats: Seats, books: Floats) -> None:
         """Go on with who is there now, and with what is known of those who were there before."""
         before = self._seats
-        self._lately = self._lately.moved(before.rows, seats.rows, books)
-        self._groups = seats.fill_groups(kept(self._groups.parts, before.shares, seats.shares, 0.0))
-        self._users = seats.fill_users(kept(self._users.parts, before.claims, seats.claims, 0.0))
-        self._told = kept(self._told, before.claims, seats.claims, np.nan)
+        claims, shares = seats.claims.moved_from(before.claims), seats.shares.moved_from(before.shares)
+        self._lately = self._lately.moved(seats.rows.moved_from(before.rows), books)
+        self._groups = seats.fill_groups(shares.kept(self._groups.parts, 0.0))
+        self._users = seats.fill_users(claims.kept(self._users.parts, 0.0))
+        self._told = claims.kept(self._told, np.nan)
         self._seats = seats
 
     def _divide(self, is_steered: Flags) -> None:

@@ -1,19 +1,21 @@
 """Who has sessions on which devices, as numbers: what the ledger of the pool reckons with. Pure.
 
 A claim is what a user wants of a device, a share what their group does. They are numbered device by device, so that the
-claims of a share, and the shares of a device, stand together.
+claims of a share, and the shares of a device, stand together. In a large pool somebody always comes or goes, and most
+devices are as they were: each is numbered by itself, once, and the numbers of the pool are these and an offset.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import NamedTuple, TypeVar
+from collections.abc import Iterable, Mapping, Sequence
+from itertools import chain
+from typing import Generic, NamedTuple, TypeVar
 
 import numpy as np
 
-from gpu_backend.gateway.filling import Filling, Floats, Vessel
+from gpu_backend.gateway.filling import Filling, Floats, Ints, Vessel
 
-__all__ = ["Seat", "Seating", "Seats", "kept"]
+__all__ = ["Bench", "Moves", "Numbered", "Seat", "Seats"]
 
 K = TypeVar("K")
 
@@ -29,56 +31,110 @@ class Seat(NamedTuple):
     group_weight: float = 1.0
 
 
-#: Everybody who is on a device now.
-Seating = Mapping[Vessel, tuple[Seat, ...]]
+class Bench:
+    """Everybody who is on one device, numbered from 0. Two that are equal are told apart, and that is what is asked."""
+
+    def __init__(self, seats: Sequence[Seat]) -> None:
+        self.seats = tuple(seats)
+        #: Sessions by their keys.
+        self.rows = {seat.key: row for row, seat in enumerate(self.seats)}
+        #: Shares by group; claims by user and group.
+        self.shares: dict[str, int] = {}
+        self.claims: dict[tuple[str, str], int] = {}
+        claim_of, user_weights, group_weights = [0] * len(self.seats), dict[int, float](), dict[int, float]()
+        for row in sorted(range(len(self.seats)), key=lambda row: self.seats[row].group):
+            seat = self.seats[row]
+            share = self.shares.setdefault(seat.group, len(self.shares))
+            claim_of[row] = claim = self.claims.setdefault((seat.user, seat.group), len(self.claims))
+            user_weights[claim], group_weights[share] = seat.user_weight, seat.group_weight
+        #: The claim of each session; the share of each claim.
+        self.claim_of = np.array(claim_of, np.intp)
+        self.share_of = np.array([self.shares[group] for _, group in self.claims], np.intp)
+        self.user_weights = np.array(list(user_weights.values()))
+        self.group_weights = np.array(list(group_weights.values()))
+
+
+class Numbered(Generic[K]):
+    """Things of devices, numbered through: the numbers that each device gives to its own, and where they begin."""
+
+    def __init__(self, of_devices: Mapping[Vessel, Mapping[K, int]]) -> None:
+        self._of_devices = of_devices
+        self.counts = np.array([len(numbers) for numbers in of_devices.values()], np.intp)
+        self.begins = np.cumsum(self.counts) - self.counts
+        self._begin = dict(zip(of_devices, self.begins.tolist(), strict=True))
+
+    def number(self, device: Vessel, key: K) -> int | None:
+        """Return the number of ``key`` on ``device``."""
+        number = self._of_devices.get(device, {}).get(key)
+        return None if number is None else self._begin[device] + number
+
+    def all_of(self, numbers: Iterable[Ints], counts: Ints) -> Ints:
+        """Return the numbers, of these things, that each device gives as its own, ``counts`` by device."""
+        return np.concatenate([np.zeros(0, np.intp), *numbers]) + np.repeat(self.begins, counts)
+
+    def device_of(self) -> Ints:
+        """Return the number of the device of each."""
+        return np.repeat(np.arange(len(self.counts)), self.counts)
+
+    def moved_from(self, before: Numbered[K]) -> Moves:
+        """Return which number each had in ``before``."""
+        shifts, others = [0] * len(self.counts), list[tuple[int, list[int]]]()
+        for at, (device, numbers) in enumerate(self._of_devices.items()):
+            then = before._of_devices.get(device)
+            begin, now = before._begin.get(device, 0), self._begin[device]
+            if then is numbers:
+                shifts[at] = begin - now
+            else:
+                known = then if then is not None else {}
+                others.append((now, [begin + known[key] if key in known else -1 for key in numbers]))
+        found = np.arange(int(self.counts.sum())) + np.repeat(np.array(shifts, np.intp), self.counts)
+        for begin, numbers_before in others:
+            found[begin : begin + len(numbers_before)] = numbers_before
+        return Moves(found)
+
+
+class Moves(NamedTuple):
+    """How things that are numbered have moved."""
+
+    #: Of each, the number that it had; -1 of newcomers.
+    before: Ints
+
+    def kept(self, values: Floats, otherwise: float) -> Floats:
+        """Return ``values``, numbered as they were, by the numbers of now; ``otherwise`` for newcomers."""
+        return np.concatenate((values, np.full((1, *values.shape[1:]), otherwise)))[self.before]
 
 
 class Seats:
     """The numbers of sessions, of what users and groups have on each device, and of these themselves."""
 
-    def __init__(self, seating: Seating) -> None:
-        self.seating = seating
-        every = [(device, seat) for device, seats in seating.items() for seat in seats]
-        counts = [len(seats) for seats in seating.values()]
-        #: Sessions on each device; the device of each session.
-        self.sessions = np.array(counts, np.float64)
-        self.device = np.repeat(np.arange(len(counts)), np.array(counts, np.intp))
-        #: The number of each session, by its key.
-        self.rows = {seat.key: row for row, (_, seat) in enumerate(every)}
-        #: The numbers of shares, by device and group; of claims, by device, user and group.
-        self.shares: dict[tuple[Vessel, str], int] = {}
-        self.claims: dict[tuple[Vessel, str, str], int] = {}
+    def __init__(self, benches: Mapping[Vessel, Bench]) -> None:
+        self.benches = benches
+        every = benches.values()
+        #: The numbers of sessions, of claims and of shares, by device.
+        self.rows = Numbered({device: bench.rows for device, bench in benches.items()})
+        self.claims = Numbered({device: bench.claims for device, bench in benches.items()})
+        self.shares = Numbered({device: bench.shares for device, bench in benches.items()})
         #: The numbers of users in their groups.
         self.users: dict[tuple[str, str], int] = {}
-        claim_of, user_weights, group_weights = [0] * len(every), dict[int, float](), dict[int, float]()
-        device_of = self.device.tolist()
-        for row in sorted(range(len(every)), key=lambda row: (device_of[row], every[row][1].group)):
-            device, seat = every[row]
-            share = self.shares.setdefault((device, seat.group), len(self.shares))
-            claim_of[row] = claim = self.claims.setdefault((device, seat.user, seat.group), len(self.claims))
-            self.users.setdefault((seat.user, seat.group), len(self.users))
-            user_weights[claim], group_weights[share] = seat.user_weight, seat.group_weight
-        self._user_weights = np.array(list(user_weights.values()))
-        self._group_weights = np.array(list(group_weights.values()))
+        holders = [self.users.setdefault(who, len(self.users)) for bench in every for who in bench.claims]
+        self._holders = np.array(holders, np.intp)
+        self._user_weights = np.concatenate([np.zeros(0), *(bench.user_weights for bench in every)])
+        self._group_weights = np.concatenate([np.zeros(0), *(bench.group_weights for bench in every)])
+        #: Sessions on each device; the device of each session.
+        self.sessions = self.rows.counts.astype(np.float64)
+        self.device = self.rows.device_of()
         #: The claim of each session; the share of each claim; the device of each share.
-        self.claim = np.array(claim_of, np.intp)
-        self.share = np.array([self.shares[device, group] for device, _, group in self.claims], np.intp)
-        numbers = {device: number for number, device in enumerate(seating)}
-        self.share_device = np.array([numbers[device] for device, _ in self.shares], np.intp)
+        self.claim = self.claims.all_of((bench.claim_of for bench in every), self.rows.counts)
+        self.share = self.shares.all_of((bench.share_of for bench in every), self.claims.counts)
+        self.share_device = self.shares.device_of()
 
     def fill_groups(self, parts: Floats) -> Filling:
         """Return the division of devices among groups, who have these ``parts`` of it now."""
-        groups = {group: number for number, group in enumerate(dict.fromkeys(group for _, group in self.shares))}
-        holders = np.array([groups[group] for _, group in self.shares], np.intp)
+        every = list(chain.from_iterable(bench.shares for bench in self.benches.values()))
+        groups = {group: number for number, group in enumerate(dict.fromkeys(every))}
+        holders = np.array([groups[group] for group in every], np.intp)
         return Filling(self.share_device, holders, self._group_weights, parts)
 
     def fill_users(self, parts: Floats) -> Filling:
         """Return the division of groups' shares among their users, who have these ``parts`` of it now."""
-        holders = np.array([self.users[user, group] for _, user, group in self.claims], np.intp)
-        return Filling(self.share, holders, self._user_weights, parts)
-
-
-def kept(values: Floats, before: Mapping[K, int], now: Mapping[K, int], otherwise: float) -> Floats:
-    """Return ``values``, numbered as in ``before``, by the numbers of ``now``; ``otherwise`` for newcomers."""
-    found = np.array([before.get(key, -1) for key in now], np.intp)
-    return np.concatenate((values, np.full((1, *values.shape[1:]), otherwise)))[found]
+        return Filling(self.share, self._holders, self._user_weights, parts)

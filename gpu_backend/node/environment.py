@@ -8,6 +8,7 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from gpu_backend.node.inventory import Found
+from gpu_backend.sources import VARIABLE
 
 __all__ = ["executor_environment"]
 
@@ -18,7 +19,7 @@ _KEPT = (
     "NUMEXPR_NUM_THREADS", "OMP_NUM_THREADS", "OPENBLAS_CORETYPE", "OPENBLAS_NUM_THREADS", "PYTHONHOME", "PYTHONMALLOC",
     "PYTHONNOUSERSITE", "PYTHONPATH", "PYTHONSAFEPATH", "PYTHONUTF8", "PYTHONWARNINGS", "TZ", "VECLIB_MAXIMUM_THREADS",
 )  # fmt: skip
-_KEPT_PREFIXES = ("LC_", "NVIDIA_")
+_KEPT_PREFIXES = ("LC_", "NVIDIA_", VARIABLE)
 #: CuPy's own settings that say how it computes, and neither where it finds things nor what it starts.
 _KEPT_OF_CUPY = (
     "CUPY_ACCELERATORS", "CUPY_CACHE_IN_MEMORY", "CUPY_CACHE_SAVE_CUDA_SOURCE", "CUPY_COMPILE_WITH_PTX",

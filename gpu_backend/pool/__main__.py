@@ -11,7 +11,7 @@ import sqlite3
 from pathlib import Path
 
 from gpu_backend.engine.detached import ProcessId
-from gpu_backend.pool import commands, serving
+from gpu_backend.pool import commands, foreground, serving
 from gpu_backend.pool import settings as pool_settings
 from gpu_backend.pool.keeping import keep
 from gpu_backend.pool.state import PoolState, at
@@ -27,18 +27,19 @@ def main() -> None:
     parser.add_argument("process", choices=("supervise", "gateway", "keep", "up", "down"))
     parser.add_argument("--state", type=Path, default=None, help="the pool's state directory")
     parser.add_argument("--owner", type=_process, default=None, help="PID:START of a process not to outlive")
+    parser.add_argument("--foreground", action="store_true", help="somebody else starts this process and watches it")
     arguments = parser.parse_args()
     os.umask(0o077)
     logging.basicConfig(level=logging.INFO, format="%(asctime)s %(name)s %(message)s")
     state = at(arguments.state)
     try:
-        _run(arguments.process, state, arguments.owner)
+        _run(arguments.process, state, arguments.owner, arguments.foreground)
     except (PoolError, OSError, sqlite3.Error) as error:  # the last two: a full disk, say
         log.error("%s", error)
         raise SystemExit(2) from None
 
 
-def _run(process: str, state: PoolState, owner: ProcessId | None) -> None:
+def _run(process: str, state: PoolState, owner: ProcessId | None, is_in_foreground: bool) -> None:
     if process == "up":
         view = commands.up(state)
         log.info("the pool %s is up with %d devices", view.pool, len(view.devices))
@@ -51,6 +52,9 @@ def _run(process: str, state: PoolState, owner: ProcessId | None) -> None:
         except BlockingIOError:
             log.error("another one runs for %s", state.root)
             raise SystemExit(1) from None
+        if is_in_foreground:
+            _serve(process, state, owner)
+            return
         if process == "keep":
             if asyncio.run(keep(state, owner)):
                 log.info("the owner of the node is gone, so the node ends")
@@ -62,6 +66,14 @@ def _run(process: str, state: PoolState, owner: ProcessId | None) -> None:
         elif asyncio.run(Supervisor(state, settings, owner).run()):
             log.info("the owner of the pool is gone, so the pool ends")
             commands.end_processes(state, ("gateway", "agent", "executor", "arbiter"))
+
+
+def _serve(process: str, state: PoolState, owner: ProcessId | None) -> None:
+    if process == "keep":
+        foreground.serve(state, lambda: keep(state, owner), foreground.node_standing(state))
+        return
+    supervisor = Supervisor(state, pool_settings.read(state.settings_file), owner)
+    foreground.serve(state, supervisor.run, foreground.pool_standing(state))
 
 
 def _process(text: str) -> ProcessId:

@@ -133,15 +133,43 @@ def reload(state: PoolState) -> PoolView:
                 f"that it offers now. Change it back in {state.settings_file}, or run `workbench pool down` and `up`."
             )
         prepare(state, settings)
-        for role in ("agent", "gateway"):  # the gateway last: whoever is heard by the new one has the new settings
-            process = read_identity(state.process_file(role))
-            if process is not None:
-                end(process, _GRACE_SECONDS)
-        _end_idle_executors(state)
+        end_servants(state, ("agent", "gateway"))  # whoever is heard by the new gateway has the new settings
+        end_idle_executors(state)
         return _wait_until_up(state)
 
 
-def _end_idle_executors(state: PoolState) -> None:
+def make_ready(state: PoolState, settings: PoolSettings | None = None) -> list[str]:
+    """Make everything ready for a pool that is kept in the foreground, and return the command that does.
+
+    Raises
+    ------
+    PoolRefusal
+        If a setting is wrong, or the pool is up.
+    """
+    if settings is None or state.settings_file.exists():
+        settings = pool_settings.read(state.settings_file)
+    state.make()
+    with alone(state.root):
+        if (keeper := _supervisor(state)) is not None:
+            raise PoolRefusal(
+                f"The pool in {state.root} is up already: process {keeper.pid} keeps it. `workbench pool reload` has "
+                "changed settings count; `workbench pool down` ends it with all its sessions."
+            )
+        # A gateway whose supervisor was killed has the port, and is replaced.
+        refuse_unheard(settings, with_port=read_identity(state.process_file("gateway")) is None)
+        prepare(state, settings)
+    return [sys.executable, "-m", "gpu_backend.pool", "supervise", "--foreground", "--state", str(state.root)]
+
+
+def end_servants(state: PoolState, roles: Sequence[str] = ("gateway", "agent")) -> None:
+    """End the gateway and the agent: all but the executors, which serve their notebooks without them."""
+    for role in roles:
+        if (process := read_identity(state.process_file(role))) is not None:
+            end(process, _GRACE_SECONDS)
+
+
+def end_idle_executors(state: PoolState) -> None:
+    """End the executors that are kept ready and serve nobody."""
     idle = [one for one in launcher.directories(str(state.runtime)) if launcher.assignment_in(one) is None]
     end_all([process for one in idle if (process := launcher.process_in(one)) is not None], _GRACE_SECONDS)
 

@@ -62,7 +62,16 @@ def settings_file(state: PoolState) -> Path:
 def join(
     state: PoolState, address: str, token: str, given: Mapping[str, object], owner: ProcessId | None = None
 ) -> Membership:
-    """Join the pool whose head is at ``address`` with the token of an invitation, and start the agent.
+    """Join the pool whose head is at ``address`` with the token of an invitation, and start the agent: see `enrol`.
+
+    ``owner`` is a process that the node must not outlive.
+    """
+    enrol(state, address, token, given)
+    return up(state, owner)
+
+
+def enrol(state: PoolState, address: str, token: str, given: Mapping[str, object]) -> Membership:
+    """Have this machine become a member of the pool whose head is at ``address``, and start nothing yet.
 
     Parameters
     ----------
@@ -74,13 +83,11 @@ def join(
         What ``workbench node invite`` showed there.
     given
         Settings of this machine, by their names in `OF_A_NODE`.
-    owner
-        A process that the node must not outlive.
 
     Raises
     ------
     PoolRefusal
-        If a setting is wrong, the token was used or is too old, or the agent does not come up.
+        If a setting is wrong, or the token was used or is too old.
     PoolUnreachable
         If nobody answers there.
     """
@@ -95,7 +102,7 @@ def join(
         joined = Joined(member.node.name, member.pool, address, shown.server_key.decode())
         write_private(state.root / "joined.json", msgspec.json.encode(joined))
         write_private(settings_file(state), pool_settings.render(settings, OF_A_NODE).encode())
-    return up(state, owner)
+    return member
 
 
 def up(state: PoolState, owner: ProcessId | None = None) -> Membership:
@@ -108,14 +115,9 @@ def up(state: PoolState, owner: ProcessId | None = None) -> Membership:
     PoolUnreachable
         If this machine has joined no pool; or if its head does not answer, which the agent goes on trying.
     """
-    joined = membership(state)
-    settings = pool_settings.read(settings_file(state), OF_A_NODE)
-    _refuse_unheard(settings)
-    state.make()
+    settings = _settings(state)
     with alone(state.root):
-        told = agent_settings(state, settings, joined.node, joined.gateway, joined.server_key)
-        is_new = _told(state) != (encoded := msgspec.json.encode(told))
-        write_private(state.node / CONFIG, encoded)
+        is_new = _tell(state, settings)
         agent = read_identity(state.process_file("agent"))
         if is_new and agent is not None:
             end(agent, settings.stop_seconds)  # the next one finds its executors
@@ -133,6 +135,24 @@ def up(state: PoolState, owner: ProcessId | None = None) -> Membership:
         except BaseException:  # Ctrl-C as well: what was begun here is not left half up
             end_processes(state)
             raise
+
+
+def make_ready(state: PoolState) -> list[str]:
+    """Make everything ready for a node that is kept in the foreground, and return the command that does.
+
+    Raises
+    ------
+    PoolRefusal
+        If a setting is wrong, or the node is up.
+    PoolUnreachable
+        If this machine has joined no pool.
+    """
+    settings = _settings(state)
+    with alone(state.root):
+        if (keeper := read_identity(state.process_file("supervisor"))) is not None:
+            raise PoolRefusal(f"This node is up already: process {keeper.pid} keeps it. `workbench node down` ends it.")
+        _tell(state, settings)
+    return [sys.executable, "-m", "gpu_backend.pool", "keep", "--foreground", "--state", str(state.root)]
 
 
 def down(state: PoolState, is_at_once: bool = False) -> None:
@@ -252,11 +272,25 @@ def _refuse_running(state: PoolState) -> None:
     )
 
 
-def _told(state: PoolState) -> bytes:
+def _settings(state: PoolState) -> PoolSettings:
+    membership(state)  # says that there is none
+    settings = pool_settings.read(settings_file(state), OF_A_NODE)
+    _refuse_unheard(settings)
+    state.make()
+    return settings
+
+
+def _tell(state: PoolState, settings: PoolSettings) -> bool:
+    """Write down what the agent is told; tell whether that is something else than before."""
+    joined = membership(state)
+    told = agent_settings(state, settings, joined.node, joined.gateway, joined.server_key)
+    encoded = msgspec.json.encode(told)
     try:
-        return (state.node / CONFIG).read_bytes()
+        before = (state.node / CONFIG).read_bytes()
     except OSError:
-        return b""
+        before = b""
+    write_private(state.node / CONFIG, encoded)
+    return before != encoded
 
 
 def _wait_until_up(state: PoolState) -> Membership:

@@ -1,17 +1,18 @@
 """A pool of many devices in virtual time: ``python -m gpu_backend.pool.simulate``.
 
-Placement and the ledger of shares go by steps of a second over all devices; turns are played on some of them, with the
-weights that these were told.
+Notebooks come, wait for a place, work and leave: the queue, placement and the ledger of shares go by steps of a second
+over all devices. Turns are played on some of them, with the weights that these were told.
 """
 
 from __future__ import annotations
 
 import argparse
+import gc
 import multiprocessing
 import os
 import sys
 import time
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from concurrent.futures import ProcessPoolExecutor
 from typing import NamedTuple
 
@@ -21,12 +22,12 @@ from rich.table import Table
 from gpu_backend.arbiter.policies import registry
 from gpu_backend.arbiter.simulation.device import SimulatedDevice
 from gpu_backend.arbiter.simulation.outcome import Outcome, merged, quantile
-from gpu_backend.arbiter.simulation.trace import synthetic
+from gpu_backend.arbiter.simulation.trace import coming_and_going
 from gpu_backend.gateway.placing import RULES
+from gpu_backend.pool.simulated_places import NODE
 from gpu_backend.pool.simulation import PoolOutcome, SimulatedPool
 
-__all__ = ["main", "simulate"]
-
+__all__ = ["Found", "Wanted", "compared", "main", "simulate", "table", "worked"]
 
 #: The rule by which a device is taken of several that are equally good by the one that is compared.
 _AMONG_EQUALS = "spread"
@@ -39,45 +40,66 @@ class Wanted(NamedTuple):
     has_ledger: bool
     users: int
     devices: int
+    #: Most sessions on one device.
+    places: int
     seconds: int
     seed: int
     #: On so many devices turns are played.
     sample: int
 
 
-def simulate(wanted: Wanted) -> tuple[PoolOutcome, Outcome]:
-    """Return the figures of the pool, and of the turns on a sample of its devices."""
-    scripts = synthetic(wanted.users, 1, float(wanted.seconds), wanted.seed).scripts
-    pool = SimulatedPool(scripts, wanted.devices, (wanted.rule, _AMONG_EQUALS), wanted.has_ledger, wanted.seed)
-    outcome = pool.run(wanted.seconds)
+#: The figures of the pool, and of the turns on a sample of its devices.
+Found = tuple[PoolOutcome, Outcome]
+
+
+def simulate(wanted: Wanted) -> Found:
+    """Return what one run shows."""
+    scripts = coming_and_going(wanted.users, float(wanted.seconds), wanted.seed).scripts
     step = max(1, wanted.devices // max(1, wanted.sample))
-    turns = []
-    for number in range(0, step * wanted.sample, step):
-        device = ("sim", number)
-        if number < wanted.devices and (on_it := pool.scripts_on(device)):
-            changes = pool.changes.get(device, ())
-            turns.append(SimulatedDevice(registry.make("fair_share"), on_it, changes=changes).run(wanted.seconds))
-    return outcome, merged(turns)
+    watched = [number for number in range(0, step * wanted.sample, step) if number < wanted.devices]
+    pool = SimulatedPool(
+        scripts, wanted.devices, (wanted.rule, _AMONG_EQUALS), wanted.has_ledger, wanted.seed, wanted.places, watched
+    )
+    gc.freeze()  # scripts hold no cycles, and stay
+    outcome = pool.run(wanted.seconds)
+    turns = [
+        SimulatedDevice(registry.make("fair_share"), scripts, changes=pool.changes.get((NODE, number), ()))
+        for number in watched
+        if (scripts := pool.scripts_on(number))
+    ]
+    return outcome, merged(device.run(wanted.seconds) for device in turns)
 
 
-def table(found: dict[tuple[str, bool], tuple[PoolOutcome, Outcome]]) -> Table:
+def compared(wanted: Sequence[Wanted], jobs: int) -> list[Found]:
+    """Return what each run shows, spread over ``jobs`` processes."""
+    if jobs == 1 or len(wanted) == 1:
+        return list(map(simulate, wanted))
+    with ProcessPoolExecutor(jobs, mp_context=multiprocessing.get_context("spawn")) as processes:
+        return list(processes.map(simulate, wanted))
+
+
+def table(found: Iterable[tuple[Wanted, Found]]) -> Table:
     """Return the figures as a table, one run per row."""
-    shown = Table(title="Error of shares of the pool over 5 s; waiting in cells of a second and more; time of devices")
+    shown = Table(title="Error of shares of the pool over 5 s; the queue for a place; waiting in long cells; devices")
     for column in ("placement", "shares"):
         shown.add_column(column)
     for column in (
-        "error mean", "error p95", "wait p50", "wait p95", "slowdown p95", "used of all", "of wanted", "delay p99 ms"
+        "error mean", "p50", "p95", "queued", "mean", "p95", "cell p50", "p95", "used of all", "of wanted", "delay p99"
     ):  # fmt: skip
         shown.add_column(column, justify="right")
-    for (rule, has_ledger), (pool, turns) in found.items():
+    for wanted, (pool, turns) in found:
         errors, waits = pool.share_errors, pool.waits
+        queued = [seconds for seconds in pool.queued if seconds >= 1]  # a step has to end before anybody is placed
         shown.add_row(
-            rule, "of the pool" if has_ledger else "of each device",
-            f"{100 * sum(errors) / max(1, len(errors)):.1f} %", f"{100 * quantile(errors, 0.95):.1f} %",
-            f"{quantile(waits, 0.5):.1f} s", f"{quantile(waits, 0.95):.1f} s", f"{quantile(pool.slowdowns, 0.95):.2f}",
+            wanted.rule, "of the pool" if wanted.has_ledger else "of each device",
+            f"{100 * sum(errors) / max(1, len(errors)):.1f} %", f"{100 * quantile(errors, 0.5):.1f} %",
+            f"{100 * quantile(errors, 0.95):.1f} %",
+            f"{len(queued) + pool.unplaced}", f"{sum(queued) / max(1, len(queued)):.0f} s",
+            f"{quantile(queued, 0.95):.0f} s",
+            f"{quantile(waits, 0.5):.1f} s", f"{quantile(waits, 0.95):.1f} s",
             f"{100 * pool.used_seconds / pool.total_seconds:.1f} %",
             f"{100 * pool.used_seconds / max(1e-9, pool.wanted_seconds):.1f} %",
-            f"{1e3 * quantile(turns.delays, 0.99):.1f}",
+            f"{1e3 * quantile(turns.delays, 0.99):.0f} ms",
         )  # fmt: skip
     return shown
 
@@ -89,29 +111,29 @@ def main(arguments: Sequence[str] | None = None) -> int:
     if unknown:
         sys.stderr.write(f"There is no rule of placement {unknown[0]!r}; there are {', '.join(RULES)}.\n")
         return 2
-    start, worked = time.perf_counter(), _worked()
+    start, before = time.perf_counter(), worked()
     wanted = [
-        Wanted(rule, has_ledger, options.users, options.devices, options.seconds, options.seed, options.sample)
+        Wanted(
+            rule, has_ledger, options.users, options.devices, options.places, options.seconds, options.seed,
+            options.sample,
+        )
         for rule in options.rules or RULES
         for has_ledger in ((True, False) if options.beside else (True,))
-    ]
-    if options.jobs == 1 or len(wanted) == 1:
-        outcomes = list(map(simulate, wanted))
-    else:
-        with ProcessPoolExecutor(options.jobs, mp_context=multiprocessing.get_context("spawn")) as processes:
-            outcomes = list(processes.map(simulate, wanted))
-    found = {(one.rule, one.has_ledger): outcome for one, outcome in zip(wanted, outcomes, strict=True)}
+    ]  # fmt: skip
+    found = compared(wanted, options.jobs)
     console = Console(width=None if sys.stdout.isatty() else 140)
-    console.print(table(found))
+    console.print(table(zip(wanted, found, strict=True)))
     took = time.perf_counter() - start
     console.print(
-        f"{options.users} users on {options.devices} devices, {options.seconds} s of virtual time for each row, turns "
-        f"on {options.sample} devices; simulated in {took:.1f} s, of processors' time {_worked() - worked:.1f} s."
+        f"A simulation: {options.users} users on {options.devices} devices with {options.places} places each, "
+        f"{options.seconds} s of virtual time for each row, turns on {options.sample} devices; simulated in "
+        f"{took:.1f} s, of processors' time {worked() - before:.1f} s."
     )
     return 0
 
 
-def _worked() -> float:
+def worked() -> float:
+    """Return the processors' time of this process and of those that it has started and that have ended, seconds."""
     times = os.times()
     return times.user + times.system + times.children_user + times.children_system
 
@@ -121,6 +143,7 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("rules", nargs="*", help=f"rules of placement to compare; all if none: {', '.join(RULES)}")
     parser.add_argument("--users", type=int, default=1000, help="default: %(default)s")
     parser.add_argument("--devices", type=int, default=100, help="default: %(default)s")
+    parser.add_argument("--places", type=int, default=16, help="most sessions on one device (default: %(default)s)")
     parser.add_argument("--seconds", type=int, default=600, help="virtual time (default: %(default)s)")
     parser.add_argument("--seed", type=int, default=0, help="of users and placement (default: %(default)s)")
     parser.add_argument("--sample", type=int, default=4, help="devices with turns (default: %(default)s)")

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from itertools import pairwise
+from collections import defaultdict
+from collections.abc import Collection, Sequence
 from math import ceil
-from random import Random
 
 import msgspec
 import numpy as np
@@ -13,21 +12,14 @@ import numpy as np
 from gpu_backend.arbiter.simulation.trace import Script
 from gpu_backend.gate.terms import SessionTerms
 from gpu_backend.gateway.filling import Filling, Floats, Ints, Vessel, water_levels
-from gpu_backend.gateway.loads import DeviceLoad, Mix, Wanted
-from gpu_backend.gateway.placement import place, with_one_more
 from gpu_backend.gateway.pool_shares import PoolShares
 from gpu_backend.gateway.seats import Seat
+from gpu_backend.pool.simulated_places import NODE, Places
 
 __all__ = ["PoolOutcome", "SimulatedPool"]
 
-_NODE = "sim"
 #: Shares are judged over so many seconds.
 _WINDOW = 5
-#: Among so many devices, drawn at random, a session gets one: as good as among all, and as quick with a thousand.
-_CANDIDATES = 32
-_PLACES = 40
-#: So many devices of a host are linked.
-_LINKED = 8
 #: What a window's fair division may take, in groups of devices that are filled at a time.
 _MOST_STEPS = 2000
 #: Whose fair part is less than this of a device is not judged by it.
@@ -46,6 +38,13 @@ class PoolOutcome(msgspec.Struct, frozen=True):
     slowdowns: list[float]
     #: Of each such cell, how much longer it took than alone, seconds.
     waits: list[float]
+    #: Of each notebook that got a place, how long it was waited for, seconds.
+    queued: list[float]
+    #: How many had none in the end.
+    unplaced: int
+    #: Most that waited at a time, and most that had a place.
+    most_waiting: int
+    most_placed: int
     #: Device seconds in all.
     total_seconds: float
     #: Device seconds in which somebody wanted the device, and that were used.
@@ -54,74 +53,115 @@ class PoolOutcome(msgspec.Struct, frozen=True):
 
 
 class SimulatedPool:
-    """Runs scripts, whose sessions it places itself. ``has_ledger`` False leaves every device to itself.
+    """Runs scripts, whose sessions come, wait for a place, work and leave. Sessions are numbered as their scripts.
 
-    Notebooks are numbered by device and user. So are guests: a guest is a user on one device.
+    ``has_ledger`` False leaves every device to itself. A guest is a user on one device.
     """
 
     def __init__(
-        self, scripts: Sequence[Script], devices: int, rules: Sequence[str], has_ledger: bool = True, seed: int = 0
-    ) -> None:
+        self, scripts: Sequence[Script], devices: int, rules: Sequence[str], has_ledger: bool = True, seed: int = 0,
+        places: int = 40, watched: Collection[int] = (),
+    ) -> None:  # fmt: skip
+        """Have ``devices`` of so many ``places``; what is told to the ``watched`` ones is kept."""
         self._ledger = PoolShares() if has_ledger else None
-        self._devices = devices
-        spots = _placed(scripts, devices, rules, Random(seed))
-        seated = sorted(zip(spots, scripts, strict=True), key=lambda one: (one[0], one[1].terms.user))
-        self._scripts = [script for _, script in seated]
-        self._device = np.array([device for device, _ in seated], np.intp)
-        guests = {(device, script.terms.user): script.terms for device, script in seated}
-        numbers = {guest: number for number, guest in enumerate(guests)}
-        users = {user: number for number, user in enumerate(dict.fromkeys(user for _, user in guests))}
-        self._guest = np.array([numbers[device, script.terms.user] for device, script in seated], np.intp)
-        self._guests = list(guests.values())
-        self._guest_device = np.array([device for device, _ in guests], np.intp)
-        self._guest_user = np.array([users[user] for _, user in guests], np.intp)
-        self._weight = np.array([terms.user_weight for terms in self._guests])
-        self._rows = list(pairwise(np.searchsorted(self._device, np.arange(devices + 1)).tolist()))
-        seats = [_seat(script.terms) for script in self._scripts]
-        self._seats = [tuple(seats[begin:end]) for begin, end in self._rows]
-        self._cells = [list(reversed(script.cells)) for script in self._scripts]
+        self._scripts = scripts
+        self._places = Places(scripts, devices, places, rules, seed)
+        self._watched = frozenset(watched)
+        names = {user: number for number, user in enumerate(dict.fromkeys(script.terms.user for script in scripts))}
+        self._users = len(names)
+        self._user = np.array([names[script.terms.user] for script in scripts], np.intp)
+        self._device = np.full(len(scripts), -1, np.intp)
+        self._weight = np.array([script.terms.user_weight for script in scripts])
+        self._left, self._used, self._wanted = (np.zeros(len(scripts)) for _ in range(3))
+        self._rows = [np.zeros(0, np.intp) for _ in range(devices)]
+        self._seats: list[tuple[Seat, ...]] = [()] * devices
+        self._cells = [list(reversed(script.cells)) for script in scripts]
         self._begun: dict[int, tuple[int, float]] = {}
-        self._arrivals: dict[int, list[int]] = {}
-        self._left, self._used, self._wanted = (np.zeros(len(seated)) for _ in range(3))
+        self._coming: defaultdict[int, list[int]] = defaultdict(list)
+        self._arrivals: defaultdict[int, list[int]] = defaultdict(list)
+        self._leaving: list[int] = []
         self._slowdowns: list[float] = []
         self._waits: list[float] = []
-        #: What was told to each session, and when.
+        #: When each session that got a place got it.
+        self._placed: dict[int, int] = {}
+        #: What was told to the sessions of each watched device, and when.
         self.changes: dict[Vessel, list[tuple[float, SessionTerms]]] = {}
 
     def run(self, seconds: int) -> PoolOutcome:
         """Run for so many steps of a second."""
         for number, script in enumerate(self._scripts):
-            self._plan(number, script.start_seconds)
-        window, errors, wanted, used = _Window(self._guest_device, self._guest_user), list[float](), 0.0, 0.0
+            self._coming[ceil(script.start_seconds)].append(number)
+        window, errors, wanted, used = _Window(self._users), list[float](), 0.0, 0.0
+        most_waiting, most_placed, placed = 0, 0, 0
         for now in range(seconds):
-            for number in self._arrivals.pop(now, ()):
-                self._left[number] = work = self._cells[number].pop().seconds
-                self._begun[number] = now, work
-            could, had = self._divide(now)
-            wanted += float(np.minimum(1.0, np.bincount(self._guest_device, could)).sum())
+            placed += self._change_places(now)
+            most_waiting, most_placed = max(most_waiting, self._places.waiting), max(most_placed, placed)
+            self._begin_cells(now)
+            guests, could, had = self._divide(now)
+            wanted += float(np.minimum(1.0, np.bincount(guests // self._users, could)).sum())
             used += float(had.sum())
             if self._ledger is not None:
                 self._settle(self._ledger, now + 1)
-            window.note(could, had, self._guest[self._left > 0])
+            window.note(guests, could, had, self._user[self._left > 0])
             if (now + 1) % _WINDOW == 0:
                 errors += window.judge()
-        return PoolOutcome(errors, self._slowdowns, self._waits, float(seconds * self._devices), wanted, used)
+        queued = [at - self._scripts[number].start_seconds for number, at in self._placed.items()]
+        return PoolOutcome(
+            errors, self._slowdowns, self._waits, queued, self._places.waiting, most_waiting, most_placed,
+            float(seconds * len(self._rows)), wanted, used,
+        )  # fmt: skip
 
-    def scripts_on(self, device: Vessel) -> tuple[Script, ...]:
-        """Return what ran on a device."""
-        there = np.flatnonzero(self._device == device[1]).tolist()
-        return tuple(msgspec.structs.replace(self._scripts[number], device=device[1]) for number in there)
+    def scripts_on(self, device: int) -> tuple[Script, ...]:
+        """Return what ran on a device, each script from when it had its place."""
+        there = [number for number in np.flatnonzero(self._device == device).tolist() if number in self._placed]
+        return tuple(
+            msgspec.structs.replace(self._scripts[number], device=device, start_seconds=float(self._placed[number]))
+            for number in there
+        )
+
+    def _change_places(self, now: int) -> int:
+        """Let those go who are done, and those come who get a place; return how many more have one then."""
+        changed, left = set[int](), self._leaving
+        for number in left:
+            device = int(self._device[number])
+            self._places.leave(number, device)
+            changed.add(device)
+        self._leaving = []
+        for number in self._coming.pop(now, ()):
+            self._places.come(number)
+        given = self._places.give(float(now))
+        for number, device in given:
+            self._device[number], self._placed[number] = device, now
+            self._plan(number, now)
+            changed.add(device)
+        for device in changed:
+            there = self._places.on(device)
+            self._rows[device] = np.array(there, np.intp)
+            self._seats[device] = tuple(_seat(self._scripts[number].terms) for number in there)
+        return len(given) - len(left)
 
     def _plan(self, number: int, free_at: float) -> None:
+        """Somebody thinks about their next cell; who has none is done."""
         if cells := self._cells[number]:
-            self._arrivals.setdefault(ceil(free_at + cells[-1].think_seconds), []).append(number)
+            self._arrivals[ceil(free_at + cells[-1].think_seconds)].append(number)
+        else:
+            self._leaving.append(number)
 
-    def _divide(self, now: int) -> tuple[Floats, Floats]:
-        """Let each device divide a second among those who want it; return what each guest wanted, and had."""
+    def _begin_cells(self, now: int) -> None:
+        for number in self._arrivals.pop(now, ()):
+            self._left[number] = work = self._cells[number].pop().seconds
+            self._begun[number] = now, work
+
+    def _divide(self, now: int) -> tuple[Ints, Floats, Floats]:
+        """Let each device divide a second among those who want it; return the guests, what they wanted, and had."""
         active = np.flatnonzero(self._left)
-        left, guest = self._left[active], self._guest[active]
-        could = np.minimum(1.0, np.bincount(guest, left, len(self._guests)))
-        had = _parts(self._guest_device, self._weight, could, np.ones(self._devices))
+        active = active[np.argsort(self._device[active] * self._users + self._user[active], kind="stable")]
+        guests, guest = np.unique(self._device[active] * self._users + self._user[active], return_inverse=True)
+        left = self._left[active]
+        could = np.minimum(1.0, np.bincount(guest, left))
+        weight = np.ones(len(guests))
+        weight[guest] = self._weight[active]
+        had = _parts(guests // self._users, weight, could, np.ones(len(self._rows)))
         got = _parts(guest, np.ones(len(active)), left, had)
         left = np.where(left - got > _DUST, left - got, 0.0)
         self._left[active] = left
@@ -130,7 +170,7 @@ class SimulatedPool:
         is_done = left == 0
         for number, last in zip(active[is_done].tolist(), got[is_done].tolist(), strict=True):
             self._end(number, now, last)
-        return could, had
+        return guests, could, had
 
     def _end(self, number: int, now: int, last: float) -> None:
         """A notebook is done with its cell, in ``last`` seconds of this step, and goes on thinking."""
@@ -144,67 +184,49 @@ class SimulatedPool:
     def _settle(self, ledger: PoolShares, now: int) -> None:
         """Let the ledger hear every device, and devices hear what changes for those who want them."""
         books = np.column_stack((self._used, self._wanted, np.full(len(self._used), float(now))))
-        for device, (begin, end) in enumerate(self._rows):
-            ledger.hear((_NODE, device), self._seats[device], books[begin:end])
+        for device, rows in enumerate(self._rows):
+            ledger.hear((NODE, device), self._seats[device], books[rows])
         ledger.settle()
-        for guest in np.unique(self._guest[self._left > 0]).tolist():
-            terms, vessel = self._guests[guest], (_NODE, int(self._guest_device[guest]))
-            weight = terms.user_weight * ledger.weights(vessel, terms.user, terms.group).user
-            if weight != self._weight[guest]:
-                self._weight[guest] = weight
-                self._tell(guest, weight, now)
-
-    def _tell(self, guest: int, weight: float, now: int) -> None:
-        changes = self.changes.setdefault((_NODE, int(self._guest_device[guest])), [])
-        for number in range(*np.searchsorted(self._guest, (guest, guest + 1)).tolist()):
-            terms = msgspec.structs.replace(self._scripts[number].terms, user_weight=weight)
-            changes.append((float(now), terms))
+        wanting = np.flatnonzero(self._left)
+        for number, device, before in zip(
+            wanting.tolist(), self._device[wanting].tolist(), self._weight[wanting].tolist(), strict=True
+        ):
+            terms = self._scripts[number].terms
+            weight = terms.user_weight * ledger.weights((NODE, device), terms.user, terms.group).user
+            if weight != before:
+                self._weight[number] = weight
+                if device in self._watched:
+                    told = msgspec.structs.replace(terms, user_weight=weight)
+                    self.changes.setdefault((NODE, device), []).append((float(now), told))
 
 
 class _Window:
     """Compares some seconds with the fair division of what was wanted in them."""
 
-    def __init__(self, device: Ints, user: Ints) -> None:
-        """Begin, with the device and the user of each guest."""
-        self._fair = Filling(device, user, np.ones(len(user)))
-        self._device, self._user = device, user
-        self._could, self._had = np.zeros(len(user)), np.zeros(len(user))
-        self._steady = np.zeros(len(self._fair.totals))
+    def __init__(self, users: int) -> None:
+        """Begin, with so many users."""
+        self._users = users
+        self._seen: list[tuple[Ints, Floats, Floats]] = []
+        self._steady = np.zeros(users)
 
-    def note(self, could: Floats, had: Floats, waiting: Ints) -> None:
-        """Take in a second: what each guest wanted and had, and who still wants something at its end."""
-        self._could += could
-        self._had += had
-        self._steady[np.unique(self._user[waiting])] += 1
+    def note(self, guests: Ints, could: Floats, had: Floats, waiting: Ints) -> None:
+        """Take in a second: what each guest wanted and had, and which users want something at its end."""
+        self._seen.append((guests, could, had))
+        self._steady[np.unique(waiting)] += 1
 
     def judge(self) -> list[float]:
         """Return how far those who wanted something all the time were from their fair parts, and begin anew."""
-        could, capacity = self._could / _WINDOW, np.ones(len(self._fair.levels))
-        self._fair.settle(could, capacity, most_steps=_MOST_STEPS)
-        had, fair = np.bincount(self._user, self._had) / _WINDOW, self._fair.totals
-        judged = (self._steady == _WINDOW) & (fair > _LEAST_FAIR)
-        for counted in (self._could, self._had, self._steady):
-            counted[:] = 0.0
-        errors: list[float] = (np.abs(had - fair)[judged] / fair[judged]).tolist()
+        every, could, had = (np.concatenate(each) for each in zip(*self._seen, strict=True))
+        guests, guest = np.unique(every, return_inverse=True)
+        device, user = np.unique(guests // self._users, return_inverse=True)[1], guests % self._users
+        fair = Filling(device, user, np.ones(len(guests)))
+        fair.settle(np.bincount(guest, could) / _WINDOW, np.ones(len(fair.levels)), most_steps=_MOST_STEPS)
+        total = np.bincount(every % self._users, had, self._users)[: len(fair.totals)] / _WINDOW
+        judged = (self._steady[: len(total)] == _WINDOW) & (fair.totals > _LEAST_FAIR)
+        self._seen.clear()
+        self._steady[:] = 0.0
+        errors: list[float] = (np.abs(total - fair.totals)[judged] / fair.totals[judged]).tolist()
         return errors
-
-
-def _placed(scripts: Sequence[Script], devices: int, rules: Sequence[str], random: Random) -> list[int]:
-    """Place one session after the other, with a use of its device drawn for each; return on which device each is."""
-    loads = [
-        DeviceLoad(_NODE, n, "cuda", "a GPU", 80 << 30, _PLACES, island=f"host {n // _LINKED}") for n in range(devices)
-    ]
-    spots = []
-    for script in scripts:
-        compute = random.random()
-        mix = Mix(compute / 2, (1 - compute) / 2)
-        wanted = Wanted(user=script.terms.user, request=script.terms.request, mix=mix)
-        spot = place(random.sample(loads, min(_CANDIDATES, devices)), "", 0, wanted, rules)
-        if not isinstance(spot, DeviceLoad):
-            spot = min(loads, key=lambda load: load.sessions)
-        (loads[spot.ordinal],) = with_one_more([spot], spot, wanted)
-        spots.append(spot.ordinal)
-    return spots
 
 
 def _seat(terms: SessionTerms) -> Seat:
@@ -216,7 +238,7 @@ def _parts(vessel: Ints, weight: Floats, demand: Floats, capacity: Floats) -> Fl
     wanting = np.flatnonzero(demand)
     vessels, among = np.unique(vessel[wanting], return_inverse=True)
     nothing = np.zeros(len(wanting))
-    levels = water_levels(among, weight[wanting], nothing, demand[wanting], capacity[vessels])
+    levels = water_levels(among, weight[wanting], nothing, demand[wanting], capacity[vessels], _DUST)
     parts = np.zeros(len(demand))
     parts[wanting] = np.minimum(demand[wanting], levels[among] * weight[wanting])
     return parts

@@ -16,7 +16,7 @@ from gpu_backend.pool import joining, machines
 from gpu_backend.pool.machines import Invited
 from gpu_backend.pool.state import PoolState, at
 from gpu_backend.wire.views import Membership, NodeView
-from workbench.commands.pool_actions import finish
+from workbench.commands.pool_actions import become, finish
 from workbench.display import Columns, Facts, Section
 from workbench.nodes import clock_in_words, state_in_words
 from workbench.terminal import say, show
@@ -99,8 +99,12 @@ def configure(parser: ArgumentParser) -> None:
     join_parser.add_argument("--ports", metavar="FIRST-LAST", help="TCP ports for them, as 7800-7899; any by default")
     join_parser.add_argument("--advertise", metavar="HOST", help="name under which notebooks reach this machine")
     join_parser.add_argument("--devices", choices=("auto", "cuda", "cpu"), help="what it offers")
+    join_parser.add_argument("--no-start", action="store_true", help="become a member, and leave the start to others")
     finish(join_parser, join)
     finish(parts.add_parser("up", help="on the machine: start again, after a reboot say"), up)
+    serving = "on the machine: keep it in the foreground, for systemd and its like; sessions outlive it"
+    finish(parts.add_parser("serve", help=serving), serve)
+    finish(parts.add_parser("status", help="on the machine: how its pool sees it"), status)
     down_parser = parts.add_parser("down", help="on the machine: end its agent and executors; it stays a member")
     down_parser.add_argument("--now", action="store_true", help="though sessions run there, which are lost then")
     finish(down_parser, down)
@@ -150,7 +154,8 @@ def join(arguments: Namespace) -> int:
     token = getpass("The token of the invitation: ") if sys.stdin.isatty() else sys.stdin.readline()
     if not arguments.json:
         say("Joining the pool ...")
-    return _show_standing(arguments, joining.join(state, arguments.address, token, given), state)
+    begin = joining.enrol if arguments.no_start else joining.join
+    return _show_standing(arguments, begin(state, arguments.address, token, given), state)
 
 
 def up(arguments: Namespace) -> int:
@@ -159,6 +164,18 @@ def up(arguments: Namespace) -> int:
     if not arguments.json:
         say("Starting the node ...")
     return _show_standing(arguments, joining.up(state), state)
+
+
+def serve(arguments: Namespace) -> int:
+    """Become the process that keeps the agent, until a signal or `workbench node down` ends it."""
+    become(joining.make_ready(_here(arguments)))
+    return 0
+
+
+def status(arguments: Namespace) -> int:
+    """Show how the pool sees this machine."""
+    state = _here(arguments)
+    return _show_standing(arguments, joining.seen(state), state)
 
 
 def down(arguments: Namespace) -> int:

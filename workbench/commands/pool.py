@@ -19,7 +19,7 @@ from gpu_backend.wire.errors import PoolRefusal
 from gpu_backend.wire.views import PoolView
 from kernelproxy import settings as client_settings
 from workbench.commands import pool_shares, pool_top, pool_usage, pool_users
-from workbench.commands.pool_actions import finish
+from workbench.commands.pool_actions import become, finish
 from workbench.display import Facts, Section, bytes_in_words
 from workbench.nodes import state_in_words
 from workbench.terminal import say, show
@@ -95,7 +95,23 @@ def configure(parser: ArgumentParser) -> None:
     """Add the sub-commands."""
     parser.description = "Run a pool on this machine, for its operator."
     parts = parser.add_subparsers(title="commands", metavar="COMMAND", required=True)
-    up_parser = parts.add_parser("up", help="start the pool")
+    for name, help_text, execute in (
+        ("up", "start the pool", up),
+        ("serve", "keep the pool in the foreground, for systemd and its like; sessions outlive it", serve),
+    ):
+        one = parts.add_parser(name, help=help_text)
+        _add_settings(one)
+        finish(one, execute)
+    finish(parts.add_parser("down", help="end the pool and every session in it"), down)
+    finish(parts.add_parser("reload", help="have changed settings count; no session ends"), reload)
+    finish(parts.add_parser("status", help="show devices and sessions"), status)
+    pool_users.register(parts, finish)
+    pool_shares.register(parts, finish)
+    pool_usage.register(parts, finish)
+    pool_top.register(parts, finish)
+
+
+def _add_settings(up_parser: ArgumentParser) -> None:
     up_parser.add_argument("--name", help="its name, as people see it")
     up_parser.add_argument("--listen", metavar="HOST", help="address for other machines' notebooks; none by default")
     up_parser.add_argument("--port", type=int, help="its TCP port")
@@ -105,14 +121,6 @@ def configure(parser: ArgumentParser) -> None:
     )
     up_parser.add_argument("--nodes-port", type=int, metavar="PORT", help="its TCP port")
     up_parser.add_argument("--devices", choices=("auto", "cuda", "cpu"), help="what it offers")
-    finish(up_parser, up)
-    finish(parts.add_parser("down", help="end the pool and every session in it"), down)
-    finish(parts.add_parser("reload", help="have changed settings count; no session ends"), reload)
-    finish(parts.add_parser("status", help="show devices and sessions"), status)
-    pool_users.register(parts, finish)
-    pool_shares.register(parts, finish)
-    pool_usage.register(parts, finish)
-    pool_top.register(parts, finish)
 
 
 def up(arguments: Namespace) -> int:
@@ -125,6 +133,13 @@ def up(arguments: Namespace) -> int:
     if not client_settings.config_path().exists():
         pool.write_client_file(state, _made(client_settings.config_path()))
     return status(arguments)
+
+
+def serve(arguments: Namespace) -> int:
+    """Become the process that keeps the pool, until a signal or `workbench pool down` ends it."""
+    state = at(arguments.state)
+    become(pool.make_ready(state, _wanted_settings(arguments, state)))
+    return 0
 
 
 def down(arguments: Namespace) -> int:

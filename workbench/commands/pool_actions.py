@@ -1,7 +1,8 @@
-"""What the sub-commands of ``workbench pool`` have alike: their options, and what may follow a noun."""
+"""What the sub-commands of ``workbench pool`` have alike: their options, what may follow a noun, how one is another."""
 
 from __future__ import annotations
 
+import os
 from argparse import ArgumentParser
 from pathlib import Path
 
@@ -28,3 +29,8 @@ def add_action(parser: ArgumentParser, *changes: str) -> None:
         default="list",
         help="list, which is the default, shows them all; each of the others changes something first",
     )
+
+
+def become(command: list[str]) -> None:
+    """Run ``command`` in the place of this process, under its number: whoever has started us watches that."""
+    os.execv(command[0], command)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import replace
 
 import pytest
@@ -9,9 +10,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from gpu_backend.gateway.entitlements import Rights, refuse_own_device
-from gpu_backend.gateway.loads import DeviceLoad, Mix, Tenant, Wanted, mix_of
+from gpu_backend.gateway.loads import DeviceLoad, Mix, Tenant, Tenants, Wanted, mix_of
 from gpu_backend.gateway.placement import place, with_one_more
-from gpu_backend.gateway.placing import DEFAULT_RULES, RULES, obstacle, reason
+from gpu_backend.gateway.placing import DEFAULT_RULES, RULES, Around, obstacle, reason
 from gpu_backend.gateway.refusals import Refusal
 from gpu_backend.lifecycle.states import Session, SessionState
 from gpu_backend.wire.control import Wish
@@ -51,7 +52,7 @@ def test_six_notebooks_and_two_are_spread_evenly() -> None:
 
 def test_spread_does_not_send_a_second_notebook_into_a_crowd() -> None:
     empty, crowded = devices(2)
-    crowded = replace(crowded, sessions=7, tenants=tuple(Tenant(want(f"u{n}")) for n in range(7)))
+    crowded = replace(crowded, sessions=7, tenants=Tenants(Tenant(want(f"u{n}")) for n in range(7)))
     _, went = go([empty, crowded], want(), want())
     assert went == [0, 0]
 
@@ -154,7 +155,7 @@ def test_no_rule_breaks_a_wall_or_overfills_a_device(asked: list[Wanted], rules:
         spot = place(loads, "", one.memory_bytes, one, rules)
         assert spot == place(list(reversed(loads)), "", one.memory_bytes, one, rules), "the order of devices matters"
         if isinstance(spot, DeviceLoad):
-            assert not obstacle(spot, one, before)
+            assert not obstacle(spot, one, Around(one, before))
             assert reason(spot, one, before, rules)
             loads = with_one_more(loads, spot, one)
     for load in loads:
@@ -168,3 +169,40 @@ def test_no_rule_breaks_a_wall_or_overfills_a_device(asked: list[Wanted], rules:
             )
             mine = [one.wanted.anti_affinity for one in others if one.user == alone.user]
             assert not alone.anti_affinity or alone.anti_affinity not in mine
+
+
+@given(st.lists(wishes(), max_size=20), st.integers(1, 4), wishes())
+def test_what_is_asked_once_is_what_would_be_asked_of_each_device(asked: list[Wanted], count: int, one: Wanted) -> None:
+    loads, _ = go([replace(load, island=f"i{load.ordinal // 2}") for load in devices(count)], *asked)
+    theirs = [[tenant.wanted for tenant in load.tenants if tenant.user == one.user] for load in loads]
+    around = Around(one, loads)
+    assert around.islands == {load.island for load, mine in zip(loads, theirs, strict=True) if mine}
+    assert around.has_excluded == any(other.exclusion == one.exclusion for mine in theirs for other in mine)
+    assert around.has_label == any(other.affinity == one.affinity for mine in theirs for other in mine)
+    for load, mine in zip(loads, theirs, strict=True):
+        everybody = [tenant.wanted for tenant in load.tenants]
+        assert load.tenants.request == sum(other.request for other in everybody)
+        assert load.tenants.by_user.get(one.user, []) == mine
+        is_among_strangers = any(other.is_whole or other.exclusion for other in everybody)
+        assert load.tenants.keep_off == is_among_strangers
+        if not (one.is_whole or one.exclusion or one.affinity or one.anti_affinity or is_among_strangers):
+            assert obstacle(load, one, around) == ""
+
+
+def test_a_decision_asks_each_device_of_a_large_pool_a_fixed_number_of_times() -> None:
+    class Counted(Tenants):
+        asked = 0
+
+        @property
+        def by_user(self) -> Mapping[str, list[Wanted]]:
+            Counted.asked += 1
+            return super().by_user
+
+    def asked(count: int, one: Wanted, rule: str) -> int:
+        Counted.asked = 0
+        loads = [replace(load, island="i", tenants=Counted([Tenant(want("eve"))])) for load in devices(count)]
+        assert isinstance(place(loads, "", 0, one, (rule,)), DeviceLoad)
+        return Counted.asked
+
+    for one, rule in ((want(), "near"), (want(affinity="a"), "load"), (want(), "spread")):
+        assert asked(400, one, rule) <= 4 * asked(100, one, rule)

@@ -6,7 +6,7 @@ import pytest
 
 from gpu_backend.arbiter.policies import registry
 from gpu_backend.arbiter.simulation.device import SimulatedDevice
-from gpu_backend.arbiter.simulation.trace import Cell, Script, synthetic
+from gpu_backend.arbiter.simulation.trace import Cell, Script, coming_and_going
 from gpu_backend.gate.terms import SessionTerms
 from gpu_backend.pool import simulate
 from gpu_backend.pool.simulation import SimulatedPool
@@ -35,7 +35,7 @@ def test_a_second_of_a_device_is_given_once_and_none_is_lost() -> None:
 
 
 def test_the_same_seed_leads_to_the_same_figures() -> None:
-    scripts = synthetic(60, 1, 120.0, 3).scripts
+    scripts = coming_and_going(60, 120.0, 3).scripts
     first, again = (SimulatedPool(scripts, 5, ("spread",)).run(120) for _ in range(2))
     assert first == again
     assert first.slowdowns
@@ -51,6 +51,39 @@ def test_weights_that_change_are_played_in_turns() -> None:
     changed = SimulatedDevice(registry.make("fair_share"), scripts, changes=changes)
     changed.run(30.0)
     assert changed.scheduler.used_by_user["a"] == pytest.approx(5.0 + 4.0, abs=0.2)
+
+
+def visitor(user: str, start: float, gib: int = 0, seconds: float = 4.0) -> Script:
+    return Script(SessionTerms(session=user, user=user), 0, (Cell(0.0, 1, seconds),), start, gib << 30)
+
+
+def test_who_finds_no_place_waits_for_one_and_gets_it_when_somebody_leaves() -> None:
+    scripts = [visitor("a", 0.0), visitor("b", 1.0), visitor("c", 2.0, seconds=50.0)]
+    outcome = SimulatedPool(scripts, 1, ("spread",), places=1).run(30)
+    assert outcome.queued == [0.0, 3.0, 6.0]  # each is gone at the end of the fourth second, and the next one is placed
+    assert (outcome.unplaced, outcome.most_waiting, outcome.most_placed) == (0, 2, 1)
+    assert SimulatedPool([*scripts, visitor("d", 3.0)], 1, ("spread",), places=1).run(30).unplaced == 1
+
+
+def test_memory_is_promised_once() -> None:
+    scripts = [visitor("a", 0.0, 50), visitor("b", 0.0, 50), visitor("c", 0.0, 30)]
+    pool = SimulatedPool(scripts, 1, ("spread",), places=3)
+    assert sorted(pool.run(12).queued) == [0.0, 4.0, 4.0]  # who waits for much is not passed by who needs little
+
+
+def test_turns_begin_when_a_session_has_its_place() -> None:
+    pool = SimulatedPool([visitor("a", 0.0), visitor("b", 1.0)], 1, ("spread",), places=1, watched=(0,))
+    pool.run(20)
+    assert [script.start_seconds for script in pool.scripts_on(0)] == [0.0, 4.0]
+
+
+def test_best_fit_leaves_room_for_large_sessions_and_spread_does_not() -> None:
+    small = [visitor(f"s{n}", 0.0, 4, seconds=100.0) for n in range(10)]
+    queued = {
+        rule: SimulatedPool([*small, visitor("large", 1.0, 80)], 2, (rule,)).run(20).unplaced
+        for rule in ("spread", "best_fit")
+    }
+    assert queued == {"spread": 1, "best_fit": 0}
 
 
 def test_the_command_compares_rules(capsys: pytest.CaptureFixture[str]) -> None:

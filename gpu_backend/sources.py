@@ -1,0 +1,29 @@
+"""Has this package be imported from its sources, where some of its modules are compiled as well."""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Sequence
+from importlib.machinery import SOURCE_SUFFIXES, FileFinder, ModuleSpec, SourceFileLoader
+from types import ModuleType
+
+#: Says whether anything compiled is used: "off", or "on" or "auto", which `kernelproxy.compiled` tells apart.
+VARIABLE = "GPU_WORKBENCH_COMPILED_CORE"
+
+
+class _Sources:
+    """Finds modules of this package by their sources only."""
+
+    @staticmethod
+    def find_spec(name: str, path: Sequence[str] | None = None, target: ModuleType | None = None) -> ModuleSpec | None:
+        if path is None or name.partition(".")[0] != __package__:
+            return None
+        finders = [FileFinder(folder, (SourceFileLoader, SOURCE_SUFFIXES)) for folder in path]
+        return next((spec for finder in finders if (spec := finder.find_spec(name)) is not None), None)
+
+
+def prefer_if_asked() -> None:
+    """Take sources from now on, if the environment says that nothing compiled is to be used."""
+    if os.environ.get(VARIABLE) == "off":
+        sys.meta_path.insert(0, _Sources)
