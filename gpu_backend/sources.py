@@ -8,8 +8,8 @@ from collections.abc import Sequence
 from importlib.machinery import SOURCE_SUFFIXES, FileFinder, ModuleSpec, SourceFileLoader
 from types import ModuleType
 
-#: Says whether anything compiled is used: "off", or "on" or "auto", which `kernelproxy.compiled` tells apart.
-VARIABLE = "GPU_WORKBENCH_COMPILED_CORE"
+#: Says "off" where no compiled module is to be used; else they are, where there are some.
+VARIABLE = "GPU_WORKBENCH_COMPILED_MODULES"
 
 
 class _Sources:
@@ -24,6 +24,6 @@ class _Sources:
 
 
 def prefer_if_asked() -> None:
-    """Take sources from now on, if the environment says that nothing compiled is to be used."""
+    """Take sources from now on, if the environment says that no compiled module is to be used."""
     if os.environ.get(VARIABLE) == "off":
         sys.meta_path.insert(0, _Sources)

@@ -13,10 +13,8 @@ from contextlib import contextmanager
 from importlib import import_module
 from typing import Any, TypeVar
 
-from gpu_backend.sources import VARIABLE
-
 #: Says whether the compiled core is used: "on", "off", or "auto" (the default) for where there is one.
-CORE_VARIABLE = VARIABLE
+CORE_VARIABLE = "GPU_WORKBENCH_COMPILED_CORE"
 
 Way = TypeVar("Way")
 

@@ -34,7 +34,8 @@ class InProcess(PlayedExecutor):
         while (batch := self.talk.front()) is not None:
             place, answer = self.stream.run(batch, perf_counter() + _SECONDS)
             self.talk.advance(batch, place)
-            self.talk.note_done(self.talk.applied, self.busy_seconds)  # or a notebook that is ahead would wait for it
+            if self.is_quick:  # or a notebook that is ahead would wait for it
+                self.talk.note_done(self.talk.applied, self.busy_seconds)
             if answer is not None:
                 self.talk.answer(answer)
 

@@ -7,6 +7,7 @@ own folder; a signal (SIGUSR1) has it begin anew with the next message, which it
 
 from __future__ import annotations
 
+import os
 import signal
 import sys
 from collections.abc import Callable, Iterator
@@ -17,6 +18,8 @@ ROOT = Path(__file__).parents[2]
 _PREFIX = f"{ROOT}/"
 _OURS = ("kernelproxy/", "gpu_backend/", "workbench/")
 SEGMENTS = "--segments"
+#: As in `gpu_backend.sources`, which is not to be imported yet.
+VARIABLE = "GPU_WORKBENCH_COMPILED_MODULES"
 
 
 class FilesEntered:
@@ -105,4 +108,5 @@ def _have_segments() -> None:
 
 
 if __name__ == "__main__":
+    os.environ[VARIABLE] = "off"  # what is compiled enters no file
     main()

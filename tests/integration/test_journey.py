@@ -17,7 +17,7 @@ from gpu_backend.executor.config import OWN, PROCESS
 from gpu_backend.node import launcher
 from gpu_backend.pool.settings import PoolSettings
 from kernelproxy.compiled import CORE_VARIABLE, is_compiled
-from tests.integration.files_entered import SEGMENTS
+from tests.integration.files_entered import SEGMENTS, VARIABLE
 from tests.integration.notebook_pool import cpu_pool, wait_until
 
 PAGE = Path(__file__).parents[2] / "docs" / "explanation" / "journey-of-a-cell.md"
@@ -113,7 +113,7 @@ def followed(root: Path, before: str, statements: str, core: str = "off", option
         cpu_pool(root / "pool", settings) as pool,
         subprocess.Popen(
             [sys.executable, "-m", "workbench", "run", str(program)], stdin=subprocess.PIPE, stdout=subprocess.PIPE,
-            text=True, env={**os.environ, CORE_VARIABLE: core},
+            text=True, env={**os.environ, CORE_VARIABLE: core, VARIABLE: "off"},
         ) as notebook,
     ):  # fmt: skip
         assert notebook.stdout is not None

@@ -50,6 +50,8 @@ class PlayedExecutor:
         #: What each op takes, by its name; none of the others takes any time.
         self.op_seconds: dict[str, float] = {}
         self.busy_seconds = 0.0
+        #: Whether the device has done what it was given as soon as that is carried out.
+        self.is_quick = True
         #: How many ops it runs while the client waits once.
         self.pace = 1_000_000
         self.restart()
@@ -105,7 +107,8 @@ class PlayedExecutor:
             cancelled = self.talk.is_cancelled
             self.talk.advance(batch, batch.next + 1)
             self.busy_seconds += 0.0 if cancelled else self.op_seconds.get(op.name, 0.0)
-            self.talk.note_done(self.talk.applied, self.busy_seconds)
+            if self.is_quick:
+                self.talk.note_done(self.talk.applied, self.busy_seconds)
             self.dropped += [*(op.drop or ()), *((op.reuse,) if op.reuse else ())]
             answer = Answer(error=CANCELLED) if cancelled else self._carry_out(op, batch.frames)
             self.done.append((seq, None if cancelled else op.args[0] if op.args else op.name))
