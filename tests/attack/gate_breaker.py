@@ -11,6 +11,8 @@ from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).parents[2]))  # of an executor's environment little is left
 
+os.environ["GPU_WORKBENCH_COMPILED_MODULES"] = "off"  # what is compiled cannot be turned by an assignment
+
 from gpu_backend.executor import start
 
 
