@@ -59,6 +59,8 @@ class Cutter:
             scheme = target.partition("://")[0]
             self.endpoint = f"{scheme}://{near[0]}:{self._listener.getsockname()[1]}"
         self.connections = 0
+        #: Bytes that have passed, both directions counted together.
+        self.passed_in_all = 0
         #: Connections that were accepted and closed, as what is behind could not be reached.
         self.turned_away = 0
         #: Whether what is behind cannot be reached, whoever listens there.
@@ -152,6 +154,7 @@ class Cutter:
     def _is_time(self, size: int, *connection: socket.socket) -> bool:
         """Count what has passed by a ``connection``, of which an end or both are given; tell whether to strike it."""
         with self._lock:
+            self.passed_in_all += size
             if not self._whole.issuperset(connection):
                 return False
             self._passed += size
@@ -161,6 +164,11 @@ class Cutter:
             self._cuts.pop(0)
             self._whole.difference_update(connection if self._flips else self._open)
             return True
+
+    def cut_after(self, cuts: Sequence[int]) -> None:
+        """Cut whenever so many more bytes have passed from now on."""
+        with self._lock:
+            self._cuts, self._passed = list(cuts), 0
 
     def cut(self) -> None:
         """Cut every connection there is."""

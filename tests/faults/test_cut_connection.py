@@ -134,3 +134,34 @@ def test_what_is_uploaded_is_what_lay_there_at_the_call(faulty: Faulty, scheme: 
         cuts = [max(300, cut >> 14) for cut in cuts]
     with cut_notebook(faulty, scheme, cuts) as (notebook, cutter):
         check_until_uncut(notebook, cutter, UPLOADS, "(0, 1)")
+
+
+MOVED_BYTES = 64 << 20
+UPLOAD = f"""
+host = np.random.default_rng(11).integers(0, 255, {MOVED_BYTES}, np.uint8)
+there = cp.asarray(host)
+current_session().epoch
+"""
+DOWNLOAD = "int((there.get() != host).sum())"
+
+
+@pytest.mark.usefixtures("undisturbed")
+@pytest.mark.parametrize("seed", range(2))
+@pytest.mark.parametrize("is_download", [False, True])
+def test_a_large_copy_goes_on_from_where_it_was_cut(faulty: Faulty, is_download: bool, seed: int) -> None:
+    """From the start, each cut would cost all that had passed: twice as much as there is in all."""
+    chance = random.Random(seed)
+    cuts = [chance.randrange(MOVED_BYTES * 6 // 10, MOVED_BYTES * 8 // 10)]
+    with cut_notebook(faulty, "tls", [] if is_download else cuts) as (notebook, cutter):
+        assert notebook.value(UPLOAD) == "1"
+        if is_download:
+            cutter.cut_after(cuts)
+            passed = cutter.passed_in_all
+            assert notebook.value(DOWNLOAD) == "0"
+            passed = cutter.passed_in_all - passed
+        else:
+            passed = cutter.passed_in_all
+            assert notebook.value(DOWNLOAD) == "0"
+        assert not cutter.cuts_left
+        # What is under way at the cut is lost: what the systems hold for those who read, and a piece that came in part.
+        assert MOVED_BYTES < passed < MOVED_BYTES + cuts[0] * 2 // 3
