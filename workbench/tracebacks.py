@@ -28,7 +28,8 @@ def _folders(*packages: str) -> tuple[str, ...]:
     return tuple([f"{Path(one.origin).parent}/" for one in found if one is not None and one.origin])
 
 
-_OURS = _folders("workbench", "kernelproxy", "gpu_backend", "catalog")
+#: What is compiled of ours (see `hatch_build.py`) names its source by the place in the package alone.
+_OURS = (*_folders("workbench", "kernelproxy", "gpu_backend", "catalog"), "gpu_backend/")
 #: What our own functions call: below them such a frame is as much ours, and any other is a function of the user's.
 _ARRAYS = _folders("numpy", "scipy")
 _STANDARD = f"{sysconfig.get_path('stdlib')}/"

@@ -14,6 +14,7 @@ from IPython.core.interactiveshell import InteractiveShell
 from traitlets.config import Config
 
 import kernelproxy
+from gpu_backend.wire import codec
 from kernelproxy import source_lines
 from workbench.tracebacks import Tracebacks
 
@@ -70,6 +71,27 @@ def test_our_frames_are_left_out(shell: Shell) -> None:
     assert "return prove(" in shown, "the user's own function stays"
     assert "kernelproxy/" not in shown
     assert len(shown.splitlines()) < 25
+
+
+@pytest.mark.parametrize("named", ["gpu_backend/wire/codec.py", codec.__file__])
+def test_frames_of_ours_are_left_out_by_either_name(shell: Shell, named: str) -> None:
+    """What is compiled names its source as no path of this machine."""
+    shown = shell.run(
+        f"exec(compile('def decode(): raise ValueError(1)', {named!r}, 'exec'))\n"
+        "def wrong():\n    return decode()\nwrong()"
+    )
+    assert "ValueError: 1" in shown
+    assert "return decode()" in shown
+    assert "wire/codec" not in shown
+
+
+def test_what_is_compiled_of_ours_is_left_out(shell: Shell) -> None:
+    shown = shell.run(
+        "from gpu_backend.wire.codec import Codec\nfrom gpu_backend.wire.messages import ToClient\n"
+        "def wrong():\n    return Codec(ToClient).decode([b'rubbish'])\nwrong()"
+    )
+    assert "return Codec(ToClient)" in shown
+    assert "wire/codec" not in shown
 
 
 def test_the_first_shortened_traceback_says_how_to_see_the_rest(shell: Shell) -> None:
