@@ -24,7 +24,7 @@ from hatchling.builders.hooks.plugin.interface import BuildHookInterface
 _VARIABLE = "GPU_WORKBENCH_BUILD_CORE"
 _SOURCE, _CORE = "kernelproxy/csrc/core.c", "kernelproxy/_core"
 #: Holds the code of all compiled modules; what lies beside each module's source only points into it.
-_GROUP = "gpu_backend.native"
+_PACKAGE, _GROUP = "gpu_backend", "gpu_backend.native"
 _SUFFIX = sysconfig.get_config_var("EXT_SUFFIX")
 #: Run where the packages are, so that no path of this machine gets into what is compiled. The types of the libraries
 #: that the modules deal with must be there (see what the build requires): mypyc takes what it does not find for any.
@@ -100,11 +100,9 @@ def _compile_modules(root: Path, modules: list[str]) -> tuple[str, list[str]]:
     if _is_fresh(root, made):
         return "", made
     for old in _compiled(root):
-        if old.name.endswith(_SUFFIX):
-            old.unlink()  # first: what is stale must not be taken for its source
+        old.unlink()  # first: what is stale must not be taken for its source
     with tempfile.TemporaryDirectory() as place:
-        for package in sorted({module.partition("/")[0] for module in modules}):
-            os.symlink(root / package, Path(place, package))
+        os.symlink(root / _PACKAGE, Path(place, _PACKAGE))
         Path(place, "mypy.ini").write_text(_MYPY)
         run = subprocess.run(
             [sys.executable, "-c", _SETUP, _GROUP, *modules], cwd=place, capture_output=True, text=True, check=False
@@ -116,15 +114,16 @@ def _compile_modules(root: Path, modules: list[str]) -> tuple[str, list[str]]:
     return "", made
 
 
-def _compiled(root: Path) -> list[Path]:
-    return [one for one in root.glob("[gkw]*/**/*.so") if not one.name.startswith("_core")]
+def _compiled(root: Path) -> set[Path]:
+    """Return what is compiled there of the modules, for this Python."""
+    return set((root / _PACKAGE).rglob(f"*{_SUFFIX}"))
 
 
 def _is_fresh(root: Path, made: list[str]) -> bool:
     """Tell whether ``made`` are just what is there, and newer than all sources."""
-    there = {one for one in _compiled(root) if one.name.endswith(_SUFFIX)}
+    there = _compiled(root)
     if there != {root / one for one in made}:
         return False
     sources = [root / "pyproject.toml", root / "hatch_build.py"]
-    sources += (root / "gpu_backend").rglob("*.py")
+    sources += (root / _PACKAGE).rglob("*.py")
     return min(one.stat().st_mtime for one in there) > max(one.stat().st_mtime for one in sources)

@@ -22,12 +22,11 @@ settings.load_profile("busy")
 
 
 def pytest_configure() -> None:
-    stale = [
-        str(source.relative_to(root))
-        for root in [Path(__file__).parents[1]]
-        for compiled in (root / "gpu_backend").rglob(f"*{EXTENSION_SUFFIXES[0]}")
-        if (source := compiled.with_name(f"{compiled.name.partition('.')[0]}.py")).exists()
-        and source.stat().st_mtime > compiled.stat().st_mtime
-    ]
+    root = Path(__file__).parents[1]
+    stale = []
+    for compiled in (root / "gpu_backend").rglob(f"*{EXTENSION_SUFFIXES[0]}"):
+        source = compiled.with_name(f"{compiled.name.partition('.')[0]}.py")
+        if source.exists() and source.stat().st_mtime > compiled.stat().st_mtime:
+            stale.append(str(source.relative_to(root)))
     if stale:
         raise pytest.UsageError(f"Compiled from another source: {', '.join(stale)}. `make .venv/.test` compiles again.")
