@@ -9,7 +9,6 @@ figures follow from the seed alone; what the simulation itself took depends on t
 from __future__ import annotations
 
 import argparse
-import os
 import sys
 import time
 from collections.abc import Sequence
@@ -24,7 +23,7 @@ from rich.console import Console
 from benchmarks.run_record import circumstances
 from gpu_backend.arbiter.simulation.outcome import Outcome, quantile
 from gpu_backend.gateway.placing import RULES
-from gpu_backend.pool.simulate import Found, Wanted, compared, table, worked
+from gpu_backend.pool.simulate import Found, Wanted, add_options, compared, table, worked
 from gpu_backend.pool.simulation import PoolOutcome
 
 RESULTS = Path(__file__).parent / "results"
@@ -86,13 +85,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
     options = _parser().parse_args(arguments)
     start, before = time.perf_counter(), worked()
     wanted = [
-        Wanted(
-            rule, has_ledger, options.users, options.devices, options.places, options.seconds, options.seed,
-            options.sample,
-        )
+        Wanted.of(options, rule, has_ledger)
         for has_ledger in (True, False)
         for rule in (RULES if has_ledger else ("spread",))
-    ]  # fmt: skip
+    ]
     found = compared(wanted, options.jobs)
     took, processors = time.perf_counter() - start, worked() - before
     console = Console(width=None if sys.stdout.isatty() else 150)
@@ -127,13 +123,7 @@ def _record(options: argparse.Namespace, rows: list[dict[str, Any]], took: float
 
 def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(prog="python -m benchmarks.site", description=__doc__.partition("\n")[0])
-    parser.add_argument("--users", type=int, default=10_000, help="default: %(default)s")
-    parser.add_argument("--devices", type=int, default=1000, help="default: %(default)s")
-    parser.add_argument("--places", type=int, default=16, help="most sessions on one device (default: %(default)s)")
-    parser.add_argument("--seconds", type=int, default=3600, help="virtual time (default: %(default)s)")
-    parser.add_argument("--seed", type=int, default=0, help="of users and what they do (default: %(default)s)")
-    parser.add_argument("--sample", type=int, default=2, help="devices with turns (default: %(default)s)")
-    parser.add_argument("--jobs", type=int, default=os.cpu_count() or 1, help="processes (default: one per core)")
+    add_options(parser, users=10_000, devices=1000, seconds=3600, sample=2)
     parser.add_argument("--out", type=Path, default=RESULTS, help="where to record (default: benchmarks/results)")
     return parser
 

@@ -27,7 +27,7 @@ from gpu_backend.gateway.placing import RULES
 from gpu_backend.pool.simulated_places import NODE
 from gpu_backend.pool.simulation import PoolOutcome, SimulatedPool
 
-__all__ = ["Found", "Wanted", "compared", "main", "simulate", "table", "worked"]
+__all__ = ["Found", "Wanted", "add_options", "compared", "main", "simulate", "table", "worked"]
 
 #: The rule by which a device is taken of several that are equally good by the one that is compared.
 _AMONG_EQUALS = "spread"
@@ -46,6 +46,14 @@ class Wanted(NamedTuple):
     seed: int
     #: On so many devices turns are played.
     sample: int
+
+    @classmethod
+    def of(cls, options: argparse.Namespace, rule: str, has_ledger: bool) -> Wanted:
+        """Return the run that ``options`` ask for, which are those of `add_options`."""
+        return cls(
+            rule, has_ledger, options.users, options.devices, options.places, options.seconds, options.seed,
+            options.sample,
+        )  # fmt: skip
 
 
 #: The figures of the pool, and of the turns on a sample of its devices.
@@ -113,13 +121,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
         return 2
     start, before = time.perf_counter(), worked()
     wanted = [
-        Wanted(
-            rule, has_ledger, options.users, options.devices, options.places, options.seconds, options.seed,
-            options.sample,
-        )
+        Wanted.of(options, rule, has_ledger)
         for rule in options.rules or RULES
         for has_ledger in ((True, False) if options.beside else (True,))
-    ]  # fmt: skip
+    ]
     found = compared(wanted, options.jobs)
     console = Console(width=None if sys.stdout.isatty() else 140)
     console.print(table(zip(wanted, found, strict=True)))
@@ -138,17 +143,22 @@ def worked() -> float:
     return times.user + times.system + times.children_user + times.children_system
 
 
+def add_options(parser: argparse.ArgumentParser, *, users: int, devices: int, seconds: int, sample: int) -> None:
+    """Give ``parser`` the options of a simulation, with these defaults."""
+    parser.add_argument("--users", type=int, default=users, help="default: %(default)s")
+    parser.add_argument("--devices", type=int, default=devices, help="default: %(default)s")
+    parser.add_argument("--places", type=int, default=16, help="most sessions on one device (default: %(default)s)")
+    parser.add_argument("--seconds", type=int, default=seconds, help="virtual time (default: %(default)s)")
+    parser.add_argument("--seed", type=int, default=0, help="of users and placement (default: %(default)s)")
+    parser.add_argument("--sample", type=int, default=sample, help="devices with turns (default: %(default)s)")
+    parser.add_argument("--jobs", type=int, default=os.cpu_count() or 1, help="processes (default: one per core)")
+
+
 def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(prog="python -m gpu_backend.pool.simulate", description=__doc__)
     parser.add_argument("rules", nargs="*", help=f"rules of placement to compare; all if none: {', '.join(RULES)}")
-    parser.add_argument("--users", type=int, default=1000, help="default: %(default)s")
-    parser.add_argument("--devices", type=int, default=100, help="default: %(default)s")
-    parser.add_argument("--places", type=int, default=16, help="most sessions on one device (default: %(default)s)")
-    parser.add_argument("--seconds", type=int, default=600, help="virtual time (default: %(default)s)")
-    parser.add_argument("--seed", type=int, default=0, help="of users and placement (default: %(default)s)")
-    parser.add_argument("--sample", type=int, default=4, help="devices with turns (default: %(default)s)")
     parser.add_argument("--beside", action="store_true", help="also without the ledger, side by side")
-    parser.add_argument("--jobs", type=int, default=os.cpu_count() or 1, help="processes (default: one per core)")
+    add_options(parser, users=1000, devices=100, seconds=600, sample=4)
     return parser
 
 
