@@ -96,7 +96,8 @@ def _selected(given: Operands, made: Layout) -> Array:
     array, index = given.array(0), given.array(1)
     if len(given.args) != 2 or index.dtype.kind not in "iu" or not array.ndim or not array.shape[0]:
         raise Unknown
-    return np.asarray(array[index.astype(np.int64) % array.shape[0]])
+    wide = np.int64 if index.dtype.kind == "i" else np.uint64  # CuPy's kernel divides unsigned numbers as such
+    return np.asarray(array[(index.astype(wide) % wide(array.shape[0])).astype(np.int64)])
 
 
 def _joined(given: Operands, made: Layout) -> Array:

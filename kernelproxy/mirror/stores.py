@@ -17,14 +17,21 @@ Writer = Callable[[Operands, Array], Array]
 
 
 def _store(given: Operands, window: Array) -> Array:
-    return as_dtype(given.value(1), window.dtype)
+    return _filled(as_dtype(given.value(1), window.dtype))
+
+
+def _filled(value: Array) -> Array:
+    """Return ``value``, unless it is a zero with a sign: where memory is in one piece CuPy clears it, sign and all."""
+    if not value.ndim and value.dtype.kind == "f" and not value and np.signbit(value):
+        raise Unknown
+    return value
 
 
 def _setitem(given: Operands, window: Array) -> Array:
     _, key, value = given.args
     stored = as_dtype(given.known_value(value), window.dtype)
     if type(key) is wire.Ellipsis:
-        return stored
+        return _filled(stored)
     mask = given.known_value(key)
     if not isinstance(mask, np.ndarray) or mask.dtype.kind != "b" or mask.shape != window.shape or stored.ndim:
         raise Unknown

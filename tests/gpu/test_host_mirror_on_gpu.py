@@ -15,7 +15,7 @@ from tests.integration.notebook_pool import cpu_pool
 from tests.mirrored_ops import differences
 from tests.mirrored_programs import Run, Step, programs
 
-pytestmark = [pytest.mark.gpu, pytest.mark.timeout(900)]
+pytestmark = pytest.mark.timeout(900)
 
 
 @pytest.fixture(scope="module")
@@ -28,6 +28,7 @@ def clients(tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[str, Clie
             one.close()
 
 
+@pytest.mark.gpu
 @settings(max_examples=300)
 @given(program=programs)
 def test_every_read_is_that_of_the_gpu(clients: dict[str, Client], program: list[Step]) -> None:
@@ -39,6 +40,7 @@ def test_every_read_is_that_of_the_gpu(clients: dict[str, Client], program: list
     assert clients["off"].session.counters.answered_here == 0
 
 
+@pytest.mark.gpu_long
 def test_every_op_has_the_bits_of_the_gpu(clients: dict[str, Client]) -> None:
     with clients["off"]:
         assert list(differences()) == []

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import ArrayLike, DTypeLike
 
 from gpu_backend.devices.cpu.arrays import Array, DType, as_order
-from gpu_backend.devices.cpu.dtypes import as_dtype, cast_into
+from gpu_backend.devices.cpu.dtypes import as_dtype, cast_into, clear_zeros
 from gpu_backend.devices.cpu.memory import LEDGER
 from gpu_backend.devices.cpu.table import define
 
@@ -133,11 +133,16 @@ def _fill_up(array: Array, value: object) -> None:
             raise ValueError(text) from None
         cast_into(array, spread)
     else:
-        fill(array, value)
+        _put(array, value)
 
 
 @define("cupy.ndarray.fill")
 def fill(array: Array, value: object) -> None:
+    _put(array, value)
+    clear_zeros(array)
+
+
+def _put(array: Array, value: object) -> None:
     if isinstance(value, np.ndarray):
         if value.shape != ():
             raise ValueError(

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from gpu_backend.devices.cpu.arrays import Array
-from gpu_backend.devices.cpu.dtypes import store
+from gpu_backend.devices.cpu.dtypes import clear_zeros, store
 from gpu_backend.devices.cpu.table import define
 
 ndarray = np.ndarray
@@ -107,7 +107,8 @@ def wrapped(indices: Array, extent: int) -> Array:
     """Return ``indices`` modulo ``extent``, as int64."""
     if extent == 0:
         return np.zeros(indices.shape, np.int64)
-    return np.asarray(indices.astype(np.int64) % extent)
+    wide = np.uint64 if indices.dtype.kind == "u" else np.int64  # a GPU divides unsigned numbers as such
+    return np.asarray((indices.astype(wide) % wide(extent)).astype(np.int64))
 
 
 def _fields_of(array: Array, index: object) -> bool:
@@ -214,3 +215,4 @@ def _assign(target: Array, value: object) -> None:
     if scalar.shape != ():
         raise ValueError("non-scalar numpy.ndarray cannot be used for fill")
     target[...] = scalar
+    clear_zeros(target)

@@ -1,0 +1,62 @@
+"""Where CuPy's bits are not NumPy's: every device gives them, and so does a notebook that knows values itself."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import numpy as np
+import pytest
+
+from gpu_backend.devices import open_device
+from kernelproxy.client import current
+from kernelproxy.mirror.host_mirror import HostMirror, Mode
+from kernelproxy.namespace.names import make
+from tests.conformance.in_process import InProcess, notebook_on
+
+
+@pytest.fixture(scope="module", params=["cpu", pytest.param("cuda", marks=pytest.mark.gpu)])
+def device(request: pytest.FixtureRequest) -> Iterator[InProcess]:
+    with notebook_on(open_device(request.param)) as executor:
+        yield executor
+
+
+@pytest.fixture(params=[Mode.ON, Mode.OFF])
+def cp(device: InProcess, request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> Callable[[str], Any]:
+    """Return names of CuPy."""
+    monkeypatch.setattr(current().pipeline, "mirror", HostMirror(request.param))
+    return lambda name: make(f"cupy.{name}")
+
+
+def test_a_zero_loses_its_sign_where_memory_in_one_piece_is_filled(cp: Callable[[str], Any]) -> None:
+    filled, stored, part, strided, full = (cp("asarray")(np.ones(6)) for _ in range(5))
+    filled.fill(-0.0)
+    stored[...] = -0.0
+    part[2:4] = np.float64(-0.0)
+    strided[::2] = -0.0
+    cp("copyto")(full, -0.0)
+    signs = [np.signbit(array.get()).tolist() for array in (filled, stored, part, strided, full)]
+    assert signs == [[False] * 6, [False] * 6, [False] * 6, [True, False] * 3, [True] * 6]
+    assert np.signbit(cp("full")(3, -0.0).get()).all()
+
+
+@pytest.mark.parametrize("code", ["e", "f", "F"])
+def test_so_does_one_that_was_too_small(cp: Callable[[str], Any], code: str) -> None:
+    filled, masked = (cp("asarray")(np.ones(4, code)) for _ in range(2))
+    filled[...] = -1e-320
+    masked[masked == 1] = -0.0
+    assert not np.signbit(filled.get().real).any()
+    assert np.signbit(masked.get().real).all()
+
+
+@pytest.mark.parametrize("index", [2**63 + 5, 2**64 - 1, 7], ids=str)
+def test_an_unsigned_index_is_divided_as_such(cp: Callable[[str], Any], index: int) -> None:
+    x, places = cp("asarray")(np.arange(3.0)), cp("asarray")(np.array([index, 1], np.uint64))
+    assert x[places].get().tolist() == [float(index % 3), 1.0]
+    x[places] = -1.0
+    assert np.flatnonzero(x.get() < 0).tolist() == sorted({index % 3, 1})
+
+
+def test_a_signed_index_counts_from_the_end(cp: Callable[[str], Any]) -> None:
+    x, places = cp("asarray")(np.arange(3.0)), cp("asarray")(np.array([-1, -5, 7], np.int8))
+    assert x[places].get().tolist() == [2.0, 1.0, 1.0]
