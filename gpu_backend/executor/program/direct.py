@@ -20,7 +20,7 @@ from gpu_backend.devices.segments import OPERANDS
 from gpu_backend.executor.answer import Answer
 from gpu_backend.executor.heap import Heap, Place
 from gpu_backend.executor.program.effects import handles_in
-from gpu_backend.executor.program.operands import Number, Operands, is_apart, is_negative_zero, number
+from gpu_backend.executor.program.operands import Number, Operands, is_apart, loses_sign, number
 from gpu_backend.executor.program.plan import KEEPS, Plan
 from gpu_backend.executor.program.products import Multiplication, Multiplications
 from gpu_backend.executor.program.replay import Replayer
@@ -228,6 +228,10 @@ class Direct:
         return is_short
 
     def _carry_out(self, op: Op, course: _Course, places: list[Any]) -> bool:
+        is_store = op.name == STORE
+        if is_store and type(places[-1]) is Number and loses_sign(places[-1].value, places[0].layout.dtype):
+            self.tally.why = "a zero with a sign fills an array"
+            return False
         if not op.out and not course.is_apart(places):
             self.tally.why = "operands overlap"
             return False
@@ -242,7 +246,7 @@ class Direct:
         step = course.step
         if step is not None and op.orders is None and (step.made is None) != bool(op.out):
             assert self.segment is not None
-            if self.segment.put(op, step, places if op.name != STORE else places[::-1]):
+            if self.segment.put(op, step, places[::-1] if is_store else places):
                 return True
             self.tally.why = "it is not compiled yet, or a number among its operands may be rounded"
         replay = course.replay
@@ -366,10 +370,7 @@ def make_direct(device: Device, passes: Collection[str], heap: Heap, reader: Rea
 
 def _is_fill(op: Op) -> bool:
     """Tell whether an op that sets items sets all of them."""
-    is_whole = (
-        len(op.args) == 3 and type(op.args[1]) is wire.Ellipsis and not op.out and not op.stream and not op.kwargs
-    )
-    return is_whole and not is_negative_zero(op.args[2])
+    return len(op.args) == 3 and type(op.args[1]) is wire.Ellipsis and not op.out and not op.stream and not op.kwargs
 
 
 def _is_whole(value: Any) -> bool:

@@ -8,9 +8,8 @@ from __future__ import annotations
 
 import struct
 from collections.abc import Iterable, Sequence
-from math import copysign
 from struct import Struct
-from typing import Any, cast
+from typing import cast
 
 import numpy as np
 
@@ -24,7 +23,7 @@ from gpu_backend.wire.dtypes import text_to_dtype
 from gpu_backend.wire.memory_order import holds
 from gpu_backend.wire.values import Buffer, Complex, Ref, Scalar, Value, View
 
-__all__ = ["Number", "Operands", "is_apart", "is_negative_zero", "number", "write_number"]
+__all__ = ["Number", "Operands", "is_apart", "loses_sign", "number", "write_number"]
 
 #: Windows of an array that are remembered.
 _MOST_WINDOWS = 1024
@@ -34,6 +33,8 @@ _BLOCK_BYTES = 512
 _FORMATS = {code: Struct(f"<{code}") for code in "bBhHiIqQefd"} | {"l": Struct("<q"), "L": Struct("<Q")}
 #: The largest int of which each floating type has all below: what is larger is rounded, and by everybody differently.
 _EXACT = {"e": 1 << 11, "f": 1 << 24, "d": 1 << 53}
+#: What is larger is no zero in any type.
+_SURELY_SOME = 1e-7
 #: A number as it travels.
 Numeral = bool | int | float | Complex | Scalar
 _PLAIN = (float, int, Complex)  # bool among them
@@ -167,14 +168,12 @@ def is_apart(places: Sequence[Place | Number], spans: Sequence[tuple[int, int]],
     return True
 
 
-def is_negative_zero(value: Any) -> bool:
-    """Tell whether a number is a zero with a sign: CuPy fills most arrays with one that has none."""
-    kind = type(value)
-    if kind is Scalar:
-        dtype = text_to_dtype(value.dtype)
-        return dtype.kind in "fc" and any(value.data) and not np.frombuffer(value.data, dtype).any()
-    parts = (value,) if kind is float else (value.real, value.imag) if kind is Complex else ()
-    return bool(parts) and not any(parts) and min(copysign(1.0, part) for part in parts) < 0
+def loses_sign(value: Numeral, dtype: DType) -> bool:
+    """Tell whether ``value`` is a zero with a sign as ``dtype``: CuPy fills most arrays with one that has none."""
+    if type(value) is int or type(value) is bool or (type(value) is float and abs(value) > _SURELY_SOME):
+        return False
+    table = bytearray(dtype.itemsize)
+    return write_number(table, 0, value, dtype) and any(table) and not np.frombuffer(table, dtype).any()
 
 
 def write_number(table: bytearray, at: int, value: Numeral, dtype: DType) -> bool:
