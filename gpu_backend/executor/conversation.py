@@ -259,8 +259,13 @@ class Conversation:
             self._send(message)
 
     def report_progress(self, always: bool = False) -> None:
-        """Tell the client how far the ops are, if it does not know yet. Whoever reads nothing is not told for ever."""
+        """Tell the client how far the ops are and what they took, if it does not know yet.
+
+        Whoever reads nothing is not told for ever.
+        """
         is_news = self.applied > self._reported or self._done > self._reported_done
+        if self._busy_seconds > self._reported_seconds and self._done >= self._reported_done:
+            is_news = True  # what it took, of no less than what is known to be done
         if (always or is_news) and self.outbox.waiting(self._peer) < MAX_UNREAD:
             self._reported, self._reported_done, self._reported_seconds = self.applied, self._done, self._busy_seconds
             dropped = (self._cancel_after, self._cancel_through)

@@ -21,17 +21,19 @@ _MOST_COSTS = 4_096
 class Cost:
     """What ops of one kind and size take, seconds of the device, as far as is known."""
 
-    __slots__ = ("is_known", "is_long", "seconds")
+    __slots__ = ("_is_timed", "_is_timed_warm", "is_known", "is_long", "seconds")
 
     def __init__(self, seconds: float, is_known: bool) -> None:
         self.seconds = seconds
         self.is_known = is_known
+        self._is_timed = self._is_timed_warm = False
         self.is_long = not is_known or seconds >= _LONG_SECONDS
 
     def learn(self, seconds: float) -> None:
-        """Take in that one such op took ``seconds``; the first was compiled too, so what is new counts more."""
+        """Take in that one such op took ``seconds``. The first was compiled too, so the second counts for both."""
         seconds = max(_LEAST_SECONDS, seconds)
-        self.seconds = (self.seconds + 3 * seconds) / 4 if self.is_known else seconds
+        self.seconds = (self.seconds + 3 * seconds) / 4 if self._is_timed_warm else seconds
+        self._is_timed, self._is_timed_warm = True, self._is_timed
         self.is_known = True
         self.is_long = self.seconds >= _LONG_SECONDS
 

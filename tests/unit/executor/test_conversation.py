@@ -295,9 +295,12 @@ def test_an_answer_with_contents_says_that_all_before_it_is_done() -> None:
     talk.answer(Answer(1, is_synchronized=True))
     talk.note_done(1, 0.001)  # as far as was noticed
     talk.report_progress()
-    talk.note_done(2, 0.001)
-    talk.report_progress()
     assert sent(talk) == [wire.Reply(2, 1, done=2)]
+    talk.note_done(2, 0.003)
+    talk.report_progress()
+    assert sent(talk) == [wire.Ack(2, 2, 0.003)], "what both took, and never what one did"
+    talk.report_progress()
+    assert sent(talk) == [], "nothing is new"
 
 
 @pytest.mark.parametrize("answer", [Answer(1), Answer(error=ErrorRecord("builtins.ValueError", "no"))])
@@ -307,10 +310,11 @@ def test_an_answer_that_describes_says_what_is_done_and_the_rest_is_told_later(a
     run_all(talk)
     talk.note_done(1, 0.001)
     talk.answer(answer)
-    talk.report_progress()
     [told] = sent(talk)
     assert isinstance(told, wire.Reply | wire.Failed)
     assert (told.seq, told.done) == (3, 1)
+    talk.report_progress()
+    assert sent(talk) == [wire.Ack(3, 1, 0.001)]
     talk.note_done(3, 0.002)
     talk.report_progress()
     assert sent(talk) == [wire.Ack(3, 3, 0.002)]

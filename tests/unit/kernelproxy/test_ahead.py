@@ -116,6 +116,15 @@ def test_the_first_op_was_compiled_too() -> None:
     assert run(executor, pipeline, 10_000) == []
 
 
+def test_the_second_time_counts_for_the_first_as_well() -> None:
+    cost = no_costs()[10]["slow"]
+    assert cost.is_long
+    for seconds, taken_for in ((0.8, 0.8), (20e-6, 20e-6), (60e-6, 50e-6)):
+        cost.learn(seconds)
+        assert cost.seconds == pytest.approx(taken_for)
+    assert not cost.is_long
+
+
 def test_a_surprise_is_learnt_of_with_the_next_report() -> None:
     """Ops of one kind and size become long at once, as a kernel that counts to a number given does."""
     executor = Watched(slow=1e-3)
