@@ -243,6 +243,9 @@ class HostMirror:
             return out, Promise(made, None, name, args, kwargs)
         if not self.worth.budget or not self.known:
             return None
+        if self._is_unknown(args):
+            self.worth.spend(0)
+            return None
         given = Operands(self, args, kwargs)
         try:
             with exactly():
@@ -254,6 +257,18 @@ class HostMirror:
         memory.may_be_nan = given.may_be_nan and made.dtype.kind in "fc"
         memory.is_computed = True
         return out, memory
+
+    def _is_unknown(self, args: Args) -> bool:
+        """Tell at once whether an op takes an array of which nothing is known: to try and fail costs ten times that."""
+        known = self.known
+        for value in args:
+            kind = type(value)
+            if kind is wire.Ref:
+                if value.handle not in known:  # type: ignore[union-attr]
+                    return True
+            elif kind is wire.View and value.root not in known:  # type: ignore[union-attr]
+                return True
+        return False
 
     def _values(self, name: str, given: Operands, made: Layout) -> Array:
         maker = MAKERS.get(name)
@@ -351,11 +366,15 @@ class HostMirror:
         if self.known.get(handle) is not awaited:
             return
         self._take(handle)
-        try:
-            memory = Memory.of(awaited.layout, content).look_for_nan()
-        except Unknown:
+        layout = awaited.layout
+        if content.shape != layout.shape or content.dtype != layout.dtype:
             return
-        memory.is_fetched = not was_asked
+        data = content.tobytes("C" if layout.c_contiguous else "F")
+        if was_asked:  # most such arrays are read once: what it takes to compute with them is done when that is wanted
+            self.publish(handle, Promise(layout, data))
+            return
+        memory = Memory(layout, data).look_for_nan()
+        memory.is_fetched = True
         self.publish(handle, memory)
 
 
