@@ -44,7 +44,7 @@ def upload(client: Client, host: HostArray) -> Any:
         raise ValueError(f"Unsupported dtype {host.dtype}")
     order = "F" if host.flags.f_contiguous and not host.flags.c_contiguous else "C"
     layout = contiguous(host.shape, host.dtype.newbyteorder("="), order)
-    native = host.astype(layout.dtype, copy=False)
+    native = _as_filled(host.astype(layout.dtype, copy=False))
     empty = (wire.Tuple(tuple(host.shape)), wire.DType(layout.dtype_text), order)
     pipeline = client.pipeline
     array = array_core.fresh(client, layout, pipeline.record("cupy.empty", empty, orders=layout.orders))
@@ -55,6 +55,12 @@ def upload(client: Client, host: HostArray) -> Any:
         _write_chunk(pipeline, array._ref, 0, data)
         pipeline.mirror.keep(array._ref.handle, layout, data)  # nobody else has it yet
     return array
+
+
+def _as_filled(host: HostArray) -> HostArray:
+    """Return ``host``; of one zero without axes one without a sign: CuPy fills such an array, and clears its memory."""
+    is_zero = not host.ndim and host.dtype.kind in "fc" and not host
+    return np.zeros((), host.dtype) if is_zero else host
 
 
 def _copied(pipeline: MirroredPipeline, host: HostArray, order: Literal["C", "F"]) -> Frame:

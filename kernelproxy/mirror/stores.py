@@ -21,7 +21,7 @@ def _store(given: Operands, window: Array) -> Array:
 
 
 def _filled(value: Array) -> Array:
-    """Return ``value``, unless it is a zero with a sign: where memory is in one piece CuPy clears it, sign and all."""
+    """Return ``value``, unless it is one zero with a sign, which CuPy takes away from most: it clears memory for it."""
     if not value.ndim and value.dtype.kind == "f" and not value and np.signbit(value):
         raise Unknown
     return value
@@ -29,9 +29,9 @@ def _filled(value: Array) -> Array:
 
 def _setitem(given: Operands, window: Array) -> Array:
     _, key, value = given.args
-    stored = as_dtype(given.known_value(value), window.dtype)
+    stored = _filled(as_dtype(given.known_value(value), window.dtype))
     if type(key) is wire.Ellipsis:
-        return _filled(stored)
+        return stored
     mask = given.known_value(key)
     if not isinstance(mask, np.ndarray) or mask.dtype.kind != "b" or mask.shape != window.shape or stored.ndim:
         raise Unknown

@@ -40,13 +40,21 @@ def test_a_zero_loses_its_sign_where_memory_in_one_piece_is_filled(cp: Callable[
     assert np.signbit(cp("full")(3, -0.0).get()).all()
 
 
-@pytest.mark.parametrize("code", ["e", "f", "F"])
-def test_so_does_one_that_was_too_small(cp: Callable[[str], Any], code: str) -> None:
-    filled, masked = (cp("asarray")(np.ones(4, code)) for _ in range(2))
-    filled[...] = -1e-320
+@pytest.mark.parametrize("code", ["e", "f", "F", "D"])
+def test_so_does_a_number_that_is_put_where_indices_say(cp: Callable[[str], Any], code: str) -> None:
+    filled, masked, chosen = (cp("asarray")(np.ones(4, code)) for _ in range(3))
+    filled[...] = -1e-330 if code == "D" else -1e-320  # a zero in their type
     masked[masked == 1] = -0.0
-    assert not np.signbit(filled.get().real).any()
-    assert np.signbit(masked.get().real).all()
+    chosen[cp("asarray")(np.array([0, 2]))] = -0.0
+    for array in (filled, masked, chosen):
+        assert not np.signbit(array.get().real).any()
+
+
+def test_so_does_an_array_without_axes(cp: Callable[[str], Any]) -> None:
+    made = [cp("array")(-0.0), cp("asarray")(np.float32(-0.0)), cp("asarray")(np.array(-0.0)), cp("array")(-0.0 + 0j)]
+    assert not any(np.signbit(one.get().real) for one in made)
+    kept = [cp("array")([-0.0]), cp("array")(-0.0, ndmin=1), cp("asarray")(np.array([-0.0]))]
+    assert all(np.signbit(one.get()).all() for one in kept)
 
 
 @pytest.mark.parametrize("index", [2**63 + 5, 2**64 - 1, 7], ids=str)

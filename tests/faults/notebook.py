@@ -39,12 +39,13 @@ class Notebook:
     """A process that runs cells with remote CuPy. ``config`` is its client's settings file."""
 
     def __init__(self, config: Path, **environment: str) -> None:
+        path = os.pathsep.join((str(_ROOT), *filter(None, [os.environ.get("PYTHONPATH")])))
         self._process = subprocess.Popen(
             [sys.executable, _CELLS],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             text=True,
-            env={**os.environ, "PYTHONPATH": str(_ROOT), CONFIG_VARIABLE: str(config), **environment},
+            env={**os.environ, "PYTHONPATH": path, CONFIG_VARIABLE: str(config), **environment},
         )
 
     @property

@@ -191,7 +191,9 @@ def setitem(array: Array, index: object, value: object) -> None:
         _assign(array[parts], value)
         return
     if not isinstance(value, ndarray):
-        value = np.asarray(value, dtype=array.dtype)
+        value = np.array(value, dtype=array.dtype)
+        if not value.ndim:
+            clear_zeros(value)
     elif value.dtype != array.dtype:
         cast = np.empty(value.shape, array.dtype)
         store(cast, value)
