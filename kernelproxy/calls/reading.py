@@ -22,55 +22,83 @@ _ARRAY, _SCALAR, _CONTENTS = Trip.ARRAY, Trip.SCALAR, Want.CONTENTS  # a member 
 def contents(array: ArrayCore) -> Host:
     """Return a copy of what ``array`` holds when all before is computed."""
     __tracebackhide__ = True
-    known = _known(array, _ARRAY)
-    return known if known is not None else transfer.read(array, array._client.streams.current_handle())
+    found = _known(array)
+    if found is None and (worth := _worth_knowing(array, _ARRAY)) is not None:
+        found = _fetched(*worth, array)
+    return found if found is not None else transfer.read(array, array._client.streams.current_handle())
 
 
 def scalar(array: ArrayCore) -> Any:
     """Return the one element of ``array`` as a NumPy scalar; other sizes as an array."""
     __tracebackhide__ = True
-    known = _known(array, _SCALAR)
-    if known is None:
-        client = array._client
-        stream = client.streams.current_handle()
-        answer = client.pipeline.call(".same", (array._ref,), _CONTENTS, None, None, stream)
-        value = answer.value
-        if isinstance(value, wire.Buffer) and value.frame < 0 and value.shape == ():  # what is asked for most
-            return inline_scalar(value.dtype, value.data)
-        known = buffer_to_array(value, answer.buffers)
-    return known.reshape(-1)[0] if known.size == 1 else known
+    found = _known(array)
+    if found is None:
+        worth = _worth_knowing(array, _SCALAR)
+        root, handle = worth if worth is not None else (None, 0)
+        if root is not None and root is not array:
+            found, handle = _fetched(root, handle, array), 0
+        if found is None:
+            return _told(array, handle)
+    return found.reshape(-1)[0] if found.size == 1 else found
 
 
-def _known(array: ArrayCore, trip: Trip) -> Host | None:
-    """Return what ``array`` holds, if that is known now or is worth being known; else the caller takes the trip."""
+def _told(array: ArrayCore, handle: int) -> Any:
+    """Return what the device says the one element of ``array`` is; know it from now on as ``handle``, unless that is 0."""
+    __tracebackhide__ = True
+    client = array._client
+    pipeline, layout, stream = client.pipeline, array._layout, client.streams.current_handle()
+    if handle:
+        with pipeline.recording:
+            awaited = pipeline.mirror.await_(handle, layout)
+    answer = pipeline.call(".same", (array._ref,), _CONTENTS, None, None, stream)
+    value = answer.value
+    if isinstance(value, wire.Buffer) and value.frame < 0 and value.shape == ():  # what is asked for most
+        if handle and value.dtype == layout.dtype_text:
+            with pipeline.recording:
+                pipeline.mirror.note_told(handle, awaited, value.data)
+        return inline_scalar(value.dtype, value.data)
+    content = buffer_to_array(value, answer.buffers)
+    if handle:
+        with pipeline.recording:
+            pipeline.mirror.note_fetched(handle, awaited, content, True)
+    return content.reshape(-1)[0] if content.size == 1 else content
+
+
+def _known(array: ArrayCore) -> Host | None:
+    """Return what ``array`` holds, if that is known now."""
     __tracebackhide__ = True
     layout, pipeline = array._layout, array._client.pipeline
     if type(layout) is not Layout:  # of a shape that depends on values
         return None
     found: Host | None = pipeline.known(array._ref, layout)
-    if found is not None:
-        pipeline.counters.answered_here += 1
-        return found if not pipeline.mirror.is_checked else _compared(array, found)
-    pipeline.counters.expect(trip)
+    if found is None:
+        return None
+    pipeline.counters.answered_here += 1
+    return found if not pipeline.mirror.is_checked else _compared(array, found)
+
+
+def _worth_knowing(array: ArrayCore, trip: Trip) -> tuple[ArrayCore, int] | None:
+    """Return the array whose whole memory is worth the ``trip`` for ``array``, and its handle; None if none is."""
+    pipeline = array._client.pipeline
     root = array if array._root is None else array._root
-    reference = root._ref
-    if type(reference) is not wire.Ref or type(root._layout) is not Layout:
+    reference, layout = root._ref, root._layout
+    if type(array._layout) is Layout:
+        pipeline.counters.expect(trip)
+    if type(array._layout) is not Layout or type(reference) is not wire.Ref or type(layout) is not Layout:
         return None
-    if not pipeline.mirror.should_fetch(reference.handle, root._layout, root is array):
-        return None
-    content = _fetched(root, reference.handle, root is array)
-    # Another thread may have written it since, so it is the content that is shown, and not what is known.
-    return content if root is array else pipeline.mirror.shown(array._ref, root._layout, content)
+    return (root, reference.handle) if pipeline.mirror.should_fetch(reference.handle, layout, root is array) else None
 
 
-def _fetched(root: ArrayCore, handle: int, is_all: bool) -> Host:
+def _fetched(root: ArrayCore, handle: int, array: ArrayCore) -> Host | None:
+    """Return what ``array`` shows of ``root``, all of which is read and known from now on."""
     pipeline, layout = root._client.pipeline, root._layout
     with pipeline.recording:
         awaited = pipeline.mirror.await_(handle, layout)
     content = transfer.read(root, root._client.streams.current_handle())
     with pipeline.recording:
-        pipeline.mirror.note_fetched(handle, awaited, content, is_all)
-    return content
+        pipeline.mirror.note_fetched(handle, awaited, content, root is array)
+    # Another thread may have written it since, so it is the content that is shown, and not what is known.
+    return content if root is array else pipeline.mirror.shown(array._ref, layout, content)
 
 
 def _compared(array: ArrayCore, found: Host) -> Host:

@@ -363,19 +363,27 @@ class HostMirror:
 
         ``was_asked`` tells whether it was all that was wanted.
         """
+        layout = awaited.layout
+        is_such = content.shape == layout.shape and content.dtype == layout.dtype
+        data = content.tobytes("C" if layout.c_contiguous else "F") if is_such else b""
+        if was_asked or not is_such:
+            self.note_told(handle, awaited, data)
+        elif self.known.get(handle) is awaited:
+            self._take(handle)
+            memory = Memory(layout, data).look_for_nan()
+            memory.is_fetched = True
+            self.publish(handle, memory)
+
+    def note_told(self, handle: int, awaited: Awaited, data: bytes) -> None:
+        """Know ``handle`` by its bytes, unless somebody has written it meanwhile.
+
+        Most such arrays are read once: what it takes to compute with them is done when that is wanted.
+        """
         if self.known.get(handle) is not awaited:
             return
         self._take(handle)
-        layout = awaited.layout
-        if content.shape != layout.shape or content.dtype != layout.dtype:
-            return
-        data = content.tobytes("C" if layout.c_contiguous else "F")
-        if was_asked:  # most such arrays are read once: what it takes to compute with them is done when that is wanted
-            self.publish(handle, Promise(layout, data))
-            return
-        memory = Memory(layout, data).look_for_nan()
-        memory.is_fetched = True
-        self.publish(handle, memory)
+        if len(data) == awaited.layout.nbytes:
+            self.publish(handle, Promise(awaited.layout, data))
 
 
 def exactly() -> Any:
