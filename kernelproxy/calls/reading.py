@@ -43,7 +43,7 @@ def scalar(array: ArrayCore) -> Any:
 
 
 def _told(array: ArrayCore, handle: int) -> Any:
-    """Return what the device says the one element of ``array`` is; know it from now on as ``handle``, unless that is 0."""
+    """Return what the device says the one element of ``array`` is; unless ``handle`` is 0, it is known as that then."""
     __tracebackhide__ = True
     client = array._client
     pipeline, layout, stream = client.pipeline, array._layout, client.streams.current_handle()
