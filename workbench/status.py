@@ -303,6 +303,7 @@ _COUNTED = {
     "batches": "messages that carried them",
     "round_trips": "answers waited for (round trips)",
     "answered_here": "reads answered by what the notebook knew",
+    "kept_bytes": "bytes not sent again, as the executor kept them",
     **{why.name.lower(): str(why) for why in Trip},
     **{way.name.lower(): str(way) for way in Way},
 }

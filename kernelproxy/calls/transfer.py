@@ -107,7 +107,7 @@ def _write_chunk(pipeline: MirroredPipeline, target: wire.Ref | wire.View, offse
     def make(frame: int) -> tuple[str, tuple[wire.Value, ...]]:
         return ".write", (target, offset, wire.Buffer(frame, "|u1", (len(data),)))
 
-    pipeline.record_with_buffer(make, data)
+    pipeline.record_with_buffer(make, data, offset)
 
 
 def read(array: ArrayCore, stream: int) -> np.ndarray[Any, Any]:

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from time import monotonic
 
+from gpu_backend.opstream.contents import LEAST_BYTES, digest_of
 from gpu_backend.opstream.layout import Layout
 from gpu_backend.transport.reaching import TLS_SCHEME
 from gpu_backend.wire import messages as wire
@@ -17,7 +17,7 @@ from kernelproxy.mirror.effects import LOOKING, Effect, effect_of
 from kernelproxy.stream.counters import Way
 from kernelproxy.stream.inbox import Answer
 from kernelproxy.stream.pipeline import Pipeline
-from kernelproxy.stream.recorder import Args, Buffers, Kwargs
+from kernelproxy.stream.recorder import Args, Buffers, Kwargs, Upload
 
 _INLINE = Way.INLINE
 #: Who only reads what is known hears of failures no later than so, seconds.
@@ -84,10 +84,21 @@ class MirroredPipeline(Pipeline):
             self.counters.note_received(self._way, sum(map(len, answer.buffers)))
         return answer
 
-    def record_with_buffer(self, make: Callable[[int], tuple[str, Args]], data: Frame) -> None:
-        """Note an op that carries ``data``, as `Pipeline.record_with_buffer`."""
-        super().record_with_buffer(make, data)
-        self.counters.note_sent(self._way, len(data))
+    def record_with_buffer(self, make: Upload, data: Frame, offset: int = 0) -> None:
+        """Note an op that carries ``data``, as `record_upload`; they are not sent again where that takes long.
+
+        They are at ``offset`` of all that is uploaded. Of more than the executor keeps only the beginning is kept: it
+        would push out itself before it came again.
+        """
+        way, size, most_kept = self._way, len(data), self.connection.welcome.kept_bytes
+        if way is Way.NETWORK and size >= LEAST_BYTES and offset + size <= most_kept:
+            data = bytes(data)  # what is named is what is sent, whoever changes the array meanwhile
+            if self.record_upload(make, data, digest_of(data), most_kept):
+                self.counters.kept_bytes += size
+                return
+        else:
+            self.record_upload(make, data)
+        self.counters.note_sent(way, size)
 
     @property
     def _way(self) -> Way:

@@ -67,7 +67,7 @@ class Pipeline(Recorder):
         self.reading = self._io = threading.RLock()  #: held by whoever uses the connection
         #: What may be sent beside what is under way.
         self.credit = Credit(self.journal.marks)
-        self.inbox = Inbox(self.journal, self.ahead, retention)
+        self.inbox = Inbox(self.journal, self.ahead, retention, self.contents)
         self.counters = Counters()
         self._cancelled_through = 0
         self._cancel_told = 0
@@ -191,6 +191,7 @@ class Pipeline(Recorder):
         """
         with self._recording:
             self._seal()
+            self.contents.forget()
             self._cancelled_through = self.open_batch.first - 1
             pending = [(batch.first + place, batch.ops[place]) for batch, place in self.journal.waiting()]
             self.inbox.remember_sites()
@@ -359,6 +360,7 @@ class Pipeline(Recorder):
         with self._recording:
             self._seal()
             self.journal.clear()
+            self.contents.forget()
             self._drained_at = 0
             self.ahead.clear()
             self.inbox.forget_all()
