@@ -28,6 +28,7 @@ from kernelproxy.stream.counters import Counters
 from kernelproxy.stream.credit import Credit
 from kernelproxy.stream.dropped import oldest
 from kernelproxy.stream.inbox import Answer, Inbox
+from kernelproxy.stream.link_speed import LinkSpeed
 from kernelproxy.stream.memory_model import MemoryModel
 from kernelproxy.stream.recorder import NOTHING, Args, Buffers, Kwargs, Recorder
 from kernelproxy.stream.retention import Retention, until_done
@@ -69,6 +70,7 @@ class Pipeline(Recorder):
         self.credit = Credit(self.journal.marks)
         self.inbox = Inbox(self.journal, self.ahead, retention, self.contents)
         self.counters = Counters()
+        self.link_speed = LinkSpeed()
         self._cancelled_through = 0
         self._cancel_told = 0
         self._drained_at = 0

@@ -153,7 +153,7 @@ class Recorder(ABC):
                 with self.contents.keeping(digest, len(data), most_kept) as gone:
                     left = None if gone is None else Tuple(tuple(map(Bytes, gone)))
                     place = batch.add(Op(KEEP, 0, (Bytes(digest), args[-1], left)), site, cost)
-        if place + 1 >= self.most_ops or batch.bytes >= BATCH_BYTES:
+        if place + 1 >= self.most_ops or max(batch.bytes, len(data)) >= BATCH_BYTES:
             self.flush()
         elif self.sender_sleeps:
             self.wake_sender()

@@ -88,6 +88,29 @@ def test_on_its_own_host_and_of_an_executor_that_keeps_nothing(executor: PlayedE
         assert names(pipeline) == [".write"] * 2
 
 
+def test_over_a_fast_link_nothing_is_hashed(pipeline: MirroredPipeline, monkeypatch: pytest.MonkeyPatch) -> None:
+    upload(pipeline, WORDS[0])
+    monkeypatch.setattr(type(pipeline.link_speed), "is_slow", False)
+    upload(pipeline, WORDS[0])
+    assert names(pipeline) == [".write", KEEP, ".write"]
+    monkeypatch.undo()
+    upload(pipeline, WORDS[0])
+    assert names(pipeline)[3:] == [WRITE_KEPT]
+
+
+def test_only_what_was_sent_shows_how_fast_the_link_is(pipeline: MirroredPipeline) -> None:
+    noted: list[int] = []
+    pipeline.link_speed.note_sent = lambda size, seconds: noted.append(size)  # type: ignore[method-assign]
+    for _ in range(2):
+        with pipeline.uploading(len(WORDS[0])):
+            upload(pipeline, WORDS[0])
+    assert noted == [len(WORDS[0])]
+    pipeline.connection.endpoint = "unix-abstract://here"
+    with pipeline.uploading(len(WORDS[1])):
+        upload(pipeline, WORDS[1])
+    assert noted == [len(WORDS[0])]
+
+
 def test_what_is_cancelled_is_not_taken_for_kept(pipeline: MirroredPipeline, executor: PlayedExecutor) -> None:
     executor.pace = 0
     upload(pipeline, WORDS[1])
