@@ -8,8 +8,8 @@ from time import perf_counter
 from gpu_backend.opstream.contents import digest_of
 from gpu_backend.wire.codec import Frame
 
-#: From so many times as long on: what is hashed need not come again more often than every second time.
-WORTH = 2.0
+#: From so many times as long on: it pays if a third of what is hashed comes again.
+WORTH = 3.0
 
 
 class LinkSpeed:

@@ -35,7 +35,7 @@ def test_an_unknown_link_is_slow(speed: LinkSpeed) -> None:
     assert not speed.is_slow
 
 
-@pytest.mark.parametrize(("seconds", "is_slow"), [(0.5, False), (1.9, False), (2.1, True), (50.0, True)])
+@pytest.mark.parametrize(("seconds", "is_slow"), [(0.5, False), (2.9, False), (3.1, True), (50.0, True)])
 def test_it_is_slow_beside_the_hash(speed: LinkSpeed, seconds: float, is_slow: bool) -> None:
     speed.name(CONTENT)
     speed.note_sent(1000, seconds)
