@@ -4,6 +4,10 @@
 host's own way, and by TLS over loopback, the way of other hosts. They copy in turns, and the best of each counts; an
 upload is timed to the ``synchronize`` behind it. It ends within 90 s and prints one table; nothing is written. Without
 a GPU the pool's CPU device is compared with NumPy.
+
+Each upload brings other contents than the one before, as the same are not sent twice by TLS. What that saves is told
+below the table: one process more, from so far away as ``--round-trip`` says and by a link of ``--gigabits`` a second,
+uploads an array and then the same again.
 """
 
 from __future__ import annotations
@@ -22,6 +26,10 @@ SIZES = tuple(1 << power for power in (12, 16, 20, 23, 26, 28, 30))
 #: Largest copy over TLS, bytes: more of the same tells nothing new.
 _MOST_FAR = 1 << 28
 _SIDES = ("native", "host", "tls")
+#: The side that is far away, and what it uploads, bytes, how often.
+_FAR, _AGAIN_BYTES, _AGAIN_TURNS = "far", 1 << 25, 3
+#: Contents are other ones if a word differs in each so many bytes.
+_PIECE = 1 << 16
 _TURNS = 3
 #: How long a side copies in one turn, each way, seconds; once at least.
 _SECONDS = 0.25
@@ -35,7 +43,7 @@ class Copier:
     """Copies by CuPy, whichever it is; by NumPy where there is no other beside the CPU device."""
 
     def __init__(self, which: str, device: str) -> None:
-        if which == "tls":
+        if which in ("tls", _FAR):
             from gpu_backend.transport import local
 
             local.is_here = lambda endpoint: False
@@ -74,16 +82,41 @@ class Copier:
         array = self.upload(host)
         if not np.array_equal(self.download(array), host):
             raise AssertionError(f"a copy of {size} bytes differs")
-        up, up_faults = best(lambda: self.upload(host))
+        up, up_faults = best(lambda: self.upload(host), lambda: change(host))
         down, down_faults = best(lambda: self.download(array))
         return {"up": up, "up_faults": up_faults, "down": down, "down_faults": down_faults}
 
+    def measure_again(self, size: int) -> dict[str, float]:
+        """Return the least seconds of an upload of ``size`` bytes that are new, and of the same ones again."""
+        import numpy as np
 
-def best(copy: Callable[[], object]) -> tuple[float, float]:
-    """Return the least seconds of ``copy``, and its page faults on average."""
+        host = np.random.default_rng(size).integers(0, 256, size, np.uint8)
+        found: dict[str, list[float]] = {"first": [], "again": []}
+        for _ in range(_AGAIN_TURNS):
+            change(host)
+            for times in found.values():
+                begun = perf_counter()
+                array = self.upload(host)
+                times.append(perf_counter() - begun)
+                if not np.array_equal(self.download(array), host):
+                    raise AssertionError(f"an upload of {size} bytes differs")
+        return {which: min(times) for which, times in found.items()}
+
+
+def change(host: Any) -> None:
+    """Have no piece of ``host`` hold what it or another has held."""
+    import numpy as np
+
+    words = host.view(np.uint64)[:: _PIECE // 8]
+    words[:] = np.random.default_rng().integers(0, 1 << 63, words.size)
+
+
+def best(copy: Callable[[], object], prepare: Callable[[], object] = lambda: None) -> tuple[float, float]:
+    """Return the least seconds of ``copy``, each time after ``prepare``, and its page faults on average."""
     times: list[float] = []
     before = resource.getrusage(resource.RUSAGE_SELF).ru_minflt
     while not times or (sum(times) < _SECONDS and len(times) < _MOST_COPIES):
+        prepare()
         begun = perf_counter()
         made = copy()
         times.append(perf_counter() - begun)
@@ -96,7 +129,8 @@ def serve(which: str, device: str) -> None:
     copier = Copier(which, device)
     print("ready", flush=True)
     for line in sys.stdin:
-        print(json.dumps(copier.measure(int(line))), flush=True)
+        measure = copier.measure_again if which == _FAR else copier.measure
+        print(json.dumps(measure(int(line))), flush=True)
 
 
 # --- all sides --------------------------------------------------------------------------------------------------------
@@ -136,13 +170,19 @@ class Side:
         return found
 
 
-def measure_all(device: str, most: int) -> tuple[str, dict[int, dict[str, dict[str, float]]]]:
-    """Return what the device is, and the best of each size and side."""
+def measure_all(
+    device: str, most: int, round_trip: float, gigabits: float
+) -> tuple[str, dict[int, dict[str, dict[str, float]]], dict[str, float]]:
+    """Return what the device is, the best of each size and side, and that of an upload again from so far away."""
+    from far_links import far_links, port_range
     from remoting_pool import OwnPool
+
+    from kernelproxy.settings import CONFIG_VARIABLE
 
     found: dict[int, dict[str, dict[str, float]]] = {}
     with ExitStack() as stack:
-        pool = stack.enter_context(OwnPool(device, sessions_per_device=3))
+        ports = port_range()
+        pool = stack.enter_context(OwnPool(device, sessions_per_device=4, executor_ports=ports))
         pool.wait_for_warm()
         sides = {which: stack.enter_context(Side(which, pool.device_kind, pool.environment)) for which in _SIDES}
         name = pool.view().devices[0].name
@@ -152,7 +192,20 @@ def measure_all(device: str, most: int) -> tuple[str, dict[int, dict[str, dict[s
             found[size] = {
                 which: {key: min(turn[which][key] for turn in turns) for key in turns[0][which]} for which in asked
             }
-    return name, found
+        (config,) = stack.enter_context(far_links(pool.config, ports, [round_trip], gigabits * 1e9 / 8))
+        environment = pool.environment | {CONFIG_VARIABLE: str(config)}
+        far = stack.enter_context(Side(_FAR, pool.device_kind, environment))
+        again = far.measure(min(most, _AGAIN_BYTES))
+    return name, found, again
+
+
+def show_again(size: int, round_trip: float, gigabits: float, again: dict[str, float]) -> None:
+    """Print what it saves that the same contents are not sent again."""
+    first, second = again["first"], again["again"]
+    print(
+        f"the same {_size_in_words(size)} again, over TLS, {round_trip * 1e3:g} ms away, {gigabits:g} Gb/s: "
+        f"{_in_words(first)} at first, {_in_words(second)} again, {first / second:.1f} times as fast"
+    )
 
 
 def show(name: str, found: dict[int, dict[str, dict[str, float]]]) -> None:
@@ -191,12 +244,17 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--device", choices=("auto", "cuda", "cpu"), default="auto", help="what to copy to")
     parser.add_argument("--most", type=int, default=SIZES[-1] >> 20, help="largest copy, MiB")
-    parser.add_argument("--as", dest="which", choices=_SIDES, help=argparse.SUPPRESS)
+    parser.add_argument("--round-trip", type=float, default=10.0, help="how far away the same is uploaded again, ms")
+    parser.add_argument("--gigabits", type=float, default=1.0, help="the width of that link, Gb/s")
+    parser.add_argument("--as", dest="which", choices=(*_SIDES, _FAR), help=argparse.SUPPRESS)
     options = parser.parse_args()
     if options.which is not None:
         serve(options.which, options.device)
     else:
-        show(*measure_all(options.device, options.most << 20))
+        most, round_trip = options.most << 20, options.round_trip / 1e3
+        name, found, again = measure_all(options.device, most, round_trip, options.gigabits)
+        show(name, found)
+        show_again(min(most, _AGAIN_BYTES), round_trip, options.gigabits, again)
 
 
 if __name__ == "__main__":

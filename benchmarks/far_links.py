@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import socket
 import subprocess
 import sys
@@ -27,17 +28,17 @@ def port_range() -> str:
 
 
 @contextmanager
-def far_links(config: Path, ports: str, round_trips: Sequence[float]) -> Iterator[list[Path]]:
+def far_links(config: Path, ports: str, round_trips: Sequence[float], rate: float = math.inf) -> Iterator[list[Path]]:
     """Have a client's settings for each of ``round_trips``, seconds: those of ``config``, but from so far away.
 
     ``ports`` are the pool's. Executors are met over TLS, through a relay that delivers each byte so much later; the
-    gateway stays where it is.
+    gateway stays where it is. No more than ``rate`` bytes a second pass by each.
     """
     with ExitStack() as relays:
         found = []
         for number, seconds in enumerate(round_trips):
             host = f"127.0.0.{2 + number}"
-            relays.enter_context(_relay(host, ports, seconds))
+            relays.enter_context(_relay(host, ports, seconds, rate))
             found.append(config.with_name(f"{host}.toml"))
             found[-1].write_text(f'{config.read_text()}executor_host = "{host}"\n')
             found[-1].chmod(0o600)
@@ -45,8 +46,8 @@ def far_links(config: Path, ports: str, round_trips: Sequence[float]) -> Iterato
 
 
 @contextmanager
-def _relay(host: str, ports: str, seconds: float) -> Iterator[None]:
-    command = [sys.executable, str(_HERE / "delayed_link.py"), host, "127.0.0.1", ports, str(seconds)]
+def _relay(host: str, ports: str, seconds: float, rate: float) -> Iterator[None]:
+    command = [sys.executable, str(_HERE / "delayed_link.py"), host, "127.0.0.1", ports, str(seconds), str(rate)]
     with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as link:
         assert link.stdout is not None
         try:

@@ -270,7 +270,9 @@ class GpuStatus(Facts):
             bytes_in_words(sum(self.counters[name].values())) for name in ("sent_bytes", "received_bytes")
         )
         ops, trips = _counted(self.counters["ops"], "operation"), _counted(self.counters["round_trips"], "answer")
-        return f"{ops}, {trips} waited for; {sent} of arrays sent, {received} received"
+        kept = self.counters["kept_bytes"]
+        spared = f", {bytes_in_words(kept)} spared" if kept else ""
+        return f"{ops}, {trips} waited for; {sent} of arrays sent{spared}, {received} received"
 
     def _so_far(self) -> Section | None:
         plain = ((_COUNTED.get(name, name), of) for name, of in self.counters.items() if not isinstance(of, dict))
@@ -303,6 +305,7 @@ _COUNTED = {
     "batches": "messages that carried them",
     "round_trips": "answers waited for (round trips)",
     "answered_here": "reads answered by what the notebook knew",
+    "kept_bytes": "bytes not sent again, as the executor kept them",
     **{why.name.lower(): str(why) for why in Trip},
     **{way.name.lower(): str(way) for way in Way},
 }

@@ -75,6 +75,9 @@ class ExecutorConfig(HoldsSecret, frozen=True, kw_only=True, forbid_unknown_fiel
     credit_ops: int = 16_384
     #: Most bytes of uploads that a notebook may have under way.
     credit_bytes: int = 256 << 20
+    #: Most bytes of what a notebook of another host has uploaded that are kept, so that they need not be sent again:
+    #: host memory, taken as it is used.
+    kept_bytes: int = 256 << 20
     #: The optimisations of the op stream that are used; without any each op is run as it came. Results are the same.
     passes: tuple[PassName, ...] = PASSES
 

@@ -20,7 +20,7 @@ _LINALG_MODULES = (
     "cupyx.scipy.sparse.linalg.", "cupyx.cusolver.", "cupyx.cusparse.", "cupyx.lapack.", "cupyx.cutensor.",
 )  # fmt: skip
 _HOST_NAMES = frozenset(
-    """.nothing .window .fail .doc .memory .cached_codes .compile .python_kernel .module_of_file .getattr .setattr
+    """.nothing .keep .window .fail .doc .memory .cached_codes .compile .python_kernel .module_of_file .getattr .setattr
     .synchronize .wait_event cupy.RawKernel cupy.RawModule cupy.ElementwiseKernel cupy.ReductionKernel""".split()
 )
 _KERNEL_NAMES = frozenset((".call", ".launch"))
@@ -36,7 +36,7 @@ _BY_LAST_NAME: dict[OpClass, str] = {
         asnumpy copy copyto __copy__ __deepcopy__ get set tobytes tolist __getitem__ __setitem__ take take_along_axis
         put put_along_axis putmask place choose compress extract concatenate stack vstack hstack dstack column_stack
         row_stack repeat tile roll rot90 pad resize delete append fill full full_like zeros zeros_like ones ones_like
-        empty empty_like frombuffer from_dlpack diag diagflat tril triu""",
+        empty empty_like frombuffer from_dlpack diag diagflat tril triu .write_kept""",
     OpClass.ELEMENTWISE: """clip where astype round round_ around real imag conj conjugate angle isclose nan_to_num
         real_if_close fix i0 sinc iscomplex isreal isneginf isposinf gradient diff __abs__ __add__ __and__ __div__
         __divmod__ __eq__ __floordiv__ __ge__ __gt__ __iadd__ __iand__ __idiv__ __ifloordiv__ __ilshift__ __imod__

@@ -58,7 +58,7 @@ class Executor:
         self._config = config
         self._device = device
         self._ports = ports
-        self._stream = OpStream(device, config.passes)
+        self._stream = OpStream(device, config.passes, config.kept_bytes)
         self._pace = Pace(device.marker, perf_counter)
         self._classes = OpClasses()
         self._gate = Gate(config.descriptors.report, config.has_arbiter, self._pace)
@@ -297,6 +297,7 @@ class Executor:
             self._config.credit_bytes,
             self._device.memory().limit_bytes,
             dict(info._asdict()),
+            self._config.kept_bytes,
         )
         self._conversation = Conversation(welcome, order.session)
 

@@ -19,6 +19,7 @@ from gpu_backend.devices.own_file import OwnFile
 from gpu_backend.executor.described_objects import DescribedObjects
 from gpu_backend.executor.python_kernels import make_kernel
 from gpu_backend.executor.tasks import Task
+from gpu_backend.opstream.contents import KEEP, WRITE_KEPT, KeptContents
 from gpu_backend.opstream.surface import Method, Property, load
 
 #: The verb by which a notebook puts an array into a window of the same shape and dtype.
@@ -38,15 +39,18 @@ class Verbs:
     ----------
     ways
         Tells how ops were carried out so far.
+    contents
+        What is kept of what was uploaded; nothing if left out.
     """
 
     def __init__(
         self, device: Device, resolve: Callable[[str], Any], objects: DescribedObjects,
-        ways: Callable[[], Any] = tuple,
+        ways: Callable[[], Any] = tuple, contents: KeptContents | None = None,
     ) -> None:  # fmt: skip
         self._device = device
         self._resolve = resolve
         self._objects = objects
+        self._contents = contents or KeptContents(0)
         self.table: dict[str, Callable[..., Any]] = {
             ".nothing": _nothing,
             SAME: _same,
@@ -59,6 +63,8 @@ class Verbs:
             ".getattr": self._getattr,
             ".setattr": self._setattr,
             ".write": self._write,
+            KEEP: self._keep,
+            WRITE_KEPT: self._write_kept,
             ".wait_event": self._wait_event,
             SYNCHRONIZE: device.synchronize,
             ".memory": lambda: tuple(device.memory()),
@@ -135,9 +141,13 @@ class Verbs:
         return module
 
     def _write(self, array: Any, offset: int, data: np.ndarray[Any, Any]) -> None:
-        self._device.write(
-            self._objects.array(array), offset, np.ascontiguousarray(data).reshape(-1).view(np.uint8).data
-        )
+        self._device.write(self._objects.array(array), offset, _bytes_of(data))
+
+    def _keep(self, digest: bytes, data: np.ndarray[Any, Any], gone: tuple[bytes, ...] | None) -> None:
+        self._contents.keep(digest, bytes(_bytes_of(data)), gone)  # a copy: the memory of a message is others' by then
+
+    def _write_kept(self, array: Any, offset: int, digest: bytes) -> None:
+        self._device.write(self._objects.array(array), offset, memoryview(self._contents.get(digest)))
 
     def _store(self, window: Any, value: Any) -> None:
         self._resolve("cupy.ndarray.__setitem__")(window, Ellipsis, value)
@@ -153,6 +163,10 @@ class Verbs:
         if not inspect.isclass(found) and found.__doc__ == type(found).__doc__:
             return ""  # what its class says of itself is said to whoever reads the device's source
         return inspect.getdoc(found) or ""
+
+
+def _bytes_of(data: np.ndarray[Any, Any]) -> memoryview:
+    return np.ascontiguousarray(data).reshape(-1).view(np.uint8).data
 
 
 def _nothing() -> None:

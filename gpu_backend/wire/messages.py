@@ -91,7 +91,8 @@ class Bye(msgspec.Struct, frozen=True, array_like=True, tag="bye"):
 class Welcome(msgspec.Struct, frozen=True, array_like=True, tag="welcome"):
     """Executor: the connection is this session's now. ``taken`` is the last op that it has, carried out or not.
 
-    The client sends every later one again, and none before.
+    The client sends every later one again, and none before. ``kept_bytes`` is how much the executor keeps of what is
+    uploaded, as the client says by ``.keep``; 0 for nothing.
     """
 
     taken: int
@@ -100,6 +101,7 @@ class Welcome(msgspec.Struct, frozen=True, array_like=True, tag="welcome"):
     credit_bytes: int
     memory_limit_bytes: int
     device: dict[str, Value]
+    kept_bytes: int = 0
 
 
 class Ack(msgspec.Struct, frozen=True, array_like=True, tag="ack"):

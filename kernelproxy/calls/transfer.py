@@ -91,10 +91,11 @@ def write(array: ArrayCore, host: HostArray) -> None:
     content = np.asarray(host, order=order).ravel("K").view(np.uint8).data
     with pipeline.signs.moving("Upload", len(content)) as transfer:
         try:
-            _write_pieces(pipeline, array._ref, content, transfer)
-            # A byte of it and not nothing: whose contents are told is done, and need not be kept and copied below.
-            pipeline.counters.expect(Trip.SYNCHRONIZE)
-            pipeline.call(".same", (_bytes_of(array, 0, 1),), Want.CONTENTS)
+            with pipeline.uploading(len(content)):
+                _write_pieces(pipeline, array._ref, content, transfer)
+                # A byte of it and not nothing: whose contents are told is done, and need not be kept and copied below.
+                pipeline.counters.expect(Trip.SYNCHRONIZE)
+                pipeline.call(".same", (_bytes_of(array, 0, 1),), Want.CONTENTS)
             transfer.done = len(content)
         finally:
             own(pipeline)
@@ -113,7 +114,7 @@ def _write_chunk(pipeline: MirroredPipeline, target: wire.Ref | wire.View, offse
     def make(frame: int) -> tuple[str, tuple[wire.Value, ...]]:
         return ".write", (target, offset, wire.Buffer(frame, "|u1", (len(data),)))
 
-    pipeline.record_with_buffer(make, data)
+    pipeline.record_with_buffer(make, data, offset)
 
 
 def read(array: ArrayCore, stream: int) -> np.ndarray[Any, Any]:

@@ -7,6 +7,7 @@ from enum import Enum
 from functools import cache
 
 from gpu_backend.opstream import surface
+from gpu_backend.opstream.contents import KEEP, WRITE_KEPT
 from gpu_backend.wire import values as wire
 
 
@@ -47,11 +48,11 @@ _WRITING = frozenset(
     for name in ("__setitem__", "fill", "partition", "put", "scatter_add", "scatter_max", "scatter_min", "sort")
 }
 _CODE = frozenset({".launch", ".call"})
-_TRANSFERS = frozenset({".store", ".write"})
+_TRANSFERS = frozenset({".store", ".write", WRITE_KEPT})
 _CUDA_OBJECTS = ("cupy.cuda.Event", "cupy.cuda.Stream")
 #: Verbs without arrays, or that only look at them, and cannot fail: what is known stays known, whatever they are given.
 LOOKING = frozenset(
-    (".nothing", ".same", ".layout", ".synchronize", ".memory", ".ways", ".wait_event", "cupy.cuda.Event")
+    (".nothing", KEEP, ".same", ".layout", ".synchronize", ".memory", ".ways", ".wait_event", "cupy.cuda.Event")
 ) | {"cupy.cuda.Stream"}
 #: Keywords by which a function is told where to put its result, or that it may spoil an argument.
 _PUTTING = ("out", "output", "overwrite")

@@ -64,6 +64,8 @@ class Counters:
         How often an answer had to be waited for. The pieces of a large array are one.
     answered_here
         Reads that the notebook answered by what it knows.
+    kept_bytes
+        Contents of arrays that were uploaded and not sent: the executor had kept them.
     trips
         Round trips by why they were taken.
     sent_bytes, received_bytes
@@ -74,6 +76,7 @@ class Counters:
     batches: int = 0
     round_trips: int = 0
     answered_here: int = 0
+    kept_bytes: int = 0
     trips: dict[Trip, int] = field(default_factory=dict)
     sent_bytes: dict[Way, int] = field(default_factory=dict)
     received_bytes: dict[Way, int] = field(default_factory=dict)

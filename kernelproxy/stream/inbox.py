@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from time import monotonic
 
+from gpu_backend.opstream.contents import KEEP, WRITE_KEPT, KnownContents
 from gpu_backend.opstream.journal import Journal
 from gpu_backend.wire import messages as wire
 from gpu_backend.wire.codec import Frame
@@ -41,11 +42,15 @@ class Inbox:
     """Sorts what comes in. Written by whoever reads the connection, read by those who wait.
 
     What is said to be done is noted in ``journal``, where everybody reads it; what it took is told to ``ahead``.
-    ``retention`` says what of it the journal need not keep.
+    ``retention`` says what of it the journal need not keep; ``contents`` hear of it if they may not be kept.
     """
 
-    def __init__(self, journal: Journal[OpenBatch], ahead: Ahead, retention: Retention = until_done) -> None:
+    def __init__(
+        self, journal: Journal[OpenBatch], ahead: Ahead, retention: Retention = until_done,
+        contents: KnownContents | None = None,
+    ) -> None:  # fmt: skip
         self._journal = journal
+        self._contents = contents
         self._ahead = ahead
         self._retention = retention
         #: When it was seen that the ops go on, and when the executor last said that they are no further.
@@ -218,6 +223,8 @@ class Inbox:
         seq, error = failed.seq, failed.error
         found = self._journal.find(seq)
         op, site = found[0].at(found[1]) if found is not None else (None, None)
+        if op is not None and op.name in (KEEP, WRITE_KEPT) and error.caused_by < 0 and self._contents is not None:
+            self._contents.forget()
         is_given_up = op is not None and op.want is not NOTHING and seq not in self._awaited
         cause = self._remembered.get(error.caused_by)
         if error.caused_by >= 0:  # the line to blame is that which asked for what is missing; none rather than another

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from time import monotonic
+from collections.abc import Iterator
+from contextlib import contextmanager
+from time import monotonic, perf_counter
 
+from gpu_backend.opstream.contents import LEAST_BYTES
 from gpu_backend.opstream.layout import Layout
 from gpu_backend.transport.reaching import TLS_SCHEME
 from gpu_backend.wire import messages as wire
@@ -17,7 +19,7 @@ from kernelproxy.mirror.effects import LOOKING, Effect, effect_of
 from kernelproxy.stream.counters import Way
 from kernelproxy.stream.inbox import Answer
 from kernelproxy.stream.pipeline import Pipeline
-from kernelproxy.stream.recorder import Args, Buffers, Kwargs
+from kernelproxy.stream.recorder import Args, Buffers, Kwargs, Upload
 
 _INLINE = Way.INLINE
 #: Who only reads what is known hears of failures no later than so, seconds.
@@ -84,10 +86,30 @@ class MirroredPipeline(Pipeline):
             self.counters.note_received(self._way, sum(map(len, answer.buffers)))
         return answer
 
-    def record_with_buffer(self, make: Callable[[int], tuple[str, Args]], data: Frame) -> None:
-        """Note an op that carries ``data``, as `Pipeline.record_with_buffer`."""
-        super().record_with_buffer(make, data)
-        self.counters.note_sent(self._way, len(data))
+    def record_with_buffer(self, make: Upload, data: Frame, offset: int = 0) -> None:
+        """Note an op that carries ``data``, as `record_upload`; they are not sent again over a slow link.
+
+        They are at ``offset`` of all that is uploaded. Of more than the executor keeps only the beginning is kept: it
+        would push out itself before it came again.
+        """
+        way, size, most_kept = self._way, len(data), self.connection.welcome.kept_bytes
+        if way is Way.NETWORK and size >= LEAST_BYTES and offset + size <= most_kept and self.link_speed.is_slow:
+            own, digest = self.link_speed.name(data)
+            if self.record_upload(make, own, digest, most_kept):
+                self.counters.kept_bytes += size
+                return
+        else:
+            self.record_upload(make, data)
+        self.counters.note_sent(way, size)
+
+    @contextmanager
+    def uploading(self, size: int) -> Iterator[None]:
+        """Return a context in which ``size`` bytes are uploaded, and have arrived: it shows how fast the link is."""
+        speed, kept = self.link_speed, self.counters.kept_bytes
+        begun = perf_counter() - speed.hashing_seconds
+        yield
+        if self._way is Way.NETWORK and self.counters.kept_bytes == kept:
+            speed.note_sent(size, perf_counter() - speed.hashing_seconds - begun)
 
     @property
     def _way(self) -> Way:

@@ -28,6 +28,7 @@ from kernelproxy.stream.counters import Counters
 from kernelproxy.stream.credit import Credit
 from kernelproxy.stream.dropped import oldest
 from kernelproxy.stream.inbox import Answer, Inbox
+from kernelproxy.stream.link_speed import LinkSpeed
 from kernelproxy.stream.memory_model import MemoryModel
 from kernelproxy.stream.recorder import NOTHING, Args, Buffers, Kwargs, Recorder
 from kernelproxy.stream.retention import Retention, until_done
@@ -67,8 +68,9 @@ class Pipeline(Recorder):
         self.reading = self._io = threading.RLock()  #: held by whoever uses the connection
         #: What may be sent beside what is under way.
         self.credit = Credit(self.journal.marks)
-        self.inbox = Inbox(self.journal, self.ahead, retention)
+        self.inbox = Inbox(self.journal, self.ahead, retention, self.contents)
         self.counters = Counters()
+        self.link_speed = LinkSpeed()
         self._cancelled_through = 0
         self._cancel_told = 0
         self._drained_at = 0
@@ -191,6 +193,7 @@ class Pipeline(Recorder):
         """
         with self._recording:
             self._seal()
+            self.contents.forget()
             self._cancelled_through = self.open_batch.first - 1
             pending = [(batch.first + place, batch.ops[place]) for batch, place in self.journal.waiting()]
             self.inbox.remember_sites()
@@ -359,6 +362,7 @@ class Pipeline(Recorder):
         with self._recording:
             self._seal()
             self.journal.clear()
+            self.contents.forget()
             self._drained_at = 0
             self.ahead.clear()
             self.inbox.forget_all()

@@ -13,11 +13,12 @@ from collections.abc import Callable
 from typing import Any
 from weakref import WeakValueDictionary
 
+from gpu_backend.opstream.contents import KEEP, WRITE_KEPT, KnownContents
 from gpu_backend.opstream.journal import Journal
 from gpu_backend.opstream.layout import Layout
 from gpu_backend.wire.codec import Frame
 from gpu_backend.wire.messages import Op, Want
-from gpu_backend.wire.values import Ref, Value, View
+from gpu_backend.wire.values import Bytes, Ref, Tuple, Value, View
 from kernelproxy import compiled
 from kernelproxy.mirror import stores
 from kernelproxy.mirror.host_mirror import HostMirror, Mode
@@ -40,6 +41,7 @@ Args = tuple[Value, ...]
 Kwargs = dict[str, Value] | None
 Buffers = list[Frame] | None
 Made = Layout | None
+Upload = Callable[[int], tuple[str, Args]]
 
 
 class Recorder(ABC):
@@ -65,6 +67,8 @@ class Recorder(ABC):
         self.dropped: DroppedHandles = deque()
         #: What is known of the arrays that ops deal with.
         self.mirror = HostMirror(Mode.OFF)
+        #: What the executor keeps of what was uploaded.
+        self.contents = KnownContents()
         #: Kernels of the user's own by their handle: they know what they are called.
         self.kernels: WeakValueDictionary[int, Any] = WeakValueDictionary()
         self.journal: Journal[OpenBatch] = Journal()
@@ -124,25 +128,36 @@ class Recorder(ABC):
 
     note = compiled.quick("note", note)
 
-    def record_with_buffer(self, make: Callable[[int], tuple[str, Args]], data: Frame) -> None:
-        """Note an op without result that carries ``data``; ``make`` gets the buffer's number in its message.
+    def record_upload(self, make: Upload, data: Frame, digest: bytes = b"", most_kept: int = 0) -> bool:
+        """Note an op without result that carries ``data``; tell whether they stay here, as the executor keeps them.
 
-        If ``data`` are no bytes but lie in memory of the user's, the caller calls `ownership.own` before the user can
-        change it.
+        ``make`` gets the buffer's number in its message. With a ``digest`` the executor keeps them as that, among
+        others, of no more than ``most_kept`` bytes in all. If ``data`` are no bytes but lie in memory of the user's,
+        the caller calls `kept_uploads.own` before the user can change it.
         """
         with self._recording:
-            batch = self.open_batch
+            batch, site = self.open_batch, user_site(2)
             name, args = make(len(batch.frames))
-            batch.bytes += len(data)  # first: an interrupt between the two must not have it travel uncounted
-            batch.frames.append(data)
+            cost = self._costs[len(data).bit_length()][name]
+            is_kept = bool(digest) and self.contents.use(digest)
+            if is_kept:
+                name, args = WRITE_KEPT, (*args[:-1], Bytes(digest))
+            else:
+                batch.bytes += len(data)  # first: an interrupt between the two must not have it travel uncounted
+                batch.frames.append(data)
             known = self.mirror.note_write(args[0], data)
-            place = batch.add(Op(name, 0, args), user_site(2), self._costs[len(data).bit_length()][name])
+            place = batch.add(Op(name, 0, args), site, cost)
             if known is not None:
                 self.mirror.publish(*known)
-        if place + 1 >= self.most_ops or batch.bytes >= BATCH_BYTES:
+            if digest and not is_kept:
+                with self.contents.keeping(digest, len(data), most_kept) as gone:
+                    left = None if gone is None else Tuple(tuple(map(Bytes, gone)))
+                    place = batch.add(Op(KEEP, 0, (Bytes(digest), args[-1], left)), site, cost)
+        if place + 1 >= self.most_ops or max(batch.bytes, len(data)) >= BATCH_BYTES:
             self.flush()
         elif self.sender_sleeps:
             self.wake_sender()
+        return is_kept
 
     def _take_dropped(self, count: int) -> None:
         mirror, memory = self.mirror, self.memory

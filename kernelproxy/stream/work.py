@@ -19,9 +19,11 @@ _FRESH_SECONDS = 1.5
 _MOST_LOOKED_AT = 100
 #: What is done in no time, once what it reads or waits for is there; what is short beside others; and what is long.
 _BRIEF = frozenset(
-    ".nothing .same .window .wait_event .synchronize .memory .ways cupy.cuda.Event cupy.empty".split(),
+    ".nothing .keep .same .window .wait_event .synchronize .memory .ways cupy.cuda.Event cupy.empty".split(),
 )
-_SHORT = frozenset({"cupy.zeros", "cupy.ones", "cupy.full", "cupy.arange", ".write", ".store", ".getattr", ".setattr"})
+_SHORT = frozenset(
+    "cupy.zeros cupy.ones cupy.full cupy.arange .write .write_kept .store .getattr .setattr".split(),
+)
 _LONG = (
     ".call",
     ".launch",
@@ -34,7 +36,7 @@ _LONG = (
     "cupyx.",
 )
 #: Verbs that are nothing but a transfer.
-_READS, _WRITES = ".same", ".write"
+_READS, _WRITES = ".same", (".write", ".write_kept", ".keep")
 _WORDS = {
     ".synchronize": "Synchronizing",
     ".nothing": "Synchronizing",
@@ -131,7 +133,7 @@ def sign(recorder: Recorder, transfer: Transfer | None = None) -> Sign:
     if found is None:
         return transfer.sign() if transfer is not None else Sign("Waiting for the executor")
     op, site, is_certain = found
-    if op.name in (_READS, _WRITES) and transfer is not None:
+    if op.name in (_READS, *_WRITES) and transfer is not None:
         return transfer.sign()._replace(place=_place(site))
     behind = recorder.open_batch.end - recorder.journal.marks.applied - 2
     what = in_words(op, recorder.kernels)
@@ -160,7 +162,7 @@ def in_words(op: Op, kernels: Kernels) -> str:
             return f"Compiling {_kernel(op, kernels)}"
         is_first = op.want is not Want.NOTHING  # only a first launch is waited for
         return f"{'Compiling and running' if is_first else 'The kernel'} {_kernel(op, kernels)}"
-    if op.name in (_READS, _WRITES):
+    if op.name in (_READS, *_WRITES):
         return "Download" if op.name == _READS else "Upload"
     if op.name == ".begin":
         return str(op.args[0])

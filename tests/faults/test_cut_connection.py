@@ -165,3 +165,33 @@ def test_a_large_copy_goes_on_from_where_it_was_cut(faulty: Faulty, is_download:
         assert not cutter.cuts_left
         # What is under way at the cut is lost: what the systems hold for those who read, and a piece that came in part.
         assert MOVED_BYTES < passed < MOVED_BYTES + cuts[0] * 2 // 3
+
+
+AGAIN = """
+wrong = 0
+for turn in range(4):
+    host[turn * 1_000_000] += 1
+    for _ in range(3):
+        there = cp.asarray(host)
+        wrong += int((there.get() != host).sum())
+wrong, current_session().epoch
+"""
+
+
+@pytest.mark.usefixtures("undisturbed")
+@pytest.mark.parametrize("seed", range(3))
+def test_what_was_kept_is_still_there_behind_a_cut(faulty: Faulty, seed: int) -> None:
+    """Cuts while contents are sent and kept, and while they are named; what was sent before is not sent again."""
+    chance = random.Random(seed)
+    with cut_notebook(faulty, "tls", [chance.randrange(1 << 20, 30 << 20)]) as (notebook, cutter):
+        notebook.run("from kernelproxy.stream import link_speed; link_speed.WORTH = 0.0")  # however fast loopback is
+        assert notebook.value("host = np.random.default_rng(12).integers(0, 255, 32 << 20, np.uint8); host.nbytes")
+        assert notebook.value("there = cp.asarray(host); int((there.get() != host).sum())") == "0"
+        assert not cutter.cuts_left
+        cutter.cut()
+        assert notebook.value("current_session().counters.kept_bytes") == "0"
+        assert notebook.value("there = cp.asarray(host); int((there.get() != host).sum())") == "0"
+        assert notebook.value("current_session().counters.kept_bytes") == str(32 << 20)
+        cutter.cut_after([chance.randrange(1 << 20, 60 << 20) for _ in range(5)])
+        assert notebook.value(AGAIN) == "(0, 1)"
+        assert not cutter.cuts_left

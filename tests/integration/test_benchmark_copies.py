@@ -26,3 +26,4 @@ def test_it_copies_by_every_way_and_beside_native(tmp_path: Path) -> None:
         (line,) = [one for one in lines if name in one]
         assert line.count("GB/s") == 3
     assert "8 MiB" not in done.stdout
+    assert "the same 1 MiB again, over TLS, 10 ms away, 1 Gb/s" in done.stdout

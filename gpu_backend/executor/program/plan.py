@@ -11,6 +11,7 @@ from collections.abc import Callable, Container, Mapping
 from typing import Any
 
 from gpu_backend.executor.verbs import STORE
+from gpu_backend.opstream.contents import KEEP, WRITE_KEPT
 from gpu_backend.opstream.surface import GeneralizedUfunc, Ufunc, load
 
 __all__ = ["CHECKED", "KEEPS", "Plan", "new_memory"]
@@ -54,9 +55,8 @@ _CHECKED = """
     random.rand random.randn random.random random.random_sample random.uniform random.normal random.standard_normal
     random.randint random.permutation random.exponential random.poisson random.binomial
 """
-_VERBS = frozenset(
-    (".nothing", ".same", ".window", ".layout", STORE, ".write", ".fail", ".synchronize", ".memory", ".doc")
-)
+_VERBS = frozenset(".nothing .same .window .layout .write .fail .synchronize .memory .doc".split())
+_VERBS |= {STORE, KEEP, WRITE_KEPT}
 _UFUNC_METHODS = frozenset(("accumulate", "at", "outer", "reduce", "reduceat"))
 _KNOWN: dict[str, Container[int]] = {
     **{f"cupy.{name}": CHECKED for name in _CHECKED.split()},

@@ -26,6 +26,7 @@ from gpu_backend.executor.program.window import Window
 from gpu_backend.executor.surface_names import COMPUTING_SETTINGS, SurfaceNames
 from gpu_backend.executor.values import OutOfOrder, Reader, Writer
 from gpu_backend.executor.verbs import SAME, STORE, SYNCHRONIZE, Verbs
+from gpu_backend.opstream.contents import KeptContents
 from gpu_backend.wire.errors import ProtocolError, WarningRecord
 from gpu_backend.wire.messages import Op, Want
 from gpu_backend.wire.values import Ref, View
@@ -43,16 +44,20 @@ class OpStream:
     ----------
     passes
         The names of the optimisations to use, of `PASSES`.
+    kept_bytes
+        Most bytes of uploads that are kept, so that they need not be sent again.
     """
 
-    def __init__(self, device: Device, passes: Collection[str] = PASSES) -> None:
+    def __init__(self, device: Device, passes: Collection[str] = PASSES, kept_bytes: int = 0) -> None:
         self._device = device
         self.heap = Heap()
         #: Carries out ops past CuPy, where the device can do that.
         self._direct: Direct | None = None
         self._objects = DescribedObjects(device)
         self._names = SurfaceNames(device)
-        self._plan = Plan(Verbs(device, self._resolve, self._objects, self.ways).table, self._resolve)
+        self._contents = KeptContents(kept_bytes)
+        verbs = Verbs(device, self._resolve, self._objects, self.ways, self._contents)
+        self._plan = Plan(verbs.table, self._resolve)
         self._functions = self._plan.functions
         self._reader = Reader(self.heap, device, self._resolve, self._objects)
         self._writer = Writer(self.heap, device, self._objects)
@@ -259,6 +264,7 @@ class OpStream:
         """Drop everything."""
         self._switch_stream(0)
         self.heap.clear()
+        self._contents.clear()
         self._objects.handles.clear()
         self._device.free_unused()
 

@@ -17,15 +17,18 @@ from gpu_backend.executor.answer import Answer
 from gpu_backend.executor.conversation import Conversation
 from gpu_backend.executor.outbox import Message
 from gpu_backend.executor.program.failures import CANCELLED
+from gpu_backend.opstream import contents
+from gpu_backend.opstream.contents import KEEP, WRITE_KEPT, KeptContents
 from gpu_backend.transport import framing, message_socket, tls
 from gpu_backend.transport.copying import Bytes
 from gpu_backend.transport.shared_frames import FRAMES_BYTES, SharedFrames
 from gpu_backend.wire import messages as wire
+from gpu_backend.wire import values
 from gpu_backend.wire.codec import Frame
 from gpu_backend.wire.control import Ticket
 from gpu_backend.wire.errors import ErrorRecord
 from gpu_backend.wire.messages import Want
-from gpu_backend.wire.values import Buffer
+from gpu_backend.wire.values import Buffer, Tuple
 from kernelproxy.session.connection import Connection
 from kernelproxy.stream.mirrored import MirroredPipeline
 from kernelproxy.stream.pipeline import Pipeline
@@ -33,18 +36,25 @@ from kernelproxy.stream.retention import Retention, until_done
 
 #: Bytecodes by which handlers begin and end.
 _OF_HANDLERS = {opmap[name] for name in ("PUSH_EXC_INFO", "COPY", "POP_EXCEPT")}
-_CLIENT = (str(Path(kernelproxy.__file__).parent), *(str(Path(one.__file__)) for one in (framing, message_socket, tls)))
+_CLIENT = (
+    str(Path(kernelproxy.__file__).parent),
+    *(str(Path(one.__file__)) for one in (framing, message_socket, tls, contents)),
+)
 
 
 class PlayedExecutor:
     """Carries ops out by noting them.
 
     The first argument of an op is what the op is known by; ``fail`` ops fail; ``.write`` ops must bring the buffer that
-    says the same as they do. Time passes when the client waits: then what is under way arrives, and ops run.
+    says the same as they do, or name what is kept. Time passes when the client waits: then what is under way arrives,
+    and ops run.
     """
 
-    def __init__(self, credit_ops: int = 1_000, credit_bytes: int = 1_000_000, memory_limit_bytes: int = 0) -> None:
+    def __init__(
+        self, credit_ops: int = 1_000, credit_bytes: int = 1_000_000, memory_limit_bytes: int = 0, kept_bytes: int = 0
+    ) -> None:
         self.epoch = 0
+        self.kept_bytes = kept_bytes
         self.credits = (credit_ops, credit_bytes, memory_limit_bytes)
         self.connections = 0
         #: What each op takes, by its name; none of the others takes any time.
@@ -59,7 +69,8 @@ class PlayedExecutor:
     def restart(self) -> None:
         """Lose everything and begin anew under the next epoch."""
         self.epoch += 1
-        welcome = wire.Welcome(0, self.epoch, *self.credits, {"kind": "played"})
+        welcome = wire.Welcome(0, self.epoch, *self.credits, {"kind": "played"}, self.kept_bytes)
+        self.contents = KeptContents(self.kept_bytes)
         self.talk = Conversation(welcome, "s")
         self.busy_seconds = 0.0
         #: What was carried out: the number of each op and what it is known by; None for it if it was cancelled.
@@ -120,6 +131,18 @@ class PlayedExecutor:
             told, buffer = op.args
             assert isinstance(buffer, Buffer)
             assert bytes(frames[buffer.frame]) == str(told).encode()
+        if op.name == KEEP:
+            digest, buffer, gone = op.args
+            assert isinstance(digest, values.Bytes)
+            assert isinstance(buffer, Buffer)
+            left = (
+                [one.data for one in gone.items if isinstance(one, values.Bytes)] if isinstance(gone, Tuple) else None
+            )
+            self.contents.keep(digest.data, bytes(frames[buffer.frame]), left)
+        if op.name == WRITE_KEPT:
+            told, digest = op.args
+            assert isinstance(digest, values.Bytes)
+            assert self.contents.get(digest.data) == str(told).encode()
         if op.name in ("fail", ".fail"):
             return Answer(error=ErrorRecord("builtins.ValueError", f"{op.args[0]} failed"))
         return Answer(op.args[0] if op.args else None)
@@ -204,6 +227,7 @@ class PlayedConnection(Connection):
 
     def _open(self, timeout_seconds: float) -> Any:
         self.link = self._executor.link = PlayedLink(self._executor)
+        (self.endpoint,) = self.ticket.endpoints
         return self.link
 
 

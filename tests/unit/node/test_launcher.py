@@ -47,7 +47,7 @@ def test_an_executor_is_told_all_it_needs_in_a_private_file(settings: NodeSettin
     assert set(told.pop("descriptors")) == {"local", "control", "far", "report"}
     walls = told.pop("walls")
     assert walls is None or (walls["devices"], walls["private"][0]) == ([], settings.runtime_dir)
-    defaults = {"memory_limit_bytes": 0, "credit_ops": 16_384, "credit_bytes": 256 << 20}
+    defaults = {"memory_limit_bytes": 0, "credit_ops": 16_384, "credit_bytes": 256 << 20, "kept_bytes": 256 << 20}
     assert told == defaults | {
         "device_kind": "cpu", "ordinal": 0, "agent_key": "a" * 40, "orphan_seconds": 7.0,
         "own": f"{directory}/own", "has_arbiter": True, "prepared": "",

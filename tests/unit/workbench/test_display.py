@@ -33,6 +33,7 @@ STATUS = GpuStatus(
         "batches": 20,
         "round_trips": 7,
         "answered_here": 912,
+        "kept_bytes": 8192,
         "trips": {"scalar": 5, "shape": 2},
         "sent_bytes": {"host": 4096},
         "received_bytes": {},
@@ -70,7 +71,7 @@ def test_ten_lines_say_what_people_use() -> None:
         "  share    40% of the device's time was yours in the last seconds (class interactive)",
         "  places   3 of 8 taken, 1 by you; nobody waits for one",
         "  session  s1 in lab, connected",
-        "  so far   1,234 operations, 7 answers waited for; 4.0 KiB of arrays sent, 0 B received",
+        "  so far   1,234 operations, 7 answers waited for; 4.0 KiB of arrays sent, 8.0 KiB spared, 0 B received",
         "  more     %gpu status --all",
     ]
 

@@ -28,9 +28,9 @@ CPU = open_device("cpu")
 class PlayedNotebook:
     """Sends ops to an executor in this thread, and keeps what they are answered."""
 
-    def __init__(self, passes: Collection[str] = PASSES, device: Device = CPU) -> None:
+    def __init__(self, passes: Collection[str] = PASSES, device: Device = CPU, kept_bytes: int = 0) -> None:
         self.device = device
-        self.stream = OpStream(device, passes)
+        self.stream = OpStream(device, passes, kept_bytes)
         self.talk = Conversation(wire.Welcome(0, 1, 10_000, 1 << 30, 0, {}), "s")
         self.talk.receive(PEER, encode(wire.Hello("s", 1, "me", 1, 0)))
         self.answers: dict[int, Answer] = {}
