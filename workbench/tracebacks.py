@@ -1,12 +1,15 @@
-"""Which frames of a traceback a notebook shows: the user's own and those of the user's libraries, not ours.
+"""Which frames of a traceback people are shown: the user's own and those of the user's libraries, not ours.
 
 A function that CuPy has in compiled code is, here, some Python functions of ours. IPython hides only frames that say so
 themselves, one by one; here all of ours are left out while a traceback is put into words, whoever raised. The traceback
 itself stays whole, so ``%debug`` finds every frame, and ``%gpu tracebacks full`` followed by ``%tb`` shows them.
+Programs that `workbench run` starts end with such a traceback too.
 """
 
 from __future__ import annotations
 
+import os
+import sys
 import sysconfig
 import threading
 from collections.abc import Callable, Iterator, Sequence
@@ -40,6 +43,10 @@ _MOST_CHAINED = 100
 _TIMED = "<timeit-src>"
 #: Stands below the first traceback that was shortened.
 _MORE = "(Frames of gpu-workbench are left out. `%gpu tracebacks full` and then `%tb` show them.)"
+
+#: The same below that of a program; and the variable that it names.
+FULL_VARIABLE = "GPU_WORKBENCH_TRACEBACKS"
+_MORE_OF_PROGRAM = f"(Frames of gpu-workbench are left out. With {FULL_VARIABLE}=full they are shown.)"
 
 Formatter = Callable[..., list[str]]
 
@@ -85,10 +92,8 @@ class Tracebacks:
         """Do what Python does where a thread of the user's ends by an exception: the shell does not hear of those."""
         if self.is_full:
             self._thread_hook(ended)
-            return
-        with shortened(ended.exc_value):
-            short = (ended.exc_type, ended.exc_value, without_ours(ended.exc_traceback), ended.thread)
-            self._thread_hook(threading.ExceptHookArgs(short))
+        else:
+            _tell_short(ended, self._thread_hook)
 
     def _name_of_file(self, file: str) -> str:
         """Return what people call ``file``: the number of a cell, where it is one."""
@@ -96,6 +101,32 @@ class Tracebacks:
             return "timed code"
         name = self._shell.compile.format_code_name(file)
         return " ".join(name) if name is not None else file
+
+
+def tell_of_programs() -> None:
+    """Have exceptions that end this program, or a thread of it, told without our frames, unless it tells them itself.
+
+    ``GPU_WORKBENCH_TRACEBACKS=full`` leaves all to Python.
+    """
+    if os.environ.get(FULL_VARIABLE) == "full":
+        return
+    if sys.excepthook is sys.__excepthook__:
+        sys.excepthook = _tell_of_end
+    if threading.excepthook is threading.__excepthook__:
+        threading.excepthook = lambda ended: _tell_short(ended, threading.__excepthook__)
+
+
+def _tell_of_end(kind: type[BaseException], error: BaseException, trace: TracebackType | None) -> None:
+    with shortened(error):
+        sys.__excepthook__(kind, error, without_ours(trace))
+    if _has_ours(trace) and sys.stderr is not None and sys.stderr.isatty():  # who reads a log looks at its last line
+        sys.stderr.write(f"{_MORE_OF_PROGRAM}\n")
+
+
+def _tell_short(ended: threading.ExceptHookArgs, tell: Callable[[threading.ExceptHookArgs], object]) -> None:
+    with shortened(ended.exc_value):
+        short = (ended.exc_type, ended.exc_value, without_ours(ended.exc_traceback), ended.thread)
+        tell(threading.ExceptHookArgs(short))
 
 
 @contextmanager

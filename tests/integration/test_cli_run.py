@@ -66,6 +66,41 @@ def test_a_traceback_is_plain_pythons(pool: PoolState, script: Path) -> None:
     assert done.returncode == plain.returncode == 1
 
 
+_MISTAKE = """
+import threading
+import cupy as cp
+def join(x):
+    return cp.concatenate([x, cp.ones((2, 3))])
+thread = threading.Thread(target=join, args=(cp.ones((3, 4)),))
+thread.start()
+thread.join()
+join(cp.ones((3, 4)))
+"""
+
+
+def test_a_traceback_shows_the_programs_own_lines(pool: PoolState, tmp_path: Path) -> None:
+    program = tmp_path / "mistake.py"
+    program.write_text(_MISTAKE)
+    done = run(str(program))
+    assert done.returncode == 1
+    files = [line.split('"')[1] for line in done.stderr.splitlines() if line.startswith("  File ")]
+    assert [file for file in files if not file.endswith("threading.py")] == [str(program)] * 3
+    assert done.stderr.endswith("ValueError: All arrays must have same shape except the axis to concatenate\n")
+    whole = run(str(program), env={**os.environ, "GPU_WORKBENCH_TRACEBACKS": "full"})
+    assert "kernelproxy" in whole.stderr
+
+
+def test_on_a_terminal_it_says_that_there_are_more_frames(pool: PoolState) -> None:
+    terminal, stderr = os.openpty()
+    words = (*RUN, "-c", "import cupy as cp; cp.ones((2, 3)).reshape(4)")
+    assert subprocess.run(words, stderr=stderr, timeout=900, check=False).returncode == 1
+    told = os.read(terminal, 4096).decode().splitlines()
+    os.close(stderr)
+    os.close(terminal)
+    assert told[-2].startswith("ValueError")
+    assert "GPU_WORKBENCH_TRACEBACKS=full" in told[-1]
+
+
 #: Runs a script with a local stand-in for CuPy, as plain Python would.
 _WITH_A_FALSE_CUPY = """
 import os, sys, tempfile

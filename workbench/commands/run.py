@@ -1,6 +1,6 @@
 """``workbench run``: any Python program, its ``import cupy`` remote, everything else as plain ``python``.
 
-The program is run by Python itself, in this very process: arguments, tracebacks, signals and exit status are Python's.
+The program is run by Python itself, in this very process: arguments, signals and exit status are Python's.
 A ``sitecustomize`` on its path makes CuPy remote, also in the Python processes that the program starts.
 """
 

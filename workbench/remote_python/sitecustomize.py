@@ -28,8 +28,10 @@ class _OnFirstUse(MetaPathFinder):
         if importlib.util.find_spec("kernelproxy") is None:
             return None
         import kernelproxy
+        from workbench import tracebacks
 
         kernelproxy.activate()
+        tracebacks.tell_of_programs()
         return importlib.util.find_spec(fullname)
 
 
