@@ -189,7 +189,8 @@ class Inbox:
         if ack.applied <= self._journal.marks.applied:  # no news, so it is really there
             self.heard_at = monotonic()
         self._note_applied(ack.applied, ack.done)
-        self._ahead.note_time(ack.busy_seconds, ack.dropped_through)
+        if ack.done >= self._journal.marks.done:  # else of an op that was answered since the time is not counted yet
+            self._ahead.note_time(ack.busy_seconds, ack.dropped_through)
         if ack.dropped_through > self.dropped[1]:
             self.dropped = ack.dropped_after, ack.dropped_through
 

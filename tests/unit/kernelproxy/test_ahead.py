@@ -8,6 +8,7 @@ from weakref import ref
 import numpy as np
 import pytest
 
+from gpu_backend.wire import messages as wire
 from gpu_backend.wire.messages import Want
 from kernelproxy.stream.ahead import MOST_SECONDS
 from kernelproxy.stream.costs import no_costs
@@ -201,3 +202,16 @@ def test_after_a_lost_connection_nothing_is_counted_twice() -> None:
 
 def test_views_that_repeat_an_array_may_be_larger_than_memory() -> None:
     assert no_costs()[(1 << 100).bit_length()]["op"].is_long
+
+
+def test_a_time_that_does_not_cover_all_that_is_done_teaches_nothing() -> None:
+    """As when a ping is answered between an op's answer and the moment in which the device's events are looked at."""
+    pipeline = PlayedExecutor().pipeline()
+    pipeline.record("slow", (1,))
+    pipeline.call("op", (2,), Want.CONTENTS)
+    cost = pipeline.ahead.costs[0]["slow"]
+    assert pipeline.journal.marks.done == 2
+    pipeline.inbox.note(wire.Ack(2, 0, 0.0), [])
+    assert not cost.is_known
+    pipeline.inbox.note(wire.Ack(2, 2, 0.08), [])
+    assert cost.seconds == pytest.approx(0.08, rel=1e-3)
