@@ -83,7 +83,7 @@ def burn(seconds, on_gpu=False):
 
 
 def turns_of_a_gpu(seconds):
-    """Keep a GPU busy for so long; return what the turns took if each was the shortest: others may have a part of it."""
+    """Keep a GPU busy for so long; return what its turns took as if all were the shortest: others may have a part."""
     work, begun, turns = work_of_a_gpu(), time.monotonic(), []
     while (before := time.monotonic()) - begun < seconds:
         work()
