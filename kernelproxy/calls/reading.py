@@ -31,14 +31,13 @@ def contents(array: ArrayCore) -> Host:
 def scalar(array: ArrayCore) -> Any:
     """Return the one element of ``array`` as a NumPy scalar; other sizes as an array."""
     __tracebackhide__ = True
-    found = _known(array)
-    if found is None:
-        worth = _worth_knowing(array, _SCALAR)
-        root, handle = worth if worth is not None else (None, 0)
-        if root is not None and root is not array:
+    found, handle = _known(array), 0
+    if found is None and (worth := _worth_knowing(array, _SCALAR)) is not None:
+        root, handle = worth
+        if root is not array:
             found, handle = _fetched(root, handle, array), 0
-        if found is None:
-            return _told(array, handle)
+    if found is None:
+        return _told(array, handle)
     return found.reshape(-1)[0] if found.size == 1 else found
 
 
@@ -79,12 +78,13 @@ def _known(array: ArrayCore) -> Host | None:
 
 def _worth_knowing(array: ArrayCore, trip: Trip) -> tuple[ArrayCore, int] | None:
     """Return the array whose whole memory is worth the ``trip`` for ``array``, and its handle; None if none is."""
+    if type(array._layout) is not Layout:
+        return None
     pipeline = array._client.pipeline
+    pipeline.counters.expect(trip)
     root = array if array._root is None else array._root
     reference, layout = root._ref, root._layout
-    if type(array._layout) is Layout:
-        pipeline.counters.expect(trip)
-    if type(array._layout) is not Layout or type(reference) is not wire.Ref or type(layout) is not Layout:
+    if type(reference) is not wire.Ref or type(layout) is not Layout:
         return None
     return (root, reference.handle) if pipeline.mirror.should_fetch(reference.handle, layout, root is array) else None
 

@@ -111,13 +111,14 @@ class HostMirror:
 
     def _is_elsewhere(self, place: int | None, args: Args) -> bool:
         """Tell at once whether an op that writes only its argument at ``place`` writes nothing that is known."""
-        if place is None:
-            return False
-        target = args[place]
-        kind = type(target)
+        return place is not None and self._is_unknown(args[place])
+
+    def _is_unknown(self, value: wire.Value) -> bool:
+        """Tell whether ``value`` names an array, or a window of one, of which nothing is known."""
+        kind = type(value)
         if kind is wire.View:
-            return target.root not in self.known  # type: ignore[union-attr]
-        return kind is wire.Ref and target.handle not in self.known  # type: ignore[union-attr]
+            return value.root not in self.known  # type: ignore[union-attr]
+        return kind is wire.Ref and value.handle not in self.known  # type: ignore[union-attr]
 
     def note_write(self, target: wire.Value, data: Frame) -> tuple[int, Entry] | None:
         """Look at an upload into ``target`` before it is recorded, as `note`."""
@@ -243,7 +244,7 @@ class HostMirror:
             return out, Promise(made, None, name, args, kwargs)
         if not self.worth.budget or not self.known:
             return None
-        if self._is_unknown(args):
+        if any(map(self._is_unknown, args)):  # to try and fail costs ten times that
             self.worth.spend(0)
             return None
         given = Operands(self, args, kwargs)
@@ -257,18 +258,6 @@ class HostMirror:
         memory.may_be_nan = given.may_be_nan and made.dtype.kind in "fc"
         memory.is_computed = True
         return out, memory
-
-    def _is_unknown(self, args: Args) -> bool:
-        """Tell at once whether an op takes an array of which nothing is known: to try and fail costs ten times that."""
-        known = self.known
-        for value in args:
-            kind = type(value)
-            if kind is wire.Ref:
-                if value.handle not in known:  # type: ignore[union-attr]
-                    return True
-            elif kind is wire.View and value.root not in known:  # type: ignore[union-attr]
-                return True
-        return False
 
     def _values(self, name: str, given: Operands, made: Layout) -> Array:
         maker = MAKERS.get(name)
