@@ -92,15 +92,15 @@ class _Events:
         self.spare: list[Any] = []
         self.is_capturing = False
 
-    def record(self) -> Any:
-        """Return an event behind all work given so far to the current stream; None if there can be none."""
+    def record(self, stream: Any) -> Any:
+        """Return an event behind all work given so far to ``stream``; None if there can be none."""
+        pointer = stream.ptr
         try:
-            stream = cupy.cuda.get_current_stream()
-            self.is_capturing = stream.ptr > _LAST_DEFAULT_STREAM and bool(stream.is_capturing())
+            self.is_capturing = pointer > _LAST_DEFAULT_STREAM and bool(stream.is_capturing())
             if self.is_capturing:
                 return None
             event = self.spare.pop() if self.spare else cupy.cuda.Event()
-            event.record(stream)
+            runtime.eventRecord(event.ptr, pointer)  # as `Event.record`, which asks more: two of these stand by a read
         except runtime.CUDARuntimeError:  # the device is lost
             self.is_capturing = False
             return None
@@ -112,9 +112,9 @@ class TimedEvent:
 
     __slots__ = ("_event", "_events")
 
-    def __init__(self, events: _Events) -> None:
+    def __init__(self, events: _Events, stream: Any) -> None:
         self._events = events
-        self._event = events.record()
+        self._event = events.record(stream)
 
     def is_done(self) -> bool:
         """Tell whether all work given before it is done."""
@@ -128,7 +128,7 @@ class TimedEvent:
         if self._event is None or earlier._event is None or self._events.is_capturing:
             return 0.0
         try:
-            return max(0.0, float(cupy.cuda.get_elapsed_time(earlier._event, self._event)) / 1e3)
+            return max(0.0, float(runtime.eventElapsedTime(earlier._event.ptr, self._event.ptr)) / 1e3)
         except runtime.CUDARuntimeError:
             return 0.0
 
@@ -324,7 +324,7 @@ class CudaDevice:
 
     def marker(self) -> TimedEvent:
         """Return an event behind all work given so far to the current stream."""
-        return TimedEvent(self._events)
+        return TimedEvent(self._events, self._stream)
 
     def held_bytes(self) -> int:
         """Return the bytes held by live arrays."""

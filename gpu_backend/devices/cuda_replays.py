@@ -33,6 +33,8 @@ _FIRST, _ROOM, _MOST_ROOMS = 1 << 45, 1 << 38, 64
 _BLOCKS = _MOST_ROOMS // 2
 #: Where in its room the first element of an array is: strides may lead below.
 _MIDDLE = 1 << 37
+#: How much farther everything lies in each trace: what stays the same over that is no address, whatever it looks like.
+_APART = 1 << 33
 #: What CuPy's pool aligns blocks to.
 _BLOCK = 512
 _WORD = 8
@@ -143,7 +145,8 @@ class _Space:
     def _place(self, room: int, unit: int, offset: int) -> int:
         if not 0 <= room < _MOST_ROOMS:
             raise Unrepeatable("too many operands")
-        self.moved[room] = self._trace * (2 * room + 1) * unit  # by odd multiples: alignment differs, too
+        # by odd multiples of the unit: alignment differs, too
+        self.moved[room] = self._trace * (_APART + (2 * room + 1) * unit)
         return _FIRST + room * _ROOM + offset + self.moved[room]
 
     def made(self, result: Any) -> Made | None:
@@ -210,13 +213,14 @@ def _patch(words: Sequence[int], traces: Sequence[_Trace], at: int) -> Patch | N
     """Return which address stands in a word that was ``words`` in the traces; None for no address."""
     first = words[0]
     room = (first - _FIRST) // _ROOM
-    if 0 <= room < _MOST_ROOMS:
+    is_same = all(one == first for one in words)  # as two numbers of 32 bits are that look like an address together
+    if 0 <= room < _MOST_ROOMS and not is_same:
         moved = [trace.space.moved.get(room) for trace in traces]
         if None in moved or [one - first for one in words] != moved:
             raise Unrepeatable("parameters that do not follow an address")
         start = _FIRST + room * _ROOM + (0 if room >= _BLOCKS else _MIDDLE)
         return Patch(at, room, first - start)
-    if any(one != first for one in words):
+    if not is_same:
         raise Unrepeatable("parameters that differ")
     if cuda_graphs.is_address(first):
         raise Unrepeatable("memory of others")

@@ -15,9 +15,11 @@ from tests.unit.executor.program.played import PlayedNotebook
 pytestmark = [pytest.mark.gpu, pytest.mark.timeout(300)]
 
 ROWS, COLUMNS = 37, 50
-#: Arrays that are there: doubles, floats, ints, a mask, places in a row, a long one.
+#: Arrays that are there: doubles, floats, ints, a mask, places in a row, a long one: its length beside a count of 32
+#: bits, as CUB has it, makes a word that looks like an address of a capture.
 DOUBLES, FLOATS, INTS, MASK, PLACES, LONG, SQUARE = range(1, 8)
 ROUNDS = 40
+LONGEST = 10_000
 _OFF = ("store", "reuse")
 
 Asked = tuple[str, tuple[Value, ...], dict[str, Value] | None]
@@ -66,6 +68,7 @@ ASKED: list[Asked] = [
     ("cupy.diff", (Ref(LONG),), None),
     ("cupy.roll", (Ref(LONG), 3), None),
     ("cupy.linalg.norm", (Ref(LONG),), None),
+    *((f"cupy.ndarray.{name}", (Ref(LONG),), None) for name in ("sum", "max", "mean")),
     ("cupy.outer", (Ref(PLACES), Ref(LONG)), None),
     ("cupy.tril", (Ref(SQUARE),), None),
     ("cupy.trace", (Ref(SQUARE),), None),
@@ -104,7 +107,7 @@ def _given(seed: int) -> list[np.ndarray[Any, Any]]:
         numbers.integers(-50, 50, (ROWS, COLUMNS)),
         numbers.random((ROWS, COLUMNS)) < 0.5,
         numbers.permutation(ROWS)[:20],
-        numbers.normal(size=5000),
+        numbers.normal(size=LONGEST),
         numbers.normal(size=(40, 40)),
     ]
 
@@ -141,6 +144,14 @@ def test_a_replayed_op_gives_cupys_bits(cuda: Any, asked: Asked) -> None:
     op = Op(name, 0 if asked in WRITES else 100, args, kwargs=kwargs)
     found, _ = _played(cuda, ("store", "reuse", "replay", "segments"), op, ROUNDS)
     assert found == _played(cuda, _OFF, op, ROUNDS)[0]
+
+
+@pytest.mark.parametrize("name", ["sum", "max", "mean"])
+def test_a_length_that_looks_like_an_address_is_none(cuda: Any, name: str) -> None:
+    _, on = _played(cuda, ("store", "reuse", "replay"), Op(f"cupy.ndarray.{name}", 100, (Ref(LONG),)), 24)
+    assert on.stream._direct is not None
+    assert on.stream._direct.replayer is not None
+    assert on.stream._direct.replayer.replayed, on.stream._direct.replayer.refused
 
 
 def test_most_are_replayed(cuda: Any) -> None:
