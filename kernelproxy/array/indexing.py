@@ -17,9 +17,10 @@ from gpu_backend.wire import values as wire
 from kernelproxy import compiled
 from kernelproxy.calls import array_core, dispatch, stores
 from kernelproxy.calls.argument_types import ArrayLike, DTypeLike
-from kernelproxy.calls.array_core import ArrayCore, is_window
+from kernelproxy.calls.array_core import ArrayCore, SelectedByMask, is_window
 from kernelproxy.calls.dispatch import stands_for
 from kernelproxy.calls.encoding import Encoder, Unsendable
+from kernelproxy.client import Client
 from kernelproxy.mirror import counts
 
 _NUMBERS = frozenset({bool, int, float, complex})
@@ -54,15 +55,18 @@ class Indexing(ArrayCore):
 
     def _selected(self, mask: ArrayCore) -> Any:
         """Return what ``mask`` selects, with a note of which mask that was."""
-        pipeline = self._client.pipeline
+        pipeline, reference = self._client.pipeline, mask._ref
         with pipeline.recording:
-            counted = counts.expect(pipeline.mirror, mask._ref)
+            counted, count = counts.expect(pipeline.mirror, reference), counts.count(pipeline.mirror, reference)
         # Of this op, unless another thread comes between, and then of no use.
         number = pipeline.open_batch.end
         made = dispatch.call(_GETITEM, (self, mask), {})
         if type(made._layout) is array_core.LaterLayout:
-            rest = self._layout.shape[mask._layout.ndim :]
-            made._layout.selected = array_core.SelectedByMask(mask._ref, number, rest, self._layout.dtype, counted)
+            with pipeline.recording:
+                if counted is not None and not counts.holds(pipeline.mirror, reference, counted):
+                    counted = count = None
+            rest, dtype = self._layout.shape[mask._layout.ndim :], self._layout.dtype
+            made._layout.selected = SelectedByMask(reference, number, rest, dtype, counted, count)
         return made
 
     def __setitem__(self, key: Any, value: ArrayLike) -> None:
@@ -193,16 +197,28 @@ def _fits_places(array: ArrayCore, mask: ArrayCore, value: ArrayCore) -> bool:
         return False
     layout = array._layout
     selected = value._layout.selected if type(value._layout) is array_core.LaterLayout else None
+    if selected is not None and selected.known_count is not None:
+        value._layout.size  # noqa: B018 (makes it a layout like any other, which waits for nothing here)
+        selected = None
     if selected is None:
         return _fits_count(array, mask, value)
     return (
         selected.mask == mask._ref
-        and selected.op == array._client.pipeline.open_batch.end - 1  # nothing can have changed the mask
+        and _is_unwritten(array._client, selected)
         and layout.shape == (*mask._layout.shape, *selected.rest)
         and layout.size > 0
         and is_known(layout.dtype)
         and (selected.dtype.kind != "c" or layout.dtype.kind in "bc")
     )
+
+
+def _is_unwritten(client: Client, selected: SelectedByMask) -> bool:
+    """Tell whether the mask is what it was when it selected."""
+    pipeline = client.pipeline
+    if selected.op == pipeline.open_batch.end - 1:  # nothing was recorded since
+        return True
+    with pipeline.recording:
+        return selected.counted is not None and counts.holds(pipeline.mirror, selected.mask, selected.counted)
 
 
 def _fits_count(array: ArrayCore, mask: ArrayCore, value: ArrayCore) -> bool:

@@ -10,7 +10,7 @@ from collections import deque
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 from weakref import ref
 
-from gpu_backend.opstream.layout import Layout
+from gpu_backend.opstream.layout import Layout, contiguous
 from gpu_backend.wire import values as wire
 from gpu_backend.wire.messages import Want
 from kernelproxy import compiled
@@ -126,7 +126,8 @@ small = compiled.quick("small", small)
 class SelectedByMask(NamedTuple):
     """What stands at the places of a mask: the mask, the number of the op, the other axes and the dtype.
 
-    ``counted`` is where to say how many places there are, if that is of use.
+    ``counted`` is where to say how many places there are, if that is of use; ``known_count`` is how many, if that was
+    known.
     """
 
     mask: wire.Ref | wire.View
@@ -134,6 +135,7 @@ class SelectedByMask(NamedTuple):
     rest: tuple[int, ...]
     dtype: Any
     counted: Counted | None = None
+    known_count: int | None = None
 
 
 def _layout_of(client: Client, handle: int) -> Layout:
@@ -167,7 +169,7 @@ class LaterLayout(Layout):
         # Python looks here for what is nowhere else: every slot of a layout, until it is known.
         if self.is_known or name not in Layout.__slots__:
             raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}", name=name, obj=self)
-        known = _layout_of(self._client, self._handle)
+        known = self._counted() or _layout_of(self._client, self._handle)
         for slot in Layout.__slots__:
             setattr(self, slot, getattr(known, slot))
         self.is_known = True
@@ -183,6 +185,16 @@ class LaterLayout(Layout):
         if self.most_bytes > memory.small_bytes:
             memory.note(self._handle, known.held_bytes)
         return getattr(known, name)
+
+    def _counted(self) -> Layout | None:
+        """Return the layout if the mask was known, or something else that it selected was asked how much that is."""
+        selected = self.selected
+        if selected is None or selected.rest:
+            return None
+        count = selected.known_count
+        if count is None and selected.counted is not None:
+            count = selected.counted.counts.get(selected.mask)
+        return None if count is None else contiguous((count,), selected.dtype)
 
 
 def pending(client: Client, handle: int, most_bytes: int) -> Any:

@@ -18,7 +18,7 @@ from gpu_backend.wire import values as wire
 from gpu_backend.wire.codec import Frame
 from gpu_backend.wire.errors import WarningRecord
 from gpu_backend.wire.messages import Want
-from kernelproxy.calls import array_core, reading, repeats, stand_ins, sync_detection, transfer
+from kernelproxy.calls import array_core, reading, repeats, selections, stand_ins, sync_detection, transfer
 from kernelproxy.calls.argument_types import HostArray
 from kernelproxy.calls.array_core import ArrayCore, fresh, from_description, view_of, window_held
 from kernelproxy.calls.callbacks import Conversation, NotebookFunction
@@ -62,7 +62,9 @@ def call(qualname: str, args: tuple[object, ...], kwargs: dict[str, object]) -> 
             if made is not None:
                 return array_core.small(client, made, handle)
             return None if form.gives is None else _realise(client, form.gives, 0, args, kwargs)
-    proof = prove(qualname, layouts(args), layouts(kwargs) if kwargs else {})
+    proof: Proof = selections.prove(qualname, args, kwargs)
+    if proof is None:
+        proof = prove(qualname, layouts(args), layouts(kwargs) if kwargs else {})
     if known is not None:
         repeats.remember(known, proof, _largest(args, proof))
     return run_proved(qualname, args, kwargs, proof)
@@ -134,6 +136,9 @@ def _recorded_for_later(qualname: str, encoded: _Encoded, args: tuple[object, ..
     size, kind = max(_largest(args, None), proof.nbytes), _kind(qualname, encoded.args)
     first = record(qualname, encoded.args, count, encoded.kwargs, stream, None, anyhow, size, kind)
     made = [array_core.pending(client, first + place, proof.nbytes) for place in range(count)]
+    if proof.as_many_as is not None:
+        selected = selections.selected_by(args[proof.as_many_as])
+        made[0]._layout.selected = selected and selected._replace(dtype=proof.dtype)
     return made[0] if proof.several is None else tuple(made)
 
 

@@ -8,7 +8,7 @@ from gpu_backend.opstream.layout import Layout
 from gpu_backend.opstream.proof.ufuncs import rule_for
 from gpu_backend.opstream.surface import Ufunc as Description
 from gpu_backend.wire import values as wire
-from kernelproxy.calls import array_core, dispatch
+from kernelproxy.calls import array_core, dispatch, selections
 from kernelproxy.calls.argument_types import ArrayLike, AxisLike, DTypeLike
 from kernelproxy.calls.array_core import ArrayCore, LaterLayout
 from kernelproxy.calls.common_client import common
@@ -67,7 +67,7 @@ class ufunc(Documented):  # noqa: N801 (CuPy's name)
         pipeline = client.pipeline
         form = pipeline.forms.get((self._qualname, layout))
         if form is None or form.size > pipeline.memory.small_bytes or client.streams.is_used:
-            proof = self._rule.results(layout)
+            proof = selections.prove(self._qualname, (operand,)) or self._rule.results(layout)
             self._remember(client, (self._qualname, layout), proof)
             made = dispatch.run_proved(self._qualname, (operand,), {}, proof)
         else:
@@ -93,7 +93,7 @@ class ufunc(Documented):  # noqa: N801 (CuPy's name)
         pipeline, key = client.pipeline, (self._qualname, left._layout, right._layout)
         form = pipeline.forms.get(key)
         if form is None or form.size > pipeline.memory.small_bytes or client.streams.is_used:
-            proof = self._rule.result(left._layout, right._layout)
+            proof = selections.prove(self._qualname, (left, right)) or self._rule.result(left._layout, right._layout)
             self._remember(client, key, proof)
             made = dispatch.run_proved(self._qualname, (left, right), {}, proof)
         else:
@@ -110,7 +110,7 @@ class ufunc(Documented):  # noqa: N801 (CuPy's name)
             or form.size > pipeline.memory.small_bytes or client.streams.is_used
         ):  # fmt: skip
             operands = (left._layout, right) if array is left else (left, right._layout)
-            proof = self._rule.result(*operands)
+            proof = selections.prove(self._qualname, (left, right)) or self._rule.result(*operands)
             self._remember(client, key, proof, self._rule.limits(*operands))
             made = dispatch.run_proved(self._qualname, (left, right), {}, proof)
         else:
@@ -129,7 +129,7 @@ class ufunc(Documented):  # noqa: N801 (CuPy's name)
         operands = [one if _is_operand(one) else stands_for(one) for one in (left, right)]
         if all(map(_is_operand, operands)) and any(isinstance(one, ArrayCore) for one in operands):
             return self.binary(*operands)
-        proof = self._rule.result(*[one._layout if isinstance(one, ArrayCore) else one for one in operands])
+        proof = selections.prove(self._qualname, tuple(operands)) or self._rule.result(*map(dispatch.layouts, operands))
         made = dispatch.run_proved(self._qualname, tuple(operands), {}, proof)
         return array_core.in_class_of(made, tuple(operands)) if array_core.is_subclassed else made
 

@@ -31,9 +31,14 @@ def expect(mirror: HostMirror, mask: Mask) -> Counted | None:
     return entry if type(entry) is Counted and mirror.known.get(handle) is entry else None
 
 
+def holds(mirror: HostMirror, mask: Mask, entry: Counted) -> bool:
+    """Tell whether nobody has written ``mask`` since ``entry`` was made."""
+    return mirror.known.get(_handle_of(mask)) is entry
+
+
 def note(mirror: HostMirror, mask: Mask, entry: Counted, count: int) -> None:
     """Know that ``count`` elements of ``mask`` are true, unless somebody has written it since ``entry`` was made."""
-    if mirror.known.get(_handle_of(mask)) is entry:
+    if holds(mirror, mask, entry):
         while len(entry.counts) >= MOST_COUNTS:
             del entry.counts[next(iter(entry.counts))]
         entry.counts[mask] = count

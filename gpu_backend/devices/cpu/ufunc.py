@@ -63,6 +63,13 @@ class Loop:
         return tuple(np.asarray(r, dtype, order="C") for r, dtype in zip(results, self.outs, strict=True))
 
 
+def _without_values(args: tuple[Any, ...]) -> tuple[Any, ...]:
+    """Return ``args`` with 0 for ints if an array has no element: CuPy asks whether they fit when it launches only."""
+    if all(arg.size for arg in args if type(arg) is ndarray):
+        return args
+    return tuple([0 if type(arg) is int else arg for arg in args])
+
+
 class Ufunc:
     """A universal function as CuPy's.
 
@@ -105,6 +112,7 @@ class Ufunc:
         for arg in args:
             if type(arg) is int:
                 require_64_bits(arg)
+                args = _without_values(args)
         if kwargs or len(args) != self.nin:
             return self._call_with_options(args, kwargs)
         run = self._runs.get(tuple([a.dtype if type(a) is ndarray else type(a) for a in args]))

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from functools import wraps
 from typing import NamedTuple, ParamSpec, TypeAlias, TypeVar
 
-from gpu_backend.opstream.layout import Layout, SparseLayout
+from gpu_backend.opstream.layout import DType, Layout, SparseLayout
 
 P = ParamSpec("P")
 R = TypeVar("R")
@@ -73,10 +73,16 @@ class Later(NamedTuple):
         How many arrays there are in a tuple; None for one array by itself.
     nbytes
         How much memory they need at most.
+    as_many_as
+        The argument that has as many elements as the one result, all in a row; None if there is none.
+    dtype
+        Of what type they are, where that is so.
     """
 
     several: int | None
     nbytes: int
+    as_many_as: int | None = None
+    dtype: DType | None = None
 
 
 class Warned(NamedTuple):

@@ -1,0 +1,164 @@
+"""What is made of ``x[mask]`` element by element, or summed up, waits for nobody to say how much the mask selects."""
+
+from __future__ import annotations
+
+import operator
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from gpu_backend.devices import open_device
+from gpu_backend.wire.messages import Want
+from kernelproxy.client import current
+from kernelproxy.mirror.host_mirror import HostMirror, Mode
+from kernelproxy.namespace.names import make
+from tests.conformance.in_process import InProcess, notebook_on
+
+#: More than is ever read for the host's own sake.
+HOST = np.random.default_rng(4).normal(size=20_000)
+
+
+@pytest.fixture(scope="module", params=["cpu", pytest.param("cuda", marks=pytest.mark.gpu)])
+def device(request: pytest.FixtureRequest) -> Iterator[InProcess]:
+    with notebook_on(open_device(request.param)) as executor:
+        yield executor
+
+
+@pytest.fixture(params=[Mode.ON, Mode.OFF])
+def mode(request: pytest.FixtureRequest) -> Mode:
+    """Return whether the notebook remembers; if not, it does not know either who writes a mask."""
+    found: Mode = request.param
+    return found
+
+
+@pytest.fixture
+def cp(mode: Mode, device: InProcess, monkeypatch: pytest.MonkeyPatch) -> Callable[[str], Any]:
+    """Return names of CuPy."""
+    monkeypatch.setattr(current().pipeline, "mirror", HostMirror(mode))
+    return lambda name: make(f"cupy.{name}")
+
+
+def trips() -> int:
+    """Wait for all that was recorded; return how many answers were waited for so far, this one left out."""
+    pipeline = current().pipeline
+    pipeline.call(".nothing", (), Want.DESCRIPTION)
+    return pipeline.counters.round_trips - 1
+
+
+def cost(function: Callable[[], Any]) -> int:
+    """Return for how many answers ``function`` waits."""
+    before = trips()
+    function()
+    return trips() - before - 1
+
+
+@pytest.mark.parametrize("name", ["sum", "prod", "any", "all"])
+@pytest.mark.parametrize("bound", [0.3, 100.0])
+def test_a_whole_reduction_of_what_is_selected_is_one_trip(cp: Callable[[str], Any], name: str, bound: float) -> None:
+    x = cp("asarray")(HOST)
+    found = []
+    assert cost(lambda: found.append(float(getattr(x[x > bound] / 8, name)()))) == 1
+    assert cost(lambda: found.append(float(cp(name)(x[x > bound] / 8)))) == 1
+    expected = float(getattr(HOST[bound < HOST] / 8, name)())
+    np.testing.assert_allclose(found, expected, rtol=1e-12)
+
+
+def test_a_step_of_an_escape_time_waits_for_nothing(cp: Callable[[str], Any], mode: Mode) -> None:
+    z, alive, host = cp("asarray")(HOST.reshape(100, 200) + 0.5j), cp("ones")((100, 200), bool), HOST.reshape(100, 200)
+    steps, expected, is_alive = cp("zeros")((100, 200), int), host + 0.5j, np.ones((100, 200), bool)
+    counted = np.zeros((100, 200), int)
+
+    def step(number: int) -> None:
+        nonlocal z, alive
+        z[alive] = z[alive] ** 2 + (-0.7 + 0.27j)
+        alive &= abs(z) < 2
+        steps[alive] = number
+
+    for number in range(4):
+        waited = cost(lambda number=number: step(number))  # type: ignore[misc]
+        assert waited == 0 or mode is Mode.OFF
+        expected[is_alive] = expected[is_alive] ** 2 + (-0.7 + 0.27j)
+        is_alive &= np.abs(expected) < 2
+        counted[is_alive] = number
+    np.testing.assert_allclose(z.get(), expected)
+    np.testing.assert_array_equal(steps.get(), counted)
+
+
+def test_two_selections_by_one_mask_are_as_long(cp: Callable[[str], Any], mode: Mode) -> None:
+    x, y = cp("asarray")(HOST), cp("asarray")(HOST[::-1].copy())
+    mask = x > 0.3
+    found = []
+    waited = cost(lambda: found.append(float((x[mask] * y[mask]).sum())))
+    assert waited == 1 or mode is Mode.OFF
+    np.testing.assert_allclose(found, (HOST[HOST > 0.3] * HOST[::-1][HOST > 0.3]).sum())
+
+
+def test_whoever_has_been_asked_how_much_tells_the_others(cp: Callable[[str], Any], mode: Mode) -> None:
+    x = cp("asarray")(HOST)
+    mask = x > 0.3
+    chosen, doubled = x[mask], x[mask] * 2
+    waited = cost(lambda: (len(chosen), len(doubled), len(-chosen)))
+    assert waited == 1 or mode is Mode.OFF
+    assert len(doubled) == len(-chosen) == int((HOST > 0.3).sum())
+
+
+def test_selections_by_a_mask_that_was_written_in_between_are_not_taken_for_as_long(cp: Callable[[str], Any]) -> None:
+    x = cp("asarray")(HOST)
+    mask = x > 0.3
+    first = x[mask]
+    mask[:] = x > 0.5
+    with pytest.raises(ValueError, match="broadcast"):
+        first + x[mask]
+    mask &= x > 0.7
+    with pytest.raises(ValueError, match=r"boolean index|broadcast|input array|shape"):
+        x[mask] = first
+
+
+def test_what_is_wrong_is_told_at_its_line(cp: Callable[[str], Any]) -> None:
+    x = cp("asarray")(HOST)
+    chosen = x[x > 0.3]
+    with pytest.raises(TypeError):
+        chosen << 1
+    with pytest.raises(ValueError, match="broadcast"):
+        chosen + x
+    small = cp("asarray")(HOST.astype("u1"))
+    with pytest.raises(OverflowError):
+        small[x > 0.3] + 300
+
+
+_DTYPES = ["?", "u1", "i4", "i8", "f4", "f8", "c16"]
+_BINARY = [operator.add, operator.mul, operator.sub, operator.truediv, operator.lt, operator.eq]
+_NUMBERS = [True, 3, -2, 0.5, 1 + 2j]
+
+
+@settings(max_examples=150, deadline=None)
+@given(data=st.data())
+def test_dtypes_and_values_are_those_of_what_is_known(device: InProcess, data: st.DataObject) -> None:
+    make_array = make("cupy.asarray")
+    host = (HOST[:50] * 3).astype(data.draw(st.sampled_from(_DTYPES)))
+    chosen = HOST[:50] > data.draw(st.sampled_from([-9.0, 0.0, 1.5, 9.0]))
+    x, mask = make_array(host), make_array(HOST[:50]) > make_array(HOST[:50][~chosen].max(initial=-99.0))
+    if not np.array_equal(mask.get(), chosen):  # what is not chosen lies below all that is
+        mask = make_array(chosen)
+    known, unknown = make_array(host[chosen]), x[mask]
+    for _ in range(data.draw(st.integers(1, 3))):
+        operation, number = data.draw(st.sampled_from(_BINARY)), data.draw(st.sampled_from(_NUMBERS))
+        is_reflected = data.draw(st.booleans())
+        results = []
+        for one in (known, unknown):
+            try:
+                results.append(operation(number, one) if is_reflected else operation(one, number))
+            except Exception as error:  # whatever it is, the other must raise it, too
+                results.append(type(error))
+        if isinstance(results[0], type) or isinstance(results[1], type):
+            assert results[0] is results[1]
+            return
+        known, unknown = results
+    total = unknown.sum()
+    np.testing.assert_array_equal(unknown.get(), known.get())
+    assert unknown.dtype == known.dtype
+    assert total.dtype == known.sum().dtype
