@@ -61,9 +61,9 @@ class Shares:
     def forget(self, session: str) -> None:
         """Drop what is known of a session that left."""
         user = self._user_of.pop(session, None)
-        if user is None:
+        theirs = None if user is None else self._sessions.get(user)
+        if user is None or theirs is None:  # nothing was ever counted of it, and none is left of whom anything was
             return
-        theirs = self._sessions[user]
         theirs.forget(session)
         if not len(theirs):
             del self._sessions[user]
