@@ -11,8 +11,6 @@ from collections import deque
 from collections.abc import Callable, Collection, Sequence
 from typing import Any, NamedTuple
 
-import msgspec
-
 from gpu_backend.devices.base import Device
 from gpu_backend.devices.extents import reach
 from gpu_backend.devices.replays import Replay
@@ -20,14 +18,15 @@ from gpu_backend.devices.segments import OPERANDS
 from gpu_backend.executor.answer import Answer
 from gpu_backend.executor.heap import Heap, Place
 from gpu_backend.executor.program.effects import handles_in
-from gpu_backend.executor.program.operands import Number, Operands, is_apart, loses_sign, number
+from gpu_backend.executor.program.kernel_calls import CALL, KernelCalls
+from gpu_backend.executor.program.operands import Number, Operands, encoded, is_apart, is_whole, loses_sign, number
 from gpu_backend.executor.program.plan import KEEPS, Plan
 from gpu_backend.executor.program.products import Multiplication, Multiplications
 from gpu_backend.executor.program.replay import Replayer
 from gpu_backend.executor.program.segment import Segment, kind_of
 from gpu_backend.executor.program.steps import Step
 from gpu_backend.executor.program.tally import Tally
-from gpu_backend.executor.values import PLAIN, Reader
+from gpu_backend.executor.values import Reader
 from gpu_backend.executor.verbs import STORE
 from gpu_backend.opstream.layout import DType, Layout
 from gpu_backend.wire import values as wire
@@ -54,8 +53,6 @@ _SET = "cupy.ndarray.__setitem__"
 _RECAST = frozenset(("cupy.outer", "cupy.ndarray.astype", "cupy.ndarray.copy", "cupy.copy"))
 #: Where random numbers are made: from a state that goes on.
 _RANDOM = "cupy.random."
-_encode = msgspec.msgpack.Encoder().encode
-_WHOLE = frozenset((*PLAIN, wire.Scalar, wire.Complex, wire.BigInt, wire.Ellipsis, wire.DType))
 
 
 class _Course:
@@ -107,6 +104,7 @@ class Direct:
         self._operands, self._heap, self._plan = operands, heap, plan
         self._places, self._known = heap.places, heap.places.known
         self.segment, self.replayer, self.products = segment, replayer, products
+        self._calls = KernelCalls(heap, operands)
         self._lays_out_as_cupy = device.lays_out_as_cupy
         #: By name: how many operands a function takes that goes element by element, whatever numbers it is given; 0 for
         #: others; None for what always goes CuPy's way.
@@ -128,7 +126,7 @@ class Direct:
             return self.take(Op(STORE, 0, (op.args[0], op.args[2])))
         if takes is None or op.stream or (op.orders is not None and not self._lays_out_as_cupy):
             self.tally.why = "such ops always do"
-            return False
+            return name == CALL and not op.stream and self.replayer is not None and self._take_call(op)
         self.tally.why = "an argument is no plain array, number or word"
         places: list[Any] = []
         way: list[Any] = [name]
@@ -150,14 +148,31 @@ class Direct:
             places.append(place)
             way.append(place.layout)
         if op.kwargs is not None:
-            if takes or not all(map(_is_whole, op.kwargs.values())):
+            if takes or not all(map(is_whole, op.kwargs.values())):
                 return False
-            way.append(_encode(op.kwargs))
+            way.append(encoded(op.kwargs))
         course = self._courses.get(key := tuple(way)) or self._learn(op, key, takes, places)
         if not self._carry_out(op, course, places):
             return False
         if op.reuse:
             self._heap.drop(op.reuse)  # behind the op that may read it
+        return True
+
+    def _take_call(self, op: Op) -> bool:
+        """Launch a kernel of the user's again, if that can be; return whether it was."""
+        self.tally.why = "an argument is no plain array, number or word"
+        places: list[Any] = []
+        way = self._calls.way(op, places)
+        if way is None:
+            return False
+        course = self._courses.get(way)
+        if course is None:
+            self._calls.note_new(way)
+            course = self._remember(way, _Course(None, None, 0, False))
+        if not self._carry_out(op, course, places):
+            return False
+        if op.reuse:
+            self._heap.drop(op.reuse)
         return True
 
     def read(self, op: Op) -> Answer | None:
@@ -282,7 +297,10 @@ class Direct:
         else:
             course.replay = self.replayer.capture(op, self._plan.functions[op.name], places, types)
             course.refused = "" if course.replay is not None else self.replayer.why
-        if not self._takes[op.name]:
+        if op.name == CALL:
+            if course.replay is not None:
+                self._calls.note_captured(op)
+        elif not self._takes[op.name]:
             self._judge(op.name, course.replay is not None)
         return course.replay
 
@@ -302,9 +320,9 @@ class Direct:
         if (kind is wire.List or kind is wire.Tuple) and arg.items and type(arg.items[0]) in (Ref, View):
             way += kind, len(arg.items)  # a list of indices is another index than a tuple of them
             return all(self._add_item(one, places, way) for one in arg.items)
-        if not _is_whole(arg):
+        if not is_whole(arg):
             return False
-        way.append(_encode(arg))
+        way.append(encoded(arg))
         return True
 
     def _add_item(self, item: Any, places: list[Any], way: list[Any]) -> bool:
@@ -329,8 +347,6 @@ class Direct:
         return takes
 
     def _learn(self, op: Op, way: tuple[Any, ...], takes: int, places: Sequence[Any]) -> _Course:
-        if len(self._courses) >= _MOST_COURSES:
-            self._courses.clear()
         name, operands = way[0], [place.layout for place in places]
         is_store = name == STORE
         step = None
@@ -339,7 +355,12 @@ class Direct:
         elif name in _RECAST and self.segment is not None and op.kwargs is None:
             step = self.segment.recast(name, op.args, operands)
         product = self.products.way(name, operands) if self.products is not None and len(way) == 3 else None
-        self._courses[way] = course = _Course(step, product, 0 if is_store else takes, bool(takes))
+        return self._remember(way, _Course(step, product, 0 if is_store else takes, bool(takes)))
+
+    def _remember(self, way: tuple[Any, ...], course: _Course) -> _Course:
+        if len(self._courses) >= _MOST_COURSES:
+            self._courses.clear()
+        self._courses[way] = course
         return course
 
     def _types(self, name: str, places: Sequence[Any]) -> tuple[DType, ...] | None:
@@ -371,13 +392,3 @@ def make_direct(device: Device, passes: Collection[str], heap: Heap, reader: Rea
 def _is_fill(op: Op) -> bool:
     """Tell whether an op that sets items sets all of them."""
     return len(op.args) == 3 and type(op.args[1]) is wire.Ellipsis and not op.out and not op.stream and not op.kwargs
-
-
-def _is_whole(value: Any) -> bool:
-    """Tell whether an argument is all there is to it: no handle stands in it, and no data of a message."""
-    kind = type(value)
-    if kind is wire.Tuple or kind is wire.List:
-        return all(map(_is_whole, value.items))
-    if kind is wire.Slice:
-        return _is_whole(value.start) and _is_whole(value.stop) and _is_whole(value.step)
-    return kind in _WHOLE

@@ -9,8 +9,9 @@ from __future__ import annotations
 import struct
 from collections.abc import Iterable, Sequence
 from struct import Struct
-from typing import cast
+from typing import Any, cast
 
+import msgspec
 import numpy as np
 
 from gpu_backend.devices.arrays import Array
@@ -18,12 +19,14 @@ from gpu_backend.devices.base import Device
 from gpu_backend.devices.blocks import MOST_READ_BYTES, Blocks
 from gpu_backend.devices.extents import reach, require_within
 from gpu_backend.executor.heap import Heap, Place
+from gpu_backend.executor.values import PLAIN
 from gpu_backend.opstream.layout import DType, Layout, strided
+from gpu_backend.wire import values as wire
 from gpu_backend.wire.dtypes import text_to_dtype
 from gpu_backend.wire.memory_order import holds
 from gpu_backend.wire.values import Buffer, Complex, Ref, Scalar, Value, View
 
-__all__ = ["Number", "Operands", "is_apart", "loses_sign", "number", "write_number"]
+__all__ = ["Number", "Operands", "encoded", "is_apart", "is_whole", "loses_sign", "number", "write_number"]
 
 #: Windows of an array that are remembered.
 _MOST_WINDOWS = 1024
@@ -40,6 +43,12 @@ Numeral = bool | int | float | Complex | Scalar
 _PLAIN = (float, int, Complex)  # bool among them
 #: What a complex type is made of.
 _PARTS = {"F": "f", "D": "d"}
+
+
+#: Types of arguments that are all there is to them.
+_WHOLE = frozenset((*PLAIN, Scalar, Complex, wire.BigInt, wire.Ellipsis, wire.DType))
+#: Gives what tells arguments apart that are whole: 1, 1.0 and True are equal, and not the same to CuPy.
+encoded = msgspec.msgpack.Encoder().encode
 
 
 class Number:
@@ -138,6 +147,16 @@ class Operands:
         layout = strided(*self._device.layout(array))
         address = self._blocks.address(array)
         return Place(address, layout, array) if _is_aligned(address, layout) else None
+
+
+def is_whole(value: Any) -> bool:
+    """Tell whether an argument is all there is to it: no handle stands in it, and no data of a message."""
+    kind = type(value)
+    if kind is wire.Tuple or kind is wire.List:
+        return all(map(is_whole, value.items))
+    if kind is wire.Slice:
+        return is_whole(value.start) and is_whole(value.stop) and is_whole(value.step)
+    return kind in _WHOLE
 
 
 def number(arg: Value) -> Number | None:

@@ -13,6 +13,7 @@ from struct import Struct
 from gpu_backend.devices.replays import Lying, Replay, Replays, Unrepeatable
 from gpu_backend.devices.replays import Number as AnyNumber
 from gpu_backend.executor.heap import MOST_SPARE_BYTES, Place, Places
+from gpu_backend.executor.program.kernel_calls import CALL
 from gpu_backend.executor.program.operands import Number, Operands, write_number
 from gpu_backend.executor.values import Reader
 from gpu_backend.opstream.layout import DType
@@ -57,10 +58,11 @@ class Replayer:
             In which type each operand is handed over, if it is a number whose value does not matter.
         """
         lying = iter(enumerate(places))
-        args = [self._stand_in(arg, lying, numbers) for arg in op.args]
+        kernel, args = ([self._reader.read(op.args[0])], op.args[1:]) if op.name == CALL else ([], op.args)
+        given = [*kernel, *(self._stand_in(arg, lying, numbers) for arg in args)]
         kwargs = {key: self._reader.read(value) for key, value in (op.kwargs or {}).items()}
         try:
-            replay = self.captures.capture(function, args, kwargs)
+            replay = self.captures.capture(function, given, kwargs)
             if (replay.made is None) == bool(op.out):
                 raise Unrepeatable("the result is an operand")
             if sum(size for size, _ in replay.blocks) > _MOST_BYTES:

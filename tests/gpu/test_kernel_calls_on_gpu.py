@@ -1,0 +1,94 @@
+"""Kernels of the user's that are launched again on a GPU give the bits of CuPy's own launches."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+from gpu_backend.executor.heap import Kind
+from gpu_backend.executor.program.run import OpStream
+from gpu_backend.wire.messages import Op
+from gpu_backend.wire.values import Complex, Ref, Scalar, Tuple, Value, View
+from tests.unit.executor.program.played import PlayedNotebook
+
+pytestmark = [pytest.mark.gpu, pytest.mark.timeout(200)]
+
+RAW, ELEMENTWISE, REDUCTION, X, Y = range(1, 6)
+SIZE, ROUNDS = 10_000, 40
+SOURCE = """
+extern "C" __global__ void step(const double* x, double* y, int n, float by) {
+    int i = blockIdx.x * blockDim.x + threadIdx.x;
+    if (i < n) y[i] += by * x[i];
+}
+"""
+_OFF = ("store", "reuse")
+_ALL = ("store", "reuse", "replay", "segments", "products")
+GRID, BLOCK = Tuple((40,)), Tuple((256,))
+
+
+def _part(handle: int, first: int) -> View:
+    return View(handle, 8 * first, (SIZE // 2,), (8,), "<f8", "")
+
+
+def _by(value: float) -> Scalar:
+    return Scalar("<f4", np.float32(value).tobytes())
+
+
+CALLS: dict[str, tuple[int, tuple[Value, ...], dict[str, Value] | None]] = {
+    "raw": (0, (Ref(RAW), GRID, BLOCK, Tuple((Ref(X), Ref(Y), SIZE, _by(0.5)))), None),
+    "raw on windows": (0, (Ref(RAW), GRID, BLOCK, Tuple((_part(X, 3), _part(Y, 70), SIZE // 2, _by(3.0)))), None),
+    "raw with shared memory": (
+        0, (Ref(RAW), GRID, BLOCK, Tuple((Ref(X), Ref(Y), SIZE, _by(-1.0)))), {"shared_mem": 512},
+    ),
+    "raw in place": (0, (Ref(RAW), GRID, BLOCK, Tuple((Ref(Y), Ref(Y), SIZE, _by(0.25)))), None),
+    "elementwise": (50, (Ref(ELEMENTWISE), Ref(X), Ref(Y), 2.5), None),
+    "elementwise on windows": (50, (Ref(ELEMENTWISE), _part(X, 3), _part(Y, 70), 2), None),
+    "elementwise complex": (50, (Ref(ELEMENTWISE), Ref(X), Ref(Y), Complex(1.0, -2.0)), None),
+    "reduction": (50, (Ref(REDUCTION), Ref(X)), None),
+    "reduction of a window": (50, (Ref(REDUCTION), _part(X, 9)), None),
+}  # fmt: skip
+
+
+@pytest.fixture(scope="module")
+def cuda() -> Any:
+    from gpu_backend.devices.cuda import CudaDevice
+
+    return CudaDevice()
+
+
+def _played(device: Any, passes: tuple[str, ...], call: str) -> tuple[list[bytes], OpStream]:
+    """Return what the call left behind each time."""
+    on = PlayedNotebook(passes, device)
+    kernels = {
+        RAW: device.resolve("cupy.RawKernel")(SOURCE, "step"),
+        ELEMENTWISE: device.resolve("cupy.ElementwiseKernel")("T x, T y, T k", "T z", "z = x * k - y", "scaled"),
+        REDUCTION: device.resolve("cupy.ReductionKernel")("T x", "T y", "x * x", "a + b", "y = a", "0", "squares"),
+    }
+    for handle, kernel in kernels.items():
+        on.stream.heap.put(handle, kernel, Kind.KERNEL)
+    numbers, found = np.random.default_rng(1), []
+    out, args, kwargs = CALLS[call]
+    for handle in (X, Y):
+        on.stream.heap.put(handle, device.upload(numbers.normal(size=SIZE)))
+        on.stream.heap.ownership.own(handle)
+    for _ in range(ROUNDS):
+        on.run(Op("cupy.multiply", 0, (Ref(X), 1.25, Ref(X))))  # so that something is gathered before it
+        errors = [one.error for one in on.run(Op(".call", out, args, kwargs=kwargs)) if one.error is not None]
+        found.append(repr(errors).encode() + on.contents(Ref(out or Y)).tobytes())
+        on.run(Op(".nothing", 0, (), (out,) if out else ()))
+    return found, on.stream
+
+
+@pytest.mark.parametrize("call", CALLS)
+def test_a_kernel_leaves_the_same_bits(cuda: Any, call: str) -> None:
+    assert _played(cuda, _ALL, call)[0] == _played(cuda, _OFF, call)[0]
+
+
+@pytest.mark.parametrize("call", [call for call in CALLS if call not in ("raw in place", "elementwise complex")])
+def test_a_kernel_is_launched_again(cuda: Any, call: str) -> None:
+    _, stream = _played(cuda, _ALL, call)
+    assert stream._direct is not None
+    assert stream._direct.replayer is not None
+    assert stream._direct.replayer.replayed > ROUNDS // 2, stream._direct.replayer.refused

@@ -1,0 +1,111 @@
+"""Kernels of the user's that come again are launched without CuPy, and nobody can tell."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+from gpu_backend.executor.heap import Kind
+from gpu_backend.executor.program import direct, kernel_calls
+from gpu_backend.executor.program.replay import Replayer
+from gpu_backend.wire.messages import Op
+from gpu_backend.wire.values import Ref, Tuple, Value, View
+from tests.unit.executor.program.numpy_replays import ReplayingCpu
+from tests.unit.executor.program.played import PlayedNotebook
+
+SCALE, RAW, X, Y = 1, 2, 3, 4
+HOST = np.arange(12.0)
+SOURCE = """
+extern "C" __global__ void f(const double* x, double* y, long long n) { int i = threadIdx.x; y[i] = x[i] + n; }
+"""
+
+
+@pytest.fixture(autouse=True)
+def wanted_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Capture what comes for the second time."""
+    monkeypatch.setattr(direct, "_WANTED", 2)
+
+
+@pytest.fixture
+def on() -> PlayedNotebook:
+    """Return a notebook with two kernels and two arrays."""
+    notebook = PlayedNotebook(device=ReplayingCpu())
+    device: Any = notebook.device
+    heap = notebook.stream.heap
+    heap.put(SCALE, device.resolve("cupy.ElementwiseKernel")("T x, T k", "T y", "y = x * k", "scale"), Kind.KERNEL)
+    heap.put(RAW, device.resolve("cupy.RawKernel")(SOURCE, "f"), Kind.KERNEL)
+    for handle in (X, Y):
+        heap.put(handle, device.upload(HOST.copy()))
+        heap.ownership.own(handle)
+    return notebook
+
+
+def replayer(on: PlayedNotebook) -> Replayer:
+    assert on.stream._direct is not None
+    assert on.stream._direct.replayer is not None
+    return on.stream._direct.replayer
+
+
+def scaled(into: int, value: Value, by: float) -> Op:
+    return Op(".call", into, (Ref(SCALE), value, by))
+
+
+def launched(value: Value, into: Value, number: int) -> Op:
+    return Op(".call", 0, (Ref(RAW), Tuple((1,)), Tuple((6,)), Tuple((value, into, number))))
+
+
+def half(handle: int, first: int) -> View:
+    return View(handle, 8 * first, (6,), (8,), "<f8", "")
+
+
+def test_a_call_is_captured_when_it_has_come_often(on: PlayedNotebook) -> None:
+    on.run(*(scaled(20 + one, half(X, one), 2.0) for one in range(5)))
+    assert replayer(on).replayed == 4
+    for one in range(5):
+        np.testing.assert_array_equal(on.contents(Ref(20 + one)), HOST[one : one + 6] * 2)
+
+
+def test_a_kernel_that_writes_its_arguments_does(on: PlayedNotebook) -> None:
+    for one in range(5):
+        on.run(launched(half(X, one), half(Y, one), 3))
+    assert replayer(on).replayed == 4
+    np.testing.assert_array_equal(on.contents(Ref(Y)), [*(HOST[:10] + 3), 10, 11])
+
+
+def test_numbers_are_told_apart_by_their_bits(on: PlayedNotebook) -> None:
+    for value in (2.0, 2, True, 0.0, -0.0):
+        for into in range(30, 33):
+            on.run(Op(".call", into, (Ref(SCALE), Ref(X), value), (into,)))
+        on.run(scaled(40, Ref(X), value))
+        expected = HOST * value
+        assert on.contents(Ref(40)).tobytes() == expected.tobytes()
+        on.run(Op(".nothing", 0, (), (40,)))
+
+
+def test_a_kernel_that_is_given_another_number_each_time_is_soon_left_to_cupy(
+    on: PlayedNotebook, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(kernel_calls, "_MOST_WAYS", 4)
+    for number in range(12):
+        on.run(launched(half(X, 0), half(Y, 6), number))
+        assert on.contents(half(Y, 6))[5] == HOST[5] + number
+    assert on.stream._direct is not None
+    assert len([way for way in on.stream._direct._courses if way[0] == ".call"]) == 5
+    assert replayer(on).replayed == 0
+
+
+def test_one_kernel_is_not_taken_for_another(on: PlayedNotebook) -> None:
+    device: Any = on.device
+    on.stream.heap.put(9, device.resolve("cupy.ElementwiseKernel")("T x, T k", "T y", "y = x - k", "less"), Kind.KERNEL)
+    for into in range(20, 26, 2):
+        on.run(scaled(into, Ref(X), 2.0), Op(".call", into + 1, (Ref(9), Ref(X), 2.0)))
+        np.testing.assert_array_equal(on.contents(Ref(into)), HOST * 2)
+        np.testing.assert_array_equal(on.contents(Ref(into + 1)), HOST - 2)
+
+
+def test_what_is_no_kernel_goes_its_own_way(on: PlayedNotebook) -> None:
+    answers = on.run(*(Op(".call", 20, (Ref(X), Ref(Y))) for _ in range(3)))
+    assert len(answers) <= 3
+    assert replayer(on).replayed == 0
