@@ -76,6 +76,7 @@ class World:
         ask(self.pool.ada, control.CloseSession(0, ticket.session))
 
     def drained(self) -> None:
+        until(lambda: node(self.head, self._own).state == "up")  # else nothing is left to go to
         machines.drain(self.head, self.other.name)
         ticket = self.pool.open()
         assert ticket.session not in {one.session for one in sessions_on(self.head, self.other.name)}
