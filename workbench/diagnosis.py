@@ -140,9 +140,11 @@ def _local_gpu() -> Finding:
 
 def _node() -> Iterator[Finding]:
     try:
-        from workbench import node_diagnosis  # only where a pool's side is installed can this machine be a node
+        # Only where a pool's side is installed can this machine be a node, or a head.
+        from workbench import cluster_diagnosis, node_diagnosis
     except ModuleNotFoundError:
         return
+    yield from cluster_diagnosis.of_head()
     yield from node_diagnosis.findings()
 
 

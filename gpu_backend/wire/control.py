@@ -167,10 +167,25 @@ class Done(msgspec.Struct, frozen=True, array_like=True, tag="done"):
     request: int
 
 
+class Cluster(HoldsSecret, frozen=True, array_like=True, tag="cluster"):
+    """The pool's Ray cluster, for its nodes alone: whoever holds ``secret``, its token, can run any code as the pool.
+
+    ``address`` is "host:port" of its head; empty where the pool has none. ``ray`` and ``python`` are the versions that
+    all its nodes must have. ``is_encrypted`` says that it needs certificates.
+    """
+
+    request: int
+    address: str = ""
+    secret: str = ""
+    ray: str = ""
+    python: str = ""
+    is_encrypted: bool = False
+
+
 ToGateway = (
     OpenSession | RenewTicket | RestartSession | CloseSession | SetWish | LeaveQueue | AskPool | AskUsage | StopPool
 )
-FromGateway = Ticket | Queued | Denied | Done | PoolView | UsageView | Membership
+FromGateway = Ticket | Queued | Denied | Done | PoolView | UsageView | Membership | Cluster
 
 # --- agent <-> gateway ----------------------------------------------------------------------------------------------
 
