@@ -80,7 +80,7 @@ class KeptProcess:
             if found is not None:
                 with suppress(ProcessLookupError):
                     self._running = Watched(found)
-                    log.info("adopted the %s, pid %d", self._name, found.pid)
+                    log.info("adopted %s, pid %d", self._name, found.pid)
             if self._running is None:
                 self._start()
         self._wake.set()
@@ -98,7 +98,7 @@ class KeptProcess:
                 async with asyncio.timeout(_STOP_SECONDS):
                     await process.ended()
             except TimeoutError:
-                log.error("the %s did not end within %.0f s: killed", self._name, _STOP_SECONDS)
+                log.error("%s did not end within %.0f s: killed", self._name, _STOP_SECONDS)
                 process.send_signal(signal.SIGKILL)
                 await process.ended()
             finally:
@@ -111,9 +111,9 @@ class KeptProcess:
             identity = spawn(self._command, self._log_file, self._directory, environment=self._environment)
             self._running = Watched(identity)
         except ProcessLookupError as error:
-            log.error("the %s ended at once: %s", self._name, error)
+            log.error("%s ended at once: %s", self._name, error)
             return False
         # An agent notes itself there too; this covers the time until it does.
         write_identity(self._identity_file, identity)
-        log.info("started the %s, pid %d", self._name, identity.pid)
+        log.info("started %s, pid %d", self._name, identity.pid)
         return True

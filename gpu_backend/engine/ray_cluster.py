@@ -79,8 +79,9 @@ class RayCluster:
             return msgspec.json.decode(said.stdout, type=Looked)
         except subprocess.TimeoutExpired:
             return Looked("silent", f"no answer within {_LOOK_SECONDS:.0f} s")
-        except (subprocess.CalledProcessError, msgspec.DecodeError) as error:
-            return Looked("silent", str(error))
+        except subprocess.CalledProcessError as error:
+            said_last = error.stderr.decode(errors="replace").strip().splitlines()[-1:]
+            return Looked("silent", "".join(said_last) or f"asking it ended with status {error.returncode}")
 
 
 def need_ray() -> None:

@@ -49,14 +49,14 @@ async def _serve(state: PoolState, settings: PoolSettings) -> None:
 
 
 def _engine(state: PoolState, settings: PoolSettings, directory: Directory) -> Engine:
-    own = node_name(state)
     if settings.engine == "local":
-        return LocalEngine(own, agent_command(state), state.node, state.logs / "agent.log")
+        return LocalEngine(node_name(state), agent_command(state), state.node, state.logs / "agent.log")
 
     def admit(node: str, public: str) -> None:
-        """Let a node's agent in, with the key that it has shown its keeper. No key is registered at two doors."""
-        if directory.node_of(public) != node and directory.holder_of(public) in ("", f"node {node}"):
-            directory.set_node(node, public, None if node == own else time())
+        """Let a node's agent in. Those of the pool's own cluster were invited; another's are members by being in it."""
+        is_free = directory.holder_of(public) in ("", f"node {node}")  # no key is registered at two doors
+        if settings.ray_address and is_free and directory.node_of(public) != node:
+            directory.set_node(node, public, time())
 
     return clusters.engine(state, settings, admit)
 
