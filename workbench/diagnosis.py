@@ -135,7 +135,7 @@ def _local_gpu() -> Finding:
     gpu = probe()
     if gpu.name:
         return Finding("GPU here", State.OK, f"{gpu.name}, {gpu.library}")
-    return Finding("GPU here", State.NOTE, gpu.reason, gpu.remedy)
+    return Finding("GPU here", State.PROBLEM if gpu.is_outdated else State.NOTE, gpu.reason, gpu.remedy)
 
 
 def _node() -> Iterator[Finding]:

@@ -217,16 +217,15 @@ def foreign_versions(address: str, ray: str, python: str) -> Trouble | None:
 
 
 def end(state: PoolState) -> None:
-    """End at once what of Ray runs for ``state``."""
+    """End at once what of Ray runs for ``state``: what is left of one that was killed has its ports."""
     end_all([one.identity for one in running.processes(state) if one.role == "ray"], 0.0)
+    # By this note of its own, and any node of the cluster on this host, Ray would take its head for running.
+    (state.ray / "ray_current_cluster").unlink(missing_ok=True)
 
 
 def _kept(state: PoolState, command: list[str], environment: dict[str, str]) -> KeptProcess:
-    # One that was killed leaves servants behind, which have its ports.
-    clear = partial(end, state)
-    return KeptProcess(
-        "ray", command, state.runtime, state.logs / "ray.log", environment | {STATE: str(state.root)}, clear
-    )
+    variables = environment | {STATE: str(state.root)}
+    return KeptProcess("ray", command, state.runtime, state.logs / "ray.log", variables, partial(end, state))
 
 
 def _untold(cluster: Cluster) -> Cluster:

@@ -37,6 +37,7 @@ from gpu_backend.wire.views import Membership
 #: How long a node may take until its head has heard of a device of it, seconds, by the pool's engine.
 _UP_SECONDS = {"local": 60.0, "ray": 180.0}
 _ASK_SECONDS = 5.0
+_GRACE_SECONDS = 3.0
 #: After this long without an answer of the head, whoever starts the node does not wait for it, seconds.
 _AWAY_SECONDS = 5.0
 
@@ -101,8 +102,8 @@ def up(state: PoolState, owner: ProcessId | None = None) -> Membership:
     """
     settings = read_settings(state)
     with alone(state.root):
-        if _renew_cluster(state, settings):  # its keeper has it by heart
-            end_processes(state, ("supervisor", "ray"))
+        if _renew_cluster(state, settings):
+            _end_keeper(state)  # which knows the one before
         is_new = tell(state, instructions(state, settings))
         agent = read_identity(state.process_file("agent"))
         if is_new and agent is not None:
@@ -199,6 +200,13 @@ def _renew_cluster(state: PoolState, settings: PoolSettings) -> bool:
         clusters.noted(state)
         return False
     return clusters.note(state, told, settings)
+
+
+def _end_keeper(state: PoolState) -> None:
+    keeper = read_identity(state.process_file("supervisor"))
+    if keeper is not None:
+        end(keeper, _GRACE_SECONDS)
+    clusters.end(state)
 
 
 def _door(state: PoolState) -> Door:
