@@ -170,8 +170,7 @@ class Done(msgspec.Struct, frozen=True, array_like=True, tag="done"):
 class Cluster(HoldsSecret, frozen=True, array_like=True, tag="cluster"):
     """The pool's Ray cluster, for its nodes alone: whoever holds ``secret``, its token, can run any code as the pool.
 
-    ``address`` is "host:port" of its head; empty where the pool has none. ``ray`` and ``python`` are the versions that
-    all its nodes must have. ``is_encrypted`` says that it needs certificates.
+    ``address`` is "host:port" of its head, or empty. ``ray`` and ``python`` are versions that all its nodes must have.
     """
 
     request: int
@@ -179,7 +178,7 @@ class Cluster(HoldsSecret, frozen=True, array_like=True, tag="cluster"):
     secret: str = ""
     ray: str = ""
     python: str = ""
-    is_encrypted: bool = False
+    is_encrypted: bool = False  # and needs certificates
 
 
 ToGateway = (
