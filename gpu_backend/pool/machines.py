@@ -90,8 +90,14 @@ def remove(state: PoolState, name: str) -> None:
     Raises
     ------
     PoolRefusal
-        If there is no such node, or it is the pool's own machine.
+        If there is no such node, it is the pool's own machine, or it would be back at once.
     """
+    cluster = pool_settings.read(state.settings_file).ray_address
+    if cluster:
+        raise PoolRefusal(
+            f"Every node of the Ray cluster at {cluster} is a machine of this pool: take {quoted(name)} out of the "
+            "cluster, or let it take no sessions with `workbench node drain`."
+        )
     with records_of(state) as records:
         if _need(records, name).joined_at is None:
             raise PoolRefusal(f"{name} is this machine, which has the pool's gateway: `workbench pool down` ends it.")

@@ -157,6 +157,32 @@ def test_a_gateway_that_is_killed_finds_its_engine_and_the_sessions_again(
         assert newcomer.value(_GO_ON) == _GONE_ON
 
 
+def test_a_machine_that_is_removed_stays_out_though_its_ray_goes_on(
+    faulty: Faulty, other: Machine, there: Notebook
+) -> None:
+    head = faulty.pool.state
+    machines.remove(head, other.name)
+    told = there.run(_GO_ON)
+    while not told.error:  # until the gateway has seen it, within a second
+        told = there.run(_GO_ON)
+    assert told.text.startswith("The node m was removed from the pool by its operator.")
+    faulty.pool.kill("gateway")  # the next one hears of that node again
+    until(lambda: commands.status(head).nodes[0].state == "up")
+    assert [one.name for one in commands.status(head).nodes] == [own_name(faulty)]
+
+
+def test_a_pool_that_is_down_finds_its_machine_when_it_is_up_again(faulty: Faulty, other: Machine) -> None:
+    head = faulty.pool.state
+    commands.down(head)
+    assert not running.processes(head)
+    assert ray_of(other.state), "what its own operator started is left alone"
+    assert [one.role for one in running.processes(other.state) if one.role in ("agent", "executor")] == []
+    commands.up(head, owner=ProcessId.mine())
+    until(lambda: node(head).state == "up", 180.0)
+    with notebook_on(faulty, other.name) as notebook:
+        assert notebook.value(_GO_ON) == _GONE_ON
+
+
 def test_the_doctor_finds_a_token_that_is_refused_and_one_command_mends_it(other: Machine) -> None:
     assert found_on(other) == []
     token = other.state.ray_token.read_text()

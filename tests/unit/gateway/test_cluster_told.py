@@ -1,4 +1,4 @@
-"""Who is told where a pool's Ray cluster is, and what lets one in: its members, at the agents' door, and nobody else."""
+"""Who is told where a pool's Ray cluster is, and what lets one in: its members, at the agents' door, and none else."""
 
 from __future__ import annotations
 
