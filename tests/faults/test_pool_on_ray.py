@@ -171,18 +171,6 @@ def test_a_machine_that_is_removed_stays_out_though_its_ray_goes_on(
     assert [one.name for one in commands.status(head).nodes] == [own_name(faulty)]
 
 
-def test_a_pool_that_is_down_finds_its_machine_when_it_is_up_again(faulty: Faulty, other: Machine) -> None:
-    head = faulty.pool.state
-    commands.down(head)
-    assert not running.processes(head)
-    assert ray_of(other.state), "what its own operator started is left alone"
-    assert [one.role for one in running.processes(other.state) if one.role in ("agent", "executor")] == []
-    commands.up(head, owner=ProcessId.mine())
-    until(lambda: node(head).state == "up", 180.0)
-    with notebook_on(faulty, other.name) as notebook:
-        assert notebook.value(_GO_ON) == _GONE_ON
-
-
 def test_the_doctor_finds_a_token_that_is_refused_and_one_command_mends_it(other: Machine) -> None:
     assert found_on(other) == []
     token = other.state.ray_token.read_text()
