@@ -54,7 +54,8 @@ def test_its_members_have_certificates_and_others_are_told_so(
     pool = make_pool(
         engine="ray", nodes_host="127.0.0.1", nodes_port=ports[0], ray_port=ports[1], ray_certificates=str(certificates)
     )
-    assert pool.sessions() == {pool.open().session: "serving"}
+    ticket = pool.open()
+    assert pool.sessions() == {ticket.session: "serving"}
     cluster = clusters.of_head(pool.state, settings.read(pool.state.settings_file))
     assert cluster.look().problem == ""
     assert replace(cluster, certificates=None).look().problem == "silent"
