@@ -216,15 +216,16 @@ def foreign_versions(address: str, ray: str, python: str) -> Trouble | None:
     )
 
 
-def end(state: PoolState) -> None:
-    """End at once what of Ray runs for ``state``: what is left of one that was killed has its ports."""
-    end_all([one.identity for one in running.processes(state) if one.role == "ray"], 0.0)
+def end(state: PoolState, grace_seconds: float = 0.0) -> None:
+    """End what of Ray runs for ``state``. Given time, it takes its leave; else others miss it some seconds later."""
+    end_all([one.identity for one in running.processes(state) if one.role == "ray"], grace_seconds)
     # By this note of its own, and any node of the cluster on this host, Ray would take its head for running.
     (state.ray / "ray_current_cluster").unlink(missing_ok=True)
 
 
 def _kept(state: PoolState, command: list[str], environment: dict[str, str]) -> KeptProcess:
     variables = environment | {STATE: str(state.root)}
+    # What is left of one that was killed has its ports.
     return KeptProcess("ray", command, state.runtime, state.logs / "ray.log", variables, partial(end, state))
 
 

@@ -33,6 +33,8 @@ log = logging.getLogger("pool")
 #: gives up a start that takes half a minute on a busy machine, and is started again.
 _UP_SECONDS = {"local": 60.0, "ray": 180.0}
 _GRACE_SECONDS = 3.0
+#: A supervisor in the foreground ends gateway, Ray and agent before itself, each within the time above.
+_SUPERVISOR_GRACE_SECONDS = 10.0
 
 
 def up(state: PoolState, settings: PoolSettings | None = None, owner: ProcessId | None = None) -> PoolView:
@@ -176,7 +178,7 @@ def end_servants(state: PoolState, roles: Sequence[str] = ("gateway", "ray", "ag
     """End gateway, Ray and agent: all but the executors, which serve their notebooks without them."""
     for role in roles:
         if role == "ray":
-            clusters.end(state)
+            clusters.end(state, _GRACE_SECONDS)
         if (process := read_identity(state.process_file(role))) is not None:
             end(process, _GRACE_SECONDS)
 
@@ -192,7 +194,7 @@ def end_processes(state: PoolState, roles: Sequence[str] = running.ROLES) -> lis
     noted = {role: read_identity(state.process_file(role)) for role in ("supervisor", "gateway", "agent")}
     for role in roles:  # in an order in which nobody starts anew what was just ended
         if (process := noted.get(role)) is not None:
-            end(process, _GRACE_SECONDS)
+            end(process, _SUPERVISOR_GRACE_SECONDS if role == "supervisor" else _GRACE_SECONDS)
         end_all([one.identity for one in running.processes(state) if one.role == role], _GRACE_SECONDS)
         if role == "executor":
             end_executors(state)

@@ -206,7 +206,7 @@ def _end_keeper(state: PoolState) -> None:
     keeper = read_identity(state.process_file("supervisor"))
     if keeper is not None:
         end(keeper, _GRACE_SECONDS)
-    clusters.end(state)
+    clusters.end(state, _GRACE_SECONDS)
 
 
 def _door(state: PoolState) -> Door:
