@@ -60,6 +60,8 @@ class KeptProcess:
             elif self._running is None:
                 # The first time at once: a session may be waiting for it.
                 await asyncio.sleep(min(0.1 * 2**failures, _LONGEST_PAUSE_SECONDS) if failures > 1 else 0)
+                if self._running is not None or not self._is_wanted:
+                    continue  # somebody has wanted it meanwhile, and started it; or wants it no longer
                 if self._start():
                     yield None
                 else:

@@ -33,18 +33,24 @@ class Keeper:
         self._prepare = tuple(prepare)
         self._engine: LocalEngine | None = None
         self._watching: asyncio.Task[None] | None = None
+        #: Held by what starts or ends the agent: who says stop means what was begun before as well.
+        self._changing = asyncio.Lock()
         self._news = asyncio.Condition()
         self._prepared: Prepared | None = None
 
     async def keep(self, told: str) -> str:
         """Prepare the node and have an agent run on it; return a `Kept` or an `Unkept` as JSON."""
+        async with self._changing:
+            return await self._keep(told)
+
+    async def _keep(self, told: str) -> str:
         try:
             prepared = await asyncio.to_thread(self._made_ready, told)
         except (OSError, subprocess.SubprocessError, msgspec.DecodeError) as error:
             return msgspec.json.encode(Unkept(self._node, _words_of(error))).decode()
         same = self._prepared is not None and msgspec.structs.replace(prepared, is_new=False) == self._prepared
         if self._engine is None or prepared.is_new or not same:
-            await self.stop()  # executors run on, and the next agent finds them
+            await self._stop()  # executors run on, and the next agent finds them
             self._engine = LocalEngine(
                 self._node, prepared.command, Path(prepared.directory), Path(prepared.log_file), _nodes_environment()
             )
@@ -64,6 +70,10 @@ class Keeper:
 
     async def stop(self) -> None:
         """End the agent and keep it no longer."""
+        async with self._changing:
+            await self._stop()
+
+    async def _stop(self) -> None:
         if self._engine is not None:
             await self._engine.stop_agent(self._node)
         await self._forget()

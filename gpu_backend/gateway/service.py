@@ -270,6 +270,8 @@ class Gateway:
                 self._unseen[event.node] = event.detail
 
     async def _keep_agent(self, node: str) -> None:
+        if self._opening.is_over:
+            return  # the pool is ending, and this node's agent with it
         try:
             await self._engine.ensure_agent(node)
         except LookupError as error:
