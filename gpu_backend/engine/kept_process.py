@@ -60,7 +60,7 @@ class KeptProcess:
             elif self._running is None:
                 # The first time at once: a session may be waiting for it.
                 await asyncio.sleep(min(0.1 * 2**failures, _LONGEST_PAUSE_SECONDS) if failures > 1 else 0)
-                if self._running is not None or not self._is_wanted:
+                if not self._is_missing():
                     continue  # somebody has wanted it meanwhile, and started it; or wants it no longer
                 if self._start():
                     yield None
@@ -105,6 +105,9 @@ class KeptProcess:
                 await process.ended()
             finally:
                 process.close()
+
+    def _is_missing(self) -> bool:
+        return self._is_wanted and self._running is None
 
     def _start(self) -> bool:
         if self._clear is not None:
