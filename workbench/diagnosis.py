@@ -135,14 +135,16 @@ def _local_gpu() -> Finding:
     gpu = probe()
     if gpu.name:
         return Finding("GPU here", State.OK, f"{gpu.name}, {gpu.library}")
-    return Finding("GPU here", State.NOTE, gpu.reason, gpu.remedy)
+    return Finding("GPU here", State.PROBLEM if gpu.is_outdated else State.NOTE, gpu.reason, gpu.remedy)
 
 
 def _node() -> Iterator[Finding]:
     try:
-        from workbench import node_diagnosis  # only where a pool's side is installed can this machine be a node
+        # Only where a pool's side is installed can this machine be a node, or a head.
+        from workbench import cluster_diagnosis, node_diagnosis
     except ModuleNotFoundError:
         return
+    yield from cluster_diagnosis.of_head()
     yield from node_diagnosis.findings()
 
 

@@ -22,7 +22,13 @@ try:
 except ImportError:
     print(json.dumps({"missing": True}))
 except Exception as error:  # whatever a broken driver raises
-    print(json.dumps({"error": f"{type(error).__name__}: {error}".splitlines()[0]}))
+    found = {"error": f"{type(error).__name__}: {error}".splitlines()[0]}
+    try:
+        runtime = cupy.cuda.runtime
+        found |= {"driver": runtime.driverGetVersion(), "runtime": runtime.runtimeGetVersion()}
+    except Exception:  # and again: then the versions are not known
+        pass
+    print(json.dumps(found))
 """
 _SECONDS = 60.0
 
@@ -35,6 +41,8 @@ class LocalGpu:
     library: str = ""
     reason: str = ""
     remedy: str = ""
+    #: Whether there is a driver, and CuPy needs a later one.
+    is_outdated: bool = False
 
 
 def probe() -> LocalGpu:
@@ -55,4 +63,20 @@ def probe() -> LocalGpu:
             reason="CuPy is not installed in this environment",
             remedy="Only a machine that offers its own GPU needs it: `pip install 'gpu-workbench[cuda13]'`.",
         )
-    return LocalGpu(reason=f"CuPy cannot use one ({answer['error']})", remedy="A pool's GPU is not affected.")
+    return _unusable(answer["error"], answer.get("driver", 0), answer.get("runtime", 0))
+
+
+def _unusable(error: str, driver: int, runtime: int) -> LocalGpu:
+    """Say why CuPy can use no GPU. ``driver`` and ``runtime`` are versions of CUDA as CUDA counts, 12040 for 12.4."""
+    if not 0 < driver // 1000 < runtime // 1000:  # a driver serves all of its own major version, and what is before it
+        return LocalGpu(reason=f"CuPy cannot use one ({error})", remedy="A pool's GPU is not affected.")
+    return LocalGpu(
+        reason=f"the driver is too old: it serves CUDA {_words(driver)}, and CuPy here is for CUDA {_words(runtime)}",
+        remedy="Install a newer NVIDIA driver, or the CuPy for this one: `pip install "
+        f"'gpu-workbench[cuda{driver // 1000}]'`.",
+        is_outdated=True,
+    )
+
+
+def _words(version: int) -> str:
+    return f"{version // 1000}.{version % 1000 // 10}"

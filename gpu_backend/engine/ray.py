@@ -20,6 +20,8 @@ log = logging.getLogger("engine.ray")
 _DRIVER = "gpu_backend.engine.ray_driver"
 _LONGEST_LINE_BYTES = 4 << 20
 _LONGEST_PAUSE_SECONDS = 10.0
+#: How long the first word of which nodes there are is waited for, seconds: less than a pool has to go down.
+_FIRST_SECONDS = 8.0
 #: How long an agent has to end after it was asked to, seconds. Its keeper kills it before that.
 _STOP_SECONDS = 20.0
 
@@ -64,13 +66,17 @@ class RayEngine:
         self._admit = admit
         self._driver: asyncio.subprocess.Process | None = None
         self._addresses: dict[str, str] = {}
+        self._is_told = asyncio.Event()
         #: The nodes to be kept, and the agent that was last heard of on each.
         self._agents: dict[str, str] = {}
         self._events: asyncio.Queue[NodeEvent] = asyncio.Queue()
         self._waiting: dict[str, list[asyncio.Future[None]]] = {}
 
     async def nodes(self) -> tuple[str, ...]:
-        """Return the nodes that Ray last said are alive."""
+        """Return the nodes that Ray last said are alive; a driver that was just started is given time to say it."""
+        with suppress(TimeoutError):
+            async with asyncio.timeout(_FIRST_SECONDS):
+                await self._is_told.wait()
         return tuple(self._addresses)
 
     async def watch(self) -> AsyncIterator[NodeEvent]:
@@ -166,6 +172,7 @@ class RayEngine:
             if node not in self._addresses:
                 self._events.put_nowait(NodeEvent(node, NodeChange.JOINED))
         self._addresses = found.addresses
+        self._is_told.set()
 
     def _note_agent(self, kept: Kept) -> None:
         if kept.node not in self._agents:

@@ -40,6 +40,8 @@ class Driver:
         #: Ray's own names of the nodes that are alive, by ours, and their addresses.
         self._ids: dict[str, str] = {}
         self._addresses: dict[str, str] = {}
+        #: The nodes whose agents are to be kept, and what that is about.
+        self._kept: dict[str, Keep] = {}
         self._following: dict[str, asyncio.Task[None]] = {}
 
     async def look(self) -> None:
@@ -47,27 +49,44 @@ class Driver:
         told: Nodes | None = None
         while True:
             rows = await asyncio.to_thread(ray.nodes)
-            alive = {row["NodeName"]: row for row in rows if row["Alive"]}
-            lost = {name: where for name, where in self._ids.items() if name not in alive}
-            self._ids = {name: row["NodeID"] for name, row in alive.items()}
+            alive = self._alive(rows)
+            before, self._ids = self._ids, {name: row["NodeID"] for name, row in alive.items()}
             self._addresses = {name: row["NodeManagerAddress"] for name, row in alive.items()}
             causes = {row["NodeName"]: row["DeathReasonMessage"] for row in rows if row["NodeName"] not in alive}
             found = Nodes(self._addresses, causes)
             if found != told:
                 self._say(found)
                 told = found
-            for name, where in lost.items():
-                await self._drop(name, where)
+            for name, where in before.items():
+                if self._ids.get(name) != where:
+                    await self._drop(name, where)
             await asyncio.sleep(_LOOK_SECONDS)
 
+    def _alive(self, rows: list[dict[str, Any]]) -> dict[str, dict[str, Any]]:
+        """Return the nodes that are alive, by name. One whose Ray was started again is for a while there twice."""
+        alive: dict[str, dict[str, Any]] = {}
+        for row in rows:
+            name = row["NodeName"]
+            if row["Alive"] and (name not in alive or alive[name]["NodeID"] != self._ids.get(name)):
+                alive[name] = row
+        return alive
+
     async def _drop(self, node: str, where: str) -> None:
-        """Forget the keeper of a node that is gone: Ray would wait for that node for ever, to start it there again."""
+        """Forget the keeper of a node that is gone: Ray would wait for that node for ever, to start it there again.
+
+        If Ray was started again on the same machine, there is another node of that name, and it gets a keeper.
+        """
         following = self._following.pop(node, None)
         if following is not None:
             following.cancel()
             await asyncio.gather(following, return_exceptions=True)
         with suppress(RayError, ValueError):
             ray.kill(ray.get_actor(f"keeper-{where}"), no_restart=True)
+        order = self._kept.get(node)
+        if order is not None and node in self._ids:
+            self._following[node] = asyncio.create_task(self._follow(order))
+        else:
+            self._kept.pop(node, None)
 
     async def obey(self, orders: asyncio.Queue[bytes]) -> None:
         """Do what the engine says."""
@@ -78,7 +97,12 @@ class Driver:
             if before is not None:
                 before.cancel()
                 await asyncio.gather(before, return_exceptions=True)
-            work = self._follow(order) if isinstance(order, Keep) else self._stop(order)
+            if isinstance(order, Keep):
+                self._kept[order.node] = order
+                work = self._follow(order)
+            else:
+                self._kept.pop(order.node, None)
+                work = self._stop(order)
             self._following[order.node] = asyncio.create_task(work)
 
     async def _follow(self, order: Keep) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import os
 import subprocess
 import sys
 from collections.abc import Sequence
@@ -32,19 +33,27 @@ class Keeper:
         self._prepare = tuple(prepare)
         self._engine: LocalEngine | None = None
         self._watching: asyncio.Task[None] | None = None
+        #: Held by what starts or ends the agent: who says stop means what was begun before as well.
+        self._changing = asyncio.Lock()
         self._news = asyncio.Condition()
         self._prepared: Prepared | None = None
 
     async def keep(self, told: str) -> str:
         """Prepare the node and have an agent run on it; return a `Kept` or an `Unkept` as JSON."""
+        async with self._changing:
+            return await self._keep(told)
+
+    async def _keep(self, told: str) -> str:
         try:
             prepared = await asyncio.to_thread(self._made_ready, told)
         except (OSError, subprocess.SubprocessError, msgspec.DecodeError) as error:
             return msgspec.json.encode(Unkept(self._node, _words_of(error))).decode()
         same = self._prepared is not None and msgspec.structs.replace(prepared, is_new=False) == self._prepared
         if self._engine is None or prepared.is_new or not same:
-            await self.stop()  # executors run on, and the next agent finds them
-            self._engine = LocalEngine(self._node, prepared.command, Path(prepared.directory), Path(prepared.log_file))
+            await self._stop()  # executors run on, and the next agent finds them
+            self._engine = LocalEngine(
+                self._node, prepared.command, Path(prepared.directory), Path(prepared.log_file), _nodes_environment()
+            )
             if prepared.is_new:
                 await self._engine.stop_agent(self._node)  # the one that was told something else
             self._watching = asyncio.create_task(self._watch(self._engine))
@@ -61,6 +70,10 @@ class Keeper:
 
     async def stop(self) -> None:
         """End the agent and keep it no longer."""
+        async with self._changing:
+            await self._stop()
+
+    async def _stop(self) -> None:
         if self._engine is not None:
             await self._engine.stop_agent(self._node)
         await self._forget()
@@ -93,6 +106,16 @@ class Keeper:
     def _kept(self) -> str:
         key = self._prepared.key if self._prepared is not None else ""
         return msgspec.json.encode(Kept(self._node, self._agent(), key)).decode()
+
+
+def _nodes_environment() -> dict[str, str]:
+    """Return the environment of the node, without what is Ray's.
+
+    Ray gives its workers more than the node has, so that each computes with one thread; executors compute as elsewhere.
+    """
+    own = os.fsdecode(Path(f"/proc/{os.getppid()}/environ").read_bytes()).split("\0")
+    pairs = (entry.partition("=") for entry in own if entry)
+    return {name: value for name, _, value in pairs if not name.startswith("RAY_")}
 
 
 def _words_of(error: Exception) -> str:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Literal
+
 import msgspec
 
 
@@ -49,6 +51,15 @@ class Stopped(msgspec.Struct, frozen=True, tag=True):
 
 ToDriver = Keep | Stop
 FromDriver = Nodes | Kept | Unkept | Stopped
+
+
+class Looked(msgspec.Struct, frozen=True):
+    """What came of looking at a cluster: a problem with its ``detail``, or the versions that its nodes must have."""
+
+    problem: Literal["", "shut", "token", "silent"] = ""
+    detail: str = ""
+    ray: str = ""
+    python: str = ""
 
 
 class Prepared(msgspec.Struct, frozen=True):

@@ -11,14 +11,16 @@ from collections import Counter
 from collections.abc import Iterable, Iterator
 from time import monotonic, time
 
+from msgspec.structs import replace
+
 from gpu_backend.gateway.directory import Directory, Node
 from gpu_backend.gateway.nodes import Nodes
 from gpu_backend.gateway.settings import GatewaySettings
 from gpu_backend.lifecycle.states import PLACED, Session
 from gpu_backend.transport.curve import is_public_key
-from gpu_backend.wire.control import Denied
+from gpu_backend.wire.control import Cluster, Denied
 from gpu_backend.wire.errors import RefusalCode
-from gpu_backend.wire.joining import AskNode, Join
+from gpu_backend.wire.joining import AskCluster, AskNode, Join
 from gpu_backend.wire.views import Membership, NodeView
 
 _USED_UP = "The invitation was used already, by another machine or with another key."
@@ -58,13 +60,15 @@ class Members:
         """Tell whether ``public`` can be the key of ``node``: nobody else's, and no invitation's, which others know."""
         return is_public_key(public) and self._directory.holder_of(public) in ("", f"node {node}")
 
-    def ask(self, node: str, message: AskNode, sessions: Iterable[Session]) -> Membership:
-        """Tell a node how the pool sees it."""
+    def ask(self, node: str, message: AskNode | AskCluster, sessions: Iterable[Session]) -> Membership | Cluster:
+        """Tell a node how the pool sees it, or where the pool's Ray cluster is."""
+        if isinstance(message, AskCluster):
+            return replace(self._settings.cluster, request=message.request)
         return self._membership(message.request, node, sessions)
 
     def _membership(self, request: int, node: str, sessions: Iterable[Session]) -> Membership:
         view = next(one for one in self.views(sessions) if one.name == node)
-        return Membership(request, self._settings.pool, self._settings.version, view)
+        return Membership(request, self._settings.pool, self._settings.version, view, self._settings.engine)
 
     # --- who is there -------------------------------------------------------------------------------------------------
 

@@ -49,7 +49,7 @@ from gpu_backend.wire.control import (
     ToGateway,
 )
 from gpu_backend.wire.errors import ForeignVersion, MalformedMessage, OversizedMessage, RefusalCode, WireError
-from gpu_backend.wire.joining import AskNode, AtAgentsDoor, Join
+from gpu_backend.wire.joining import AskCluster, AskNode, AtAgentsDoor, Join
 
 log = logging.getLogger("gateway")
 
@@ -248,7 +248,7 @@ class Gateway:
             return
         if node is None:
             raise MalformedMessage("it does not come from an agent")
-        if isinstance(message, AskNode):
+        if isinstance(message, AskNode | AskCluster):
             answer = self._members.ask(node, message, self._sessions.all.values())
             send_now(self._agents, [route, *encode(answer)])
         elif isinstance(message, NodeReport):
@@ -270,6 +270,8 @@ class Gateway:
                 self._unseen[event.node] = event.detail
 
     async def _keep_agent(self, node: str) -> None:
+        if self._opening.is_over:
+            return  # the pool is ending, and this node's agent with it
         try:
             await self._engine.ensure_agent(node)
         except LookupError as error:

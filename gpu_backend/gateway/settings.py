@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 
 from gpu_backend.gateway.entitlements import Entitlements
 from gpu_backend.gateway.placing import DEFAULT_RULES
+from gpu_backend.wire.control import Cluster
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -46,3 +47,10 @@ class GatewaySettings:
     steered_policies: frozenset[str] = frozenset()
     #: The rules of placement, the first first.
     placement: tuple[str, ...] = DEFAULT_RULES
+    #: The Ray cluster of the pool's machines, as it is told to them; without an address there is none.
+    cluster: Cluster = field(default_factory=lambda: Cluster(0))
+
+    @property
+    def engine(self) -> str:
+        """What keeps the pool's machines together, in a word."""
+        return "ray" if self.cluster.address else "local"

@@ -72,6 +72,7 @@ class Showing:
         return PoolView(
             message.request, settings.pool, settings.version, asker.name, self.started_at, devices,
             tuple(self._session(session, asker) for session in sessions), self._line(asker), self.nodes(sessions),
+            settings.engine,
         )  # fmt: skip
 
     async def usage(self, asker: User, message: AskUsage) -> FromGateway:

@@ -58,14 +58,14 @@ def _run(process: str, state: PoolState, owner: ProcessId | None, is_in_foregrou
         if process == "keep":
             if asyncio.run(keep(state, owner)):
                 log.info("the owner of the node is gone, so the node ends")
-                commands.end_processes(state, ("agent", "executor", "arbiter"))
+                commands.end_processes(state, ("ray", "agent", "executor", "arbiter"))
             return
         settings = pool_settings.read(state.settings_file)
         if process == "gateway":
             serving.serve(state, settings)
         elif asyncio.run(Supervisor(state, settings, owner).run()):
             log.info("the owner of the pool is gone, so the pool ends")
-            commands.end_processes(state, ("gateway", "agent", "executor", "arbiter"))
+            commands.end_processes(state, ("gateway", "ray", "agent", "executor", "arbiter"))
 
 
 def _serve(process: str, state: PoolState, owner: ProcessId | None) -> None:

@@ -14,7 +14,7 @@ from time import monotonic, sleep
 from gpu_backend.engine.detached import ProcessId, end, end_all, read_identity, spawn, wait_gone, write_identity
 from gpu_backend.node import arbiter, launcher
 from gpu_backend.node import settings as node_settings
-from gpu_backend.pool import running
+from gpu_backend.pool import clusters, running
 from gpu_backend.pool import settings as pool_settings
 from gpu_backend.pool.hearing import refuse_unheard
 from gpu_backend.pool.running import Running
@@ -29,9 +29,12 @@ from gpu_backend.wire.views import PoolView
 
 log = logging.getLogger("pool")
 
-#: How long a pool may take until it has a device to offer, seconds: the CUDA driver may sleep.
-_UP_SECONDS = 60.0
+#: How long a pool may take until it has a device to offer, seconds, by its engine: the CUDA driver may sleep, and Ray
+#: gives up a start that takes half a minute on a busy machine, and is started again.
+_UP_SECONDS = {"local": 60.0, "ray": 180.0}
 _GRACE_SECONDS = 3.0
+#: A supervisor in the foreground ends gateway, Ray and agent before itself, each within the time above.
+_SUPERVISOR_GRACE_SECONDS = 10.0
 
 
 def up(state: PoolState, settings: PoolSettings | None = None, owner: ProcessId | None = None) -> PoolView:
@@ -61,6 +64,7 @@ def up(state: PoolState, settings: PoolSettings | None = None, owner: ProcessId 
             return _wait_until_up(state)
         try:
             refuse_unheard(settings, with_port=True)
+            clusters.refuse_unusable(state, settings)
         except PoolRefusal:
             if is_new:  # else whoever asks again would be told that the pool has settings
                 shutil.rmtree(state.root)
@@ -125,17 +129,25 @@ def reload(state: PoolState) -> PoolView:
     settings = pool_settings.read(state.settings_file)
     refuse_unheard(settings, with_port=False)
     with alone(state.root):
-        before = node_settings.read(state.node)
-        has_sessions = any(map(launcher.assignment_in, launcher.directories(str(state.runtime))))
-        if has_sessions and (settings.devices, settings.cpu_devices) != (before.devices, before.cpu_devices):
-            raise PoolRefusal(
-                "What the pool offers (devices, cpu_devices) cannot change while there are sessions: they are on those "
-                f"that it offers now. Change it back in {state.settings_file}, or run `workbench pool down` and `up`."
-            )
+        clusters.refuse_other_engine(state, settings)
+        clusters.refuse_unusable(state, settings)
+        _refuse_other_devices(state, settings)
         prepare(state, settings)
         end_servants(state, ("agent", "gateway"))  # whoever is heard by the new gateway has the new settings
         end_idle_executors(state)
         return _wait_until_up(state)
+
+
+def _refuse_other_devices(state: PoolState, settings: PoolSettings) -> None:
+    if not (state.node / node_settings.CONFIG).exists():
+        return  # a gateway alone, whose machines are all elsewhere
+    before = node_settings.read(state.node)
+    has_sessions = any(map(launcher.assignment_in, launcher.directories(str(state.runtime))))
+    if has_sessions and (settings.devices, settings.cpu_devices) != (before.devices, before.cpu_devices):
+        raise PoolRefusal(
+            "What the pool offers (devices, cpu_devices) cannot change while there are sessions: they are on those "
+            f"that it offers now. Change it back in {state.settings_file}, or run `workbench pool down` and `up`."
+        )
 
 
 def make_ready(state: PoolState, settings: PoolSettings | None = None) -> list[str]:
@@ -157,13 +169,16 @@ def make_ready(state: PoolState, settings: PoolSettings | None = None) -> list[s
             )
         # A gateway whose supervisor was killed has the port, and is replaced.
         refuse_unheard(settings, with_port=read_identity(state.process_file("gateway")) is None)
+        clusters.refuse_unusable(state, settings)
         prepare(state, settings)
     return [sys.executable, "-m", "gpu_backend.pool", "supervise", "--foreground", "--state", str(state.root)]
 
 
-def end_servants(state: PoolState, roles: Sequence[str] = ("gateway", "agent")) -> None:
-    """End the gateway and the agent: all but the executors, which serve their notebooks without them."""
+def end_servants(state: PoolState, roles: Sequence[str] = ("gateway", "ray", "agent")) -> None:
+    """End gateway, Ray and agent: all but the executors, which serve their notebooks without them."""
     for role in roles:
+        if role == "ray":
+            clusters.end(state, _GRACE_SECONDS)
         if (process := read_identity(state.process_file(role))) is not None:
             end(process, _GRACE_SECONDS)
 
@@ -179,7 +194,7 @@ def end_processes(state: PoolState, roles: Sequence[str] = running.ROLES) -> lis
     noted = {role: read_identity(state.process_file(role)) for role in ("supervisor", "gateway", "agent")}
     for role in roles:  # in an order in which nobody starts anew what was just ended
         if (process := noted.get(role)) is not None:
-            end(process, _GRACE_SECONDS)
+            end(process, _SUPERVISOR_GRACE_SECONDS if role == "supervisor" else _GRACE_SECONDS)
         end_all([one.identity for one in running.processes(state) if one.role == role], _GRACE_SECONDS)
         if role == "executor":
             end_executors(state)
@@ -264,9 +279,9 @@ def embedded(state: PoolState, settings: PoolSettings | None = None) -> Path:
 
 
 def _wait_until_up(state: PoolState) -> PoolView:
-    deadline = monotonic() + _UP_SECONDS
+    begun, seconds = monotonic(), _UP_SECONDS[pool_settings.read(state.settings_file).engine]
     problem = ""
-    while monotonic() < deadline:
+    while monotonic() < begun + seconds:
         try:
             view = status(state)
             if view.devices:
@@ -280,7 +295,9 @@ def _wait_until_up(state: PoolState) -> PoolView:
             problem = "Its supervisor has ended."
             break
         sleep(0.02)
-    logs = "; ".join(f"{name}: {line}" for name in ("supervisor", "gateway", "agent") if (line := _tail(state, name)))
+    logs = "; ".join(
+        f"{name}: {line}" for name in ("supervisor", "gateway", "ray", "agent") if (line := _tail(state, name))
+    )
     raise PoolRefusal(f"The pool did not come up. {problem} Its logs in {state.logs} end: {logs or 'empty'}.")
 
 

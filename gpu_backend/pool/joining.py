@@ -12,51 +12,34 @@ import msgspec
 from gpu_backend.engine.detached import ProcessId, end, read_identity, spawn, write_identity
 from gpu_backend.node import launcher
 from gpu_backend.node.launcher import write_private
-from gpu_backend.node.settings import CONFIG
-from gpu_backend.pool import invitation
+from gpu_backend.pool import clusters, invitation
 from gpu_backend.pool import settings as pool_settings
 from gpu_backend.pool.commands import end_processes
-from gpu_backend.pool.hearing import refuse_unheard
-from gpu_backend.pool.own_root import default_root
+from gpu_backend.pool.joined import (
+    OF_A_NODE,
+    Joined,
+    instructions,
+    membership,
+    read_settings,
+    refuse_unheard_here,
+    settings_file,
+    tell,
+)
 from gpu_backend.pool.settings import PoolSettings
-from gpu_backend.pool.setup import agent_settings
 from gpu_backend.pool.state import PoolState, alone
 from gpu_backend.transport import curve
 from gpu_backend.transport.asking import Door, ask
+from gpu_backend.wire.control import Cluster, FromGateway
 from gpu_backend.wire.errors import ForeignServer, NotAuthorized, PoolError, PoolRefusal, PoolUnreachable
-from gpu_backend.wire.joining import AskNode, Join, Question
+from gpu_backend.wire.joining import AskCluster, AskNode, Join, Question
 from gpu_backend.wire.views import Membership
 
-#: The settings of a pool that each of its machines has for itself; `join` writes them down.
-OF_A_NODE = (
-    "executor_host", "executor_ports", "advertise_host", "devices", "cpu_devices", "policy", "device_policies",
-    "warm_executors_per_device", "orphan_seconds", "overrun_seconds", "stop_seconds", "passes", "start_seconds",
-    "sandbox", "sandbox_reads", "executor_command",
-)  # fmt: skip
-_EVERYWHERE = ("0.0.0.0", "*", "::")
-_UP_SECONDS = 60.0
+#: How long a node may take until its head has heard of a device of it, seconds, by the pool's engine.
+_UP_SECONDS = {"local": 60.0, "ray": 180.0}
 _ASK_SECONDS = 5.0
+_GRACE_SECONDS = 3.0
 #: After this long without an answer of the head, whoever starts the node does not wait for it, seconds.
 _AWAY_SECONDS = 5.0
-
-
-class Joined(msgspec.Struct, frozen=True):
-    """Which pool this machine has joined, as which node: the file ``joined.json``."""
-
-    node: str
-    pool: str
-    gateway: str
-    server_key: str
-
-
-def default_node_root() -> Path:
-    """Return where a machine that has joined a pool keeps its state."""
-    return default_root().with_name("node")
-
-
-def settings_file(state: PoolState) -> Path:
-    """Return where the settings of this machine as a node are."""
-    return state.root / "node.toml"
 
 
 def join(
@@ -93,14 +76,16 @@ def enrol(state: PoolState, address: str, token: str, given: Mapping[str, object
     """
     shown = invitation.read(token)
     settings = pool_settings.made_of(dict(given))
-    _refuse_unheard(settings)
+    refuse_unheard_here(settings)
     state.make()
     with alone(state.root):
         _refuse_running(state)
-        public = curve.load_or_generate(state.agent_key).public.decode()
-        member = _asked(Door(address, shown.server_key, shown.keys), Join(0, public))
-        joined = Joined(member.node.name, member.pool, address, shown.server_key.decode())
-        write_private(state.root / "joined.json", msgspec.json.encode(joined))
+        keys = curve.load_or_generate(state.agent_key)
+        member = _seen(Door(address, shown.server_key, shown.keys), Join(0, keys.public.decode()))
+        if member.engine == "ray":
+            clusters.note(state, _cluster(Door(address, shown.server_key, keys)), settings)
+        known = Joined(member.node.name, member.pool, address, shown.server_key.decode(), member.engine)
+        write_private(state.root / "joined.json", msgspec.json.encode(known))
         write_private(settings_file(state), pool_settings.render(settings, OF_A_NODE).encode())
     return member
 
@@ -115,9 +100,11 @@ def up(state: PoolState, owner: ProcessId | None = None) -> Membership:
     PoolUnreachable
         If this machine has joined no pool; or if its head does not answer, which the agent goes on trying.
     """
-    settings = _settings(state)
+    settings = read_settings(state)
     with alone(state.root):
-        is_new = _tell(state, settings)
+        if _renew_cluster(state, settings):
+            _end_keeper(state)  # which knows the one before
+        is_new = tell(state, instructions(state, settings))
         agent = read_identity(state.process_file("agent"))
         if is_new and agent is not None:
             end(agent, settings.stop_seconds)  # the next one finds its executors
@@ -147,11 +134,12 @@ def make_ready(state: PoolState) -> list[str]:
     PoolUnreachable
         If this machine has joined no pool.
     """
-    settings = _settings(state)
+    settings = read_settings(state)
     with alone(state.root):
         if (keeper := read_identity(state.process_file("supervisor"))) is not None:
             raise PoolRefusal(f"This node is up already: process {keeper.pid} keeps it. `workbench node down` ends it.")
-        _tell(state, settings)
+        _renew_cluster(state, settings)
+        tell(state, instructions(state, settings))
     return [sys.executable, "-m", "gpu_backend.pool", "keep", "--foreground", "--state", str(state.root)]
 
 
@@ -163,12 +151,12 @@ def down(state: PoolState, is_at_once: bool = False) -> None:
     PoolRefusal
         If it has sessions, unless they are to end ``is_at_once``; or if a process cannot be ended.
     """
-    joined = membership(state)
+    known = membership(state)
     with alone(state.root):
         sessions = len(serving(state))
         if sessions and not is_at_once:
             raise PoolRefusal(
-                f"{sessions} sessions run on this machine. Run `workbench node drain {joined.node}` on the pool's head "
+                f"{sessions} sessions run on this machine. Run `workbench node drain {known.node}` on the pool's head "
                 "and come back when they have ended, or end them with --now."
             )
         left = end_processes(state)
@@ -184,23 +172,6 @@ def serving(state: PoolState) -> list[Path]:
     return [one for one in found if launcher.assignment_in(one) is not None and launcher.process_in(one) is not None]
 
 
-def membership(state: PoolState) -> Joined:
-    """Return which pool this machine has joined.
-
-    Raises
-    ------
-    PoolUnreachable
-        If it has joined none.
-    """
-    try:
-        return msgspec.json.decode((state.root / "joined.json").read_bytes(), type=Joined)
-    except (OSError, msgspec.DecodeError):
-        raise PoolUnreachable(
-            f"This machine has joined no pool (there is no record in {state.root}). Run `workbench node invite NAME` "
-            "on the pool's head, and here what that says."
-        ) from None
-
-
 def seen(state: PoolState) -> Membership:
     """Ask the pool's head how it sees this machine.
 
@@ -211,14 +182,59 @@ def seen(state: PoolState) -> Membership:
     PoolUnreachable
         If it has joined none, or nobody answers there.
     """
-    joined = membership(state)
-    door = Door(joined.gateway, joined.server_key.encode(), curve.load(state.agent_key))
-    return _asked(door, AskNode(0))
+    return _seen(_door(state), AskNode(0))
 
 
-def _asked(door: Door, question: Question) -> Membership:
+def cluster(state: PoolState) -> Cluster:
+    """Ask the pool's head where its Ray cluster is. Raises as `seen` does."""
+    return _cluster(_door(state))
+
+
+def _renew_cluster(state: PoolState, settings: PoolSettings) -> bool:
+    """Write down where the cluster of a pool on Ray is now; tell whether it is another than before."""
+    if membership(state).engine != "ray":
+        return False
     try:
-        answer = ask(door, question, _ASK_SECONDS)
+        told = cluster(state)
+    except PoolUnreachable:  # the head may come up later than its machines
+        clusters.noted(state)
+        return False
+    return clusters.note(state, told, settings)
+
+
+def _end_keeper(state: PoolState) -> None:
+    keeper = read_identity(state.process_file("supervisor"))
+    if keeper is not None:
+        end(keeper, _GRACE_SECONDS)
+    clusters.end(state, _GRACE_SECONDS)
+
+
+def _door(state: PoolState) -> Door:
+    known = membership(state)
+    return Door(known.gateway, known.server_key.encode(), curve.load(state.agent_key))
+
+
+def _seen(door: Door, question: Question) -> Membership:
+    answer = _asked(door, question)
+    if not isinstance(answer, Membership):
+        raise _foreign(answer)
+    return answer
+
+
+def _cluster(door: Door) -> Cluster:
+    answer = _asked(door, AskCluster(0))
+    if not isinstance(answer, Cluster):
+        raise _foreign(answer)
+    return answer
+
+
+def _foreign(answer: FromGateway) -> PoolRefusal:
+    return PoolRefusal(f"The pool's head answered {type(answer).__name__}. Is its version the same as ours?")
+
+
+def _asked(door: Door, question: Question) -> FromGateway:
+    try:
+        return ask(door, question, _ASK_SECONDS)
     except ForeignServer:
         raise ForeignServer(
             f"What answers at {door.endpoint} is not the pool that made the token. Compare the address with what "
@@ -231,9 +247,6 @@ def _asked(door: Door, question: Question) -> Membership:
             f"{error} It must be the address and the port on which the pool's head hears machines (nodes_host and "
             "nodes_port in its pool.toml), and no firewall may be between."
         ) from None
-    if not isinstance(answer, Membership):
-        raise PoolRefusal(f"The pool's head answered {type(answer).__name__}. Is its version the same as ours?")
-    return answer
 
 
 def _turned_away(endpoint: str, question: Question, said: str) -> str:
@@ -250,53 +263,21 @@ def _turned_away(endpoint: str, question: Question, said: str) -> str:
     )
 
 
-def _refuse_unheard(settings: PoolSettings) -> None:
-    if not settings.executor_host:
-        raise PoolRefusal(
-            "Notebooks reach the sessions of this machine directly: say at which of its addresses, with --listen HOST."
-        )
-    if settings.executor_host in _EVERYWHERE and not settings.advertise_host:
-        raise PoolRefusal(
-            f"With {settings.executor_host!r}, notebooks must be told a name of this machine: add --advertise HOST."
-        )
-    refuse_unheard(settings, with_port=False)
-
-
 def _refuse_running(state: PoolState) -> None:
     if read_identity(state.process_file("supervisor")) is None:
         return
-    joined = membership(state)
+    known = membership(state)
     raise PoolRefusal(
-        f"This machine is the node {joined.node} of the pool {joined.pool} already. To join anew, run "
+        f"This machine is the node {known.node} of the pool {known.pool} already. To join anew, run "
         "`workbench node down` first."
     )
-
-
-def _settings(state: PoolState) -> PoolSettings:
-    membership(state)  # says that there is none
-    settings = pool_settings.read(settings_file(state), OF_A_NODE)
-    _refuse_unheard(settings)
-    state.make()
-    return settings
-
-
-def _tell(state: PoolState, settings: PoolSettings) -> bool:
-    """Write down what the agent is told; tell whether that is something else than before."""
-    joined = membership(state)
-    told = agent_settings(state, settings, joined.node, joined.gateway, joined.server_key)
-    encoded = msgspec.json.encode(told)
-    try:
-        before = (state.node / CONFIG).read_bytes()
-    except OSError:
-        before = b""
-    write_private(state.node / CONFIG, encoded)
-    return before != encoded
 
 
 def _wait_until_up(state: PoolState) -> Membership:
     begun = monotonic()
     problem = ""
-    while (seconds := monotonic() - begun) < _UP_SECONDS:
+    limit = _UP_SECONDS[membership(state).engine]
+    while (seconds := monotonic() - begun) < limit:
         try:
             member = seen(state)
             is_heard = member.node.silent_seconds < monotonic() - begun  # and not an agent that ran before

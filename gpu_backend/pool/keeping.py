@@ -1,4 +1,4 @@
-"""The keeper: what runs on a machine that has joined a pool, and keeps one agent running there."""
+"""The keeper: what runs on a machine that has joined a pool, and keeps one agent running there, or Ray, which does."""
 
 from __future__ import annotations
 
@@ -7,8 +7,9 @@ import logging
 import signal
 
 from gpu_backend.engine.detached import ProcessId, write_identity
-from gpu_backend.engine.local import LocalEngine
-from gpu_backend.node import settings as node_settings
+from gpu_backend.engine.kept_process import KeptProcess
+from gpu_backend.pool import clusters
+from gpu_backend.pool.joined import membership, read_settings
 from gpu_backend.pool.setup import agent_command
 from gpu_backend.pool.state import PoolState
 from gpu_backend.pool.supervisor import gone
@@ -26,10 +27,8 @@ async def keep(state: PoolState, owner: ProcessId | None) -> bool:
     loop = asyncio.get_running_loop()
     for number in (signal.SIGTERM, signal.SIGINT):
         loop.add_signal_handler(number, stop.set)
-    node = node_settings.read(state.node).node
-    engine = LocalEngine(node, agent_command(state), state.node, state.logs / "agent.log")
     orphaned = asyncio.create_task(gone(owner))
-    tasks = {orphaned, asyncio.create_task(stop.wait()), asyncio.create_task(_watch(engine, node))}
+    tasks = {orphaned, asyncio.create_task(stop.wait()), asyncio.create_task(_keep(state))}
     done, _ = await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)
     for task in tasks - done:
         task.cancel()
@@ -39,7 +38,13 @@ async def keep(state: PoolState, owner: ProcessId | None) -> bool:
     return orphaned in done
 
 
-async def _watch(engine: LocalEngine, node: str) -> None:
-    await engine.ensure_agent(node)
-    async for event in engine.watch():
-        log.info("node %s: %s. %s", event.node, event.change, event.detail)
+async def _keep(state: PoolState) -> None:
+    """Keep the agent, or this machine's part of the pool's Ray cluster, where another keeper has the agent."""
+    known = membership(state)
+    if known.engine == "ray":
+        kept = clusters.node_process(state, known.node, read_settings(state))
+    else:
+        kept = KeptProcess("agent", agent_command(state), state.node, state.logs / "agent.log")
+    kept.want()
+    async for _ in kept.keep():
+        log.info("%s was started again", known.node)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from time import time
 from typing import NamedTuple
 
@@ -10,13 +9,12 @@ from gpu_backend.gateway.directory import Directory, Node
 from gpu_backend.pool import invitation
 from gpu_backend.pool import settings as pool_settings
 from gpu_backend.pool.invitation import Invitation
+from gpu_backend.pool.joined import NAME
 from gpu_backend.pool.people import records_of
 from gpu_backend.pool.state import PoolState
 from gpu_backend.transport import curve
 from gpu_backend.wire.errors import PoolRefusal, quoted
 
-#: What names of machines look like: they stand in command lines, and before a slash.
-_NAME = re.compile(r"[A-Za-z0-9][\w.-]{0,59}", re.ASCII)
 _HOUR = 3_600.0
 
 
@@ -48,7 +46,7 @@ def invite(state: PoolState, name: str, hours: float) -> Invited:
             f"This pool hears no other machines. Set nodes_host in {state.settings_file} to an address of this machine "
             "on which they reach it, and run `workbench pool reload`."
         )
-    if not _NAME.fullmatch(name):
+    if not NAME.fullmatch(name):
         raise PoolRefusal(f"{quoted(name)} is no name of a machine: use up to 60 letters, digits and . _ -.")
     keys, expires_at = curve.generate(), time() + hours * _HOUR
     with records_of(state) as records:
@@ -92,8 +90,14 @@ def remove(state: PoolState, name: str) -> None:
     Raises
     ------
     PoolRefusal
-        If there is no such node, or it is the pool's own machine.
+        If there is no such node, it is the pool's own machine, or it would be back at once.
     """
+    cluster = pool_settings.read(state.settings_file).ray_address
+    if cluster:
+        raise PoolRefusal(
+            f"Every node of the Ray cluster at {cluster} is a machine of this pool: take {quoted(name)} out of the "
+            "cluster, or let it take no sessions with `workbench node drain`."
+        )
     with records_of(state) as records:
         if _need(records, name).joined_at is None:
             raise PoolRefusal(f"{name} is this machine, which has the pool's gateway: `workbench pool down` ends it.")

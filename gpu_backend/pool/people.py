@@ -13,10 +13,9 @@ from typing import NamedTuple
 from gpu_backend.gateway.accounts import Accounts
 from gpu_backend.gateway.database import told_of
 from gpu_backend.gateway.directory import Directory, Key
-from gpu_backend.node import settings as node_settings
 from gpu_backend.node.kernel_cache import UserCache
 from gpu_backend.pool import settings as pool_settings
-from gpu_backend.pool.setup import prepare
+from gpu_backend.pool.setup import cache_dir, prepare
 from gpu_backend.pool.state import PoolState
 from gpu_backend.transport import curve
 from gpu_backend.wire.errors import PoolRefusal, quoted
@@ -151,7 +150,7 @@ def remove_user(state: PoolState, name: str) -> None:
     if state.accounts_file.exists():
         with closing(Accounts(state.accounts_file)) as accounts, told_of(state.accounts_file):
             accounts.rename(name, f"{name} (removed {date.today()})")
-    UserCache(Path(node_settings.read(state.node).cache_dir), name).remove()
+    UserCache(cache_dir(), name).remove()
 
 
 def address(state: PoolState) -> Address:

@@ -11,7 +11,7 @@ from gpu_backend.node import arbiter, launcher
 from gpu_backend.pool.state import PoolState, runtime_names
 
 #: Who starts others anew ends before them.
-ROLES = ("supervisor", "gateway", "agent", "executor", "arbiter")
+ROLES = ("supervisor", "gateway", "ray", "agent", "executor", "arbiter")
 #: Places in /proc/pid/stat, behind the name.
 _SESSION, _TERMINAL = 3, 4
 _WORDS = {"supervise": "supervisor", "keep": "supervisor", "gateway": "gateway"}
@@ -28,14 +28,16 @@ class Running(NamedTuple):
 
 
 def processes(state: PoolState) -> list[Running]:
-    """Return the processes of the pool, in the order of `ROLES`; what an executor has started counts as one."""
+    """Return the processes of the pool, in the order of `ROLES`; what an executor or Ray has started counts as one."""
     mine = [one for one in map(_Process.of, _pids()) if one is not None]
     roles = {one.identity.pid: one.role(state) for one in mine}
-    # An executor has its session for itself: the shell that began it has ended at once.
+    # An executor has its session for itself, and so has Ray: the shell that began it has ended at once.
     lonely = {
-        one.session for one in mine if roles[one.identity.pid] == "executor" and ProcessId.of(one.session) is None
+        one.session: role
+        for one in mine
+        if (role := roles[one.identity.pid]) in ("executor", "ray") and ProcessId.of(one.session) is None
     }
-    found = [Running(roles[one.identity.pid] or "executor" * (one.session in lonely), one.identity) for one in mine]
+    found = [Running(roles[one.identity.pid] or lonely.get(one.session, ""), one.identity) for one in mine]
     return sorted((one for one in found if one.role), key=lambda one: ROLES.index(one.role))
 
 
@@ -70,6 +72,8 @@ class _Process(NamedTuple):
             return _WORDS.get(words[words.index("gpu_backend.pool") + 1], "")
         if "gpu_backend.node" in words and str(state.node) in words:
             return "agent"
+        if any(Path(word.partition("=")[2]).is_relative_to(state.ray) for word in words if word.startswith("--")):
+            return "ray"
         return next((role for word in words if (role := _role_in(Path(word), state))), "")
 
 

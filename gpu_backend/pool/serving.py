@@ -5,8 +5,10 @@ from __future__ import annotations
 import asyncio
 import signal
 from dataclasses import fields
+from time import time
 
 from gpu_backend.arbiter.policies import registry
+from gpu_backend.engine.base import Engine
 from gpu_backend.engine.detached import ProcessId, write_identity
 from gpu_backend.engine.local import LocalEngine
 from gpu_backend.gateway.accounts import Accounts
@@ -14,9 +16,9 @@ from gpu_backend.gateway.directory import Directory
 from gpu_backend.gateway.entitlements import Entitlements, Holder, Quota, Rights
 from gpu_backend.gateway.service import Gateway
 from gpu_backend.gateway.settings import GatewaySettings
-from gpu_backend.node import settings as node_settings
+from gpu_backend.pool import clusters
 from gpu_backend.pool.settings import PoolSettings
-from gpu_backend.pool.setup import agent_command
+from gpu_backend.pool.setup import agent_command, node_name
 from gpu_backend.pool.state import PoolState
 from gpu_backend.transport import curve
 from gpu_backend.wire.version import of_software
@@ -30,8 +32,7 @@ def serve(state: PoolState, settings: PoolSettings) -> None:
 
 async def _serve(state: PoolState, settings: PoolSettings) -> None:
     directory = Directory(state.directory_file)
-    node = node_settings.read(state.node).node
-    engine = LocalEngine(node, agent_command(state), state.node, state.logs / "agent.log")
+    engine = _engine(state, settings, directory)
     accounts = Accounts(state.accounts_file)
     wanted = gateway_settings(state, settings)
     gateway = Gateway(wanted, curve.load(state.gateway_key), directory, accounts, engine)
@@ -45,6 +46,19 @@ async def _serve(state: PoolState, settings: PoolSettings) -> None:
         accounts.close()
     if gateway.was_stopped_by_operator:
         state.stopped_note.touch()  # tells the supervisor not to start another
+
+
+def _engine(state: PoolState, settings: PoolSettings, directory: Directory) -> Engine:
+    if settings.engine == "local":
+        return LocalEngine(node_name(state), agent_command(state), state.node, state.logs / "agent.log")
+
+    def admit(node: str, public: str) -> None:
+        """Let a node's agent in. Those of the pool's own cluster were invited; another's are members by being in it."""
+        is_free = directory.holder_of(public) in ("", f"node {node}")  # no key is registered at two doors
+        if settings.ray_address and is_free and directory.node_of(public) != node:
+            directory.set_node(node, public, time())
+
+    return clusters.engine(state, settings, admit)
 
 
 def gateway_settings(state: PoolState, settings: PoolSettings) -> GatewaySettings:
@@ -71,6 +85,7 @@ def gateway_settings(state: PoolState, settings: PoolSettings) -> GatewaySetting
         closes_over_quota=settings.over_quota == "close",
         steered_policies=registry.steered(),
         placement=settings.placement,
+        cluster=clusters.as_told(state, settings),
     )
 
 

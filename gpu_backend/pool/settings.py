@@ -58,6 +58,30 @@ class PoolSettings(BaseModel):
         ge=6,
         description="A machine that joined and was not heard for so long is taken for lost, with the sessions on it.",
     )
+    engine: Literal["local", "ray"] = Field(
+        default="local",
+        description="What keeps the pool's machines together: 'local', each machine by itself, or 'ray', a Ray "
+        "cluster, which needs the extra `ray` on all of them. Cannot change while the pool is up.",
+    )
+    ray_port: int = Field(
+        default=7768,
+        ge=1,
+        le=65535,
+        description="TCP port of the pool's own Ray head, at nodes_host; for engine 'ray'.",
+    )
+    ray_address: str = Field(
+        default="",
+        description="A Ray cluster that runs already and that this machine is a node of, as 'HOST:PORT'. Empty: the "
+        "pool starts a head of its own.",
+    )
+    ray_token_file: str = Field(
+        default="", description="The file that holds the token of the cluster at ray_address, for its owner alone."
+    )
+    ray_certificates: str = Field(
+        default="",
+        description="A directory with tls.crt, tls.key and ca.crt of this machine, by which Ray encrypts. Empty: it "
+        "does not, and belongs on a network that nobody else reads.",
+    )
     devices: Literal["auto", "cuda", "cpu"] = Field(
         default="auto",
         description="'auto' offers the GPUs, or the CPU where CuPy can use no GPU; 'cuda' or 'cpu' insist.",
@@ -189,6 +213,13 @@ class PoolSettings(BaseModel):
         if unknown:
             raise ValueError(f"there is no rule of placement {unknown[0]!r}; there are {', '.join(RULES)}")
         return names
+
+    @field_validator("ray_address")
+    @classmethod
+    def _an_address(cls, text: str) -> str:
+        if text and not re.fullmatch(r"[\w.\[\]:-]+:\d{1,5}", text, re.ASCII):
+            raise ValueError(f"{text!r} is no address of a Ray cluster; write it like '10.0.0.1:6379'")
+        return text
 
     @field_validator("executor_ports")
     @classmethod

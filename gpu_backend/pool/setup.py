@@ -36,11 +36,13 @@ def _prepare(state: PoolState, settings: PoolSettings) -> None:
     gateway = curve.load_or_generate(state.gateway_key)
     agent = curve.load_or_generate(state.agent_key)
     operator = curve.load_or_generate(state.operator_key)
-    node = agent_settings(state, settings, _node_name(state), state.agent_endpoint, gateway.public.decode())
-    write_private(state.node / node_settings.CONFIG, msgspec.json.encode(node))
+    name = node_name(state)
+    if settings.engine == "local":  # else whoever keeps the agent prepares it
+        node = agent_settings(state, settings, name, state.agent_endpoint, gateway.public.decode())
+        write_private(state.node / node_settings.CONFIG, msgspec.json.encode(node))
     with closing(Directory(state.directory_file)) as directory, told_of(state.directory_file):
-        if directory.node_of(agent.public.decode()) != node.node:
-            directory.set_node(node.node, agent.public.decode())
+        if not settings.ray_address and directory.node_of(agent.public.decode()) != name:
+            directory.set_node(name, agent.public.decode())
         if directory.user_of(operator.public.decode()) is None:
             name = user_name()
             directory.add_user(name, True, time())
@@ -70,7 +72,7 @@ def agent_settings(state: PoolState, settings: PoolSettings, node: str, gateway:
         key_file=str(state.agent_key),
         runtime_dir=str(state.runtime),
         log_dir=str(state.logs),
-        cache_dir=str(_cache_dir()),
+        cache_dir=str(cache_dir()),
         devices=settings.devices,
         cpu_devices=settings.cpu_devices,
         passes=settings.passes,
@@ -92,12 +94,14 @@ def agent_settings(state: PoolState, settings: PoolSettings, node: str, gateway:
     return msgspec.structs.replace(default, executor_command=command) if command else default
 
 
-def _node_name(state: PoolState) -> str:
+def node_name(state: PoolState) -> str:
+    """Return what the pool's own machine is called in it."""
     # The first name stays: sessions on record are known by it, whatever the machine is called later, and whichever
     # version wrote the rest.
     return node_settings.name_in(state.node) or os.uname().nodename
 
 
-def _cache_dir() -> Path:
+def cache_dir() -> Path:
+    """Return where compiled kernels are kept."""
     base = os.environ.get("XDG_CACHE_HOME")
     return (Path(base) if base else Path.home() / ".cache") / "gpu-workbench" / "kernels"

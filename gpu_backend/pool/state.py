@@ -18,7 +18,7 @@ from gpu_backend.wire.errors import PoolRefusal, PoolUnreachable
 #: ``sun_path`` holds 108 bytes with its final zero.
 _LONGEST_IPC_PATH = 107
 _RUNTIME_NOTE = "runtime"
-_LONGEST_BELOW = len("/x/01234567/control")
+_LONGEST_BELOW = len("/r/session_2026-01-01_00-00-00_000000_1234567/sockets/plasma_store")
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,6 +64,15 @@ class PoolState:
     @property
     def logs(self) -> Path:
         return self.root / "logs"
+
+    @property
+    def ray(self) -> Path:
+        """Where Ray has its sockets and logs; its paths below that are long."""
+        return self.runtime / "r"
+
+    @property
+    def ray_token(self) -> Path:
+        return self.keys / "ray.token"
 
     @property
     def client_endpoint(self) -> str:

@@ -12,6 +12,7 @@ from pathlib import Path
 from time import monotonic
 
 from gpu_backend.engine.detached import ProcessId, Watched, read_identity, spawn, write_identity
+from gpu_backend.pool import clusters
 from gpu_backend.pool import settings as pool_settings
 from gpu_backend.pool.settings import PoolSettings
 from gpu_backend.pool.state import PoolState
@@ -43,13 +44,15 @@ class Supervisor:
         for number in (signal.SIGTERM, signal.SIGINT):
             loop.add_signal_handler(number, self._stop.set)
         keeping = asyncio.create_task(self._keep_gateway())
+        beside = asyncio.create_task(self._keep_ray())
         stopping = asyncio.create_task(self._stop.wait())
         orphaned = asyncio.create_task(gone(self._owner))
-        await asyncio.wait({keeping, stopping, orphaned}, return_when=asyncio.FIRST_COMPLETED)
+        ends = (keeping, beside, stopping, orphaned)
+        await asyncio.wait(ends, return_when=asyncio.FIRST_COMPLETED)
         is_orphan = orphaned.done()
-        for task in (keeping, stopping, orphaned):
+        for task in ends:
             task.cancel()
-        results = await asyncio.gather(keeping, stopping, orphaned, return_exceptions=True)
+        results = await asyncio.gather(*ends, return_exceptions=True)
         for result in results:
             if isinstance(result, Exception):
                 raise result
@@ -65,6 +68,15 @@ class Supervisor:
             failures = 0 if monotonic() - since > _STEADY_SECONDS else failures + 1
             if failures > 1:
                 await asyncio.sleep(min(0.1 * 2**failures, _LONGEST_PAUSE_SECONDS))
+
+    async def _keep_ray(self) -> None:
+        """Keep the head of the pool's own Ray cluster, if it has one; the gateway does without while it is away."""
+        if self._settings.engine == "local" or self._settings.ray_address:
+            await asyncio.Event().wait()
+        kept = clusters.head_process(self._state, self._settings)
+        kept.want()
+        async for _ in kept.keep():
+            log.info("Ray's head was started again")
 
     def _adopt(self) -> Watched | None:
         running = read_identity(self._state.process_file("gateway"))

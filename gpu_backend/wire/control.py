@@ -167,10 +167,24 @@ class Done(msgspec.Struct, frozen=True, array_like=True, tag="done"):
     request: int
 
 
+class Cluster(HoldsSecret, frozen=True, array_like=True, tag="cluster"):
+    """The pool's Ray cluster, for its nodes alone: whoever holds ``secret``, its token, can run any code as the pool.
+
+    ``address`` is "host:port" of its head, or empty. ``ray`` and ``python`` are versions that all its nodes must have.
+    """
+
+    request: int
+    address: str = ""
+    secret: str = ""
+    ray: str = ""
+    python: str = ""
+    is_encrypted: bool = False  # and needs certificates
+
+
 ToGateway = (
     OpenSession | RenewTicket | RestartSession | CloseSession | SetWish | LeaveQueue | AskPool | AskUsage | StopPool
 )
-FromGateway = Ticket | Queued | Denied | Done | PoolView | UsageView | Membership
+FromGateway = Ticket | Queued | Denied | Done | PoolView | UsageView | Membership | Cluster
 
 # --- agent <-> gateway ----------------------------------------------------------------------------------------------
 

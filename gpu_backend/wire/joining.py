@@ -23,7 +23,13 @@ class AskNode(msgspec.Struct, frozen=True, array_like=True, tag="ask_node"):
     request: int
 
 
+class AskCluster(msgspec.Struct, frozen=True, array_like=True, tag="ask_cluster"):
+    """With a node's key: where is the pool's Ray cluster, and what lets me in? Answered by ``Cluster``."""
+
+    request: int
+
+
 #: What is heard at the agents' door.
-AtAgentsDoor = FromAgent | Join | AskNode
+AtAgentsDoor = FromAgent | Join | AskNode | AskCluster
 #: What is asked of a gateway and has one answer.
-Question = ToGateway | Join | AskNode
+Question = ToGateway | Join | AskNode | AskCluster

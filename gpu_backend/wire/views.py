@@ -82,16 +82,23 @@ class NodeView(msgspec.Struct, frozen=True, array_like=True):
 
 
 class Membership(msgspec.Struct, frozen=True, array_like=True, tag="membership"):
-    """A machine's place in the pool, for itself: the pool, the gateway's ``version``, how the gateway sees it."""
+    """A machine's place in the pool, for itself: the pool, the gateway's ``version``, how the gateway sees it.
+
+    ``engine`` is what keeps the pool's machines together, "local" or "ray".
+    """
 
     request: int
     pool: str
     version: str
     node: NodeView
+    engine: str = "local"
 
 
 class PoolView(msgspec.Struct, frozen=True, array_like=True, tag="pool_view"):
-    """The pool as one user may see it. ``user`` is the asker. Times are seconds since 1970."""
+    """The pool as one user may see it. ``user`` is the asker. Times are seconds since 1970.
+
+    ``engine`` is what keeps its machines together, "local" or "ray".
+    """
 
     request: int
     pool: str
@@ -102,6 +109,7 @@ class PoolView(msgspec.Struct, frozen=True, array_like=True, tag="pool_view"):
     sessions: tuple[SessionView, ...]
     waiting: tuple[WaiterView, ...] = ()
     nodes: tuple[NodeView, ...] = ()
+    engine: str = "local"
 
 
 class UsageRow(msgspec.Struct, frozen=True, array_like=True):

@@ -238,7 +238,7 @@ def test_a_node_that_joins_is_kept_and_its_loss_is_told(cluster_of_ray: ClusterO
     second = Cluster(directory / "m")
 
     async def story(watcher: Watcher) -> None:
-        command = ray.node_command("m", "127.0.0.1")
+        command = ray.node_command("m", "127.0.0.1", cluster_of_ray.head.directory / "m")
         with running(command, ray.environment(), directory / "m.log") as kill:
             await until(lambda: NodeEvent("m", NodeChange.JOINED) in watcher.events)
             await until(lambda: second.agent() is not None)

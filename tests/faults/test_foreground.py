@@ -6,6 +6,7 @@ import os
 import shutil
 import signal
 from collections.abc import Iterator
+from contextlib import ExitStack
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
@@ -17,6 +18,7 @@ from gpu_backend.pool import commands, joining, machines, running, state
 from gpu_backend.pool.state import PoolState
 from tests.integration.conftest import processes_with, until
 from tests.integration.notebook_pool import be_patient
+from tests.ray_nodes import NEEDS_RAY
 from tests.spare_ports import spare_ports
 
 from .machines import ADDRESS, only, sessions_on
@@ -181,3 +183,42 @@ def test_a_node_is_upgraded_and_its_sessions_go_on(home: Path, pool: PoolState, 
                     assert new.process.wait(60) == 0
         os.kill(head.process.pid, signal.SIGTERM)
         assert head.process.wait(60) == 0
+
+
+@pytest.mark.ray
+@NEEDS_RAY
+@pytest.mark.timeout(600)
+def test_ray_is_started_anew_with_its_machine_or_its_head_and_no_session_notices(home: Path, pool: PoolState) -> None:
+    ports = [str(port) for port in spare_ports(2)]
+    options = ("--engine", "ray", "--head", "127.0.0.1", "--nodes-port", ports[0], "--ray-port", ports[1])
+    node = state.at(home / "node")
+    words = ("node", "serve", "--state", str(node.root))
+    with ExitStack() as stack:
+        head = stack.enter_context(served(home / "told", *words_for(pool, *options)))
+        head.wait_ready()
+        invited = machines.invite(pool, "m", 1.0)
+        joining.enrol(node, invited.address, invited.token, {"executor_host": ADDRESS, "devices": "cpu"})
+        assert not processes_with(str(node.root)), "it has joined, and starts nothing by itself"
+        machine = stack.enter_context(served(home / "told", *words))
+        assert "the node m of pool is up with 1 devices" in machine.wait_ready()
+        config = commands.write_client_file(pool, home / "client.toml")
+        with only(pool, "m"):
+            notebook = stack.enter_context(Notebook(config))
+            notebook.value(_BEGIN)
+        assert machine.stop() == 0
+        assert not {one.role for one in running.processes(node)} & {"supervisor", "ray", "agent"}
+        assert notebook.value(_STANDING) == _STOOD
+        machine = stack.enter_context(served(home / "told", *words))
+        machine.wait_ready()
+        assert head.stop() == 0
+        assert not {one.role for one in running.processes(pool)} & {"supervisor", "gateway", "ray", "agent"}
+        assert notebook.value(_STANDING) == _STOOD
+        head = stack.enter_context(served(home / "told", *words_for(pool)))
+        head.wait_ready()
+        until(lambda: {one.name: one.state for one in commands.status(pool).nodes}["m"] == "up")
+        assert [one.state for one in sessions_on(pool, "m")] == ["serving"]
+        assert notebook.value(_STANDING) == _STOOD
+        commands.down(pool)
+        assert head.process.wait(60) == 0
+        joining.down(node, is_at_once=True)
+        assert machine.process.wait(60) == 0

@@ -63,7 +63,7 @@ def test_down_ends_a_pool_of_several_sessions_without_killing_its_agent(make_poo
     commands.down(pool.state)
     assert not any(process.is_running for process in [agent, *executors])
     log = (pool.state.logs / "gateway.log").read_text()
-    assert f"started the agent, pid {agent.pid}" in log
+    assert f"started agent, pid {agent.pid}" in log
     assert "killed" not in log
 
 

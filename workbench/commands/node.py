@@ -12,7 +12,7 @@ import msgspec
 from rich.text import Text
 
 from gpu_backend.pool import commands as pool
-from gpu_backend.pool import joining, machines
+from gpu_backend.pool import joined, joining, machines
 from gpu_backend.pool.machines import Invited
 from gpu_backend.pool.state import PoolState, at
 from gpu_backend.wire.views import Membership, NodeView
@@ -27,6 +27,7 @@ _SETTINGS = {
     "ports": "executor_ports",
     "advertise": "advertise_host",
     "devices": "devices",
+    "ray_certificates": "ray_certificates",
 }
 _ON_THE_HEAD: dict[str, tuple[str, Callable[[PoolState, str], None]]] = {
     "drain": ("let a machine take no new sessions; those that run there go on", machines.drain),
@@ -71,7 +72,7 @@ class Standing(Facts):
             ("devices", str(node.devices)),
             ("sessions", str(node.sessions)),
         )
-        files = (("settings", str(joining.settings_file(self._state))), ("logs", str(self._state.logs)))
+        files = (("settings", str(joined.settings_file(self._state))), ("logs", str(self._state.logs)))
         return Section("", seen), Section("Files", files)
 
 
@@ -99,6 +100,9 @@ def configure(parser: ArgumentParser) -> None:
     join_parser.add_argument("--ports", metavar="FIRST-LAST", help="TCP ports for them, as 7800-7899; any by default")
     join_parser.add_argument("--advertise", metavar="HOST", help="name under which notebooks reach this machine")
     join_parser.add_argument("--devices", choices=("auto", "cuda", "cpu"), help="what it offers")
+    join_parser.add_argument(
+        "--ray-certificates", metavar="DIR", help="tls.crt, tls.key and ca.crt, where the pool's Ray is encrypted"
+    )
     join_parser.add_argument("--no-start", action="store_true", help="become a member, and leave the start to others")
     finish(join_parser, join)
     finish(parts.add_parser("up", help="on the machine: start again, after a reboot say"), up)
@@ -187,7 +191,7 @@ def down(arguments: Namespace) -> int:
 
 
 def _here(arguments: Namespace) -> PoolState:
-    return at(arguments.state or joining.default_node_root())
+    return at(arguments.state or joined.default_node_root())
 
 
 def _show_standing(arguments: Namespace, member: Membership, state: PoolState) -> int:

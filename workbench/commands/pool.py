@@ -33,6 +33,11 @@ _SETTINGS = {
     "head": "nodes_host",
     "nodes_port": "nodes_port",
     "devices": "devices",
+    "engine": "engine",
+    "ray_address": "ray_address",
+    "ray_token_file": "ray_token_file",
+    "ray_port": "ray_port",
+    "ray_certificates": "ray_certificates",
 }
 
 
@@ -63,6 +68,7 @@ class PoolStatus(Facts):
         if len(self._view.nodes) > 1:
             machines = ((one.name, f"{state_in_words(one)}, {one.sessions} sessions") for one in self._view.nodes)
             parts.append(Section("Machines", tuple(machines)))
+        parts.insert(0, Section("", (("engine", self._view.engine),)))
         parts.append(Section("Sessions", sessions or (("none", ""),)))
         if self._view.waiting:
             rows = ((str(one.place), f"{one.user}, for {one.waited_seconds:.0f} s") for one in self._view.waiting)
@@ -81,6 +87,7 @@ class PoolStatus(Facts):
             "pool": self._view.pool,
             "version": self._view.version,
             "started_at": self._view.started_at,
+            "engine": self._view.engine,
             **self._address._asdict(),
             "state": str(self._state.root),
             "logs": str(self._state.logs),
@@ -121,6 +128,14 @@ def _add_settings(up_parser: ArgumentParser) -> None:
     )
     up_parser.add_argument("--nodes-port", type=int, metavar="PORT", help="its TCP port")
     up_parser.add_argument("--devices", choices=("auto", "cuda", "cpu"), help="what it offers")
+    up_parser.add_argument(
+        "--engine", choices=("local", "ray"), help="what keeps its machines together; local by default"
+    )
+    ray = up_parser.add_argument_group("with the engine ray")
+    ray.add_argument("--ray-address", metavar="HOST:PORT", help="a Ray cluster that runs already, instead of its own")
+    ray.add_argument("--ray-token-file", metavar="FILE", help="what holds that cluster's token")
+    ray.add_argument("--ray-port", type=int, metavar="PORT", help="TCP port of its own Ray head")
+    ray.add_argument("--ray-certificates", metavar="DIR", help="tls.crt, tls.key and ca.crt, to encrypt what Ray says")
 
 
 def up(arguments: Namespace) -> int:

@@ -28,7 +28,11 @@ def test_the_token_is_in_no_command_and_no_environment(tmp_path: Path, monkeypat
     make_token(cluster.token_file)
     token = cluster.token_file.read_text()
     environment = cluster.head_environment(tmp_path)
-    words = [*cluster.head_command("a", tmp_path), *cluster.node_command("b", "10.0.0.2"), *environment.values()]
+    words = [
+        *cluster.head_command("a", tmp_path),
+        *cluster.node_command("b", "10.0.0.2", tmp_path),
+        *environment.values(),
+    ]
     assert not [word for word in words if token in word or "of-somebody-else" in word]
     assert environment["RAY_AUTH_MODE"] == cluster.environment()["RAY_AUTH_MODE"] == "token"
     assert environment["RAY_AUTH_TOKEN_PATH"] == str(cluster.token_file)

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gpu_backend.pool import invitation, joining, settings, state
+from gpu_backend.pool import invitation, joined, settings, state
 from gpu_backend.pool.invitation import Invitation
 from gpu_backend.pool.serving import gateway_settings
 from gpu_backend.pool.settings import PoolSettings
@@ -39,12 +39,12 @@ def test_what_is_no_token_is_refused(text: str) -> None:
 def test_the_settings_of_a_machine_are_its_own_and_no_others(tmp_path: Path) -> None:
     path = tmp_path / "node.toml"
     wanted = PoolSettings(executor_host="10.0.0.2", devices="cpu", warm_executors_per_device=3)
-    path.write_text(settings.render(wanted, joining.OF_A_NODE))
-    assert settings.read(path, joining.OF_A_NODE) == wanted
+    path.write_text(settings.render(wanted, joined.OF_A_NODE))
+    assert settings.read(path, joined.OF_A_NODE) == wanted
     assert "lease_seconds" not in path.read_text()
     path.write_text("lease_seconds = 5.0\n")
     with pytest.raises(PoolRefusal, match="lease_seconds can be set on the pool's head alone"):
-        settings.read(path, joining.OF_A_NODE)
+        settings.read(path, joined.OF_A_NODE)
 
 
 def test_other_machines_are_heard_only_where_the_operator_says(tmp_path: Path) -> None:
