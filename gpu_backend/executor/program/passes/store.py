@@ -53,7 +53,10 @@ class StoreForwarding:
             # CuPy would copy such an operand first, which takes as long as the store; the same window is no other.
             if arg != into and root == (arg.root if type(arg) is View else arg.handle if type(arg) is Ref else 0):
                 return None
-        return self._reader.read(into)
+        try:
+            return self._reader.read(into)
+        except Exception:  # whatever is wrong with the window: the store itself says so, and not what it stores
+            return None
 
 
 def _forgets(op: Op, handle: int) -> bool:
