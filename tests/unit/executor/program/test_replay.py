@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from gpu_backend.devices.replays import Unrepeatable
@@ -45,7 +45,18 @@ def summed(into: int, value: Value, **kwargs: Value) -> Op:
     return Op("cupy.ndarray.sum", into, (value,), kwargs=dict(kwargs) or None)
 
 
+#: A store into what lies otherwise than it believes, and cannot be laid out, for something may remember it.
+IMPOSSIBLE_STORE = (
+    Op("cupy.poly1d", 1000, (View(3, 0, (6,), (8,), "<f8", ""),)),
+    Op("cupy.flip", 5, (Ref(3),)),
+    Op("cupy.add", 7, (Ref(3), 1.5), reuse=3),
+    Op(".store", 0, (View(5, 0, (6,), (8,), "<f8", ""), Ref(7))),
+    Op(".nothing", 0, (), (7,)),
+)
+
+
 @settings(deadline=None, max_examples=80)
+@example(IMPOSSIBLE_STORE, [], 1)
 @given(programs(), st.lists(st.integers(1, 4), max_size=12), st.sampled_from([1, 2, 100]))
 def test_programs_give_the_same_bits(ops: tuple[Op, ...], bundles: list[int], most: int) -> None:
     def outcome(passes: tuple[str, ...]) -> list[object]:

@@ -135,22 +135,6 @@ OPERANDS = st.one_of(
 )
 
 
-def test_a_window_that_cannot_be_is_the_fault_of_the_store_alone() -> None:
-    """What is computed is there, and whoever stores it hears why that cannot be, once."""
-    on, backwards = stream(), 5
-    ops = (
-        Op("cupy.flip", backwards, (window(0),)),
-        Op(".same", 6, (Ref(backwards),)),  # so that it can no longer be laid out as the store believes
-        Op("cupy.add", MADE, (Ref(OTHER), 1.5)),
-        store(0, root=backwards),
-        FORGET,
-    )
-    errors = run(on, *ops)
-    assert len(errors) == 1
-    assert "memory order" in errors[0].message
-    assert values(on, ROOT) == list(range(8))
-
-
 @st.composite
 def programs(draw: st.DrawFn) -> list[Op]:
     """Ops on arrays of six elements: made, stored, dropped and used again in any order, some of them missing."""
