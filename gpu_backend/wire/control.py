@@ -351,7 +351,12 @@ class Stop(msgspec.Struct, frozen=True, array_like=True, tag="stop"):
 
 
 class TakeGate(msgspec.Struct, frozen=True, array_like=True, tag="take_gate"):
-    """Arbiter to executor: obey me from now on. Three descriptors come with it: order page, right of way, bell."""
+    """Arbiter to executor: obey me from now on. Three descriptors come with it: order page, right of way, bell.
+
+    ``device`` is which of the executor's devices the arbiter is of.
+    """
+
+    device: int = 0
 
 
 class Phase(StrEnum):

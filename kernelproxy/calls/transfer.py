@@ -47,7 +47,8 @@ def upload(client: Client, host: HostArray) -> Any:
     native = _as_filled(host.astype(layout.dtype, copy=False))
     empty = (wire.Tuple(tuple(host.shape)), wire.DType(layout.dtype_text), order)
     pipeline = client.pipeline
-    array = array_core.fresh(client, layout, pipeline.record("cupy.empty", empty, orders=layout.orders))
+    stream = client.streams.default_handle()
+    array = array_core.fresh(client, layout, pipeline.record("cupy.empty", empty, stream=stream, orders=layout.orders))
     if native.nbytes > CHUNK_BYTES:
         write(array, native)
     elif native.nbytes:

@@ -146,8 +146,8 @@ class ufunc(Documented):  # noqa: N801 (CuPy's name)
         form = pipeline.forms.get(key)
         if form is None or not (is_array or form.low <= operand <= form.high):
             form = self._form_inplace(client, key, operand)
-        if form is not None:
-            args = (target._ref, operand._ref if is_array else operand, target._ref)
+        args = (target._ref, operand._ref if is_array else operand, target._ref)
+        if form is not None and not (client.streams.is_used and dispatch.reaches_over(client, args, None)):
             pipeline.note(form, args, _DEPTH, None, client.streams.current_handle())
         else:
             dispatch.call(self._qualname, (target, operand, target), {})

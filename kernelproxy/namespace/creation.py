@@ -69,7 +69,7 @@ def asarray(
         order = order.upper() if isinstance(order, str) else order
         fits_dtype = dtype is None or np.dtype(dtype) == layout.dtype
         fits_order = order in (None, "K", "A") or (layout.f_contiguous if order == "F" else layout.c_contiguous)
-        if fits_dtype and fits_order and copy is not True:
+        if fits_dtype and fits_order and copy is not True and dispatch.is_here(a):
             return a
         return dispatch.call("cupy.array", (a,), {"dtype": dtype, "copy": copy, "order": order or "K"})
     return array(a, dtype, True if copy is None else copy, order or "K")

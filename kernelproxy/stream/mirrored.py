@@ -52,6 +52,10 @@ class MirroredPipeline(Pipeline):
         with self._recording:
             return mirror.read(reference, layout)
 
+    def reaches_over(self, args: Args, kwargs: Kwargs, stream: int) -> bool:
+        """Tell whether an op for ``stream`` is given anything on another device; there is one."""
+        return False
+
     def _look(self) -> None:
         """Take in what has come, unless another thread is at it: a failure, or that the executor is gone."""
         self._looked_at = monotonic()
