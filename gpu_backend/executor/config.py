@@ -64,6 +64,8 @@ class ExecutorConfig(HoldsSecret, frozen=True, kw_only=True, forbid_unknown_fiel
     ordinal: int = 0
     #: How many devices it has.
     devices: int = 1
+    #: Their numbers on the node.
+    on_node: tuple[int, ...] = ()
     #: Its own directory: where it works, and the only place where it may write.
     own: str
     #: The walls around it; none where the system has none, or the pool's settings do without.

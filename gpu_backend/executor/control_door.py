@@ -76,7 +76,8 @@ class ControlDoor:
                     log.error("an order was dropped: %s", error)
                     order = None
                 if isinstance(order, control.TakeGate) and len(message.descriptors) == _OF_A_GATE:
-                    yield Gates(*message.descriptors, order.device)
+                    order_page, way, line = message.descriptors
+                    yield Gates(order_page, way, line, order.device)
                     continue
                 for descriptor in message.descriptors:  # no other order has any
                     os.close(descriptor)

@@ -23,7 +23,7 @@ class Wish(msgspec.Struct, frozen=True, array_like=True):
     the device's time in 0..1, ``limit`` the largest part. A higher ``priority`` goes first, where a policy looks at it.
     Labels are the user's own words: a session goes beside those of its ``affinity``, apart from those of its
     ``anti_affinity``, and with ``exclusion`` shares its device with nobody but those of that label. ``is_whole`` asks
-    for a device of its own.
+    for a device of its own. ``devices`` of one node are had together or not at all, and all else holds on each.
     """
 
     kind: str = ""
@@ -34,6 +34,7 @@ class Wish(msgspec.Struct, frozen=True, array_like=True):
     anti_affinity: str = ""
     exclusion: str = ""
     is_whole: bool = False
+    devices: int = 1
 
 
 class OpenSession(msgspec.Struct, frozen=True, array_like=True, tag="open_session"):
@@ -215,7 +216,8 @@ class Launch(msgspec.Struct, frozen=True, array_like=True, tag="launch"):
 
     Answered by a ``NodeReport`` that lists the executor with the same ``seal``, or by ``LaunchFailed``. ``memory_rule``
     says in words whose limit the session's memory limit is, for its notebook when the memory is full. ``user_since``
-    tells a user from one who had the same name before.
+    tells a user from one who had the same name before. ``others`` are further devices that the executor has as well;
+    the memory limit is that of each.
     """
 
     session: str
@@ -229,6 +231,7 @@ class Launch(msgspec.Struct, frozen=True, array_like=True, tag="launch"):
     memory_rule: str = ""
     seal: str = ""
     user_since: str = ""
+    others: tuple[int, ...] = ()
 
 
 class SetTerms(msgspec.Struct, frozen=True, array_like=True, tag="set_terms"):
@@ -253,7 +256,10 @@ class StopNode(msgspec.Struct, frozen=True, array_like=True, tag="stop_node"):
 
 
 class ExecutorReport(HoldsSecret, frozen=True, array_like=True):
-    """An executor that serves a session, what its ticket says, and the seal with which its node was given it."""
+    """An executor that serves a session, what its ticket says, and the seal with which its node was given it.
+
+    ``others`` are its further devices, and ``others_booked`` is what is on the books of each.
+    """
 
     session: str
     epoch: int
@@ -270,6 +276,8 @@ class ExecutorReport(HoldsSecret, frozen=True, array_like=True):
     usage: Usage = Usage()
     booked: Booked = Booked()
     seal: str = ""
+    others: tuple[int, ...] = ()
+    others_booked: tuple[Booked, ...] = ()
 
 
 class NodeReport(msgspec.Struct, frozen=True, array_like=True, tag="node_report"):

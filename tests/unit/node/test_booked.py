@@ -11,6 +11,7 @@ from gpu_backend.engine.detached import ProcessId
 from gpu_backend.gate.roster import name_of
 from gpu_backend.gate.tally import Booked, Tally, booked
 from gpu_backend.node.executor import Executor
+from gpu_backend.node.places import Place
 from gpu_backend.node.usage import UsageOf
 from gpu_backend.wire import control
 from gpu_backend.wire.figures import can_be
@@ -61,7 +62,7 @@ def test_what_cannot_be_is_not_passed_on(tmp_path: Path, figure: int, parts: tup
 
 @pytest.mark.parametrize("said", [float("nan"), float("inf"), -5.0])
 def test_how_long_a_notebook_was_not_heard_is_a_time(tmp_path: Path, said: float) -> None:
-    executor = Executor(tmp_path, ProcessId(1, 1), 0, tmp_path)
+    executor = Executor(tmp_path, ProcessId(1, 1), [Place(0, tmp_path)])
     executor._changed = lambda _: None
     executor._take_in(control.Report(control.Phase.SERVING, "s", 1, 1, -1, 1 << 60, said))
     assert can_be(executor.idle_seconds)
