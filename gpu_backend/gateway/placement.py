@@ -133,8 +133,8 @@ def reserved(devices: Sequence[DeviceLoad], kind: str, memory_bytes: int, count:
         return list(devices)
     kept = max(able, key=lambda d: (d.total_bytes - d.promised_bytes, d.capacity - d.sessions))
     beside = sorted((d for d in able if d.node == kept.node and d is not kept), key=lambda d: d.sessions / d.capacity)
-    all_kept = {(d.node, d.ordinal) for d in (kept, *beside[: count - 1])}
-    return [replace(d, sessions=d.capacity) if (d.node, d.ordinal) in all_kept else d for d in devices]
+    all_kept = [kept, *beside[: count - 1]]
+    return [replace(d, sessions=d.capacity) if any(d is one for one in all_kept) else d for d in devices]
 
 
 def _has_room(device: DeviceLoad, memory_bytes: int) -> bool:

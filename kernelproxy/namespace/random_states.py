@@ -17,9 +17,7 @@ class _InUse(Kept):
 def get_random_state() -> Any:
     """Return the random state that functions such as ``cupy.random.rand`` draw from."""
     client = current()
-    return client.part(_InUse).get(
-        client.streams.device, lambda: dispatch.ask_object("cupy.random.get_random_state")
-    )
+    return client.part(_InUse).get(client.streams.device, lambda: dispatch.ask_object("cupy.random.get_random_state"))
 
 
 def set_random_state(rs: RemoteObject) -> None:

@@ -89,7 +89,9 @@ def test_a_device_that_is_not_there(executor: InProcess, number: int) -> None:
     assert cp.cuda.Device().id == 0
 
 
-@pytest.mark.parametrize("how", ["asarray", "array", "copy", "copy function", "asanyarray", "copyto", "store", "device block"])
+@pytest.mark.parametrize(
+    "how", ["asarray", "array", "copy", "copy function", "asanyarray", "copyto", "store", "device block"]
+)
 def test_arrays_are_copied_from_device_to_device(executor: InProcess, how: str) -> None:
     x = cp.arange(12, dtype="f4").reshape(3, 4) * 3
     with cp.cuda.Device(1):

@@ -67,7 +67,9 @@ def configure(parser: ArgumentParser) -> None:
 
 def _devices(said: str) -> str:
     if said not in _KINDS and not (said.isdecimal() and 1 <= int(said) <= MOST_DEVICES):
-        raise ArgumentTypeError(f"{quoted(said)} is none of {', '.join(_KINDS)}, and no number from 1 to {MOST_DEVICES}")
+        raise ArgumentTypeError(
+            f"{quoted(said)} is none of {', '.join(_KINDS)}, and no number from 1 to {MOST_DEVICES}"
+        )
     return said
 
 

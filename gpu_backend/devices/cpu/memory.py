@@ -123,7 +123,11 @@ class Ledger:
     def _enter(self, array: Array) -> None:
         owner = _owner_of(array)
         key = id(owner)
-        if key not in self._owners and owner.nbytes and not (self.others and any(one.has(owner) for one in self.others)):
+        if (
+            key not in self._owners
+            and owner.nbytes
+            and not (self.others and any(one.has(owner) for one in self.others))
+        ):
             block = self._allocate(rounded(owner.nbytes))
             entry = _Owner(owner, self._end)
             entry.block, entry.key = block, key

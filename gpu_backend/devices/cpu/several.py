@@ -21,7 +21,18 @@ Array = np.ndarray[Any, Any]
 #: What only looks at an array, or makes another window on its memory: it is done wherever that lies.
 _LOOKING = frozenset(
     f"cupy.ndarray.{name}"
-    for name in ("data", "flat", "reshape", "ravel", "squeeze", "swapaxes", "transpose", "view", "diagonal", "__getitem__")
+    for name in (
+        "data",
+        "flat",
+        "reshape",
+        "ravel",
+        "squeeze",
+        "swapaxes",
+        "transpose",
+        "view",
+        "diagonal",
+        "__getitem__",
+    )
 ) | {"cupy.may_share_memory", "cupy.shares_memory"}
 #: What brings an array to the current device first.
 _FETCHING = frozenset(

@@ -44,7 +44,9 @@ def test_all_that_it_writes_goes_into_its_own_folder(tmp_path: Path) -> None:
 
 
 def test_it_sees_its_own_gpu_and_no_other(tmp_path: Path) -> None:
-    assert executor_environment(tmp_path, [GPU], {"CUDA_VISIBLE_DEVICES": "4,5,6,7"})["CUDA_VISIBLE_DEVICES"] == "GPU-1-2"
+    assert (
+        executor_environment(tmp_path, [GPU], {"CUDA_VISIBLE_DEVICES": "4,5,6,7"})["CUDA_VISIBLE_DEVICES"] == "GPU-1-2"
+    )
 
 
 def test_what_one_user_has_installed_is_still_found(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
