@@ -12,7 +12,6 @@ from gpu_backend.executor import config as configuration
 from gpu_backend.executor.answer import Answer
 from gpu_backend.executor.control_door import Gates, Order
 from gpu_backend.executor.conversation import Conversation
-from gpu_backend.executor.gate import Gate
 from gpu_backend.executor.instructions import (
     Check,
     Drop,
@@ -29,7 +28,6 @@ from gpu_backend.executor.instructions import (
 from gpu_backend.executor.lanes import Lanes, make_lanes
 from gpu_backend.executor.loop import Loop
 from gpu_backend.executor.op_classes import OpClasses
-from gpu_backend.executor.pace import Pace
 from gpu_backend.executor.ports import Ports
 from gpu_backend.executor.program.run import OpStream
 from gpu_backend.transport.copying import Bytes

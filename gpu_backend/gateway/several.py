@@ -41,7 +41,7 @@ def place_several(
     if largest < count:
         return Refusal(
             RefusalCode.NO_DEVICE,
-            f"{count} devices of one node were asked for; no node of this pool has more than {largest} that could serve.",
+            f"{count} devices of one node were asked for; no node of this pool has more than {largest} that can serve.",
             f"Ask for at most {largest}.",
         )
     free = max(map(len, _alike(possible)), default=0)

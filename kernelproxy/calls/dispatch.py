@@ -11,7 +11,6 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from gpu_backend.opstream.devices import device_of
 from gpu_backend.opstream.layout import Layout
 from gpu_backend.opstream.proof import prove
 from gpu_backend.opstream.proof.outcome import ArrayProof, Later, Made, Proof, Returned, Unproved, View, Warned
@@ -21,11 +20,12 @@ from gpu_backend.wire.errors import WarningRecord
 from gpu_backend.wire.messages import Want
 from kernelproxy.calls import array_core, reading, repeats, selections, stand_ins, sync_detection, transfer
 from kernelproxy.calls.argument_types import HostArray
-from kernelproxy.calls.array_core import ArrayCore, fresh, from_description, handle_of, view_of, window_held
+from kernelproxy.calls.array_core import ArrayCore, fresh, from_description, view_of, window_held
 from kernelproxy.calls.callbacks import Conversation, NotebookFunction
 from kernelproxy.calls.decoding import Decoder
 from kernelproxy.calls.described_arrays import array_of, shown_by_users
 from kernelproxy.calls.doubts import doubted
+from kernelproxy.calls.elsewhere import FETCHING, is_here, reaches_over
 from kernelproxy.calls.encoding import Encoder
 from kernelproxy.calls.foreign_arrays import Wrapped, behind
 from kernelproxy.calls.stand_ins import StandIn
@@ -36,8 +36,6 @@ from kernelproxy.errors import warn_again
 _PLAIN = frozenset({int, float, bool, str, type(None)})
 #: Verbs that do what the object they are given does.
 _VERBS_OF_OBJECTS = frozenset((".call", ".launch", ".method"))
-#: What brings an array to the current device: of one that is there already it may be a mere view.
-_FETCHING = frozenset(("cupy.array", "cupy.asarray", "cupy.asanyarray"))
 #: How many frames of ours there are at least between the pipeline and who made a call.
 _DEPTH = 4
 
@@ -91,7 +89,7 @@ def run_proved(qualname: str, args: tuple[object, ...], kwargs: dict[str, object
     __tracebackhide__ = True
     is_unproved = False
     if not isinstance(proof, Layout):  # what nearly all results are
-        if isinstance(proof, View) and (qualname not in _FETCHING or is_here(args[0])):
+        if isinstance(proof, View) and (qualname not in FETCHING or is_here(args[0])):
             return view_of(_given(proof, args, kwargs), proof.offset, proof.layout)
         if isinstance(proof, Warned):
             return _warned(qualname, args, kwargs, proof)
@@ -100,7 +98,7 @@ def run_proved(qualname: str, args: tuple[object, ...], kwargs: dict[str, object
     encoded = _encode(args, kwargs)
     if is_unproved or encoded.is_more_than_values or not _is_sure(encoded.client, _made_bytes(proof)):
         return ask(qualname, encoded, args, kwargs)
-    if encoded.client.streams.is_used and reaches_over(encoded.client, encoded.args, encoded.kwargs):
+    if reaches_over(encoded.client, encoded.args, encoded.kwargs):
         return ask(qualname, encoded, args, kwargs)
     if isinstance(proof, Layout):
         client, wire_args, orders = encoded.client, encoded.args, proof.orders
@@ -108,16 +106,6 @@ def run_proved(qualname: str, args: tuple[object, ...], kwargs: dict[str, object
         handle = client.pipeline.record(qualname, wire_args, 1, encoded.kwargs, stream, None, orders, size, kind, proof)
         return fresh(client, proof, handle)
     return _recorded(qualname, encoded, args, kwargs, proof)
-
-
-def reaches_over(client: Client, args: tuple[wire.Value, ...], kwargs: dict[str, wire.Value] | None) -> bool:
-    """Tell whether an op that is asked for now is given anything on another device than the current one."""
-    return client.pipeline.reaches_over(args, kwargs, client.streams.current_handle())
-
-
-def is_here(value: object) -> bool:
-    """Tell whether ``value`` is on the current device, if it is an array."""
-    return not isinstance(value, ArrayCore) or device_of(handle_of(value._ref)) == value._client.streams.device
 
 
 def _recorded(

@@ -363,7 +363,9 @@ def get_device_id() -> int:
     return current().streams.device
 
 
-getDevice = get_device_id  # noqa: N816 (CUDA's name)
+def getDevice() -> int:  # noqa: N802 (CUDA's name)
+    """Return the number of the calling thread's current device."""
+    return get_device_id()
 
 
 def setDevice(device: int) -> None:  # noqa: N802 (CUDA's name)

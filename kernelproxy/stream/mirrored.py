@@ -90,7 +90,7 @@ class MirroredPipeline(Pipeline):
             self.counters.note_received(self._way, sum(map(len, answer.buffers)))
         return answer
 
-    def record_with_buffer(self, make: Upload, data: Frame, offset: int = 0) -> None:
+    def record_with_buffer(self, make: Upload, data: Frame, offset: int = 0, stream: int = 0) -> None:
         """Note an op that carries ``data``, as `record_upload`; they are not sent again over a slow link.
 
         They are at ``offset`` of all that is uploaded. Of more than the executor keeps only the beginning is kept: it
@@ -99,11 +99,11 @@ class MirroredPipeline(Pipeline):
         way, size, most_kept = self._way, len(data), self.connection.welcome.kept_bytes
         if way is Way.NETWORK and size >= LEAST_BYTES and offset + size <= most_kept and self.link_speed.is_slow:
             own, digest = self.link_speed.name(data)
-            if self.record_upload(make, own, digest, most_kept):
+            if self.record_upload(make, own, digest, most_kept, stream):
                 self.counters.kept_bytes += size
                 return
         else:
-            self.record_upload(make, data)
+            self.record_upload(make, data, stream=stream)
         self.counters.note_sent(way, size)
 
     @contextmanager

@@ -129,7 +129,9 @@ class Recorder(ABC):
 
     note = compiled.quick("note", note)
 
-    def record_upload(self, make: Upload, data: Frame, digest: bytes = b"", most_kept: int = 0) -> bool:
+    def record_upload(
+        self, make: Upload, data: Frame, digest: bytes = b"", most_kept: int = 0, stream: int = 0
+    ) -> bool:
         """Note an op without result that carries ``data``; tell whether they stay here, as the executor keeps them.
 
         ``make`` gets the buffer's number in its message. With a ``digest`` the executor keeps them as that, among
@@ -147,9 +149,7 @@ class Recorder(ABC):
                 batch.bytes += len(data)  # first: an interrupt between the two must not have it travel uncounted
                 batch.frames.append(data)
             known = self.mirror.note_write(args[0], data)
-            target = args[0]
-            on = (target.handle if isinstance(target, Ref) else target.root) & OF_DEVICE  # type: ignore[union-attr]
-            place = batch.add(Op(name, 0, args, stream=on), site, cost)
+            place = batch.add(Op(name, 0, args, stream=stream), site, cost)
             if known is not None:
                 self.mirror.publish(*known)
             if digest and not is_kept:
@@ -185,6 +185,6 @@ class Recorder(ABC):
 
 compiled.learn(
     Recorder=Recorder, OpenBatch=OpenBatch, Form=Form, Cost=Cost, HostMirror=HostMirror, MemoryModel=MemoryModel,
-    Worth=Worth, Op=Op, Ref=Ref, View=View, nothing=NOTHING, of_device=OF_DEVICE, taken_over=taken_over, takes_over=takes_over,
-    targets=stores.TARGETS,
+    Worth=Worth, Op=Op, Ref=Ref, View=View, nothing=NOTHING, of_device=OF_DEVICE, taken_over=taken_over,
+    takes_over=takes_over, targets=stores.TARGETS,
 )  # fmt: skip

@@ -1,4 +1,4 @@
-"""Two devices in one notebook: a real pool with two CPU devices, an executor that holds both, and what it is counted."""
+"""Two devices in one notebook: a real pool with two CPU devices, and an executor that holds both."""
 
 from __future__ import annotations
 
@@ -7,16 +7,14 @@ import os
 import subprocess
 import sys
 from collections.abc import Iterator
-from pathlib import Path
 
 import pytest
-from IPython.core.error import UsageError
-from IPython.testing.globalipapp import get_ipython
 
-from gpu_backend.pool import commands
+from gpu_backend.gate import roster as rosters
+from gpu_backend.gate import tally
+from gpu_backend.node import arbiter as arbiters
 from gpu_backend.pool.settings import PoolSettings
 from gpu_backend.pool.state import PoolState
-from kernelproxy.client import current
 from tests.integration.notebook_pool import cpu_pool, sessions, wait_until
 
 RUN = (sys.executable, "-m", "workbench", "run")
@@ -90,5 +88,101 @@ def test_a_program_that_asks_for_none_has_one(pool: PoolState) -> None:
 
 def test_more_than_a_node_has_are_refused_with_what_could_be_had(pool: PoolState) -> None:
     done = run("-c", "import cupy as cp; cp.zeros(1)", GPU_WORKBENCH_DEVICES="3")
-    assert "3 devices of one node were asked for; no node of this pool has more than 2 that could serve." in done.stderr
+    assert "3 devices of one node were asked for; no node of this pool has more than 2 that can serve." in done.stderr
     assert sessions(pool) == ()
+
+
+_MAGIC = """
+from IPython.core.error import UsageError
+from IPython.core.interactiveshell import InteractiveShell
+import cupy as cp
+
+shell = InteractiveShell.instance()
+shell.run_line_magic("load_ext", "workbench")
+
+def take(words):
+    try:
+        shell.run_line_magic("gpu", f"devices {words}")
+    except UsageError as error:
+        return str(error)
+    return cp.cuda.runtime.getDeviceCount()
+
+print(take("3"))
+print(take("many"))
+print(take("2"))
+x = cp.arange(3)
+print(take("2"), int(x[2]))
+print(take("1").partition(" with its arrays")[2])
+print(take("1 --drop-arrays"))
+"""
+
+
+def test_the_magic_takes_devices_or_says_how_many_there_are(pool: PoolState) -> None:
+    done = run("-c", _MAGIC)
+    assert done.stderr == ""
+    refused, unclear, *rest = done.stdout.splitlines()
+    assert "3 devices of one node were asked for; no node of this pool has more than 2 that can serve." in refused
+    assert unclear == "Say how many: %gpu devices 2"
+    assert rest == ["2", "2 2", ". Add --drop-arrays to leave it.", "1"]
+    wait_until(lambda: sessions(pool) == ())
+
+
+_TURNS = """
+import sys, time
+import cupy as cp
+
+count, seconds = cp.cuda.runtime.getDeviceCount(), float(sys.argv[1])
+held = []
+for number in range(count):
+    with cp.cuda.Device(number):
+        held.append(cp.zeros(200_000))
+rounds, until = 0, time.monotonic() + seconds
+while time.monotonic() < until:
+    for number in range(count):
+        with cp.cuda.Device(number):
+            for _ in range(10):
+                held[number] += 1
+    rounds += 1
+    if rounds % 7 == 0:
+        cp.cuda.Device(count - 1).synchronize()
+print(rounds == 0 or [float(cp.asarray(one).sum()) == 200_000 * 10.0 * rounds for one in held])
+sys.stdin.read()
+"""
+
+
+def test_sessions_with_several_devices_take_turns_on_each(pool: PoolState) -> None:
+    """Nobody waits for ever, nobody is taken for a traitor, and each device's arbiter has on its books what ran there."""
+    command = [*RUN, "--devices"]
+    started = [
+        subprocess.Popen(
+            [*command, devices, "-c", _TURNS, "4"], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+        )
+        for devices in ("2", "2", "1")
+    ]
+    try:
+        told = [_first_line(one) for one in started]
+        assert told == ["[True, True]", "[True, True]", "[True]"]
+        booked = _booked(pool)
+        assert sorted(len(devices) for devices in booked.values()) == [1, 2, 2]
+        wait_until(lambda: all(seconds > 0 for devices in _booked(pool).values() for seconds in devices.values()))
+    finally:
+        for one in started:
+            one.communicate("", timeout=60)
+    assert [one.returncode for one in started] == [0, 0, 0]
+    wait_until(lambda: sessions(pool) == ())
+
+
+def _first_line(process: subprocess.Popen[str]) -> str:
+    assert process.stdout is not None
+    return process.stdout.readline().strip()
+
+
+def _booked(pool: PoolState) -> dict[str, dict[int, float]]:
+    """Return the seconds that each device's arbiter has on its books, by session and device."""
+    found: dict[str, dict[int, float]] = {}
+    for ordinal in (0, 1):
+        directory = arbiters.directory_of(str(pool.runtime), ordinal)
+        for member in rosters.read_roster(directory).members:
+            seconds = tally.booked(directory, member.name).used_seconds
+            found.setdefault(member.terms.session, {})[ordinal] = seconds
+    return found

@@ -13,7 +13,6 @@ from gpu_backend.devices.cpu.random_state import RandomState
 from gpu_backend.devices.cpu.several import DEVICES
 from gpu_backend.devices.cpu.table import define, define_alias, define_value
 
-
 #: The state that the functions draw from, by the number of the device; made on first use.
 _states: dict[int, RandomState] = {}
 
