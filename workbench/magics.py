@@ -185,6 +185,7 @@ def _take_devices(wanted: Namespace) -> None:
         if session is not None:
             _leave(wanted.drop_arrays or not session.counters.ops)
         client.wishes.devices = count
+        client.streams.set_device(0)
         _ = client.session  # opened here
     except PoolError as error:
         client.wishes.devices = before

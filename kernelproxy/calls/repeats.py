@@ -55,7 +55,7 @@ def known_by(qualname: str, args: tuple[object, ...], kwargs: dict[str, object])
         wire_kwargs, client = dict(zip(kwargs, found[0], strict=True)), found[1]
     if client is None:
         client = current()
-    if client.opened is None or (client.streams.is_used and client.opened.devices > 1):
+    if client.opened is None or (client.streams.is_used and client.pipeline.has_several):
         return None
     return tuple(key), client, tuple(items), wire_kwargs
 

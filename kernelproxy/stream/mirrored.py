@@ -29,6 +29,8 @@ _LOOK_SECONDS = 0.01
 class MirroredPipeline(Pipeline):
     """A pipeline that answers reads of what is known, and counts why trips were taken."""
 
+    #: Whether the session has several devices.
+    has_several = False
     #: When it was last looked whether the executor has said something.
     _looked_at = 0.0
 

@@ -11,6 +11,7 @@ from collections.abc import Iterable
 from gpu_backend.opstream.devices import device_of
 from gpu_backend.wire.messages import Want
 from gpu_backend.wire.values import Dict, List, Ref, Tuple, Value, View
+from kernelproxy.errors import warn_again
 from kernelproxy.stream.forms import Form
 from kernelproxy.stream.mirrored import MirroredPipeline
 from kernelproxy.stream.recorder import Args, Kwargs
@@ -21,13 +22,19 @@ __all__ = ["SpreadPipeline"]
 class SpreadPipeline(MirroredPipeline):
     """A pipeline to an executor with several devices."""
 
+    has_several = True
+
     def note(self, form: Form, args: Args, depth: int, kwargs: Kwargs = None, stream: int = 0) -> int:
-        """Note an op of ``form``, as `Recorder.note`; one that reaches over to another device is done on return."""
+        """Note an op of ``form``, as `Recorder.note`; one that reaches over to another device is asked for instead."""
         __tracebackhide__ = True
-        out = super().note(form, args, depth + 1, kwargs, stream)
-        if self.reaches_over(args, kwargs, stream):
-            self.call(".nothing", (), Want.DESCRIPTION)  # raises what became of it
-        return out
+        if form.results or not self.reaches_over(
+            args, kwargs, stream
+        ):  # whoever wants results has asked, or only looks
+            return super().note(form, args, depth + 1, kwargs, stream)
+        answer = self.call(form.name, args, Want.DESCRIPTION, kwargs, None, stream)
+        if answer.warnings:
+            warn_again(answer.warnings)
+        return 0
 
     def reaches_over(self, args: Args, kwargs: Kwargs, stream: int) -> bool:
         """Tell whether an op for ``stream`` is given anything that is on another device."""

@@ -62,10 +62,10 @@ class Streams:
 
     def set_device(self, device: int) -> int:
         """Make ``device`` this thread's current one, with its stream; return the one before."""
-        self.is_used = True
         current = self._current
         before = current.device
         if device != before:
+            self.is_used = True
             current.others[before] = current.stream
             current.device, current.stream = device, current.others.pop(device, None)
         return before

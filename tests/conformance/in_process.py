@@ -13,9 +13,11 @@ from gpu_backend.devices.base import Device
 from gpu_backend.executor.config import PASSES
 from gpu_backend.executor.program.run import OpStream
 from kernelproxy.client import current
+from kernelproxy.mirror.host_mirror import HostMirror, Mode
 from kernelproxy.stream.mirrored import MirroredPipeline
 from kernelproxy.stream.session import Session
 from kernelproxy.stream.spread import SpreadPipeline
+from kernelproxy.stream.streams import Streams
 from tests.unit.kernelproxy.played import PlayedExecutor
 
 #: The optimisations that are on: `PASSES= pytest tests/conformance` has all go without.
@@ -44,6 +46,17 @@ class InProcess(PlayedExecutor):
 
 
 @contextmanager
+def mirrored(mode: Mode) -> Iterator[None]:
+    """Have the notebook know values on its own, or not, from here on."""
+    pipeline, before = current().pipeline, current().pipeline.mirror
+    pipeline.mirror = HostMirror(mode)
+    try:
+        yield
+    finally:
+        pipeline.mirror = before
+
+
+@contextmanager
 def notebook_on(device: Device) -> Iterator[InProcess]:
     """Let this process's notebook use an executor on ``device``, which need not be the only CuPy in the process."""
     executor = InProcess(device)
@@ -56,3 +69,4 @@ def notebook_on(device: Device) -> Iterator[InProcess]:
         yield executor
     finally:
         current().adopt(None)
+        current().streams = Streams()  # who comes next is on the first device, and has left no default stream

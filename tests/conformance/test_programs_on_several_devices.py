@@ -13,8 +13,9 @@ import numpy as np
 import pytest
 
 from gpu_backend.devices import open_device
+from kernelproxy.mirror.host_mirror import Mode
 from tests.conformance.asked_of_views import REMOTE as cp
-from tests.conformance.in_process import InProcess, notebook_on
+from tests.conformance.in_process import InProcess, mirrored, notebook_on
 
 _PROGRAMS = int(os.environ.get("PROGRAMS", "60"))
 _STEPS = 40
@@ -163,12 +164,13 @@ _ACTIONS = [
 ]  # fmt: skip
 
 
-@pytest.mark.parametrize("part", range(4))
-def test_random_programs(executor: InProcess, part: int) -> None:
+@pytest.mark.parametrize(("part", "mode"), [*enumerate((Mode.OFF, Mode.ON, Mode.CHECK))])
+def test_random_programs(executor: InProcess, part: int, mode: Mode) -> None:
     can_reach = bool(cp.cuda.runtime.deviceCanAccessPeer(0, 1))
     for seed in range(part * _PROGRAMS, (part + 1) * _PROGRAMS):
-        program = Program(seed, can_reach)
-        for _ in range(_STEPS):
-            program.step()
-        for one in program.known:
-            program.compare(one)
+        with mirrored(mode):
+            program = Program(seed, can_reach)
+            for _ in range(_STEPS):
+                program.step()
+            for one in program.known:
+                program.compare(one)

@@ -151,7 +151,7 @@ sys.stdin.read()
 
 
 def test_sessions_with_several_devices_take_turns_on_each(pool: PoolState) -> None:
-    """Nobody waits for ever, nobody is taken for a traitor, and each device's arbiter has on its books what ran there."""
+    """Nobody waits for ever or is taken for a traitor, and each device's arbiter has on its books what ran there."""
     command = [*RUN, "--devices"]
     started = [
         subprocess.Popen(
