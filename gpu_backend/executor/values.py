@@ -288,7 +288,7 @@ class _Description:
         )
 
     def _keep(self, result: Any, kind: Kind = Kind.ARRAY, on: int = 0) -> int:
-        """Keep a result under the next handle, of the op's device; or of that of the handle whose memory it is ``on``."""
+        """Keep a result under the next handle: on the device of the op, or on that of ``on``, whose memory it shows."""
         handle = self._next if not on else self._next & ~OF_DEVICE | on & OF_DEVICE
         self._next += 1
         self._handles.append(handle)
