@@ -124,7 +124,9 @@ class Ledger:
             session = sessions.get(executor.session)
             is_there = session is not None and session.node == node  # and not where it was, or is said to be
             ordinals, books = (executor.ordinal, *executor.others), (executor.booked, *executor.others_booked)
-            for ordinal, booked in zip(ordinals, books, strict=False):
+            for ordinal, booked in dict(
+                zip(ordinals, books, strict=False)
+            ).items():  # a device that is told twice is one
                 if session is not None and is_there and ordinal in there and booked.at_seconds:
                     there[ordinal].append((self._seat(session, executor.epoch), booked))
         for device in report.devices:
