@@ -82,7 +82,7 @@ class Lanes:
 
     def is_for_another(self, batch: QueuedBatch) -> bool:
         """Tell whether the next op is for another device."""
-        return len(self.all) > 1 and self._device_of_next(batch) != self.number
+        return self._device_of_next(batch) != self.number
 
     def _device_of_next(self, batch: QueuedBatch) -> int:
         number = device_of(batch.ops[batch.next].stream)

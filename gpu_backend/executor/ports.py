@@ -100,9 +100,10 @@ class Ports:
             ready = self._sleep(timeout_seconds)
         if self._entrance.fileno() in ready or not self._entrance.is_empty:
             self._let_in()
-        for device, line in list(self._lines.items()):
+        for device, line in self._lines.items():
             if line.fileno() in ready and not line.clear():
                 self.hear_bell(None, device)  # the arbiter has ended; its successor brings another
+                break  # what has changed is not gone through further; others ring still
         for peer in self._peers.values():
             peer.wake(peer.fileno() in ready)
         return Ready(self.hears_peers(), self.control.fileno() in ready)

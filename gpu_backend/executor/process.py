@@ -63,6 +63,7 @@ class Executor:
         self._gate, self._pace = self._lanes.all[0]  # of the current device
         self._classes = OpClasses()
         self._loop = Loop(self._gate, self._pace, has_spare, lambda: self._stream.has_lesson)
+        self._held_bytes = 0  # on the current device
         self._has_answered = False  # the last op that ran
         self._conversation: Conversation | None = None
         self._assignment: control.Assign | None = None
@@ -124,6 +125,7 @@ class Executor:
 
     def _turn_to(self, number: int) -> None:
         self._gate, self._pace = self._lanes.all[number]
+        self._held_bytes = self._lanes.held_bytes[number]
         self._loop.turn_to(self._gate, self._pace)
         self._stream.turn_to(number)
 
@@ -146,7 +148,9 @@ class Executor:
             if self._loop.is_over or perf_counter() > until:
                 return
             batch = conversation.front()
-            if batch is not None and (not self._loop.may_launch() or self._lanes.is_for_another(batch)):
+            if batch is not None and not self._loop.may_launch():
+                return
+            if self._has_several and batch is not None and self._lanes.is_for_another(batch):
                 return
 
     def _drop_ops(self, conversation: Conversation, until: float) -> None:
@@ -167,8 +171,7 @@ class Executor:
                 self._end(f"The device failed: {answer.error.message}", EndCause.DEVICE_FAULT, EXIT_FATAL)
 
     def _tell_gate(self, conversation: Conversation, is_resting: bool = False) -> None:
-        held_bytes = self._lanes.held_bytes[self._lanes.number]
-        self._gate.tell(conversation.queued_ops, conversation.is_awaited, held_bytes, is_resting)
+        self._gate.tell(conversation.queued_ops, conversation.is_awaited, self._held_bytes, is_resting)
         if is_resting and self._has_several:
             self._lanes.rest()
 
@@ -186,6 +189,7 @@ class Executor:
 
     def _measure_memory(self) -> None:
         self._lanes.measure()
+        self._held_bytes = self._lanes.held_bytes[self._lanes.number]
         self._loop.note_measured(perf_counter())
 
     # --- waiting ------------------------------------------------------------------------------------------------------
