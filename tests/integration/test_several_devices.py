@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import json
 import os
+import signal
 import subprocess
 import sys
 from collections.abc import Iterator
 
 import pytest
 
+from gpu_backend.engine.detached import read_identity
 from gpu_backend.gate import roster as rosters
 from gpu_backend.gate import tally
 from gpu_backend.node import arbiter as arbiters
@@ -186,3 +188,19 @@ def _booked(pool: PoolState) -> dict[str, dict[int, float]]:
             seconds = tally.booked(directory, member.name).used_seconds
             found.setdefault(member.terms.session, {})[ordinal] = seconds
     return found
+
+
+def test_another_agent_finds_an_executor_on_both_of_its_devices(pool: PoolState) -> None:
+    command = [*RUN, "--devices", "2", "-c", _TURNS, "1"]
+    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as process:
+        assert _first_line(process) == "[True, True]"
+        former = read_identity(pool.process_file("agent"))
+        assert former is not None
+        for ordinal in (0, 1):  # whoever comes writes these anew
+            (arbiters.directory_of(str(pool.runtime), ordinal) / rosters.ROSTER).unlink()
+        os.kill(former.pid, signal.SIGKILL)
+        wait_until(lambda: [sorted(devices) for devices in _booked(pool).values()] == [[0, 1]])
+        assert read_identity(pool.process_file("agent")) != former
+        process.communicate("", timeout=60)
+    assert process.returncode == 0
+    wait_until(lambda: sessions(pool) == ())
