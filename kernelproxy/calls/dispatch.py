@@ -96,9 +96,7 @@ def run_proved(qualname: str, args: tuple[object, ...], kwargs: dict[str, object
         if isinstance(proof, Unproved):
             is_unproved, args = True, _as_themselves(args)
     encoded = _encode(args, kwargs)
-    if is_unproved or encoded.is_more_than_values or not _is_sure(encoded.client, _made_bytes(proof)):
-        return ask(qualname, encoded, args, kwargs)
-    if reaches_over(encoded.client, encoded.args, encoded.kwargs):
+    if is_unproved or not (encoded.is_plain and _is_sure(encoded.client, _made_bytes(proof))):
         return ask(qualname, encoded, args, kwargs)
     if isinstance(proof, Layout):
         client, wire_args, orders = encoded.client, encoded.args, proof.orders
@@ -148,7 +146,7 @@ def _recorded_for_later(qualname: str, encoded: _Encoded, args: tuple[object, ..
 def _warned(qualname: str, args: tuple[object, ...], kwargs: dict[str, object], proof: Warned) -> Any:
     """Carry out a call that surely warns: here, unless it is waited for and the executor tells of it."""
     __tracebackhide__ = True
-    if _encode(args, kwargs).is_more_than_values:
+    if not _encode(args, kwargs).is_plain:
         return run_proved(qualname, args, kwargs, Unproved("host data"))
     warn_again((WarningRecord(proof.kind, proof.message),))
     return run_proved(qualname, args, kwargs, proof.proof)
@@ -245,8 +243,8 @@ class _Encoded(NamedTuple):
     stand_ins: list[Any]
 
     @property
-    def is_more_than_values(self) -> bool:
-        return bool(self.buffers or self.functions)
+    def is_plain(self) -> bool:
+        return not (self.buffers or self.functions or reaches_over(self.client, self.args, self.kwargs))
 
 
 def _encode(args: tuple[object, ...], kwargs: dict[str, object]) -> _Encoded:
