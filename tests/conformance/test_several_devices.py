@@ -275,3 +275,19 @@ def test_a_store_that_is_refused_changes_nothing(executor: InProcess, mode: Mode
             with pytest.raises(ValueError, match="Peer access is unavailable"):
                 x[1:] = 7.0
             assert (y.tolist(), x.tolist()) == ([0.0] * 6, [0.0, 1.0, 2.0, 3.0])
+
+
+def test_memory_of_what_was_dropped_serves_no_other_device(executor: InProcess) -> None:
+    size = 800_000
+    a = cp.ones(size // 8)
+    with cp.cuda.Device(1):
+        b = cp.ones(size // 8)
+        cp.cuda.Device(1).synchronize()
+        before = [executor.device.held_bytes(number) for number in range(2)]
+        del a
+        c = b * 2
+        cp.cuda.Device(1).synchronize()
+    rounded = executor.device.held_bytes(1) - before[1]
+    assert size <= rounded < size + 1024
+    assert executor.device.held_bytes(0) == before[0] - rounded
+    np.testing.assert_array_equal(host(c), np.full(size // 8, 2.0))
