@@ -69,4 +69,5 @@ def notebook_on(device: Device) -> Iterator[InProcess]:
         yield executor
     finally:
         current().adopt(None)
+        device.use(0)
         current().streams = Streams()  # who comes next is on the first device, and has left no default stream

@@ -114,6 +114,7 @@ print(take("many"))
 print(take("2"))
 x = cp.arange(3)
 print(take("2"), int(x[2]))
+print("2 devices, each" in str(shell.run_line_magic("gpu", "status")))
 print(take("1").partition(" with its arrays")[2])
 print(take("1 --drop-arrays"))
 """
@@ -125,7 +126,7 @@ def test_the_magic_takes_devices_or_says_how_many_there_are(pool: PoolState) -> 
     refused, unclear, *rest = done.stdout.splitlines()
     assert "3 devices of one node were asked for; no node of this pool has more than 2 that can serve." in refused
     assert unclear == "Say how many: %gpu devices 2"
-    assert rest == ["2", "2 2", ". Add --drop-arrays to leave it.", "1"]
+    assert rest == ["2", "2 2", "True", ". Add --drop-arrays to leave it.", "1"]
     wait_until(lambda: sessions(pool) == ())
 
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 import numpy as np
 import pytest
 
@@ -17,8 +19,10 @@ ONE = default_stream(1)
 
 
 @pytest.fixture
-def stream() -> OpStream:
-    return OpStream(open_device("cpu", count=2))
+def stream() -> Iterator[OpStream]:
+    made = OpStream(open_device("cpu", count=2))
+    yield made
+    made.clear()  # the first device is current again
 
 
 def held(stream: OpStream) -> list[int]:
