@@ -42,7 +42,7 @@ def begin(way: str, own: str, device: inventory.Found) -> dict[str, float]:
 def measured(way: str, device: inventory.Found) -> dict[str, float]:
     """Start a process that begins so; return its times and that from its start to its end, ms."""
     with tempfile.TemporaryDirectory(prefix="walls") as own:
-        environment = executor_environment(Path(own), device, {"PYTHONPATH": ":".join(filter(None, sys.path))})
+        environment = executor_environment(Path(own), [device], {"PYTHONPATH": ":".join(filter(None, sys.path))})
         command = [sys.executable, __file__, "--as", way, own, msgspec.json.encode(device).decode()]
         started = perf_counter()
         done = subprocess.run(command, env=environment, cwd=own, capture_output=True, text=True, check=True)

@@ -41,6 +41,8 @@ class ClientSettings(msgspec.Struct, frozen=True, kw_only=True):
     exclusion: str = ""
     #: Whether a session wants a device of its own.
     whole_device: bool = False
+    #: How many devices of one node a session wants.
+    devices: int = 1
     #: Whether reads are answered by what the notebook knows: "on", "off", or "check" to ask the device all the same and
     #: compare. The environment comes before it.
     host_mirror: Literal["on", "off", "check"] = "on"

@@ -43,6 +43,7 @@ _OPTIONS = {
     "ways": ("--json",),
     "tracebacks": _SHOWN,
     "class": (*_CLASSES, "--request", "--limit", "--priority", "--json"),
+    "devices": ("--drop-arrays", "--json"),
     "usage": ("--by", "--since", "--json"),
     "connect": ("--server-key", "--key-file", "--drop-arrays", "--json"),
 }
@@ -59,11 +60,11 @@ class GpuMagics(Magics):
 
     @magic_arguments()
     @argument("command", nargs="?", default="status", choices=tuple(_OPTIONS), help="What to do; status by default.")
-    @argument("word", nargs="?", default="", help="connect: the gateway's address. class: its name. tracebacks: full.")
+    @argument("word", nargs="?", default="", help="connect: the gateway's address. class: its name. devices: how many.")
     @argument("--all", action="store_true", help="status: all that is known.")
     @argument("--server-key", default="", help="connect: the pool's public key, 40 characters.")
     @argument("--key-file", default="", help="connect: the file with your own key pair.")
-    @argument("--drop-arrays", action="store_true", help="connect: leave the present pool; its arrays are lost.")
+    @argument("--drop-arrays", action="store_true", help="connect, devices: leave the present session; its arrays go.")
     @argument("--request", type=float, help="class: a guaranteed part of the device's time, 0 to 1.")
     @argument("--limit", type=float, help="class: the largest part of the device's time, 0 to 1.")
     @argument("--priority", type=int, help="class: higher goes first, where the pool's policy looks at it.")
@@ -77,11 +78,11 @@ class GpuMagics(Magics):
         ``%gpu status`` shows device, memory, what runs and what waits, at once; ``--all`` adds the rest. ``%gpu
         connect`` takes a session now rather than at the first array; with an address it connects to another pool
         first. ``%gpu class`` shows how the session shares its device, ``%gpu class best-effort`` changes it. ``%gpu
-        usage`` shows what you have used, and your limits. ``%gpu ways`` tells how your operations were carried out, and
-        why not faster. ``%gpu timeit STATEMENT`` is ``%timeit`` that waits for the
-        device; ``-n`` loops, ``-r`` runs, ``-q`` says nothing, ``-o`` returns the times; as ``%%gpu timeit`` it times
-        a cell. ``%gpu tracebacks full`` shows our own frames in tracebacks too, ``%tb`` then the last one again;
-        ``short`` hides them.
+        devices 2`` takes a session with two devices of one node, or says how many could be had. ``%gpu usage`` shows
+        what you have used, and your limits. ``%gpu ways`` tells how your operations were carried out, and why not
+        faster. ``%gpu timeit STATEMENT`` is ``%timeit`` that waits for the device; ``-n`` loops, ``-r`` runs, ``-q``
+        says nothing, ``-o`` returns the times; as ``%%gpu timeit`` it times a cell. ``%gpu tracebacks full`` shows our
+        own frames in tracebacks too, ``%tb`` then the last one again; ``short`` hides them.
         """
         first, _, rest = line.strip().partition(" ")
         if first == "timeit":
@@ -92,6 +93,9 @@ class GpuMagics(Magics):
         shown: Facts
         if wanted.command == "class":
             shown = _class(wanted)
+        elif wanted.command == "devices":
+            _take_devices(wanted)
+            shown = GpuStatus.now(wanted.all)
         elif wanted.command == "tracebacks":
             self._show_tracebacks(wanted.word)
             return None
@@ -159,6 +163,32 @@ def _connect(wanted: Namespace) -> None:
             connecting.connect(wanted.word, wanted.server_key, key_file)
         _ = current().session  # opened here
     except PoolError as error:
+        raise UsageError(str(error)) from None
+
+
+def _take_devices(wanted: Namespace) -> None:
+    """Take a session with so many devices, unless this notebook has one.
+
+    Raises
+    ------
+    UsageError
+        If so many cannot be had, or arrays would be lost without the user's word.
+    """
+    if not wanted.word.isdecimal() or not int(wanted.word):
+        raise UsageError("Say how many: %gpu devices 2")
+    client, count = current(), int(wanted.word)
+    before = client.wishes.devices
+    try:
+        session = client.held()
+        if session is not None and session.devices == count:
+            return
+        if session is not None:
+            _leave(wanted.drop_arrays or not session.counters.ops)
+        client.wishes.devices = count
+        client.streams.set_device(0)
+        _ = client.session  # opened here
+    except PoolError as error:
+        client.wishes.devices = before
         raise UsageError(str(error)) from None
 
 

@@ -5,6 +5,7 @@ It is told from what is known here and at the gateway, and never waits behind th
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field, replace
 from typing import Any
 
@@ -159,7 +160,7 @@ class GpuStatus(Facts):
     def _in_short(self) -> dict[str, str]:
         pool = self.pool
         return {
-            "device": f"{self.device['name']}, {self._busy_in_words()}" if self.device else _NO_SESSION,
+            "device": f"{_devices_in_words(self.device)}, {self._busy_in_words()}" if self.device else _NO_SESSION,
             "memory": self._memory_in_words(),
             "now": self._now_in_words(),
             "to do": self._left_in_words(),
@@ -231,7 +232,11 @@ class GpuStatus(Facts):
     def _device(self) -> Section | None:
         if not self.device:
             return None
-        rows = [("name", str(self.device["name"])), ("kind", str(self.device["kind"])), ("use", self._busy_in_words())]
+        rows = [
+            ("name", _devices_in_words(self.device)),
+            ("kind", str(self.device["kind"])),
+            ("use", self._busy_in_words()),
+        ]
         if self.placed:
             rows.append(("chosen because", self.placed))
         if self.device.get("compute_capability"):
@@ -325,6 +330,11 @@ def _pool_at(address: str) -> PoolView:
 
 def _counted(count: int, what: str) -> str:
     return f"{count:,} {what}{'' if count == 1 else 's'}"
+
+
+def _devices_in_words(device: Mapping[str, Any]) -> str:
+    count = device.get("devices", 1)
+    return str(device["name"]) if count == 1 else f"{count} devices, each {device['name']}"
 
 
 def _places_in_words(pool: PoolFacts) -> str:

@@ -77,7 +77,7 @@ class Seat:
         except ControlClosed:
             return
         try:
-            if control.send(encode(TakeGate())[0], (self.orders.descriptor, way, self._their_line)):
+            if control.send(encode(TakeGate(self.member.device))[0], (self.orders.descriptor, way, self._their_line)):
                 os.close(self._their_line)
                 self._their_line = -1
         except ControlClosed as error:

@@ -33,7 +33,7 @@ class DeviceInfo(NamedTuple):
 
 
 class MemoryUse(NamedTuple):
-    """Memory of this executor on its device, in bytes."""
+    """Memory of this executor on a device, in bytes."""
 
     used_bytes: int  #: held by live arrays
     limit_bytes: int  #: most that may be held; 0 for no limit
@@ -71,12 +71,15 @@ Landing = Callable[[int], "np.ndarray | None"]
 
 
 class Device(Protocol):
-    """Computes. One instance per executor process; called from its op loop only.
+    """Computes, on one device or on several of one kind. One per executor process; called from its op loop only.
 
+    Of several, one is current: it is meant wherever nothing else is said. The first is, until `use` is called.
     Every array it returns is an array of the device even when it is 0-d: results never turn into host scalars.
     """
 
     info: DeviceInfo
+    #: How many devices it computes on; they have the numbers from 0 on.
+    count: int
     #: The class of its arrays.
     array_type: type
     #: Whether every result lies in memory as CuPy's does. The executor lays out anew what another device gives.
@@ -120,6 +123,15 @@ class Device(Protocol):
 
     def python_kernel(self, kind: str, source: PythonSource, options: dict[str, object]) -> object:
         """Return the object of class ``kind`` ("cupyx.jit.rawkernel", "cupy.vectorize") for a checked ``source``."""
+
+    def use(self, number: int) -> None:
+        """Make the device ``number`` the current one, with its default stream.
+
+        Raises
+        ------
+        Exception
+            CuPy's ``CUDARuntimeError``, if there is none.
+        """
 
     def enter_thread(self) -> None:
         """Make the calling thread one that computes on this device, in the current stream of the op loop."""
@@ -167,19 +179,19 @@ class Device(Protocol):
         """Return a context in which work goes to ``stream`` (an object resolved as ``cupy.cuda.Stream``)."""
 
     def synchronize(self) -> None:
-        """Wait until all work given to the device is done."""
+        """Wait until all work given to the devices is done."""
 
     def marker(self) -> Marker:
         """Return a marker behind all work given so far. Bounds the work in flight, and times it."""
 
-    def held_bytes(self) -> int:
-        """Return the bytes held by live arrays, as `memory` does, at the price of a look."""
+    def held_bytes(self, number: int = 0) -> int:
+        """Return the bytes held by live arrays of the device ``number``, as `memory` does, at the price of a look."""
 
     def memory(self) -> MemoryUse:
         """Return the present use of memory."""
 
     def set_memory_limit(self, limit_bytes: int) -> None:
-        """Refuse from now on, by CuPy's ``OutOfMemoryError``, allocations that would hold more than this in all."""
+        """Refuse from now on, by CuPy's ``OutOfMemoryError``, what would hold more than this in all on one device."""
 
     def free_unused(self) -> None:
         """Give cached memory back to the device."""

@@ -16,6 +16,7 @@ from gpu_backend.devices import cuda_addresses, cuda_callbacks, cuda_compiler, c
 from gpu_backend.devices.base import ArrayLayout, DeviceInfo, Landing, MemoryUse, no_landing, public_warning
 from gpu_backend.devices.blocks import Blocks
 from gpu_backend.devices.cuda_blocks import CudaBlocks
+from gpu_backend.devices.cuda_events import Events, TimedEvent
 from gpu_backend.devices.cuda_memory import BookedMemory
 from gpu_backend.devices.cuda_names import find, name_of_class
 from gpu_backend.devices.cuda_pinning import PinnedMemory
@@ -75,66 +76,8 @@ def _refuse_uncounted(*args: object, **kwargs: object) -> NoReturn:
 
 #: Downloads of at most so many bytes go by way of pinned memory.
 _STAGED_BYTES = 32 << 10
-#: cudaErrorNotReady: what a query answers while the work goes on.
-_NOT_READY = 600
-#: The legacy and the per-thread default stream have the handles 0 to 2; only others can be captured.
-_LAST_DEFAULT_STREAM = 2
-
-
-class _Events:
-    """Events to use again, for making one costs as much as recording it; and whether any may be asked now.
-
-    While a stream is being captured into a graph, recording an event would put it into the graph, and asking for one
-    would spoil the capture.
-    """
-
-    def __init__(self) -> None:
-        self.spare: list[Any] = []
-        self.is_capturing = False
-
-    def record(self, stream: Any) -> Any:
-        """Return an event behind all work given so far to ``stream``; None if there can be none."""
-        pointer = stream.ptr
-        try:
-            self.is_capturing = pointer > _LAST_DEFAULT_STREAM and bool(stream.is_capturing())
-            if self.is_capturing:
-                return None
-            event = self.spare.pop() if self.spare else cupy.cuda.Event()
-            runtime.eventRecord(event.ptr, pointer)  # as `Event.record`, which asks more: two of these stand by a read
-        except runtime.CUDARuntimeError:  # the device is lost
-            self.is_capturing = False
-            return None
-        return event
-
-
-class TimedEvent:
-    """A CUDA event that was recorded. On a device that is lost, and in a capture, it is done and took no time."""
-
-    __slots__ = ("_event", "_events")
-
-    def __init__(self, events: _Events, stream: Any) -> None:
-        self._events = events
-        self._event = events.record(stream)
-
-    def is_done(self) -> bool:
-        """Tell whether all work given before it is done."""
-        if self._event is None or self._events.is_capturing:
-            return True
-        # Not Event.done: it cannot tell a lost device from a busy one.
-        return bool(runtime.eventQuery(self._event.ptr) != _NOT_READY)
-
-    def seconds_since(self, earlier: TimedEvent) -> float:
-        """Return the device's time between the two."""
-        if self._event is None or earlier._event is None or self._events.is_capturing:
-            return 0.0
-        try:
-            return max(0.0, float(runtime.eventElapsedTime(earlier._event.ptr, self._event.ptr)) / 1e3)
-        except runtime.CUDARuntimeError:
-            return 0.0
-
-    def __del__(self) -> None:
-        if self._event is not None:
-            self._events.spare.append(self._event)
+#: cudaErrorInvalidDevice.
+_INVALID_DEVICE = 101
 
 
 class _Stage:
@@ -151,14 +94,18 @@ class _Stage:
 
 
 class CudaDevice:
-    """Computes with CuPy on one GPU.
+    """Computes with CuPy on one GPU, or on several.
+
+    On several all goes CuPy's own way: what goes past it knows memory by its address, and not on which GPU that is.
 
     Parameters
     ----------
     ordinal
-        Which of the GPUs that this process can see.
+        The first of the GPUs that this process can see.
     prepared
         The folder of the kernels that the pool compiles beforehand; None if it does not.
+    count
+        How many GPUs, one after the other.
 
     Raises
     ------
@@ -169,11 +116,20 @@ class CudaDevice:
     array_type: type = cupy.ndarray
     lays_out_as_cupy = True
 
-    def __init__(self, ordinal: int = 0, prepared: Path | None = None) -> None:
-        self._device = cupy.cuda.Device(ordinal)
-        self._device.use()
+    #: Ways past CuPy, where there is one GPU.
+    segments: Segments | None = None
+    replays: Replays | None = None
+    products: Products | None = None
+    blocks: Blocks | None = None
+
+    def __init__(self, ordinal: int = 0, prepared: Path | None = None, count: int = 1) -> None:
+        self.count = count
+        self._devices = [cupy.cuda.Device(ordinal + number) for number in range(count)]
+        self._device = self._devices[0]
+        for device in reversed(self._devices):  # all of them are there, and the first is current
+            device.use()
         read_prepared(prepared)
-        self._memory = BookedMemory()
+        self._memory = BookedMemory(self._devices)
         self._memory.install()
         cuda_callbacks.install()
         self._pool = self._memory.pool
@@ -181,13 +137,15 @@ class CudaDevice:
         #: What stands here for names through which a program could pass its limit, or that can be had faster.
         self._own = self._own_names()
         self._stream: Any = cupy.cuda.Stream.null
-        self._events = _Events()
+        self._events_of = [Events() for _ in self._devices]
+        self._events = self._events_of[0]
         self._stage = _Stage()
         self.landing: Landing = no_landing
-        self.segments: Segments | None = CudaSegments(self._device, note_of(prepared, self._device))
-        self.replays: Replays | None = CudaReplays(self._device)
-        self.products: Products | None = CudaProducts(self._device)
-        self.blocks: Blocks | None = CudaBlocks()
+        if count == 1:
+            self.segments = CudaSegments(self._device, note_of(prepared, self._device))
+            self.replays = CudaReplays(self._device)
+            self.products = CudaProducts(self._device)
+            self.blocks = CudaBlocks()
         properties = runtime.getDeviceProperties(ordinal)
         name = properties["name"]
         self.info = DeviceInfo(
@@ -206,7 +164,7 @@ class CudaDevice:
             "cupy.cuda.set_allocator": self._memory.set_allocator,
             "cupy.cuda.memory.set_allocator": self._memory.set_allocator,
             **dict.fromkeys(_UNCOUNTED, _refuse_uncounted),
-            **whole_reductions(),
+            **(whole_reductions() if self.count == 1 else {}),  # they do not ask on which GPU an array lies
             **cuda_addresses.checked_names(),
             **cuda_compiler.checked_names(),
             **cuda_guards.checked_names(),
@@ -237,6 +195,14 @@ class CudaDevice:
     def python_kernel(self, kind: str, source: PythonSource, options: dict[str, object]) -> object:
         """Return CuPy's object of class ``kind`` for ``source``."""
         return cuda_kernels.make_kernel(kind, source, options)
+
+    def use(self, number: int) -> None:
+        """Make the GPU ``number`` the current one, with its default stream."""
+        if not 0 <= number < self.count:
+            raise runtime.CUDARuntimeError(_INVALID_DEVICE)
+        self._device = self._devices[number]
+        self._device.use()
+        self._events, self._stream = self._events_of[number], cupy.cuda.Stream.null
 
     def enter_thread(self) -> None:
         """Make the calling thread use this device and the stream that the op loop is on; CUDA keeps both by thread."""
@@ -289,14 +255,16 @@ class CudaDevice:
         if not data.nbytes:
             return
         source = np.frombuffer(data, np.uint8)
-        # On the current stream: the memory may still be read there by work given before it was freed and reused.
-        stream = cupy.cuda.get_current_stream()
-        (array.data + offset).copy_from_host_async(source.ctypes.data, data.nbytes, stream)
-        stream.synchronize()
+        with array.device:
+            # On its current stream: the memory may still be read there by work given before it was freed and reused.
+            stream = cupy.cuda.get_current_stream()
+            (array.data + offset).copy_from_host_async(source.ctypes.data, data.nbytes, stream)
+            stream.synchronize()
 
     def download(self, array: cupy.ndarray) -> np.ndarray:
         """Return a C-contiguous host copy of ``array``, once everything that computes it is done."""
-        if 0 < array.nbytes <= _STAGED_BYTES and array._c_contiguous and self._stream.ptr == 0:
+        is_here = self.count == 1 or array.data.device_id == self._device.id
+        if is_here and 0 < array.nbytes <= _STAGED_BYTES and array._c_contiguous and self._stream.ptr == 0:
             return self._stage.download(array)
         landing = self.landing(array.nbytes) if array._c_contiguous else None
         out = None if landing is None else landing.view(array.dtype).reshape(array.shape)
@@ -319,16 +287,17 @@ class CudaDevice:
                 self._stream = before
 
     def synchronize(self) -> None:
-        """Wait until all work given to the device is done."""
-        self._device.synchronize()
+        """Wait until all work given to the devices is done."""
+        for device in self._devices:
+            device.synchronize()
 
     def marker(self) -> TimedEvent:
         """Return an event behind all work given so far to the current stream."""
         return TimedEvent(self._events, self._stream)
 
-    def held_bytes(self) -> int:
-        """Return the bytes held by live arrays."""
-        return int(self._pool.used_bytes())
+    def held_bytes(self, number: int = 0) -> int:
+        """Return the bytes held by live arrays of the GPU ``number``."""
+        return self._memory.used_bytes(number)
 
     def memory(self) -> MemoryUse:
         """Return the present use of memory."""
@@ -336,12 +305,12 @@ class CudaDevice:
         return MemoryUse(self._pool.used_bytes(), self._memory.limit_bytes, free, total)
 
     def set_memory_limit(self, limit_bytes: int) -> None:
-        """Refuse from now on allocations that would hold more than this in all; 0 lifts the limit."""
+        """Refuse from now on what would hold more than this in all on one GPU; 0 lifts the limit."""
         self._memory.set_limit(limit_bytes)
 
     def free_unused(self) -> None:
         """Give cached blocks of device and pinned memory back."""
-        self._pool.free_all_blocks()
+        self._memory.free_all_blocks()
         cupy.get_default_pinned_memory_pool().free_all_blocks()
 
     def error_name(self, error: BaseException) -> str:

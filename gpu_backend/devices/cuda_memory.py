@@ -7,6 +7,8 @@ every pool here gets its memory from one function, which counts.
 from __future__ import annotations
 
 import threading
+from collections import Counter
+from collections.abc import Sequence
 from typing import Any
 
 import cupy
@@ -16,11 +18,13 @@ _OUT_OF_MEMORY = 2  #: cudaErrorMemoryAllocation
 
 
 class BookedMemory:
-    """Gets memory from the driver, and counts what is held, in bytes."""
+    """Gets memory of ``devices`` from the driver, and counts what is held of each, in bytes."""
 
-    def __init__(self) -> None:
-        self.limit_bytes = 0
-        self.held_bytes = 0
+    def __init__(self, devices: Sequence[cupy.cuda.Device]) -> None:
+        self._devices = devices
+        self.limit_bytes = 0  #: on each device
+        #: By the device's number in CUDA.
+        self._held: Counter[int] = Counter()
         self._sizes: dict[int, int] = {}
         self._lock = threading.Lock()
         self._allocator = memory.PythonFunctionAllocator(self._get, self._give_back)
@@ -34,7 +38,20 @@ class BookedMemory:
     def set_limit(self, limit_bytes: int) -> None:
         """Refuse from now on what would make more than this be held; 0 for no limit."""
         self.limit_bytes = limit_bytes
-        self.pool.set_limit(size=limit_bytes)
+        for device in self._devices:
+            with device:
+                self.pool.set_limit(size=limit_bytes)
+
+    def used_bytes(self, number: int) -> int:
+        """Return what live arrays hold of the device ``number``."""
+        with self._devices[number]:
+            return int(self.pool.used_bytes())
+
+    def free_all_blocks(self) -> None:
+        """Give cached blocks of all devices back."""
+        for device in self._devices:
+            with device:
+                self.pool.free_all_blocks()
 
     def new_pool(self, allocator: Any = None) -> Any:
         """Return a pool of counted memory: stands for ``cupy.cuda.MemoryPool``."""
@@ -62,23 +79,23 @@ class BookedMemory:
         except runtime.CUDARuntimeError as error:
             if error.status != _OUT_OF_MEMORY:
                 raise
-            raise memory.OutOfMemoryError(size, self.held_bytes, self.limit_bytes) from None
+            raise memory.OutOfMemoryError(size, self._held[runtime.getDevice()], self.limit_bytes) from None
 
     def _get(self, size: int, device_id: int) -> int:
         with self._lock:
-            if self.limit_bytes and self.held_bytes + size > self.limit_bytes:
+            if self.limit_bytes and self._held[device_id] + size > self.limit_bytes:
                 raise runtime.CUDARuntimeError(_OUT_OF_MEMORY)
-            self.held_bytes += size
+            self._held[device_id] += size
         try:
             pointer = int(runtime.malloc(size))
         except BaseException:  # also an interrupt: the count must not stay too high
             with self._lock:
-                self.held_bytes -= size
+                self._held[device_id] -= size
             raise
         self._sizes[pointer] = size
         return pointer
 
     def _give_back(self, pointer: int, device_id: int) -> None:
         with self._lock:
-            self.held_bytes -= self._sizes.pop(pointer, 0)
+            self._held[device_id] -= self._sizes.pop(pointer, 0)
         runtime.free(pointer)

@@ -39,8 +39,20 @@ class Descriptors(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fiel
     control: int
     #: TCP socket, for notebooks of other hosts.
     far: int
-    #: Memory in which it says what it used and what waits: its report page.
+    #: Memory in which it says what it used and what waits: its report page, of its first device.
     report: int
+    #: The report pages of its other devices.
+    other_reports: tuple[int, ...] = ()
+
+    @property
+    def reports(self) -> tuple[int, ...]:
+        """The report pages, in the order of the devices."""
+        return (self.report, *self.other_reports)
+
+    @property
+    def numbers(self) -> tuple[int, ...]:
+        """All of them."""
+        return (self.local, self.control, self.far, *self.reports)
 
 
 class ExecutorConfig(HoldsSecret, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -48,8 +60,12 @@ class ExecutorConfig(HoldsSecret, frozen=True, kw_only=True, forbid_unknown_fiel
 
     #: "cuda" or "cpu".
     device_kind: str
-    #: Which device of that kind.
+    #: Which device of that kind, the first of them if it has several.
     ordinal: int = 0
+    #: How many devices it has.
+    devices: int = 1
+    #: Their numbers on the node.
+    on_node: tuple[int, ...] = ()
     #: Its own directory: where it works, and the only place where it may write.
     own: str
     #: The walls around it; none where the system has none, or the pool's settings do without.
@@ -65,7 +81,7 @@ class ExecutorConfig(HoldsSecret, frozen=True, kw_only=True, forbid_unknown_fiel
     secret: str
     #: SHA-256 of its certificate, in hexadecimal.
     certificate: str
-    #: Most device memory that may be held before a session says otherwise; 0 for no limit.
+    #: Most memory of each device that may be held before a session says otherwise; 0 for no limit.
     memory_limit_bytes: int = 0
     #: Whether its device has an arbiter, which then hands its pages over; else the gate is always open.
     has_arbiter: bool = True

@@ -29,9 +29,11 @@ class Gates(NamedTuple):
     order: int
     way: int
     line: int
+    #: Which of the executor's devices it is the arbiter of.
+    device: int = 0
 
 
-_OF_A_GATE = len(Gates._fields)
+_OF_A_GATE = 3
 Order = control.Assign | control.RenewLease | control.Stop | Gates
 
 
@@ -74,7 +76,8 @@ class ControlDoor:
                     log.error("an order was dropped: %s", error)
                     order = None
                 if isinstance(order, control.TakeGate) and len(message.descriptors) == _OF_A_GATE:
-                    yield Gates(*message.descriptors)
+                    order_page, way, line = message.descriptors
+                    yield Gates(order_page, way, line, order.device)
                     continue
                 for descriptor in message.descriptors:  # no other order has any
                     os.close(descriptor)

@@ -212,6 +212,10 @@ class Loop:
         self._since = self._check_at = self._measured_at = -inf
         self._measure_at = inf
 
+    def turn_to(self, gate: GateLook, pace: PaceLook) -> None:
+        """Look at these from now on: the next op is for another device."""
+        self._gate, self._pace = gate, pace
+
     def next_step(self, work: Work | None, now: float) -> Step:
         """Return what to do at ``now``; ``work`` is None while there is no session."""
         return next_step(self.look(work), now)

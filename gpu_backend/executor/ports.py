@@ -74,18 +74,18 @@ class Ports:
         self._has_read_ahead = False  # messages were read that are still to be yielded: no socket tells of these
         #: Orders of the agent, and reports to it.
         self.control = ControlDoor(handed.control)
-        self._line: Line | None = None  # rung when the gate opens; wakes whoever waits
+        self._lines: dict[int, Line] = {}  # rung when the gate of a device opens; wake whoever waits
         self._poll = select.epoll()  # everything that wakes a sleeper
         for descriptor in (self._entrance.fileno(), self.control.fileno()):
             self._poll.register(descriptor, select.EPOLLIN)
 
-    def hear_bell(self, line: Line | None) -> None:
-        """Wake when ``line`` is rung, from now on, and by no other."""
-        if self._line is not None:
-            self._poll.unregister(self._line.fileno())
+    def hear_bell(self, line: Line | None, device: int = 0) -> None:
+        """Wake when ``line`` is rung, from now on, and by no other of ``device``."""
+        if device in self._lines:
+            self._poll.unregister(self._lines.pop(device).fileno())
         if line is not None:
             self._poll.register(line.fileno(), select.EPOLLIN)
-        self._line = line
+            self._lines[device] = line
 
     def wait(self, timeout_seconds: float) -> Ready:
         """Wait until a socket has a message, at most about ``timeout_seconds``, and down to a millisecond less."""
@@ -100,8 +100,10 @@ class Ports:
             ready = self._sleep(timeout_seconds)
         if self._entrance.fileno() in ready or not self._entrance.is_empty:
             self._let_in()
-        if self._line is not None and self._line.fileno() in ready and not self._line.clear():
-            self.hear_bell(None)  # the arbiter has ended; its successor brings another
+        for device, line in self._lines.items():
+            if line.fileno() in ready and not line.clear():
+                self.hear_bell(None, device)  # the arbiter has ended; its successor brings another
+                break  # what has changed is not gone through further; others ring still
         for peer in self._peers.values():
             peer.wake(peer.fileno() in ready)
         return Ready(self.hears_peers(), self.control.fileno() in ready)

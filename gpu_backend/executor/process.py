@@ -12,7 +12,6 @@ from gpu_backend.executor import config as configuration
 from gpu_backend.executor.answer import Answer
 from gpu_backend.executor.control_door import Gates, Order
 from gpu_backend.executor.conversation import Conversation
-from gpu_backend.executor.gate import Gate
 from gpu_backend.executor.instructions import (
     Check,
     Drop,
@@ -26,9 +25,9 @@ from gpu_backend.executor.instructions import (
     Stop,
     Wait,
 )  # fmt: skip
+from gpu_backend.executor.lanes import Lanes, make_lanes
 from gpu_backend.executor.loop import Loop
 from gpu_backend.executor.op_classes import OpClasses
-from gpu_backend.executor.pace import Pace
 from gpu_backend.executor.ports import Ports
 from gpu_backend.executor.program.run import OpStream
 from gpu_backend.transport.copying import Bytes
@@ -52,18 +51,19 @@ EXIT_FATAL = 3
 
 
 class Executor:
-    """Serves one session on one device, from its assignment to its end."""
+    """Serves one session on its devices, from its assignment to its end."""
 
     def __init__(self, config: configuration.ExecutorConfig, device: Device, ports: Ports) -> None:
         self._config = config
         self._device = device
         self._ports = ports
         self._stream = OpStream(device, config.passes, config.kept_bytes)
-        self._pace = Pace(device.marker, perf_counter)
+        self._lanes = Lanes(make_lanes(config, device), device.held_bytes)
+        self._has_several = device.count > 1
+        self._gate, self._pace = self._lanes.all[0]  # of the current device
         self._classes = OpClasses()
-        self._gate = Gate(config.descriptors.report, config.has_arbiter, self._pace)
         self._loop = Loop(self._gate, self._pace, has_spare, lambda: self._stream.has_lesson)
-        self._held_bytes = self._peak_bytes = 0
+        self._held_bytes = 0  # on the current device
         self._has_answered = False  # the last op that ran
         self._conversation: Conversation | None = None
         self._assignment: control.Assign | None = None
@@ -80,6 +80,8 @@ class Executor:
         self._report()
         self._prepare()
         while True:
+            if self._has_several and self._lanes.turn(self._conversation):
+                self._turn_to(self._lanes.number)
             match step := self._loop.next_step(self._conversation, perf_counter()):
                 case Run() | Drop():
                     self._work(step)
@@ -108,15 +110,24 @@ class Executor:
             self._drop_ops(talk, step.until)
         else:
             self._tell_gate(talk)  # first: what is short and awaited shuts the others' gates
+            before = process_time_ns() if self._has_several else 0
             try:
                 self._run_ops(talk, step.until)
             finally:
                 self._gate.note_return()
                 self._stream.let_go()
+                if self._has_several:
+                    self._lanes.note_other_work(process_time_ns() - before)
         if not talk.has_work:
             self._pace.close_group()
         self._ports.send(talk.outbox)
         self._loop.note_ran(perf_counter(), self._has_answered)
+
+    def _turn_to(self, number: int) -> None:
+        self._gate, self._pace = self._lanes.all[number]
+        self._held_bytes = self._lanes.held_bytes[number]
+        self._loop.turn_to(self._gate, self._pace)
+        self._stream.turn_to(number)
 
     def _run_ops(self, conversation: Conversation, until: float) -> None:
         stream, pace, classes, batch = self._stream, self._pace, self._classes, conversation.front()
@@ -125,6 +136,8 @@ class Executor:
             self._gate.note_launch()
             pace.begin(batch.ops[before].want is Want.CONTENTS)
             most = len(batch.ops) if self._gate.is_passing else pace.run_ops
+            if self._has_several:
+                most = self._lanes.most_ops(batch, most)
             place, answer = stream.run(batch, until, most)
             ended_at = perf_counter()
             conversation.advance(batch, place)
@@ -136,6 +149,8 @@ class Executor:
                 return
             batch = conversation.front()
             if batch is not None and not self._loop.may_launch():
+                return
+            if self._has_several and batch is not None and self._lanes.is_for_another(batch):
                 return
 
     def _drop_ops(self, conversation: Conversation, until: float) -> None:
@@ -157,6 +172,8 @@ class Executor:
 
     def _tell_gate(self, conversation: Conversation, is_resting: bool = False) -> None:
         self._gate.tell(conversation.queued_ops, conversation.is_awaited, self._held_bytes, is_resting)
+        if is_resting and self._has_several:
+            self._lanes.rest()
 
     def _lend(self, size: int) -> Bytes | None:
         """Return where the device shall put contents that go to the notebook; None for memory of its own."""
@@ -165,11 +182,14 @@ class Executor:
 
     def _note_done(self, conversation: Conversation) -> None:
         pace = self._pace
-        conversation.note_done(pace.done_through if pace.in_flight_ops else conversation.applied, pace.used_seconds)
+        if self._has_several:
+            conversation.note_done(self._lanes.done_through(conversation.applied), self._lanes.used_seconds)
+        else:
+            conversation.note_done(pace.done_through if pace.in_flight_ops else conversation.applied, pace.used_seconds)
 
     def _measure_memory(self) -> None:
-        self._held_bytes = self._device.held_bytes()
-        self._peak_bytes = max(self._peak_bytes, self._held_bytes)
+        self._lanes.measure()
+        self._held_bytes = self._lanes.held_bytes[self._lanes.number]
         self._loop.note_measured(perf_counter())
 
     # --- waiting ------------------------------------------------------------------------------------------------------
@@ -264,7 +284,7 @@ class Executor:
 
     def _obey(self, order: Order) -> None:
         if isinstance(order, Gates):
-            self._take_gates(order)
+            self._lanes.take_gate(order, self._ports.hear_bell)
             return
         if isinstance(order, control.RenewLease):
             self._wanted_until = monotonic() + order.seconds
@@ -275,28 +295,22 @@ class Executor:
             self._assign(order)
         self._report()
 
-    def _take_gates(self, gates: Gates) -> None:
-        self._ports.hear_bell(None)
-        try:
-            self._gate.take(*gates)
-        except OSError as error:
-            log.error("what an arbiter handed over is of no use: %s", error)
-        self._ports.hear_bell(self._gate.line)
-
     def _assign(self, order: control.Assign) -> None:
         self._assignment = order
         self._heard = monotonic()
         if order.memory_limit_bytes:
             self._device.set_memory_limit(order.memory_limit_bytes)
         self._stream.limit_memory(order.memory_limit_bytes, order.memory_rule)
-        info = self._device.info
+        told = dict(self._device.info._asdict())
+        if self._has_several:
+            told["devices"] = self._device.count
         welcome = Welcome(
             0,
             order.epoch,
             self._config.credit_ops,
             self._config.credit_bytes,
             self._device.memory().limit_bytes,
-            dict(info._asdict()),
+            told,
             self._config.kept_bytes,
         )
         self._conversation = Conversation(welcome, order.session)
@@ -346,7 +360,7 @@ class Executor:
                 session=assigned.session if assigned else "",
                 epoch=assigned.epoch if assigned else 0,
                 pid=os.getpid(),
-                used_bytes=0 if self._status == EXIT_FATAL else self._device.memory().used_bytes,
+                used_bytes=0 if self._status == EXIT_FATAL else self._lanes.measure(),
                 ops=self._conversation.applied if self._conversation else 0,
                 idle_seconds=monotonic() - self._heard,
                 detail=self._ended,
@@ -361,11 +375,11 @@ class Executor:
             self._pace.collect()
             self._measure_memory()
         return control.Usage(
-            self._pace.used_seconds,
-            self._peak_bytes,
+            self._lanes.used_seconds,
+            self._lanes.peak_bytes,
             talk.received_bytes if talk else 0,
             talk.sent_bytes if talk else 0,
-            tuple(self._pace.used_by_class),
+            self._lanes.used_by_class,
         )
 
 

@@ -31,7 +31,8 @@ def main() -> None:
         from gpu_backend.devices import open_device
         from gpu_backend.executor.process import serve
 
-        device = open_device(config.device_kind, config.ordinal, Path(config.prepared) if config.prepared else None)
+        prepared = Path(config.prepared) if config.prepared else None
+        device = open_device(config.device_kind, config.ordinal, prepared, config.devices)
         if config.walls is not None:
             sandbox.seal()  # before anything is heard from anybody
     except (OSError, msgspec.DecodeError, RuntimeError, ImportError) as error:
@@ -53,7 +54,7 @@ def begin(directory: Path) -> ExecutorConfig:
     configuration.note_process(directory)
     config = configuration.read(directory)
     lead_session()
-    for descriptor in msgspec.structs.astuple(config.descriptors):
+    for descriptor in config.descriptors.numbers:
         os.set_inheritable(descriptor, False)  # a compiler has no use for them
     if config.walls is None:
         log.warning("not shut in: the system has no sandbox, or the pool's settings do without")

@@ -15,6 +15,7 @@ from gpu_backend.executor.heap import Heap, Kind
 from gpu_backend.executor.heap.entries import kind_named
 from gpu_backend.executor.laying_out import LayingOut
 from gpu_backend.executor.tasks import NotebookFunction
+from gpu_backend.opstream.devices import OF_DEVICE
 from gpu_backend.wire import values as wire
 from gpu_backend.wire.codec import Frame
 from gpu_backend.wire.dtypes import dtype_to_text, text_to_dtype
@@ -254,7 +255,8 @@ class _Description:
         roots: Sequence[tuple[int, Any]],
     ) -> None:
         self._heap, self._device, self._objects = heap, device, objects
-        self._first = self._next = out
+        self._next = out
+        self._handles: list[int] = []
         self._known, self._roots = known, roots
 
     def of(self, result: Any) -> wire.Value:
@@ -282,19 +284,21 @@ class _Description:
         layout = self._device.layout(array)
         _require_plain(layout.dtype)
         return wire.ArrayInfo(
-            self._keep(array), layout.shape, layout.strides, dtype_to_text(layout.dtype), base, offset, order
+            self._keep(array, on=base), layout.shape, layout.strides, dtype_to_text(layout.dtype), base, offset, order
         )
 
-    def _keep(self, result: Any, kind: Kind = Kind.ARRAY) -> int:
-        handle = self._next
+    def _keep(self, result: Any, kind: Kind = Kind.ARRAY, on: int = 0) -> int:
+        """Keep a result under the next handle: on the device of the op, or on that of ``on``, whose memory it shows."""
+        handle = self._next if not on else self._next & ~OF_DEVICE | on & OF_DEVICE
         self._next += 1
+        self._handles.append(handle)
         self._heap.put(handle, result, kind)
         self._known[id(result)] = handle
         return handle
 
     def forget(self) -> None:
         """Drop what was kept."""
-        for handle in range(self._first, self._next):
+        for handle in self._handles:
             self._heap.drop(handle)
 
 

@@ -47,7 +47,7 @@ class ArbiterConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fi
     overrun_seconds: float = 0.0
 
 
-class Member(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+class Member(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True):
     """An executor that serves a session on the device."""
 
     terms: SessionTerms
@@ -57,6 +57,8 @@ class Member(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     control: str
     #: Number of its descriptor of its report page.
     report: int
+    #: Which of its devices this one is.
+    device: int = 0
 
     @property
     def name(self) -> str:

@@ -70,7 +70,7 @@ def admit(
     Parameters
     ----------
     memory_bytes
-        Device memory limit of the session asked for; 0 for no limit of its own.
+        Device memory limit of the session asked for, on all its devices; 0 for no limit of its own.
     sessions
         All sessions of the pool.
     accounts
@@ -162,7 +162,7 @@ def _too_much_memory(account: Account, held: Sequence[Session], memory_bytes: in
 
 
 def _left(account: Account, sessions: Iterable[Session]) -> int:
-    held = sum(session.memory_limit_bytes for session in sessions if session.user in account.members)
+    held = sum(session.may_hold_bytes for session in sessions if session.user in account.members)
     return max(0, account.quota.memory_bytes - held)
 
 

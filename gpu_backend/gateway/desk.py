@@ -30,6 +30,8 @@ from gpu_backend.wire.control import (
 )
 from gpu_backend.wire.errors import RefusalCode
 
+#: What of a wish counts when a session is opened, and never again.
+_SETTLED = ("affinity", "anti_affinity", "exclusion", "is_whole", "devices")
 Request = OpenSession | RenewTicket | RestartSession | CloseSession | SetWish | LeaveQueue | AskPool | AskUsage
 
 
@@ -85,6 +87,6 @@ class Desk:
         if refusal is not None:
             return denied(message.request, refusal)
         # Where it is was settled when it was opened; how it shares can change.
-        settled = {name: getattr(session.wish, name) for name in ("affinity", "anti_affinity", "exclusion", "is_whole")}
+        settled = {name: getattr(session.wish, name) for name in _SETTLED}
         self._sessions.apply(ev.WishChanged(session.id, replace(message.wish, **settled)))
         return Done(message.request)

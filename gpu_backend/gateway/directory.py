@@ -70,11 +70,14 @@ CREATE TABLE invitations (
     node TEXT PRIMARY KEY, public TEXT NOT NULL UNIQUE, expires_at REAL NOT NULL, used_by TEXT
 ) STRICT
 """
-_STEPS = (_SCHEMA, _ADDED, _NAMED, _PROVED, _PROMISED, _PLACED, _JOINED)
+_SPREAD = """
+ALTER TABLE sessions ADD COLUMN others TEXT NOT NULL DEFAULT '[]'
+"""
+_STEPS = (_SCHEMA, _ADDED, _NAMED, _PROVED, _PROMISED, _PLACED, _JOINED, _SPREAD)
 _WAY_OUT = "Move the file away; the pool's users must then be added again, running sessions are learned from the nodes."
 _SESSION_COLUMNS = (
     "id, user, client_key, label, node, ordinal, device_kind, memory_limit_bytes, lease_seconds, opened_at, state, "
-    "epoch, endpoints, secret, certificate, reason, wish, waiter, has_promise, placed"
+    "epoch, endpoints, secret, certificate, reason, wish, waiter, has_promise, placed, others"
 )
 
 
@@ -326,7 +329,7 @@ class Directory:
             session.device_kind, session.memory_limit_bytes, session.lease_seconds, session.opened_at,
             str(session.state), session.epoch, json.dumps(session.endpoints), session.secret,
             session.certificate, session.reason, msgspec.json.encode(session.wish).decode(), session.waiter,
-            int(session.has_promise), session.placed,
+            int(session.has_promise), session.placed, json.dumps(session.others),
         )  # fmt: skip
         marks = ", ".join("?" * len(values))
         self._db.execute(f"INSERT OR REPLACE INTO sessions ({_SESSION_COLUMNS}) VALUES ({marks})", values)
@@ -352,6 +355,7 @@ def _session(row: tuple[object, ...]) -> Session:
     fields = dict(zip(names, row, strict=True))
     fields["state"] = SessionState(str(fields["state"]))
     fields["endpoints"] = tuple(json.loads(str(fields["endpoints"])))
+    fields["others"] = tuple(json.loads(str(fields["others"])))
     fields["has_promise"] = bool(fields["has_promise"])
     fields["wish"] = msgspec.json.decode(str(fields["wish"]), type=Wish)
     return Session(**fields)  # type: ignore[arg-type]

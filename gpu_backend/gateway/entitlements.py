@@ -10,6 +10,7 @@ from typing import Any, Literal, cast
 from gpu_backend.gate.terms import SessionClass
 from gpu_backend.gateway.refusals import Refusal
 from gpu_backend.lifecycle.states import Session
+from gpu_backend.opstream.devices import MOST_DEVICES
 from gpu_backend.wire.control import Terms, Wish
 from gpu_backend.wire.errors import RefusalCode, quoted
 
@@ -162,6 +163,8 @@ def refuse_wish(wish: Wish, rights: Rights) -> Refusal | None:
             f"A request of {wish.request:g} and a limit of {wish.limit:g} were asked for; it must be "
             "0 <= request <= limit <= 1, and the limit above 0."
         )
+    if not 1 <= wish.devices <= MOST_DEVICES:
+        return _wrong(f"{wish.devices} devices were asked for; a session has 1 to {MOST_DEVICES} of one node.")
     if max(map(len, (wish.affinity, wish.anti_affinity, wish.exclusion))) > _LONGEST_WORD:
         return _wrong(f"A label of placement has at most {_LONGEST_WORD} characters.")
     most = rights.most
@@ -183,8 +186,8 @@ def refuse_own_device(wish: Wish, rights: Rights, held: Iterable[Session]) -> Re
     own = [one for one in held if one.wish.is_whole or one.wish.exclusion]
     if not wish.is_whole and any(one.wish.exclusion == wish.exclusion for one in own):
         return None  # it goes where those are
-    devices = len({(one.node, one.ordinal) for one in own})
-    if devices < rights.whole_devices:
+    devices = len({(one.node, ordinal) for one in own for ordinal in one.ordinals})
+    if devices + wish.devices <= rights.whole_devices:
         return None
     return _beyond(
         "a device that nobody else uses", f"{rights.whole_devices} are the most, and you have {devices}; so much"

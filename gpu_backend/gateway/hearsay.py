@@ -6,6 +6,7 @@ from collections.abc import Iterator
 
 from msgspec.structs import replace
 
+from gpu_backend.opstream.devices import MOST_DEVICES
 from gpu_backend.wire.control import ExecutorEnded, ExecutorReport, LaunchFailed, NodeReport
 from gpu_backend.wire.devices import DeviceReport
 from gpu_backend.wire.errors import MalformedMessage
@@ -27,6 +28,8 @@ def fit_report(report: NodeReport) -> NodeReport:
     """
     ordinals = {device.ordinal for device in report.devices}
     if len(report.devices) > min(len(ordinals), _MOST_DEVICES) or len(report.executors) > _MOST_EXECUTORS:
+        raise MalformedMessage("it has more devices or executors than can be")
+    if any(max(len(one.others), len(one.others_booked)) >= MOST_DEVICES for one in report.executors):
         raise MalformedMessage("it has more devices or executors than can be")
     if not all(map(can_be, _figures(report))):
         raise MalformedMessage("it has figures that cannot be")
@@ -55,7 +58,9 @@ def _figures_of(executor: ExecutorReport) -> Iterator[float]:
     usage, booked = executor.usage, executor.booked
     yield from (executor.epoch, executor.memory_limit_bytes, executor.lease_seconds, executor.used_bytes, executor.ops)
     yield from (executor.idle_seconds, usage.gpu_seconds, usage.peak_bytes, usage.received_bytes, usage.sent_bytes)
-    yield from (*usage.by_class, booked.used_seconds, booked.wanted_seconds, booked.at_seconds)
+    yield from (*usage.by_class, *executor.others)
+    for each in (booked, *executor.others_booked):
+        yield from (each.used_seconds, each.wanted_seconds, each.at_seconds)
 
 
 def _fit_device(device: DeviceReport) -> DeviceReport:

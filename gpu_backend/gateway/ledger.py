@@ -123,12 +123,16 @@ class Ledger:
         for executor in report.executors:
             session = sessions.get(executor.session)
             is_there = session is not None and session.node == node  # and not where it was, or is said to be
-            if session is not None and is_there and executor.ordinal in there and executor.booked.at_seconds:
-                there[executor.ordinal].append((self._seat(session, executor.epoch), executor.booked))
+            ordinals, books = (executor.ordinal, *executor.others), (executor.booked, *executor.others_booked)
+            for ordinal, booked in dict(
+                zip(ordinals, books, strict=False)
+            ).items():  # a device that is told twice is one
+                if session is not None and is_there and ordinal in there and booked.at_seconds:
+                    there[ordinal].append((self._seat(session, executor.epoch), booked))
         for device in report.devices:
             seats = [seat for seat, _ in there[device.ordinal]]
-            books = [(b.used_seconds, b.wanted_seconds, b.at_seconds) for _, b in there[device.ordinal]]
-            self.pool.hear((node, device.ordinal), seats, books, device.policy in self._steered)
+            rows = [(b.used_seconds, b.wanted_seconds, b.at_seconds) for _, b in there[device.ordinal]]
+            self.pool.hear((node, device.ordinal), seats, rows, device.policy in self._steered)
         for executor in report.executors:
             self._reports[executor.session, executor.epoch] = executor
             self.rates.note(executor.session, executor.epoch, executor.usage.gpu_seconds, now)

@@ -42,6 +42,8 @@ class Wanted:
     exclusion: str = ""
     #: A device of its own.
     is_whole: bool = False
+    #: How many of one node, all alike.
+    devices: int = 1
     mix: Mix = UNKNOWN_MIX
 
 
@@ -111,6 +113,13 @@ class DeviceLoad:
     is_draining: bool = False
     #: Who has a place on it.
     tenants: Tenants = _NOBODY
+    #: Of a place that was found: further devices of its node that go with it, by their numbers.
+    others: tuple[int, ...] = ()
+
+    @property
+    def ordinals(self) -> tuple[int, ...]:
+        """Of a place that was found: all its devices."""
+        return (self.ordinal, *self.others)
 
 
 def mix_of(by_class: Sequence[float], busy: float) -> Mix:

@@ -18,7 +18,8 @@ from gpu_backend.gateway.nodes import Nodes
 from gpu_backend.gateway.settings import GatewaySettings
 from gpu_backend.lifecycle.states import PLACED, Session
 from gpu_backend.transport.curve import is_public_key
-from gpu_backend.wire.control import Cluster, Denied
+from gpu_backend.wire.clusters import Cluster
+from gpu_backend.wire.control import Denied
 from gpu_backend.wire.errors import RefusalCode
 from gpu_backend.wire.joining import AskCluster, AskNode, Join
 from gpu_backend.wire.views import Membership, NodeView

@@ -22,6 +22,7 @@ from gpu_backend.gateway.queueing import Line
 from gpu_backend.gateway.refusals import Refusal
 from gpu_backend.gateway.sessions import NotRecorded, Sessions
 from gpu_backend.gateway.settings import GatewaySettings
+from gpu_backend.gateway.several import refuse_several_gpus
 from gpu_backend.lifecycle import events as ev
 from gpu_backend.lifecycle.states import HELD, Session, SessionState
 from gpu_backend.wire.control import Denied, FromGateway, OpenSession, Queued, RenewTicket, RestartSession, Ticket
@@ -84,7 +85,7 @@ class Opening:
         opened = self._opened_for(asker.key, message.waiter)
         if opened is not None:  # the answer before this one was lost
             return await self.renew(asker, RenewTicket(message.request, opened.id, True))
-        memory_bytes = message.memory_bytes or self._default_bytes(asker)
+        memory_bytes = message.memory_bytes or self._default_bytes(asker, message.wish.devices)
         waiter = Waiter(
             client_key=asker.key, waiter=message.waiter or secrets.token_hex(8), user=asker.user.name,
             label=_readable(message.label), since=time(), kind=message.device_kind[:16], memory_bytes=memory_bytes,
@@ -113,7 +114,7 @@ class Opening:
         await self._some_node(asker)
         if session.state is SessionState.LOST or not self._nodes.takes_sessions(session.node):
             return await self._elsewhere(asker, message, session, ev.RestartWanted)
-        spot = ev.Place(session.node, session.ordinal, session.device_kind, session.placed)
+        spot = ev.Place(session.node, session.ordinal, session.device_kind, session.placed, session.others)
         return await self._again(message.request, ev.RestartWanted(session.id, spot), asker)
 
     def leave(self, key: str, waiter: str) -> None:
@@ -149,7 +150,8 @@ class Opening:
             would_wait = may_wait and waiter.name not in self._line
             queued = [one.user for one in self._line.ordered()] if would_wait else []
             accounts = self._ledger.accounts_of(user)
-            refusal = admit(waiter.memory_bytes, self._sessions.all.values(), accounts, today(), queued)
+            in_all = waiter.memory_bytes * waiter.wish.devices
+            refusal = admit(in_all, self._sessions.all.values(), accounts, today(), queued)
             if refusal is None and queued.count(user) >= _MOST_WAITING:
                 refusal = _too_many_waiting()
             if refusal is not None:
@@ -163,6 +165,8 @@ class Opening:
         """Return a place, or that there is none for now or for good; None if it is time to look again."""
         # Here, where nothing is waited for until it is placed: also who comes back must not get where no walls are.
         bare = refuse_unwalled(self._nodes.devices(), asker.user.is_operator) if self._settings.needs_walls else None
+        if bare is None and not self._settings.gives_several_gpus:
+            bare = refuse_several_gpus(self._nodes.devices(), waiter.kind, waiter.wish.devices)
         if bare is not None:
             self._line.leave(waiter.name)
             return bare
@@ -215,7 +219,8 @@ class Opening:
         admitted = ev.SessionAdmitted(
             session=session, user=asker.user.name, client_key=asker.key, label=waiter.label,
             place=self._place(spot, waiter),
-            memory_limit_bytes=waiter.memory_bytes or min(self._left_bytes(asker), spot.total_bytes),
+            memory_limit_bytes=waiter.memory_bytes
+            or min(self._left_bytes(asker) // message.wish.devices, spot.total_bytes),
             lease_seconds=self._settings.lease_seconds, opened_at=time(), wish=message.wish, waiter=message.waiter,
             has_promise=bool(waiter.memory_bytes),
         )  # fmt: skip
@@ -234,12 +239,12 @@ class Opening:
         loads = with_sessions(self._nodes.devices(), self._sessions.all.values(), self._ledger.mixes())
         before = next((one for one in loads if (one.node, one.ordinal) == (device.node, device.ordinal)), device)
         why = reason(before, waiter.wanted, loads, self._line.rules)
-        return ev.Place(device.node, device.ordinal, device.kind, why)
+        return ev.Place(device.node, device.ordinal, device.kind, why, device.others)
 
-    def _default_bytes(self, asker: Asker) -> int:
+    def _default_bytes(self, asker: Asker, devices: int) -> int:
         """Return what a session is promised that asks for no amount: the pool's default, if so much is left."""
         default = self._settings.default_memory_bytes
-        return min(default, self._left_bytes(asker) or default)
+        return min(default, self._left_bytes(asker) // devices or default)
 
     def _left_bytes(self, asker: Asker) -> int:
         return left_bytes(self._sessions.all.values(), self._ledger.accounts_of(asker.user.name))

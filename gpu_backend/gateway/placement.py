@@ -9,6 +9,7 @@ from gpu_backend.gateway.amounts import memory_in_words
 from gpu_backend.gateway.loads import UNKNOWN_MIX, DeviceLoad, Mix, Tenant, Tenants, Wanted
 from gpu_backend.gateway.placing import DEFAULT_RULES, Around, costs, obstacle
 from gpu_backend.gateway.refusals import Refusal, how_to_ask
+from gpu_backend.gateway.several import place_several
 from gpu_backend.lifecycle.states import PLACED, Session
 from gpu_backend.wire.control import Wish
 from gpu_backend.wire.errors import RefusalCode
@@ -23,8 +24,9 @@ def with_sessions(
         if session.state in PLACED:
             promised = session.memory_limit_bytes if session.has_promise else 0
             mix = (mixes or {}).get(session.id, UNKNOWN_MIX)
-            there = tenants.setdefault((session.node, session.ordinal), [])
-            there.append(Tenant(wanted_by(session.user, session.wish, promised, mix)))
+            tenant = Tenant(wanted_by(session.user, session.wish, promised, mix))
+            for ordinal in session.ordinals:
+                tenants.setdefault((session.node, ordinal), []).append(tenant)
     return [_loaded(device, tenants.get((device.node, device.ordinal), [])) for device in devices]
 
 
@@ -32,7 +34,8 @@ def wanted_by(user: str, wish: Wish, memory_bytes: int, mix: Mix = UNKNOWN_MIX) 
     """Return what placement looks at of a session."""
     return Wanted(
         user=user, memory_bytes=memory_bytes, request=wish.request, affinity=wish.affinity,
-        anti_affinity=wish.anti_affinity, exclusion=wish.exclusion, is_whole=wish.is_whole, mix=mix,
+        anti_affinity=wish.anti_affinity, exclusion=wish.exclusion, is_whole=wish.is_whole, devices=wish.devices,
+        mix=mix,
     )  # fmt: skip
 
 
@@ -71,7 +74,7 @@ def place(
     wanted: Wanted | None = None,
     rules: Sequence[str] = DEFAULT_RULES,
 ) -> DeviceLoad | Refusal:
-    """Return the device for a session, or why there is none.
+    """Return the device for a session, with the others that go with it; or why there is none.
 
     Parameters
     ----------
@@ -106,27 +109,32 @@ def place(
     possible = [one for one, why in zip(free, obstacles, strict=True) if not why]
     if not possible:
         return _kept_away(set(obstacles))
-    return min(
-        possible,
-        key=lambda d: (d.kind != "cuda", *costs(d, wanted, around, rules), -d.warm, d.node, d.ordinal),
-    )
+
+    def cost(device: DeviceLoad) -> tuple[object, ...]:
+        return (device.kind != "cuda", *costs(device, wanted, around, rules), -device.warm, device.node, device.ordinal)
+
+    return min(possible, key=cost) if wanted.devices == 1 else place_several(possible, large, wanted.devices, cost)
 
 
 def with_one_more(devices: Sequence[DeviceLoad], spot: DeviceLoad, wanted: Wanted) -> list[DeviceLoad]:
     """Return ``devices`` as they are once a session that is ``wanted`` is at ``spot``."""
-    return [_loaded(d, [Tenant(wanted)], d) if d is spot else d for d in devices]
+    taken = {(spot.node, ordinal) for ordinal in spot.ordinals}
+    return [_loaded(d, [Tenant(wanted)], d) if (d.node, d.ordinal) in taken else d for d in devices]
 
 
-def reserved(devices: Sequence[DeviceLoad], kind: str, memory_bytes: int) -> list[DeviceLoad]:
+def reserved(devices: Sequence[DeviceLoad], kind: str, memory_bytes: int, count: int = 1) -> list[DeviceLoad]:
     """Return ``devices`` as they are for others while somebody waits for the device that will have room soonest.
 
-    That is taken to be the one with the most free memory among those that could ever serve; nobody else gets it.
+    That is taken to be the one with the most free memory among those that could ever serve; nobody else gets it. Who
+    waits for a ``count`` of them has so many of its node kept.
     """
     able = [d for d in devices if kind in ("", d.kind) and d.total_bytes >= memory_bytes and not d.is_draining]
     if not able:
         return list(devices)
     kept = max(able, key=lambda d: (d.total_bytes - d.promised_bytes, d.capacity - d.sessions))
-    return [replace(d, sessions=d.capacity) if d is kept else d for d in devices]
+    beside = sorted((d for d in able if d.node == kept.node and d is not kept), key=lambda d: d.sessions / d.capacity)
+    all_kept = [kept, *beside[: count - 1]]
+    return [replace(d, sessions=d.capacity) if any(d is one for one in all_kept) else d for d in devices]
 
 
 def _has_room(device: DeviceLoad, memory_bytes: int) -> bool:

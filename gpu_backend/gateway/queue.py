@@ -99,14 +99,15 @@ def allot(
             continue
         if isinstance(spot, Refusal):
             refused[need] = spot
-            loads = reserved(loads, waiter.kind, waiter.memory_bytes)
+            loads = reserved(loads, waiter.kind, waiter.memory_bytes, wanted.devices)
         else:
             loads = with_one_more(loads, spot, wanted)
     return found
 
 
 def _insists(wanted: Wanted) -> bool:
-    return bool(wanted.affinity or wanted.anti_affinity or wanted.exclusion or wanted.is_whole)
+    named = wanted.affinity or wanted.anti_affinity or wanted.exclusion
+    return bool(named or wanted.is_whole or wanted.devices > 1)
 
 
 def expected_wait(position: int, places: int, lengths: Sequence[float]) -> float:

@@ -33,6 +33,6 @@ class Seals:
     def _seal(self, node: str, given: Launch | ExecutorReport) -> str:
         said = (
             node, given.session, given.epoch, given.ordinal, given.client_key, given.memory_limit_bytes,
-            float(given.lease_seconds),
+            float(given.lease_seconds), *given.others,
         )  # fmt: skip
         return hmac.digest(self._key, msgspec.msgpack.encode(said), "sha256").hex()

@@ -172,7 +172,7 @@ class Sessions:
             endpoints=executor.endpoints, secret=executor.secret, certificate=executor.certificate,
             memory_limit_bytes=executor.memory_limit_bytes, lease_seconds=executor.lease_seconds,
             idle_seconds=executor.idle_seconds, has_joined=executor.usage.received_bytes > 0,
-            is_sealed=is_sealed,
+            is_sealed=is_sealed, others=executor.others,
         )  # fmt: skip
 
     # --- what the life cycle wants ------------------------------------------------------------------------------------
@@ -221,5 +221,5 @@ class Sessions:
 def _launch(session: Session, terms: control.Terms, memory_rule: str, since: str) -> control.Launch:
     return control.Launch(
         session.id, session.epoch, session.ordinal, session.client_key, session.memory_limit_bytes,
-        session.lease_seconds, session.user, terms, memory_rule, user_since=since,
+        session.lease_seconds, session.user, terms, memory_rule, user_since=since, others=session.others,
     )  # fmt: skip

@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 
 from gpu_backend.gateway.entitlements import Entitlements
 from gpu_backend.gateway.placing import DEFAULT_RULES
-from gpu_backend.wire.control import Cluster
+from gpu_backend.wire.clusters import Cluster
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -41,6 +41,8 @@ class GatewaySettings:
     metrics_port: int = 0
     #: Whether users other than operators are refused where nothing keeps them apart.
     needs_walls: bool = False
+    #: Whether a session may have several GPUs of a node that shuts executors in.
+    gives_several_gpus: bool = False
     #: Whether sessions of users whose GPU time is used up are closed; else they run on what others leave.
     closes_over_quota: bool = False
     #: Policies under which a device divides by weights, so that shares can be of the pool and not of each device.

@@ -59,8 +59,9 @@ class Showing:
         busy: defaultdict[tuple[str, int], float] = defaultdict(float)
         for session in sessions:
             report = self.ledger.last_report(session)
-            used[session.node, session.ordinal] += report.used_bytes if report is not None else 0
-            busy[session.node, session.ordinal] += self._busy(session)
+            for ordinal in session.ordinals:  # of several devices it is known together what it uses
+                used[session.node, ordinal] += (report.used_bytes if report is not None else 0) // len(session.ordinals)
+                busy[session.node, ordinal] += self._busy(session) / len(session.ordinals)
         devices = tuple(
             DeviceView(
                 d.node, d.ordinal, d.kind, d.name, d.total_bytes, d.sessions, d.capacity,
@@ -147,7 +148,7 @@ def visible(rows: Sequence[UsageRow], asker: User, by: str) -> list[UsageRow]:
 def limits_of(account: Account, held: Iterable[Session]) -> list[QuotaView]:
     """Return the limits of an account with how much of each is used."""
     theirs = [session for session in held if session.user in account.members]
-    memory = sum(session.memory_limit_bytes for session in theirs)
+    memory = sum(session.may_hold_bytes for session in theirs)
     quota = account.quota
     found = [
         QuotaView(account.whose, "sessions", len(theirs), quota.sessions),

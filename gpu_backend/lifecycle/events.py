@@ -19,6 +19,8 @@ class Place:
     kind: str
     #: Why this one, in words.
     why: str = ""
+    #: Further devices of the node that go with it.
+    others: tuple[int, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -120,6 +122,8 @@ class LiveExecutor:
     is_sealed: bool
     #: Whether its notebook was ever heard.
     has_joined: bool = True
+    #: Its further devices.
+    others: tuple[int, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

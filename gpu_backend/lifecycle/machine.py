@@ -142,7 +142,7 @@ class Lifecycle:
             node=event.place.node, ordinal=event.place.ordinal, device_kind=event.place.kind,
             memory_limit_bytes=event.memory_limit_bytes, lease_seconds=event.lease_seconds, opened_at=event.opened_at,
             state=SessionState.OPENING, epoch=1, deadline=now + self._patience.launch_seconds, wish=event.wish,
-            waiter=event.waiter, has_promise=event.has_promise, placed=event.place.why,
+            waiter=event.waiter, has_promise=event.has_promise, placed=event.place.why, others=event.place.others,
         )  # fmt: skip
         self._note(event, None, session, now)
         return [ev.Save(session), ev.Launch(session)]
@@ -300,6 +300,7 @@ class Lifecycle:
         opening = self._move(
             event, session, SessionState.OPENING, now,
             epoch=session.epoch + 1, node=place.node, ordinal=place.ordinal, device_kind=place.kind, placed=place.why,
+            others=place.others,
         )  # fmt: skip
         yield ev.Save(opening)
         yield ev.Launch(opening)
@@ -355,7 +356,7 @@ def _adopted(event: ev.NodeReported, live: ev.LiveExecutor) -> Session:
         id=live.session, user=live.user, client_key=live.client_key, label="", node=event.node, ordinal=live.ordinal,
         device_kind=live.kind, memory_limit_bytes=live.memory_limit_bytes, lease_seconds=live.lease_seconds,
         opened_at=event.reported_at, state=SessionState.SERVING, epoch=live.epoch, endpoints=live.endpoints,
-        secret=live.secret, certificate=live.certificate,
+        secret=live.secret, certificate=live.certificate, others=live.others,
     )  # fmt: skip
 
 

@@ -75,3 +75,15 @@ class Session:
     waiter: str = ""
     #: Why it is on its device and not on another, in words.
     placed: str = ""
+    #: Further devices of the node that it has; the memory limit is that of each.
+    others: tuple[int, ...] = ()
+
+    @property
+    def ordinals(self) -> tuple[int, ...]:
+        """All its devices of its node."""
+        return (self.ordinal, *self.others)
+
+    @property
+    def may_hold_bytes(self) -> int:
+        """Most memory that it may hold on all its devices; 0 for no limit."""
+        return self.memory_limit_bytes * len(self.ordinals)

@@ -8,9 +8,9 @@ from __future__ import annotations
 
 import asyncio
 import logging
+from collections import Counter, defaultdict
 from collections.abc import Coroutine, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
 from pathlib import Path
 from subprocess import CalledProcessError
 from time import monotonic, time
@@ -29,8 +29,10 @@ from gpu_backend.node.executor import End, Executor, Stage, Times, said_end
 from gpu_backend.node.gateway_link import GatewayLink
 from gpu_backend.node.inventory import Found
 from gpu_backend.node.kernel_cache import UserCache
+from gpu_backend.node.places import Place
 from gpu_backend.node.settings import NO_GATE, NodeSettings
 from gpu_backend.node.shares import Share
+from gpu_backend.node.waiting import Key, Waiting
 from gpu_backend.node.walls import level
 from gpu_backend.transport.curve import KeyPair
 from gpu_backend.wire import control
@@ -46,16 +48,10 @@ _REPORT_SECONDS = 1.0
 _TRY_SECONDS = 0.05
 #: How often a launch is given another executor because the one it got died before it served.
 _MOST_TRIES = 2
-#: The ordinal of an executor that cannot be said to be on any device.
-_NO_DEVICE = -1
+#: Of an executor that cannot be said to be on any device.
+_NO_DEVICE: Key = (-1,)
 #: Ends of executors after which their logs are kept.
 _LOGGED = (EndCause.CRASHED, EndCause.EVICTED)
-
-
-@dataclass(slots=True)
-class _Waiting:
-    order: control.Launch
-    tries: int = 0
 
 
 class Agent:
@@ -79,10 +75,10 @@ class Agent:
             if ordinal not in self._arbiters
         }
         self._executors: list[Executor] = []
-        self._waiting: list[_Waiting] = []
-        #: Starts that failed in a row, and when the next may be tried, per device.
-        self._failures = dict.fromkeys(self._devices, 0)
-        self._next_start = dict.fromkeys(self._devices, 0.0)
+        self._waiting: list[Waiting] = []
+        #: Starts that failed in a row, and when the next may be tried, by devices.
+        self._failures: Counter[Key] = Counter()
+        self._next_start: defaultdict[Key, float] = defaultdict(float)
         self._version = of_software()  # as it was when this process began
         self._is_stopping = False
         self._tending: set[asyncio.Task[None]] = set()
@@ -126,7 +122,8 @@ class Agent:
                 self._sweep_found(directory, config)
                 continue
             log.info("adopted the executor in %s, pid %d", directory, process.pid)
-            executor = self._follow(directory, process, config.ordinal if config is not None else _NO_DEVICE)
+            key = (config.on_node or (config.ordinal,)) if config is not None else _NO_DEVICE
+            executor = self._follow(directory, process, key)
             if config is None or config.agent_key != self._keys.public.decode():
                 # Followed to its end all the same: a process whose directory is gone would be found by nobody.
                 executor.stop("Its agent does not know what it was told.")
@@ -138,9 +135,10 @@ class Agent:
             self._kernels_of(shares.noted(directory, order)).harvest(directory)
         launcher.sweep(directory, None)
 
-    def _follow(self, directory: Path, process: ProcessId, ordinal: int) -> Executor:
-        counted_in = directory_of(self._settings.runtime_dir, ordinal)
-        executor = Executor(directory, process, ordinal, counted_in, self._meters.get(ordinal))
+    def _follow(self, directory: Path, process: ProcessId, key: Key) -> Executor:
+        runtime = self._settings.runtime_dir
+        places = [Place(ordinal, directory_of(runtime, ordinal), self._meters.get(ordinal)) for ordinal in key]
+        executor = Executor(directory, process, places)
         self._executors.append(executor)
         self._do_apart(self._tend(executor))
         return executor
@@ -155,9 +153,9 @@ class Agent:
         log.info("the executor in %s ended: %s (%s)", executor.directory, end.detail, end.cause)
         executor.forget()
         if not executor.was_heard and not end.was_ordered:
-            self._note_failed_start(executor.ordinal, end)
-        elif executor.ordinal in self._devices:
-            self._next_start[executor.ordinal] = 0.0  # what it held may have been what the next one lacked: a port
+            self._note_failed_start(executor.ordinals, end)
+        else:
+            self._next_start[executor.ordinals] = 0.0  # what it held may have been what the next one lacked: a port
         order = executor.assignment
         if order is not None and not self._has_another_try(executor, end):
             self._link.send(control.ExecutorEnded(order.session, order.epoch, end.cause, end.detail))
@@ -168,7 +166,7 @@ class Agent:
     def _changed(self, executor: Executor) -> None:
         order, report = executor.assignment, executor.report
         if executor.stage is Stage.WARM:
-            self._failures[executor.ordinal] = 0
+            self._failures[executor.ordinals] = 0
         if order is not None and report is not None and report.phase == control.Phase.ENDING:
             # The session need not wait until the process is gone: with a GPU that takes a while.
             end = said_end(report)
@@ -183,21 +181,21 @@ class Agent:
         if order is None or share is None or executor.has_served or is_hopeless:
             return False
         launch = control.Launch(
-            order.session, order.epoch, executor.ordinal, order.client_key, order.memory_limit_bytes,
+            order.session, order.epoch, executor.ordinals[0], order.client_key, order.memory_limit_bytes,
             order.lease_seconds, share.user, share.terms, order.memory_rule, share.seal, share.user_since,
+            executor.ordinals[1:],
         )  # fmt: skip
-        self._waiting.append(_Waiting(launch, executor.tries))
+        self._waiting.append(Waiting(launch, executor.tries))
         return True
 
-    def _note_failed_start(self, ordinal: int, end: End) -> None:
-        self._failures[ordinal] = self._failures.get(ordinal, 0) + 1
-        pause = stock.pause_after(self._failures[ordinal])
-        self._next_start[ordinal] = monotonic() + pause
-        log.error(
-            "an executor for device %d did not start, the next is tried in %.1f s: %s", ordinal, pause, end.detail
-        )
+    def _note_failed_start(self, key: Key, end: End) -> None:
+        self._failures[key] += 1
+        pause = stock.pause_after(self._failures[key])
+        self._next_start[key] = monotonic() + pause
+        on = ", ".join(map(str, key))
+        log.error("an executor for device %s did not start, the next is tried in %.1f s: %s", on, pause, end.detail)
         # Those who came first get the executors that are on their way.
-        for waiting in [w for w in self._waiting if w.order.ordinal == ordinal][self._count_starting(ordinal) :]:
+        for waiting in [w for w in self._waiting if w.key == key][self._count_starting(key) :]:
             self._waiting.remove(waiting)
             order = waiting.order
             self._link.send(control.LaunchFailed(order.session, order.epoch, end.detail))
@@ -224,13 +222,14 @@ class Agent:
                 self._stop_all(order.reason)
 
     def _launch(self, order: control.Launch) -> None:
-        if self._is_stopping or order.ordinal not in self._devices:
-            reason = "The node is being stopped." if self._is_stopping else f"There is no device {order.ordinal}."
+        missing = [ordinal for ordinal in (order.ordinal, *order.others) if ordinal not in self._devices]
+        if self._is_stopping or missing:
+            reason = "The node is being stopped." if self._is_stopping else f"There is no device {missing[0]}."
             self._link.send(control.LaunchFailed(order.session, order.epoch, reason))
             return
         known = any(e.serves(order.session, order.epoch) for e in self._executors)
         if not known and all((w.order.session, w.order.epoch) != (order.session, order.epoch) for w in self._waiting):
-            self._waiting.append(_Waiting(order))
+            self._waiting.append(Waiting(order))
             self._news.set()
 
     def _set_terms(self, order: control.SetTerms) -> None:
@@ -274,30 +273,34 @@ class Agent:
                 async with asyncio.timeout(pause):
                     await self._news.wait()
             self._news.clear()
-            for device in self._devices.values():
-                self._balance(device)
+            for key in self._kept_keys():
+                self._balance(key)
             self._publish_rosters()
             pause = _REPORT_SECONDS if self._link.send(self._whole_report()) else _TRY_SECONDS
 
-    def _balance(self, device: Found) -> None:
+    def _kept_keys(self) -> set[Key]:
+        """Return the devices that executors are kept for, each alone, and together those that sessions have so."""
+        together = [w.key for w in self._waiting] + [e.ordinals for e in self._executors if len(e.ordinals) > 1]
+        return {(ordinal,) for ordinal in self._devices} | set(together)
+
+    def _balance(self, key: Key) -> None:
         if self._is_stopping:
             return
-        mine = [e for e in self._executors if e.ordinal == device.ordinal]
-        warm = [e for e in mine if e.stage is Stage.WARM]
-        waiting = [w for w in self._waiting if w.order.ordinal == device.ordinal]
+        warm = [e for e in self._executors if e.ordinals == key and e.stage is Stage.WARM]
+        waiting = [w for w in self._waiting if w.key == key]
         while warm and waiting:
             self._hand_over(warm.pop(0), waiting.pop(0))
         settings, now = self._settings, monotonic()
-        starting = self._count_starting(device.ordinal)
-        if now >= self._next_start[device.ordinal]:
-            for _ in range(stock.to_start(len(waiting), starting, len(warm), settings.warm_count)):
-                self._start(device)
+        kept = settings.warm_count if len(key) == 1 else 0
+        if now >= self._next_start[key]:
+            for _ in range(stock.to_start(len(waiting), self._count_starting(key), len(warm), kept)):
+                self._start(key)
         idle = sorted(now - e.since for e in warm)
-        surplus = stock.to_let_go(idle, len(waiting), settings.warm_count, settings.linger_seconds)
+        surplus = stock.to_let_go(idle, len(waiting), kept, settings.linger_seconds)
         for executor in warm[:surplus]:
             executor.stop("It is not needed.")
 
-    def _hand_over(self, executor: Executor, waiting: _Waiting) -> None:
+    def _hand_over(self, executor: Executor, waiting: Waiting) -> None:
         self._waiting.remove(waiting)
         order = waiting.order
         executor.tries = waiting.tries + 1
@@ -331,19 +334,20 @@ class Agent:
 
     def _publish_rosters(self) -> None:
         for ordinal, arbiter in self._arbiters.items():
-            members = [executor.member() for executor in self._executors if executor.ordinal == ordinal]
+            members = [executor.member(ordinal) for executor in self._executors if ordinal in executor.ordinals]
             try:
                 arbiter.publish(Roster(tuple(member for member in members if member is not None)))
             except OSError as error:  # a full disk, say: tried again with the next report
                 log.error("the arbiter of device %d cannot be told who shares it: %s", ordinal, error)
 
-    def _start(self, device: Found) -> None:
+    def _start(self, key: Key) -> None:
         try:
-            directory, process = launcher.launch(self._settings, self._keys.public, device)
+            devices = [self._devices[ordinal] for ordinal in key]
+            directory, process = launcher.launch(self._settings, self._keys.public, devices)
         except (OSError, CalledProcessError) as error:
-            self._note_failed_start(device.ordinal, End(EndCause.CRASHED, f"It could not be started: {error}."))
+            self._note_failed_start(key, End(EndCause.CRASHED, f"It could not be started: {error}."))
             return
-        self._follow(directory, process, device.ordinal)
+        self._follow(directory, process, key)
 
     def _unseen(self, ordinal: int) -> str:
         """Return why nobody sees from outside who uses a device; empty if somebody does."""
@@ -354,7 +358,7 @@ class Agent:
         """Return what there is to tell; of an executor that has just ``ended`` its last word as well."""
         devices = tuple(
             DeviceReport(
-                d.ordinal, d.kind, d.name, d.uuid, d.total_bytes, self._count_warm(d.ordinal),
+                d.ordinal, d.kind, d.name, d.uuid, d.total_bytes, self._count_warm((d.ordinal,)),
                 self._settings.policy_of(d.ordinal), self._walls[d.ordinal], self._unseen(d.ordinal), d.island,
             )
             for d in self._devices.values()
@@ -366,21 +370,22 @@ class Agent:
         )
         return control.NodeReport(devices, executors, len(self._executors), self._version, time())
 
-    def _count_starting(self, ordinal: int) -> int:
+    def _count_starting(self, key: Key) -> int:
         starting = (e for e in self._executors if e.stage is Stage.STARTING and e.assignment is None)
-        return sum(1 for e in starting if e.ordinal == ordinal)
+        return sum(1 for e in starting if e.ordinals == key)
 
-    def _count_warm(self, ordinal: int) -> int:
-        return sum(1 for e in self._executors if e.ordinal == ordinal and e.stage is Stage.WARM)
+    def _count_warm(self, key: Key) -> int:
+        return sum(1 for e in self._executors if e.ordinals == key and e.stage is Stage.WARM)
 
     def _line(self, executor: Executor, order: control.Assign, told: ExecutorConfig) -> control.ExecutorReport:
         report = executor.report
         used, ops = (fit_count(report.used_bytes), fit_count(report.ops)) if report is not None else (0, 0)
+        booked, share = executor.booked(), executor.share
         return control.ExecutorReport(
-            order.session, order.epoch, executor.ordinal, order.client_key, self._reachable(told.endpoints),
+            order.session, order.epoch, executor.ordinals[0], order.client_key, self._reachable(told.endpoints),
             told.secret, told.certificate, order.memory_limit_bytes, order.lease_seconds, used, ops,
-            executor.idle_seconds, executor.usage(), executor.booked(),
-            executor.share.seal if executor.share is not None else "",
+            executor.idle_seconds, executor.usage(), booked[0], share.seal if share is not None else "",
+            executor.ordinals[1:], tuple(booked[1:]),
         )  # fmt: skip
 
     def _reachable(self, endpoints: Sequence[str]) -> tuple[str, ...]:

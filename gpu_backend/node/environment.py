@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import site
 import sys
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from gpu_backend.node.inventory import Found
@@ -31,15 +31,15 @@ _KEPT_OF_CUPY = (
 _SEARCHED = ("/usr/local/sbin", "/usr/local/bin", "/usr/sbin", "/usr/bin", "/sbin", "/bin")
 
 
-def executor_environment(own: Path, device: Found, ours: Mapping[str, str]) -> dict[str, str]:
+def executor_environment(own: Path, devices: Sequence[Found], ours: Mapping[str, str]) -> dict[str, str]:
     """Return the environment of the executor whose own directory is ``own``, and make the folders that it names.
 
     Parameters
     ----------
     own
         Where all goes that it writes.
-    device
-        The only device that it sees; its number among those is 0.
+    devices
+        The only devices that it sees, of one kind; there they have the numbers from 0 on.
     ours
         This process's environment.
     """
@@ -56,6 +56,7 @@ def executor_environment(own: Path, device: Found, ours: Mapping[str, str]) -> d
     for name, folder in folders.items():
         folder.mkdir(mode=0o700, parents=True, exist_ok=True)
         environment[name] = str(folder)
-    if device.kind == "cuda":
-        environment["CUDA_VISIBLE_DEVICES"] = device.visible
+    if devices[0].kind == "cuda":
+        several = ",".join(device.visible or str(device.ordinal) for device in devices)
+        environment["CUDA_VISIBLE_DEVICES"] = several if len(devices) > 1 else devices[0].visible
     return environment

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import logging
 import signal
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from enum import Enum
 from pathlib import Path
@@ -13,13 +13,11 @@ from time import monotonic
 
 from gpu_backend.engine.detached import ProcessId, Watched
 from gpu_backend.executor.config import CONTROL
-from gpu_backend.gate import tally, verdicts
-from gpu_backend.gate.roster import Member, name_of
-from gpu_backend.metering.meters import Meter
+from gpu_backend.gate.roster import Member
 from gpu_backend.node import launcher, shares
 from gpu_backend.node.control_link import ControlLink
+from gpu_backend.node.places import Place, Places
 from gpu_backend.node.shares import Share
-from gpu_backend.node.usage import UsageOf
 from gpu_backend.wire.control import Assign, Booked, EndCause, Phase, RenewLease, Report, Stop, Usage
 from gpu_backend.wire.figures import fit_seconds
 
@@ -58,11 +56,8 @@ class End:
 class Executor:
     """Follows one process from its start, or its adoption, to its end."""
 
-    def __init__(
-        self, directory: Path, identity: ProcessId, ordinal: int, arbiter: Path, meter: Meter | None = None
-    ) -> None:
+    def __init__(self, directory: Path, identity: ProcessId, places: Sequence[Place]) -> None:
         self.directory = directory
-        self.ordinal = ordinal
         #: What it was told to serve, be it by an earlier agent.
         self.assignment = launcher.assignment_in(directory)
         #: Whether it ever said that it does.
@@ -79,10 +74,8 @@ class Executor:
         #: When `stage` last changed.
         self.since = monotonic()
         self.identity = identity
-        self._arbiter = arbiter
-        report = self.config.descriptors.report if self.config is not None else -1
-        self._name = name_of(identity.pid, identity.start_time, report)
-        self._usage = UsageOf(identity, report, arbiter, meter)
+        reports = self.config.descriptors.reports if self.config is not None else ()
+        self._places = Places(identity, places, reports)
         self._link = ControlLink(directory / CONTROL)
         self._stop_reason = ""
         self._stop = asyncio.Event()
@@ -128,24 +121,27 @@ class Executor:
         shares.note(self.directory, share)
         self.share = share
 
-    def member(self) -> Member | None:
-        """Return its line in its arbiter's roster; None while it serves nobody."""
+    @property
+    def ordinals(self) -> tuple[int, ...]:
+        """The devices that it is on."""
+        return self._places.ordinals
+
+    def member(self, ordinal: int) -> Member | None:
+        """Return its line in the roster of the arbiter of one of its devices; None while it serves nobody."""
         order, share, config = self.assignment, self.share, self.config
         if order is None or share is None or config is None or self.stage is Stage.ENDED:
             return None
         terms = shares.session_terms(order, share)
-        identity = self.identity
-        control = str(self.directory / CONTROL)
-        return Member(terms, identity.pid, identity.start_time, control, config.descriptors.report)
+        return self._places.member(ordinal, terms, str(self.directory / CONTROL))
 
     @property
     def was_heard(self) -> bool:
         """Whether it came up, as far as this agent or one before it knows."""
         return self.report is not None or self.has_served
 
-    def booked(self) -> Booked:
-        """Return what its device's arbiter has on its books of it."""
-        return self._usage.booked()
+    def booked(self) -> list[Booked]:
+        """Return what the arbiter of each of its devices has on its books of it."""
+        return self._places.booked()
 
     @property
     def idle_seconds(self) -> float:
@@ -155,13 +151,11 @@ class Executor:
 
     def usage(self) -> Usage:
         """Return what it used, within bounds; what its page says is newer than its reports and survives its death."""
-        return self._usage.read(self.report.usage if self.report is not None else Usage())
+        return self._places.usage(self.report.usage if self.report is not None else Usage())
 
     def forget(self) -> None:
-        """Remove what its arbiter kept of it, once it has ended and all is told."""
-        self._usage.close()
-        tally.remove(self._arbiter, self._name)
-        verdicts.remove(self._arbiter, self._name)
+        """Remove what its arbiters kept of it, once it has ended and all is told."""
+        self._places.forget()
 
     def stop(self, reason: str) -> bool:
         """Tell the executor to end; it is killed if it does not. Tell whether it had not been told before."""
@@ -247,7 +241,7 @@ class Executor:
     def _finish(self) -> End:
         self._set(Stage.ENDED)
         report = self.report
-        if verdict := verdicts.noted(self._arbiter, self._name):
+        if verdict := self._places.verdict():
             return End(EndCause.EVICTED, verdict)
         has_spoken = report is not None and report.phase == Phase.ENDING
         if self._stop_reason:

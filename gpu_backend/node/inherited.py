@@ -34,12 +34,11 @@ class Handover:
     @property
     def numbers(self) -> tuple[int, ...]:
         """All descriptors."""
-        handed = self.descriptors
-        return (handed.local, handed.control, handed.far, handed.report)
+        return self.descriptors.numbers
 
 
 @contextmanager
-def listening(directory: Path, host: str, ports: range = ANY_PORT) -> Iterator[Handover]:
+def listening(directory: Path, host: str, ports: range = ANY_PORT, devices: int = 1) -> Iterator[Handover]:
     """Have what is handed to the executor of ``directory``, for as long as it takes to start it.
 
     Parameters
@@ -50,6 +49,8 @@ def listening(directory: Path, host: str, ports: range = ANY_PORT) -> Iterator[H
         Address for notebooks of other hosts.
     ports
         Of these it listens on the first that is free.
+    devices
+        How many it has: each has a report page.
 
     Raises
     ------
@@ -61,9 +62,13 @@ def listening(directory: Path, host: str, ports: range = ANY_PORT) -> Iterator[H
         ours.enter_context(near)
         control = ours.enter_context(ControlListener.open(directory / CONTROL))
         far = ours.enter_context(_far(host, ports))
-        report = reports.make()
-        ours.callback(os.close, report)
-        descriptors = Descriptors(local=near.fileno(), control=control.fileno(), far=far.fileno(), report=report)
+        pages = [reports.make() for _ in range(devices)]
+        for page in pages:
+            ours.callback(os.close, page)
+        descriptors = Descriptors(
+            local=near.fileno(), control=control.fileno(), far=far.fileno(), report=pages[0],
+            other_reports=tuple(pages[1:]),
+        )  # fmt: skip
         port = far.getsockname()[1]
         yield Handover(descriptors, (endpoint, f"tls://{host}:{port}"))
 

@@ -6,7 +6,7 @@ import logging
 import os
 import secrets
 import shutil
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
@@ -38,14 +38,15 @@ _LOG_TAIL_BYTES, _MOST_LOG_BYTES = 4_096, 4 << 20
 _LONGEST_WORDS = 300
 
 
-def launch(settings: NodeSettings, agent_key: bytes, device: Found) -> tuple[Path, ProcessId]:
-    """Start an executor on ``device``; return its directory and its process.
+def launch(settings: NodeSettings, agent_key: bytes, devices: Sequence[Found]) -> tuple[Path, ProcessId]:
+    """Start an executor on ``devices``, which are of one kind; return its directory and its process.
 
     Raises
     ------
     ProcessLookupError
         If it ended at once; the message quotes its log.
     """
+    device = devices[0]
     directory = executors_dir(settings.runtime_dir) / secrets.token_hex(4)
     directory.mkdir(mode=0o700)
     own = directory / OWN
@@ -53,12 +54,14 @@ def launch(settings: NodeSettings, agent_key: bytes, device: Found) -> tuple[Pat
     certificate = make_certificate()
     prepared = str(prepared_kernels.folder(settings.cache_dir)) if device.kind == "cuda" else ""
     write_private(own / CERTIFICATE, certificate.pem)
-    with _listening(directory, settings) as handed:
+    with _listening(directory, settings, len(devices)) as handed:
         config = ExecutorConfig(
             device_kind=device.kind,
-            ordinal=0 if device.visible else device.ordinal,
+            ordinal=0 if device.visible or len(devices) > 1 else device.ordinal,
+            devices=len(devices),
+            on_node=tuple(one.ordinal for one in devices),
             own=str(own),
-            walls=walls_around(settings, device),
+            walls=walls_around(settings, devices),
             agent_key=agent_key.decode(),
             endpoints=handed.endpoints,
             descriptors=handed.descriptors,
@@ -67,11 +70,11 @@ def launch(settings: NodeSettings, agent_key: bytes, device: Found) -> tuple[Pat
             prepared=prepared,
             orphan_seconds=settings.orphan_seconds,
             passes=settings.passes,
-            has_arbiter=settings.policy_of(device.ordinal) != NO_GATE,
+            has_arbiter=any(settings.policy_of(one.ordinal) != NO_GATE for one in devices),
         )
         write_private(directory / CONFIG, msgspec.json.encode(config))
         command = [*settings.executor_command, str(directory)]
-        environment = executor_environment(own, device, os.environ)
+        environment = executor_environment(own, devices, os.environ)
         identity = _spawned(command, directory, handed, environment)
     try:
         write_identity(directory / PROCESS, identity)
@@ -92,11 +95,11 @@ def _spawned(command: list[str], directory: Path, handed: Handover, environment:
 
 
 @contextmanager
-def _listening(directory: Path, settings: NodeSettings) -> Iterator[Handover]:
+def _listening(directory: Path, settings: NodeSettings, devices: int) -> Iterator[Handover]:
     """Have what is handed over; where there is nothing to hand over, leave nothing behind."""
     first, last = settings.executor_ports
     try:
-        with inherited.listening(directory, settings.bind_host, range(first, last + 1)) as handed:
+        with inherited.listening(directory, settings.bind_host, range(first, last + 1), devices) as handed:
             yield handed
     except OSError:
         sweep(directory, None)

@@ -36,7 +36,7 @@ def one_of_each(devices: Iterable[Found]) -> list[Found]:
 async def prepare(cache_dir: str, device: Found, command: tuple[str, ...] = _COMMAND) -> None:
     """Compile them for ``device`` in a process of its own, which ends with this task. What fails is logged."""
     with TemporaryDirectory(prefix="gpu-workbench-") as own:
-        environment = executor_environment(Path(own), device, os.environ)
+        environment = executor_environment(Path(own), [device], os.environ)
         try:
             process = await asyncio.create_subprocess_exec(
                 *command, str(folder(cache_dir)), env=environment, cwd=own, stdin=asyncio.subprocess.DEVNULL,

@@ -38,6 +38,8 @@ class NodeSettings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fie
     has_walls: bool = True
     #: Further directories that executors may read.
     sandbox_reads: tuple[str, ...] = ()
+    #: Whether an executor on several GPUs may make the calls that CUDA needs for it; see `executor.sandbox.Walls`.
+    gives_several_gpus: bool = False
     #: "auto" (GPUs if there are any that CuPy can use, else the CPU), "cuda" or "cpu".
     devices: str = "auto"
     #: The optimisations of the op stream that executors use.

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import pwd
+from collections.abc import Sequence
 from contextlib import suppress
 from pathlib import Path
 
@@ -26,15 +27,16 @@ def level(settings: NodeSettings, device: Found) -> str:
     return f"{kernel}, all GPUs within reach"
 
 
-def walls_around(settings: NodeSettings, device: Found) -> Walls | None:
-    """Return the walls around an executor on ``device``; None if there are none."""
-    if not level(settings, device):
+def walls_around(settings: NodeSettings, devices: Sequence[Found]) -> Walls | None:
+    """Return the walls around an executor on ``devices``; None if there are none."""
+    if not all(level(settings, device) for device in devices):
         return None
     private = (settings.runtime_dir, settings.log_dir, settings.cache_dir, os.path.dirname(settings.key_file))
     return Walls(
         private=tuple(path for path in (*private, *settings.private) if path),
         homes=tuple(_homes()),
-        devices=gpu_devices(device),
+        devices=tuple(dict.fromkeys(node for device in devices for node in gpu_devices(device))),
+        has_several_gpus=settings.gives_several_gpus and len(devices) > 1 and devices[0].kind == "cuda",
         also_read=settings.sandbox_reads,
     )
 

@@ -24,7 +24,7 @@ from gpu_backend.pool.settings import PoolSettings
 from gpu_backend.pool.setup import node_name
 from gpu_backend.pool.state import PoolState
 from gpu_backend.transport import curve
-from gpu_backend.wire.control import Cluster
+from gpu_backend.wire.clusters import Cluster
 from gpu_backend.wire.errors import PoolRefusal
 
 _EVERYWHERE = ("", "0.0.0.0", "*", "::")

@@ -21,7 +21,7 @@ from gpu_backend.wire.errors import PoolRefusal, PoolUnreachable
 OF_A_NODE = (
     "executor_host", "executor_ports", "advertise_host", "devices", "cpu_devices", "policy", "device_policies",
     "warm_executors_per_device", "orphan_seconds", "overrun_seconds", "stop_seconds", "passes", "start_seconds",
-    "sandbox", "sandbox_reads", "executor_command", "ray_certificates",
+    "sandbox", "sandbox_reads", "several_gpus", "executor_command", "ray_certificates",
 )  # fmt: skip
 #: What names of machines look like: they stand in command lines, and before a slash.
 NAME = re.compile(r"[A-Za-z0-9][\w.-]{0,59}", re.ASCII)

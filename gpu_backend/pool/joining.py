@@ -29,7 +29,8 @@ from gpu_backend.pool.settings import PoolSettings
 from gpu_backend.pool.state import PoolState, alone
 from gpu_backend.transport import curve
 from gpu_backend.transport.asking import Door, ask
-from gpu_backend.wire.control import Cluster, FromGateway
+from gpu_backend.wire.clusters import Cluster
+from gpu_backend.wire.control import FromGateway
 from gpu_backend.wire.errors import ForeignServer, NotAuthorized, PoolError, PoolRefusal, PoolUnreachable
 from gpu_backend.wire.joining import AskCluster, AskNode, Join, Question
 from gpu_backend.wire.views import Membership

@@ -82,6 +82,7 @@ def gateway_settings(state: PoolState, settings: PoolSettings) -> GatewaySetting
         stop_seconds=settings.stop_seconds + 5.0,
         metrics_port=settings.metrics_port,
         needs_walls=settings.sandbox == "required",
+        gives_several_gpus=settings.several_gpus != "refused",
         closes_over_quota=settings.over_quota == "close",
         steered_policies=registry.steered(),
         placement=settings.placement,

@@ -89,6 +89,7 @@ def agent_settings(state: PoolState, settings: PoolSettings, node: str, gateway:
         private=(str(state.root), str(state.runtime)),
         has_walls=settings.sandbox == "required",
         sandbox_reads=settings.sandbox_reads,
+        gives_several_gpus=settings.several_gpus != "refused",
     )
     command = settings.executor_command
     return msgspec.structs.replace(default, executor_command=command) if command else default

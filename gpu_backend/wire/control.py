@@ -9,6 +9,7 @@ from enum import StrEnum
 
 import msgspec
 
+from gpu_backend.wire.clusters import Cluster
 from gpu_backend.wire.devices import DeviceReport
 from gpu_backend.wire.secrecy import HoldsSecret
 from gpu_backend.wire.views import Membership, PoolView, UsageView
@@ -23,7 +24,7 @@ class Wish(msgspec.Struct, frozen=True, array_like=True):
     the device's time in 0..1, ``limit`` the largest part. A higher ``priority`` goes first, where a policy looks at it.
     Labels are the user's own words: a session goes beside those of its ``affinity``, apart from those of its
     ``anti_affinity``, and with ``exclusion`` shares its device with nobody but those of that label. ``is_whole`` asks
-    for a device of its own.
+    for a device of its own. ``devices`` of one node are had together or not at all, and all else holds on each.
     """
 
     kind: str = ""
@@ -34,6 +35,7 @@ class Wish(msgspec.Struct, frozen=True, array_like=True):
     anti_affinity: str = ""
     exclusion: str = ""
     is_whole: bool = False
+    devices: int = 1
 
 
 class OpenSession(msgspec.Struct, frozen=True, array_like=True, tag="open_session"):
@@ -167,20 +169,6 @@ class Done(msgspec.Struct, frozen=True, array_like=True, tag="done"):
     request: int
 
 
-class Cluster(HoldsSecret, frozen=True, array_like=True, tag="cluster"):
-    """The pool's Ray cluster, for its nodes alone: whoever holds ``secret``, its token, can run any code as the pool.
-
-    ``address`` is "host:port" of its head, or empty. ``ray`` and ``python`` are versions that all its nodes must have.
-    """
-
-    request: int
-    address: str = ""
-    secret: str = ""
-    ray: str = ""
-    python: str = ""
-    is_encrypted: bool = False  # and needs certificates
-
-
 ToGateway = (
     OpenSession | RenewTicket | RestartSession | CloseSession | SetWish | LeaveQueue | AskPool | AskUsage | StopPool
 )
@@ -229,7 +217,8 @@ class Launch(msgspec.Struct, frozen=True, array_like=True, tag="launch"):
 
     Answered by a ``NodeReport`` that lists the executor with the same ``seal``, or by ``LaunchFailed``. ``memory_rule``
     says in words whose limit the session's memory limit is, for its notebook when the memory is full. ``user_since``
-    tells a user from one who had the same name before.
+    tells a user from one who had the same name before. ``others`` are further devices that the executor has as well;
+    the memory limit is that of each.
     """
 
     session: str
@@ -243,6 +232,7 @@ class Launch(msgspec.Struct, frozen=True, array_like=True, tag="launch"):
     memory_rule: str = ""
     seal: str = ""
     user_since: str = ""
+    others: tuple[int, ...] = ()
 
 
 class SetTerms(msgspec.Struct, frozen=True, array_like=True, tag="set_terms"):
@@ -267,7 +257,10 @@ class StopNode(msgspec.Struct, frozen=True, array_like=True, tag="stop_node"):
 
 
 class ExecutorReport(HoldsSecret, frozen=True, array_like=True):
-    """An executor that serves a session, what its ticket says, and the seal with which its node was given it."""
+    """An executor that serves a session, what its ticket says, and the seal with which its node was given it.
+
+    ``others`` are its further devices, and ``others_booked`` is what is on the books of each.
+    """
 
     session: str
     epoch: int
@@ -284,6 +277,8 @@ class ExecutorReport(HoldsSecret, frozen=True, array_like=True):
     usage: Usage = Usage()
     booked: Booked = Booked()
     seal: str = ""
+    others: tuple[int, ...] = ()
+    others_booked: tuple[Booked, ...] = ()
 
 
 class NodeReport(msgspec.Struct, frozen=True, array_like=True, tag="node_report"):
@@ -365,7 +360,12 @@ class Stop(msgspec.Struct, frozen=True, array_like=True, tag="stop"):
 
 
 class TakeGate(msgspec.Struct, frozen=True, array_like=True, tag="take_gate"):
-    """Arbiter to executor: obey me from now on. Three descriptors come with it: order page, right of way, bell."""
+    """Arbiter to executor: obey me from now on. Three descriptors come with it: order page, right of way, bell.
+
+    ``device`` is which of the executor's devices the arbiter is of.
+    """
+
+    device: int = 0
 
 
 class Phase(StrEnum):

@@ -28,7 +28,8 @@ class Op(msgspec.Struct, frozen=True, array_like=True, gc=False):
     """One call on the CuPy surface, or a verb of the protocol (``.same``, ``.method``, ... see docs/reference/wire.md).
 
     ``out`` is the handle of the result; further arrays of the same result take the next handles. ``drop`` lists the
-    handles to forget before the op runs. ``stream`` is the handle of the current stream, 0 for the default one.
+    handles to forget before the op runs. ``stream`` is the handle of the current stream, 0 for the default one; the op
+    goes to the device of its stream, which the handle tells (``gpu_backend.opstream.devices``).
     ``reuse`` is one more handle to forget, of an array that lies exactly as the result will: if nothing else refers to
     its memory, the executor may compute into it instead of allocating.
     ``orders`` says for each proved result in which memory order it must lie, in a word of `memory_order`, "" where that

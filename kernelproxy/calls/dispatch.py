@@ -25,6 +25,7 @@ from kernelproxy.calls.callbacks import Conversation, NotebookFunction
 from kernelproxy.calls.decoding import Decoder
 from kernelproxy.calls.described_arrays import array_of, shown_by_users
 from kernelproxy.calls.doubts import doubted
+from kernelproxy.calls.elsewhere import FETCHING, is_here, reaches_over
 from kernelproxy.calls.encoding import Encoder
 from kernelproxy.calls.foreign_arrays import Wrapped, behind
 from kernelproxy.calls.stand_ins import StandIn
@@ -88,14 +89,14 @@ def run_proved(qualname: str, args: tuple[object, ...], kwargs: dict[str, object
     __tracebackhide__ = True
     is_unproved = False
     if not isinstance(proof, Layout):  # what nearly all results are
-        if isinstance(proof, View):
+        if isinstance(proof, View) and (qualname not in FETCHING or is_here(args[0])):
             return view_of(_given(proof, args, kwargs), proof.offset, proof.layout)
         if isinstance(proof, Warned):
             return _warned(qualname, args, kwargs, proof)
         if isinstance(proof, Unproved):
             is_unproved, args = True, _as_themselves(args)
     encoded = _encode(args, kwargs)
-    if is_unproved or encoded.is_more_than_values or not _is_sure(encoded.client, _made_bytes(proof)):
+    if is_unproved or not (encoded.is_plain and _is_sure(encoded.client, _made_bytes(proof))):
         return ask(qualname, encoded, args, kwargs)
     if isinstance(proof, Layout):
         client, wire_args, orders = encoded.client, encoded.args, proof.orders
@@ -145,7 +146,7 @@ def _recorded_for_later(qualname: str, encoded: _Encoded, args: tuple[object, ..
 def _warned(qualname: str, args: tuple[object, ...], kwargs: dict[str, object], proof: Warned) -> Any:
     """Carry out a call that surely warns: here, unless it is waited for and the executor tells of it."""
     __tracebackhide__ = True
-    if _encode(args, kwargs).is_more_than_values:
+    if not _encode(args, kwargs).is_plain:
         return run_proved(qualname, args, kwargs, Unproved("host data"))
     warn_again((WarningRecord(proof.kind, proof.message),))
     return run_proved(qualname, args, kwargs, proof.proof)
@@ -242,8 +243,8 @@ class _Encoded(NamedTuple):
     stand_ins: list[Any]
 
     @property
-    def is_more_than_values(self) -> bool:
-        return bool(self.buffers or self.functions)
+    def is_plain(self) -> bool:
+        return not (self.buffers or self.functions or reaches_over(self.client, self.args, self.kwargs))
 
 
 def _encode(args: tuple[object, ...], kwargs: dict[str, object]) -> _Encoded:

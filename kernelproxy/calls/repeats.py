@@ -37,6 +37,8 @@ _MOST_LETTERS = 128
 def known_by(qualname: str, args: tuple[object, ...], kwargs: dict[str, object]) -> Known | None:
     """Return what the call is known by; None if it is given what nothing is remembered of, or no session is open.
 
+    Nor is anything remembered once several devices are in use: what becomes of a call depends on where its arrays are.
+
     Keywords are known in their order: it is the one in which they travel.
     """
     key: list[object] = [_CALL, qualname]
@@ -53,7 +55,9 @@ def known_by(qualname: str, args: tuple[object, ...], kwargs: dict[str, object])
         wire_kwargs, client = dict(zip(kwargs, found[0], strict=True)), found[1]
     if client is None:
         client = current()
-    return None if client.opened is None else (tuple(key), client, tuple(items), wire_kwargs)
+    if client.opened is None or (client.streams.is_used and client.pipeline.has_several):
+        return None
+    return tuple(key), client, tuple(items), wire_kwargs
 
 
 def _noted(key: list[object], values: Iterable[Any], client: Client | None) -> tuple[Values, Client | None] | None:

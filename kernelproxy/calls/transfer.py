@@ -7,6 +7,7 @@ from typing import Any, Literal
 
 import numpy as np
 
+from gpu_backend.opstream.devices import OF_DEVICE
 from gpu_backend.opstream.layout import contiguous
 from gpu_backend.transport.copying import Bytes, copy
 from gpu_backend.transport.shared_frames import BLOCK_BYTES
@@ -47,7 +48,8 @@ def upload(client: Client, host: HostArray) -> Any:
     native = _as_filled(host.astype(layout.dtype, copy=False))
     empty = (wire.Tuple(tuple(host.shape)), wire.DType(layout.dtype_text), order)
     pipeline = client.pipeline
-    array = array_core.fresh(client, layout, pipeline.record("cupy.empty", empty, orders=layout.orders))
+    stream = client.streams.default_handle()
+    array = array_core.fresh(client, layout, pipeline.record("cupy.empty", empty, stream=stream, orders=layout.orders))
     if native.nbytes > CHUNK_BYTES:
         write(array, native)
     elif native.nbytes:
@@ -114,7 +116,7 @@ def _write_chunk(pipeline: MirroredPipeline, target: wire.Ref | wire.View, offse
     def make(frame: int) -> tuple[str, tuple[wire.Value, ...]]:
         return ".write", (target, offset, wire.Buffer(frame, "|u1", (len(data),)))
 
-    pipeline.record_with_buffer(make, data, offset)
+    pipeline.record_with_buffer(make, data, offset, array_core.handle_of(target) & OF_DEVICE)
 
 
 def read(array: ArrayCore, stream: int) -> np.ndarray[Any, Any]:

@@ -14,6 +14,7 @@ from kernelproxy.calls.array_core import ArrayCore, LaterLayout
 from kernelproxy.calls.common_client import common
 from kernelproxy.calls.dispatch import stands_for
 from kernelproxy.calls.documentation import Documented
+from kernelproxy.calls.elsewhere import reaches_over
 from kernelproxy.client import Client
 from kernelproxy.public_names import maker
 from kernelproxy.stream.forms import Form, OpKind
@@ -146,8 +147,8 @@ class ufunc(Documented):  # noqa: N801 (CuPy's name)
         form = pipeline.forms.get(key)
         if form is None or not (is_array or form.low <= operand <= form.high):
             form = self._form_inplace(client, key, operand)
-        if form is not None:
-            args = (target._ref, operand._ref if is_array else operand, target._ref)
+        args = (target._ref, operand._ref if is_array else operand, target._ref)
+        if form is not None and not reaches_over(client, args):
             pipeline.note(form, args, _DEPTH, None, client.streams.current_handle())
         else:
             dispatch.call(self._qualname, (target, operand, target), {})

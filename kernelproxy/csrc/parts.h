@@ -3,7 +3,7 @@
 /* --- what Python has told us about itself ------------------------------------------------------------------------- */
 
 static PyObject *ArrayCore, *array_class, *Layout, *Recorder, *OpenBatch, *Form, *Cost, *HostMirror, *MemoryModel, *Streams, *Worth, *Op, *Ref, *View, *Site;
-static PyObject *nothing, *theirs, *not_theirs, *is_theirs, *taken_over, *takes_over, *targets, *windows, *rows;
+static PyObject *nothing, *of_device, *theirs, *not_theirs, *is_theirs, *taken_over, *takes_over, *targets, *windows, *rows;
 
 /* Whether ways are taken. Tests go both ways in one process. */
 static int is_on = 1;
@@ -12,7 +12,7 @@ static struct { const char *name; PyObject **value; } parts[] = {
     {"ArrayCore", &ArrayCore}, {"array_class", &array_class}, {"Layout", &Layout}, {"Recorder", &Recorder},
     {"OpenBatch", &OpenBatch}, {"Form", &Form}, {"Cost", &Cost}, {"Worth", &Worth}, {"HostMirror", &HostMirror},
     {"MemoryModel", &MemoryModel}, {"Streams", &Streams}, {"Op", &Op}, {"Ref", &Ref}, {"View", &View}, {"Site", &Site},
-    {"nothing", &nothing}, {"theirs", &theirs}, {"not_theirs", &not_theirs}, {"is_theirs", &is_theirs},
+    {"nothing", &nothing}, {"of_device", &of_device}, {"theirs", &theirs}, {"not_theirs", &not_theirs}, {"is_theirs", &is_theirs},
     {"taken_over", &taken_over}, {"takes_over", &takes_over}, {"targets", &targets}, {"windows", &windows},
     {"rows", &rows}, {NULL, NULL},
 };

@@ -198,6 +198,17 @@ static int is_open(PyObject *batch)
         && IS(AT(batch, in_batch.sites), (PyObject *)&PyDict_Type) && AT(batch, in_batch.first) != NULL;
 }
 
+/* The handle `next` on the device of `stream`: a new reference, NULL with an error. */
+static PyObject *on_device(PyObject *next, PyObject *stream)
+{
+    if (stream == zero)
+        return Py_NewRef(next);
+    PyObject *device = PyNumber_And(stream, of_device);
+    PyObject *handle = device == NULL ? NULL : PyNumber_Or(next, device);
+    Py_XDECREF(device);
+    return handle;
+}
+
 /* The part of `Recorder.note` that is under the lock: the place of the op, -1 with an error. */
 static Py_ssize_t note_locked(
     PyObject *self, PyObject *form, PyObject *args, long skipped, PyObject *kwargs, PyObject *stream, PyObject **out)
@@ -213,7 +224,8 @@ static Py_ssize_t note_locked(
         goto end;
     }
     long results = PyLong_AsLong(AT(form, in_form.results));
-    *out = Py_NewRef(results ? next : zero);
+    if ((*out = results ? on_device(next, stream) : Py_NewRef(zero)) == NULL)
+        goto end;
     if (results) {
         if ((after = PyNumber_Add(next, AT(form, in_form.results))) == NULL)
             goto end;

@@ -13,6 +13,7 @@ from kernelproxy.calls import dispatch
 from kernelproxy.calls.argument_types import ArrayLike, DTypeLike
 from kernelproxy.calls.array_core import ArrayCore
 from kernelproxy.calls.dispatch import stands_for
+from kernelproxy.calls.elsewhere import is_here
 from kernelproxy.calls.foreign_arrays import ELSEWHERE
 from kernelproxy.namespace import pinned_memory
 
@@ -69,7 +70,7 @@ def asarray(
         order = order.upper() if isinstance(order, str) else order
         fits_dtype = dtype is None or np.dtype(dtype) == layout.dtype
         fits_order = order in (None, "K", "A") or (layout.f_contiguous if order == "F" else layout.c_contiguous)
-        if fits_dtype and fits_order and copy is not True:
+        if fits_dtype and fits_order and copy is not True and is_here(a):
             return a
         return dispatch.call("cupy.array", (a,), {"dtype": dtype, "copy": copy, "order": order or "K"})
     return array(a, dtype, True if copy is None else copy, order or "K")

@@ -8,6 +8,7 @@ from collections.abc import Callable
 from functools import cached_property
 from typing import Any, Protocol
 
+from gpu_backend.opstream.devices import device_of
 from kernelproxy.calls import dispatch, sync_detection
 from kernelproxy.calls.on_stream import on_stream
 from kernelproxy.calls.remote_object import RemoteObject
@@ -15,6 +16,7 @@ from kernelproxy.calls.stand_ins import bind
 from kernelproxy.client import Client, current
 from kernelproxy.namespace.memory import memGetInfo
 from kernelproxy.namespace.names import make
+from kernelproxy.stream.streams import Streams
 
 
 class _SpeaksCudaStream(Protocol):
@@ -45,7 +47,7 @@ class _BaseStream(RemoteObject):
     @property
     def device_id(self) -> int:
         """The number of its device; -1 for the default streams, which each device has."""
-        return 0 if self._handle else -1
+        return device_of(self._handle) if self._handle else -1
 
     @property
     def is_non_blocking(self) -> bool:
@@ -62,18 +64,34 @@ class _BaseStream(RemoteObject):
         return bool(self._handle and dispatch.ask_object(".method", self, "is_capturing"))
 
     def use(self) -> Any:
-        """Make this the current stream of the calling thread."""
-        self._whose().streams.set_current(self)
+        """Make this the current stream of the calling thread.
+
+        Raises
+        ------
+        RuntimeError
+            If it is another device's than the current one.
+        """
+        self._streams_here().set_current(self)
         return self
 
     def __enter__(self) -> Any:
-        streams = self._whose().streams
-        self._before.append((streams, streams.set_current(self)))
+        streams = self._streams_here()
+        self._before.append((streams, streams.device, streams.set_current(self)))
         return self
 
     def __exit__(self, *exc: object) -> None:
-        streams, before = self._before.pop()
-        streams.set_current(before)
+        streams, device, before = self._before.pop()
+        streams.set_current(before, device)
+
+    def _streams_here(self) -> Streams:
+        """Return the streams of whose it is, of whom the current device must be its own."""
+        streams = self._whose().streams
+        if self._handle and self.device_id != streams.device:
+            raise RuntimeError(
+                f"The device that the stream is created on ({self.device_id}) does not match with the current device "
+                f"({streams.device})"
+            )
+        return streams
 
     def synchronize(self) -> None:
         """Wait until all work of this stream is done. Raises what failed on the way."""
@@ -139,7 +157,8 @@ class Stream(_BaseStream):
             return _default_stream(cls, 0 if null else _PER_THREAD)
         made = object.__new__(cls)
         client = current()
-        handle = client.pipeline.record("cupy.cuda.Stream", (False, non_blocking, False, priority))
+        args, here = (False, non_blocking, False, priority), client.streams.default_handle()
+        handle = client.pipeline.record("cupy.cuda.Stream", args, stream=here)
         made.__dict__.update(_before=[], _made_with=(non_blocking, priority or 0))
         return bind(made, client, handle)
 
@@ -193,8 +212,8 @@ class ExternalStream(_BaseStream):
 
 
 def get_current_stream(device_id: int = -1) -> _BaseStream:
-    """Return the current stream of the calling thread."""
-    return current().streams.current() or Stream.null
+    """Return the calling thread's current stream on a device, on the current one by default."""
+    return current().streams.current(device_id) or Stream.null
 
 
 class Event(RemoteObject):
@@ -206,7 +225,8 @@ class Event(RemoteObject):
     def _make(cls, block: bool = False, disable_timing: bool = False, interprocess: bool = False) -> Any:
         """Make an event in the executor. Costs no round trip."""
         client = current()
-        handle = client.pipeline.record("cupy.cuda.Event", (block, disable_timing, False))
+        here = client.streams.default_handle()
+        handle = client.pipeline.record("cupy.cuda.Event", (block, disable_timing, False), stream=here)
         return bind(object.__new__(cls), client, handle)
 
     def record(self, stream: _BaseStream | None = None) -> None:
@@ -247,7 +267,7 @@ def _handle_of_library(name: str) -> property:
 
 @functools.total_ordering
 class Device:
-    """A device, by its number. The pool gives a notebook one: number 0."""
+    """A device, by its number. A notebook has number 0, and as many more as it has asked the pool for."""
 
     __module__ = "cupy.cuda.device"
 
@@ -256,7 +276,8 @@ class Device:
     cusparse_handle, cutensor_handle = _handle_of_library("cusparse_handle"), _handle_of_library("cutensor_handle")
 
     def __init__(self, device: int | Device | None = None) -> None:
-        self._id = 0 if device is None else int(device)
+        self._id = current().streams.device if device is None else int(device)
+        self._before: list[tuple[Streams, int]] = []
 
     @classmethod
     def from_pci_bus_id(cls, pci_bus_id: str) -> Any:
@@ -272,37 +293,45 @@ class Device:
         return self.id
 
     def __enter__(self) -> Device:
-        return self.use()
+        streams = current().streams
+        self._before.append((streams, streams.device))
+        try:
+            return self.use()
+        except BaseException:  # the block is not entered, so nobody leaves it
+            self._before.pop()
+            raise
 
     def __exit__(self, *exc: object) -> None:
-        """Do nothing: there is one device."""
+        streams, before = self._before.pop()
+        streams.set_device(before)
 
     def use(self) -> Device:
-        """Make this the current device.
+        """Make this the current device of the calling thread.
 
         Raises
         ------
         CUDARuntimeError
             If there is no such device.
         """
-        if self.id != 0:
-            raise make("cupy.cuda.runtime.CUDARuntimeError")("cudaErrorInvalidDevice: invalid device ordinal")
+        setDevice(self.id)
         return self
 
     def synchronize(self) -> None:
-        """Wait until all work is done. Raises what failed on the way."""
-        self.use()
+        """Wait until all work is done, on whatever device. Raises what failed on the way."""
+        _require(self.id)
         sync_detection.check()
         current().session.synchronize()
 
     @property
     def mem_info(self) -> tuple[int, int]:
         """Free and total bytes of the device."""
-        return memGetInfo()
+        with self:
+            return memGetInfo()
 
     @property
     def compute_capability(self) -> str:
         """Such as "90"."""
+        _require(self.id)
         of_a_gpu = current().session.device["compute_capability"]
         return str(of_a_gpu or dispatch.value_of("cupy.cuda.device.get_compute_capability", (), {}))
 
@@ -330,8 +359,26 @@ class Device:
 
 
 def get_device_id() -> int:
-    """Return the number of the current device."""
-    return 0
+    """Return the number of the calling thread's current device."""
+    return current().streams.device
+
+
+def getDevice() -> int:  # noqa: N802 (CUDA's name)
+    """Return the number of the calling thread's current device."""
+    return get_device_id()
+
+
+def setDevice(device: int) -> None:  # noqa: N802 (CUDA's name)
+    """Make ``device`` the current one of the calling thread. Raises as `Device.use` does."""
+    streams = current().streams
+    if device != streams.device:
+        _require(device)
+        streams.set_device(device)
+
+
+def _require(device: int) -> None:
+    if device != 0 and not 0 < device < current().session.devices:
+        raise make("cupy.cuda.runtime.CUDARuntimeError")("cudaErrorInvalidDevice: invalid device ordinal")
 
 
 def is_available() -> bool:

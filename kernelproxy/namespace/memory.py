@@ -193,7 +193,8 @@ class CFunctionAllocator(_Refused):
 
 def memGetInfo() -> tuple[int, int]:  # noqa: N802 (CUDA's name)
     """Return the free and total bytes that this session can use: the device's, within the session's limit."""
-    memory = current().session.memory()
+    client = current()
+    memory = client.session.memory(client.streams.device)
     free, total, limit = memory["free_bytes"], memory["total_bytes"], memory["limit_bytes"]
     if limit:
         free, total = min(free, max(0, limit - memory["used_bytes"])), min(total, limit)
@@ -251,7 +252,6 @@ class MemoryPointer(RemoteObject):
     """A place in device memory. Copies from and to host memory take addresses of this process."""
 
     _qualname = "cupy.cuda.MemoryPointer"
-    device_id = 0
     #: The array whose first element is there, if it is one's.
     _array: Any = None
 
@@ -267,9 +267,16 @@ class MemoryPointer(RemoteObject):
         return self.ptr
 
     @property
+    def device_id(self) -> int:
+        """The number of the device that holds the memory."""
+        if self._client is None or not self._client.streams.is_used:
+            return 0
+        return int(dispatch.ask_object(".getattr", self, "device_id"))
+
+    @property
     def device(self) -> Any:
         """The device that holds the memory."""
-        return make("cupy.cuda.Device")(0)
+        return make("cupy.cuda.Device")(self.device_id)
 
     def _window(self, size: int) -> Any:
         return dispatch.ask_object("cupy.ndarray", (size,), "|u1", self)

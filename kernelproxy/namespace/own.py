@@ -173,6 +173,7 @@ OWN: dict[str, str] = {
     "cupy.cuda.memory.malloc_system": "kernelproxy.namespace.memory:malloc_system",
     "cupy.cuda.memory.SystemMemory": "kernelproxy.namespace.memory:SystemMemory",
     "cupy.cuda.runtime.memGetInfo": "kernelproxy.namespace.memory:memGetInfo",
+    **{f"cupy.cuda.runtime.{name}": f"{_CUDA}:{name}" for name in ("getDevice", "setDevice")},
     **{
         f"cupy.cuda.runtime.{name}": f"kernelproxy.namespace.runtime_copies:{name}"
         for name in ("memcpy", "memcpyAsync")

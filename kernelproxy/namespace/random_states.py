@@ -1,4 +1,4 @@
-"""The random state in use. As in CuPy, whoever asks for it again gets the same object."""
+"""The random state in use, one for each device. As in CuPy, whoever asks for it again gets the same object."""
 
 from __future__ import annotations
 
@@ -9,16 +9,15 @@ from kernelproxy.calls.remote_object import RemoteObject
 from kernelproxy.client import current
 from kernelproxy.namespace.lasting import Kept
 
-_STATE = "the state"
-
 
 class _InUse(Kept):
-    """The random state that is known to be in use in an executor."""
+    """The random states that are known to be in use in an executor, by the number of the device."""
 
 
 def get_random_state() -> Any:
     """Return the random state that functions such as ``cupy.random.rand`` draw from."""
-    return current().part(_InUse).get(_STATE, lambda: dispatch.ask_object("cupy.random.get_random_state"))
+    client = current()
+    return client.part(_InUse).get(client.streams.device, lambda: dispatch.ask_object("cupy.random.get_random_state"))
 
 
 def set_random_state(rs: RemoteObject) -> None:
@@ -30,7 +29,8 @@ def set_random_state(rs: RemoteObject) -> None:
         If it is no ``RandomState``.
     """
     dispatch.ask_object("cupy.random.set_random_state", rs)
-    dispatch.whose((rs,)).part(_InUse).of_this_executor()[_STATE] = rs
+    client = dispatch.whose((rs,))
+    client.part(_InUse).of_this_executor()[client.streams.device] = rs
 
 
 def reset_states() -> None:

@@ -23,6 +23,7 @@ ANTI_AFFINITY_VARIABLE = "GPU_WORKBENCH_ANTI_AFFINITY"
 EXCLUSION_VARIABLE = "GPU_WORKBENCH_EXCLUSION"
 WHOLE_DEVICE_VARIABLE = "GPU_WORKBENCH_WHOLE_DEVICE"
 MEMORY_VARIABLE = "GPU_WORKBENCH_MEMORY"
+DEVICES_VARIABLE = "GPU_WORKBENCH_DEVICES"
 _TRUTHS = {"1": True, "true": True, "yes": True, "0": False, "false": False, "no": False}
 
 
@@ -41,6 +42,8 @@ class Wishes:
         self.said: Wish | None = None
         #: Device memory that a program asks for in its own words, before environment and settings; None if it does not.
         self.memory_bytes: int | None = None
+        #: How many devices the notebook asked for with `%gpu devices`, for the next session; None if it did not.
+        self.devices: int | None = None
         #: What its sessions are called, for people; "" for the notebook's path.
         self.label = ""
 
@@ -61,6 +64,7 @@ class Wishes:
             os.environ.get(ANTI_AFFINITY_VARIABLE) or settings.anti_affinity,
             os.environ.get(EXCLUSION_VARIABLE) or settings.exclusion,
             _value(WHOLE_DEVICE_VARIABLE, settings.whole_device, _truth),
+            _value(DEVICES_VARIABLE, settings.devices, partial(_number, int)) if self.devices is None else self.devices,
         )
         if self.said is not None:  # how it shares; where it goes is not said there
             said = self.said

@@ -29,6 +29,8 @@ _LOOK_SECONDS = 0.01
 class MirroredPipeline(Pipeline):
     """A pipeline that answers reads of what is known, and counts why trips were taken."""
 
+    #: Whether the session has several devices.
+    has_several = False
     #: When it was last looked whether the executor has said something.
     _looked_at = 0.0
 
@@ -51,6 +53,10 @@ class MirroredPipeline(Pipeline):
         self.inbox.raise_deferred()
         with self._recording:
             return mirror.read(reference, layout)
+
+    def reaches_over(self, args: Args, kwargs: Kwargs, stream: int) -> bool:
+        """Tell whether an op for ``stream`` is given anything on another device; there is one."""
+        return False
 
     def _look(self) -> None:
         """Take in what has come, unless another thread is at it: a failure, or that the executor is gone."""
@@ -86,7 +92,7 @@ class MirroredPipeline(Pipeline):
             self.counters.note_received(self._way, sum(map(len, answer.buffers)))
         return answer
 
-    def record_with_buffer(self, make: Upload, data: Frame, offset: int = 0) -> None:
+    def record_with_buffer(self, make: Upload, data: Frame, offset: int = 0, stream: int = 0) -> None:
         """Note an op that carries ``data``, as `record_upload`; they are not sent again over a slow link.
 
         They are at ``offset`` of all that is uploaded. Of more than the executor keeps only the beginning is kept: it
@@ -95,11 +101,11 @@ class MirroredPipeline(Pipeline):
         way, size, most_kept = self._way, len(data), self.connection.welcome.kept_bytes
         if way is Way.NETWORK and size >= LEAST_BYTES and offset + size <= most_kept and self.link_speed.is_slow:
             own, digest = self.link_speed.name(data)
-            if self.record_upload(make, own, digest, most_kept):
+            if self.record_upload(make, own, digest, most_kept, stream):
                 self.counters.kept_bytes += size
                 return
         else:
-            self.record_upload(make, data)
+            self.record_upload(make, data, stream=stream)
         self.counters.note_sent(way, size)
 
     @contextmanager

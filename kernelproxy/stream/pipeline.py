@@ -14,6 +14,7 @@ import threading
 from collections.abc import Callable
 from time import monotonic
 
+from gpu_backend.opstream.devices import OF_DEVICE
 from gpu_backend.wire import messages as wire
 from gpu_backend.wire.errors import OversizedMessage, ProtocolError, RefusalCode, SessionLost, WorkbenchError
 from gpu_backend.wire.messages import Op, Want
@@ -101,7 +102,7 @@ class Pipeline(Recorder):
                     # Assigned, not added: an interrupt may have left the buffers of a call that was never noted.
                     self.open_batch.frames, self.open_batch.bytes = list(buffers), sum([len(one) for one in buffers])
                 batch = self.open_batch
-                out = self.next_handle
+                out = self.next_handle | stream & OF_DEVICE
                 self.next_handle += _HANDLES_PER_CALL
                 gone = len(self.dropped)
                 drop = oldest(self.dropped, gone, None)[0] if gone else None

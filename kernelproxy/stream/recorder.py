@@ -14,6 +14,7 @@ from typing import Any
 from weakref import WeakValueDictionary
 
 from gpu_backend.opstream.contents import KEEP, WRITE_KEPT, KnownContents
+from gpu_backend.opstream.devices import OF_DEVICE
 from gpu_backend.opstream.journal import Journal
 from gpu_backend.opstream.layout import Layout
 from gpu_backend.wire.codec import Frame
@@ -106,7 +107,7 @@ class Recorder(ABC):
         mirror, known = self.mirror, None
         with self._recording:
             batch = self.open_batch
-            out = self.next_handle if form.results else 0
+            out = self.next_handle | stream & OF_DEVICE if form.results else 0
             self.next_handle += form.results
             if not form.is_quiet or (mirror.worth.budget and form.is_small):
                 number = batch.first + len(batch.ops)
@@ -128,7 +129,9 @@ class Recorder(ABC):
 
     note = compiled.quick("note", note)
 
-    def record_upload(self, make: Upload, data: Frame, digest: bytes = b"", most_kept: int = 0) -> bool:
+    def record_upload(
+        self, make: Upload, data: Frame, digest: bytes = b"", most_kept: int = 0, stream: int = 0
+    ) -> bool:
         """Note an op without result that carries ``data``; tell whether they stay here, as the executor keeps them.
 
         ``make`` gets the buffer's number in its message. With a ``digest`` the executor keeps them as that, among
@@ -146,7 +149,7 @@ class Recorder(ABC):
                 batch.bytes += len(data)  # first: an interrupt between the two must not have it travel uncounted
                 batch.frames.append(data)
             known = self.mirror.note_write(args[0], data)
-            place = batch.add(Op(name, 0, args), site, cost)
+            place = batch.add(Op(name, 0, args, stream=stream), site, cost)
             if known is not None:
                 self.mirror.publish(*known)
             if digest and not is_kept:
@@ -182,6 +185,6 @@ class Recorder(ABC):
 
 compiled.learn(
     Recorder=Recorder, OpenBatch=OpenBatch, Form=Form, Cost=Cost, HostMirror=HostMirror, MemoryModel=MemoryModel,
-    Worth=Worth, Op=Op, Ref=Ref, View=View, nothing=NOTHING, taken_over=taken_over, takes_over=takes_over,
-    targets=stores.TARGETS,
+    Worth=Worth, Op=Op, Ref=Ref, View=View, nothing=NOTHING, of_device=OF_DEVICE, taken_over=taken_over,
+    takes_over=takes_over, targets=stores.TARGETS,
 )  # fmt: skip

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from gpu_backend.opstream.devices import MOST_DEVICES, default_stream
 from gpu_backend.wire import control
 from gpu_backend.wire.control import Ticket
+from gpu_backend.wire.errors import ProtocolError
 from gpu_backend.wire.messages import Bye, Want
 from gpu_backend.wire.values import Value
 from gpu_backend.wire.views import UsageView
@@ -16,17 +18,26 @@ from kernelproxy.stream.counters import Counters
 from kernelproxy.stream.mirrored import MirroredPipeline
 from kernelproxy.stream.pipeline import Pipeline
 from kernelproxy.stream.sender import Sender
+from kernelproxy.stream.spread import SpreadPipeline
 
 #: The longest pause between two signs of life of an idle notebook, seconds.
 _MOST_PING_SECONDS = 3600.0
 
 
 class Session:
-    """A lease on an executor, and the pipeline to it."""
+    """A lease on an executor, and the pipeline to it.
+
+    Attributes
+    ----------
+    devices
+        How many devices it has.
+    """
 
     def __init__(self, lease: Lease, signs: Signs, mirror: Mode = Mode.ON) -> None:
         self._lease = lease
-        self.pipeline = MirroredPipeline(lease.connection, self._renew, signs)
+        self.devices = _devices(lease.connection)
+        kind = MirroredPipeline if self.devices == 1 else SpreadPipeline
+        self.pipeline = kind(lease.connection, self._renew, signs)
         self.pipeline.mirror = HostMirror(mirror)
         ping_seconds = min(max(1.0, lease.ticket.lease_seconds / 4), _MOST_PING_SECONDS)
         self._sender = Sender(self.pipeline, ping_seconds, lease.vouch)
@@ -67,9 +78,10 @@ class Session:
         """True unless the connection is known to be cut."""
         return not self.pipeline.connection.is_cut
 
-    def memory(self) -> dict[str, int]:
-        """Return used_bytes, limit_bytes, free_bytes and total_bytes. One round trip."""
-        return progress.memory_in(self.pipeline.call(".memory", (), Want.CONTENTS).value)
+    def memory(self, device: int = 0) -> dict[str, int]:
+        """Return used_bytes, limit_bytes, free_bytes and total_bytes of a device. One round trip."""
+        stream = default_stream(device)
+        return progress.memory_in(self.pipeline.call(".memory", (), Want.CONTENTS, stream=stream).value)
 
     def ways(self) -> list[tuple[str, str, int]]:
         """Return how operations were carried out, as `progress.ways_in` tells it. One round trip."""
@@ -80,7 +92,7 @@ class Session:
         self.pipeline.flush()
 
     def synchronize(self) -> None:
-        """Wait until the device has done all that was asked of it. Raises what failed on the way."""
+        """Wait until the devices have done all that was asked of them. Raises what failed on the way."""
         self.pipeline.call(".synchronize", (), Want.CONTENTS)
 
     def cancel_pending(self) -> None:
@@ -125,3 +137,10 @@ class Session:
         if fresh.is_another_executors(lost):
             pipeline.memory.set_limit(fresh.welcome.memory_limit_bytes)
         return fresh
+
+
+def _devices(connection: Connection) -> int:
+    count = connection.welcome.device.get("devices", 1)
+    if not isinstance(count, int) or not 1 <= count <= MOST_DEVICES:
+        raise ProtocolError(f"{count!r} devices make no sense.")
+    return count

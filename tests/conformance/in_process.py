@@ -13,6 +13,11 @@ from gpu_backend.devices.base import Device
 from gpu_backend.executor.config import PASSES
 from gpu_backend.executor.program.run import OpStream
 from kernelproxy.client import current
+from kernelproxy.mirror.host_mirror import HostMirror, Mode
+from kernelproxy.stream.mirrored import MirroredPipeline
+from kernelproxy.stream.session import Session
+from kernelproxy.stream.spread import SpreadPipeline
+from kernelproxy.stream.streams import Streams
 from tests.unit.kernelproxy.played import PlayedExecutor
 
 #: The optimisations that are on: `PASSES= pytest tests/conformance` has all go without.
@@ -41,12 +46,28 @@ class InProcess(PlayedExecutor):
 
 
 @contextmanager
+def mirrored(mode: Mode) -> Iterator[None]:
+    """Have the notebook know values on its own, or not, from here on."""
+    pipeline, before = current().pipeline, current().pipeline.mirror
+    pipeline.mirror = HostMirror(mode)
+    try:
+        yield
+    finally:
+        pipeline.mirror = before
+
+
+@contextmanager
 def notebook_on(device: Device) -> Iterator[InProcess]:
     """Let this process's notebook use an executor on ``device``, which need not be the only CuPy in the process."""
     executor = InProcess(device)
-    played: Any = SimpleNamespace(pipeline=executor.pipeline())
+    pipeline = executor.pipeline(kind=MirroredPipeline if device.count == 1 else SpreadPipeline)
+    played: Any = SimpleNamespace(pipeline=pipeline, devices=device.count, device=device.info._asdict())
+    played.synchronize = lambda: Session.synchronize(played)
+    played.memory = lambda number=0: Session.memory(played, number)
     current().adopt(played)
     try:
         yield executor
     finally:
         current().adopt(None)
+        device.use(0)
+        current().streams = Streams()  # who comes next is on the first device, and has left no default stream

@@ -70,6 +70,8 @@ def sides() -> Iterator[Sides]:
     environment.pop("GPU_WORKBENCH_CONFIG", None)
     pool = [*WORKBENCH, "pool"]
     state = ["--state", str(root / "pool")]
+    (root / "pool").mkdir()
+    (root / "pool" / "pool.toml").write_text('several_gpus = "users-trust-each-other"\n')
     subprocess.run([*pool, "up", "--devices", "cuda", *state], env=environment, timeout=120, check=True)
     try:
         yield Sides(root, environment)

@@ -63,7 +63,7 @@ print(json.dumps(found))
 
 def run(own: Path, device: inventory.Found, devices: tuple[str, ...]) -> dict[str, object]:
     own.mkdir(mode=0o700)
-    environment = executor_environment(own, device, {"PYTHONPATH": ":".join(filter(None, sys.path))})
+    environment = executor_environment(own, [device], {"PYTHONPATH": ":".join(filter(None, sys.path))})
     command = [sys.executable, "-c", INSIDE, str(own), json.dumps(devices)]
     done = subprocess.run(command, env=environment, cwd=own, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr

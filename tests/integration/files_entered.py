@@ -104,7 +104,7 @@ def _have_segments() -> None:
 
     from gpu_backend import devices
 
-    devices.open_device = lambda kind, ordinal, prepared: SegmentedCpu()
+    devices.open_device = lambda kind, ordinal, prepared, count: SegmentedCpu()
 
 
 if __name__ == "__main__":

@@ -10,19 +10,22 @@ import fcntl
 import importlib.util
 import os
 import sys
-from argparse import REMAINDER, ArgumentParser, Namespace
+from argparse import REMAINDER, ArgumentParser, ArgumentTypeError, Namespace
 from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import count
 from pathlib import Path
-from typing import Literal, NoReturn
+from typing import NoReturn
 
 from gpu_backend.engine.detached import read_identity
+from gpu_backend.opstream.devices import MOST_DEVICES
 from gpu_backend.pool import commands as pool
 from gpu_backend.pool.own_root import default_root
 from gpu_backend.pool.settings import PoolSettings
 from gpu_backend.pool.state import PoolState, at
+from gpu_backend.wire.errors import quoted
 from gpu_backend.wire.views import DeviceView
+from kernelproxy.session.wishes import DEVICES_VARIABLE
 from kernelproxy.settings import CONFIG_VARIABLE
 from workbench import keeping
 from workbench.display import Facts, Section, bytes_in_words
@@ -30,6 +33,7 @@ from workbench.examples import copy_examples
 from workbench.terminal import add_json_option, complain, say, show
 
 _OPENED = "examples"
+_KINDS = ("auto", "cuda", "cpu")
 #: What JupyterLab reads beside the user's own: without the part that asks whether to fetch news, which it does even
 #: where there is no address to fetch them from.
 JUPYTER_CONFIG = Path(__file__).parents[1] / "jupyter_config"
@@ -51,13 +55,22 @@ def configure(parser: ArgumentParser) -> None:
         help="the notebooks' folder; without it ~/gpu-workbench, with a copy of the examples",
     )
     parser.add_argument(
-        "--devices", "--device", choices=("auto", "cuda", "cpu"), default="auto", help="what the pool computes on"
-    )
+        "--devices", "--device", type=_devices, default="auto", metavar="{auto,cuda,cpu,NUMBER}",
+        help="what the pool computes on, or how many devices each notebook has",
+    )  # fmt: skip
     parser.add_argument("--port", type=int, help="JupyterLab's port; by default 8888 or the next free one")
     parser.add_argument("--no-browser", action="store_true", help="only print the address")
     parser.add_argument("jupyter", nargs=REMAINDER, metavar="-- OPTION ...", help="further options for JupyterLab")
     add_json_option(parser)
     parser.set_defaults(execute=execute)
+
+
+def _devices(said: str) -> str:
+    if said not in _KINDS and not (said.isdecimal() and 1 <= int(said) <= MOST_DEVICES):
+        raise ArgumentTypeError(
+            f"{quoted(said)} is none of {', '.join(_KINDS)}, and no number from 1 to {MOST_DEVICES}"
+        )
+    return said
 
 
 def execute(arguments: Namespace) -> int:
@@ -134,13 +147,19 @@ def take_place(base: Path) -> tuple[PoolState, int]:
     raise AssertionError("there are always more places")
 
 
-def start_pool(state: PoolState, device: Literal["auto", "cuda", "cpu"]) -> Path:
-    """Start the pool of this process, and return the settings file for its clients."""
+def start_pool(state: PoolState, devices: str) -> Path:
+    """Start the pool of this process, and return the settings file for its clients.
+
+    Where ``devices`` is a number, it is of each notebook's: a CPU offers as many.
+    """
     if read_identity(state.process_file("supervisor")) is not None:  # of a `workbench lab` that has just ended
         pool.down(state)
     # What was asked for the last time does not count.
     state.settings_file.unlink(missing_ok=True)
-    return pool.embedded(state, PoolSettings(name="this machine", devices=device))
+    if not devices.isdecimal():
+        return pool.embedded(state, PoolSettings.model_validate({"name": "this machine", "devices": devices}))
+    os.environ[DEVICES_VARIABLE] = devices
+    return pool.embedded(state, PoolSettings(name="this machine", cpu_devices=int(devices)))
 
 
 def jupyter_options(arguments: Namespace, root: Path, opened: str) -> list[str]:

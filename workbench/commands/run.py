@@ -30,7 +30,8 @@ options, before Python's own:
   --request PART     a guaranteed part of the device's time, 0 to 1
   --limit PART       the largest part of the device's time, 0 to 1
   --priority NUMBER  higher goes first, where the pool's policy looks at it
-  --memory SIZE      device memory of the session, such as 4GiB
+  --memory SIZE      device memory of the session, such as 4GiB; on each device, if it has several
+  --devices NUMBER   devices of one node, had together or not at all
 """
 #: Our own options, and the variables by which the program's session hears of them.
 _OURS = {
@@ -39,6 +40,7 @@ _OURS = {
     "--limit": wishes.LIMIT_VARIABLE,
     "--priority": wishes.PRIORITY_VARIABLE,
     "--memory": wishes.MEMORY_VARIABLE,
+    "--devices": wishes.DEVICES_VARIABLE,
 }
 _CLASSES = ("production", "interactive", "best-effort")
 #: Which values mean something, told by True, else by False or ValueError; and what they mean, in words.
@@ -48,6 +50,7 @@ _IS_RIGHT: dict[str, Callable[[str], bool]] = {
     "--limit": lambda value: 0 <= float(value) <= 1,
     "--priority": lambda value: int(value) is not None,
     "--memory": lambda value: bytes_from_words(value) >= 0,
+    "--devices": lambda value: int(value) >= 1,
 }
 _MEANS = {
     "--class": "production, interactive or best-effort",
@@ -55,6 +58,7 @@ _MEANS = {
     "--limit": "a number from 0 to 1",
     "--priority": "a whole number",
     "--memory": "an amount of memory such as 4GiB or 500MB",
+    "--devices": "a whole number from 1 on",
 }
 #: Holds nothing but ``sitecustomize.py``.
 HOOK = Path(__file__).parents[1] / "remote_python"

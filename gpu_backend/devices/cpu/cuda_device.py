@@ -1,4 +1,4 @@
-"""``cupy.cuda.Device`` and what the runtime says of the one device that a CPU is."""
+"""``cupy.cuda.Device`` and what the runtime says of the devices that a CPU stands for."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ from gpu_backend.devices.cpu.cuda_errors import INVALID_DEVICE, INVALID_VALUE, C
 from gpu_backend.devices.cpu.memory import LEDGER
 from gpu_backend.devices.cpu.naming import public_class
 from gpu_backend.devices.cpu.processor import processor_name
+from gpu_backend.devices.cpu.several import DEVICES
 from gpu_backend.devices.cpu.table import define_value
 from gpu_backend.metering.machine import machine_bytes
 
@@ -20,14 +21,12 @@ CUDA_VERSION = 13000
 
 _MAX_THREADS_PER_BLOCK = 1024
 _SHARED_BYTES_PER_BLOCK = 48 << 10
-_PCI_BUS_ID = "0000:00:00.0"
+_PCI_BUS_ID = "0000:{:02x}:00.0"
 
 
 def check_ordinal(ordinal: int) -> int:
-    """Return ``ordinal``, or raise CUDA's error unless it is 0."""
-    if ordinal != 0:
-        raise CUDARuntimeError(INVALID_DEVICE)
-    return 0
+    """Return ``ordinal``, or raise CUDA's error unless a device has it."""
+    return DEVICES.check(ordinal)
 
 
 #: What does not depend on the machine.
@@ -142,7 +141,7 @@ def attribute(number: int) -> int:
 
 @public_class("cupy.cuda.Device", "cupy.cuda.device.Device", module="cupy.cuda.device")
 class Device:
-    """The device that arrays live on. There is one, number 0.
+    """A device that arrays live on.
 
     Parameters
     ----------
@@ -151,17 +150,18 @@ class Device:
     """
 
     def __init__(self, device: Any = None) -> None:
-        self.id = 0 if device is None else int(device)
+        self.id = DEVICES.current if device is None else int(device)
+        self._before: list[int] = []
 
     def __int__(self) -> int:
         return self.id
 
     def __enter__(self) -> Device:
-        check_ordinal(self.id)
-        return self
+        self._before.append(DEVICES.current)
+        return self.use()
 
     def __exit__(self, *args: object) -> None:
-        pass
+        DEVICES.use(self._before.pop())
 
     def __eq__(self, other: object) -> bool:
         return isinstance(other, Device) and self.id == other.id
@@ -178,13 +178,14 @@ class Device:
     @classmethod
     def from_pci_bus_id(cls, pci_bus_id: str) -> Device:
         """Return the device with this PCI bus id."""
-        if pci_bus_id != _PCI_BUS_ID:
+        found = [number for number in range(DEVICES.count) if _PCI_BUS_ID.format(number) == pci_bus_id]
+        if not found:
             raise CUDARuntimeError(INVALID_DEVICE)
-        return cls(0)
+        return cls(found[0])
 
     def use(self) -> Device:
         """Make this device the current one."""
-        check_ordinal(self.id)
+        DEVICES.use(self.id)
         return self
 
     def synchronize(self) -> None:
@@ -200,14 +201,13 @@ class Device:
     @property
     def mem_info(self) -> tuple[int, int]:
         """(free, total) memory in bytes."""
-        check_ordinal(self.id)
-        return memory_info()
+        with self:
+            return memory_info()
 
     @property
     def pci_bus_id(self) -> str:
         """The PCI bus id."""
-        check_ordinal(self.id)
-        return _PCI_BUS_ID
+        return _PCI_BUS_ID.format(check_ordinal(self.id))
 
     @property
     def attributes(self) -> dict[str, int]:
@@ -226,7 +226,7 @@ def memory_info() -> tuple[int, int]:
 
 def get_device_id() -> int:
     """Return the number of the current device."""
-    return 0
+    return DEVICES.current
 
 
 def get_compute_capability() -> str:

@@ -12,6 +12,7 @@ from gpu_backend.devices.cpu.arrays import Array
 from gpu_backend.devices.cpu.cuda_device import Device, memory_info
 from gpu_backend.devices.cpu.memory import LEDGER, OutOfMemoryError, as_out_of_memory
 from gpu_backend.devices.cpu.naming import describe_as, public_class
+from gpu_backend.devices.cpu.several import DEVICES
 from gpu_backend.devices.cpu.table import define, define_value
 
 _MODULE = "cupy.cuda.memory"
@@ -47,6 +48,7 @@ class Memory(BaseMemory):
     def __init__(self, size: int) -> None:
         LEDGER.require(size)
         self.size = size
+        self.device_id = DEVICES.current
         try:
             self._buffer = np.empty(size, np.uint8)
         except MemoryError as error:
@@ -75,7 +77,7 @@ def require_own(address: int, size: int) -> None:
     ValueError
         If any of the ``size`` bytes at ``address`` belongs to nothing that a program made here.
     """
-    if size < 0 or (size and size > _globals.get(address, 0) and not LEDGER.holds(address, size)):
+    if size < 0 or (size and size > _globals.get(address, 0) and not DEVICES.hold(address, size)):
         raise ValueError(
             f"{size} bytes at {address:#x} do not lie in memory of this session: give the address of an array of it, "
             "such as `a.data.ptr`"
@@ -95,7 +97,7 @@ class UnownedMemory(BaseMemory):
 
     def __init__(self, ptr: int, size: int, owner: object, device_id: int = -1) -> None:
         self.ptr, self.size, self._owner = int(ptr), int(size), owner
-        self.device_id = max(0, device_id)
+        self.device_id = device_id if device_id >= 0 else DEVICES.current
 
     def _bytes(self) -> Array:
         if not self.size:
@@ -114,7 +116,7 @@ def unowned_memory(ptr: int, size: int, owner: object, device_id: int = -1) -> U
 def memory_of_global(address: int, size: int, owner: object) -> UnownedMemory:
     """Return the memory of a global variable of a module, which is the program's own from now on."""
     _globals[address] = size
-    return UnownedMemory(address, size, owner, 0)
+    return UnownedMemory(address, size, owner)
 
 
 class PooledMemory(Memory):
@@ -130,6 +132,7 @@ class ArrayMemory(BaseMemory):
 
     def __init__(self, owner: Array) -> None:
         self._owner = owner
+        self.device_id = DEVICES.of(owner)
         self.ptr = owner.ctypes.data if owner.nbytes else 0
         self.size = owner.nbytes
 

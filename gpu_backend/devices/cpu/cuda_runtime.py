@@ -20,6 +20,7 @@ from gpu_backend.devices.cpu.cuda_errors import INVALID_VALUE, CUDARuntimeError
 from gpu_backend.devices.cpu.cuda_memory import require_own
 from gpu_backend.devices.cpu.cuda_stream import Event, Stream, event_of, get_elapsed_time, stream_of
 from gpu_backend.devices.cpu.naming import describe_as
+from gpu_backend.devices.cpu.several import DEVICES
 from gpu_backend.devices.cpu.table import define_value
 
 _RUNTIME = "cupy.cuda.runtime"
@@ -47,17 +48,17 @@ def version() -> int:
 
 @runtime("getDevice")
 def get_device() -> int:
-    return 0
+    return DEVICES.current
 
 
 @runtime("getDeviceCount")
 def get_device_count() -> int:
-    return 1
+    return DEVICES.count
 
 
 @runtime("setDevice")
 def set_device(device: int) -> None:
-    check_ordinal(device)
+    DEVICES.use(device)
 
 
 @runtime("getDeviceProperties")

@@ -10,6 +10,7 @@ from weakref import WeakValueDictionary
 
 from gpu_backend.devices.cpu.cuda_errors import INVALID_HANDLE, NOT_SUPPORTED, CUDARuntimeError
 from gpu_backend.devices.cpu.naming import public_class
+from gpu_backend.devices.cpu.several import DEVICES
 from gpu_backend.devices.cpu.table import define_value
 
 #: CUDA's handles of the legacy and the per-thread default stream.
@@ -134,7 +135,7 @@ class Stream(BaseStream):
         if null and ptds:
             raise ValueError("null and ptds are mutually exclusive")
         ptr = 0 if null else _PER_THREAD if ptds else next(_handles)
-        super().__init__(ptr, -1 if null or ptds else 0, non_blocking, priority or 0)
+        super().__init__(ptr, -1 if null or ptds else DEVICES.current, non_blocking, priority or 0)
 
 
 Stream.null = Stream(null=True)

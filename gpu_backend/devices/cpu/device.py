@@ -19,6 +19,7 @@ from gpu_backend.devices.cpu.kernels.arguments import ByValue
 from gpu_backend.devices.cpu.memory import LEDGER, bound_process
 from gpu_backend.devices.cpu.naming import name_of_class
 from gpu_backend.devices.cpu.processor import processor_name
+from gpu_backend.devices.cpu.several import DEVICES
 from gpu_backend.devices.extents import require_within
 from gpu_backend.devices.products import Products
 from gpu_backend.devices.python_source import PythonSource
@@ -50,7 +51,7 @@ class CpuDevice:
     """Computes with NumPy, SciPy and compiled kernels. Arrays are plain ``numpy.ndarray``, 0-d ones included.
 
     Work is synchronous: when a call returns, its result is there. The books of memory are the process's, so there
-    should be one device per process.
+    should be one of these per process, which stands for ``count`` devices.
     """
 
     array_type: type = np.ndarray
@@ -60,8 +61,10 @@ class CpuDevice:
     products: Products | None = None
     blocks: Blocks | None = None
 
-    def __init__(self) -> None:
+    def __init__(self, count: int = 1) -> None:
         _, total = machine_bytes()
+        DEVICES.open(count)
+        self.count = count
         self.info = DeviceInfo(
             kind="cpu",
             name=processor_name(),
@@ -76,7 +79,13 @@ class CpuDevice:
 
     def resolve(self, qualname: str) -> object:
         """Return the object with the public name ``qualname``; see the seam."""
-        return table.lookup(qualname)
+        found = table.lookup(qualname)
+        is_confined = self.count > 1 and callable(found) and not isinstance(found, type)
+        return DEVICES.confined(qualname, found) if is_confined else found
+
+    def use(self, number: int) -> None:
+        """Have all that is made from now on be in the books of the device ``number``."""
+        DEVICES.use(number)
 
     def is_array(self, value: object) -> bool:
         """Tell whether ``value`` is an array of this device."""
@@ -182,9 +191,9 @@ class CpuDevice:
         """Return the present moment: work is done when its call returns, so the processor's clock times it."""
         return Moment()
 
-    def held_bytes(self) -> int:
-        """Return the bytes held by live arrays."""
-        return LEDGER.used_bytes
+    def held_bytes(self, number: int = 0) -> int:
+        """Return the bytes held by live arrays of the device ``number``."""
+        return DEVICES.books(number).used_bytes
 
     def memory(self) -> MemoryUse:
         """Return the present use of memory."""
@@ -192,15 +201,17 @@ class CpuDevice:
         return MemoryUse(LEDGER.used_bytes, LEDGER.limit_bytes, free, total)
 
     def set_memory_limit(self, limit_bytes: int) -> None:
-        """Refuse from now on allocations that would hold more than this in all; 0 lifts the limit."""
+        """Refuse from now on what would hold more than this in all on one device; 0 lifts the limit."""
         if limit_bytes < 0:
             raise ValueError(f"memory limit size out of range: {limit_bytes}")
-        LEDGER.set_quota(limit_bytes)
-        bound_process(limit_bytes)
+        for number in range(self.count):
+            DEVICES.books(number).set_quota(limit_bytes)
+        bound_process(limit_bytes * self.count)
 
     def free_unused(self) -> None:
         """Forget cached blocks."""
-        LEDGER.free_all_blocks()
+        for number in range(self.count):
+            DEVICES.books(number).free_all_blocks()
 
     def error_name(self, error: BaseException) -> str:
         """Return the public name of the class of ``error``, or of its nearest public ancestor."""

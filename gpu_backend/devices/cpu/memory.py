@@ -9,6 +9,7 @@ from __future__ import annotations
 import gc
 import resource
 import weakref
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -82,6 +83,8 @@ class Ledger:
         self._quota = 0
         self._own_limit = 0
         self._end = self._ended.append
+        #: The books of the process's other devices: memory that is in there is not in these.
+        self.others: Sequence[Ledger] = ()
 
     def set_quota(self, nbytes: int) -> None:
         """Set the operator's limit; 0 for none."""
@@ -118,17 +121,22 @@ class Ledger:
             self._require_room(0, nbytes)
 
     def _enter(self, array: Array) -> None:
-        owner = array
-        base = owner.base
-        while isinstance(base, np.ndarray):
-            owner = base
-            base = owner.base
+        owner = _owner_of(array)
         key = id(owner)
-        if key not in self._owners and owner.nbytes:
+        if (
+            key not in self._owners
+            and owner.nbytes
+            and not (self.others and any(one.has(owner) for one in self.others))
+        ):
             block = self._allocate(rounded(owner.nbytes))
             entry = _Owner(owner, self._end)
             entry.block, entry.key = block, key
             self._owners[key] = entry
+
+    def has(self, array: Array) -> bool:
+        """Tell whether the memory of ``array`` is in these books."""
+        self._settle()
+        return id(_owner_of(array)) in self._owners
 
     def require(self, nbytes: int) -> None:
         """Raise `OutOfMemoryError` if ``nbytes`` more cannot be held. Called before large memory is asked for."""
@@ -232,7 +240,16 @@ class Ledger:
         return block
 
 
-#: The books of this process.
+def _owner_of(array: Array) -> Array:
+    """Return the array that owns the memory that ``array`` shows."""
+    base = array.base
+    while isinstance(base, np.ndarray):
+        array = base
+        base = array.base
+    return array
+
+
+#: The books of this process: of the device that is current, where it has several.
 LEDGER = Ledger()
 
 

@@ -1,4 +1,4 @@
-"""``cupy.random``'s functions: methods of the one state of the device."""
+"""``cupy.random``'s functions: methods of the one state of each device."""
 
 from __future__ import annotations
 
@@ -10,33 +10,32 @@ import numpy as np
 
 from gpu_backend.devices.cpu.arrays import Array
 from gpu_backend.devices.cpu.random_state import RandomState
+from gpu_backend.devices.cpu.several import DEVICES
 from gpu_backend.devices.cpu.table import define, define_alias, define_value
 
-
-class _Current:
-    """Holds the state that the functions draw from; made on first use."""
-
-    state: RandomState | None = None
+#: The state that the functions draw from, by the number of the device; made on first use.
+_states: dict[int, RandomState] = {}
 
 
 @define("cupy.random.get_random_state")
 def get_random_state() -> RandomState:
-    if _Current.state is None:
+    state = _states.get(DEVICES.current)
+    if state is None:
         seed = os.environ.get("CUPY_SEED")
-        _Current.state = RandomState(None if seed is None else np.uint64(int(seed)))
-    return _Current.state
+        state = _states[DEVICES.current] = RandomState(None if seed is None else np.uint64(int(seed)))
+    return state
 
 
 @define("cupy.random.set_random_state")
 def set_random_state(rs: RandomState) -> None:
     if not isinstance(rs, RandomState):
         raise TypeError(f"Random state must be an instance of RandomState. Actual: {type(rs)}")
-    _Current.state = rs
+    _states[DEVICES.current] = rs
 
 
 @define("cupy.random.reset_states")
 def reset_states() -> None:
-    _Current.state = None
+    _states.clear()
 
 
 @define("cupy.random.bytes")

@@ -27,6 +27,7 @@ from gpu_backend.executor.surface_names import COMPUTING_SETTINGS, SurfaceNames
 from gpu_backend.executor.values import OutOfOrder, Reader, Writer
 from gpu_backend.executor.verbs import SAME, STORE, SYNCHRONIZE, Verbs
 from gpu_backend.opstream.contents import KeptContents
+from gpu_backend.opstream.devices import default_stream, device_of
 from gpu_backend.wire.errors import ProtocolError, WarningRecord
 from gpu_backend.wire.messages import Op, Want
 from gpu_backend.wire.values import Ref, View
@@ -38,18 +39,20 @@ _NO_BOUND = 1 << 30
 
 
 class OpStream:
-    """Runs one session's ops on one device.
+    """Runs one session's ops, each on the device of its stream.
 
     Parameters
     ----------
     passes
-        The names of the optimisations to use, of `PASSES`.
+        The names of the optimisations to use, of `PASSES`. With several devices there are none: they know memory by
+        its address or its layout, and not on which device it is.
     kept_bytes
         Most bytes of uploads that are kept, so that they need not be sent again.
     """
 
     def __init__(self, device: Device, passes: Collection[str] = PASSES, kept_bytes: int = 0) -> None:
         self._device = device
+        passes = passes if device.count == 1 else ()
         self.heap = Heap()
         #: Carries out ops past CuPy, where the device can do that.
         self._direct: Direct | None = None
@@ -73,6 +76,11 @@ class OpStream:
         self._stream_context: AbstractContextManager[object] | None = None
         #: The op whose views' roots were laid out anew, and those roots: once each, or two views could take turns.
         self._laid_out: tuple[int, set[int]] = (0, set())
+
+    def turn_to(self, device: int) -> None:
+        """Have ``device`` be the current one until an op is for another."""
+        if device_of(self._stream) != device:
+            self._switch_stream(default_stream(device))
 
     def limit_memory(self, limit_bytes: int, rule: str) -> None:
         """Note the session's memory limit, and whose limit that is, for what is told when an allocation fails."""
@@ -300,7 +308,8 @@ class OpStream:
             buffers: list[np.ndarray[Any, Any]] = []
             value = self._writer.contents(result, buffers)
             self._accounts.lend(op)
-            has_waited = type(result) is self._objects.array_type or op.name == SYNCHRONIZE
+            is_read = type(result) is self._objects.array_type and self._device.count == 1  # of several others go on
+            has_waited = is_read or op.name == SYNCHRONIZE
             return Answer(value, tuple(buffers), is_synchronized=has_waited)
         given = zip((*op.args, *(op.kwargs or {}).values()), (*args, *kwargs.values()), strict=True)
         known = {id(held): arg.handle for arg, held in given if type(arg) is Ref}
@@ -323,7 +332,11 @@ class OpStream:
         if self._stream_context is not None:
             self._stream_context.__exit__(None, None, None)
             self._stream_context = None
-        self._stream = 0
+        before, device = device_of(self._stream), device_of(handle)
+        self._stream = default_stream(before)
+        if device != before:
+            self._device.use(device)
+            self._stream = default_stream(device)
         stream = self.heap.objects.get(handle)
         if handle and stream is not None:
             entered = self._device.on_stream(self._objects.stream(stream))

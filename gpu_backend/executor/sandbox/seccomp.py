@@ -78,15 +78,17 @@ _IOCTL_MASK, _IOCTL_TYPE_MASK, _IOCTL_TYPE, _IOCTL_SMALL = 0xFFFF, 0xFF00, 0x460
 #: Of the resource manager's commands, those by which a process takes over objects of another and lends its own
 #: (NV_ESC_RM_DUP_OBJECT, _SHARE, _EXPORT_OBJECT_TO_FD, _IMPORT_OBJECT_FROM_FD, NV_ESC_EXPORT_TO_DMABUF_FD): the driver
 #: lets all of one account, and CUDA's handles of memory for others can be guessed. And the one that carries any other
-#: in memory, where no filter looks (NV_ESC_IOCTL_XFER_CMD). CUDA computes without (seen on an H100, driver 580).
-_IOCTL_OF_OTHERS = (0x4634, 0x4635, 0x465C, 0x465D, 0x46D3, 0x46D9)
+#: in memory, where no filter looks (NV_ESC_IOCTL_XFER_CMD). CUDA computes without (seen on an H100, driver 580), but
+#: for the first of them where a process has several GPUs: then no second one is to be had (two H100s).
+_DUP_OBJECT = 0x4634
+_IOCTL_OF_OTHERS = (_DUP_OBJECT, 0x4635, 0x465C, 0x465D, 0x46D3, 0x46D9)
 _TRUNCATE_FLAG, _ACCESS_MODE, _WRITE_ONLY, _READ_WRITE = 0o1000, 0o3, 1, 2
 _ANY_PERSONALITY = 0xFFFFFFFF
 
 Body = list[Instruction]
 
 
-def program(architecture: str, own: int, landlock: int, has_cuda: bool) -> Body:
+def program(architecture: str, own: int, landlock: int, has_cuda: bool, has_several_gpus: bool = False) -> Body:
     """Return the filter.
 
     Parameters
@@ -99,6 +101,8 @@ def program(architecture: str, own: int, landlock: int, has_cuda: bool) -> Body:
         Version of Landlock: what an old one does not keep is kept here.
     has_cuda
         Whether to let CUDA listen for others who share its memory, until `seal`: it does not begin without.
+    has_several_gpus
+        Whether to let CUDA take over objects: it does not begin on several GPUs without.
     """
     known = numbers(architecture)
     done = [
@@ -111,6 +115,8 @@ def program(architecture: str, own: int, landlock: int, has_cuda: bool) -> Body:
         done += [_op(_ANY_BIT, 0, 1, _X32), _op(_RETURN, value=_KILL)]
     done += [_op(_AT_LEAST, 0, 1, NEWEST + 1), _refuse(errno.ENOSYS)]
     bodies = _looked_at(own, landlock)
+    if has_several_gpus:
+        bodies["ioctl"] = _ioctl([one for one in _IOCTL_OF_OTHERS if one != _DUP_OBJECT])
     if has_cuda:
         bodies |= _cuda_socket()
     for names, number in ((_REFUSE, errno.EPERM), (_PRETEND, 0), (_MISSING, errno.ENOSYS)):
@@ -130,7 +136,7 @@ def is_there() -> bool:
     return False
 
 
-def enter(landlock: int, has_cuda: bool) -> None:
+def enter(landlock: int, has_cuda: bool, has_several_gpus: bool) -> None:
     """Filter the calls of this process from now on, and of all that it starts.
 
     Raises
@@ -142,7 +148,7 @@ def enter(landlock: int, has_cuda: bool) -> None:
     if not architecture:
         raise NoSandbox("the filter of system calls is written for x86-64 and 64-bit ARM")
     prctl(_SET_NO_NEW_PRIVILEGES, 1)
-    _install(program(architecture, os.getpid(), landlock, has_cuda), 0)
+    _install(program(architecture, os.getpid(), landlock, has_cuda, has_several_gpus), 0)
 
 
 def seal() -> None:
@@ -202,12 +208,12 @@ def _cuda_socket() -> dict[str, Body]:
     return {"socket": socket, "bind": [_pass()], "listen": [_pass()]}
 
 
-def _ioctl() -> Body:
+def _ioctl(refused: Sequence[int] = _IOCTL_OF_OTHERS) -> Body:
     return [
         _argument(1),
         *_each(_IOCTL_PASSED, _pass()),
         _op(_AT_LEAST, 1, 0, _IOCTL_SMALL), _pass(),
-        _op(_AND, value=_IOCTL_MASK), *_each(_IOCTL_OF_OTHERS, _refuse()),
+        _op(_AND, value=_IOCTL_MASK), *_each(refused, _refuse()),
         _op(_AND, value=_IOCTL_TYPE_MASK), _op(_EQUAL, 0, 1, _IOCTL_TYPE), _pass(),
         _refuse(errno.ENOTTY),
     ]  # fmt: skip

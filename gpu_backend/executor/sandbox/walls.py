@@ -16,5 +16,7 @@ class Walls(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tru
     homes: tuple[str, ...] = ()
     #: Device nodes to compute with.
     devices: tuple[str, ...] = ()
+    #: Whether several GPUs are among them: CUDA then makes calls by which objects of others can be taken, too.
+    has_several_gpus: bool = False
     #: Further directories that may be read.
     also_read: tuple[str, ...] = ()

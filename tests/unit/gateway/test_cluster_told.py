@@ -10,19 +10,19 @@ import pytest
 from gpu_backend.transport import curve
 from gpu_backend.transport.asking import Door, ask_async
 from gpu_backend.transport.curve import KeyPair
-from gpu_backend.wire import control
+from gpu_backend.wire.clusters import Cluster
 from gpu_backend.wire.errors import NotAuthorized, PoolUnreachable
 from gpu_backend.wire.joining import AskCluster, AskNode
 
 from .played_pool import ADA, GATEWAY, PATIENT_SECONDS, PlayedAgent, World
 from .test_membership import INVITATION, JOINER, asked, play_two, records
 
-CLUSTER = control.Cluster(0, "10.0.0.1:7768", "the-token", "2.60.0", "3.11.7")
+CLUSTER = Cluster(0, "10.0.0.1:7768", "the-token", "2.60.0", "3.11.7")
 
 
-async def told(world: World, keys: KeyPair, seconds: float = PATIENT_SECONDS) -> control.Cluster:
+async def told(world: World, keys: KeyPair, seconds: float = PATIENT_SECONDS) -> Cluster:
     answer = await ask_async(Door(world.agents_endpoint, GATEWAY.public, keys), AskCluster(0), seconds)
-    assert isinstance(answer, control.Cluster)
+    assert isinstance(answer, Cluster)
     return msgspec.structs.replace(answer, request=0)
 
 
@@ -46,6 +46,6 @@ def test_the_members_of_a_pool_on_ray_are_told_and_nobody_else_is(tmp_path: Path
 def test_a_pool_without_ray_has_no_cluster_to_tell_of(tmp_path: Path) -> None:
     async def story(world: World, _: PlayedAgent, other: PlayedAgent) -> None:
         assert (await asked(world, JOINER, AskNode(0))).engine == (await world.view()).engine == "local"
-        assert await told(world, JOINER) == control.Cluster(0)
+        assert await told(world, JOINER) == Cluster(0)
 
     play_two(tmp_path, story)

@@ -47,6 +47,8 @@ def test_a_session_comes_back_as_it_was_saved(path: Path, opened: Opened) -> Non
     assert opened(path).sessions() == [SESSION]
     opened(path).save(replace(SESSION, has_promise=False))
     assert opened(path).sessions() == [replace(SESSION, has_promise=False)]
+    opened(path).save(replace(SESSION, others=(3, 1)))
+    assert opened(path).sessions() == [replace(SESSION, others=(3, 1))]
 
 
 def test_saving_again_replaces(path: Path, opened: Opened) -> None:

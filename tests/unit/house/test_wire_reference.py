@@ -10,17 +10,17 @@ import msgspec
 import pytest
 
 from gpu_backend.executor.verbs import Verbs
-from gpu_backend.wire import control, devices, errors, joining, messages, values, version, views
+from gpu_backend.wire import clusters, control, devices, errors, joining, messages, values, version, views
 
 from .tree import ROOT
 
 #: What the structs of each protocol version look like.
 SHAPES = {
     2: "2e0dc6c35f935dbd", 3: "3167a10624d356d2", 4: "9e04a6879481749a", 5: "4624d5edf25ae4f3", 6: "f38c9df5d8f75811",
-    7: "9d994687176d561e",
+    7: "0ec0577af264abfe",
 }  # fmt: skip
 PAGE = (ROOT / "docs" / "reference" / "wire.md").read_text(encoding="utf-8")
-MODULES = (messages, values, control, devices, joining, views, errors)
+MODULES = (messages, values, control, clusters, devices, joining, views, errors)
 
 
 def structs() -> list[type[msgspec.Struct]]:

@@ -94,9 +94,11 @@ class PlayedExecutor:
             pipeline.abandon()
         return self.connect(pipeline.first, pipeline.inbox.received)
 
-    def pipeline(self, retention: Retention = until_done) -> MirroredPipeline:
+    def pipeline(
+        self, retention: Retention = until_done, kind: type[MirroredPipeline] = MirroredPipeline
+    ) -> MirroredPipeline:
         """Return a pipeline that knows already that ops take no time; those in ``op_seconds`` it has to learn."""
-        made = MirroredPipeline(self.connect(), self.renew, retention=retention)
+        made = kind(self.connect(), self.renew, retention=retention)
         for name in {"op", "fail", ".write"} - self.op_seconds.keys():
             for digits in range(40):
                 made.ahead.costs[digits][name].learn(0.0)

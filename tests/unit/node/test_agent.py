@@ -13,6 +13,7 @@ from gpu_backend.node import executor as node_executor
 from gpu_backend.node import launcher
 from gpu_backend.node.agent import Agent
 from gpu_backend.node.inventory import Found
+from gpu_backend.node.places import Place
 from gpu_backend.node.settings import NO_GATE, NodeSettings
 from gpu_backend.transport import curve
 from gpu_backend.wire import control
@@ -115,7 +116,7 @@ def test_an_executor_that_says_nothing_is_not_said_to_hear_its_notebook(
     """In the middle of an op it hears nobody: what it said last ages."""
     now = [100.0]
     monkeypatch.setattr(node_executor, "monotonic", lambda: now[0])
-    executor = node_executor.Executor(tmp_path, ProcessId(1, 1), 0, tmp_path)
+    executor = node_executor.Executor(tmp_path, ProcessId(1, 1), [Place(0, tmp_path)])
     now[0] = 130.0
     assert executor.idle_seconds == 30.0, "since it was found"
     executor._changed = lambda _: None

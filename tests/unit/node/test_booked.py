@@ -8,9 +8,12 @@ from pathlib import Path
 import pytest
 
 from gpu_backend.engine.detached import ProcessId
+from gpu_backend.gate import verdicts
 from gpu_backend.gate.roster import name_of
 from gpu_backend.gate.tally import Booked, Tally, booked
+from gpu_backend.gate.terms import SessionTerms
 from gpu_backend.node.executor import Executor
+from gpu_backend.node.places import Place, Places
 from gpu_backend.node.usage import UsageOf
 from gpu_backend.wire import control
 from gpu_backend.wire.figures import can_be
@@ -61,7 +64,32 @@ def test_what_cannot_be_is_not_passed_on(tmp_path: Path, figure: int, parts: tup
 
 @pytest.mark.parametrize("said", [float("nan"), float("inf"), -5.0])
 def test_how_long_a_notebook_was_not_heard_is_a_time(tmp_path: Path, said: float) -> None:
-    executor = Executor(tmp_path, ProcessId(1, 1), 0, tmp_path)
+    executor = Executor(tmp_path, ProcessId(1, 1), [Place(0, tmp_path)])
     executor._changed = lambda _: None
     executor._take_in(control.Report(control.Phase.SERVING, "s", 1, 1, -1, 1 << 60, said))
     assert can_be(executor.idle_seconds)
+
+
+def test_an_executor_with_two_devices_is_on_the_books_of_both(tmp_path: Path) -> None:
+    me, first, second = ProcessId.mine(), tmp_path / "0", tmp_path / "1"
+    places = Places(me, [Place(4, first), Place(7, second)], [9_998, 9_999])
+    try:
+        for directory, report, used in ((first, 9_998, 2), (second, 9_999, 3)):
+            directory.mkdir()
+            tally = Tally(directory, name_of(me.pid, me.start_time, report))
+            tally.note(used * 1_000_000_000, 0, used * 1_000_000_000, 7)
+            tally.close()
+        assert [one.used_seconds for one in places.booked()] == [2.0, 3.0]
+        used = places.usage(control.Usage(gpu_seconds=1e9, peak_bytes=5, received_bytes=6, sent_bytes=7))
+        assert used.gpu_seconds == 5.0, "what it says of all of them together is said of none"
+        assert (used.peak_bytes, used.received_bytes, used.sent_bytes) == (5, 6, 7)
+        member = places.member(7, SessionTerms(session="s/1", user="ada"), "control")
+        assert (member.report, member.device) == (9_999, 1)
+        assert places.verdict() == ""
+        verdicts.note(second, name_of(me.pid, me.start_time, 9_999), "it computed behind a shut gate")
+        assert places.verdict() == "it computed behind a shut gate"
+    finally:
+        places.forget()
+    assert [booked(directory, name_of(me.pid, me.start_time, 9_999)) for directory in (first, second)] == [
+        Booked(0, 0, 0)
+    ] * 2

@@ -22,7 +22,7 @@ def test_no_secret_and_no_path_of_the_operator_is_inherited(tmp_path: Path) -> N
         "PYTHONSTARTUP": "/s.py", "CUDA_VISIBLE_DEVICES": "0,1,2,3",
         "LANG": "de_DE.UTF-8", "LC_ALL": "C", "OMP_NUM_THREADS": "3", "PYTHONPATH": "/src", "CUPY_TF32": "1",
     }  # fmt: skip
-    given = executor_environment(tmp_path, CPU, ours)
+    given = executor_environment(tmp_path, [CPU], ours)
     assert not {"s", "/s", "/s.so", "/s.py", "unix:/s"} & set(given.values())
     assert not {"AWS_SECRET_ACCESS_KEY", "GITHUB_TOKEN", "SSH_AUTH_SOCK", "USER", "LD_PRELOAD"} & set(given)
     assert [given[name] for name in ("LANG", "LC_ALL", "OMP_NUM_THREADS", "CUPY_TF32")] == [
@@ -37,19 +37,21 @@ def test_no_secret_and_no_path_of_the_operator_is_inherited(tmp_path: Path) -> N
 
 
 def test_all_that_it_writes_goes_into_its_own_folder(tmp_path: Path) -> None:
-    given = executor_environment(tmp_path, CPU, {})
+    given = executor_environment(tmp_path, [CPU], {})
     for name in ("HOME", "TMPDIR", "XDG_CACHE_HOME", "CUPY_CACHE_DIR", "GPU_WORKBENCH_KERNEL_CACHE", "CUDA_CACHE_PATH"):
         assert Path(given[name]).is_dir()
         assert Path(given[name]).is_relative_to(tmp_path)
 
 
 def test_it_sees_its_own_gpu_and_no_other(tmp_path: Path) -> None:
-    assert executor_environment(tmp_path, GPU, {"CUDA_VISIBLE_DEVICES": "4,5,6,7"})["CUDA_VISIBLE_DEVICES"] == "GPU-1-2"
+    assert (
+        executor_environment(tmp_path, [GPU], {"CUDA_VISIBLE_DEVICES": "4,5,6,7"})["CUDA_VISIBLE_DEVICES"] == "GPU-1-2"
+    )
 
 
 def test_what_one_user_has_installed_is_still_found(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(site, "ENABLE_USER_SITE", True)
     monkeypatch.setattr(site, "getuserbase", lambda: "/home/ada/.local")
-    assert executor_environment(tmp_path, CPU, {})["PYTHONUSERBASE"] == "/home/ada/.local"
+    assert executor_environment(tmp_path, [CPU], {})["PYTHONUSERBASE"] == "/home/ada/.local"
     monkeypatch.setattr(site, "ENABLE_USER_SITE", False)
-    assert "PYTHONUSERBASE" not in executor_environment(tmp_path, CPU, {})
+    assert "PYTHONUSERBASE" not in executor_environment(tmp_path, [CPU], {})

@@ -35,7 +35,7 @@ def settings(tmp_path: Path) -> NodeSettings:
 
 
 def test_an_executor_is_told_all_it_needs_in_a_private_file(settings: NodeSettings) -> None:
-    directory, process = launcher.launch(settings, b"a" * 40, CPU)
+    directory, process = launcher.launch(settings, b"a" * 40, [CPU])
     detached.end(process, 1.0)
     config = directory / "config.json"
     told = json.loads(config.read_text())
@@ -44,12 +44,12 @@ def test_an_executor_is_told_all_it_needs_in_a_private_file(settings: NodeSettin
     assert near.startswith(f"unix-abstract://{local.here()}/{directory.name}-")
     assert far.startswith("tls://127.0.0.1:")
     assert (directory / "own" / "tls.pem").stat().st_mode & 0o777 == 0o600
-    assert set(told.pop("descriptors")) == {"local", "control", "far", "report"}
+    assert set(told.pop("descriptors")) == {"local", "control", "far", "report", "other_reports"}
     walls = told.pop("walls")
     assert walls is None or (walls["devices"], walls["private"][0]) == ([], settings.runtime_dir)
     defaults = {"memory_limit_bytes": 0, "credit_ops": 16_384, "credit_bytes": 256 << 20, "kept_bytes": 256 << 20}
     assert told == defaults | {
-        "device_kind": "cpu", "ordinal": 0, "agent_key": "a" * 40, "orphan_seconds": 7.0,
+        "device_kind": "cpu", "ordinal": 0, "devices": 1, "on_node": [0], "agent_key": "a" * 40, "orphan_seconds": 7.0,
         "own": f"{directory}/own", "has_arbiter": True, "prepared": "",
         "passes": ["store", "reuse", "segments", "products", "replay"],
     }  # fmt: skip
@@ -62,13 +62,13 @@ def test_executors_listen_on_the_ports_that_they_may_have(settings: NodeSettings
     port = spare_ports(2)[0]
     with socket.create_server(("127.0.0.1", port)):
         few = msgspec.structs.replace(settings, executor_ports=(port, port + 1))
-        directory, process = launcher.launch(few, b"a" * 40, CPU)
+        directory, process = launcher.launch(few, b"a" * 40, [CPU])
         try:
             config = launcher.config_in(directory)
             assert config is not None
             assert config.endpoints[1] == f"tls://127.0.0.1:{port + 1}"
             with pytest.raises(OSError, match=rf"all 2 ports of executor_ports \({port}-{port + 1}\) are taken"):
-                launcher.launch(few, b"a" * 40, CPU)
+                launcher.launch(few, b"a" * 40, [CPU])
             assert list(launcher.directories(settings.runtime_dir)) == [directory]
         finally:
             detached.end(process, 1.0)
@@ -77,7 +77,7 @@ def test_executors_listen_on_the_ports_that_they_may_have(settings: NodeSettings
 
 def test_where_the_driver_shares_there_is_no_arbiter_to_wake(settings: NodeSettings) -> None:
     ungated = msgspec.structs.replace(settings, policy="fifo", device_policies={0: "driver"})
-    directory, process = launcher.launch(ungated, b"a" * 40, CPU)
+    directory, process = launcher.launch(ungated, b"a" * 40, [CPU])
     detached.end(process, 1.0)
     config = launcher.config_in(directory)
     assert config is not None
@@ -98,12 +98,12 @@ def test_an_executor_that_has_ended_before_anybody_looked_is_quoted(
     for code, said in (("raise SystemExit('No room.')", "; its log ends: No room$"), ("pass", " and said nothing$")):
         ending = msgspec.structs.replace(settings, executor_command=(sys.executable, "-c", code))
         with pytest.raises(ProcessLookupError, match=f"ended at once{said}"):
-            launcher.launch(ending, b"a" * 40, CPU)
+            launcher.launch(ending, b"a" * 40, [CPU])
     assert list(launcher.directories(settings.runtime_dir)) == []
 
 
 def test_a_running_executor_is_found_again_and_a_dead_one_is_not(settings: NodeSettings) -> None:
-    directory, process = launcher.launch(settings, b"a" * 40, CPU)
+    directory, process = launcher.launch(settings, b"a" * 40, [CPU])
     assert list(launcher.directories(settings.runtime_dir)) == [directory]
     assert launcher.process_in(directory) == process
     detached.end(process, 1.0)
@@ -115,7 +115,7 @@ def test_an_executor_whose_start_was_not_noted_has_noted_itself(settings: NodeSe
     code += "while not pathlib.Path(sys.argv[1], 'unlinked').exists(): time.sleep(0.01)\n"
     code += "config.note_process(pathlib.Path(sys.argv[1])); signal.pause()"
     noting = msgspec.structs.replace(settings, executor_command=(sys.executable, "-c", code))
-    directory, process = launcher.launch(noting, b"a" * 40, CPU)
+    directory, process = launcher.launch(noting, b"a" * 40, [CPU])
     (directory / "process.json").unlink()
     (directory / "unlinked").touch()
     try:
@@ -125,7 +125,7 @@ def test_an_executor_whose_start_was_not_noted_has_noted_itself(settings: NodeSe
 
 
 def test_an_executor_has_the_sockets_that_it_was_told_of_and_no_other_has_them(settings: NodeSettings) -> None:
-    directory, process = launcher.launch(settings, b"a" * 40, CPU)
+    directory, process = launcher.launch(settings, b"a" * 40, [CPU])
     try:
         config = launcher.config_in(directory)
         assert config is not None
@@ -140,7 +140,7 @@ def test_an_executor_has_the_sockets_that_it_was_told_of_and_no_other_has_them(s
 
 
 def test_a_config_with_a_word_that_nobody_knows_is_none(settings: NodeSettings) -> None:
-    directory, process = launcher.launch(settings, b"a" * 40, CPU)
+    directory, process = launcher.launch(settings, b"a" * 40, [CPU])
     detached.end(process, 1.0)
     told = json.loads((directory / "config.json").read_text())
     assert launcher.config_in(directory) is not None

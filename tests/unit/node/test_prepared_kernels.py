@@ -64,7 +64,7 @@ def test_executors_on_gpus_are_told_of_the_folder(tmp_path: Path) -> None:
         log_dir=str(tmp_path / "logs"), cache_dir=str(tmp_path / "c"), has_walls=False,
         executor_command=(sys.executable, "-c", "import signal; signal.pause()"),
     )  # fmt: skip
-    directory, process = launcher.launch(settings, b"a" * 40, GPU)
+    directory, process = launcher.launch(settings, b"a" * 40, [GPU])
     launcher.end(process, 1.0)
     told = launcher.config_in(directory)
     assert told is not None

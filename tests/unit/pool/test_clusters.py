@@ -17,7 +17,7 @@ from gpu_backend.engine.ray_words import Looked
 from gpu_backend.pool import clusters, commands, running, settings, state
 from gpu_backend.pool.settings import PoolSettings
 from gpu_backend.pool.state import PoolState
-from gpu_backend.wire.control import Cluster
+from gpu_backend.wire.clusters import Cluster
 from gpu_backend.wire.errors import PoolRefusal
 from tests.integration.notebook_pool import wait_until
 

@@ -25,6 +25,18 @@ def parsed(*words: str) -> Namespace:
     return parser.parse_args(words)
 
 
+@pytest.mark.parametrize("said", ["auto", "cpu", "2", "64"])
+def test_what_a_pool_of_ones_own_offers_or_how_many_devices_a_notebook_has(said: str) -> None:
+    assert parsed("--devices", said).devices == parsed("--device", said).devices == said
+
+
+@pytest.mark.parametrize("said", ["0", "-1", "65", "gpu", "1.5"])
+def test_what_is_neither_is_refused(said: str, capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit):
+        parsed(f"--devices={said}")
+    assert f"{said!r} is none of auto, cuda, cpu, and no number from 1 to 64" in capsys.readouterr().err
+
+
 @pytest.mark.parametrize(
     ("words", "attached"),
     [

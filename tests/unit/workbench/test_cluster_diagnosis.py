@@ -19,7 +19,7 @@ from gpu_backend.pool import clusters, joined, settings, state
 from gpu_backend.pool.joined import Joined
 from gpu_backend.pool.settings import PoolSettings
 from gpu_backend.pool.state import PoolState
-from gpu_backend.wire.control import Cluster
+from gpu_backend.wire.clusters import Cluster
 from gpu_backend.wire.errors import PoolRefusal
 from workbench import cluster_diagnosis
 from workbench.finding import Finding, State

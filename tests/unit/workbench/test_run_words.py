@@ -32,6 +32,8 @@ def test_our_own_options_come_before_pythons() -> None:
         ("--request", "nan", "a number from 0 to 1"),
         ("--limit", "half", "a number from 0 to 1"),
         ("--priority", "1.5", "a whole number"),
+        ("--devices", "0", "a whole number from 1 on"),
+        ("--devices", "two", "a whole number from 1 on"),
     ],
 )
 def test_a_value_that_means_nothing_is_one_sentence_before_the_program_starts(

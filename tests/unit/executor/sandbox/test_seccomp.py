@@ -38,8 +38,8 @@ def decide(program: list[Instruction], architecture: int, number: int, *argument
 
 
 class Filter:
-    def __init__(self, machine: str, landlock: int = 7, has_cuda: bool = False) -> None:
-        self.program = seccomp.program(machine, OWN, landlock, has_cuda)
+    def __init__(self, machine: str, landlock: int = 7, has_cuda: bool = False, has_several_gpus: bool = False) -> None:
+        self.program = seccomp.program(machine, OWN, landlock, has_cuda, has_several_gpus)
         self.numbers = syscalls.numbers(machine)
         self.native = NATIVE[machine]
 
@@ -102,6 +102,9 @@ def test_arguments_decide_where_some_calls_are_needed(machine: str) -> None:
         assert asks("ioctl", 0, command) == errno.ENOTTY
     for command in (0xC01C4634, 0xC0104635):  # taking over an object of another process, and lending one
         assert asks("ioctl", 0, command) == errno.EPERM
+    on_several = Filter(machine, has_cuda=True, has_several_gpus=True)
+    assert on_several("ioctl", 0, 0xC01C4634) == PASS
+    assert on_several("ioctl", 0, 0xC0104635) == errno.EPERM
 
 
 def test_old_landlock_is_made_up_for(machine: str) -> None:

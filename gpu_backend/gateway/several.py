@@ -1,0 +1,88 @@
+"""Where a session with several devices goes: all of one node and one kind, together or not at all. Pure."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import replace
+from typing import Any
+
+from gpu_backend.gateway.loads import DeviceLoad
+from gpu_backend.gateway.refusals import Refusal
+from gpu_backend.wire.errors import RefusalCode
+
+__all__ = ["place_several", "refuse_several_gpus"]
+
+Cost = Callable[[DeviceLoad], tuple[Any, ...]]
+
+
+def place_several(
+    possible: Sequence[DeviceLoad], able: Sequence[DeviceLoad], count: int, cost: Cost
+) -> DeviceLoad | Refusal:
+    """Return the first of ``count`` devices, with the numbers of the others; or why they cannot be had.
+
+    Of those that reach each other's memory directly they are taken before others, and then where the dearest of them
+    costs least.
+
+    Parameters
+    ----------
+    possible
+        The devices to which the session may go now.
+    able
+        Those that could serve it if nobody else had a place there.
+    cost
+        What sorts a device to take first.
+    """
+    sets = [chosen for alike in _alike(possible) for chosen in _sets(alike, count, cost)]
+    if sets:
+        best = min(sets, key=lambda chosen: (not _are_linked(chosen), cost(chosen[-1])))
+        return replace(best[0], others=tuple(one.ordinal for one in best[1:]))
+    largest = max(map(len, _alike(able)), default=0)
+    if largest < count:
+        return Refusal(
+            RefusalCode.NO_DEVICE,
+            f"{count} devices of one node were asked for; no node of this pool has more than {largest} that can serve.",
+            f"Ask for at most {largest}.",
+        )
+    free = max(map(len, _alike(possible)), default=0)
+    return Refusal(
+        RefusalCode.POOL_FULL,
+        f"{count} devices of one node were asked for; {free} at most can be had together now.",
+        f"Wait, or ask for {free} of them.",
+    )
+
+
+def refuse_several_gpus(devices: Iterable[DeviceLoad], kind: str, count: int) -> Refusal | None:
+    """Return why nobody gets ``count`` devices of this ``kind`` together where no operator said so; None if they do.
+
+    Where executors are shut in, one on several GPUs would not be so from its neighbours.
+    """
+    if count == 1 or kind == "cpu" or not any(one.kind == "cuda" and one.wall for one in devices):
+        return None
+    return Refusal(
+        RefusalCode.NO_DEVICE,
+        f"{count} GPUs were asked for, and this pool gives a session one: on several, CUDA could reach what other "
+        "users have on that machine.",
+        "Ask for one, or the pool's operator to set several_gpus in pool.toml, if all users trust each other.",
+    )
+
+
+def _alike(devices: Iterable[DeviceLoad]) -> list[list[DeviceLoad]]:
+    """Return those of one node and kind together."""
+    found: defaultdict[tuple[str, str], list[DeviceLoad]] = defaultdict(list)
+    for one in devices:
+        found[one.node, one.kind].append(one)
+    return list(found.values())
+
+
+def _sets(devices: Sequence[DeviceLoad], count: int, cost: Cost) -> list[list[DeviceLoad]]:
+    """Return the best ``count`` of these, and the best of each island, the cheapest device of each first."""
+    islands: defaultdict[str, list[DeviceLoad]] = defaultdict(list)
+    for one in devices:
+        islands[one.island].append(one)
+    groups = [devices, *(island for name, island in islands.items() if name)]
+    return [sorted(group, key=cost)[:count] for group in groups if len(group) >= count]
+
+
+def _are_linked(devices: Sequence[DeviceLoad]) -> bool:
+    return bool(devices[0].island) and len({one.island for one in devices}) == 1

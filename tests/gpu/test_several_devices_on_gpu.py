@@ -1,0 +1,142 @@
+"""Two GPUs in one notebook: the same programs as on native CuPy, and copies from one to the other at its speed."""
+
+from __future__ import annotations
+
+import pytest
+
+from gpu_backend.node.inventory import devices
+from tests.gpu.conftest import Sides
+
+pytestmark = [pytest.mark.gpu, pytest.mark.timeout(600)]
+
+TWO = {"GPU_WORKBENCH_DEVICES": "2"}
+_HEAD = "import warnings, cupy as cp, numpy as np\n"
+PROGRAMS = {
+    "data parallel": """
+rng = np.random.default_rng(0)
+x, w = rng.random((4096, 256), "f4"), rng.random((256, 64), "f4")
+parts = []
+for number in range(2):
+    with cp.cuda.Device(number):
+        part, weights = cp.asarray(x[number * 2048 : (number + 1) * 2048]), cp.asarray(w)
+        parts.append(cp.tanh(part @ weights).sum(axis=0))
+results["devices"] = [one.device.id for one in parts]
+results["sum"] = (cp.asarray(parts[0]) + cp.asarray(parts[1])).tolist()
+""",
+    "ring": """
+with cp.cuda.Device(0):
+    a = cp.arange(1 << 20, dtype="f8")
+for turn in range(10):
+    with cp.cuda.Device(turn % 2):
+        a = cp.asarray(a) * 1.5 - a[::-1].copy() * 0.25 if a.device.id == turn % 2 else cp.asarray(a) + turn
+results["device"], results["sum"], results["some"] = a.device.id, float(a.sum()), a[::99991].tolist()
+""",
+    "streams": """
+streams = []
+for number in range(2):
+    with cp.cuda.Device(number):
+        streams.append(cp.cuda.Stream(non_blocking=True))
+made = []
+for number in range(2):
+    with cp.cuda.Device(number), streams[number] as stream:
+        x = cp.full((512, 512), number + 1.0)
+        for _ in range(10):
+            x = x @ x / 512
+        made.append(x)
+        event = stream.record()
+    event.synchronize()
+results["streams"] = [one.device_id for one in streams]
+results["sums"] = [float(one.sum()) for one in made]
+""",
+    "random": """
+drawn = []
+for number in (1, 0, 1):
+    with cp.cuda.Device(number):
+        cp.random.seed(number)
+        drawn.append(cp.random.standard_normal(5).tolist())
+results["drawn"] = drawn
+""",
+    "reaching over": """
+with cp.cuda.Device(0):
+    x = cp.arange(10.0)
+with cp.cuda.Device(1):
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        try:
+            y = x * 2
+            results["made"] = [y.device.id, y.tolist()]
+        except ValueError as error:
+            results["refused"] = str(error)
+    results["warned"] = [f"{one.category.__name__}: {one.message}" for one in caught]
+    z = cp.empty(10)
+    z[...] = x
+    cp.copyto(z[::2], x[::2])
+    results["stored"], results["copied"] = z.tolist(), x.copy().tolist()
+    for number in (0, 1):
+        try:
+            results[f"F copy {number}"] = cp.array(cp.asfortranarray(x.reshape(2, 5)) if number else x).tolist()
+        except Exception as error:
+            results[f"F copy {number}"] = str(error)
+results["peers"] = [cp.cuda.runtime.deviceCanAccessPeer(0, 1), cp.cuda.runtime.deviceCanAccessPeer(1, 0)]
+""",
+    "memory": """
+pool = cp.get_default_memory_pool()
+kept = []
+for number in range(2):
+    with cp.cuda.Device(number):
+        before = pool.used_bytes()
+        kept.append(cp.zeros((number + 1) << 20, "u1"))
+        results[f"used {number}"] = pool.used_bytes() - before
+""",
+    "linear algebra": """
+for number in range(2):
+    with cp.cuda.Device(number):
+        rng = np.random.default_rng(number)
+        a = cp.asarray(rng.random((64, 64)) + np.eye(64) * 64)
+        b = cp.asarray(rng.random(64))
+        solved = cp.linalg.solve(a, b)
+        spectrum = cp.fft.rfft(b)
+        results[str(number)] = [np.round(cp.asnumpy(solved), 12).tolist(), float(abs(spectrum).sum()), solved.device.id]
+""",
+}
+_SPEED = """
+import time
+with cp.cuda.Device(0):
+    x = cp.zeros(1 << 28, "f4")
+with cp.cuda.Device(1):
+    y = cp.empty(1 << 28, "f4")
+    took = []
+    for _ in range(6):
+        cp.cuda.Device(0).synchronize(), cp.cuda.Device(1).synchronize()
+        begin = time.perf_counter()
+        for _ in range(4):
+            y[...] = x
+        cp.cuda.Device(1).synchronize()
+        took.append(time.perf_counter() - begin)
+results["bytes_per_second"] = 4 * x.nbytes / min(took)
+"""
+
+
+@pytest.fixture(scope="module", autouse=True)
+def _two_gpus() -> None:
+    if len(devices("auto", 0)) < 2:
+        pytest.skip("needs two GPUs")
+
+
+@pytest.mark.parametrize("name", PROGRAMS)
+def test_programs_give_the_same(sides: Sides, name: str) -> None:
+    program = _HEAD + PROGRAMS[name]
+    assert sides.remote(program, **TWO) == sides.native(program)
+
+
+def test_copies_go_from_gpu_to_gpu(sides: Sides) -> None:
+    remote = sides.remote(_HEAD + _SPEED, **TWO)["bytes_per_second"]
+    native = sides.native(_HEAD + _SPEED)["bytes_per_second"]
+    print(f"{remote / 1e9:.0f} GB/s, native {native / 1e9:.0f} GB/s")  # noqa: T201 (seen with `pytest -s`)
+    assert remote >= 0.8 * native
+
+
+def test_there_are_two_and_no_more(sides: Sides) -> None:
+    asked = _HEAD + "results['count'] = cp.cuda.runtime.getDeviceCount()\nresults['one'] = cp.zeros(1).device.id\n"
+    assert sides.remote(asked, **TWO) == {"count": 2, "one": 0}
+    assert sides.remote(asked) == {"count": 1, "one": 0}
