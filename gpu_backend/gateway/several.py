@@ -55,15 +55,15 @@ def place_several(
 def refuse_several_gpus(devices: Iterable[DeviceLoad], kind: str, count: int) -> Refusal | None:
     """Return why nobody gets ``count`` devices of this ``kind`` together where no operator said so; None if they do.
 
-    Where executors are shut in, one on several GPUs would not be so from its neighbours.
+    Several GPUs are not known to give what one gives, and an executor on several is not shut in from its neighbours.
     """
-    if count == 1 or kind == "cpu" or not any(one.kind == "cuda" and one.wall for one in devices):
+    if count == 1 or kind == "cpu" or not any(one.kind == "cuda" for one in devices):
         return None
     return Refusal(
         RefusalCode.NO_DEVICE,
-        f"{count} GPUs were asked for, and this pool gives a session one: on several, CUDA could reach what other "
-        "users have on that machine.",
-        "Ask for one, or the pool's operator to set several_gpus in pool.toml, if all users trust each other.",
+        f"{count} GPUs were asked for, and this pool gives a session one.",
+        "Ask for one GPU, or for CPU devices. What several would mean, the pool's operator finds under several_gpus in "
+        "the reference of pool.toml.",
     )
 
 

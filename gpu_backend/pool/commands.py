@@ -274,8 +274,7 @@ def embedded(state: PoolState, settings: PoolSettings | None = None) -> Path:
     Everything is on loopback and private socket files. Called by ``workbench lab``, which sets the file's path in
     the environment of what it starts, and calls `down` when it is done; if it is killed, the pool ends by itself.
     """
-    alone = {"several_gpus": "users-trust-each-other"}  # all its sessions are of one user
-    up(state, (settings or PoolSettings()).model_copy(update=alone), ProcessId.mine())
+    up(state, settings, ProcessId.mine())
     return write_client_file(state, state.root / "client.toml")
 
 

@@ -197,11 +197,12 @@ class PoolSettings(BaseModel):
         "cannot (Linux before 5.13). 'tenants-can-read-each-other' shuts nobody in: whoever has a session can then "
         "read the arrays of all others, this pool's keys, and whatever the account that runs the pool can.",
     )
-    several_gpus: Literal["refused", "users-trust-each-other"] = Field(
+    several_gpus: Literal["refused", "at-your-own-risk"] = Field(
         default="refused",
-        description="Whether a session may have several GPUs of a machine that shuts executors in. CUDA begins on "
-        "several only if it may take over objects of other processes of the same account, which are those of all the "
-        "pool's users: 'users-trust-each-other' lets such a session do that, and it alone; all else stays shut.",
+        description="Whether a session may have several GPUs of a machine that shuts executors in; 'at-your-own-risk' "
+        "lets it. Results have been seen to differ on two GPUs where one reads the other's memory, and memory limits "
+        "hold on the first alone. And CUDA begins on several only if it may take over objects of other processes of "
+        "the same account, which are those of all the pool's users: such a session is let do that, and it alone.",
     )
     sandbox_reads: tuple[str, ...] = Field(
         default=(),

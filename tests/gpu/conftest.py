@@ -70,9 +70,9 @@ def sides() -> Iterator[Sides]:
     environment.pop("GPU_WORKBENCH_CONFIG", None)
     pool = [*WORKBENCH, "pool"]
     state = ["--state", str(root / "pool")]
-    (root / "pool").mkdir()
-    (root / "pool" / "pool.toml").write_text('several_gpus = "users-trust-each-other"\n')
-    subprocess.run([*pool, "up", "--devices", "cuda", *state], env=environment, timeout=120, check=True)
+    (root / "pool").mkdir(mode=0o700)
+    (root / "pool" / "pool.toml").write_text('devices = "cuda"\nseveral_gpus = "at-your-own-risk"\n')
+    subprocess.run([*pool, "up", *state], env=environment, timeout=120, check=True)
     try:
         yield Sides(root, environment)
     finally:

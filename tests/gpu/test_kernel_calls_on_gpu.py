@@ -10,7 +10,7 @@ import pytest
 from gpu_backend.executor.heap import Kind
 from gpu_backend.executor.program.run import OpStream
 from gpu_backend.wire.messages import Op
-from gpu_backend.wire.values import Complex, Ref, Scalar, Tuple, Value, View
+from gpu_backend.wire.values import Ref, Scalar, Tuple, Value, View
 from tests.unit.executor.program.played import PlayedNotebook
 
 pytestmark = [pytest.mark.gpu, pytest.mark.timeout(200)]
@@ -45,7 +45,6 @@ CALLS: dict[str, tuple[int, tuple[Value, ...], dict[str, Value] | None]] = {
     "raw in place": (0, (Ref(RAW), GRID, BLOCK, Tuple((Ref(Y), Ref(Y), SIZE, _by(0.25)))), None),
     "elementwise": (50, (Ref(ELEMENTWISE), Ref(X), Ref(Y), 2.5), None),
     "elementwise on windows": (50, (Ref(ELEMENTWISE), _part(X, 3), _part(Y, 70), 2), None),
-    "elementwise complex": (50, (Ref(ELEMENTWISE), Ref(X), Ref(Y), Complex(1.0, -2.0)), None),
     "reduction": (50, (Ref(REDUCTION), Ref(X)), None),
     "reduction of a window": (50, (Ref(REDUCTION), _part(X, 9)), None),
 }  # fmt: skip
@@ -86,7 +85,7 @@ def test_a_kernel_leaves_the_same_bits(cuda: Any, call: str) -> None:
     assert _played(cuda, _ALL, call)[0] == _played(cuda, _OFF, call)[0]
 
 
-@pytest.mark.parametrize("call", [call for call in CALLS if call not in ("raw in place", "elementwise complex")])
+@pytest.mark.parametrize("call", [call for call in CALLS if call != "raw in place"])
 def test_a_kernel_is_launched_again(cuda: Any, call: str) -> None:
     _, stream = _played(cuda, _ALL, call)
     assert stream._direct is not None

@@ -75,7 +75,7 @@ def test_several_gpus_that_are_shut_in_are_given_where_the_operator_says_so() ->
     assert refuse_several_gpus([walled, cpu], "cuda", 2) is not None
     assert refuse_several_gpus([walled, cpu], "cpu", 2) is None
     assert refuse_several_gpus([walled, cpu], "", 1) is None
-    assert refuse_several_gpus([bare], "cuda", 2) is None
+    assert refuse_several_gpus([bare], "cuda", 2) is not None
     assert refuse_several_gpus([cpu], "", 2) is None
 
 
