@@ -164,12 +164,12 @@ class Opening:
     async def _wait(self, asker: Asker, waiter: Waiter, may_wait: bool) -> DeviceLoad | Queued | Refusal | None:
         """Return a place, or that there is none for now or for good; None if it is time to look again."""
         # Here, where nothing is waited for until it is placed: also who comes back must not get where no walls are.
-        bare = refuse_unwalled(self._nodes.devices(), asker.user.is_operator) if self._settings.needs_walls else None
-        if bare is None and not self._settings.gives_several_gpus:
-            bare = refuse_several_gpus(self._nodes.devices(), waiter.kind, waiter.wish.devices)
-        if bare is not None:
+        refused = refuse_unwalled(self._nodes.devices(), asker.user.is_operator) if self._settings.needs_walls else None
+        if refused is None and not self._settings.gives_several_gpus:
+            refused = refuse_several_gpus(self._nodes.devices(), waiter.kind, waiter.wish.devices)
+        if refused is not None:
             self._line.leave(waiter.name)
-            return bare
+            return refused
         was_waiting = waiter.name in self._line
         spot = self._line.spot(waiter)
         if isinstance(spot, DeviceLoad):

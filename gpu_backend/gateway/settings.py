@@ -41,7 +41,7 @@ class GatewaySettings:
     metrics_port: int = 0
     #: Whether users other than operators are refused where nothing keeps them apart.
     needs_walls: bool = False
-    #: Whether a session may have several GPUs of a node that shuts executors in.
+    #: Whether a session may have several GPUs.
     gives_several_gpus: bool = False
     #: Whether sessions of users whose GPU time is used up are closed; else they run on what others leave.
     closes_over_quota: bool = False

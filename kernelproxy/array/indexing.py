@@ -58,13 +58,11 @@ class Indexing(ArrayCore):
         pipeline, reference = self._client.pipeline, mask._ref
         with pipeline.recording:
             counted, count = counts.expect(pipeline.mirror, reference), counts.count(pipeline.mirror, reference)
-        # Of this op, unless another thread comes between, and then of no use.
-        number = pipeline.open_batch.end
+            number = pipeline.open_batch.end  # of this op
         made = dispatch.call(_GETITEM, (self, mask), {})
         if type(made._layout) is array_core.LaterLayout:
-            with pipeline.recording:
-                if counted is not None and not counts.holds(pipeline.mirror, reference, counted):
-                    counted = count = None
+            if pipeline.open_batch.end != number + 1:  # another thread came between, and may have written the mask
+                number, counted, count = 0, None, None
             rest, dtype = self._layout.shape[mask._layout.ndim :], self._layout.dtype
             made._layout.selected = SelectedByMask(reference, number, rest, dtype, counted, count)
         return made

@@ -27,9 +27,8 @@ class SpreadPipeline(MirroredPipeline):
     def note(self, form: Form, args: Args, depth: int, kwargs: Kwargs = None, stream: int = 0) -> int:
         """Note an op of ``form``, as `Recorder.note`; one that reaches over to another device is asked for instead."""
         __tracebackhide__ = True
-        if form.results or not self.reaches_over(
-            args, kwargs, stream
-        ):  # whoever wants results has asked, or only looks
+        # Whoever wants results has asked already, or only looks.
+        if form.results or not self.reaches_over(args, kwargs, stream):
             return super().note(form, args, depth + 1, kwargs, stream)
         answer = self.call(form.name, args, Want.DESCRIPTION, kwargs, None, stream)
         if answer.warnings:

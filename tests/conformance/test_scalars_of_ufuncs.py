@@ -181,3 +181,19 @@ def test_large_and_small_numbers_in_turn_in_memory_that_is_reused(executor: InPr
 def test_ufuncs_take_numbers_alone(executor: InProcess, name: str, pair: tuple[Any, Any]) -> None:
     made, expected = getattr(REMOTE, name)(*pair), getattr(np, name)(*pair)
     assert (made.dtype, made.shape, made.item()) == (expected.dtype, (), expected.item())
+
+
+@pytest.mark.parametrize("how", ["new", "out", "in place"])
+def test_beside_no_element_a_number_need_not_fit_and_chooses_the_loop_even_so(how: str) -> None:
+    """CuPy chooses the loop by the number, and asks whether it fits when it launches, which it does not here."""
+    device: Any = open_device("cpu")
+    add = device.resolve("cupy.add")
+    for dtype, number, expected in (("u1", 300, "u1"), ("u8", -1, "u8"), ("?", 2**63, "u8"), ("?", -5, "i8")):
+        empty = device.upload(np.zeros((0, 3), dtype))
+        if how == "new":
+            found = add(empty, number)
+        else:
+            out = device.upload(np.zeros((0, 3), expected))
+            found = add(empty if how == "out" else out, number, out=out)
+        assert found.dtype == np.dtype(expected)
+        assert found.shape == (0, 3)

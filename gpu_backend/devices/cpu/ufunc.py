@@ -64,7 +64,10 @@ class Loop:
 
 
 def _without_values(args: tuple[Any, ...]) -> tuple[Any, ...]:
-    """Return ``args`` with 0 for ints if an array has no element: CuPy asks whether they fit when it launches only."""
+    """Return ``args`` with 0 for ints if an array has no element: CuPy asks whether they fit when it launches only.
+
+    The loop has been chosen by then, by the ints as they are.
+    """
     if all(arg.size for arg in args if type(arg) is ndarray):
         return args
     return tuple([0 if type(arg) is int else arg for arg in args])
@@ -109,10 +112,11 @@ class Ufunc:
 
     def __call__(self, *args: object, **kwargs: object) -> Any:
         """Apply the ufunc; arguments as for CuPy's (``out``, ``dtype``, ``casting``, ``_where``)."""
+        has_int = False
         for arg in args:
             if type(arg) is int:
                 require_64_bits(arg)
-                args = _without_values(args)
+                has_int = True
         if kwargs or len(args) != self.nin:
             return self._call_with_options(args, kwargs)
         run = self._runs.get(tuple([a.dtype if type(a) is ndarray else type(a) for a in args]))
@@ -122,7 +126,7 @@ class Ufunc:
             silence()
         self._require_memory(args)
         try:
-            result = run(*args)
+            result = run(*_without_values(args)) if has_int else run(*args)
             if type(result) is ndarray:
                 LEDGER.hold(result)
                 return result
@@ -192,7 +196,7 @@ class Ufunc:
             run = self._in_place.get(tuple([a.dtype if type(a) is ndarray else type(a) for a in (*args, out)]))
             if run is not None:
                 silence()
-                return run(*args, out=out)
+                return run(*_without_values(args), out=out)
         where = kwargs.pop("_where", None)
         dtype = kwargs.pop("dtype", None)
         casting = kwargs.pop("casting", "same_kind")
@@ -207,6 +211,7 @@ class Ufunc:
             types = DTYPE_TYPES.get(self.name, self.types)
             loop = self._checked(select_loop_by_dtype(types, np.dtype(dtype)), dtype)
         silence()
+        ins = _without_values(ins)
         try:
             if where is None and all(o is None for o in outs):
                 return settle(loop.run(*ins))
