@@ -5,10 +5,14 @@ from __future__ import annotations
 import os
 from collections.abc import Iterator
 from contextlib import contextmanager
+from pathlib import Path
 from time import perf_counter
 from types import SimpleNamespace
 from typing import Any
 
+import pytest
+
+from gpu_backend.devices import open_device
 from gpu_backend.devices.base import Device
 from gpu_backend.executor.config import PASSES
 from gpu_backend.executor.program.run import OpStream
@@ -54,6 +58,16 @@ def mirrored(mode: Mode) -> Iterator[None]:
         yield
     finally:
         pipeline.mirror = before
+
+
+@contextmanager
+def notebook_on_two(kind: str, kernels: Path) -> Iterator[InProcess]:
+    """Let this process's notebook use an executor on two devices of ``kind``, whose CuPy may keep what it compiles."""
+    os.environ.setdefault("CUPY_CACHE_DIR", str(kernels))
+    if kind == "cuda" and pytest.importorskip("cupy").cuda.runtime.getDeviceCount() < 2:
+        pytest.skip("needs two GPUs")
+    with notebook_on(open_device(kind, count=2)) as executor:
+        yield executor
 
 
 @contextmanager

@@ -12,10 +12,9 @@ from typing import Any
 import numpy as np
 import pytest
 
-from gpu_backend.devices import open_device
 from kernelproxy.mirror.host_mirror import Mode
 from tests.conformance.asked_of_views import REMOTE as cp
-from tests.conformance.in_process import InProcess, mirrored, notebook_on
+from tests.conformance.in_process import InProcess, mirrored, notebook_on_two
 
 _PROGRAMS = int(os.environ.get("PROGRAMS", "60"))
 _STEPS = 40
@@ -24,10 +23,7 @@ _SHAPES = ((6,), (3, 4), (2, 3, 2), ())
 
 @pytest.fixture(scope="module", params=["cpu", pytest.param("cuda", marks=pytest.mark.gpu)])
 def executor(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[InProcess]:
-    os.environ.setdefault("CUPY_CACHE_DIR", str(tmp_path_factory.mktemp("kernels")))
-    if request.param == "cuda" and pytest.importorskip("cupy").cuda.runtime.getDeviceCount() < 2:
-        pytest.skip("needs two GPUs")
-    with notebook_on(open_device(request.param, count=2)) as one:
+    with notebook_on_two(request.param, tmp_path_factory.mktemp("kernels")) as one:
         yield one
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import threading
 from collections.abc import Iterator
 from typing import Any
@@ -10,18 +9,14 @@ from typing import Any
 import numpy as np
 import pytest
 
-from gpu_backend.devices import open_device
 from kernelproxy.mirror.host_mirror import Mode
 from tests.conformance.asked_of_views import REMOTE as cp
-from tests.conformance.in_process import InProcess, mirrored, notebook_on
+from tests.conformance.in_process import InProcess, mirrored, notebook_on_two
 
 
 @pytest.fixture(scope="module", params=["cpu", pytest.param("cuda", marks=pytest.mark.gpu)])
 def executor(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[InProcess]:
-    os.environ.setdefault("CUPY_CACHE_DIR", str(tmp_path_factory.mktemp("kernels")))
-    if request.param == "cuda" and pytest.importorskip("cupy").cuda.runtime.getDeviceCount() < 2:
-        pytest.skip("needs two GPUs")
-    with notebook_on(open_device(request.param, count=2)) as one:
+    with notebook_on_two(request.param, tmp_path_factory.mktemp("kernels")) as one:
         yield one
 
 
