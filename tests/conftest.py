@@ -6,8 +6,10 @@ What is compiled from a source that has changed since is tested by nobody in tha
 from __future__ import annotations
 
 import signal
+from collections.abc import Iterator
 from importlib.machinery import EXTENSION_SUFFIXES
 from pathlib import Path
+from tempfile import TemporaryDirectory
 
 import pytest
 from hypothesis import HealthCheck, settings
@@ -30,3 +32,11 @@ def pytest_configure() -> None:
             stale.append(str(source.relative_to(root)))
     if stale:
         raise pytest.UsageError(f"Compiled from another source: {', '.join(stale)}. `make .venv/.test` compiles again.")
+
+
+@pytest.fixture
+def runtime_directory(monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
+    """Let pools have their sockets in a directory of this test alone; the paths of pytest's own are too long."""
+    with TemporaryDirectory(prefix="gwb", dir="/tmp") as directory:
+        monkeypatch.setenv("XDG_RUNTIME_DIR", directory)
+        yield Path(directory)

@@ -122,11 +122,12 @@ def test_a_note_that_names_no_runtime_directory_of_ours_is_none(tmp_path: Path, 
     assert state.runtime.name in pool_state.runtime_names(tmp_path)
 
 
-def test_the_note_is_what_counts_under_other_variables(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("XDG_RUNTIME_DIR", str(tmp_path))
+def test_the_note_is_what_counts_under_other_variables(
+    runtime_directory: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     state = pool_state.at(tmp_path / "pool")
     state.make()
-    assert state.runtime.parent == tmp_path
+    assert state.runtime.parent == runtime_directory
     monkeypatch.delenv("XDG_RUNTIME_DIR")
     assert pool_state.at(tmp_path / "pool") == state
     assert read_identity(state.process_file("supervisor")) is None

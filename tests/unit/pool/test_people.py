@@ -22,8 +22,6 @@ from gpu_backend.wire.errors import PoolRefusal, PoolUnreachable
 
 @pytest.fixture
 def pool(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> state.PoolState:
-    (tmp_path / "run").mkdir(mode=0o700)
-    monkeypatch.setenv("XDG_RUNTIME_DIR", str(tmp_path / "run"))
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
     made = state.at(tmp_path / "pool")
     setup.prepare(made, PoolSettings())

@@ -18,9 +18,7 @@ from kernelproxy import settings as client_settings
 
 
 @pytest.fixture
-def pool(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> state.PoolState:
-    (tmp_path / "run").mkdir(mode=0o700)
-    monkeypatch.setenv("XDG_RUNTIME_DIR", str(tmp_path / "run"))
+def pool(tmp_path: Path) -> state.PoolState:
     return state.at(tmp_path / "pool")
 
 

@@ -107,8 +107,8 @@ def test_nothing_is_asked_of_other_machines() -> None:
     assert not [option for option in options if option.startswith("--LabApp.default_url")]
 
 
-def test_two_labs_hold_a_place_each(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("XDG_RUNTIME_DIR", str(tmp_path))
+@pytest.mark.usefixtures("runtime_directory")
+def test_two_labs_hold_a_place_each(tmp_path: Path) -> None:
     first, first_lock = lab.take_place(tmp_path)
     second, second_lock = lab.take_place(tmp_path)
     assert first.root != second.root

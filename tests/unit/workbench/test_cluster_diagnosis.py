@@ -28,7 +28,7 @@ HERE = ("2.60.0", platform.python_version())
 
 
 @pytest.fixture(autouse=True)
-def _with_ray(monkeypatch: pytest.MonkeyPatch) -> None:
+def _with_ray(runtime_directory: object, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(cluster_diagnosis, "need_ray", lambda: None)
     monkeypatch.setattr(clusters, "need_ray", lambda: None)
     monkeypatch.setattr(clusters.importlib.metadata, "version", lambda name: HERE[0])
