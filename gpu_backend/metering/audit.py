@@ -67,7 +67,8 @@ class Account:
     ahead
         What was counted and not yet reported.
     credit
-        How long it has been able to use the device while nobody counted.
+        How long it has been able to use the device while nobody counted. What it used just before may be reported late
+        all the same.
     """
 
     def __init__(self, reported: float = 0.0, ahead: float = 0.0, credit: float = 0.0) -> None:
@@ -75,7 +76,7 @@ class Account:
         self.reported = reported
         #: What was counted before it was reported.
         self.ahead = ahead
-        self._credit = max(credit, _MOST_CREDIT)
+        self._credit = _MOST_CREDIT + credit
         self._unexplained = 0.0
 
     def pass_time(self, seconds: float, is_idle: bool) -> None:

@@ -70,6 +70,11 @@ def test_time_that_nobody_could_have_used_is_not_counted() -> None:
     assert account.take(3600.0) == pytest.approx(STEP)
 
 
+def test_what_was_used_before_nobody_counted_may_be_reported_when_somebody_does_again() -> None:
+    account = Account(reported=0.1, credit=1.4)
+    assert account.take(1.505) == pytest.approx(1.405), "five milliseconds were used before the last one died"
+
+
 def test_who_claims_a_turn_and_reports_nothing_is_charged_for_it() -> None:
     account, counted = Account(), 0.0
     for _ in range(100):
