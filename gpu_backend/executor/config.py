@@ -28,6 +28,8 @@ CONTROL = "control"
 PassName = Literal["store", "reuse", "segments", "products", "replay"]
 #: All of them, in the order in which they are asked.
 PASSES: tuple[PassName, ...] = get_args(PassName)
+#: How much of what was uploaded is kept unless a pool says otherwise, bytes.
+KEPT_BYTES = 256 << 20
 
 
 class Descriptors(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -93,7 +95,7 @@ class ExecutorConfig(HoldsSecret, frozen=True, kw_only=True, forbid_unknown_fiel
     credit_bytes: int = 256 << 20
     #: Most bytes of what a notebook of another host has uploaded that are kept, so that they need not be sent again:
     #: host memory, taken as it is used.
-    kept_bytes: int = 256 << 20
+    kept_bytes: int = KEPT_BYTES
     #: The optimisations of the op stream that are used; without any each op is run as it came. Results are the same.
     passes: tuple[PassName, ...] = PASSES
 

@@ -70,6 +70,7 @@ def launch(settings: NodeSettings, agent_key: bytes, devices: Sequence[Found]) -
             prepared=prepared,
             orphan_seconds=settings.orphan_seconds,
             passes=settings.passes,
+            kept_bytes=settings.kept_bytes,
             has_arbiter=any(settings.policy_of(one.ordinal) != NO_GATE for one in devices),
         )
         write_private(directory / CONFIG, msgspec.json.encode(config))

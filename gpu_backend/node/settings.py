@@ -7,7 +7,7 @@ from pathlib import Path
 
 import msgspec
 
-from gpu_backend.executor.config import PASSES, PassName
+from gpu_backend.executor.config import KEPT_BYTES, PASSES, PassName
 from gpu_backend.wire.errors import PoolRefusal
 
 CONFIG = "config.json"
@@ -44,6 +44,8 @@ class NodeSettings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fie
     devices: str = "auto"
     #: The optimisations of the op stream that executors use.
     passes: tuple[PassName, ...] = PASSES
+    #: Most bytes of uploads that an executor keeps, so that they need not be sent again.
+    kept_bytes: int = KEPT_BYTES
     #: How many CPU devices the node offers where it offers the CPU.
     cpu_devices: int = 1
     #: Executors kept ready per device. Each holds a CUDA context: some 560 MB of GPU memory.

@@ -11,7 +11,7 @@ from typing import Any, Literal
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator
 
 from gpu_backend.arbiter.policies import registry
-from gpu_backend.executor.config import PASSES, PassName
+from gpu_backend.executor.config import KEPT_BYTES, PASSES, PassName
 from gpu_backend.gateway.placing import DEFAULT_RULES, RULES
 from gpu_backend.wire.errors import PoolRefusal
 
@@ -180,6 +180,12 @@ class PoolSettings(BaseModel):
         default=PASSES,
         description="The optimisations of the op stream that executors use; `[]` for none. Results are the same bits: "
         "what comes out otherwise without one is its defect.",
+    )
+    kept_upload_bytes_per_session: int = Field(
+        default=KEPT_BYTES,
+        ge=0,
+        description="How much host memory an executor may take to keep what a notebook of another host has uploaded "
+        "over a slow link, so that it need not travel again; 0 to keep nothing.",
     )
     start_seconds: float = Field(default=60.0, ge=1, description="How long an executor may take to come up.")
     metrics_port: int = Field(

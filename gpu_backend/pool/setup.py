@@ -76,6 +76,7 @@ def agent_settings(state: PoolState, settings: PoolSettings, node: str, gateway:
         devices=settings.devices,
         cpu_devices=settings.cpu_devices,
         passes=settings.passes,
+        kept_bytes=settings.kept_upload_bytes_per_session,
         policy=settings.policy,
         device_policies=settings.device_policies,
         warm_count=settings.warm_executors_per_device,

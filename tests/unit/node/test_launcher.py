@@ -29,7 +29,7 @@ CPU = Found(0, "cpu", "a CPU", "cpu-0", 1 << 30)
 def settings(tmp_path: Path) -> NodeSettings:
     return NodeSettings(
         node="n", gateway="ipc://g", gateway_key="k" * 40, key_file="k", runtime_dir=str(tmp_path),
-        log_dir=str(tmp_path / "logs"), cache_dir=str(tmp_path / "c"), orphan_seconds=7.0,
+        log_dir=str(tmp_path / "logs"), cache_dir=str(tmp_path / "c"), orphan_seconds=7.0, kept_bytes=5,
         executor_command=(sys.executable, "-c", "import signal; signal.pause()"),
     )  # fmt: skip
 
@@ -47,10 +47,10 @@ def test_an_executor_is_told_all_it_needs_in_a_private_file(settings: NodeSettin
     assert set(told.pop("descriptors")) == {"local", "control", "far", "report", "other_reports"}
     walls = told.pop("walls")
     assert walls is None or (walls["devices"], walls["private"][0]) == ([], settings.runtime_dir)
-    defaults = {"memory_limit_bytes": 0, "credit_ops": 16_384, "credit_bytes": 256 << 20, "kept_bytes": 256 << 20}
+    defaults = {"memory_limit_bytes": 0, "credit_ops": 16_384, "credit_bytes": 256 << 20}
     assert told == defaults | {
         "device_kind": "cpu", "ordinal": 0, "devices": 1, "on_node": [0], "agent_key": "a" * 40, "orphan_seconds": 7.0,
-        "own": f"{directory}/own", "has_arbiter": True, "prepared": "",
+        "own": f"{directory}/own", "has_arbiter": True, "prepared": "", "kept_bytes": 5,
         "passes": ["store", "reuse", "segments", "products", "replay"],
     }  # fmt: skip
     assert (config.stat().st_mode & 0o777, directory.stat().st_mode & 0o777) == (0o600, 0o700)

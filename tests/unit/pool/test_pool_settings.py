@@ -47,9 +47,10 @@ def test_what_is_no_range_of_ports_is_told_so(text: str) -> None:
         pool_settings.made_of({"executor_ports": text})
 
 
-def test_a_range_of_ports_reaches_the_node(pool: state.PoolState) -> None:
-    setup.prepare(pool, PoolSettings(executor_ports="7800-7899"))
-    assert node_settings.read(pool.node).executor_ports == (7800, 7899)
+def test_what_is_set_for_executors_reaches_the_node(pool: state.PoolState) -> None:
+    setup.prepare(pool, PoolSettings(executor_ports="7800-7899", kept_upload_bytes_per_session=5))
+    node = node_settings.read(pool.node)
+    assert (node.executor_ports, node.kept_bytes) == ((7800, 7899), 5)
     setup.prepare(pool, PoolSettings())
     assert node_settings.read(pool.node).executor_ports == (0, 0)
 
