@@ -7,7 +7,7 @@ that is and what is in it, only the device can tell. Objects are opaque to the e
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from contextlib import AbstractContextManager
 from typing import NamedTuple, Protocol, Self
 
@@ -131,6 +131,12 @@ class Device(Protocol):
         ------
         Exception
             CuPy's ``CUDARuntimeError``, if there is none.
+        """
+
+    def in_order_with(self, others: Collection[int]) -> AbstractContextManager[None]:
+        """Return a context whose work on the current device comes after all work given so far to ``others``.
+
+        What those are given later comes after it: their memory may be read, and is not used again before that is done.
         """
 
     def enter_thread(self) -> None:

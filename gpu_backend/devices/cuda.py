@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import importlib
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, NoReturn
@@ -203,6 +203,23 @@ class CudaDevice:
         self._device = self._devices[number]
         self._device.use()
         self._events, self._stream = self._events_of[number], cupy.cuda.Stream.null
+
+    @contextmanager
+    def in_order_with(self, others: Collection[int]) -> Iterator[None]:
+        """Have work wait for that of ``others``, and theirs for it; see the seam."""
+        for number in others:
+            with self._devices[number]:  # an event is of the device on which it is made
+                given = cupy.cuda.Event(disable_timing=True)
+                given.record(cupy.cuda.Stream.null)
+            self._stream.wait_event(given)
+        try:
+            yield
+        finally:
+            done = cupy.cuda.Event(disable_timing=True)
+            done.record(self._stream)
+            for number in others:
+                with self._devices[number]:
+                    cupy.cuda.Stream.null.wait_event(done)
 
     def enter_thread(self) -> None:
         """Make the calling thread use this device and the stream that the op loop is on; CUDA keeps both by thread."""

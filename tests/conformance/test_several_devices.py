@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+import warnings
 from collections.abc import Iterator
 from typing import Any
 
@@ -217,6 +218,11 @@ def test_memory_is_counted_by_device(executor: InProcess) -> None:
 def test_the_limit_holds_on_each_device(executor: InProcess) -> None:
     device = executor.device
     cp.cuda.Device(0).synchronize()
+    before = [device.held_bytes(number) for number in (0, 1)]
+    fuller = before.index(max(before))
+    with cp.cuda.Device(1 - fuller):  # as much is held of the one as of the other
+        filling = cp.zeros(max(1, before[fuller] - before[1 - fuller]), "u1")
+        assert int(filling.sum()) == 0
     device.set_memory_limit(max(device.held_bytes(0), device.held_bytes(1)) + (8 << 20))
     try:
         held = [cp.zeros(6 << 20, "u1")]
@@ -286,3 +292,20 @@ def test_memory_of_what_was_dropped_serves_no_other_device(executor: InProcess) 
     assert size <= rounded < size + 1024
     assert executor.device.held_bytes(0) == before[0] - rounded
     np.testing.assert_array_equal(host(c), np.full(size // 8, 2.0))
+
+
+def test_what_reads_another_devices_memory_comes_after_what_is_written_there(executor: InProcess) -> None:
+    if not cp.cuda.runtime.deviceCanAccessPeer(0, 1):
+        pytest.skip("needs devices that reach each other's memory")
+    a = cp.ones((4096, 4096), "f4")
+    for turn in range(5):
+        x = cp.zeros(8, "f4")
+        b = a
+        for _ in range(20):  # for some milliseconds
+            b = b @ a / 4096
+        x += b[:8, 0] + turn
+        with cp.cuda.Device(1), warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # that it reaches over
+            y = x * 2
+        x[...] = 0  # behind what still reads it
+        np.testing.assert_array_equal(host(y), np.full(8, 2.0 * (turn + 1)))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from contextlib import AbstractContextManager, nullcontext
 from time import perf_counter
 
@@ -86,6 +87,10 @@ class CpuDevice:
     def use(self, number: int) -> None:
         """Have all that is made from now on be in the books of the device ``number``."""
         DEVICES.use(number)
+
+    def in_order_with(self, others: Collection[int]) -> AbstractContextManager[None]:
+        """Return a context that does nothing: all is done when it is said to be."""
+        return nullcontext()
 
     def is_array(self, value: object) -> bool:
         """Tell whether ``value`` is an array of this device."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Collection
+from collections.abc import Callable, Collection
 from contextlib import AbstractContextManager
 from time import perf_counter
 from typing import Any, TypeGuard
@@ -21,6 +21,7 @@ from gpu_backend.executor.program.direct import Direct, make_direct
 from gpu_backend.executor.program.effects import Accounts
 from gpu_backend.executor.program.failures import CANCELLED, Failures, as_utf8
 from gpu_backend.executor.program.passes import make_passes
+from gpu_backend.executor.program.peer_order import PeerOrder
 from gpu_backend.executor.program.plan import KEEPS, Plan
 from gpu_backend.executor.program.window import Window
 from gpu_backend.executor.surface_names import COMPUTING_SETTINGS, SurfaceNames
@@ -66,6 +67,8 @@ class OpStream:
         self._writer = Writer(self.heap, device, self._objects)
         self._accounts = Accounts(device, self.heap, self._plan)
         self._failures = Failures(device, self.heap)
+        #: Calls functions where there are several devices; None for one.
+        self._peers = PeerOrder(device) if device.count > 1 else None
         self._passes = make_passes(passes, self.heap, self._reader, self._plan)
         #: Those that look at no other op, and are asked where none behind gives reason.
         self._passes_of_op = tuple(one for one in self._passes if not one.fulfils)
@@ -139,7 +142,8 @@ class OpStream:
         goes_on = batch.following is not None and end == len(ops)
         if op.reuse or (out and (ops[place].name == STORE if place < end else goes_on)):
             place += self._optimise(op, args, batch, place)
-        result = self._functions[name](*args)
+        function = self._functions[name]
+        result = function(*args) if self._peers is None else self._peers.call(op, function, args, {})
         if place > before:
             self._pass_over(batch, before, place)
             return place
@@ -225,7 +229,7 @@ class OpStream:
         kwargs = {key: read(value) for key, value in op.kwargs.items()} if op.kwargs else {}
         if op.want is not NOTHING and op.name != SAME:  # the one that only reads, and often
             return self._run_aloud(op, function, args, kwargs)
-        result = function(*args, **kwargs)
+        result = self._call(op, function, args, kwargs)
         if op.want is not NOTHING:
             return self._answer(op, args, kwargs, result)
         self._keep(op, result)
@@ -235,12 +239,17 @@ class OpStream:
         """Run an op whose answer tells of warnings too: the notebook decides what becomes of each."""
         with warnings.catch_warnings(record=True) as caught:
             warnings.simplefilter("always")
-            result = function(*args, **kwargs)
+            result = self._call(op, function, args, kwargs)
         answer = self._answer(op, args, kwargs, result)
         if not caught:
             return answer
         told = [(self._device.error_name(one.message), str(one.message)) for one in caught if _is_warning(one.message)]
         return answer._replace(warnings=tuple(WarningRecord(kind, as_utf8(text)) for kind, text in told))
+
+    def _call(self, op: Op, function: Callable[..., Any], args: list[object], kwargs: dict[str, object]) -> Any:
+        if self._peers is None:
+            return function(*args, **kwargs)
+        return self._peers.call(op, function, args, kwargs)
 
     def cancel(self, batch: QueuedBatch) -> tuple[int, Answer | None]:
         """Pass over the next op of ``batch``, but drop what it drops. Returns as `run`."""
