@@ -53,6 +53,8 @@ _SET = "cupy.ndarray.__setitem__"
 _RECAST = frozenset(("cupy.outer", "cupy.ndarray.astype", "cupy.ndarray.copy", "cupy.copy"))
 #: Where random numbers are made: from a state that goes on.
 _RANDOM = "cupy.random."
+#: What is never captured: what goes on; transforms, whose plans and their work areas come and go; and verbs.
+_NEVER_CAPTURED = (_RANDOM, "cupy.fft.", ".")
 
 
 class _Course:
@@ -235,12 +237,13 @@ class Direct:
     def relent(self, op: Op, error: Exception) -> bool:
         """Give back memory that is kept for results to come, if ``op`` failed for want of it; tell whether it did.
 
-        It may be run again: it makes something new, and so has written nowhere else.
+        It may be run again: it makes something new, and so has written nowhere else. Not so what draws random numbers,
+        which would go on from where it failed, and draw others.
         """
         is_short = isinstance(error, MemoryError) and op.out != 0 and bool(self._places.spare)
         if is_short:
             self._places.give_back()
-        return is_short
+        return is_short and not op.name.startswith(_RANDOM)
 
     def _carry_out(self, op: Op, course: _Course, places: list[Any]) -> bool:
         is_store = op.name == STORE
@@ -340,7 +343,7 @@ class Direct:
         takes: int | None = _OTHERS.get(name, self._plan.operands[name])
         assert takes is not None
         if not 1 <= takes < OPERANDS:
-            forgets = self._plan.new_memory[name] is not KEEPS and not name.startswith((_RANDOM, "."))
+            forgets = self._plan.new_memory[name] is not KEEPS and not name.startswith(_NEVER_CAPTURED)
             may_be = self.replayer is not None or self.products is not None or name in _RECAST
             takes = 0 if forgets and may_be else None
         self._takes[name] = takes

@@ -52,6 +52,8 @@ _CHECKED = """
     ndarray.partition ndarray.argpartition ndarray.nonzero ndarray.choose ndarray.compress ndarray.put
     linalg.norm linalg.inv linalg.solve linalg.det linalg.cholesky linalg.eigh linalg.eigvalsh linalg.qr linalg.svd
     linalg.pinv linalg.lstsq linalg.matrix_power
+    fft.fft fft.ifft fft.rfft fft.irfft fft.hfft fft.ihfft fft.fft2 fft.ifft2 fft.rfft2 fft.irfft2 fft.fftn fft.ifftn
+    fft.rfftn fft.irfftn fft.fftshift fft.ifftshift fft.fftfreq fft.rfftfreq
     random.rand random.randn random.random random.random_sample random.uniform random.normal random.standard_normal
     random.randint random.permutation random.exponential random.poisson random.binomial
 """

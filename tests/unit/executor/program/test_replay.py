@@ -190,6 +190,24 @@ def test_an_op_for_which_memory_is_short_runs_again_when_what_is_spare_is_given_
     assert answer.error is not None
 
 
+def test_what_draws_random_numbers_is_not_run_twice_for_want_of_memory() -> None:
+    on = notebook()
+    on.run(*(added(20 + one, Ref(3), 1.0, drop=(19 + one,)) for one in range(4)))
+    calls = []
+
+    def short(*args: Any) -> Any:
+        calls.append(args)
+        raise MemoryError("the pool is empty, and half of the numbers are drawn")
+
+    functions: dict[str, Any] = on.stream._functions
+    functions["cupy.random.normal"] = short
+    assert on.stream.heap.places.spare
+    *_, answer = on.run(Op("cupy.random.normal", 40, (0.0, 1.0, 6)), Op(".same", 0, (Ref(40),), None, Want.CONTENTS))
+    assert answer.error is not None
+    assert len(calls) == 1
+    assert not on.stream.heap.places.spare, "so that there is some the next time"
+
+
 def test_no_block_means_cupys_way() -> None:
     on = notebook()
     on.run(summed(20, Ref(3)), summed(21, Ref(3)))

@@ -109,6 +109,29 @@ def test_the_memory_of_a_dropped_result_is_used_again_and_no_longer_than_ops_are
     assert not on.stream.heap.places.spare
 
 
+@pytest.mark.parametrize(
+    "transform",
+    [
+        Op("cupy.fft.fft", 40, (Ref(3),), (20,)),
+        Op("cupy.fft.rfft", 40, (Ref(21),), (20,)),
+        Op("cupy.fft.irfft", 40, (Ref(21), 6), (20,)),
+        Op("cupy.fft.fftshift", 40, (Ref(21),), (20,)),
+    ],
+    ids=str,
+)
+def test_a_transform_leaves_the_memory_that_is_spare(transform: Op) -> None:
+    told = []
+    for passes in (PASSES, ()):
+        on, launched = notebook(passes)
+        on.run(added(20, Ref(3), 1.0), added(21, Ref(20), 1.0), transform)
+        left = on.stream.heap.places.spare_bytes
+        on.run(added(22, Ref(40), Ref(40)), added(23, Ref(21), Ref(3)))
+        told.append((on.contents(Ref(22)).tobytes(), on.contents(Ref(23)).tobytes()))
+        assert bool(left) == bool(launched)
+        assert 40 in on.stream.heap.ownership.alone, "nobody remembers what it was given"
+    assert told[0] == told[1]
+
+
 def test_memory_of_sizes_that_do_not_come_again_is_given_back(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("gpu_backend.executor.program.segment.MOST_SPARE_BYTES", 4096)
     on, launched = notebook(most_ops=1000)
