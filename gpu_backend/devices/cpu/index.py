@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from itertools import chain
 from typing import Any
 
 import numpy as np
@@ -190,6 +191,8 @@ def setitem(array: Array, index: object, value: object) -> None:
     if not has_arrays:
         _assign(array[parts], value)
         return
+    if _selects_nothing(array, parts):
+        return
     if not isinstance(value, ndarray):
         value = np.array(value, dtype=array.dtype)
         if not value.ndim:
@@ -201,6 +204,16 @@ def setitem(array: Array, index: object, value: object) -> None:
     if array.size == 0 and value.size <= 1:
         return
     array[parts] = value
+
+
+def _selects_nothing(array: Array, parts: tuple[Any, ...]) -> bool:
+    """Tell whether all arrays among ``parts`` are one mask that selects nothing: CuPy looks at no value then."""
+    arrays = [part for part in parts if isinstance(part, ndarray)]
+    if len(arrays) != 1 or arrays[0].dtype.kind != "b":
+        return False
+    (mask,) = arrays
+    view = [(slice(None),) * mask.ndim if part is mask else (part,) for part in parts]
+    return not mask.any() or not array[tuple(chain.from_iterable(view))].size
 
 
 def _without_leading_ones(value: Array) -> Array:
