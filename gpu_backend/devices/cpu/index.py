@@ -184,7 +184,7 @@ def _without_unit_axis(array: Array, parts: tuple[Any, ...], result: Array) -> A
 @define("cupy.ndarray.__setitem__")
 def setitem(array: Array, index: object, value: object) -> None:
     if isinstance(value, ndarray):
-        value = _without_leading_ones(value)
+        value = without_leading_ones(value)
     if _fields_of(array, index):
         array, index = _field_view(array, index), ...
     parts, has_arrays = parse_index(array, index)
@@ -216,7 +216,8 @@ def _selects_nothing(array: Array, parts: tuple[Any, ...]) -> bool:
     return not mask.any() or not array[tuple(chain.from_iterable(view))].size
 
 
-def _without_leading_ones(value: Array) -> Array:
+def without_leading_ones(value: Array) -> Array:
+    """Return ``value`` without its first axes of length 1, as CuPy stores it."""
     while value.ndim and value.shape[0] == 1:
         value = value[0, ...]
     return value
