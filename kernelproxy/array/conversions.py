@@ -9,10 +9,11 @@ from typing import IO, Any
 
 import numpy as np
 
+from gpu_backend.opstream.devices import device_of
 from kernelproxy.array.interface import CudaArrayInterface
 from kernelproxy.calls import dispatch, transfer
 from kernelproxy.calls.argument_types import ArrayLike, DTypeLike, HostArray, StreamLike
-from kernelproxy.calls.array_core import ArrayCore
+from kernelproxy.calls.array_core import ArrayCore, handle_of
 from kernelproxy.public_names import make
 
 _EMPTY_TRUTH = (
@@ -124,7 +125,12 @@ class Conversions(ArrayCore):
         return dispatch.call("cupy.ndarray.copy", (self,), {})
 
     def __deepcopy__(self, memo: dict[int, Any]) -> Any:
-        copied = dispatch.call("cupy.ndarray.copy", (self,), {})
+        streams = self._client.streams
+        before = streams.set_device(device_of(handle_of(self._ref)))  # it stays on its device, as in CuPy
+        try:
+            copied = dispatch.call("cupy.ndarray.copy", (self,), {})
+        finally:
+            streams.set_device(before)
         memo[id(self)] = copied
         return copied
 

@@ -66,14 +66,18 @@ def asarray(
     """Return ``a`` as a remote array; ``a`` itself if it is one already and fits."""
     a = stands_for(a)
     if isinstance(a, ArrayCore):
-        layout = a._layout
-        order = order.upper() if isinstance(order, str) else order
-        fits_dtype = dtype is None or np.dtype(dtype) == layout.dtype
-        fits_order = order in (None, "K", "A") or (layout.f_contiguous if order == "F" else layout.c_contiguous)
-        if fits_dtype and fits_order and copy is not True and is_here(a):
+        if copy is not True and is_here(a) and _fits(a, dtype, order):
             return a
         return dispatch.call("cupy.array", (a,), {"dtype": dtype, "copy": copy, "order": order or "K"})
     return array(a, dtype, True if copy is None else copy, order or "K")
+
+
+def _fits(a: ArrayCore, dtype: DTypeLike, order: str | None) -> bool:
+    """Tell whether ``a`` is of ``dtype`` and lies in ``order``."""
+    layout = a._layout
+    order = order.upper() if isinstance(order, str) else order
+    fits_order = order in (None, "K", "A") or (layout.f_contiguous if order == "F" else layout.c_contiguous)
+    return fits_order and (dtype is None or np.dtype(dtype) == layout.dtype)
 
 
 def asanyarray(
@@ -85,13 +89,22 @@ def asanyarray(
 
 def ascontiguousarray(a: ArrayLike, dtype: DTypeLike = None) -> Any:
     """Return ``a`` as a C-contiguous remote array of at least one dimension."""
-    made = asarray(a, dtype, "C")
-    return made if made.ndim else made.reshape(1)
+    return _laid_out("cupy.ascontiguousarray", a, dtype, "C")
 
 
 def asfortranarray(a: ArrayLike, dtype: DTypeLike = None) -> Any:
     """Return ``a`` as an F-contiguous remote array of at least one dimension."""
-    made = asarray(a, dtype, "F")
+    return _laid_out("cupy.asfortranarray", a, dtype, "F")
+
+
+def _laid_out(qualname: str, a: ArrayLike, dtype: DTypeLike, order: str) -> Any:
+    a = stands_for(a)
+    if not isinstance(a, ArrayCore) or is_here(a):
+        made = asarray(a, dtype, order)
+    elif _fits(a, dtype, order):
+        made = a
+    else:  # which CuPy does not bring here: a kernel reads it where it is, if it can
+        made = dispatch.call(qualname, (a, dtype), {})
     return made if made.ndim else made.reshape(1)
 
 

@@ -326,6 +326,22 @@ def test_results_are_cupys(
     np.testing.assert_allclose(result, expected, rtol=1e-6, atol=1e-12)
 
 
+def test_a_mask_that_selects_nothing_takes_any_value(call: Calls) -> None:
+    store, vector, matrix = (
+        call.device.resolve("cupy.ndarray.__setitem__"),
+        call("cupy.array", VECTOR),
+        call("cupy.array", MATRIX),
+    )
+    nothing, column = call("cupy.zeros", 3, "?"), call("cupy.ones", 2, "?")
+    for array, index in ((vector, nothing), (matrix, (slice(None), nothing)), (matrix, (column, slice(0, 0)))):
+        for value in (call("cupy.arange", 5.0), [1, 2], "not looked at"):
+            store(array, index, value)
+    with pytest.raises(ValueError, match=r"broadcast|shape|size"):
+        store(vector, call("cupy.asarray", [True, False, False]), call("cupy.arange", 5.0))
+    np.testing.assert_array_equal(call.device.download(vector), VECTOR)
+    np.testing.assert_array_equal(call.device.download(matrix), MATRIX)
+
+
 def test_a_seed_gives_the_same_numbers_again(call: Calls) -> None:
     call("cupy.random.seed", 7)
     first = call.host("cupy.random.random", 5)

@@ -68,3 +68,20 @@ def test_an_unsigned_index_is_divided_as_such(cp: Callable[[str], Any], index: i
 def test_a_signed_index_counts_from_the_end(cp: Callable[[str], Any]) -> None:
     x, places = cp("asarray")(np.arange(3.0)), cp("asarray")(np.array([-1, -5, 7], np.int8))
     assert x[places].get().tolist() == [2.0, 1.0, 1.0]
+
+
+@pytest.mark.parametrize(
+    ("code", "number", "expected"),
+    [("i8", np.uint64(2**63), -(2**63)), ("i1", np.uint8(200), -56), ("u4", np.int8(-1), 2**32 - 1)],
+)
+def test_an_integer_of_another_type_keeps_its_lowest_bits(
+    cp: Callable[[str], Any], code: str, number: np.generic, expected: int
+) -> None:
+    filled, stored, part = (cp("zeros")(4, code) for _ in range(3))
+    filled.fill(number)
+    stored[...] = number
+    part[1:] = number
+    made = [filled, stored, part[1:], cp("full")(4, number, code), cp("full_like")(filled, number)]
+    assert [set(array.get().tolist()) for array in made] == [{expected}] * 5
+    with pytest.raises(OverflowError):  # as it is for Python's own
+        filled.fill(2**70)

@@ -112,6 +112,10 @@ class Program:
     def bring(self, device: int) -> None:
         if (one := self.pick()) is not None:
             how = self.chance.choice(["asarray", "copy", "array"])
+            if how != "copy" and one.device != device and not one.remote.flags.forc:  # it would lie as it does there
+                with pytest.raises(NotImplementedError, match="cannot copy non-contiguous array between devices"):
+                    getattr(cp, how)(one.remote)
+                return
             is_same = how == "asarray" and one.device == device
             remote = one.remote.copy() if how == "copy" else getattr(cp, how)(one.remote)
             assert (remote is one.remote) == is_same

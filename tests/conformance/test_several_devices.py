@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import copy
 import threading
 import warnings
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import numpy as np
@@ -123,6 +124,62 @@ def test_asarray_of_what_is_here_is_the_same_array(executor: InProcess) -> None:
     assert cp.asarray(x) is x
 
 
+@pytest.mark.parametrize("take", [lambda x: x[:, ::2], lambda x: x[::2], lambda x: cp.broadcast_to(x[0], (3, 4))])
+def test_what_has_gaps_is_copied_if_it_may_lie_otherwise(executor: InProcess, take: Callable[[Any], Any]) -> None:
+    window = take(cp.arange(12.0).reshape(3, 4))
+    with cp.cuda.Device(1):
+        keep = [cp.asarray, cp.array, cp.copy, lambda x: x.copy("K"), lambda x: cp.array(x, "f4")]
+        for bring in keep:
+            with pytest.raises(NotImplementedError, match="CuPy cannot copy non-contiguous array between devices"):
+                bring(window)
+        made = [window.copy(), window.copy("F"), cp.copy(window, order="A"), cp.asarray(window, order="C")]
+        target = cp.zeros_like(window)
+        cp.copyto(target, window)
+        for one in (*made, target):
+            assert one.device.id == 1
+            np.testing.assert_array_equal(host(one), host(window))
+
+
+def test_what_makes_no_use_of_an_arrays_contents_works_wherever_it_is(executor: InProcess) -> None:
+    x = cp.arange(6.0).reshape(2, 3)
+    with cp.cuda.Device(1):
+        like = [cp.zeros_like(x), cp.ones_like(x), cp.full_like(x, 2.0), cp.empty_like(x)]
+        assert [one.device.id for one in like] == [1] * 4
+        assert [float(one.sum()) for one in like[:3]] == [0.0, 6.0, 12.0]
+        windows = [cp.squeeze(x), cp.atleast_2d(x), cp.ascontiguousarray(x), cp.asfortranarray(x.T), x.reshape(-1)]
+        windows.append(cp.lib.stride_tricks.as_strided(x, (2,), (8,)))
+        assert [one.device.id for one in windows] == [0] * 6
+        copies = [cp.copy(a=x), cp.array(obj=x), cp.asarray(a=x), copy.copy(x), cp.ravel(x[:, ::2])]
+        assert [one.device.id for one in copies] == [1] * 5
+        deep = copy.deepcopy(x)  # which takes the array with its device
+    assert deep.device.id == 0
+    windows[-1][:] = 7.0
+    np.testing.assert_array_equal(host(x), [[7, 7, 2], [3, 4, 5]])
+    np.testing.assert_array_equal(host(deep), [[0, 1, 2], [3, 4, 5]])
+
+
+@pytest.mark.parametrize(
+    "read",
+    [
+        lambda x: x[x > 2.0] if x.device.id == cp.cuda.Device().id else x[cp.asarray(x) > 2.0],
+        lambda x: x[[0, 2]],
+        lambda x: x[cp.asarray([0, 2])],
+        lambda x: cp.asarray([x, x]),
+        lambda x: cp.ascontiguousarray(x[::2]),
+        lambda x: cp.copyto(cp.zeros(6), x, where=cp.ones(6, bool)),
+        lambda x: cp.ElementwiseKernel("float64 x", "float64 y", "y = x", "read")(x),
+        lambda x: cp.ReductionKernel("float64 x", "float64 y", "x", "a + b", "y = a", "0", "summed")(x),
+    ],
+)
+def test_whatever_a_kernel_would_read_there_is_refused(executor: InProcess, read: Callable[[Any], Any]) -> None:
+    if cp.cuda.runtime.deviceCanAccessPeer(1, 0):
+        pytest.skip("here nothing is refused")
+    x = cp.arange(6.0)
+    read(x)
+    with cp.cuda.Device(1), pytest.raises(ValueError, match="Peer access is unavailable"):
+        read(x)
+
+
 def test_what_reads_another_device_is_refused_or_warned_of(executor: InProcess) -> None:
     x = cp.arange(6.0)
     can_reach = bool(cp.cuda.runtime.deviceCanAccessPeer(1, 0))
@@ -234,6 +291,23 @@ def test_the_limit_holds_on_each_device(executor: InProcess) -> None:
     finally:
         device.set_memory_limit(0)
     assert int(held[0].sum()) == 0
+
+
+def test_a_copy_needs_the_memory_of_the_copy(executor: InProcess) -> None:
+    device = executor.device
+    cp.cuda.Device(0).synchronize()
+    x = cp.ones(6 << 20, "u1")
+    device.set_memory_limit(max(device.held_bytes(0), device.held_bytes(1)) + (8 << 20))
+    try:
+        with cp.cuda.Device(1):
+            y = cp.asarray(x)
+            for _ in range(3):  # none of these needs any
+                y[...] = x
+                cp.copyto(y, x)
+                cp.copyto(x, y)
+            assert int(y[-1]) == 1
+    finally:
+        device.set_memory_limit(0)
 
 
 def test_random_numbers_are_drawn_by_device(executor: InProcess) -> None:

@@ -37,6 +37,16 @@ def as_order(order: str) -> Order:
     return found
 
 
+def owner_of(array: Array) -> Array:
+    """Return the array that owns the memory that ``array`` shows."""
+    base: object = array.base
+    while base is not None:
+        if isinstance(base, np.ndarray):
+            array = base
+        base = getattr(base, "base", None)  # also of what NumPy puts between a strided window and its array
+    return array
+
+
 def is_scalar(value: object) -> bool:
     """Tell whether ``value`` is a scalar to NumPy; of which kind is left open."""
     return bool(np.isscalar(value))

@@ -132,29 +132,19 @@ def _fill_up(array: Array, value: object) -> None:
             text = f"could not broadcast input array from shape {value.shape} into shape {array.shape}"
             raise ValueError(text) from None
         cast_into(array, spread)
+    elif isinstance(value, (np.ndarray, np.generic)) or (isinstance(value, float) and array.dtype.kind in "iu"):
+        cast_into(array, np.asarray(value))  # a GPU makes some number of whatever is none of the dtype
     else:
-        _put(array, value)
+        array.fill(value)
 
 
 @define("cupy.ndarray.fill")
 def fill(array: Array, value: object) -> None:
-    _put(array, value)
+    scalar = value if isinstance(value, np.ndarray) else np.asarray(value, array.dtype)
+    if scalar.shape != ():
+        raise ValueError("non-scalar numpy.ndarray cannot be used for fill")
+    cast_into(array, scalar)
     clear_zeros(array)
-
-
-def _put(array: Array, value: object) -> None:
-    if isinstance(value, np.ndarray):
-        if value.shape != ():
-            raise ValueError(
-                "non-scalar numpy.ndarray cannot be used for fill"
-                if value.ndim
-                else "Only 0-d arrays can be used for fill"
-            )
-        cast_into(array, value)
-    elif isinstance(value, float) and array.dtype.kind in "iu":
-        cast_into(array, np.asarray(value))  # a GPU makes some number of whatever is no integer
-    else:
-        array.fill(value)
 
 
 @define("cupy.eye")

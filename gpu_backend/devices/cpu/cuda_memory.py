@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from gpu_backend.devices.cpu.arrays import Array
+from gpu_backend.devices.cpu.arrays import Array, owner_of
 from gpu_backend.devices.cpu.cuda_device import Device, memory_info
 from gpu_backend.devices.cpu.memory import LEDGER, OutOfMemoryError, as_out_of_memory
 from gpu_backend.devices.cpu.naming import describe_as, public_class
@@ -307,9 +307,7 @@ def is_available() -> bool:
 @define("cupy.ndarray.data")
 def data(array: Array) -> MemoryPointer:
     """Return where ``array`` lies."""
-    owner = array
-    while isinstance(owner.base, np.ndarray):
-        owner = owner.base
+    owner = owner_of(array)
     if not array.size:
         return MemoryPointer(ArrayMemory(owner[:0] if owner.ndim else owner), 0)
     memory = ArrayMemory(owner)

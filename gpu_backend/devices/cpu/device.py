@@ -12,7 +12,7 @@ from gpu_backend.devices import arrays
 from gpu_backend.devices.base import ArrayLayout, DeviceInfo, Landing, MemoryUse, no_landing, public_warning
 from gpu_backend.devices.blocks import Blocks
 from gpu_backend.devices.cpu import table
-from gpu_backend.devices.cpu.arrays import Array, own
+from gpu_backend.devices.cpu.arrays import Array, own, owner_of
 from gpu_backend.devices.cpu.call import guarded
 from gpu_backend.devices.cpu.dtypes import require_supported
 from gpu_backend.devices.cpu.kernels import python_functions
@@ -130,7 +130,7 @@ class CpuDevice:
     def shares_base(self, array: arrays.Array, other: arrays.Array) -> int | None:
         """Return the byte offset of ``array`` in the memory of ``other``, or None if it lies elsewhere."""
         asked, whole = own(array), own(other)
-        if _owner(asked) is not _owner(whole):
+        if owner_of(asked) is not owner_of(whole):
             return None
         return int(asked.ctypes.data - whole.ctypes.data)
 
@@ -241,14 +241,6 @@ def _upload(host: Array) -> Array:
     LEDGER.require(host.nbytes)
     fortran = host.flags.f_contiguous and not host.flags.c_contiguous
     return np.array(host, order="F" if fortran else "C", copy=True, subok=False)
-
-
-def _owner(array: Array) -> Array:
-    base = array.base
-    while isinstance(base, np.ndarray):
-        array = base
-        base = array.base
-    return array
 
 
 def _memory(root: Array) -> tuple[int, Array]:

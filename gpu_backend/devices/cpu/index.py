@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from itertools import chain
 from typing import Any
 
 import numpy as np
@@ -183,12 +184,14 @@ def _without_unit_axis(array: Array, parts: tuple[Any, ...], result: Array) -> A
 @define("cupy.ndarray.__setitem__")
 def setitem(array: Array, index: object, value: object) -> None:
     if isinstance(value, ndarray):
-        value = _without_leading_ones(value)
+        value = without_leading_ones(value)
     if _fields_of(array, index):
         array, index = _field_view(array, index), ...
     parts, has_arrays = parse_index(array, index)
     if not has_arrays:
         _assign(array[parts], value)
+        return
+    if _selects_nothing(array, parts):
         return
     if not isinstance(value, ndarray):
         value = np.array(value, dtype=array.dtype)
@@ -203,7 +206,18 @@ def setitem(array: Array, index: object, value: object) -> None:
     array[parts] = value
 
 
-def _without_leading_ones(value: Array) -> Array:
+def _selects_nothing(array: Array, parts: tuple[Any, ...]) -> bool:
+    """Tell whether all arrays among ``parts`` are one mask that selects nothing: CuPy looks at no value then."""
+    arrays = [part for part in parts if isinstance(part, ndarray)]
+    if len(arrays) != 1 or arrays[0].dtype.kind != "b":
+        return False
+    (mask,) = arrays
+    view = [(slice(None),) * mask.ndim if part is mask else (part,) for part in parts]
+    return not mask.any() or not array[tuple(chain.from_iterable(view))].size
+
+
+def without_leading_ones(value: Array) -> Array:
+    """Return ``value`` without its first axes of length 1, as CuPy stores it."""
     while value.ndim and value.shape[0] == 1:
         value = value[0, ...]
     return value

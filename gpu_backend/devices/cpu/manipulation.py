@@ -12,7 +12,7 @@ import numpy as np
 from numpy.lib.array_utils import normalize_axis_index
 from numpy.typing import ArrayLike
 
-from gpu_backend.devices.cpu.arrays import Array, Casting, Order, in_c_order
+from gpu_backend.devices.cpu.arrays import Array, Casting, Order, in_c_order, owner_of
 from gpu_backend.devices.cpu.conversion import asarray, concatenate, converted
 from gpu_backend.devices.cpu.creation import as_shape, full, new_array
 from gpu_backend.devices.cpu.memory import LEDGER
@@ -92,9 +92,7 @@ def _require_inside(x: Array, shape: tuple[int, ...], strides: tuple[int, ...]) 
     """Refuse a view beyond the memory of ``x``: on a GPU that reads a neighbour, here it could end the process."""
     if not math.prod(shape):
         return
-    owner = x
-    while isinstance(owner.base, np.ndarray):
-        owner = owner.base
+    owner = owner_of(x)
     first = x.ctypes.data - owner.ctypes.data
     low = first + sum(min(0, stride * (extent - 1)) for stride, extent in zip(strides, shape, strict=True))
     high = first + sum(max(0, stride * (extent - 1)) for stride, extent in zip(strides, shape, strict=True))

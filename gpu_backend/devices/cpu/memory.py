@@ -10,14 +10,10 @@ import gc
 import resource
 import weakref
 from collections.abc import Sequence
-from typing import Any
 
-import numpy as np
-
+from gpu_backend.devices.cpu.arrays import Array, owner_of
 from gpu_backend.devices.cpu.blocks import Block, FreeBlocks, rounded
 from gpu_backend.devices.cpu.room import Room
-
-Array = np.ndarray[Any, Any]
 
 #: Room beside the limit for libraries, compilers that a kernel starts, and short-lived copies inside NumPy.
 _SLACK_BYTES = 1 << 30
@@ -121,7 +117,7 @@ class Ledger:
             self._require_room(0, nbytes)
 
     def _enter(self, array: Array) -> None:
-        owner = _owner_of(array)
+        owner = owner_of(array)
         key = id(owner)
         if (
             key not in self._owners
@@ -136,7 +132,7 @@ class Ledger:
     def has(self, array: Array) -> bool:
         """Tell whether the memory of ``array`` is in these books."""
         self._settle()
-        return id(_owner_of(array)) in self._owners
+        return id(owner_of(array)) in self._owners
 
     def require(self, nbytes: int) -> None:
         """Raise `OutOfMemoryError` if ``nbytes`` more cannot be held. Called before large memory is asked for."""
@@ -238,15 +234,6 @@ class Ledger:
         self._used += size
         self.room.take(size)
         return block
-
-
-def _owner_of(array: Array) -> Array:
-    """Return the array that owns the memory that ``array`` shows."""
-    base = array.base
-    while isinstance(base, np.ndarray):
-        array = base
-        base = array.base
-    return array
 
 
 #: The books of this process: of the device that is current, where it has several.

@@ -6,40 +6,37 @@ What a GPU without peer access refuses is refused here, in CuPy's words. Copies 
 from __future__ import annotations
 
 import functools
+import inspect
 from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
 import numpy as np
 
+from gpu_backend.devices.cpu.arrays import Array, as_order
 from gpu_backend.devices.cpu.cuda_errors import INVALID_DEVICE, CUDARuntimeError
+from gpu_backend.devices.cpu.index import without_leading_ones
 from gpu_backend.devices.cpu.memory import LEDGER, Ledger
 
 __all__ = ["DEVICES", "Devices"]
 
-Array = np.ndarray[Any, Any]
 
 #: What only looks at an array, or makes another window on its memory: it is done wherever that lies.
 _LOOKING = frozenset(
-    f"cupy.ndarray.{name}"
-    for name in (
-        "data",
-        "flat",
-        "reshape",
-        "ravel",
-        "squeeze",
-        "swapaxes",
-        "transpose",
-        "view",
-        "diagonal",
-        "__getitem__",
-    )
-) | {"cupy.may_share_memory", "cupy.shares_memory"}
-#: What brings an array to the current device first.
-_FETCHING = frozenset(
-    ("cupy.array", "cupy.asarray", "cupy.asanyarray", "cupy.asfortranarray", "cupy.copy", "cupy.ndarray.copy")
+    [
+        *(f"cupy.ndarray.{name}" for name in "data diagonal flat ravel reshape squeeze".split()),
+        *(f"cupy.ndarray.{name}" for name in "swapaxes transpose view".split()),
+        *(f"cupy.{name}" for name in "atleast_1d atleast_2d atleast_3d may_share_memory ravel reshape".split()),
+        *(f"cupy.{name}" for name in "shares_memory squeeze".split()),
+        *(f"cupy.{name}_like" for name in "empty full ones zeros".split()),
+        "cupy.lib.stride_tricks.as_strided",
+    ]
 )
+#: What brings an array to the current device, which does nothing else or also casts it.
+_COPYING, _CASTING = ("cupy.copy", "cupy.ndarray.copy"), ("cupy.array", "cupy.asarray", "cupy.asanyarray")
 #: What copies the bytes of one array into another, be they where they may.
 _COPYTO, _SETITEM = "cupy.copyto", "cupy.ndarray.__setitem__"
+#: Makes a window, or computes where an array says which elements.
+_GETITEM = "cupy.ndarray.__getitem__"
 
 
 class Devices:
@@ -97,44 +94,63 @@ class Devices:
         """Return ``function`` as a function of the current device, which reaches the arrays of no other."""
         if qualname in _LOOKING:
             return function
-        if qualname in _FETCHING:
-            return self._fetching(function)
+        if qualname in _COPYING or qualname in _CASTING:
+            return self._fetching(qualname, function)
 
         @functools.wraps(function)
         def call(*args: object, **kwargs: object) -> Any:
-            if qualname in (_COPYTO, _SETITEM) and self._copies(qualname, *args):
-                args = (args[0], *map(self._fetched, args[1:]))
-                return self._at(self.of(args[0]), function, *args, **kwargs)  # type: ignore[arg-type]
-            for array in _arrays_in((args, kwargs)):
-                self._require_here(array)
+            if qualname == _GETITEM and _is_window(*args[1:]):
+                return function(*args, **kwargs)
+            if (qualname == _SETITEM and _is_copied_by_item(*args)) or (
+                qualname == _COPYTO and _is_copied_to(*args, **kwargs)
+            ):
+                return self._at(self.of(args[0]), self._copied, function, *args, **kwargs)  # type: ignore[arg-type]
+            self.require_here(args, kwargs)
             return function(*args, **kwargs)
 
         return call
 
-    def _fetching(self, function: Callable[..., Any]) -> Callable[..., Any]:
+    def _fetching(self, qualname: str, function: Callable[..., Any]) -> Callable[..., Any]:
+        signature = inspect.signature(function)
+        first = next(iter(signature.parameters))
+
         @functools.wraps(function)
-        def call(array: object, *args: object, **kwargs: object) -> Any:
-            return function(self._fetched(array), *args, **kwargs)
+        def call(*args: object, **kwargs: object) -> Any:
+            given = signature.bind(*args, **kwargs)
+            given.apply_defaults()
+            named = given.arguments
+            array = named[first]
+            if not isinstance(array, np.ndarray):
+                self.require_here(array)  # what is in a list is joined by a kernel
+            elif self.of(array) != self.current:
+                named[first] = fetched = self._fetched(array, named["order"] or "K")
+                if qualname in _COPYING:
+                    return fetched
+                named["copy"] = None  # it is one already
+            return function(*given.args, **given.kwargs)
 
         return call
 
-    def _copies(self, qualname: str, target: object = None, *given: object) -> bool:
-        """Tell whether CuPy would copy from one device to another here, and start nothing that reads the other's."""
-        source = given[-1] if qualname == _SETITEM and given else next(iter(given), None)
-        if not isinstance(target, np.ndarray) or not isinstance(source, np.ndarray):
-            return False
-        if qualname == _COPYTO:
-            return True
-        is_whole = given[0] is Ellipsis or (isinstance(given[0], slice) and given[0] == slice(None))
-        is_alike = (target.shape, target.strides, target.dtype) == (source.shape, source.strides, source.dtype)
-        return is_whole and is_alike and target.flags.c_contiguous
+    def _copied(self, function: Callable[..., Any], target: Array, *given: Any, **kwargs: Any) -> Any:
+        """Copy the last of ``given``, or the first of ``copyto``'s, into ``target``, which is on the current device."""
+        place = 0 if isinstance(given[0], np.ndarray) else 1
+        source = given[place]
+        if not _is_one_piece(target, source) and self.of(source) != self.current:
+            source = self._fetched(source, "C")
+        return function(target, *given[:place], source, *given[place + 1 :], **kwargs)
 
-    def _fetched(self, value: Any) -> Any:
-        """Return ``value``; of an array of another device, its copy here."""
-        if not isinstance(value, np.ndarray) or self.of(value) == self.current:
-            return value
-        copy = np.array(value, order="K", copy=True, subok=False)
-        LEDGER.require(copy.nbytes)
+    def _fetched(self, array: Array, order: str) -> Array:
+        """Return the copy here of an array of another device.
+
+        Raises
+        ------
+        NotImplementedError
+            If it is not in one piece, and is to lie as it does.
+        """
+        if order.upper() == "K" and not (array.flags.c_contiguous or array.flags.f_contiguous):
+            raise NotImplementedError("CuPy cannot copy non-contiguous array between devices.")
+        LEDGER.require(array.nbytes)
+        copy: Array = np.array(array, order=as_order(order), copy=True, subok=False)
         LEDGER.hold(copy)
         return copy
 
@@ -146,12 +162,42 @@ class Devices:
         finally:
             self.use(before)
 
-    def _require_here(self, array: Array) -> None:
-        if (where := self.of(array)) != self.current:
-            raise ValueError(
-                f"The device where the array resides ({where}) is different from the current device ({self.current}). "
-                "Peer access is unavailable between these devices."
-            )
+    def require_here(self, *values: object) -> None:
+        """Raise what CuPy raises if an array among ``values`` is on another device than the current one."""
+        for array in _arrays_in(values):
+            if (where := self.of(array)) != self.current:
+                raise ValueError(
+                    f"The device where the array resides ({where}) is different from the current device "
+                    f"({self.current}). Peer access is unavailable between these devices."
+                )
+
+
+def _is_window(key: object = None) -> bool:
+    """Tell whether ``key`` has neither an array in it nor what CuPy makes one of."""
+    parts = key if isinstance(key, tuple) else (key,)
+    return not any(isinstance(part, (np.ndarray, list, tuple)) for part in parts)
+
+
+def _is_copied_by_item(target: object = None, key: object = None, source: object = None) -> bool:
+    """Tell whether CuPy copies bytes for ``target[key] = source``, and starts nothing that reads another device."""
+    if not isinstance(target, np.ndarray) or not isinstance(source, np.ndarray):
+        return False
+    is_whole = key is Ellipsis or (isinstance(key, slice) and key == slice(None))
+    source = without_leading_ones(source)
+    is_alike = (target.shape, target.strides, target.dtype) == (source.shape, source.strides, source.dtype)
+    return is_whole and is_alike and target.flags.c_contiguous
+
+
+def _is_copied_to(target: object = None, source: object = None, casting: object = None, where: object = None) -> bool:
+    """Tell whether CuPy copies ``source`` to the device of ``target``, if it is not there."""
+    return isinstance(target, np.ndarray) and isinstance(source, np.ndarray) and where is None
+
+
+def _is_one_piece(target: Array, source: Array) -> bool:
+    """Tell whether CuPy copies the bytes of ``source`` as they lie."""
+    to, of = target.flags, source.flags
+    is_alike = (to.c_contiguous and of.c_contiguous) or (to.f_contiguous and of.f_contiguous)
+    return is_alike and target.dtype == source.dtype and target.size == source.size
 
 
 def _arrays_in(value: object) -> Iterator[Array]:

@@ -12,6 +12,7 @@ import numpy as np
 from gpu_backend.devices.cpu.kernels.launch import KernelEntry
 from gpu_backend.devices.cpu.kernels.parameters import DType, ParameterInfo, scalar_array
 from gpu_backend.devices.cpu.memory import LEDGER, as_out_of_memory
+from gpu_backend.devices.cpu.several import DEVICES
 
 Array = np.ndarray[Any, Any]
 
@@ -115,7 +116,9 @@ def make_outputs(plan: Plan) -> tuple[Array, ...]:
 
 
 def run_plan(plan: Plan, inputs: Sequence[Any], outputs: Sequence[Array]) -> None:
-    """Run the kernel of ``plan`` on these arguments."""
+    """Run the kernel of ``plan`` on these arguments. Raises what CuPy raises if one is on another device."""
+    if DEVICES.count > 1:
+        DEVICES.require_here(inputs, outputs)
     if plan.entry is None:
         return
     operands = [*inputs, *outputs]
