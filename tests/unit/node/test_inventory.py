@@ -11,7 +11,9 @@ import msgspec
 import pytest
 
 from gpu_backend.node import cuda_probe, inventory
+from gpu_backend.node.mig_nvml import NvmlMig
 from gpu_backend.wire.errors import PoolRefusal
+from tests.played_nvml import PlayedGpu, PlayedNvml, recorded
 
 #: A CUDA driver of two GPUs, as a C library: what the probe loads by name.
 DRIVER = r"""
@@ -27,11 +29,49 @@ int cuDeviceGetUuid_v2(unsigned char *u, int d) { memset(u, 16 + d, 16); return 
 """
 
 
+#: NVML of the same two, the second of which is split into two instances. Handles are 1 and 2, and 3 and 4 of the parts.
+NVML = r"""
+#include <stdint.h>
+#include <stdio.h>
+#include <string.h>
+typedef unsigned u; typedef uintptr_t h;
+struct memory { unsigned long long total, free, used; };
+int nvmlInit_v2(void) { return 0; }
+int nvmlDeviceGetGpuInstanceProfileInfoV(h d, u kind, void *info) { return 3; }
+int nvmlDeviceGetCount_v2(u *n) { *n = 2; return 0; }
+int nvmlDeviceGetHandleByIndex_v2(u n, h *d) { *d = n + 1; return 0; }
+int nvmlDeviceGetHandleByUUID(const char *s, h *d) { *d = s[4] == '1' && s[5] == '1' ? 2 : 1; return 0; }
+int nvmlDeviceGetUUID(h d, char *s, u n) {
+  static const char *names[] = {"", "GPU-10101010-1010-1010-1010-101010101010", "GPU-11111111-1111-1111-1111-111111111111",
+    "MIG-33333333-3333-5333-b333-333333333333", "MIG-44444444-4444-5444-b444-444444444444"};
+  strncpy(s, names[d], n); return 0;
+}
+int nvmlDeviceGetName(h d, char *s, u n) {
+  static const char *names[] = {"", "GPU zero", "GPU one", "GPU one MIG 1g.10gb", "GPU one MIG 3g.40gb"};
+  strncpy(s, names[d], n); return 0;
+}
+int nvmlDeviceGetMinorNumber(h d, u *n) { *n = d - 1; return 0; }
+int nvmlDeviceGetMigMode(h d, u *now, u *then) { *now = *then = d == 2; return IS_SPLIT ? 0 : 3; }
+int nvmlDeviceGetMaxMigDeviceCount(h d, u *n) { *n = 7; return 0; }
+int nvmlDeviceGetMigDeviceHandleByIndex(h d, u n, h *part) { *part = n + 3; return n < 2 ? 0 : 6; }
+int nvmlDeviceGetGpuInstanceId(h d, u *n) { *n = d + 4; return 0; }
+int nvmlDeviceGetComputeInstanceId(h d, u *n) { *n = 0; return 0; }
+int nvmlDeviceGetMemoryInfo(h d, struct memory *m) { m->total = (unsigned long long)d << 33; return 0; }
+"""
+
+
+def install(directory: Path, library: str, source: str, *options: str) -> None:
+    (directory / "library.c").write_text(source)
+    made = directory / library
+    subprocess.run(["cc", *options, "-shared", "-fPIC", "-o", made, directory / "library.c"], check=True)
+
+
 def install_driver(directory: Path, status: int) -> None:
-    source = directory / "driver.c"
-    source.write_text(DRIVER)
-    library = directory / "libcuda.so.1"
-    subprocess.run(["cc", f"-DSTATUS={status}", "-shared", "-fPIC", "-o", library, source], check=True)
+    install(directory, "libcuda.so.1", DRIVER, f"-DSTATUS={status}")
+
+
+def install_nvml(directory: Path, is_split: bool) -> None:
+    install(directory, "libnvidia-ml.so.1", NVML, f"-DIS_SPLIT={int(is_split)}")
 
 
 def found(directory: Path, monkeypatch: pytest.MonkeyPatch, with_cupy: bool = True) -> tuple[inventory.Found, ...]:
@@ -51,6 +91,64 @@ def test_the_driver_s_gpus_are_offered(tmp_path: Path, monkeypatch: pytest.Monke
     )
 
 
+#: What the played CUDA driver has to say of a GPU: it knows two of everything, whatever is chosen.
+WHOLE = inventory.Found(0, "cuda", "GPU zero", "GPU-" + "10" * 16, 1 << 40, "GPU-10101010-1010-1010-1010-101010101010")
+
+
+def test_a_gpu_that_is_split_is_offered_by_its_instances(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    install_driver(tmp_path, status=0)
+    install_nvml(tmp_path, is_split=True)
+    small, large = "MIG-33333333-3333-5333-b333-333333333333", "MIG-44444444-4444-5444-b444-444444444444"
+    monkeypatch.setenv("CUDA_VISIBLE_DEVICES", f"{small},{large}")
+    assert found(tmp_path, monkeypatch) == (
+        inventory.Found(0, "cuda", "GPU one MIG 1g.10gb", small, 3 << 33, small),
+        inventory.Found(1, "cuda", "GPU one MIG 3g.40gb", large, 4 << 33, large),
+    )
+    monkeypatch.delenv("CUDA_VISIBLE_DEVICES")
+    devices = found(tmp_path, monkeypatch)
+    assert [device.uuid for device in devices if device.is_part] == [small, large]
+    assert [device.ordinal for device in devices] == list(range(len(devices)))
+    assert not any(device.island or device.nodes for device in devices if device.is_part)
+
+
+def test_whole_gpus_are_offered_beside_instances(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """CUDA is shown the whole GPUs alone, by their UUIDs."""
+    one_gpu = DRIVER.replace(
+        "*n = 2;",
+        """
+      const char *seen = getenv("CUDA_VISIBLE_DEVICES");
+      *n = seen && !strcmp(seen, "GPU-10101010-1010-1010-1010-101010101010") ? 1 : 0;""",
+    )
+    install(tmp_path, "libcuda.so.1", "#include <stdlib.h>\n" + one_gpu, "-DSTATUS=0")
+    install_nvml(tmp_path, is_split=True)
+    monkeypatch.delenv("CUDA_VISIBLE_DEVICES", raising=False)
+    devices = found(tmp_path, monkeypatch)
+    assert [device.name for device in devices] == ["GPU zero", "GPU one MIG 1g.10gb", "GPU one MIG 3g.40gb"]
+    assert devices[0] == WHOLE
+
+
+def test_where_no_gpu_is_split_nothing_else_is_asked_of_nvml(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    install_driver(tmp_path, status=0)
+    install_nvml(tmp_path, is_split=False)
+    assert [device.name for device in found(tmp_path, monkeypatch)] == ["GPU zero", "GPU one"]
+
+
+def test_an_instance_that_cuda_took_by_a_number_is_known_by_its_own_name() -> None:
+    driver = NvmlMig(PlayedNvml([PlayedGpu(recorded("h100_80gb"))]))
+    driver.create(driver.gpus()[0], driver.profiles(driver.gpus()[0])[0])
+    gpus, [part] = cuda_probe.split(driver)
+    told = cuda_probe.as_device(4, part, gpus, Path("/nonexistent"))
+    assert told["uuid"] == told["visible"] == part.uuid
+    assert told["name"] == "NVIDIA H100 80GB HBM3 MIG 1g.10gb"
+    assert inventory.Found(**{**told, "nodes": ()}).ordinal == 4
+
+
+def test_a_gpu_of_which_nvml_fails_is_left_to_cuda() -> None:
+    library = PlayedNvml([PlayedGpu(recorded("h100_80gb"))])
+    library.failing["nvmlDeviceGetMaxMigDeviceCount"] = 15
+    assert cuda_probe.split(NvmlMig(library)) == ([], [])
+
+
 def dashed(byte: str) -> str:
     return "GPU-" + "-".join(byte * count for count in (4, 2, 2, 2, 6))
 
@@ -60,7 +158,7 @@ def test_the_driver_tells_which_nodes_are_a_gpus_own(tmp_path: Path) -> None:
     information.parent.mkdir()
     information.write_text("Model: \t\t NVIDIA H100\nGPU UUID: \t GPU-????????\nDevice Minor: \t 3\n")
     assert cuda_probe.nodes("0000:3B:00.0", "GPU-1", tmp_path) == ["/dev/nvidia3"]
-    assert cuda_probe.nodes("0000:3B:00.0", "MIG-1", tmp_path) == ["/dev/nvidia3", "/dev/nvidia-caps"]
+    assert cuda_probe.nodes("0000:3B:00.0", "MIG-1", tmp_path) == []
     assert cuda_probe.nodes("0000:AF:00.0", "GPU-1", tmp_path) == []
     information.write_text("Device Minor: \t ?\n")
     assert cuda_probe.nodes("0000:3B:00.0", "GPU-1", tmp_path) == []
