@@ -108,11 +108,11 @@ def destroy(state: PoolState, driver: MigDriver, gpu: str = "", instance: str = 
     return places
 
 
-def remedy(state: PoolState) -> str:
-    """Return the command by which the pool takes in what is new and gives up what is gone; empty if it is not up."""
+def remedy(state: PoolState) -> list[str]:
+    """Return the commands by which the pool takes in what is new and gives up what is gone; none if it is not up."""
     if read_identity(state.process_file("agent")) is None:
-        return ""
-    return "workbench node down` and `workbench node up" if has_joined(state) else "workbench pool reload"
+        return []
+    return ["workbench node down", "workbench node up"] if has_joined(state) else ["workbench pool reload"]
 
 
 def _split(state: PoolState, driver: MigDriver, gpu: Gpu) -> Split:

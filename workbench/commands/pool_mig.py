@@ -46,7 +46,7 @@ def carry_out(arguments: Namespace, driver: MigDriver) -> int:
     state = at(arguments.state)
     changed = _change(arguments, state, driver)
     found = splitting.overview(state, driver)
-    then = splitting.remedy(state) if changed else ""
+    then = splitting.remedy(state) if changed else []
     for_programs = {"gpus": [_as_dict(one) for one in found], "changed": [p.instance.uuid for p in changed]}
     show(arguments, _for_people(found, _said(arguments.action, changed, then)), {**for_programs, "then": then})
     return 0
@@ -74,12 +74,12 @@ def _change(arguments: Namespace, state: PoolState, driver: MigDriver) -> list[P
     return []
 
 
-def _said(action: str, changed: Sequence[Place], then: str) -> str:
+def _said(action: str, changed: Sequence[Place], then: Sequence[str]) -> str:
     if not changed:
         return ""
     done = "made" if action == "create" else "removed"
     names = ", ".join(f"{place.instance.profile} ({place.instance.uuid})" for place in changed)
-    return f"{done}: {names}." + (f" The pool heeds it after `{then}`." if then else "")
+    return f"{done}: {names}." + (f" The pool heeds it after `{'` and `'.join(then)}`." if then else "")
 
 
 def _as_dict(split: Split) -> dict[str, Any]:

@@ -42,7 +42,8 @@ int nvmlDeviceGetCount_v2(u *n) { *n = 2; return 0; }
 int nvmlDeviceGetHandleByIndex_v2(u n, h *d) { *d = n + 1; return 0; }
 int nvmlDeviceGetHandleByUUID(const char *s, h *d) { *d = s[4] == '1' && s[5] == '1' ? 2 : 1; return 0; }
 int nvmlDeviceGetUUID(h d, char *s, u n) {
-  static const char *names[] = {"", "GPU-10101010-1010-1010-1010-101010101010", "GPU-11111111-1111-1111-1111-111111111111",
+  static const char *names[] = {"",
+    "GPU-10101010-1010-1010-1010-101010101010", "GPU-11111111-1111-1111-1111-111111111111",
     "MIG-33333333-3333-5333-b333-333333333333", "MIG-44444444-4444-5444-b444-444444444444"};
   strncpy(s, names[d], n); return 0;
 }
@@ -133,7 +134,21 @@ def test_where_no_gpu_is_split_nothing_else_is_asked_of_nvml(tmp_path: Path, mon
     assert [device.name for device in found(tmp_path, monkeypatch)] == ["GPU zero", "GPU one"]
 
 
-def test_an_instance_that_cuda_took_by_a_number_is_known_by_its_own_name() -> None:
+def test_an_instance_that_cuda_took_by_a_number_is_known_by_its_own_name(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    install_driver(tmp_path, status=0)
+    part = "MIG-11111111-1111-1111-1111-111111111111"
+    install(
+        tmp_path, "libnvidia-ml.so.1", NVML.replace("MIG-33333333-3333-5333-b333-333333333333", part), "-DIS_SPLIT=1"
+    )
+    monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "0,1")
+    assert [(device.name, device.visible) for device in found(tmp_path, monkeypatch)] == [
+        ("GPU zero", WHOLE.visible), ("GPU one MIG 1g.10gb", part)
+    ]  # fmt: skip
+
+
+def test_what_is_said_of_an_instance_is_what_the_inventory_reads() -> None:
     driver = NvmlMig(PlayedNvml([PlayedGpu(recorded("h100_80gb"))]))
     driver.create(driver.gpus()[0], driver.profiles(driver.gpus()[0])[0])
     gpus, [part] = cuda_probe.split(driver)

@@ -89,7 +89,8 @@ def test_an_instance_is_a_device_by_its_uuid_with_memory_of_its_own() -> None:
     bench = Bench()
     bench.create("3g.40gb", "2g.20gb")
     first, second = bench.driver.instances(bench.gpu)
-    assert first.uuid.startswith("MIG-") and first.uuid != second.uuid
+    assert first.uuid.startswith("MIG-")
+    assert first.uuid != second.uuid
     # As an H100 numbers them, and has them in its folder of capabilities.
     assert (first.gpu_instance, first.compute_instance, first.total_bytes) == (2, 0, 40448 << 20)
     assert (second.profile, second.gpu, second.gpu_instance) == ("2g.20gb", bench.gpu.uuid, 3)
