@@ -45,7 +45,6 @@ def test_what_a_model_can_be_split_into_is_what_was_recorded(driver: NvmlMig) ->
     """What is told of a GPU that is whole may be nothing; what is told is right."""
     for gpu in driver.gpus():
         told = {one.number: (one.name, one.most, one.multiprocessors) for one in driver.profiles(gpu)}
-        print(gpu, told, sep="\n")
         if gpu.mode is Mode.NEVER:
             assert told == {}
         elif gpu.name in RECORDED and told:
