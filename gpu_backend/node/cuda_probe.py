@@ -90,7 +90,7 @@ def as_device(ordinal: int, part: Instance, gpus: list[Gpu], capabilities: Path)
 
 def _without(gpus: list[Gpu]) -> str:
     if gpus:
-        return "what is left of its GPUs is split (MIG) and has no instance; see `workbench pool mig`"
+        return "what GPUs there are for it are split (MIG), and no instance is; see `workbench pool mig`"
     return "the CUDA driver sees no GPU"
 
 

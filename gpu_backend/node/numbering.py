@@ -5,6 +5,7 @@ The driver numbers what it sees in a row, and a GPU that is split is not among t
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Collection, Mapping, Sequence
 from pathlib import Path
 
@@ -15,6 +16,8 @@ from gpu_backend.node import launcher
 from gpu_backend.node.inventory import Found
 
 __all__ = ["held_numbers", "noted_numbers", "numbered", "renumber"]
+
+log = logging.getLogger("node.numbering")
 
 #: In an agent's state directory: the number of each device, by its UUID.
 _NOTE = "devices.json"
@@ -39,18 +42,15 @@ def numbered(devices: Sequence[Found], before: Mapping[str, int], held: Collecti
 
 
 def renumber(state: Path, devices: Sequence[Found], runtime_dir: str) -> tuple[Found, ...]:
-    """Return ``devices`` with their numbers, which are noted in ``state`` for the next agent.
-
-    Raises
-    ------
-    OSError
-        If they cannot be noted.
-    """
+    """Return ``devices`` with their numbers, which are noted in ``state`` for the next agent."""
     before, held = noted_numbers(state), held_numbers(runtime_dir)
     found = numbered(devices, before, held)
     now = {device.uuid: device.ordinal for device in found}
     gone = {uuid: number for uuid, number in before.items() if uuid not in now and number in held}
-    launcher.write_private(state / _NOTE, msgspec.json.encode({**gone, **now}))
+    try:
+        launcher.write_private(state / _NOTE, msgspec.json.encode({**gone, **now}))
+    except OSError as error:  # a full disk, say: the same devices would get the same numbers
+        log.error("the numbers of devices cannot be noted: %s", error)
     return found
 
 

@@ -158,6 +158,15 @@ def test_what_is_said_of_an_instance_is_what_the_inventory_reads() -> None:
     assert inventory.Found(**{**told, "nodes": ()}).ordinal == 4
 
 
+def test_gpus_that_are_split_into_nothing_are_none(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    install_driver(tmp_path, status=0)
+    install_nvml(tmp_path, is_split=True)
+    monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "MIG-55555555-5555-5555-b555-555555555555")
+    assert [device.kind for device in found(tmp_path, monkeypatch)] == ["cpu"]
+    with pytest.raises(PoolRefusal, match=r"are split \(MIG\), and no instance is; see `workbench pool mig`"):
+        inventory.devices("cuda", 1)
+
+
 def test_a_gpu_of_which_nvml_fails_is_left_to_cuda() -> None:
     library = PlayedNvml([PlayedGpu(recorded("h100_80gb"))])
     library.failing["nvmlDeviceGetMaxMigDeviceCount"] = 15

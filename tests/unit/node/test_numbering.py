@@ -4,6 +4,12 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import msgspec
+import pytest
+
+from gpu_backend.engine.detached import ProcessId, write_identity
+from gpu_backend.executor.config import CONFIG, PROCESS, Descriptors, ExecutorConfig
+from gpu_backend.node import launcher
 from gpu_backend.node.inventory import Found
 from gpu_backend.node.numbering import held_numbers, noted_numbers, numbered, renumber
 
@@ -38,6 +44,27 @@ def test_numbers_are_noted_and_those_of_who_is_gone_are_free_again(tmp_path: Pat
     assert noted_numbers(tmp_path) == {"a": 0, "b": 1}
     assert numbers(renumber(tmp_path, found("b", "x"), runtime)) == {"b": 1, "x": 0}
     assert noted_numbers(tmp_path) == {"b": 1, "x": 0}
+
+
+def test_a_device_that_is_gone_keeps_its_number_while_an_executor_runs_on_it(tmp_path: Path) -> None:
+    renumber(tmp_path, found("a", "b"), str(tmp_path))
+    directory = launcher.executors_dir(str(tmp_path)) / "x"
+    directory.mkdir()
+    config = ExecutorConfig(
+        device_kind="cuda", on_node=(0,), own="", agent_key="", endpoints=(), secret="", certificate="",
+        descriptors=Descriptors(local=0, control=0, far=0, report=0),
+    )  # fmt: skip
+    (directory / CONFIG).write_bytes(msgspec.json.encode(config))
+    write_identity(directory / PROCESS, ProcessId.mine())
+    assert numbers(renumber(tmp_path, found("b", "x"), str(tmp_path))) == {"b": 1, "x": 2}
+    assert noted_numbers(tmp_path) == {"a": 0, "b": 1, "x": 2}
+    assert numbers(renumber(tmp_path, found("a", "b", "x"), str(tmp_path))) == {"a": 0, "b": 1, "x": 2}
+
+
+def test_numbers_that_cannot_be_noted_count_all_the_same(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    (tmp_path / "devices.json").mkdir()  # nothing can be written there
+    assert numbers(renumber(tmp_path, found("a"), str(tmp_path))) == {"a": 0}
+    assert "the numbers of devices cannot be noted" in caplog.text
 
 
 def test_a_note_that_cannot_be_read_is_none(tmp_path: Path) -> None:

@@ -162,6 +162,8 @@ def test_what_a_session_uses_stays_and_so_do_all_that_were_named_with_it(machine
     assert {place.instance.uuid: place.sessions for place in machine.places()} == {
         free.instance.uuid: (), used.instance.uuid: (("s1", "ada"),),
     }  # fmt: skip
+    (machine.serve(number, "s2", "bob") / PROCESS).unlink()  # its executor has ended
+    assert [session for place in machine.places() for session, _ in place.sessions] == ["s1"]
     machine.withhold(free.instance.uuid)
     said = rf'{used.instance.uuid} is in use by s1 of ada\. Put "MIG-.*" into withheld_devices in .*pool\.toml'
     with pytest.raises(PoolRefusal, match=said):
