@@ -13,66 +13,8 @@ import pytest
 from gpu_backend.node import cuda_probe, inventory
 from gpu_backend.node.mig_nvml import NvmlMig
 from gpu_backend.wire.errors import PoolRefusal
+from tests.played_driver import NVML, install_driver, install_nvml
 from tests.played_nvml import PlayedGpu, PlayedNvml, recorded
-
-#: A CUDA driver of two GPUs, as a C library: what the probe loads by name.
-DRIVER = r"""
-#include <string.h>
-int cuInit(unsigned f) { return STATUS; }
-int cuDeviceGetCount(int *n) { *n = 2; return 0; }
-int cuDeviceGet(int *d, int o) { *d = o; return 0; }
-int cuDeviceGetName(char *s, int n, int d) { strncpy(s, d ? "GPU one" : "GPU zero", n); return 0; }
-int cuDeviceTotalMem_v2(size_t *b, int d) { *b = (size_t)(d + 1) << 40; return 0; }
-int cuDeviceGetPCIBusId(char *s, int n, int d) { strncpy(s, d ? "0000:AF:00.0" : "0000:3B:00.0", n); return 0; }
-int cuDeviceCanAccessPeer(int *can, int d, int peer) { *can = d != peer; return 0; }
-int cuDeviceGetUuid_v2(unsigned char *u, int d) { memset(u, 16 + d, 16); return 0; }
-"""
-
-
-#: NVML of the same two, the second of which is split into two instances. Handles are 1 and 2, and 3 and 4 of the parts.
-NVML = r"""
-#include <stdint.h>
-#include <stdio.h>
-#include <string.h>
-typedef unsigned u; typedef uintptr_t h;
-struct memory { unsigned long long total, free, used; };
-int nvmlInit_v2(void) { return 0; }
-int nvmlDeviceGetGpuInstanceProfileInfoV(h d, u kind, void *info) { return 3; }
-int nvmlDeviceGetCount_v2(u *n) { *n = 2; return 0; }
-int nvmlDeviceGetHandleByIndex_v2(u n, h *d) { *d = n + 1; return 0; }
-int nvmlDeviceGetHandleByUUID(const char *s, h *d) { *d = s[4] == '1' && s[5] == '1' ? 2 : 1; return 0; }
-int nvmlDeviceGetUUID(h d, char *s, u n) {
-  static const char *names[] = {"",
-    "GPU-10101010-1010-1010-1010-101010101010", "GPU-11111111-1111-1111-1111-111111111111",
-    "MIG-33333333-3333-5333-b333-333333333333", "MIG-44444444-4444-5444-b444-444444444444"};
-  strncpy(s, names[d], n); return 0;
-}
-int nvmlDeviceGetName(h d, char *s, u n) {
-  static const char *names[] = {"", "GPU zero", "GPU one", "GPU one MIG 1g.10gb", "GPU one MIG 3g.40gb"};
-  strncpy(s, names[d], n); return 0;
-}
-int nvmlDeviceGetMinorNumber(h d, u *n) { *n = d - 1; return 0; }
-int nvmlDeviceGetMigMode(h d, u *now, u *then) { *now = *then = d == 2; return IS_SPLIT ? 0 : 3; }
-int nvmlDeviceGetMaxMigDeviceCount(h d, u *n) { *n = 7; return 0; }
-int nvmlDeviceGetMigDeviceHandleByIndex(h d, u n, h *part) { *part = n + 3; return n < 2 ? 0 : 6; }
-int nvmlDeviceGetGpuInstanceId(h d, u *n) { *n = d + 4; return 0; }
-int nvmlDeviceGetComputeInstanceId(h d, u *n) { *n = 0; return 0; }
-int nvmlDeviceGetMemoryInfo(h d, struct memory *m) { m->total = (unsigned long long)d << 33; return 0; }
-"""
-
-
-def install(directory: Path, library: str, source: str, *options: str) -> None:
-    (directory / "library.c").write_text(source)
-    made = directory / library
-    subprocess.run(["cc", *options, "-shared", "-fPIC", "-o", made, directory / "library.c"], check=True)
-
-
-def install_driver(directory: Path, status: int) -> None:
-    install(directory, "libcuda.so.1", DRIVER, f"-DSTATUS={status}")
-
-
-def install_nvml(directory: Path, is_split: bool) -> None:
-    install(directory, "libnvidia-ml.so.1", NVML, f"-DIS_SPLIT={int(is_split)}")
 
 
 def found(directory: Path, monkeypatch: pytest.MonkeyPatch, with_cupy: bool = True) -> tuple[inventory.Found, ...]:
@@ -105,22 +47,11 @@ def test_a_gpu_that_is_split_is_offered_by_its_instances(tmp_path: Path, monkeyp
         inventory.Found(0, "cuda", "GPU one MIG 1g.10gb", small, 3 << 33, small),
         inventory.Found(1, "cuda", "GPU one MIG 3g.40gb", large, 4 << 33, large),
     )
-    monkeypatch.delenv("CUDA_VISIBLE_DEVICES")
-    devices = found(tmp_path, monkeypatch)
-    assert [device.uuid for device in devices if device.is_part] == [small, large]
-    assert [device.ordinal for device in devices] == list(range(len(devices)))
-    assert not any(device.island or device.nodes for device in devices if device.is_part)
 
 
 def test_whole_gpus_are_offered_beside_instances(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """CUDA is shown the whole GPUs alone, by their UUIDs."""
-    one_gpu = DRIVER.replace(
-        "*n = 2;",
-        """
-      const char *seen = getenv("CUDA_VISIBLE_DEVICES");
-      *n = seen && !strcmp(seen, "GPU-10101010-1010-1010-1010-101010101010") ? 1 : 0;""",
-    )
-    install(tmp_path, "libcuda.so.1", "#include <stdlib.h>\n" + one_gpu, "-DSTATUS=0")
+    install_driver(tmp_path, status=0)
     install_nvml(tmp_path, is_split=True)
     monkeypatch.delenv("CUDA_VISIBLE_DEVICES", raising=False)
     devices = found(tmp_path, monkeypatch)
@@ -139,9 +70,8 @@ def test_an_instance_that_cuda_took_by_a_number_is_known_by_its_own_name(
 ) -> None:
     install_driver(tmp_path, status=0)
     part = "MIG-11111111-1111-1111-1111-111111111111"
-    install(
-        tmp_path, "libnvidia-ml.so.1", NVML.replace("MIG-33333333-3333-5333-b333-333333333333", part), "-DIS_SPLIT=1"
-    )
+    source = NVML.replace("MIG-33333333-3333-5333-b333-333333333333", part)
+    install_nvml(tmp_path, is_split=True, source=source)
     monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "0,1")
     assert [(device.name, device.visible) for device in found(tmp_path, monkeypatch)] == [
         ("GPU zero", WHOLE.visible), ("GPU one MIG 1g.10gb", part)
