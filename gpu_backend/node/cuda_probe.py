@@ -13,6 +13,7 @@ import os
 import sys
 import uuid
 from collections.abc import Callable
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -51,13 +52,15 @@ def split(driver: MigDriver | str) -> tuple[list[Gpu], list[Instance]]:
     """Return all GPUs and their instances if any GPU is split; nothing if none is, or the driver does not say."""
     if isinstance(driver, str):
         return [], []
-    try:
+    gpus, instances = [], []
+    with suppress(DriverRefusal):
         gpus = driver.gpus()
-        if all(gpu.mode is not Mode.ON for gpu in gpus):
-            return [], []
-        return gpus, [instance for gpu in gpus for instance in driver.instances(gpu)]
-    except DriverRefusal:  # of a GPU that has failed, say: CUDA says which are well
+    if all(gpu.mode is not Mode.ON for gpu in gpus):
         return [], []
+    for gpu in gpus:
+        with suppress(DriverRefusal):  # it has just failed, say: the others are well
+            instances += driver.instances(gpu)
+    return gpus, instances
 
 
 def _offered(driver: Any, gpus: list[Gpu], instances: list[Instance]) -> list[dict[str, Any]]:

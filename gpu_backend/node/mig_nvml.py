@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ctypes
 from collections.abc import Iterator
+from contextlib import suppress
 from typing import Any
 
 from gpu_backend.node.mig import DriverRefusal, Gpu, Instance, Mode, Profile, Status
@@ -66,9 +67,12 @@ class NvmlMig:
         return f"NVML does not start (status {status})" if status else cls(library)
 
     def gpus(self) -> list[Gpu]:
-        """Return the GPUs that this process may see."""
-        count = self._number("nvmlDeviceGetCount_v2")
-        return [self._gpu(index, device) for index in range(count) if (device := self._device(index)) is not None]
+        """Return the GPUs that this process may see. One that has failed refuses all questions, and is none."""
+        found = []
+        for index in range(self._number("nvmlDeviceGetCount_v2")):
+            with suppress(DriverRefusal):
+                found.append(self._gpu(index))
+        return found
 
     def profiles(self, gpu: Gpu) -> list[Profile]:
         """Return what instances of a GPU can be."""
@@ -119,8 +123,9 @@ class NvmlMig:
         if all(one.gpu_instance != instance.gpu_instance for one in self.instances(gpu)):
             self._call("nvmlGpuInstanceDestroy", holder)
 
-    def _gpu(self, index: int, device: ctypes.c_void_p) -> Gpu:
-        now, then = ctypes.c_uint(), ctypes.c_uint()
+    def _gpu(self, index: int) -> Gpu:
+        device, now, then = ctypes.c_void_p(), ctypes.c_uint(), ctypes.c_uint()
+        self._call("nvmlDeviceGetHandleByIndex_v2", index, ctypes.byref(device))
         modes = Mode.NEVER, Mode.NEVER
         if self._is_there("nvmlDeviceGetMigMode", device, ctypes.byref(now), ctypes.byref(then)):
             modes = (Mode.ON if now.value else Mode.OFF), (Mode.ON if then.value else Mode.OFF)
@@ -145,10 +150,6 @@ class NvmlMig:
             call = "nvmlGpuInstanceGetComputeInstanceProfileInfo"
             if self._is_there(call, holder, kind, _ALL_ENGINES_SHARED, ctypes.byref(info)):
                 yield info
-
-    def _device(self, index: int) -> ctypes.c_void_p | None:
-        device = ctypes.c_void_p()
-        return device if self._is_there("nvmlDeviceGetHandleByIndex_v2", index, ctypes.byref(device)) else None
 
     def _handle(self, uuid: str) -> ctypes.c_void_p:
         device = ctypes.c_void_p()

@@ -97,10 +97,19 @@ def test_gpus_that_are_split_into_nothing_are_none(tmp_path: Path, monkeypatch: 
         inventory.devices("cuda", 1)
 
 
-def test_a_gpu_of_which_nvml_fails_is_left_to_cuda() -> None:
-    library = PlayedNvml([PlayedGpu(recorded("h100_80gb"))])
-    library.failing["nvmlDeviceGetMaxMigDeviceCount"] = 15
-    assert cuda_probe.split(NvmlMig(library)) == ([], [])
+def test_a_gpu_that_fails_takes_no_other_with_it() -> None:
+    library = PlayedNvml([PlayedGpu(recorded("h100_80gb")), PlayedGpu(recorded("a100_40gb"))])
+    driver = NvmlMig(library)
+    first, second = driver.gpus()
+    for gpu in (first, second):
+        driver.create(gpu, driver.profiles(gpu)[0])
+    library.failing["nvmlDeviceGetMaxMigDeviceCount"] = 15  # of the first, which is asked first
+    gpus, instances = cuda_probe.split(driver)
+    assert (gpus, [part.gpu for part in instances]) == ([first, second], [second.uuid])
+    library.failing["nvmlDeviceGetMinorNumber"] = 15
+    assert cuda_probe.split(driver)[0] == [second]
+    library.failing["nvmlDeviceGetCount_v2"] = 999
+    assert cuda_probe.split(driver) == ([], [])
 
 
 def dashed(byte: str) -> str:
