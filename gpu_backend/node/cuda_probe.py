@@ -73,14 +73,14 @@ def _offered(driver: Any, gpus: list[Gpu], instances: list[Instance]) -> list[di
     by_uuid = {"GPU-" + part.uuid.removeprefix("MIG-").replace("-", ""): part for part in instances}
     parts = [by_uuid[one["uuid"]] for one in found if one["uuid"] in by_uuid] + parts
     found = [one for one in found if one["uuid"] not in by_uuid]
-    return found + [as_device(len(found) + n, part, gpus, CAPABILITIES) for n, part in enumerate(parts)]
+    both = found + [as_device(part, gpus, CAPABILITIES) for part in parts]
+    return [{**one, "ordinal": ordinal} for ordinal, one in enumerate(both)]
 
 
-def as_device(ordinal: int, part: Instance, gpus: list[Gpu], capabilities: Path) -> dict[str, Any]:
-    """Return an instance as a device. It reaches no other's memory."""
+def as_device(part: Instance, gpus: list[Gpu], capabilities: Path) -> dict[str, Any]:
+    """Return an instance as a device, without a number yet. It reaches no other's memory."""
     gpu = next(one for one in gpus if one.uuid == part.gpu)
     return {
-        "ordinal": ordinal,
         "kind": "cuda",
         "name": f"{gpu.name} MIG {part.profile}",
         "uuid": part.uuid,

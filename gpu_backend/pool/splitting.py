@@ -119,7 +119,8 @@ def _split(state: PoolState, driver: MigDriver, gpu: Gpu) -> Split:
     if gpu.mode is Mode.NEVER:
         return Split(gpu, (), ())
     is_split = gpu.mode is Mode.ON
-    rooms = tuple(Room(one, driver.free(gpu, one) if is_split else None) for one in driver.profiles(gpu))
+    profiles = sorted(driver.profiles(gpu), key=lambda one: (one.memory_bytes, one.name))
+    rooms = tuple(Room(one, driver.free(gpu, one) if is_split else None) for one in profiles)
     return Split(gpu, rooms, tuple(_placed(state, driver.instances(gpu))))
 
 

@@ -82,10 +82,10 @@ def test_what_is_said_of_an_instance_is_what_the_inventory_reads() -> None:
     driver = NvmlMig(PlayedNvml([PlayedGpu(recorded("h100_80gb"))]))
     driver.create(driver.gpus()[0], driver.profiles(driver.gpus()[0])[0])
     gpus, [part] = cuda_probe.split(driver)
-    told = cuda_probe.as_device(4, part, gpus, Path("/nonexistent"))
+    told = cuda_probe.as_device(part, gpus, Path("/nonexistent"))
     assert told["uuid"] == told["visible"] == part.uuid
     assert told["name"] == "NVIDIA H100 80GB HBM3 MIG 1g.10gb"
-    assert inventory.Found(**{**told, "nodes": ()}).ordinal == 4
+    assert msgspec.convert({**told, "ordinal": 4}, inventory.Found).is_part
 
 
 def test_gpus_that_are_split_into_nothing_are_none(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
