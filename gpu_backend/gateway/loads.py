@@ -109,8 +109,10 @@ class DeviceLoad:
     unseen: str = ""
     #: Devices of one island reach each other's memory directly; "" where that is not known.
     island: str = ""
-    #: Whether its node takes no new sessions.
-    is_draining: bool = False
+    #: What takes no new sessions, its node or it alone; empty if both do.
+    drained: str = ""
+    #: Whether it is a part of a GPU (MIG), which CUDA has alone or not at all.
+    is_part: bool = False
     #: Who has a place on it.
     tenants: Tenants = _NOBODY
     #: Of a place that was found: further devices of its node that go with it, by their numbers.

@@ -122,7 +122,8 @@ class Nodes:
                 wall=d.wall,
                 unseen=d.unseen,
                 island=f"{node}/{d.island}" if d.island else "",
-                is_draining=node in drained,
+                is_part=d.is_part,
+                drained=node if node in drained else f"{node}/{d.kind}{d.ordinal}" if d.is_withheld else "",
             )
             for node in self.names()
             for d in self._reported(node)

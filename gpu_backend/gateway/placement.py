@@ -128,7 +128,8 @@ def reserved(devices: Sequence[DeviceLoad], kind: str, memory_bytes: int, count:
     That is taken to be the one with the most free memory among those that could ever serve; nobody else gets it. Who
     waits for a ``count`` of them has so many of its node kept.
     """
-    able = [d for d in devices if kind in ("", d.kind) and d.total_bytes >= memory_bytes and not d.is_draining]
+    fitting = [d for d in devices if kind in ("", d.kind) and d.total_bytes >= memory_bytes]
+    able = [d for d in fitting if not d.drained and not (d.is_part and count > 1)]
     if not able:
         return list(devices)
     kept = max(able, key=lambda d: (d.total_bytes - d.promised_bytes, d.capacity - d.sessions))

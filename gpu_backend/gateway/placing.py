@@ -40,8 +40,8 @@ class Around:
 
 def obstacle(device: DeviceLoad, wanted: Wanted, around: Around) -> str:
     """Return why a session may not go to ``device`` though there is room; empty if it may."""
-    if device.is_draining:
-        return f"{device.node} takes no new sessions, by the word of the pool's operator"
+    if device.drained:
+        return f"{device.drained} takes no new sessions, by the word of the pool's operator"
     if device.tenants and (why := _kept_off(device, wanted)):
         return why
     if wanted.exclusion and not device.tenants and around.has_excluded:

@@ -33,6 +33,7 @@ def place_several(
     cost
         What sorts a device to take first.
     """
+    possible, able = _whole(possible), _whole(able)
     sets = [chosen for alike in _alike(possible) for chosen in _sets(alike, count, cost)]
     if sets:
         best = min(sets, key=lambda chosen: (not _are_linked(chosen), cost(chosen[-1])))
@@ -65,6 +66,11 @@ def refuse_several_gpus(devices: Iterable[DeviceLoad], kind: str, count: int) ->
         "Ask for one GPU, or for CPU devices. What several would mean, the pool's operator finds under several_gpus in "
         "the reference of pool.toml.",
     )
+
+
+def _whole(devices: Iterable[DeviceLoad]) -> list[DeviceLoad]:
+    """Leave parts of GPUs (MIG) out: they reach no other's memory, and until R570 CUDA sees one of them and no more."""
+    return [one for one in devices if not one.is_part]
 
 
 def _alike(devices: Iterable[DeviceLoad]) -> list[list[DeviceLoad]]:

@@ -48,6 +48,8 @@ class Nvml:
     @classmethod
     def of(cls, uuid: str) -> Nvml | str:
         """Return the GPU with this UUID, with dashes or without; or why there is none."""
+        if uuid.startswith("MIG-"):
+            return "NVML does not say who uses an instance of a GPU (MIG)"
         try:
             library = ctypes.CDLL("libnvidia-ml.so.1")
         except OSError:
@@ -63,7 +65,7 @@ class Nvml:
         except AttributeError as error:
             return f"this NVML is too old: {error}"
         if status not in (0, _NOT_FOUND):
-            return f"NVML does not say who uses the GPU (status {status}); so it is where a GPU is split (MIG)"
+            return f"NVML does not say who uses the GPU (status {status})"
         return found
 
     def samples(self, since: int) -> tuple[int, list[tuple[int, int, int]]]:

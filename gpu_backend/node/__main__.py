@@ -11,7 +11,7 @@ import signal
 from pathlib import Path
 
 from gpu_backend.engine.detached import ProcessId, write_identity
-from gpu_backend.node import inventory, launcher
+from gpu_backend.node import inventory, launcher, numbering
 from gpu_backend.node import settings as node_settings
 from gpu_backend.node.agent import Agent
 from gpu_backend.transport import curve
@@ -35,6 +35,7 @@ def main() -> None:
         write_identity(state / "agent.json", ProcessId.mine())
         keys = curve.load(Path(settings.key_file))
         devices = inventory.devices(settings.devices, settings.cpu_devices)
+        devices = numbering.renumber(state, devices, settings.runtime_dir)
     except BlockingIOError:
         log.error("another agent runs for %s", state)
         raise SystemExit(1) from None

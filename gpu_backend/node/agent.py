@@ -291,7 +291,7 @@ class Agent:
         while warm and waiting:
             self._hand_over(warm.pop(0), waiting.pop(0))
         settings, now = self._settings, monotonic()
-        kept = settings.warm_count if len(key) == 1 else 0
+        kept = settings.kept_ready(self._devices[key[0]].uuid) if len(key) == 1 else 0
         if now >= self._next_start[key]:
             for _ in range(stock.to_start(len(waiting), self._count_starting(key), len(warm), kept)):
                 self._start(key)
@@ -360,6 +360,7 @@ class Agent:
             DeviceReport(
                 d.ordinal, d.kind, d.name, d.uuid, d.total_bytes, self._count_warm((d.ordinal,)),
                 self._settings.policy_of(d.ordinal), self._walls[d.ordinal], self._unseen(d.ordinal), d.island,
+                d.is_part, self._settings.withholds(d.uuid),
             )
             for d in self._devices.values()
         )  # fmt: skip

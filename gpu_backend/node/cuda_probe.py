@@ -1,4 +1,8 @@
-"""``python -m gpu_backend.node.cuda_probe``: print this machine's GPUs as JSON. Makes no CUDA context."""
+"""``python -m gpu_backend.node.cuda_probe``: print this machine's GPUs as JSON. Makes no CUDA context.
+
+A GPU that is split (MIG) is not among them, but each of its instances. The driver's management library tells of those:
+a process in which CUDA has an instance may see no other device.
+"""
 
 from __future__ import annotations
 
@@ -9,8 +13,12 @@ import os
 import sys
 import uuid
 from collections.abc import Callable
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
+
+from gpu_backend.node.mig import CAPABILITIES, DriverRefusal, Gpu, Instance, MigDriver, Mode, device_nodes, in_sight
+from gpu_backend.node.mig_nvml import NvmlMig
 
 _UUID_BYTES = 16
 _LONGEST_BUS_ID = 32
@@ -25,10 +33,11 @@ class _DriverError(Exception):
 def main() -> None:
     """Print ``{"devices": [...], "problem": "..."}``."""
     found: list[dict[str, Any]] = []
-    problem = ""
     try:
-        found = _devices(ctypes.CDLL("libcuda.so.1"))
-        problem = "" if found else "the CUDA driver sees no GPU"
+        driver = ctypes.CDLL("libcuda.so.1")
+        gpus, instances = split(NvmlMig.of())
+        found = _offered(driver, gpus, instances)
+        problem = "" if found else _without(gpus)
     except OSError:
         problem = "there is no CUDA driver (libcuda.so.1)"
     except _DriverError as error:
@@ -37,6 +46,55 @@ def main() -> None:
     if found and importlib.util.find_spec("cupy") is None:
         found, problem = [], "there is a GPU, but no CuPy; install gpu-workbench[cuda13] or [cuda12]"
     json.dump({"devices": found, "problem": problem}, sys.stdout)
+
+
+def split(driver: MigDriver | str) -> tuple[list[Gpu], list[Instance]]:
+    """Return all GPUs and their instances if any GPU is split; nothing if none is, or the driver does not say."""
+    if isinstance(driver, str):
+        return [], []
+    gpus, instances = [], []
+    with suppress(DriverRefusal):
+        gpus = driver.gpus()
+    if all(gpu.mode is not Mode.ON for gpu in gpus):
+        return [], []
+    for gpu in gpus:
+        with suppress(DriverRefusal):  # it has just failed, say: the others are well
+            instances += driver.instances(gpu)
+    return gpus, instances
+
+
+def _offered(driver: Any, gpus: list[Gpu], instances: list[Instance]) -> list[dict[str, Any]]:
+    if not gpus:
+        return _devices(driver)
+    whole, parts = in_sight(gpus, instances, os.environ.get("CUDA_VISIBLE_DEVICES"))
+    os.environ["CUDA_VISIBLE_DEVICES"] = whole
+    found = _devices(driver) if whole else []
+    # By a number, which is all that chose it, CUDA may have taken an instance.
+    by_uuid = {"GPU-" + part.uuid.removeprefix("MIG-").replace("-", ""): part for part in instances}
+    parts = [by_uuid[one["uuid"]] for one in found if one["uuid"] in by_uuid] + parts
+    found = [one for one in found if one["uuid"] not in by_uuid]
+    both = found + [as_device(part, gpus, CAPABILITIES) for part in parts]
+    return [{**one, "ordinal": ordinal} for ordinal, one in enumerate(both)]
+
+
+def as_device(part: Instance, gpus: list[Gpu], capabilities: Path) -> dict[str, Any]:
+    """Return an instance as a device, without a number yet. It reaches no other's memory."""
+    gpu = next(one for one in gpus if one.uuid == part.gpu)
+    return {
+        "kind": "cuda",
+        "name": f"{gpu.name} MIG {part.profile}",
+        "uuid": part.uuid,
+        "total_bytes": part.total_bytes,
+        "visible": part.uuid,
+        "nodes": device_nodes(gpu, part, capabilities),
+        "island": "",
+    }
+
+
+def _without(gpus: list[Gpu]) -> str:
+    if gpus:
+        return "what GPUs there are for it are split (MIG), and no instance is; see `workbench pool mig`"
+    return "the CUDA driver sees no GPU"
 
 
 def _devices(driver: Any) -> list[dict[str, Any]]:
@@ -89,7 +147,7 @@ def _device(driver: Any, ordinal: int) -> dict[str, Any]:
 def visible_name(ordinal: int, own: bytes, chosen: str) -> str:
     """Return how CUDA_VISIBLE_DEVICES names a device; ``chosen`` is what it says already, ``own`` the device's UUID.
 
-    A part of a GPU (MIG) is known by a name that only whoever chose it can tell.
+    Where the driver does not tell of parts of GPUs (MIG), such a part has a name that only whoever chose it can tell.
     """
     names = [name.strip() for name in chosen.split(",")]
     if ordinal < len(names) and names[ordinal].startswith("MIG-"):
@@ -99,15 +157,14 @@ def visible_name(ordinal: int, own: bytes, chosen: str) -> str:
 
 def nodes(bus: str, visible: str, gpus: Path) -> list[str]:
     """Return the device nodes of the GPU at ``bus`` ("0000:3B:00.0") alone; none if the driver does not tell which."""
+    if visible.startswith("MIG-"):
+        return []
     try:
         lines = (gpus / bus.lower() / "information").read_text().splitlines()
     except OSError:
         return []
     minor = next((line.partition(":")[2].strip() for line in lines if line.startswith("Device Minor")), "")
-    if not minor.isdigit():
-        return []
-    parts = ["/dev/nvidia-caps"] if visible.startswith("MIG-") else []
-    return [f"/dev/nvidia{minor}", *parts]
+    return [f"/dev/nvidia{minor}"] if minor.isdigit() else []
 
 
 def _check(status: int, call: str) -> None:

@@ -34,6 +34,11 @@ class Found(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     nodes: tuple[str, ...] = ()
     island: str = ""
 
+    @property
+    def is_part(self) -> bool:
+        """Whether it is an instance of a GPU that is split (MIG)."""
+        return self.visible.startswith("MIG-")
+
 
 class _Probe(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     devices: tuple[Found, ...]

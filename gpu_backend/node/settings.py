@@ -46,6 +46,8 @@ class NodeSettings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fie
     passes: tuple[PassName, ...] = PASSES
     #: Most bytes of uploads that an executor keeps, so that they need not be sent again.
     kept_bytes: int = KEPT_BYTES
+    #: UUIDs of devices on which nobody gets a session any more.
+    withheld_devices: tuple[str, ...] = ()
     #: How many CPU devices the node offers where it offers the CPU.
     cpu_devices: int = 1
     #: Executors kept ready per device. Each holds a CUDA context: some 560 MB of GPU memory.
@@ -75,6 +77,14 @@ class NodeSettings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fie
     executor_command: tuple[str, ...] = (sys.executable, "-m", "gpu_backend.executor")
     #: The command that runs the arbiter of a device; its directory is appended.
     arbiter_command: tuple[str, ...] = (sys.executable, "-m", "gpu_backend.arbiter")
+
+    def withholds(self, uuid: str) -> bool:
+        """Tell whether nobody gets a session on a device any more."""
+        return uuid in self.withheld_devices
+
+    def kept_ready(self, uuid: str) -> int:
+        """Return how many executors are kept ready on a device."""
+        return 0 if self.withholds(uuid) else self.warm_count
 
     def policy_of(self, ordinal: int) -> str:
         """Return the name of the policy by which a device is shared."""

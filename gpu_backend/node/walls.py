@@ -17,6 +17,8 @@ __all__ = ["gpu_devices", "level", "walls_around"]
 
 #: What every GPU is reached by.
 _OF_ALL_GPUS = ("/dev/nvidiactl", "/dev/nvidia-uvm")
+#: Where the device nodes of parts of GPUs (MIG) are.
+_OF_PARTS = "/dev/nvidia-caps"
 
 
 def level(settings: NodeSettings, device: Found) -> str:
@@ -43,7 +45,10 @@ def walls_around(settings: NodeSettings, devices: Sequence[Found]) -> Walls | No
 
 def gpu_devices(device: Found) -> tuple[str, ...]:
     """Return the device nodes that an executor on ``device`` opens: of no other GPU, if they can be told apart."""
-    return (*_OF_ALL_GPUS, *(device.nodes or _any_gpu())) if device.kind == "cuda" else ()
+    if device.kind != "cuda":
+        return ()
+    caps = (_OF_PARTS,) if device.is_part else ()
+    return (*_OF_ALL_GPUS, *(device.nodes or (*_any_gpu(), *caps)))
 
 
 def _homes() -> set[str]:

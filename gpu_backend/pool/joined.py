@@ -19,8 +19,8 @@ from gpu_backend.wire.errors import PoolRefusal, PoolUnreachable
 
 #: The settings of a pool that each of its machines has for itself; `join` writes them down.
 OF_A_NODE = (
-    "executor_host", "executor_ports", "advertise_host", "devices", "cpu_devices", "policy", "device_policies",
-    "warm_executors_per_device", "orphan_seconds", "overrun_seconds", "stop_seconds", "passes",
+    "executor_host", "executor_ports", "advertise_host", "devices", "cpu_devices", "withheld_devices", "policy",
+    "device_policies", "warm_executors_per_device", "orphan_seconds", "overrun_seconds", "stop_seconds", "passes",
     "kept_upload_bytes_per_session", "start_seconds", "sandbox", "sandbox_reads", "several_gpus", "executor_command",
     "ray_certificates",
 )  # fmt: skip

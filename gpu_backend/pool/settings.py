@@ -89,6 +89,11 @@ class PoolSettings(BaseModel):
     cpu_devices: int = Field(
         default=1, ge=1, le=64, description="How many devices the CPU stands for where it is offered."
     )
+    withheld_devices: tuple[str, ...] = Field(
+        default=(),
+        description="UUIDs of GPUs, or of instances of one (MIG), on which nobody gets a new session and no executor "
+        "is kept ready; sessions that are there go on.",
+    )
     policy: str = Field(
         default="fair_share",
         description="How a device is shared: the name of a policy; 'driver' leaves it to the GPU's driver.",

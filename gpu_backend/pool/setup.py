@@ -75,6 +75,7 @@ def agent_settings(state: PoolState, settings: PoolSettings, node: str, gateway:
         cache_dir=str(cache_dir()),
         devices=settings.devices,
         cpu_devices=settings.cpu_devices,
+        withheld_devices=settings.withheld_devices,
         passes=settings.passes,
         kept_bytes=settings.kept_upload_bytes_per_session,
         policy=settings.policy,

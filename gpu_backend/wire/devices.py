@@ -10,7 +10,8 @@ class DeviceReport(msgspec.Struct, frozen=True, array_like=True):
 
     ``wall`` says in words what keeps its users apart; it is empty if nothing does. ``unseen`` says why nothing but what
     executors report is known of who uses it; it is empty if that is seen from outside. Devices of one ``island`` reach
-    each other's memory directly.
+    each other's memory directly. One that ``is_part`` of a GPU (MIG) goes with no other into a session; one that
+    ``is_withheld`` takes no new ones.
     """
 
     ordinal: int
@@ -23,3 +24,5 @@ class DeviceReport(msgspec.Struct, frozen=True, array_like=True):
     wall: str = ""
     unseen: str = ""
     island: str = ""
+    is_part: bool = False
+    is_withheld: bool = False

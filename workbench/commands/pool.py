@@ -18,7 +18,7 @@ from gpu_backend.pool.state import PoolState, at
 from gpu_backend.wire.errors import PoolRefusal
 from gpu_backend.wire.views import PoolView
 from kernelproxy import settings as client_settings
-from workbench.commands import pool_shares, pool_top, pool_usage, pool_users
+from workbench.commands import pool_mig, pool_shares, pool_top, pool_usage, pool_users
 from workbench.commands.pool_actions import become, finish
 from workbench.display import Facts, Section, bytes_in_words
 from workbench.nodes import state_in_words
@@ -114,6 +114,7 @@ def configure(parser: ArgumentParser) -> None:
     finish(parts.add_parser("status", help="show devices and sessions"), status)
     pool_users.register(parts, finish)
     pool_shares.register(parts, finish)
+    pool_mig.register(parts, finish)
     pool_usage.register(parts, finish)
     pool_top.register(parts, finish)
 

@@ -6,8 +6,12 @@ import asyncio
 
 import zmq.asyncio
 
+from gpu_backend.gateway.loads import Wanted
 from gpu_backend.gateway.nodes import Nodes
+from gpu_backend.gateway.placement import place
+from gpu_backend.gateway.refusals import Refusal
 from gpu_backend.wire import control
+from gpu_backend.wire.devices import DeviceReport
 
 
 def test_a_report_made_while_somebody_begins_to_wait_is_heard() -> None:
@@ -22,3 +26,21 @@ def test_a_report_made_while_somebody_begins_to_wait_is_heard() -> None:
             assert nodes.names() == ["n"]
 
     asyncio.run(story())
+
+
+def test_a_device_that_is_withheld_takes_no_new_sessions_and_is_named() -> None:
+    reports = [
+        DeviceReport(n, "cuda", "a part", f"MIG-{n}", 1 << 30, 0, is_part=True, is_withheld=n == 0) for n in (0, 1)
+    ]
+    with zmq.asyncio.Context() as context, context.socket(zmq.ROUTER) as socket:
+        nodes = Nodes(socket, silence_seconds=10.0, capacity=1)
+        nodes.note("n", b"route", control.NodeReport(tuple(reports), (), 0))
+        withheld, other = nodes.devices()
+    assert (withheld.drained, other.drained) == ("n/cuda0", "")
+    assert withheld.is_part
+    found = place([withheld, other], "", 0, Wanted())
+    assert not isinstance(found, Refusal)
+    assert found.ordinal == 1
+    refused = place([withheld], "", 0, Wanted())
+    assert isinstance(refused, Refusal)
+    assert "n/cuda0 takes no new sessions, by the word of the pool's operator" in refused.message

@@ -64,6 +64,21 @@ def test_a_refusal_says_what_could_be_had() -> None:
     )
 
 
+def test_parts_of_gpus_go_with_no_other() -> None:
+    parts = [replace(device("a", n), is_part=True) for n in (1, 2)]
+    assert spot([device("a", 0), *parts, device("b", 0), device("b", 1)], 2) == ("b", (0, 1))
+    refused = spot([device("a", 0), *parts], 2)
+    assert isinstance(refused, Refusal)
+    assert refused.message.endswith("no node of this pool has more than 1 that can serve.")
+    assert spot(parts, 1) == ("a", (1,))
+
+
+def test_parts_of_gpus_are_not_kept_for_who_waits_for_several() -> None:
+    parts = [replace(device("a", n), is_part=True) for n in (0, 1)]
+    kept = reserved([*parts, device("b", 0), device("b", 1)], "", 0, 2)
+    assert [one.sessions for one in kept] == [0, 0, 2, 2]
+
+
 def test_several_gpus_that_are_shut_in_are_given_where_the_operator_says_so() -> None:
     walled, bare, cpu = (
         replace(device("a", 0, kind=kind), wall=wall) for kind, wall in (("cuda", "w"), ("cuda", ""), ("cpu", "w"))

@@ -11,27 +11,10 @@ import msgspec
 import pytest
 
 from gpu_backend.node import cuda_probe, inventory
+from gpu_backend.node.mig_nvml import NvmlMig
 from gpu_backend.wire.errors import PoolRefusal
-
-#: A CUDA driver of two GPUs, as a C library: what the probe loads by name.
-DRIVER = r"""
-#include <string.h>
-int cuInit(unsigned f) { return STATUS; }
-int cuDeviceGetCount(int *n) { *n = 2; return 0; }
-int cuDeviceGet(int *d, int o) { *d = o; return 0; }
-int cuDeviceGetName(char *s, int n, int d) { strncpy(s, d ? "GPU one" : "GPU zero", n); return 0; }
-int cuDeviceTotalMem_v2(size_t *b, int d) { *b = (size_t)(d + 1) << 40; return 0; }
-int cuDeviceGetPCIBusId(char *s, int n, int d) { strncpy(s, d ? "0000:AF:00.0" : "0000:3B:00.0", n); return 0; }
-int cuDeviceCanAccessPeer(int *can, int d, int peer) { *can = d != peer; return 0; }
-int cuDeviceGetUuid_v2(unsigned char *u, int d) { memset(u, 16 + d, 16); return 0; }
-"""
-
-
-def install_driver(directory: Path, status: int) -> None:
-    source = directory / "driver.c"
-    source.write_text(DRIVER)
-    library = directory / "libcuda.so.1"
-    subprocess.run(["cc", f"-DSTATUS={status}", "-shared", "-fPIC", "-o", library, source], check=True)
+from tests.played_driver import NVML, install_driver, install_nvml
+from tests.played_nvml import PlayedGpu, PlayedNvml, recorded
 
 
 def found(directory: Path, monkeypatch: pytest.MonkeyPatch, with_cupy: bool = True) -> tuple[inventory.Found, ...]:
@@ -51,6 +34,84 @@ def test_the_driver_s_gpus_are_offered(tmp_path: Path, monkeypatch: pytest.Monke
     )
 
 
+#: What the played CUDA driver has to say of a GPU: it knows two of everything, whatever is chosen.
+WHOLE = inventory.Found(0, "cuda", "GPU zero", "GPU-" + "10" * 16, 1 << 40, "GPU-10101010-1010-1010-1010-101010101010")
+
+
+def test_a_gpu_that_is_split_is_offered_by_its_instances(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    install_driver(tmp_path, status=0)
+    install_nvml(tmp_path, is_split=True)
+    small, large = "MIG-33333333-3333-5333-b333-333333333333", "MIG-44444444-4444-5444-b444-444444444444"
+    monkeypatch.setenv("CUDA_VISIBLE_DEVICES", f"{small},{large}")
+    assert found(tmp_path, monkeypatch) == (
+        inventory.Found(0, "cuda", "GPU one MIG 1g.10gb", small, 3 << 33, small),
+        inventory.Found(1, "cuda", "GPU one MIG 3g.40gb", large, 4 << 33, large),
+    )
+
+
+def test_whole_gpus_are_offered_beside_instances(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """CUDA is shown the whole GPUs alone, by their UUIDs."""
+    install_driver(tmp_path, status=0)
+    install_nvml(tmp_path, is_split=True)
+    monkeypatch.delenv("CUDA_VISIBLE_DEVICES", raising=False)
+    devices = found(tmp_path, monkeypatch)
+    assert [device.name for device in devices] == ["GPU zero", "GPU one MIG 1g.10gb", "GPU one MIG 3g.40gb"]
+    assert devices[0] == WHOLE
+
+
+def test_where_no_gpu_is_split_nothing_else_is_asked_of_nvml(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    install_driver(tmp_path, status=0)
+    install_nvml(tmp_path, is_split=False)
+    assert [device.name for device in found(tmp_path, monkeypatch)] == ["GPU zero", "GPU one"]
+
+
+def test_an_instance_that_cuda_took_by_a_number_is_known_by_its_own_name(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    install_driver(tmp_path, status=0)
+    part = "MIG-11111111-1111-1111-1111-111111111111"
+    source = NVML.replace("MIG-33333333-3333-5333-b333-333333333333", part)
+    install_nvml(tmp_path, is_split=True, source=source)
+    monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "0,1")
+    assert [(device.name, device.visible) for device in found(tmp_path, monkeypatch)] == [
+        ("GPU zero", WHOLE.visible), ("GPU one MIG 1g.10gb", part)
+    ]  # fmt: skip
+
+
+def test_what_is_said_of_an_instance_is_what_the_inventory_reads() -> None:
+    driver = NvmlMig(PlayedNvml([PlayedGpu(recorded("h100_80gb"))]))
+    driver.create(driver.gpus()[0], driver.profiles(driver.gpus()[0])[0])
+    gpus, [part] = cuda_probe.split(driver)
+    told = cuda_probe.as_device(part, gpus, Path("/nonexistent"))
+    assert told["uuid"] == told["visible"] == part.uuid
+    assert told["name"] == "NVIDIA H100 80GB HBM3 MIG 1g.10gb"
+    assert msgspec.convert({**told, "ordinal": 4}, inventory.Found).is_part
+
+
+def test_gpus_that_are_split_into_nothing_are_none(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    install_driver(tmp_path, status=0)
+    install_nvml(tmp_path, is_split=True)
+    monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "MIG-55555555-5555-5555-b555-555555555555")
+    assert [device.kind for device in found(tmp_path, monkeypatch)] == ["cpu"]
+    with pytest.raises(PoolRefusal, match=r"are split \(MIG\), and no instance is; see `workbench pool mig`"):
+        inventory.devices("cuda", 1)
+
+
+def test_a_gpu_that_fails_takes_no_other_with_it() -> None:
+    library = PlayedNvml([PlayedGpu(recorded("h100_80gb")), PlayedGpu(recorded("a100_40gb"))])
+    driver = NvmlMig(library)
+    first, second = driver.gpus()
+    for gpu in (first, second):
+        driver.create(gpu, driver.profiles(gpu)[0])
+    library.failing["nvmlDeviceGetMaxMigDeviceCount"] = 15  # of the first, which is asked first
+    gpus, instances = cuda_probe.split(driver)
+    assert (gpus, [part.gpu for part in instances]) == ([first, second], [second.uuid])
+    library.failing["nvmlDeviceGetMinorNumber"] = 15
+    assert cuda_probe.split(driver)[0] == [second]
+    library.failing["nvmlDeviceGetCount_v2"] = 999
+    assert cuda_probe.split(driver) == ([], [])
+
+
 def dashed(byte: str) -> str:
     return "GPU-" + "-".join(byte * count for count in (4, 2, 2, 2, 6))
 
@@ -60,7 +121,7 @@ def test_the_driver_tells_which_nodes_are_a_gpus_own(tmp_path: Path) -> None:
     information.parent.mkdir()
     information.write_text("Model: \t\t NVIDIA H100\nGPU UUID: \t GPU-????????\nDevice Minor: \t 3\n")
     assert cuda_probe.nodes("0000:3B:00.0", "GPU-1", tmp_path) == ["/dev/nvidia3"]
-    assert cuda_probe.nodes("0000:3B:00.0", "MIG-1", tmp_path) == ["/dev/nvidia3", "/dev/nvidia-caps"]
+    assert cuda_probe.nodes("0000:3B:00.0", "MIG-1", tmp_path) == []
     assert cuda_probe.nodes("0000:AF:00.0", "GPU-1", tmp_path) == []
     information.write_text("Device Minor: \t ?\n")
     assert cuda_probe.nodes("0000:3B:00.0", "GPU-1", tmp_path) == []

@@ -16,6 +16,7 @@ from gpu_backend.node import launcher
 from gpu_backend.node import settings as node_settings
 from gpu_backend.node.inventory import Found
 from gpu_backend.node.settings import NodeSettings
+from gpu_backend.node.walls import gpu_devices, level
 from gpu_backend.transport import local
 from gpu_backend.wire.control import Assign
 from gpu_backend.wire.errors import PoolRefusal
@@ -32,6 +33,27 @@ def settings(tmp_path: Path) -> NodeSettings:
         log_dir=str(tmp_path / "logs"), cache_dir=str(tmp_path / "c"), orphan_seconds=7.0, kept_bytes=5,
         executor_command=(sys.executable, "-c", "import signal; signal.pause()"),
     )  # fmt: skip
+
+
+PART = Found(
+    5, "cuda", "a GPU MIG 1g.10gb", "MIG-1", 1 << 30, "MIG-1", ("/dev/nvidia0", "/dev/nvidia-caps/nvidia-cap66")
+)
+
+
+def test_an_executor_on_a_part_of_a_gpu_sees_and_opens_that_part_alone(settings: NodeSettings) -> None:
+    directory, process = launcher.launch(settings, b"a" * 40, [PART])
+    environment = Path(f"/proc/{process.pid}/environ")
+    wait_until(lambda: b"CUDA_VISIBLE_DEVICES=MIG-1" in environment.read_bytes().split(b"\0"))
+    detached.end(process, 1.0)
+    told = launcher.config_in(directory)
+    assert told is not None
+    assert (told.ordinal, told.on_node) == (0, (5,))
+    launcher.sweep(directory, None)
+    assert gpu_devices(PART) == ("/dev/nvidiactl", "/dev/nvidia-uvm", *PART.nodes)
+    untold = msgspec.structs.replace(PART, nodes=())
+    assert gpu_devices(untold)[-1] == "/dev/nvidia-caps"
+    kernel = level(settings, PART)
+    assert level(settings, untold) == (f"{kernel}, all GPUs within reach" if kernel else "")
 
 
 def test_an_executor_is_told_all_it_needs_in_a_private_file(settings: NodeSettings) -> None:
