@@ -14,14 +14,16 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from time import monotonic
 from typing import Protocol
+from weakref import WeakValueDictionary
 
 from gpu_backend.transport import joining, local
 from gpu_backend.transport.framing import MessageReader, Stream
 from gpu_backend.transport.joining import Room
+from gpu_backend.transport.lanes import REQUEST_BYTES, Lane, Lanes, requested
 from gpu_backend.transport.message_socket import MessageSocket
 from gpu_backend.transport.peer_process import PeerProcess, credentials
-from gpu_backend.transport.secret_proof import ANSWER_BYTES, LOCAL_WAY, REFUSAL, Listening
-from gpu_backend.transport.tls import TlsStream, reader_of
+from gpu_backend.transport.secret_proof import ANSWER_BYTES, LOCAL_WAY, NAME_BYTES, REFUSAL, Listening
+from gpu_backend.transport.tls import TlsStream, messages_of
 
 #: How long a proof may take, seconds: a notebook's takes milliseconds.
 _PROOF_SECONDS = 5.0
@@ -61,8 +63,11 @@ class Guest(Protocol):
     def prepare(self) -> None:
         """Go on until bytes can pass; raises a BlockingIOError until then."""
 
-    def admit(self) -> MessageSocket:
-        """Return what takes messages from now on; raises a BlockingIOError until that is settled with the peer."""
+    def admit(self, name: bytes) -> MessageSocket | Lane:
+        """Return what takes messages from now on, of the connection that its peer knows by ``name``; or a lane of one.
+
+        Raises a BlockingIOError until that is settled with the peer.
+        """
 
 
 class LocalDoor:
@@ -108,7 +113,7 @@ class _LocalGuest:
     def prepare(self) -> None:
         """There is nothing to prepare."""
 
-    def admit(self) -> MessageSocket:
+    def admit(self, name: bytes) -> MessageSocket:
         if not self._has_offered:
             self._has_offered, self._room = True, self._make_room()
             joining.offer(self._connected, self._room)
@@ -125,6 +130,7 @@ class TlsDoor:
     def __init__(self, listening: socket.socket, context: ssl.SSLContext, way: bytes) -> None:
         listening.setblocking(False)
         self._listening, self._context, self._way = listening, context, way
+        self._lanes: WeakValueDictionary[bytes, Lanes] = WeakValueDictionary()  # of the connections that there are
 
     def fileno(self) -> int:
         """Return the descriptor, for a poller."""
@@ -141,7 +147,7 @@ class TlsDoor:
         except OSError:  # it is gone already
             connected.close()
             return None
-        return _TlsGuest(stream, f"host {address[0]}", self._way)
+        return _TlsGuest(stream, f"host {address[0]}", self._way, self._lanes)
 
     def close(self) -> None:
         """Accept no more."""
@@ -149,20 +155,36 @@ class TlsDoor:
 
 
 class _TlsGuest:
-    def __init__(self, stream: TlsStream, account: str, way: bytes) -> None:
+    def __init__(self, stream: TlsStream, account: str, way: bytes, lanes: WeakValueDictionary[bytes, Lanes]) -> None:
         self.account, self.way = account, way
         self.stream: Stream = stream
         self._tls = stream
+        self._lanes = lanes
         self._is_prepared = False
+        self._request = bytearray()
 
     def prepare(self) -> None:
         if not self._is_prepared:
             self._tls.shake_hands()
             self._is_prepared = True
 
-    def admit(self) -> MessageSocket:
+    def admit(self, name: bytes) -> MessageSocket | Lane:
+        if self._tls.is_lane:
+            return self._lane()
         self._tls.trust()
-        return MessageSocket(self._tls, reader_of(self._tls))
+        admitted, lanes = messages_of(self._tls)
+        if lanes is not None:
+            self._lanes[name] = lanes
+        return admitted
+
+    def _lane(self) -> Lane:
+        _fill(self._request, REQUEST_BYTES, self._tls)
+        name, is_sending = requested(bytes(self._request))
+        lanes = self._lanes.get(name)
+        if lanes is None:
+            raise ConnectionAbortedError("a lane of a connection that is not there")
+        self._tls.trust()
+        return Lane(lanes, self._tls, is_sending)
 
 
 @dataclass(slots=True)
@@ -247,12 +269,7 @@ class Entrance:
         if not entering.has_opened:
             entering.has_opened = True
             _send_whole(stream, entering.proof.opening)
-        while missing := ANSWER_BYTES - len(entering.answer):
-            piece = memoryview(bytearray(missing))
-            taken = stream.recv_into(piece)
-            if not taken:
-                raise ConnectionResetError("the peer closed the connection")
-            entering.answer += piece[:taken]
+        _fill(entering.answer, ANSWER_BYTES, stream)
         if not entering.has_proved:
             verdict = entering.proof.verdict(bytes(entering.answer))
             _send_whole(stream, verdict)
@@ -260,9 +277,12 @@ class Entrance:
                 self._turn_away(descriptor)
                 return None
             entering.has_proved = True
-        admitted = guest.admit()
+        admitted = guest.admit(bytes(entering.answer[:NAME_BYTES]))
         del self._entering[descriptor]
         self._poll.unregister(descriptor)
+        if isinstance(admitted, Lane):
+            admitted.open()
+            return None
         return admitted
 
     def _turn_away_late(self) -> None:
@@ -285,6 +305,16 @@ class Entrance:
         self._poll.close()
         for door in self._doors.values():
             door.close()
+
+
+def _fill(heard: bytearray, size: int, stream: Stream) -> None:
+    """Read on until ``size`` bytes were ``heard``."""
+    while missing := size - len(heard):
+        piece = memoryview(bytearray(missing))
+        taken = stream.recv_into(piece)
+        if not taken:
+            raise ConnectionResetError("the peer closed the connection")
+        heard += piece[:taken]
 
 
 def _send_whole(stream: Stream, message: bytes) -> None:

@@ -2,7 +2,7 @@
 
 A message is a ``u32`` number of frames, a ``u64`` length for each, and the frames' bytes; all little-endian. Large
 frames do not pass through the stream where both sides share memory for them: then the length also says in which block
-they lie.
+they lie. Nor do they where there are lanes beside it: then the length says that they come by those, in pieces.
 """
 
 from __future__ import annotations
@@ -12,6 +12,7 @@ from collections.abc import Callable, Sequence
 from typing import Protocol
 
 from gpu_backend.transport.lost import ConnectionLost
+from gpu_backend.transport.pieces import FrameInPieces
 from gpu_backend.transport.shared_frames import SharedFrames
 from gpu_backend.transport.sockets import MAX_FRAME_BYTES
 from gpu_backend.wire.codec import MAX_FRAMES, Frame
@@ -21,6 +22,8 @@ _LENGTH = struct.Struct("<Q")
 _SINGLE = struct.Struct("<IQ")  # what stands before a message of one frame
 #: Set in the length of a frame that lies in a block, whose number is in the bits from this on.
 _IN_BLOCK, _BLOCK_SHIFT = 1 << 63, 40
+#: Set in the length of a frame that comes by the lanes.
+_BY_LANES = 1 << 62
 #: Read in one go, into memory that stays: to have the system give and take it back costs ten times the reading.
 READ_BYTES = 256 << 10
 #: Largest message that is read; its sender is cut off. The largest that the protocol needs is the upload of one op's
@@ -49,6 +52,12 @@ def single(frame: Frame) -> bytes:
     return _SINGLE.pack(1, len(frame)) + frame
 
 
+def head_beside_lanes(frames: Sequence[Frame], by_lanes: Sequence[bool]) -> bytes:
+    """Return what stands before the bytes of ``frames``, but for those that go ``by_lanes``."""
+    lengths = [len(one) | (_BY_LANES if is_by_lanes else 0) for one, is_by_lanes in zip(frames, by_lanes, strict=True)]
+    return _COUNT.pack(len(frames)) + b"".join(map(_LENGTH.pack, lengths))
+
+
 def head(frames: Sequence[Frame], blocks: Sequence[int | None]) -> bytes:
     """Return what stands before the bytes of ``frames``, of which some lie in ``blocks``."""
     lengths = [
@@ -67,13 +76,22 @@ class MessageReader:
         The memory for large frames, if there is some.
     has_pending
         Tells whether more may have arrived by a stream than was read from it, where that can be.
+    expect
+        Announces a frame of some size to the lanes, where there can be any.
     """
 
     def __init__(
-        self, stream: Stream, shared: SharedFrames | None = None, has_pending: Callable[[], bool] | None = None
+        self,
+        stream: Stream,
+        shared: SharedFrames | None = None,
+        has_pending: Callable[[], bool] | None = None,
+        expect: Callable[[int], FrameInPieces] | None = None,
     ) -> None:
         #: The memory for large frames.
         self.shared = shared
+        #: Frames of the messages that were received last which come by the lanes; for who receives to take away.
+        self.awaited: list[FrameInPieces] = []
+        self._expect = expect
         self._stream = stream
         self._has_pending = has_pending
         self._arrived = memoryview(bytearray(READ_BYTES))
@@ -127,12 +145,7 @@ class MessageReader:
         if len(read) < start:
             return None
         lengths = struct.unpack_from(f"<{count}Q", read, _COUNT.size)
-        through_socket = [length for length in lengths if not length & _IN_BLOCK]
-        if max(through_socket, default=0) > MAX_FRAME_BYTES:
-            raise ConnectionLost(f"a frame of {max(through_socket)} bytes")
-        total = sum(through_socket)
-        if total > MAX_MESSAGE_BYTES:
-            raise ConnectionLost(f"a message of {total} bytes")
+        total = _size_by_stream(lengths)
         if len(read) < start + total:
             if total > READ_BYTES:
                 self._large = _LargeMessage(lengths, total, memoryview(bytes(read))[start:])
@@ -148,10 +161,19 @@ class MessageReader:
         for length in lengths:
             if length & _IN_BLOCK:
                 frames.append(self._in_block(length ^ _IN_BLOCK))
+            elif length & _BY_LANES:
+                frames.append(self._by_lanes(length ^ _BY_LANES))
             else:
                 frames.append(content[start : start + length])
                 start += length
         return frames
+
+    def _by_lanes(self, size: int) -> memoryview:
+        if self._expect is None:
+            raise ConnectionLost("a frame by lanes that there are none of")
+        frame = self._expect(size)
+        self.awaited.append(frame)
+        return frame.content
 
     def _in_block(self, length: int) -> memoryview:
         if self.shared is None:
@@ -167,6 +189,19 @@ class MessageReader:
             return None
         self._large = None
         return self._split(large.content, large.lengths)
+
+
+def _size_by_stream(lengths: Sequence[int]) -> int:
+    """Return how many bytes of a message come by the stream, having checked that it is none too large."""
+    by_stream = [length for length in lengths if not length & (_IN_BLOCK | _BY_LANES)]
+    by_lanes = [length ^ _BY_LANES for length in lengths if length & (_IN_BLOCK | _BY_LANES) == _BY_LANES]
+    largest = max(by_stream + by_lanes, default=0)
+    if largest > MAX_FRAME_BYTES:
+        raise ConnectionLost(f"a frame of {largest} bytes")
+    total = sum(by_stream) + sum(by_lanes)
+    if total > MAX_MESSAGE_BYTES:
+        raise ConnectionLost(f"a message of {total} bytes")
+    return sum(by_stream)
 
 
 class _LargeMessage:

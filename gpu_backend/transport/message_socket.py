@@ -12,7 +12,8 @@ from collections.abc import Callable, Sequence
 from time import monotonic
 
 from gpu_backend.transport.copying import Bytes
-from gpu_backend.transport.framing import READ_BYTES, MessageReader, Stream, head, single
+from gpu_backend.transport.framing import READ_BYTES, MessageReader, Stream, head, head_beside_lanes, single
+from gpu_backend.transport.laned_messages import LanedMessages
 from gpu_backend.transport.lost import ConnectionLost
 from gpu_backend.transport.peer_process import PeerProcess
 from gpu_backend.transport.ring import RingStream
@@ -33,10 +34,17 @@ class MessageSocket:
     """A connection that carries messages of several frames. Never blocks.
 
     ``stream`` is what its peer has proved to know the secret on. ``process`` is the peer's, if anybody wants to know of
-    its end; it is closed with the socket unless taken. Large frames may pass through memory by way of ``reader``.
+    its end; it is closed with the socket unless taken. Large frames may pass through memory by way of ``reader``, or by
+    the lanes of ``laned``.
     """
 
-    def __init__(self, stream: Stream, reader: MessageReader | None = None, process: PeerProcess | None = None) -> None:
+    def __init__(
+        self,
+        stream: Stream,
+        reader: MessageReader | None = None,
+        process: PeerProcess | None = None,
+        laned: LanedMessages | None = None,
+    ) -> None:
         self._process = process
         self._stream = stream
         self._reader = reader or MessageReader(stream)
@@ -47,6 +55,9 @@ class MessageSocket:
         self._ring = stream if isinstance(stream, RingStream) else None
         #: Tells whether there are news: something to be read, or the end. The cheap question.
         self.has_news: Callable[[], bool] = self._ring.has_news if self._ring is not None else self._has_readable
+        self._laned = laned
+        if laned is not None:
+            self.receive, self.has_news = laned.receive, laned.has_news
         self._poll: select.poll | None = None
 
     def _has_readable(self) -> bool:
@@ -57,17 +68,20 @@ class MessageSocket:
 
     def fileno(self) -> int:
         """Return the descriptor, for a poller."""
-        return self._stream.fileno()
+        return self._laned.fileno() if self._laned is not None else self._stream.fileno()
 
     @property
     def is_sending(self) -> bool:
         """True while a message, or part of one, waits for the peer to read."""
+        if self._laned is not None and self._laned.lanes.is_sending:
+            return True
         return bool(self._unsent) or self._waits_for_block()
 
     @property
     def awaited(self) -> int:
         """What to have a poller look for at the descriptor, as a mask of its events."""
-        return select.POLLIN | (select.POLLOUT if self.is_sending and self._ring is None else 0)
+        is_told = self._ring is None and self._laned is None  # or else nobody, or what is readable, tells of room
+        return select.POLLIN | (select.POLLOUT if is_told and self.is_sending else 0)
 
     def most_sleep(self, seconds: float) -> float:
         """Return how much of ``seconds`` to sleep before `push` is to be called: nobody tells of room in a ring."""
@@ -85,7 +99,7 @@ class MessageSocket:
     @property
     def has_read_ahead(self) -> bool:
         """True while something has been read that was not yet received."""
-        return self._reader.has_read_ahead
+        return self._laned.has_read_ahead if self._laned is not None else self._reader.has_read_ahead
 
     def send(self, frames: Sequence[Frame]) -> bool:
         """Send a message, or as much as goes now; False if nothing was taken, as earlier ones are still on their way.
@@ -100,6 +114,8 @@ class MessageSocket:
         if len(frames) == 1:
             self._send_single(frames[0])
             return True
+        if self._laned is not None:
+            return self._send_beside(self._laned, frames)
         placed, shared = self.place(frames), self._reader.shared
         if placed is None:
             return False
@@ -107,6 +123,16 @@ class MessageSocket:
         blocks = [shared.put(frame) if shared is not None else None for frame in frames]
         through_socket = [frame for frame, block in zip(frames, blocks, strict=True) if block is None and len(frame)]
         self._unsent += [memoryview(head(frames, blocks)), *(memoryview(frame).cast("B") for frame in through_socket)]
+        self.push()
+        return True
+
+    def _send_beside(self, laned: LanedMessages, frames: Sequence[Frame]) -> bool:
+        """Send what is large of a message by the lanes, and the rest by the stream."""
+        if not laned.has_room():
+            return False
+        taken = laned.taken(frames)
+        rest = [frame for frame, is_taken in zip(frames, taken, strict=True) if not is_taken and len(frame)]
+        self._unsent += [memoryview(head_beside_lanes(frames, taken)), *(memoryview(frame).cast("B") for frame in rest)]
         self.push()
         return True
 
@@ -151,9 +177,18 @@ class MessageSocket:
             raise ConnectionLost(str(error)) from None
         if sent < len(data):
             self._unsent.append(memoryview(data)[sent:])
+            if self._laned is not None:
+                self._laned.watch(True)
 
     def push(self) -> bool:
         """Send what still waits; tell whether there is room for the next message."""
+        is_sent = self._push_unsent()
+        if self._laned is not None:
+            self._laned.watch(not is_sent)
+            return self._laned.has_room() and is_sent
+        return is_sent and self._has_block()
+
+    def _push_unsent(self) -> bool:
         unsent = self._unsent
         while unsent:
             try:
@@ -166,6 +201,9 @@ class MessageSocket:
                 unsent.popleft()
             else:
                 unsent[0] = unsent[0][sent:]
+        return True
+
+    def _has_block(self) -> bool:
         if not self._lacked_block_at:
             return True
         return not (self._waits_for_block() and self._reader.shared is not None and self._reader.shared.is_full)
@@ -173,6 +211,8 @@ class MessageSocket:
     def own(self) -> None:
         """Copy what waits for the peer to read: whoever gave it may change it from now on."""
         self._unsent = deque([memoryview(bytes(part)) for part in self._unsent])
+        if self._laned is not None:
+            self._laned.lanes.own()
 
     def take_process(self) -> PeerProcess | None:
         """Return the peer's process, which the caller closes."""
@@ -181,6 +221,8 @@ class MessageSocket:
 
     def close(self) -> None:
         """Close at once."""
+        if self._laned is not None:
+            self._laned.close()
         self._stream.close()
         if self._process is not None:
             self._process.close()

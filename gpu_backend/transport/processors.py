@@ -11,7 +11,7 @@ from functools import cache
 from pathlib import Path
 from time import monotonic
 
-__all__ = ["Spare", "has_spare"]
+__all__ = ["Spare", "has_spare", "helpers"]
 
 #: With fewer processors than this nobody spins for long.
 _LEAST_PROCESSORS = 4
@@ -39,7 +39,7 @@ class Spare:
         return self._has
 
     def _look(self) -> bool:
-        processors = min(len(os.sched_getaffinity(0)), self._allowed())
+        processors = self.count
         return processors >= _LEAST_PROCESSORS and self._running() <= processors / 2
 
     def _running(self) -> float:
@@ -55,6 +55,11 @@ class Spare:
         except (OSError, ValueError):  # no container, or one without a bound
             return float("inf")
 
+    @property
+    def count(self) -> float:
+        """How many processors this process may use."""
+        return min(len(os.sched_getaffinity(0)), self._allowed())
+
 
 @cache
 def _spare() -> Spare:
@@ -64,3 +69,9 @@ def _spare() -> Spare:
 def has_spare() -> bool:
     """Tell whether a processor is to spare here; see `Spare.has`."""
     return _spare().has()
+
+
+def helpers(most: int) -> int:
+    """Return how many threads may take on work beside this process's own, ``most`` at most: 0 on a small machine."""
+    processors = int(min(_spare().count, 2 * most))
+    return processors // 2 if processors >= _LEAST_PROCESSORS else 0

@@ -12,6 +12,7 @@ from urllib.parse import urlsplit
 
 from gpu_backend.transport import joining, local
 from gpu_backend.transport.framing import MessageReader, Stream
+from gpu_backend.transport.lanes import TAKEN, request
 from gpu_backend.transport.lost import ConnectionLost
 from gpu_backend.transport.message_socket import MessageSocket
 from gpu_backend.transport.secret_proof import (
@@ -22,10 +23,12 @@ from gpu_backend.transport.secret_proof import (
     Connecting,
     UnknownVersion,
 )
-from gpu_backend.transport.tls import TlsStream, as_client, reader_of, tls_way
+from gpu_backend.transport.tls import TlsStream, as_client, messages_of, tls_way
 
 #: What an endpoint for other hosts begins with.
 TLS_SCHEME = "tls://"
+#: How long a lane may take to come, seconds: nobody waits for it.
+_LANE_SECONDS = 30.0
 #: Bytes read of what answers, before it has proved anything.
 _ALLOWANCE_BYTES = 16 << 10
 
@@ -99,22 +102,36 @@ def reach_far(endpoint: str, expected: Expected, timeout_seconds: float) -> tupl
         If it shows another certificate, in which case it learned nothing of us, or as in `reach_local`.
     """
     deadline = monotonic() + timeout_seconds
-    at = urlsplit(endpoint)
+    connected = _connected(endpoint, timeout_seconds)
     try:
-        connected = socket.create_connection((at.hostname, at.port), timeout_seconds)
-    except OSError as error:
-        raise _not_reached(endpoint, error) from None
-    try:
-        stream = _encrypted(connected)
-        _await(stream.shake_hands, stream, deadline)
-        if stream.fingerprint != expected.certificate:
-            raise ProofFailed("it shows another certificate than the pool's ticket names")
-        _prove(stream, expected.secret, tls_way(expected.certificate), deadline)
-        stream.trust()
-        return MessageSocket(stream, reader_of(stream)), stream
+        stream, name = _encrypted(connected, expected, deadline, is_lane=False)
+        return messages_of(stream, partial(_reach_lane, endpoint, expected, name))[0], stream
     except BaseException:  # an interrupt too must leave nothing open
         connected.close()
         raise
+
+
+def _reach_lane(endpoint: str, expected: Expected, name: bytes, is_sending: bool) -> TlsStream:
+    """Return one more stream to the executor, for pieces of what the connection ``name`` carries."""
+    deadline = monotonic() + _LANE_SECONDS
+    connected = _connected(endpoint, _LANE_SECONDS)
+    try:
+        stream, _ = _encrypted(connected, expected, deadline, is_lane=True)
+        asked = request(name, is_sending)
+        if _await(partial(stream.send, asked), stream, deadline) != len(asked) or _read(stream, 1, deadline) != TAKEN:
+            raise ConnectionLost("the executor takes no lane")
+        return stream
+    except BaseException:
+        connected.close()
+        raise
+
+
+def _connected(endpoint: str, timeout_seconds: float) -> socket.socket:
+    at = urlsplit(endpoint)
+    try:
+        return socket.create_connection((at.hostname, at.port), timeout_seconds)
+    except OSError as error:
+        raise _not_reached(endpoint, error) from None
 
 
 def _not_reached(endpoint: str, error: OSError) -> NotReached:
@@ -122,14 +139,24 @@ def _not_reached(endpoint: str, error: OSError) -> NotReached:
     return kind(f"{endpoint}: {error.strerror or error}")
 
 
-def _encrypted(connected: socket.socket) -> TlsStream:
+def _encrypted(connected: socket.socket, expected: Expected, deadline: float, is_lane: bool) -> tuple[TlsStream, bytes]:
+    """Return what encrypts ``connected``, with all proved, and by what both sides know it."""
     try:
-        return TlsStream(connected, as_client(), is_server=False, allowance=_ALLOWANCE_BYTES)
+        stream = TlsStream(connected, as_client(is_lane), is_server=False, allowance=_ALLOWANCE_BYTES)
     except OSError as error:  # it is gone already
         raise ConnectionLost(str(error)) from None
+    _await(stream.shake_hands, stream, deadline)
+    if stream.fingerprint != expected.certificate:
+        raise ProofFailed("it shows another certificate than the pool's ticket names")
+    if is_lane and not stream.is_lane:
+        raise ConnectionLost("the executor knows no lanes")
+    name = _prove(stream, expected.secret, tls_way(expected.certificate), deadline)
+    stream.trust()
+    return stream, name
 
 
-def _prove(stream: Stream, secret: bytes, way: bytes, deadline: float) -> None:
+def _prove(stream: Stream, secret: bytes, way: bytes, deadline: float) -> bytes:
+    """Prove that both know ``secret``; return by what both know the connection."""
     try:
         proof = Connecting(secret, way, _read(stream, OPENING_BYTES, deadline))
     except UnknownVersion as error:
@@ -141,6 +168,7 @@ def _prove(stream: Stream, secret: bytes, way: bytes, deadline: float) -> None:
         raise ProofFailed("it does not know this ticket")
     if not proof.is_proved_by(verdict):
         raise ProofFailed("it does not know the secret of the pool's ticket")
+    return proof.name
 
 
 def _read(stream: Stream, size: int, deadline: float) -> bytes:

@@ -22,6 +22,8 @@ _VERSION = bytes((MAGIC, PROTOCOL_VERSION))
 OPENING_BYTES = len(_VERSION) + _NONCE_BYTES
 ANSWER_BYTES = _NONCE_BYTES + _MAC_BYTES
 VERDICT_BYTES = _MAC_BYTES
+#: By what a connection is known to both of its sides: the nonce of the one that connects.
+NAME_BYTES = _NONCE_BYTES
 #: The verdict on an answer that is wrong: no MAC is that.
 REFUSAL = bytes(VERDICT_BYTES)
 #: The way of a socket that only this host's system carries. A way that is encrypted is named by its certificate.
@@ -66,6 +68,8 @@ class Connecting:
         nonce = secrets.token_bytes(_NONCE_BYTES)
         nonces = opening[len(_VERSION) :] + nonce
         self._expected = _mac(secret, _LISTENS, way, nonces)
+        #: What both sides know the connection by.
+        self.name = nonce
         #: What to answer.
         self.answer = nonce + _mac(secret, _CONNECTS, way, nonces)
 

@@ -16,9 +16,17 @@ from pathlib import Path
 from typing import cast
 
 from gpu_backend.transport.framing import MessageReader
+from gpu_backend.transport.laned_messages import LanedMessages
+from gpu_backend.transport.lanes import Lanes, Reach
+from gpu_backend.transport.message_socket import MessageSocket
+from gpu_backend.transport.processors import helpers
 
+#: By what a stream says in its handshake that it is to be a lane of a connection that there is (ALPN).
+LANE = "gpu-workbench-lane"
 #: Encrypted in one go; larger pieces leave the processor's cache before they are sent.
 _PIECE_BYTES = 64 << 10
+#: Lanes each way: so many come close to what the system carries by one stream that is not encrypted.
+_MOST_LANES = 4
 #: Read in one go.
 _READ_BYTES = 256 << 10
 #: A peer that does not answer so long, though asked, is gone; seconds.
@@ -41,12 +49,15 @@ def as_server(certificate: Path) -> ssl.SSLContext:
     context = _context(ssl.PROTOCOL_TLS_SERVER)
     context.load_cert_chain(certificate)
     context.num_tickets = 0  # nobody resumes
+    context.set_alpn_protocols([LANE])
     return context
 
 
-def as_client() -> ssl.SSLContext:
+def as_client(is_lane: bool = False) -> ssl.SSLContext:
     """Return the context of who connects. It believes any certificate: look at `TlsStream.fingerprint` first of all."""
     context = _context(ssl.PROTOCOL_TLS_CLIENT)
+    if is_lane:
+        context.set_alpn_protocols([LANE])
     context.check_hostname = False
     context.verify_mode = ssl.CERT_NONE
     return context
@@ -112,6 +123,11 @@ class TlsStream:
     def fingerprint(self) -> str:
         """By what the peer's certificate is known."""
         return fingerprint_of(self._tls.getpeercert(binary_form=True) or b"")
+
+    @property
+    def is_lane(self) -> bool:
+        """Whether both sides mean it to be a lane."""
+        return self._tls.selected_alpn_protocol() == LANE
 
     def trust(self) -> None:
         """Read whatever comes from now on: the peer has proved who it is."""
@@ -192,6 +208,13 @@ class TlsStream:
         # One probe may just be on its way, long after the last: who does not read is asked ever more rarely.
         return bool(probes > 1 or unconfirmed > 0) and min(since_data, since_confirmed) > SILENCE_SECONDS * 1_000
 
+    def shut(self) -> None:
+        """Have whoever waits at it wait no more."""
+        try:
+            self._socket.shutdown(socket.SHUT_RDWR)
+        except OSError:  # it is closed already
+            return
+
     def close(self) -> None:
         """Close at once."""
         self._socket.close()
@@ -209,9 +232,18 @@ def _keep_watch(connected: socket.socket) -> None:
     connected.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
 
 
-def reader_of(stream: TlsStream) -> MessageReader:
-    """Return what reads messages from ``stream``, of which more may have arrived than was read."""
-    return MessageReader(stream, has_pending=lambda: stream.has_pending)
+def messages_of(stream: TlsStream, reach: Reach | None = None) -> tuple[MessageSocket, Lanes | None]:
+    """Return what takes messages by ``stream``, and its lanes, if this host has processors for any.
+
+    ``reach`` connects one, where it is this side that connects.
+    """
+    most = helpers(_MOST_LANES)
+    lanes = Lanes(most, reach) if most else None
+    expect = lanes.expect if lanes is not None else None
+    # More may have arrived than was read.
+    reader = MessageReader(stream, has_pending=lambda: stream.has_pending, expect=expect)
+    laned = LanedMessages(stream.fileno(), reader, lanes) if lanes is not None else None
+    return MessageSocket(stream, reader, laned=laned), lanes
 
 
 def tls_way(fingerprint: str) -> bytes:
