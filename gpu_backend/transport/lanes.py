@@ -148,11 +148,12 @@ class Lanes:
                 self._ring()
 
     def close(self) -> None:
-        """Close all lanes; what waits to be sent by them is not."""
+        """Close all lanes; what waits to be sent by them is not. Idempotent."""
         with self._lock:
-            self._is_closed = True
-            self._end()
-            os.close(self._bell)
+            if not self._is_closed:
+                self._is_closed = True
+                self._end()
+                os.close(self._bell)
 
     def _end(self) -> None:
         for stream in self._streams[True] + self._streams[False]:

@@ -41,7 +41,7 @@ __all__ = ["make_pool"]
 NOBODY = 65534
 
 
-@pytest.fixture(params=["local", "socket", "tls"])
+@pytest.fixture(params=["local", "socket", "tls", "lanes"])
 def ways(request: pytest.FixtureRequest) -> Iterator[Ways]:
     made = Ways(request.param)
     yield made

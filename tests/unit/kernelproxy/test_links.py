@@ -63,7 +63,7 @@ def plain(frames: Sequence[Frame]) -> Message:
     return [bytes(frame) for frame in frames]
 
 
-@pytest.fixture(params=["local", "socket", "tls"])
+@pytest.fixture(params=["local", "socket", "tls", "lanes"])
 def make_linked(request: pytest.FixtureRequest) -> Iterator[Callable[[], Linked]]:
     ways = Ways(request.param)
     made: list[Linked] = []

@@ -9,7 +9,7 @@ import pytest
 from .ways import Ways, received
 
 
-@pytest.fixture(params=["local", "socket", "tls"])
+@pytest.fixture(params=["local", "socket", "tls", "lanes"])
 def ways(request: pytest.FixtureRequest) -> Iterator[Ways]:
     made = Ways(request.param)
     yield made

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import select
 import socket
 import ssl
 import threading
@@ -11,11 +12,13 @@ from functools import cache
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from time import monotonic
+from unittest import mock
 
 from gpu_backend.node.certificate import Certificate, make_certificate
 from gpu_backend.transport import joining, local, tls
 from gpu_backend.transport.entrance import Entrance, LocalDoor, TlsDoor
 from gpu_backend.transport.joining import Room
+from gpu_backend.transport.lanes import Lanes
 from gpu_backend.transport.lost import ConnectionLost
 from gpu_backend.transport.message_socket import MessageSocket
 from gpu_backend.transport.reaching import Expected, ProofFailed, reach_far, reach_local
@@ -23,6 +26,8 @@ from gpu_backend.wire.codec import Frame
 
 SECRET = os.urandom(32)
 MakeRoom = Callable[[], Room | None]
+#: Lanes of a connection each way, where there are any.
+LANES = 3
 
 
 @cache
@@ -40,14 +45,16 @@ def server_context(made: Certificate) -> ssl.SSLContext:
 class Ways:
     """An entrance, and how to come to it.
 
-    ``way`` is "local", "socket" or "tls"; the second is the first where a system has no memory to share. ``make_room``
-    is what a local door offers.
+    ``way`` is "local", "socket", "tls" or "lanes"; the second is the first where a system has no memory to share, and
+    the last is TLS on a machine with processors for lanes. ``make_room`` is what a local door offers.
     """
 
     def __init__(self, way: str, secret: bytes = SECRET, make_room: MakeRoom = joining.make) -> None:
-        self.way = way
+        self.way, self.is_far = way, way in ("tls", "lanes")
+        self._processors = mock.patch.object(tls, "helpers", lambda most: LANES if way == "lanes" else 0)
+        self._processors.start()
         made = certificate()
-        if way != "tls":
+        if not self.is_far:
             listening, self.endpoint = local.listen("test")
             door: LocalDoor | TlsDoor = LocalDoor(listening, make_room if way == "local" else lambda: None)
         else:
@@ -62,7 +69,7 @@ class Ways:
 
     def reach(self, expected: Expected | None = None, seconds: float = 90.0) -> MessageSocket:
         """Return the near side of a connection; somebody must `admit` meanwhile."""
-        if self.way == "tls":
+        if self.is_far:
             near = reach_far(self.endpoint, expected or self.expected, seconds)[0]
         else:
             near = reach_local(self.endpoint, expected or self.expected, seconds)
@@ -76,7 +83,18 @@ class Ways:
         coming.start()
         far = self.admit()
         coming.join()
+        self._open_lanes(reached[0], far)
         return reached[0], far
+
+    def _open_lanes(self, *sides: MessageSocket) -> None:
+        lanes = [lanes_of(side) for side in sides if side._laned is not None]
+        for one in lanes:
+            one.want()
+        until = monotonic() + 90
+        while not all(len(there) == LANES for one in lanes for there in one._streams.values()):
+            select.select([self.entrance], [], [], 0.01)
+            assert not self.entrance.admitted()
+            assert monotonic() < until
 
     def admit(self, seconds: float = 90.0) -> MessageSocket:
         """Return the far side of the next connection whose peer has proved who it is."""
@@ -116,6 +134,13 @@ class Ways:
         for one in self._open:
             one.close()
         self.entrance.close()
+        self._processors.stop()
+
+
+def lanes_of(side: MessageSocket) -> Lanes:
+    """Return the lanes of one side of a connection that has some."""
+    assert side._laned is not None
+    return side._laned.lanes
 
 
 def received(far: MessageSocket, near: MessageSocket) -> list[Frame]:
