@@ -3,8 +3,8 @@
     python benchmarks/streams.py [--seconds 1] [--most 4] [--turns 3]
 
 Run as root, the two sides are in network namespaces of their own, with a cable of the system's between them; else they
-speak over loopback. The first row is TCP alone; then comes a connection to an executor with no lanes beside it, and with
-more and more of them. The best of all turns counts.
+speak over loopback. The first row is TCP alone; then comes a connection to an executor without lanes beside it, then
+with more and more of them. The best of all turns counts.
 """
 
 from __future__ import annotations

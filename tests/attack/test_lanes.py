@@ -1,4 +1,4 @@
-"""Attacks by way of lanes: who may open one, and what a peer that has proved the secret can do to the other with them."""
+"""Attacks by way of lanes: who may open one, and what a peer that knows the secret can do to the other with them."""
 
 from __future__ import annotations
 
@@ -125,7 +125,7 @@ def announce(near: MessageSocket, *lengths: int) -> None:
 def test_what_is_too_large_is_not_made_room_for(ways: Ways, lengths: tuple[int, ...]) -> None:
     near, far = ways.pair()
     announce(near, *lengths)
-    with pytest.raises(ConnectionLost, match="a frame of|a message of"):
+    with pytest.raises(ConnectionLost, match=r"a (frame|message) of"):
         received(far, near)
 
 
@@ -155,10 +155,8 @@ def test_behind_a_frame_that_never_comes_only_so_much_is_read(ways: Ways, behind
     assert not far.has_read_ahead
     assert not far.has_news(), "who waits would not sleep"
     near.close()
-    until = monotonic() + 90
     with pytest.raises(ConnectionLost):
-        while monotonic() < until:
-            far.receive()
+        received(far, far)
 
 
 # --- what is said on a lane -------------------------------------------------------------------------------------------
@@ -179,10 +177,8 @@ def test_a_lie_on_a_lane_ends_the_connection_and_no_other(ways: Ways, lie: bytes
     announce(near, 6, _BY_LANES | 2 * PIECE_BYTES)
     near._stream.send(b"header")
     send_whole(lane, lie)
-    until = monotonic() + 90
     with pytest.raises(ConnectionLost, match="lanes"):
-        while monotonic() < until:
-            assert far.receive() is None
+        received(far, far)
     far.close()
     check(*ways.pair())
 

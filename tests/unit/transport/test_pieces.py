@@ -1,4 +1,4 @@
-"""Frames in pieces: whatever the order, a frame comes out as it went in, and nothing else is taken for a piece of it."""
+"""Frames in pieces: whatever the order, a frame comes out as it went in, and nothing else is a piece of it."""
 
 from __future__ import annotations
 
