@@ -21,6 +21,8 @@ __all__ = ["LanedMessages"]
 
 #: Messages, and bytes of them, that wait for the pieces of one before: no more is read until that is whole.
 _MOST_WAITING, _MOST_WAITING_BYTES = 64, 32 << 20
+#: As many can tell of something.
+_DESCRIPTORS = 2
 #: How long who looks for news again and again leaves the interpreter to the lanes while these are busy, seconds.
 _PAUSE_SECONDS = 20e-6
 
@@ -47,14 +49,16 @@ class LanedMessages:
         """Tell whether there is something to be read, or the end."""
         if self.lanes.is_busy:
             sleep(_PAUSE_SECONDS)
-        return any(
-            descriptor != self._descriptor or event & ~select.EPOLLOUT for descriptor, event in self._poll.poll(0)
-        )
+        for descriptor, event in self._poll.poll(0, _DESCRIPTORS):
+            if descriptor != self._descriptor or event & ~select.EPOLLOUT:
+                return True
+        return False
 
     def watch(self, is_sending: bool) -> None:
         """Wake when the connection's stream has room as well, or do not; ``is_sending`` says which."""
-        self._is_sending = is_sending
-        self._note_watched()
+        if is_sending != self._is_sending:
+            self._is_sending = is_sending
+            self._note_watched()
 
     def _note_watched(self) -> None:
         mask = (select.EPOLLIN if self._reads_on else 0) | (select.EPOLLOUT if self._is_sending else 0)
@@ -84,17 +88,22 @@ class LanedMessages:
             If the peer is gone, or sends what is no message or no piece of one.
         """
         self.lanes.clear()
+        if not self._waiting:
+            message = self._reader.receive()
+            if message is None or not self._reader.awaited:
+                return self._noted(message)
+            self._put(message)
         while not self._has_whole and self._reads_on:
             message = self._reader.receive()
             if message is None:
                 break
-            awaited, self._reader.awaited = self._reader.awaited, []
-            if not awaited and not self._waiting:
-                self._note_size(message)
-                return message
-            self._waiting.append((message, awaited))
-            self._waiting_bytes += _size(message)
+            self._put(message)
         return self._next()
+
+    def _put(self, message: list[Frame]) -> None:
+        awaited, self._reader.awaited = self._reader.awaited, []
+        self._waiting.append((message, awaited))
+        self._waiting_bytes += _size(message)
 
     def _next(self) -> list[Frame] | None:
         message = None
@@ -106,9 +115,11 @@ class LanedMessages:
         self._note_watched()
         return message
 
-    def _note_size(self, message: Sequence[Frame]) -> None:
-        if len(message) > 1 and _size(message) >= LEAST_BYTES:  # more of that may follow
+    def _noted(self, message: list[Frame] | None) -> list[Frame] | None:
+        """Return ``message``, which came by the stream alone; if it is large, more of that may follow."""
+        if message is not None and len(message) > 1 and _size(message) >= LEAST_BYTES:
             self.lanes.want()
+        return message
 
     def taken(self, frames: Sequence[Frame]) -> list[bool]:
         """Tell which of ``frames`` go by the lanes; those are on their way."""

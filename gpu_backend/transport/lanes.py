@@ -77,6 +77,7 @@ class Lanes:
         self.lost, self.is_torn = "", False
         self._is_closed = False
         self._bell = os.eventfd(0, os.EFD_NONBLOCK | os.EFD_CLOEXEC)
+        self._is_rung = False
         self._lock = threading.Lock()
         self._to_send, self._has_copied, self._is_announced = (threading.Condition(self._lock) for _ in range(3))
         self._streams: dict[bool, list[LaneStream]] = {True: [], False: []}  # by which pieces are sent, and received
@@ -91,10 +92,10 @@ class Lanes:
 
     def clear(self) -> None:
         """Note that what has changed is about to be looked at."""
-        try:
-            os.eventfd_read(self._bell)
-        except BlockingIOError:
-            return
+        if self._is_rung:  # to ask the system each time would cost every small message a microsecond
+            with self._lock:
+                self._is_rung = False
+                os.eventfd_read(self._bell)
 
     # --- lanes come and go
 
@@ -162,7 +163,8 @@ class Lanes:
             waited_for.notify_all()
 
     def _ring(self) -> None:
-        if not self._is_closed:
+        if not (self._is_closed or self._is_rung):
+            self._is_rung = True
             os.eventfd_write(self._bell, 1)
 
     # --- sending
@@ -185,7 +187,7 @@ class Lanes:
     @property
     def is_busy(self) -> bool:
         """True while pieces are on their way."""
-        return not self._is_over and bool(self._queued_bytes or self._in_hand or self._arriving)
+        return bool(self._in_hand or self._queued_bytes or self._arriving) and not self._is_over
 
     def put(self, frame: Frame) -> None:
         """Send ``frame``, whose place in its message says that it comes by the lanes."""
