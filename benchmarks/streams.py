@@ -4,7 +4,7 @@
 
 Run as root, the two sides are in network namespaces of their own, with a cable of the system's between them; else they
 speak over loopback. The first row is TCP alone; then comes a connection to an executor without lanes beside it, then
-with more and more of them. The best of all turns counts.
+with more and more of them. The best of all turns counts. Beside it stands what a byte takes of this side's processors.
 """
 
 from __future__ import annotations
@@ -20,7 +20,8 @@ import tempfile
 from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
-from time import perf_counter
+from time import perf_counter, process_time
+from typing import NamedTuple
 
 from ways import forked
 
@@ -39,6 +40,23 @@ _NEW_NETWORK = 0x40000000
 _NEAR, _FAR = "198.18.0.1", "198.18.0.2"
 _DIRECTION = struct.Struct("?")
 _PORTS = (7001, 7002)
+
+
+class Rate(NamedTuple):
+    """How fast bytes passed one way."""
+
+    #: Bytes a second.
+    speed: float
+    #: Seconds of this process's processors for each byte.
+    effort: float
+
+
+def timed(pass_some: Callable[[], int], seconds: float) -> Rate:
+    """Return the rate of ``pass_some``, which returns how many bytes have passed, again and again."""
+    passed, begun, spent = 0, perf_counter(), process_time()
+    while perf_counter() < begun + seconds:
+        passed += pass_some()
+    return Rate(passed / (perf_counter() - begun), (process_time() - spent) / max(1, passed))
 
 
 # --- the other host ---------------------------------------------------------------------------------------------------
@@ -95,19 +113,12 @@ def be_far(address: str, made: Certificate, secret: bytes, most: int) -> list[Ca
 # --- this side --------------------------------------------------------------------------------------------------------
 
 
-def plain_rate(address: str, is_up: bool, seconds: float) -> float:
-    """Return how many bytes a second one TCP stream carries."""
+def plain_rate(address: str, is_up: bool, seconds: float) -> Rate:
+    """Return how fast one TCP stream is."""
     buffer = memoryview(bytearray(_LARGE))
     with socket.create_connection((address, _PORTS[0])) as connected:
         connected.send(_DIRECTION.pack(is_up))
-        passed, begun = 0, perf_counter()
-        while perf_counter() < begun + seconds:
-            if is_up:
-                connected.sendall(buffer)
-                passed += len(buffer)
-            else:
-                passed += connected.recv_into(buffer)
-        return passed / (perf_counter() - begun)
+        return timed(lambda: connected.send(buffer) if is_up else connected.recv_into(buffer), seconds)
 
 
 class Connected:
@@ -123,29 +134,36 @@ class Connected:
             while any(len(one) < count for one in self._lanes._streams.values()):
                 self._link.receive(0.01)
 
-    def rate(self, is_up: bool, seconds: float) -> float:
-        """Return how many bytes a second it carries, with messages of 4 MiB."""
+    def rate(self, is_up: bool, seconds: float) -> Rate:
+        """Return how fast it is, with messages of 4 MiB."""
         message = [b"head", _LARGE] if is_up else [b"more"]
-        in_flight = answered = 0
-        begun = perf_counter()
-        while perf_counter() < begun + seconds:
+        in_flight = 0
+
+        def pass_some() -> int:
+            nonlocal in_flight
             while in_flight < _IN_FLIGHT and self._link.send(message):
                 in_flight += 1
-            if self._link.receive(0.1) is not None:
-                self._link.is_torn = False
-                in_flight, answered = in_flight - 1, answered + 1
-        taken = perf_counter() - begun
+            return answered()
+
+        def answered() -> int:
+            nonlocal in_flight
+            if self._link.receive(0.1) is None:
+                return 0
+            self._link.is_torn = False
+            in_flight -= 1
+            return len(_LARGE)
+
+        found = timed(pass_some, seconds)
         while in_flight:
-            if self._link.receive(0.1) is not None:
-                in_flight -= 1
-        return answered * len(_LARGE) / taken
+            answered()
+        return found
 
     def close(self) -> None:
         """Close it."""
         self._link.close()
 
 
-def measure(address: str, expected: Expected, most: int, seconds: float) -> dict[str, tuple[float, float]]:
+def measure(address: str, expected: Expected, most: int, seconds: float) -> dict[str, tuple[Rate, Rate]]:
     """Return the rates up and down of each way."""
     found = {"plain TCP": (plain_rate(address, True, seconds), plain_rate(address, False, seconds))}
     for count in range(most + 1):
@@ -217,13 +235,15 @@ def main() -> None:
     show(turns, f"{'two network namespaces' if is_apart else 'loopback'}, {os.cpu_count()} processors")
 
 
-def show(turns: list[dict[str, tuple[float, float]]], where: str) -> None:
+def show(turns: list[dict[str, tuple[Rate, Rate]]], where: str) -> None:
     """Print the best rate of each way, and what part of plain TCP's that is."""
-    best = {name: tuple(max(turn[name][way] for turn in turns) for way in (0, 1)) for name in turns[0]}
-    plain = best["plain TCP"]
+    best = {name: [max(turn[name][way] for turn in turns) for way in (0, 1)] for name in turns[0]}
     print(where)
     for name, rates in best.items():
-        told = [f"{rate / 1e9:6.2f} GB/s {100 * rate / of:4.0f} %" for rate, of in zip(rates, plain, strict=True)]
+        told = [
+            f"{rate.speed / 1e9:6.2f} GB/s {100 * rate.speed / of.speed:4.0f} % {rate.effort * 1e9:6.2f} ns/B"
+            for rate, of in zip(rates, best["plain TCP"], strict=True)
+        ]
         print(f"{name:14} up {told[0]}   down {told[1]}")
 
 

@@ -9,6 +9,8 @@ from __future__ import annotations
 import struct
 from typing import NamedTuple
 
+import numpy as np
+
 from gpu_backend.wire.codec import Frame
 
 __all__ = ["HEADER", "LEAST_BYTES", "PIECE_BYTES", "FrameInPieces", "Piece", "cut"]
@@ -39,8 +41,8 @@ class FrameInPieces:
     """A frame of ``size`` bytes that is on its way. Each of its pieces is taken once."""
 
     def __init__(self, size: int) -> None:
-        #: Its bytes, as far as they have come.
-        self.content = memoryview(bytearray(size))
+        #: Its bytes, as far as they have come; where they have not, whatever lay there before.
+        self.content = np.empty(size, np.uint8).data
         self._unclaimed = set(range(0, size, PIECE_BYTES))
         self._missing = len(self._unclaimed)
 
