@@ -104,7 +104,7 @@ def be_far(address: str, made: Certificate, secret: bytes, most: int) -> list[Ca
         file.write(made.pem)
         file.flush()
         context = tls.as_server(Path(file.name))
-    tls.helpers = lambda _: most
+    tls.threads_beside = lambda _: most
     plain, listening = (socket.create_server((address, port)) for port in _PORTS)
     entrance = Entrance(secret, (TlsDoor(listening, context, tls.tls_way(made.fingerprint)),))
     return [lambda: serve_plain(plain), lambda: serve_messages(entrance)]
@@ -125,7 +125,7 @@ class Connected:
     """A connection with ``count`` lanes beside it."""
 
     def __init__(self, address: str, expected: Expected, count: int) -> None:
-        tls.helpers = lambda _: count
+        tls.threads_beside = lambda _: count
         socket, _ = reach_far(f"tls://{address}:{_PORTS[1]}", expected, 10.0)
         self._link = Link(socket)
         self._lanes = socket._laned.lanes if socket._laned is not None else None

@@ -11,7 +11,7 @@ from functools import cache
 from pathlib import Path
 from time import monotonic
 
-__all__ = ["Spare", "has_spare", "helpers"]
+__all__ = ["Spare", "has_spare", "threads_beside"]
 
 #: With fewer processors than this nobody spins for long.
 _LEAST_PROCESSORS = 4
@@ -39,7 +39,7 @@ class Spare:
         return self._has
 
     def _look(self) -> bool:
-        processors = self.count
+        processors = self._count
         return processors >= _LEAST_PROCESSORS and self._running() <= processors / 2
 
     def _running(self) -> float:
@@ -56,9 +56,16 @@ class Spare:
             return float("inf")
 
     @property
-    def count(self) -> float:
-        """How many processors this process may use."""
+    def _count(self) -> float:
         return min(len(os.sched_getaffinity(0)), self._allowed())
+
+    def threads_beside(self, most: int) -> int:
+        """Return how many threads may work beside this process's own, ``most`` at most: half as many as processors.
+
+        On a machine with fewer than four there are none.
+        """
+        processors = int(min(self._count, 2 * most))
+        return processors // 2 if processors >= _LEAST_PROCESSORS else 0
 
 
 @cache
@@ -71,7 +78,6 @@ def has_spare() -> bool:
     return _spare().has()
 
 
-def helpers(most: int) -> int:
-    """Return how many threads may take on work beside this process's own, ``most`` at most: 0 on a small machine."""
-    processors = int(min(_spare().count, 2 * most))
-    return processors // 2 if processors >= _LEAST_PROCESSORS else 0
+def threads_beside(most: int) -> int:
+    """Return how many threads may work beside this process's own here; see `Spare.threads_beside`."""
+    return _spare().threads_beside(most)

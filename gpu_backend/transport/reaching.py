@@ -121,7 +121,7 @@ def _reach_lane(endpoint: str, expected: Expected, name: bytes, is_sending: bool
         if _await(partial(stream.send, asked), stream, deadline) != len(asked) or _read(stream, 1, deadline) != TAKEN:
             raise ConnectionLost("the executor takes no lane")
         return stream
-    except BaseException:
+    except BaseException:  # whatever it is, nothing may stay open
         connected.close()
         raise
 

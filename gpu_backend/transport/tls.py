@@ -19,7 +19,7 @@ from gpu_backend.transport.framing import MessageReader
 from gpu_backend.transport.laned_messages import LanedMessages
 from gpu_backend.transport.lanes import Lanes, Reach
 from gpu_backend.transport.message_socket import MessageSocket
-from gpu_backend.transport.processors import helpers
+from gpu_backend.transport.processors import threads_beside
 
 #: By what a stream says in its handshake that it is to be a lane of a connection that there is (ALPN).
 LANE = "gpu-workbench-lane"
@@ -237,7 +237,7 @@ def messages_of(stream: TlsStream, reach: Reach | None = None) -> tuple[MessageS
 
     ``reach`` connects one, where it is this side that connects.
     """
-    most = helpers(_MOST_LANES)
+    most = threads_beside(_MOST_LANES)
     lanes = Lanes(most, reach) if most else None
     expect = lanes.expect if lanes is not None else None
     # More may have arrived than was read.

@@ -17,8 +17,10 @@ from gpu_backend.executor.outbox import Outbox
 from gpu_backend.executor.ports import Ports
 from gpu_backend.node import inherited
 from gpu_backend.node.certificate import make_certificate
+from gpu_backend.transport import tls
 from gpu_backend.transport.message_socket import MessageSocket
 from gpu_backend.transport.reaching import Expected, reach_far, reach_local
+from gpu_backend.wire.codec import Frame
 
 SECRET = os.urandom(32)
 
@@ -41,6 +43,12 @@ def ports(config: ExecutorConfig) -> Iterator[Ports]:
     made_ports = Ports(config, lambda memory: None)
     yield made_ports
     made_ports.close()
+
+
+@pytest.fixture
+def with_lanes(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Let this machine have processors for two lanes."""
+    monkeypatch.setattr(tls, "threads_beside", lambda most: 2)
 
 
 @pytest.fixture(params=[0, 1], ids=["local", "tls"])
@@ -127,6 +135,32 @@ def test_a_message_that_comes_in_pieces_is_read_whole(ports: Ports, notebook: Me
         notebook.push()
         read += _read(ports, 1)
     assert read == sent
+
+
+@pytest.mark.parametrize("notebook", [1], indirect=True)
+def test_what_comes_by_lanes_wakes_who_sleeps_and_is_answered_so(
+    with_lanes: None, ports: Ports, notebook: MessageSocket
+) -> None:
+    large = os.urandom(5 << 20)
+    assert notebook._laned is not None
+    lanes = notebook._laned.lanes
+    lanes.want()
+    while any(len(streams) < 2 for streams in lanes._streams.values()):
+        ports.wait(0.1)
+    for _ in range(3):
+        assert notebook.send([b"head", large, b"tail"])
+        read: list[tuple[bytes, list[Frame]]] = []
+        while not read:
+            ports.wait(60.0)
+            read += ports.read_data()
+        ((peer, message),) = read
+        assert message == [b"head", large, b"tail"]
+        outbox = Outbox()
+        outbox.put(peer, [b"back", message[1]])
+        ports.send(outbox)
+        while (answer := notebook.receive()) is None:
+            assert select.select([notebook], [], [], 60.0)[0]
+        assert answer == [b"back", large]
 
 
 @pytest.mark.parametrize("seconds", [60e-6, 0.25e-3, 0.9e-3])

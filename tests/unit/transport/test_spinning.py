@@ -103,3 +103,16 @@ def test_the_answer_holds_for_a_while(tmp_path: Path, monkeypatch: pytest.Monkey
     assert spare.has()
     now[0] += 1.0
     assert not spare.has()
+
+
+@pytest.mark.parametrize(
+    ("processors", "quota", "threads"),
+    [(1, "max 100000", 0), (3, "max 100000", 0), (4, "max 100000", 2), (6, "max 100000", 3), (64, "max 100000", 4),
+     (64, "350000 100000", 0), (64, "450000 100000", 2)],
+)  # fmt: skip
+def test_threads_work_beside_where_there_are_processors_for_them(
+    processors: int, quota: str, threads: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(os, "sched_getaffinity", lambda process: set(range(processors)))
+    (tmp_path / "quota").write_text(quota)
+    assert Spare(tmp_path / "load", tmp_path / "quota").threads_beside(4) == threads

@@ -51,7 +51,7 @@ class Ways:
 
     def __init__(self, way: str, secret: bytes = SECRET, make_room: MakeRoom = joining.make) -> None:
         self.way, self.is_far = way, way in ("tls", "lanes")
-        self._processors = mock.patch.object(tls, "helpers", return_value=LANES if way == "lanes" else 0)
+        self._processors = mock.patch.object(tls, "threads_beside", return_value=LANES if way == "lanes" else 0)
         self._processors.start()
         made = certificate()
         if not self.is_far:
