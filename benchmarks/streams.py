@@ -126,7 +126,7 @@ class Connected:
 
     def __init__(self, address: str, expected: Expected, count: int) -> None:
         tls.threads_beside = lambda _: count
-        socket, _ = reach_far(f"tls://{address}:{_PORTS[1]}", expected, 10.0)
+        socket, _ = reach_far(f"tls://{address}:{_PORTS[1]}", expected, 10.0, count)
         self._link = Link(socket)
         self._lanes = socket._laned.lanes if socket._laned is not None else None
         if self._lanes is not None:

@@ -6,7 +6,7 @@ import json
 import os
 import tomllib
 from pathlib import Path
-from typing import Literal
+from typing import Annotated, Literal
 
 import msgspec
 
@@ -30,6 +30,9 @@ class ClientSettings(msgspec.Struct, frozen=True, kw_only=True):
     #: Name or address under which this machine reaches the pool's executors, where it is another than the pool says:
     #: the near end of an SSH tunnel, the outer address of a router. The ports stay. "" for the pool's own.
     executor_host: str = ""
+    #: By how many streams beside its own, each way, what is large travels to and from an executor on another host. Each
+    #: takes a processor on both sides, and there are none where one of them has fewer than four.
+    lanes: Annotated[int, msgspec.Meta(ge=0, le=4)] = 0
     #: What sessions ask for; see `gpu_backend.wire.control.Wish`. The environment comes before it.
     session_class: str = ""
     request: float = 0.0

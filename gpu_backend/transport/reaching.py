@@ -89,7 +89,9 @@ def reach_local(endpoint: str, expected: Expected, timeout_seconds: float) -> Me
         raise
 
 
-def reach_far(endpoint: str, expected: Expected, timeout_seconds: float) -> tuple[MessageSocket, TlsStream]:
+def reach_far(
+    endpoint: str, expected: Expected, timeout_seconds: float, lanes: int = 0
+) -> tuple[MessageSocket, TlsStream]:
     """Return a connection to an executor of another host, and what encrypts it.
 
     Raises
@@ -105,7 +107,7 @@ def reach_far(endpoint: str, expected: Expected, timeout_seconds: float) -> tupl
     connected = _connected(endpoint, timeout_seconds)
     try:
         stream, name = _encrypted(connected, expected, deadline, is_lane=False)
-        return messages_of(stream, partial(_reach_lane, endpoint, expected, name))[0], stream
+        return messages_of(stream, lanes, partial(_reach_lane, endpoint, expected, name))[0], stream
     except BaseException:  # an interrupt too must leave nothing open
         connected.close()
         raise

@@ -26,7 +26,7 @@ LANE = "gpu-workbench-lane"
 #: Encrypted in one go; larger pieces leave the processor's cache before they are sent.
 _PIECE_BYTES = 64 << 10
 #: Lanes each way: so many come close to what the system carries by one stream that is not encrypted.
-_MOST_LANES = 4
+MOST_LANES = 4
 #: Read in one go.
 _READ_BYTES = 256 << 10
 #: A peer that does not answer so long, though asked, is gone; seconds.
@@ -232,18 +232,20 @@ def _keep_watch(connected: socket.socket) -> None:
     connected.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
 
 
-def messages_of(stream: TlsStream, reach: Reach | None = None) -> tuple[MessageSocket, Lanes | None]:
-    """Return what takes messages by ``stream``, and its lanes, if this host has processors for any.
+def messages_of(
+    stream: TlsStream, lanes: int = MOST_LANES, reach: Reach | None = None
+) -> tuple[MessageSocket, Lanes | None]:
+    """Return what takes messages by ``stream``, and up to so many ``lanes``, if this host has processors for any.
 
     ``reach`` connects one, where it is this side that connects.
     """
-    most = threads_beside(_MOST_LANES)
-    lanes = Lanes(most, reach) if most else None
-    expect = lanes.expect if lanes is not None else None
+    most = threads_beside(min(lanes, MOST_LANES))
+    beside = Lanes(most, reach) if most else None
+    expect = beside.expect if beside is not None else None
     # More may have arrived than was read.
     reader = MessageReader(stream, has_pending=lambda: stream.has_pending, expect=expect)
-    laned = LanedMessages(stream.fileno(), reader, lanes) if lanes is not None else None
-    return MessageSocket(stream, reader, laned=laned), lanes
+    laned = LanedMessages(stream.fileno(), reader, beside) if beside is not None else None
+    return MessageSocket(stream, reader, laned=laned), beside
 
 
 def tls_way(fingerprint: str) -> bytes:

@@ -32,7 +32,8 @@ class Connection:
     """A connection to the executor that ``ticket`` names. Use it from one thread at a time.
 
     ``instance`` names this process to the executor: an epoch of a session belongs to one client instance. ``is_owner``
-    tells it that the session is this process's own, and ends with it. To connect may take ``timeout_seconds``.
+    tells it that the session is this process's own, and ends with it. To connect may take ``timeout_seconds``. To
+    another host what is large may pass by so many ``lanes`` each way.
 
     Raises
     ------
@@ -48,20 +49,20 @@ class Connection:
     #: Why the executor ends, once it has said that it does; "" while it has not.
     ended_for = ""
 
-    def __init__(self, ticket: Ticket, instance: str, is_owner: bool, timeout_seconds: float) -> None:
+    def __init__(self, ticket: Ticket, instance: str, is_owner: bool, timeout_seconds: float, lanes: int = 0) -> None:
         self.ticket = ticket
         self._is_owner = is_owner
         self.instance = instance
         self.bytes_sent = 0
         #: The way that is used.
         self.endpoint = ""
-        self._link = self._open(timeout_seconds)
+        self._link = self._open(timeout_seconds, lanes)
         self._is_closed = False
         self._put_back: Incoming | None = None
 
-    def _open(self, timeout_seconds: float) -> Link:
+    def _open(self, timeout_seconds: float, lanes: int) -> Link:
         try:
-            link, self.endpoint = open_link(self.ticket, timeout_seconds)
+            link, self.endpoint = open_link(self.ticket, timeout_seconds, lanes)
         except NotReached as error:
             raise _unreached(error) from None
         except ConnectionLost as error:

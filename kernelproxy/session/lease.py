@@ -127,7 +127,7 @@ class Lease:
 
     def _connect_once(self, first: int, received: int, deadline: float) -> Connection:
         ticket = as_reached(self.ticket, self._settings.executor_host)
-        connection = Connection(ticket, self._instance, self.is_ours, deadline - monotonic())
+        connection = Connection(ticket, self._instance, self.is_ours, deadline - monotonic(), self._settings.lanes)
         try:
             connection.greet(first, received, deadline - monotonic())
         except BaseException:  # an interrupt too must leave nothing open

@@ -174,8 +174,10 @@ def as_reached(ticket: Ticket, executor_host: str) -> Ticket:
     return msgspec.structs.replace(ticket, endpoints=tuple(ways))
 
 
-def open_link(ticket: Ticket, timeout_seconds: float) -> tuple[Link, str]:
+def open_link(ticket: Ticket, timeout_seconds: float, lanes: int = 0) -> tuple[Link, str]:
     """Return the first link to the executor of ``ticket`` that this host can have, and its endpoint.
+
+    One to another host may have so many ``lanes`` each way.
 
     Raises
     ------
@@ -196,7 +198,7 @@ def open_link(ticket: Ticket, timeout_seconds: float) -> tuple[Link, str]:
             if local.is_here(endpoint):
                 return Link(_reach_here(endpoint, expected, remaining)), endpoint
             if endpoint.startswith(TLS_SCHEME):
-                socket, stream = reach_far(endpoint, expected, remaining)
+                socket, stream = reach_far(endpoint, expected, remaining, lanes)
                 return Link(socket, stream.is_silent), endpoint
         except ExecutorEnded:
             raise  # nor does it listen anywhere else

@@ -59,7 +59,7 @@ def notebook(config: ExecutorConfig, ports: Ports, request: pytest.FixtureReques
 
     def reach() -> None:
         if request.param:
-            reached.append(reach_far(endpoint, expected, 60.0)[0])
+            reached.append(reach_far(endpoint, expected, 60.0, 2)[0])
         else:
             reached.append(reach_local(endpoint, expected, 60.0))
 

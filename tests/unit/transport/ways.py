@@ -70,7 +70,7 @@ class Ways:
     def reach(self, expected: Expected | None = None, seconds: float = 90.0) -> MessageSocket:
         """Return the near side of a connection; somebody must `admit` meanwhile."""
         if self.is_far:
-            near = reach_far(self.endpoint, expected or self.expected, seconds)[0]
+            near = reach_far(self.endpoint, expected or self.expected, seconds, LANES)[0]
         else:
             near = reach_local(self.endpoint, expected or self.expected, seconds)
         self._open.append(near)
