@@ -56,13 +56,14 @@ class Connection:
         self.bytes_sent = 0
         #: The way that is used.
         self.endpoint = ""
-        self._link = self._open(timeout_seconds, lanes)
+        self._lanes = lanes
+        self._link = self._open(timeout_seconds)
         self._is_closed = False
         self._put_back: Incoming | None = None
 
-    def _open(self, timeout_seconds: float, lanes: int) -> Link:
+    def _open(self, timeout_seconds: float) -> Link:
         try:
-            link, self.endpoint = open_link(self.ticket, timeout_seconds, lanes)
+            link, self.endpoint = open_link(self.ticket, timeout_seconds, self._lanes)
         except NotReached as error:
             raise _unreached(error) from None
         except ConnectionLost as error:
