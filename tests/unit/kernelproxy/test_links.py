@@ -12,12 +12,7 @@ import pytest
 from gpu_backend.transport import shared_frames
 from gpu_backend.transport.lost import ConnectionLost
 from gpu_backend.transport.message_socket import MessageSocket
-from gpu_backend.transport.reaching import NotReached
 from gpu_backend.wire.codec import Frame
-from gpu_backend.wire.control import Ticket
-from gpu_backend.wire.errors import PoolUnreachable
-from kernelproxy.session import links
-from kernelproxy.session.connection import Connection
 from kernelproxy.session.links import Link
 from tests.unit.transport.ways import Ways
 
@@ -209,20 +204,3 @@ def test_last_words_are_read_though_nothing_can_be_sent_any_more(make_linked: Ca
     linked.link.is_torn = False
     assert linked.link.receive(0.001) is None
     assert linked.link.is_cut
-
-
-@pytest.mark.parametrize("lanes", [0, 3])
-def test_a_connection_to_another_host_has_the_lanes_that_its_user_wants(
-    monkeypatch: pytest.MonkeyPatch, lanes: int
-) -> None:
-    asked = []
-
-    def reach(endpoint: str, expected: object, seconds: float, lanes: int) -> None:
-        asked.append((endpoint, lanes))
-        raise NotReached("it is only played")
-
-    monkeypatch.setattr(links, "reach_far", reach)
-    ticket = Ticket(0, "s", 1, ("tls://127.0.0.1:9",), "00" * 32, "c" * 64, "n/cpu0", "cpu", 0, 60.0)
-    with pytest.raises(PoolUnreachable, match="it is only played"):
-        Connection(ticket, "me", False, 1.0, lanes)
-    assert asked == [("tls://127.0.0.1:9", lanes)]

@@ -5,12 +5,14 @@ from __future__ import annotations
 import secrets
 from pathlib import Path
 
+import msgspec
 import pytest
 
 from gpu_backend.transport import local
 from gpu_backend.transport.lost import ConnectionLost
 from gpu_backend.wire.control import CloseSession, Denied, FromGateway, OpenSession, RenewTicket, Ticket, ToGateway
 from gpu_backend.wire.errors import PoolUnreachable, ProtocolError, RefusalCode
+from kernelproxy import settings
 from kernelproxy.client import current, open_session
 from kernelproxy.session import handover, lease, links
 from tests.unit.workbench.conftest import gateway
@@ -108,4 +110,28 @@ def test_a_ticket_that_makes_no_sense_is_told_as_that(gateway: ScriptedGateway) 
     senseless = Ticket(0, "s1", 1, ("tls://nowhere:99999999",), "xyz", "c", "cpu0", "cpu", 0, 60.0)
     gateway.answer = lambda message: senseless if isinstance(message, OpenSession) else obliging(message)
     with pytest.raises(ProtocolError, match="makes no sense"):
+        open_session()
+
+
+@pytest.mark.parametrize("lanes", [0, 3])
+def test_an_executor_on_another_host_is_asked_for_the_lanes_that_the_user_wants(
+    pool: ScriptedGateway, monkeypatch: pytest.MonkeyPatch, lanes: int
+) -> None:
+    asked = []
+
+    def reach(endpoint: str, expected: object, seconds: float, lanes: int) -> None:
+        asked.append(lanes)
+        raise ConnectionLost("it is only played")
+
+    monkeypatch.setattr(links, "reach_far", reach)
+    settings.save(msgspec.structs.replace(settings.load(), lanes=lanes))
+    with pytest.raises(PoolUnreachable, match="it is only played"):
+        open_session()
+    assert set(asked) == {lanes}
+
+
+@pytest.mark.parametrize("lanes", [-1, 5])
+def test_more_lanes_than_there_are_or_less_than_none_are_refused(pool: ScriptedGateway, lanes: int) -> None:
+    settings.save(msgspec.structs.replace(settings.load(), lanes=lanes))
+    with pytest.raises(PoolUnreachable, match=r"client\.toml .*lanes"):
         open_session()
