@@ -8,6 +8,7 @@ where each operand's address stands, and that nothing else depends on it.
 from __future__ import annotations
 
 import warnings
+from collections import deque
 from collections.abc import Callable, Mapping, Sequence
 from math import prod
 from struct import Struct
@@ -19,6 +20,7 @@ from cupy.cuda import driver, memory, runtime
 
 from gpu_backend.devices import cuda_graphs
 from gpu_backend.devices.cuda_graphs import Copy, Fill, Launch, Step
+from gpu_backend.devices.cuda_transforms import Plans, is_transform, plans_used
 from gpu_backend.devices.cuda_ufuncs import CudaUfuncs
 from gpu_backend.devices.replays import Lying, Made, Number, Patch, Replay, Slot, Unrepeatable
 from gpu_backend.devices.segments import Kind
@@ -35,6 +37,8 @@ _BLOCKS = _MOST_ROOMS // 2
 _MIDDLE = 1 << 37
 #: How much farther everything lies in each trace: what stays the same over that is no address, whatever it looks like.
 _APART = 1 << 33
+#: So many captured transforms hold plans at most, as many as CuPy's cache keeps: each may be all that holds its own.
+_MOST_PLANS = 16
 #: What CuPy's pool aligns blocks to.
 _BLOCK = 512
 _WORD = 8
@@ -49,6 +53,8 @@ class CudaReplays:
         self._device = device
         self._stream: cupy.cuda.Stream | None = None
         self._ufuncs = CudaUfuncs()
+        #: The plans of transforms that were captured.
+        self._plans: deque[Plans] = deque()
 
     def inputs(self, name: str, kinds: tuple[Kind, ...]) -> tuple[DType, ...] | None:
         """Return in which types a ufunc reads operands of these ``kinds``; see the seam."""
@@ -57,8 +63,24 @@ class CudaReplays:
 
     def capture(self, function: Callable[..., Any], args: Sequence[Any], kwargs: Mapping[str, Any]) -> Replay:
         """Return what ``function`` launches; see the seam."""
-        traces = [self._trace(function, args, kwargs, number) for number in range(_TRACES)]
-        return _agreed(traces)
+        with plans_used() as plans:
+            traces = [self._trace(function, args, kwargs, number) for number in range(_TRACES)]
+        if not plans:
+            return _agreed(traces)
+        if not is_transform(function):
+            raise Unrepeatable("memory of others")
+        replay = _agreed(traces, leads_to_plans=True)._replace(holds=plans.hold)
+        self._plans.append(plans)
+        if len(self._plans) > _MOST_PLANS:
+            self._plans.popleft().let_go()
+        return replay
+
+    def let_go(self) -> bool:
+        """Hold no more plans of transforms; see the seam."""
+        had_some = bool(self._plans)
+        while self._plans:
+            self._plans.popleft().let_go()
+        return had_some
 
     def _trace(
         self, function: Callable[..., Any], args: Sequence[Any], kwargs: Mapping[str, Any], number: int
@@ -81,6 +103,8 @@ class CudaReplays:
         if graph is None:
             raise Unrepeatable("the device was asked for more than launches") from failure
         try:
+            if isinstance(failure, Unrepeatable):
+                raise failure
             if failure is not None:
                 raise Unrepeatable(f"CuPy raises {type(failure).__name__}") from failure
             return _Trace(space, cuda_graphs.launches(graph), space.made(result))
@@ -170,7 +194,8 @@ class _Trace(NamedTuple):
 class _Parameters:
     """The parameters of all launches, one behind the other, each at a multiple of a word."""
 
-    def __init__(self) -> None:
+    def __init__(self, leads_to_plans: bool) -> None:
+        self._leads_to_plans = leads_to_plans
         self.content = bytearray()
         self.patches: list[Patch] = []
         self.slots: list[Slot] = []
@@ -190,7 +215,7 @@ class _Parameters:
         read = _words_read(table)
         self.content[at + read * _WORD : at + end] = bytes(end - read * _WORD)
         for place, words in enumerate(table[:read]):
-            if (patch := _patch(words, traces, at + place * _WORD)) is not None:
+            if (patch := _patch(words, traces, at + place * _WORD, self._leads_to_plans)) is not None:
                 self.patches.append(patch)
         return at
 
@@ -209,8 +234,8 @@ def _words_read(table: list[list[int]]) -> int:
     return 1 + axes if is_same and head[0][0] == prod(words[0] for words in head[1:]) else len(table)
 
 
-def _patch(words: Sequence[int], traces: Sequence[_Trace], at: int) -> Patch | None:
-    """Return which address stands in a word that was ``words`` in the traces; None for no address."""
+def _patch(words: Sequence[int], traces: Sequence[_Trace], at: int, may_lead_elsewhere: bool) -> Patch | None:
+    """Return which address stands in a word that was ``words`` in the traces; None for none that changes."""
     first = words[0]
     room = (first - _FIRST) // _ROOM
     is_same = all(one == first for one in words)  # as two numbers of 32 bits are that look like an address together
@@ -222,7 +247,7 @@ def _patch(words: Sequence[int], traces: Sequence[_Trace], at: int) -> Patch | N
         return Patch(at, room, first - start)
     if not is_same:
         raise Unrepeatable("parameters that differ")
-    if cuda_graphs.is_address(first):
+    if not may_lead_elsewhere and cuda_graphs.is_address(first):
         raise Unrepeatable("memory of others")
     return None
 
@@ -235,13 +260,13 @@ def _slot(versions: Sequence[bytes], traces: Sequence[_Trace], at: int) -> Slot 
     return None
 
 
-def _agreed(traces: Sequence[_Trace]) -> Replay:
+def _agreed(traces: Sequence[_Trace], leads_to_plans: bool = False) -> Replay:
     first = traces[0]
     if any(one.space.blocks != first.space.blocks or one.made != first.made for one in traces):
         raise Unrepeatable("allocations that differ")
     if any([step[:-1] for step in one.launches] != [step[:-1] for step in first.launches] for one in traces):
         raise Unrepeatable("launches that differ")
-    parameters = _Parameters()
+    parameters = _Parameters(leads_to_plans)
     places = [
         [parameters.add(versions, traces) for versions in zip(*(one.parameters for one in steps), strict=True)]
         for steps in zip(*(one.launches for one in traces), strict=True)

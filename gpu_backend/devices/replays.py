@@ -74,6 +74,8 @@ class Replay(NamedTuple):
     made: Made | None
     #: The memory that the op allocates: how many bytes, and what lies there. All but the result is free at once.
     blocks: tuple[tuple[int, Layout], ...]
+    #: Tells whether all is still there that the launches lead to beside operands and blocks; None if nothing is.
+    holds: Callable[[], bool] | None = None
 
 
 class Replays(Protocol):
@@ -81,6 +83,9 @@ class Replays(Protocol):
 
     def inputs(self, name: str, kinds: tuple[Kind, ...]) -> tuple[DType, ...] | None:
         """Return in which types the elementwise op ``name`` reads operands of these ``kinds``; None if it cannot."""
+
+    def let_go(self) -> bool:
+        """Hold nothing more of what launches lead to beside operands and blocks; tell whether there was anything."""
 
     def capture(self, function: Callable[..., object], args: Sequence[object], kwargs: Mapping[str, object]) -> Replay:
         """Return what ``function`` launches, which has run with such arguments before. Nothing is carried out.

@@ -14,6 +14,13 @@ COMPUTING_SETTINGS = frozenset(
     for verb in ("get", "set")
     for what in ("compute_type", "elementwise_accelerators", "reduction_accelerators", "routine_accelerators")
 )
+#: Where a notebook lays hands on the plans of transforms, and on how they are made.
+_PLANS = ("cupy.fft.config", "cupy.fft._", "cupy.cuda.cufft")
+
+
+def is_of_plans(name: str) -> bool:
+    """Tell whether what is called ``name`` can change by which plan ``cupy.fft`` goes."""
+    return name.startswith(_PLANS) or name.endswith(".get_fft_plan")
 
 
 class SurfaceNames:

@@ -83,6 +83,12 @@ ASKED: list[Asked] = [
     ("cupy.count_nonzero", (Ref(MASK),), None),
     ("cupy.isclose", (Ref(DOUBLES), Ref(DOUBLES)), None),
     ("cupy.logaddexp", (Ref(DOUBLES), Ref(FLOATS)), None),
+    *((f"cupy.fft.{name}", (Ref(LONG),), None) for name in ("fft", "ifft", "rfft", "irfft", "hfft")),
+    *((f"cupy.fft.{name}", (Ref(SQUARE),), None) for name in ("fft2", "ifft2", "rfft2", "irfft2", "fftn", "rfft")),
+    *((f"cupy.fft.{name}", (Ref(FLOATS),), {"axis": 0, "norm": "ortho"}) for name in ("fft", "rfft", "irfft")),
+    ("cupy.fft.fft", (_rows(DOUBLES, 3, 8),), {"n": 32}),
+    ("cupy.fft.irfft", (Ref(LONG), 1000), None),
+    ("cupy.fft.irfft2", (Ref(SQUARE),), {"s": Tuple((40, 39))}),
     ("cupy.add", (Ref(DOUBLES), 2.5), None),
 ]  # fmt: skip
 WRITES: list[Asked] = [

@@ -9,26 +9,25 @@ from __future__ import annotations
 import logging
 from collections import deque
 from collections.abc import Callable, Collection, Sequence
-from typing import Any, NamedTuple
+from typing import Any
 
 from gpu_backend.devices.base import Device
-from gpu_backend.devices.extents import reach
 from gpu_backend.devices.replays import Replay
 from gpu_backend.devices.segments import OPERANDS
 from gpu_backend.executor.answer import Answer
 from gpu_backend.executor.heap import Heap, Place
+from gpu_backend.executor.program.course import Course, Lesson
 from gpu_backend.executor.program.effects import handles_in
 from gpu_backend.executor.program.kernel_calls import CALL, KernelCalls
-from gpu_backend.executor.program.operands import Number, Operands, encoded, is_apart, is_whole, loses_sign, number
+from gpu_backend.executor.program.operands import Number, Operands, encoded, is_whole, loses_sign, number
 from gpu_backend.executor.program.plan import KEEPS, Plan
-from gpu_backend.executor.program.products import Multiplication, Multiplications
+from gpu_backend.executor.program.products import Multiplications
 from gpu_backend.executor.program.replay import Replayer
 from gpu_backend.executor.program.segment import Segment, kind_of
-from gpu_backend.executor.program.steps import Step
 from gpu_backend.executor.program.tally import Tally
 from gpu_backend.executor.values import Reader
 from gpu_backend.executor.verbs import STORE
-from gpu_backend.opstream.layout import DType, Layout
+from gpu_backend.opstream.layout import DType
 from gpu_backend.wire import values as wire
 from gpu_backend.wire.messages import Op
 from gpu_backend.wire.values import Ref, View
@@ -53,47 +52,10 @@ _SET = "cupy.ndarray.__setitem__"
 _RECAST = frozenset(("cupy.outer", "cupy.ndarray.astype", "cupy.ndarray.copy", "cupy.copy"))
 #: Where random numbers are made: from a state that goes on.
 _RANDOM = "cupy.random."
-#: What is never captured: what goes on; transforms, whose plans and their work areas come and go; and verbs.
-_NEVER_CAPTURED = (_RANDOM, "cupy.fft.", ".")
-
-
-class _Course:
-    """What becomes of ops that come in one way."""
-
-    __slots__ = ("into", "may_coincide", "product", "refused", "replay", "seen", "spans", "step")
-
-    def __init__(self, step: Step | None, product: Multiplication | None, into: int, may_coincide: bool) -> None:
-        self.step, self.product = step, product
-        self.replay: Replay | None = None
-        #: Why it cannot be replayed, once that is known.
-        self.refused = ""
-        #: How often it came and went CuPy's way; below zero if it always will.
-        self.seen = 0
-        #: Which operand an elementwise op writes into that has no result. Another may lie just there: each element is
-        #: read before it is written.
-        self.into, self.may_coincide = into, may_coincide
-        #: How far each operand reaches from its first byte, once asked.
-        self.spans: tuple[tuple[int, int], ...] | None = None
-
-    def is_apart(self, places: Sequence[Any]) -> bool:
-        """Tell whether an op without a result writes over none of its operands that it may not."""
-        if self.spans is None:
-            layouts = [place.layout for place in places]
-            self.spans = tuple(
-                reach(one.shape, one.strides, one.itemsize) if type(one) is Layout else (0, 0) for one in layouts
-            )
-        if self.may_coincide:
-            return self.into < len(places) and is_apart(places, self.spans, self.into, may_coincide=True)
-        # which one is written is not said: so none may lie across another
-        return bool(places) and all(is_apart(places, self.spans, one, False) for one in range(len(places)))
-
-
-class _Lesson(NamedTuple):
-    """An op that may be captured: as it came, with how its operands lay and nothing that lay there."""
-
-    op: Op
-    course: _Course
-    places: Sequence[Any]
+#: What is never captured: what goes on, and verbs.
+_NEVER_CAPTURED = (_RANDOM, ".")
+#: Transforms, which go by plans that CuPy keeps.
+_TRANSFORMS = "cupy.fft."
 
 
 class Direct:
@@ -107,14 +69,16 @@ class Direct:
         self._places, self._known = heap.places, heap.places.known
         self.segment, self.replayer, self.products = segment, replayer, products
         self._calls = KernelCalls(heap, operands)
+        #: Whether transforms are captured.
+        self._has_transforms = True
         self._lays_out_as_cupy = device.lays_out_as_cupy
         #: By name: how many operands a function takes that goes element by element, whatever numbers it is given; 0 for
         #: others; None for what always goes CuPy's way.
         self._takes: dict[str, int | None] = {}
-        self._courses: dict[tuple[Any, ...], _Course] = {}
+        self._courses: dict[tuple[Any, ...], Course] = {}
         #: By name: how many ways in which it comes were not captured, as long as none was.
         self._hopeless: dict[str, int] = {}
-        self._lessons: deque[_Lesson] = deque(maxlen=_MOST_LESSONS)
+        self._lessons: deque[Lesson] = deque(maxlen=_MOST_LESSONS)
         self.tally = Tally()
 
     def take(self, op: Op) -> bool:
@@ -170,7 +134,7 @@ class Direct:
         course = self._courses.get(way)
         if course is None:
             self._calls.note_new(way)
-            course = self._remember(way, _Course(None, None, 0, False))
+            course = self._remember(way, Course(None, None, 0, False))
         if not self._carry_out(op, course, places):
             return False
         if op.reuse:
@@ -194,6 +158,19 @@ class Direct:
                 self._lessons.clear()
 
         return changed
+
+    def leave_transforms(self) -> None:
+        """Have transforms go CuPy's way from now on: how they go is in the notebook's hands."""
+        if self._has_transforms:
+            self._has_transforms = False
+            self._courses.clear()
+            self._lessons.clear()
+            self._takes.clear()
+            self.let_go_of_plans()
+
+    def let_go_of_plans(self) -> bool:
+        """Let go of memory that captured transforms keep from being freed; tell whether there may be any."""
+        return self.replayer is not None and self.replayer.captures.let_go()
 
     def ways(self) -> tuple[tuple[str, str, int], ...]:
         """Return how ops were carried out so far; see `Tally.told`."""
@@ -240,12 +217,14 @@ class Direct:
         It may be run again: it makes something new, and so has written nowhere else. Not so what draws random numbers,
         which would go on from where it failed, and draw others.
         """
-        is_short = isinstance(error, MemoryError) and op.out != 0 and bool(self._places.spare)
-        if is_short:
+        if not isinstance(error, MemoryError) or not op.out:
+            return False
+        has_spare, has_plans = bool(self._places.spare), self.let_go_of_plans()
+        if has_spare:
             self._places.give_back()
-        return is_short and not op.name.startswith(_RANDOM)
+        return (has_spare or has_plans) and not op.name.startswith(_RANDOM)
 
-    def _carry_out(self, op: Op, course: _Course, places: list[Any]) -> bool:
+    def _carry_out(self, op: Op, course: Course, places: list[Any]) -> bool:
         is_store = op.name == STORE
         if is_store and type(places[-1]) is Number and loses_sign(places[-1].value, places[0].layout.dtype):
             self.tally.why = "a zero with a sign fills an array"
@@ -268,6 +247,8 @@ class Direct:
                 return True
             self.tally.why = "it is not compiled yet, or a number among its operands may be rounded"
         replay = course.replay
+        if replay is not None and replay.holds is not None and not replay.holds():
+            course.replay, course.seen, replay = None, 0, None  # it goes by another plan now, or has to make one
         if replay is None and (replay := self._replay(op, course, places)) is None:
             if course.seen >= 0 and step is None:
                 self.tally.why = "it has not come so often in this way"
@@ -281,17 +262,17 @@ class Direct:
             self._places.kept.clear()
         return is_done
 
-    def _replay(self, op: Op, course: _Course, places: Sequence[Any]) -> Replay | None:
+    def _replay(self, op: Op, course: Course, places: Sequence[Any]) -> Replay | None:
         """Return what is replayed, if the op has come so often; None for CuPy's way."""
         if course.seen < 0 or self.replayer is None:
             return None
         course.seen += 1
         if course.seen == _NOTED:
             lying = [one if type(one) is Number else Place(0, one.layout, None) for one in places]
-            self._lessons.append(_Lesson(op, course, lying))
+            self._lessons.append(Lesson(op, course, lying))
         return self._capture(op, course, places) if course.seen >= _WANTED else None
 
-    def _capture(self, op: Op, course: _Course, places: Sequence[Any]) -> Replay | None:
+    def _capture(self, op: Op, course: Course, places: Sequence[Any]) -> Replay | None:
         assert self.replayer is not None
         course.seen = -1
         types = self._types(op.name, places) if Number in map(type, places) else ()
@@ -343,13 +324,14 @@ class Direct:
         takes: int | None = _OTHERS.get(name, self._plan.operands[name])
         assert takes is not None
         if not 1 <= takes < OPERANDS:
-            forgets = self._plan.new_memory[name] is not KEEPS and not name.startswith(_NEVER_CAPTURED)
+            is_steady = not name.startswith(_NEVER_CAPTURED) and (self._has_transforms or _TRANSFORMS not in name)
+            forgets = self._plan.new_memory[name] is not KEEPS and is_steady
             may_be = self.replayer is not None or self.products is not None or name in _RECAST
             takes = 0 if forgets and may_be else None
         self._takes[name] = takes
         return takes
 
-    def _learn(self, op: Op, way: tuple[Any, ...], takes: int, places: Sequence[Any]) -> _Course:
+    def _learn(self, op: Op, way: tuple[Any, ...], takes: int, places: Sequence[Any]) -> Course:
         name, operands = way[0], [place.layout for place in places]
         is_store = name == STORE
         step = None
@@ -358,9 +340,9 @@ class Direct:
         elif name in _RECAST and self.segment is not None and op.kwargs is None:
             step = self.segment.recast(name, op.args, operands)
         product = self.products.way(name, operands) if self.products is not None and len(way) == 3 else None
-        return self._remember(way, _Course(step, product, 0 if is_store else takes, bool(takes)))
+        return self._remember(way, Course(step, product, 0 if is_store else takes, bool(takes)))
 
-    def _remember(self, way: tuple[Any, ...], course: _Course) -> _Course:
+    def _remember(self, way: tuple[Any, ...], course: Course) -> Course:
         if len(self._courses) >= _MOST_COURSES:
             self._courses.clear()
         self._courses[way] = course

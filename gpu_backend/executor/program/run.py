@@ -24,7 +24,7 @@ from gpu_backend.executor.program.passes import make_passes
 from gpu_backend.executor.program.peer_order import PeerOrder
 from gpu_backend.executor.program.plan import KEEPS, Plan
 from gpu_backend.executor.program.window import Window
-from gpu_backend.executor.surface_names import COMPUTING_SETTINGS, SurfaceNames
+from gpu_backend.executor.surface_names import COMPUTING_SETTINGS, SurfaceNames, is_of_plans
 from gpu_backend.executor.values import OutOfOrder, Reader, Writer
 from gpu_backend.executor.verbs import SAME, STORE, SYNCHRONIZE, Verbs
 from gpu_backend.opstream.contents import KeptContents
@@ -287,7 +287,11 @@ class OpStream:
 
     def _resolve(self, name: str) -> Any:
         found = self._objects.handles.held(name, self._names.resolve(name), bound=False)
-        return found if name not in COMPUTING_SETTINGS or self._direct is None else self._direct.forgetting(found)
+        if self._direct is None:
+            return found
+        if is_of_plans(name):
+            self._direct.leave_transforms()
+        return self._direct.forgetting(found) if name in COMPUTING_SETTINGS else found
 
     def _keep(self, op: Op, result: Any) -> None:
         """Keep the result of ``op``, or each of several, if its name is wanted: laid out as the notebook proved.

@@ -24,6 +24,8 @@ class NumpyReplays:
 
     def __init__(self) -> None:
         self.captured = 0
+        #: Whether what launches lead to beside operands is there; None if they lead to nothing.
+        self.held: bool | None = None
 
     def inputs(self, name: str, kinds: tuple[Kind, ...]) -> tuple[DType, ...] | None:
         """Return in which types operands are read; see the seam."""
@@ -63,7 +65,13 @@ class NumpyReplays:
                 _array(parameters, 8, made)[...] = result
 
         result = Made(1, made) if made is not None else None
-        return Replay(launch, parameters, tuple(patches), tuple(slots), result, blocks)
+        holds = (lambda: bool(self.held)) if self.held is not None else None
+        return Replay(launch, parameters, tuple(patches), tuple(slots), result, blocks, holds)
+
+    def let_go(self) -> bool:
+        """Let go of what launches lead to beside operands; see the seam."""
+        had, self.held = self.held, None if self.held is None else False
+        return bool(had)
 
 
 def _made(function: Callable[..., Any], args: Sequence[Any], kwargs: Mapping[str, Any]) -> Layout | None:

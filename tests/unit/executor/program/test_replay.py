@@ -356,3 +356,45 @@ def test_a_name_of_which_nothing_can_be_captured_is_not_looked_for_any_more(monk
         on.run(*(Op(name, 20 + one, (View(3, 0, (one // 2 + 1,), (8,), "<f8", ""),), (20 + one,)) for one in range(10)))
     assert on.stream._direct is not None
     assert on.stream._direct._takes == on.stream._direct._takes | {"cupy.sort": None, "cupy.ndarray.sum": 0}
+
+
+def test_a_replay_whose_plan_is_gone_goes_cupys_way_and_is_captured_anew() -> None:
+    on = notebook()
+    captures = on.device.captures  # type: ignore[attr-defined]
+    captures.held = True
+    on.run(*(summed(20 + one, Ref(3)) for one in range(4)))
+    assert (replayer(on).replayed, captures.captured) == (3, 1)
+    captures.held = False
+    on.run(summed(30, Ref(3)))
+    assert (replayer(on).replayed, captures.captured) == (3, 1)
+    captures.held = True
+    on.run(*(summed(31 + one, Ref(3)) for one in range(2)))
+    assert (replayer(on).replayed, captures.captured) == (5, 2)
+    assert {float(on.contents(Ref(handle))) for handle in (20, 23, 30, 31, 32)} == {33.0}
+
+
+def test_transforms_are_captured_until_the_notebook_asks_for_their_plans() -> None:
+    def transformed(into: int) -> Op:
+        return Op("cupy.fft.fft", into, (Ref(3),))
+
+    on = notebook()
+    on.run(*(transformed(20 + one) for one in range(4)))
+    assert replayer(on).replayed == 3
+    on.stream._resolve("cupy.fft.config")
+    on.run(*(transformed(30 + one) for one in range(4)))
+    assert replayer(on).replayed == 3
+    for handle in (20, 23, 30, 33):
+        np.testing.assert_array_equal(on.contents(Ref(handle)), np.fft.fft(np.arange(3.0, 9.0)))
+
+
+def test_an_op_that_wants_memory_is_run_again_when_plans_were_let_go(monkeypatch: pytest.MonkeyPatch) -> None:
+    on = notebook()
+    captures = on.device.captures  # type: ignore[attr-defined]
+    captures.held = True
+    direct_way = on.stream._direct
+    assert direct_way is not None
+    direct_way._places.give_back()
+    wanted = Op("cupy.zeros", 9, (3,))
+    assert direct_way.relent(wanted, MemoryError())
+    assert not direct_way.relent(wanted, MemoryError())
+    assert captures.held is False

@@ -1,0 +1,55 @@
+"""What becomes of ops that come in one way: name, layouts and other arguments the same."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, NamedTuple
+
+from gpu_backend.devices.extents import reach
+from gpu_backend.devices.replays import Replay
+from gpu_backend.executor.program.operands import is_apart
+from gpu_backend.executor.program.products import Multiplication
+from gpu_backend.executor.program.steps import Step
+from gpu_backend.opstream.layout import Layout
+from gpu_backend.wire.messages import Op
+
+__all__ = ["Course", "Lesson"]
+
+
+class Course:
+    """What becomes of ops that come in one way."""
+
+    __slots__ = ("into", "may_coincide", "product", "refused", "replay", "seen", "spans", "step")
+
+    def __init__(self, step: Step | None, product: Multiplication | None, into: int, may_coincide: bool) -> None:
+        self.step, self.product = step, product
+        self.replay: Replay | None = None
+        #: Why it cannot be replayed, once that is known.
+        self.refused = ""
+        #: How often it came and went CuPy's way; below zero if it always will.
+        self.seen = 0
+        #: Which operand an elementwise op writes into that has no result. Another may lie just there: each element is
+        #: read before it is written.
+        self.into, self.may_coincide = into, may_coincide
+        #: How far each operand reaches from its first byte, once asked.
+        self.spans: tuple[tuple[int, int], ...] | None = None
+
+    def is_apart(self, places: Sequence[Any]) -> bool:
+        """Tell whether an op without a result writes over none of its operands that it may not."""
+        if self.spans is None:
+            layouts = [place.layout for place in places]
+            self.spans = tuple(
+                reach(one.shape, one.strides, one.itemsize) if type(one) is Layout else (0, 0) for one in layouts
+            )
+        if self.may_coincide:
+            return self.into < len(places) and is_apart(places, self.spans, self.into, may_coincide=True)
+        # which one is written is not said: so none may lie across another
+        return bool(places) and all(is_apart(places, self.spans, one, False) for one in range(len(places)))
+
+
+class Lesson(NamedTuple):
+    """An op that may be captured: as it came, with how its operands lay and nothing that lay there."""
+
+    op: Op
+    course: Course
+    places: Sequence[Any]
