@@ -83,4 +83,4 @@ def plans_used() -> Iterator[Plans]:
 
 def is_transform(function: Callable[..., Any]) -> bool:
     """Tell whether ``function`` is one of ``cupy.fft``, and so leads to no memory but operands' and plans'."""
-    return getattr(function, "__module__", "") == _fft.__name__
+    return bool(getattr(function, "__module__", "") == _fft.__name__)
