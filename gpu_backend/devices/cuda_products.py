@@ -9,6 +9,7 @@ from cupy.cuda import device as devices
 from cupy.cuda import runtime
 from cupy_backends.cuda.libs import cublas
 
+from gpu_backend.devices.batched_products import Stacks, stacks
 from gpu_backend.devices.products import Gemm, Product, gemm
 from gpu_backend.opstream.layout import Layout
 
@@ -19,6 +20,7 @@ _TYPES = {
     "F": (runtime.CUDA_C_32F, cublas.CUBLAS_COMPUTE_32F),
     "D": (runtime.CUDA_C_64F, cublas.CUBLAS_COMPUTE_64F),
 }
+_SCATTERED = {"f": cublas.sgemmBatched, "d": cublas.dgemmBatched, "F": cublas.cgemmBatched, "D": cublas.zgemmBatched}
 #: From this compute capability on CuPy lets cuBLAS choose tensor cores.
 _TENSOR_CORES = 80
 
@@ -38,25 +40,72 @@ class CudaProducts:
     def product(self, first: Layout, second: Layout) -> Product | None:
         """Return ``first @ second``; see the seam."""
         code = first.dtype.char
-        if code not in _TYPES or not first.dtype.isnative:
+        if not _is_served(first):
             return None
         if _routines_linalg.get_compute_type(first.dtype) != _routines_linalg.COMPUTE_TYPE_DEFAULT:
             return None  # the notebook chose another
         call = gemm(first, second)
         return None if call is None else self._made(call, code)
 
+    def stacks(self, first: Layout, second: Layout) -> Product | None:
+        """Return ``cupy.matmul(first, second)`` of stacks; see the seam."""
+        call = stacks(first, second) if _is_served(first) else None
+        if call is None:
+            return None
+        code = first.dtype.char
+        return self._following(call, code) if call.offsets is None else self._scattered(call, code)
+
     def _made(self, call: Gemm, code: str) -> Product:
         kind, computed = _TYPES[code]
         algorithm, multiply, handle_of = self._algorithm, cublas.gemmEx, devices.get_cublas_handle
-        one = self._factors[code].ctypes.data
-        zero = one + self._factors[code].itemsize
+        one, zero = self._one_and_zero(code)
         transposed = int(call.is_second_transposed), int(call.is_first_transposed)
         m, n, k, first_leading, second_leading = call.m, call.n, call.k, call.first_leading, call.second_leading
 
-        def run(first: int, second: int, into: int) -> None:
+        def run(first: int, second: int, into: int, scratch: int) -> None:
             multiply(
                 handle_of(), *transposed, m, n, k, one, second, kind, second_leading, first, kind, first_leading,
                 zero, into, kind, m, computed, algorithm,
             )  # fmt: skip
 
         return Product(call, run)
+
+    def _following(self, call: Stacks, code: str) -> Product:
+        """Return a product of stacks whose matrices follow each other."""
+        kind, multiply, handle_of = _TYPES[code][0], cublas.gemmStridedBatchedEx, devices.get_cublas_handle
+        one, zero = self._one_and_zero(code)
+        m, n, k = call.m, call.n, call.k
+
+        def run(first: int, second: int, into: int, scratch: int) -> None:
+            multiply(
+                handle_of(), 0, 0, m, n, k, one, second, kind, m, m * k, first, kind, k, k * n,
+                zero, into, kind, m, m * n, call.batch, kind, cublas.CUBLAS_GEMM_DEFAULT,
+            )  # fmt: skip
+
+        return Product(call, run)
+
+    def _scattered(self, call: Stacks, code: str) -> Product:
+        """Return a product of stacks, of which a table says where each matrix begins."""
+        assert call.offsets is not None
+        multiply, handle_of = _SCATTERED[code], devices.get_cublas_handle
+        one, zero = self._one_and_zero(code)
+        m, n, k, batch = call.m, call.n, call.k, call.batch
+        offsets = np.array(call.offsets, np.uint64)
+        table = np.empty_like(offsets)
+        size, at = table.nbytes, table.ctypes.data
+
+        def run(first: int, second: int, into: int, scratch: int) -> None:
+            np.add(offsets, np.array([[second], [first], [into]], np.uint64), out=table)
+            runtime.memcpyAsync(scratch, at, size, runtime.memcpyHostToDevice, 0)  # has read it all when it returns
+            tables = [scratch + number * batch * table.itemsize for number in range(3)]
+            multiply(handle_of(), 0, 0, m, n, k, one, tables[0], m, tables[1], k, zero, tables[2], m, batch)
+
+        return Product(call, run, size)
+
+    def _one_and_zero(self, code: str) -> tuple[int, int]:
+        one: int = self._factors[code].ctypes.data
+        return one, one + self._factors[code].itemsize
+
+
+def _is_served(layout: Layout) -> bool:
+    return layout.dtype.char in _TYPES and layout.dtype.isnative

@@ -14,8 +14,6 @@ from cupy.fft import _fft
 
 from gpu_backend.devices.replays import Unrepeatable
 
-__all__ = ["Plans", "is_transform", "plans_used"]
-
 #: The most memory that the work area of a captured transform's plan may take: larger ones keep the device busy.
 _MOST_BYTES = 16 << 20
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import NamedTuple, Protocol
 
+from gpu_backend.devices.batched_products import Stacks
 from gpu_backend.opstream.layout import Layout, contiguous
 
 __all__ = ["Gemm", "Product", "Products", "gemm"]
@@ -37,9 +38,12 @@ class Gemm(NamedTuple):
 class Product(NamedTuple):
     """A product of operands that lie in certain ways."""
 
-    gemm: Gemm
-    #: Has the device carry it out in the default stream: of what lies at two addresses, into what lies at a third.
-    run: Callable[[int, int, int], None]
+    call: Gemm | Stacks
+    #: Has the device carry it out in the default stream: of what lies at two addresses, into what lies at a third. At a
+    #: fourth is memory for the call itself.
+    run: Callable[[int, int, int, int], None]
+    #: How much memory that is.
+    scratch_bytes: int = 0
 
 
 class Products(Protocol):
@@ -47,6 +51,9 @@ class Products(Protocol):
 
     def product(self, first: Layout, second: Layout) -> Product | None:
         """Return ``first @ second``; None if CuPy makes no such call for it."""
+
+    def stacks(self, first: Layout, second: Layout) -> Product | None:
+        """Return ``cupy.matmul(first, second)``, one of which is a stack of matrices; None as for `product`."""
 
 
 def gemm(first: Layout, second: Layout) -> Gemm | None:

@@ -8,9 +8,10 @@ from typing import Any
 import numpy as np
 import pytest
 
+from gpu_backend.devices.batched_products import stacks
 from gpu_backend.devices.products import gemm
 from gpu_backend.executor.config import PASSES
-from gpu_backend.opstream.layout import strided
+from gpu_backend.opstream.layout import contiguous_strides, strided
 from gpu_backend.wire.messages import Op
 from gpu_backend.wire.values import Ref, View
 from tests.unit.executor.program.played import PlayedNotebook
@@ -70,6 +71,56 @@ def test_products_give_cupys_bits(code: str) -> None:
         op = Op(drawn.choice(["cupy.matmul", "cupy.dot", "cupy.ndarray.dot"]), MADE, args)
         for one in (on, plain):
             assert not one.run(op)
+        assert on.contents(Ref(MADE)).tobytes() == plain.contents(Ref(MADE)).tobytes(), args
+        for one in (on, plain):
+            one.run(Op(".nothing", 0, (), (MADE,)))
+    assert on.stream._direct is not None
+    assert on.stream._direct.products is not None
+    assert on.stream._direct.products.done >= without_copies > 0
+
+
+def _stack(
+    drawn: random.Random, root: int, dtype: np.dtype[Any], heap: tuple[int, ...], shape: tuple[int, ...]
+) -> View:
+    """Return a window of stacked matrices of ``shape``: packed, or with the last two axes turned."""
+    is_turned = len(shape) == 2 and drawn.random() < 0.3
+    strides = list(contiguous_strides((*heap, *(shape[::-1] if is_turned else shape)), dtype.itemsize))
+    if is_turned:
+        strides[-2:] = strides[:-3:-1]
+    first = drawn.choice([0, 1, 8]) * dtype.itemsize
+    return View(root, first, (*heap, *shape), tuple(strides), dtype.str, "C")
+
+
+@pytest.mark.gpu
+@pytest.mark.parametrize("code", ["<f4", "<f8", "<c8", "<c16"])
+def test_products_of_stacks_give_cupys_bits(code: str) -> None:
+    from gpu_backend.devices.cuda import CudaDevice
+
+    device, dtype = CudaDevice(), np.dtype(code)
+    drawn, numbers = random.Random(code), np.random.default_rng(3)
+    flat = [numbers.normal(size=1 << 18).astype(dtype) for _ in range(2)]
+    on, plain = PlayedNotebook(PASSES, device), PlayedNotebook((), device)
+    for one in (on, plain):
+        for handle, values in zip((FIRST, SECOND), flat, strict=True):
+            one.stream.heap.put(handle, device.upload(values))
+            one.stream.heap.ownership.own(handle)
+    without_copies = 0
+    for _ in range(DRAWN):
+        rows, summed, columns = (drawn.choice([1, 2, 7, 16, 33, 64]) for _ in range(3))
+        outer = tuple(drawn.choice([1, 2, 3, 5]) for _ in range(drawn.choice([1, 1, 2])))
+        heaps = [tuple(drawn.choice([one, one, one, 1]) for one in outer), outer]
+        if drawn.random() < 0.3:
+            heaps[0] = ()
+        drawn.shuffle(heaps)
+        args = (
+            _stack(drawn, FIRST, dtype, heaps[0], (rows, summed)),
+            _stack(drawn, SECOND, dtype, heaps[1], (summed, columns) if drawn.random() < 0.8 else (summed,)),
+        )
+        call = stacks(*(strided(one.shape, one.strides, dtype) for one in args))
+        without_copies += call is not None and call.first_copy is None and call.second_copy is None
+        op = Op("cupy.matmul", MADE, args)
+        for one in (on, plain):
+            assert not one.run(op), args
         assert on.contents(Ref(MADE)).tobytes() == plain.contents(Ref(MADE)).tobytes(), args
         for one in (on, plain):
             one.run(Op(".nothing", 0, (), (MADE,)))

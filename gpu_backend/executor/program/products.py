@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
+import numpy as np
+
 from gpu_backend.devices.products import Product
 from gpu_backend.devices.products import Products as ProductsOfDevice
 from gpu_backend.executor.heap import MOST_SPARE_BYTES, Place, Places
@@ -12,11 +14,14 @@ from gpu_backend.executor.program.operands import Operands
 from gpu_backend.executor.program.segment import Segment
 from gpu_backend.executor.program.steps import Step
 from gpu_backend.executor.verbs import STORE
-from gpu_backend.opstream.layout import Layout
+from gpu_backend.opstream.layout import DType, Layout, contiguous
 from gpu_backend.wire.messages import Op
 
 __all__ = ["Multiplication", "Multiplications"]
 
+#: The one that multiplies stacks of matrices.
+_OF_STACKS = "cupy.matmul"
+_BYTES: DType = np.dtype(np.uint8)
 _NAMES = frozenset(("cupy.matmul", "cupy.dot", "cupy.ndarray.dot"))
 #: The most memory that a result or a copy may take: a larger one keeps the device busy by itself.
 _MOST_BYTES = 64 << 20
@@ -54,11 +59,12 @@ class Multiplications:
         if not self.has(name) or len(layouts) != 2 or any(type(one) is not Layout for one in layouts):
             return None
         first, second = layouts
-        product = self._runs.product(first, second)
-        if product is None or product.gemm.made.nbytes > _MOST_BYTES:
+        is_stack = name == _OF_STACKS and max(first.ndim, second.ndim) > 2
+        product = self._runs.stacks(first, second) if is_stack else self._runs.product(first, second)
+        if product is None or product.call.made.nbytes > _MOST_BYTES:
             return None
         copies: list[_Copy | None] = []
-        for layout, copied in ((first, product.gemm.first_copy), (second, product.gemm.second_copy)):
+        for layout, copied in ((first, product.call.first_copy), (second, product.call.second_copy)):
             step = None
             if copied is not None and self._segment is not None and copied.nbytes <= _MOST_BYTES:
                 step = self._segment.step(STORE, 1, [layout, copied])
@@ -71,7 +77,7 @@ class Multiplications:
         """Carry out ``op`` behind all that is gathered; return whether that was possible."""
         if not op.out or not self._operands.is_free(op.out):
             return False
-        made = way.product.gemm.made
+        made = way.product.call.made
         result = self._operands.new(made, made.nbytes)
         if result is None:
             return False
@@ -79,11 +85,12 @@ class Multiplications:
         first, second = (
             self._address(op, place, copy, temporary) for place, copy in zip(places, way.copies, strict=True)
         )
+        scratch = self._scratch(way.product.scratch_bytes, temporary)
         if self._segment is not None:
             self._segment.launch()
-        is_possible = first is not None and second is not None
-        if first is not None and second is not None:
-            way.product.run(first, second, result.address)
+        is_possible = first is not None and second is not None and scratch is not None
+        if first is not None and second is not None and scratch is not None:
+            way.product.run(first, second, result.address, scratch)
             self._places.add(op.out, result)
             self.done += 1
         else:
@@ -93,6 +100,16 @@ class Multiplications:
         if self._places.spare_bytes > MOST_SPARE_BYTES:
             self._places.give_back()
         return is_possible
+
+    def _scratch(self, size_bytes: int, temporary: list[Place]) -> int | None:
+        """Return where memory is for a call itself, 0 if it takes none; None if it cannot be had."""
+        if not size_bytes:
+            return 0
+        found = self._operands.new(contiguous((size_bytes,), _BYTES), size_bytes)
+        if found is None:
+            return None
+        temporary.append(found)
+        return found.address
 
     def _address(self, op: Op, place: Place, copy: _Copy | None, temporary: list[Place]) -> int | None:
         """Return where the library finds an operand, which is copied if CuPy does so; None if it cannot be."""

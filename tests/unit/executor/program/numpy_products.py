@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 
+from gpu_backend.devices.batched_products import Stacks, stacks
 from gpu_backend.devices.products import Gemm, Product, gemm
 from gpu_backend.opstream.layout import DType, Layout
 from tests.unit.executor.program.numpy_segments import SegmentedCpu, array_at
@@ -15,14 +16,34 @@ class NumpyProducts:
     """Carries out the calls of BLAS by NumPy; notes them."""
 
     def __init__(self) -> None:
-        self.calls: list[Gemm] = []
+        self.calls: list[Gemm | Stacks] = []
 
     def product(self, first: Layout, second: Layout) -> Product | None:
         """Return ``first @ second``; see the seam."""
         call = gemm(first, second) if first.dtype.kind in "fc" else None
         return None if call is None else Product(call, lambda *addresses: self._run(call, first.dtype, *addresses))
 
-    def _run(self, call: Gemm, dtype: DType, first: int, second: int, into: int) -> None:
+    def stacks(self, first: Layout, second: Layout) -> Product | None:
+        """Return ``cupy.matmul(first, second)`` of stacks; see the seam."""
+        call = stacks(first, second) if first.dtype.kind in "fc" else None
+        if call is None:
+            return None
+        size = 24 * call.batch if call.offsets is not None else 0
+        return Product(call, lambda *addresses: self._run_each(call, first.dtype, *addresses), size)
+
+    def _run_each(self, call: Stacks, dtype: DType, first: int, second: int, into: int, scratch: int) -> None:
+        self.calls.append(call)
+        if call.offsets is not None:  # the table is in memory of its own
+            array_at(scratch, np.dtype(np.uint64), (3, call.batch), (8 * call.batch, 8))[...] = call.offsets
+        m, n, k, size = call.m, call.n, call.k, dtype.itemsize
+        steps = (m * k * size, k * n * size, m * n * size)
+        for number in range(call.batch):
+            places = [one[number] for one in call.offsets] if call.offsets else [step * number for step in steps]
+            left = _operand(second + places[0], dtype, (m, k), m, False)
+            right = _operand(first + places[1], dtype, (k, n), k, False)
+            _operand(into + places[2], dtype, (m, n), m, False)[...] = left @ right
+
+    def _run(self, call: Gemm, dtype: DType, first: int, second: int, into: int, scratch: int) -> None:
         self.calls.append(call)
         left = _operand(second, dtype, (call.m, call.k), call.second_leading, call.is_second_transposed)
         right = _operand(first, dtype, (call.k, call.n), call.first_leading, call.is_first_transposed)

@@ -61,7 +61,7 @@ def test_each_way_to_lie(name: str, first: View | Ref, second: View | Ref, copie
 
 @pytest.mark.parametrize(
     ("first", "second"),
-    [(ROW, ROW), (FLAT, STANDING), (WHOLE, PART), (window((1, 7, 7), (49, 7, 1)), WHOLE), (Ref(61), Ref(60))],
+    [(ROW, ROW), (FLAT, STANDING), (WHOLE, PART), (window((2, 3, 7), (21, 7, 1)), PART), (Ref(61), Ref(60))],
 )
 def test_what_cupy_computes_otherwise_or_refuses_goes_its_way(first: View | Ref, second: View | Ref) -> None:
     on, device = notebook()
@@ -89,6 +89,47 @@ def test_without_memory_it_goes_cupys_way() -> None:
     assert not device.multiplied.calls
     table = np.sin(np.arange(49.0)).reshape(7, 7)[1:4, 1:4]
     np.testing.assert_allclose(on.contents(Ref(70)), table @ table, rtol=1e-12)
+
+
+PAIR, TURNED_PAIR = window((2, 3, 7), (21, 7, 1)), window((2, 7, 3), (21, 1, 7))
+HIGH = window((2, 2, 3, 4), (24, 12, 4, 1))
+
+
+@pytest.mark.parametrize(
+    ("first", "second", "copies"),
+    [
+        (PAIR, WHOLE, 0), (PAIR, window((2, 7, 3), (21, 3, 1)), 0), (PAIR, TURNED_PAIR, 1), (WHOLE, TURNED_PAIR, 1),
+        (PAIR, ROW, 0), (ROW, window((2, 7, 2), (14, 2, 1)), 0), (window((1, 7, 7), (49, 7, 1)), WHOLE, 0),
+        (PAIR, window((1, 7, 3), (21, 3, 1)), 0), (window((1, 3, 7), (21, 7, 1)), window((2, 7, 3), (21, 3, 1)), 0),
+        (HIGH, window((4, 5), (5, 1)), 0), (HIGH, window((2, 1, 4, 5), (20, 20, 5, 1)), 0),
+        (HIGH, window((1, 2, 4, 3), (24, 12, 1, 4)), 1), (CORNER, window((2, 3, 2), (6, 2, 1)), 1),
+    ],
+)  # fmt: skip
+def test_stacks_of_matrices(first: View, second: View, copies: int) -> None:
+    on, device = notebook()
+    plain, _ = notebook(())
+    for one in (on, plain):
+        one.run(Op("cupy.matmul", 70, (first, second)))
+    assert len(device.multiplied.calls) == 1
+    assert sum(device.runs.launched[1:]) == copies
+    np.testing.assert_allclose(on.contents(Ref(70)), plain.contents(Ref(70)), rtol=1e-12)
+    assert 70 not in on.stream.heap.objects
+
+
+def test_a_sum_over_stacks_is_no_product_of_them() -> None:
+    on, device = notebook()
+    on.run(Op("cupy.dot", 70, (PAIR, WHOLE)))
+    assert not device.multiplied.calls
+
+
+def test_stacks_without_memory_for_the_call_go_cupys_way() -> None:
+    on, device = notebook()
+    on.stream.heap.places.give_back()
+    device.memory_by_address.left = 1  # for the result, but for no table
+    on.run(Op("cupy.matmul", 70, (PAIR, WHOLE)))
+    assert not device.multiplied.calls
+    flat = np.sin(np.arange(49.0))
+    np.testing.assert_allclose(on.contents(Ref(70)), flat[:42].reshape(2, 3, 7) @ flat.reshape(7, 7), rtol=1e-12)
 
 
 @settings(deadline=None)
