@@ -22,6 +22,8 @@ from tests.fuzz.structure import Run, Structure, quiet
 
 __all__ = ["Season"]
 
+Words = dict[str, tuple[str, ...]]
+
 #: With which shape it is tried out whether a statement does anything.
 _TRIED = (7, 5)
 _SHAPES = [
@@ -189,10 +191,8 @@ class _Draft:
         if place == "num":
             return choice(self._words["num"])
         if place == "y" and drawn < 0.5:
-            return choice(
-                [choice(self._words["num"]), choice(self._named("m")), f"{choice(self._named('n'))}[:, None]"]
-                + [choice(self._named("")), choice(self._words["num"])]
-            )
+            spread = choice(self._named("m")), f"{choice(self._named('n'))}[:, None]", choice(self._named(""))
+            return choice([*spread, *self._random.sample(self._words["num"], 2)])
         if place in "kl":
             return place if drawn < 0.7 else f"~{place}"
         if place == "temporary":

@@ -152,7 +152,7 @@ def look(
             way = f"CuPy's, since {way}" if told else way
             counts.ways[way] = counts.ways.get(way, 0) + count
         if played.difference is not None:
-            if any(play(recording, device, ()).difference for _ in range(_ASKED_AGAIN)):
+            if any(play(recording, device, (), streams).difference for _ in range(_ASKED_AGAIN)):
                 counts.unsteady.append(structure)
             else:
                 counts.found.append(shrunk(structure, device, passes, played.difference, streams))

@@ -1,4 +1,4 @@
-"""Many processes that hunt at a time: a GPU has room for more than one can think of, and what ends one ends no other."""
+"""Many processes that hunt at a time on one device: what ends one of them ends no other."""
 
 from __future__ import annotations
 
