@@ -16,13 +16,15 @@ from gpu_backend.devices.base import Device
 from gpu_backend.opstream.surface import Ufunc, load
 from tests.conformance.in_process import mirrored, notebook_on
 from tests.fuzz.given import DTYPES, FIXED, GIVEN
-from tests.fuzz.phrases import CUTS, PHRASES, WORDS
+from tests.fuzz.phrases import CUTS, PHRASES, USUAL, WORDS
 from tests.fuzz.recording import Recorder
 from tests.fuzz.structure import Run, Structure, quiet
 
 __all__ = ["Season"]
 
 Words = dict[str, tuple[str, ...]]
+#: Phrases on operands of certain kinds, by what comes out, and whether they are usual.
+Known = dict[tuple[str | None, bool], dict[tuple[str, object], None]]
 
 #: With which shape it is tried out whether a statement does anything.
 _TRIED = (7, 5)
@@ -31,11 +33,17 @@ _SHAPES = [
     (1200, 37), (4, 4), (16, 2), (300, 300),
 ]  # fmt: skip
 _CLASSES = {(7, 5): "nm", (5,): "m", (7,): "n", (7, 7): "nn", (): ""}
-#: How likely each class of results is.
-_LIKELY: dict[str | None, int] = {"nm": 36, None: 32, "m": 9, "n": 9, "nn": 3, "": 8, "?": 9}
+#: How likely each class of results is; and with how many phrases that are not usual.
+_LIKELY: dict[str | None, int] = {"nm": 18, None: 15, "m": 5, "n": 5, "nn": 2, "": 5, "?": 5}
+#: With how many usual ones each comes that has any.
+_MOST_USUAL = 25
 _PAIRS = ("modf", "frexp")
+#: How much of what gives arrays of all rows and columns, and of what writes into one, is usual.
+_USUAL = 0.65
+#: How often what was made is taken on, rather than what was uploaded.
+_TAKEN_ON = 0.6
 _MOST_TEMPORARIES = 8
-_TRIES = 12
+_TRIES = 40
 _PLACE = re.compile(r"\{(\w+)\}")
 
 
@@ -46,14 +54,12 @@ class Season:
     ----------
     device
         On which it is tried out what works.
-    kinds
-        How many phrases on operands of certain kinds may come.
     """
 
-    def __init__(self, seed: int, device: Device, kinds: int = 60) -> None:
+    def __init__(self, seed: int, device: Device) -> None:
         self._random = random.Random(seed)
-        self._device, self._kinds = device, kinds
-        self._known: set[object] = set()
+        self._device = device
+        self._known: Known = {}
         ufuncs = {name: one for name, one in load().items() if isinstance(one, Ufunc)}
         names = {
             count: sorted(
@@ -93,7 +99,7 @@ class Season:
         )
         structure.dtypes["q"] = self._random.choice("fdFD")
         with quiet(), notebook_on(self._device, Recorder(self._device)), mirrored("off"):
-            _Draft(structure, self._random, self._words, self._known, self._kinds).write()
+            _Draft(structure, self._random, self._words, self._known).write()
         structure.shapes = self._random.sample(_SHAPES, 3)
         return structure
 
@@ -101,15 +107,8 @@ class Season:
 class _Draft:
     """A structure in the making: each statement is tried at once."""
 
-    def __init__(
-        self,
-        structure: Structure,
-        drawn: random.Random,
-        words: dict[str, tuple[str, ...]],
-        known: set[object],
-        kinds: int,
-    ) -> None:
-        self._structure, self._random, self._words, self._known, self._kinds = structure, drawn, words, known, kinds
+    def __init__(self, structure: Structure, drawn: random.Random, words: Words, known: Known) -> None:
+        self._structure, self._random, self._words, self._known = structure, drawn, words, known
         structure.statements = [" ".join((*GIVEN, "raw scaled doubled squares rng cp.random"))]  # so that all is there
         self._run = Run(structure)
         structure.statements = []
@@ -125,27 +124,30 @@ class _Draft:
         self._run.refresh(*_TRIED, 0)
         structure.statements = []
         for _ in range(self._random.randint(2, 30)):
-            for _ in range(_TRIES):
-                if self._add():
-                    break
+            made = self._random.choices([*_LIKELY], [*_LIKELY.values()])[0]
+            is_usual = made in USUAL and self._random.random() < _USUAL
+            any(self._add(made, is_usual) for _ in range(_TRIES))
         self._scope.clear()
 
-    def _add(self) -> bool:
-        made = self._random.choices([*_LIKELY], [*_LIKELY.values()])[0]
-        phrase, operands = self._random.choice(PHRASES[made]), []
+    def _add(self, made: str | None, is_usual: bool) -> bool:
+        known = self._known.setdefault((made, is_usual), {})
+        operands: list[str] = []
+        is_full = len(known) >= (_MOST_USUAL if is_usual else _LIKELY[made])
+        phrases = [phrase for phrase, _ in known] if is_full else (USUAL if is_usual else PHRASES)[made]
+        phrase = self._random.choice(phrases)
         cuts = self._random.sample(self._random.choice(CUTS), 2)
         try:
             written = _PLACE.sub(lambda place: self._filled(place[1], cuts, operands), phrase)
             kind = phrase, tuple(map(self._kind, operands))
         except Exception:  # an operand that is none: nothing has happened
             return False
-        if kind not in self._known and len(self._known) >= self._kinds:
+        if is_full and kind not in known:
             return False
         target = None if made is None else self._target(made)
         statement = written if target is None else f"{target} = {written}"
         if not self._run.attempt(lambda: self._try(statement)):
             return False
-        self._known.add(kind)
+        known[kind] = None
         self._structure.statements.append(statement)
         if target is not None and made is not None:
             self._classes[target] = made
@@ -199,7 +201,9 @@ class _Draft:
             return choice([name for name in self._classes if name[0] == "t"])
         if place == "any":
             return choice(self._named("?"))
-        name = choice(self._named({"r": "m", "w": "n"}.get(place, "nm")))
+        made = {"r": "m", "w": "n"}.get(place, "nm")
+        taken_on = self._named(made, temporary=True) if self._random.random() < _TAKEN_ON else []
+        name = choice(taken_on or self._named(made))
         if place in "xy" and drawn > 0.85:
             return name + choice(("[::-1]", "[:, ::-1]", ".T.copy().T"))
         return name

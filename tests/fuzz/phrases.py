@@ -7,7 +7,7 @@ spread over one, or a number; ``r`` a row of m and ``w`` one of n; ``t`` an arra
 
 from __future__ import annotations
 
-__all__ = ["CUTS", "PHRASES", "WORDS"]
+__all__ = ["CUTS", "PHRASES", "USUAL", "WORDS"]
 
 #: Windows of one shape, by families.
 CUTS = (
@@ -32,14 +32,27 @@ WORDS = {
     "axis": ("0", "1", "-1"),
     "running": ("cumsum", "cumprod"),
 }  # fmt: skip
+#: What most of a user's programs are: arithmetic, and what puts it into windows.
+USUAL: dict[str | None, tuple[str, ...]] = {
+    "nm": (
+        "cp.{one}({x})", "cp.{two}({x}, {y})", "cp.{two}({y}, {x})", "cp.{usual}({x}, {y})", "cp.{usual}({x}, {x})",
+        "{x} {sign} {y}", "{x} {sign} {x}", "{y} {sign} {x}", "cp.where({k}, {x}, {y})",
+        "cp.where({x} > {num}, {y}, {x})", "{x} * {num} + {x} * {num}",
+        "{x}.astype({dt})", "{x}.copy()", "-{x}", "abs({x})", "{x} / ({x} + {num})",
+    ),
+    None: (
+        "{t} {change} {y}", "{t} {change} {x}", "{t}{CUT} {change} {x}{CUT2}", "{t}{CUT} = {x}{CUT2}",
+        "{t}{CUT} = {x}{CUT2} {sign} {x}{CUT2}", "{t}{CUT} = cp.{two}({x}{CUT2}, {num})",
+        "{t}{CUT} = {num} * {x}{CUT2} + {x}{CUT2}", "{t} = {t} {sign} {y}", "{t} = {t} * {num} + {x}",
+        "for h in range(5): {t} = {t} * 0.5 + {x}", "cp.{two}({x}, {y}, out={t})", "{t}{CUT} = cp.{one}({x}{CUT2})",
+        "del {temporary}",
+    ),
+}  # fmt: skip
 #: By what comes out: "nm" for n rows and m columns, "m", "n", "nn", "" for one number; None where nothing does, and "?"
 #: for a shape that only the device knows, or none of these.
 PHRASES: dict[str | None, tuple[str, ...]] = {
     "nm": (
-        "cp.{one}({x})", "cp.{one}({x})", "cp.{two}({x}, {y})", "cp.{two}({x}, {y})", "cp.{two}({y}, {x})",
-        "cp.{usual}({x}, {y})", "cp.{usual}({x}, {x})", "{x} {sign} {y}", "{x} {sign} {y}", "{y} {sign} {x}",
-        "{x} * {num} + {x} * {num}", "cp.where({k}, {x}, {y})", "cp.where({x} > {num}, {y}, {x})", "-{x}", "abs({x})",
-        "{x}.astype({dt})", "{x}.copy()", "cp.asfortranarray({x})", "cp.ascontiguousarray({x})", "cp.clip({x}, -2, 3)",
+        "cp.asfortranarray({x})", "cp.ascontiguousarray({x})", "cp.clip({x}, -2, 3)",
         "cp.{running}({x}, axis={axis})", "cp.sort({x}, axis={axis})", "cp.argsort({x}, axis={axis})",
         "{x}[i]", "cp.take({x}, i, axis=0)", "cp.roll({x}, {small})", "cp.roll({x}, {small}, axis={axis})",
         "cp.concatenate([{x}[:1], {x}[1:]], axis=0)", "cp.vstack([{x}[1:], {r}])", "cp.flip({x}, {axis})",
@@ -52,7 +65,7 @@ PHRASES: dict[str | None, tuple[str, ...]] = {
         "cp.random.randint(0, 9, (n, m))", "rng.random((n, m))", "rng.standard_normal((n, m))", "q @ {x}",
         "cp.matmul(q, {x})", "cp.dot(q, {x})", "{x}.T.copy().T", "{x}.reshape(-1)[::-1].reshape(n, m)",
         "cp.diff({x}, axis=0, prepend=0)", "cp.pad({x}[1:, 1:], ((1, 0), (0, 1)))", "cp.stack([{r}] * n)",
-        "cp.where({k}, {num}, {x})", "cp.maximum(cp.minimum({x}, {num}), {num})", "{x} / ({x} + {num})",
+        "cp.where({k}, {num}, {x})", "cp.maximum(cp.minimum({x}, {num}), {num})",
     ),
     "m": (
         "{x}.{whole}(axis=0)", "cp.{whole}({x}, axis=0)", "{x}[j % n] {sign} {r}", "cp.{one}({r})",
@@ -87,16 +100,12 @@ PHRASES: dict[str | None, tuple[str, ...]] = {
         "cp.concatenate([e, f, v])", "cp.where(e > f, e, v)", "cp.correlate(c, c)", "cp.einsum('ij,kj->ik', {x}, {x})",
     ),
     None: (
-        "{t} {change} {y}", "{t} {change} {y}", "{t}{CUT} {change} {x}{CUT2}", "{t}{CUT} = {x}{CUT2}",
-        "{t}{CUT} = {x}{CUT2} {sign} {x}{CUT2}", "{t}{CUT} = cp.{two}({x}{CUT2}, {num})",
-        "{t}{CUT} = cp.{one}({x}{CUT2})",
-        "{t}{CUT} = {num} * {x}{CUT2} + {x}{CUT2}", "{t}{CUT} = {num}", "{t}{CUT} {change} {num}", "{t}[...] = {y}",
-        "cp.{two}({x}, {y}, out={t})", "cp.{one}({x}, {t})", "cp.{usual}({x}{CUT}, {x}{CUT2}, {t}{CUT})",
+        "{t}{CUT} = {num}", "{t}{CUT} {change} {num}", "{t}[...] = {y}",
+        "cp.{one}({x}, {t})", "cp.{usual}({x}{CUT}, {x}{CUT2}, {t}{CUT})",
         "{t}.fill({num})", "cp.copyto({t}, {x})", "{t}[{k}] = {num}", "{t}[{k}] {change} {num}", "{t}[i] = {x}",
         "{t}[i] {change} {num}", "{t}[{l}] = {num}", "{t}.sort(axis={axis})", "{t}[j % n] = {r}",
         "{t}[:, j % m] {change} {w}", "doubled({t})", "scaled({x}, {x}, {num}, {t})", "{t}[j % n, j % m] = {num}",
-        "{t} = {t} {sign} {y}", "{t} = {t} * {num} + {x}",
-        "for h in range(5): {t} = {t} * 0.5 + {x}", "for h in range(1, min(n, 7)): {t}[h] = {t}[h - 1] * {num} + {r}",
+        "for h in range(1, min(n, 7)): {t}[h] = {t}[h - 1] * {num} + {r}",
         "for h in range(min(n, 6)): {t}[h] {change} {r}",
         "for h in range(4): {t}[1:-1] += {num} * ({x}[2:] - {x}[:-2])",
         "for h in range(min(m, 5)): {t}[:, h] = {x}[:, h] {sign} {w}", "e += f * {num}", "e[1:] = f[:-1] {sign} e[1:]",
@@ -104,7 +113,7 @@ PHRASES: dict[str | None, tuple[str, ...]] = {
         "raw((3,), (32,), (f[2:], e[:-2], e.size - 2, np.float32(0.5)))",
         "raw((2,), (64,), (v, e, e.size, np.float32(-1)))", "f *= 0.5", "float({x}.sum())", "{x}.get()",
         "bool({k}.all())",
-        "int(cp.count_nonzero({x}))", "{r}[0].item()", "del {temporary}", "{t}[::2] = {t}[::2][::-1]",
+        "int(cp.count_nonzero({x}))", "{r}[0].item()", "{t}[::2] = {t}[::2][::-1]",
         "{t}[1:] = {t}[:-1]", "{t}[1:] += {t}[:-1]", "q[...] = q.T", "q += 0.25 * q.T",
     ),
 }  # fmt: skip
