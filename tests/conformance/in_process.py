@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from time import perf_counter
@@ -33,9 +33,9 @@ _SECONDS = 600.0
 class InProcess(PlayedExecutor):
     """Runs ops on a device, in their batches as an executor's process does, while the notebook waits."""
 
-    def __init__(self, device: Device) -> None:
+    def __init__(self, device: Device, passes: Collection[str] = _PASSES) -> None:
         self.device = device
-        self.stream = OpStream(device, _PASSES)
+        self.stream = OpStream(device, passes)
         super().__init__(credit_bytes=64 << 20)
 
     def work(self, most: int) -> None:
@@ -71,9 +71,12 @@ def notebook_on_two(kind: str, kernels: Path) -> Iterator[InProcess]:
 
 
 @contextmanager
-def notebook_on(device: Device) -> Iterator[InProcess]:
-    """Let this process's notebook use an executor on ``device``, which need not be the only CuPy in the process."""
-    executor = InProcess(device)
+def notebook_on(device: Device, executor: InProcess | None = None) -> Iterator[InProcess]:
+    """Let this process's notebook use an executor on ``device``, which need not be the only CuPy in the process.
+
+    ``executor`` is one that was made for that device already; a new one without.
+    """
+    executor = executor or InProcess(device)
     pipeline = executor.pipeline(kind=MirroredPipeline if device.count == 1 else SpreadPipeline)
     played: Any = SimpleNamespace(pipeline=pipeline, devices=device.count, device=device.info._asdict())
     played.synchronize = lambda: Session.synchronize(played)

@@ -24,6 +24,7 @@ from kernelproxy.namespace.names import make
 from kernelproxy.stream import forms
 from kernelproxy.stream.forms import Forms
 from tests.conformance.in_process import InProcess
+from tests.cupy_names import CuPy
 
 #: Numbers that are equal and not the same, or not equal to themselves, or large.
 _NUMBERS = (
@@ -141,17 +142,8 @@ def _calls(seed: int, count: int, kinds: tuple[str, ...] = _CALLS) -> list[str]:
     return [chance.choice(made) for _ in range(4 * count)]
 
 
-class _CuPy:
-    def __init__(self, name: str = "cupy") -> None:
-        self._name = name
-
-    def __getattr__(self, name: str) -> Any:
-        below = f"{self._name}.{name}"
-        return _CuPy(below) if name in ("linalg", "cublas") else make(below)
-
-
 def _scope() -> dict[str, Any]:
-    cp = _CuPy()
+    cp = CuPy()
     array_class = make("cupy.ndarray")
 
     class Sub(array_class):  # type: ignore[misc, valid-type]
