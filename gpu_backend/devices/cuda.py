@@ -25,6 +25,7 @@ from gpu_backend.devices.cuda_products import CudaProducts
 from gpu_backend.devices.cuda_reductions import whole_reductions
 from gpu_backend.devices.cuda_replays import CudaReplays
 from gpu_backend.devices.cuda_segments import CudaSegments
+from gpu_backend.devices.cuda_selections import chosen_by_masks
 from gpu_backend.devices.extents import reach, require_within
 from gpu_backend.devices.products import Products
 from gpu_backend.devices.python_source import PythonSource
@@ -164,7 +165,8 @@ class CudaDevice:
             "cupy.cuda.set_allocator": self._memory.set_allocator,
             "cupy.cuda.memory.set_allocator": self._memory.set_allocator,
             **dict.fromkeys(_UNCOUNTED, _refuse_uncounted),
-            **(whole_reductions() if self.count == 1 else {}),  # they do not ask on which GPU an array lies
+            # these do not ask on which GPU an array lies
+            **({**whole_reductions(), **chosen_by_masks()} if self.count == 1 else {}),
             **cuda_addresses.checked_names(),
             **cuda_compiler.checked_names(),
             **cuda_guards.checked_names(),

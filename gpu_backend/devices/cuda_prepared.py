@@ -20,6 +20,7 @@ from cupy.cuda._compiler_cache import DiskKernelCacheBackend, KernelCacheBackend
 
 from gpu_backend.devices import segment_source, usual_ops
 from gpu_backend.devices.cuda_segments import CudaSegments
+from gpu_backend.devices.cuda_selections import compile_selections
 from gpu_backend.opstream.layout import DType
 
 log = logging.getLogger("devices.prepared")
@@ -67,6 +68,7 @@ def prepare(folder: Path) -> None:
     if note is not None and not note.exists():
         CudaSegments(device).compile_usual()
         note.touch(mode=0o600)
+    compile_selections()
     for dtype in (np.float64, np.float32, np.int64, np.int32, np.bool_):
         _use(np.dtype(dtype))
     device.synchronize()

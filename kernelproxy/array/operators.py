@@ -12,11 +12,12 @@ from kernelproxy import compiled
 from kernelproxy.calls import array_core, dispatch, selections
 from kernelproxy.calls.array_core import ArrayCore
 from kernelproxy.calls.dispatch import stands_for
+from kernelproxy.calls.scalars import SCALARS
 from kernelproxy.calls.ufunc import ufunc
 from kernelproxy.calls.ufuncs import ufunc_named
 
 _Method = Callable[[Any, Any], Any]
-_NUMBERS = frozenset({bool, int, float, complex})
+_NUMBERS = frozenset({bool, int, float, complex, *SCALARS})
 
 
 def _defers(array: ArrayCore, other: Any) -> bool:

@@ -67,7 +67,7 @@ def call(qualname: str, args: tuple[object, ...], kwargs: dict[str, object]) -> 
     if proof is None:
         proof = prove(qualname, layouts(args), layouts(kwargs) if kwargs else {})
     if known is not None:
-        repeats.remember(known, proof, _largest(args, proof))
+        repeats.remember(known, proof, largest(args, proof))
     return run_proved(qualname, args, kwargs, proof)
 
 
@@ -81,7 +81,7 @@ def record(qualname: str, args: tuple[object, ...]) -> None:
     encoded = _encode(args, {})
     client, wire_args = encoded.client, encoded.args
     stream, kind = client.streams.current_handle(), _kind(qualname, wire_args)
-    client.pipeline.record(qualname, wire_args, 0, None, stream, None, None, _largest(args, None), kind)
+    client.pipeline.record(qualname, wire_args, 0, None, stream, None, None, largest(args, None), kind)
 
 
 def run_proved(qualname: str, args: tuple[object, ...], kwargs: dict[str, object], proof: Proof) -> Any:
@@ -100,7 +100,7 @@ def run_proved(qualname: str, args: tuple[object, ...], kwargs: dict[str, object
         return ask(qualname, encoded, args, kwargs)
     if isinstance(proof, Layout):
         client, wire_args, orders = encoded.client, encoded.args, proof.orders
-        stream, size, kind = client.streams.current_handle(), _largest(args, proof), _kind(qualname, wire_args)
+        stream, size, kind = client.streams.current_handle(), largest(args, proof), _kind(qualname, wire_args)
         handle = client.pipeline.record(qualname, wire_args, 1, encoded.kwargs, stream, None, orders, size, kind, proof)
         return fresh(client, proof, handle)
     return _recorded(qualname, encoded, args, kwargs, proof)
@@ -117,12 +117,12 @@ def _recorded(
         if all(isinstance(one, View) for one in several):  # nothing to compute
             return type(several)(_realise(client, one, 0, args, kwargs) for one in several)
         orders = _orders(several)
-        size, kind = _largest(args, proof), _kind(qualname, wire_args)
+        size, kind = largest(args, proof), _kind(qualname, wire_args)
         first = record(qualname, wire_args, len(several), wire_kwargs, stream, None, orders, size, kind)
         return type(several)(_realise(client, one, first + place, args, kwargs) for place, one in enumerate(several))
     if isinstance(proof, Later):
         return _recorded_for_later(qualname, encoded, args, proof)
-    count, size, kind = int(isinstance(proof, Made)), _largest(args, proof), _kind(qualname, wire_args)
+    count, size, kind = int(isinstance(proof, Made)), largest(args, proof), _kind(qualname, wire_args)
     handle = record(qualname, wire_args, count, wire_kwargs, stream, None, None, size, kind)
     if isinstance(proof, Made):
         return stand_ins.fresh(client, proof, handle)
@@ -134,7 +134,7 @@ def _recorded_for_later(qualname: str, encoded: _Encoded, args: tuple[object, ..
     client, count = encoded.client, proof.several or 1
     record, stream = client.pipeline.record, client.streams.current_handle()
     anyhow = ("",) * count  # they are left as they lie: nothing is believed of them
-    size, kind = max(_largest(args, None), proof.nbytes), _kind(qualname, encoded.args)
+    size, kind = max(largest(args, None), proof.nbytes), _kind(qualname, encoded.args)
     first = record(qualname, encoded.args, count, encoded.kwargs, stream, None, anyhow, size, kind)
     made = [array_core.pending(client, first + place, proof.nbytes) for place in range(count)]
     if proof.as_many_as is not None:
@@ -152,7 +152,7 @@ def _warned(qualname: str, args: tuple[object, ...], kwargs: dict[str, object], 
     return run_proved(qualname, args, kwargs, proof.proof)
 
 
-def _largest(args: tuple[object, ...], proof: Proof) -> int:
+def largest(args: tuple[object, ...], proof: Proof) -> int:
     """Return the bytes of the largest array among ``args``, or of the result that was proved."""
     largest = proof.nbytes if type(proof) is Layout else 0
     for one in args:

@@ -15,6 +15,7 @@ from kernelproxy.calls.common_client import common
 from kernelproxy.calls.dispatch import stands_for
 from kernelproxy.calls.documentation import Documented
 from kernelproxy.calls.elsewhere import reaches_over
+from kernelproxy.calls.scalars import SCALARS, sent_scalar
 from kernelproxy.client import Client
 from kernelproxy.public_names import maker
 from kernelproxy.stream.forms import Form, OpKind
@@ -25,10 +26,12 @@ _Key = tuple[Any, ...]
 _Limits = tuple[float, float] | None
 #: Operands that travel as they are.
 _PLAIN = (int, float, bool)
+#: These and others that are numbers, by whose type it is known what is made of them.
+_NUMBERS = frozenset((*_PLAIN, *SCALARS))
 
 
 def _is_operand(value: Any) -> bool:
-    return isinstance(value, ArrayCore) or type(value) in _PLAIN
+    return isinstance(value, ArrayCore) or type(value) in _NUMBERS
 
 
 class ufunc(Documented):  # noqa: N801 (CuPy's name)
@@ -80,9 +83,9 @@ class ufunc(Documented):  # noqa: N801 (CuPy's name)
         if isinstance(left, ArrayCore):
             if isinstance(right, ArrayCore):
                 return self._of_arrays(left, right)
-            if type(right) in _PLAIN:
+            if type(right) in _NUMBERS:
                 return self._of_number(left, right, left, right, (self._qualname, left._layout, type(right)))
-        elif isinstance(right, ArrayCore) and type(left) in _PLAIN:
+        elif isinstance(right, ArrayCore) and type(left) in _NUMBERS:
             return self._of_number(left, right, right, left, (self._qualname, type(left), right._layout))
         return self._binary_of_others(left, right)
 
@@ -103,19 +106,20 @@ class ufunc(Documented):  # noqa: N801 (CuPy's name)
 
     def _of_number(self, left: Any, right: Any, array: ArrayCore, number: float, key: _Key) -> Any:
         """Apply the function to ``left`` and ``right``, which are an ``array`` and a ``number`` in some order."""
-        client = array._client
+        client, has_type = array._client, type(number) in SCALARS
         pipeline = client.pipeline
         form = pipeline.forms.get(key)
         if (
-            form is None or not form.low <= number <= form.high
+            form is None or not (has_type or form.low <= number <= form.high)
             or form.size > pipeline.memory.small_bytes or client.streams.is_used
         ):  # fmt: skip
             operands = (left._layout, right) if array is left else (left, right._layout)
             proof = selections.prove(self._qualname, (left, right)) or self._rule.result(*operands)
-            self._remember(client, key, proof, self._rule.limits(*operands))
+            self._remember(client, key, proof, (0, 0) if has_type else self._rule.limits(*operands))
             made = dispatch.run_proved(self._qualname, (left, right), {}, proof)
         else:
-            args = (array._ref, number) if array is left else (number, array._ref)
+            sent = sent_scalar(number) if has_type else number
+            args = (array._ref, sent) if array is left else (sent, array._ref)
             made = array_core.small(client, form.made, pipeline.note(form, args, _DEPTH))  # type: ignore[arg-type]
         return array_core.in_class_of(made, (array,)) if array_core.is_subclassed else made
 
@@ -126,7 +130,7 @@ class ufunc(Documented):  # noqa: N801 (CuPy's name)
             forms.keep(key, forms.of(OpKind(self._qualname, 1, None, proof.nbytes, None, proof, True), *limits))
 
     def _binary_of_others(self, left: Any, right: Any) -> Any:
-        """Apply the function to two operands that are not arrays, or an array and a number of Python's."""
+        """Apply the function to two operands that are not arrays, or an array and a number."""
         operands = [one if _is_operand(one) else stands_for(one) for one in (left, right)]
         if all(map(_is_operand, operands)) and any(isinstance(one, ArrayCore) for one in operands):
             return self.binary(*operands)
@@ -145,9 +149,10 @@ class ufunc(Documented):  # noqa: N801 (CuPy's name)
                 common(client, operand._client)
         pipeline, key = client.pipeline, (layout, self._qualname, of)
         form = pipeline.forms.get(key)
-        if form is None or not (is_array or form.low <= operand <= form.high):
+        has_type = of in SCALARS
+        if form is None or not (is_array or has_type or form.low <= operand <= form.high):
             form = self._form_inplace(client, key, operand)
-        args = (target._ref, operand._ref if is_array else operand, target._ref)
+        args = (target._ref, operand._ref if is_array else sent_scalar(operand) if has_type else operand, target._ref)
         if form is not None and not reaches_over(client, args):
             pipeline.note(form, args, _DEPTH, None, client.streams.current_handle())
         else:
@@ -159,10 +164,10 @@ class ufunc(Documented):  # noqa: N801 (CuPy's name)
         target, _, of = key
         is_array = isinstance(operand, ArrayCore)
         proof = self._rule.inplace(target, of if is_array else operand)
-        if proof is not None or not (is_array or type(operand) in _PLAIN):
+        if proof is not None or not (is_array or type(operand) in _NUMBERS):
             return None
         size = target.nbytes if type(target) is Layout else 0  # of others it may have to be asked for
-        limits = (0, 0) if is_array else self._rule.limits_inplace(target, operand)
+        limits = (0, 0) if is_array or of in SCALARS else self._rule.limits_inplace(target, operand)
         form = client.pipeline.forms.of(OpKind(self._qualname, 0, None, size), *limits or (0, 0))
         if limits is not None and LaterLayout not in map(type, key):
             client.pipeline.forms.keep(key, form)

@@ -34,6 +34,21 @@ static int is_number(PyObject *value)
     return PyFloat_CheckExact(value) || PyLong_CheckExact(value) || PyBool_Check(value);
 }
 
+/* Whether a value is one of NumPy's scalars: 1, 0, or -1 with an error. By its type alone it is known what is made. */
+static int is_scalar(PyObject *value)
+{
+    return scalars == NULL ? 0 : PyDict_Contains(scalars, (PyObject *)Py_TYPE(value));
+}
+
+/* What travels for an operand: a new reference, NULL with an error. */
+static PyObject *sent(PyObject *operand)
+{
+    if (IS(operand, array_class))
+        return Py_NewRef(AT(operand, in_array.ref));
+    int found = is_number(operand) ? 0 : is_scalar(operand);
+    return found > 0 ? PyObject_CallOneArg(sent_scalar, operand) : found < 0 ? NULL : Py_NewRef(operand);
+}
+
 /* Whether a number is between those of the form: 1, 0, or -1 with an error. */
 static int is_within(PyObject *form, PyObject *number)
 {
@@ -85,11 +100,14 @@ static PyObject *apply(
     PyObject *pipeline, *form, *given, *handle = NULL, *made = NULL;
     int found = find_form(client, key, number, target == NULL, &pipeline, &form);
     if (found > 0 && (given = PyTuple_New(count)) != NULL) {
-        for (Py_ssize_t i = 0; i < count; i++) {
-            PyObject *one = IS(operands[i], array_class) ? AT(operands[i], in_array.ref) : operands[i];
-            PyTuple_SET_ITEM(given, i, Py_NewRef(one));
+        int is_whole = 1;
+        for (Py_ssize_t i = 0; i < count && is_whole; i++) {
+            PyObject *one = sent(operands[i]);
+            PyTuple_SET_ITEM(given, i, one);
+            is_whole = one != NULL;
         }
-        handle = note(pipeline, form, given, 0, Py_None, zero);
+        if (is_whole)
+            handle = note(pipeline, form, given, 0, Py_None, zero);
         Py_DECREF(given);
         if (handle != NULL)
             made = target != NULL ? Py_NewRef(target) : owner(client, AT(form, in_form.made), handle);
@@ -109,14 +127,14 @@ static PyObject *seen(PyObject *operand)
     return is_plain(operand) ? AT(operand, in_array.layout) : (PyObject *)Py_TYPE(operand);
 }
 
-/* ``left op right``: a plain array and another of the same client, or a number. */
+/* ``left op right``: a plain array and another of the same client, or a number of Python's or NumPy's. */
 static PyObject *binary_of(PyObject *quick, PyObject *array, PyObject *other, PyObject *left, PyObject *right)
 {
     PyObject *operands[] = {left, right}, *client;
     if (!is_plain(array))
         return NULL;
     client = AT(array, in_array.client);
-    if (is_plain(other) ? AT(other, in_array.client) != client : !is_number(other))
+    if (is_plain(other) ? AT(other, in_array.client) != client : !is_number(other) && is_scalar(other) <= 0)
         return NULL;
     PyObject *key = PyTuple_Pack(3, ((Quick *)quick)->name, seen(left), seen(right));
     return apply(client, key, is_number(other) ? other : NULL, operands, 2, NULL);
@@ -130,7 +148,7 @@ WAY(binary)
 
 WAY(reflected)
 {
-    PyObject *made = GIVEN(2) && is_number(args[1]) ? binary_of(quick, args[0], args[1], args[1], args[0]) : NULL;
+    PyObject *made = GIVEN(2) && !is_plain(args[1]) ? binary_of(quick, args[0], args[1], args[1], args[0]) : NULL;
     return MADE_OR_PURE(made);
 }
 
@@ -139,7 +157,7 @@ WAY(inplace)
     PyObject *made = NULL;
     if (GIVEN(2) && is_plain(args[0])) {
         PyObject *target = args[0], *other = args[1], *client = AT(target, in_array.client);
-        if (is_plain(other) ? AT(other, in_array.client) == client : is_number(other)) {
+        if (is_plain(other) ? AT(other, in_array.client) == client : is_number(other) || is_scalar(other) > 0) {
             PyObject *operands[] = {target, other, target};
             PyObject *key = PyTuple_Pack(3, AT(target, in_array.layout), ((Quick *)quick)->name, seen(other));
             made = apply(client, key, is_number(other) ? other : NULL, operands, 3, target);

@@ -4,6 +4,7 @@
 
 static PyObject *ArrayCore, *array_class, *Layout, *Recorder, *OpenBatch, *Form, *Cost, *HostMirror, *MemoryModel, *Streams, *Worth, *Op, *Ref, *View, *Site;
 static PyObject *nothing, *of_device, *theirs, *not_theirs, *is_theirs, *taken_over, *takes_over, *targets, *windows, *rows;
+static PyObject *scalars, *sent_scalar;
 
 /* Whether ways are taken. Tests go both ways in one process. */
 static int is_on = 1;
@@ -14,7 +15,7 @@ static struct { const char *name; PyObject **value; } parts[] = {
     {"MemoryModel", &MemoryModel}, {"Streams", &Streams}, {"Op", &Op}, {"Ref", &Ref}, {"View", &View}, {"Site", &Site},
     {"nothing", &nothing}, {"of_device", &of_device}, {"theirs", &theirs}, {"not_theirs", &not_theirs}, {"is_theirs", &is_theirs},
     {"taken_over", &taken_over}, {"takes_over", &takes_over}, {"targets", &targets}, {"windows", &windows},
-    {"rows", &rows}, {NULL, NULL},
+    {"rows", &rows}, {"scalars", &scalars}, {"sent_scalar", &sent_scalar}, {NULL, NULL},
 };
 
 static struct { Py_ssize_t client, dropped, layout, ref, root; } in_array;

@@ -12,6 +12,7 @@ from importlib.util import find_spec
 from types import SimpleNamespace
 from typing import Any
 
+import numpy as np
 import pytest
 
 from kernelproxy import compiled
@@ -40,6 +41,9 @@ def turn(x: Any, y: Any) -> None:
     z = 2.0 * z - 1
     z += y
     z *= 0.5
+    z = z * np.float64(2.5) - np.int16(3)
+    z += np.float32(1)
+    assert (np.float64(2) * z).shape == z.shape
     x[1:-1] += y[2:]
     assert (-z).shape == (x < z).shape
     assert x[1:-1][::2].base is x
