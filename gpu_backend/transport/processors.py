@@ -17,6 +17,8 @@ __all__ = ["Spare", "has_spare", "threads_beside"]
 _LEAST_PROCESSORS = 4
 #: How long an answer holds, seconds: to ask takes some 20 µs.
 _HOLDS_SECONDS = 0.05
+#: How long it holds how many processors there are: to ask that takes 100 µs more where there are many.
+_COUNT_HOLDS_SECONDS = 5.0
 _LOAD = Path("/proc/loadavg")
 #: What a container may use of the processors that it sees: microseconds in each so many, or "max".
 _QUOTA = Path("/sys/fs/cgroup/cpu.max")
@@ -27,19 +29,21 @@ class Spare:
 
     def __init__(self, load: Path = _LOAD, quota: Path = _QUOTA) -> None:
         self._load, self._quota = load, quota
-        self._asks_at = 0.0
+        self._asks_at = self._counts_at = 0.0
         self._has = False
+        self._processors = 0.0
 
     def has(self) -> bool:
         """Tell whether at most half of the processors that this process may use are busy, and they are four or more."""
         now = monotonic()
         if now >= self._asks_at:
-            self._has = self._look()
+            if now >= self._counts_at:
+                self._processors, self._counts_at = self._count, now + _COUNT_HOLDS_SECONDS
+            self._has = self._look(self._processors)
             self._asks_at = now + _HOLDS_SECONDS
         return self._has
 
-    def _look(self) -> bool:
-        processors = self._count
+    def _look(self, processors: float) -> bool:
         return processors >= _LEAST_PROCESSORS and self._running() <= processors / 2
 
     def _running(self) -> float:

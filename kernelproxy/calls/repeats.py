@@ -16,6 +16,7 @@ from gpu_backend.wire import values as wire
 from kernelproxy.calls import array_core
 from kernelproxy.calls.array_core import LaterLayout
 from kernelproxy.calls.encoding import DTYPE_KINDS, DTYPES
+from kernelproxy.calls.scalars import SCALARS, sent_scalar
 from kernelproxy.client import Client, current
 from kernelproxy.stream.forms import OpKind
 
@@ -80,6 +81,9 @@ def _noted(key: list[object], values: Iterable[Any], client: Client | None) -> t
         elif kind in _PLAIN or (kind is int and -(1 << 63) <= one < 1 << 64) or (kind is str and _is_short(one)):
             key += (kind, one)
             items.append(one)
+        elif kind in SCALARS:
+            items.append(sent := sent_scalar(one))
+            key += (kind, sent.data)
         elif kind is tuple or kind is list:
             key += (kind, len(one))
             if len(one) > _MOST_ITEMS or len(key) > _MOST_PARTS or (found := _noted(key, one, client)) is None:
