@@ -39,6 +39,10 @@ _MIDDLE = 1 << 37
 _APART = 1 << 33
 #: So many captured transforms hold plans at most, as many as CuPy's cache keeps: each may be all that holds its own.
 _MOST_PLANS = 16
+#: How often a transform is carried out once more just as before: its library leaves words unset.
+_REPEATS = 2
+#: What operands of a transform must lie at multiples of: more than any library looks at.
+_ALIGNED = 256
 #: What CuPy's pool aligns blocks to.
 _BLOCK = 512
 _WORD = 8
@@ -63,13 +67,22 @@ class CudaReplays:
 
     def capture(self, function: Callable[..., Any], args: Sequence[Any], kwargs: Mapping[str, Any]) -> Replay:
         """Return what ``function`` launches; see the seam."""
+        if is_transform(function):
+            return self._transform(function, args, kwargs)
         with plans_used() as plans:
             traces = [self._trace(function, args, kwargs, number) for number in range(_TRACES)]
+        if plans:
+            raise Unrepeatable("memory of others")
+        return _agreed(traces)
+
+    def _transform(self, function: Callable[..., Any], args: Sequence[Any], kwargs: Mapping[str, Any]) -> Replay:
+        """Return what a transform launches, on operands that begin where blocks may."""
+        with plans_used() as plans:
+            traces = [self._trace(function, args, kwargs, number, _BLOCK) for number in range(_TRACES)]
+            again = [self._trace(function, args, kwargs, 0, _BLOCK) for _ in range(_REPEATS)]
         if not plans:
             return _agreed(traces)
-        if not is_transform(function):
-            raise Unrepeatable("memory of others")
-        replay = _agreed(traces, leads_to_plans=True)._replace(holds=plans.hold)
+        replay = _agreed(traces, again, leads_to_plans=True)._replace(holds=plans.hold, alignment=_ALIGNED)
         self._plans.append(plans)
         if len(self._plans) > _MOST_PLANS:
             self._plans.popleft().let_go()
@@ -83,11 +96,11 @@ class CudaReplays:
         return had_some
 
     def _trace(
-        self, function: Callable[..., Any], args: Sequence[Any], kwargs: Mapping[str, Any], number: int
+        self, function: Callable[..., Any], args: Sequence[Any], kwargs: Mapping[str, Any], number: int, unit: int = 1
     ) -> _Trace:
         if self._stream is None:
             self._stream = cupy.cuda.Stream(non_blocking=True)
-        space = _Space(number, self._device.id)
+        space = _Space(number, self._device.id, unit)
         given = [space.given(one) for one in args]
         named = {key: space.given(one) for key, one in kwargs.items()}
         with self._stream, cupy.cuda.using_allocator(space.allocate), warnings.catch_warnings():
@@ -124,8 +137,9 @@ class CudaReplays:
 class _Space:
     """Made-up addresses: each operand and each block has a room, and lies elsewhere in it in each trace."""
 
-    def __init__(self, trace: int, device: int) -> None:
-        self._trace, self._device = trace, device
+    def __init__(self, trace: int, device: int, unit: int) -> None:
+        #: Operands lie at multiples of ``unit``, or of their itemsize.
+        self._trace, self._device, self._unit = trace, device, unit
         self.blocks: list[int] = []
         #: How far each room's content was moved.
         self.moved: dict[int, int] = {}
@@ -143,7 +157,7 @@ class _Space:
     def _array(self, lying: Lying) -> cupy.ndarray:
         if lying.number not in self._arrays:
             layout = lying.layout
-            start = self._place(lying.number, layout.itemsize, _MIDDLE) - _MIDDLE
+            start = self._place(lying.number, max(self._unit, layout.itemsize), _MIDDLE) - _MIDDLE
             held = memory.UnownedMemory(start, _ROOM, self, self._device)
             pointer = memory.MemoryPointer(held, _MIDDLE)
             self._arrays[lying.number] = cupy.ndarray(layout.shape, layout.dtype, pointer, strides=layout.strides)
@@ -200,24 +214,35 @@ class _Parameters:
         self.patches: list[Patch] = []
         self.slots: list[Slot] = []
 
-    def add(self, versions: Sequence[bytes], traces: Sequence[_Trace]) -> int:
-        """Add a parameter as it was in each trace; return where it stands."""
-        at = len(self.content)
+    def add(self, every: Sequence[bytes], traces: Sequence[_Trace]) -> int:
+        """Add a parameter as it was in each trace, and in those that repeat the first; return where it stands.
+
+        What is not the same when all else is, is nothing that a kernel reads: memory that nobody has set.
+        """
+        at, versions = len(self.content), every[: len(traces)]
         first = versions[0]
         self.content += first.ljust(-(-len(first) // _WORD) * _WORD, b"\0")
         if (slot := _slot(versions, traces, at)) is not None:
             self.slots.append(slot)
             return at
-        end = len(first) // _WORD * _WORD
-        if any(one[end:] != first[end:] for one in versions):
+        end, again = len(first) // _WORD * _WORD, [first, *every[len(traces) :]]
+        if len({one[end:] for one in versions}) > 1 and len({one[end:] for one in again}) == 1:
             raise Unrepeatable("parameters that differ")
-        table = np.array([np.frombuffer(one[:end], np.uint64) for one in versions]).T.tolist()
+        table, repeated = _words(versions, end), _words(again, end)
         read = _words_read(table)
         self.content[at + read * _WORD : at + end] = bytes(end - read * _WORD)
         for place, words in enumerate(table[:read]):
+            if len(set(repeated[place])) > 1:
+                continue
             if (patch := _patch(words, traces, at + place * _WORD, self._leads_to_plans)) is not None:
                 self.patches.append(patch)
         return at
+
+
+def _words(versions: Sequence[bytes], end: int) -> list[list[int]]:
+    """Return each word of a parameter up to byte ``end``, as it was in each version."""
+    table: list[list[int]] = np.array([np.frombuffer(one[:end], np.uint64) for one in versions]).T.tolist()
+    return table
 
 
 def _words_read(table: list[list[int]]) -> int:
@@ -260,16 +285,17 @@ def _slot(versions: Sequence[bytes], traces: Sequence[_Trace], at: int) -> Slot 
     return None
 
 
-def _agreed(traces: Sequence[_Trace], leads_to_plans: bool = False) -> Replay:
-    first = traces[0]
-    if any(one.space.blocks != first.space.blocks or one.made != first.made for one in traces):
+def _agreed(traces: Sequence[_Trace], again: Sequence[_Trace] = (), leads_to_plans: bool = False) -> Replay:
+    """Return what the traces have in common; ``again`` are such that were taken just as the first was."""
+    first, every = traces[0], [*traces, *again]
+    if any(one.space.blocks != first.space.blocks or one.made != first.made for one in every):
         raise Unrepeatable("allocations that differ")
-    if any([step[:-1] for step in one.launches] != [step[:-1] for step in first.launches] for one in traces):
+    if any([step[:-1] for step in one.launches] != [step[:-1] for step in first.launches] for one in every):
         raise Unrepeatable("launches that differ")
     parameters = _Parameters(leads_to_plans)
     places = [
         [parameters.add(versions, traces) for versions in zip(*(one.parameters for one in steps), strict=True)]
-        for steps in zip(*(one.launches for one in traces), strict=True)
+        for steps in zip(*(one.launches for one in every), strict=True)
     ]
     addresses = {patch.at for patch in parameters.patches}
     if any(

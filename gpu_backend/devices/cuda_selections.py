@@ -138,7 +138,7 @@ def _fits(array: Any, mask: Any) -> bool:
         and array._c_contiguous
         and 0 < mask.size <= _MOST_ELEMENTS
         and 0 < _row_bytes(array, mask) <= _MOST_ROW_BYTES
-        and stream.get_current_stream_ptr() == 0
+        and not stream.get_current_stream().ptr
     )
 
 

@@ -76,6 +76,8 @@ class Replay(NamedTuple):
     blocks: tuple[tuple[int, Layout], ...]
     #: Tells whether all is still there that the launches lead to beside operands and blocks; None if nothing is.
     holds: Callable[[], bool] | None = None
+    #: What the addresses of operands must be multiples of: a library chooses its kernels by that.
+    alignment: int = 1
 
 
 class Replays(Protocol):

@@ -76,7 +76,7 @@ def test_rows(resolve: Callable[[str], Any], moved: list[str], row: tuple[int, .
         resolve("cupy.ndarray.__setitem__")(ours, mask, -found)
         theirs[mask] = -found
         assert ours.tobytes() == theirs.tobytes()
-    table, chosen = array.reshape(-1, 1, *row), mask.reshape(-1, 1)
+    table, chosen = array.reshape(mask.size, 1, *row), mask.reshape(mask.size, 1)
     assert resolve("cupy.ndarray.__getitem__")(table, chosen).tobytes() == table[chosen].tobytes()
 
 

@@ -93,6 +93,8 @@ class Replayer:
         """Launch what ``op`` launches; return whether that was possible."""
         if replay.made is not None and not self._operands.is_free(op.out):
             return False
+        if replay.alignment > 1 and any(place.address % replay.alignment for place in places):
+            return False
         parameters = replay.parameters
         for at, which, dtype in replay.slots:
             place = places[which]

@@ -26,6 +26,8 @@ class NumpyReplays:
         self.captured = 0
         #: Whether what launches lead to beside operands is there; None if they lead to nothing.
         self.held: bool | None = None
+        #: What operands must lie at multiples of.
+        self.alignment = 1
 
     def inputs(self, name: str, kinds: tuple[Kind, ...]) -> tuple[DType, ...] | None:
         """Return in which types operands are read; see the seam."""
@@ -66,7 +68,7 @@ class NumpyReplays:
 
         result = Made(1, made) if made is not None else None
         holds = (lambda: bool(self.held)) if self.held is not None else None
-        return Replay(launch, parameters, tuple(patches), tuple(slots), result, blocks, holds)
+        return Replay(launch, parameters, tuple(patches), tuple(slots), result, blocks, holds, self.alignment)
 
     def let_go(self) -> bool:
         """Let go of what launches lead to beside operands; see the seam."""

@@ -7,6 +7,7 @@ import numpy as np
 from gpu_backend.wire.messages import Op
 from gpu_backend.wire.values import Ref
 from tests.unit.executor.program import test_replay
+from tests.unit.executor.program.played import window
 from tests.unit.executor.program.test_replay import notebook, replayer, summed
 
 wanted_at_once = test_replay.wanted_at_once
@@ -52,3 +53,15 @@ def test_an_op_that_wants_memory_is_run_again_when_plans_were_let_go() -> None:
     assert direct_way.relent(wanted, MemoryError())
     assert not direct_way.relent(wanted, MemoryError())
     assert captures.held is False
+
+
+def test_operands_that_are_not_aligned_go_cupys_way() -> None:
+    on = notebook()
+    on.device.captures.alignment = 64  # type: ignore[attr-defined]
+    on.run(Op("cupy.arange", 50, (0.0, 40.0)), Op(".nothing", 0, (Ref(50),)))
+    for _ in range(3):
+        on.run(*(summed(60 + one, window(50, one, 1)) for one in range(8)))
+    before = replayer(on).replayed
+    on.run(*(summed(70 + one, window(50, one, 1)) for one in range(8)))
+    assert replayer(on).replayed == before + 1
+    assert [float(on.contents(Ref(70 + one))) for one in range(8)] == list(range(8))
