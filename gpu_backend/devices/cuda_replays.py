@@ -8,6 +8,7 @@ where each operand's address stands, and that nothing else depends on it.
 from __future__ import annotations
 
 import warnings
+import weakref
 from collections import deque
 from collections.abc import Callable, Mapping, Sequence
 from math import prod
@@ -59,6 +60,7 @@ class CudaReplays:
         self._ufuncs = CudaUfuncs()
         #: The plans of transforms that were captured.
         self._plans: deque[Plans] = deque()
+        weakref.finalize(self, _let_go, self._plans)  # also at exit: plans must not outlive the library
 
     def inputs(self, name: str, kinds: tuple[Kind, ...]) -> tuple[DType, ...] | None:
         """Return in which types a ufunc reads operands of these ``kinds``; see the seam."""
@@ -90,10 +92,7 @@ class CudaReplays:
 
     def let_go(self) -> bool:
         """Hold no more plans of transforms; see the seam."""
-        had_some = bool(self._plans)
-        while self._plans:
-            self._plans.popleft().let_go()
-        return had_some
+        return _let_go(self._plans)
 
     def _trace(
         self, function: Callable[..., Any], args: Sequence[Any], kwargs: Mapping[str, Any], number: int, unit: int = 1
@@ -132,6 +131,13 @@ class CudaReplays:
             return int(runtime.streamEndCapture(self._stream.ptr)) or None
         except runtime.CUDARuntimeError:  # it broke off before
             return None
+
+
+def _let_go(plans: deque[Plans]) -> bool:
+    had_some = bool(plans)
+    while plans:
+        plans.popleft().let_go()
+    return had_some
 
 
 class _Space:

@@ -173,4 +173,5 @@ def test_most_are_replayed(cuda: Any) -> None:
         if not replayer.replayed:
             missed[str(asked)[:100]] = dict(replayer.refused)
     assert len(missed) < 0.2 * len([*ASKED, *WRITES]), missed
-    assert not [one for one in missed if "cupy.fft." in one], missed
+    aligned = [one for one in missed if "cupy.fft." in one and "View" not in one]
+    assert not aligned, missed
