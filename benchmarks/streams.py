@@ -2,9 +2,10 @@
 
     python benchmarks/streams.py [--seconds 1] [--most 4] [--turns 3]
 
-Run as root, the two sides are in network namespaces of their own, with a cable of the system's between them; else they
-speak over loopback. The first row is TCP alone; then comes a connection to an executor without lanes beside it, then
-with more and more of them. The best of all turns counts. Beside it stands what a byte takes of this side's processors.
+Run as root, where there is the command ``ip``, the two sides are in network namespaces of their own, with a cable of
+the system's between them; else they speak over loopback. The first row is TCP alone; then comes a connection to an
+executor without lanes beside it, then with more and more of them. The best of all turns counts. Beside it stands what a
+byte takes of this side's processors.
 """
 
 from __future__ import annotations
@@ -13,6 +14,7 @@ import argparse
 import ctypes
 import os
 import select
+import shutil
 import socket
 import struct
 import subprocess
@@ -202,7 +204,7 @@ def main() -> None:
     parser.add_argument("--turns", type=int, default=3)
     options = parser.parse_args()
     made, secret = make_certificate(), os.urandom(32)
-    is_apart = os.geteuid() == 0
+    is_apart = os.geteuid() == 0 and shutil.which("ip") is not None
     address = _FAR if is_apart else "127.0.0.1"
     (entered, enters), (connected, connects) = os.pipe(), os.pipe()
 
