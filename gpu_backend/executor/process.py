@@ -121,6 +121,8 @@ class Executor:
         if not talk.has_work:
             self._pace.close_group()
         self._ports.send(talk.outbox)
+        if self._has_answered:
+            self._pace.collect()  # all that was awaited is done: now, while the notebook thinks, not when it asks again
         self._loop.note_ran(perf_counter(), self._has_answered)
 
     def _turn_to(self, number: int) -> None:
