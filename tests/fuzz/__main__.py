@@ -46,7 +46,7 @@ def main() -> int:
         counts = _again(given.again, given.device)
     else:
         seeds = [given.seed * 1000 + number for number in range(given.workers)]
-        counts, lost = hunt_together(given.device, seeds, given.seconds, out)
+        counts, lost = hunt_together(given.device, seeds, given.seed, given.seconds, out)
         for number, found in enumerate(counts.found):
             (out / f"found-{given.seed}-{number}.json").write_bytes(msgspec.json.encode(found))
     shown = msgspec.structs.replace(counts, found=counts.found[:_MOST_SHOWN])

@@ -2,17 +2,17 @@
 
 CuPy compiles a kernel for each op on each kind of operand, which takes far longer than to run it a hundred times. So
 what may come in a season is bounded: a few dtypes and ufuncs, and only so many phrases on operands of certain kinds.
+They are tried out on the CPU device, which refuses what CuPy does, and compiles none of it.
 """
 
 from __future__ import annotations
 
 import random
 import re
-from collections.abc import Iterator
 from contextlib import suppress
 from typing import Any
 
-from gpu_backend.devices.base import Device
+from gpu_backend.devices import open_device
 from gpu_backend.opstream.surface import Ufunc, load
 from tests.conformance.in_process import mirrored, notebook_on
 from tests.fuzz.given import DTYPES, FIXED, GIVEN
@@ -42,6 +42,8 @@ _PAIRS = ("modf", "frexp")
 _USUAL = 0.65
 #: How often what was made is taken on, rather than what was uploaded.
 _TAKEN_ON = 0.6
+#: How many structures are drawn until the phrases of a season are there.
+_STRUCTURES_FOR_PHRASES = 40
 _MOST_TEMPORARIES = 8
 _TRIES = 40
 _PLACE = re.compile(r"\{(\w+)\}")
@@ -52,13 +54,15 @@ class Season:
 
     Parameters
     ----------
-    device
-        On which it is tried out what works.
+    phrases
+        Seed of the dtypes, ufuncs and phrases that may come: who has the same finds compiled what others came to.
+    seed
+        Of the structures.
     """
 
-    def __init__(self, seed: int, device: Device) -> None:
-        self._random = random.Random(seed)
-        self._device = device
+    def __init__(self, phrases: int, seed: int) -> None:
+        self._random = random.Random(phrases)
+        self._device = open_device("cpu")
         self._known: Known = {}
         ufuncs = {name: one for name, one in load().items() if isinstance(one, Ufunc)}
         names = {
@@ -78,11 +82,15 @@ class Season:
         }
         self._dtypes = self._random.sample(DTYPES, 3)
         self._words["dt"] = tuple(f"'{char}'" for char in self._dtypes)
+        for _ in range(_STRUCTURES_FOR_PHRASES):
+            self._structure()
+        self._random = random.Random(seed)
 
-    def structures(self) -> Iterator[Structure]:
-        """Yield structures, without end."""
-        while True:
-            yield self._structure()
+    def structure(self) -> Structure:
+        """Return the next structure."""
+        while not (drawn := self._structure()).statements:
+            pass
+        return drawn
 
     def _structure(self) -> Structure:
         learns = self._random.random() < 0.7
@@ -113,6 +121,8 @@ class _Draft:
         self._run = Run(structure)
         structure.statements = []
         self._scope = self._run.scope
+        #: What the statement that is drawn writes into.
+        self._into = ""
         self._classes = {name: _CLASSES.get(eval(shape, {"n": 7, "m": 5}), "?") for name, shape in GIVEN.items()}
         self._classes.update(k="mask", l="mask", i="places")
 
@@ -137,6 +147,7 @@ class _Draft:
         phrase = self._random.choice(phrases)
         cuts = self._random.sample(self._random.choice(CUTS), 2)
         try:
+            self._into = ""
             written = _PLACE.sub(lambda place: self._filled(place[1], cuts, operands), phrase)
             kind = phrase, tuple(map(self._kind, operands))
         except Exception:  # an operand that is none: nothing has happened
@@ -203,7 +214,9 @@ class _Draft:
             return choice(self._named("?"))
         made = {"r": "m", "w": "n"}.get(place, "nm")
         taken_on = self._named(made, temporary=True) if self._random.random() < _TAKEN_ON else []
-        name = choice(taken_on or self._named(made))
+        name = choice([one for one in taken_on or self._named(made) if place != "o" or one != self._into])
+        if place == "t":
+            self._into = name
         if place in "xy" and drawn > 0.85:
             return name + choice(("[::-1]", "[:, ::-1]", ".T.copy().T"))
         return name

@@ -8,7 +8,7 @@ import numpy as np
 
 from tests.mirrored_ops import special
 
-__all__ = ["DTYPES", "FIXED", "GIVEN", "given"]
+__all__ = ["DTYPES", "FIXED", "GIVEN", "given", "specials"]
 
 #: The dtypes that arrays have, by their characters.
 DTYPES = "?bBhHiIqQefdFD"
@@ -51,11 +51,12 @@ def _array(drawn: np.random.Generator, char: str, shape: tuple[int, ...]) -> Arr
     else:
         found = np.asarray(drawn.normal(size=shape) * 4).astype(dtype)
     is_special = drawn.random(shape) < _SPECIAL / 100
-    numbers = drawn.choice(_specials(char), shape)
+    numbers = drawn.choice(specials(char), shape)
     return np.where(is_special, numbers, found)
 
 
-def _specials(char: str) -> Array:
+def specials(char: str) -> Array:
+    """Return the numbers of a dtype that are told apart badly, NaNs with payloads and signs among them."""
     numbers = special(char)
     if char not in _NANS:
         return numbers

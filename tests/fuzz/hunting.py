@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import random
 from collections.abc import Callable, Collection, Iterator
+from contextlib import contextmanager
 from time import perf_counter
 
 import msgspec
@@ -53,6 +54,8 @@ class Counts(msgspec.Struct):
         How many structures were played with which passes.
     ways
         How ops were carried out that were played.
+    seconds
+        What it took, by what was done.
     """
 
     structures: int = 0
@@ -63,6 +66,7 @@ class Counts(msgspec.Struct):
     unsteady: list[Structure] = []
     by_passes: dict[str, int] = {}
     ways: dict[str, int] = {}
+    seconds: dict[str, float] = {}
     found: list[Found] = []
 
     def add(self, other: Counts) -> None:
@@ -71,9 +75,16 @@ class Counts(msgspec.Struct):
             setattr(self, name, getattr(self, name) + getattr(other, name))
         self.unsteady = [*self.unsteady, *other.unsteady]
         self.found = [*self.found, *other.found]
-        for mine, others in ((self.by_passes, other.by_passes), (self.ways, other.ways)):
-            for key, count in others.items():
-                mine[key] = mine.get(key, 0) + count
+        for what, pairs in ((self.by_passes, other.by_passes), (self.ways, other.ways), (self.seconds, other.seconds)):
+            for key, count in pairs.items():
+                what[key] = what.get(key, 0) + count  # type: ignore[assignment, operator]
+
+    @contextmanager
+    def timed(self, what: str) -> Iterator[None]:
+        """Add up the seconds that something takes."""
+        began = perf_counter()
+        yield
+        self.seconds[what] = self.seconds.get(what, 0.0) + perf_counter() - began
 
     def summary(self) -> Iterator[str]:
         """Yield what a person wants to know of it."""
@@ -82,6 +93,7 @@ class Counts(msgspec.Struct):
             f"passes; {self.failed} statements raised something; {len(self.unsteady)} structures unsteady; "
             f"{len(self.found)} differences"
         )
+        yield "seconds: " + ", ".join(f"{what} {seconds:.1f}" for what, seconds in self.seconds.items())
         yield "structures by passes: " + ", ".join(f"{name}: {count}" for name, count in sorted(self.by_passes.items()))
         for way, count in sorted(self.ways.items(), key=lambda item: -item[1])[:_MOST_WAYS]:
             yield f"{count:9} ops {way}"
@@ -103,6 +115,7 @@ def hunt(
     structures: int = 1 << 60,
     seconds: float = float("inf"),
     combinations: int = 3,
+    phrases: int = 1,
     streams: Streams = OpStream,
     note: Callable[[Structure], object] = lambda structure: None,
 ) -> Counts:
@@ -114,18 +127,22 @@ def hunt(
         How many, and how long: what is reached first.
     combinations
         How many sets of passes are tried with each: all of them, and all but one, the one by turns.
+    phrases
+        Seed of what structures are made of; see `Season`.
     note
         Called with each structure before it is played.
     """
-    counts, ends, drawn = Counts(), perf_counter() + seconds, random.Random(seed)
+    counts, ends, drawn, seasons = Counts(), perf_counter() + seconds, random.Random(seed), random.Random(phrases)
     while True:
-        season = Season(drawn.getrandbits(40), device)
-        for _, structure in zip(range(_SEASON), season.structures(), strict=False):
+        with counts.timed("for phrases"):
+            season = Season(seasons.getrandbits(40), drawn.getrandbits(40))
+        for _ in range(_SEASON):
             if counts.structures >= structures or perf_counter() > ends or len(counts.found) >= _MOST_FOUND:
                 return counts
-            if structure.statements:
-                note(structure)
-                look(structure, device, _sets(counts.structures, combinations), counts, streams)
+            with counts.timed("drawing"):
+                structure = season.structure()
+            note(structure)
+            look(structure, device, _sets(counts.structures, combinations), counts, streams)
 
 
 def _sets(turn: int, combinations: int) -> list[tuple[str, ...]]:
@@ -137,13 +154,15 @@ def look(
     structure: Structure, device: Device, sets: Collection[tuple[str, ...]], counts: Counts, streams: Streams = OpStream
 ) -> None:
     """Hold ``structure`` to CuPy alone with each of the ``sets`` of passes, and count."""
-    recording = record(structure, device)
+    with counts.timed("recording"):
+        recording = record(structure, device)
     counts.structures += 1
     counts.shapes += len(structure.shapes)
     counts.ops += recording.ops
     counts.failed += recording.failed
     for passes in sets:
-        played = play(recording, device, passes, streams)
+        with counts.timed("playing"):
+            played = play(recording, device, passes, streams)
         counts.played += recording.ops
         left_out = [name for name in PASSES if name not in passes]
         name = f"without {' '.join(left_out)}" if left_out else "all"
@@ -152,10 +171,11 @@ def look(
             way = f"CuPy's, since {way}" if told else way
             counts.ways[way] = counts.ways.get(way, 0) + count
         if played.difference is not None:
-            if any(play(recording, device, (), streams).difference for _ in range(_ASKED_AGAIN)):
-                counts.unsteady.append(structure)
-            else:
-                counts.found.append(shrunk(structure, device, passes, played.difference, streams))
+            with counts.timed("differences"):
+                if any(play(recording, device, (), streams).difference for _ in range(_ASKED_AGAIN)):
+                    counts.unsteady.append(structure)
+                else:
+                    counts.found.append(shrunk(structure, device, passes, played.difference, streams))
             return
 
 

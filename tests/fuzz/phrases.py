@@ -2,7 +2,9 @@
 
 A place is one word in braces: ``x`` is an array of n rows and m columns, or a view of one; ``y`` that, or what is
 spread over one, or a number; ``r`` a row of m and ``w`` one of n; ``t`` an array of n by m that is written into;
-``k`` a mask. ``CUT`` and ``CUT2`` are windows of the same shape. All others are words of a list below.
+``k`` a mask; ``o`` an array other than ``t``: CuPy copies rows onto rows of the same array, and runs kernels of the
+user's, without looking whether they overlap, and then what comes out is the one thing now and the other then. ``CUT``
+and ``CUT2`` are windows of the same shape. All others are words of a list below.
 """
 
 from __future__ import annotations
@@ -41,7 +43,7 @@ USUAL: dict[str | None, tuple[str, ...]] = {
         "{x}.astype({dt})", "{x}.copy()", "-{x}", "abs({x})", "{x} / ({x} + {num})",
     ),
     None: (
-        "{t} {change} {y}", "{t} {change} {x}", "{t}{CUT} {change} {x}{CUT2}", "{t}{CUT} = {x}{CUT2}",
+        "{t} {change} {y}", "{t} {change} {x}", "{t}{CUT} {change} {x}{CUT2}", "{t}{CUT} = {o}{CUT2}",
         "{t}{CUT} = {x}{CUT2} {sign} {x}{CUT2}", "{t}{CUT} = cp.{two}({x}{CUT2}, {num})",
         "{t}{CUT} = {num} * {x}{CUT2} + {x}{CUT2}", "{t} = {t} {sign} {y}", "{t} = {t} * {num} + {x}",
         "for h in range(5): {t} = {t} * 0.5 + {x}", "cp.{two}({x}, {y}, out={t})", "{t}{CUT} = cp.{one}({x}{CUT2})",
@@ -52,10 +54,10 @@ USUAL: dict[str | None, tuple[str, ...]] = {
 #: for a shape that only the device knows, or none of these.
 PHRASES: dict[str | None, tuple[str, ...]] = {
     "nm": (
-        "cp.asfortranarray({x})", "cp.ascontiguousarray({x})", "cp.clip({x}, -2, 3)",
+        "cp.array({x}, order='F')", "cp.array({x}, order='C')", "cp.clip({x}, -2, 3)",
         "cp.{running}({x}, axis={axis})", "cp.sort({x}, axis={axis})", "cp.argsort({x}, axis={axis})",
         "{x}[i]", "cp.take({x}, i, axis=0)", "cp.roll({x}, {small})", "cp.roll({x}, {small}, axis={axis})",
-        "cp.concatenate([{x}[:1], {x}[1:]], axis=0)", "cp.vstack([{x}[1:], {r}])", "cp.flip({x}, {axis})",
+        "cp.concatenate([{x}[:1], {x}[1:]], axis=0)", "cp.vstack([{x}[1:], {r}])", "cp.flip({x}, {axis}).copy()",
         "cp.fft.fft({x}, axis={axis})", "cp.fft.ifft({x}, axis={axis})", "cp.fft.fft2({x})",
         "cp.fft.fftshift({x})", "cp.{pair}({x})[0]", "cp.{pair}({x})[1]", "cp.divmod({x}, {y})[1]",
         "scaled({x}, {x}, {num})", "cp.tril({x})", "cp.triu({x}, 1)", "cp.round({x}, 1)", "cp.isclose({x}, {x})",
@@ -63,7 +65,7 @@ PHRASES: dict[str | None, tuple[str, ...]] = {
         "cp.zeros((n, m), {dt})", "cp.ones((n, m), {dt})", "cp.full((n, m), {num})", "cp.zeros_like({x})",
         "cp.arange(n * m).reshape(n, m)", "cp.random.standard_normal((n, m))", "cp.random.rand(n, m)",
         "cp.random.randint(0, 9, (n, m))", "rng.random((n, m))", "rng.standard_normal((n, m))", "q @ {x}",
-        "cp.matmul(q, {x})", "cp.dot(q, {x})", "{x}.T.copy().T", "{x}.reshape(-1)[::-1].reshape(n, m)",
+        "cp.matmul(q, {x})", "cp.dot(q, {x})", "{x}.T.copy().T", "{x}.reshape(-1)[::-1].reshape(n, m).copy()",
         "cp.diff({x}, axis=0, prepend=0)", "cp.pad({x}[1:, 1:], ((1, 0), (0, 1)))", "cp.stack([{r}] * n)",
         "cp.where({k}, {num}, {x})", "cp.maximum(cp.minimum({x}, {num}), {num})",
     ),
@@ -104,7 +106,7 @@ PHRASES: dict[str | None, tuple[str, ...]] = {
         "cp.{one}({x}, {t})", "cp.{usual}({x}{CUT}, {x}{CUT2}, {t}{CUT})",
         "{t}.fill({num})", "cp.copyto({t}, {x})", "{t}[{k}] = {num}", "{t}[{k}] {change} {num}", "{t}[i] = {x}",
         "{t}[i] {change} {num}", "{t}[{l}] = {num}", "{t}.sort(axis={axis})", "{t}[j % n] = {r}",
-        "{t}[:, j % m] {change} {w}", "doubled({t})", "scaled({x}, {x}, {num}, {t})", "{t}[j % n, j % m] = {num}",
+        "{t}[:, j % m] {change} {w}", "doubled({t})", "scaled({o}, {o}, {num}, {t})", "{t}[j % n, j % m] = {num}",
         "for h in range(1, min(n, 7)): {t}[h] = {t}[h - 1] * {num} + {r}",
         "for h in range(min(n, 6)): {t}[h] {change} {r}",
         "for h in range(4): {t}[1:-1] += {num} * ({x}[2:] - {x}[:-2])",
@@ -114,6 +116,6 @@ PHRASES: dict[str | None, tuple[str, ...]] = {
         "raw((2,), (64,), (v, e, e.size, np.float32(-1)))", "f *= 0.5", "float({x}.sum())", "{x}.get()",
         "bool({k}.all())",
         "int(cp.count_nonzero({x}))", "{r}[0].item()", "{t}[::2] = {t}[::2][::-1]",
-        "{t}[1:] = {t}[:-1]", "{t}[1:] += {t}[:-1]", "q[...] = q.T", "q += 0.25 * q.T",
+        "{t}[1:] += {t}[:-1]", "q[...] = q.T", "q += 0.25 * q.T",
     ),
 }  # fmt: skip

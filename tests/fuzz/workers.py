@@ -19,20 +19,22 @@ __all__ = ["hunt_together"]
 _GRACE_SECONDS = 60.0
 
 
-def _work(said: Connection, device: str, seed: int, seconds: float, under_way: Path) -> None:
+def _work(said: Connection, device: str, seed: int, phrases: int, seconds: float, under_way: Path) -> None:
     def note(structure: Structure) -> None:
         under_way.write_bytes(msgspec.json.encode(structure))
 
-    said.send_bytes(msgspec.json.encode(hunt(seed, open_device(device), seconds=seconds, note=note)))
+    said.send_bytes(msgspec.json.encode(hunt(seed, open_device(device), seconds=seconds, phrases=phrases, note=note)))
 
 
-def hunt_together(device: str, seeds: list[int], seconds: float, out: Path) -> tuple[Counts, list[str]]:
-    """Return what all workers have counted, and what befell those that did not come back."""
+def hunt_together(device: str, seeds: list[int], phrases: int, seconds: float, out: Path) -> tuple[Counts, list[str]]:
+    """Return what all workers have counted, with a seed each, and what befell those that did not come back."""
     spawning, ends = get_context("spawn"), perf_counter() + seconds + _GRACE_SECONDS
     workers, counts, lost = {}, Counts(), []
     for seed in seeds:
         mine, other = spawning.Pipe(duplex=False)
-        worker = spawning.Process(target=_work, args=(other, device, seed, seconds, out / f"under-way-{seed}.json"))
+        worker = spawning.Process(
+            target=_work, args=(other, device, seed, phrases, seconds, out / f"under-way-{seed}.json")
+        )
         worker.start()
         other.close()
         workers[mine] = (worker, seed)

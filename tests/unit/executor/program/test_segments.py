@@ -269,6 +269,28 @@ def test_numbers_are_what_they_are_without_segments(name: str, dtype: str, numbe
     assert found[0] == found[1]
 
 
+@pytest.mark.parametrize(
+    ("name", "args", "gathered"),
+    [
+        ("cupy.multiply", (Ref(50), 0.25), []),
+        ("cupy.multiply", (Complex(0.5, -2.0), Ref(50)), []),
+        ("cupy.multiply", (Ref(50), Scalar("<c16", np.complex128(1j).tobytes())), []),
+        ("cupy.multiply", (Ref(50), Ref(50)), [1]),
+        ("cupy.equal", (Ref(50), 0.25), [1]),
+        ("cupy.where", (Ref(51), Ref(50), 0.25), [1]),
+        ("cupy.multiply", (Ref(3), 0.25), [1]),
+    ],
+)
+def test_complex_arithmetic_with_numbers_is_not_gathered(
+    name: str, args: tuple[Value, ...], gathered: list[int]
+) -> None:
+    on, launched = notebook()
+    on.stream.heap.put(50, np.arange(1, 5).astype("c16"))
+    on.stream.heap.put(51, np.arange(1, 5) > 2)
+    assert not on.run(Op(name, 52, args))
+    assert launched == gathered
+
+
 def test_ops_of_two_programs_are_launched_apart() -> None:
     on, launched = notebook()
     device = on.device
