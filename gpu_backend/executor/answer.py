@@ -22,3 +22,10 @@ class Answer(NamedTuple):
     fatal: bool = False
     warnings: tuple[WarningRecord, ...] | None = None
     is_synchronized: bool = False
+
+
+def fault_in_words(message: str, group: str) -> str:
+    """Return what a session is told of its device's fault, which may be that of another session of its ``group``."""
+    if not group:
+        return f"The device failed: {message}"
+    return f"The device failed, by a fault of this session or of another of group {group!r} that shares it: {message}"

@@ -21,6 +21,7 @@ from gpu_backend.node.certificate import make_certificate
 from gpu_backend.node.environment import executor_environment
 from gpu_backend.node.inherited import Handover
 from gpu_backend.node.inventory import Found
+from gpu_backend.node.mps_files import ClientWay
 from gpu_backend.node.settings import NO_GATE, NodeSettings
 from gpu_backend.node.walls import walls_around
 from gpu_backend.transport.secret_proof import SECRET_BYTES
@@ -38,8 +39,21 @@ _LOG_TAIL_BYTES, _MOST_LOG_BYTES = 4_096, 4 << 20
 _LONGEST_WORDS = 300
 
 
-def launch(settings: NodeSettings, agent_key: bytes, devices: Sequence[Found]) -> tuple[Path, ProcessId]:
+def launch(
+    settings: NodeSettings, agent_key: bytes, devices: Sequence[Found], way: ClientWay | None = None
+) -> tuple[Path, ProcessId]:
     """Start an executor on ``devices``, which are of one kind; return its directory and its process.
+
+    Parameters
+    ----------
+    settings
+        Those of its agent.
+    agent_key
+        That agent's public key (Z85).
+    devices
+        What it is to compute on.
+    way
+        How it reaches its device, if that is shared by MPS.
 
     Raises
     ------
@@ -61,7 +75,9 @@ def launch(settings: NodeSettings, agent_key: bytes, devices: Sequence[Found]) -
             devices=len(devices),
             on_node=tuple(one.ordinal for one in devices),
             own=str(own),
-            walls=walls_around(settings, devices),
+            walls=walls_around(settings, devices, is_mps_client=way is not None),
+            group=way.group if way is not None else "",
+            daemon=way.daemon if way is not None else "",
             agent_key=agent_key.decode(),
             endpoints=handed.endpoints,
             descriptors=handed.descriptors,
@@ -75,7 +91,7 @@ def launch(settings: NodeSettings, agent_key: bytes, devices: Sequence[Found]) -
         )
         write_private(directory / CONFIG, msgspec.json.encode(config))
         command = [*settings.executor_command, str(directory)]
-        environment = executor_environment(own, devices, os.environ)
+        environment = executor_environment(own, devices, os.environ) | (way.environment if way is not None else {})
         identity = _spawned(command, directory, handed, environment)
     try:
         write_identity(directory / PROCESS, identity)
