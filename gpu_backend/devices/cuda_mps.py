@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from cupy.cuda import runtime
 
-__all__ = ["require_client"]
-
 #: cudaDevAttrMpsEnabled, for which CuPy has no name.
 _MPS_ENABLED = 133
 

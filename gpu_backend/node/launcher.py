@@ -60,35 +60,14 @@ def launch(
     ProcessLookupError
         If it ended at once; the message quotes its log.
     """
-    device = devices[0]
     directory = executors_dir(settings.runtime_dir) / secrets.token_hex(4)
     directory.mkdir(mode=0o700)
     own = directory / OWN
     own.mkdir(mode=0o700)
     certificate = make_certificate()
-    prepared = str(prepared_kernels.folder(settings.cache_dir)) if device.kind == "cuda" else ""
     write_private(own / CERTIFICATE, certificate.pem)
     with _listening(directory, settings, len(devices)) as handed:
-        config = ExecutorConfig(
-            device_kind=device.kind,
-            ordinal=0 if device.visible or len(devices) > 1 else device.ordinal,
-            devices=len(devices),
-            on_node=tuple(one.ordinal for one in devices),
-            own=str(own),
-            walls=walls_around(settings, devices, is_mps_client=way is not None),
-            group=way.group if way is not None else "",
-            daemon=way.daemon if way is not None else "",
-            agent_key=agent_key.decode(),
-            endpoints=handed.endpoints,
-            descriptors=handed.descriptors,
-            secret=secrets.token_hex(SECRET_BYTES),
-            certificate=certificate.fingerprint,
-            prepared=prepared,
-            orphan_seconds=settings.orphan_seconds,
-            passes=settings.passes,
-            kept_bytes=settings.kept_bytes,
-            has_arbiter=any(settings.policy_of(one.ordinal) != NO_GATE for one in devices),
-        )
+        config = _config(settings, agent_key, devices, way, own, handed, certificate.fingerprint)
         write_private(directory / CONFIG, msgspec.json.encode(config))
         command = [*settings.executor_command, str(directory)]
         environment = executor_environment(own, devices, os.environ) | (way.environment if way is not None else {})
@@ -100,6 +79,38 @@ def launch(
         sweep(directory, None)
         raise
     return directory, identity
+
+
+def _config(
+    settings: NodeSettings,
+    agent_key: bytes,
+    devices: Sequence[Found],
+    way: ClientWay | None,
+    own: Path,
+    handed: Handover,
+    fingerprint: str,
+) -> ExecutorConfig:
+    device = devices[0]
+    return ExecutorConfig(
+        device_kind=device.kind,
+        ordinal=0 if device.visible or len(devices) > 1 else device.ordinal,
+        devices=len(devices),
+        on_node=tuple(one.ordinal for one in devices),
+        own=str(own),
+        walls=walls_around(settings, devices, is_mps_client=way is not None),
+        group=way.group if way is not None else "",
+        daemon=way.daemon if way is not None else "",
+        agent_key=agent_key.decode(),
+        endpoints=handed.endpoints,
+        descriptors=handed.descriptors,
+        secret=secrets.token_hex(SECRET_BYTES),
+        certificate=fingerprint,
+        prepared=str(prepared_kernels.folder(settings.cache_dir)) if device.kind == "cuda" else "",
+        orphan_seconds=settings.orphan_seconds,
+        passes=settings.passes,
+        kept_bytes=settings.kept_bytes,
+        has_arbiter=any(settings.policy_of(one.ordinal) != NO_GATE for one in devices),
+    )
 
 
 def _spawned(command: list[str], directory: Path, handed: Handover, environment: dict[str, str]) -> ProcessId:
