@@ -13,16 +13,11 @@ from pathlib import Path
 import pytest
 
 from gpu_backend.engine.detached import ProcessId, end, read_identity
-from gpu_backend.node import mps_files
-from gpu_backend.node.mps_files import Standing
 from gpu_backend.node.mps_processes import left_of
-from gpu_backend.pool import commands, people, shares
+from gpu_backend.pool import commands, shares
 from gpu_backend.pool import settings as pool_settings
 from gpu_backend.pool.settings import PoolSettings, SharedByMps
-from gpu_backend.pool.state import PoolState
-from gpu_backend.transport import curve
-from gpu_backend.transport.asking import Door
-from tests.faults.notebook import Notebook
+from tests.group_pool import GroupPool
 from tests.integration.notebook_pool import cpu_pool, sessions, wait_until
 from tests.played_mps import install_mps, process_called, use
 
@@ -48,46 +43,19 @@ def kill(note: Path) -> ProcessId:
     return victim
 
 
-class Pool:
-    """A pool of two users of a group, ada and bob, and of eve, who is in none."""
-
-    def __init__(self, state: PoolState) -> None:
-        self.state = state
-        self.folder = mps_files.directory_of(str(state.runtime), 0)
-        for name in ("ada", "bob", "eve"):
-            people.add_user(state, name)
-            people.make_key(state, name, state.root / f"{name}.key")
-            client = (state.root / "client.toml").read_text()
-            own = client.replace(str(state.operator_key), str(state.root / f"{name}.key"))
-            (state.root / f"{name}.toml").write_text(own)
-        for name in ("ada", "bob"):
-            shares.set_group(state, name, "vision")
-
-    def notebook(self, name: str) -> Notebook:
-        return Notebook(self.state.root / f"{name}.toml")
-
-    def door(self, name: str) -> Door:
-        gateway = commands.operator_door(self.state)
-        return Door(gateway.endpoint, gateway.server_key, curve.load(self.state.root / f"{name}.key"))
-
-    @property
-    def standing(self) -> Standing:
-        return mps_files.standing(self.folder) or Standing()
-
-
 @pytest.fixture
-def pool(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Pool]:
+def pool(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[GroupPool]:
     played = tmp_path / "played"
     played.mkdir()
     use(monkeypatch, install_mps(played))
     with cpu_pool(tmp_path, settings()) as state:
-        own = Pool(state)
+        own = GroupPool(state)
         wait_until(lambda: own.standing.is_ready)
         yield own
     assert not list(left_of(own.folder)), "a pool that is down leaves no daemon"
 
 
-def test_only_its_group_computes_on_it(pool: Pool) -> None:
+def test_only_its_group_computes_on_it(pool: GroupPool) -> None:
     (device,) = commands.status(pool.state).devices
     assert device.space == "MPS, for group 'vision', each at most 50 % of its multiprocessors"
     assert (device.policy, device.ailment) == ("driver", "")
@@ -100,7 +68,7 @@ def test_only_its_group_computes_on_it(pool: Pool) -> None:
         assert eve.value(BEGIN) == "499500.0"
 
 
-def test_the_fault_of_one_is_told_to_the_others_and_all_go_on_with_another_daemon(pool: Pool) -> None:
+def test_the_fault_of_one_is_told_to_the_others_and_all_go_on_with_another_daemon(pool: GroupPool) -> None:
     with ExitStack() as stack:
         ada, bob = (stack.enter_context(pool.notebook(name)) for name in ("ada", "bob"))
         for one in (ada, bob):
@@ -122,7 +90,7 @@ def test_the_fault_of_one_is_told_to_the_others_and_all_go_on_with_another_daemo
         assert process_called(before) is None
 
 
-def test_a_daemon_that_is_killed_ends_its_sessions_and_they_are_told(pool: Pool) -> None:
+def test_a_daemon_that_is_killed_ends_its_sessions_and_they_are_told(pool: GroupPool) -> None:
     with pool.notebook("ada") as ada:
         assert ada.value(BEGIN) == "499500.0"
         before = process_called(pool.standing.daemon)
@@ -134,7 +102,7 @@ def test_a_daemon_that_is_killed_ends_its_sessions_and_they_are_told(pool: Pool)
         assert ada.value(BEGIN) == "499500.0"
 
 
-def test_agent_and_keeper_are_killed_and_no_session_notices(pool: Pool) -> None:
+def test_agent_and_keeper_are_killed_and_no_session_notices(pool: GroupPool) -> None:
     with pool.notebook("ada") as ada:
         assert ada.value(BEGIN) == "499500.0"
         before, epoch = pool.standing, sessions(pool.state)[0].epoch
@@ -150,7 +118,7 @@ def test_agent_and_keeper_are_killed_and_no_session_notices(pool: Pool) -> None:
         assert [one.epoch for one in sessions(pool.state)] == [epoch]
 
 
-def test_a_mode_that_is_taken_back_ends_the_daemon_behind_its_last_session(pool: Pool) -> None:
+def test_a_mode_that_is_taken_back_ends_the_daemon_behind_its_last_session(pool: GroupPool) -> None:
     daemon = process_called(pool.standing.daemon)
     assert daemon is not None
     with pool.notebook("ada") as ada:
@@ -173,7 +141,7 @@ def test_where_there_is_no_daemon_nobody_begins_and_it_is_said_why(
     played.mkdir()
     use(monkeypatch, install_mps(played, is_client=False))
     with cpu_pool(tmp_path, settings(cpu_devices=2)) as state:
-        pool = Pool(state)
+        pool = GroupPool(state)
         wait_until(lambda: commands.status(state).devices[0].ailment)
         assert commands.status(state).devices[0].ailment == "CUDA begins without MPS there"
         with pool.notebook("ada") as ada:
