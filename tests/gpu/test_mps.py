@@ -92,7 +92,7 @@ def test_each_has_its_part_of_the_multiprocessors_and_of_the_memory(tmp_path: Pa
     with pool_of(tmp_path, threads_percent=25, memory_bytes=2 << 30) as pool, pool.notebook("ada") as ada:
         assert ada.value(BEGIN) == "499500.0"
         multiprocessors = ada.run(sees)
-        too_much = ada.run("big = cp.zeros(3 << 30, 'u1')")
+        too_much = ada.run("big = cp.zeros(3 << 30, 'u1'); cp.cuda.get_current_stream().synchronize()")
         assert too_much.error == "OutOfMemoryError"
         assert ada.value("float(cp.ones(1 << 28, 'u1').sum())") == str(float(1 << 28)), "and it goes on"
     print(f"\nmultiprocessors seen with 25 %: {multiprocessors}")  # noqa: T201
@@ -106,7 +106,9 @@ def test_a_fault_ends_the_group_s_sessions_and_they_are_told_and_go_on(tmp_path:
         before = pool.standing.daemon
         busy.begin("launched(time.time() + 60.0)")
         begun = monotonic()
-        assert "cudaErrorIllegalAddress" in repr(ada.run(BREAK))
+        broken = ada.run(BREAK)
+        assert "cudaErrorIllegalAddress" in repr(broken)
+        assert "group 'vision'" in broken.notes
         told, idle = busy.finish(), bob.run("float(x.sum())")
         for one in (told, idle):
             assert one.error, "what it held is lost"
