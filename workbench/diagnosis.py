@@ -171,6 +171,7 @@ def _pool() -> Iterator[Finding]:
     if isinstance(view, PoolView):
         yield _pool_finding(view, wanted.gateway)
         yield from _walls(view)
+        yield from _space(view)
         yield from _unseen(view)
         yield from findings(view.nodes, view.version)
     yield from _session(wanted)
@@ -223,6 +224,22 @@ def _walls(view: PoolView) -> Iterator[Finding]:
                 "Its operator can have it on a Linux from 5.13 on with Landlock and seccomp, x86-64 or 64-bit ARM, by "
                 '`sandbox = "required"` in pool.toml. Until then only the operator should have sessions there.',
             )
+
+
+def _space(view: PoolView) -> Iterator[Finding]:
+    """Tell where sessions share a device at a time, and whether they can."""
+    for device in view.devices:
+        name = f"{device.node}/{device.kind}{device.ordinal}"
+        if device.ailment:
+            yield Finding(
+                "MPS",
+                State.PROBLEM,
+                f"no session can begin on {name}, shared by {device.space}: {device.ailment}",
+                "Its operator corrects that, or takes the device out of `devices_shared_by_mps` in pool.toml and runs "
+                "`workbench pool reload`.",
+            )
+        elif device.space:
+            yield Finding("MPS", State.OK, f"{name} is shared by {device.space}: the fault of a session ends all there")
 
 
 def _unseen(view: PoolView) -> Iterator[Finding]:

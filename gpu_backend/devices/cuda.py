@@ -52,7 +52,7 @@ _STICKY = frozenset(
         "cudaErrorAssert", "cudaErrorECCUncorrectable", "cudaErrorHardwareStackError", "cudaErrorIllegalAddress",
         "cudaErrorIllegalInstruction", "cudaErrorInvalidAddressSpace", "cudaErrorInvalidPc", "cudaErrorLaunchFailure",
         "cudaErrorLaunchTimeout", "cudaErrorMisalignedAddress", "cudaErrorNvlinkUncorrectable",
-        "cudaErrorTensorMemoryLeak", "cudaErrorContained", "cudaErrorMpsClientTerminated",
+        "cudaErrorTensorMemoryLeak", "cudaErrorContained", "cudaErrorMpsClientTerminated", "cudaErrorMpsRpcFailure",
     }
 )  # fmt: skip
 

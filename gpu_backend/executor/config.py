@@ -79,6 +79,10 @@ class ExecutorConfig(HoldsSecret, frozen=True, kw_only=True, forbid_unknown_fiel
     descriptors: Descriptors
     #: The folder of kernels that the pool compiles beforehand for GPUs of this kind; it may read it. Empty for none.
     prepared: str = ""
+    #: The group whose sessions share its fate: all of them reach their device through one MPS daemon. Empty for none.
+    group: str = ""
+    #: As what the agent knows that daemon.
+    daemon: str = ""
     #: What notebooks prove to know, and it to them: 32 bytes in hexadecimal.
     secret: str
     #: SHA-256 of its certificate, in hexadecimal.

@@ -9,7 +9,7 @@ from time import monotonic, perf_counter, process_time_ns
 
 from gpu_backend.devices.base import Device
 from gpu_backend.executor import config as configuration
-from gpu_backend.executor.answer import Answer
+from gpu_backend.executor.answer import Answer, fault_in_words, told_of_fault
 from gpu_backend.executor.control_door import Gates, Order
 from gpu_backend.executor.conversation import Conversation
 from gpu_backend.executor.instructions import (
@@ -167,10 +167,11 @@ class Executor:
     def _send(self, conversation: Conversation, answer: Answer | None) -> None:
         self._has_answered = answer is not None
         if answer is not None:
+            answer = told_of_fault(answer, self._config.group)
             conversation.answer(answer)
             self._ports.send(conversation.outbox)
             if answer.fatal and answer.error is not None:
-                self._end(f"The device failed: {answer.error.message}", EndCause.DEVICE_FAULT, EXIT_FATAL)
+                self._end(fault_in_words(answer), EndCause.DEVICE_FAULT, EXIT_FATAL)
 
     def _tell_gate(self, conversation: Conversation, is_resting: bool = False) -> None:
         self._gate.tell(conversation.queued_ops, conversation.is_awaited, self._held_bytes, is_resting)

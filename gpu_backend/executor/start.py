@@ -33,8 +33,12 @@ def main() -> None:
 
         prepared = Path(config.prepared) if config.prepared else None
         device = open_device(config.device_kind, config.ordinal, prepared, config.devices)
+        if config.group and config.device_kind == "cuda":
+            from gpu_backend.devices.cuda_mps import require_client
+
+            require_client(config.ordinal)
         if config.walls is not None:
-            sandbox.seal()  # before anything is heard from anybody
+            sandbox.seal(config.walls.is_mps_client)  # before anything is heard from anybody
     except (OSError, msgspec.DecodeError, RuntimeError, ImportError) as error:
         log.error("cannot start: %s", error)
         raise SystemExit(EXIT_CANNOT_START) from None

@@ -82,6 +82,11 @@ class Ledger:
             spent["group"] = self._spent_by("group", group, entitlements.quota("group", group))
         return accounts_of(user, entitlements, spent)
 
+    def members(self, group: str) -> frozenset[str]:
+        """Return the users of ``group`` whose sessions are in it: who has used up their GPU time is in another."""
+        in_it = (user for user, named in self.entitlements.groups.items() if named == group)
+        return frozenset(user for user in in_it if not self.is_over_quota(user))
+
     def is_over_quota(self, user: str) -> bool:
         """Tell whether the GPU time of ``user`` or their group is used up."""
         return is_over_quota(self.accounts_of(user))

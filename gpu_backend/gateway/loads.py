@@ -113,10 +113,26 @@ class DeviceLoad:
     drained: str = ""
     #: Whether it is a part of a GPU (MIG), which CUDA has alone or not at all.
     is_part: bool = False
+    #: The group that it serves, and the users of it who may come; None where everybody may.
+    group: str = ""
+    members: frozenset[str] | None = None
+    #: How its sessions share it at a time, in words; empty where they take turns.
+    space: str = ""
+    #: Why no session can begin there now; empty if it can.
+    ailment: str = ""
     #: Who has a place on it.
     tenants: Tenants = _NOBODY
     #: Of a place that was found: further devices of its node that go with it, by their numbers.
     others: tuple[int, ...] = ()
+
+    def admits(self, user: str) -> bool:
+        """Tell whether sessions of a user may come."""
+        return self.members is None or user in self.members
+
+    @property
+    def goes_with_others(self) -> bool:
+        """Whether a session may have it together with other devices."""
+        return not self.is_part and self.members is None
 
     @property
     def ordinals(self) -> tuple[int, ...]:

@@ -44,16 +44,18 @@ class Nodes:
         capacity: int,
         changes: Changes | None = None,
         drained: Callable[[], frozenset[str]] = frozenset,
+        members: Callable[[str], frozenset[str]] = lambda _: frozenset(),
     ) -> None:
         """Speak to agents through ``socket``; tell ``changes`` when there are other devices than before.
 
-        ``drained`` says which nodes take no new sessions.
+        ``drained`` says which nodes take no new sessions, ``members`` which users come to devices that serve a group.
         """
         self._socket = socket
         self._changes = changes or Changes()
         self._silence_seconds = silence_seconds
         self._capacity = capacity
         self._drained = drained
+        self._members = members
         self._links: dict[str, _Link] = {}
         #: Every report of any node, as it comes.
         self.reports = Changes()
@@ -124,6 +126,10 @@ class Nodes:
                 island=f"{node}/{d.island}" if d.island else "",
                 is_part=d.is_part,
                 drained=node if node in drained else f"{node}/{d.kind}{d.ordinal}" if d.is_withheld else "",
+                group=d.group,
+                members=self._members(d.group) if d.group else None,
+                space=d.space,
+                ailment=d.ailment,
             )
             for node in self.names()
             for d in self._reported(node)

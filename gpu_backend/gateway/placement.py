@@ -93,6 +93,9 @@ def place(
     fitting = [device for device in devices if kind in ("", device.kind)]
     if not fitting:
         return _no_device(devices, kind)
+    strangers, fitting = fitting, [device for device in fitting if device.admits(wanted.user)]
+    if not fitting:
+        return _of_others(strangers)
     large = [device for device in fitting if device.total_bytes >= memory_bytes]
     if not large:
         most = max(device.total_bytes for device in fitting)
@@ -122,14 +125,16 @@ def with_one_more(devices: Sequence[DeviceLoad], spot: DeviceLoad, wanted: Wante
     return [_loaded(d, [Tenant(wanted)], d) if (d.node, d.ordinal) in taken else d for d in devices]
 
 
-def reserved(devices: Sequence[DeviceLoad], kind: str, memory_bytes: int, count: int = 1) -> list[DeviceLoad]:
-    """Return ``devices`` as they are for others while somebody waits for the device that will have room soonest.
+def reserved(
+    devices: Sequence[DeviceLoad], kind: str, memory_bytes: int, count: int = 1, user: str = ""
+) -> list[DeviceLoad]:
+    """Return ``devices`` as they are for others while ``user`` waits for the device that will have room soonest.
 
     That is taken to be the one with the most free memory among those that could ever serve; nobody else gets it. Who
     waits for a ``count`` of them has so many of its node kept.
     """
-    fitting = [d for d in devices if kind in ("", d.kind) and d.total_bytes >= memory_bytes]
-    able = [d for d in fitting if not d.drained and not (d.is_part and count > 1)]
+    fitting = [d for d in devices if kind in ("", d.kind) and d.total_bytes >= memory_bytes and d.admits(user)]
+    able = [d for d in fitting if not d.drained and (d.goes_with_others or count == 1)]
     if not able:
         return list(devices)
     kept = max(able, key=lambda d: (d.total_bytes - d.promised_bytes, d.capacity - d.sessions))
@@ -154,6 +159,17 @@ def _no_device(devices: Sequence[DeviceLoad], kind: str) -> Refusal:
         RefusalCode.NO_DEVICE,
         f"The pool has no device of kind {kind!r}; it has: {kinds}.",
         "Ask for one of these, or leave the kind open.",
+    )
+
+
+def _of_others(devices: Sequence[DeviceLoad]) -> Refusal:
+    groups = ", ".join(sorted({repr(device.group) for device in devices}))
+    return Refusal(
+        RefusalCode.NO_DEVICE,
+        f"All devices that would do are shared by MPS and serve a group each, {groups}, whose sessions end with each "
+        "other; yours are in none of them.",
+        "Ask the pool's operator for another device, or to be in such a group. Who is, and has used up their GPU time, "
+        "gets a session there when they have some again.",
     )
 
 

@@ -42,6 +42,8 @@ def obstacle(device: DeviceLoad, wanted: Wanted, around: Around) -> str:
     """Return why a session may not go to ``device`` though there is room; empty if it may."""
     if device.drained:
         return f"{device.drained} takes no new sessions, by the word of the pool's operator"
+    if device.ailment:
+        return f"{device.node}/{device.kind}{device.ordinal} cannot be used: {device.ailment}"
     if device.tenants and (why := _kept_off(device, wanted)):
         return why
     if wanted.exclusion and not device.tenants and around.has_excluded:

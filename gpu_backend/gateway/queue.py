@@ -90,16 +90,17 @@ def allot(
     loads = list(devices)
     found: dict[Name, DeviceLoad | Refusal] = {}
     refused: dict[tuple[str, int, Wanted], Refusal] = {}
+    is_choosy = any(device.members is not None for device in devices)  # what one is refused another may get
     for waiter in ordered:
         wanted = waiter.wanted
-        need = (waiter.kind, waiter.memory_bytes, wanted if _insists(wanted) else Wanted())
+        need = (waiter.kind, waiter.memory_bytes, wanted if is_choosy or _insists(wanted) else Wanted())
         spot = refused.get(need) or place(loads, waiter.kind, waiter.memory_bytes, wanted, rules)
         found[waiter.name] = spot
         if need in refused:
             continue
         if isinstance(spot, Refusal):
             refused[need] = spot
-            loads = reserved(loads, waiter.kind, waiter.memory_bytes, wanted.devices)
+            loads = reserved(loads, waiter.kind, waiter.memory_bytes, wanted.devices, waiter.user)
         else:
             loads = with_one_more(loads, spot, wanted)
     return found

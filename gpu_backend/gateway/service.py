@@ -140,7 +140,7 @@ class Gateway:
         self._agents = agents
         settings, ledger, changes = self._settings, self._ledger, Changes()
         drained, silence_seconds = self._directory.drained, settings.node_silence_seconds
-        self._nodes = Nodes(agents, silence_seconds, settings.sessions_per_device, changes, drained)
+        self._nodes = Nodes(agents, silence_seconds, settings.sessions_per_device, changes, drained, ledger.members)
         self._members = Members(settings, self._directory, self._nodes)
         self._sessions = sessions = Sessions(self._directory, self._nodes, ledger, changes, Seals(self._keys))
         self._line = Line(self._directory, changes, self._placeable, sessions.held, self._weight, settings.placement)

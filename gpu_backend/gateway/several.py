@@ -69,8 +69,12 @@ def refuse_several_gpus(devices: Iterable[DeviceLoad], kind: str, count: int) ->
 
 
 def _whole(devices: Iterable[DeviceLoad]) -> list[DeviceLoad]:
-    """Leave parts of GPUs (MIG) out: they reach no other's memory, and until R570 CUDA sees one of them and no more."""
-    return [one for one in devices if not one.is_part]
+    """Leave out what goes with no other.
+
+    Parts of GPUs (MIG) reach no other's memory, and until R570 CUDA sees one of them and no more. Devices that are
+    shared by MPS have a daemon each, and a process is a client of one.
+    """
+    return [one for one in devices if one.goes_with_others]
 
 
 def _alike(devices: Iterable[DeviceLoad]) -> list[list[DeviceLoad]]:

@@ -66,6 +66,7 @@ class Showing:
             DeviceView(
                 d.node, d.ordinal, d.kind, d.name, d.total_bytes, d.sessions, d.capacity,
                 used[d.node, d.ordinal], min(1.0, busy[d.node, d.ordinal]), d.policy, d.wall, d.unseen,
+                d.space, d.ailment,
             )
             for d in self.loads()
         )  # fmt: skip

@@ -21,23 +21,18 @@ import zmq.asyncio
 
 from gpu_backend.engine.detached import ProcessId
 from gpu_backend.executor.config import ExecutorConfig
-from gpu_backend.gate.roster import Roster
-from gpu_backend.metering.meters import meter_of
 from gpu_backend.node import launcher, prepared_kernels, shares, stock
-from gpu_backend.node.arbiter import Arbiter, directory_of
 from gpu_backend.node.executor import End, Executor, Stage, Times, said_end
 from gpu_backend.node.gateway_link import GatewayLink
 from gpu_backend.node.inventory import Found
 from gpu_backend.node.kernel_cache import UserCache
-from gpu_backend.node.places import Place
-from gpu_backend.node.settings import NO_GATE, NodeSettings
+from gpu_backend.node.settings import NodeSettings
 from gpu_backend.node.shares import Share
+from gpu_backend.node.sharing import Sharing
 from gpu_backend.node.waiting import Key, Waiting
-from gpu_backend.node.walls import level
 from gpu_backend.transport.curve import KeyPair
 from gpu_backend.wire import control
 from gpu_backend.wire.control import EndCause
-from gpu_backend.wire.devices import DeviceReport
 from gpu_backend.wire.figures import fit_count
 from gpu_backend.wire.version import of_software
 
@@ -61,20 +56,9 @@ class Agent:
         self._settings = settings
         self._keys = keys
         self._devices = {device.ordinal: device for device in devices}
-        self._walls = {device.ordinal: level(settings, device) for device in devices}
         self._times = Times(settings.orphan_seconds, settings.start_seconds, settings.stop_seconds)
-        self._arbiters = {
-            ordinal: Arbiter(settings, device)
-            for ordinal, device in self._devices.items()
-            if settings.policy_of(ordinal) != NO_GATE
-        }
-        #: What sees who uses a device that has no arbiter, which would.
-        self._meters = {
-            ordinal: meter_of(device.kind, device.uuid)
-            for ordinal, device in self._devices.items()
-            if ordinal not in self._arbiters
-        }
         self._executors: list[Executor] = []
+        self._sharing = Sharing(settings, self._devices, self._executors)
         self._waiting: list[Waiting] = []
         #: Starts that failed in a row, and when the next may be tried, by devices.
         self._failures: Counter[Key] = Counter()
@@ -94,9 +78,9 @@ class Agent:
             async with asyncio.TaskGroup() as group:
                 self._group = group
                 self._adopt()
-                self._publish_rosters()
-                for arbiter in self._arbiters.values():
-                    self._tending.add(group.create_task(arbiter.keep()))
+                self._sharing.publish()
+                for keeping in self._sharing.keepers():
+                    self._tending.add(group.create_task(keeping))
                 for device in prepared_kernels.one_of_each(self._devices.values()):
                     self._do_apart(prepared_kernels.prepare(settings.cache_dir, device))
                 loops = [group.create_task(self._hear_gateway()), group.create_task(self._attend())]
@@ -106,8 +90,7 @@ class Agent:
         finally:
             self._link.close()
             self._context.destroy(linger=0)
-            for meter in self._meters.values():
-                meter.close()
+            self._sharing.close()
 
     def stop(self) -> None:
         """End the agent and nothing else."""
@@ -127,6 +110,8 @@ class Agent:
             if config is None or config.agent_key != self._keys.public.decode():
                 # Followed to its end all the same: a process whose directory is gone would be found by nobody.
                 executor.stop("Its agent does not know what it was told.")
+            elif self._sharing.has_changed(executor):
+                executor.stop("Its device is shared in another way now.")
 
     def _sweep_found(self, directory: Path, config: ExecutorConfig | None) -> None:
         """Remove the directory of an executor that ended while no agent looked; its kernels stay its user's."""
@@ -136,9 +121,7 @@ class Agent:
         launcher.sweep(directory, None)
 
     def _follow(self, directory: Path, process: ProcessId, key: Key) -> Executor:
-        runtime = self._settings.runtime_dir
-        places = [Place(ordinal, directory_of(runtime, ordinal), self._meters.get(ordinal)) for ordinal in key]
-        executor = Executor(directory, process, places)
+        executor = Executor(directory, process, [self._sharing.place(ordinal) for ordinal in key])
         self._executors.append(executor)
         self._do_apart(self._tend(executor))
         return executor
@@ -170,6 +153,8 @@ class Agent:
         if order is not None and report is not None and report.phase == control.Phase.ENDING:
             # The session need not wait until the process is gone: with a GPU that takes a while.
             end = said_end(report)
+            if end.cause is EndCause.DEVICE_FAULT:
+                self._sharing.spread_fault(executor)
             self._link.send(self._whole_report(executor))  # what it used since its last report
             self._link.send(control.ExecutorEnded(order.session, order.epoch, end.cause, end.detail))
         self._news.set()
@@ -195,10 +180,12 @@ class Agent:
         on = ", ".join(map(str, key))
         log.error("an executor for device %s did not start, the next is tried in %.1f s: %s", on, pause, end.detail)
         # Those who came first get the executors that are on their way.
-        for waiting in [w for w in self._waiting if w.key == key][self._count_starting(key) :]:
-            self._waiting.remove(waiting)
-            order = waiting.order
-            self._link.send(control.LaunchFailed(order.session, order.epoch, end.detail))
+        self._give_up([w for w in self._waiting if w.key == key][self._count_starting(key) :], end.detail)
+
+    def _give_up(self, waiting: Sequence[Waiting], reason: str) -> None:
+        for one in waiting:
+            self._waiting.remove(one)
+            self._link.send(control.LaunchFailed(one.order.session, one.order.epoch, reason))
 
     # --- orders -------------------------------------------------------------------------------------------------------
 
@@ -223,8 +210,10 @@ class Agent:
 
     def _launch(self, order: control.Launch) -> None:
         missing = [ordinal for ordinal in (order.ordinal, *order.others) if ordinal not in self._devices]
-        if self._is_stopping or missing:
-            reason = "The node is being stopped." if self._is_stopping else f"There is no device {missing[0]}."
+        reason = "The node is being stopped." if self._is_stopping else self._sharing.refuse(order)
+        if missing:
+            reason = f"There is no device {missing[0]}."
+        if reason:
             self._link.send(control.LaunchFailed(order.session, order.epoch, reason))
             return
         known = any(e.serves(order.session, order.epoch) for e in self._executors)
@@ -259,8 +248,7 @@ class Agent:
         self._is_stopping = True
         for executor in self._executors:
             executor.stop(reason)
-        for arbiter in self._arbiters.values():
-            arbiter.stop()
+        self._sharing.stop()
         self._news.set()
 
     # --- what is to be done, and what there is to tell ----------------------------------------------------------------
@@ -275,7 +263,7 @@ class Agent:
             self._news.clear()
             for key in self._kept_keys():
                 self._balance(key)
-            self._publish_rosters()
+            self._sharing.publish()
             pause = _REPORT_SECONDS if self._link.send(self._whole_report()) else _TRY_SECONDS
 
     def _kept_keys(self) -> set[Key]:
@@ -288,6 +276,10 @@ class Agent:
             return
         warm = [e for e in self._executors if e.ordinals == key and e.stage is Stage.WARM]
         waiting = [w for w in self._waiting if w.key == key]
+        if ailment := self._sharing.ailment(key):
+            self._give_up(waiting, ailment)
+        if ailment or not self._sharing.is_ready(key):
+            return
         while warm and waiting:
             self._hand_over(warm.pop(0), waiting.pop(0))
         settings, now = self._settings, monotonic()
@@ -332,38 +324,18 @@ class Agent:
         self._tending.add(task)
         task.add_done_callback(self._tending.discard)
 
-    def _publish_rosters(self) -> None:
-        for ordinal, arbiter in self._arbiters.items():
-            members = [executor.member(ordinal) for executor in self._executors if ordinal in executor.ordinals]
-            try:
-                arbiter.publish(Roster(tuple(member for member in members if member is not None)))
-            except OSError as error:  # a full disk, say: tried again with the next report
-                log.error("the arbiter of device %d cannot be told who shares it: %s", ordinal, error)
-
     def _start(self, key: Key) -> None:
         try:
             devices = [self._devices[ordinal] for ordinal in key]
-            directory, process = launcher.launch(self._settings, self._keys.public, devices)
+            directory, process = launcher.launch(self._settings, self._keys.public, devices, self._sharing.way(key))
         except (OSError, CalledProcessError) as error:
             self._note_failed_start(key, End(EndCause.CRASHED, f"It could not be started: {error}."))
             return
         self._follow(directory, process, key)
 
-    def _unseen(self, ordinal: int) -> str:
-        """Return why nobody sees from outside who uses a device; empty if somebody does."""
-        arbiter = self._arbiters.get(ordinal)
-        return arbiter.unseen if arbiter is not None else self._meters[ordinal].problem
-
     def _whole_report(self, ended: Executor | None = None) -> control.NodeReport:
         """Return what there is to tell; of an executor that has just ``ended`` its last word as well."""
-        devices = tuple(
-            DeviceReport(
-                d.ordinal, d.kind, d.name, d.uuid, d.total_bytes, self._count_warm((d.ordinal,)),
-                self._settings.policy_of(d.ordinal), self._walls[d.ordinal], self._unseen(d.ordinal), d.island,
-                d.is_part, self._settings.withholds(d.uuid),
-            )
-            for d in self._devices.values()
-        )  # fmt: skip
+        devices = tuple(self._sharing.report(d, self._count_warm((d.ordinal,))) for d in self._devices.values())
         executors = tuple(
             self._line(e, e.assignment, e.config)
             for e in self._executors

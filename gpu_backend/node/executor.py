@@ -67,6 +67,8 @@ class Executor:
         self.stage = Stage.SERVING if self.has_served else Stage.STARTING
         #: What it was told when it was started.
         self.config = launcher.config_in(directory)
+        #: Whether a fault on its device, its own or another's, has ended all that it could compute.
+        self.is_felled = False
         self.report: Report | None = None
         self._reported_at = monotonic()
         #: How many executors its session was given, this one included.
@@ -133,6 +135,16 @@ class Executor:
             return None
         terms = shares.session_terms(order, share)
         return self._places.member(ordinal, terms, str(self.directory / CONTROL))
+
+    @property
+    def group(self) -> str:
+        """The group whose sessions share its fate, on a device that is shared by MPS; empty if it ends alone."""
+        return self.config.group if self.config is not None else ""
+
+    @property
+    def daemon(self) -> str:
+        """The MPS daemon by which it computes; empty for none."""
+        return self.config.daemon if self.config is not None else ""
 
     @property
     def was_heard(self) -> bool:

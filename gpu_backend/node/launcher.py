@@ -21,6 +21,7 @@ from gpu_backend.node.certificate import make_certificate
 from gpu_backend.node.environment import executor_environment
 from gpu_backend.node.inherited import Handover
 from gpu_backend.node.inventory import Found
+from gpu_backend.node.mps_files import ClientWay
 from gpu_backend.node.settings import NO_GATE, NodeSettings
 from gpu_backend.node.walls import walls_around
 from gpu_backend.transport.secret_proof import SECRET_BYTES
@@ -38,44 +39,38 @@ _LOG_TAIL_BYTES, _MOST_LOG_BYTES = 4_096, 4 << 20
 _LONGEST_WORDS = 300
 
 
-def launch(settings: NodeSettings, agent_key: bytes, devices: Sequence[Found]) -> tuple[Path, ProcessId]:
+def launch(
+    settings: NodeSettings, agent_key: bytes, devices: Sequence[Found], way: ClientWay | None = None
+) -> tuple[Path, ProcessId]:
     """Start an executor on ``devices``, which are of one kind; return its directory and its process.
+
+    Parameters
+    ----------
+    settings
+        Those of its agent.
+    agent_key
+        That agent's public key (Z85).
+    devices
+        What it is to compute on.
+    way
+        How it reaches its device, if that is shared by MPS.
 
     Raises
     ------
     ProcessLookupError
         If it ended at once; the message quotes its log.
     """
-    device = devices[0]
     directory = executors_dir(settings.runtime_dir) / secrets.token_hex(4)
     directory.mkdir(mode=0o700)
     own = directory / OWN
     own.mkdir(mode=0o700)
     certificate = make_certificate()
-    prepared = str(prepared_kernels.folder(settings.cache_dir)) if device.kind == "cuda" else ""
     write_private(own / CERTIFICATE, certificate.pem)
     with _listening(directory, settings, len(devices)) as handed:
-        config = ExecutorConfig(
-            device_kind=device.kind,
-            ordinal=0 if device.visible or len(devices) > 1 else device.ordinal,
-            devices=len(devices),
-            on_node=tuple(one.ordinal for one in devices),
-            own=str(own),
-            walls=walls_around(settings, devices),
-            agent_key=agent_key.decode(),
-            endpoints=handed.endpoints,
-            descriptors=handed.descriptors,
-            secret=secrets.token_hex(SECRET_BYTES),
-            certificate=certificate.fingerprint,
-            prepared=prepared,
-            orphan_seconds=settings.orphan_seconds,
-            passes=settings.passes,
-            kept_bytes=settings.kept_bytes,
-            has_arbiter=any(settings.policy_of(one.ordinal) != NO_GATE for one in devices),
-        )
+        config = _config(settings, agent_key, devices, way, own, handed, certificate.fingerprint)
         write_private(directory / CONFIG, msgspec.json.encode(config))
         command = [*settings.executor_command, str(directory)]
-        environment = executor_environment(own, devices, os.environ)
+        environment = executor_environment(own, devices, os.environ) | (way.environment if way is not None else {})
         identity = _spawned(command, directory, handed, environment)
     try:
         write_identity(directory / PROCESS, identity)
@@ -84,6 +79,38 @@ def launch(settings: NodeSettings, agent_key: bytes, devices: Sequence[Found]) -
         sweep(directory, None)
         raise
     return directory, identity
+
+
+def _config(
+    settings: NodeSettings,
+    agent_key: bytes,
+    devices: Sequence[Found],
+    way: ClientWay | None,
+    own: Path,
+    handed: Handover,
+    fingerprint: str,
+) -> ExecutorConfig:
+    device = devices[0]
+    return ExecutorConfig(
+        device_kind=device.kind,
+        ordinal=0 if device.visible or len(devices) > 1 else device.ordinal,
+        devices=len(devices),
+        on_node=tuple(one.ordinal for one in devices),
+        own=str(own),
+        walls=walls_around(settings, devices, is_mps_client=way is not None),
+        group=way.group if way is not None else "",
+        daemon=way.daemon if way is not None else "",
+        agent_key=agent_key.decode(),
+        endpoints=handed.endpoints,
+        descriptors=handed.descriptors,
+        secret=secrets.token_hex(SECRET_BYTES),
+        certificate=fingerprint,
+        prepared=str(prepared_kernels.folder(settings.cache_dir)) if device.kind == "cuda" else "",
+        orphan_seconds=settings.orphan_seconds,
+        passes=settings.passes,
+        kept_bytes=settings.kept_bytes,
+        has_arbiter=any(settings.policy_of(one.ordinal) != NO_GATE for one in devices),
+    )
 
 
 def _spawned(command: list[str], directory: Path, handed: Handover, environment: dict[str, str]) -> ProcessId:

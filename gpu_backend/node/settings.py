@@ -8,6 +8,7 @@ from pathlib import Path
 import msgspec
 
 from gpu_backend.executor.config import KEPT_BYTES, PASSES, PassName
+from gpu_backend.node.mps_files import MpsSharing
 from gpu_backend.wire.errors import PoolRefusal
 
 CONFIG = "config.json"
@@ -56,6 +57,8 @@ class NodeSettings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fie
     policy: str = "fair_share"
     #: Other policies for some of the devices, by ordinal.
     device_policies: dict[int, str] = {}
+    #: The devices that are shared by MPS, by ordinal: there are no turns, and no policy.
+    mps_devices: dict[int, MpsSharing] = {}
     #: For how long an op that runs when its session's turn ends may go on while others want the device, seconds; then
     #: its executor is ended. 0 for ever.
     overrun_seconds: float = 3600.0
@@ -88,6 +91,8 @@ class NodeSettings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fie
 
     def policy_of(self, ordinal: int) -> str:
         """Return the name of the policy by which a device is shared."""
+        if ordinal in self.mps_devices:
+            return NO_GATE
         return self.device_policies.get(ordinal, self.policy)
 
 

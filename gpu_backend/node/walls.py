@@ -29,8 +29,11 @@ def level(settings: NodeSettings, device: Found) -> str:
     return f"{kernel}, all GPUs within reach"
 
 
-def walls_around(settings: NodeSettings, devices: Sequence[Found]) -> Walls | None:
-    """Return the walls around an executor on ``devices``; None if there are none."""
+def walls_around(settings: NodeSettings, devices: Sequence[Found], is_mps_client: bool = False) -> Walls | None:
+    """Return the walls around an executor on ``devices``; None if there are none.
+
+    ``is_mps_client`` says that it reaches them through an MPS daemon.
+    """
     if not all(level(settings, device) for device in devices):
         return None
     private = (settings.runtime_dir, settings.log_dir, settings.cache_dir, os.path.dirname(settings.key_file))
@@ -39,6 +42,7 @@ def walls_around(settings: NodeSettings, devices: Sequence[Found]) -> Walls | No
         homes=tuple(_homes()),
         devices=tuple(dict.fromkeys(node for device in devices for node in gpu_devices(device))),
         has_several_gpus=settings.gives_several_gpus and len(devices) > 1 and devices[0].kind == "cuda",
+        is_mps_client=is_mps_client,
         also_read=settings.sandbox_reads,
     )
 

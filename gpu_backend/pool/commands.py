@@ -12,7 +12,7 @@ from pathlib import Path
 from time import monotonic, sleep
 
 from gpu_backend.engine.detached import ProcessId, end, end_all, read_identity, spawn, wait_gone, write_identity
-from gpu_backend.node import arbiter, launcher
+from gpu_backend.node import arbiter, launcher, mps_processes
 from gpu_backend.node import settings as node_settings
 from gpu_backend.pool import clusters, running
 from gpu_backend.pool import settings as pool_settings
@@ -200,6 +200,8 @@ def end_processes(state: PoolState, roles: Sequence[str] = running.ROLES) -> lis
             end_executors(state)
         elif role == "arbiter":
             end_all(arbiter.processes(state.runtime), _GRACE_SECONDS)
+        elif role == "MPS keeper":
+            mps_processes.sweep_all(state.runtime)
     left = [one for one in running.processes(state) if one.role in roles]
     if not left:
         shutil.rmtree(state.runtime, ignore_errors=True)

@@ -20,9 +20,9 @@ from gpu_backend.wire.errors import PoolRefusal, PoolUnreachable
 #: The settings of a pool that each of its machines has for itself; `join` writes them down.
 OF_A_NODE = (
     "executor_host", "executor_ports", "advertise_host", "devices", "cpu_devices", "withheld_devices", "policy",
-    "device_policies", "warm_executors_per_device", "orphan_seconds", "overrun_seconds", "stop_seconds", "passes",
-    "kept_upload_bytes_per_session", "start_seconds", "sandbox", "sandbox_reads", "several_gpus", "executor_command",
-    "ray_certificates",
+    "device_policies", "devices_shared_by_mps", "warm_executors_per_device", "orphan_seconds", "overrun_seconds",
+    "stop_seconds", "passes", "kept_upload_bytes_per_session", "start_seconds", "sandbox", "sandbox_reads",
+    "several_gpus", "executor_command", "ray_certificates",
 )  # fmt: skip
 #: What names of machines look like: they stand in command lines, and before a slash.
 NAME = re.compile(r"[A-Za-z0-9][\w.-]{0,59}", re.ASCII)

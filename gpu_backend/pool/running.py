@@ -7,11 +7,11 @@ from pathlib import Path
 from typing import NamedTuple
 
 from gpu_backend.engine.detached import ProcessId
-from gpu_backend.node import arbiter, launcher
+from gpu_backend.node import arbiter, launcher, mps_files
 from gpu_backend.pool.state import PoolState, runtime_names
 
 #: Who starts others anew ends before them.
-ROLES = ("supervisor", "gateway", "ray", "agent", "executor", "arbiter")
+ROLES = ("supervisor", "gateway", "ray", "agent", "executor", "arbiter", "MPS keeper")
 #: Places in /proc/pid/stat, behind the name.
 _SESSION, _TERMINAL = 3, 4
 _WORDS = {"supervise": "supervisor", "keep": "supervisor", "gateway": "gateway"}
@@ -78,14 +78,14 @@ class _Process(NamedTuple):
 
 
 def _role_in(directory: Path, state: PoolState) -> str:
-    """Return whose ``directory`` it is: each executor and arbiter is told its own, below the pool's runtime directory.
+    """Return whose ``directory`` it is: executors, arbiters and keepers of MPS have their own below the runtime one.
 
     A pool that was started under other variables has it in another place, and with the same name.
     """
     runtime = directory.parent.parent
     if runtime != state.runtime and runtime.name not in runtime_names(state.root):
         return ""
-    kinds = {launcher.EXECUTORS: "executor", arbiter.ARBITERS: "arbiter"}
+    kinds = {launcher.EXECUTORS: "executor", arbiter.ARBITERS: "arbiter", mps_files.DAEMONS: "MPS keeper"}
     return kinds.get(directory.parent.name, "")
 
 

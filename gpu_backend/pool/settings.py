@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, Literal
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator
+from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator, model_validator
 
 from gpu_backend.arbiter.policies import registry
 from gpu_backend.executor.config import KEPT_BYTES, PASSES, PassName
@@ -18,6 +18,27 @@ from gpu_backend.wire.errors import PoolRefusal
 
 def _most(default: float, what: str) -> Any:
     return Field(default=default, ge=0, description=f"Most {what}; 0 for no limit.")
+
+
+class SharedByMps(BaseModel):
+    """How a GPU is shared by MPS. CUDA keeps the limits; they are of each session."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    group: str = Field(min_length=1, description="The only group whose users get sessions there.")
+    threads_percent: float = Field(
+        default=100.0, gt=0, le=100, description="Most of the GPU's multiprocessors at a time, per cent."
+    )
+    memory_bytes: int = Field(
+        default=0, ge=0, description="Most of its memory, with the half GiB that CUDA takes itself; 0 for no limit."
+    )
+
+    @field_validator("memory_bytes")
+    @classmethod
+    def _enough_to_begin(cls, amount: int) -> int:
+        if 0 < amount < 1 << 30:
+            raise ValueError(f"{amount} bytes are too few to begin with: at least 1 GiB, or 0 for no limit")
+        return amount
 
 
 class PoolSettings(BaseModel):
@@ -100,6 +121,12 @@ class PoolSettings(BaseModel):
     )
     device_policies: dict[int, str] = Field(
         default={}, description="Other policies for some of the devices, by their numbers: { 1 = 'tgs' }."
+    )
+    devices_shared_by_mps: dict[int, SharedByMps] = Field(
+        default={},
+        description="GPUs whose sessions compute at the same time, by NVIDIA's MPS, by their numbers: { 0 = { group = "
+        "'vision' } }, with threads_percent and memory_bytes of each session if they are to be bounded. One session's "
+        "fault ends all on that GPU, so it serves that group alone; nobody has turns there, and no policy holds.",
     )
     sessions_per_device: int = Field(default=8, ge=1, description="Most sessions on one device at a time.")
     max_sessions_per_user: int = _most(8, "sessions of one user at a time")
@@ -259,6 +286,13 @@ class PoolSettings(BaseModel):
             cls._known(name)
         return policies
 
+    @model_validator(mode="after")
+    def _policies_of_turns(self) -> PoolSettings:
+        both = sorted(self.device_policies.keys() & self.devices_shared_by_mps.keys())
+        if both:
+            raise ValueError(f"device {both[0]} has a policy, and is shared by MPS, where there are no turns")
+        return self
+
 
 def port_range(text: str) -> tuple[int, int]:
     """Return the first and the last port of a range like "7800-7899"; 0 and 0, any port, for none.
@@ -342,6 +376,8 @@ def as_toml(value: object) -> str:
         return '"' + value.replace("\\", "\\\\").replace('"', '\\"') + '"'
     if isinstance(value, tuple):
         return f"[{', '.join(as_toml(item) for item in value)}]"
+    if isinstance(value, BaseModel):
+        return as_toml(value.model_dump())
     if isinstance(value, dict):
         items = ", ".join(f"{key} = {as_toml(item)}" for key, item in value.items())
         return f"{{ {items} }}" if items else "{}"

@@ -15,6 +15,7 @@ from gpu_backend.gateway.database import told_of
 from gpu_backend.gateway.directory import Directory
 from gpu_backend.node import settings as node_settings
 from gpu_backend.node.launcher import write_private
+from gpu_backend.node.mps_files import MpsSharing
 from gpu_backend.node.settings import NodeSettings
 from gpu_backend.pool import settings as pool_settings
 from gpu_backend.pool.hearing import refuse_unnamed
@@ -80,6 +81,7 @@ def agent_settings(state: PoolState, settings: PoolSettings, node: str, gateway:
         kept_bytes=settings.kept_upload_bytes_per_session,
         policy=settings.policy,
         device_policies=settings.device_policies,
+        mps_devices={n: MpsSharing(**one.model_dump()) for n, one in settings.devices_shared_by_mps.items()},
         warm_count=settings.warm_executors_per_device,
         bind_host=settings.executor_host or settings.listen_host or "127.0.0.1",
         advertise_host=settings.advertise_host,

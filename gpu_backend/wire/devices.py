@@ -12,6 +12,9 @@ class DeviceReport(msgspec.Struct, frozen=True, array_like=True):
     executors report is known of who uses it; it is empty if that is seen from outside. Devices of one ``island`` reach
     each other's memory directly. One that ``is_part`` of a GPU (MIG) goes with no other into a session; one that
     ``is_withheld`` takes no new ones.
+
+    One that serves a ``group`` takes nobody else, and goes with no other into a session: it is shared by MPS, which
+    ``space`` says in words, and sessions on it end with each other. ``ailment`` says why none can begin there now.
     """
 
     ordinal: int
@@ -26,3 +29,6 @@ class DeviceReport(msgspec.Struct, frozen=True, array_like=True):
     island: str = ""
     is_part: bool = False
     is_withheld: bool = False
+    group: str = ""
+    space: str = ""
+    ailment: str = ""

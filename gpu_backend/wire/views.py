@@ -9,7 +9,8 @@ class DeviceView(msgspec.Struct, frozen=True, array_like=True):
     """A device of the pool, for people. ``busy`` is the part of its time that was used in the last seconds.
 
     ``wall`` says in words what keeps its users apart; it is empty if nothing does. ``unseen`` says why nothing but what
-    executors report is known of who uses it; it is empty if that is seen from outside.
+    executors report is known of who uses it; it is empty if that is seen from outside. ``space`` says in words how its
+    sessions share it at a time, and for whom; empty where they take turns. ``ailment`` says why none can begin there.
     """
 
     node: str
@@ -24,6 +25,8 @@ class DeviceView(msgspec.Struct, frozen=True, array_like=True):
     policy: str = ""
     wall: str = ""
     unseen: str = ""
+    space: str = ""
+    ailment: str = ""
 
 
 class SessionView(msgspec.Struct, frozen=True, array_like=True):

@@ -258,11 +258,13 @@ def main() -> None:
     if TOLD["is_shut_in"]:
         walls = sandbox.Walls(private=tuple(TOLD["private"]), homes=(TOLD["home"],), also_read=(TOLD["home"],))
         if TOLD["has_gpu"]:
-            walls = msgspec.structs.replace(walls, devices=("/dev/null",))
+            walls = msgspec.structs.replace(walls, devices=("/dev/null",), is_mps_client=TOLD["is_mps_client"])
         sandbox.enter(TOLD["own"], walls, [sandbox.Place(TOLD["library"], sandbox.landlock.READ)], kept=TOLD["kept"])
         if TOLD["has_gpu"]:
             play_cuda()
-            sandbox.seal()
+            if TOLD["is_mps_client"]:
+                socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET).connect(TOLD["packets"])  # as to its daemon
+            sandbox.seal(TOLD["is_mps_client"])
     found = {}
     for name in TOLD["tries"] or TRIES:
         try:

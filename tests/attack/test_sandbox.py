@@ -90,7 +90,7 @@ class Place:
         self.renew()
         tries = [] if is_shut_in else sorted(SUCCEED_OUTSIDE)
         own = {"own": str(self.base / "x" / name), "is_shut_in": is_shut_in, "tries": tries}
-        own |= {"kept": 0, "stays": False, "has_gpu": False, **how}
+        own |= {"kept": 0, "stays": False, "has_gpu": False, "is_mps_client": False, **how}
         command = [sys.executable, str(BREAKOUT), json.dumps(self.told | own)]
         environment = {**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, sys.path))}
         return subprocess.Popen(command, stdout=subprocess.PIPE, text=True, env=environment)
@@ -118,6 +118,11 @@ def test_nothing_gets_out_with_any_version_of_landlock(place: Place, kept: int) 
 
 def test_nor_through_what_cuda_needs(place: Place) -> None:
     _gets_nowhere(place, "cuda", has_gpu=True)
+
+
+def test_nor_through_what_a_client_of_mps_needs(place: Place) -> None:
+    """It may connect while CUDA begins, and did."""
+    _gets_nowhere(place, "mps", has_gpu=True, is_mps_client=True)
 
 
 def _gets_nowhere(place: Place, name: str, **how: object) -> None:

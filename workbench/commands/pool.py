@@ -56,7 +56,9 @@ class PoolStatus(Facts):
             (
                 f"{one.node}/{one.kind}{one.ordinal}",
                 f"{one.name}, {bytes_in_words(one.total_bytes)}, {one.sessions} of {one.capacity} sessions, "
-                f"shared by {one.policy}" + (f", its use seen by nobody: {one.unseen}" if one.unseen else ""),
+                f"shared by {one.space or one.policy}"
+                + (f", its use seen by nobody: {one.unseen}" if one.unseen else "")
+                + (f", and no session can begin there: {one.ailment}" if one.ailment else ""),
             )
             for one in self._view.devices
         )

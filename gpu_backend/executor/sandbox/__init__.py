@@ -60,7 +60,7 @@ def enter(own: str, walls: Walls, also: Iterable[Place] = (), kept: int = 0) -> 
         rules.allow(path, rights)
     privileges.drop()
     rules.enforce()
-    seccomp.enter(version, bool(walls.devices), walls.has_several_gpus)
+    seccomp.enter(version, bool(walls.devices), walls.has_several_gpus, walls.is_mps_client)
     return _words(version)
 
 

@@ -17,7 +17,7 @@ from typing import NamedTuple
 from gpu_backend.executor.sandbox.kernel_calls import NoSandbox, prctl, syscall
 from gpu_backend.executor.sandbox.syscalls import NEWEST, machine, numbers
 
-__all__ = ["Instruction", "enter", "is_there", "program", "seal"]
+__all__ = ["Instruction", "enter", "is_there", "program", "seal", "second_program"]
 
 
 class Instruction(NamedTuple):
@@ -79,7 +79,8 @@ _IOCTL_MASK, _IOCTL_TYPE_MASK, _IOCTL_TYPE, _IOCTL_SMALL = 0xFFFF, 0xFF00, 0x460
 #: (NV_ESC_RM_DUP_OBJECT, _SHARE, _EXPORT_OBJECT_TO_FD, _IMPORT_OBJECT_FROM_FD, NV_ESC_EXPORT_TO_DMABUF_FD): the driver
 #: lets all of one account, and CUDA's handles of memory for others can be guessed. And the one that carries any other
 #: in memory, where no filter looks (NV_ESC_IOCTL_XFER_CMD). CUDA computes without (seen on an H100, driver 580), but
-#: for the first of them where a process has several GPUs: then no second one is to be had (two H100s).
+#: for the first of them where a process has several GPUs: then no second one is to be had (two H100s), or where it is
+#: a client of MPS, while it begins (three times on an H100).
 _DUP_OBJECT = 0x4634
 _IOCTL_OF_OTHERS = (_DUP_OBJECT, 0x4635, 0x465C, 0x465D, 0x46D3, 0x46D9)
 _TRUNCATE_FLAG, _ACCESS_MODE, _WRITE_ONLY, _READ_WRITE = 0o1000, 0o3, 1, 2
@@ -88,7 +89,14 @@ _ANY_PERSONALITY = 0xFFFFFFFF
 Body = list[Instruction]
 
 
-def program(architecture: str, own: int, landlock: int, has_cuda: bool, has_several_gpus: bool = False) -> Body:
+def program(
+    architecture: str,
+    own: int,
+    landlock: int,
+    has_cuda: bool,
+    has_several_gpus: bool = False,
+    is_mps_client: bool = False,
+) -> Body:
     """Return the filter.
 
     Parameters
@@ -103,6 +111,8 @@ def program(architecture: str, own: int, landlock: int, has_cuda: bool, has_seve
         Whether to let CUDA listen for others who share its memory, until `seal`: it does not begin without.
     has_several_gpus
         Whether to let CUDA take over objects: it does not begin on several GPUs without.
+    is_mps_client
+        Whether to let it take over objects and connect to its MPS daemon, both until `seal`.
     """
     known = numbers(architecture)
     done = [
@@ -115,10 +125,12 @@ def program(architecture: str, own: int, landlock: int, has_cuda: bool, has_seve
         done += [_op(_ANY_BIT, 0, 1, _X32), _op(_RETURN, value=_KILL)]
     done += [_op(_AT_LEAST, 0, 1, NEWEST + 1), _refuse(errno.ENOSYS)]
     bodies = _looked_at(own, landlock)
-    if has_several_gpus:
+    if has_several_gpus or is_mps_client:
         bodies["ioctl"] = _ioctl([one for one in _IOCTL_OF_OTHERS if one != _DUP_OBJECT])
     if has_cuda:
         bodies |= _cuda_socket()
+    if is_mps_client:  # to what it connects no filter sees, but nobody has been heard who would misuse it
+        bodies["connect"] = [_pass()]
     for names, number in ((_REFUSE, errno.EPERM), (_PRETEND, 0), (_MISSING, errno.ENOSYS)):
         bodies |= {name: [_refuse(number)] for name in names if name not in bodies}
     for name, body in bodies.items():
@@ -136,8 +148,8 @@ def is_there() -> bool:
     return False
 
 
-def enter(landlock: int, has_cuda: bool, has_several_gpus: bool) -> None:
-    """Filter the calls of this process from now on, and of all that it starts.
+def enter(landlock: int, has_cuda: bool, has_several_gpus: bool, is_mps_client: bool = False) -> None:
+    """Filter the calls of this process from now on, and of all that it starts; see `program`.
 
     Raises
     ------
@@ -148,22 +160,32 @@ def enter(landlock: int, has_cuda: bool, has_several_gpus: bool) -> None:
     if not architecture:
         raise NoSandbox("the filter of system calls is written for x86-64 and 64-bit ARM")
     prctl(_SET_NO_NEW_PRIVILEGES, 1)
-    _install(program(architecture, os.getpid(), landlock, has_cuda, has_several_gpus), 0)
+    _install(program(architecture, os.getpid(), landlock, has_cuda, has_several_gpus, is_mps_client), 0)
 
 
-def seal() -> None:
-    """Let no thread of this process make a socket any more, CUDA's own included: it has what it needed.
+def seal(is_mps_client: bool = False) -> None:
+    """Let no thread of this process make a socket any more or connect one, CUDA's own included: it has what it needed.
+
+    A client of MPS takes over no more objects either.
 
     Raises
     ------
     NoSandbox
         If a thread stands outside.
     """
-    known = numbers(machine())
-    refused = [_op(_LOAD, value=_NUMBER_AT)]
-    for name in ("socket", "bind", "listen"):
-        refused += [_op(_EQUAL, 0, 1, known[name]), _refuse()]
-    _install([*refused, _pass()], _ALL_THREADS)
+    _install(second_program(machine(), is_mps_client), _ALL_THREADS)
+
+
+def second_program(architecture: str, is_mps_client: bool) -> Body:
+    """Return the filter of `seal`, which is asked beside the first: the stricter of their answers counts."""
+    known = numbers(architecture)
+    bodies = {name: [_refuse()] for name in ("socket", "bind", "listen", "connect")}
+    if is_mps_client:
+        bodies["ioctl"] = [_argument(1), _op(_AND, value=_IOCTL_MASK), *_each((_DUP_OBJECT,), _refuse()), _pass()]
+    done = [_op(_LOAD, value=_NUMBER_AT)]
+    for name, body in bodies.items():
+        done += [_op(_EQUAL, 0, len(body), known[name]), *body]
+    return [*done, _pass()]
 
 
 def _install(instructions: Body, flags: int) -> None:

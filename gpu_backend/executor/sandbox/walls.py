@@ -18,5 +18,7 @@ class Walls(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tru
     devices: tuple[str, ...] = ()
     #: Whether several GPUs are among them: CUDA then makes calls by which objects of others can be taken, too.
     has_several_gpus: bool = False
+    #: Whether it reaches its GPU through an MPS daemon: the MPS profile, in which CUDA may connect to it as it begins.
+    is_mps_client: bool = False
     #: Further directories that may be read.
     also_read: tuple[str, ...] = ()

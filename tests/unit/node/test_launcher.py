@@ -72,7 +72,7 @@ def test_an_executor_is_told_all_it_needs_in_a_private_file(settings: NodeSettin
     defaults = {"memory_limit_bytes": 0, "credit_ops": 16_384, "credit_bytes": 256 << 20}
     assert told == defaults | {
         "device_kind": "cpu", "ordinal": 0, "devices": 1, "on_node": [0], "agent_key": "a" * 40, "orphan_seconds": 7.0,
-        "own": f"{directory}/own", "has_arbiter": True, "prepared": "", "kept_bytes": 5,
+        "own": f"{directory}/own", "has_arbiter": True, "prepared": "", "kept_bytes": 5, "group": "", "daemon": "",
         "passes": ["store", "reuse", "segments", "products", "replay"],
     }  # fmt: skip
     assert (config.stat().st_mode & 0o777, directory.stat().st_mode & 0o777) == (0o600, 0o700)

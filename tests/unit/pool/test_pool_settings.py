@@ -9,9 +9,10 @@ from pathlib import Path
 import pytest
 
 from gpu_backend.node import settings as node_settings
+from gpu_backend.node.mps_files import MpsSharing
 from gpu_backend.pool import commands, people, setup, state
 from gpu_backend.pool import settings as pool_settings
-from gpu_backend.pool.settings import PoolSettings
+from gpu_backend.pool.settings import PoolSettings, SharedByMps
 from gpu_backend.transport import curve
 from gpu_backend.wire.errors import PoolRefusal, PoolUnreachable
 from kernelproxy import settings as client_settings
@@ -53,6 +54,34 @@ def test_what_is_set_for_executors_reaches_the_node(pool: state.PoolState) -> No
     assert (node.executor_ports, node.kept_bytes) == ((7800, 7899), 5)
     setup.prepare(pool, PoolSettings())
     assert node_settings.read(pool.node).executor_ports == (0, 0)
+
+
+def test_devices_that_are_shared_by_mps_are_read_back_and_reach_the_node(pool: state.PoolState) -> None:
+    shared = SharedByMps(group="vision", threads_percent=25, memory_bytes=3 << 30)
+    written = PoolSettings(devices_shared_by_mps={1: shared, 2: SharedByMps(group="speech")})
+    setup.prepare(pool, written)
+    assert pool_settings.read(pool.settings_file) == written
+    node = node_settings.read(pool.node)
+    assert node.mps_devices == {
+        1: MpsSharing(group="vision", memory_bytes=3 << 30, threads_percent=25.0), 2: MpsSharing(group="speech"),
+    }  # fmt: skip
+    assert [node.policy_of(n) for n in (0, 1, 2)] == ["fair_share", "driver", "driver"]
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("{ 0 = { } }", r"devices_shared_by_mps.0.group: Field required"),
+        ("{ 0 = { group = '' } }", r"devices_shared_by_mps.0.group: "),
+        ("{ 0 = { group = 'a', threads_percent = 0 } }", r"threads_percent: "),
+        ("{ 0 = { group = 'a', memory_bytes = 1000 } }", r"memory_bytes: 1000 bytes are too few to begin with"),
+        ("{ 1 = { group = 'a' } }", r"device 1 has a policy, and is shared by MPS, where there are no turns"),
+    ],
+)
+def test_what_is_wrong_with_sharing_by_mps_is_said(tmp_path: Path, text: str, said: str) -> None:
+    (tmp_path / "pool.toml").write_text(f"device_policies = {{ 1 = 'tgs' }}\ndevices_shared_by_mps = {text}\n")
+    with pytest.raises(PoolRefusal, match=said):
+        pool_settings.read(tmp_path / "pool.toml")
 
 
 def test_every_setting_stands_in_the_reference() -> None:

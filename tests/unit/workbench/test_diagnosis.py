@@ -151,6 +151,20 @@ def test_a_kernel_that_jupyter_does_not_see(monkeypatch: pytest.MonkeyPatch, tmp
     assert "workbench install" in found.remedy
 
 
+def test_a_device_that_is_shared_at_a_time_is_named_and_why_nobody_can_begin_there(gateway: ScriptedGateway) -> None:
+    plain = DeviceView("n", 0, "cuda", "a GPU", 1, 1, 1, wall="Landlock 7, seccomp")
+    shared = msgspec.structs.replace(plain, ordinal=1, space="MPS, for group 'vision'")
+    ailing = msgspec.structs.replace(shared, ailment="its daemon has ended")
+    for one, state in ((plain, None), (shared, State.OK), (ailing, State.PROBLEM)):
+        view = PoolView(0, "lab", "1", "ada", 0.0, (one,), ())
+        gateway.answer = lambda message, view=view: view if isinstance(message, AskPool) else obliging(message)
+        finding = findings().get("MPS")
+        assert (finding.state if finding is not None else None) is state
+    assert finding is not None
+    assert finding.found == "no session can begin on n/cuda1, shared by MPS, for group 'vision': its daemon has ended"
+    assert "devices_shared_by_mps" in finding.remedy
+
+
 def test_a_device_whose_use_is_seen_by_nobody_is_named(gateway: ScriptedGateway) -> None:
     seen = DeviceView("n", 0, "cuda", "a GPU", 1, 1, 1, wall="Landlock 7, seccomp")
     unseen = msgspec.structs.replace(seen, ordinal=1, unseen="NVML names no processes here")

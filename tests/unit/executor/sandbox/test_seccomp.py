@@ -38,8 +38,8 @@ def decide(program: list[Instruction], architecture: int, number: int, *argument
 
 
 class Filter:
-    def __init__(self, machine: str, landlock: int = 7, has_cuda: bool = False, has_several_gpus: bool = False) -> None:
-        self.program = seccomp.program(machine, OWN, landlock, has_cuda, has_several_gpus)
+    def __init__(self, machine: str, landlock: int = 7, **profile: bool) -> None:
+        self.program = seccomp.program(machine, OWN, landlock, **{"has_cuda": False, **profile})
         self.numbers = syscalls.numbers(machine)
         self.native = NATIVE[machine]
 
@@ -126,6 +126,28 @@ def test_cuda_has_its_socket_and_no_more(machine: str) -> None:
     assert asks("connect") == errno.EPERM
     for family, kind in ((1, 1), (1, 2), (2, 1), (2, 2), (16, 3)):
         assert asks("socket", family, kind) == errno.EPERM
+
+
+def test_a_client_of_mps_connects_and_takes_over_until_it_is_sealed(machine: str) -> None:
+    asks = Filter(machine, has_cuda=True, is_mps_client=True)
+    assert asks("connect") == PASS
+    assert asks("ioctl", 0, 0xC01C4634) == PASS
+    assert asks("ioctl", 0, 0xC0104635) == errno.EPERM, "it lends nothing"
+    assert asks("socket", 1, 5) == PASS
+    assert asks("socket", 1, 1) == asks("socket", 2, 1) == errno.EPERM
+    sealed = Filter(machine)
+    sealed.program = seccomp.second_program(machine, is_mps_client=True)
+    for name in ("socket", "bind", "listen", "connect"):
+        assert sealed(name) == errno.EPERM
+    assert sealed("ioctl", 0, 0xC01C4634) == errno.EPERM
+    assert sealed("ioctl", 0, 0xC020462A) == sealed("ioctl", 0, 0x5401) == PASS, "the first filter answers for these"
+
+
+def test_the_seal_of_others_looks_at_sockets_alone(machine: str) -> None:
+    sealed = Filter(machine)
+    sealed.program = seccomp.second_program(machine, is_mps_client=False)
+    assert sealed("connect") == errno.EPERM
+    assert sealed("ioctl", 0, 0xC01C4634) == PASS, "on several GPUs CUDA takes over objects later as well"
 
 
 def test_the_numbers_are_the_kernels() -> None:
