@@ -7,12 +7,9 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import NamedTuple
 
-from gpu_backend.wire.op_classes import OP_CLASSES, OpClass
+from gpu_backend.wire.op_classes import BOUND_BY_MEMORY, OP_CLASSES
 
 __all__ = ["UNKNOWN_MIX", "DeviceLoad", "Mix", "Tenant", "Tenants", "Wanted", "mix_of"]
-
-#: Classes of ops that wait for memory and not for arithmetic.
-_BOUND_BY_MEMORY = (OpClass.ELEMENTWISE, OpClass.REDUCTION, OpClass.MEMORY)
 
 
 class Mix(NamedTuple):
@@ -127,7 +124,7 @@ class DeviceLoad:
 def mix_of(by_class: Sequence[float], busy: float) -> Mix:
     """Return what a session uses, by the GPU seconds of its classes of ops and the part of time that it computes."""
     seconds = dict(zip(OP_CLASSES, by_class, strict=False))
-    memory = sum(seconds.get(name, 0.0) for name in _BOUND_BY_MEMORY)
+    memory = sum(seconds.get(name, 0.0) for name in BOUND_BY_MEMORY)
     total = sum(seconds.values())
     part = memory / total if total > 0 else 0.5
     return Mix(busy * (1 - part), busy * part)
