@@ -75,7 +75,8 @@ class Filling:
     def __init__(self, vessel: Ints, holder: Ints, weight: Floats, parts: Floats | None = None) -> None:
         """Make a division of nothing, or go on from these ``parts``, of each claim."""
         self._vessel, self._holder, self._weight = vessel, holder, weight
-        self._groups = _apart(vessel, holder)
+        #: All claims, one group of vessels after the other, and of each of these claims its group.
+        self._order, self._group = _apart(vessel, holder)
         #: What each claim gets.
         self.parts = np.zeros(len(vessel)) if parts is None else parts.copy()
         #: What each holder gets of all vessels.
@@ -106,12 +107,11 @@ class Filling:
         is_scarce = is_due
         self.parts = np.where(is_scarce[self._vessel], np.minimum(self.parts, demand), demand)
         self.totals = self._summed()
-        for _ in range(1 + most_steps // max(1, len(self._groups))):
+        groups = int(self._group[-1]) + 1 if self._group.size else 0
+        for _ in range(1 + most_steps // max(1, groups)):
             has_moved = np.zeros(len(self.totals), np.bool_)
-            for group in self._groups:
-                claims = group[is_due[self._vessel[group]]]
-                if claims.size:
-                    has_moved[self._fill(claims, demand, capacity)] = True
+            for claims in self._due(is_due):
+                has_moved[self._fill(claims, demand, capacity)] = True
             is_due = np.zeros_like(is_scarce)
             is_due[self._vessel[has_moved[self._holder]]] = True
             is_due &= is_scarce
@@ -125,6 +125,13 @@ class Filling:
         elsewhere = self.totals[self._holder] - self.parts
         with np.errstate(divide="ignore", invalid="ignore"):  # who has nothing elsewhere is entitled to all of it
             return np.where(elsewhere <= STILL, 1.0, np.maximum(0.0, 1.0 - elsewhere / fair))
+
+    def _due(self, is_due: Flags) -> list[Ints]:
+        """Return the claims on vessels that are due, by groups of vessels; groups in which none is are left out."""
+        chosen = is_due[self._vessel[self._order]]
+        claims, group = self._order[chosen], self._group[chosen]
+        ends = [*(np.flatnonzero(group[1:] != group[:-1]) + 1).tolist(), len(claims)]
+        return [claims[begin:end] for begin, end in zip([0, *ends], ends, strict=False) if end > begin]
 
     def _fill(self, claims: Ints, demand: Floats, capacity: Floats) -> Ints:
         """Fill the vessels of ``claims``, of which no two have a common holder; return whose parts have moved."""
@@ -143,8 +150,8 @@ class Filling:
         return np.bincount(self._holder, self.parts, _count(self._holder)).astype(np.float64)
 
 
-def _apart(vessel: Ints, holder: Ints) -> list[Ints]:
-    """Return the claims in groups, by vessel; vessels of one group have no holder in common."""
+def _apart(vessel: Ints, holder: Ints) -> tuple[Ints, Ints]:
+    """Return the claims in groups, by vessel, and each one's group; vessels of one have no holder in common."""
     taken = [0] * _count(holder)  # of each holder, the groups of their vessels, a bit each
     every, ends = holder.tolist(), np.searchsorted(vessel, np.arange(_count(vessel)), side="right").tolist()
     group_of, begin = dict[int, int](), 0  # a group is a bit as well
@@ -160,7 +167,7 @@ def _apart(vessel: Ints, holder: Ints) -> list[Ints]:
         numbers.append(group_of.setdefault(free, len(group_of)))
     group = np.array(numbers, np.intp)[vessel]
     order = np.argsort(group, kind="stable")
-    return np.split(order, np.cumsum(np.bincount(group))[:-1]) if order.size else []
+    return order, group[order]
 
 
 def _count(numbers: Ints) -> int:

@@ -19,6 +19,8 @@ class Mix(NamedTuple):
     memory: float = 0.25
 
 
+#: For so many mixes it is kept what they have in common with a device's tenants: nearly all newcomers have one.
+_MOST_MIXES = 8
 #: Of a session that has not computed yet.
 UNKNOWN_MIX = Mix()
 
@@ -76,6 +78,21 @@ class Tenants(tuple[Tenant, ...]):
     def keep_off(self) -> bool:
         """Whether any of them may keep others' sessions off."""
         return any(tenant.wanted.is_whole or tenant.wanted.exclusion for tenant in self)
+
+    @cached_property
+    def _same_halves(self) -> dict[Mix, float]:
+        return {}
+
+    def same_half(self, mix: Mix) -> float:
+        """Return for how much of the time they and one with such a ``mix`` want the same half of the device, summed."""
+        known = self._same_halves
+        found = known.get(mix)
+        if found is None:
+            if len(known) >= _MOST_MIXES:
+                known.clear()
+            others = [tenant.wanted.mix for tenant in self]
+            found = known[mix] = sum(mix.compute * other.compute + mix.memory * other.memory for other in others)
+        return found
 
 
 _NOBODY = Tenants()

@@ -104,10 +104,10 @@ class PoolShares:
     def settle(self) -> None:
         """Divide the pool anew by what was heard."""
         heard = {device: each for device, each in self._heard.items() if each.bench.seats}
-        benches = {device: each.bench for device, each in heard.items()}
-        books = np.concatenate([np.zeros((0, 3)), *(each.books for each in heard.values())])
-        if list(benches.items()) != list(self._seats.benches.items()):
-            self._seat(Seats(benches), books)
+        benches, before = {device: each.bench for device, each in heard.items()}, self._seats.benches
+        books = np.concatenate([np.zeros((0, 3)), *[each.books for each in heard.values()]])
+        if list(benches.values()) != list(before.values()) or list(benches) != list(before):
+            self._seat(Seats(benches, self._seats.holders), books)
         self._lately.take(books)
         self._divide(np.array([each.is_steered for each in heard.values()], np.bool_))
 
@@ -118,6 +118,15 @@ class PoolShares:
             return Weights()
         return Weights(*self._told[claim].tolist())
 
+    def user_weights(self) -> Floats:
+        """Return of each session what the weight of its user is multiplied by: the devices as they were first heard of.
+
+        Those of a device stand as they were heard. The same as `weights` says of each, without being asked by name.
+        """
+        seats = self._seats
+        steered = [each.is_steered for each in self._heard.values() if each.bench.seats]
+        return np.where(np.array(steered, np.bool_)[seats.device], self._told[seats.claim, 0], 1.0)
+
     def used(self, user: str) -> float:
         """Return how many devices' time ``user`` has used lately, of all the pool's."""
         is_theirs = [seat.user == user for bench in self._seats.benches.values() for seat in bench.seats]
@@ -125,8 +134,8 @@ class PoolShares:
 
     def fair(self, user: str, group: str) -> float:
         """Return how many devices' time a fair pool gives ``user``, by what they want where they are."""
-        holder = self._seats.users.get((user, group))
-        return float(self._users.totals[holder]) if holder is not None else 0.0
+        holder, totals = self._seats.holders.users.get((user, group)), self._users.totals
+        return float(totals[holder]) if holder is not None and holder < len(totals) else 0.0
 
     def _seat(self, seats: Seats, books: Floats) -> None:
         """Go on with who is there now, and with what is known of those who were there before."""

@@ -8,14 +8,13 @@ devices are as they were: each is numbered by itself, once, and the numbers of t
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from itertools import chain
 from typing import Generic, NamedTuple, TypeVar
 
 import numpy as np
 
 from gpu_backend.gateway.filling import Filling, Floats, Ints, Vessel
 
-__all__ = ["Bench", "Moves", "Numbered", "Seat", "Seats"]
+__all__ = ["Bench", "Holders", "Moves", "Numbered", "Seat", "Seats"]
 
 K = TypeVar("K")
 
@@ -78,18 +77,18 @@ class Numbered(Generic[K]):
 
     def moved_from(self, before: Numbered[K]) -> Moves:
         """Return which number each had in ``before``."""
-        shifts, others = [0] * len(self.counts), list[tuple[int, list[int]]]()
-        for at, (device, numbers) in enumerate(self._of_devices.items()):
-            then = before._of_devices.get(device)
-            begin, now = before._begin.get(device, 0), self._begin[device]
-            if then is numbers:
-                shifts[at] = begin - now
-            else:
-                known = then if then is not None else {}
-                others.append((now, [begin + known[key] if key in known else -1 for key in numbers]))
-        found = np.arange(int(self.counts.sum())) + np.repeat(np.array(shifts, np.intp), self.counts)
-        for begin, numbers_before in others:
-            found[begin : begin + len(numbers_before)] = numbers_before
+        devices, every = list(self._of_devices), list(self._of_devices.values())
+        if devices == list(before._of_devices):  # as nearly always
+            thens, begins = list(before._of_devices.values()), before.begins
+        else:
+            thens = [before._of_devices.get(device, {}) for device in devices]
+            begins = np.array([before._begin.get(device, 0) for device in devices], np.intp)
+        found = np.arange(int(self.counts.sum())) + np.repeat(begins - self.begins, self.counts)
+        for at, (numbers, then) in enumerate(zip(every, thens, strict=True)):
+            if then is not numbers:
+                begin, now = int(begins[at]), int(self.begins[at])
+                moved = [begin + then[key] if key in then else -1 for key in numbers]
+                found[now : now + len(moved)] = moved
         return Moves(found)
 
 
@@ -104,20 +103,45 @@ class Moves(NamedTuple):
         return np.concatenate((values, np.full((1, *values.shape[1:]), otherwise)))[self.before]
 
 
+class Holders:
+    """Numbers of users in their groups, and of groups: given once, and kept for those who come back.
+
+    There are as many as ever had a session, which is few beside what else is kept of them.
+    """
+
+    def __init__(self) -> None:
+        self.users: dict[tuple[str, str], int] = {}
+        self._groups: dict[str, int] = {}
+        self._of_benches: dict[Bench, tuple[Ints, Ints]] = {}
+
+    def of(self, benches: Iterable[Bench]) -> tuple[Ints, Ints]:
+        """Return the number of the user of each claim, and of the group of each share, bench by bench."""
+        known = self._of_benches
+        self._of_benches = {bench: known.get(bench) or self._numbered(bench) for bench in benches}
+        every = self._of_benches.values()
+        nobody = np.zeros(0, np.intp)
+        users = np.concatenate([nobody, *[users for users, _ in every]])
+        return users, np.concatenate([nobody, *[groups for _, groups in every]])
+
+    def _numbered(self, bench: Bench) -> tuple[Ints, Ints]:
+        users = [self.users.setdefault(who, len(self.users)) for who in bench.claims]
+        groups = [self._groups.setdefault(group, len(self._groups)) for group in bench.shares]
+        return np.array(users, np.intp), np.array(groups, np.intp)
+
+
 class Seats:
     """The numbers of sessions, of what users and groups have on each device, and of these themselves."""
 
-    def __init__(self, benches: Mapping[Vessel, Bench]) -> None:
+    def __init__(self, benches: Mapping[Vessel, Bench], holders: Holders | None = None) -> None:
+        """Number who is on ``benches``; ``holders`` are those of earlier seats, whose numbers are kept."""
         self.benches = benches
+        self.holders = holders or Holders()
         every = benches.values()
         #: The numbers of sessions, of claims and of shares, by device.
         self.rows = Numbered({device: bench.rows for device, bench in benches.items()})
         self.claims = Numbered({device: bench.claims for device, bench in benches.items()})
         self.shares = Numbered({device: bench.shares for device, bench in benches.items()})
-        #: The numbers of users in their groups.
-        self.users: dict[tuple[str, str], int] = {}
-        holders = [self.users.setdefault(who, len(self.users)) for bench in every for who in bench.claims]
-        self._holders = np.array(holders, np.intp)
+        self._users, self._groups = self.holders.of(every)
         self._user_weights = np.concatenate([np.zeros(0), *(bench.user_weights for bench in every)])
         self._group_weights = np.concatenate([np.zeros(0), *(bench.group_weights for bench in every)])
         #: Sessions on each device; the device of each session.
@@ -130,11 +154,8 @@ class Seats:
 
     def fill_groups(self, parts: Floats) -> Filling:
         """Return the division of devices among groups, who have these ``parts`` of it now."""
-        every = list(chain.from_iterable(bench.shares for bench in self.benches.values()))
-        groups = {group: number for number, group in enumerate(dict.fromkeys(every))}
-        holders = np.array([groups[group] for group in every], np.intp)
-        return Filling(self.share_device, holders, self._group_weights, parts)
+        return Filling(self.share_device, self._groups, self._group_weights, parts)
 
     def fill_users(self, parts: Floats) -> Filling:
         """Return the division of groups' shares among their users, who have these ``parts`` of it now."""
-        return Filling(self.share, self._holders, self._user_weights, parts)
+        return Filling(self.share, self._users, self._user_weights, parts)

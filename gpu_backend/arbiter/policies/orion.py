@@ -6,6 +6,7 @@ from math import inf
 from typing import ClassVar
 
 from gpu_backend.arbiter.policies._bursts import BurstEstimate
+from gpu_backend.arbiter.policies._pairing import Pairing
 from gpu_backend.arbiter.policies._profiles import complement
 from gpu_backend.arbiter.views import Charge, DeviceView, SessionView, Slice, Suggestion
 from gpu_backend.gate.terms import SessionClass
@@ -26,11 +27,14 @@ class Orion:
     length of a high-priority request no more of them begins until all of them have ended.
 
     Not done here: whether kernels run at the same time is not the policy's to say. Sessions are processes, and the
-    driver runs kernels of two processes at the same time only under MPS; elsewhere it alternates between them, and a
-    complement gains nothing but a place in the order. There are no streams of higher priority between processes either:
+    driver runs kernels of two processes at the same time only under MPS; elsewhere it alternates between them, and what
+    complements disturbs as much as what does not. There are no streams of higher priority between processes either, and
     a high-priority op waits for a best-effort one that runs. The test of sizes, that best-effort kernels need no more
-    SMs than a threshold, is left out, and with it the search for the threshold beside training: how many SMs a kernel
-    occupies cannot be seen. Profiles are made while sessions run, not beforehand, and of a session lately, not of each
+    SMs than a threshold, is left out: how many SMs a kernel occupies cannot be seen. Where the original searches for
+    that threshold by the time of high-priority iterations, best-effort work is here let beside high-priority work at
+    all only while that finishes nine tenths of the ops in a second that it finishes alone; where it does not, it is
+    tried again after five seconds. So on a device that alternates this policy is found to be priority, and a limit on
+    what is outstanding. Profiles are made while sessions run, not beforehand, and of a session lately, not of each
     kernel: by the classes of its ops, of which products, solvers and transforms count as bound by arithmetic,
     elementwise ops, reductions and copies as bound by memory, a user's own kernels and others as unknown; with less
     than 60 % of either a session is unknown. A request is a run of ops between two moments at which nothing is queued.
@@ -58,6 +62,9 @@ class Orion:
     def __init__(self, request_part: float = 0.1, least_seconds: float = 0.002, look_seconds: float = 0.0005) -> None:
         self._part, self._least, self._look = request_part, least_seconds, look_seconds
         self._requests: dict[str, BurstEstimate] = {}  # of each high-priority session
+        self._pairing = Pairing()
+        self._noted_at = 0.0
+        self._was_busy = self._was_beside = False  # since then: high-priority work, and other work beside it
         self._spent = 0.0  # GPU time of best-effort ops since all of them had ended
         self._is_full = False  # whether nothing more begins until they have
 
@@ -67,14 +74,24 @@ class Orion:
         self._note(high, view)
         waiting = [session for session in view.waiting if _is_best_effort(session)]
         if not high:
+            self._was_busy = False
             return Suggestion(tuple([Slice(session.id) for session in waiting]))
-        slices = [Slice(session.id) for session in high]
         busy = [session for session in high if session.queued_ops or session.in_flight_ops]
-        beside = [session for session in waiting if complement(session, busy)]
+        beside = waiting
+        if busy:
+            may_pair = self._pairing.may_pair(view.now)
+            beside = [session for session in waiting if may_pair and complement(session, busy)]
+        slices = [Slice(session.id) for session in high]
         if beside and not self._is_full:
             slices += self._beside(beside, view.now)
-        is_flying = any(not session.queued_ops for session in busy)
-        return Suggestion(tuple(slices), view.now + self._look if waiting and is_flying else inf)
+        self._was_busy = any(session.queued_ops for session in busy)
+        self._was_beside = bool(beside)
+        return Suggestion(tuple(slices), self._ask_again_at(view.now, bool(waiting), bool(busy)))
+
+    def _ask_again_at(self, now: float, is_waited: bool, is_busy: bool) -> float:
+        if not (is_waited and is_busy):
+            return inf
+        return self._pairing.next_change(now) if self._was_busy else now + self._look
 
     def _beside(self, sessions: list[SessionView], now: float) -> list[Slice]:
         """Return slices of what is left of the limit; the op that reaches it may be longer than that."""
@@ -98,6 +115,10 @@ class Orion:
             request.observe(session.queued_ops > 0, session.used_seconds, view.now)
         for key in self._requests.keys() - {session.id for session in high}:
             del self._requests[key]
+        if self._was_busy:
+            ops = sum([charge.ops for charge in view.charges if not _is_best_effort(charge)])
+            self._pairing.note(view.now - self._noted_at, ops, self._was_beside, view.now)
+        self._noted_at = view.now
         self._spent += sum([charge.seconds for charge in view.charges if _is_best_effort(charge)])
         limit = self._limit(view.now)
         self._is_full = self._is_full or self._spent >= _FULL * limit

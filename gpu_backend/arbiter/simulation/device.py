@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Iterable
 from heapq import heappop, heappush
-from math import ceil, inf
+from math import ceil, inf, nextafter
 
 from gpu_backend.arbiter import events as ev
 from gpu_backend.arbiter.policies.base import SharingPolicy
@@ -105,7 +105,7 @@ class SimulatedDevice:
         self._arrivals: list[tuple[float, str]] = []
         self._landed: list[_Executor] = []  # whose ops behind a shut gate are counted and not reported
         self._free_at = 0.0  # when those are done
-        self._now = 0.0
+        self._now = self._told_at = 0.0  # when it is, and when the arbiter last heard anything
         self._watch = Watch([script.terms for script in scripts])
         for script in scripts:
             self._handle(ev.SessionJoined(script.terms))
@@ -186,12 +186,15 @@ class SimulatedDevice:
         if has_landed:
             self._flying.pop(0)
         # A real arbiter reads every page at every look; here only before something is decided.
-        is_due = now >= self.scheduler.next_deadline() or bool(self._arrivals and self._arrivals[0][0] <= now)
+        deadline = self.scheduler.next_deadline()
+        is_due = now >= deadline or bool(self._arrivals and self._arrivals[0][0] <= now)
+        # By what all of them say, as there: not by what the first says, with the others' news still to come.
+        read_at = max(self._told_at, nextafter(deadline, -inf)) if now >= deadline and len(progress) > 1 else now
         for executor, _ in progress:
             if executor.in_flight or executor.queued:
                 if is_due or has_landed or executor.budget <= _DUST:
                     self._runners = None
-                    self._handle(executor.report())
+                    self._handle(executor.report(), read_at)
             else:
                 self._finish(executor)
         if self._landed and now >= self._free_at:
@@ -228,8 +231,9 @@ class SimulatedDevice:
         if executor.cell is not None:
             heappush(self._arrivals, (after + executor.cell.think_seconds, executor.terms.session))
 
-    def _handle(self, event: ev.Event) -> None:
-        for instruction in self.scheduler.handle(event, self._now):
+    def _handle(self, event: ev.Event, now: float | None = None) -> None:
+        self._told_at = self._now if now is None else now
+        for instruction in self.scheduler.handle(event, self._told_at):
             executor = self._executors[instruction.session]
             self._runners = None
             if isinstance(instruction, ev.OpenGate):
