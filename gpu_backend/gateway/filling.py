@@ -13,6 +13,9 @@ Vessels without a common holder do not touch each other, so they are filled toge
 
 from __future__ import annotations
 
+from functools import reduce
+from operator import or_
+
 import numpy as np
 import numpy.typing as npt
 
@@ -72,11 +75,16 @@ class Filling:
     Arrays of claims have one entry for each vessel and holder, by vessel; no such pair occurs twice.
     """
 
-    def __init__(self, vessel: Ints, holder: Ints, weight: Floats, parts: Floats | None = None) -> None:
-        """Make a division of nothing, or go on from these ``parts``, of each claim."""
+    def __init__(
+        self, vessel: Ints, holder: Ints, weight: Floats, parts: Floats | None = None, before: Filling | None = None
+    ) -> None:
+        """Make a division of nothing, or go on from these ``parts``, of each claim.
+
+        What depends on who has a claim on what is taken over from ``before``, if that is still the same.
+        """
         self._vessel, self._holder, self._weight = vessel, holder, weight
         #: All claims, one group of vessels after the other, and of each of these claims its group.
-        self._order, self._group = _apart(vessel, holder)
+        self._order, self._group = _apart(vessel, holder) if before is None else before._apart(vessel, holder)
         #: What each claim gets.
         self.parts = np.zeros(len(vessel)) if parts is None else parts.copy()
         #: What each holder gets of all vessels.
@@ -126,6 +134,10 @@ class Filling:
         with np.errstate(divide="ignore", invalid="ignore"):  # who has nothing elsewhere is entitled to all of it
             return np.where(elsewhere <= STILL, 1.0, np.maximum(0.0, 1.0 - elsewhere / fair))
 
+    def _apart(self, vessel: Ints, holder: Ints) -> tuple[Ints, Ints]:
+        is_same = np.array_equal(vessel, self._vessel) and np.array_equal(holder, self._holder)
+        return (self._order, self._group) if is_same else _apart(vessel, holder)
+
     def _due(self, is_due: Flags) -> list[Ints]:
         """Return the claims on vessels that are due, by groups of vessels; groups in which none is are left out."""
         chosen = is_due[self._vessel[self._order]]
@@ -135,6 +147,8 @@ class Filling:
 
     def _fill(self, claims: Ints, demand: Floats, capacity: Floats) -> Ints:
         """Fill the vessels of ``claims``, of which no two have a common holder; return whose parts have moved."""
+        if len(claims) == 1:  # as where all are of one group
+            return self._fill_one(int(claims[0]), demand, capacity)
         vessels, vessel = np.unique(self._vessel[claims], return_inverse=True)
         holder, weight, wanted = self._holder[claims], self._weight[claims], demand[claims]
         elsewhere = np.maximum(0.0, self.totals[holder] - self.parts[claims])
@@ -145,6 +159,17 @@ class Filling:
         self.parts[claims] = parts
         self.totals[holder] += change
         return holder[np.abs(change) > STILL]
+
+    def _fill_one(self, claim: int, demand: Floats, capacity: Floats) -> Ints:
+        """Fill a vessel that nobody else has a claim on, and that has less than is wanted."""
+        vessel, holder = int(self._vessel[claim]), self._holder[claim]
+        weight, before = float(self._weight[claim]), float(self.parts[claim])
+        elsewhere = max(0.0, float(self.totals[holder]) - before)
+        level = elsewhere / weight + float(capacity[vessel]) / weight
+        part = min(float(demand[claim]), max(0.0, level * weight - elsewhere))
+        self.levels[vessel], self.parts[claim] = level, part
+        self.totals[holder] += part - before
+        return self._holder[claim : claim + 1] if abs(part - before) > STILL else self._holder[:0]
 
     def _summed(self) -> Floats:
         return np.bincount(self._holder, self.parts, _count(self._holder)).astype(np.float64)
@@ -158,9 +183,7 @@ def _apart(vessel: Ints, holder: Ints) -> tuple[Ints, Ints]:
     numbers = []
     for end in ends:
         here, begin = every[begin:end], end
-        used = 0
-        for one in here:
-            used |= taken[one]
+        used = reduce(or_, map(taken.__getitem__, here), 0)
         free = ~used & (used + 1)
         for one in here:
             taken[one] |= free

@@ -91,19 +91,9 @@ def place(
     """
     wanted = wanted or Wanted(memory_bytes=memory_bytes)
     fitting = [device for device in devices if kind in ("", device.kind)]
-    if not fitting:
-        return _no_device(devices, kind)
-    large = [device for device in fitting if device.total_bytes >= memory_bytes]
-    if not large:
-        most = max(device.total_bytes for device in fitting)
-        return Refusal(
-            RefusalCode.QUOTA,
-            f"{memory_in_words(memory_bytes)} were asked for; the largest device here has {memory_in_words(most)}.",
-            f"Ask for less: {how_to_ask(most)}.",
-        )
-    free = [d for d in large if d.sessions < d.capacity and d.promised_bytes + memory_bytes <= d.total_bytes]
+    free = [d for d in fitting if d.sessions < d.capacity and d.promised_bytes + memory_bytes <= d.total_bytes]
     if not free:
-        return _full(large)
+        return _no_room(devices, fitting, kind, memory_bytes)
     around = Around(wanted, fitting)
     possible = free
     if not (insists_on_nothing(wanted) and all_open(free)):
@@ -117,6 +107,7 @@ def place(
     def cost(device: DeviceLoad) -> tuple[object, ...]:
         return (device.kind != "cuda", *costs(device, wanted, around, rules), -device.warm, device.node, device.ordinal)
 
+    large = [device for device in fitting if device.total_bytes >= memory_bytes]
     return place_several(possible, large, wanted.devices, cost)
 
 
@@ -153,6 +144,21 @@ def reserved(devices: Sequence[DeviceLoad], kind: str, memory_bytes: int, count:
     beside = sorted((d for d in able if d.node == kept.node and d is not kept), key=lambda d: d.sessions / d.capacity)
     all_kept = [kept, *beside[: count - 1]]
     return [replace(d, sessions=d.capacity) if any(d is one for one in all_kept) else d for d in devices]
+
+
+def _no_room(devices: Sequence[DeviceLoad], fitting: Sequence[DeviceLoad], kind: str, memory_bytes: int) -> Refusal:
+    """Return why none of ``fitting``, the ``devices`` of that kind, has room."""
+    if not fitting:
+        return _no_device(devices, kind)
+    large = [device for device in fitting if device.total_bytes >= memory_bytes]
+    if large:
+        return _full(large)
+    most = max(device.total_bytes for device in fitting)
+    return Refusal(
+        RefusalCode.QUOTA,
+        f"{memory_in_words(memory_bytes)} were asked for; the largest device here has {memory_in_words(most)}.",
+        f"Ask for less: {how_to_ask(most)}.",
+    )
 
 
 def _no_device(devices: Sequence[DeviceLoad], kind: str) -> Refusal:

@@ -82,14 +82,15 @@ class PoolShares:
             Every session that is on it now; who is not named has left.
         books
             A row for each: the seconds that it used and that it wanted, which only grow, and up to when, by the clock
-            of its node.
+            of its node. An array is kept, and not to be written to any more.
         is_steered
             Whether its arbiter divides by weights. What is used where it does not counts, and is steered elsewhere.
         """
         before = self._heard.get(device)
         there = tuple(seats)
         bench = before.bench if before is not None and before.bench.seats == there else Bench(there)
-        self._heard[device] = _Heard(bench, np.array(books, np.float64).reshape(-1, 3), is_steered)
+        rows = np.asarray(books, np.float64)
+        self._heard[device] = _Heard(bench, rows if rows.ndim == 2 else rows.reshape(-1, 3), is_steered)
 
     def forget(self, gone: Iterable[Vessel]) -> None:
         """Devices are not there any more, or have not been heard for long: what they give counts no more."""
@@ -142,8 +143,8 @@ class PoolShares:
         before = self._seats
         claims, shares = seats.claims.moved_from(before.claims), seats.shares.moved_from(before.shares)
         self._lately = self._lately.moved(seats.rows.moved_from(before.rows), books)
-        self._groups = seats.fill_groups(shares.kept(self._groups.parts, 0.0))
-        self._users = seats.fill_users(claims.kept(self._users.parts, 0.0))
+        self._groups = seats.fill_groups(shares.kept(self._groups.parts, 0.0), self._groups)
+        self._users = seats.fill_users(claims.kept(self._users.parts, 0.0), self._users)
         self._told = claims.kept(self._told, np.nan)
         self._seats = seats
 

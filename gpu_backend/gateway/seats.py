@@ -152,10 +152,10 @@ class Seats:
         self.share = self.shares.all_of((bench.share_of for bench in every), self.claims.counts)
         self.share_device = self.shares.device_of()
 
-    def fill_groups(self, parts: Floats) -> Filling:
+    def fill_groups(self, parts: Floats, before: Filling | None = None) -> Filling:
         """Return the division of devices among groups, who have these ``parts`` of it now."""
-        return Filling(self.share_device, self._groups, self._group_weights, parts)
+        return Filling(self.share_device, self._groups, self._group_weights, parts, before)
 
-    def fill_users(self, parts: Floats) -> Filling:
+    def fill_users(self, parts: Floats, before: Filling | None = None) -> Filling:
         """Return the division of groups' shares among their users, who have these ``parts`` of it now."""
-        return Filling(self.share, self._users, self._user_weights, parts)
+        return Filling(self.share, self._users, self._user_weights, parts, before)
