@@ -108,7 +108,7 @@ class PoolShares:
         benches, before = {device: each.bench for device, each in heard.items()}, self._seats.benches
         books = np.concatenate([np.zeros((0, 3)), *[each.books for each in heard.values()]])
         if list(benches.values()) != list(before.values()) or list(benches) != list(before):
-            self._seat(Seats(benches, self._seats.holders), books)
+            self._seat(Seats(benches, self._seats), books)
         self._lately.take(books)
         self._divide(np.array([each.is_steered for each in heard.values()], np.bool_))
 

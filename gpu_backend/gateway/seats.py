@@ -8,6 +8,7 @@ devices are as they were: each is numbered by itself, once, and the numbers of t
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
+from functools import cached_property
 from typing import Generic, NamedTuple, TypeVar
 
 import numpy as np
@@ -60,16 +61,19 @@ class Numbered(Generic[K]):
         self._of_devices = of_devices
         self.counts = np.array([len(numbers) for numbers in of_devices.values()], np.intp)
         self.begins = np.cumsum(self.counts) - self.counts
-        self._begin = dict(zip(of_devices, self.begins.tolist(), strict=True))
+
+    @cached_property
+    def _begin(self) -> dict[Vessel, int]:
+        return dict(zip(self._of_devices, self.begins.tolist(), strict=True))
 
     def number(self, device: Vessel, key: K) -> int | None:
         """Return the number of ``key`` on ``device``."""
         number = self._of_devices.get(device, {}).get(key)
         return None if number is None else self._begin[device] + number
 
-    def all_of(self, numbers: Iterable[Ints], counts: Ints) -> Ints:
+    def all_of(self, numbers: Ints, counts: Ints) -> Ints:
         """Return the numbers, of these things, that each device gives as its own, ``counts`` by device."""
-        return np.concatenate([np.zeros(0, np.intp), *numbers]) + np.repeat(self.begins, counts)
+        return numbers + np.repeat(self.begins, counts)
 
     def device_of(self) -> Ints:
         """Return the number of the device of each."""
@@ -112,50 +116,84 @@ class Holders:
     def __init__(self) -> None:
         self.users: dict[tuple[str, str], int] = {}
         self._groups: dict[str, int] = {}
-        self._of_benches: dict[Bench, tuple[Ints, Ints]] = {}
 
-    def of(self, benches: Iterable[Bench]) -> tuple[Ints, Ints]:
-        """Return the number of the user of each claim, and of the group of each share, bench by bench."""
-        known = self._of_benches
-        self._of_benches = {bench: known.get(bench) or self._numbered(bench) for bench in benches}
-        every = self._of_benches.values()
-        nobody = np.zeros(0, np.intp)
-        users = np.concatenate([nobody, *[users for users, _ in every]])
-        return users, np.concatenate([nobody, *[groups for _, groups in every]])
+    def users_of(self, bench: Bench) -> Ints:
+        """Return the number of the user of each claim."""
+        return np.array([self.users.setdefault(who, len(self.users)) for who in bench.claims], np.intp)
 
-    def _numbered(self, bench: Bench) -> tuple[Ints, Ints]:
-        users = [self.users.setdefault(who, len(self.users)) for who in bench.claims]
-        groups = [self._groups.setdefault(group, len(self._groups)) for group in bench.shares]
-        return np.array(users, np.intp), np.array(groups, np.intp)
+    def groups_of(self, bench: Bench) -> Ints:
+        """Return the number of the group of each share."""
+        return np.array([self._groups.setdefault(group, len(self._groups)) for group in bench.shares], np.intp)
+
+
+class _Columns(NamedTuple):
+    """What benches say of their sessions, claims and shares, one bench after the other."""
+
+    claim_of: Ints
+    share_of: Ints
+    user_weights: Floats
+    users: Ints
+    group_weights: Floats
+    groups: Ints
+
+
+def _columns(benches: Iterable[Bench], holders: Holders) -> _Columns:
+    nothing = _Columns(*[np.zeros(0, kind) for kind in (np.intp, np.intp, float, np.intp, float, np.intp)])
+    of_each = [
+        (
+            bench.claim_of, bench.share_of, bench.user_weights, holders.users_of(bench), bench.group_weights,
+            holders.groups_of(bench),
+        )
+        for bench in benches
+    ]  # fmt: skip
+    return _Columns(*[np.concatenate(column) for column in zip(nothing, *of_each, strict=True)])
 
 
 class Seats:
     """The numbers of sessions, of what users and groups have on each device, and of these themselves."""
 
-    def __init__(self, benches: Mapping[Vessel, Bench], holders: Holders | None = None) -> None:
-        """Number who is on ``benches``; ``holders`` are those of earlier seats, whose numbers are kept."""
+    def __init__(self, benches: Mapping[Vessel, Bench], before: Seats | None = None) -> None:
+        """Number who is on ``benches``, as new or with what is known of ``before``."""
         self.benches = benches
-        self.holders = holders or Holders()
-        every = benches.values()
+        #: The numbers of users and groups, which they keep from one `Seats` to the next.
+        self.holders: Holders = Holders() if before is None else before.holders
         #: The numbers of sessions, of claims and of shares, by device.
         self.rows = Numbered({device: bench.rows for device, bench in benches.items()})
         self.claims = Numbered({device: bench.claims for device, bench in benches.items()})
         self.shares = Numbered({device: bench.shares for device, bench in benches.items()})
-        self._users, self._groups = self.holders.of(every)
-        self._user_weights = np.concatenate([np.zeros(0), *(bench.user_weights for bench in every)])
-        self._group_weights = np.concatenate([np.zeros(0), *(bench.group_weights for bench in every)])
+        if before is not None and list(before.benches) == list(benches):
+            self._columns = self._spliced(before)
+        else:
+            self._columns = _columns(benches.values(), self.holders)
         #: Sessions on each device; the device of each session.
         self.sessions = self.rows.counts.astype(np.float64)
         self.device = self.rows.device_of()
         #: The claim of each session; the share of each claim; the device of each share.
-        self.claim = self.claims.all_of((bench.claim_of for bench in every), self.rows.counts)
-        self.share = self.shares.all_of((bench.share_of for bench in every), self.claims.counts)
+        self.claim = self.claims.all_of(self._columns.claim_of, self.rows.counts)
+        self.share = self.shares.all_of(self._columns.share_of, self.claims.counts)
         self.share_device = self.shares.device_of()
+
+    def _spliced(self, before: Seats) -> _Columns:
+        """Return the columns of ``before``, with those of the benches put in that are others now."""
+        now, then = list(self.benches.values()), before.benches.values()
+        changed = [at for at, (bench, former) in enumerate(zip(now, then, strict=True)) if bench is not former]
+        fresh = [_columns([now[at]], self.holders) for at in changed]
+        rows, claims = (before.rows.begins, before.rows.counts), (before.claims.begins, before.claims.counts)
+        shares = before.shares.begins, before.shares.counts
+        made = []
+        places = (rows, claims, claims, claims, shares, shares)
+        for place, (column, (begins, counts)) in enumerate(zip(before._columns, places, strict=True)):
+            pieces, begin = [], 0
+            for at, columns in zip(changed, fresh, strict=True):
+                pieces += [column[begin : int(begins[at])], columns[place]]
+                begin = int(begins[at] + counts[at])
+            made.append(np.concatenate([*pieces, column[begin:]]))
+        return _Columns(*made)
 
     def fill_groups(self, parts: Floats, before: Filling | None = None) -> Filling:
         """Return the division of devices among groups, who have these ``parts`` of it now."""
-        return Filling(self.share_device, self._groups, self._group_weights, parts, before)
+        return Filling(self.share_device, self._columns.groups, self._columns.group_weights, parts, before)
 
     def fill_users(self, parts: Floats, before: Filling | None = None) -> Filling:
         """Return the division of groups' shares among their users, who have these ``parts`` of it now."""
-        return Filling(self.share, self._users, self._user_weights, parts, before)
+        return Filling(self.share, self._columns.users, self._columns.user_weights, parts, before)
