@@ -30,11 +30,12 @@ class MuxFlow:
     claims more and not less. The activity is that of the last second, while the original follows a forecast of some
     kind that was not read. What protects memory is the pool's limit on each session, and what contains faults is that
     each session is a process of its own, both whatever the policy. Which offline work comes beside which online work is
-    no question of one device: the rule of placement `complement` answers it, for newcomers, by matching; who has a
-    place is not moved. Sessions of the class best-effort are offline and all others online.
+    no question of one device: the rule of placement `interference` answers it for each newcomer by itself, where the
+    original matches all at once; who has a place is not moved. Sessions of the class best-effort are offline and all
+    others online.
 
     Sources: Zhao et al., MuxFlow, arXiv 2303.13803 (abstract), and Liu et al., SCIENCE CHINA Information Sciences
-    67(12), 2024, doi 10.1007/s11432-024-4227-2 (abstract); for the formula the re-implementation in PEACE.
+    67(12), 2024, doi 10.1007/s11432-024-4227-2 (abstract); for the formula the re-implementation in PACELab/PEACE-artifact.
 
     Parameters
     ----------
