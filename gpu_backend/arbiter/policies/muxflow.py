@@ -35,7 +35,8 @@ class MuxFlow:
     others online.
 
     Sources: Zhao et al., MuxFlow, arXiv 2303.13803 (abstract), and Liu et al., SCIENCE CHINA Information Sciences
-    67(12), 2024, doi 10.1007/s11432-024-4227-2 (abstract); for the formula the re-implementation in PACELab/PEACE-artifact.
+    67(12), 2024, doi 10.1007/s11432-024-4227-2 (abstract); for the formula the re-implementation in
+    PACELab/PEACE-artifact.
 
     Parameters
     ----------
