@@ -57,7 +57,8 @@ def water_levels(
     order = np.lexsort((meets, np.concatenate((vessel, vessel))))
     meets = meets[order]
     slope = np.maximum(0.0, np.cumsum(np.concatenate((weight, -weight))[order]))
-    width = np.diff(meets, append=meets[-1:])
+    width = np.zeros(len(meets))
+    np.subtract(meets[1:], meets[:-1], out=width[:-1])
     width[begins[1:] - 1] = 0.0  # from one vessel's last to the next one's first
     after = np.cumsum(slope * width)
     before = after - slope * width
@@ -149,7 +150,10 @@ class Filling:
         """Fill the vessels of ``claims``, of which no two have a common holder; return whose parts have moved."""
         if len(claims) == 1:  # as where all are of one group
             return self._fill_one(int(claims[0]), demand, capacity)
-        vessels, vessel = np.unique(self._vessel[claims], return_inverse=True)
+        of_claims: Ints = self._vessel[claims]  # ascending
+        is_first = np.ones(len(claims), np.bool_)
+        np.not_equal(of_claims[1:], of_claims[:-1], out=is_first[1:])
+        vessels, vessel = of_claims[is_first], np.cumsum(is_first) - 1
         holder, weight, wanted = self._holder[claims], self._weight[claims], demand[claims]
         elsewhere = np.maximum(0.0, self.totals[holder] - self.parts[claims])
         levels = water_levels(vessel, weight, elsewhere, wanted, capacity[vessels])
@@ -158,7 +162,8 @@ class Filling:
         self.levels[vessels] = levels
         self.parts[claims] = parts
         self.totals[holder] += change
-        return holder[np.abs(change) > STILL]
+        moved: Ints = holder[np.abs(change) > STILL]
+        return moved
 
     def _fill_one(self, claim: int, demand: Floats, capacity: Floats) -> Ints:
         """Fill a vessel that nobody else has a claim on, and that has less than is wanted."""

@@ -9,7 +9,7 @@ it wastes nothing and asks nobody, and where nothing is heard from here any more
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import NamedTuple
 
 import numpy as np
@@ -86,11 +86,24 @@ class PoolShares:
         is_steered
             Whether its arbiter divides by weights. What is used where it does not counts, and is steered elsewhere.
         """
-        before = self._heard.get(device)
-        there = tuple(seats)
-        bench = before.bench if before is not None and before.bench.seats == there else Bench(there)
         rows = np.asarray(books, np.float64)
-        self._heard[device] = _Heard(bench, rows if rows.ndim == 2 else rows.reshape(-1, 3), is_steered)
+        rows = rows if rows.ndim == 2 else rows.reshape(-1, 3)
+        self._heard[device] = _Heard(self._bench(device, tuple(seats)), rows, is_steered)
+
+    def hear_all(self, seats: Mapping[Vessel, tuple[Seat, ...]], books: Floats) -> None:
+        """Take in the books of several devices, which divide by weights: the rows of one device after the other."""
+        begin, heard = 0, self._heard
+        for device, there in seats.items():
+            end = begin + len(there)
+            heard[device] = _Heard(self._bench(device, there), books[begin:end], True)
+            begin = end
+
+    def _bench(self, device: Vessel, there: tuple[Seat, ...]) -> Bench:
+        """Return the bench of those who are on a device: the one that it was, if they are the same."""
+        before = self._heard.get(device)
+        if before is not None and (before.bench.seats is there or before.bench.seats == there):
+            return before.bench
+        return Bench(there)
 
     def forget(self, gone: Iterable[Vessel]) -> None:
         """Devices are not there any more, or have not been heard for long: what they give counts no more."""

@@ -75,8 +75,7 @@ class SimulatedPool:
         self._weight = self._own_weight.copy()
         self._left, self._used, self._wanted = (np.zeros(len(scripts)) for _ in range(3))
         self._rows = [np.zeros(0, np.intp) for _ in range(devices)]
-        self._vessels = [(NODE, device) for device in range(devices)]
-        self._seats: list[tuple[Seat, ...]] = [()] * devices
+        self._seats: dict[Vessel, tuple[Seat, ...]] = {(NODE, device): () for device in range(devices)}
         self._cells = [list(reversed(script.cells)) for script in scripts]
         self._begun: dict[int, tuple[int, float]] = {}
         self._coming: defaultdict[int, list[int]] = defaultdict(list)
@@ -139,7 +138,7 @@ class SimulatedPool:
         for device in changed:
             there = self._places.on(device)
             self._rows[device] = np.array(there, np.intp)
-            self._seats[device] = tuple(_seat(self._scripts[number].terms) for number in there)
+            self._seats[NODE, device] = tuple(_seat(self._scripts[number].terms) for number in there)
         return len(given) - len(left)
 
     def _plan(self, number: int, free_at: float) -> None:
@@ -187,10 +186,7 @@ class SimulatedPool:
         """Let the ledger hear every device, and devices hear what changes for those who want them."""
         everybody = np.concatenate(self._rows)
         books = np.column_stack((self._used, self._wanted, np.full(len(self._used), float(now))))[everybody]
-        end = 0
-        for vessel, seats in zip(self._vessels, self._seats, strict=True):
-            begin, end = end, end + len(seats)
-            ledger.hear(vessel, seats, books[begin:end])
+        ledger.hear_all(self._seats, books)
         ledger.settle()
         weight = self._own_weight[everybody] * ledger.user_weights()
         is_told = (self._left[everybody] != 0) & (weight != self._weight[everybody])
