@@ -117,6 +117,9 @@ def pools(is_quick: bool) -> list[tuple[str, list[str], list[Phase]]]:
         ("antman", few[:2], [Phase("promise", lambda pool, scale: phases.production(pool, scale, 2.5, 7.0))]),
         ("reef", [few[0], PERSON], [Phase("promise", phases.reef)]),
         ("paella", [*few[:2], PERSON], [Phase("promise", phases.paella)]),
+        ("orion", few[:2], [Phase("promise", lambda pool, scale: phases.production(pool, scale, 2.5, 7.0))]),
+        ("muxflow", few[:2], [Phase("promise", lambda pool, scale: phases.production(pool, scale, 2.5, 7.0))]),
+        ("iadeep", few[:2], [Phase("promise", phases.pausing)]),
     ]
 
 

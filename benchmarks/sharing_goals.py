@@ -18,7 +18,7 @@ class Goal(NamedTuple):
 def goals(figures: dict[str, Any]) -> list[Goal]:
     """Return every promise that there are figures for."""
     found: list[Goal] = []
-    for part in (_costs, _shares, _pool_shares, _throughput, _interactive, _returning, _policies):
+    for part in (_costs, _shares, _pool_shares, _throughput, _interactive, _returning, _policies, _in_space):
         found += part(figures)
     return found
 
@@ -125,6 +125,24 @@ def _policies(figures: dict[str, Any]) -> Iterator[Goal]:
         is_met = found["p50_ms"] <= 4 and found["p95_ms"] <= 20 and hog >= 20
         wanted = "p50 at most 4 ms, p95 within a dispatch (20 ms); 20 % or more for the long one"
         yield Goal("paella: short cells first", measured, wanted, is_met)
+
+
+def _in_space(figures: dict[str, Any]) -> Iterator[Goal]:
+    """Policies for kernels that run at the same time, on a device that alternates between processes."""
+    if found := figures.get("orion: promise"):
+        kept, other = 100 * found["production_beside"] / found["production_alone"], 100 * found["part"]["two"]
+        measured = f"priority work keeps {kept:.1f} %, the other uses {other:.1f} %"
+        wanted = "at least 90 %, and 20 % or more for the other"
+        yield Goal("orion: priority work's rate", measured, wanted, kept >= 90 and other >= 20)
+    if found := figures.get("muxflow: promise"):
+        kept, other = 100 * found["production_beside"] / found["production_alone"], 100 * found["part"]["two"]
+        measured = f"offline work uses {other:.1f} %, online work keeps {kept:.1f} % of its rate"
+        wanted = "20 % or more, and no more than the half that online work leaves, within 5"
+        yield Goal("muxflow: the complement", measured, wanted, 20 <= other <= 55)
+    if found := figures.get("iadeep: promise"):
+        ratio = found["pausing_together"] / found["pausing_alone"]
+        measured, wanted = f"{ratio:.2f} times the work of one", "1.4 times or more: each has the other's pauses"
+        yield Goal("iadeep: two that pause half of the time", measured, wanted, ratio >= 1.4)
 
 
 def _percent(part: dict[str, float], users: dict[str, Any]) -> str:

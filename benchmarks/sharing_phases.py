@@ -186,6 +186,17 @@ def production(pool: SharedPool, scale: Scale, alone_seconds: float, seconds: fl
     return {"production_alone": alone, "production_beside": beside, "part": part}
 
 
+def pausing(pool: SharedPool, scale: Scale, seconds: float = 4.0) -> dict[str, Any]:
+    """Two sessions that pause half of the time: the rate of one, and of both together."""
+    pool.set_terms({user: {"request": 0.5, "limit": 1.0} for user in ("one", "two")})
+    orders = [(pool.of(user), scale.hog(2e-3, rest=2e-3)) for user in ("one", "two")]
+    rates = []
+    for chosen in (orders[:1], orders):
+        answers, _ = pool.run(chosen, scale.seconds(seconds), GRACE_SECONDS)
+        rates.append(sum(answer["kernels"] / answer["seconds"] for answer in answers))
+    return {"pausing_alone": rates[0], "pausing_together": rates[1]}
+
+
 def reef(pool: SharedPool, scale: Scale, seconds: float = 4.5) -> dict[str, Any]:
     """A small op of priority every 20 ms beside a best-effort hog, whose queued work is withdrawn each time."""
     pool.set_terms({"one": {"kind": "best-effort"}})

@@ -19,19 +19,8 @@ Raw = dict[str, Any]
 _Phase = Callable[[SharedPool, Scale], Raw]
 
 
-def _pausing(pool: SharedPool, scale: Scale) -> Raw:
-    """Two sessions that pause half of the time: the rate of one, and of both together."""
-    pool.set_terms({user: {"request": 0.5, "limit": 1.0} for user in ("one", "two")})
-    orders = [(pool.of(user), scale.hog(2e-3, rest=2e-3)) for user in ("one", "two")]
-    rates = []
-    for chosen in (orders[:1], orders):
-        answers, _ = pool.run(chosen, scale.seconds(1.5), phases.GRACE_SECONDS)
-        rates.append(sum(answer["kernels"] / answer["seconds"] for answer in answers))
-    return {"pausing_alone": rates[0], "pausing_together": rates[1]}
-
-
 def _with_pauses(pool: SharedPool, scale: Scale) -> Raw:
-    return {**phases.gemini(pool, scale, 11.0), **_pausing(pool, scale)}
+    return {**phases.gemini(pool, scale, 11.0), **phases.pausing(pool, scale, 1.5)}
 
 
 #: By system: who has a notebook, and one run of its phase. Long enough for what the policy promises, and no longer.
@@ -43,6 +32,9 @@ PHASES: dict[str, tuple[list[str], _Phase]] = {
     "antman": (["one", "two"], lambda pool, scale: phases.production(pool, scale, 2.0, 5.5)),
     "reef": (["one", PERSON], lambda pool, scale: phases.reef(pool, scale, 3.5)),
     "paella": (["one", "two", PERSON], lambda pool, scale: phases.paella(pool, scale, 3.5)),
+    "orion": (["one", "two"], lambda pool, scale: phases.production(pool, scale, 2.0, 5.5)),
+    "muxflow": (["one", "two"], lambda pool, scale: phases.production(pool, scale, 2.0, 5.5)),
+    "iadeep": (["one", "two"], lambda pool, scale: phases.pausing(pool, scale, 3.0)),
     "csur2017-survey": (["one", *["two"] * 2, *["three"] * 3], lambda pool, scale: phases.shares(pool, scale, 10.0)),
 }
 #: Policies under which a session alone is held against the driver.

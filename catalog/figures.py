@@ -67,6 +67,11 @@ FIGURES: dict[tuple[str, str], Figure] = {
         "median latency added to short operations by a best-effort session of 2 ms kernels", "%"
     ),
     ("reef", "throughput-kept"): Figure("share of the device that the best-effort session keeps beside them", "%"),
+    ("orion", "production-kept"): Figure("rate that a high-priority session keeps beside a best-effort one", "%"),
+    ("orion", "harvest"): Figure("share of the device that the best-effort session uses", "%"),
+    ("muxflow", "production-kept"): Figure("rate that an online session keeps beside an offline one", "%"),
+    ("muxflow", "harvest"): Figure("share of the device that the offline session uses", "%"),
+    ("iadeep", "throughput"): Figure("work of two sessions that pause half of the time, against one of them", "x"),
     ("paella", "short-median"): Figure("median latency of short operations beside a long job", "ms"),
 }
 

@@ -29,6 +29,11 @@ _NUMBERS: dict[tuple[str, str], _Number] = {
     ("antman", "harvest"): lambda phase: 100 * phase["part"]["two"],
     ("reef", "added-latency"): lambda phase: 100 * (phase["beside"]["p50_ms"] / phase["alone"]["p50_ms"] - 1),
     ("reef", "throughput-kept"): lambda phase: 100 * phase["part"]["one"],
+    ("orion", "production-kept"): lambda phase: 100 * phase["production_beside"] / phase["production_alone"],
+    ("orion", "harvest"): lambda phase: 100 * phase["part"]["two"],
+    ("muxflow", "production-kept"): lambda phase: 100 * phase["production_beside"] / phase["production_alone"],
+    ("muxflow", "harvest"): lambda phase: 100 * phase["part"]["two"],
+    ("iadeep", "throughput"): lambda phase: phase["pausing_together"] / phase["pausing_alone"],
     ("paella", "short-median"): lambda phase: float(phase["p50_ms"]),
     ("csur2017-survey", "fairness"): lambda phase: 100 * max(phase["worst_window_error"].values()),
 }

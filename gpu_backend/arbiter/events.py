@@ -61,6 +61,10 @@ class Reported(msgspec.Struct, frozen=True, tag=True, gc=False):
     is_urgent: bool = False
     #: GPU time of the ops that finished which was counted before it was reported, seconds.
     ahead_seconds: float = 0.0
+    #: Which parts of the time of the ops that finished went into such as are bound by arithmetic, and by memory; of the
+    #: rest that is not known. -1 where nothing is told.
+    compute_part: float = -1.0
+    memory_part: float = -1.0
 
 
 class TimePassed(msgspec.Struct, frozen=True, tag=True, gc=False):

@@ -164,6 +164,9 @@ class Scheduler:
         if done and used + event.ahead_seconds:
             measured = (used + event.ahead_seconds) / done
             op_seconds = (op_seconds + measured) / 2 if op_seconds else measured
+        compute, memory = old.compute_part, old.memory_part
+        if event.compute_part >= 0 or event.memory_part >= 0:
+            compute, memory = _bound(event, compute, memory)
         was_waiting = since < inf
         if is_waiting and not was_waiting:
             since = now
@@ -178,7 +181,7 @@ class Scheduler:
         flying_since = now if done or not old.in_flight_ops else old.in_flight_since
         self._sessions[key] = SessionView(
             old.terms, event.queued_ops, flying, op_seconds, old.used_seconds + used, waited, since,
-            event.is_urgent, flying_since if flying else inf,
+            event.is_urgent, flying_since if flying else inf, compute, memory,
         )  # fmt: skip
         if is_beside:
             self._note_flying(self._sessions[key], now)
@@ -379,6 +382,13 @@ class Scheduler:
         assert all(gate.until > self._now for gate in self._grants.values()), "a grant that has ended"
         present = sum(session.used_seconds for session in sessions.values())
         assert present <= sum(self._used_by_user.values()) * (1 + 1e-9) + 1e-9, "time that no user was charged for"
+
+
+def _bound(event: ev.Reported, compute: float, memory: float) -> tuple[float, float]:
+    """Return by what a session's ops are bound, after ``event`` and by what was estimated before."""
+    now, more = min(1.0, max(0.0, event.compute_part)), min(1.0, max(0.0, event.memory_part))
+    more = min(more, 1.0 - now)
+    return ((compute + now) / 2, (memory + more) / 2) if compute or memory else (now, more)
 
 
 def _standing_gate(session: str) -> ev.OpenGate:

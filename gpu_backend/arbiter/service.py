@@ -26,6 +26,7 @@ from gpu_backend.gate import roster as rosters
 from gpu_backend.gate.bell import Bell
 from gpu_backend.gate.roster import ArbiterConfig, Member
 from gpu_backend.metering.meters import meter_of
+from gpu_backend.wire.op_classes import bound_parts
 
 __all__ = ["Arbiter"]
 
@@ -194,10 +195,12 @@ class Arbiter:
             self._rested_at = now_ns + _REST_NS
         if used_ns or report.in_flight_ops:  # it is read at every step: what it finishes behind its gate counts as well
             self._running[seat.key] = now_ns + _ACTIVE_NS
+        compute, memory = bound_parts(seat.last.used_by_class_ns, report.used_by_class_ns)
         counted, ahead = seat.take(report, now_ns)
         event = ev.Reported(
-            seat.key, counted, max(0, ops), report.queued_ops, report.in_flight_ops, report.is_urgent, ahead
-        )
+            seat.key, counted, max(0, ops), report.queued_ops, report.in_flight_ops, report.is_urgent, ahead, compute,
+            memory,
+        )  # fmt: skip
         self._handle(event, now_ns)
 
     def _tell_contention(self, now_ns: int) -> None:

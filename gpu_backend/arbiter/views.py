@@ -31,6 +31,10 @@ class SessionView(msgspec.Struct, frozen=True, gc=False):
     is_urgent: bool = False
     #: Since when ops have been in flight of which none is done; infinity if none are in flight.
     in_flight_since: float = inf
+    #: Running estimates, made as `op_seconds` is, of which parts of its ops' time are bound by arithmetic, and by
+    #: memory, as far as the classes of its ops tell. What is left to 1 is not known; both are 0 before anything is.
+    compute_part: float = 0.0
+    memory_part: float = 0.0
 
     @property
     def id(self) -> str:

@@ -13,6 +13,9 @@ Vessels without a common holder do not touch each other, so they are filled toge
 
 from __future__ import annotations
 
+from functools import reduce
+from operator import or_
+
 import numpy as np
 import numpy.typing as npt
 
@@ -54,7 +57,8 @@ def water_levels(
     order = np.lexsort((meets, np.concatenate((vessel, vessel))))
     meets = meets[order]
     slope = np.maximum(0.0, np.cumsum(np.concatenate((weight, -weight))[order]))
-    width = np.diff(meets, append=meets[-1:])
+    width = np.zeros(len(meets))
+    np.subtract(meets[1:], meets[:-1], out=width[:-1])
     width[begins[1:] - 1] = 0.0  # from one vessel's last to the next one's first
     after = np.cumsum(slope * width)
     before = after - slope * width
@@ -72,10 +76,16 @@ class Filling:
     Arrays of claims have one entry for each vessel and holder, by vessel; no such pair occurs twice.
     """
 
-    def __init__(self, vessel: Ints, holder: Ints, weight: Floats, parts: Floats | None = None) -> None:
-        """Make a division of nothing, or go on from these ``parts``, of each claim."""
+    def __init__(
+        self, vessel: Ints, holder: Ints, weight: Floats, parts: Floats | None = None, before: Filling | None = None
+    ) -> None:
+        """Make a division of nothing, or go on from these ``parts``, of each claim.
+
+        What depends on who has a claim on what is taken over from ``before``, if that is still the same.
+        """
         self._vessel, self._holder, self._weight = vessel, holder, weight
-        self._groups = _apart(vessel, holder)
+        #: All claims, one group of vessels after the other, and of each of these claims its group.
+        self._order, self._group = _apart(vessel, holder) if before is None else before._apart(vessel, holder)
         #: What each claim gets.
         self.parts = np.zeros(len(vessel)) if parts is None else parts.copy()
         #: What each holder gets of all vessels.
@@ -106,12 +116,11 @@ class Filling:
         is_scarce = is_due
         self.parts = np.where(is_scarce[self._vessel], np.minimum(self.parts, demand), demand)
         self.totals = self._summed()
-        for _ in range(1 + most_steps // max(1, len(self._groups))):
+        groups = int(self._group[-1]) + 1 if self._group.size else 0
+        for _ in range(1 + most_steps // max(1, groups)):
             has_moved = np.zeros(len(self.totals), np.bool_)
-            for group in self._groups:
-                claims = group[is_due[self._vessel[group]]]
-                if claims.size:
-                    has_moved[self._fill(claims, demand, capacity)] = True
+            for claims in self._due(is_due):
+                has_moved[self._fill(claims, demand, capacity)] = True
             is_due = np.zeros_like(is_scarce)
             is_due[self._vessel[has_moved[self._holder]]] = True
             is_due &= is_scarce
@@ -126,9 +135,25 @@ class Filling:
         with np.errstate(divide="ignore", invalid="ignore"):  # who has nothing elsewhere is entitled to all of it
             return np.where(elsewhere <= STILL, 1.0, np.maximum(0.0, 1.0 - elsewhere / fair))
 
+    def _apart(self, vessel: Ints, holder: Ints) -> tuple[Ints, Ints]:
+        is_same = np.array_equal(vessel, self._vessel) and np.array_equal(holder, self._holder)
+        return (self._order, self._group) if is_same else _apart(vessel, holder)
+
+    def _due(self, is_due: Flags) -> list[Ints]:
+        """Return the claims on vessels that are due, by groups of vessels; groups in which none is are left out."""
+        chosen = is_due[self._vessel[self._order]]
+        claims, group = self._order[chosen], self._group[chosen]
+        ends = [*(np.flatnonzero(group[1:] != group[:-1]) + 1).tolist(), len(claims)]
+        return [claims[begin:end] for begin, end in zip([0, *ends], ends, strict=False) if end > begin]
+
     def _fill(self, claims: Ints, demand: Floats, capacity: Floats) -> Ints:
         """Fill the vessels of ``claims``, of which no two have a common holder; return whose parts have moved."""
-        vessels, vessel = np.unique(self._vessel[claims], return_inverse=True)
+        if len(claims) == 1:  # as where all are of one group
+            return self._fill_one(int(claims[0]), demand, capacity)
+        of_claims: Ints = self._vessel[claims]  # ascending
+        is_first = np.ones(len(claims), np.bool_)
+        np.not_equal(of_claims[1:], of_claims[:-1], out=is_first[1:])
+        vessels, vessel = of_claims[is_first], np.cumsum(is_first) - 1
         holder, weight, wanted = self._holder[claims], self._weight[claims], demand[claims]
         elsewhere = np.maximum(0.0, self.totals[holder] - self.parts[claims])
         levels = water_levels(vessel, weight, elsewhere, wanted, capacity[vessels])
@@ -137,30 +162,40 @@ class Filling:
         self.levels[vessels] = levels
         self.parts[claims] = parts
         self.totals[holder] += change
-        return holder[np.abs(change) > STILL]
+        moved: Ints = holder[np.abs(change) > STILL]
+        return moved
+
+    def _fill_one(self, claim: int, demand: Floats, capacity: Floats) -> Ints:
+        """Fill a vessel that nobody else has a claim on, and that has less than is wanted."""
+        vessel, holder = int(self._vessel[claim]), self._holder[claim]
+        weight, before = float(self._weight[claim]), float(self.parts[claim])
+        elsewhere = max(0.0, float(self.totals[holder]) - before)
+        level = elsewhere / weight + float(capacity[vessel]) / weight
+        part = min(float(demand[claim]), max(0.0, level * weight - elsewhere))
+        self.levels[vessel], self.parts[claim] = level, part
+        self.totals[holder] += part - before
+        return self._holder[claim : claim + 1] if abs(part - before) > STILL else self._holder[:0]
 
     def _summed(self) -> Floats:
         return np.bincount(self._holder, self.parts, _count(self._holder)).astype(np.float64)
 
 
-def _apart(vessel: Ints, holder: Ints) -> list[Ints]:
-    """Return the claims in groups, by vessel; vessels of one group have no holder in common."""
+def _apart(vessel: Ints, holder: Ints) -> tuple[Ints, Ints]:
+    """Return the claims in groups, by vessel, and each one's group; vessels of one have no holder in common."""
     taken = [0] * _count(holder)  # of each holder, the groups of their vessels, a bit each
     every, ends = holder.tolist(), np.searchsorted(vessel, np.arange(_count(vessel)), side="right").tolist()
     group_of, begin = dict[int, int](), 0  # a group is a bit as well
     numbers = []
     for end in ends:
         here, begin = every[begin:end], end
-        used = 0
-        for one in here:
-            used |= taken[one]
+        used = reduce(or_, map(taken.__getitem__, here), 0)
         free = ~used & (used + 1)
         for one in here:
             taken[one] |= free
         numbers.append(group_of.setdefault(free, len(group_of)))
     group = np.array(numbers, np.intp)[vessel]
     order = np.argsort(group, kind="stable")
-    return np.split(order, np.cumsum(np.bincount(group))[:-1]) if order.size else []
+    return order, group[order]
 
 
 def _count(numbers: Ints) -> int:

@@ -7,12 +7,9 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import NamedTuple
 
-from gpu_backend.wire.op_classes import OP_CLASSES, OpClass
+from gpu_backend.wire.op_classes import BOUND_BY_MEMORY, OP_CLASSES
 
 __all__ = ["UNKNOWN_MIX", "DeviceLoad", "Mix", "Tenant", "Tenants", "Wanted", "mix_of"]
-
-#: Classes of ops that wait for memory and not for arithmetic.
-_BOUND_BY_MEMORY = (OpClass.ELEMENTWISE, OpClass.REDUCTION, OpClass.MEMORY)
 
 
 class Mix(NamedTuple):
@@ -22,6 +19,8 @@ class Mix(NamedTuple):
     memory: float = 0.25
 
 
+#: For so many mixes it is kept what they have in common with a device's tenants: nearly all newcomers have one.
+_MOST_MIXES = 8
 #: Of a session that has not computed yet.
 UNKNOWN_MIX = Mix()
 
@@ -79,6 +78,21 @@ class Tenants(tuple[Tenant, ...]):
     def keep_off(self) -> bool:
         """Whether any of them may keep others' sessions off."""
         return any(tenant.wanted.is_whole or tenant.wanted.exclusion for tenant in self)
+
+    @cached_property
+    def _same_halves(self) -> dict[Mix, float]:
+        return {}
+
+    def same_half(self, mix: Mix) -> float:
+        """Return for how much of the time they and one with such a ``mix`` want the same half of the device, summed."""
+        known = self._same_halves
+        found = known.get(mix)
+        if found is None:
+            if len(known) >= _MOST_MIXES:
+                known.clear()
+            others = [tenant.wanted.mix for tenant in self]
+            found = known[mix] = sum(mix.compute * other.compute + mix.memory * other.memory for other in others)
+        return found
 
 
 _NOBODY = Tenants()
@@ -143,7 +157,7 @@ class DeviceLoad:
 def mix_of(by_class: Sequence[float], busy: float) -> Mix:
     """Return what a session uses, by the GPU seconds of its classes of ops and the part of time that it computes."""
     seconds = dict(zip(OP_CLASSES, by_class, strict=False))
-    memory = sum(seconds.get(name, 0.0) for name in _BOUND_BY_MEMORY)
+    memory = sum(seconds.get(name, 0.0) for name in BOUND_BY_MEMORY)
     total = sum(seconds.values())
     part = memory / total if total > 0 else 0.5
     return Mix(busy * (1 - part), busy * part)

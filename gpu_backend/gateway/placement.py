@@ -7,7 +7,7 @@ from dataclasses import replace
 
 from gpu_backend.gateway.amounts import memory_in_words
 from gpu_backend.gateway.loads import UNKNOWN_MIX, DeviceLoad, Mix, Tenant, Tenants, Wanted
-from gpu_backend.gateway.placing import DEFAULT_RULES, Around, costs, obstacle
+from gpu_backend.gateway.placing import DEFAULT_RULES, RULES, Around, all_open, costs, insists_on_nothing, obstacle
 from gpu_backend.gateway.refusals import Refusal, how_to_ask
 from gpu_backend.gateway.several import place_several
 from gpu_backend.lifecycle.states import PLACED, Session
@@ -91,38 +91,46 @@ def place(
     """
     wanted = wanted or Wanted(memory_bytes=memory_bytes)
     fitting = [device for device in devices if kind in ("", device.kind)]
-    if not fitting:
-        return _no_device(devices, kind)
-    strangers, fitting = fitting, [device for device in fitting if device.admits(wanted.user)]
-    if not fitting:
+    strangers, fitting = fitting, [device for device in fitting if device.members is None or device.admits(wanted.user)]
+    if strangers and not fitting:
         return _of_others(strangers)
-    large = [device for device in fitting if device.total_bytes >= memory_bytes]
-    if not large:
-        most = max(device.total_bytes for device in fitting)
-        return Refusal(
-            RefusalCode.QUOTA,
-            f"{memory_in_words(memory_bytes)} were asked for; the largest device here has {memory_in_words(most)}.",
-            f"Ask for less: {how_to_ask(most)}.",
-        )
-    free = [device for device in large if _has_room(device, memory_bytes)]
+    free = [d for d in fitting if d.sessions < d.capacity and d.promised_bytes + memory_bytes <= d.total_bytes]
     if not free:
-        return _full(large)
+        return _no_room(devices, fitting, kind, memory_bytes)
     around = Around(wanted, fitting)
-    obstacles = [obstacle(one, wanted, around) for one in free]
-    possible = [one for one, why in zip(free, obstacles, strict=True) if not why]
-    if not possible:
-        return _kept_away(set(obstacles))
+    possible = free
+    if not (insists_on_nothing(wanted) and all_open(free)):
+        obstacles = [obstacle(one, wanted, around) for one in free]
+        possible = [one for one, why in zip(free, obstacles, strict=True) if not why]
+        if not possible:
+            return _kept_away(set(obstacles))
+    if wanted.devices == 1:
+        return _best(possible, wanted, around, rules)
 
     def cost(device: DeviceLoad) -> tuple[object, ...]:
         return (device.kind != "cuda", *costs(device, wanted, around, rules), -device.warm, device.node, device.ordinal)
 
-    return min(possible, key=cost) if wanted.devices == 1 else place_several(possible, large, wanted.devices, cost)
+    large = [device for device in fitting if device.total_bytes >= memory_bytes]
+    return place_several(possible, large, wanted.devices, cost)
+
+
+def _best(possible: Sequence[DeviceLoad], wanted: Wanted, around: Around, rules: Sequence[str]) -> DeviceLoad:
+    """Return the device to take first: a rule is asked only of those that are equal by the rules before it."""
+    left = [one for one in possible if one.kind == "cuda"] or possible
+    for name in rules:
+        if len(left) == 1:
+            break
+        rule = RULES[name]
+        found = [rule.cost(one, wanted, around) for one in left]
+        least = min(found)
+        left = [one for one, cost in zip(left, found, strict=True) if cost == least]
+    return min(left, key=lambda one: (-one.warm, one.node, one.ordinal))
 
 
 def with_one_more(devices: Sequence[DeviceLoad], spot: DeviceLoad, wanted: Wanted) -> list[DeviceLoad]:
     """Return ``devices`` as they are once a session that is ``wanted`` is at ``spot``."""
-    taken = {(spot.node, ordinal) for ordinal in spot.ordinals}
-    return [_loaded(d, [Tenant(wanted)], d) if (d.node, d.ordinal) in taken else d for d in devices]
+    node, taken = spot.node, spot.ordinals
+    return [_loaded(d, [Tenant(wanted)], d) if d.ordinal in taken and d.node == node else d for d in devices]
 
 
 def reserved(
@@ -143,8 +151,19 @@ def reserved(
     return [replace(d, sessions=d.capacity) if any(d is one for one in all_kept) else d for d in devices]
 
 
-def _has_room(device: DeviceLoad, memory_bytes: int) -> bool:
-    return device.sessions < device.capacity and device.promised_bytes + memory_bytes <= device.total_bytes
+def _no_room(devices: Sequence[DeviceLoad], fitting: Sequence[DeviceLoad], kind: str, memory_bytes: int) -> Refusal:
+    """Return why none of ``fitting``, the ``devices`` of that kind, has room."""
+    if not fitting:
+        return _no_device(devices, kind)
+    large = [device for device in fitting if device.total_bytes >= memory_bytes]
+    if large:
+        return _full(large)
+    most = max(device.total_bytes for device in fitting)
+    return Refusal(
+        RefusalCode.QUOTA,
+        f"{memory_in_words(memory_bytes)} were asked for; the largest device here has {memory_in_words(most)}.",
+        f"Ask for less: {how_to_ask(most)}.",
+    )
 
 
 def _no_device(devices: Sequence[DeviceLoad], kind: str) -> Refusal:

@@ -12,7 +12,9 @@ from typing import NamedTuple
 
 from gpu_backend.gateway.loads import DeviceLoad, Wanted
 
-__all__ = ["DEFAULT_RULES", "RULES", "Around", "Rule", "costs", "obstacle", "reason"]
+__all__ = [
+    "DEFAULT_RULES", "RULES", "Around", "Rule", "all_open", "costs", "insists_on_nothing", "obstacle", "reason"
+]  # fmt: skip
 
 
 class Around:
@@ -53,6 +55,16 @@ def obstacle(device: DeviceLoad, wanted: Wanted, around: Around) -> str:
     return ""
 
 
+def insists_on_nothing(wanted: Wanted) -> bool:
+    """Return whether only a device's own state can keep a session off it."""
+    return not (wanted.is_whole or wanted.exclusion or wanted.anti_affinity or wanted.affinity)
+
+
+def all_open(devices: Sequence[DeviceLoad]) -> bool:
+    """Return whether nothing keeps a session off any of ``devices`` that insists on nothing: as nearly always."""
+    return not any(one.drained or one.tenants.keep_off for one in devices)
+
+
 def _kept_off(device: DeviceLoad, wanted: Wanted) -> str:
     """Return why a session may not be beside those who are on ``device``."""
     if not (wanted.is_whole or wanted.exclusion or wanted.anti_affinity or device.tenants.keep_off):
@@ -79,7 +91,7 @@ def _load(device: DeviceLoad, wanted: Wanted, around: Around) -> float:
 
 
 def _spread(device: DeviceLoad, wanted: Wanted, around: Around) -> float:
-    return (device.sessions + _own(device, wanted)) / device.capacity
+    return (device.sessions + len(device.tenants.by_user.get(wanted.user, ()))) / device.capacity
 
 
 def _best_fit(device: DeviceLoad, wanted: Wanted, around: Around) -> float:
@@ -91,9 +103,7 @@ def _best_fit(device: DeviceLoad, wanted: Wanted, around: Around) -> float:
 
 def _interference(device: DeviceLoad, wanted: Wanted, around: Around) -> float:
     """How much of the time its tenants and the newcomer would want the same half of the device."""
-    mix = wanted.mix
-    there = [tenant.wanted.mix for tenant in device.tenants]
-    return sum(mix.compute * other.compute + mix.memory * other.memory for other in there)
+    return device.tenants.same_half(wanted.mix)
 
 
 def _near(device: DeviceLoad, wanted: Wanted, around: Around) -> float:

@@ -9,7 +9,7 @@ it wastes nothing and asks nobody, and where nothing is heard from here any more
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import NamedTuple
 
 import numpy as np
@@ -82,14 +82,28 @@ class PoolShares:
             Every session that is on it now; who is not named has left.
         books
             A row for each: the seconds that it used and that it wanted, which only grow, and up to when, by the clock
-            of its node.
+            of its node. An array is kept, and not to be written to any more.
         is_steered
             Whether its arbiter divides by weights. What is used where it does not counts, and is steered elsewhere.
         """
+        rows = np.asarray(books, np.float64)
+        rows = rows if rows.ndim == 2 else rows.reshape(-1, 3)
+        self._heard[device] = _Heard(self._bench(device, tuple(seats)), rows, is_steered)
+
+    def hear_all(self, seats: Mapping[Vessel, tuple[Seat, ...]], books: Floats) -> None:
+        """Take in the books of several devices, which divide by weights: the rows of one device after the other."""
+        begin, heard = 0, self._heard
+        for device, there in seats.items():
+            end = begin + len(there)
+            heard[device] = _Heard(self._bench(device, there), books[begin:end], True)
+            begin = end
+
+    def _bench(self, device: Vessel, there: tuple[Seat, ...]) -> Bench:
+        """Return the bench of those who are on a device: the one that it was, if they are the same."""
         before = self._heard.get(device)
-        there = tuple(seats)
-        bench = before.bench if before is not None and before.bench.seats == there else Bench(there)
-        self._heard[device] = _Heard(bench, np.array(books, np.float64).reshape(-1, 3), is_steered)
+        if before is not None and (before.bench.seats is there or before.bench.seats == there):
+            return before.bench
+        return Bench(there)
 
     def forget(self, gone: Iterable[Vessel]) -> None:
         """Devices are not there any more, or have not been heard for long: what they give counts no more."""
@@ -104,10 +118,10 @@ class PoolShares:
     def settle(self) -> None:
         """Divide the pool anew by what was heard."""
         heard = {device: each for device, each in self._heard.items() if each.bench.seats}
-        benches = {device: each.bench for device, each in heard.items()}
-        books = np.concatenate([np.zeros((0, 3)), *(each.books for each in heard.values())])
-        if list(benches.items()) != list(self._seats.benches.items()):
-            self._seat(Seats(benches), books)
+        benches, before = {device: each.bench for device, each in heard.items()}, self._seats.benches
+        books = np.concatenate([np.zeros((0, 3)), *[each.books for each in heard.values()]])
+        if list(benches.values()) != list(before.values()) or list(benches) != list(before):
+            self._seat(Seats(benches, self._seats), books)
         self._lately.take(books)
         self._divide(np.array([each.is_steered for each in heard.values()], np.bool_))
 
@@ -118,6 +132,15 @@ class PoolShares:
             return Weights()
         return Weights(*self._told[claim].tolist())
 
+    def user_weights(self) -> Floats:
+        """Return of each session what the weight of its user is multiplied by: the devices as they were first heard of.
+
+        Those of a device stand as they were heard. The same as `weights` says of each, without being asked by name.
+        """
+        seats = self._seats
+        steered = [each.is_steered for each in self._heard.values() if each.bench.seats]
+        return np.where(np.array(steered, np.bool_)[seats.device], self._told[seats.claim, 0], 1.0)
+
     def used(self, user: str) -> float:
         """Return how many devices' time ``user`` has used lately, of all the pool's."""
         is_theirs = [seat.user == user for bench in self._seats.benches.values() for seat in bench.seats]
@@ -125,16 +148,16 @@ class PoolShares:
 
     def fair(self, user: str, group: str) -> float:
         """Return how many devices' time a fair pool gives ``user``, by what they want where they are."""
-        holder = self._seats.users.get((user, group))
-        return float(self._users.totals[holder]) if holder is not None else 0.0
+        holder, totals = self._seats.holders.users.get((user, group)), self._users.totals
+        return float(totals[holder]) if holder is not None and holder < len(totals) else 0.0
 
     def _seat(self, seats: Seats, books: Floats) -> None:
         """Go on with who is there now, and with what is known of those who were there before."""
         before = self._seats
         claims, shares = seats.claims.moved_from(before.claims), seats.shares.moved_from(before.shares)
         self._lately = self._lately.moved(seats.rows.moved_from(before.rows), books)
-        self._groups = seats.fill_groups(shares.kept(self._groups.parts, 0.0))
-        self._users = seats.fill_users(claims.kept(self._users.parts, 0.0))
+        self._groups = seats.fill_groups(shares.kept(self._groups.parts, 0.0), self._groups)
+        self._users = seats.fill_users(claims.kept(self._users.parts, 0.0), self._users)
         self._told = claims.kept(self._told, np.nan)
         self._seats = seats
 

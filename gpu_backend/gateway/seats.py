@@ -8,14 +8,14 @@ devices are as they were: each is numbered by itself, once, and the numbers of t
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from itertools import chain
+from functools import cached_property
 from typing import Generic, NamedTuple, TypeVar
 
 import numpy as np
 
 from gpu_backend.gateway.filling import Filling, Floats, Ints, Vessel
 
-__all__ = ["Bench", "Moves", "Numbered", "Seat", "Seats"]
+__all__ = ["Bench", "Holders", "Moves", "Numbered", "Seat", "Seats"]
 
 K = TypeVar("K")
 
@@ -61,16 +61,19 @@ class Numbered(Generic[K]):
         self._of_devices = of_devices
         self.counts = np.array([len(numbers) for numbers in of_devices.values()], np.intp)
         self.begins = np.cumsum(self.counts) - self.counts
-        self._begin = dict(zip(of_devices, self.begins.tolist(), strict=True))
+
+    @cached_property
+    def _begin(self) -> dict[Vessel, int]:
+        return dict(zip(self._of_devices, self.begins.tolist(), strict=True))
 
     def number(self, device: Vessel, key: K) -> int | None:
         """Return the number of ``key`` on ``device``."""
         number = self._of_devices.get(device, {}).get(key)
         return None if number is None else self._begin[device] + number
 
-    def all_of(self, numbers: Iterable[Ints], counts: Ints) -> Ints:
+    def all_of(self, numbers: Ints, counts: Ints) -> Ints:
         """Return the numbers, of these things, that each device gives as its own, ``counts`` by device."""
-        return np.concatenate([np.zeros(0, np.intp), *numbers]) + np.repeat(self.begins, counts)
+        return numbers + np.repeat(self.begins, counts)
 
     def device_of(self) -> Ints:
         """Return the number of the device of each."""
@@ -78,18 +81,18 @@ class Numbered(Generic[K]):
 
     def moved_from(self, before: Numbered[K]) -> Moves:
         """Return which number each had in ``before``."""
-        shifts, others = [0] * len(self.counts), list[tuple[int, list[int]]]()
-        for at, (device, numbers) in enumerate(self._of_devices.items()):
-            then = before._of_devices.get(device)
-            begin, now = before._begin.get(device, 0), self._begin[device]
-            if then is numbers:
-                shifts[at] = begin - now
-            else:
-                known = then if then is not None else {}
-                others.append((now, [begin + known[key] if key in known else -1 for key in numbers]))
-        found = np.arange(int(self.counts.sum())) + np.repeat(np.array(shifts, np.intp), self.counts)
-        for begin, numbers_before in others:
-            found[begin : begin + len(numbers_before)] = numbers_before
+        devices, every = list(self._of_devices), list(self._of_devices.values())
+        if devices == list(before._of_devices):  # as nearly always
+            thens, begins = list(before._of_devices.values()), before.begins
+        else:
+            thens = [before._of_devices.get(device, {}) for device in devices]
+            begins = np.array([before._begin.get(device, 0) for device in devices], np.intp)
+        found = np.arange(int(self.counts.sum())) + np.repeat(begins - self.begins, self.counts)
+        for at, (numbers, then) in enumerate(zip(every, thens, strict=True)):
+            if then is not numbers:
+                begin, now = int(begins[at]), int(self.begins[at])
+                moved = [begin + then[key] if key in then else -1 for key in numbers]
+                found[now : now + len(moved)] = moved
         return Moves(found)
 
 
@@ -104,37 +107,93 @@ class Moves(NamedTuple):
         return np.concatenate((values, np.full((1, *values.shape[1:]), otherwise)))[self.before]
 
 
+class Holders:
+    """Numbers of users in their groups, and of groups: given once, and kept for those who come back.
+
+    There are as many as ever had a session, which is few beside what else is kept of them.
+    """
+
+    def __init__(self) -> None:
+        self.users: dict[tuple[str, str], int] = {}
+        self._groups: dict[str, int] = {}
+
+    def users_of(self, bench: Bench) -> Ints:
+        """Return the number of the user of each claim."""
+        return np.array([self.users.setdefault(who, len(self.users)) for who in bench.claims], np.intp)
+
+    def groups_of(self, bench: Bench) -> Ints:
+        """Return the number of the group of each share."""
+        return np.array([self._groups.setdefault(group, len(self._groups)) for group in bench.shares], np.intp)
+
+
+class _Columns(NamedTuple):
+    """What benches say of their sessions, claims and shares, one bench after the other."""
+
+    claim_of: Ints
+    share_of: Ints
+    user_weights: Floats
+    users: Ints
+    group_weights: Floats
+    groups: Ints
+
+
+def _columns(benches: Iterable[Bench], holders: Holders) -> _Columns:
+    nothing = _Columns(*[np.zeros(0, kind) for kind in (np.intp, np.intp, float, np.intp, float, np.intp)])
+    of_each = [
+        (
+            bench.claim_of, bench.share_of, bench.user_weights, holders.users_of(bench), bench.group_weights,
+            holders.groups_of(bench),
+        )
+        for bench in benches
+    ]  # fmt: skip
+    return _Columns(*[np.concatenate(column) for column in zip(nothing, *of_each, strict=True)])
+
+
 class Seats:
     """The numbers of sessions, of what users and groups have on each device, and of these themselves."""
 
-    def __init__(self, benches: Mapping[Vessel, Bench]) -> None:
+    def __init__(self, benches: Mapping[Vessel, Bench], before: Seats | None = None) -> None:
+        """Number who is on ``benches``, as new or with what is known of ``before``."""
         self.benches = benches
-        every = benches.values()
+        #: The numbers of users and groups, which they keep from one `Seats` to the next.
+        self.holders: Holders = Holders() if before is None else before.holders
         #: The numbers of sessions, of claims and of shares, by device.
         self.rows = Numbered({device: bench.rows for device, bench in benches.items()})
         self.claims = Numbered({device: bench.claims for device, bench in benches.items()})
         self.shares = Numbered({device: bench.shares for device, bench in benches.items()})
-        #: The numbers of users in their groups.
-        self.users: dict[tuple[str, str], int] = {}
-        holders = [self.users.setdefault(who, len(self.users)) for bench in every for who in bench.claims]
-        self._holders = np.array(holders, np.intp)
-        self._user_weights = np.concatenate([np.zeros(0), *(bench.user_weights for bench in every)])
-        self._group_weights = np.concatenate([np.zeros(0), *(bench.group_weights for bench in every)])
+        if before is not None and list(before.benches) == list(benches):
+            self._columns = self._spliced(before)
+        else:
+            self._columns = _columns(benches.values(), self.holders)
         #: Sessions on each device; the device of each session.
         self.sessions = self.rows.counts.astype(np.float64)
         self.device = self.rows.device_of()
         #: The claim of each session; the share of each claim; the device of each share.
-        self.claim = self.claims.all_of((bench.claim_of for bench in every), self.rows.counts)
-        self.share = self.shares.all_of((bench.share_of for bench in every), self.claims.counts)
+        self.claim = self.claims.all_of(self._columns.claim_of, self.rows.counts)
+        self.share = self.shares.all_of(self._columns.share_of, self.claims.counts)
         self.share_device = self.shares.device_of()
 
-    def fill_groups(self, parts: Floats) -> Filling:
-        """Return the division of devices among groups, who have these ``parts`` of it now."""
-        every = list(chain.from_iterable(bench.shares for bench in self.benches.values()))
-        groups = {group: number for number, group in enumerate(dict.fromkeys(every))}
-        holders = np.array([groups[group] for group in every], np.intp)
-        return Filling(self.share_device, holders, self._group_weights, parts)
+    def _spliced(self, before: Seats) -> _Columns:
+        """Return the columns of ``before``, with those of the benches put in that are others now."""
+        now, then = list(self.benches.values()), before.benches.values()
+        changed = [at for at, (bench, former) in enumerate(zip(now, then, strict=True)) if bench is not former]
+        fresh = [_columns([now[at]], self.holders) for at in changed]
+        rows, claims = (before.rows.begins, before.rows.counts), (before.claims.begins, before.claims.counts)
+        shares = before.shares.begins, before.shares.counts
+        made = []
+        places = (rows, claims, claims, claims, shares, shares)
+        for place, (column, (begins, counts)) in enumerate(zip(before._columns, places, strict=True)):
+            pieces, begin = [], 0
+            for at, columns in zip(changed, fresh, strict=True):
+                pieces += [column[begin : int(begins[at])], columns[place]]
+                begin = int(begins[at] + counts[at])
+            made.append(np.concatenate([*pieces, column[begin:]]))
+        return _Columns(*made)
 
-    def fill_users(self, parts: Floats) -> Filling:
+    def fill_groups(self, parts: Floats, before: Filling | None = None) -> Filling:
+        """Return the division of devices among groups, who have these ``parts`` of it now."""
+        return Filling(self.share_device, self._columns.groups, self._columns.group_weights, parts, before)
+
+    def fill_users(self, parts: Floats, before: Filling | None = None) -> Filling:
         """Return the division of groups' shares among their users, who have these ``parts`` of it now."""
-        return Filling(self.share, self._holders, self._user_weights, parts)
+        return Filling(self.share, self._columns.users, self._columns.user_weights, parts, before)

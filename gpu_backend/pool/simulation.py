@@ -71,10 +71,11 @@ class SimulatedPool:
         self._users = len(names)
         self._user = np.array([names[script.terms.user] for script in scripts], np.intp)
         self._device = np.full(len(scripts), -1, np.intp)
-        self._weight = np.array([script.terms.user_weight for script in scripts])
+        self._own_weight = np.array([script.terms.user_weight for script in scripts])
+        self._weight = self._own_weight.copy()
         self._left, self._used, self._wanted = (np.zeros(len(scripts)) for _ in range(3))
         self._rows = [np.zeros(0, np.intp) for _ in range(devices)]
-        self._seats: list[tuple[Seat, ...]] = [()] * devices
+        self._seats: dict[Vessel, tuple[Seat, ...]] = {(NODE, device): () for device in range(devices)}
         self._cells = [list(reversed(script.cells)) for script in scripts]
         self._begun: dict[int, tuple[int, float]] = {}
         self._coming: defaultdict[int, list[int]] = defaultdict(list)
@@ -137,7 +138,7 @@ class SimulatedPool:
         for device in changed:
             there = self._places.on(device)
             self._rows[device] = np.array(there, np.intp)
-            self._seats[device] = tuple(_seat(self._scripts[number].terms) for number in there)
+            self._seats[NODE, device] = tuple(_seat(self._scripts[number].terms) for number in there)
         return len(given) - len(left)
 
     def _plan(self, number: int, free_at: float) -> None:
@@ -183,21 +184,18 @@ class SimulatedPool:
 
     def _settle(self, ledger: PoolShares, now: int) -> None:
         """Let the ledger hear every device, and devices hear what changes for those who want them."""
-        books = np.column_stack((self._used, self._wanted, np.full(len(self._used), float(now))))
-        for device, rows in enumerate(self._rows):
-            ledger.hear((NODE, device), self._seats[device], books[rows])
+        everybody = np.concatenate(self._rows)
+        books = np.column_stack((self._used, self._wanted, np.full(len(self._used), float(now))))[everybody]
+        ledger.hear_all(self._seats, books)
         ledger.settle()
-        wanting = np.flatnonzero(self._left)
-        for number, device, before in zip(
-            wanting.tolist(), self._device[wanting].tolist(), self._weight[wanting].tolist(), strict=True
-        ):
-            terms = self._scripts[number].terms
-            weight = terms.user_weight * ledger.weights((NODE, device), terms.user, terms.group).user
-            if weight != before:
-                self._weight[number] = weight
-                if device in self._watched:
-                    told = msgspec.structs.replace(terms, user_weight=weight)
-                    self.changes.setdefault((NODE, device), []).append((float(now), told))
+        weight = self._own_weight[everybody] * ledger.user_weights()
+        is_told = (self._left[everybody] != 0) & (weight != self._weight[everybody])
+        for number, told in sorted(zip(everybody[is_told].tolist(), weight[is_told].tolist(), strict=True)):
+            self._weight[number] = told
+            device = int(self._device[number])
+            if device in self._watched:
+                terms = msgspec.structs.replace(self._scripts[number].terms, user_weight=told)
+                self.changes.setdefault((NODE, device), []).append((float(now), terms))
 
 
 class _Window:

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from enum import StrEnum
 
-__all__ = ["OP_CLASSES", "OpClass"]
+__all__ = ["BOUND_BY_ARITHMETIC", "BOUND_BY_MEMORY", "OP_CLASSES", "OpClass", "bound_parts"]
 
 
 class OpClass(StrEnum):
@@ -26,3 +27,23 @@ class OpClass(StrEnum):
 
 #: In the order in which times by class stand in messages and on pages. New ones are added at the end.
 OP_CLASSES = tuple(OpClass)
+
+#: Classes of ops that wait for memory and hardly for arithmetic, and the reverse, as nearly all of them do that are
+#: large enough to matter. Of the others a name does not tell.
+BOUND_BY_MEMORY = (OpClass.ELEMENTWISE, OpClass.REDUCTION, OpClass.MEMORY)
+BOUND_BY_ARITHMETIC = (OpClass.LINALG,)
+_ARITHMETIC, _MEMORY = ([OP_CLASSES.index(kind) for kind in kinds] for kinds in (BOUND_BY_ARITHMETIC, BOUND_BY_MEMORY))
+
+
+def bound_parts(before: Sequence[int], now: Sequence[int]) -> tuple[float, float]:
+    """Return which parts of the time that was used meanwhile went into ops bound by arithmetic, and by memory.
+
+    ``before`` and ``now`` are times by class, in the order of `OP_CLASSES`. Both parts are -1 where none was used.
+    """
+    if before == now:
+        return -1.0, -1.0
+    used = [max(0, then) for then in map(int.__sub__, now, before)]
+    total = sum(used)
+    if not total:
+        return -1.0, -1.0
+    return sum(used[at] for at in _ARITHMETIC) / total, sum(used[at] for at in _MEMORY) / total

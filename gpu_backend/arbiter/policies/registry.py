@@ -12,7 +12,10 @@ from gpu_backend.arbiter.policies.fair_share import FairShare
 from gpu_backend.arbiter.policies.fifo import Fifo
 from gpu_backend.arbiter.policies.gaiagpu import GaiaGpu
 from gpu_backend.arbiter.policies.gemini import Gemini
+from gpu_backend.arbiter.policies.iadeep import IADeep
 from gpu_backend.arbiter.policies.kubeshare import KubeShare
+from gpu_backend.arbiter.policies.muxflow import MuxFlow
+from gpu_backend.arbiter.policies.orion import Orion
 from gpu_backend.arbiter.policies.paella import Paella
 from gpu_backend.arbiter.policies.reef import Reef
 from gpu_backend.arbiter.policies.tgs import Tgs
@@ -24,8 +27,11 @@ ENTRY_POINTS = "gpu_workbench.policies"
 
 #: What comes with the package; the first is the default.
 BUILT_IN: dict[str, Callable[[], SharingPolicy]] = {
-    kind.name: kind for kind in (FairShare, Driver, Fifo, Gemini, KubeShare, GaiaGpu, Tgs, AntMan, Reef, Paella)
-}
+    kind.name: kind
+    for kind in (
+        FairShare, Driver, Fifo, Gemini, KubeShare, GaiaGpu, Tgs, AntMan, Reef, Paella, Orion, MuxFlow, IADeep
+    )
+}  # fmt: skip
 
 
 class UnknownPolicy(LookupError):

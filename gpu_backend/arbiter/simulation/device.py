@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Iterable
 from heapq import heappop, heappush
-from math import ceil, inf
+from math import ceil, inf, nextafter
 
 from gpu_backend.arbiter import events as ev
 from gpu_backend.arbiter.policies.base import SharingPolicy
@@ -69,7 +69,10 @@ class _Executor:
         queued = (ceil(self.queued / op - 1e-6) or 1) if is_waiting else 0
         flying = ceil(self.in_flight / op - 1e-6) if self.in_flight > 0 else 0
         is_urgent = is_waiting and self.is_urgent
-        return ev.Reported(self.terms.session, used, ops if ops > 0 else 0, queued, flying, is_urgent)
+        compute, memory = (self.cell.compute_part, self.cell.memory_part) if used else (-1.0, -1.0)
+        return ev.Reported(
+            self.terms.session, used, ops if ops > 0 else 0, queued, flying, is_urgent, 0.0, compute, memory
+        )
 
 
 class SimulatedDevice:
@@ -77,6 +80,10 @@ class SimulatedDevice:
 
     Kernels of different processes do not overlap: one open session has the device, several are served side by side
     in equal parts with the driver's loss, and what is in flight behind a shut gate goes first.
+
+    ``has_overlap`` makes it a device on which open sessions' kernels do run at the same time, as they may under MPS,
+    and at the best that could be: each as fast as alone while they want of arithmetic and of memory no more than there
+    is, and nothing lost. It shows what a policy does there, and measures no device.
     """
 
     def __init__(
@@ -85,10 +92,12 @@ class SimulatedDevice:
         scripts: tuple[Script, ...],
         log_length: int | None = 0,
         changes: Iterable[tuple[float, SessionTerms]] = (),
+        has_overlap: bool = False,
     ) -> None:
         """Run ``scripts``, of whose sessions some have other terms from some times on (``changes``)."""
         self._changes = deque(sorted(changes, key=lambda change: change[0]))
         self.scheduler = Scheduler(policy, log_length=log_length)
+        self._divided = _overlapped if has_overlap else _shares
         self._executors = {script.terms.session: _Executor(script) for script in scripts}
         self._flying: list[_Executor] = []
         self._working: dict[_Executor, None] = {}  # those with a cell under way
@@ -96,7 +105,7 @@ class SimulatedDevice:
         self._arrivals: list[tuple[float, str]] = []
         self._landed: list[_Executor] = []  # whose ops behind a shut gate are counted and not reported
         self._free_at = 0.0  # when those are done
-        self._now = 0.0
+        self._now = self._told_at = 0.0  # when it is, and when the arbiter last heard anything
         self._watch = Watch([script.terms for script in scripts])
         for script in scripts:
             self._handle(ev.SessionJoined(script.terms))
@@ -144,7 +153,7 @@ class SimulatedDevice:
         if len(runners) == 1:
             gate = runners[0].gate
             return [(runners[0], gate.duty if gate is not None else 1.0)]
-        return _shares(runners)
+        return self._divided(runners)
 
     @staticmethod
     def _limit(executor: _Executor) -> float:
@@ -177,12 +186,15 @@ class SimulatedDevice:
         if has_landed:
             self._flying.pop(0)
         # A real arbiter reads every page at every look; here only before something is decided.
-        is_due = now >= self.scheduler.next_deadline() or bool(self._arrivals and self._arrivals[0][0] <= now)
+        deadline = self.scheduler.next_deadline()
+        is_due = now >= deadline or bool(self._arrivals and self._arrivals[0][0] <= now)
+        # By what all of them say, as there: not by what the first says, with the others' news still to come.
+        read_at = max(self._told_at, nextafter(deadline, -inf)) if now >= deadline and len(progress) > 1 else now
         for executor, _ in progress:
             if executor.in_flight or executor.queued:
                 if is_due or has_landed or executor.budget <= _DUST:
                     self._runners = None
-                    self._handle(executor.report())
+                    self._handle(executor.report(), read_at)
             else:
                 self._finish(executor)
         if self._landed and now >= self._free_at:
@@ -219,8 +231,9 @@ class SimulatedDevice:
         if executor.cell is not None:
             heappush(self._arrivals, (after + executor.cell.think_seconds, executor.terms.session))
 
-    def _handle(self, event: ev.Event) -> None:
-        for instruction in self.scheduler.handle(event, self._now):
+    def _handle(self, event: ev.Event, now: float | None = None) -> None:
+        self._told_at = self._now if now is None else now
+        for instruction in self.scheduler.handle(event, self._told_at):
             executor = self._executors[instruction.session]
             self._runners = None
             if isinstance(instruction, ev.OpenGate):
@@ -255,3 +268,19 @@ def _shares(runners: list[_Executor]) -> list[tuple[_Executor, float]]:
         left -= part
         shares.append((executor, part))
     return shares
+
+
+def _overlapped(runners: list[_Executor]) -> list[tuple[_Executor, float]]:
+    """Return how fast each runs where all slow down alike as soon as arithmetic or memory is wanted more than whole."""
+    duties = [executor.gate.duty if executor.gate is not None else 1.0 for executor in runners]
+    wanted = [_wanted(executor) for executor in runners]
+    most = max(1.0, *(sum(map(float.__mul__, duties, each)) for each in zip(*wanted, strict=True)))
+    return [(executor, duty / most) for executor, duty in zip(runners, duties, strict=True)]
+
+
+def _wanted(executor: _Executor) -> tuple[float, float]:
+    """Return what an executor wants of arithmetic and of memory: all of both where its cell does not tell."""
+    cell = executor.cell
+    if cell is None or cell.compute_part + cell.memory_part <= 0:
+        return 1.0, 1.0
+    return max(0.0, cell.compute_part), max(0.0, cell.memory_part)

@@ -36,6 +36,9 @@ class Cell(msgspec.Struct, frozen=True, gc=False):
     think_seconds: float
     ops: int
     op_seconds: float
+    #: Which parts of its time its ops are bound by arithmetic, and by memory; -1 where their classes tell nothing.
+    compute_part: float = -1.0
+    memory_part: float = -1.0
 
     @property
     def seconds(self) -> float:

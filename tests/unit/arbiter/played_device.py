@@ -27,6 +27,7 @@ from gpu_backend.gate.bell import Line
 from gpu_backend.gate.reports import ReportView
 from gpu_backend.gate.roster import ArbiterConfig, Member, Roster
 from gpu_backend.gate.terms import SessionTerms
+from gpu_backend.wire.op_classes import OP_CLASSES, OpClass
 
 #: What things cost, seconds: waking a process, a launch, a look around, a round trip to the notebook, a decision.
 WAKE, LAUNCH, LOOK, ROUND_TRIP, DECISION = 50e-6, 6e-6, 10e-6, 150e-6, 80e-6
@@ -190,6 +191,7 @@ class Op:
 
     seconds: float
     is_awaited: bool = False
+    kind: OpClass = OpClass.OTHER
 
 
 @dataclass(eq=False)
@@ -271,6 +273,7 @@ class Player:
                 op = self.queue[0]
                 if op.seconds:
                     self.world.gpu.launch(self.number, op.seconds)
+                    pace.counts[OP_CLASSES.index(op.kind)] += 1
                 yield busy(LAUNCH)
                 while op.is_awaited and (left := self.world.gpu.left(self.number)):
                     yield busy(left + 1e-6)

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from gpu_backend.wire.op_classes import OpClass
 from tests.unit.arbiter.played_device import ROUND_TRIP, Life, Op, Player, Process, World, asleep, busy
 
 
-def hog(world: World, player: Player, kernel_seconds: float, chunk_seconds: float = 0.05) -> None:
+def hog(
+    world: World, player: Player, kernel_seconds: float, chunk_seconds: float = 0.05, kind: OpClass = OpClass.OTHER
+) -> None:
     """Launch kernels of that length for ever, with a wait behind each chunk."""
     chunk = max(1, round(chunk_seconds / kernel_seconds))
 
@@ -13,7 +16,7 @@ def hog(world: World, player: Player, kernel_seconds: float, chunk_seconds: floa
         while True:
             answered = player.answered
             for start in range(0, chunk, 64):
-                player.ask([Op(kernel_seconds)] * min(64, chunk - start))
+                player.ask([Op(kernel_seconds, kind=kind)] * min(64, chunk - start))
                 yield busy(4e-6 * 64)
             player.ask([Op(0.0, is_awaited=True)])
             while player.answered == answered:

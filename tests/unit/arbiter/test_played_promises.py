@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 from random import Random
 
 import pytest
 
+from gpu_backend.arbiter.views import SessionView
+from gpu_backend.wire.op_classes import OpClass
 from tests.unit.arbiter.played_device import ROUND_TRIP, Life, Op, Player, Process, World, asleep, busy
 from tests.unit.arbiter.played_notebooks import hog, ticks, ticks_beside_hogs
 
@@ -47,6 +49,14 @@ class Production:
             yield busy(ROUND_TRIP + 2e-3 * pace + 60e-6 + random.expovariate(1 / 50e-6) + late)
 
 
+#: What an arbiter takes to be bound by arithmetic and by memory, as parts of time, of products, sums, and own kernels.
+BOUND = {"a": (1.0, 0.0), "b": (0.0, 1.0), "c": (0.0, 0.0)}
+
+
+def sessions(world: World) -> Iterable[SessionView]:
+    return world.arbiter._scheduler.sessions.values()
+
+
 def part(world: World, user: str, seconds: float) -> float:
     """Let time pass; return the user's part of the device."""
     before = world.ran().get(user, 0.0)
@@ -84,6 +94,40 @@ def test_antman_spares_production_that_is_not_regular_and_uses_its_idle_time(wor
     kept, used = beside_a_hog(world, 1.5, 8.0)
     assert kept >= 0.95
     assert used > 0.05
+
+
+@pytest.mark.parametrize("world", ["orion"], indirect=True)
+def test_orion_keeps_priority_work_at_its_speed_where_the_driver_alternates(world: World) -> None:
+    """What is unknown is tried beside it, found to cost too much, and let run in its pauses."""
+    kept, used = beside_a_hog(world, 1.5, 8.0)
+    assert kept >= 0.9
+    assert used >= 0.2
+
+
+@pytest.mark.parametrize("world", ["orion"], indirect=True)
+def test_the_arbiter_hears_by_what_sessions_are_bound(world: World) -> None:
+    for user, kind in (("a", OpClass.LINALG), ("b", OpClass.REDUCTION), ("c", OpClass.KERNEL)):
+        hog(world, world.join(user), 0.5e-3, kind=kind)
+    world.clock.run(1.0)
+    seen = {view.terms.user: (view.compute_part, view.memory_part) for view in sessions(world)}
+    assert seen == {user: pytest.approx(parts, abs=0.01) for user, parts in BOUND.items()}
+
+
+@pytest.mark.parametrize("world", ["muxflow"], indirect=True)
+def test_muxflow_gives_offline_work_no_more_than_the_complement(world: World) -> None:
+    """Online work is busy for half of the time, and slowed down claims more: the driver alternates between the two."""
+    kept, used = beside_a_hog(world, 1.5, 8.0)
+    assert 0.2 <= used <= 0.55
+    assert kept >= 0.6
+
+
+@pytest.mark.parametrize("world", ["iadeep"], indirect=True)
+def test_iadeep_gives_two_that_pause_each_others_pauses(world: World) -> None:
+    one, other = (Production(world, world.join(user), seed) for seed, user in enumerate("ab"))
+    world.clock.run(1.0)
+    both = one.rate(4.0)
+    assert other.rate(1.0) == pytest.approx(both, rel=0.1)
+    assert sum(world.ran().values()) / world.clock.now > 0.7
 
 
 @pytest.mark.parametrize("world", ["reef"], indirect=True)

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from gpu_backend.gateway.entitlements import Rights, refuse_own_device
 from gpu_backend.gateway.loads import DeviceLoad, Mix, Tenant, Tenants, Wanted, mix_of
 from gpu_backend.gateway.placement import place, with_one_more
-from gpu_backend.gateway.placing import DEFAULT_RULES, RULES, Around, obstacle, reason
+from gpu_backend.gateway.placing import DEFAULT_RULES, RULES, Around, costs, obstacle, reason
 from gpu_backend.gateway.refusals import Refusal
 from gpu_backend.lifecycle.states import Session, SessionState
 from gpu_backend.wire.control import Wish
@@ -187,6 +187,39 @@ def test_what_is_asked_once_is_what_would_be_asked_of_each_device(asked: list[Wa
         assert load.tenants.keep_off == is_among_strangers
         if not (one.is_whole or one.exclusion or one.affinity or one.anti_affinity or is_among_strangers):
             assert obstacle(load, one, around) == ""
+
+
+@given(st.lists(wishes(), max_size=20), st.permutations(sorted(RULES)), st.integers(1, 5), wishes())
+def test_the_device_taken_is_the_one_that_costs_least_by_all_rules(
+    asked: list[Wanted], rules: list[str], count: int, one: Wanted
+) -> None:
+    """Rules are asked only of devices that are still equal, and walls not where there are none: as if they were."""
+    loads, _ = go(
+        [replace(load, island=f"i{load.ordinal // 2}", warm=load.ordinal % 2) for load in devices(count)], *asked
+    )
+    spot = place(loads, "", one.memory_bytes, one, rules)
+    around = Around(one, loads)
+    possible = [
+        load
+        for load in loads
+        if load.sessions < load.capacity
+        and load.promised_bytes + one.memory_bytes <= load.total_bytes
+        and not obstacle(load, one, around)
+    ]
+    if isinstance(spot, Refusal):
+        assert not possible
+    else:
+        least = min(possible, key=lambda load: (*costs(load, one, around, rules), -load.warm, load.ordinal))
+        assert spot == least
+
+
+@given(st.lists(wishes(), max_size=8), st.lists(wishes(), min_size=1, max_size=12))
+def test_interference_is_the_same_however_often_it_is_asked(there: list[Wanted], asked: list[Wanted]) -> None:
+    tenants = Tenants(map(Tenant, there))
+    for one in asked * 2:
+        mix = one.mix
+        anew = sum(mix.compute * other.mix.compute + mix.memory * other.mix.memory for other in there)
+        assert tenants.same_half(mix) == anew
 
 
 def test_a_decision_asks_each_device_of_a_large_pool_a_fixed_number_of_times() -> None:

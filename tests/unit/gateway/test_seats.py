@@ -54,12 +54,59 @@ def test_what_is_known_goes_with_those_whose_it_is(before: Seating, after: Seati
     if stay:  # some devices are as they were, which is told by their benches
         after = after | {device: before[device] for device in list(before)[::2]}
     kept = {d: old[d] if d in old and list(old[d].seats) == there else Bench(there) for d, there in after.items()}
-    seats, earlier = Seats(kept), Seats(old)
+    earlier = Seats(old)
+    seats, anew = Seats(kept, earlier), Seats(kept)
+    for of_seats in ("claim", "share", "device", "share_device", "sessions"):
+        assert getattr(seats, of_seats).tolist() == getattr(anew, of_seats).tolist()
     for now, then, place in ((seats.claims, earlier.claims, 0), (seats.shares, earlier.shares, 1)):
         was, is_now = plainly(before)[place], plainly(after)[place]
         assert now.moved_from(then).before.tolist() == [was.index(one) if one in was else -1 for one in is_now]  # type: ignore[arg-type]
     was, is_now = plainly(before)[2], plainly(after)[2]
     assert seats.rows.moved_from(earlier.rows).before.tolist() == [was.index(k) if k in was else -1 for k in is_now]
+
+
+@given(st.lists(seatings(), min_size=1, max_size=5))
+def test_seats_that_go_on_divide_as_those_that_begin(course: list[Seating]) -> None:
+    """Whose number a user has is nobody's business: who has a claim on what, and by what weight, is the same."""
+    seats: Seats | None = None
+    users, groups = None, None
+    for seating in course:
+        benches = {device: Bench(there) for device, there in seating.items()}
+        if seats is not None:
+            known = seats.benches
+            benches = {d: known[d] if d in known and known[d].seats == b.seats else b for d, b in benches.items()}
+        seats, anew = Seats(benches, seats), Seats(benches)
+        demand, among = np.full(len(seats.share), 0.7), np.full(len(seats.share_device), 0.7)
+        for fill, wanted in ((Seats.fill_users, demand), (Seats.fill_groups, among)):
+            before = users if fill is Seats.fill_users else groups
+            one, other = fill(seats, np.zeros(len(wanted)), before), fill(anew, np.zeros(len(wanted)))
+            capacity = np.full(len(one.levels), 1.0)
+            one.settle(wanted, capacity)
+            other.settle(wanted, capacity)
+            assert one.parts.tolist() == other.parts.tolist()
+            assert one.levels.tolist() == other.levels.tolist()
+            users, groups = (one, groups) if fill is Seats.fill_users else (users, one)
+
+
+def test_weights_of_all_sessions_are_those_that_each_is_told() -> None:
+    ledger = PoolShares()
+    seats = {("n", n): [Seat(f"{n}.{k}", user, "", weight) for k, (user, weight) in enumerate(at)] for n, at in CROWD}
+    for now in range(6):
+        for device, there in seats.items():
+            ledger.hear(device, there, [(0.3 * now, 1.0 * now, 1.0 * now) for _ in there], is_steered=device[1] != 2)
+        ledger.settle()
+    told = [ledger.weights(device, seat.user, seat.group).user for device, there in seats.items() for seat in there]
+    assert ledger.user_weights().tolist() == told
+    assert min(told) < 1.0
+
+
+#: Who is on which device, with which weight.
+CROWD = [
+    (0, [("a", 1.0), ("b", 1.0), ("a", 1.0)]),
+    (1, [("a", 1.0), ("c", 2.0), ("b", 1.0), ("b", 1.0)]),
+    (2, [("c", 2.0), ("a", 1.0)]),
+    (3, []),
+]
 
 
 @given(st.lists(seatings(), min_size=2, max_size=4), st.randoms(use_true_random=False))
