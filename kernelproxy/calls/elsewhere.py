@@ -10,7 +10,7 @@ from kernelproxy.client import Client
 __all__ = ["FETCHING", "is_here", "reaches_over"]
 
 #: What brings an array to the current device: of one that is there already it may be a mere view.
-FETCHING = frozenset(("cupy.array", "cupy.asarray", "cupy.asanyarray"))
+FETCHING = frozenset(f"cupy.{name}" for name in "array asarray asanyarray atleast_1d atleast_2d atleast_3d".split())
 
 
 def is_here(value: object) -> bool:

@@ -146,11 +146,12 @@ def test_what_makes_no_use_of_an_arrays_contents_works_wherever_it_is(executor: 
         like = [cp.zeros_like(x), cp.ones_like(x), cp.full_like(x, 2.0), cp.empty_like(x)]
         assert [one.device.id for one in like] == [1] * 4
         assert [float(one.sum()) for one in like[:3]] == [0.0, 6.0, 12.0]
-        windows = [cp.squeeze(x), cp.atleast_2d(x), cp.ascontiguousarray(x), cp.asfortranarray(x.T), x.reshape(-1)]
+        windows = [cp.squeeze(x), cp.ascontiguousarray(x), cp.asfortranarray(x.T), x.reshape(-1)]
         windows.append(cp.lib.stride_tricks.as_strided(x, (2,), (8,)))
-        assert [one.device.id for one in windows] == [0] * 6
+        assert [one.device.id for one in windows] == [0] * 5
         copies = [cp.copy(a=x), cp.array(obj=x), cp.asarray(a=x), copy.copy(x), cp.ravel(x[:, ::2])]
-        assert [one.device.id for one in copies] == [1] * 5
+        copies += [cp.atleast_2d(x), cp.atleast_3d(x), *cp.atleast_1d(x, x)]
+        assert [one.device.id for one in copies] == [1] * 9
         deep = copy.deepcopy(x)  # which takes the array with its device
     assert deep.device.id == 0
     windows[-1][:] = 7.0

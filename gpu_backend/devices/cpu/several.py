@@ -25,7 +25,7 @@ _LOOKING = frozenset(
     [
         *(f"cupy.ndarray.{name}" for name in "data diagonal flat ravel reshape squeeze".split()),
         *(f"cupy.ndarray.{name}" for name in "swapaxes transpose view".split()),
-        *(f"cupy.{name}" for name in "atleast_1d atleast_2d atleast_3d may_share_memory ravel reshape".split()),
+        *(f"cupy.{name}" for name in "may_share_memory ravel reshape".split()),
         *(f"cupy.{name}" for name in "shares_memory squeeze".split()),
         *(f"cupy.{name}_like" for name in "empty full ones zeros".split()),
         "cupy.lib.stride_tricks.as_strided",
@@ -33,6 +33,8 @@ _LOOKING = frozenset(
 )
 #: What brings an array to the current device, which does nothing else or also casts it.
 _COPYING, _CASTING = ("cupy.copy", "cupy.ndarray.copy"), ("cupy.array", "cupy.asarray", "cupy.asanyarray")
+#: What brings all arrays that it is given, and makes windows on them.
+_BRINGING = frozenset(f"cupy.atleast_{ndim}d" for ndim in (1, 2, 3))
 #: What copies the bytes of one array into another, be they where they may.
 _COPYTO, _SETITEM = "cupy.copyto", "cupy.ndarray.__setitem__"
 #: Makes a window, or computes where an array says which elements.
@@ -96,6 +98,8 @@ class Devices:
             return function
         if qualname in _COPYING or qualname in _CASTING:
             return self._fetching(qualname, function)
+        if qualname in _BRINGING:
+            return self._bringing(function)
 
         @functools.wraps(function)
         def call(*args: object, **kwargs: object) -> Any:
@@ -130,6 +134,17 @@ class Devices:
             return function(*given.args, **given.kwargs)
 
         return call
+
+    def _bringing(self, function: Callable[..., Any]) -> Callable[..., Any]:
+        @functools.wraps(function)
+        def call(*arrays: object) -> Any:
+            return function(*[self._brought(one) for one in arrays])
+
+        return call
+
+    def _brought(self, array: object) -> object:
+        is_elsewhere = isinstance(array, np.ndarray) and self.of(array) != self.current
+        return self._fetched(array, "K") if is_elsewhere else array  # type: ignore[arg-type]
 
     def _copied(self, function: Callable[..., Any], target: Array, *given: Any, **kwargs: Any) -> Any:
         """Copy the last of ``given``, or the first of ``copyto``'s, into ``target``, which is on the current device."""
