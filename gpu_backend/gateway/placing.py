@@ -62,7 +62,7 @@ def insists_on_nothing(wanted: Wanted) -> bool:
 
 def all_open(devices: Sequence[DeviceLoad]) -> bool:
     """Return whether nothing keeps a session off any of ``devices`` that insists on nothing: as nearly always."""
-    return not any(one.drained or one.tenants.keep_off for one in devices)
+    return not any(one.drained or one.ailment or one.tenants.keep_off for one in devices)
 
 
 def _kept_off(device: DeviceLoad, wanted: Wanted) -> str:

@@ -114,6 +114,8 @@ def test_a_fault_ends_the_group_s_sessions_and_they_are_told_and_go_on(tmp_path:
             assert one.error, "what it held is lost"
             assert "group 'vision'" in repr(one), "and it is told why"
         wait_until(lambda: pool.standing.is_ready and pool.standing.daemon != before)
+        for one in (ada, busy):  # who had a cell under way hears with the next that all is lost, as bob did
+            assert "group 'vision'" in repr(one.run("float(x.sum())"))
         for one in (ada, bob, busy):
             assert one.value(BEGIN) == "499500.0"
         print(f"\nall three compute again {monotonic() - begun:.1f} s after the fault")  # noqa: T201
