@@ -37,7 +37,10 @@ def _of_policies(systems: str) -> object:
     [
         "rcuda,lupine",
         pytest.param("dgsf,dxpu,fractos,orionx,bitfusion,osr2023-serverless-gpu", marks=pytest.mark.soak),
-        *map(_of_policies, ("kubeshare,gemini,gaiagpu", "tgs,antman", "reef,paella", "csur2017-survey")),
+        *map(
+            _of_policies,
+            ("kubeshare,gemini,gaiagpu", "tgs,antman", "reef,paella", "orion,muxflow,iadeep", "csur2017-survey"),
+        ),
     ],
 )
 def test_each_system_is_measured_and_a_verdict_follows(
