@@ -154,13 +154,13 @@ def _warned(qualname: str, args: tuple[object, ...], kwargs: dict[str, object], 
 
 def largest(args: tuple[object, ...], proof: Proof) -> int:
     """Return the bytes of the largest array among ``args``, or of the result that was proved."""
-    largest = proof.nbytes if type(proof) is Layout else 0
+    found = proof.nbytes if type(proof) is Layout else 0
     for one in args:
         if isinstance(one, ArrayCore):
             layout = one._layout
             is_later = type(layout) is array_core.LaterLayout and not layout.is_known  # to ask for its size would wait
-            largest = max(largest, layout.most_bytes if is_later else layout.nbytes)  # type: ignore[attr-defined]
-    return largest
+            found = max(found, layout.most_bytes if is_later else layout.nbytes)  # type: ignore[attr-defined]
+    return found
 
 
 def _kind(verb: str, args: tuple[wire.Value, ...]) -> object:

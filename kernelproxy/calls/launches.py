@@ -72,19 +72,16 @@ def _size(number: Any) -> object:
     return True if kind is bool else None
 
 
-def launch_again(launch: Launch, wrap: bool, ref: wire.Value, shape: tuple[wire.Value, ...]) -> tuple[Any] | None:
+def launch_again(launch: Launch, ref: wire.Value, shape: tuple[wire.Value, ...] = ()) -> tuple[Any] | None:
     """Record a launch if it was remembered; return what it gives in a tuple, None if it was not.
 
-    Parameters
-    ----------
-    wrap
-        Whether the arguments travel as one, behind ``shape``.
+    Behind a ``shape``, the grid and the block, the arguments travel as one.
     """
     pipeline = launch.client.pipeline
     form = pipeline.forms.get(launch.key)
     if form is None or form.size > pipeline.memory.small_bytes or launch.client.streams.is_used:
         return None
-    args = (ref, *shape, wire.Tuple(launch.args)) if wrap else (ref, *launch.args)
+    args = (ref, *shape, wire.Tuple(launch.args)) if shape else (ref, *launch.args)
     handle = pipeline.note(form, args, _DEPTH)
     return (None if form.made is None else array_core.small(launch.client, form.made, handle),)
 

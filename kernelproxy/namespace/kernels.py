@@ -77,7 +77,7 @@ class _ShapedKernel(_NamedKernel):
         known = None
         if not kwargs and self._client is not None:
             known = known_launch(self._client, self._handle, (), args)
-            if known is not None and (given := launch_again(known, False, self._wire_value(), ())) is not None:
+            if known is not None and (given := launch_again(known, self._wire_value())) is not None:
                 return given[0]
         args, kwargs = tuple(args), dict(kwargs)
         proof = proofs.result(self._qualname, self._definition, dispatch.layouts(args), dispatch.layouts(kwargs))
@@ -135,7 +135,7 @@ class RawKernel(_NamedKernel, _Compiled):
         if not (shared_mem or kwargs) and self._client is not None and _is_shape(grid) and _is_shape(block):
             known = known_launch(self._client, self._handle, (grid, block), args)
             shape = wire.Tuple(grid), wire.Tuple(block)
-            if known is not None and launch_again(known, True, self._wire_value(), shape) is not None:
+            if known is not None and launch_again(known, self._wire_value(), shape) is not None:
                 return
         given: tuple[Any, ...] = (self, grid, block, args)
         by_value = tuple([place for place, one in enumerate(args) if _is_by_value(one)])

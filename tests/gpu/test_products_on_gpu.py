@@ -44,6 +44,22 @@ def _shapes(drawn: random.Random) -> tuple[tuple[int, ...], tuple[int, ...]]:
     return (rows, summed), (summed,) if drawn_kind < 0.5 else (summed, columns)
 
 
+def _require_same(on: PlayedNotebook, plain: PlayedNotebook, op: Op) -> None:
+    """Have an op give the same bits in both, and drop what it made."""
+    for one in (on, plain):
+        assert not one.run(op), op.args
+    assert on.contents(Ref(MADE)).tobytes() == plain.contents(Ref(MADE)).tobytes(), op.args
+    for one in (on, plain):
+        one.run(Op(".nothing", 0, (), (MADE,)))
+
+
+def _done(on: PlayedNotebook) -> int:
+    """Return how many products went past CuPy's handling of arguments."""
+    assert on.stream._direct is not None
+    assert on.stream._direct.products is not None
+    return on.stream._direct.products.done
+
+
 @pytest.mark.gpu
 @pytest.mark.parametrize("code", ["<f4", "<f8", "<c8", "<c16"])
 def test_products_give_cupys_bits(code: str) -> None:
@@ -69,14 +85,8 @@ def test_products_give_cupys_bits(code: str) -> None:
         call = gemm(*(strided(one.shape, one.strides, dtype) for one in args))
         without_copies += call is not None and call.first_copy is None and call.second_copy is None
         op = Op(drawn.choice(["cupy.matmul", "cupy.dot", "cupy.ndarray.dot"]), MADE, args)
-        for one in (on, plain):
-            assert not one.run(op)
-        assert on.contents(Ref(MADE)).tobytes() == plain.contents(Ref(MADE)).tobytes(), args
-        for one in (on, plain):
-            one.run(Op(".nothing", 0, (), (MADE,)))
-    assert on.stream._direct is not None
-    assert on.stream._direct.products is not None
-    assert on.stream._direct.products.done >= without_copies > 0
+        _require_same(on, plain, op)
+    assert _done(on) >= without_copies > 0
 
 
 def _stack(
@@ -120,11 +130,5 @@ def test_products_of_stacks_give_cupys_bits(code: str) -> None:
         call = stacks(*(strided(one.shape, one.strides, dtype) for one in args))
         without_copies += call is not None and call.first_copy is None and call.second_copy is None
         op = Op("cupy.matmul", MADE, args)
-        for one in (on, plain):
-            assert not one.run(op), args
-        assert on.contents(Ref(MADE)).tobytes() == plain.contents(Ref(MADE)).tobytes(), args
-        for one in (on, plain):
-            one.run(Op(".nothing", 0, (), (MADE,)))
-    assert on.stream._direct is not None
-    assert on.stream._direct.products is not None
-    assert on.stream._direct.products.done >= without_copies > 0
+        _require_same(on, plain, op)
+    assert _done(on) >= without_copies > 0

@@ -69,8 +69,8 @@ class Direct:
         self._places, self._known = heap.places, heap.places.known
         self.segment, self.replayer, self.products = segment, replayer, products
         self._calls = KernelCalls(heap, operands)
-        #: Whether transforms are captured.
-        self._has_transforms = True
+        #: What names begin with that are never captured.
+        self._never_captured: tuple[str, ...] = _NEVER_CAPTURED
         self._lays_out_as_cupy = device.lays_out_as_cupy
         #: By name: how many operands a function takes that goes element by element, whatever numbers it is given; 0 for
         #: others; None for what always goes CuPy's way.
@@ -161,8 +161,8 @@ class Direct:
 
     def leave_transforms(self) -> None:
         """Have transforms go CuPy's way from now on: how they go is in the notebook's hands."""
-        if self._has_transforms:
-            self._has_transforms = False
+        if _TRANSFORMS not in self._never_captured:
+            self._never_captured += (_TRANSFORMS,)
             self._courses.clear()
             self._lessons.clear()
             self._takes.clear()
@@ -324,8 +324,7 @@ class Direct:
         takes: int | None = _OTHERS.get(name, self._plan.operands[name])
         assert takes is not None
         if not 1 <= takes < OPERANDS:
-            is_steady = not name.startswith(_NEVER_CAPTURED) and (self._has_transforms or _TRANSFORMS not in name)
-            forgets = self._plan.new_memory[name] is not KEEPS and is_steady
+            forgets = self._plan.new_memory[name] is not KEEPS and not name.startswith(self._never_captured)
             may_be = self.replayer is not None or self.products is not None or name in _RECAST
             takes = 0 if forgets and may_be else None
         self._takes[name] = takes

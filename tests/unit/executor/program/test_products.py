@@ -33,6 +33,18 @@ def window(shape: tuple[int, ...], strides: tuple[int, ...], first: int = 0, roo
     return View(root, first * ITEM, layout.shape, layout.strides, "<f8", "C")
 
 
+def require_one_call(name: str, first: View | Ref, second: View | Ref, copies: int) -> None:
+    """Have the product be one call of the library, after so many copies of operands, and what it is without."""
+    on, device = notebook()
+    plain, _ = notebook(())
+    for one in (on, plain):
+        one.run(Op(name, 70, (first, second)))
+    assert len(device.multiplied.calls) == 1
+    assert sum(device.runs.launched[1:]) == copies
+    np.testing.assert_allclose(on.contents(Ref(70)), plain.contents(Ref(70)), rtol=1e-12)
+    assert 70 not in on.stream.heap.objects
+
+
 WHOLE, TURNED, CORNER = window((7, 7), (7, 1)), window((7, 7), (1, 7)), window((3, 3), (7, 1), 8)
 ROW, COLUMN, PART = window((7,), (1,), 14), window((7,), (7,), 2), window((3,), (1,), 1)
 FLAT, STANDING = window((1, 7), (7, 1), 7), window((7, 1), (7, 1), 3)
@@ -49,14 +61,7 @@ FLAT, STANDING = window((1, 7), (7, 1), 7), window((7, 1), (7, 1), 3)
     ],
 )  # fmt: skip
 def test_each_way_to_lie(name: str, first: View | Ref, second: View | Ref, copies: int) -> None:
-    on, device = notebook()
-    plain, _ = notebook(())
-    for one in (on, plain):
-        one.run(Op(name, 70, (first, second)))
-    assert len(device.multiplied.calls) == 1
-    assert sum(device.runs.launched[1:]) == copies
-    np.testing.assert_allclose(on.contents(Ref(70)), plain.contents(Ref(70)), rtol=1e-12)
-    assert 70 not in on.stream.heap.objects
+    require_one_call(name, first, second, copies)
 
 
 @pytest.mark.parametrize(
@@ -106,14 +111,7 @@ HIGH = window((2, 2, 3, 4), (24, 12, 4, 1))
     ],
 )  # fmt: skip
 def test_stacks_of_matrices(first: View, second: View, copies: int) -> None:
-    on, device = notebook()
-    plain, _ = notebook(())
-    for one in (on, plain):
-        one.run(Op("cupy.matmul", 70, (first, second)))
-    assert len(device.multiplied.calls) == 1
-    assert sum(device.runs.launched[1:]) == copies
-    np.testing.assert_allclose(on.contents(Ref(70)), plain.contents(Ref(70)), rtol=1e-12)
-    assert 70 not in on.stream.heap.objects
+    require_one_call("cupy.matmul", first, second, copies)
 
 
 def test_a_sum_over_stacks_is_no_product_of_them() -> None:
