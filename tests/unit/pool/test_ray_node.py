@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import subprocess
 import sys
 from pathlib import Path
@@ -61,7 +62,8 @@ def prepare(name: str, home: Path, **variables: str) -> subprocess.CompletedProc
     """Run what a keeper runs."""
     words = msgspec.json.encode([name, "127.0.0.1", msgspec.json.encode(told()).decode()])
     command = [sys.executable, "-m", "gpu_backend.pool.ray_node"]
-    environment = {"XDG_STATE_HOME": str(home), "PYTHONPATH": str(Path(__file__).parents[3]), **variables}
+    runtime = {"XDG_RUNTIME_DIR": os.environ["XDG_RUNTIME_DIR"]}
+    environment = {"XDG_STATE_HOME": str(home), "PYTHONPATH": str(Path(__file__).parents[3]), **runtime, **variables}
     return subprocess.run(command, input=words, env=environment, capture_output=True, check=False)
 
 
