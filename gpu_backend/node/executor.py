@@ -6,6 +6,7 @@ import asyncio
 import logging
 import signal
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from enum import Enum
 from pathlib import Path
@@ -266,9 +267,13 @@ class Executor:
         )
 
     def _set(self, stage: Stage) -> None:
-        if stage is not self.stage:
-            self.stage = stage
-            self.since = monotonic()
+        if stage is self.stage:
+            return
+        self.stage = stage
+        self.since = monotonic()
+        if stage is Stage.ENDING:
+            with suppress(OSError):  # a full disk, say: it counts as serving until it is gone
+                launcher.note_ending(self.directory)  # before the gateway hears of it, and people hear it there
 
 
 @dataclass(frozen=True, slots=True)

@@ -203,6 +203,17 @@ def is_serving(directory: Path) -> bool:
     return (directory / "serving").exists()
 
 
+def note_ending(directory: Path) -> None:
+    """Keep that the executor ends: its session is over, or goes on elsewhere."""
+    (directory / "ending").touch(mode=0o600)
+
+
+def has_session(directory: Path) -> bool:
+    """Tell whether an executor runs in ``directory`` that holds a session, and is not about to end."""
+    is_given = assignment_in(directory) is not None and not (directory / "ending").exists()
+    return is_given and process_in(directory) is not None
+
+
 def last_words(directory: Path) -> str:
     """Return the last line of an executor's log, in which there may be anything, as what can be shown of it."""
     lines = _log_tail(directory, _LOG_TAIL_BYTES).decode(errors="replace").split("\n")

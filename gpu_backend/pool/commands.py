@@ -142,7 +142,7 @@ def _refuse_other_devices(state: PoolState, settings: PoolSettings) -> None:
     if not (state.node / node_settings.CONFIG).exists():
         return  # a gateway alone, whose machines are all elsewhere
     before = node_settings.read(state.node)
-    has_sessions = any(map(launcher.assignment_in, launcher.directories(str(state.runtime))))
+    has_sessions = any(map(launcher.has_session, launcher.directories(str(state.runtime))))
     if has_sessions and (settings.devices, settings.cpu_devices) != (before.devices, before.cpu_devices):
         raise PoolRefusal(
             "What the pool offers (devices, cpu_devices) cannot change while there are sessions: they are on those "

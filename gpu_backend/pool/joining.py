@@ -166,11 +166,10 @@ def down(state: PoolState, is_at_once: bool = False) -> None:
 
 
 def serving(state: PoolState) -> list[Path]:
-    """Return the directories of the executors here that serve a session."""
+    """Return the directories of the executors here that hold a session: not of those that still end after theirs."""
     if not state.runtime.is_dir():
         return []
-    found = launcher.directories(str(state.runtime))
-    return [one for one in found if launcher.assignment_in(one) is not None and launcher.process_in(one) is not None]
+    return [one for one in launcher.directories(str(state.runtime)) if launcher.has_session(one)]
 
 
 def seen(state: PoolState) -> Membership:

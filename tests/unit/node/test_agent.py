@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from gpu_backend.engine.detached import ProcessId, end
+from gpu_backend.engine.detached import ProcessId, end, write_identity
 from gpu_backend.node import agent as node_agent
 from gpu_backend.node import executor as node_executor
 from gpu_backend.node import launcher
@@ -124,3 +124,23 @@ def test_an_executor_that_says_nothing_is_not_said_to_hear_its_notebook(
     assert executor.idle_seconds == 2.0
     now[0] = 200.0
     assert executor.idle_seconds == 72.0
+
+
+@pytest.mark.parametrize("is_told", [True, False])
+def test_an_executor_whose_session_is_over_holds_none_while_its_process_still_ends(
+    tmp_path: Path, is_told: bool
+) -> None:
+    """Else `workbench node down` would refuse for a session of which nobody can see anything any more."""
+    write_identity(tmp_path / launcher.PROCESS, ProcessId.mine())
+    launcher.note_assignment(tmp_path, control.Assign("s", 1, "k" * 40, 5, 60.0))
+    executor = node_executor.Executor(tmp_path, ProcessId.mine(), [Place(0, tmp_path)])
+    assert launcher.has_session(tmp_path)
+    seen_when_told = []
+    executor._changed = lambda _: seen_when_told.append(launcher.has_session(tmp_path))
+    if is_told:
+        executor.stop("The notebook closed its session.")
+    else:
+        executor._take_in(control.Report(control.Phase.ENDING, "s", 1, 1, 0, 0, 0.0))
+        assert seen_when_told == [False], "before the gateway hears of it"
+    assert launcher.process_in(tmp_path) is not None
+    assert not launcher.has_session(tmp_path)
