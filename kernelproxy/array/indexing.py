@@ -15,9 +15,9 @@ from gpu_backend.opstream.proof.outcome import Unproved
 from gpu_backend.opstream.proof.scalars import fills_quietly
 from gpu_backend.wire import values as wire
 from kernelproxy import compiled
-from kernelproxy.calls import array_core, dispatch, stores
+from kernelproxy.calls import array_core, dispatch, selections, stores
 from kernelproxy.calls.argument_types import ArrayLike, DTypeLike
-from kernelproxy.calls.array_core import ArrayCore, SelectedByMask, is_window
+from kernelproxy.calls.array_core import ArrayCore, Rows, is_window
 from kernelproxy.calls.dispatch import stands_for
 from kernelproxy.calls.encoding import Encoder, Unsendable
 from kernelproxy.client import Client
@@ -41,9 +41,7 @@ class Indexing(ArrayCore):
         window = views.getitem(self._layout, key) if is_basic(key) else None
         if isinstance(window, tuple):
             return array_core.view_of(self, *window)
-        if isinstance(key, ArrayCore):
-            return self._selected(key) if key._layout.dtype.kind == "b" else dispatch.call(_GETITEM, (self, key), {})
-        key = _host_keys(self, key)
+        key = _host_keys(self, _alone(key))
         try:
             if _is_large(key):
                 return _call_with_large(_GETITEM, self, key)
@@ -52,20 +50,6 @@ class Indexing(ArrayCore):
             raise _no_index(key) from None
 
     __getitem__ = compiled.quick("getitem", __getitem__)
-
-    def _selected(self, mask: ArrayCore) -> Any:
-        """Return what ``mask`` selects, with a note of which mask that was."""
-        pipeline, reference = self._client.pipeline, mask._ref
-        with pipeline.recording:
-            counted, count = counts.expect(pipeline.mirror, reference), counts.count(pipeline.mirror, reference)
-            number = pipeline.open_batch.end  # of this op
-        made = dispatch.call(_GETITEM, (self, mask), {})
-        if type(made._layout) is array_core.LaterLayout:
-            if pipeline.open_batch.end != number + 1:  # another thread came between, and may have written the mask
-                number, counted, count = 0, None, None
-            rest, dtype = self._layout.shape[mask._layout.ndim :], self._layout.dtype
-            made._layout.selected = SelectedByMask(reference, number, rest, dtype, counted, count)
-        return made
 
     def __setitem__(self, key: Any, value: ArrayLike) -> None:
         if isinstance(value, ArrayCore):
@@ -77,6 +61,7 @@ class Indexing(ArrayCore):
             if found is not None and fills_quietly(value, found[1].dtype):
                 stores.fill(array_core.view_of(self, *found), value)
                 return
+        key = _alone(key)
         if type(value) not in _NUMBERS:
             value = stands_for(value)
             if isinstance(key, ArrayCore) and isinstance(value, ArrayCore) and _fits_places(self, key, value):
@@ -159,6 +144,11 @@ def _is_basic_slice(key: slice) -> bool:
     )
 
 
+def _alone(key: object) -> object:
+    """Return an array that is all of a key without the tuple around it: what ``cp.nonzero(x)`` gives is one."""
+    return key[0] if type(key) is tuple and len(key) == 1 and isinstance(key[0], ArrayCore) else key
+
+
 def _host_keys(array: ArrayCore, key: Any) -> Any:
     """Return ``key`` with 0-d arrays inside slices read, as CuPy does, and NumPy integers as Python's."""
     if isinstance(key, tuple):
@@ -194,29 +184,29 @@ def _fits_places(array: ArrayCore, mask: ArrayCore, value: ArrayCore) -> bool:
     if mask._layout.dtype.kind != "b":
         return False
     layout = array._layout
-    selected = value._layout.selected if type(value._layout) is array_core.LaterLayout else None
-    if selected is not None and selected.known_count is not None:
+    rows = selections.rows_of(value)
+    if rows is not None and rows.known_count is not None:
         value._layout.size  # noqa: B018 (makes it a layout like any other, which waits for nothing here)
-        selected = None
-    if selected is None:
+        rows = None
+    if rows is None:
         return _fits_count(array, mask, value)
     return (
-        selected.mask == mask._ref
-        and _is_unwritten(array._client, selected)
-        and layout.shape == (*mask._layout.shape, *selected.rest)
+        rows.of == mask._ref
+        and _is_unwritten(array._client, rows)
+        and layout.shape == (*mask._layout.shape, *rows.rest)
         and layout.size > 0
         and is_known(layout.dtype)
-        and (selected.dtype.kind != "c" or layout.dtype.kind in "bc")
+        and (rows.dtype.kind != "c" or layout.dtype.kind in "bc")
     )
 
 
-def _is_unwritten(client: Client, selected: SelectedByMask) -> bool:
-    """Tell whether the mask is what it was when it selected."""
+def _is_unwritten(client: Client, rows: Rows) -> bool:
+    """Tell whether the mask is what it was when it chose these rows."""
     pipeline = client.pipeline
-    if selected.op == pipeline.open_batch.end - 1:  # nothing was recorded since
+    if rows.op == pipeline.open_batch.end - 1:  # nothing was recorded since
         return True
     with pipeline.recording:
-        return selected.counted is not None and counts.holds(pipeline.mirror, selected.mask, selected.counted)
+        return rows.counted is not None and counts.holds(pipeline.mirror, rows.of, rows.counted)
 
 
 def _fits_count(array: ArrayCore, mask: ArrayCore, value: ArrayCore) -> bool:

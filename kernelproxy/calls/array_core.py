@@ -7,8 +7,11 @@ that they can make arrays without knowing the class.
 from __future__ import annotations
 
 from collections import deque
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 from weakref import ref
+
+import numpy as np
 
 from gpu_backend.opstream.layout import Layout, contiguous
 from gpu_backend.wire import values as wire
@@ -123,19 +126,37 @@ def small(client: Client, layout: Layout, handle: int) -> Any:
 small = compiled.quick("small", small)
 
 
-class SelectedByMask(NamedTuple):
-    """What stands at the places of a mask: the mask, the number of the op, the other axes and the dtype.
+class Rows(NamedTuple):
+    """What is known of a C-contiguous array of which nobody knows how many rows it has.
 
-    ``counted`` is where to say how many places there are, if that is of use; ``known_count`` is how many, if that was
-    known.
+    Attributes
+    ----------
+    of
+        The mask that has as many true elements; or what was made, if no mask has chosen it.
+    op
+        The number of the op that chose them; 0 if another op came between.
+    rest
+        The shape of a row.
+    counted
+        Where to say how many rows there are, if that is of use.
+    known_count
+        How many, if that was known.
     """
 
-    mask: wire.Ref | wire.View
+    of: wire.Ref | wire.View
     op: int
     rest: tuple[int, ...]
-    dtype: Any
+    dtype: np.dtype[Any]
     counted: Counted | None = None
     known_count: int | None = None
+
+
+#: What of a layout does not depend on how many rows there are.
+_OF_ROWS: dict[str, Callable[[Rows], object]] = {
+    "dtype": lambda rows: rows.dtype,
+    "itemsize": lambda rows: rows.dtype.itemsize,
+    "ndim": lambda rows: 1 + len(rows.rest),
+}
 
 
 def _layout_of(client: Client, handle: int) -> Layout:
@@ -153,31 +174,33 @@ class LaterLayout(Layout):
         How much memory the array holds at most.
     is_known
         Whether it has been asked for.
-    selected
-        Of what a mask selects: what the same mask selects is as long, as long as nothing has been recorded since.
+    rows
+        What is known of it, if all but the number of its rows is.
     """
 
-    __slots__ = ("_array", "_client", "_handle", "is_known", "most_bytes", "selected")
+    __slots__ = ("_array", "_client", "_handle", "is_known", "most_bytes", "rows")
 
     def __init__(self, array: ArrayCore, handle: int, most_bytes: int) -> None:
         self._array, self._client, self._handle = ref(array), array._client, handle
         self.most_bytes = most_bytes
         self.is_known = False
-        self.selected: SelectedByMask | None = None
+        self.rows: Rows | None = None
 
     def __getattr__(self, name: str) -> Any:
         # Python looks here for what is nowhere else: every slot of a layout, until it is known.
         if self.is_known or name not in Layout.__slots__:
             raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}", name=name, obj=self)
+        rows = self.rows
+        if rows is not None and name in _OF_ROWS:
+            return _OF_ROWS[name](rows)
         known = self._counted() or _layout_of(self._client, self._handle)
         for slot in Layout.__slots__:
             setattr(self, slot, getattr(known, slot))
         self.is_known = True
-        selected = self.selected
-        if selected is not None and selected.counted is not None:
+        if rows is not None and rows.counted is not None:
             pipeline = self._client.pipeline
             with pipeline.recording:
-                counts.note(pipeline.mirror, selected.mask, selected.counted, known.shape[0])
+                counts.note(pipeline.mirror, rows.of, rows.counted, known.shape[0])
         array = self._array()
         if array is not None and array._layout is self:
             array._layout = known  # the one with these properties, by which proofs are found again
@@ -188,13 +211,13 @@ class LaterLayout(Layout):
 
     def _counted(self) -> Layout | None:
         """Return the layout if the mask was known, or something else that it selected was asked how much that is."""
-        selected = self.selected
-        if selected is None or selected.rest:
+        rows = self.rows
+        if rows is None:
             return None
-        count = selected.known_count
-        if count is None and selected.counted is not None:
-            count = selected.counted.counts.get(selected.mask)
-        return None if count is None else contiguous((count,), selected.dtype)
+        count = rows.known_count
+        if count is None and rows.counted is not None:
+            count = rows.counted.counts.get(rows.of)
+        return None if count is None else contiguous((count, *rows.rest), rows.dtype)
 
 
 def pending(client: Client, handle: int, most_bytes: int) -> Any:

@@ -29,6 +29,7 @@ from kernelproxy.calls.elsewhere import FETCHING, is_here, reaches_over
 from kernelproxy.calls.encoding import Encoder
 from kernelproxy.calls.foreign_arrays import Wrapped, behind
 from kernelproxy.calls.stand_ins import StandIn
+from kernelproxy.calls.unknown_rows import expect, made_rows
 from kernelproxy.client import Client, current
 from kernelproxy.errors import warn_again
 
@@ -64,7 +65,7 @@ def call(qualname: str, args: tuple[object, ...], kwargs: dict[str, object]) -> 
                 return array_core.small(client, made, handle)
             return None if form.gives is None else _realise(client, form.gives, 0, args, kwargs)
     proof: Proof = selections.prove(qualname, args, kwargs)
-    if proof is None:
+    if proof is selections.KNOWN_LENGTHS:
         proof = prove(qualname, layouts(args), layouts(kwargs) if kwargs else {})
     if known is not None:
         repeats.remember(known, proof, largest(args, proof))
@@ -131,15 +132,14 @@ def _recorded(
 
 def _recorded_for_later(qualname: str, encoded: _Encoded, args: tuple[object, ...], proof: Later) -> Any:
     """Record a call whose results have shapes that depend on values: each is asked for its own when that is needed."""
-    client, count = encoded.client, proof.several or 1
-    record, stream = client.pipeline.record, client.streams.current_handle()
-    anyhow = ("",) * count  # they are left as they lie: nothing is believed of them
+    client, count, stream = encoded.client, proof.several or 1, encoded.client.streams.current_handle()
+    orders = ("" if proof.dtype is None else "C",) * count  # of what nothing is known is left as it lies
     size, kind = max(largest(args, None), proof.nbytes), _kind(qualname, encoded.args)
-    first = record(qualname, encoded.args, count, encoded.kwargs, stream, None, anyhow, size, kind)
+    choice = expect(client, args, proof)
+    first = client.pipeline.record(qualname, encoded.args, count, encoded.kwargs, stream, None, orders, size, kind)
     made = [array_core.pending(client, first + place, proof.nbytes) for place in range(count)]
-    if proof.as_many_as is not None:
-        selected = selections.selected_by(args[proof.as_many_as])
-        made[0]._layout.selected = selected and selected._replace(dtype=proof.dtype)
+    for one in made:
+        one._layout.rows = made_rows(one, args, proof, choice)
     return made[0] if proof.several is None else tuple(made)
 
 

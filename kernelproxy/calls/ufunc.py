@@ -163,9 +163,11 @@ class ufunc(Documented):  # noqa: N801 (CuPy's name)
         """Return the form of ``target op= operand``, which is found at once from now on; None if it is not proved."""
         target, _, of = key
         is_array = isinstance(operand, ArrayCore)
-        proof = self._rule.inplace(target, of if is_array else operand)
-        if proof is not None or not (is_array or type(operand) in _NUMBERS):
-            return None
+        given = of if is_array else operand
+        if not selections.is_inplace_proved(self._qualname, target, given):
+            proof = self._rule.inplace(target, given)
+            if proof is not None or not (is_array or type(operand) in _NUMBERS):
+                return None
         size = target.nbytes if type(target) is Layout else 0  # of others it may have to be asked for
         limits = (0, 0) if is_array or of in SCALARS else self._rule.limits_inplace(target, operand)
         form = client.pipeline.forms.of(OpKind(self._qualname, 0, None, size), *limits or (0, 0))

@@ -98,7 +98,13 @@ class Judge:
         if isinstance(claim, Later):
             found = [truth] if claim.several is None else list(truth)
             fits = len(found) == (claim.several or 1) and all(map(self._device.is_array, found))
-            return "" if fits and sum(one.nbytes for one in found) <= claim.nbytes else f"claimed {claim}, is {truth!r}"
+            fits = fits and sum(one.nbytes for one in found) <= claim.nbytes
+            if fits and claim.dtype is not None:
+                fits = all((one.dtype, one.shape[1:]) == (claim.dtype, claim.rest) for one in found)
+                fits = fits and (self.kind != "cuda" or all(one.flags.c_contiguous for one in found))
+                mask = None if claim.chosen_by is None or not args else args[claim.chosen_by]
+                fits = fits and (mask is None or all(len(one) == int(mask.sum()) for one in found))
+            return "" if fits else f"claimed {claim}, is {truth!r}"
         if isinstance(claim, Made):
             described = self._objects.describe(truth)
             name = described.name if described is not None else str(type(truth))

@@ -162,3 +162,80 @@ def test_dtypes_and_values_are_those_of_what_is_known(device: InProcess, data: s
     np.testing.assert_array_equal(unknown.get(), known.get())
     assert unknown.dtype == known.dtype
     assert total.dtype == known.sum().dtype
+
+
+ROWS = HOST[:15_000].reshape(5_000, 3)
+_CHOOSE_ROWS = "k = p[:, 0] > bound; "
+_CHOOSE = "m = x > bound; "
+#: Statements on rows of ``p`` that ``k`` chooses, on elements of ``x`` that ``m`` does, and what to look at afterwards.
+_OF_ROWS = {
+    "p": ["p[k] = 0", "p[k] += w", "p[k] = p[k] * 2 - w"],
+    "r": [
+        "r = p[k].sum(axis=0)", "r = p[k].mean(axis=0)", "r = cp.std(p[k], axis=0)", "r = p[k].sum(1)", "r = p[k] - w",
+        "r = w - p[k]", "r = p[k] / p[k].sum(axis=1, keepdims=True)", "r = ((p[k] - p[k].mean(axis=0)) ** 2).sum()",
+        "r = p[k] @ w", "r = cp.dot(p[k], w)", "r = cp.where(p[k] > 0, p[k], w)", "r = p[k].astype('f4')", "r = f[k]",
+        "r = f[k] * 2", "r = (p[k] > 0).all(axis=1)",
+    ],
+}  # fmt: skip
+_OF_ELEMENTS = {
+    "x": [
+        "x[m] *= 2", "x[m] += y[m]", "t = x[m]; t -= 1; t *= t; x[m] = t", "x[m] **= 2", "i = cp.nonzero(m); x[i] += 1",
+        "i = cp.flatnonzero(m); x[i] = 0", "i = cp.flatnonzero(m); x[i] = x[i] + y[i]",
+    ],
+    "r": [
+        "r = x[m].mean()", "r = x[m].std()", "r = cp.var(x[m], ddof=1)", "r = cp.sort(x[m])", "r = x[m].copy()",
+        "r = cp.clip(x[m], 0, 1)", "r = cp.cumsum(x[m])", "r = x[m].argsort()", "i = cp.where(m)[0]; r = x[i].sum()",
+        "i = cp.nonzero(m); r = x[i] * 2", "i = cp.flatnonzero(m); r = i.sum()", "r = cp.where(x > bound)[0] * 2",
+        "r = cp.unique(x.round()).sum()", "r = cp.where(condition=m)[0].sum()", "r = cp.flatnonzero(a=m) + 1",
+    ],
+}  # fmt: skip
+_IDIOMS = [
+    (choice, choose, statement, name)
+    for choice, choose, of in (("k = p[:, 0] > bound", "p[k]", _OF_ROWS), ("m = x > bound", "x[m]", _OF_ELEMENTS))
+    for name, statements in of.items()
+    for statement in statements
+]
+
+
+def _scope(cp: Callable[[str], Any], bound: float) -> dict[str, Any]:
+    class Names:
+        def __getattr__(self, name: str) -> Any:
+            return cp(name)
+
+    asarray = cp("asarray")
+    return {
+        "cp": Names(), "bound": bound, "x": asarray(HOST), "y": asarray(HOST[::-1].copy()), "p": asarray(ROWS),
+        "f": asarray(np.asfortranarray(ROWS)), "w": asarray(ROWS[7]),
+    }  # fmt: skip
+
+
+@pytest.mark.parametrize("bound", [-9.0, 0.3, 9.0], ids=["all", "some", "none"])
+@pytest.mark.parametrize(("choice", "choose", "statement", "name"), _IDIOMS, ids=[one[2] for one in _IDIOMS])
+def test_what_goes_row_by_row_waits_for_nothing_and_gives_the_same(
+    cp: Callable[[str], Any], mode: Mode, choice: str, choose: str, statement: str, name: str, bound: float
+) -> None:
+    """Beside the same on lengths that were asked for before."""
+    scope, other = _scope(cp, bound), _scope(cp, bound)
+    waited = cost(lambda: exec(f"{choice}; {statement}", scope))
+    assert waited == 0 or mode is Mode.OFF
+    exec(f"{choice}; len({choose}); {statement}", other)
+    found, expected = scope[name], other[name]
+    assert (found.shape, found.strides, found.dtype) == (expected.shape, expected.strides, expected.dtype)
+    np.testing.assert_array_equal(found.get(), expected.get())
+
+
+@pytest.mark.parametrize(
+    "statement", ["p[k] - x[:4]", "p[k] += x[:2]", "p[k] @ x[:4]", "p[k].sum(axis=2)", "x[m].max()"]
+)
+def test_what_does_not_fit_any_number_of_rows_is_told_at_its_line(cp: Callable[[str], Any], statement: str) -> None:
+    scope = _scope(cp, 9.0)
+    exec("m = x > bound; k = p[:, 0] > bound", scope)
+    with pytest.raises((ValueError, np.exceptions.AxisError)):
+        exec(statement, scope)
+
+
+def test_a_dtype_and_a_number_of_axes_are_known_without_a_length(cp: Callable[[str], Any]) -> None:
+    scope = _scope(cp, 0.3)
+    found: list[Any] = []
+    assert cost(lambda: found.append((r := scope["p"][scope["p"][:, 0] > 0.3], r.dtype, r.ndim))) == 0
+    assert found[0][1:] == (np.dtype("f8"), 2)

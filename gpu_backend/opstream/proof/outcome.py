@@ -6,7 +6,7 @@ from collections.abc import Callable
 from functools import wraps
 from typing import NamedTuple, ParamSpec, TypeAlias, TypeVar
 
-from gpu_backend.opstream.layout import DType, Layout, SparseLayout
+from gpu_backend.opstream.layout import DType, Layout, Shape, SparseLayout
 
 P = ParamSpec("P")
 R = TypeVar("R")
@@ -74,15 +74,21 @@ class Later(NamedTuple):
     nbytes
         How much memory they need at most.
     as_many_as
-        The argument that has as many elements as the one result, all in a row; None if there is none.
+        The argument that has as many rows as each result; None if there is none.
+    chosen_by
+        The argument, a mask, that has as many true elements as each result has rows; None if there is none.
     dtype
-        Of what type they are, where that is so.
+        Of what type the results are, if nothing but the number of their rows is unknown; they are C-contiguous then.
+    rest
+        Their shape without the rows, where that is so.
     """
 
     several: int | None
     nbytes: int
     as_many_as: int | None = None
+    chosen_by: int | None = None
     dtype: DType | None = None
+    rest: Shape = ()
 
 
 class Warned(NamedTuple):

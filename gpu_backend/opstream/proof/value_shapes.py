@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+import numpy as np
+
 from gpu_backend.opstream.layout import Layout
 from gpu_backend.opstream.proof import advanced
 from gpu_backend.opstream.proof.arguments import as_axis, as_bool
@@ -14,17 +16,20 @@ from gpu_backend.opstream.proof.shadow import Array, array
 
 #: dtypes that are sorted, compared and told apart without further thought.
 _ORDERED = "?bBhHiIlLefd"
-_INDEX_BYTES = 8
+_INDEX = np.dtype("i8")
+_INDEX_BYTES = _INDEX.itemsize
 
 
 def selected_by_mask(layout: Layout, key: object) -> Later | None:
-    """Return what is proved of ``x[key]`` for a mask of unknown contents; None for every other key."""
+    """Return what is proved of ``x[key]`` for a mask of unknown contents, which is argument 1; None for other keys."""
     selected = advanced.select(layout, key)
     if not isinstance(selected, advanced.Selection) or selected.mask_ndim is None or selected.known is not None:
         return None
     if selected.view.size == 0:
         raise CannotProve("a mask of no elements")
-    return Later(None, selected.view.nbytes)
+    if not isinstance(key, Layout) or not selected.mask_ndim:
+        return Later(None, selected.view.nbytes)
+    return Later(None, selected.view.nbytes, None, 1, layout.dtype, selected.view.shape[selected.mask_ndim :])
 
 
 def _elements(a: object, dtypes: str = _ORDERED + "FD") -> Array:
@@ -38,7 +43,15 @@ def _elements(a: object, dtypes: str = _ORDERED + "FD") -> Array:
 def nonzero(a: object) -> Later:
     """As CuPy: the indices of each axis."""
     given = _elements(a)
-    return Later(given.ndim, given.size * given.ndim * _INDEX_BYTES)
+    nbytes = given.size * given.ndim * _INDEX_BYTES
+    if given.ndim > 1:  # they are columns of one array then
+        return Later(given.ndim, nbytes)
+    return Later(1, nbytes, None, _mask(given), _INDEX)
+
+
+def _mask(given: Array) -> int | None:
+    """Return the place of the argument that says how many there are: of the first, if it is a mask."""
+    return 0 if given.dtype.kind == "b" else None
 
 
 @rule("cupy.argwhere")
@@ -50,7 +63,8 @@ def argwhere(a: object) -> Later:
 @rule("cupy.flatnonzero")
 def flatnonzero(a: object) -> Later:
     """As CuPy."""
-    return Later(None, _elements(a).size * _INDEX_BYTES)
+    given = _elements(a)
+    return Later(None, given.size * _INDEX_BYTES, None, _mask(given), _INDEX)
 
 
 @rule("cupy.extract")
@@ -88,7 +102,9 @@ def unique(
     if axis is not None or equal_nan is not True:
         raise CannotProve("an axis, or NaNs that differ")
     others = sum(map(as_bool, (return_index, return_inverse, return_counts)))
-    return Later(1 + others if others else None, given.layout.nbytes + others * given.size * _INDEX_BYTES)
+    if others:
+        return Later(1 + others, given.layout.nbytes + others * given.size * _INDEX_BYTES)
+    return Later(None, given.layout.nbytes, None, None, given.dtype)
 
 
 @rule("cupy.unique_values")
