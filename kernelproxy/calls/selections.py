@@ -32,8 +32,8 @@ _SERVED = frozenset(
     for owner in ("cupy", "cupy.ndarray")
     for name in (
         "sum", "prod", "any", "all", "mean", "std", "var", "nansum", "nanprod", "astype", "copy", "clip", "round",
-        "around", "nan_to_num", "where", "sort", "argsort", "cumsum", "cumprod", "dot", "matmul", "__getitem__", "__setitem__",
-        "__pow__",
+        "around", "nan_to_num", "where", "sort", "argsort", "cumsum", "cumprod", "dot", "matmul", "__getitem__",
+        "__setitem__", "__pow__",
     )
 )  # fmt: skip
 _PLAIN = (bool, int, float, complex, str, type(None), type, np.dtype, np.generic)
