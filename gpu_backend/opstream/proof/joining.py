@@ -117,8 +117,11 @@ def column_stack(tup: object) -> Array:
 
 
 @rule("cupy.append")
-def append(arr: Array, values: Array, axis: object = None) -> Array:
-    """As CuPy, for arrays."""
+def append(arr: Array, values: object, axis: object = None) -> Array:
+    """As CuPy, for arrays and numbers."""
+    if isinstance(values, (bool, int, float, complex)):
+        values = new((), np.asarray(values).dtype)
+    values = array(values)
     if axis is None:
         return concatenate([arr.ravel(), values.ravel()], 0)
     return concatenate([arr, values], axis)

@@ -157,4 +157,6 @@ def _join_along(draw: Draw) -> Any:
 @template("cupy.append")
 def _append(draw: Draw) -> Any:
     a = draw.array(0, 3)
+    if draw.chance(0.2):
+        return (a, draw.one((True, 3, -1, 2.5, 1j, 2**40))), {}
     return (a, draw.array(shape=a.shape)), {"axis": draw.one((None, draw.axis(a)))}
