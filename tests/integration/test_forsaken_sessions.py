@@ -18,7 +18,7 @@ from gpu_backend.pool.settings import PoolSettings
 from gpu_backend.pool.state import PoolState
 from tests.faults.notebook import Notebook
 from tests.integration.held_op import HELD, let_go
-from tests.integration.notebook_pool import cpu_pool, sessions, wait_until
+from tests.integration.notebook_pool import cpu_pool, sessions, wait_until, warm_pool
 from tests.integration.running_lab import TOKEN
 from tests.integration.test_jupyter_signs import SLOW
 
@@ -90,7 +90,7 @@ def said(client: BlockingKernelClient, cell: str) -> str:
 @pytest.fixture
 def pool(tmp_path: Path) -> Iterator[PoolState]:
     """A pool whose sessions would keep their places for longer than a test lasts."""
-    with cpu_pool(tmp_path, PoolSettings(devices="cpu", stop_seconds=0.5)) as own:
+    with warm_pool(tmp_path, PoolSettings(devices="cpu", stop_seconds=0.5)) as own:
         yield own
 
 

@@ -17,7 +17,7 @@ from tornado.web import HTTPError
 
 from gpu_backend.pool.settings import PoolSettings
 from gpu_backend.pool.state import PoolState
-from tests.integration.notebook_pool import sessions, wait_until, warm_pool
+from tests.integration.notebook_pool import cpu_pool, sessions, wait_until, warm
 from workbench.commands.install import install
 
 _READY_SECONDS = 120.0
@@ -28,14 +28,14 @@ _COUNT = "import cupy as cp\nx = cp.arange(10)\nprint(float(x.sum()))"
 @pytest.fixture(scope="module")
 def pool(tmp_path_factory: pytest.TempPathFactory) -> Iterator[PoolState]:
     root = tmp_path_factory.mktemp("kernel")
-    with warm_pool(root, PoolSettings(devices="cpu", max_sessions_per_user=2)) as own:
+    with cpu_pool(root, PoolSettings(devices="cpu", max_sessions_per_user=2, warm_executors_per_device=2)) as own:
         yield own
 
 
 @pytest.fixture(autouse=True)
 def no_session_left(pool: PoolState) -> None:
-    """A session that was given back is closing until its executor has ended."""
-    wait_until(lambda: sessions(pool) == ())
+    """A session that was given back is closing until its executor has ended; two are had as soon as they are wanted."""
+    wait_until(lambda: sessions(pool) == () and warm(pool) >= 2)
 
 
 class Notebook:
