@@ -25,7 +25,12 @@ class Lab:
     def __init__(self, process: subprocess.Popen[str], runtime: Path) -> None:
         self.process = process
         assert process.stdout is not None
-        self.told: dict[str, Any] = json.loads("".join(iter(process.stdout.readline, "}\n")) + "}")
+        said = ""
+        while not said.endswith("}\n"):
+            line = process.stdout.readline()
+            assert line, f"it has ended: {said}"
+            said += line
+        self.told: dict[str, Any] = json.loads(said)
         self.pool: PoolState = at(Path(self.told["config"]).parent)
         self._server_file = runtime / f"jpserver-{process.pid}.json"
         wait_until(self._is_heard)

@@ -42,7 +42,7 @@ def executed(*cells: str) -> Any:
         cells=[nbformat.v4.new_code_cell(cell) for cell in cells],
         metadata={"kernelspec": {"name": "remote-gpu", "display_name": "Remote GPU (CuPy)"}},
     )
-    NotebookClient(made, timeout=180, allow_errors=True).execute()
+    NotebookClient(made, timeout=180, iopub_timeout=180, allow_errors=True).execute()
     return made
 
 
