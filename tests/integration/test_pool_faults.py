@@ -19,6 +19,7 @@ from tests.executor_of import name_of
 from tests.integration.notebook_pool import STATE_SECONDS
 
 from .conftest import PLAIN_EXECUTOR, MakePool, RunningPool, until
+from .test_pool_sessions import Client
 
 #: After so long a request that was taken counts as lost, seconds.
 _LOST_SECONDS = 20.0
@@ -155,6 +156,22 @@ def test_a_request_on_its_way_when_the_gateway_dies_is_the_only_one_that_is_lost
     assert len(outcomes) == 30
     assert outcomes.count("AnswerOverdue") <= 2
     assert "PoolView" in outcomes
+
+
+def test_a_session_that_ends_while_the_gateway_is_away_is_over_and_not_lost(pool: RunningPool) -> None:
+    ticket = pool.open()
+    executor, supervisor, gateway = pool.executor(ticket), pool.process("supervisor"), pool.process("gateway")
+    notebook = Client(ticket)
+    os.kill(supervisor.pid, signal.SIGSTOP)  # so it is away until we say
+    try:
+        kill(gateway)
+        until(lambda: not gateway.is_running)
+        notebook.say(b"bye")
+        until(lambda: not executor.is_running)
+    finally:
+        os.kill(supervisor.pid, signal.SIGCONT)
+        notebook.close()
+    until(lambda: ticket.session not in pool.sessions())
 
 
 def test_executors_without_an_agent_end_by_themselves(make_pool: MakePool) -> None:
