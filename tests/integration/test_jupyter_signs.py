@@ -13,7 +13,7 @@ from nbclient import NotebookClient
 from gpu_backend.pool import commands
 from gpu_backend.pool.state import PoolState
 from tests.integration.notebook_pool import warm_pool
-from tests.integration.test_jupyter_kernel import Notebook, notebook
+from tests.integration.running_kernel import Notebook, notebook
 
 pytestmark = pytest.mark.timeout(240)
 

@@ -5,10 +5,8 @@ from __future__ import annotations
 import asyncio
 import os
 import signal
-import socket
 import stat
 from pathlib import Path
-from typing import Any, NoReturn
 
 import msgspec
 import pytest
@@ -26,9 +24,8 @@ from gpu_backend.wire.control import (
     Ticket,
     Wish,
 )
-from gpu_backend.wire.errors import AnswerOverdue, RefusalCode
+from gpu_backend.wire.errors import RefusalCode
 from kernelproxy import settings
-from kernelproxy.session.gateway_client import request_async
 from kernelproxy.session.handover import TICKET_VARIABLE, read, write
 from kernelproxy.settings import CONFIG_VARIABLE
 from tests.unit.workbench.scripted_gateway import ScriptedGateway, a_ticket, obliging
@@ -279,47 +276,6 @@ def test_a_ticket_that_cannot_be_kept_is_told_and_its_session_given_back(
     assert refused.value.reason == "The kernel cannot be started on this machine"
     assert "JUPYTER_RUNTIME_DIR say: have these, or HOME" in " ".join(str(refused.value.log_message).split())
     assert [asked.session for asked in gateway.asked_for(CloseSession)] == ["s1"]
-
-
-@pytest.fixture
-def given(provisioner: RemoteGpuProvisioner, monkeypatch: pytest.MonkeyPatch) -> list[float]:
-    """How long each request may take, seconds, of a dialog that waits for a fifth of one."""
-    provisioner.lease_timeout = 0.2
-    given = []
-
-    async def noting(settings: Any, message: Any, seconds: float) -> Any:
-        given.append(seconds)
-        return await request_async(settings, message, seconds)
-
-    monkeypatch.setattr("workbench.provisioner.request_async", noting)
-    return given
-
-
-def test_silence_is_given_as_long_as_the_dialog_may_wait(
-    provisioner: RemoteGpuProvisioner, gateway: ScriptedGateway, given: list[float]
-) -> None:
-    with socket.create_server(("127.0.0.1", 0)) as silent:
-        wanted = settings.load()
-        settings.save(msgspec.structs.replace(wanted, gateway=f"tcp://127.0.0.1:{silent.getsockname()[1]}"))
-        with pytest.raises(HTTPError, match="The GPU pool cannot be reached"):
-            asyncio.run(provisioner.pre_launch(env=environment()))
-    assert given == [0.2]
-
-
-def test_a_busy_pool_is_the_kernels_to_wait_for(
-    provisioner: RemoteGpuProvisioner, gateway: ScriptedGateway, given: list[float], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """It has taken the request, and answers too late for the dialog: no fault that anybody could do something about."""
-
-    def overdue(*_: object) -> NoReturn:
-        raise AnswerOverdue("The pool took the request and did not answer.")
-
-    monkeypatch.setattr("kernelproxy.session.gateway_client.ask_async", overdue)
-    kwargs = asyncio.run(provisioner.pre_launch(env=environment("a")))
-    handed = read(Path(kwargs["env"][TICKET_VARIABLE]))
-    assert isinstance(handed, OpenSession)
-    assert handed.label == "a"
-    assert given == [0.2]
 
 
 def test_no_pool_at_all_says_what_to_run(provisioner: RemoteGpuProvisioner, monkeypatch: pytest.MonkeyPatch) -> None:
