@@ -22,6 +22,7 @@ from pathlib import Path
 from time import monotonic, sleep
 from typing import Any, Literal, cast
 
+from gpu_backend.engine.detached import ProcessId
 from gpu_backend.wire.errors import PoolError, PoolRefusal
 from kernelproxy.session.handover import TICKET_VARIABLE
 from kernelproxy.settings import CONFIG_VARIABLE
@@ -163,6 +164,7 @@ def beside(
         other = _Program(pool, "work", _EDGES[kind], theirs or {})
         stack.callback(other.end)
         other.begin()
+        other.wait_for_turns(1)  # until it has its session it is beside nobody
         names = (_named("ours", ours or {}), _named("theirs", theirs or {}))
         beside_it, neighbour = _watched([mine, other], seconds)
         return Beside(policy, alone, beside_it, neighbour, does, kind, names)
@@ -194,8 +196,9 @@ class _OwnPool:
 
     def begin(self) -> str:
         """Start it, for no longer than this process lives; return the kind of its device."""
-        self.config = commands.embedded(self._state, self._settings)
-        return commands.status(self._state).devices[0].kind
+        view = commands.up(self._state, self._settings, ProcessId.mine())
+        self.config = commands.write_client_file(self._state, self._state.root / "client.toml")
+        return view.devices[0].kind  # as it came up: a node that is slow to report again is left out of later views
 
     def end(self) -> None:
         """End it, wherever it has got to."""

@@ -27,6 +27,7 @@ from traitlets import Float
 
 from gpu_backend.wire.control import CloseSession, OpenSession, Queued, RenewTicket, RestartSession, Ticket
 from gpu_backend.wire.errors import (
+    AnswerOverdue,
     ExecutorStarting,
     ForeignServer,
     NotAuthorized,
@@ -181,8 +182,9 @@ class RemoteGpuProvisioner(LocalProvisioner):
     async def _lease(self, label: str) -> Handed:
         """Return what the kernel gets: a ticket, or what to ask for one. Keeps the ticket.
 
-        Neither an executor that is still starting nor a place in a full pool is waited for: the server's dialog shows
-        nothing meanwhile, and cannot be interrupted. The kernel waits, in the cell that needs it.
+        Neither an executor that is still starting nor a place in a full pool is waited for, nor a pool that is busy:
+        the server's dialog shows nothing meanwhile, and cannot be interrupted. The kernel waits, in the cell that needs
+        it.
         """
         self.ticket = self._taken() or self.ticket
         if self.ticket is not None:
@@ -222,7 +224,7 @@ class RemoteGpuProvisioner(LocalProvisioner):
         wanted = _wanted(label)
         try:
             answer = await self._ask(wanted)
-        except (ExecutorStarting, PoolFull) as not_yet:
+        except (ExecutorStarting, PoolFull, AnswerOverdue) as not_yet:  # the last: the pool was asked, and is busy
             self.log.info("The kernel will take its session when it needs one: %s", not_yet)
             return wanted
         if not isinstance(answer, Ticket):

@@ -27,6 +27,7 @@ from gpu_backend.wire.control import (
     RenewTicket,
     RestartSession,
     SetWish,
+    Ticket,
 )
 from gpu_backend.wire.errors import RefusalCode
 
@@ -68,6 +69,11 @@ class Desk:
                 return self._showing.pool(user, message)
             case AskUsage():
                 return await self._showing.usage(user, message)
+
+    def take_back(self, message: Request, answer: FromGateway) -> None:
+        """Close the session that was opened for somebody who did not wait for the answer, and knows no name for it."""
+        if isinstance(message, OpenSession) and not message.waiter and isinstance(answer, Ticket):
+            self._sessions.apply(ev.CloseWanted(answer.session, "Whoever asked for it did not wait for it."))
 
     def _close(self, user: User, message: CloseSession) -> FromGateway:
         session = self._sessions.all.get(message.session)

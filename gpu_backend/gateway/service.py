@@ -114,6 +114,7 @@ class Gateway:
             with ExitStack() as stack:
                 users = stack.enter_context(context.socket(zmq.ROUTER))
                 agents = stack.enter_context(context.socket(zmq.ROUTER))
+                users.router_mandatory = True  # so that it is known whether whoever asked is still there
                 self._bind(as_server(users, self._keys, _MOST_REQUEST_BYTES), self._settings.client_endpoints)
                 as_server(agents, self._keys, _MOST_REPORT_BYTES, AGENTS_DOMAIN)
                 self._bind(agents, self._settings.agent_endpoints)
@@ -202,7 +203,9 @@ class Gateway:
 
     async def _serve_user(self, route: bytes, user: User, key: str, request: Request) -> None:
         try:
-            self._answer(route, await self._desk.answer(user, key, request))
+            answer = await self._desk.answer(user, key, request)
+            if not self._answer(route, answer):
+                self._desk.take_back(request, answer)
         except Exception:  # whatever one request runs into, the other users' sessions must not suffer from it
             log.exception("a request could not be answered")
             message = "The gateway ran into an error of its own."
@@ -213,10 +216,11 @@ class Gateway:
             if not self._waiting[key]:
                 del self._waiting[key]
 
-    def _answer(self, route: bytes, answer: FromGateway) -> None:
+    def _answer(self, route: bytes, answer: FromGateway) -> bool:
+        """Send an answer; tell whether whoever asked was there to have it."""
         if isinstance(answer, Denied):
             self._refusals[answer.code] += 1
-        send_now(self._users, [route, *encode(answer)])
+        return send_now(self._users, [route, *encode(answer)])
 
     # --- agents -------------------------------------------------------------------------------------------------------
 

@@ -63,6 +63,8 @@ class Agent:
         #: Starts that failed in a row, and when the next may be tried, by devices.
         self._failures: Counter[Key] = Counter()
         self._next_start: defaultdict[Key, float] = defaultdict(float)
+        #: Ends of executors that the gateway could not be told of yet, by session and epoch.
+        self._untold: dict[tuple[str, int], control.ExecutorEnded] = {}
         self._version = of_software()  # as it was when this process began
         self._is_stopping = False
         self._tending: set[asyncio.Task[None]] = set()
@@ -129,7 +131,7 @@ class Agent:
     async def _tend(self, executor: Executor) -> None:
         end = await executor.tend(self._times, self._changed)
         if executor.has_served:
-            self._link.send(self._whole_report(executor))  # what it used up to its death
+            self._report(executor)  # what it used up to its death
         if executor.share is not None:
             await asyncio.to_thread(self._kernels_of(executor.share).harvest, executor.directory)
         self._executors.remove(executor)
@@ -141,7 +143,7 @@ class Agent:
             self._next_start[executor.ordinals] = 0.0  # what it held may have been what the next one lacked: a port
         order = executor.assignment
         if order is not None and not self._has_another_try(executor, end):
-            self._link.send(control.ExecutorEnded(order.session, order.epoch, end.cause, end.detail))
+            self._tell_end(order, end)
         self._news.set()
         logs = Path(self._settings.log_dir) if end.cause in _LOGGED else None
         await asyncio.to_thread(launcher.sweep, executor.directory, logs)  # last: there may be much of it
@@ -155,8 +157,8 @@ class Agent:
             end = said_end(report)
             if end.cause is EndCause.DEVICE_FAULT:
                 self._sharing.spread_fault(executor)
-            self._link.send(self._whole_report(executor))  # what it used since its last report
-            self._link.send(control.ExecutorEnded(order.session, order.epoch, end.cause, end.detail))
+            self._report(executor)  # what it used since its last report
+            self._tell_end(order, end)
         self._news.set()
 
     def _has_another_try(self, executor: Executor, end: End) -> bool:
@@ -264,7 +266,7 @@ class Agent:
             for key in self._kept_keys():
                 self._balance(key)
             self._sharing.publish()
-            pause = _REPORT_SECONDS if self._link.send(self._whole_report()) else _TRY_SECONDS
+            pause = _REPORT_SECONDS if self._report() else _TRY_SECONDS
 
     def _kept_keys(self) -> set[Key]:
         """Return the devices that executors are kept for, each alone, and together those that sessions have so."""
@@ -332,6 +334,23 @@ class Agent:
             self._note_failed_start(key, End(EndCause.CRASHED, f"It could not be started: {error}."))
             return
         self._follow(directory, process, key)
+
+    def _tell_end(self, order: control.Assign, end: End) -> None:
+        """Tell why an executor ended, now or before the next report: that would only say that it is there no more."""
+        ended = control.ExecutorEnded(order.session, order.epoch, end.cause, end.detail)
+        self._untold.setdefault((order.session, order.epoch), ended)
+        self._tell_ends()
+
+    def _tell_ends(self) -> None:
+        for key, ended in list(self._untold.items()):
+            if not self._link.send(ended):
+                return
+            del self._untold[key]
+
+    def _report(self, ended: Executor | None = None) -> bool:
+        """Tell the gateway how things stand; return whether it was there."""
+        self._tell_ends()
+        return self._link.send(self._whole_report(ended))
 
     def _whole_report(self, ended: Executor | None = None) -> control.NodeReport:
         """Return what there is to tell; of an executor that has just ``ended`` its last word as well."""

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import secrets
 import shutil
 import signal
 import sys
@@ -13,7 +12,6 @@ from contextlib import suppress
 from pathlib import Path
 from time import monotonic
 
-import msgspec
 import pytest
 
 from gpu_backend.engine.detached import ProcessId, read_identity
@@ -101,7 +99,10 @@ class RunningPool:
 
 
 def granted(door: Door, request: control.ToGateway) -> control.Ticket:
-    """Ask for a ticket; while the executor starts, which on a busy machine takes its time, again, as notebooks do."""
+    """Ask for a ticket; while the executor starts, which on a busy machine takes its time, again, as notebooks do.
+
+    A session is asked for without a name: one that has a name is closed after half a minute if no notebook comes.
+    """
     deadline = monotonic() + _START_SECONDS
     while True:
         try:
@@ -111,11 +112,18 @@ def granted(door: Door, request: control.ToGateway) -> control.Ticket:
                 raise
             if isinstance(request, control.RestartSession):
                 request = control.RenewTicket(0, request.session)  # the restart is under way
-            elif isinstance(request, control.OpenSession) and not request.waiter:  # nameless, each try begins anew
-                request = msgspec.structs.replace(request, waiter=secrets.token_hex(8))
+            elif isinstance(request, control.OpenSession):  # it begins anew, and finds the executor that was started
+                wait_until(lambda: not _is_closing(door))  # what is being given up has its place until then
         else:
             assert isinstance(answer, control.Ticket)
             return answer
+
+
+def _is_closing(door: Door) -> bool:
+    """Tell whether any session of whoever asks is closing."""
+    view = ask(door, control.AskPool(0))
+    assert isinstance(view, control.PoolView)
+    return any(one.mine and one.state == "closing" for one in view.sessions)
 
 
 def until(condition: Callable[[], bool], seconds: float = STATE_SECONDS) -> None:

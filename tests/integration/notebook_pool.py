@@ -10,6 +10,7 @@ from time import monotonic, sleep
 import pytest
 
 import workbench
+from gpu_backend.node import launcher
 from gpu_backend.pool import commands, state
 from gpu_backend.pool.settings import PoolSettings
 from gpu_backend.transport.asking import ask
@@ -57,8 +58,14 @@ def cpu_pool(root: Path, settings: PoolSettings | None = None) -> Iterator[state
 def warm_pool(root: Path, settings: PoolSettings | None = None) -> Iterator[state.PoolState]:
     """Have a `cpu_pool` in which an executor is ready: no notebook says that it waits for one."""
     with cpu_pool(root, settings) as own:
-        wait_until(lambda: any(own.runtime.glob("x/*/ready")))
+        wait_until(lambda: warm(own))
         yield own
+
+
+def warm(pool: state.PoolState) -> int:
+    """Return how many executors listen and serve nobody: so many sessions are had at once."""
+    ready = [one for one in launcher.directories(str(pool.runtime)) if launcher.is_ready(one)]
+    return sum(launcher.assignment_in(one) is None and launcher.process_in(one) is not None for one in ready)
 
 
 def be_patient(patch: pytest.MonkeyPatch) -> None:

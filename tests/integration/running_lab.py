@@ -25,7 +25,11 @@ class Lab:
     def __init__(self, process: subprocess.Popen[str], runtime: Path) -> None:
         self.process = process
         assert process.stdout is not None
-        self.told: dict[str, Any] = json.loads("".join(iter(process.stdout.readline, "}\n")) + "}")
+        lines = [process.stdout.readline()]
+        while lines[-1] != "}\n":
+            assert lines[-1], f"it has ended: {lines}"
+            lines.append(process.stdout.readline())
+        self.told: dict[str, Any] = json.loads("".join(lines))
         self.pool: PoolState = at(Path(self.told["config"]).parent)
         self._server_file = runtime / f"jpserver-{process.pid}.json"
         wait_until(self._is_heard)

@@ -7,9 +7,11 @@ import os
 import signal
 import subprocess
 import sys
+import tempfile
 from collections.abc import Iterator
 from contextlib import suppress
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
@@ -31,8 +33,12 @@ def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
 
 def test_a_program_is_seen_alone_and_beside_its_neighbour_and_the_pool_is_gone(monkeypatch: pytest.MonkeyPatch) -> None:
     roots: list[Path] = []
-    made = besides.tempfile.mkdtemp
-    monkeypatch.setattr(besides.tempfile, "mkdtemp", lambda **name: roots.append(Path(made(**name))) or str(roots[-1]))
+
+    def made(**name: str) -> str:
+        roots.append(Path(tempfile.mkdtemp(**name)))
+        return str(roots[-1])
+
+    monkeypatch.setattr(besides, "tempfile", SimpleNamespace(mkdtemp=made))
     seen = beside(
         "reef", ours={"class": "production"}, theirs={"class": "best-effort"}, does="ask", seconds=1.0, device="cpu"
     )
@@ -79,6 +85,35 @@ def test_what_is_multiplied_is_chosen_by_the_device_that_was_found(monkeypatch: 
     assert edges == [besides._EDGES["cpu"]]
 
 
+def test_the_first_is_watched_beside_the_second_from_when_both_are_at_work(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A program takes seconds to its first turn: the other would be as quick as alone for most of what is watched."""
+    happened: list[str] = []
+
+    class Played:
+        def __init__(self, pool: object, does: str, edge: int, terms: object) -> None:
+            self.name = "theirs" if happened else "ours"
+
+        def begin(self) -> None:
+            happened.append(f"{self.name} begin")
+
+        def wait_for_turns(self, count: int) -> None:
+            happened.append(f"{self.name} work")
+
+        def mark(self) -> None:
+            happened.append(f"{self.name} watched")
+
+        def since(self, mark: None) -> Side:
+            return Side(1.0, 1.0, 0.5)
+
+        def end(self) -> None:
+            pass
+
+    monkeypatch.setattr(besides, "_Program", Played)
+    monkeypatch.setattr(besides._OwnPool, "begin", lambda self: "cpu")
+    beside("tgs", seconds=0.0)
+    assert happened == ["ours begin", "ours watched", "theirs begin", "theirs work", "ours watched", "theirs watched"]
+
+
 def test_a_clients_installation_is_told_what_it_lacks() -> None:
     code = "import sys; sys.modules['pydantic'] = None; import workbench.beside"
     told = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False).stderr
@@ -86,13 +121,13 @@ def test_a_clients_installation_is_told_what_it_lacks() -> None:
 
 
 _TRIAL = """
-import pathlib, sys
+import pathlib, sys, time
 from workbench import beside as besides
 def watched(programs, seconds, before=besides._watched):
     sides = before(programs, 0.1)
     if len(programs) == 2:
         pathlib.Path(sys.argv[1]).touch()
-        before(programs, 3600)
+        time.sleep(3600)
     return sides
 besides._watched = watched
 besides.beside("tgs", device="cpu")

@@ -213,7 +213,7 @@ def test_shares_change_while_a_session_runs(operator: Terminal, ada: Terminal, p
         wait_until(lambda: [(one.user_weight, one.group) for one in terms()] == [(1.0, "")])
 
 
-def test_a_quota_holds_at_once_and_says_whose_it_is(operator: Terminal, ada: Terminal) -> None:
+def test_a_quota_holds_at_once_and_says_whose_it_is(operator: Terminal, ada: Terminal, pool: PoolState) -> None:
     quotas = operator.json(
         "pool", "quotas", "set", "user", "ada", "--gpu-seconds-per-day", "0.000001", "--memory", "1GiB"
     )
@@ -227,6 +227,7 @@ def test_a_quota_holds_at_once_and_says_whose_it_is(operator: Terminal, ada: Ter
     operator.json("pool", "quotas", "set", "user", "ada", "--gpu-seconds-per-day", "default")
     done = ada.run("run", "-c", "import cupy as cp; cp.ones(1); print(cp.cuda.runtime.memGetInfo()[1])")
     assert done.stdout == f"{1 << 30}\n", done.stderr  # who asks for no amount has what is left
+    wait_until(lambda: not sessions(pool))  # it holds that until the pool has heard of its end
     done = ada.run("run", "--memory", "500MB", "-c", "import cupy as cp; print(float(cp.ones(3).sum()))")
     assert done.stdout == "3.0\n", done.stderr
     operator.json("pool", "quotas", "set", "user", "ada", "--memory", "default")

@@ -14,6 +14,7 @@ import pytest
 from gpu_backend.pool.state import PoolState
 from gpu_backend.wire.version import PROTOCOL_VERSION
 from tests.integration.notebook_pool import cpu_pool, sessions, wait_until
+from tests.integration.terminal import read_to_end
 
 RUN = (sys.executable, "-m", "workbench", "run")
 _SUM = "import cupy as cp; print(type(cp.arange(5)).__module__, float(cp.arange(5).sum()))"
@@ -94,8 +95,8 @@ def test_on_a_terminal_it_says_that_there_are_more_frames(pool: PoolState) -> No
     terminal, stderr = os.openpty()
     words = (*RUN, "-c", "import cupy as cp; cp.ones((2, 3)).reshape(4)")
     assert subprocess.run(words, stderr=stderr, timeout=900, check=False).returncode == 1
-    told = os.read(terminal, 4096).decode().splitlines()
     os.close(stderr)
+    told = read_to_end(terminal).splitlines()  # what was written may come in pieces
     os.close(terminal)
     assert told[-2].startswith("ValueError")
     assert "GPU_WORKBENCH_TRACEBACKS=full" in told[-1]

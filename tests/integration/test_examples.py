@@ -30,7 +30,7 @@ def outputs(notebook: Any) -> list[Any]:
 @pytest.mark.parametrize("path", sorted(EXAMPLES.glob("*.ipynb")), ids=lambda path: path.stem)
 def test_runs_through_the_pool(path: Path, pool: PoolState) -> None:
     notebook = nbformat.read(path, as_version=4)
-    client = NotebookClient(notebook, timeout=280, resources={"metadata": {"path": str(EXAMPLES)}})
+    client = NotebookClient(notebook, timeout=280, iopub_timeout=280, resources={"metadata": {"path": str(EXAMPLES)}})
     watching = nbformat.v4.new_code_cell(
         "import kernelproxy\n"
         "session = kernelproxy.current_session()\n"

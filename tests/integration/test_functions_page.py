@@ -53,7 +53,8 @@ def test_its_programs_print_what_they_say_and_leave_nothing(pool: PoolState) -> 
 def test_the_first_is_a_cell_of_a_notebook_too(pool: PoolState) -> None:
     cell = nbformat.v4.new_code_cell(programs()[0])
     kernel = {"name": "remote-gpu", "display_name": "Remote GPU (CuPy)"}
-    NotebookClient(nbformat.v4.new_notebook(cells=[cell], metadata={"kernelspec": kernel}), timeout=240).execute()
+    made = nbformat.v4.new_notebook(cells=[cell], metadata={"kernelspec": kernel})
+    NotebookClient(made, timeout=240, iopub_timeout=240).execute()
     assert [output.name for output in cell.outputs] == ["stdout"] * len(cell.outputs)
     assert is_about_pi("".join(output.text for output in cell.outputs))
     wait_until(lambda: sessions(pool) == ())

@@ -97,6 +97,9 @@ def test_a_timeout_says_what_is_full(narrow: PoolState, where: Any) -> None:
 _PROGRAM = """
     import sys, threading
     import workbench
+    from kernelproxy.session import waiting
+
+    waiting._FAREWELL_SECONDS = 60  # as long as it takes a busy machine to hear that it leaves
 
     begun = threading.Event()
 

@@ -3,117 +3,38 @@
 from __future__ import annotations
 
 import asyncio
-import re
 from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
 
 import pytest
-from jupyter_client.blocking import BlockingKernelClient
 from jupyter_client.ioloop import AsyncIOLoopKernelManager
 from jupyter_client.manager import KernelManager
 from tornado.web import HTTPError
 
 from gpu_backend.pool.settings import PoolSettings
 from gpu_backend.pool.state import PoolState
-from tests.integration.notebook_pool import sessions, wait_until, warm_pool
+from tests.integration.notebook_pool import cpu_pool, sessions, wait_until, warm
+from tests.integration.running_kernel import PATIENT, READY_SECONDS, Notebook, leased, notebook
 from workbench.commands.install import install
 
-_READY_SECONDS = 120.0
-_ANSI = re.compile(r"\x1b\[[0-9;]*m")
 _COUNT = "import cupy as cp\nx = cp.arange(10)\nprint(float(x.sum()))"
 
 
 @pytest.fixture(scope="module")
 def pool(tmp_path_factory: pytest.TempPathFactory) -> Iterator[PoolState]:
     root = tmp_path_factory.mktemp("kernel")
-    with warm_pool(root, PoolSettings(devices="cpu", max_sessions_per_user=2)) as own:
+    with cpu_pool(root, PoolSettings(devices="cpu", max_sessions_per_user=2, warm_executors_per_device=2)) as own:
         yield own
 
 
 @pytest.fixture(autouse=True)
 def no_session_left(pool: PoolState) -> None:
-    """A session that was given back is closing until its executor has ended."""
-    wait_until(lambda: sessions(pool) == ())
-
-
-class Notebook:
-    """A running kernel and its client."""
-
-    def __init__(self, manager: KernelManager) -> None:
-        self.manager = manager
-        self.traceback = ""  # of the last error, without colours
-        self.client: BlockingKernelClient = manager.blocking_client()
-        self.client.start_channels()
-        self.client.wait_for_ready(timeout=_READY_SECONDS)
-
-    def run(self, code: str, timeout: float = 120.0) -> str:
-        """Return what a cell printed and returned as text; what it raised, as "Name: message"."""
-        return self.collect(self.client.execute(code), timeout)
-
-    def collect(self, message_id: str, timeout: float = 120.0) -> str:
-        """Return what a cell says to its end, but for the line that tells of a second's wait and is kept up to date."""
-        said = []
-        while True:
-            message = self.client.get_iopub_msg(timeout=timeout)
-            if message["parent_header"].get("msg_id") != message_id:
-                continue
-            kind, content = message["msg_type"], message["content"]
-            if kind == "stream":
-                said.append(content["text"])
-            elif kind in ("execute_result", "display_data"):
-                if "display_id" not in content.get("transient", {}):
-                    said.append(content["data"]["text/plain"])
-            elif kind == "error":
-                self.traceback = _ANSI.sub("", "\n".join(content["traceback"]))
-                said.append(f"{content['ename']}: {content['evalue']}")
-            elif kind == "status" and content["execution_state"] == "idle":
-                return "".join(said)
-
-    def complete(self, line: str) -> list[str]:
-        """Return what is offered at the end of ``line``."""
-        message_id = self.client.complete(line, len(line))
-        while True:
-            reply = self.client.get_shell_msg(timeout=120)
-            if reply["parent_header"]["msg_id"] == message_id:
-                return list(reply["content"]["matches"])
-
-    def start(self, code: str) -> str:
-        """Send a cell that prints "started" first, and return its message's id once it has."""
-        # Without an end of the line: that is written by itself, and may come later and by itself.
-        message_id: str = self.client.execute(f"print('started', end='', flush=True)\n{code}")
-        while True:
-            message = self.client.get_iopub_msg(timeout=120.0)
-            if message["msg_type"] == "stream" and "started" in message["content"]["text"]:
-                return message_id
-
-    def interrupted(self, code: str) -> str:
-        """Interrupt ``code``; return what it said then."""
-        message_id = self.start(code)
-        self.manager.interrupt_kernel()
-        return self.collect(message_id)
-
-    def restart(self) -> None:
-        self.manager.restart_kernel()
-        self.client.wait_for_ready(timeout=_READY_SECONDS)
-
-
-@contextmanager
-def notebook(name: str = "remote-gpu", **options: Any) -> Iterator[Notebook]:
-    manager = KernelManager(kernel_name=name, **options)
-    manager.start_kernel()
-    try:
-        running = Notebook(manager)
-        yield running
-        running.client.stop_channels()
-    finally:
-        manager.shutdown_kernel()
-        manager.context.destroy(linger=0)
+    """A session that was given back is closing until its executor has ended; two are had as soon as they are wanted."""
+    wait_until(lambda: sessions(pool) == () and warm(pool) >= 2)
 
 
 def test_a_session_from_start_to_end(pool: PoolState) -> None:
-    with notebook() as running:
+    with leased(pool) as running:
         (taken,) = sessions(pool)
         assert taken.epoch == 1, "the lease is taken before the kernel runs"
         assert running.run(_COUNT) == "45.0\n"
@@ -131,7 +52,7 @@ def test_the_connection_to_the_server_can_be_encrypted(pool: PoolState) -> None:
 
 
 def test_status_and_connect(pool: PoolState) -> None:
-    with notebook() as running:
+    with leased(pool) as running:
         (taken,) = sessions(pool)
         assert "connected" in running.run("%gpu connect")
         assert taken.session in running.run("%gpu status")
@@ -167,9 +88,9 @@ def test_magics_are_completed(pool: PoolState) -> None:
 
 
 def test_a_full_pool_refuses_in_words(pool: PoolState) -> None:
-    with notebook(), notebook():
+    with leased(pool), leased(pool):
         with pytest.raises(HTTPError) as refused:
-            KernelManager(kernel_name="remote-gpu").start_kernel()
+            KernelManager(kernel_name="remote-gpu", config=PATIENT).start_kernel()
         assert refused.value.reason == "The GPU pool gave no session"
         assert "2" in str(refused.value.log_message)
         assert len(sessions(pool)) == 2
@@ -317,17 +238,19 @@ def test_an_interrupt_of_an_idle_kernel_is_nothing(pool: PoolState) -> None:
 
 def test_a_kernel_that_died_is_explained_by_its_successor(pool: PoolState) -> None:
     async def die() -> str:
-        manager = AsyncIOLoopKernelManager(kernel_name="remote-gpu")
+        manager = AsyncIOLoopKernelManager(kernel_name="remote-gpu", config=PATIENT)
         await manager.start_kernel()
         client = manager.client()
         client.start_channels()
         try:
-            await client.wait_for_ready(timeout=_READY_SECONDS)
+            await client.wait_for_ready(timeout=READY_SECONDS)
+            client.execute("import cupy as cp; cp.zeros(1)[0].get()")  # a session is there, whoever has taken it
+            wait_until(lambda: [one.state for one in sessions(pool)] == ["serving"])
             (taken,) = sessions(pool)
             client.execute("import os; os.kill(os.getpid(), 9)")
             while sessions(pool)[0].epoch == 1:
                 await asyncio.sleep(0.05)
-            await client.wait_for_ready(timeout=_READY_SECONDS)
+            await client.wait_for_ready(timeout=READY_SECONDS)
             assert sessions(pool)[0].session == taken.session
             message_id = client.execute("1")
             while True:

@@ -13,7 +13,7 @@ from nbclient import NotebookClient
 from gpu_backend.pool import commands
 from gpu_backend.pool.state import PoolState
 from tests.integration.notebook_pool import warm_pool
-from tests.integration.test_jupyter_kernel import Notebook, notebook
+from tests.integration.running_kernel import Notebook, notebook
 
 pytestmark = pytest.mark.timeout(240)
 
@@ -42,7 +42,7 @@ def executed(*cells: str) -> Any:
         cells=[nbformat.v4.new_code_cell(cell) for cell in cells],
         metadata={"kernelspec": {"name": "remote-gpu", "display_name": "Remote GPU (CuPy)"}},
     )
-    NotebookClient(made, timeout=180, allow_errors=True).execute()
+    NotebookClient(made, timeout=180, iopub_timeout=180, allow_errors=True).execute()
     return made
 
 

@@ -19,7 +19,7 @@ from gpu_backend.transport.asking import ask
 from gpu_backend.wire.control import CloseSession, OpenSession
 from gpu_backend.wire.errors import PoolError
 from tests.integration.notebook_pool import STATE_SECONDS, cpu_pool, sessions, wait_until
-from tests.integration.test_jupyter_kernel import Notebook, notebook
+from tests.integration.running_kernel import Notebook, notebook
 
 from .conftest import granted
 

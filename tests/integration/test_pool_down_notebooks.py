@@ -15,7 +15,7 @@ from gpu_backend.pool.state import PoolState
 from gpu_backend.wire.errors import PoolRefusal, PoolUnreachable
 from tests.faults.notebook import Notebook
 from tests.integration.notebook_pool import cpu_pool, sessions, wait_until
-from tests.integration.test_jupyter_kernel import notebook as kernel
+from tests.integration.running_kernel import notebook as kernel
 
 pytestmark = pytest.mark.timeout(180)
 

@@ -19,6 +19,7 @@ from tests.executor_of import name_of
 from tests.integration.notebook_pool import STATE_SECONDS
 
 from .conftest import PLAIN_EXECUTOR, MakePool, RunningPool, until
+from .test_pool_sessions import Client
 
 #: After so long a request that was taken counts as lost, seconds.
 _LOST_SECONDS = 20.0
@@ -157,6 +158,22 @@ def test_a_request_on_its_way_when_the_gateway_dies_is_the_only_one_that_is_lost
     assert "PoolView" in outcomes
 
 
+def test_a_session_that_ends_while_the_gateway_is_away_is_over_and_not_lost(pool: RunningPool) -> None:
+    ticket = pool.open()
+    executor, supervisor, gateway = pool.executor(ticket), pool.process("supervisor"), pool.process("gateway")
+    notebook = Client(ticket)
+    os.kill(supervisor.pid, signal.SIGSTOP)  # so it is away until we say
+    try:
+        kill(gateway)
+        until(lambda: not gateway.is_running)
+        notebook.say(b"bye")
+        until(lambda: not executor.is_running)
+    finally:
+        os.kill(supervisor.pid, signal.SIGCONT)
+        notebook.close()
+    until(lambda: ticket.session not in pool.sessions())
+
+
 def test_executors_without_an_agent_end_by_themselves(make_pool: MakePool) -> None:
     pool = make_pool(orphan_seconds=8)
     ticket = pool.open()
@@ -182,6 +199,7 @@ def test_a_slow_start_is_refused_while_it_lasts_and_succeeds_later(make_pool: Ma
     pool = make_pool(warm_executors_per_device=0, executor_command=slow)
     with pytest.raises(ExecutorStarting, match="still starting"):
         ask(pool.ada, control.OpenSession(0, "a.ipynb"))
+    until(lambda: not pool.sessions())  # else the executor might still be given to it, and end with it
     start.touch()
     pool.wait_warm()  # the start went on
     assert pool.open().epoch == 1

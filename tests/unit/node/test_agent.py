@@ -144,3 +144,45 @@ def test_an_executor_whose_session_is_over_holds_none_while_its_process_still_en
         assert seen_when_told == [False], "before the gateway hears of it"
     assert launcher.process_in(tmp_path) is not None
     assert not launcher.has_session(tmp_path)
+
+
+class Away(Listener):
+    """A line on which nothing can be sent until the gateway ``is_there``."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.is_there = False
+        self.sent: list[object] = []
+
+    def send(self, message: object) -> bool:
+        if self.is_there:
+            self.sent.append(message)
+        return self.is_there
+
+
+def test_why_an_executor_ended_while_the_gateway_was_away_is_told_before_it_is_missed(tmp_path: Path) -> None:
+    """Else a session that its notebook gave back just then would be lost, and hold its place for its whole lease."""
+    agent, line = Agent(settings_in(tmp_path), curve.generate(), ()), Away()
+    agent._link = line  # type: ignore[assignment]
+    write_identity(tmp_path / launcher.PROCESS, ProcessId.mine())
+    launcher.note_assignment(tmp_path, control.Assign("s", 1, "k" * 40, 5, 60.0))
+    executor = node_executor.Executor(tmp_path, ProcessId.mine(), [Place(0, tmp_path)])
+    executor._changed = agent._changed
+    bye = control.Report(
+        control.Phase.ENDING, "s", 1, 1, 0, 0, 0.0, "The notebook closed its session.", control.EndCause.RELEASED
+    )
+    executor._take_in(bye)
+    line.is_there = True
+
+    async def story() -> None:
+        attending = asyncio.create_task(agent._attend())
+        while len(line.sent) < 2:
+            await asyncio.sleep(0)
+        attending.cancel()
+        await asyncio.wait({attending})
+
+    asyncio.run(story())
+    ended = control.ExecutorEnded("s", 1, control.EndCause.RELEASED, "The notebook closed its session.")
+    assert line.sent[0] == ended
+    assert isinstance(line.sent[1], control.NodeReport)
+    assert line.sent.count(ended) == 1

@@ -7,7 +7,6 @@ import os
 import signal
 import stat
 from pathlib import Path
-from typing import Any
 
 import msgspec
 import pytest
@@ -27,7 +26,6 @@ from gpu_backend.wire.control import (
 )
 from gpu_backend.wire.errors import RefusalCode
 from kernelproxy import settings
-from kernelproxy.session.gateway_client import request_async
 from kernelproxy.session.handover import TICKET_VARIABLE, read, write
 from kernelproxy.settings import CONFIG_VARIABLE
 from tests.unit.workbench.scripted_gateway import ScriptedGateway, a_ticket, obliging
@@ -278,23 +276,6 @@ def test_a_ticket_that_cannot_be_kept_is_told_and_its_session_given_back(
     assert refused.value.reason == "The kernel cannot be started on this machine"
     assert "JUPYTER_RUNTIME_DIR say: have these, or HOME" in " ".join(str(refused.value.log_message).split())
     assert [asked.session for asked in gateway.asked_for(CloseSession)] == ["s1"]
-
-
-def test_silence_is_given_as_long_as_the_dialog_may_wait(
-    provisioner: RemoteGpuProvisioner, gateway: ScriptedGateway, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    gateway.answer = lambda _: None
-    provisioner.lease_timeout = 0.2
-    given = []
-
-    async def noting(settings: Any, message: Any, seconds: float) -> Any:
-        given.append(seconds)
-        return await request_async(settings, message, seconds)
-
-    monkeypatch.setattr("workbench.provisioner.request_async", noting)
-    with pytest.raises(HTTPError, match="The GPU pool cannot be reached"):
-        asyncio.run(provisioner.pre_launch(env=environment()))
-    assert given == [0.2]
 
 
 def test_no_pool_at_all_says_what_to_run(provisioner: RemoteGpuProvisioner, monkeypatch: pytest.MonkeyPatch) -> None:
