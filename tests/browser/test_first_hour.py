@@ -11,6 +11,7 @@ import pytest
 from playwright.sync_api import Browser, expect
 
 from gpu_backend.pool import commands
+from gpu_backend.pool.settings import PoolSettings
 from gpu_backend.pool.state import PoolState
 from tests.browser.lab_page import LabPage, lab_page
 from tests.integration.held_op import HELD, let_go
@@ -28,7 +29,9 @@ _TRANSFER = (
 
 @pytest.fixture(scope="module")
 def pool(tmp_path_factory: pytest.TempPathFactory) -> Iterator[PoolState]:
-    with warm_pool(tmp_path_factory.mktemp("hour")) as own:
+    # Longer than an executor is kept from the processor: one that is killed cannot say why the session ended.
+    settings = PoolSettings(devices="cpu", stop_seconds=30.0)
+    with warm_pool(tmp_path_factory.mktemp("hour"), settings) as own:
         yield own
 
 
