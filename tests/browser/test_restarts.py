@@ -61,7 +61,8 @@ def test_a_kernel_that_is_restarted_while_the_pool_is_down_says_so_in_its_first_
     with lab_page(chromium, screenshots) as lab:
         lab.open(url)
         lab.new_notebook()
-        lab.type_and_run("import cupy as cp\nx = cp.arange(3.0)\nfloat(x.sum())")
+        place = lab.type_and_run("import cupy as cp\nx = cp.arange(3.0)\nfloat(x.sum())")
+        expect(lab.output(place)).to_contain_text("3.0")  # before it has begun the kernel is idle as well
         lab.wait_idle()
         commands.down(pool)
         lab.menu("Kernel", "kernelmenu:restart")
