@@ -31,8 +31,12 @@ _TRANSFER = (
 def pool(tmp_path_factory: pytest.TempPathFactory) -> Iterator[PoolState]:
     # Longer than an executor is kept from the processor: one that is killed cannot say why the session ended.
     settings = PoolSettings(devices="cpu", stop_seconds=30.0)
-    with warm_pool(tmp_path_factory.mktemp("hour"), settings) as own:
-        yield own
+    with pytest.MonkeyPatch.context() as patch:
+        # Threads of OpenBLAS wait for each other at each step of a small decomposition: where others want the
+        # processors it takes a hundred times as long as when %timeit has found out how often to do it.
+        patch.setenv("OPENBLAS_NUM_THREADS", "1")
+        with warm_pool(tmp_path_factory.mktemp("hour"), settings) as own:
+            yield own
 
 
 def test_the_first_hour(chromium: Browser, pool: PoolState, url: str, notebooks: Path, screenshots: Path) -> None:
