@@ -14,6 +14,7 @@ import zmq
 import zmq.asyncio
 
 from gpu_backend.engine.base import Engine, NodeChange
+from gpu_backend.gateway import attention
 from gpu_backend.gateway.accounts import Accounts
 from gpu_backend.gateway.authenticator import Authenticator, key_of
 from gpu_backend.gateway.changes import Changes
@@ -297,7 +298,8 @@ class Gateway:
 
     async def _watch_time(self) -> None:
         while True:
-            await asyncio.sleep(_TICK_SECONDS)
+            if not await attention.paused_in_time(_TICK_SECONDS):
+                continue  # nobody is taken for silent before it was heard what they said while this process stood still
             self._sessions.record_late()
             self._sessions.apply(ev.TimePassed())
             self._give_up_lost()

@@ -7,6 +7,7 @@ import secrets
 import sys
 from collections.abc import Iterator
 from contextlib import ExitStack, closing, contextmanager
+from itertools import chain
 from pathlib import Path
 
 import numpy as np
@@ -80,7 +81,9 @@ class Tenants:
         """Return every file and folder of the pool, users' keys too, but for those of the executor of ``but``."""
         own = str(self.directory_of(but))
         state = self.pool.state
-        found = [str(path) for root in (state.root, state.runtime) for path in [root, *sorted(root.rglob("*"))]]
+        found = [str(state.root), str(state.runtime)]
+        for root in tuple(found):  # not by a pattern, which may not be looked for in a folder that is just removed
+            found += sorted(os.path.join(at, name) for at, *names in os.walk(root) for name in chain(*names))
         return [path for path in found if path != own and not path.startswith(own + os.sep)]
 
     def used_seconds(self, door: Door, user: str) -> float:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import resource
 import socket
-import stat
 import subprocess
 import tempfile
 from contextlib import suppress
@@ -111,8 +110,8 @@ def test_what_it_was_handed_keeps_its_size(tenants: Tenants, break_in: Broken) -
 
 def test_no_socket_is_to_be_had(tenants: Tenants, break_in: Broken) -> None:
     intruder, ticket = break_in
-    paths = [path for path in tenants.files(ticket) if stat.S_ISSOCK(os.lstat(path).st_mode)]
-    own = [str(path) for path in tenants.directory_of(ticket).iterdir() if stat.S_ISSOCK(path.lstat().st_mode)]
+    paths = [path for path in tenants.files(ticket) if Path(path).is_socket()]
+    own = [str(path) for path in tenants.directory_of(ticket).iterdir() if path.is_socket()]
     ports = [int(one.rpartition(":")[2]) for one in tenants.ada_ticket.endpoints if one.startswith("tls")]
     abstract = [line.split()[-1] for line in Path("/proc/net/unix").read_text().splitlines() if "@" in line]
     assert ports

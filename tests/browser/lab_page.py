@@ -83,6 +83,15 @@ class LabPage:
         """Wait until nothing runs."""
         self.indicator("idle").wait_for(timeout=seconds * _SECONDS)
 
+    def expect_error(self, place: int, text: str) -> None:
+        """Wait until a cell has ended by an error that says ``text``.
+
+        The error is shown before the kernel is done with the cell, and what is run until then is aborted and says
+        nothing: so nothing is typed before the kernel is idle.
+        """
+        expect(self.output(place)).to_contain_text(text)
+        self.wait_idle()
+
     def indicator(self, status: str) -> Locator:
         """The kernel's circle in the toolbar, when it shows ``status``."""
         return self.notebook.locator(f'.jp-Notebook-ExecutionIndicator[data-status="{status}"]')

@@ -44,6 +44,7 @@ def test_a_cell_goes_on_while_its_tab_is_closed(
         lab.open(url, "/tree/Untitled.ipynb")
         expect(lab.notebook.locator(".jp-Toolbar-kernelName")).to_have_text("Remote GPU (CuPy)")
         expect(lab.output(0)).to_contain_text("so far")
+        expect(lab.notebook.locator(".jp-Notebook .jp-Cell")).to_have_count(2)  # the last one is where it goes on
         # What JupyterLab will never bring up to date does not look as if it went on.
         expect(lab.output(0).locator("progress:not([value])")).to_have_count(0)
         place = lab.type_and_run("print('kept', kept > 0, float(out.sum()) > 0)")

@@ -22,6 +22,7 @@ from gpu_backend.transport.asking import ask
 from gpu_backend.wire import control
 from gpu_backend.wire.errors import PoolError, PoolRefusal
 from tests.integration.conftest import PLAIN_EXECUTOR, granted, until
+from tests.integration.notebook_pool import be_patient
 
 VERBS = (
     *("users add bob", "users remove ada", "keys make --user ada --file {0}/ada.key"),
@@ -93,6 +94,7 @@ if __name__ == "__main__":
     disk = Path(sys.argv[1])
     subprocess.run(["mount", "-t", "tmpfs", "-o", "size=4m", "tmpfs", str(disk)], check=True)
     pool = state.at(disk / "pool")
+    be_patient(pytest.MonkeyPatch())
     try:
         commands.up(pool, PoolSettings(devices="cpu", executor_command=PLAIN_EXECUTOR))
         told("users add ada")

@@ -41,10 +41,9 @@ class Machine:
 
     def kill(self) -> None:
         """Cut the power."""
-        keeper = [one.identity for one in running.processes(self.state) if one.role == "supervisor"]
-        for role in (keeper, self.processes()):  # who starts others anew first
-            kill_and_wait(role)
-        assert not self.processes()
+        kill_and_wait([one.identity for one in running.processes(self.state) if one.role == "supervisor"])
+        while left := self.processes():  # one may have been started since they were looked for: a warm executor
+            kill_and_wait(left)
 
     def end(self) -> None:
         """Leave nothing behind."""

@@ -41,7 +41,7 @@ def test_a_killed_executor_is_told_in_one_sentence_and_replaced(mine: Notebook) 
 def test_an_executor_killed_while_the_notebook_waits(mine: Notebook) -> None:
     mine.value("big = cp.ones(200_000); float(big[0])")
     pid = mine.executor_pid()
-    mine.begin(f"{MUCH_WORK}\nfloat(big[0])")
+    mine.begin(f"while True:\n    {MUCH_WORK}\n    float(big[0])")  # until it is killed, however late that is
     os.kill(pid, signal.SIGKILL)
     assert mine.finish().error == "SessionLost"
     assert mine.value("float(cp.ones(3).sum())") == "3.0"

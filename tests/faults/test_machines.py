@@ -33,7 +33,7 @@ def faulty(make_pool: MakePool) -> Iterator[Faulty]:
     with TemporaryDirectory(prefix="gwb") as directory:
         yield Faulty(
             make_pool, Path(directory), listen_host="127.0.0.1", listen_port=ports[0], nodes_host="127.0.0.1",
-            nodes_port=ports[1], node_lost_seconds=6.0,
+            nodes_port=ports[1], node_lost_seconds=15.0,  # more than an agent is kept from the processor
         )  # fmt: skip
 
 

@@ -39,7 +39,7 @@ def faulty(make_pool: MakePool) -> Iterator[Faulty]:
     with TemporaryDirectory(prefix="gwb") as directory:
         yield Faulty(
             make_pool, Path(directory), engine="ray", listen_host="127.0.0.1", listen_port=ports[0],
-            nodes_host="127.0.0.1", nodes_port=ports[1], ray_port=ports[2], node_lost_seconds=6.0,
+            nodes_host="127.0.0.1", nodes_port=ports[1], ray_port=ports[2], node_lost_seconds=15.0,
         )  # fmt: skip
 
 

@@ -10,6 +10,7 @@ import pytest
 
 from gpu_backend.transport import local
 from gpu_backend.transport.lost import ConnectionLost
+from gpu_backend.transport.reaching import Expected
 from gpu_backend.wire.control import CloseSession, Denied, FromGateway, OpenSession, RenewTicket, Ticket, ToGateway
 from gpu_backend.wire.errors import PoolUnreachable, ProtocolError, RefusalCode
 from kernelproxy import settings
@@ -61,6 +62,25 @@ def test_whatever_ends_the_attempt_the_place_goes_back(
 
     monkeypatch.setattr(links, "reach_far", fail)
     with pytest.raises((KeyboardInterrupt, PoolUnreachable, RuntimeError)):
+        open_session()
+    assert len(pool.asked_for(CloseSession)) == 1
+
+
+def test_a_way_that_is_cut_when_the_time_is_up_is_not_reached(
+    pool: ScriptedGateway, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As on a busy machine: of the ticket it says nothing."""
+    now, reach = [0.0], links.reach_far
+
+    def cut_late(endpoint: str, expected: Expected, seconds: float, lanes: int) -> object:
+        if now[0]:
+            return reach(endpoint, expected, seconds, lanes)
+        now[0] = 1.0
+        raise ConnectionLost("it hung up")
+
+    monkeypatch.setattr(lease, "monotonic", lambda: now[0])
+    monkeypatch.setattr(links, "reach_far", cut_late)
+    with pytest.raises(PoolUnreachable, match="timed out"):
         open_session()
     assert len(pool.asked_for(CloseSession)) == 1
 

@@ -134,7 +134,9 @@ _PIECES = [
 
 
 @pytest.mark.skipif(shutil.which("g++") is None, reason="there is no compiler to compare with")
-@settings(max_examples=150, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(
+    max_examples=150, deadline=None, suppress_health_check=[HealthCheck.too_slow, HealthCheck.function_scoped_fixture]
+)
 @given(st.lists(st.sampled_from(_PIECES), max_size=14).map("".join), st.sampled_from(["c++17", "c++98", "gnu++98"]))
 def test_no_compiler_reads_a_file_for_what_passes(tmp_path: Path, source: str, standard: str) -> None:
     try:
