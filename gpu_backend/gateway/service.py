@@ -19,6 +19,7 @@ from gpu_backend.gateway.authenticator import Authenticator, key_of
 from gpu_backend.gateway.changes import Changes
 from gpu_backend.gateway.desk import Desk, Request
 from gpu_backend.gateway.directory import Directory, User
+from gpu_backend.gateway.doors import open_door
 from gpu_backend.gateway.hearsay import fit_report, fit_word
 from gpu_backend.gateway.ledger import Ledger
 from gpu_backend.gateway.loads import DeviceLoad
@@ -114,9 +115,13 @@ class Gateway:
             with ExitStack() as stack:
                 users = stack.enter_context(context.socket(zmq.ROUTER))
                 agents = stack.enter_context(context.socket(zmq.ROUTER))
-                self._bind(as_server(users, self._keys, _MOST_REQUEST_BYTES), self._settings.client_endpoints)
+                as_server(users, self._keys, _MOST_REQUEST_BYTES)
                 as_server(agents, self._keys, _MOST_REPORT_BYTES, AGENTS_DOMAIN)
-                self._bind(agents, self._settings.agent_endpoints)
+                for door, endpoints in (
+                    (users, self._settings.client_endpoints),
+                    (agents, self._settings.agent_endpoints),
+                ):
+                    await open_door(door, endpoints, stack)
                 if self._settings.metrics_port:
                     stack.callback(MetricsDoor(self._metrics, self._settings.metrics_port).close)
                 await self._serve(users, agents)
@@ -357,8 +362,3 @@ class Gateway:
     def _is_closing_beside(self, nodes: Sequence[str]) -> bool:
         others = set(self._nodes.names()) - set(nodes)
         return any(s.state is SessionState.CLOSING and s.node in others for s in self._sessions.all.values())
-
-    @staticmethod
-    def _bind(socket: zmq.asyncio.Socket, endpoints: tuple[str, ...]) -> None:
-        for endpoint in endpoints:
-            socket.bind(endpoint)
