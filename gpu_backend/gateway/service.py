@@ -247,7 +247,11 @@ class Gateway:
         node = self._authenticator.node(key)
         if node is None and not self._authenticator.is_invited(key):  # before anything of theirs is read
             raise MalformedMessage("it does not come from an agent")
-        message = _reports.decode([frame.buffer for frame in frames[1:]])
+        try:
+            message = _reports.decode([frame.buffer for frame in frames[1:]])
+        except ForeignVersion as error:  # of the answer it will read no more than our version, and say both
+            send_now(self._agents, [route, *encode(Denied(0, RefusalCode.FOREIGN_VERSION, str(error)))])
+            raise ForeignVersion(f"{node or 'a machine that is to join'}: {error}") from None
         if isinstance(message, Join):
             send_now(self._agents, [route, *encode(self._members.join(key, message))])
             return
