@@ -73,7 +73,10 @@ CREATE TABLE invitations (
 _SPREAD = """
 ALTER TABLE sessions ADD COLUMN others TEXT NOT NULL DEFAULT '[]'
 """
-_STEPS = (_SCHEMA, _ADDED, _NAMED, _PROVED, _PROMISED, _PLACED, _JOINED, _SPREAD)
+_DROPPED = """
+CREATE TABLE dropped (opened_at REAL NOT NULL) STRICT
+"""
+_STEPS = (_SCHEMA, _ADDED, _NAMED, _PROVED, _PROMISED, _PLACED, _JOINED, _SPREAD, _DROPPED)
 _WAY_OUT = "Move the file away; the pool's users must then be added again, running sessions are learned from the nodes."
 _SESSION_COLUMNS = (
     "id, user, client_key, label, node, ordinal, device_kind, memory_limit_bytes, lease_seconds, opened_at, state, "
@@ -347,7 +350,20 @@ class Directory:
 
     def forget_closed(self, before: float) -> None:
         """Drop the records of sessions that were closed and opened before that time (seconds since 1970)."""
-        self._db.execute("DELETE FROM sessions WHERE state = ? AND opened_at < ?", (SessionState.CLOSED, before))
+        which = "FROM sessions WHERE state = ? AND opened_at < ?"
+        with together(self._db):
+            latest = self._db.execute(f"SELECT max(opened_at) {which}", (SessionState.CLOSED, before)).fetchone()[0]
+            if latest is not None and not self.has_dropped(latest):
+                self._db.execute("DELETE FROM dropped")
+                self._db.execute("INSERT INTO dropped VALUES (?)", (latest,))
+            self._db.execute(f"DELETE {which}", (SessionState.CLOSED, before))
+
+    def has_dropped(self, opened_at: float) -> bool:
+        """Tell whether a session that was opened then, and is not on record, was closed and dropped.
+
+        Else these records have never known it: they were lost since, or are an old copy.
+        """
+        return self._db.execute("SELECT 1 FROM dropped WHERE opened_at >= ?", (opened_at,)).fetchone() is not None
 
 
 def _session(row: tuple[object, ...]) -> Session:

@@ -127,7 +127,8 @@ class Ledger:
         there: dict[int, list[tuple[Seat, Booked]]] = {device.ordinal: [] for device in report.devices}
         for executor in report.executors:
             session = sessions.get(executor.session)
-            is_there = session is not None and session.node == node  # and not where it was, or is said to be
+            # And not where it was, or is said to be; nor for ever, where a node goes on telling of what was closed.
+            is_there = session is not None and session.node == node and session.state is not SessionState.CLOSED
             ordinals, books = (executor.ordinal, *executor.others), (executor.booked, *executor.others_booked)
             for ordinal, booked in dict(
                 zip(ordinals, books, strict=False)

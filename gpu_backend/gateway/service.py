@@ -20,6 +20,7 @@ from gpu_backend.gateway.authenticator import Authenticator, key_of
 from gpu_backend.gateway.changes import Changes
 from gpu_backend.gateway.desk import Desk, Request
 from gpu_backend.gateway.directory import Directory, User
+from gpu_backend.gateway.doors import open_door
 from gpu_backend.gateway.hearsay import fit_report, fit_word
 from gpu_backend.gateway.ledger import Ledger
 from gpu_backend.gateway.loads import DeviceLoad
@@ -116,9 +117,13 @@ class Gateway:
                 users = stack.enter_context(context.socket(zmq.ROUTER))
                 agents = stack.enter_context(context.socket(zmq.ROUTER))
                 users.router_mandatory = True  # so that it is known whether whoever asked is still there
-                self._bind(as_server(users, self._keys, _MOST_REQUEST_BYTES), self._settings.client_endpoints)
+                as_server(users, self._keys, _MOST_REQUEST_BYTES)
                 as_server(agents, self._keys, _MOST_REPORT_BYTES, AGENTS_DOMAIN)
-                self._bind(agents, self._settings.agent_endpoints)
+                for door, endpoints in (
+                    (users, self._settings.client_endpoints),
+                    (agents, self._settings.agent_endpoints),
+                ):
+                    await open_door(door, endpoints, stack)
                 if self._settings.metrics_port:
                     stack.callback(MetricsDoor(self._metrics, self._settings.metrics_port).close)
                 await self._serve(users, agents)
@@ -247,7 +252,11 @@ class Gateway:
         node = self._authenticator.node(key)
         if node is None and not self._authenticator.is_invited(key):  # before anything of theirs is read
             raise MalformedMessage("it does not come from an agent")
-        message = _reports.decode([frame.buffer for frame in frames[1:]])
+        try:
+            message = _reports.decode([frame.buffer for frame in frames[1:]])
+        except ForeignVersion as error:  # of the answer it will read no more than our version, and say both
+            send_now(self._agents, [route, *encode(Denied(0, RefusalCode.FOREIGN_VERSION, str(error)))])
+            raise ForeignVersion(f"{node or 'a machine that is to join'}: {error}") from None
         if isinstance(message, Join):
             send_now(self._agents, [route, *encode(self._members.join(key, message))])
             return
@@ -363,8 +372,3 @@ class Gateway:
     def _is_closing_beside(self, nodes: Sequence[str]) -> bool:
         others = set(self._nodes.names()) - set(nodes)
         return any(s.state is SessionState.CLOSING and s.node in others for s in self._sessions.all.values())
-
-    @staticmethod
-    def _bind(socket: zmq.asyncio.Socket, endpoints: tuple[str, ...]) -> None:
-        for endpoint in endpoints:
-            socket.bind(endpoint)

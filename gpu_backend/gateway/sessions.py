@@ -163,8 +163,8 @@ class Sessions:
             del self._told[gone]
 
     def _live(self, node: str, executor: control.ExecutorReport, kinds: dict[int, str]) -> ev.LiveExecutor:
-        owner, is_sealed = None, self._seals.is_good(node, executor)
-        if is_sealed and self.found(executor.session) is None:
+        owner, opened_at = None, self._seals.opened_at(node, executor)
+        if opened_at is not None and self._is_unheard_of(executor.session, opened_at):
             owner = self._directory.user_of(executor.client_key)
         return ev.LiveExecutor(
             session=executor.session, epoch=executor.epoch, ordinal=executor.ordinal,
@@ -172,8 +172,12 @@ class Sessions:
             endpoints=executor.endpoints, secret=executor.secret, certificate=executor.certificate,
             memory_limit_bytes=executor.memory_limit_bytes, lease_seconds=executor.lease_seconds,
             idle_seconds=executor.idle_seconds, has_joined=executor.usage.received_bytes > 0,
-            is_sealed=is_sealed, others=executor.others,
+            is_sealed=opened_at is not None, others=executor.others,
         )  # fmt: skip
+
+    def _is_unheard_of(self, session: str, opened_at: float) -> bool:
+        """Tell whether the records may have lost a session: it is not on them, and they have not dropped it either."""
+        return self.found(session) is None and not self._directory.has_dropped(opened_at)
 
     # --- what the life cycle wants ------------------------------------------------------------------------------------
 
@@ -187,7 +191,7 @@ class Sessions:
                 terms = self._ledger.terms(session)
                 rule = self._ledger.memory_rule(session)
                 since = self._directory.since(session.user)
-                order = self._seals.sealed(session.node, _launch(session, terms, rule, since))
+                order = self._seals.sealed(session.node, _launch(session, terms, rule, since), session.opened_at)
                 if self._nodes.send(session.node, order):
                     self._told[session.id] = (self._nodes.route(session.node), terms)
             case ev.StopExecutor(node, session_id, epoch, reason):

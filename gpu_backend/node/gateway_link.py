@@ -32,6 +32,8 @@ class GatewayLink:
         self._endpoint = endpoint
         self._server_key = server_key
         self._refused_at = 0.0
+        #: Why an order was dropped last.
+        self._dropped = ""
         self._open()
 
     def _open(self) -> None:
@@ -53,7 +55,9 @@ class GatewayLink:
         try:
             return _orders.decode(await self._socket.recv_multipart())
         except WireError as error:
-            log.warning("an order was dropped: %s", error)
+            if str(error) != self._dropped:  # a gateway of another version says so to every report
+                log.warning("an order was dropped: %s", error)
+            self._dropped = str(error)
             return None
 
     def close(self) -> None:

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import socket
 
-import zmq
-
 from gpu_backend.pool.settings import PoolSettings
+from gpu_backend.transport import forecourt
 from gpu_backend.wire.errors import PoolRefusal
 
 
@@ -59,13 +58,12 @@ def refuse_unnamed(settings: PoolSettings) -> None:
 
 def _try_gateway(host: str, port: int, who: str) -> None:
     """Try a door of the gateway, whose settings are ``who``_host and ``who``_port; port 0 for any."""
-    endpoint = f"tcp://{host}:{port or '*'}"
-    with zmq.Context() as context, context.socket(zmq.ROUTER) as door:
-        try:
-            door.bind(endpoint)
-        except zmq.ZMQError as error:
-            raise PoolRefusal(
-                f"The gateway cannot be heard at {endpoint}: {zmq.strerror(error.errno or 0)}. {who}_host must be an "
-                "IP address of this machine (0.0.0.0 for all of them; its name for others is advertise_host), and "
-                f"nobody else may listen on {who}_port. Nothing was changed."
-            ) from None
+    endpoint = f"tcp://{host}:{port}"
+    try:
+        forecourt.listen(endpoint).close()
+    except OSError as error:
+        raise PoolRefusal(
+            f"The gateway cannot be heard at {endpoint}: {error.strerror or error}. {who}_host must be an "
+            "IP address of this machine (0.0.0.0 for all of them; its name for others is advertise_host), and "
+            f"nobody else may listen on {who}_port. Nothing was changed."
+        ) from None

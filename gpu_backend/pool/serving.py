@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import resource
 import signal
 from dataclasses import fields
 from time import time
@@ -27,6 +28,8 @@ from gpu_backend.wire.version import of_software
 def serve(state: PoolState, settings: PoolSettings) -> None:
     """Be the gateway of the pool until a signal, or an operator, ends it."""
     write_identity(state.process_file("gateway"), ProcessId.mine())
+    _, most = resource.getrlimit(resource.RLIMIT_NOFILE)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (most, most))  # each connection takes descriptors, see `forecourt`
     asyncio.run(_serve(state, settings))
 
 

@@ -9,7 +9,6 @@ from __future__ import annotations
 import select
 import socket
 import ssl
-from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass
 from time import monotonic
@@ -17,6 +16,7 @@ from typing import Protocol
 from weakref import WeakValueDictionary
 
 from gpu_backend.transport import joining, local
+from gpu_backend.transport.crowd import in_the_way
 from gpu_backend.transport.framing import MessageReader, Stream
 from gpu_backend.transport.joining import Room
 from gpu_backend.transport.lanes import REQUEST_BYTES, Lane, Lanes, requested
@@ -242,14 +242,10 @@ class Entrance:
         return self._hear(descriptor)  # the opening need not wait for it to speak
 
     def _make_room(self, account: str) -> None:
-        counts = Counter(entering.guest.account for entering in self._entering.values())
-        if counts[account] >= _MOST_OF_ONE:
-            crowd = account
-        elif len(self._entering) >= _MOST_ENTERING:
-            crowd = counts.most_common(1)[0][0]
-        else:
-            return
-        self._turn_away(next(key for key, entering in self._entering.items() if entering.guest.account == crowd))
+        accounts = [entering.guest.account for entering in self._entering.values()]
+        gone = in_the_way(accounts, account, _MOST_ENTERING, _MOST_OF_ONE)
+        if gone is not None:
+            self._turn_away(list(self._entering)[gone])
 
     def _hear(self, descriptor: int) -> MessageSocket | None:
         entering = self._entering.get(descriptor)

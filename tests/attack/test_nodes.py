@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Awaitable, Callable
 from pathlib import Path
+from time import time
 
 import msgspec
 import pytest
@@ -155,3 +156,29 @@ def test_more_devices_and_executors_than_can_be_are_not_looked_at(tmp_path: Path
         assert not any(isinstance(one, control.StopExecutor) and one.session == "x1" for one in mallory.heard)
 
     attacked(tmp_path, attack)
+
+
+def test_a_seal_that_was_kept_brings_no_session_back_that_the_records_have_dropped(tmp_path: Path) -> None:
+    kept: list[control.Launch] = []
+
+    async def before(world: World, agent: PlayedAgent) -> None:
+        ticket = await world.open()
+        kept.extend(agent.executors.values())
+        await world.ask(ADA, control.CloseSession(0, ticket.session))
+
+        async def closed() -> bool:
+            return not (await world.view()).sessions
+
+        await until(closed)
+
+    async def after(world: World, agent: PlayedAgent) -> None:
+        (order,) = kept
+        await said(agent, claimed(order.session, order.epoch, order.seal))
+        assert not (await world.view()).sessions
+        assert not any(row.gpu_seconds for row in (await world.usage(BOSS)).rows)
+
+    play(tmp_path, before)
+    records = Directory(tmp_path / "directory.sqlite")
+    records.forget_closed(time() + 1.0)
+    records.close()
+    play(tmp_path, after)

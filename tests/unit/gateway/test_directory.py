@@ -69,6 +69,23 @@ def test_closed_sessions_are_kept_apart_and_forgotten_in_time(path: Path, opened
     assert records.closed("s") is None
 
 
+def test_what_was_dropped_is_told_from_what_the_records_have_never_known(path: Path, opened: Opened) -> None:
+    records, at = opened(path), SESSION.opened_at
+    records.save(replace(SESSION, id="goes on", opened_at=at - 1))
+    records.forget_closed(before=at + 9)
+    assert not records.has_dropped(at - 2), "nothing was dropped: the others were lost with the records"
+    records.save(replace(SESSION, state=SessionState.CLOSED))
+    records.save(replace(SESSION, id="later", state=SessionState.CLOSED, opened_at=at + 5))
+    records.forget_closed(before=at + 1)
+    assert opened(path).has_dropped(at)
+    assert opened(path).has_dropped(at - 2)
+    assert not opened(path).has_dropped(at + 1), "it may have been opened after a copy was made that was restored"
+    records.forget_closed(before=at + 1)
+    assert opened(path).has_dropped(at)
+    records.forget_closed(before=at + 9)
+    assert opened(path).has_dropped(at + 5)
+
+
 def test_a_key_means_its_user_until_it_is_revoked(path: Path, opened: Opened) -> None:
     gateway, operator = opened(path), opened(path)  # two processes in life
     operator.add_user("ada", False, 1.0)

@@ -42,9 +42,17 @@ def test_an_executor_has_no_more_devices_than_a_session_may_have() -> None:
 def test_a_seal_is_of_all_devices() -> None:
     seals = Seals(curve.generate())
     order = Launch("s", 1, 0, "k" * 40, 0, 60.0, others=(2, 1))
-    told = msgspec.structs.replace(LINE, others=(2, 1), seal=seals.sealed("n", order).seal)
-    assert seals.is_good("n", told)
+    told = msgspec.structs.replace(LINE, others=(2, 1), seal=seals.sealed("n", order, 7.5).seal)
+    assert seals.opened_at("n", told) == 7.5
     for others in ((), (1, 2), (2, 1, 3)):
-        assert not seals.is_good("n", msgspec.structs.replace(told, others=others))
-    plain = msgspec.structs.replace(LINE, seal=seals.sealed("n", msgspec.structs.replace(order, others=())).seal)
-    assert seals.is_good("n", plain)
+        assert seals.opened_at("n", msgspec.structs.replace(told, others=others)) is None
+    plain = msgspec.structs.replace(LINE, seal=seals.sealed("n", msgspec.structs.replace(order, others=()), 7.5).seal)
+    assert seals.opened_at("n", plain) == 7.5
+
+
+def test_a_seal_is_of_when_its_session_was_opened() -> None:
+    seals = Seals(curve.generate())
+    seal = seals.sealed("n", Launch("s", 1, 0, "k" * 40, 0, 60.0), 7.5).seal
+    _, _, digest = seal.partition(":")
+    for forged in (f"{(8.5).hex()}:{digest}", f":{digest}", digest, f"nan:{digest}", ":", ""):
+        assert seals.opened_at("n", msgspec.structs.replace(LINE, seal=forged)) is None

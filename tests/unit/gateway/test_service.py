@@ -254,7 +254,7 @@ def test_a_gateway_that_lost_its_records_learns_the_sessions_from_the_node(tmp_p
     async def story(world: World, agent: PlayedAgent) -> None:
         for session, epoch, keys in (("lost", 3, ADA), ("foreign", 1, curve.generate())):
             order = control.Launch(session, epoch, 0, keys.public.decode(), 7, 60.0)
-            agent.executors[session, epoch] = Seals(GATEWAY).sealed("n", order)
+            agent.executors[session, epoch] = Seals(GATEWAY).sealed("n", order, 1.0)
         await agent.report()
 
         async def learned() -> bool:
