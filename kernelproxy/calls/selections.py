@@ -36,7 +36,7 @@ _SERVED = frozenset(
         "__setitem__", "__pow__",
     )
 )  # fmt: skip
-_PLAIN = (bool, int, float, complex, str, type(None), type, np.dtype, np.generic)
+_PLAIN = frozenset({bool, int, float, complex, str, type(None)})
 
 
 class _Unknown(NamedTuple):
@@ -90,7 +90,7 @@ def is_inplace_proved(qualname: str, target: Layout, operand: object) -> bool:
 
     ``operand`` is a layout or a number.
     """
-    rows = _rows_in(target)
+    rows = _rows_in(target) if _is_unknown(target) else None
     if rows is None or (_is_unknown(operand) and not _is_as_long(rows, _rows_in(operand))):
         return False
     described = _described((target, operand))
@@ -143,13 +143,21 @@ def _described(values: Sequence[object]) -> tuple[_Argument, ...] | None:
             if rows is None:
                 return None
             found.append(_Unknown(rows.dtype, rows.rest))
-        elif isinstance(one, Layout):
+        elif type(one) is Layout:
             found.append(one)
-        elif isinstance(one, _PLAIN) or (type(one) is tuple and all(type(item) is int for item in one)):
+        elif _is_plain(one):
             found.append(_Plain(type(one), one))
         else:
             return None
     return tuple(found)
+
+
+def _is_plain(value: object) -> bool:
+    if type(value) in _PLAIN or isinstance(value, (type, np.dtype)):
+        return True
+    if isinstance(value, np.generic):
+        return value.dtype.kind in "biufc"
+    return type(value) is tuple and all(type(one) is int for one in value)
 
 
 def _with_count(described: _Argument, count: int) -> object:

@@ -239,3 +239,13 @@ def test_a_dtype_and_a_number_of_axes_are_known_without_a_length(cp: Callable[[s
     found: list[Any] = []
     assert cost(lambda: found.append((r := scope["p"][scope["p"][:, 0] > 0.3], r.dtype, r.ndim))) == 0
     assert found[0][1:] == (np.dtype("f8"), 2)
+
+
+def test_what_cannot_be_remembered_by_is_no_reason_to_fail(cp: Callable[[str], Any]) -> None:
+    scope = _scope(cp, 0.3)
+    mask = scope["x"] > 0.3
+    expected = HOST[HOST > 0.3]
+    np.testing.assert_array_equal((scope["x"][mask] * np.float32(2)).get(), expected * np.float32(2))
+    np.testing.assert_array_equal(cp("clip")(scope["x"][mask], np.nan, 5.0).get(), np.clip(expected, np.nan, 5.0))
+    with pytest.raises((TypeError, ValueError)):
+        scope["x"][mask] + np.zeros((), [("a", "f8")])[()]
