@@ -63,6 +63,25 @@ class Loop:
         return tuple(np.asarray(r, dtype, order="C") for r, dtype in zip(results, self.outs, strict=True))
 
 
+def _packed(args: tuple[Any, ...], dtypes: tuple[np.dtype[Any], ...]) -> tuple[Any, ...]:
+    """Return ``args`` with the numbers among them put into arrays of ``dtypes``, as CuPy does when it launches.
+
+    That is an assignment and no cast: NaN is refused for an integer, where a cast would make some number of it.
+    """
+    is_launched = all(arg.size for arg in args if type(arg) is ndarray)
+    return tuple(
+        [arg if type(arg) is ndarray else _put(arg, to, is_launched) for arg, to in zip(args, dtypes, strict=True)]
+    )
+
+
+def _put(number: object, dtype: np.dtype[Any], is_looked_at: bool) -> Any:
+    packed = np.zeros((), dtype)
+    if is_looked_at:
+        with np.errstate(invalid="warn", over="warn"):
+            packed[()] = number
+    return packed
+
+
 def _without_values(args: tuple[Any, ...]) -> tuple[Any, ...]:
     """Return ``args`` with 0 for ints if an array has no element: CuPy asks whether they fit when it launches only.
 
@@ -210,6 +229,7 @@ class Ufunc:
                 require_operand(arg)
             types = DTYPE_TYPES.get(self.name, self.types)
             loop = self._checked(select_loop_by_dtype(types, np.dtype(dtype)), dtype)
+            ins = _packed(ins, loop.ins)
         silence()
         ins = _without_values(ins)
         try:
