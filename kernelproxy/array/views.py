@@ -203,7 +203,7 @@ def _view(array: ArrayCore, window: Any, method: str, args: tuple[object, ...]) 
     return dispatch.call(f"cupy.ndarray.{method}", (array, *args), {})
 
 
-def _copy_into(part: Any, value: Any) -> None:
+def _copy_into(part: Any, value: ArrayLike) -> None:
     """Put ``value`` into ``part``, a number as a kernel casts it: what does not fit is no error."""
     if isinstance(value, (bool, int, float, complex)) and not fills_quietly(value, part.dtype):
         dispatch.call("cupy.copyto", (part, _as_operand(value), "unsafe"), {})

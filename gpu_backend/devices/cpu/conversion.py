@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, DTypeLike
 
-from gpu_backend.devices.cpu.arrays import Array, Casting, Order, as_order, in_c_order
+from gpu_backend.devices.cpu.arrays import Array, Casting, DType, Order, as_order, in_c_order
 from gpu_backend.devices.cpu.dtypes import (
     as_dtype,
     cast_into,
@@ -45,7 +45,7 @@ def converted(array: Array, dtype: DTypeLike, order: str | None = "K", copy: boo
     return result
 
 
-def is_as_wanted(array: Array, dtype: np.dtype[Any], order: Order) -> bool:
+def is_as_wanted(array: Array, dtype: DType, order: Order) -> bool:
     """Tell whether ``array`` has the dtype and lies in the order, so that it need not be copied."""
     flags = array.flags
     if dtype != array.dtype or order == "K":
@@ -168,7 +168,7 @@ def copyto(dst: Array, src: object, casting: Casting = "same_kind", where: objec
     np.copyto(dst, chosen, where=where)
 
 
-def _require_copyable(src: Any, dtype: np.dtype[Any], casting: Casting) -> None:
+def _require_copyable(src: Any, dtype: DType, casting: Casting) -> None:
     """Refuse what ``casting`` does not let into ``dtype``. Of Python's numbers NumPy is asked, as CuPy does."""
     if type(src) in (bool, int, float, complex):
         with np.errstate(invalid="warn", over="warn"):

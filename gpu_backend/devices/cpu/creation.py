@@ -192,7 +192,7 @@ def linspace(
     LEDGER.require(num * max(np.size(start), np.size(stop)) * 8)
     start, stop = _as_samples(start), _as_samples(stop)
     if np.isscalar(start) and np.isscalar(stop):
-        _require_span(start, stop)
+        _require_span(start, stop)  # type: ignore[arg-type]
     chosen = None if dtype is None else as_dtype(dtype)
     result, step = np.linspace(start, stop, num, endpoint, retstep=True, dtype=chosen, axis=axis)
     if not retstep:
@@ -200,7 +200,7 @@ def linspace(
     return result, float(step) if np.ndim(start) == np.ndim(stop) == 0 else step
 
 
-def _require_span(start: Any, stop: Any) -> None:
+def _require_span(start: Any, stop: float) -> None:
     """Refuse the limits that CuPy refuses, which subtracts them as they are."""
     for limit in (start, stop):
         if type(limit) is int:

@@ -191,27 +191,28 @@ class Devices:
                 )
 
 
-def _starts_nothing(qualname: str, args: tuple[Any, ...], kwargs: dict[str, Any]) -> bool:
+def _starts_nothing(qualname: str, args: tuple[object, ...], kwargs: dict[str, object]) -> bool:
     """Tell whether a call starts no kernel: it makes a window, gives an array back, or clears memory."""
     if qualname == _GETITEM:
         return _is_window(*args[1:])
     if qualname == _ASTYPE:
-        return _is_given_back(*args, **kwargs)
+        return _is_given_back(*args, **kwargs)  # type: ignore[arg-type]
     if qualname == _FILL and len(args) == 2:
         return _is_cleared(*args)
-    return qualname == _SETITEM and len(args) == 3 and _is_window(args[1]) and _is_cleared(args[0][args[1]], args[2])
+    return qualname == _SETITEM and len(args) == 3 and _is_window(args[1]) and _is_cleared(args[0], args[2], args[1])
 
 
 def _is_given_back(
-    a: Array, dtype: Any, order: str | None = "K", casting: object = None, subok: object = None, copy: object = True
+    a: Array, dtype: object, order: str | None = "K", casting: object = None, subok: object = None, copy: object = True
 ) -> bool:
     return not copy and is_as_wanted(a, as_dtype(dtype), as_order(order or "K"))
 
 
-def _is_cleared(target: Any, value: object) -> bool:
-    """Tell whether CuPy clears the bytes of ``target`` to fill it with the scalar ``value``."""
-    if isinstance(value, (np.ndarray, list, tuple)) or not isinstance(target, np.ndarray):
+def _is_cleared(array: object, value: object, key: object = ...) -> bool:
+    """Tell whether CuPy clears the bytes of ``array[key]`` to fill it with the scalar ``value``."""
+    if isinstance(value, (np.ndarray, list, tuple)) or not isinstance(array, np.ndarray):
         return False
+    target = np.asarray(array[key])  # type: ignore[call-overload]
     return target.flags.c_contiguous and target.dtype.kind != "V" and bool(np.asarray(value, target.dtype) == 0)
 
 

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from gpu_backend.devices.cpu.arrays import Casting
+from gpu_backend.devices.cpu.arrays import Array, Casting, DType
 from gpu_backend.devices.cpu.call import _silenced, settle, silence
 from gpu_backend.devices.cpu.dtypes import cast_into, require_64_bits, require_castable
 from gpu_backend.devices.cpu.memory import LEDGER, as_out_of_memory
@@ -63,7 +63,7 @@ class Loop:
         return tuple(np.asarray(r, dtype, order="C") for r, dtype in zip(results, self.outs, strict=True))
 
 
-def _packed(args: tuple[Any, ...], dtypes: tuple[np.dtype[Any], ...]) -> tuple[Any, ...]:
+def _packed(args: tuple[Any, ...], dtypes: tuple[DType, ...]) -> tuple[Any, ...]:
     """Return ``args`` with the numbers among them put into arrays of ``dtypes``, as CuPy does when it launches.
 
     That is an assignment and no cast: NaN is refused for an integer, where a cast would make some number of it.
@@ -74,7 +74,7 @@ def _packed(args: tuple[Any, ...], dtypes: tuple[np.dtype[Any], ...]) -> tuple[A
     )
 
 
-def _put(number: object, dtype: np.dtype[Any], is_looked_at: bool) -> Any:
+def _put(number: Any, dtype: DType, is_looked_at: bool) -> Array:
     packed = np.zeros((), dtype)
     if is_looked_at:
         with np.errstate(invalid="warn", over="warn"):
