@@ -68,6 +68,7 @@ def run(statement: str, scope: dict[str, Any]) -> set[str]:
         ("r = cp.multiply(f + 2, np.complex64(3 - 1j), dtype='f', casting='unsafe')", "r", 6, {"ComplexWarning"}),
         ("r = cp.add(f, 1e300, dtype='f')", "r", np.inf, {"RuntimeWarning"}),
         ("r = cp.linspace(2**63, 3, 4)", "r", 2.0**63, set()),
+        ("r = cp.linspace(-1, 2**70, 4)[::-1]", "r", 2.0**70, set()),
         ("r = +(~b)", "r", True, {"DeprecationWarning"}),
     ],
 )
@@ -95,7 +96,7 @@ def test_what_is_cast(scope: dict[str, Any], statement: str, name: str, first: o
         ("cp.multiply(b, complex(nan, 1), dtype='b', casting='unsafe')", TypeError),
         ("cp.add(u, np.int64(300), dtype='b')", OverflowError),
         ("cp.linspace(-2**63 - 1, 2**31, 4)", OverflowError),
-        ("cp.linspace(0, 2**64, 4)", OverflowError),
+        ("cp.linspace(2**64, 0, 4)", OverflowError),
         ("cp.linspace(-1, np.uint8(255), 4)", OverflowError),
         ("cp.linspace(2, complex(nan, 1), 4)", TypeError),
         ("cp.angle(f, f)", ValueError),

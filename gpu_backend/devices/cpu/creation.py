@@ -191,8 +191,8 @@ def linspace(
         raise ValueError("linspace with num<0 is not supported")
     LEDGER.require(num * max(np.size(start), np.size(stop)) * 8)
     start, stop = _as_samples(start), _as_samples(stop)
-    if np.isscalar(start) and np.isscalar(stop):
-        _require_span(start, stop)  # type: ignore[arg-type]
+    if np.isscalar(start) and np.isscalar(stop) and num > int(endpoint):
+        start, stop = _as_limits(start, stop)  # type: ignore[arg-type]
     chosen = None if dtype is None else as_dtype(dtype)
     result, step = np.linspace(start, stop, num, endpoint, retstep=True, dtype=chosen, axis=axis)
     if not retstep:
@@ -200,12 +200,11 @@ def linspace(
     return result, float(step) if np.ndim(start) == np.ndim(stop) == 0 else step
 
 
-def _require_span(start: Any, stop: float) -> None:
-    """Refuse the limits that CuPy refuses, which subtracts them as they are."""
-    for limit in (start, stop):
-        if type(limit) is int:
-            require_64_bits(limit)
+def _as_limits(start: float, stop: float) -> tuple[float, float]:
+    """Return two limits as NumPy takes them, or refuse them as CuPy: a kernel gets ``start``, and the difference."""
+    require_64_bits(start)
     float(stop - start)
+    return start, float(stop) if type(stop) is int else stop
 
 
 def _as_samples(value: object) -> Any:
