@@ -77,7 +77,7 @@ def warn_again(records: tuple[WarningRecord, ...]) -> None:
         category = _class_of(record.kind)
         if category is None or not issubclass(category, Warning):
             category = RuntimeWarning
-        module = frame.f_globals.get("__name__")
+        module = frame.f_globals.get("__name__", "<string>")  # as Python calls it itself; none would not be told
         if record.message.endswith(_EXPERIMENTAL):
             if getattr(sys.modules.get("cupy"), "disable_experimental_feature_warning", False):
                 continue

@@ -36,7 +36,7 @@ class flatiter:  # noqa: N801 (CuPy's name)
             ind = slice(None)
         if self._is_place(ind):
             return self._base[self._indices(ind)].copy()
-        return self._base.reshape(-1)[_checked(ind)].copy()
+        return self._base.reshape(-1)[_checked(ind)].astype(self._base.dtype)  # a kernel, which fetches from nowhere
 
     def __setitem__(self, ind: Any, value: ArrayLike) -> None:
         """Set elements, for an int, a slice or Ellipsis; a value that is too short is repeated."""

@@ -150,13 +150,15 @@ def _alone(key: object) -> object:
 
 
 def _host_keys(array: ArrayCore, key: Any) -> Any:
-    """Return ``key`` with 0-d arrays inside slices read, as CuPy does, and NumPy integers as Python's."""
+    """Return ``key`` with 0-d arrays inside slices read, as CuPy does, and numbers of any kind as Python's ints."""
     if isinstance(key, tuple):
         return tuple(_host_keys(array, part) for part in key)
     if isinstance(key, slice):
         return slice(*(None if part is None else int(part) for part in (key.start, key.stop, key.step)))
-    if isinstance(key, np.integer):
+    if isinstance(key, (float, np.number)):
         return int(key)
+    if isinstance(key, complex):
+        raise TypeError("int() argument must be a string, a bytes-like object or a real number, not 'complex'")
     return stands_for(key)
 
 

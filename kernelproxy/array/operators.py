@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from gpu_backend.opstream.proof.ufuncs import rule_for
+from gpu_backend.wire.errors import WarningRecord
 from kernelproxy import compiled
 from kernelproxy.calls import array_core, dispatch, selections
 from kernelproxy.calls.array_core import ArrayCore
@@ -15,9 +16,14 @@ from kernelproxy.calls.dispatch import stands_for
 from kernelproxy.calls.scalars import SCALARS
 from kernelproxy.calls.ufunc import ufunc
 from kernelproxy.calls.ufuncs import ufunc_named
+from kernelproxy.errors import warn_again
 
 _Method = Callable[[Any, Any], Any]
 _NUMBERS = frozenset({bool, int, float, complex, *SCALARS})
+#: What CuPy says of ``+x`` for bools.
+_ILL_DEFINED = (
+    "Applying '+' to a non-numerical array is ill-defined. Returning a copy, but in the future this will error."
+)
 
 
 def _defers(array: ArrayCore, other: Any) -> bool:
@@ -103,6 +109,19 @@ def _inplace(function: ufunc) -> _Method:
     return compiled.quick("inplace", operator, function._qualname)
 
 
+def _positive(function: ufunc) -> Callable[[Any], Any]:
+    """Return ``+x``, which copies an array of bools where the ufunc refuses it."""
+    unary = function.unary
+
+    def operator(self: Any) -> Any:
+        if self._layout.dtype.kind != "b":
+            return unary(self)
+        warn_again((WarningRecord("builtins.DeprecationWarning", _ILL_DEFINED),))
+        return self.copy()
+
+    return compiled.quick("unary", operator, function._qualname)
+
+
 def _unary(function: ufunc) -> Callable[[Any], Any]:
     unary = function.unary
 
@@ -141,7 +160,7 @@ class Operators(ArrayCore):
     __gt__, __ge__ = _compared(ufunc_named("greater")), _compared(ufunc_named("greater_equal"))
     __eq__, __ne__ = _compared(ufunc_named("equal"), False), _compared(ufunc_named("not_equal"), True)
     __hash__ = None  # type: ignore[assignment]
-    __neg__, __pos__ = _unary(ufunc_named("negative")), _unary(ufunc_named("positive"))
+    __neg__, __pos__ = _unary(ufunc_named("negative")), _positive(ufunc_named("positive"))
     __abs__, __invert__ = _unary(ufunc_named("absolute")), _unary(ufunc_named("invert"))
 
     def __pow__(self, other: Any, modulo: object = None) -> Any:

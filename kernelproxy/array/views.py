@@ -9,6 +9,7 @@ import numpy as np
 from gpu_backend.opstream.layout import strided
 from gpu_backend.opstream.proof import views
 from gpu_backend.opstream.proof.outcome import Unproved
+from gpu_backend.opstream.proof.scalars import fills_quietly
 from kernelproxy.array.private import PrivateMembers
 from kernelproxy.calls import array_core, dispatch
 from kernelproxy.calls.argument_types import ArrayLike, AxisLike, ShapeLike
@@ -121,13 +122,13 @@ class Views(PrivateMembers):
 
     @real.setter
     def real(self, value: ArrayLike) -> None:
-        self.real[...] = value
+        _copy_into(self.real, value)
 
     @property
     def imag(self) -> Any:
         """The imaginary part: a view if the elements are complex, else new zeros."""
         if self._layout.dtype.kind != "c":
-            made = dispatch.call("cupy.zeros_like", (self,), {})
+            made = dispatch.call("cupy.zeros", (self._layout.shape, self._layout.dtype), {})
         else:
             made = array_core.view_of(self, self._layout.itemsize // 2, _part(self), array_core.array_class)
         if type(self) is not array_core.array_class:
@@ -139,7 +140,7 @@ class Views(PrivateMembers):
     def imag(self, value: ArrayLike) -> None:
         if self._layout.dtype.kind != "c":
             raise TypeError("cupy.ndarray does not have imaginary part to set")
-        self.imag[...] = value
+        _copy_into(self.imag, value)
 
     def transpose(self, *axes: Any) -> Any:
         """Return a view with its axes permuted; reversed if none are given."""
@@ -200,6 +201,24 @@ def _view(array: ArrayCore, window: Any, method: str, args: tuple[object, ...]) 
     if isinstance(window, tuple):
         return array_core.view_of(array, *window)
     return dispatch.call(f"cupy.ndarray.{method}", (array, *args), {})
+
+
+def _copy_into(part: Any, value: ArrayLike) -> None:
+    """Put ``value`` into ``part``, a number as a kernel casts it: what does not fit is no error."""
+    if isinstance(value, (bool, int, float, complex)) and not fills_quietly(value, part.dtype):
+        dispatch.call("cupy.copyto", (part, _as_operand(value), "unsafe"), {})
+    else:
+        part[...] = value
+
+
+def _as_operand(number: complex) -> np.generic:
+    """Return the scalar that a kernel gets for one of Python's numbers."""
+    if type(number) is not int:
+        made: np.generic = np.array([number])[0]
+        return made
+    if not -(1 << 63) <= number < 1 << 64:
+        raise OverflowError("Python int too large to convert to C long")
+    return np.int64(number) if number < 1 << 63 else np.uint64(number)
 
 
 def _part(array: ArrayCore) -> Any:

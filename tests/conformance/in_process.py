@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import warnings
 from collections.abc import Collection, Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -41,7 +42,9 @@ class InProcess(PlayedExecutor):
     def work(self, most: int) -> None:
         """Run all ops that have arrived."""
         while (batch := self.talk.front()) is not None:
-            place, answer = self.stream.run(batch, perf_counter() + _SECONDS)
+            with warnings.catch_warnings():
+                warnings.simplefilter("ignore")  # of ops that nobody waits for nobody hears, as from another process
+                place, answer = self.stream.run(batch, perf_counter() + _SECONDS)
             self.talk.advance(batch, place)
             if self.is_quick:  # or a notebook that is ahead would wait for it
                 self.talk.note_done(self.talk.applied, self.busy_seconds)

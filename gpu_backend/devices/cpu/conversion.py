@@ -7,12 +7,13 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, DTypeLike
 
-from gpu_backend.devices.cpu.arrays import Array, Casting, Order, as_order, in_c_order
+from gpu_backend.devices.cpu.arrays import Array, Casting, DType, Order, as_order, in_c_order
 from gpu_backend.devices.cpu.dtypes import (
     as_dtype,
     cast_into,
     require_castable,
     require_supported,
+    store,
     warn_complex,
 )
 from gpu_backend.devices.cpu.memory import LEDGER
@@ -29,7 +30,7 @@ def converted(array: Array, dtype: DTypeLike, order: str | None = "K", copy: boo
     """
     target = as_dtype(dtype)
     wanted = as_order("K" if order is None else order)
-    if target == array.dtype and not copy and _is_in_order(array, wanted):
+    if not copy and is_as_wanted(array, target, wanted):
         return array
     if copy is False:
         raise ValueError("Unable to avoid copy while creating an array as requested.")
@@ -44,10 +45,11 @@ def converted(array: Array, dtype: DTypeLike, order: str | None = "K", copy: boo
     return result
 
 
-def _is_in_order(array: Array, order: Order) -> bool:
+def is_as_wanted(array: Array, dtype: DType, order: Order) -> bool:
+    """Tell whether ``array`` has the dtype and lies in the order, so that it need not be copied."""
     flags = array.flags
-    if order == "K":
-        return True
+    if dtype != array.dtype or order == "K":
+        return bool(dtype == array.dtype)
     if order == "A":
         return bool(flags.c_contiguous or flags.f_contiguous)
     return bool(flags.c_contiguous if order == "C" else flags.f_contiguous)
@@ -146,26 +148,41 @@ def asfarray(a: object, dtype: DTypeLike = np.float64) -> Array:
 
 @define("cupy.copyto")
 def copyto(dst: Array, src: object, casting: Casting = "same_kind", where: object = None) -> None:
-    if isinstance(src, np.ndarray):
-        source = src.dtype
-    else:
-        source = np.dtype(type(src)) if isinstance(src, (bool, int, float, complex)) else np.asarray(src).dtype
-        if isinstance(src, (int, float, complex)) and not isinstance(src, bool):
-            source = np.result_type(src, dst.dtype)
-    if not np.can_cast(source, dst.dtype, casting):
-        raise TypeError(f"Cannot cast {source} to {dst.dtype} in {casting} casting mode")
-    weak = isinstance(src, (bool, int, float, complex))
-    value = np.asarray(src, dst.dtype) if weak else np.asarray(src)
-    if value.ndim > dst.ndim:
-        while value.ndim > dst.ndim and value.shape[0] == 1:
-            value = value[0]
-    if where is None:
-        cast_into(dst, np.broadcast_to(value, dst.shape))
+    _require_copyable(src, dst.dtype, casting)
+    if where is None and not dst.size and not isinstance(src, np.ndarray):
         return
-    value = np.broadcast_to(value, dst.shape)
+    value = _as_operand(src)
+    given = value.shape
+    while value.ndim > dst.ndim and value.shape[0] == 1:
+        value = value[0]
+    try:
+        value = np.broadcast_to(value, dst.shape)
+    except ValueError:
+        text = f"could not broadcast input array from shape {given} into shape {dst.shape}"
+        raise ValueError(text) from None
+    if where is None:
+        store(dst, value)
+        return
     chosen = np.empty(dst.shape, dst.dtype)
-    cast_into(chosen, value)
+    store(chosen, value)
     np.copyto(dst, chosen, where=where)
+
+
+def _require_copyable(src: Any, dtype: DType, casting: Casting) -> None:
+    """Refuse what ``casting`` does not let into ``dtype``. Of Python's numbers NumPy is asked, as CuPy does."""
+    if type(src) in (bool, int, float, complex):
+        with np.errstate(invalid="warn", over="warn"):
+            np.copyto(np.empty((), dtype), src, casting=casting)
+        return
+    if not np.can_cast(src.dtype, dtype, casting):
+        raise TypeError(f"Cannot cast {src.dtype} to {dtype} in {casting} casting mode")
+
+
+def _as_operand(src: object) -> Array:
+    """Return what a kernel gets of ``src``: an int as an int64, or as an uint64 if it is none."""
+    if type(src) is int:
+        return np.asarray(src, np.uint64 if src >= 1 << 63 else np.int64)
+    return np.asarray(src)
 
 
 @define("cupy.ndarray.view")

@@ -10,7 +10,8 @@ import numpy as np
 from numpy.typing import ArrayLike, DTypeLike
 
 from gpu_backend.devices.cpu.arrays import Array, DType, as_order
-from gpu_backend.devices.cpu.dtypes import as_dtype, cast_into, clear_zeros
+from gpu_backend.devices.cpu.conversion import copyto
+from gpu_backend.devices.cpu.dtypes import as_dtype, cast_into, clear_zeros, require_64_bits
 from gpu_backend.devices.cpu.memory import LEDGER
 from gpu_backend.devices.cpu.table import define
 
@@ -89,7 +90,7 @@ def full(shape: object, fill_value: object, dtype: object = None, order: str = "
     if dtype is None:
         dtype = fill_value.dtype if isinstance(fill_value, np.ndarray) else np.array(fill_value).dtype
     array = new_array(shape, as_dtype(dtype), order)
-    _fill_up(array, fill_value)
+    copyto(array, fill_value, "unsafe")
     return array
 
 
@@ -119,23 +120,8 @@ def full_like(
     a: Array, fill_value: object, dtype: object = None, order: str = "K", subok: object = None, shape: object = None
 ) -> Array:
     array = new_like(a, dtype, order, subok, shape)
-    _fill_up(array, fill_value)
+    copyto(array, fill_value, "unsafe")
     return array
-
-
-def _fill_up(array: Array, value: object) -> None:
-    """Fill ``array`` with a scalar, or with an array that broadcasts to it."""
-    if isinstance(value, np.ndarray) and value.ndim:
-        try:
-            spread = np.broadcast_to(value, array.shape)
-        except ValueError:
-            text = f"could not broadcast input array from shape {value.shape} into shape {array.shape}"
-            raise ValueError(text) from None
-        cast_into(array, spread)
-    elif isinstance(value, (np.ndarray, np.generic)) or (isinstance(value, float) and array.dtype.kind in "iu"):
-        cast_into(array, np.asarray(value))  # a GPU makes some number of whatever is none of the dtype
-    else:
-        array.fill(value)
 
 
 @define("cupy.ndarray.fill")
@@ -205,11 +191,20 @@ def linspace(
         raise ValueError("linspace with num<0 is not supported")
     LEDGER.require(num * max(np.size(start), np.size(stop)) * 8)
     start, stop = _as_samples(start), _as_samples(stop)
+    if np.isscalar(start) and np.isscalar(stop) and num > int(endpoint):
+        start, stop = _as_limits(start, stop)  # type: ignore[arg-type]
     chosen = None if dtype is None else as_dtype(dtype)
     result, step = np.linspace(start, stop, num, endpoint, retstep=True, dtype=chosen, axis=axis)
     if not retstep:
         return result
     return result, float(step) if np.ndim(start) == np.ndim(stop) == 0 else step
+
+
+def _as_limits(start: float, stop: float) -> tuple[float, float]:
+    """Return two limits as NumPy takes them, or refuse them as CuPy: a kernel gets ``start``, and the difference."""
+    require_64_bits(start)
+    float(stop - start)
+    return start, float(stop) if type(stop) is int else stop
 
 
 def _as_samples(value: object) -> Any:

@@ -73,7 +73,7 @@ def parse_index(array: Array, index: object) -> tuple[tuple[Any, ...], bool]:
             axis += _axes_of(part)
         elif part is not None:
             if not isinstance(part, slice):
-                _check_int(part, axis, array.shape[axis])
+                parts[place] = _as_place(part, axis, array.shape[axis])
             axis += 1
     return tuple(parts), has_arrays
 
@@ -84,9 +84,14 @@ def _axes_of(part: object) -> int:
     return part.ndim if isinstance(part, ndarray) and part.dtype.kind == "b" else 1
 
 
-def _check_int(value: Any, axis: int, extent: int) -> None:
-    if not -extent <= value < extent:
+def _as_place(value: Any, axis: int, extent: int) -> int:
+    """Return any number as an index, by its integer part."""
+    place = int(value)
+    if not -(1 << 63) <= place < 1 << 63:
+        raise OverflowError("Python int too large to convert to C ssize_t")
+    if not -extent <= place < extent:
         raise IndexError(f"Index {value} is out of bounds for axis {axis} with size {extent}")
+    return place
 
 
 def _fitted(array: Array, part: Array, axis: int) -> Array:

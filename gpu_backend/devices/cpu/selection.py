@@ -197,7 +197,7 @@ def fill_diagonal(a: Array, val: object, wrap: bool = False) -> None:
         raise ValueError("array must be at least 2-d")
     if a.ndim > 2 and len(set(a.shape)) != 1:
         raise ValueError("All dimensions of input must be of equal length")
-    np.fill_diagonal(a, np.asarray(val).astype(a.dtype), wrap)
+    np.fill_diagonal(a, asarray(val, a.dtype), wrap)
 
 
 @define("cupy.select")

@@ -13,7 +13,9 @@ from typing import Any
 import numpy as np
 
 from gpu_backend.devices.cpu.arrays import Array, as_order
+from gpu_backend.devices.cpu.conversion import is_as_wanted
 from gpu_backend.devices.cpu.cuda_errors import INVALID_DEVICE, CUDARuntimeError
+from gpu_backend.devices.cpu.dtypes import as_dtype
 from gpu_backend.devices.cpu.index import without_leading_ones
 from gpu_backend.devices.cpu.memory import LEDGER, Ledger
 
@@ -39,6 +41,8 @@ _BRINGING = frozenset(f"cupy.atleast_{ndim}d" for ndim in (1, 2, 3))
 _COPYTO, _SETITEM = "cupy.copyto", "cupy.ndarray.__setitem__"
 #: Makes a window, or computes where an array says which elements.
 _GETITEM = "cupy.ndarray.__getitem__"
+#: May give its argument back; clears memory, or fills it by a kernel.
+_ASTYPE, _FILL = "cupy.ndarray.astype", "cupy.ndarray.fill"
 
 
 class Devices:
@@ -103,7 +107,7 @@ class Devices:
 
         @functools.wraps(function)
         def call(*args: object, **kwargs: object) -> Any:
-            if qualname == _GETITEM and _is_window(*args[1:]):
+            if _starts_nothing(qualname, args, kwargs):
                 return function(*args, **kwargs)
             if (qualname == _SETITEM and _is_copied_by_item(*args)) or (
                 qualname == _COPYTO and _is_copied_to(*args, **kwargs)
@@ -185,6 +189,31 @@ class Devices:
                     f"The device where the array resides ({where}) is different from the current device "
                     f"({self.current}). Peer access is unavailable between these devices."
                 )
+
+
+def _starts_nothing(qualname: str, args: tuple[object, ...], kwargs: dict[str, object]) -> bool:
+    """Tell whether a call starts no kernel: it makes a window, gives an array back, or clears memory."""
+    if qualname == _GETITEM:
+        return _is_window(*args[1:])
+    if qualname == _ASTYPE:
+        return _is_given_back(*args, **kwargs)  # type: ignore[arg-type]
+    if qualname == _FILL and len(args) == 2:
+        return _is_cleared(*args)
+    return qualname == _SETITEM and len(args) == 3 and _is_window(args[1]) and _is_cleared(args[0], args[2], args[1])
+
+
+def _is_given_back(
+    a: Array, dtype: object, order: str | None = "K", casting: object = None, subok: object = None, copy: object = True
+) -> bool:
+    return not copy and is_as_wanted(a, as_dtype(dtype), as_order(order or "K"))
+
+
+def _is_cleared(array: object, value: object, key: object = ...) -> bool:
+    """Tell whether CuPy clears the bytes of ``array[key]`` to fill it with the scalar ``value``."""
+    if isinstance(value, (np.ndarray, list, tuple)) or not isinstance(array, np.ndarray):
+        return False
+    target = np.asarray(array[key])  # type: ignore[call-overload]
+    return target.flags.c_contiguous and target.dtype.kind != "V" and bool(np.asarray(value, target.dtype) == 0)
 
 
 def _is_window(key: object = None) -> bool:

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from gpu_backend.devices.cpu.arrays import Casting
+from gpu_backend.devices.cpu.arrays import Array, Casting, DType
 from gpu_backend.devices.cpu.call import _silenced, settle, silence
 from gpu_backend.devices.cpu.dtypes import cast_into, require_64_bits, require_castable
 from gpu_backend.devices.cpu.memory import LEDGER, as_out_of_memory
@@ -61,6 +61,25 @@ class Loop:
         if len(self.outs) == 1:
             return np.asarray(results, self.outs[0], order="C")
         return tuple(np.asarray(r, dtype, order="C") for r, dtype in zip(results, self.outs, strict=True))
+
+
+def _packed(args: tuple[Any, ...], dtypes: tuple[DType, ...]) -> tuple[Any, ...]:
+    """Return ``args`` with the numbers among them put into arrays of ``dtypes``, as CuPy does when it launches.
+
+    That is an assignment and no cast: NaN is refused for an integer, where a cast would make some number of it.
+    """
+    is_launched = all(arg.size for arg in args if type(arg) is ndarray)
+    return tuple(
+        [arg if type(arg) is ndarray else _put(arg, to, is_launched) for arg, to in zip(args, dtypes, strict=True)]
+    )
+
+
+def _put(number: Any, dtype: DType, is_looked_at: bool) -> Array:
+    packed = np.zeros((), dtype)
+    if is_looked_at:
+        with np.errstate(invalid="warn", over="warn"):
+            packed[()] = number
+    return packed
 
 
 def _without_values(args: tuple[Any, ...]) -> tuple[Any, ...]:
@@ -210,6 +229,7 @@ class Ufunc:
                 require_operand(arg)
             types = DTYPE_TYPES.get(self.name, self.types)
             loop = self._checked(select_loop_by_dtype(types, np.dtype(dtype)), dtype)
+            ins = _packed(ins, loop.ins)
         silence()
         ins = _without_values(ins)
         try:

@@ -233,13 +233,25 @@ def linspace(
     count = as_count(num)
     if count < 0:
         raise refusal(ValueError, "linspace with num<0 is not supported")
-    if not all(abs(float(value)) < 1e300 for value in limits):
-        raise CannotProve("limits that are not finite")
+    if not (_is_spanned(*limits) and all(abs(float(value)) < 1e300 for value in limits)):
+        raise CannotProve("limits that are not finite, or not to be subtracted")
     made = result_type(*limits, float(count))
     if made.char == "e":
         raise CannotProve("half precision")
     wanted = made if dtype is None else as_dtype(dtype)
     return new((count,), wanted)
+
+
+def _is_spanned(start: float | np.floating, stop: float | np.floating) -> bool:
+    """Tell whether a kernel gets ``start``, and ``stop - start`` is a number: CuPy subtracts them as they are."""
+    if any(type(one) is int and not -(1 << 63) <= one < 1 << 64 for one in (start, stop)):
+        return False
+    try:
+        with np.errstate(all="raise"):
+            float(stop - start)
+    except (ArithmeticError, TypeError):
+        return False
+    return True
 
 
 @rule("cupy.logspace")

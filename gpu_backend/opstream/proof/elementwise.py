@@ -89,7 +89,9 @@ def real_if_close(a: Array, tol: object = 100) -> Array:
 
 @rule("cupy.angle")
 def angle(z: object, deg: object = False) -> Array:
-    """As CuPy."""
+    """As CuPy, where the unit is no array's value."""
+    if isinstance(deg, Array):
+        raise CannotProve("the truth of an array")
     return ufunc(ANGLE_DEG if deg else ANGLE, z)
 
 

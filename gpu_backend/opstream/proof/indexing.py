@@ -166,6 +166,8 @@ def _basic(part: object) -> BasicIndex:
 
 def _place(part: int | np.integer, axis: int, extent: int) -> int:
     place = int(part)
+    if not -(1 << 63) <= place < 1 << 63:
+        raise refusal(OverflowError, "Python int too large to convert to C ssize_t")
     if place < 0:
         place += extent
     if not 0 <= place < extent:
