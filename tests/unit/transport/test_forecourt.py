@@ -185,28 +185,28 @@ def test_there_are_no_more_connections_than_descriptors(tmp_path: Path) -> None:
     played(tmp_path, story, most=2)
 
 
+def a_stranger_is_hung_up_on(directory: Path, said: bytes) -> None:
+    """Play that somebody comes, says that much, and waits until the connection has ended."""
+
+    async def story(one: Door) -> None:
+        reader, writer = await one.stranger(said)
+        await is_hung_up_on(reader)
+        writer.close()
+
+    played(directory, story)
+
+
 @pytest.mark.parametrize("size", [5_000, 1 << 20])
 def test_a_stranger_who_says_too_much_is_cut_off(tmp_path: Path, size: int) -> None:
     greeting = b"\xff" + bytes(7) + b"\x01\x7f\x03\x00" + b"CURVE".ljust(20, b"\0") + bytes(32)
     command = b"\x06" + size.to_bytes(8, "big") + b"\x05HELLO"
 
-    async def story(one: Door) -> None:
-        reader, writer = await one.stranger(greeting + command + bytes(size - 7))
-        await is_hung_up_on(reader)
-        writer.close()
-
-    played(tmp_path, story)
+    a_stranger_is_hung_up_on(tmp_path, greeting + command + bytes(size - 7))
 
 
 def test_a_stranger_who_says_nothing_goes_in_time(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(forecourt, "_PROOF_SECONDS", 0.05)
-
-    async def story(one: Door) -> None:
-        reader, writer = await one.stranger()
-        await is_hung_up_on(reader)
-        writer.close()
-
-    played(tmp_path, story)
+    a_stranger_is_hung_up_on(tmp_path, b"")
 
 
 def test_who_was_let_in_stays_however_long(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
