@@ -49,7 +49,8 @@ def run(statement: str, scope: dict[str, Any]) -> set[str]:
     [
         ("cp.copyto(i, 1e30, casting='unsafe')", "i", MOST, {"RuntimeWarning"}),
         ("cp.copyto(i, -1e30, casting='unsafe')", "i", -MOST - 1, {"RuntimeWarning"}),
-        ("cp.copyto(i, nan, casting='unsafe')", "i", 0, {"RuntimeWarning"}),
+        ("cp.copyto(i, nan, casting='unsafe')", "i", -MOST - 1, {"RuntimeWarning"}),
+        ("cp.copyto(i, np.float32(nan), casting='unsafe')", "i", 0, set()),
         ("cp.copyto(i, 1e30, casting='unsafe', where=~b)", "i", MOST, {"RuntimeWarning"}),
         ("cp.copyto(i, np.float64(1e30), casting='unsafe')", "i", MOST, set()),
         ("cp.copyto(f, 1e300, casting='unsafe')", "f", np.inf, {"RuntimeWarning"}),
@@ -75,6 +76,35 @@ def run(statement: str, scope: dict[str, Any]) -> set[str]:
 def test_what_is_cast(scope: dict[str, Any], statement: str, name: str, first: object, told: set[str]) -> None:
     assert run(statement, scope) == told
     assert scope[name].get().flat[0] == first
+
+
+@pytest.mark.parametrize("source", "efdFD")
+@pytest.mark.parametrize("target", "?bBhHiIqQ")
+def test_nan_becomes_the_highest_bit_where_either_has_64_bits(scope: dict[str, Any], source: str, target: str) -> None:
+    """As of a GPU's instructions; fewer than 32 bits are the lower ones of 32."""
+    wide, dtype = np.dtype(source.lower()).char == "d", np.dtype(target)
+    expected = 1 << 8 * dtype.itemsize - 1 if dtype.itemsize == 8 or (wide and dtype.itemsize == 4) else 0
+    run(f"r = cp.asarray(np.array([nan, 3, nan], '{source}')).astype('{target}')", scope)
+    found = scope["r"].get()
+    assert found.tolist() == ([True] * 3 if target == "?" else np.array([expected, 3, expected]).astype(dtype).tolist())
+
+
+@pytest.mark.parametrize("dtype", "efd")
+@pytest.mark.parametrize(
+    ("low", "high", "expected"),
+    [
+        ("nan", "5", [1, np.nan, 5]), ("2", "nan", [2, np.nan, 7]), ("nan", "nan", [1, np.nan, 7]),
+        ("None", "5", [1, np.nan, 5]), ("2", "None", [2, np.nan, 7]), ("2", "5", [2, np.nan, 5]), ("6", "2", [2, 2, 2]),
+    ],
+)  # fmt: skip
+def test_a_bound_that_is_nan_bounds_nothing(
+    scope: dict[str, Any], dtype: str, low: str, high: str, expected: list[float]
+) -> None:
+    run(f"x = cp.asarray(np.array([1, nan, 7], '{dtype}')); r = cp.clip(x, {low}, {high})", scope)
+    np.testing.assert_array_equal(scope["r"].get(), np.array(expected, dtype))
+    if "None" not in (low, high):
+        run(f"r = x.clip(cp.full(3, {low}, x.dtype), cp.full(3, {high}, x.dtype))", scope)
+        np.testing.assert_array_equal(scope["r"].get(), np.array(expected, dtype))
 
 
 @pytest.mark.parametrize(

@@ -246,6 +246,6 @@ def test_what_cannot_be_remembered_by_is_no_reason_to_fail(cp: Callable[[str], A
     mask = scope["x"] > 0.3
     expected = HOST[HOST > 0.3]
     np.testing.assert_array_equal((scope["x"][mask] * np.float32(2)).get(), expected * np.float32(2))
-    np.testing.assert_array_equal(cp("clip")(scope["x"][mask], np.nan, 5.0).get(), np.clip(expected, np.nan, 5.0))
+    np.testing.assert_array_equal(cp("clip")(scope["x"][mask], np.nan, 5.0).get(), np.minimum(expected, 5.0))
     with pytest.raises((TypeError, ValueError)):
         scope["x"][mask] + np.zeros((), [("a", "f8")])[()]

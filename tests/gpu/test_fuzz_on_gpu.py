@@ -22,15 +22,24 @@ def cuda() -> Any:
     return CudaDevice()
 
 
+#: Each is to be seen to have carried out ops.
+WAYS = frozenset(("gathered with others", "launched again", "given to the library of products"))
+
+
 def nothing_differs(counts: Counts) -> None:
     assert not [*counts.differences()]
-    for way in ("gathered with others", "launched again", "given to the library of products"):
-        assert counts.ways.get(way), way
+    assert counts.ways.keys() >= WAYS
 
 
 @pytest.mark.gpu
 def test_random_programs_give_cupys_bits(cuda: Any) -> None:
-    nothing_differs(hunt(7, cuda, structures=40, combinations=1 + len(PASSES)))
+    """What is drawn of a few phrases need not have gone each way: then it goes on with others."""
+    counts = Counts()
+    for phrases in range(1, 9):
+        counts.add(hunt(7, cuda, structures=20, combinations=1 + len(PASSES), phrases=phrases))
+        if counts.found or (counts.structures >= 40 and counts.ways.keys() >= WAYS):
+            break
+    nothing_differs(counts)
 
 
 @pytest.mark.gpu_long

@@ -76,7 +76,7 @@ def store(target: Array, source: Array) -> None:
 def cast_into(target: Array, source: Array) -> None:
     """Write ``source`` into ``target`` by the conversions of a GPU: floats saturate at the ends of an integer type.
 
-    NaN becomes 0, the fraction is cut off. Complex numbers lose their imaginary part without a word.
+    The fraction is cut off; for NaN see `saturated`. Complex numbers lose their imaginary part without a word.
     """
     source_kind, kind = source.dtype.kind, target.dtype.kind
     if source_kind == "c" and kind != "c":
@@ -90,7 +90,8 @@ def cast_into(target: Array, source: Array) -> None:
 def saturated(source: Array, dtype: DType) -> Array:
     """Return the floats ``source`` as the integers ``dtype``, saturated; a new array in C order.
 
-    A GPU has no conversion to fewer than 32 bits: it saturates at 32, and keeps the lower ones.
+    A GPU has no conversion to fewer than 32 bits: it saturates at 32, and keeps the lower ones. NaN becomes 0 where
+    both sides have 32 bits, and where one has 64 the highest bit alone: measured on an H200.
     """
     if dtype.itemsize < 4:
         return saturated(source, np.dtype("i" if dtype.kind == "i" else "I")).astype(dtype)
@@ -106,7 +107,8 @@ def saturated(source: Array, dtype: DType) -> Array:
         result = np.asarray(result)
         result[too_high] = info.max
         result[too_low] = info.min
-        result[np.isnan(wide)] = 0
+        is_wide = max(wide.dtype.itemsize, dtype.itemsize) == 8
+        result[np.isnan(wide)] = np.array(1 << 8 * dtype.itemsize - 1).astype(dtype) if is_wide else 0
     return result
 
 

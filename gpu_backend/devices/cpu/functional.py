@@ -78,13 +78,24 @@ def real_if_close(a: object, tol: float = 100) -> Array:
 def _clipped(a: Array, low: Any, high: Any, out: Array | None) -> Array:
     if a.dtype.kind == "c":
         raise TypeError(f"Wrong type ({a.dtype}) of arguments for cupy_clip")
-    result = a.copy() if low is None and high is None else np.asarray(np.clip(a, low, high))
+    result = a.copy() if low is None and high is None else _between(a, low, high)
     if out is None:
         return np.asarray(result, order="C")
     if out.shape != result.shape:
         raise ValueError("Out shape is mismatched")
     cast_into(out, result)
     return out
+
+
+def _between(a: Array, low: Any, high: Any) -> Array:
+    """Clip as CuPy's kernel does: a bound that is NaN bounds nothing, and of bounds that are crossed the upper one is it."""
+    clipped: Array = np.asarray(np.clip(a, low, high))  # refuses what does not fit, and finds the type of the result
+    if clipped.dtype.kind == "f":
+        values = a.astype(clipped.dtype)
+        below, above = np.asarray(-np.inf if low is None else low), np.asarray(np.inf if high is None else high)
+        clipped = np.where(values < below, below, np.where(values > above, above, values))
+        clipped = np.where(below > above, above, clipped)
+    return clipped
 
 
 @define("cupy.clip")
