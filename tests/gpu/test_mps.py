@@ -115,7 +115,7 @@ def test_a_fault_ends_the_group_s_sessions_and_they_are_told_and_go_on(tmp_path:
             assert "group 'vision'" in repr(one), "and it is told why"
         wait_until(lambda: pool.standing.is_ready and pool.standing.daemon != before)
         for one, heard in ((ada, broken), (busy, told)):
-            # Who had a cell under way hears there or with the next that all is lost: as soon as another executor is there.
+            # Who had a cell under way hears that all is lost there or with the next, as soon as there is an executor.
             has_heard = "arrays made so far are lost" in repr(heard)
             said = repr(one.run("float(x.sum())"))
             assert ("lost with an earlier executor" if has_heard else "group 'vision'") in said, (heard, said)

@@ -88,7 +88,7 @@ def _clipped(a: Array, low: Any, high: Any, out: Array | None) -> Array:
 
 
 def _between(a: Array, low: Any, high: Any) -> Array:
-    """Clip as CuPy's kernel does: a bound that is NaN bounds nothing, and of bounds that are crossed the upper one is it."""
+    """Clip as CuPy's kernel does: a bound that is NaN bounds nothing, and of crossed ones the upper bounds."""
     clipped: Array = np.asarray(np.clip(a, low, high))  # refuses what does not fit, and finds the type of the result
     if clipped.dtype.kind == "f":
         values = a.astype(clipped.dtype)
