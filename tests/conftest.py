@@ -5,6 +5,7 @@ What is compiled from a source that has changed since is tested by nobody in tha
 
 from __future__ import annotations
 
+import gc
 import signal
 from collections.abc import Iterator
 from importlib.machinery import EXTENSION_SUFFIXES
@@ -32,6 +33,11 @@ def pytest_configure() -> None:
             stale.append(str(source.relative_to(root)))
     if stale:
         raise pytest.UsageError(f"Compiled from another source: {', '.join(stale)}. `make .venv/.test` compiles again.")
+
+
+def pytest_collection_finish() -> None:
+    gc.collect()
+    gc.freeze()  # what thousands of tests are is here to stay: each collection in one of them went through it all
 
 
 @pytest.fixture

@@ -210,6 +210,7 @@ class CudaDevice:
     def in_order_with(self, others: Collection[int]) -> Iterator[None]:
         """Have work wait for that of ``others``, and theirs for it; see the seam."""
         for number in others:
+            _reach(number)
             with self._devices[number]:  # an event is of the device on which it is made
                 given = cupy.cuda.Event(disable_timing=True)
                 given.record(cupy.cuda.Stream.null)
@@ -354,6 +355,12 @@ class CudaDevice:
 
 
 _STICKY_LOWER = frozenset(name.lower() for name in _STICKY)
+
+
+def _reach(number: int) -> None:
+    """Let the current device read the memory of another. CuPy does so for elementwise kernels alone: others fault."""
+    if runtime.deviceCanAccessPeer(runtime.getDevice(), number):
+        runtime._deviceEnsurePeerAccess(number)
 
 
 def _module(name: str) -> Any:

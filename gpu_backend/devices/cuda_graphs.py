@@ -1,6 +1,6 @@
 """What stands in a CUDA graph that was captured of one stream: launches, fills and copies, as the driver holds them.
 
-CuPy captures graphs and runs them whole; to read what is in one takes the driver's own functions, nine of them.
+CuPy captures graphs and runs them whole; to read what is in one takes the driver's own functions, ten of them.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterator
 from ctypes import byref, c_int, c_size_t, c_uint, c_void_p
 from typing import NamedTuple
 
-__all__ = ["Copy", "Fill", "Launch", "NotKernels", "Step", "is_address", "launches"]
+__all__ = ["Copy", "Fill", "Launch", "NotKernels", "Step", "is_address", "launches", "name_of"]
 
 _KERNEL_NODE, _COPY_NODE, _FILL_NODE = range(3)
 #: ``CU_MEMORYTYPE_DEVICE`` and ``CU_MEMORYTYPE_UNIFIED``.
@@ -116,6 +116,13 @@ def is_address(word: int) -> bool:
     """Tell whether ``word`` is an address that CUDA knows, of the device or of the host."""
     kind = c_uint()
     return bool(_driver().cuPointerGetAttribute(byref(kind), _MEMORY_TYPE, c_void_p(word)) == _SUCCESS)
+
+
+def name_of(function: int) -> str:
+    """Return the name of a kernel; "" if the driver does not tell."""
+    name = ctypes.c_char_p()
+    found = _driver().cuFuncGetName(byref(name), c_void_p(function)) == _SUCCESS
+    return (name.value or b"").decode(errors="replace") if found else ""
 
 
 def _in_order(graph: int) -> Iterator[int]:

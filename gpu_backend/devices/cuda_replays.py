@@ -20,6 +20,7 @@ import numpy as np
 from cupy.cuda import driver, memory, runtime
 
 from gpu_backend.devices import cuda_graphs
+from gpu_backend.devices.cuda_copies import copies
 from gpu_backend.devices.cuda_graphs import Copy, Fill, Launch, Step
 from gpu_backend.devices.cuda_transforms import Plans, is_transform, plans_used
 from gpu_backend.devices.cuda_ufuncs import CudaUfuncs
@@ -193,6 +194,11 @@ class _Space:
         self.moved[room] = self._trace * (_APART + (2 * room + 1) * unit)
         return _FIRST + room * _ROOM + offset + self.moved[room]
 
+    def units(self, blocks: int) -> dict[int, int]:
+        """Return what the address of each of the ``blocks``, and behind them of each operand, is a multiple of."""
+        of_operands = {blocks + number: array.itemsize for number, array in self._arrays.items()}
+        return {**dict.fromkeys(range(blocks), _BLOCK), **of_operands}
+
     def made(self, result: Any) -> Made | None:
         """Return where and how the result lies, which has to begin where a block does."""
         if result is None or any(result is one for one in self._arrays.values()):
@@ -321,7 +327,8 @@ def _agreed(traces: Sequence[_Trace], again: Sequence[_Trace] = (), leads_to_pla
         (size, made.layout if made is not None and block == made.block else contiguous((size,), _BYTES))
         for block, size in enumerate(sizes)
     )
-    return Replay(launch, parameters.content, patches, tuple(parameters.slots), made, blocks)
+    copied = () if parameters.slots else copies(first.launches, places, patches, first.space.units(len(sizes)))
+    return Replay(launch, parameters.content, patches, tuple(parameters.slots), made, blocks, copies=copied)
 
 
 def _launcher(steps: Sequence[Step], content: bytearray, places: Sequence[Sequence[int]]) -> Callable[[], None]:

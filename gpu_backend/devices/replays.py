@@ -14,7 +14,10 @@ from typing import NamedTuple, Protocol
 from gpu_backend.devices.segments import Kind
 from gpu_backend.opstream.layout import DType, Layout
 
-__all__ = ["Lying", "Made", "Number", "Patch", "Replay", "Replays", "Slot", "Unrepeatable"]
+__all__ = ["ZEROS", "Copied", "Lying", "Made", "Number", "Patch", "Replay", "Replays", "Slot", "Unrepeatable"]
+
+#: In place of the number of a block or an operand: zeros.
+ZEROS = -1
 
 
 class Unrepeatable(Exception):
@@ -62,6 +65,17 @@ class Made(NamedTuple):
     layout: Layout
 
 
+class Copied(NamedTuple):
+    """A copy that an op makes, element by element: from where and into what, each counted as in a `Patch`."""
+
+    source: int
+    displacement: int
+    lies: Layout
+    target: int
+    target_displacement: int
+    target_lies: Layout
+
+
 class Replay(NamedTuple):
     """What an op launches."""
 
@@ -78,6 +92,8 @@ class Replay(NamedTuple):
     holds: Callable[[], bool] | None = None
     #: What the addresses of operands must be multiples of: a library chooses its kernels by that.
     alignment: int = 1
+    #: All that is launched, in this order, if it is copies alone: whoever gathers small ops may make them instead.
+    copies: tuple[Copied, ...] = ()
 
 
 class Replays(Protocol):

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from gpu_backend.wire.messages import Op
-from gpu_backend.wire.values import DType, List, Ref, Tuple, Value, View
+from gpu_backend.wire.values import DType, List, Ref, Slice, Tuple, Value, View
 from tests.unit.executor.program.played import PlayedNotebook
 
 pytestmark = [pytest.mark.gpu, pytest.mark.timeout(300)]
@@ -44,6 +44,14 @@ def _rows(handle: int, first: int, itemsize: int, backwards: bool = False) -> Vi
     return View(
         handle, start + first * itemsize, (ROWS, 20), (-row if backwards else row, itemsize), _DTYPES[handle], "C"
     )
+
+
+def _column(number: int) -> View:
+    return View(DOUBLES, number * 8, (ROWS,), (COLUMNS * 8,), "<f8", "C")
+
+
+def _rows_of_mask(first: int, rows: int) -> View:
+    return View(MASK, first * COLUMNS, (rows, COLUMNS), (COLUMNS, 1), "|b1", "C")
 
 
 _DTYPES = {DOUBLES: "<f8", FLOATS: "<f4", INTS: "<i8", MASK: "|b1", PLACES: "<i8", LONG: "<f8", SQUARE: "<f8"}
@@ -175,3 +183,36 @@ def test_most_are_replayed(cuda: Any) -> None:
     assert len(missed) < 0.2 * len([*ASKED, *WRITES]), missed
     aligned = [one for one in missed if "cupy.fft." in one and "View" not in one]
     assert not aligned, missed
+
+
+#: What copies and does nothing else, with how many copies that are; the last two write into what is there.
+COPYING: list[tuple[Asked, int]] = [
+    (("cupy.roll", (Ref(LONG), 3), None), 2),
+    (("cupy.roll", (Ref(DOUBLES), -7), {"axis": 1}), 2),
+    (("cupy.roll", (Ref(MASK), Tuple((2, 3)), Tuple((0, 1))), None), 4),
+    (("cupy.roll", (_rows(FLOATS, 1, 4, backwards=True), 5), {"axis": 0}), 2),
+    (("cupy.concatenate", (List((Ref(DOUBLES), Ref(DOUBLES))),), {"axis": 1}), 2),
+    (("cupy.stack", (List((Ref(MASK), Ref(MASK))),), {"axis": 2}), 2),
+    (("cupy.tile", (Ref(INTS), 3), None), 1),
+    (("cupy.repeat", (Ref(FLOATS), 2), {"axis": 0}), 1),
+    (("cupy.pad", (Ref(SQUARE), 2), None), 2),
+    (("cupy.zeros", (Tuple((5, 6)), "f4"), None), 1),
+    (("cupy.zeros", (7, "?"), None), 1),
+    (("cupy.ndarray.__setitem__", (Ref(DOUBLES), Tuple((Slice(None, None, None), 3)), _column(7)), None), 1),
+    (("cupy.ndarray.__setitem__", (Ref(MASK), Slice(2, 9, 2), _rows_of_mask(11, 4)), None), 1),
+]
+
+
+@pytest.mark.parametrize("asked", COPYING, ids=lambda asked: f"{asked[0][0]}-{str(asked[0][1:])[:40]}")
+def test_what_copies_alone_is_gathered(cuda: Any, asked: tuple[Asked, int]) -> None:
+    (name, args, kwargs), copies = asked
+    op = Op(name, 0 if name.endswith("setitem__") else 100, args, kwargs=kwargs)
+    found, on = _played(cuda, ("store", "reuse", "replay", "segments"), op, ROUNDS)
+    assert found == _played(cuda, _OFF, op, ROUNDS)[0]
+    direct = on.stream._direct
+    assert direct is not None
+    assert direct.segment is not None
+    assert direct.replayer is not None
+    gathered = direct.segment.gathered
+    assert gathered, (direct.ways(), direct.replayer.refused)
+    assert gathered % copies == 0

@@ -46,7 +46,10 @@ for number in range(2):
         event = stream.record()
     event.synchronize()
 results["streams"] = [one.device_id for one in streams]
-results["sums"] = [float(one.sum()) for one in made]
+results["sums"] = []
+for one in made:
+    with one.device:
+        results["sums"].append(float(one.sum()))
 """,
     "random": """
 drawn = []
@@ -117,6 +120,15 @@ results["bytes_per_second"] = 4 * x.nbytes / min(took)
 """
 
 
+_REACHING = """
+with cp.cuda.Device(1):
+    x, h, m = cp.arange(1000.0), cp.ones(1000, "e"), cp.ones((64, 64))
+results["whole"], results["largest"], results["place"] = float(x.sum()), float(x.max()), int(x.argmax())
+results["halves"], results["parts"] = float(h.sum()), cp.histogram(x, 4)[0].tolist()
+results["product"] = float((m @ m)[3, 5])
+"""
+
+
 @pytest.fixture(scope="module", autouse=True)
 def _two_gpus() -> None:
     if len(devices("auto", 0)) < 2:
@@ -127,6 +139,15 @@ def _two_gpus() -> None:
 def test_programs_give_the_same(sides: Sides, name: str) -> None:
     program = _HEAD + PROGRAMS[name]
     assert sides.remote(program, **TWO) == sides.native(program)
+
+
+def test_what_is_no_kernel_of_cupys_own_reaches_over_too(sides: Sides) -> None:
+    """Natively these end in an illegal access: CuPy lets a device read another's memory for its own kernels only."""
+    program = _HEAD + _REACHING
+    assert sides.remote(program, **TWO) == {
+        "whole": 499500.0, "largest": 999.0, "place": 999, "halves": 1000.0, "parts": [250, 250, 250, 250],
+        "product": 64.0,
+    }  # fmt: skip
 
 
 def test_copies_go_from_gpu_to_gpu(sides: Sides) -> None:

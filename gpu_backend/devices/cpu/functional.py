@@ -92,7 +92,8 @@ def _between(a: Array, low: Any, high: Any) -> Array:
     clipped: Array = np.asarray(np.clip(a, low, high))  # refuses what does not fit, and finds the type of the result
     if clipped.dtype.kind == "f":
         values = a.astype(clipped.dtype)
-        below, above = np.asarray(-np.inf if low is None else low), np.asarray(np.inf if high is None else high)
+        bounds = -np.inf if low is None else low, np.inf if high is None else high
+        below, above = (np.asarray(one).astype(clipped.dtype) for one in bounds)
         clipped = np.where(values < below, below, np.where(values > above, above, values))
         clipped = np.where(below > above, above, clipped)
     return clipped

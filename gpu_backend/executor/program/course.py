@@ -19,11 +19,13 @@ __all__ = ["Course", "Lesson"]
 class Course:
     """What becomes of ops that come in one way."""
 
-    __slots__ = ("into", "may_coincide", "product", "refused", "replay", "seen", "spans", "step")
+    __slots__ = ("copies", "into", "may_coincide", "product", "refused", "replay", "seen", "spans", "step")
 
     def __init__(self, step: Step | None, product: Multiplication | None, into: int, may_coincide: bool) -> None:
         self.step, self.product = step, product
         self.replay: Replay | None = None
+        #: What is launched then, as instructions, if it is copies alone.
+        self.copies: tuple[Step, ...] | None = None
         #: Why it cannot be replayed, once that is known.
         self.refused = ""
         #: How often it came and went CuPy's way; below zero if it always will.

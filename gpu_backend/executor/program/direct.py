@@ -248,7 +248,7 @@ class Direct:
             self.tally.why = "it is not compiled yet, or a number among its operands may be rounded"
         replay = course.replay
         if replay is not None and replay.holds is not None and not replay.holds():
-            course.replay, course.seen, replay = None, 0, None  # it goes by another plan now, or has to make one
+            course.replay, course.copies, course.seen, replay = None, None, 0, None  # by another plan, or to be made
         if replay is None and (replay := self._replay(op, course, places)) is None:
             if course.seen >= 0 and step is None:
                 self.tally.why = "it has not come so often in this way"
@@ -256,6 +256,8 @@ class Direct:
                 self.tally.why = course.refused
             return False
         assert self.replayer is not None
+        if course.copies is not None and self.replayer.gather(op, replay, course.copies, places):
+            return True
         self.launch()
         is_done = self.replayer.run(op, replay, places)
         if self._places.kept:
@@ -281,6 +283,8 @@ class Direct:
         else:
             course.replay = self.replayer.capture(op, self._plan.functions[op.name], places, types)
             course.refused = "" if course.replay is not None else self.replayer.why
+        if course.replay is not None and self.segment is not None:
+            course.copies = self.segment.copies(course.replay)
         if op.name == CALL:
             if course.replay is not None:
                 self._calls.note_captured(op)
@@ -365,7 +369,7 @@ def make_direct(device: Device, passes: Collection[str], heap: Heap, reader: Rea
     if device.segments is not None and "segments" in passes:
         segment = Segment(device.segments, operands, places)
     if device.replays is not None and "replay" in passes:
-        replayer = Replayer(device.replays, operands, places, reader)
+        replayer = Replayer(device.replays, operands, places, reader, segment)
     if device.products is not None and "products" in passes:
         products = Multiplications(device.products, operands, places, segment)
     if segment is None and replayer is None and products is None:

@@ -15,6 +15,8 @@ from gpu_backend.devices.replays import Number as AnyNumber
 from gpu_backend.executor.heap import MOST_SPARE_BYTES, Place, Places
 from gpu_backend.executor.program.kernel_calls import CALL
 from gpu_backend.executor.program.operands import Number, Operands, write_number
+from gpu_backend.executor.program.segment import Segment
+from gpu_backend.executor.program.steps import Step
 from gpu_backend.executor.values import Reader
 from gpu_backend.opstream.layout import DType
 from gpu_backend.wire.messages import Op
@@ -36,10 +38,14 @@ class Replayer:
     ----------
     captures
         The replays of the device.
+    segment
+        Where copies are gathered with other ops; None where nothing is.
     """
 
-    def __init__(self, captures: Replays, operands: Operands, places: Places, reader: Reader) -> None:
-        self.captures = captures
+    def __init__(
+        self, captures: Replays, operands: Operands, places: Places, reader: Reader, segment: Segment | None
+    ) -> None:
+        self.captures, self._segment = captures, segment
         self._operands, self._places, self._reader = operands, places, reader
         #: How many ops were replayed, and why others are not: ways in which ops come, by what stood against them.
         self.replayed = 0
@@ -100,22 +106,48 @@ class Replayer:
             place = places[which]
             if type(place) is not Number or not write_number(parameters, at, place.value, dtype):
                 return False
-        blocks = []
-        for size, layout in replay.blocks:
-            block = self._operands.new(layout, size)
-            if block is None:
-                return False
-            blocks.append(block)
+        blocks = self._blocks(replay)
+        if blocks is None:
+            return False
         addresses = [one.address for one in (*blocks, *places)]
         for at, source, displacement in replay.patches:
             _ADDRESS(parameters, at, addresses[source] + displacement)
         replay.launch()
         self.replayed += 1
+        self._keep(op, replay, blocks)
+        if self._places.spare_bytes > MOST_SPARE_BYTES:
+            self._places.give_back()
+        return True
+
+    def gather(self, op: Op, replay: Replay, copies: Sequence[Step], places: Sequence[Place | Number]) -> bool:
+        """Gather the ``copies``, which are all that ``op`` launches, with others; return whether that was possible."""
+        assert self._segment is not None
+        if replay.made is not None and not self._operands.is_free(op.out):
+            return False
+        blocks = self._blocks(replay)
+        if blocks is None:
+            return False
+        if not self._segment.put_copies(copies, replay, [one.address for one in (*blocks, *places)]):
+            for block in blocks:
+                self._places.spare_again(block)
+            return False
+        self._keep(op, replay, blocks)
+        return True
+
+    def _blocks(self, replay: Replay) -> list[Place] | None:
+        """Return the memory that an op has for itself; None if there is none."""
+        blocks: list[Place] = []
+        for size, layout in replay.blocks:
+            block = self._operands.new(layout, size)
+            if block is None:
+                return None
+            blocks.append(block)
+        return blocks
+
+    def _keep(self, op: Op, replay: Replay, blocks: Sequence[Place]) -> None:
+        """Keep the block that is the result; the others are for ops behind this one."""
         for number, block in enumerate(blocks):
             if replay.made is not None and number == replay.made.block:
                 self._places.add(op.out, block)
             else:
                 self._places.spare_again(block)
-        if self._places.spare_bytes > MOST_SPARE_BYTES:
-            self._places.give_back()
-        return True

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from struct import Struct
 
+from gpu_backend.devices.replays import ZEROS, Replay
 from gpu_backend.devices.segments import (
     HEADER_BYTES,
     INSTRUCTION_BYTES,
@@ -110,18 +111,8 @@ class Segment:
 
     def put(self, op: Op, step: Step, places: list[Place | Number]) -> bool:
         """Gather ``op``; return whether that was possible. This is the hot path of small ops."""
-        program = self._ready.get(step.code) or self._readied(step)
-        if program is None:
+        if not self._has_room(step):
             return False
-        is_crowded = self._places.spare_bytes > MOST_SPARE_BYTES
-        if is_crowded or (self.ops and (program is not self._program or self.ops >= self._most_ops)):
-            self.launch()
-            if is_crowded:
-                self._places.give_back()
-            program = self._ready.get(step.code)  # what was compiled meanwhile has others
-            if program is None:
-                return False
-        self._program = program
         table, at = self._table, HEADER_BYTES + self.ops * INSTRUCTION_BYTES
         table[at : at + INSTRUCTION_BYTES] = step.template
         if step.has_numbers and not self._write_numbers(at, step, places):
@@ -144,6 +135,22 @@ class Segment:
         self.ops += 1
         return True
 
+    def _has_room(self, step: Step) -> bool:
+        """Make room for an instruction behind those that are gathered; False if it cannot be one of them yet."""
+        program = self._ready.get(step.code) or self._readied(step)
+        if program is None:
+            return False
+        is_crowded = self._places.spare_bytes > MOST_SPARE_BYTES
+        if is_crowded or (self.ops and (program is not self._program or self.ops >= self._most_ops)):
+            self.launch()
+            if is_crowded:
+                self._places.give_back()
+            program = self._ready.get(step.code)  # what was compiled meanwhile has others
+            if program is None:
+                return False
+        self._program = program
+        return True
+
     def launch(self) -> None:
         """Have the device carry out what is gathered."""
         ops, self.ops, elements, self._elements = self.ops, 0, self._elements, 0
@@ -154,6 +161,37 @@ class Segment:
         finally:
             self._places.kept.clear()
             self._runs.renew()
+
+    def copies(self, replay: Replay) -> tuple[Step, ...] | None:
+        """Return what ``replay`` launches as instructions, for `put_copies`; None if not all of it is copies."""
+        found: list[Step] = []
+        for one in replay.copies:
+            routine = self._runs.copy(one.lies.dtype, one.target_lies.dtype)
+            lies = None if one.source == ZEROS else one.lies
+            step = (
+                make_step(routine, [lies], one.target_lies, self._runs.most_elements) if routine is not None else None
+            )
+            if step is None:
+                return None
+            found.append(step)
+        return tuple(found) or None
+
+    def put_copies(self, copies: Sequence[Step], replay: Replay, addresses: Sequence[int]) -> bool:
+        """Gather the ``copies`` of ``replay``, whose blocks and operands lie at ``addresses``; False if not all can be.
+
+        Some may have been gathered by then: they are harmless, and made again by whoever launches the op.
+        """
+        for step, one in zip(copies, replay.copies, strict=True):
+            if not self._has_room(step):
+                return False
+            at = HEADER_BYTES + self.ops * INSTRUCTION_BYTES
+            self._table[at : at + INSTRUCTION_BYTES] = step.template
+            # The first of the instruction's own values, where no address stands, is zero in the template.
+            of = 0 if one.source == ZEROS else addresses[one.source] + one.displacement
+            _PLACES[2](self._table, at + PLACES_AT, of, addresses[one.target] + one.target_displacement)
+            self._elements = max(self._elements, step.elements)
+            self.ops += 1
+        return True
 
     def _readied(self, step: Step) -> object:
         """Return the program for ``step`` if it is ready by now; None if it is not."""

@@ -18,7 +18,12 @@ def cp() -> Any:
 
 @pytest.mark.parametrize(
     ("dtype", "wanted"),
-    [("b", [1000 - 1024, 0, -1]), ("B", [1000 - 768, 0, 255]), ("h", [1000, 0, -1]), ("i", [1000, 0, 2**31 - 1])],
+    [
+        ("b", [1000 - 1024, 0, -1]),
+        ("B", [1000 - 768, 0, 255]),
+        ("h", [1000, 0, -1]),
+        ("i", [1000, -(2**31), 2**31 - 1]),
+    ],
 )
 def test_floats_saturate_at_32_bits_and_lose_what_does_not_fit(cp: Any, dtype: str, wanted: list[int]) -> None:
     floats = cp("cupy.array", [1000.5, np.nan, 1e30])

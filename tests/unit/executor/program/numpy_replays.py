@@ -9,14 +9,15 @@ from typing import Any
 import numpy as np
 
 from gpu_backend.devices.cpu.device import CpuDevice
-from gpu_backend.devices.replays import Lying, Made, Number, Patch, Replay, Slot, Unrepeatable
+from gpu_backend.devices.replays import ZEROS, Copied, Lying, Made, Number, Patch, Replay, Slot, Unrepeatable
 from gpu_backend.devices.segments import Kind
 from gpu_backend.opstream.layout import DType, Layout, contiguous, strided
-from tests.unit.executor.program.numpy_segments import NumpyBlocks, array_at, types_read
+from tests.unit.executor.program.numpy_segments import NumpyBlocks, NumpySegments, array_at, types_read
 
 _ADDRESS = Struct("<Q")
 #: What each op allocates besides its result.
 _TEMPORARY = 1000
+_UNIT = contiguous((_TEMPORARY // 8,), np.dtype(np.int64))
 
 
 class NumpyReplays:
@@ -68,12 +69,30 @@ class NumpyReplays:
 
         result = Made(1, made) if made is not None else None
         holds = (lambda: bool(self.held)) if self.held is not None else None
-        return Replay(launch, parameters, tuple(patches), tuple(slots), result, blocks, holds, self.alignment)
+        copies = _rolled(function, args)
+        return Replay(launch, parameters, tuple(patches), tuple(slots), result, blocks, holds, self.alignment, copies)
 
     def let_go(self) -> bool:
         """Let go of what launches lead to beside operands; see the seam."""
         had, self.held = self.held, None if self.held is None else False
         return bool(had)
+
+
+def _rolled(function: Callable[..., Any], args: Sequence[Any]) -> tuple[Copied, ...]:
+    """Return the two copies that CuPy makes to roll a row, and the clearing of what else is allocated."""
+    if function.__name__ != "roll" or args[0].layout.ndim != 1:
+        return ()
+    (extent,), dtype, shift = args[0].layout.shape, args[0].layout.dtype, args[1]
+    step = args[0].layout.strides[0]
+    halves = (0, extent - shift, shift), (extent - shift, shift, 0)
+    cleared = Copied(ZEROS, 0, _UNIT, 0, 0, _UNIT)
+    return cleared, *(
+        Copied(
+            2, first * step, strided((count,), (step,), dtype),
+            1, into * dtype.itemsize, contiguous((count,), dtype),
+        )
+        for first, count, into in halves
+    )  # fmt: skip
 
 
 def _made(function: Callable[..., Any], args: Sequence[Any], kwargs: Mapping[str, Any]) -> Layout | None:
@@ -82,7 +101,8 @@ def _made(function: Callable[..., Any], args: Sequence[Any], kwargs: Mapping[str
     results = [function(*one, **kwargs) for one in given]
     if all(one is None or any(one is each for each in own) for one, own in zip(results, given, strict=True)):
         return None
-    if not all(isinstance(one, np.ndarray) and one.base is None for one in results):
+    is_rolled = function.__name__ == "roll"  # the CPU device makes it as a view of what nobody else has
+    if not all(isinstance(one, np.ndarray) and (one.base is None or is_rolled) for one in results):
         raise Unrepeatable("the result is not new memory")
     layouts = {strided(one.shape, one.strides, one.dtype) for one in results}
     if len(layouts) != 1:
@@ -125,3 +145,11 @@ class ReplayingCpu(CpuDevice):
         super().__init__()
         self.captures = self.replays = NumpyReplays()
         self.memory_by_address = self.blocks = NumpyBlocks()
+
+
+class GatheringCpu(ReplayingCpu):
+    """The CPU device with replays and with segments."""
+
+    def __init__(self, most_ops: int = 8) -> None:
+        super().__init__()
+        self.runs = self.segments = NumpySegments(most_ops)
