@@ -19,6 +19,7 @@ from contextlib import ExitStack
 from dataclasses import asdict
 from datetime import UTC, datetime
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any
 
 from rich.console import Console
@@ -35,24 +36,28 @@ ROOT = Path(__file__).parents[2]
 RESULTS = ROOT / "benchmarks" / "results"
 
 
-def in_turns(pool: OwnPool, names: set[str], is_small: bool, rounds: int) -> list[Row]:
-    """Run the programs of these names or kinds, all if there are none, on both sides in turns; return their rows."""
-    found = []
+def in_turns(pool: OwnPool, names: set[str], is_small: bool, rounds: int, passes: int) -> list[Row]:
+    """Run the programs of these names or kinds, all if there are none, on both sides in turns; return their rows.
+
+    All of them are gone through several times: what slows a machine for some seconds slows none of them each time.
+    """
     with ExitStack() as sides:
+        # First calls are of who has compiled nothing yet, on both sides.
+        compiled = sides.enter_context(TemporaryDirectory())
         remote = sides.enter_context(Side("remote", {**pool.environment, MIRROR_VARIABLE: "on"}))
-        native = sides.enter_context(Side("native", pool.environment)) if pool.device_kind == "cuda" else None
-        for name, kind, full, small in remote.programs:
-            if names and not names & {name, kind}:
-                continue
-            size = small if is_small else full
-            ours: list[dict[str, Any]] = []
-            theirs: list[dict[str, Any]] = []
-            for _ in range(rounds + 1):
-                if native is not None:
-                    theirs.append(native.run(name, size))
-                ours.append(remote.run(name, size))
-            found.append(row(name, kind, theirs, ours))
-    return found
+        native = None
+        if pool.device_kind == "cuda":
+            native = sides.enter_context(Side("native", {**pool.environment, "CUPY_CACHE_DIR": compiled}))
+        chosen = [one for one in remote.programs if not names or names & {one[0], one[1]}]
+        ours: dict[str, list[dict[str, Any]]] = {name: [] for name, *_ in chosen}
+        theirs: dict[str, list[dict[str, Any]]] = {name: [] for name, *_ in chosen}
+        for turn in range(passes):
+            for name, _, full, small in chosen:
+                for _ in range(rounds if turn else rounds + 1):
+                    if native is not None:
+                        theirs[name].append(native.run(name, small if is_small else full))
+                    ours[name].append(remote.run(name, small if is_small else full))
+    return [row(name, kind, theirs[name], ours[name]) for name, kind, *_ in chosen]
 
 
 def show(rows: list[Row], title: str) -> None:
@@ -116,7 +121,8 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("programs", nargs="*", help="names or kinds; all by default")
     parser.add_argument("--device", choices=("auto", "cuda", "cpu"), default="auto", help="what to compute on")
-    parser.add_argument("--rounds", type=int, default=5, help="warm calls of each side")
+    parser.add_argument("--rounds", type=int, default=5, help="warm calls of each side in a pass")
+    parser.add_argument("--passes", type=int, default=3, help="how often all are gone through")
     parser.add_argument("--small", action="store_true", help="small sizes on a GPU too")
     parser.add_argument("--record", action="store_true", help="write a file, without a GPU too")
     parser.add_argument("--far", type=far.round_trips, metavar="MS,MS,...", help="round trips to run them over too")
@@ -130,7 +136,7 @@ def main() -> int:
         return 1 if far.is_wrong(found) else 0
     with OwnPool(options.device) as pool:
         device = pool.device_kind
-        rows = in_turns(pool, names, options.small or device == "cpu", options.rounds)
+        rows = in_turns(pool, names, options.small or device == "cpu", options.rounds, options.passes)
     show(
         rows,
         "programs on one GPU, native and remote in turns" if device == "cuda" else "programs on the CPU device, small",

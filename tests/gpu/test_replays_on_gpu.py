@@ -10,6 +10,7 @@ import pytest
 
 from gpu_backend.wire.messages import Op
 from gpu_backend.wire.values import DType, List, Ref, Slice, Tuple, Value, View
+from tests.gpu.test_segments_on_gpu import await_compiler
 from tests.unit.executor.program.played import PlayedNotebook
 
 pytestmark = [pytest.mark.gpu, pytest.mark.timeout(300)]
@@ -207,6 +208,9 @@ COPYING: list[tuple[Asked, int]] = [
 def test_what_copies_alone_is_gathered(cuda: Any, asked: tuple[Asked, int]) -> None:
     (name, args, kwargs), copies = asked
     op = Op(name, 0 if name.endswith("setitem__") else 100, args, kwargs=kwargs)
+    for _ in range(2):  # so often that what copies is wanted, and compiled
+        _played(cuda, ("store", "reuse", "replay", "segments"), op, ROUNDS)
+        await_compiler(cuda)
     found, on = _played(cuda, ("store", "reuse", "replay", "segments"), op, ROUNDS)
     assert found == _played(cuda, _OFF, op, ROUNDS)[0]
     direct = on.stream._direct

@@ -116,7 +116,8 @@ def outcome(drawn: Drawn, passes: tuple[str, ...], device: Any) -> tuple[object,
     return (errors, found), on
 
 
-def _await_compiler(device: Any) -> None:
+def await_compiler(device: Any) -> None:
+    """Wait until what was wanted often enough is compiled, and let more be compiled at once."""
     compiler = device.segments._compiler
     if compiler._thread is not None:
         compiler._thread.join()
@@ -134,7 +135,7 @@ def compare(seeds: range) -> None:
         for _ in range(3):  # until all of it was wanted often enough, and compiled
             for _ in range(4):
                 outcome(drawn, PASSES, device)
-            _await_compiler(device)
+            await_compiler(device)
         found, on = outcome(drawn, PASSES, device)
         assert found == outcome(drawn, ("store", "reuse"), device)[0], f"seed {seed}"
         assert on.stream._direct is not None
