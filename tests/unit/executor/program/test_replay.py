@@ -17,7 +17,7 @@ from gpu_backend.executor.program import direct
 from gpu_backend.executor.program.replay import Replayer
 from gpu_backend.wire.messages import Op, Want
 from gpu_backend.wire.values import List, Ref, Scalar, Tuple, Value, View
-from tests.unit.executor.program.numpy_replays import GatheringCpu, ReplayingCpu
+from tests.unit.executor.program.numpy_replays import ReplayingCpu
 from tests.unit.executor.program.played import PlayedNotebook, added, window
 from tests.unit.executor.program.test_passes import BEGIN, programs
 
@@ -356,50 +356,3 @@ def test_a_name_of_which_nothing_can_be_captured_is_not_looked_for_any_more(monk
         on.run(*(Op(name, 20 + one, (View(3, 0, (one // 2 + 1,), (8,), "<f8", ""),), (20 + one,)) for one in range(10)))
     assert on.stream._direct is not None
     assert on.stream._direct._takes == on.stream._direct._takes | {"cupy.sort": None, "cupy.ndarray.sum": 0}
-
-
-def rolled(into: int, value: Value, shift: int) -> Op:
-    return Op("cupy.roll", into, (value, shift, 0))
-
-
-@pytest.mark.parametrize("most_ops", [1, 2, 4, 100])
-def test_an_op_that_copies_alone_is_gathered_with_others(most_ops: int) -> None:
-    device = GatheringCpu(most_ops)
-    on = PlayedNotebook(PASSES, device)
-    on.run(*BEGIN)
-    row, ops = on.contents(Ref(3)), []
-    for turn in range(4):
-        ops += [added(20 + 3 * turn, Ref(3), float(turn)), rolled(21 + 3 * turn, Ref(20 + 3 * turn), 2)]
-        dropped = (18 + 3 * turn,) if turn else None
-        ops.append(added(22 + 3 * turn, Ref(21 + 3 * turn), Ref(20 + 3 * turn), drop=dropped))
-    on.run(*ops)
-    for turn in range(4):
-        assert on.contents(Ref(22 + 3 * turn)).tolist() == (np.roll(row + turn, 2) + row + turn).tolist()
-    assert replayer(on).replayed == 0, "an op that was captured was launched by itself"
-    # The first way CuPy's, for it was new; of the others two copies, what they clear, and two sums at a time.
-    assert sum(device.runs.launched) == 8 + 3 * 3
-    assert max(device.runs.launched) == min(most_ops, 16)
-
-
-def test_what_cannot_be_gathered_is_launched() -> None:
-    device = GatheringCpu()
-    on = PlayedNotebook(PASSES, device)
-    on.run(*BEGIN)
-    row = on.contents(Ref(3))
-    on.run(rolled(20, Ref(3), 2), rolled(21, Ref(3), 2))
-    device.runs.is_compiled = False
-    device.runs.ready.clear()
-    on.run(rolled(22, Ref(3), 2), added(23, Ref(22), 1.0))
-    assert replayer(on).replayed == 1
-    assert on.contents(Ref(23)).tolist() == (np.roll(row, 2) + 1).tolist()
-
-
-def test_memory_that_there_is_not_leaves_nothing_gathered() -> None:
-    device = GatheringCpu()
-    on = PlayedNotebook(PASSES, device)
-    on.run(*BEGIN)
-    row = on.contents(Ref(3))
-    on.run(rolled(20, Ref(3), 2), rolled(21, Ref(3), 2))
-    device.memory_by_address.left = 0
-    assert not any(one.error for one in on.run(rolled(22, Ref(3), 2)))  # CuPy's way, which finds some
-    assert on.contents(Ref(22)).tolist() == np.roll(row, 2).tolist()
