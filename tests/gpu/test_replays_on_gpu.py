@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+from gpu_backend.opstream.layout import contiguous
 from gpu_backend.wire.messages import Op
 from gpu_backend.wire.values import DType, List, Ref, Slice, Tuple, Value, View
 from tests.gpu.test_segments_on_gpu import await_compiler
@@ -47,12 +48,9 @@ def _rows(handle: int, first: int, itemsize: int, backwards: bool = False) -> Vi
     )
 
 
-def _column(number: int) -> View:
-    return View(DOUBLES, number * 8, (ROWS,), (COLUMNS * 8,), "<f8", "C")
-
-
-def _rows_of_mask(first: int, rows: int) -> View:
-    return View(MASK, first * COLUMNS, (rows, COLUMNS), (COLUMNS, 1), "|b1", "C")
+def _of_long(shape: tuple[int, ...]) -> View:
+    """Return the first numbers of the long array."""
+    return View(LONG, 24, shape, contiguous(shape, np.dtype("f8")).strides, "<f8", "C")
 
 
 _DTYPES = {DOUBLES: "<f8", FLOATS: "<f4", INTS: "<i8", MASK: "|b1", PLACES: "<i8", LONG: "<f8", SQUARE: "<f8"}
@@ -199,8 +197,8 @@ COPYING: list[tuple[Asked, int]] = [
     (("cupy.pad", (Ref(SQUARE), 2), None), 2),
     (("cupy.zeros", (Tuple((5, 6)), "f4"), None), 1),
     (("cupy.zeros", (7, "?"), None), 1),
-    (("cupy.ndarray.__setitem__", (Ref(DOUBLES), Tuple((Slice(None, None, None), 3)), _column(7)), None), 1),
-    (("cupy.ndarray.__setitem__", (Ref(MASK), Slice(2, 9, 2), _rows_of_mask(11, 4)), None), 1),
+    (("cupy.ndarray.__setitem__", (Ref(DOUBLES), Tuple((Slice(None, None, None), 3)), _of_long((ROWS,))), None), 1),
+    (("cupy.ndarray.__setitem__", (Ref(DOUBLES), Slice(2, 9, 2), _of_long((4, COLUMNS))), None), 1),
 ]
 
 

@@ -195,6 +195,17 @@ def loses_sign(value: Numeral, dtype: DType) -> bool:
     return write_number(table, 0, value, dtype) and any(table) and not np.frombuffer(table, dtype).any()
 
 
+def is_nan(value: Numeral) -> bool:
+    """Tell whether a number, or a part of it, is NaN."""
+    kind = type(value)
+    if isinstance(value, Scalar):
+        dtype = text_to_dtype(value.dtype)
+        return dtype.kind in "fc" and bool(np.isnan(np.frombuffer(value.data, dtype)).any())
+    if kind is Complex:
+        return bool(value.real != value.real or value.imag != value.imag)
+    return bool(value != value)
+
+
 def write_number(table: bytearray, at: int, value: Numeral, dtype: DType) -> bool:
     """Write ``value`` as an op that reads it as ``dtype`` is to find it; return whether it is sure how CuPy would."""
     kind, code = type(value), dtype.char

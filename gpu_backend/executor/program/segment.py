@@ -23,7 +23,7 @@ from gpu_backend.devices.segments import (
     Segments,
 )  # fmt: skip
 from gpu_backend.executor.heap import MOST_SPARE_BYTES, Place, Places
-from gpu_backend.executor.program.operands import Number, Operands, write_number
+from gpu_backend.executor.program.operands import Number, Operands, is_nan, write_number
 from gpu_backend.executor.program.steps import Step, make_step
 from gpu_backend.executor.verbs import STORE
 from gpu_backend.opstream.layout import DType, Layout, strided
@@ -80,9 +80,13 @@ class Segment:
             return None
         wanted = (name, kinds[:takes], into.dtype if into is not None else None)
         routine = self._routines[wanted] if wanted in self._routines else self._routine(*wanted)
-        if routine is None or (not all(layouts[:takes]) and _tells_nans_apart(name, routine)):
+        mixes_nans = routine is not None and _mixes_nans(name, routine)
+        if routine is None or (mixes_nans and routine.output.kind == "c" and not all(layouts[:takes])):
             return None
-        return make_step(routine, layouts[:takes], into, self._runs.most_elements)
+        step = make_step(routine, layouts[:takes], into, self._runs.most_elements)
+        if step is not None:
+            step.mixes_nans = mixes_nans
+        return step
 
     def recast(self, name: str, args: Sequence[Value], operands: Sequence[Layout]) -> Step | None:
         """Return ``cupy.outer``, ``astype`` or a copy as an instruction; None where it cannot be one."""
@@ -204,7 +208,9 @@ class Segment:
         for place, dtype in zip(places, step.numbers, strict=False):
             if type(place) is Number:
                 where = at + VALUES_AT + slot * VALUE_BYTES
-                if slot == VALUES or not write_number(self._table, where, place.value, dtype):
+                if slot == VALUES or (step.mixes_nans and is_nan(place.value)):
+                    return False
+                if not write_number(self._table, where, place.value, dtype):
                     return False
                 place.address = slot
                 slot += 1
@@ -220,14 +226,14 @@ def kind_of(operand: Layout | type | str) -> Kind:
     return complex if operand is Complex else operand
 
 
-def _tells_nans_apart(name: str, routine: Routine) -> bool:
-    """Tell whether it shows in which registers an op of arrays and numbers has its operands.
+def _mixes_nans(name: str, routine: Routine) -> bool:
+    """Tell whether it shows in which registers an op has its operands: where several are NaN.
 
-    A part of a complex product is a sum of products. Where both have NaNs, the payload of one lasts, and which one that
-    is depends on the places of the operands in the instruction: ``0.25 * x`` of complex128 was seen on a GPU to come
-    out of a segment with the payloads of its two parts exchanged. CuPy's kernel has the number among its parameters.
+    The payload of one lasts, and which one that is depends on the places of the operands in the instruction. CuPy's
+    kernel has a number among its parameters, and here it is read from a table: ``x * nan`` was seen on a GPU to come
+    out otherwise, and ``0.25 * x`` of complex128, each part of which is a sum of products, for any NaN in ``x``.
     """
-    return routine.output.kind == "c" and name not in (STORE, "cupy.where")
+    return routine.output.kind in "fc" and name not in (STORE, "cupy.where")
 
 
 def _is_served(kind: Kind) -> bool:

@@ -22,7 +22,7 @@ _LARGEST_STRIDE = (1 << 31) - 1
 class Step:
     """One way in which an op comes, as an instruction."""
 
-    __slots__ = ("code", "elements", "has_numbers", "made", "numbers", "template")
+    __slots__ = ("code", "elements", "has_numbers", "made", "mixes_nans", "numbers", "template")
 
     def __init__(self, routine: Routine, template: bytes, elements: int, made: Layout | None) -> None:
         self.code = routine.code
@@ -34,6 +34,8 @@ class Step:
         #: The types in which its numbers are handed over, by operand.
         self.numbers = routine.inputs
         self.has_numbers = False
+        #: Whether it shows which of two NaNs among its operands lasts.
+        self.mixes_nans = False
 
 
 def result_shape(operands: Sequence[Layout | None], into: Layout | None) -> Shape | None:

@@ -291,6 +291,31 @@ def test_complex_arithmetic_with_numbers_is_not_gathered(
     assert launched == gathered
 
 
+NAN = float("nan")
+
+
+@pytest.mark.parametrize(
+    ("name", "args", "gathered"),
+    [
+        ("cupy.multiply", (Ref(3), NAN), []),
+        ("cupy.add", (Scalar("<f8", np.float64(NAN).tobytes()), Ref(3)), []),
+        ("cupy.add", (Scalar("<f8", np.float64(2.5).tobytes()), Ref(3)), [1]),
+        ("cupy.multiply", (Ref(3), np.inf), [1]),
+        ("cupy.equal", (Ref(3), NAN), [1]),
+        ("cupy.where", (Ref(51), Ref(3), NAN), [1]),
+        (".store", (Ref(3), NAN), [1]),
+    ],
+)
+def test_arithmetic_with_a_number_that_is_nan_is_not_gathered(
+    name: str, args: tuple[Value, ...], gathered: list[int]
+) -> None:
+    """Which of two NaNs lasts depends on where CuPy's kernel has the number."""
+    on, launched = notebook()
+    on.stream.heap.put(51, np.arange(6) > 2)
+    assert not on.run(Op(name, 0 if name == ".store" else 52, args))
+    assert launched == gathered
+
+
 def test_ops_of_two_programs_are_launched_apart() -> None:
     on, launched = notebook()
     device = on.device
