@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, Final
 
 import msgspec
 import numpy as np
@@ -16,21 +16,22 @@ from gpu_backend.wire.codec import Codec, Frame, encode
 from gpu_backend.wire.errors import ErrorRecord, ForeignVersion, OversizedMessage, RefusalCode, WireError
 
 #: With so many answers unread, or so many bytes of them, the executor waits for the notebook to read them.
-MAX_UNREAD = 1_024
-MAX_UNREAD_BYTES = 256 << 20
+MAX_UNREAD: Final = 1_024
+MAX_UNREAD_BYTES: Final = 256 << 20
 #: So many refusals may wait for a connection that is not, or not any more, the notebook's.
-_MOST_REFUSALS = 64
+_MOST_REFUSALS: Final = 64
 #: So many connections that were taken over are remembered.
-_MOST_TAKEN_OVER = 256
+_MOST_TAKEN_OVER: Final = 256
 #: Ops are counted up to here: far more than can ever be asked for, and each number still fits its place on the wire.
-_MOST_OPS = 1 << 62
+_MOST_OPS: Final = 1 << 62
 #: The notebook hears at the latest after so many ops that they are carried out, and sends more.
-_REPORT_OPS = 1_024
+_REPORT_OPS: Final = 1_024
 #: It hears of what the device has done at the latest after so much of the device's time, seconds: it lets no more than
 #: a few dozen times as much wait here, and learns from it what ops take.
-_REPORT_SECONDS = 0.015
+_REPORT_SECONDS: Final = 0.015
 
-_codec: Codec[wire.ToExecutor] = Codec(wire.ToExecutor)
+_NOTHING: Final = wire.Want.NOTHING
+_codec: Final[Codec[wire.ToExecutor]] = Codec(wire.ToExecutor)
 
 
 class QueuedBatch:
@@ -114,7 +115,7 @@ class Conversation:
     @property
     def is_awaited(self) -> bool:
         """True if the notebook waits for the answer to the last op that is queued."""
-        return bool(self._queue) and self._queue[-1].ops[-1].want is not wire.Want.NOTHING
+        return bool(self._queue) and self._queue[-1].ops[-1].want is not _NOTHING
 
     # --- what comes in ------------------------------------------------------------------------------------------------
 

@@ -10,6 +10,7 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Sequence
 from time import monotonic_ns
+from typing import Final
 
 from gpu_backend.executor.pace import Pace
 from gpu_backend.gate.bell import Line
@@ -19,20 +20,22 @@ from gpu_backend.gate.right_of_way import Patience, RightOfWay
 
 #: What runs and is queued since nothing waited counts as short up to here, seconds: it is over soon. The end of a long
 #: row of ops is not short, though somebody waits for it.
-_SHORT_SECONDS = 10e-3
+_SHORT_SECONDS: Final = 10e-3
 #: What is at most so long, seconds, may pass those who wait, where no op of late was longer either.
-_PASSING_SECONDS = 1e-3
+_PASSING_SECONDS: Final = 1e-3
 #: How often the page is written while nothing changes but the counters, nanoseconds; and where somebody decides by it.
-_WRITE_NS, _CONTENDED_WRITE_NS = 5_000_000, 1_000_000
+_WRITE_NS: Final = 5_000_000
+_CONTENDED_WRITE_NS: Final = 1_000_000
 #: Short ops are launched for so long behind the end of an opening, nanoseconds, unless the gate is shut by then: the
 #: arbiter is late by a wake-up, and what is in flight keeps the device busy until the next executor is awake.
-_GRACE_NS = 300_000
+_GRACE_NS: Final = 300_000
 #: Ops longer than this, seconds, are not begun in the last moment of an opening: nearly all of them would be overrun.
-_LONG_OP_SECONDS, _LAST_SECONDS = 1e-3, 0.2e-3
+_LONG_OP_SECONDS: Final = 1e-3
+_LAST_SECONDS: Final = 0.2e-3
 
 
 #: How often an order that shuts the gate is read again, though nothing says that there is another, nanoseconds.
-_AGAIN_NS = 100_000_000
+_AGAIN_NS: Final = 100_000_000
 
 
 class Gate:

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from math import inf
-from typing import Protocol
+from typing import Final, Protocol
 
 from gpu_backend.executor.instructions import (
     Check,
@@ -34,31 +34,39 @@ __all__ = ["SPIN_SECONDS", "Loop", "Shut", "Told", "View", "next_step"]
 # --- how long, and why ------------------------------------------------------------------------------------------------
 
 #: How long to look for the gate to open for what is short and awaited: its arbiter takes less to answer.
-URGENT_SECONDS = 0.4e-3
+URGENT_SECONDS: Final = 0.4e-3
 #: How long to look for another's short op to be done: most take less, and the device is idle from then on.
-YIELD_SECONDS = 2e-3
+YIELD_SECONDS: Final = 2e-3
 #: How long ops run before the sockets are looked at: bounds how late a Cancel is seen.
-SLICE_SECONDS = 0.01
+SLICE_SECONDS: Final = 0.01
 #: How long to sleep at most while the device works, or the notebook does not read; and who fills the device with ops
 #: that take less looks for room without sleeping, where others wait: a short window is soon empty.
-DEVICE_SECONDS = 1e-3
+DEVICE_SECONDS: Final = 1e-3
 #: How long to sleep at most behind a shut gate while a long op runs: others may wait for its end.
-DRAIN_SECONDS = 0.25e-3
+DRAIN_SECONDS: Final = 0.25e-3
 #: How long to sleep at most behind a shut gate: its arbiter rings, unless it dies.
-SHUT_SECONDS = 0.1
+SHUT_SECONDS: Final = 0.1
 #: The last moment of a pause is spent awake: being woken takes a good part of it, and many ops take no longer.
-WAKE_SECONDS = 0.1e-3
+WAKE_SECONDS: Final = 0.1e-3
 #: How often to look how much memory is held, while ops run.
-MEASURE_SECONDS = 0.02
+MEASURE_SECONDS: Final = 0.02
 #: How often to look whether the session's leases hold, and whether its owner still runs.
-CHECK_SECONDS = 0.25
+CHECK_SECONDS: Final = 0.25
 #: How long to sleep at most: bounds how late a lease's or an owner's end is seen.
-SLEEP_SECONDS = 1.0
+SLEEP_SECONDS: Final = 1.0
 
-_STOP, _RECEIVE, _MEASURE, _CHECK, _LEARN = Stop(), Receive(), Measure(), Check(), Learn()
+_STOP: Final = Stop()
+_RECEIVE: Final = Receive()
+_MEASURE: Final = Measure()
+_CHECK: Final = Check()
+_LEARN: Final = Learn()
 #: By names of their own: to look a member up in its class takes as long as the rest of a decision.
-_WORK, _ROOM, _GATE = Wait
-_NOTHING, _DUE, _ALL = Told
+_WORK: Final = Wait.WORK
+_ROOM: Final = Wait.ROOM
+_GATE: Final = Wait.GATE
+_NOTHING: Final = Told.NOTHING
+_DUE: Final = Told.DUE
+_ALL: Final = Told.ALL
 
 # --- what is next -----------------------------------------------------------------------------------------------------
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Final
 
 from gpu_backend.opstream.surface import Ufunc, load
 from gpu_backend.wire.messages import Op
@@ -11,9 +12,9 @@ from gpu_backend.wire.op_classes import OP_CLASSES, OpClass
 __all__ = ["HOST", "OpClasses"]
 
 #: How many ops of a run are looked at, at least; all of a shorter one.
-_LOOKS = 8
+_LOOKS: Final = 8
 #: The place, behind the classes, of ops that give the device nothing to do.
-HOST = len(OP_CLASSES)
+HOST: Final = len(OP_CLASSES)
 
 _LINALG_MODULES = (
     "cupy.linalg.", "cupy.fft.", "cupyx.scipy.linalg.", "cupyx.scipy.fft.", "cupyx.scipy.fftpack.", "cupyx.linalg.",
@@ -23,7 +24,7 @@ _HOST_NAMES = frozenset(
     """.nothing .keep .window .fail .doc .memory .cached_codes .compile .python_kernel .module_of_file .getattr .setattr
     .synchronize .wait_event cupy.RawKernel cupy.RawModule cupy.ElementwiseKernel cupy.ReductionKernel""".split()
 )
-_KERNEL_NAMES = frozenset((".call", ".launch"))
+_KERNEL_NAMES: Final = frozenset((".call", ".launch"))
 _BY_LAST_NAME: dict[OpClass, str] = {
     OpClass.LINALG: """dot matmul vdot inner outer tensordot einsum kron cross convolve correlate __matmul__ __rmatmul__
         __imatmul__ polyfit roots fftconvolve cov corrcoef""",
@@ -44,7 +45,7 @@ _BY_LAST_NAME: dict[OpClass, str] = {
         __mul__ __ne__ __neg__ __or__ __pos__ __pow__ __radd__ __rand__ __rdivmod__ __rfloordiv__ __rlshift__ __rmod__
         __rmul__ __ror__ __rpow__ __rrshift__ __rshift__ __rsub__ __rtruediv__ __rxor__ __sub__ __truediv__ __xor__""",
 }
-_CLASS_OF = {name: kind for kind, names in _BY_LAST_NAME.items() for name in names.split()}
+_CLASS_OF: Final = {name: kind for kind, names in _BY_LAST_NAME.items() for name in names.split()}
 
 
 class OpClasses(dict[str, int]):

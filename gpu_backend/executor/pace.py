@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Callable
-from typing import NamedTuple
+from typing import Final, NamedTuple
 
 from gpu_backend.devices.base import Marker
 from gpu_backend.executor.op_classes import HOST
@@ -15,20 +15,21 @@ from gpu_backend.wire.op_classes import OP_CLASSES, OpClass
 _WINDOW_SECONDS, _SHORT_WINDOW_SECONDS = 4e-3, 0.3e-3
 #: Part of the window that one group of launches is worth: groups are timed, and noticed when they are done, which costs
 #: as much as an op.
-_GROUPS = 3
+_GROUPS: Final = 3
 #: Most groups in flight, and most ops in one.
-_MOST_GROUPS = 8
-_MOST_OPS = 256
+_MOST_GROUPS: Final = 8
+_MOST_OPS: Final = 256
 #: Two ops keep a device busy; behind one that is longer than this the gap does not matter, and the wait would.
-_LONG_OP_SECONDS = 5e-3
+_LONG_OP_SECONDS: Final = 5e-3
 #: What an op is taken to be before any was timed.
-_FIRST_GUESS_SECONDS = 50e-6
+_FIRST_GUESS_SECONDS: Final = 50e-6
 #: How much of the longest op is remembered with each group after it, and what is taken for it before any was timed,
 #: seconds: it takes some twenty short groups until a session's ops are taken for short.
-_REMEMBERED, _FIRST_LONGEST_SECONDS = 0.9, 8e-3
+_REMEMBERED: Final = 0.9
+_FIRST_LONGEST_SECONDS: Final = 8e-3
 #: The least that an op is taken to be: more of them are never in flight than this allows.
-_LEAST_OP_SECONDS = 2e-6
-_OTHER = OP_CLASSES.index(OpClass.OTHER)
+_LEAST_OP_SECONDS: Final = 2e-6
+_OTHER: Final = OP_CLASSES.index(OpClass.OTHER)
 
 
 class _Group(NamedTuple):

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from itertools import count
 from pathlib import Path
 from time import monotonic
-from typing import NamedTuple
+from typing import Final, NamedTuple
 
 from gpu_backend.executor.config import CERTIFICATE, ExecutorConfig
 from gpu_backend.executor.control_door import ControlDoor
@@ -25,13 +25,13 @@ from gpu_backend.transport.ring import naps
 from gpu_backend.wire.codec import Frame
 
 #: Messages read in one go; the rest waits its turn in the socket.
-_MOST_AT_ONCE = 64
+_MOST_AT_ONCE: Final = 64
 #: How often the door for orders, and those who have proved nothing yet, are looked at while a notebook speaks, seconds.
-_SIDE_LOOK_SECONDS = 1e-3
+_SIDE_LOOK_SECONDS: Final = 1e-3
 #: What is missing to a whole millisecond when it is asked for one, seconds: it took so long to ask.
-_ROUNDED_SECONDS = 50e-6
+_ROUNDED_SECONDS: Final = 50e-6
 #: Connections of the notebook at a time; a new one takes the place of the eldest. It uses one.
-_MOST_PEERS = 32
+_MOST_PEERS: Final = 32
 
 
 class Ready(NamedTuple):
@@ -41,7 +41,7 @@ class Ready(NamedTuple):
     control: bool
 
 
-_ONLY_DATA = Ready(True, False)
+_ONLY_DATA: Final = Ready(True, False)
 
 
 class Ports:

@@ -6,6 +6,7 @@ import gc
 import logging
 import os
 from time import monotonic, perf_counter, process_time_ns
+from typing import Final
 
 from gpu_backend.devices.base import Device
 from gpu_backend.executor import config as configuration
@@ -38,16 +39,18 @@ from gpu_backend.wire.messages import Want, Welcome
 
 log = logging.getLogger("executor")
 
-_WORK, _, _GATE = Wait  # a member is found in its class by much searching
+_WORK: Final = Wait.WORK  # a member is found in its class by much searching
+_GATE: Final = Wait.GATE
+_CONTENTS: Final = Want.CONTENTS
 
 #: How often who spins lets others have the interpreter, and the processor, seconds.
-_YIELD_SECONDS = 50e-6
+_YIELD_SECONDS: Final = 50e-6
 
 #: Who hears nothing for so long has time for what is done in advance, seconds.
-_IDLE_SECONDS = 0.5
+_IDLE_SECONDS: Final = 0.5
 
-EXIT_ORDERED = 0
-EXIT_FATAL = 3
+EXIT_ORDERED: Final = 0
+EXIT_FATAL: Final = 3
 
 
 class Executor:
@@ -136,7 +139,7 @@ class Executor:
         while batch is not None:  # the first may be launched: the step says so
             before = batch.next
             self._gate.note_launch()
-            pace.begin(batch.ops[before].want is Want.CONTENTS)
+            pace.begin(batch.ops[before].want is _CONTENTS)
             most = len(batch.ops) if self._gate.is_passing else pace.run_ops
             if self._has_several:
                 most = self._lanes.most_ops(batch, most)

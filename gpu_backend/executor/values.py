@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import types
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import Any, Final
 
 import numpy as np
 
@@ -23,10 +23,10 @@ from gpu_backend.wire.errors import ProtocolError
 from gpu_backend.wire.memory_order import holds
 
 #: NumPy's own are of 4 words, and mixing them takes the square of it.
-_MOST_POOL_WORDS = 1024
+_MOST_POOL_WORDS: Final = 1024
 
 #: Types that mean the same on the wire and in Python.
-PLAIN = frozenset({type(None), bool, int, float, str})
+PLAIN: Final = frozenset({type(None), bool, int, float, str})
 #: CuPy's functions ask `cval is numpy.nan`, and compile anew for every other nan that they meet. An object and no
 #: number, from the first on: compiled code hands on another of the same value.
 _THE_NAN: object = vars(np)["nan"]

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import struct
 from collections.abc import Callable, Sequence
-from typing import Protocol
+from typing import Final, Protocol
 
 from gpu_backend.transport.lost import ConnectionLost
 from gpu_backend.transport.pieces import FrameInPieces
@@ -17,18 +17,18 @@ from gpu_backend.transport.shared_frames import SharedFrames
 from gpu_backend.transport.sockets import MAX_FRAME_BYTES
 from gpu_backend.wire.codec import MAX_FRAMES, Frame
 
-_COUNT = struct.Struct("<I")
-_LENGTH = struct.Struct("<Q")
-_SINGLE = struct.Struct("<IQ")  # what stands before a message of one frame
+_COUNT: Final = struct.Struct("<I")
+_LENGTH: Final = struct.Struct("<Q")
+_SINGLE: Final = struct.Struct("<IQ")  # what stands before a message of one frame
 #: Set in the length of a frame that lies in a block, whose number is in the bits from this on.
 _IN_BLOCK, _BLOCK_SHIFT = 1 << 63, 40
 #: Set in the length of a frame that comes by the lanes.
-_BY_LANES = 1 << 62
+_BY_LANES: Final = 1 << 62
 #: Read in one go, into memory that stays: to have the system give and take it back costs ten times the reading.
-READ_BYTES = 256 << 10
+READ_BYTES: Final = 256 << 10
 #: Largest message that is read; its sender is cut off. The largest that the protocol needs is the upload of one op's
 #: arguments, and what is larger than a frame may be travels in pieces.
-MAX_MESSAGE_BYTES = 1 << 30
+MAX_MESSAGE_BYTES: Final = 1 << 30
 
 
 class Stream(Protocol):

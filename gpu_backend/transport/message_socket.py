@@ -10,6 +10,7 @@ import select
 from collections import deque
 from collections.abc import Callable, Sequence
 from time import monotonic
+from typing import Final
 
 from gpu_backend.transport.copying import Bytes
 from gpu_backend.transport.framing import READ_BYTES, MessageReader, Stream, head, head_beside_lanes, single
@@ -21,13 +22,13 @@ from gpu_backend.transport.shared_frames import BLOCK_BYTES, SharedFrames
 from gpu_backend.wire.codec import Frame
 
 #: How long a message waits for a block, seconds; then it goes through the socket. Who reads holds blocks for moments.
-_BLOCK_SECONDS = 0.05
+_BLOCK_SECONDS: Final = 0.05
 #: How often to look for room in a ring or for a block, seconds: a device empties eight blocks in less than one more.
-_ROOM_SECONDS = 0.2e-3
+_ROOM_SECONDS: Final = 0.2e-3
 #: Blocks that are not lent to whoever may keep them.
-_LEFT_BLOCKS = 2
+_LEFT_BLOCKS: Final = 2
 #: Smaller frames pass through the stream: to hand a block over takes as long as copying so much as often as that does.
-_SHARED_BYTES = 32 << 10
+_SHARED_BYTES: Final = 32 << 10
 
 
 class MessageSocket:

@@ -15,18 +15,22 @@ from __future__ import annotations
 import mmap
 import platform
 import socket
+from typing import Final
 
 __all__ = ["RINGS_BYTES", "RingStream", "has_rings", "naps"]
 
 #: Bytes that one ring holds. Large frames have blocks of their own.
-RING_BYTES = 1 << 20
-_WORDS_BYTES = mmap.PAGESIZE
+RING_BYTES: Final = 1 << 20
+_WORDS_BYTES: Final = mmap.PAGESIZE
 #: Of all: a page of words, and the rings.
-RINGS_BYTES = _WORDS_BYTES + 2 * RING_BYTES
+RINGS_BYTES: Final = _WORDS_BYTES + 2 * RING_BYTES
 #: Places of the words, each in a line of the cache of its own, by ring: how much was put in, how much was taken out,
 #: and whether who takes out sleeps.
-_PUT, _TAKEN, _SLEEPS, _RING_WORDS = 0, 16, 32, 64
-_NAP_SECONDS = 1e-3
+_PUT: Final = 0
+_TAKEN: Final = 16
+_SLEEPS: Final = 32
+_RING_WORDS: Final = 64
+_NAP_SECONDS: Final = 1e-3
 
 
 def has_rings() -> bool:

@@ -8,11 +8,12 @@ that no spinning would have helped, as virtual machines poll before they halt.
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import Final
 
 __all__ = ["MOST_SECONDS", "Spinning"]
 
 #: So long at most, seconds: for programs that pause a few milliseconds between two questions.
-MOST_SECONDS = 6e-3
+MOST_SECONDS: Final = 6e-3
 
 
 class Spinning:

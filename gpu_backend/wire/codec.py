@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, Generic, TypeVar
+from typing import Any, Final, Generic, TypeVar
 
 import msgspec
 
@@ -11,12 +11,12 @@ from gpu_backend.wire.errors import ForeignVersion, MalformedMessage, OversizedM
 from gpu_backend.wire.version import MAGIC, PROTOCOL_VERSION
 
 #: Largest encoded struct, without its buffers. A full batch of ordinary ops is some 10 kB.
-MAX_HEADER_BYTES = 8 << 20
+MAX_HEADER_BYTES: Final = 8 << 20
 #: Most buffers in one message.
-MAX_FRAMES = 1024
+MAX_FRAMES: Final = 1024
 
 _PREFIX = bytes((MAGIC, PROTOCOL_VERSION))
-_encode = msgspec.msgpack.Encoder().encode
+_encode: Final = msgspec.msgpack.Encoder().encode
 
 M = TypeVar("M")
 Frame = bytes | bytearray | memoryview

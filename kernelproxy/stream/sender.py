@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable
-from time import monotonic
+from time import monotonic, sleep
 
 from gpu_backend.wire.errors import PoolUnreachable, WorkbenchError
 from kernelproxy.stream.batch import OpenBatch
@@ -64,7 +64,10 @@ class Sender:
     def _send_while_busy(self) -> None:
         quiet = 0
         before = self._pipeline.open_batch
-        while quiet < _QUIET_LOOKS and not self._closed.wait(_PATIENCE_SECONDS):
+        while quiet < _QUIET_LOOKS:
+            sleep(_PATIENCE_SECONDS)  # half as dear as to wait for an event, and the notebook's own thread pays it
+            if self._closed.is_set():
+                return
             batch = self._pipeline.open_batch
             is_behind = self._pipeline.is_behind
             if is_behind or (batch is before and batch.ops):

@@ -6,7 +6,7 @@ import warnings
 from collections.abc import Callable, Collection
 from contextlib import AbstractContextManager
 from time import perf_counter
-from typing import Any, TypeGuard
+from typing import Any, Final, TypeGuard
 
 import numpy as np
 
@@ -35,8 +35,9 @@ from gpu_backend.wire.values import Ref, View
 
 __all__ = ["OpStream"]
 
-NOTHING = Want.NOTHING
-_NO_BOUND = 1 << 30
+NOTHING: Final = Want.NOTHING
+_CONTENTS: Final = Want.CONTENTS
+_NO_BOUND: Final = 1 << 30
 
 
 class OpStream:
@@ -214,7 +215,7 @@ class OpStream:
 
     def _run_one(self, op: Op) -> Answer | None:
         """Run an op that wants an answer, has keywords, or is for another stream."""
-        is_read = op.name == SAME and op.want is Want.CONTENTS and op.stream == self._stream == 0
+        is_read = op.name == SAME and op.want is _CONTENTS and op.stream == self._stream == 0
         if is_read and self._direct is not None and (answer := self._direct.read(op)) is not None:
             return answer
         if self._direct is not None:
@@ -317,7 +318,7 @@ class OpStream:
         self._accounts.settle(op, range(op.out, op.out + len(results)))
 
     def _answer(self, op: Op, args: list[Any], kwargs: dict[str, Any], result: Any) -> Answer:
-        if op.want is Want.CONTENTS:
+        if op.want is _CONTENTS:
             buffers: list[np.ndarray[Any, Any]] = []
             value = self._writer.contents(result, buffers)
             self._accounts.lend(op)
