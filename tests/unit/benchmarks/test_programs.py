@@ -14,7 +14,7 @@ KINDS = sorted(path for path in SUITE.glob("*.py") if path.name != "__init__.py"
 
 
 def run(seconds: float, bits: str = "a", norms: tuple[float, ...] = (1.0,), **costs: int) -> dict[str, object]:
-    return {"seconds": seconds, "bits": bits, "norms": list(norms), "costs": costs}
+    return {"seconds": seconds, "recorded": seconds / 2, "bits": bits, "norms": list(norms), "costs": costs}
 
 
 @pytest.mark.parametrize("path", KINDS, ids=lambda path: path.stem)
@@ -47,6 +47,17 @@ def test_the_first_call_counts_apart_and_the_best_of_the_others() -> None:
 )
 def test_what_came_out_is_compared(theirs: dict[str, object], ours: dict[str, object], verdict: str) -> None:
     assert table.row("x", "k", [theirs, theirs], [ours, ours]).verdict == verdict
+
+
+def test_what_recording_alone_takes_is_told_of_programs_that_hardly_wait() -> None:
+    rows = [
+        table.row(str(trips), "k", [run(1.0), run(1.0)], [run(9.0), run(0.5, round_trips=trips), run(0.8)])
+        for trips in (0, 4)
+    ]
+    often = table.row("often", "k", [run(1.0)] * 2, [run(9.0), run(0.5, ops=20, round_trips=5)])
+    assert [one.recording_ratio for one in (*rows, often)] == [0.25, 0.25, None]
+    judged = table.summary([*rows, often])
+    assert (judged["recording"], judged["recorded_programs"]) == (pytest.approx(0.25), 2)
 
 
 def test_a_run_is_judged_by_its_geometric_mean_and_its_worst() -> None:
