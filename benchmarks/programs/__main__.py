@@ -85,9 +85,8 @@ def show(rows: list[Row], title: str) -> None:
             f"geometric mean of {found['programs']}: warm {found['warm']:.2f}, first call {found['first']:.2f}; "
             f"{found['above_1.1']} above 1.1"
         )
-        console.print(
-            f"recording alone, of {found['recorded_programs']} that hardly wait: {found['recording'] or 0:.2f} of native"
-        )
+        recording, programs = found["recording"] or 0.0, found["recorded_programs"]
+        console.print(f"recording alone, of {programs} that hardly wait: {recording:.2f} of native")
         for each in found["worst"]:
             console.print(f"  {each['ratio']:.2f}  {each['name']}: {each['why']}")
     else:
