@@ -167,14 +167,19 @@ class Segment:
             self._runs.renew()
 
     def copies(self, replay: Replay) -> tuple[Step, ...] | None:
-        """Return what ``replay`` launches as instructions, for `put_copies`; None if not all of it is copies."""
+        """Return what ``replay`` launches as instructions, for `put_copies`; None if not all of it is copies.
+
+        Nor if one writes what was read before: the first of them could not be made again.
+        """
         found: list[Step] = []
+        read: set[int] = set()
         for one in replay.copies:
+            read.add(one.source)
             routine = self._runs.copy(one.lies.dtype, one.target_lies.dtype)
+            if routine is None or one.target in read:
+                return None
             lies = None if one.source == ZEROS else one.lies
-            step = (
-                make_step(routine, [lies], one.target_lies, self._runs.most_elements) if routine is not None else None
-            )
+            step = make_step(routine, [lies], one.target_lies, self._runs.most_elements)
             if step is None:
                 return None
             found.append(step)

@@ -5,8 +5,10 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from gpu_backend.devices.replays import Copied, Replay
 from gpu_backend.executor.config import PASSES
 from gpu_backend.executor.program import direct
+from gpu_backend.opstream.layout import contiguous
 from gpu_backend.wire.messages import Op
 from gpu_backend.wire.values import Ref, Value
 from tests.unit.executor.program.numpy_replays import GatheringCpu
@@ -71,3 +73,16 @@ def test_memory_that_there_is_not_leaves_nothing_gathered() -> None:
     device.memory_by_address.left = 0
     assert not any(one.error for one in on.run(rolled(22, Ref(3), 2)))  # CuPy's way, which finds some
     assert on.contents(Ref(22)).tolist() == np.roll(row, 2).tolist()
+
+
+def test_what_writes_where_it_read_before_is_not_gathered() -> None:
+    """An exchange, say: if it were gathered by half and then launched, it would read what it wrote."""
+    segment = PlayedNotebook(PASSES, GatheringCpu()).stream._direct.segment  # type: ignore[union-attr]
+    row = contiguous((6,), np.dtype("f8"))
+    there, back = (Copied(one, 0, row, other, 0, row) for one, other in ((0, 1), (1, 0)))
+    assert segment is not None
+
+    def steps(*copies: Copied) -> int:
+        return len(segment.copies(Replay(lambda: None, bytearray(), (), (), None, (), copies=copies)) or ())
+
+    assert (steps(there), steps(there, there), steps(there, back), steps(there._replace(target=0))) == (1, 2, 0, 0)
