@@ -4,17 +4,25 @@ libzmq bounds neither connections nor what the first message of a stranger takes
 assertion (`ipc_listener.cpp`) where that has no descriptor left. So who comes by TCP stands here first, and what they
 say is passed on to the socket's private address. CURVE is spoken from end to end: nothing here knows a key. That the
 server has let somebody in is seen by the command in which it says so, which follows its greeting and its welcome.
+
+Who goes is seen out: libzmq ends its process, too, where a peer hangs up while their queue is full and there is a PING
+among what it has read and not queued (`stream_engine_base.cpp`, `out_event`). So it is hung up on only once it has
+taken everything, and then one byte more by itself: it reads nothing while it still holds something.
 """
 
 from __future__ import annotations
 
 import asyncio
+import fcntl
 import resource
 import socket
+import struct
+import termios
 from typing import cast
 from urllib.parse import urlsplit
 
 from gpu_backend.transport.crowd import in_the_way
+from gpu_backend.transport.keepalive import keep_alive
 
 __all__ = ["Forecourt", "listen", "places"]
 
@@ -31,6 +39,10 @@ _ADMITTED = b"\x05READY"
 _DESCRIPTORS, _KEPT_DESCRIPTORS, _MOST_DESCRIPTORS = 3, 256, 1 << 16
 #: Connections that the system keeps for us, and how many of them are taken in one go: the rest waits its turn.
 _BACKLOG, _MOST_AT_ONCE = 128, 8
+#: What is said last for somebody who has gone: the first byte of a frame that never comes.
+_LAST_WORD = b"\0"
+#: How soon, and later how often, it is looked whether all was taken, seconds.
+_FIRST_LOOK_SECONDS, _LOOK_SECONDS = 0.001, 0.05
 
 
 def listen(endpoint: str) -> socket.socket:
@@ -44,7 +56,9 @@ def listen(endpoint: str) -> socket.socket:
     host, _, port = urlsplit(endpoint).netloc.rpartition(":")
     flags = socket.AI_NUMERICHOST | socket.AI_PASSIVE
     found = socket.getaddrinfo("0.0.0.0" if host == "*" else host, int(port), socket.AF_INET, flags=flags)
-    return socket.create_server(cast("tuple[str, int]", found[0][4]), backlog=_BACKLOG)
+    listening = socket.create_server(cast("tuple[str, int]", found[0][4]), backlog=_BACKLOG)
+    keep_alive(listening)
+    return listening
 
 
 def places(doors: int) -> int:
@@ -65,9 +79,11 @@ class Forecourt:
     def __init__(self, path: str, most: int) -> None:
         self._path = path
         self._most_entering = max(1, min(_MOST_ENTERING, most // 4))
-        self._most_admitted = max(1, most - self._most_entering)
+        self._most_leaving = max(1, most // 4)
+        self._most_admitted = max(1, most - self._most_entering - self._most_leaving)
         self._entering: list[_Outside] = []  # the eldest first
         self._admitted: list[_Outside] = []  # the eldest first
+        self._leaving: dict[_Inside, asyncio.Task[None]] = {}  # the eldest first
         self._server: asyncio.Server | None = None
 
     async def open(self, listening: socket.socket) -> None:
@@ -82,6 +98,8 @@ class Forecourt:
             self._server.close()
         for one in [*self._entering, *self._admitted]:
             one.turn_away()
+        for inside in [*self._leaving]:
+            self._hang_up(inside)
 
     def receive(self, newcomer: _Outside) -> None:
         """Find a place for somebody who has come. Whoever is in their way goes."""
@@ -102,6 +120,23 @@ class Forecourt:
             if one in those:
                 those.remove(one)
 
+    def see_out(self, inside: _Inside) -> None:
+        """Hang up for somebody who has gone, once everything that they said was taken."""
+        if len(self._leaving) >= self._most_leaving:
+            self._hang_up(next(iter(self._leaving)))
+        self._leaving[inside] = asyncio.get_running_loop().create_task(self._see_out(inside))
+
+    async def _see_out(self, inside: _Inside) -> None:
+        await inside.is_taken()
+        inside.say(_LAST_WORD)
+        await inside.is_taken()
+        inside.abort()
+        self._leaving.pop(inside, None)
+
+    def _hang_up(self, inside: _Inside) -> None:
+        self._leaving.pop(inside).cancel()
+        inside.abort()
+
 
 def _make_room(those: list[_Outside], newcomer: _Outside, most: int, most_of_one: int) -> None:
     gone = in_the_way([one.host for one in those], newcomer.host, most, most_of_one)
@@ -119,12 +154,27 @@ class _End(asyncio.Protocol):
         self.transport = cast("asyncio.Transport", transport)
 
     def connection_lost(self, error: Exception | None) -> None:
-        if self.other is not None and self.other.transport is not None:
-            self.other.transport.close()  # once it has said what was heard here
+        if self.other is not None:
+            self.other.leave()
 
     def data_received(self, data: bytes) -> None:
-        if self.other is not None and self.other.transport is not None:
-            self.other.transport.write(data)
+        if self.other is not None:
+            self.other.say(data)
+
+    def say(self, data: bytes) -> None:
+        """Pass on what was heard at the other end."""
+        if self.transport is not None:
+            self.transport.write(data)
+
+    def leave(self) -> None:
+        """End the connection, whose other end is over, once all was said that was heard there."""
+        if self.transport is not None:
+            self.transport.close()
+
+    def abort(self) -> None:
+        """End the connection at once."""
+        if self.transport is not None:
+            self.transport.abort()
 
     def pause_writing(self) -> None:
         if self.other is not None and self.other.transport is not None:
@@ -160,7 +210,7 @@ class _Outside(_End):
     async def _enter(self, path: str) -> None:
         if self._is_gone:
             return
-        inside = _Inside(self)
+        inside = _Inside(self, self._court)
         try:
             await asyncio.get_running_loop().create_unix_connection(lambda: inside, path)
         except OSError:
@@ -192,9 +242,8 @@ class _Outside(_End):
         self._court.admit(self)
 
     def turn_away(self) -> None:
-        """End the connection at once."""
-        if self.transport is not None:
-            self.transport.abort()
+        """End the connection of somebody who is in the way, or late."""
+        self.abort()
 
     def connection_lost(self, error: Exception | None) -> None:
         super().connection_lost(error)
@@ -206,9 +255,10 @@ class _Outside(_End):
 class _Inside(_End):
     """The end at the ZeroMQ socket, which says whether it lets the peer in."""
 
-    def __init__(self, outside: _Outside) -> None:
+    def __init__(self, outside: _Outside, court: Forecourt) -> None:
         self.other = outside
         self._outside = outside
+        self._court = court
         self._said: bytearray | None = bytearray()  # None once it is known
 
     def data_received(self, data: bytes) -> None:
@@ -220,7 +270,23 @@ class _Inside(_End):
                     self._outside.admitted()
                 self._said = None
 
-    def abort(self) -> None:
-        """End the connection at once."""
-        if self.transport is not None:
-            self.transport.abort()
+    def leave(self) -> None:
+        """End the connection of somebody who has gone, as `Forecourt.see_out` does."""
+        self.other = None
+        if self.transport is not None and not self.transport.is_closing():
+            self.transport.resume_reading()  # answers that nobody reads must not keep libzmq from reading
+            self._court.see_out(self)
+
+    async def is_taken(self) -> None:
+        """Wait until libzmq has read all that was said here, or is gone."""
+        pause = _FIRST_LOOK_SECONDS
+        while self._unread_bytes():
+            await asyncio.sleep(pause)
+            pause = min(2 * pause, _LOOK_SECONDS)
+
+    def _unread_bytes(self) -> int:
+        if self.transport is None or self.transport.is_closing():
+            return 0
+        own = cast("socket.socket", self.transport.get_extra_info("socket"))
+        (in_between,) = struct.unpack("i", fcntl.ioctl(own, termios.TIOCOUTQ, bytes(4)))
+        return self.transport.get_write_buffer_size() + cast("int", in_between)

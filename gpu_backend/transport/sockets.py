@@ -1,4 +1,9 @@
-"""Sockets with the options that every connection of ours has: CURVE, bounded queues, no linger, heartbeats."""
+"""Sockets with the options that every connection of ours has: CURVE, bounded queues, no linger, signs of life.
+
+Clients send heartbeats, servers none: libzmq 4.3.5 ends a server's process by an assertion (`stream_engine_base.cpp`,
+`out_event`) when a heartbeat of its own falls due after a peer hung up whose queue is full. That a client's machine has
+gone is told by TCP, see `forecourt`.
+"""
 
 from __future__ import annotations
 
@@ -39,6 +44,8 @@ def as_client(socket: S, keys: KeyPair, server_key: bytes) -> S:
     socket.curve_secretkey = keys.secret
     socket.curve_publickey = keys.public
     socket.curve_serverkey = server_key
+    socket.heartbeat_ivl = 2_000
+    socket.heartbeat_timeout = 10_000
     socket.reconnect_ivl = 50
     socket.reconnect_ivl_max = 1_000
     return socket
@@ -56,6 +63,4 @@ def _common(socket: zmq.Socket[Any]) -> None:
     # Flow control is by credits; the high-water marks only bound what a peer that ignores them can pile up.
     socket.sndhwm = 1_000
     socket.rcvhwm = 1_000
-    socket.heartbeat_ivl = 2_000
-    socket.heartbeat_timeout = 10_000
     socket.tcp_keepalive = 1

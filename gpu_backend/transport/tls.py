@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import cast
 
 from gpu_backend.transport.framing import MessageReader
+from gpu_backend.transport.keepalive import keep_alive
 from gpu_backend.transport.laned_messages import LanedMessages
 from gpu_backend.transport.lanes import Lanes, Reach
 from gpu_backend.transport.message_socket import MessageSocket
@@ -31,8 +32,6 @@ MOST_LANES = 4
 _READ_BYTES = 256 << 10
 #: A peer that does not answer so long, though asked, is gone; seconds.
 SILENCE_SECONDS = 10.0
-#: How often a peer that says nothing is asked whether its host is there, and how often in vain; seconds.
-_PROBE_SECONDS, _PROBES = 2, 4
 #: Of ``struct tcp_info``, whose layout is fixed: probes in vain, segments not confirmed, and the milliseconds since
 #: data and since a confirmation came.
 _TCP_INFO = struct.Struct("=3xB20xI24xII")
@@ -82,7 +81,8 @@ class TlsStream:
 
     def __init__(self, connected: socket.socket, context: ssl.SSLContext, is_server: bool, allowance: int) -> None:
         connected.setblocking(False)
-        _keep_watch(connected)
+        connected.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)  # small messages leave at once
+        keep_alive(connected)
         self._socket = connected
         self._incoming, self._outgoing = ssl.MemoryBIO(), ssl.MemoryBIO()
         self._tls = context.wrap_bio(self._incoming, self._outgoing, server_side=is_server)
@@ -218,18 +218,6 @@ class TlsStream:
     def close(self) -> None:
         """Close at once."""
         self._socket.close()
-
-
-def _keep_watch(connected: socket.socket) -> None:
-    """Have small messages leave at once, and a peer that is gone noticed while nothing is under way."""
-    for option, value in (
-        (socket.TCP_NODELAY, 1),
-        (socket.TCP_KEEPIDLE, _PROBE_SECONDS),
-        (socket.TCP_KEEPINTVL, _PROBE_SECONDS),
-        (socket.TCP_KEEPCNT, _PROBES),
-    ):
-        connected.setsockopt(socket.IPPROTO_TCP, option, value)
-    connected.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
 
 
 def messages_of(
