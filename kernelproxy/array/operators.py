@@ -7,10 +7,9 @@ from typing import Any
 
 import numpy as np
 
-from gpu_backend.opstream.proof.ufuncs import rule_for
 from gpu_backend.wire.errors import WarningRecord
 from kernelproxy import compiled
-from kernelproxy.calls import array_core, dispatch, selections
+from kernelproxy.calls import array_core, dispatch
 from kernelproxy.calls.array_core import ArrayCore
 from kernelproxy.calls.dispatch import stands_for
 from kernelproxy.calls.scalars import SCALARS
@@ -134,6 +133,8 @@ def _unary(function: ufunc) -> Callable[[Any], Any]:
 _ADD, _SUBTRACT, _MULTIPLY = ufunc_named("add"), ufunc_named("subtract"), ufunc_named("multiply")
 _DIVIDE, _FLOOR_DIVIDE = ufunc_named("true_divide"), ufunc_named("floor_divide")
 _REMAINDER, _POWER = ufunc_named("remainder"), ufunc_named("power")
+#: CuPy's operator squares where cupy.power(x, 2) calls pow(), which may differ in the last bit.
+_OWN_POWER = ufunc(_POWER._qualname, _POWER.description, "cupy.ndarray.__pow__")
 _LEFT, _RIGHT = ufunc_named("left_shift"), ufunc_named("right_shift")
 _AND, _OR, _XOR = ufunc_named("bitwise_and"), ufunc_named("bitwise_or"), ufunc_named("bitwise_xor")
 
@@ -171,10 +172,9 @@ class Operators(ArrayCore):
         other = stands_for(other)
         if isinstance(other, ArrayCore):
             return _POWER.binary(self, other)
-        # CuPy's operator squares where cupy.power(x, 2) calls pow(), which may differ in the last bit.
-        proof = selections.prove("cupy.power", (self, other)) or rule_for("cupy.power").result(self._layout, other)
-        made = dispatch.run_proved("cupy.ndarray.__pow__", (self, other), {}, proof)
-        return array_core.in_class_of(made, (self,)) if array_core.is_subclassed else made
+        return _OWN_POWER.binary(self, other)
+
+    __pow__ = compiled.quick("binary", __pow__, _OWN_POWER._verb)
 
     def __rpow__(self, other: object, modulo: Any = None) -> Any:
         if modulo is not None or _defers(self, other):

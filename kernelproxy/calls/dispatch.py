@@ -18,6 +18,7 @@ from gpu_backend.wire import values as wire
 from gpu_backend.wire.codec import Frame
 from gpu_backend.wire.errors import WarningRecord
 from gpu_backend.wire.messages import Want
+from kernelproxy import compiled
 from kernelproxy.calls import array_core, reading, repeats, selections, stand_ins, sync_detection, transfer
 from kernelproxy.calls.argument_types import HostArray
 from kernelproxy.calls.array_core import ArrayCore, fresh, from_description, view_of, window_held
@@ -70,6 +71,9 @@ def call(qualname: str, args: tuple[object, ...], kwargs: dict[str, object]) -> 
     if known is not None:
         repeats.remember(known, proof, largest(args, proof))
     return run_proved(qualname, args, kwargs, proof)
+
+
+call = compiled.quick("call", call)
 
 
 def proved(qualname: str, args: tuple[object, ...]) -> Proof:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from gpu_backend.opstream.proof.outcome import Unproved
+from kernelproxy import compiled
 from kernelproxy.calls.error_state import ErrorState
 from kernelproxy.client import Client
 
@@ -23,3 +24,6 @@ def doubted(client: Client, qualname: str) -> Unproved | None:
     if qualname == _SOLVE and client.part(Solvers).are_chosen:
         return Unproved("a setting of the executor chooses the solver")
     return None
+
+
+compiled.learn(doubted=doubted)

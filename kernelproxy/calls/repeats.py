@@ -13,6 +13,7 @@ from typing import Any
 from gpu_backend.opstream.layout import Layout
 from gpu_backend.opstream.proof.outcome import Proof, Returned, View
 from gpu_backend.wire import values as wire
+from kernelproxy import compiled
 from kernelproxy.calls import array_core
 from kernelproxy.calls.array_core import LaterLayout
 from kernelproxy.calls.encoding import DTYPE_KINDS, DTYPES
@@ -101,6 +102,12 @@ def _noted(key: list[object], values: Iterable[Any], client: Client | None) -> t
 
 def _is_short(text: str) -> bool:
     return len(text) <= _MOST_LETTERS
+
+
+compiled.learn(
+    current=current, dtypes=DTYPES, dtype_kinds=DTYPE_KINDS, Tuple=wire.Tuple, List=wire.List, Window=View,
+    Returned=Returned,
+)  # fmt: skip
 
 
 def remember(known: Known, proof: Proof, size: int) -> None:

@@ -1,4 +1,4 @@
-"""NumPy's scalars as operands: each has a type of its own, by which alone it is known what is made of it."""
+"""Numbers as operands: how they travel, and those of NumPy, by whose type alone it is known what is made of them."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from gpu_backend.wire import values as wire
 from gpu_backend.wire.dtypes import dtype_to_text
 from kernelproxy import compiled
 
-__all__ = ["SCALARS", "sent_scalar"]
+__all__ = ["SCALARS", "sent_number", "sent_scalar"]
 
 #: The types of scalars that are operands by themselves, and how their dtypes travel.
 SCALARS: dict[type, str] = {
@@ -23,4 +23,11 @@ def sent_scalar(value: Any) -> wire.Scalar:
     return wire.Scalar(SCALARS[type(value)], value.tobytes())
 
 
-compiled.learn(scalars=SCALARS, sent_scalar=sent_scalar)
+def sent_number(value: Any) -> wire.Value:
+    """Return how a number travels: of one of these types, or one of Python's that 64 bits can hold."""
+    if type(value) is complex:
+        return wire.Complex(value.real, value.imag)
+    return sent_scalar(value) if type(value) in SCALARS else value
+
+
+compiled.learn(scalars=SCALARS, sent_number=sent_number)

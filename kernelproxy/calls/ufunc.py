@@ -8,6 +8,7 @@ from gpu_backend.opstream.layout import Layout
 from gpu_backend.opstream.proof.ufuncs import rule_for
 from gpu_backend.opstream.surface import Ufunc as Description
 from gpu_backend.wire import values as wire
+from kernelproxy import compiled
 from kernelproxy.calls import array_core, dispatch, selections
 from kernelproxy.calls.argument_types import ArrayLike, AxisLike, DTypeLike
 from kernelproxy.calls.array_core import ArrayCore, LaterLayout
@@ -15,7 +16,7 @@ from kernelproxy.calls.common_client import common
 from kernelproxy.calls.dispatch import stands_for
 from kernelproxy.calls.documentation import Documented
 from kernelproxy.calls.elsewhere import reaches_over
-from kernelproxy.calls.scalars import SCALARS, sent_scalar
+from kernelproxy.calls.scalars import SCALARS, sent_number
 from kernelproxy.client import Client
 from kernelproxy.public_names import maker
 from kernelproxy.stream.forms import Form, OpKind
@@ -24,24 +25,31 @@ from kernelproxy.stream.forms import Form, OpKind
 _DEPTH = 4
 _Key = tuple[Any, ...]
 _Limits = tuple[float, float] | None
-#: Operands that travel as they are.
-_PLAIN = (int, float, bool)
-#: These and others that are numbers, by whose type it is known what is made of them.
-_NUMBERS = frozenset((*_PLAIN, *SCALARS))
+#: Operands that are numbers.
+_NUMBERS = frozenset((int, float, complex, bool, *SCALARS))
 
 
 def _is_operand(value: Any) -> bool:
     return isinstance(value, ArrayCore) or type(value) in _NUMBERS
 
 
+def _is_between(number: Any, low: float, high: float) -> bool:
+    """Tell whether a number of Python's, or both parts of it, lie between these."""
+    if type(number) is complex:
+        return low <= number.real <= high and low <= number.imag <= high
+    return bool(low <= number <= high)
+
+
 class ufunc(Documented):  # noqa: N801 (CuPy's name)
     """A universal function. Its results are proved by the rule of its name, which remembers what it has proved."""
 
-    __slots__ = ("_qualname", "_rule", "description")
+    __slots__ = ("_qualname", "_rule", "_verb", "description")
     __module__ = "cupy._core._kernel"
 
-    def __init__(self, qualname: str, description: Description) -> None:
+    def __init__(self, qualname: str, description: Description, operator: str = "") -> None:
         self._qualname = qualname
+        #: What carries it out: itself, unless CuPy's ``operator`` gives its results in a way of its own.
+        self._verb = operator or qualname
         self.description = description
         self._rule = rule_for(qualname)
 
@@ -54,6 +62,8 @@ class ufunc(Documented):  # noqa: N801 (CuPy's name)
                 return self.unary(args[0])
         result = dispatch.call(self._qualname, args, kwargs)
         return self._in_class(args, kwargs.get("out"), result) if array_core.is_subclassed else result
+
+    __call__ = compiled.quick("ufunc", __call__)
 
     def _in_class(self, args: tuple[object, ...], out: Any, result: Any) -> Any:
         """Return the results in the class that CuPy gives them; those that were given are what they are."""
@@ -69,11 +79,11 @@ class ufunc(Documented):  # noqa: N801 (CuPy's name)
             return dispatch.call(self._qualname, (stands_for(operand),), {})
         client, layout = operand._client, operand._layout
         pipeline = client.pipeline
-        form = pipeline.forms.get((self._qualname, layout))
+        form = pipeline.forms.get((self._verb, layout))
         if form is None or form.size > pipeline.memory.small_bytes or client.streams.is_used:
             proof = selections.prove(self._qualname, (operand,)) or self._rule.results(layout)
-            self._remember(client, (self._qualname, layout), proof)
-            made = dispatch.run_proved(self._qualname, (operand,), {}, proof)
+            self._remember(client, (self._verb, layout), proof)
+            made = dispatch.run_proved(self._verb, (operand,), {}, proof)
         else:
             made = array_core.small(client, form.made, pipeline.note(form, (operand._ref,), _DEPTH))  # type: ignore[arg-type]
         return array_core.in_class_of(made, (operand,)) if array_core.is_subclassed else made
@@ -84,9 +94,9 @@ class ufunc(Documented):  # noqa: N801 (CuPy's name)
             if isinstance(right, ArrayCore):
                 return self._of_arrays(left, right)
             if type(right) in _NUMBERS:
-                return self._of_number(left, right, left, right, (self._qualname, left._layout, type(right)))
+                return self._of_number(left, right, left, right, (self._verb, left._layout, type(right)))
         elif isinstance(right, ArrayCore) and type(left) in _NUMBERS:
-            return self._of_number(left, right, right, left, (self._qualname, type(left), right._layout))
+            return self._of_number(left, right, right, left, (self._verb, type(left), right._layout))
         return self._binary_of_others(left, right)
 
     def _of_arrays(self, left: ArrayCore, right: ArrayCore) -> Any:
@@ -94,12 +104,12 @@ class ufunc(Documented):  # noqa: N801 (CuPy's name)
         client = left._client
         if client is not right._client:
             common(client, right._client)
-        pipeline, key = client.pipeline, (self._qualname, left._layout, right._layout)
+        pipeline, key = client.pipeline, (self._verb, left._layout, right._layout)
         form = pipeline.forms.get(key)
         if form is None or form.size > pipeline.memory.small_bytes or client.streams.is_used:
             proof = selections.prove(self._qualname, (left, right)) or self._rule.result(left._layout, right._layout)
             self._remember(client, key, proof)
-            made = dispatch.run_proved(self._qualname, (left, right), {}, proof)
+            made = dispatch.run_proved(self._verb, (left, right), {}, proof)
         else:
             made = array_core.small(client, form.made, pipeline.note(form, (left._ref, right._ref), _DEPTH))  # type: ignore[arg-type]
         return array_core.in_class_of(made, (left, right)) if array_core.is_subclassed else made
@@ -110,24 +120,24 @@ class ufunc(Documented):  # noqa: N801 (CuPy's name)
         pipeline = client.pipeline
         form = pipeline.forms.get(key)
         if (
-            form is None or not (has_type or form.low <= number <= form.high)
+            form is None or not (has_type or _is_between(number, form.low, form.high))
             or form.size > pipeline.memory.small_bytes or client.streams.is_used
         ):  # fmt: skip
             operands = (left._layout, right) if array is left else (left, right._layout)
             proof = selections.prove(self._qualname, (left, right)) or self._rule.result(*operands)
             self._remember(client, key, proof, (0, 0) if has_type else self._rule.limits(*operands))
-            made = dispatch.run_proved(self._qualname, (left, right), {}, proof)
+            made = dispatch.run_proved(self._verb, (left, right), {}, proof)
         else:
-            sent = sent_scalar(number) if has_type else number
+            sent = sent_number(number)
             args = (array._ref, sent) if array is left else (sent, array._ref)
             made = array_core.small(client, form.made, pipeline.note(form, args, _DEPTH))  # type: ignore[arg-type]
         return array_core.in_class_of(made, (array,)) if array_core.is_subclassed else made
 
     def _remember(self, client: Client, key: _Key, proof: object, limits: _Limits = (0, 0)) -> None:
         """Have the op that is proved for ``key`` found at once from now on, for numbers within ``limits``."""
-        forms = client.pipeline.forms
+        forms, takes_out = client.pipeline.forms, self._verb is self._qualname
         if type(proof) is Layout and limits is not None and key not in forms and LaterLayout not in map(type, key):
-            forms.keep(key, forms.of(OpKind(self._qualname, 1, None, proof.nbytes, None, proof, True), *limits))
+            forms.keep(key, forms.of(OpKind(self._verb, 1, None, proof.nbytes, None, proof, takes_out), *limits))
 
     def _binary_of_others(self, left: Any, right: Any) -> Any:
         """Apply the function to two operands that are not arrays, or an array and a number."""
@@ -135,7 +145,7 @@ class ufunc(Documented):  # noqa: N801 (CuPy's name)
         if all(map(_is_operand, operands)) and any(isinstance(one, ArrayCore) for one in operands):
             return self.binary(*operands)
         proof = selections.prove(self._qualname, tuple(operands)) or self._rule.result(*map(dispatch.layouts, operands))
-        made = dispatch.run_proved(self._qualname, tuple(operands), {}, proof)
+        made = dispatch.run_proved(self._verb, tuple(operands), {}, proof)
         return array_core.in_class_of(made, tuple(operands)) if array_core.is_subclassed else made
 
     def inplace(self, target: ArrayCore, operand: Any) -> Any:
@@ -150,9 +160,9 @@ class ufunc(Documented):  # noqa: N801 (CuPy's name)
         pipeline, key = client.pipeline, (layout, self._qualname, of)
         form = pipeline.forms.get(key)
         has_type = of in SCALARS
-        if form is None or not (is_array or has_type or form.low <= operand <= form.high):
+        if form is None or not (is_array or has_type or _is_between(operand, form.low, form.high)):
             form = self._form_inplace(client, key, operand)
-        args = (target._ref, operand._ref if is_array else sent_scalar(operand) if has_type else operand, target._ref)
+        args = (target._ref, operand._ref if is_array else sent_number(operand), target._ref)
         if form is not None and not reaches_over(client, args):
             pipeline.note(form, args, _DEPTH, None, client.streams.current_handle())
         else:
@@ -251,3 +261,6 @@ class ufunc(Documented):  # noqa: N801 (CuPy's name)
 
     def _wire_value(self) -> wire.Name:
         return wire.Name(self._qualname)
+
+
+compiled.learn(Ufunc=ufunc)

@@ -15,6 +15,8 @@
 #include "parts.h"
 #include "recording.h"
 #include "arrays.h"
+#include "forms.h"
+#include "calls.h"
 
 /* --- the ways --------------------------------------------------------------------------------------------------------- */
 
@@ -27,108 +29,13 @@ typedef struct {
 
 #define PURE PyObject_Vectorcall(((Quick *)quick)->pure, args, flags, names)
 #define GIVEN(count) (is_on && names == NULL && PyVectorcall_NARGS(flags) == (count))
+#define NAME (((Quick *)quick)->name)
 #define WAY(way) static PyObject *way(PyObject *quick, PyObject *const *args, size_t flags, PyObject *names)
-
-static int is_number(PyObject *value)
-{
-    return PyFloat_CheckExact(value) || PyLong_CheckExact(value) || PyBool_Check(value);
-}
-
-/* Whether a value is one of NumPy's scalars: 1, 0, or -1 with an error. By its type alone it is known what is made. */
-static int is_scalar(PyObject *value)
-{
-    return scalars == NULL ? 0 : PyDict_Contains(scalars, (PyObject *)Py_TYPE(value));
-}
-
-/* What travels for an operand: a new reference, NULL with an error. */
-static PyObject *sent(PyObject *operand)
-{
-    if (IS(operand, array_class))
-        return Py_NewRef(AT(operand, in_array.ref));
-    int found = is_number(operand) ? 0 : is_scalar(operand);
-    return found > 0 ? PyObject_CallOneArg(sent_scalar, operand) : found < 0 ? NULL : Py_NewRef(operand);
-}
-
-/* Whether a number is between those of the form: 1, 0, or -1 with an error. */
-static int is_within(PyObject *form, PyObject *number)
-{
-    int is_above = PyObject_RichCompareBool(AT(form, in_form.low), number, Py_LE);
-    return is_above <= 0 ? is_above : PyObject_RichCompareBool(number, AT(form, in_form.high), Py_LE);
-}
-
-/* Find the form of an op on arrays of `client`: 1 with a new reference each, 0 if Python shall look, -1 with an error.
- *
- * `number` is the operand that is one, or NULL; a result must surely be had if there is one (`makes`). */
-static int find_form(
-    PyObject *client, PyObject *key, PyObject *number, int makes, PyObject **pipeline, PyObject **form)
-{
-    PyObject *memory, *streams, *most = NULL;
-    *pipeline = *form = NULL;
-    if (key == NULL || (*pipeline = PyObject_GetAttr(client, s_pipeline)) == NULL)
-        return -1;
-    PyObject *forms;
-    if (!PyObject_TypeCheck(*pipeline, (PyTypeObject *)Recorder)
-        || (forms = AT(*pipeline, in_recorder.forms)) == NULL || (memory = AT(*pipeline, in_recorder.memory)) == NULL)
-        return 0;
-    if (!PyDict_Check(forms))
-        return 0;
-    *form = Py_XNewRef(PyDict_GetItemWithError(forms, key));
-    if (!IS(*form, Form))
-        return PyErr_Occurred() ? -1 : 0;
-    int fits = number == NULL ? 1 : is_within(*form, number);
-    if (fits > 0 && makes) {
-        most = part(memory, MemoryModel, in_memory.small_bytes, s_small_bytes);
-        fits = most == NULL ? -1 : PyObject_RichCompareBool(AT(*form, in_form.size), most, Py_LE);
-        Py_XDECREF(most);
-        fits = fits > 0 && !IS(AT(*form, in_form.made), Layout) ? 0 : fits;
-    }
-    if (fits > 0) {
-        streams = PyObject_GetAttr(client, s_streams);
-        int is_used = streams == NULL ? -1 : truth(streams, Streams, in_streams.is_used, s_is_used);
-        Py_XDECREF(streams);
-        fits = is_used < 0 ? -1 : !is_used;
-    }
-    return fits;
-}
-
-/* Record an op on `count` operands, which the form of `key` is asked for, and return what it makes or `target`.
- *
- * Takes over the key. NULL without an error if Python shall do it. */
-static PyObject *apply(
-    PyObject *client, PyObject *key, PyObject *number, PyObject *const *operands, Py_ssize_t count, PyObject *target)
-{
-    PyObject *pipeline, *form, *given, *handle = NULL, *made = NULL;
-    int found = find_form(client, key, number, target == NULL, &pipeline, &form);
-    if (found > 0 && (given = PyTuple_New(count)) != NULL) {
-        int is_whole = 1;
-        for (Py_ssize_t i = 0; i < count && is_whole; i++) {
-            PyObject *one = sent(operands[i]);
-            PyTuple_SET_ITEM(given, i, one);
-            is_whole = one != NULL;
-        }
-        if (is_whole)
-            handle = note(pipeline, form, given, 0, Py_None, zero);
-        Py_DECREF(given);
-        if (handle != NULL)
-            made = target != NULL ? Py_NewRef(target) : owner(client, AT(form, in_form.made), handle);
-        Py_XDECREF(handle);
-    }
-    Py_XDECREF(form);
-    Py_XDECREF(pipeline);
-    Py_XDECREF(key);
-    return made;
-}
 
 #define MADE_OR_PURE(made) ((made) != NULL || PyErr_Occurred() ? (made) : PURE)
 
-/* What stands in a key for an operand: its layout or its type. Borrowed. */
-static PyObject *seen(PyObject *operand)
-{
-    return is_plain(operand) ? AT(operand, in_array.layout) : (PyObject *)Py_TYPE(operand);
-}
-
 /* ``left op right``: a plain array and another of the same client, or a number of Python's or NumPy's. */
-static PyObject *binary_of(PyObject *quick, PyObject *array, PyObject *other, PyObject *left, PyObject *right)
+static PyObject *binary_of(PyObject *name, PyObject *array, PyObject *other, PyObject *left, PyObject *right)
 {
     PyObject *operands[] = {left, right}, *client;
     if (!is_plain(array))
@@ -136,19 +43,19 @@ static PyObject *binary_of(PyObject *quick, PyObject *array, PyObject *other, Py
     client = AT(array, in_array.client);
     if (is_plain(other) ? AT(other, in_array.client) != client : !is_number(other) && is_scalar(other) <= 0)
         return NULL;
-    PyObject *key = PyTuple_Pack(3, ((Quick *)quick)->name, seen(left), seen(right));
+    PyObject *key = PyTuple_Pack(3, name, seen(left), seen(right));
     return apply(client, key, is_number(other) ? other : NULL, operands, 2, NULL);
 }
 
 WAY(binary)
 {
-    PyObject *made = GIVEN(2) ? binary_of(quick, args[0], args[1], args[0], args[1]) : NULL;
+    PyObject *made = GIVEN(2) ? binary_of(NAME, args[0], args[1], args[0], args[1]) : NULL;
     return MADE_OR_PURE(made);
 }
 
 WAY(reflected)
 {
-    PyObject *made = GIVEN(2) && !is_plain(args[1]) ? binary_of(quick, args[0], args[1], args[1], args[0]) : NULL;
+    PyObject *made = GIVEN(2) && !is_plain(args[1]) ? binary_of(NAME, args[0], args[1], args[1], args[0]) : NULL;
     return MADE_OR_PURE(made);
 }
 
@@ -159,20 +66,44 @@ WAY(inplace)
         PyObject *target = args[0], *other = args[1], *client = AT(target, in_array.client);
         if (is_plain(other) ? AT(other, in_array.client) == client : is_number(other) || is_scalar(other) > 0) {
             PyObject *operands[] = {target, other, target};
-            PyObject *key = PyTuple_Pack(3, AT(target, in_array.layout), ((Quick *)quick)->name, seen(other));
+            PyObject *key = PyTuple_Pack(3, AT(target, in_array.layout), NAME, seen(other));
             made = apply(client, key, is_number(other) ? other : NULL, operands, 3, target);
         }
     }
     return MADE_OR_PURE(made);
 }
 
+/* ``op operand``, of a plain array. */
+static PyObject *unary_of(PyObject *name, PyObject *const *operand)
+{
+    if (!is_plain(operand[0]))
+        return NULL;
+    PyObject *key = PyTuple_Pack(2, name, AT(operand[0], in_array.layout));
+    return apply(AT(operand[0], in_array.client), key, NULL, operand, 1, NULL);
+}
+
 WAY(unary)
 {
-    PyObject *made = NULL;
-    if (GIVEN(1) && is_plain(args[0])) {
-        PyObject *key = PyTuple_Pack(2, ((Quick *)quick)->name, AT(args[0], in_array.layout));
-        made = apply(AT(args[0], in_array.client), key, NULL, args, 1, NULL);
-    }
+    PyObject *made = GIVEN(1) ? unary_of(NAME, args) : NULL;
+    return MADE_OR_PURE(made);
+}
+
+/* A ufunc that is called; only what it takes has ever been remembered. */
+WAY(ufunc)
+{
+    PyObject *made = NULL, *name = IS(args[0], Ufunc) ? AT(args[0], in_ufunc.verb) : NULL;
+    if (name != NULL && GIVEN(2))
+        made = unary_of(name, args + 1);
+    else if (name != NULL && GIVEN(3))
+        made = is_plain(args[1]) ? binary_of(name, args[1], args[2], args[1], args[2])
+                                 : binary_of(name, args[2], args[1], args[1], args[2]);
+    return MADE_OR_PURE(made);
+}
+
+/* `dispatch.call`. */
+WAY(call)
+{
+    PyObject *made = GIVEN(3) ? call_again(args[0], args[1], args[2]) : NULL;
     return MADE_OR_PURE(made);
 }
 
@@ -187,19 +118,18 @@ WAY(getitem)
     return MADE_OR_PURE(made);
 }
 
-/* ``x[key] = x[key]``, as ``x[key] += y`` ends. */
+/* ``x[key] = value``: nothing where that is the very window, as ``x[key] += y`` ends. */
 WAY(setitem)
 {
-    PyObject *offset = NULL, *layout = NULL;
-    int is_there = 0;
-    if (GIVEN(3) && is_plain(args[0]) && is_plain(args[2]) && IS(AT(args[2], in_array.ref), View)) {
-        is_there = find_window(AT(args[0], in_array.layout), args[1], &offset, &layout);
-        if (is_there > 0)
-            is_there = is_window(args[2], args[0], offset, layout);
+    PyObject *offset = NULL, *layout = NULL, *made = NULL;
+    if (GIVEN(3) && is_plain(args[0]) && (is_plain(args[2]) || is_number(args[2]))
+        && find_window(AT(args[0], in_array.layout), args[1], &offset, &layout) > 0) {
+        int is_there = is_plain(args[2]) ? is_window(args[2], args[0], offset, layout) : 0;
+        made = is_there ? is_there < 0 ? NULL : Py_NewRef(Py_None) : store(args[0], offset, layout, args[2]);
     }
     Py_XDECREF(offset);
     Py_XDECREF(layout);
-    return is_there > 0 ? Py_NewRef(Py_None) : is_there < 0 ? NULL : PURE;
+    return MADE_OR_PURE(made);
 }
 
 /* The end of an array. */
@@ -251,6 +181,7 @@ WAY(noted)
 static struct { const char *kind; vectorcallfunc call; } ways[] = {
     {"binary", binary}, {"reflected", reflected}, {"inplace", inplace}, {"unary", unary}, {"getitem", getitem},
     {"setitem", setitem}, {"end", end}, {"small", small}, {"view_of", view_of}, {"site", site}, {"note", noted},
+    {"ufunc", ufunc}, {"call", call},
     {NULL, NULL},
 };
 

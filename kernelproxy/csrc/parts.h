@@ -4,7 +4,8 @@
 
 static PyObject *ArrayCore, *array_class, *Layout, *Recorder, *OpenBatch, *Form, *Cost, *HostMirror, *MemoryModel, *Streams, *Worth, *Op, *Ref, *View, *Site;
 static PyObject *nothing, *of_device, *theirs, *not_theirs, *is_theirs, *taken_over, *takes_over, *targets, *windows, *rows;
-static PyObject *scalars, *sent_scalar;
+static PyObject *scalars, *sent_number, *Ufunc;
+static PyObject *current, *dtype_kinds, *dtypes, *doubted, *Forms, *List, *Returned, *Tuple, *Window, *whole;
 
 /* Whether ways are taken. Tests go both ways in one process. */
 static int is_on = 1;
@@ -15,16 +16,18 @@ static struct { const char *name; PyObject **value; } parts[] = {
     {"MemoryModel", &MemoryModel}, {"Streams", &Streams}, {"Op", &Op}, {"Ref", &Ref}, {"View", &View}, {"Site", &Site},
     {"nothing", &nothing}, {"of_device", &of_device}, {"theirs", &theirs}, {"not_theirs", &not_theirs}, {"is_theirs", &is_theirs},
     {"taken_over", &taken_over}, {"takes_over", &takes_over}, {"targets", &targets}, {"windows", &windows},
-    {"rows", &rows}, {"scalars", &scalars}, {"sent_scalar", &sent_scalar}, {NULL, NULL},
+    {"rows", &rows}, {"scalars", &scalars}, {"sent_number", &sent_number}, {"Ufunc", &Ufunc}, {"current", &current},
+    {"dtype_kinds", &dtype_kinds}, {"dtypes", &dtypes}, {"doubted", &doubted}, {"Forms", &Forms}, {"List", &List},
+    {"Returned", &Returned}, {"Tuple", &Tuple}, {"Window", &Window}, {"whole", &whole}, {NULL, NULL},
 };
 
 static struct { Py_ssize_t client, dropped, layout, ref, root; } in_array;
-static struct { Py_ssize_t dtype_text, memory_order, shape, size, strides; } in_layout;
+static struct { Py_ssize_t dtype_text, held_bytes, memory_order, shape, size, strides; } in_layout;
 static struct {
     Py_ssize_t dropped, forms, lock, memory, mirror, most_ops, next_handle, open_batch, sender_sleeps;
 } in_recorder;
 static struct { Py_ssize_t costs, first, made, ops, sites; } in_batch;
-static struct { Py_ssize_t cost, high, is_quiet, is_small, low, made, name, orders, results, reusable, size; } in_form;
+static struct { Py_ssize_t cost, gives, high, is_quiet, is_small, low, made, name, orders, results, reusable, size; } in_form;
 static struct { Py_ssize_t handle; } in_ref;
 static struct { Py_ssize_t offset, order, root; } in_view;
 static struct { Py_ssize_t args; } in_op;
@@ -33,11 +36,13 @@ static struct { Py_ssize_t budget; } in_worth;
 static struct { Py_ssize_t barred, is_on, known, worth; } in_mirror;
 static struct { Py_ssize_t held, small_bytes; } in_memory;
 static struct { Py_ssize_t is_used; } in_streams;
+static struct { Py_ssize_t verb; } in_ufunc;
 
 static struct { PyObject **type; const char *name; Py_ssize_t *place; } slots[] = {
     {&ArrayCore, "_client", &in_array.client}, {&ArrayCore, "_dropped", &in_array.dropped},
     {&ArrayCore, "_layout", &in_array.layout}, {&ArrayCore, "_ref", &in_array.ref},
     {&ArrayCore, "_root", &in_array.root}, {&Layout, "dtype_text", &in_layout.dtype_text},
+    {&Layout, "held_bytes", &in_layout.held_bytes},
     {&Layout, "memory_order", &in_layout.memory_order}, {&Layout, "shape", &in_layout.shape},
     {&Layout, "size", &in_layout.size}, {&Layout, "strides", &in_layout.strides},
     {&Recorder, "dropped", &in_recorder.dropped}, {&Recorder, "forms", &in_recorder.forms},
@@ -46,7 +51,7 @@ static struct { PyObject **type; const char *name; Py_ssize_t *place; } slots[] 
     {&Recorder, "next_handle", &in_recorder.next_handle}, {&Recorder, "open_batch", &in_recorder.open_batch},
     {&Recorder, "sender_sleeps", &in_recorder.sender_sleeps}, {&OpenBatch, "costs", &in_batch.costs},
     {&OpenBatch, "first", &in_batch.first}, {&OpenBatch, "made", &in_batch.made}, {&OpenBatch, "ops", &in_batch.ops},
-    {&OpenBatch, "sites", &in_batch.sites}, {&Form, "cost", &in_form.cost}, {&Form, "high", &in_form.high},
+    {&OpenBatch, "sites", &in_batch.sites}, {&Form, "cost", &in_form.cost}, {&Form, "gives", &in_form.gives}, {&Form, "high", &in_form.high},
     {&Form, "is_quiet", &in_form.is_quiet}, {&Form, "is_small", &in_form.is_small}, {&Form, "low", &in_form.low},
     {&Form, "made", &in_form.made}, {&Form, "name", &in_form.name}, {&Form, "orders", &in_form.orders},
     {&Form, "results", &in_form.results}, {&Form, "reusable", &in_form.reusable}, {&Form, "size", &in_form.size},
@@ -55,18 +60,20 @@ static struct { PyObject **type; const char *name; Py_ssize_t *place; } slots[] 
     {&Worth, "budget", &in_worth.budget}, {&HostMirror, "barred", &in_mirror.barred},
     {&HostMirror, "is_on", &in_mirror.is_on}, {&HostMirror, "known", &in_mirror.known},
     {&HostMirror, "worth", &in_mirror.worth}, {&MemoryModel, "held", &in_memory.held},
-    {&MemoryModel, "small_bytes", &in_memory.small_bytes}, {&Streams, "is_used", &in_streams.is_used}, {NULL, NULL, NULL},
+    {&MemoryModel, "small_bytes", &in_memory.small_bytes}, {&Streams, "is_used", &in_streams.is_used},
+    {&Ufunc, "_verb", &in_ufunc.verb}, {NULL, NULL, NULL},
 };
 
-static PyObject *s_acquire, *s_append, *s_barred, *s_budget, *s_drop, *s_dropped, *s_flush, *s_forget, *s_held,
+static PyObject *s_acquire, *s_append, *s_barred, *s_budget, *s_data, *s_drop, *s_dropped, *s_flush, *s_forget, *s_held,
     *s_is_long, *s_is_on, *s_is_used, *s_known, *s_note, *s_pipeline, *s_popleft, *s_publish, *s_release,
+    *s_set, *s_store,
     *s_small_bytes, *s_streams, *s_wake_sender, *s_worth, *zero;
 
 static struct { PyObject **value; const char *text; } texts[] = {
-    {&s_acquire, "acquire"}, {&s_append, "append"}, {&s_barred, "barred"}, {&s_budget, "budget"}, {&s_drop, "drop"},
+    {&s_acquire, "acquire"}, {&s_append, "append"}, {&s_barred, "barred"}, {&s_budget, "budget"}, {&s_data, "data"}, {&s_drop, "drop"},
     {&s_dropped, "dropped"}, {&s_flush, "flush"}, {&s_forget, "forget"}, {&s_held, "held"}, {&s_is_long, "is_long"},
     {&s_is_on, "is_on"}, {&s_is_used, "is_used"}, {&s_known, "known"}, {&s_note, "note"}, {&s_pipeline, "pipeline"},
-    {&s_popleft, "popleft"}, {&s_publish, "publish"}, {&s_release, "release"}, {&s_small_bytes, "small_bytes"},
+    {&s_popleft, "popleft"}, {&s_publish, "publish"}, {&s_release, "release"}, {&s_set, "cupy.ndarray.__setitem__"}, {&s_store, ".store"}, {&s_small_bytes, "small_bytes"},
     {&s_streams, "streams"}, {&s_wake_sender, "wake_sender"}, {&s_worth, "worth"}, {NULL, NULL},
 };
 

@@ -22,6 +22,7 @@ static PyObject *site_above(long skipped)
                 if (last != NULL && (site = ((PyTypeObject *)Site)->tp_alloc((PyTypeObject *)Site, 2)) != NULL) {
                     PyTuple_SET_ITEM(site, 0, Py_NewRef((PyObject *)code));
                     PyTuple_SET_ITEM(site, 1, Py_NewRef(last));
+                    PyObject_GC_UnTrack(site); /* in no circle; one stays for each op that is under way */
                 }
                 Py_XDECREF(last);
                 Py_DECREF(code);
@@ -209,6 +210,18 @@ static PyObject *on_device(PyObject *next, PyObject *stream)
     return handle;
 }
 
+/* Keep the collector from going through a tuple that leads nowhere, as it would find out by itself: ops that are under
+ * way would be gone through again and again. */
+static void leave_alone(PyObject *tuple)
+{
+    if (tuple == NULL || !PyTuple_CheckExact(tuple) || !PyObject_GC_IsTracked(tuple))
+        return;
+    for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(tuple); i++)
+        if (PyObject_IS_GC(PyTuple_GET_ITEM(tuple, i)))
+            return;
+    PyObject_GC_UnTrack(tuple);
+}
+
 /* The part of `Recorder.note` that is under the lock: the place of the op, -1 with an error. */
 static Py_ssize_t note_locked(
     PyObject *self, PyObject *form, PyObject *args, long skipped, PyObject *kwargs, PyObject *stream, PyObject **out)
@@ -239,6 +252,8 @@ static Py_ssize_t note_locked(
         goto end;
     if (gone && take_over(batch, dropped, gone, AT(form, in_form.reusable), &drop, &reuse) < 0)
         goto end;
+    leave_alone(args);
+    leave_alone(drop);
     PyObject *given[] = {AT(form, in_form.name), *out, args, drop ? drop : Py_None, nothing, kwargs, stream,
                          reuse ? reuse : zero, AT(form, in_form.orders)};
     if ((op = PyObject_Vectorcall(Op, given, 9, NULL)) == NULL || (site = site_above(skipped)) == NULL)

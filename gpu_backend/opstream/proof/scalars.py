@@ -84,11 +84,17 @@ def check_cast_value(value: complex, dtype: DType) -> None:
 
 def fills_quietly(value: object, dtype: DType) -> bool:
     """Tell in a hurry whether a Python scalar surely goes into ``dtype``; False means: look closer."""
-    if type(value) is float:
-        return dtype.kind in "fc" and ((dtype.itemsize >= 8 and dtype.kind == "f") or -65504.0 <= value <= 65504.0)
-    if type(value) is int:
-        return -128 <= value <= 127 and (value >= 0 or dtype.kind not in "u") and dtype.kind != "V"
-    return type(value) is bool and dtype.kind in "biufc"
+    limits = quiet_bounds(type(value), dtype)
+    return limits is not None and limits[0] <= value <= limits[1]  # type: ignore[operator]
+
+
+def quiet_bounds(kind: type, dtype: DType) -> tuple[float, float] | None:
+    """Return the least and the greatest scalar of Python's ``kind`` that is seen in a hurry to go into ``dtype``."""
+    if kind is float and dtype.kind in "fc":
+        return (-math.inf, math.inf) if dtype.itemsize >= 8 and dtype.kind == "f" else (-65504.0, 65504.0)
+    if kind is int and dtype.kind != "V":
+        return (0 if dtype.kind == "u" else -128), 127
+    return (False, True) if kind is bool and dtype.kind in "biufc" else None
 
 
 def converts(value: object, dtype: DType) -> bool:

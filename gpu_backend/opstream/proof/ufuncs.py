@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from functools import cache
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from gpu_backend.opstream import surface
 from gpu_backend.opstream.layout import DType, Layout, Shape, contiguous
@@ -20,12 +20,14 @@ from gpu_backend.opstream.proof.promotion import (
     wrong_type,
 )
 from gpu_backend.opstream.proof.scalars import bounds, check_operand, int_bounds
-from gpu_backend.opstream.proof.values import is_real, is_tuple
+from gpu_backend.opstream.proof.values import is_tuple
 
 UfuncResult = Layout | tuple[Layout, ...]
 
 #: Ufuncs whose table has complex loops that CUDA cannot compile: what comes of them is the executor's to say.
 _REAL_ONLY = frozenset({"cupy_rsqrt", "cupy_arctan2", "cupy_copysign", "cupy_hypot", "cupy_i0", "cupy_nextafter"})
+#: Types of Python's numbers of which what is proved of one holds of others, within bounds.
+_PYTHONS = frozenset({int, float, complex})
 #: Bounds a ufunc's memory of what it has proved.
 _MOST_PROOFS = 8_192
 
@@ -126,12 +128,16 @@ class UfuncRule:
             bounded, number = self._bounded.get((first, type(second))), second
         else:
             bounded, number = self._bounded.get((type(first), second)), first
-        return bounded[1:] if bounded is not None and is_real(number) and _is_within(number, bounded[1:]) else None
+        return (
+            bounded[1:]
+            if bounded is not None and type(number) in _PYTHONS and _is_within(number, bounded[1:])
+            else None
+        )
 
     def limits_inplace(self, target: Layout, operand: object) -> tuple[float, float] | None:
         """Return between which numbers, in the place of ``operand``, what `inplace` says of it holds, as `limits`."""
         limits = self._into.get((target, type(operand)))
-        return limits if limits is not None and is_real(operand) and _is_within(operand, limits) else None
+        return limits if limits is not None and type(operand) in _PYTHONS and _is_within(operand, limits) else None
 
     def loop(self, kinds: tuple[tuple[DType, Weak], ...]) -> Loop | None:
         """Return the loop that CuPy runs for operands of these kinds, as `operand_kind` tells them; None if none."""
@@ -279,14 +285,18 @@ def _limits(operand: object, dtype: DType) -> tuple[float, float] | None:
 
     An int beyond int64 enters promotion as another dtype: what is true of it says nothing of smaller ones.
     """
-    if not is_real(operand):
+    if type(operand) not in _PYTHONS:
         return None
-    low, high = int_bounds(dtype) if type(operand) is int else bounds(dtype)
-    return (low, high) if low <= operand <= high else None
+    limits = int_bounds(dtype) if type(operand) is int else bounds(dtype)
+    return limits if _is_within(operand, limits) else None
 
 
-def _is_within(number: float, limits: tuple[float, float]) -> bool:
-    return limits[0] <= number <= limits[1]
+def _is_within(number: Any, limits: tuple[float, float]) -> bool:
+    """Tell whether a number of Python's, or both parts of it, lie within ``limits``."""
+    low, high = limits
+    if type(number) is complex:
+        return low <= number.real <= high and low <= number.imag <= high
+    return bool(low <= number <= high)
 
 
 @cache

@@ -1,0 +1,227 @@
+/* Calls that are found again, as `repeats.known_by` and `dispatch.call`. Part of core.c. */
+
+/* As `repeats`. */
+enum { MOST_ITEMS = 32, MOST_PARTS = 128, MOST_LETTERS = 128 };
+
+/* What a call is known by so far, and whose arrays it is given: references of our own. */
+typedef struct { PyObject *parts[MOST_PARTS], *client; Py_ssize_t count; } Known;
+
+/* Each of these returns 1, 0 if Python shall look, and -1 with an error. */
+
+static int know(Known *known, PyObject *one)
+{
+    if (known->count == MOST_PARTS)
+        return 0;
+    known->parts[known->count++] = Py_NewRef(one);
+    return 1;
+}
+
+/* A value, beside its type: 1, 1.0 and True are equal. */
+static int know_value(Known *known, PyObject *value, PyObject *as)
+{
+    int done = know(known, (PyObject *)Py_TYPE(value));
+    return done > 0 ? know(known, as) : done;
+}
+
+static int note_value(Known *known, PyObject *value, PyObject **sent_as);
+
+/* Note what a sequence's items are known by; they travel as a tuple. */
+static int note_items(Known *known, PyObject *const *items, Py_ssize_t count, PyObject **sent_as)
+{
+    int done = 1;
+    if ((*sent_as = PyTuple_New(count)) == NULL)
+        return -1;
+    for (Py_ssize_t i = 0; i < count && done > 0; i++) {
+        PyObject *one = NULL;
+        done = note_value(known, items[i], &one);
+        PyTuple_SET_ITEM(*sent_as, i, one);
+    }
+    return done;
+}
+
+static int note_sequence(Known *known, PyObject *value, PyObject **sent_as)
+{
+    Py_ssize_t count = PySequence_Fast_GET_SIZE(value);
+    PyObject *number = PyLong_FromSsize_t(count), *inner = NULL;
+    int done = number == NULL ? -1 : count > MOST_ITEMS ? 0 : know_value(known, value, number);
+    Py_XDECREF(number);
+    if (done > 0 && (done = note_items(known, PySequence_Fast_ITEMS(value), count, &inner)) > 0) {
+        *sent_as = PyObject_CallOneArg(PyTuple_CheckExact(value) ? Tuple : List, inner);
+        done = *sent_as == NULL ? -1 : 1;
+    }
+    Py_XDECREF(inner);
+    return done;
+}
+
+static int note_scalar(Known *known, PyObject *value, PyObject **sent_as)
+{
+    *sent_as = PyObject_CallOneArg(sent_number, value);
+    PyObject *data = *sent_as == NULL ? NULL : PyObject_GetAttr(*sent_as, s_data);
+    int done = data == NULL ? -1 : know_value(known, value, data);
+    Py_XDECREF(data);
+    return done;
+}
+
+static int note_dtype(Known *known, PyObject *value, PyObject **sent_as)
+{
+    int may_be = Py_IS_TYPE(value, &PyType_Type) ? 1 : PySet_Contains(dtype_kinds, (PyObject *)Py_TYPE(value));
+    PyObject *named = may_be > 0 ? PyDict_GetItemWithError(dtypes, value) : NULL;
+    if (named == NULL)
+        return PyErr_Occurred() ? -1 : 0;
+    *sent_as = Py_NewRef(named);
+    return know_value(known, value, value);
+}
+
+/* An array of the class itself, of the client of the others. */
+static int note_array(Known *known, PyObject *array, PyObject **sent_as)
+{
+    PyObject *client = AT(array, in_array.client);
+    if (!IS(AT(array, in_array.layout), Layout) || (known->client != NULL && known->client != client))
+        return 0;
+    if (known->client == NULL)
+        known->client = Py_NewRef(client);
+    *sent_as = Py_NewRef(AT(array, in_array.ref));
+    return know(known, AT(array, in_array.layout));
+}
+
+/* Whether a value travels as it is. */
+static int is_sent_so(PyObject *value)
+{
+    if (PyLong_CheckExact(value)) {
+        int over = 0;
+        PyLong_AsLongLongAndOverflow(value, &over);
+        return !over;
+    }
+    return PyFloat_CheckExact(value) || PyBool_Check(value) || value == Py_None
+        || (PyUnicode_CheckExact(value) && PyUnicode_GET_LENGTH(value) <= MOST_LETTERS);
+}
+
+/* As `_noted`, of one value: what it is known by goes to `known`, how it travels to `sent_as`. */
+static int note_value(Known *known, PyObject *value, PyObject **sent_as)
+{
+    if (is_plain(value))
+        return note_array(known, value, sent_as);
+    if (is_sent_so(value)) {
+        *sent_as = Py_NewRef(value);
+        return know_value(known, value, value);
+    }
+    if (PyTuple_CheckExact(value) || PyList_CheckExact(value))
+        return note_sequence(known, value, sent_as);
+    int found = is_scalar(value);
+    return found > 0 ? note_scalar(known, value, sent_as) : found < 0 ? -1 : note_dtype(known, value, sent_as);
+}
+
+/* Keywords, in their order: first the names, untagged, and then what they are given. */
+static int note_keywords(Known *known, PyObject *kwargs, PyObject **sent_as)
+{
+    PyObject *name, *value;
+    Py_ssize_t place = 0;
+    int done = 1;
+    if (!PyDict_GET_SIZE(kwargs)) {
+        *sent_as = Py_NewRef(Py_None);
+        return 1;
+    }
+    if ((*sent_as = PyDict_New()) == NULL)
+        return -1;
+    while (done > 0 && PyDict_Next(kwargs, &place, &name, &value))
+        done = know(known, name);
+    place = 0;
+    while (done > 0 && PyDict_Next(kwargs, &place, &name, &value)) {
+        PyObject *one = NULL;
+        done = note_value(known, value, &one);
+        if (done > 0 && PyDict_SetItem(*sent_as, name, one) < 0)
+            done = -1;
+        Py_XDECREF(one);
+    }
+    return done;
+}
+
+/* As `known_by`: the key, and how the arguments travel. */
+static int know_call(
+    Known *known, PyObject *name, PyObject *args, PyObject *kwargs, PyObject **key, PyObject **items, PyObject **named)
+{
+    int done = know(known, zero) > 0 ? know(known, name) : 0;
+    if (done > 0)
+        done = note_items(known, ((PyTupleObject *)args)->ob_item, PyTuple_GET_SIZE(args), items);
+    if (done > 0)
+        done = note_keywords(known, kwargs, named);
+    if (done > 0 && known->client == NULL && (known->client = PyObject_CallNoArgs(current)) == NULL)
+        done = -1;
+    if (done > 0 && (*key = PyTuple_New(known->count)) == NULL)
+        done = -1;
+    for (Py_ssize_t i = 0; i < known->count; i++)
+        if (done > 0)
+            PyTuple_SET_ITEM(*key, i, known->parts[i]);
+        else
+            Py_DECREF(known->parts[i]);
+    return done;
+}
+
+/* The argument `of` by its place or name, if it is a plain array. Borrowed; NULL if Python shall look. */
+static PyObject *argument(PyObject *of, PyObject *args, PyObject *kwargs)
+{
+    PyObject *array = NULL;
+    if (PyUnicode_Check(of))
+        array = PyDict_GetItemWithError(kwargs, of);
+    else if (PyLong_CheckExact(of) && PyLong_AsSsize_t(of) < PyTuple_GET_SIZE(args) && PyLong_AsSsize_t(of) >= 0)
+        array = PyTuple_GET_ITEM(args, PyLong_AsSsize_t(of));
+    return array != NULL && is_plain(array) ? array : NULL;
+}
+
+/* Record a call, or show what it shows, once its form is known. NULL without an error if Python shall do it. */
+static PyObject *give(PyObject *client, PyObject *key, PyObject *args, PyObject *kwargs, PyObject *items, PyObject *named)
+{
+    PyObject *pipeline, *form, *handle = NULL, *made = NULL;
+    int found = find_remembered(client, key, &pipeline, &form);
+    PyObject *gives = found > 0 ? AT(form, in_form.gives) : NULL, *layout = found > 0 ? AT(form, in_form.made) : NULL;
+    PyObject *of = NULL; /* the argument that the result is made of */
+    if (gives == NULL || layout == NULL || !IS(AT(pipeline, in_recorder.forms), Forms)) /* Python's look for themselves */
+        found = 0;
+    else if (gives != Py_None) {
+        int is_window = IS(gives, Window), is_known = is_window || IS(gives, Returned);
+        of = is_known ? argument(PyTuple_GET_ITEM(gives, is_window ? 2 : 0), args, kwargs) : NULL;
+        if (of != NULL && is_window)
+            made = window_on(of, PyTuple_GET_ITEM(gives, 0), PyTuple_GET_ITEM(gives, 1));
+        found = of != NULL && !is_window;
+    }
+    if (found > 0 && made == NULL && (layout == Py_None || IS(layout, Layout))) {
+        found = is_in_one_stream(client);
+        if (found > 0 && layout != Py_None)
+            found = is_small(pipeline, AT(layout, in_layout.held_bytes));
+        if (found > 0)
+            handle = note(pipeline, form, items, 0, named, zero);
+        if (handle != NULL)
+            made = layout != Py_None ? owner(client, layout, handle) : Py_NewRef(of != NULL ? of : Py_None);
+    }
+    Py_XDECREF(handle);
+    Py_XDECREF(form);
+    Py_XDECREF(pipeline);
+    return made;
+}
+
+/* Whether what a client has chosen decides what becomes of the call, as `dispatch.call` looks; -1 with an error. */
+static int is_doubtful(PyObject *client, PyObject *name)
+{
+    const char *text = PyUnicode_AsUTF8(name);
+    if (text == NULL || (strstr(text, ".linalg.") == NULL && strstr(text, ".lapack.") == NULL))
+        return text == NULL ? -1 : 0;
+    PyObject *doubt = PyObject_CallFunctionObjArgs(doubted, client, name, NULL);
+    Py_XDECREF(doubt);
+    return doubt == NULL ? -1 : doubt != Py_None;
+}
+
+/* As `dispatch.call`, of a call that has been recorded before. NULL without an error if Python shall do it. */
+static PyObject *call_again(PyObject *name, PyObject *args, PyObject *kwargs)
+{
+    Known known = {.client = NULL, .count = 0};
+    PyObject *key = NULL, *items = NULL, *named = NULL, *made = NULL;
+    if (!PyUnicode_CheckExact(name) || !PyTuple_CheckExact(args) || !PyDict_CheckExact(kwargs))
+        return NULL;
+    if (know_call(&known, name, args, kwargs, &key, &items, &named) > 0 && is_doubtful(known.client, name) == 0)
+        made = give(known.client, key, args, kwargs, items, named);
+    Py_XDECREF(key);
+    Py_XDECREF(items);
+    Py_XDECREF(named);
+    Py_XDECREF(known.client);
+    return made;
+}
