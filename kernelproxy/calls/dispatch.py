@@ -42,6 +42,7 @@ _VERBS_OF_OBJECTS = frozenset((".call", ".launch", ".method"))
 _DEPTH = 4
 
 
+@partial(compiled.quick, "call")
 def call(qualname: str, args: tuple[object, ...], kwargs: dict[str, object]) -> Any:
     """Call the public CuPy function ``qualname``; return what CuPy would, its arrays remote.
 
@@ -56,24 +57,19 @@ def call(qualname: str, args: tuple[object, ...], kwargs: dict[str, object]) -> 
     known = repeats.known_by(qualname, args, kwargs)
     if known is not None:
         key, client, wire_args, wire_kwargs = known
-        pipeline = client.pipeline
-        form = pipeline.forms.get(key)
-        if form is not None and ((made := form.made) is None or made.held_bytes <= pipeline.memory.small_bytes):
+        form = client.pipeline.forms.get(key)
+        if form is not None and ((made := form.made) is None or _is_sure(client, made.held_bytes)):
             if type(form.gives) is View:
                 return view_of(_given(form.gives, args, kwargs), form.gives.offset, form.gives.layout)
-            handle = pipeline.note(form, wire_args, _DEPTH, wire_kwargs, client.streams.current_handle())
-            if made is not None:
-                return array_core.small(client, made, handle)
-            return None if form.gives is None else _realise(client, form.gives, 0, args, kwargs)
+            handle = client.pipeline.note(form, wire_args, _DEPTH, wire_kwargs, client.streams.current_handle())
+            given = form.gives if made is None else made
+            return None if given is None else _realise(client, given, handle, args, kwargs)
     proof: Proof = selections.prove(qualname, args, kwargs)
     if proof is selections.KNOWN_LENGTHS:
         proof = prove(qualname, layouts(args), layouts(kwargs) if kwargs else {})
     if known is not None:
         repeats.remember(known, proof, largest(args, proof))
     return run_proved(qualname, args, kwargs, proof)
-
-
-call = compiled.quick("call", call)
 
 
 def proved(qualname: str, args: tuple[object, ...]) -> Proof:

@@ -79,11 +79,11 @@ def launch_again(launch: Launch, ref: wire.Value, shape: tuple[wire.Value, ...] 
     """
     pipeline = launch.client.pipeline
     form = pipeline.forms.get(launch.key)
-    if form is None or form.size > pipeline.memory.small_bytes or launch.client.streams.is_used:
+    if form is None or not pipeline.memory.is_sure(form.size) or launch.client.streams.is_used:
         return None
     args = (ref, *shape, wire.Tuple(launch.args)) if shape else (ref, *launch.args)
     handle = pipeline.note(form, args, _DEPTH)
-    return (None if form.made is None else array_core.small(launch.client, form.made, handle),)
+    return (None if form.made is None else array_core.fresh(launch.client, form.made, handle),)
 
 
 def remember_launch(launch: Launch, handle: int, proof: object, size: int) -> None:

@@ -80,12 +80,12 @@ class ufunc(Documented):  # noqa: N801 (CuPy's name)
         client, layout = operand._client, operand._layout
         pipeline = client.pipeline
         form = pipeline.forms.get((self._verb, layout))
-        if form is None or form.size > pipeline.memory.small_bytes or client.streams.is_used:
+        if form is None or not pipeline.memory.is_sure(form.size) or client.streams.is_used:
             proof = selections.prove(self._qualname, (operand,)) or self._rule.results(layout)
             self._remember(client, (self._verb, layout), proof)
             made = dispatch.run_proved(self._verb, (operand,), {}, proof)
         else:
-            made = array_core.small(client, form.made, pipeline.note(form, (operand._ref,), _DEPTH))  # type: ignore[arg-type]
+            made = array_core.fresh(client, form.made, pipeline.note(form, (operand._ref,), _DEPTH))  # type: ignore[arg-type]
         return array_core.in_class_of(made, (operand,)) if array_core.is_subclassed else made
 
     def binary(self, left: Any, right: Any) -> Any:
@@ -106,12 +106,12 @@ class ufunc(Documented):  # noqa: N801 (CuPy's name)
             common(client, right._client)
         pipeline, key = client.pipeline, (self._verb, left._layout, right._layout)
         form = pipeline.forms.get(key)
-        if form is None or form.size > pipeline.memory.small_bytes or client.streams.is_used:
+        if form is None or not pipeline.memory.is_sure(form.size) or client.streams.is_used:
             proof = selections.prove(self._qualname, (left, right)) or self._rule.result(left._layout, right._layout)
             self._remember(client, key, proof)
             made = dispatch.run_proved(self._verb, (left, right), {}, proof)
         else:
-            made = array_core.small(client, form.made, pipeline.note(form, (left._ref, right._ref), _DEPTH))  # type: ignore[arg-type]
+            made = array_core.fresh(client, form.made, pipeline.note(form, (left._ref, right._ref), _DEPTH))  # type: ignore[arg-type]
         return array_core.in_class_of(made, (left, right)) if array_core.is_subclassed else made
 
     def _of_number(self, left: Any, right: Any, array: ArrayCore, number: float, key: _Key) -> Any:
@@ -121,7 +121,7 @@ class ufunc(Documented):  # noqa: N801 (CuPy's name)
         form = pipeline.forms.get(key)
         if (
             form is None or not (has_type or _is_between(number, form.low, form.high))
-            or form.size > pipeline.memory.small_bytes or client.streams.is_used
+            or not pipeline.memory.is_sure(form.size) or client.streams.is_used
         ):  # fmt: skip
             operands = (left._layout, right) if array is left else (left, right._layout)
             proof = selections.prove(self._qualname, (left, right)) or self._rule.result(*operands)
@@ -130,7 +130,7 @@ class ufunc(Documented):  # noqa: N801 (CuPy's name)
         else:
             sent = sent_number(number)
             args = (array._ref, sent) if array is left else (sent, array._ref)
-            made = array_core.small(client, form.made, pipeline.note(form, args, _DEPTH))  # type: ignore[arg-type]
+            made = array_core.fresh(client, form.made, pipeline.note(form, args, _DEPTH))  # type: ignore[arg-type]
         return array_core.in_class_of(made, (array,)) if array_core.is_subclassed else made
 
     def _remember(self, client: Client, key: _Key, proof: object, limits: _Limits = (0, 0)) -> None:

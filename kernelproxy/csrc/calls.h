@@ -187,11 +187,11 @@ static PyObject *give(PyObject *client, PyObject *key, PyObject *args, PyObject 
     if (found > 0 && made == NULL && (layout == Py_None || IS(layout, Layout))) {
         found = is_in_one_stream(client);
         if (found > 0 && layout != Py_None)
-            found = is_small(pipeline, AT(layout, in_layout.held_bytes));
+            found = is_sure(pipeline, AT(layout, in_layout.held_bytes));
         if (found > 0)
             handle = note(pipeline, form, items, 0, named, zero);
         if (handle != NULL)
-            made = layout != Py_None ? owner(client, layout, handle) : Py_NewRef(of != NULL ? of : Py_None);
+            made = layout != Py_None ? fresh(client, pipeline, layout, handle) : Py_NewRef(of != NULL ? of : Py_None);
     }
     Py_XDECREF(handle);
     Py_XDECREF(form);

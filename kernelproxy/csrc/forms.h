@@ -50,13 +50,41 @@ static int find_remembered(PyObject *client, PyObject *key, PyObject **pipeline,
     return IS(*form, Form) ? 1 : PyErr_Occurred() ? -1 : 0;
 }
 
-/* Whether so many bytes are sure to be had: 1, 0, or -1 with an error. */
+/* Whether so many bytes are not counted: 1, 0, or -1 with an error. */
 static int is_small(PyObject *pipeline, PyObject *bytes)
 {
     PyObject *most = part(AT(pipeline, in_recorder.memory), MemoryModel, in_memory.small_bytes, s_small_bytes);
-    int fits = most == NULL || bytes == NULL ? -1 : PyObject_RichCompareBool(bytes, most, Py_LE);
+    int fits = most == NULL ? -1 : PyObject_RichCompareBool(bytes, most, Py_LE);
     Py_XDECREF(most);
     return fits;
+}
+
+/* Whether so many bytes are sure to be had, as `MemoryModel.is_sure`. */
+static int is_sure(PyObject *pipeline, PyObject *bytes)
+{
+    int fits = is_small(pipeline, bytes);
+    if (fits)
+        return fits;
+    PyObject *said = PyObject_CallMethodOneArg(AT(pipeline, in_recorder.memory), s_is_sure, bytes);
+    fits = said == NULL ? -1 : PyObject_IsTrue(said);
+    Py_XDECREF(said);
+    return fits;
+}
+
+/* As `fresh`. */
+static PyObject *fresh(PyObject *client, PyObject *pipeline, PyObject *layout, PyObject *handle)
+{
+    PyObject *made = owner(client, layout, handle), *bytes = AT(layout, in_layout.held_bytes), *done;
+    int fits = made == NULL ? 1 : is_small(pipeline, bytes);
+    if (fits < 0)
+        Py_CLEAR(made);
+    if (fits)
+        return made;
+    done = PyObject_CallMethodObjArgs(AT(pipeline, in_recorder.memory), s_note, handle, bytes, NULL);
+    if (done == NULL)
+        Py_CLEAR(made);
+    Py_XDECREF(done);
+    return made;
 }
 
 /* Whether all goes to the first device's default stream: 1, 0, or -1 with an error. */
@@ -79,7 +107,7 @@ static int find_form(
     if (fits > 0 && number != NULL)
         fits = is_within(*form, number);
     if (fits > 0 && makes)
-        fits = IS(AT(*form, in_form.made), Layout) ? is_small(*pipeline, AT(*form, in_form.size)) : 0;
+        fits = IS(AT(*form, in_form.made), Layout) ? is_sure(*pipeline, AT(*form, in_form.size)) : 0;
     return fits > 0 ? is_in_one_stream(client) : fits;
 }
 
@@ -102,7 +130,7 @@ static PyObject *apply(
             handle = note(pipeline, form, given, 0, Py_None, zero);
         Py_DECREF(given);
         if (handle != NULL)
-            made = target != NULL ? Py_NewRef(target) : owner(client, AT(form, in_form.made), handle);
+            made = target != NULL ? Py_NewRef(target) : fresh(client, pipeline, AT(form, in_form.made), handle);
         Py_XDECREF(handle);
     }
     Py_XDECREF(form);

@@ -6,6 +6,8 @@ left of the limit, and what is left is known here: every array has a handle, and
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from gpu_backend.wire.errors import ProtocolError
 from gpu_backend.wire.messages import Welcome
 
@@ -63,7 +65,7 @@ class MemoryModel:
         """Count ``handle`` no more, if it is counted."""
         self.held_bytes -= self.held.pop(handle, 0)
 
-    def is_sure(self, nbytes: int, ending: list[int]) -> bool:
+    def is_sure(self, nbytes: int, ending: Sequence[int] = ()) -> bool:
         """Tell whether a result of ``nbytes`` is sure to be had, once the handles ``ending`` are gone."""
         if nbytes <= self.small_bytes:
             return True

@@ -184,7 +184,7 @@ class Recorder(ABC):
 
 
 compiled.learn(
-    Recorder=Recorder, OpenBatch=OpenBatch, Form=Form, Forms=Forms, Cost=Cost, HostMirror=HostMirror, MemoryModel=MemoryModel,
-    Worth=Worth, Op=Op, Ref=Ref, View=View, nothing=NOTHING, of_device=OF_DEVICE, taken_over=taken_over,
-    takes_over=takes_over, targets=stores.TARGETS,
+    Recorder=Recorder, OpenBatch=OpenBatch, Form=Form, Forms=Forms, Cost=Cost, HostMirror=HostMirror,
+    MemoryModel=MemoryModel, Worth=Worth, Op=Op, Ref=Ref, View=View, nothing=NOTHING, of_device=OF_DEVICE,
+    taken_over=taken_over, takes_over=takes_over, targets=stores.TARGETS,
 )  # fmt: skip

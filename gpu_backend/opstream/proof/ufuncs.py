@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from functools import cache
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from gpu_backend.opstream import surface
 from gpu_backend.opstream.layout import DType, Layout, Shape, contiguous
@@ -128,16 +128,12 @@ class UfuncRule:
             bounded, number = self._bounded.get((first, type(second))), second
         else:
             bounded, number = self._bounded.get((type(first), second)), first
-        return (
-            bounded[1:]
-            if bounded is not None and type(number) in _PYTHONS and _is_within(number, bounded[1:])
-            else None
-        )
+        return bounded[1:] if bounded is not None and _is_of(number, bounded[1:]) else None
 
     def limits_inplace(self, target: Layout, operand: object) -> tuple[float, float] | None:
         """Return between which numbers, in the place of ``operand``, what `inplace` says of it holds, as `limits`."""
         limits = self._into.get((target, type(operand)))
-        return limits if limits is not None and type(operand) in _PYTHONS and _is_within(operand, limits) else None
+        return limits if limits is not None and _is_of(operand, limits) else None
 
     def loop(self, kinds: tuple[tuple[DType, Weak], ...]) -> Loop | None:
         """Return the loop that CuPy runs for operands of these kinds, as `operand_kind` tells them; None if none."""
@@ -285,18 +281,14 @@ def _limits(operand: object, dtype: DType) -> tuple[float, float] | None:
 
     An int beyond int64 enters promotion as another dtype: what is true of it says nothing of smaller ones.
     """
-    if type(operand) not in _PYTHONS:
-        return None
     limits = int_bounds(dtype) if type(operand) is int else bounds(dtype)
-    return limits if _is_within(operand, limits) else None
+    return limits if _is_of(operand, limits) else None
 
 
-def _is_within(number: Any, limits: tuple[float, float]) -> bool:
-    """Tell whether a number of Python's, or both parts of it, lie within ``limits``."""
+def _is_of(number: object, limits: tuple[float, float]) -> bool:
+    """Tell whether it is a number of Python's itself, no bool, that is within ``limits`` with both its parts."""
     low, high = limits
-    if type(number) is complex:
-        return low <= number.real <= high and low <= number.imag <= high
-    return bool(low <= number <= high)
+    return type(number) in _PYTHONS and low <= number.real <= high and low <= number.imag <= high  # type: ignore[attr-defined]
 
 
 @cache

@@ -17,6 +17,7 @@ import pytest
 
 from gpu_backend.wire import values as wire
 from kernelproxy import compiled
+from kernelproxy.calls import dispatch
 from kernelproxy.calls.array_core import ArrayCore
 from kernelproxy.client import Client, current
 from kernelproxy.namespace.names import make
@@ -87,10 +88,11 @@ def recorded(client: Client, are_used: bool) -> list[Any]:
             turn(x, y)
     batch = client.pipeline.open_batch
     bases = {x._ref.handle: "x", y._ref.handle: "y"}
-    return [
-        (op.name, op.out, [_named(arg, bases) for arg in op.args], op.kwargs, op.drop, op.reuse, op.stream, batch.sites[place])
-        for place, op in enumerate(batch.ops)
-    ]
+    told: list[Any] = []
+    for place, op in enumerate(batch.ops):
+        args = [_named(arg, bases) for arg in op.args]
+        told.append((op.name, op.out, args, op.kwargs, op.drop, op.reuse, op.stream, batch.sites[place]))
+    return told
 
 
 def _named(arg: Any, bases: dict[int, str]) -> object:
@@ -127,6 +129,28 @@ def test_nothing_is_held_on_to(client: Client) -> None:
     allocated = sys.getallocatedblocks()
     assert turns(10_000) == before  # 200,000 ops
     assert sys.getallocatedblocks() - allocated < 1_000
+
+
+@pytest.mark.parametrize("are_used", [False, True])
+def test_large_results_are_found_again_and_counted(
+    client: Client, are_used: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    memory = client.pipeline.memory
+    memory.set_limit(1 << 20)
+    x, y = make("cupy.zeros")(100), make("cupy.ones")(100)
+
+    def made() -> list[Any]:
+        return [x + y, -x, x * 2.0, x**2, make("cupy.sin")(x), make("cupy.where")(x, x, y)]
+
+    with compiled.used(are_used):
+        made()
+        monkeypatch.setattr(dispatch, "run_proved", None)
+        assert [memory.held[one._ref.handle] for one in made()] == [x.nbytes] * 6
+        assert x.nbytes > memory.small_bytes
+        memory.set_limit(4 * x.nbytes)  # now a result may be too large, and is waited for
+        for again in (lambda: x + y, lambda: x * 2.0, lambda: make("cupy.sin")(x), lambda: make("cupy.where")(x, x, y)):
+            with pytest.raises(TypeError, match="not callable"):
+                again()
 
 
 @needs_core
