@@ -28,6 +28,10 @@ Known = tuple[Key, Client, tuple[wire.Value, ...], dict[str, wire.Value] | None]
 
 #: What keys of calls begin with, and no other forms' keys do.
 _CALL = 0
+#: Functions that only put numbers somewhere, and how many arguments say no more: what they give is the same for all
+#: floats that fit into the smallest type, so that a loop over ever new ones is found again.
+_ANY_FLOAT = {"cupy.full": 2, "cupy.where": 3, "cupy.clip": 3, "cupy.ndarray.clip": 3}
+_MOST_FLOAT = 65504.0
 #: Types whose values travel as they are.
 _PLAIN = frozenset({float, bool, type(None)})
 #: Most items of one list, and most parts of a key, of calls that are found again: keys are kept by the thousand.
@@ -44,7 +48,8 @@ def known_by(qualname: str, args: tuple[object, ...], kwargs: dict[str, object])
     Keywords are known in their order: it is the one in which they travel.
     """
     key: list[object] = [_CALL, qualname]
-    found = _noted(key, args, None)
+    is_any_float = not kwargs and len(args) <= _ANY_FLOAT.get(qualname, -1)
+    found = _noted(key, args, None, is_any_float)
     if found is None:
         return None
     items, client = found
@@ -62,7 +67,9 @@ def known_by(qualname: str, args: tuple[object, ...], kwargs: dict[str, object])
     return tuple(key), client, tuple(items), wire_kwargs
 
 
-def _noted(key: list[object], values: Iterable[Any], client: Client | None) -> tuple[Values, Client | None] | None:
+def _noted(
+    key: list[object], values: Iterable[Any], client: Client | None, is_any_float: bool = False
+) -> tuple[Values, Client | None] | None:
     """Add to ``key`` what ``values`` are known by; return them as they travel, and whose they and others are.
 
     Types stand beside values: 1, 1.0 and True are equal, and not the same to CuPy. None if a value has to be looked at
@@ -79,6 +86,9 @@ def _noted(key: list[object], values: Iterable[Any], client: Client | None) -> t
                 client = one._client
             key.append(one._layout)
             items.append(one._ref)
+        elif is_any_float and kind is float and -_MOST_FLOAT <= one <= _MOST_FLOAT:
+            key += (kind, None)
+            items.append(one)
         elif kind in _PLAIN or (kind is int and -(1 << 63) <= one < 1 << 64) or (kind is str and _is_short(one)):
             key += (kind, one)
             items.append(one)
@@ -106,7 +116,7 @@ def _is_short(text: str) -> bool:
 
 compiled.learn(
     current=current, dtypes=DTYPES, dtype_kinds=DTYPE_KINDS, Tuple=wire.Tuple, List=wire.List, Window=View,
-    Returned=Returned,
+    Returned=Returned, any_float=_ANY_FLOAT, most_float=_MOST_FLOAT,
 )  # fmt: skip
 
 

@@ -4,7 +4,7 @@
 enum { MOST_ITEMS = 32, MOST_PARTS = 128, MOST_LETTERS = 128 };
 
 /* What a call is known by so far, and whose arrays it is given: references of our own. */
-typedef struct { PyObject *parts[MOST_PARTS], *client; Py_ssize_t count; } Known;
+typedef struct { PyObject *parts[MOST_PARTS], *client; Py_ssize_t count; int is_any_float; } Known;
 
 /* Each of these returns 1, 0 if Python shall look, and -1 with an error. */
 
@@ -42,13 +42,16 @@ static int note_items(Known *known, PyObject *const *items, Py_ssize_t count, Py
 static int note_sequence(Known *known, PyObject *value, PyObject **sent_as)
 {
     Py_ssize_t count = PySequence_Fast_GET_SIZE(value);
+    int was_any_float = known->is_any_float;
     PyObject *number = PyLong_FromSsize_t(count), *inner = NULL;
     int done = number == NULL ? -1 : count > MOST_ITEMS ? 0 : know_value(known, value, number);
     Py_XDECREF(number);
+    known->is_any_float = 0;
     if (done > 0 && (done = note_items(known, PySequence_Fast_ITEMS(value), count, &inner)) > 0) {
         *sent_as = PyObject_CallOneArg(PyTuple_CheckExact(value) ? Tuple : List, inner);
         done = *sent_as == NULL ? -1 : 1;
     }
+    known->is_any_float = was_any_float;
     Py_XDECREF(inner);
     return done;
 }
@@ -96,6 +99,12 @@ static int is_sent_so(PyObject *value)
         || (PyUnicode_CheckExact(value) && PyUnicode_GET_LENGTH(value) <= MOST_LETTERS);
 }
 
+/* Whether any such float would do as well. */
+static int is_any_float(PyObject *value)
+{
+    return PyFloat_CheckExact(value) && fabs(PyFloat_AS_DOUBLE(value)) <= PyFloat_AS_DOUBLE(most_float);
+}
+
 /* As `_noted`, of one value: what it is known by goes to `known`, how it travels to `sent_as`. */
 static int note_value(Known *known, PyObject *value, PyObject **sent_as)
 {
@@ -103,7 +112,7 @@ static int note_value(Known *known, PyObject *value, PyObject **sent_as)
         return note_array(known, value, sent_as);
     if (is_sent_so(value)) {
         *sent_as = Py_NewRef(value);
-        return know_value(known, value, value);
+        return know_value(known, value, known->is_any_float && is_any_float(value) ? Py_None : value);
     }
     if (PyTuple_CheckExact(value) || PyList_CheckExact(value))
         return note_sequence(known, value, sent_as);
@@ -141,6 +150,8 @@ static int know_call(
     Known *known, PyObject *name, PyObject *args, PyObject *kwargs, PyObject **key, PyObject **items, PyObject **named)
 {
     int done = know(known, zero) > 0 ? know(known, name) : 0;
+    PyObject *most = PyDict_GetItemWithError(any_float, name);
+    known->is_any_float = most != NULL && !PyDict_GET_SIZE(kwargs) && PyTuple_GET_SIZE(args) <= PyLong_AsSsize_t(most);
     if (done > 0)
         done = note_items(known, ((PyTupleObject *)args)->ob_item, PyTuple_GET_SIZE(args), items);
     if (done > 0)
@@ -213,7 +224,7 @@ static int is_doubtful(PyObject *client, PyObject *name)
 /* As `dispatch.call`, of a call that has been recorded before. NULL without an error if Python shall do it. */
 static PyObject *call_again(PyObject *name, PyObject *args, PyObject *kwargs)
 {
-    Known known = {.client = NULL, .count = 0};
+    Known known = {.client = NULL, .count = 0, .is_any_float = 0};
     PyObject *key = NULL, *items = NULL, *named = NULL, *made = NULL;
     if (!PyUnicode_CheckExact(name) || !PyTuple_CheckExact(args) || !PyDict_CheckExact(kwargs))
         return NULL;

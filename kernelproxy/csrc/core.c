@@ -11,6 +11,7 @@
 #include <Python.h>
 #include <frameobject.h>
 #include <structmember.h>
+#include <math.h>
 
 #include "parts.h"
 #include "recording.h"

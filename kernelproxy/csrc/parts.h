@@ -5,7 +5,7 @@
 static PyObject *ArrayCore, *array_class, *Layout, *Recorder, *OpenBatch, *Form, *Cost, *HostMirror, *MemoryModel, *Streams, *Worth, *Op, *Ref, *View, *Site;
 static PyObject *nothing, *of_device, *theirs, *not_theirs, *is_theirs, *taken_over, *takes_over, *targets, *windows, *rows;
 static PyObject *scalars, *sent_number, *Ufunc;
-static PyObject *current, *dtype_kinds, *dtypes, *doubted, *Forms, *List, *Returned, *Tuple, *Window, *whole;
+static PyObject *current, *dtype_kinds, *dtypes, *any_float, *doubted, *Forms, *List, *most_float, *Returned, *Tuple, *Window, *whole;
 
 /* Whether ways are taken. Tests go both ways in one process. */
 static int is_on = 1;
@@ -17,7 +17,8 @@ static struct { const char *name; PyObject **value; } parts[] = {
     {"nothing", &nothing}, {"of_device", &of_device}, {"theirs", &theirs}, {"not_theirs", &not_theirs}, {"is_theirs", &is_theirs},
     {"taken_over", &taken_over}, {"takes_over", &takes_over}, {"targets", &targets}, {"windows", &windows},
     {"rows", &rows}, {"scalars", &scalars}, {"sent_number", &sent_number}, {"Ufunc", &Ufunc}, {"current", &current},
-    {"dtype_kinds", &dtype_kinds}, {"dtypes", &dtypes}, {"doubted", &doubted}, {"Forms", &Forms}, {"List", &List},
+    {"dtype_kinds", &dtype_kinds}, {"dtypes", &dtypes}, {"any_float", &any_float}, {"most_float", &most_float},
+    {"doubted", &doubted}, {"Forms", &Forms}, {"List", &List},
     {"Returned", &Returned}, {"Tuple", &Tuple}, {"Window", &Window}, {"whole", &whole}, {NULL, NULL},
 };
 

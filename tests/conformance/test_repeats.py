@@ -6,6 +6,7 @@ import gc
 import operator
 import random
 import warnings
+from collections import Counter
 from collections.abc import Iterator
 from types import SimpleNamespace
 from typing import Any, NamedTuple
@@ -360,6 +361,16 @@ def test_what_is_remembered_is_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(forms, "_MOST_FORMS", 50)
     pipeline = _recorded("for n in range(200): cp.zeros(n); cp.full(3, n * 0.5); cp.full(3, float('nan'))")
     assert 0 < len(pipeline.forms) <= 50
+
+
+@pytest.mark.parametrize("are_used", [False, True])
+def test_numbers_that_are_only_put_somewhere_are_no_new_calls(are_used: bool) -> None:
+    call = "cp.full(9, {0}); cp.where(b, x, {0}); cp.where(b, {0}, 2.0); cp.clip(w, -{0}, {0}); x.clip({0}, {0})"
+    with compiled.used(are_used):
+        pipeline = _recorded(call.format("0.5"), f"for i in range(50): {call.format('(i * 1.5)')}")
+    remembered = Counter(key[1] for key in pipeline.forms if _is_call(key))
+    known = {"cupy.full": 1, "cupy.where": 2, "cupy.clip": 1, "cupy.ndarray.clip": 1}
+    assert {name: remembered[name] for name in known} == known
 
 
 def test_long_arguments_are_not_kept() -> None:

@@ -98,7 +98,7 @@ def angle(z: object, deg: object = False) -> Array:
 @rule("cupy.nan_to_num")
 def nan_to_num(x: Array, copy: object = True, nan: object = 0.0, posinf: object = None, neginf: object = None) -> Array:
     """As CuPy, for host values in place of NaN and infinities."""
-    given = [0 if value is None else value for value in (nan, posinf, neginf)]
+    given = [nan, *[0 if value is None else value for value in (posinf, neginf)]]
     numbers = [value for value in given if isinstance(value, (int, float))]
     if len(numbers) < len(given):
         raise CannotProve("arrays in place of NaN")

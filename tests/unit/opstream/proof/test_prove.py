@@ -73,6 +73,12 @@ def test_a_rule_that_trips_proves_nothing(monkeypatch: pytest.MonkeyPatch) -> No
     assert "unforeseen" in made.reason
 
 
+def test_none_is_nothing_to_put_in_place_of_nan() -> None:
+    x = layout((2,))
+    assert infer("cupy.nan_to_num", (x,), {"posinf": None, "neginf": 1.0}) == x
+    assert isinstance(infer("cupy.nan_to_num", (x,), {"nan": None}), Unproved)
+
+
 def test_dtypes_that_are_no_numbers_are_unproved() -> None:
     assert isinstance(prove("cupy.add", (layout((2,), "V8"), layout((2,), "V8"))), Unproved)
     assert isinstance(prove("cupy.concatenate", ([layout((2,), "V8")],)), Unproved)
