@@ -92,6 +92,10 @@ class RemoteFunction(Documented):
         self._entry = entry
         #: Of a function that is no more than a method: the method's name and which argument has it.
         self._method, self._owner = _METHODS.get(qualname, ""), _OWNERS.get(qualname, 0)
+        #: Whether it is the same whatever it is given; but for users' classes, of which there may be some one day.
+        self._is_plain = not self._method and not any(
+            qualname in those for those in (_MADE_OF_METHODS, MAKERS, _JOINING, _NAMED)
+        )
         module, _, name = qualname.rpartition(".")
         self.__module__ = getattr(entry, "home", "") or module
         self.__name__ = self.__qualname__ = getattr(entry, "called", "") or name
@@ -99,6 +103,8 @@ class RemoteFunction(Documented):
     def __call__(self, *args: object, **kwargs: object) -> Any:
         """Call the function."""
         __tracebackhide__ = True
+        if self._is_plain and not array_core.is_subclassed:
+            return dispatch.call(self._qualname, args, kwargs)
         owner = args[self._owner] if self._method and len(args) > self._owner else None
         if owner is not None and not isinstance(owner, ArrayCore) and _has_methods(owner):
             return self._of(owner, args, kwargs)
