@@ -41,18 +41,23 @@ static int note_items(Known *known, PyObject *const *items, Py_ssize_t count, Py
 
 static int note_sequence(Known *known, PyObject *value, PyObject **sent_as)
 {
-    Py_ssize_t count = PySequence_Fast_GET_SIZE(value);
+    if (PySequence_Fast_GET_SIZE(value) > MOST_ITEMS)
+        return 0;
     int was_any_float = known->is_any_float;
-    PyObject *number = PyLong_FromSsize_t(count), *inner = NULL;
-    int done = number == NULL ? -1 : count > MOST_ITEMS ? 0 : know_value(known, value, number);
+    PyObject *all = PySequence_Tuple(value), *inner = NULL; /* a list may change in another thread meanwhile */
+    PyObject *number = all == NULL ? NULL : PyLong_FromSsize_t(PyTuple_GET_SIZE(all));
+    int done = number == NULL ? -1 : know_value(known, value, number);
     Py_XDECREF(number);
     known->is_any_float = 0;
-    if (done > 0 && (done = note_items(known, PySequence_Fast_ITEMS(value), count, &inner)) > 0) {
+    if (done > 0)
+        done = note_items(known, ((PyTupleObject *)all)->ob_item, PyTuple_GET_SIZE(all), &inner);
+    if (done > 0) {
         *sent_as = PyObject_CallOneArg(PyTuple_CheckExact(value) ? Tuple : List, inner);
         done = *sent_as == NULL ? -1 : 1;
     }
     known->is_any_float = was_any_float;
     Py_XDECREF(inner);
+    Py_XDECREF(all);
     return done;
 }
 
