@@ -24,7 +24,7 @@ __all__ = [
 
 #: Bounds what each function remembers.
 _MOST_REMEMBERED = 4_096
-_PLAIN = frozenset({int, str, type(None)})
+_PLAIN, _INTS = frozenset({int, str, type(None)}), frozenset({int})
 
 
 def _remembered(function: Callable[..., R]) -> Callable[..., R | Unproved]:
@@ -34,7 +34,7 @@ def _remembered(function: Callable[..., R]) -> Callable[..., R | Unproved]:
 
     @wraps(function)
     def remembering(layout: Layout, *args: object, **kwargs: object) -> R | Unproved:
-        if kwargs or not all(_is_plain(arg) for arg in args):
+        if kwargs or not (_PLAIN.issuperset(map(type, args)) or _are_plain(args)):
             return proved(layout, *args, **kwargs)
         key = (layout, *args)
         found = memory.get(key)
@@ -47,11 +47,9 @@ def _remembered(function: Callable[..., R]) -> Callable[..., R | Unproved]:
     return remembering
 
 
-def _is_plain(arg: object) -> bool:
-    """Tell whether an argument can be remembered: 1.0 and True equal 1, but are not it."""
-    if type(arg) is tuple:
-        return all(type(one) is int for one in arg)
-    return type(arg) in _PLAIN
+def _are_plain(args: tuple[object, ...]) -> bool:
+    """Tell whether arguments can be remembered: 1.0 and True equal 1, but are not it."""
+    return all(_INTS.issuperset(map(type, arg)) if type(arg) is tuple else type(arg) in _PLAIN for arg in args)
 
 
 transpose = _remembered(windows.transpose)
