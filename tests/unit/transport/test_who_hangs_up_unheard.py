@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import multiprocessing
-import multiprocessing.connection
 import os
 import signal
 from multiprocessing.connection import Connection
@@ -106,9 +105,8 @@ def test_the_server_stays(tmp_path: Path, way: str, heartbeat_ms: int) -> None:
         with zmq.Context() as context, as_client(context.socket(zmq.DEALER), curve.generate(), keys.public) as socket:
             socket.connect(door)
             socket.send(LAST)
-            assert multiprocessing.connection.wait([told, server.sentinel], PATIENT_SECONDS)
-            assert server.exitcode is None
-            assert told.recv() == "heard"
+            assert told.poll(PATIENT_SECONDS)
+            assert told.recv() == "heard"  # raises EOFError where it has ended
     finally:
         server.kill()
         server.join()
