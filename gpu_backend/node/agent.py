@@ -26,6 +26,7 @@ from gpu_backend.node.executor import End, Executor, Stage, Times, said_end
 from gpu_backend.node.gateway_link import GatewayLink
 from gpu_backend.node.inventory import Found
 from gpu_backend.node.kernel_cache import UserCache
+from gpu_backend.node.last_words import LastWords
 from gpu_backend.node.settings import NodeSettings
 from gpu_backend.node.shares import Share
 from gpu_backend.node.sharing import Sharing
@@ -63,8 +64,7 @@ class Agent:
         #: Starts that failed in a row, and when the next may be tried, by devices.
         self._failures: Counter[Key] = Counter()
         self._next_start: defaultdict[Key, float] = defaultdict(float)
-        #: Ends of executors that the gateway could not be told of yet, by session and epoch.
-        self._untold: dict[tuple[str, int], control.ExecutorEnded] = {}
+        self._last_words = LastWords()
         self._version = of_software()  # as it was when this process began
         self._is_stopping = False
         self._tending: set[asyncio.Task[None]] = set()
@@ -337,15 +337,11 @@ class Agent:
 
     def _tell_end(self, order: control.Assign, end: End) -> None:
         """Tell why an executor ended, now or before the next report: that would only say that it is there no more."""
-        ended = control.ExecutorEnded(order.session, order.epoch, end.cause, end.detail)
-        self._untold.setdefault((order.session, order.epoch), ended)
+        self._last_words.add(control.ExecutorEnded(order.session, order.epoch, end.cause, end.detail))
         self._tell_ends()
 
     def _tell_ends(self) -> None:
-        for key, ended in list(self._untold.items()):
-            if not self._link.send(ended):
-                return
-            del self._untold[key]
+        self._last_words.tell(self._link.send, self._link.was_away(), monotonic())
 
     def _report(self, ended: Executor | None = None) -> bool:
         """Tell the gateway how things stand; return whether it was there."""

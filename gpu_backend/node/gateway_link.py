@@ -34,17 +34,25 @@ class GatewayLink:
         self._refused_at = 0.0
         #: Why an order was dropped last.
         self._dropped = ""
+        #: How often the present socket's connection was lost, as it was told last.
+        self._lost = 0
         self._open()
 
     def _open(self) -> None:
         self._socket = as_client(self._context.socket(zmq.DEALER), self._keys, self._server_key)
         self._socket.immediate = True  # without a gateway nothing is queued
-        self._watch = HandshakeWatch(self._socket)
+        self._watch, self._lost = HandshakeWatch(self._socket), 0
         self._socket.connect(self._endpoint)
 
     def send(self, message: FromAgent) -> bool:
         """Send if the gateway is there; tell whether it was."""
         return send_now(self._socket, encode(message))
+
+    def was_away(self) -> bool:
+        """Tell whether the connection was lost since this was asked last: what was sent may not have been heard."""
+        self._watch.read()
+        before, self._lost = self._lost, self._watch.disconnects
+        return self._lost != before
 
     async def receive(self, seconds: float) -> ToAgent | None:
         """Return the next order, or None if none came in that time."""

@@ -174,6 +174,21 @@ def test_a_session_that_ends_while_the_gateway_is_away_is_over_and_not_lost(pool
     until(lambda: ticket.session not in pool.sessions())
 
 
+def test_what_a_gateway_was_told_and_died_before_it_noted_is_told_again(pool: RunningPool) -> None:
+    ticket = pool.open()
+    executor, gateway, log = pool.executor(ticket), pool.process("gateway"), pool.state.logs / "agent.log"
+    notebook = Client(ticket)
+    os.kill(gateway.pid, signal.SIGSTOP)  # so it hears nothing, and is there
+    try:
+        notebook.say(b"bye")
+        until(lambda: not executor.is_running)
+        until(lambda: f"{name_of(ticket)} ended" in log.read_text())
+    finally:
+        kill(gateway)
+        notebook.close()
+    until(lambda: ticket.session not in pool.sessions())
+
+
 def test_executors_without_an_agent_end_by_themselves(make_pool: MakePool) -> None:
     pool = make_pool(orphan_seconds=8)
     ticket = pool.open()

@@ -32,6 +32,9 @@ class Listener:
         self.heard += 1
         return True
 
+    def was_away(self) -> bool:
+        return False
+
 
 class Insisting(Listener):
     """A gateway's line on which each report is answered by an order, as the real one's while it misses something."""
@@ -158,6 +161,9 @@ class Away(Listener):
         if self.is_there:
             self.sent.append(message)
         return self.is_there
+
+    def was_away(self) -> bool:
+        return False
 
 
 def test_why_an_executor_ended_while_the_gateway_was_away_is_told_before_it_is_missed(tmp_path: Path) -> None:
