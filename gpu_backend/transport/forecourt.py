@@ -71,7 +71,8 @@ def places(doors: int) -> int:
 class Forecourt:
     """A TCP door before the ZeroMQ socket that is bound at ``path``, which nobody else can reach.
 
-    ``most`` is how many connections there may be, of those whose keys were accepted and of others. Nobody who was let
+    ``most`` is how many connections there may be, of those whose keys were accepted, of others, and of those who have
+    gone and are seen out. Nobody who was let
     in goes for a stranger; for others who were, where there is no room, the eldest of the host that has most. A peer of
     ZeroMQ connects again by itself.
     """
@@ -97,7 +98,7 @@ class Forecourt:
         if self._server is not None:
             self._server.close()
         for one in [*self._entering, *self._admitted]:
-            one.turn_away()
+            one.abort()
         for inside in [*self._leaving]:
             self._hang_up(inside)
 
@@ -141,7 +142,7 @@ class Forecourt:
 def _make_room(those: list[_Outside], newcomer: _Outside, most: int, most_of_one: int) -> None:
     gone = in_the_way([one.host for one in those], newcomer.host, most, most_of_one)
     if gone is not None:
-        those.pop(gone).turn_away()
+        those.pop(gone).abort()
 
 
 class _End(asyncio.Protocol):
@@ -204,7 +205,7 @@ class _Outside(_End):
     def enter(self, path: str, seconds: float) -> None:
         """Be passed on to the socket at ``path``, for so long unless it lets us in."""
         loop = asyncio.get_running_loop()
-        self._late = loop.call_later(seconds, self.turn_away)
+        self._late = loop.call_later(seconds, self.abort)
         self._entering = loop.create_task(self._enter(path))
 
     async def _enter(self, path: str) -> None:
@@ -214,7 +215,7 @@ class _Outside(_End):
         try:
             await asyncio.get_running_loop().create_unix_connection(lambda: inside, path)
         except OSError:
-            self.turn_away()
+            self.abort()
             return
         self.other = inside
         if self._is_gone:
@@ -230,7 +231,7 @@ class _Outside(_End):
         if self._left is not None:
             self._left -= len(data)
             if self._left < 0:
-                self.turn_away()
+                self.abort()
                 return
         super().data_received(data)
 
@@ -240,10 +241,6 @@ class _Outside(_End):
         if self._late is not None:
             self._late.cancel()
         self._court.admit(self)
-
-    def turn_away(self) -> None:
-        """End the connection of somebody who is in the way, or late."""
-        self.abort()
 
     def connection_lost(self, error: Exception | None) -> None:
         super().connection_lost(error)
@@ -288,5 +285,8 @@ class _Inside(_End):
         if self.transport is None or self.transport.is_closing():
             return 0
         own = cast("socket.socket", self.transport.get_extra_info("socket"))
-        (in_between,) = struct.unpack("i", fcntl.ioctl(own, termios.TIOCOUTQ, bytes(4)))
+        try:
+            (in_between,) = struct.unpack("i", fcntl.ioctl(own, termios.TIOCOUTQ, bytes(4)))
+        except OSError:  # a system that cannot tell: nobody is waited for in vain
+            return 0
         return self.transport.get_write_buffer_size() + cast("int", in_between)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from gpu_backend.opstream.layout import Layout
+from gpu_backend.opstream.proof.scalars import is_within
 from gpu_backend.opstream.proof.ufuncs import rule_for
 from gpu_backend.opstream.surface import Ufunc as Description
 from gpu_backend.wire import values as wire
@@ -31,13 +32,6 @@ _NUMBERS = frozenset((int, float, complex, bool, *SCALARS))
 
 def _is_operand(value: Any) -> bool:
     return isinstance(value, ArrayCore) or type(value) in _NUMBERS
-
-
-def _is_between(number: Any, low: float, high: float) -> bool:
-    """Tell whether a number of Python's, or both parts of it, lie between these."""
-    if type(number) is complex:
-        return low <= number.real <= high and low <= number.imag <= high
-    return bool(low <= number <= high)
 
 
 class ufunc(Documented):  # noqa: N801 (CuPy's name)
@@ -120,7 +114,7 @@ class ufunc(Documented):  # noqa: N801 (CuPy's name)
         pipeline = client.pipeline
         form = pipeline.forms.get(key)
         if (
-            form is None or not (has_type or _is_between(number, form.low, form.high))
+            form is None or not (has_type or is_within(number, form.low, form.high))
             or not pipeline.memory.is_sure(form.size) or client.streams.is_used
         ):  # fmt: skip
             operands = (left._layout, right) if array is left else (left, right._layout)
@@ -160,7 +154,7 @@ class ufunc(Documented):  # noqa: N801 (CuPy's name)
         pipeline, key = client.pipeline, (layout, self._qualname, of)
         form = pipeline.forms.get(key)
         has_type = of in SCALARS
-        if form is None or not (is_array or has_type or _is_between(operand, form.low, form.high)):
+        if form is None or not (is_array or has_type or is_within(operand, form.low, form.high)):
             form = self._form_inplace(client, key, operand)
         args = (target._ref, operand._ref if is_array else sent_number(operand), target._ref)
         if form is not None and not reaches_over(client, args):

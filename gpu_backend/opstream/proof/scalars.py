@@ -30,6 +30,11 @@ def int_bounds(dtype: DType) -> tuple[float, float]:
     return max(low, -(1 << 63)), min(high, (1 << 63) - 1)
 
 
+def is_within(number: complex, low: float, high: float) -> bool:
+    """Tell whether a number of Python's lies between bounds, as 0 does, with both its parts."""
+    return low <= number.real <= high and low <= number.imag <= high
+
+
 def check_operand(value: object, dtype: DType) -> None:
     """Refuse as CuPy does if the scalar operand ``value`` cannot be cast to ``dtype``, that of the loop."""
     if isinstance(value, (bool, np.bool_)):

@@ -19,7 +19,7 @@ from gpu_backend.opstream.proof.promotion import (
     operand_kind,
     wrong_type,
 )
-from gpu_backend.opstream.proof.scalars import bounds, check_operand, int_bounds
+from gpu_backend.opstream.proof.scalars import bounds, check_operand, int_bounds, is_within
 from gpu_backend.opstream.proof.values import is_tuple
 
 UfuncResult = Layout | tuple[Layout, ...]
@@ -287,8 +287,7 @@ def _limits(operand: object, dtype: DType) -> tuple[float, float] | None:
 
 def _is_of(number: object, limits: tuple[float, float]) -> bool:
     """Tell whether it is a number of Python's itself, no bool, that is within ``limits`` with both its parts."""
-    low, high = limits
-    return type(number) in _PYTHONS and low <= number.real <= high and low <= number.imag <= high  # type: ignore[attr-defined]
+    return type(number) in _PYTHONS and is_within(number, *limits)  # type: ignore[arg-type]
 
 
 @cache

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import fcntl
 import socket
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager, closing
@@ -92,6 +93,43 @@ def test_who_is_known_is_passed_on_whatever_they_say(tmp_path: Path) -> None:
         with closing(one.known()) as dealer:
             await one.is_answered(dealer)
             await one.is_answered(dealer, bytes(LARGEST_BYTES - 1_000))  # CURVE adds some
+
+    played(tmp_path, story)
+
+
+def test_that_a_peers_host_is_gone_is_noticed_by_tcp(tmp_path: Path) -> None:
+    async def story(one: Door) -> None:
+        with closing(one.known()) as dealer:
+            await one.is_answered(dealer)
+            (passage,) = one.court._admitted
+            assert passage.transport is not None
+            own = passage.transport.get_extra_info("socket")
+            assert own.getsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE)
+            assert own.getsockopt(socket.IPPROTO_TCP, socket.TCP_KEEPIDLE) <= 10
+
+    played(tmp_path, story)
+
+
+@pytest.mark.parametrize("can_tell", [True, False])
+def test_who_has_gone_is_hung_up_on_once_all_was_taken(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, can_tell: bool
+) -> None:
+    def refuse(*args: object) -> bytes:
+        raise OSError
+
+    if not can_tell:
+        monkeypatch.setattr(fcntl, "ioctl", refuse)
+
+    async def story(one: Door) -> None:
+        with closing(one.known()) as dealer:
+            await one.is_answered(dealer)
+            (passage,) = one.court._admitted
+        inside = passage.other
+        assert inside is not None
+        while one.court._admitted or one.court._leaving:
+            await asyncio.sleep(0)
+        assert inside.transport is not None
+        assert inside.transport.is_closing()
 
     played(tmp_path, story)
 
