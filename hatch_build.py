@@ -1,7 +1,8 @@
 """Builds what is compiled into the wheel, and in place for editable installs, where there is a C compiler.
 
-Two things are: the core of recording, which is written in C (`kernelproxy/csrc`), and the modules on the path of an op
-(listed in pyproject.toml), which mypyc compiles from their own Python source. Each works in Python alone as well.
+Two things are: what is written in C (the core of recording, and ops that recur in an executor), and the modules on
+the path of an op (listed in pyproject.toml), which mypyc compiles from their own Python source. All works in Python
+as well.
 
 `GPU_WORKBENCH_BUILD_CORE` says "auto" (the default: without a compiler the wheel is pure, and says so), "on" (no
 wheel without what is compiled) or "off" (a pure wheel, for any Python and machine).
@@ -22,7 +23,11 @@ from typing import Any
 from hatchling.builders.hooks.plugin.interface import BuildHookInterface
 
 _VARIABLE = "GPU_WORKBENCH_BUILD_CORE"
-_SOURCE, _CORE = "kernelproxy/csrc/core.c", "kernelproxy/_core"
+#: What is written in C: each source with the module that is made of it.
+_CORES = {
+    "kernelproxy/csrc/core.c": "kernelproxy/_core",
+    "gpu_backend/executor/program/csrc/recurring.c": "gpu_backend/executor/program/_recurring",
+}
 #: Holds the code of all compiled modules; what lies beside each module's source only points into it.
 _PACKAGE, _GROUP = "gpu_backend", "gpu_backend.native"
 _SUFFIX = sysconfig.get_config_var("EXT_SUFFIX")
@@ -58,7 +63,7 @@ class Compiled(BuildHookInterface[Any]):
             return
         root = Path(self.root)
         for what, failure, made in (
-            ("The compiled core", *_compile_core(root)),
+            ("What is written in C", *_compile_cores(root)),
             ("What mypyc compiles", *_compile_modules(root, self.config["compiled"])),
         ):
             if not failure:
@@ -70,24 +75,27 @@ class Compiled(BuildHookInterface[Any]):
                 self.app.display_warning(f"{what} is left out, and done in Python, which is slower: {failure}")
 
 
-def _compile_core(root: Path) -> tuple[str, list[str]]:
-    """Compile the core, whole or not at all; return what was in the way, "" if nothing, and what was made."""
+def _compile_cores(root: Path) -> tuple[str, list[str]]:
+    """Compile what is written in C, all or nothing; return what was in the way, "" if nothing, and what was made."""
     compiler = shlex.split(os.environ.get("CC") or sysconfig.get_config_var("CC") or "cc")
-    made = f"{_CORE}{_SUFFIX}"
-    fresh = root / f"{made}.{os.getpid()}"
     include = sysconfig.get_path("include")
     flags = ["-O2", "-DNDEBUG", "-fPIC", "-shared", f"-I{include}"]
+    made = {f"{core}{_SUFFIX}": root / f"{core}{_SUFFIX}.{os.getpid()}" for core in _CORES.values()}
     try:
-        run = subprocess.run(
-            [*compiler, *flags, str(root / _SOURCE), "-o", str(fresh)], capture_output=True, text=True, check=False
-        )
+        for source, fresh in zip(_CORES, made.values(), strict=True):
+            run = subprocess.run(
+                [*compiler, *flags, str(root / source), "-o", str(fresh)], capture_output=True, text=True, check=False
+            )
+            if run.returncode:
+                return f"{compiler[0]} says: {run.stderr.strip()[-500:]}", []
+        for one, fresh in made.items():
+            fresh.replace(root / one)
     except OSError as error:
         return f"{compiler[0]} cannot be run ({error.strerror})", []
-    if run.returncode:
-        fresh.unlink(missing_ok=True)
-        return f"{compiler[0]} says: {run.stderr.strip()[-500:]}", []
-    fresh.replace(root / made)
-    return "", [made]
+    finally:
+        for fresh in made.values():
+            fresh.unlink(missing_ok=True)
+    return "", list(made)
 
 
 def _compile_modules(root: Path, modules: list[str]) -> tuple[str, list[str]]:
@@ -116,7 +124,7 @@ def _compile_modules(root: Path, modules: list[str]) -> tuple[str, list[str]]:
 
 def _compiled(root: Path) -> set[Path]:
     """Return what is compiled there of the modules, for this Python."""
-    return set((root / _PACKAGE).rglob(f"*{_SUFFIX}"))
+    return set((root / _PACKAGE).rglob(f"*{_SUFFIX}")) - {root / f"{core}{_SUFFIX}" for core in _CORES.values()}
 
 
 def _is_fresh(root: Path, made: list[str]) -> bool:

@@ -23,7 +23,12 @@ class _Sources:
         return next((spec for finder in finders if (spec := finder.find_spec(name)) is not None), None)
 
 
+def are_asked_for() -> bool:
+    """Tell whether the environment says that no compiled module is to be used."""
+    return os.environ.get(VARIABLE) == "off"
+
+
 def prefer_if_asked() -> None:
     """Take sources from now on, if the environment says that no compiled module is to be used."""
-    if os.environ.get(VARIABLE) == "off":
+    if are_asked_for():
         sys.meta_path.insert(0, _Sources)

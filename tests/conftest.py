@@ -31,6 +31,10 @@ def pytest_configure() -> None:
         source = compiled.with_name(f"{compiled.name.partition('.')[0]}.py")
         if source.exists() and source.stat().st_mtime > compiled.stat().st_mtime:
             stale.append(str(source.relative_to(root)))
+    for folder in (one for package in ("kernelproxy", "gpu_backend") for one in (root / package).rglob("csrc")):
+        newest = max(one.stat().st_mtime for one in folder.iterdir())
+        made = folder.parent.glob(f"_*{EXTENSION_SUFFIXES[0]}")
+        stale += [str(folder.relative_to(root)) for one in made if one.stat().st_mtime < newest]
     if stale:
         raise pytest.UsageError(f"Compiled from another source: {', '.join(stale)}. `make .venv/.test` compiles again.")
 

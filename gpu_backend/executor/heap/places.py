@@ -29,7 +29,12 @@ class Place:
 
 
 class Places:
-    """The places that are known, by handle, and the memory that is left of dropped ones."""
+    """The places that are known, by handle, and the memory that is left of dropped ones.
+
+    What recurs writes here too, so attributes are slots (``program/csrc/objects.h``), and stay the objects they are.
+    """
+
+    __slots__ = ("kept", "known", "spare", "spare_bytes", "unmade")
 
     def __init__(self) -> None:
         #: Forgotten with the entry itself, and when another array stands there.

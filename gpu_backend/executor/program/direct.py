@@ -13,7 +13,6 @@ from typing import Any
 
 from gpu_backend.devices.base import Device
 from gpu_backend.devices.replays import Replay
-from gpu_backend.devices.segments import OPERANDS
 from gpu_backend.executor.answer import Answer
 from gpu_backend.executor.heap import Heap, Place
 from gpu_backend.executor.program.course import Course, Lesson
@@ -22,8 +21,10 @@ from gpu_backend.executor.program.kernel_calls import CALL, KernelCalls
 from gpu_backend.executor.program.operands import Number, Operands, encoded, is_whole, loses_sign, number
 from gpu_backend.executor.program.plan import KEEPS, Plan
 from gpu_backend.executor.program.products import Multiplications
+from gpu_backend.executor.program.recurring import Recurring, learn, make_recurring
 from gpu_backend.executor.program.replay import Replayer
 from gpu_backend.executor.program.segment import Segment, kind_of
+from gpu_backend.executor.program.takes import RANDOM, RECAST, Takes
 from gpu_backend.executor.program.tally import Tally
 from gpu_backend.executor.values import Reader
 from gpu_backend.executor.verbs import STORE
@@ -44,18 +45,8 @@ _WANTED = 16
 _NOTED, _MOST_LESSONS = 2, 256
 #: So many ways of one name that cannot be captured, and none that can, speak for all others of that name.
 _HOPELESS = 4
-#: Functions that choose element by element, and are no ufuncs: how many operands they have.
-_OTHERS = {"cupy.where": 3, STORE: 1}
 #: What puts a number or an array into a window, if the index is the one for all of it: as `STORE` does.
 _SET = "cupy.ndarray.__setitem__"
-#: Functions that are an elementwise op, or a copy, of arrays that lie otherwise.
-_RECAST = frozenset(("cupy.outer", "cupy.ndarray.astype", "cupy.ndarray.copy", "cupy.copy"))
-#: Where random numbers are made: from a state that goes on.
-_RANDOM = "cupy.random."
-#: What is never captured: what goes on, and verbs.
-_NEVER_CAPTURED = (_RANDOM, ".")
-#: Transforms, which go by plans that CuPy keeps.
-_TRANSFORMS = "cupy.fft."
 
 
 class Direct:
@@ -69,17 +60,17 @@ class Direct:
         self._places, self._known = heap.places, heap.places.known
         self.segment, self.replayer, self.products = segment, replayer, products
         self._calls = KernelCalls(heap, operands)
-        #: What names begin with that are never captured.
-        self._never_captured: tuple[str, ...] = _NEVER_CAPTURED
         self._lays_out_as_cupy = device.lays_out_as_cupy
-        #: By name: how many operands a function takes that goes element by element, whatever numbers it is given; 0 for
-        #: others; None for what always goes CuPy's way.
-        self._takes: dict[str, int | None] = {}
+        self._takes = Takes(plan, replayer is not None or products is not None)
         self._courses: dict[tuple[Any, ...], Course] = {}
         #: By name: how many ways in which it comes were not captured, as long as none was.
         self._hopeless: dict[str, int] = {}
         self._lessons: deque[Lesson] = deque(maxlen=_MOST_LESSONS)
         self.tally = Tally()
+        #: Carries out what comes again; None where that is not compiled.
+        self.recurring: Recurring | None = None
+        if segment is not None:
+            self.recurring = make_recurring(heap, operands, segment.table, self._takes, segment.runs, segment.launch)
 
     def take(self, op: Op) -> bool:
         """Carry out ``op``, which wants no answer and is for the default stream, if that can be; return whether it was.
@@ -87,7 +78,7 @@ class Direct:
         This is the hot path of small ops.
         """
         name = op.name
-        takes = self._takes[name] if name in self._takes else self._learn_name(name)
+        takes = self._takes[name]
         if name == _SET and _is_fill(op):
             return self.take(Op(STORE, 0, (op.args[0], op.args[2])))
         if takes is None or op.stream or (op.orders is not None and not self._lays_out_as_cupy):
@@ -154,19 +145,21 @@ class Direct:
             try:
                 return function(*args, **kwargs)
             finally:
-                self._courses.clear()
-                self._lessons.clear()
+                self._forget()
 
         return changed
 
     def leave_transforms(self) -> None:
         """Have transforms go CuPy's way from now on: how they go is in the notebook's hands."""
-        if _TRANSFORMS not in self._never_captured:
-            self._never_captured += (_TRANSFORMS,)
-            self._courses.clear()
-            self._lessons.clear()
-            self._takes.clear()
+        if self._takes.leave_transforms():
+            self._forget()
             self.let_go_of_plans()
+
+    def _forget(self) -> None:
+        self._courses.clear()
+        self._lessons.clear()
+        if self.recurring is not None:
+            self.recurring.forget()
 
     def let_go_of_plans(self) -> bool:
         """Let go of memory that captured transforms keep from being freed; tell whether there may be any."""
@@ -179,6 +172,9 @@ class Direct:
             "given to the library of products": self.products.done if self.products is not None else 0,
             "launched again": self.replayer.replayed if self.replayer is not None else 0,
         }
+        if self.recurring is not None:
+            past["given to the library of products"] += self.recurring.called
+            past["launched again"] += self.recurring.launched
         return self.tally.told(past)
 
     @property
@@ -197,7 +193,7 @@ class Direct:
 
     def launch(self) -> None:
         """Have the device carry out what is gathered."""
-        if self.segment is not None and self.segment.ops:
+        if self.segment is not None and self.segment.table.ops:
             self.segment.launch()
 
     def settle(self, op: Op) -> None:
@@ -222,46 +218,73 @@ class Direct:
         has_spare, has_plans = bool(self._places.spare), self.let_go_of_plans()
         if has_spare:
             self._places.give_back()
-        return (has_spare or has_plans) and not op.name.startswith(_RANDOM)
+        return (has_spare or has_plans) and not op.name.startswith(RANDOM)
 
     def _carry_out(self, op: Op, course: Course, places: list[Any]) -> bool:
-        is_store = op.name == STORE
-        if is_store and type(places[-1]) is Number and loses_sign(places[-1].value, places[0].layout.dtype):
-            self.tally.why = "a zero with a sign fills an array"
-            return False
-        if not op.out and not course.is_apart(places):
-            self.tally.why = "operands overlap"
+        if self._differs(op, course, places):
             return False
         if course.product is not None:
-            assert self.products is not None
-            is_done = self.products.run(op, course.product, places)
-            if is_done:
-                self._places.kept.clear()
-            else:
-                self.tally.why = "no memory to spare, or a copy that is not compiled yet"
-            return is_done
+            is_done = self._multiply(op, course, places)
+        elif self._gather(op, course, places):
+            is_done = True
+        else:
+            return self._launch_again(op, course, places)
+        if is_done and self.recurring is not None:
+            learn(self.recurring, self._heap, op, course, places)
+        return is_done
+
+    def _differs(self, op: Op, course: Course, places: Sequence[Any]) -> bool:
+        """Tell whether CuPy does something else for an op because of its numbers, or of where its operands lie."""
+        is_filled = op.name == STORE and type(places[-1]) is Number
+        if is_filled and loses_sign(places[-1].value, places[0].layout.dtype):
+            self.tally.why = "a zero with a sign fills an array"
+            return True
+        if not op.out and not course.is_apart(places):
+            self.tally.why = "operands overlap"
+            return True
+        return False
+
+    def _multiply(self, op: Op, course: Course, places: Sequence[Any]) -> bool:
+        assert self.products is not None
+        assert course.product is not None
+        if self.products.run(op, course.product, places):
+            self._places.kept.clear()
+            return True
+        self.tally.why = "no memory to spare, or a copy that is not compiled yet"
+        return False
+
+    def _gather(self, op: Op, course: Course, places: Sequence[Any]) -> bool:
         step = course.step
-        if step is not None and op.orders is None and (step.made is None) != bool(op.out):
-            assert self.segment is not None
-            if self.segment.put(op, step, places[::-1] if is_store else places):
-                return True
-            self.tally.why = "it is not compiled yet, or a number among its operands may be rounded"
+        if step is None or op.orders is not None or (step.made is None) == bool(op.out):
+            return False
+        assert self.segment is not None
+        if self.segment.put(op, step, places[::-1] if op.name == STORE else places):
+            return True
+        self.tally.why = "it is not compiled yet, or a number among its operands may be rounded"
+        return False
+
+    def _launch_again(self, op: Op, course: Course, places: list[Any]) -> bool:
         replay = course.replay
         if replay is not None and replay.holds is not None and not replay.holds():
             course.replay, course.copies, course.seen, replay = None, None, 0, None  # by another plan, or to be made
         if replay is None and (replay := self._replay(op, course, places)) is None:
-            if course.seen >= 0 and step is None:
+            if course.seen >= 0 and course.step is None:
                 self.tally.why = "it has not come so often in this way"
             elif course.refused:
                 self.tally.why = course.refused
             return False
         assert self.replayer is not None
-        if course.copies is not None and self.replayer.gather(op, replay, course.copies, places):
-            return True
-        self.launch()
-        is_done = self.replayer.run(op, replay, places)
-        if self._places.kept:
-            self._places.kept.clear()
+        is_gathered = course.copies is not None and self.replayer.gather(op, replay, course.copies, places)
+        is_done = is_gathered
+        if not is_gathered:
+            self.launch()
+            is_done = self.replayer.run(op, replay, places)
+            if self._places.kept:
+                self._places.kept.clear()
+        # What may be gathered before long is not learnt as a launch.
+        is_settled = course.step is None and is_gathered == (course.copies is not None)
+        if is_done and is_settled and self.recurring is not None:
+            learn(self.recurring, self._heap, op, course, places)
         return is_done
 
     def _replay(self, op: Op, course: Course, places: Sequence[Any]) -> Replay | None:
@@ -322,25 +345,13 @@ class Direct:
         way.append(place.layout)
         return True
 
-    def _learn_name(self, name: str) -> int | None:
-        if name not in self._plan.operands:
-            self._plan.learn(name)
-        takes: int | None = _OTHERS.get(name, self._plan.operands[name])
-        assert takes is not None
-        if not 1 <= takes < OPERANDS:
-            forgets = self._plan.new_memory[name] is not KEEPS and not name.startswith(self._never_captured)
-            may_be = self.replayer is not None or self.products is not None or name in _RECAST
-            takes = 0 if forgets and may_be else None
-        self._takes[name] = takes
-        return takes
-
     def _learn(self, op: Op, way: tuple[Any, ...], takes: int, places: Sequence[Any]) -> Course:
         name, operands = way[0], [place.layout for place in places]
         is_store = name == STORE
         step = None
         if takes and self.segment is not None:
             step = self.segment.step(name, takes, operands[::-1] if is_store else operands)
-        elif name in _RECAST and self.segment is not None and op.kwargs is None:
+        elif name in RECAST and self.segment is not None and op.kwargs is None:
             step = self.segment.recast(name, op.args, operands)
         product = self.products.way(name, operands) if self.products is not None and len(way) == 3 else None
         return self._remember(way, Course(step, product, 0 if is_store else takes, bool(takes)))

@@ -26,12 +26,22 @@ from gpu_backend.wire.dtypes import text_to_dtype
 from gpu_backend.wire.memory_order import holds
 from gpu_backend.wire.values import Buffer, Complex, Ref, Scalar, Value, View
 
-__all__ = ["Number", "Operands", "encoded", "is_apart", "is_whole", "loses_sign", "number", "write_number"]
+__all__ = [
+    "BLOCK_BYTES",
+    "Number",
+    "Operands",
+    "encoded",
+    "is_apart",
+    "is_whole",
+    "loses_sign",
+    "number",
+    "write_number",
+]
 
 #: Windows of an array that are remembered.
 _MOST_WINDOWS = 1024
 #: Blocks are of whole multiples of this, as CuPy's pool hands them out.
-_BLOCK_BYTES = 512
+BLOCK_BYTES = 512
 #: How a number of a type is written.
 _FORMATS = {code: Struct(f"<{code}") for code in "bBhHiIqQefd"} | {"l": Struct("<q"), "L": Struct("<Q")}
 #: The largest int of which each floating type has all below: what is larger is rounded, and by everybody differently.
@@ -120,7 +130,7 @@ class Operands:
 
         CuPy will try again, when all that is spare is free, and say how much is missing.
         """
-        size_bytes = -(-size_bytes // _BLOCK_BYTES) * _BLOCK_BYTES
+        size_bytes = -(-size_bytes // BLOCK_BYTES) * BLOCK_BYTES
         place = self._places.take_spare(size_bytes)
         if place is not None:
             place.layout = layout
@@ -200,7 +210,8 @@ def is_nan(value: Numeral) -> bool:
     kind = type(value)
     if isinstance(value, Scalar):
         dtype = text_to_dtype(value.dtype)
-        return dtype.kind in "fc" and bool(np.isnan(np.frombuffer(value.data, dtype)).any())
+        is_whole_one = len(value.data) == dtype.itemsize  # else it is refused by name further on
+        return dtype.kind in "fc" and is_whole_one and bool(np.isnan(np.frombuffer(value.data, dtype)).any())
     if kind is Complex:
         return bool(value.real != value.real or value.imag != value.imag)
     return bool(value != value)

@@ -17,7 +17,7 @@ from gpu_backend.executor.verbs import STORE
 from gpu_backend.opstream.layout import DType, Layout, contiguous
 from gpu_backend.wire.messages import Op
 
-__all__ = ["Multiplication", "Multiplications"]
+__all__ = ["Multiplication", "Multiplications", "bytes_of"]
 
 #: The one that multiplies stacks of matrices.
 _OF_STACKS = "cupy.matmul"
@@ -105,7 +105,7 @@ class Multiplications:
         """Return where memory is for a call itself, 0 if it takes none; None if it cannot be had."""
         if not size_bytes:
             return 0
-        found = self._operands.new(contiguous((size_bytes,), _BYTES), size_bytes)
+        found = self._operands.new(bytes_of(size_bytes), size_bytes)
         if found is None:
             return None
         temporary.append(found)
@@ -121,3 +121,8 @@ class Multiplications:
             return None
         temporary.append(copied)
         return copied.address if self._segment.put(op, copy.step, [place, copied]) else None
+
+
+def bytes_of(size_bytes: int) -> Layout:
+    """Return how memory lies of which nothing is known."""
+    return contiguous((size_bytes,), _BYTES)

@@ -23,6 +23,7 @@ from gpu_backend.executor.program.failures import CANCELLED, Failures, as_utf8
 from gpu_backend.executor.program.passes import make_passes
 from gpu_backend.executor.program.peer_order import PeerOrder
 from gpu_backend.executor.program.plan import KEEPS, Plan
+from gpu_backend.executor.program.recurring import raise_failure
 from gpu_backend.executor.program.window import Window
 from gpu_backend.executor.surface_names import COMPUTING_SETTINGS, SurfaceNames, is_of_plans
 from gpu_backend.executor.values import OutOfOrder, Reader, Writer
@@ -101,7 +102,12 @@ class OpStream:
         objects, views, alone, places = heap.objects, heap.views, heap.ownership.alone, heap.places.known
         end = min(len(ops), place + most)
         self._reader.with_frames(batch.frames)
+        recurring, begun = direct.recurring if direct is not None else None, place
         while True:
+            if recurring is not None and not self._stream:
+                place = recurring.run(ops, place, end, until)
+                if place > begun and (place >= end or perf_counter() > until):
+                    return place, self._launch(batch.first + place - 1, ops[place - 1])
             op, before = ops[place], place + 1
             place = before
             for handle in op.drop or ():
@@ -112,6 +118,8 @@ class OpStream:
                 else:
                     heap.drop(handle)
             try:
+                if recurring is not None:
+                    raise_failure(recurring)
                 if direct is not None and op.want is NOTHING and op.stream == self._stream and direct.take(op):
                     pass
                 elif op.want is not NOTHING or op.kwargs is not None or op.stream != self._stream:

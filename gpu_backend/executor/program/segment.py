@@ -23,6 +23,7 @@ from gpu_backend.devices.segments import (
     Segments,
 )  # fmt: skip
 from gpu_backend.executor.heap import MOST_SPARE_BYTES, Place, Places
+from gpu_backend.executor.program.instruction_table import Table
 from gpu_backend.executor.program.operands import Number, Operands, is_nan, write_number
 from gpu_backend.executor.program.steps import Step, make_step
 from gpu_backend.executor.verbs import STORE
@@ -49,15 +50,11 @@ class Segment:
     """
 
     def __init__(self, runs: Segments, operands: Operands, places: Places) -> None:
-        self._runs, self._operands, self._places = runs, operands, places
+        self.runs, self._operands, self._places = runs, operands, places
         self._most_ops, self._ready = runs.most_ops, runs.ready
-        self._table = bytearray(HEADER_BYTES + runs.most_ops * INSTRUCTION_BYTES)
+        self.table = Table(runs.most_ops)
         #: What does an op on operands of certain kinds: its shapes may be new each time.
         self._routines: dict[tuple[str, tuple[Kind, ...], DType | None], Routine | None] = {}
-        #: How many ops are gathered, of which program, and how many elements the largest of them has.
-        self.ops = 0
-        self._program: object = None
-        self._elements = 0
         #: How many were ever gathered.
         self.gathered = 0
 
@@ -83,7 +80,7 @@ class Segment:
         mixes_nans = routine is not None and _mixes_nans(name, routine)
         if routine is None or (mixes_nans and routine.output.kind == "c" and not all(layouts[:takes])):
             return None
-        step = make_step(routine, layouts[:takes], into, self._runs.most_elements)
+        step = make_step(routine, layouts[:takes], into, self.runs.most_elements)
         if step is not None:
             step.mixes_nans = mixes_nans
         return step
@@ -103,21 +100,22 @@ class Segment:
         kind = operands[0].dtype
         into = text_to_dtype(dtype.descr) if type(dtype) is wire.DType else kind
         routine = self._routine(STORE, (kind,), into) if _is_served(kind) and _is_served(into) else None
-        return make_step(routine, operands, None, self._runs.most_elements) if routine is not None else None
+        return make_step(routine, operands, None, self.runs.most_elements) if routine is not None else None
 
     def _routine(self, name: str, kinds: tuple[Kind, ...], output: DType | None) -> Routine | None:
         if name == STORE:
-            routine = self._runs.copy(kinds[0], output) if output is not None else None
+            routine = self.runs.copy(kinds[0], output) if output is not None else None
         else:
-            routine = self._runs.routine(name, kinds, output)
+            routine = self.runs.routine(name, kinds, output)
         self._routines[name, kinds, output] = routine
         return routine
 
-    def put(self, op: Op, step: Step, places: list[Place | Number]) -> bool:
+    def put(self, op: Op, step: Step, places: Sequence[Place | Number]) -> bool:
         """Gather ``op``; return whether that was possible. This is the hot path of small ops."""
         if not self._has_room(step):
             return False
-        table, at = self._table, HEADER_BYTES + self.ops * INSTRUCTION_BYTES
+        gathered, table = self.table, self.table.memory
+        at = HEADER_BYTES + gathered.ops * INSTRUCTION_BYTES
         table[at : at + INSTRUCTION_BYTES] = step.template
         if step.has_numbers and not self._write_numbers(at, step, places):
             return False
@@ -128,15 +126,15 @@ class Segment:
             ):
                 return False
             self._places.add(op.out, result)
-            places.append(result)
+            places = [*places, result]
         if len(places) == _USUAL:
             first, second, last = places
             _PLACES[_USUAL](table, at + PLACES_AT, first.address, second.address, last.address)
         else:
             _PLACES[len(places)](table, at + PLACES_AT, *[place.address for place in places])
-        if step.elements > self._elements:
-            self._elements = step.elements
-        self.ops += 1
+        if step.elements > gathered.elements:
+            gathered.elements = step.elements
+        gathered.ops += 1
         return True
 
     def _has_room(self, step: Step) -> bool:
@@ -144,27 +142,28 @@ class Segment:
         program = self._ready.get(step.code) or self._readied(step)
         if program is None:
             return False
-        is_crowded = self._places.spare_bytes > MOST_SPARE_BYTES
-        if is_crowded or (self.ops and (program is not self._program or self.ops >= self._most_ops)):
+        is_crowded, table = self._places.spare_bytes > MOST_SPARE_BYTES, self.table
+        if is_crowded or (table.ops and (program is not table.program or table.ops >= self._most_ops)):
             self.launch()
             if is_crowded:
                 self._places.give_back()
             program = self._ready.get(step.code)  # what was compiled meanwhile has others
             if program is None:
                 return False
-        self._program = program
+        table.program = program
         return True
 
     def launch(self) -> None:
         """Have the device carry out what is gathered."""
-        ops, self.ops, elements, self._elements = self.ops, 0, self._elements, 0
+        table = self.table
+        ops, table.ops, elements, table.elements = table.ops, 0, table.elements, 0
         self.gathered += ops
         try:
             if ops:
-                self._runs.launch(self._program, self._table, ops, elements)
+                self.runs.launch(table.program, table.memory, ops, elements)
         finally:
             self._places.kept.clear()
-            self._runs.renew()
+            self.runs.renew()
 
     def copies(self, replay: Replay) -> tuple[Step, ...] | None:
         """Return what ``replay`` launches as instructions, for `put_copies`; None if not all of it is copies.
@@ -175,11 +174,11 @@ class Segment:
         read: set[int] = set()
         for one in replay.copies:
             read.add(one.source)
-            routine = self._runs.copy(one.lies.dtype, one.target_lies.dtype)
+            routine = self.runs.copy(one.lies.dtype, one.target_lies.dtype)
             if routine is None or one.target in read:
                 return None
             lies = None if one.source == ZEROS else one.lies
-            step = make_step(routine, [lies], one.target_lies, self._runs.most_elements)
+            step = make_step(routine, [lies], one.target_lies, self.runs.most_elements)
             if step is None:
                 return None
             found.append(step)
@@ -190,23 +189,24 @@ class Segment:
 
         Some may have been gathered by then: they are harmless, and made again by whoever launches the op.
         """
+        table = self.table
         for step, one in zip(copies, replay.copies, strict=True):
             if not self._has_room(step):
                 return False
-            at = HEADER_BYTES + self.ops * INSTRUCTION_BYTES
-            self._table[at : at + INSTRUCTION_BYTES] = step.template
+            at = HEADER_BYTES + table.ops * INSTRUCTION_BYTES
+            table.memory[at : at + INSTRUCTION_BYTES] = step.template
             # The first of the instruction's own values, where no address stands, is zero in the template.
             of = 0 if one.source == ZEROS else addresses[one.source] + one.displacement
-            _PLACES[2](self._table, at + PLACES_AT, of, addresses[one.target] + one.target_displacement)
-            self._elements = max(self._elements, step.elements)
-            self.ops += 1
+            _PLACES[2](table.memory, at + PLACES_AT, of, addresses[one.target] + one.target_displacement)
+            table.elements = max(table.elements, step.elements)
+            table.ops += 1
         return True
 
     def _readied(self, step: Step) -> object:
         """Return the program for ``step`` if it is ready by now; None if it is not."""
-        if not self.ops:
-            self._runs.renew()
-        return self._ready.get(step.code) if self._runs.is_ready(step.code) else None
+        if not self.table.ops:
+            self.runs.renew()
+        return self._ready.get(step.code) if self.runs.is_ready(step.code) else None
 
     def _write_numbers(self, at: int, step: Step, places: Sequence[Place | Number]) -> bool:
         slot = 0
@@ -215,7 +215,7 @@ class Segment:
                 where = at + VALUES_AT + slot * VALUE_BYTES
                 if slot == VALUES or (step.mixes_nans and is_nan(place.value)):
                     return False
-                if not write_number(self._table, where, place.value, dtype):
+                if not write_number(self.table.memory, where, place.value, dtype):
                     return False
                 place.address = slot
                 slot += 1
