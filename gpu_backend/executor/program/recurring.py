@@ -58,10 +58,10 @@ class Recurring(Protocol):
         It stops soon behind ``until``, by `time.perf_counter`. The op where it stopped has dropped what it drops.
         """
 
-    def lacks(self, op: Op, known_by: object) -> bool:
+    def lacks(self, op: Op, known_by: object, has_come_often: bool) -> bool:
         """Tell whether ops that come as ``op`` does may recur, and do not yet as ``known_by`` says.
 
-        Not when it is asked for the first time: what comes once is not worth a recipe.
+        Not when it is asked for the first time, unless it ``has_come_often``: what comes once is not worth a recipe.
         """
 
     def learn(self, op: Op, known_by: object, recipe: Recipe | None) -> None:
@@ -106,7 +106,7 @@ def raise_failure(recurring: Recurring) -> None:
 def learn(recurring: Recurring, heap: Heap, op: Op, course: Course, places: Sequence[Place | Number]) -> None:
     """Have ``op`` recur, which was carried out as ``course`` says, on operands that lie at ``places``."""
     known_by = course.product or course.step or course.replay
-    if recurring.lacks(op, known_by):
+    if recurring.lacks(op, known_by, course.replay is not None):
         recurring.learn(op, known_by, _recipe(heap, op, course, places))
 
 

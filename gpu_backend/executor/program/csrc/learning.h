@@ -214,14 +214,14 @@ static void add_way(Recurring *self, const Key *key, Way *way)
 static PyObject *lacks(Recurring *self, PyObject *const *args, Py_ssize_t count)
 {
     Key key;
-    if (count != 2)
-        return PyErr_Format(PyExc_TypeError, "an op is wanted, and what it is known by");
+    if (count != 3)
+        return PyErr_Format(PyExc_TypeError, "an op is wanted, what it is known by, and whether it has come often");
     int written = write_key_of(self, args[0], &key);
     if (written <= 0)
         return written < 0 ? NULL : Py_NewRef(Py_False);
     Way *way = *find(self, &key);
-    if (way != NULL)
-        return PyBool_FromLong(way->known_by != args[1]);
+    if (way != NULL || args[2] == Py_True)
+        return PyBool_FromLong(way == NULL || way->known_by != args[1]);
     /* What comes once costs no more than this. */
     if ((way = make_way(&key, Py_None, Py_None)) == NULL)
         return NULL;
