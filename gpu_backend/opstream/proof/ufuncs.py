@@ -27,7 +27,7 @@ UfuncResult = Layout | tuple[Layout, ...]
 #: Ufuncs whose table has complex loops that CUDA cannot compile: what comes of them is the executor's to say.
 _REAL_ONLY = frozenset({"cupy_rsqrt", "cupy_arctan2", "cupy_copysign", "cupy_hypot", "cupy_i0", "cupy_nextafter"})
 #: Types of Python's numbers of which what is proved of one holds of others, within bounds.
-_PYTHONS = frozenset({int, float, complex})
+_PYTHONS = frozenset({bool, int, float, complex})
 #: Bounds a ufunc's memory of what it has proved.
 _MOST_PROOFS = 8_192
 
@@ -279,14 +279,17 @@ class UfuncRule:
 def _limits(operand: object, dtype: DType) -> tuple[float, float] | None:
     """Return between which scalars what is proved of ``operand`` holds of all of its type; None if it stands alone.
 
-    An int beyond int64 enters promotion as another dtype: what is true of it says nothing of smaller ones.
+    An int beyond int64 enters promotion as another dtype: what is true of it says nothing of smaller ones. What is true
+    of a bool is of both.
     """
+    if type(operand) is bool:
+        return False, True
     limits = int_bounds(dtype) if type(operand) is int else bounds(dtype)
     return limits if _is_of(operand, limits) else None
 
 
 def _is_of(number: object, limits: tuple[float, float]) -> bool:
-    """Tell whether it is a number of Python's itself, no bool, that is within ``limits`` with both its parts."""
+    """Tell whether it is a number of Python's itself that is within ``limits`` with both its parts."""
     return type(number) in _PYTHONS and is_within(number, *limits)  # type: ignore[arg-type]
 
 

@@ -143,7 +143,7 @@ def test_limits_are_told_of_numbers_that_they_hold_for() -> None:
     rule = ufunc_rule("cupy.multiply")
     for first, second in ((flags, 1), (1, flags)):
         assert rule.result(first, second) is layout((2,), "i8")
-        limits = rule.limits(first, second)
+        limits = limits_of_ints = rule.limits(first, second)
         assert limits is not None
         assert limits[0] <= 1 <= limits[1] < 2**63
     large = 2**63 + 7  # enters promotion as another dtype
@@ -154,4 +154,9 @@ def test_limits_are_told_of_numbers_that_they_hold_for() -> None:
     assert rule.inplace(whole, 1) is None
     assert rule.limits_inplace(whole, 1) == (-(2**63), 2**63 - 1)
     assert rule.limits_inplace(whole, large) is None
-    assert rule.limits_inplace(whole, True) is None
+    assert rule.limits_inplace(whole, True) is None, "nothing was proved of a bool"
+    assert rule.inplace(whole, True) is None
+    assert rule.limits_inplace(whole, False) == (False, True)
+    assert rule.result(flags, True) is layout((2,), "?")
+    assert rule.limits(flags, False) == (False, True)
+    assert rule.limits(flags, 1) == limits_of_ints
