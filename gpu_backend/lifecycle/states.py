@@ -8,7 +8,7 @@
        first launch failed│  │ticket renewed: epoch + 1   │  └──────────▶                    │ executor gone
                           ▼  │                            ▼ executor died                    ▼
                        CLOSED └────────────────────────  LOST ────────────────────────────▶ CLOSED
-                                                              lease ran out
+                                                              lease ran out, or it was over
 """
 
 from __future__ import annotations

@@ -34,14 +34,14 @@ class GatewayLink:
         self._refused_at = 0.0
         #: Why an order was dropped last.
         self._dropped = ""
-        #: How often the present socket's connection was lost, as it was told last.
-        self._lost = 0
+        #: How often the connection was lost: by the sockets before the present one, and as it was told last.
+        self._lost_before = self._lost = 0
         self._open()
 
     def _open(self) -> None:
         self._socket = as_client(self._context.socket(zmq.DEALER), self._keys, self._server_key)
         self._socket.immediate = True  # without a gateway nothing is queued
-        self._watch, self._lost = HandshakeWatch(self._socket), 0
+        self._watch = HandshakeWatch(self._socket)
         self._socket.connect(self._endpoint)
 
     def send(self, message: FromAgent) -> bool:
@@ -51,7 +51,7 @@ class GatewayLink:
     def was_away(self) -> bool:
         """Tell whether the connection was lost since this was asked last: what was sent may not have been heard."""
         self._watch.read()
-        before, self._lost = self._lost, self._watch.disconnects
+        before, self._lost = self._lost, self._lost_before + self._watch.disconnects
         return self._lost != before
 
     async def receive(self, seconds: float) -> ToAgent | None:
@@ -83,5 +83,6 @@ class GatewayLink:
             self._refused_at = monotonic()
         elif monotonic() - self._refused_at > _AGAIN_SECONDS:
             self._refused_at = 0.0
+            self._lost_before += self._watch.disconnects
             self.close()
             self._open()

@@ -99,6 +99,16 @@ def test_an_executor_that_its_client_left_closes_the_session() -> None:
     assert lifecycle.sessions["s"].state is SessionState.CLOSED
 
 
+def test_a_session_whose_end_is_heard_later_than_that_it_is_gone_is_over_and_not_lost() -> None:
+    lifecycle = machine(*SERVING)
+    lifecycle.handle(reported(), 1.0)
+    assert lifecycle.sessions["s"].state is SessionState.LOST
+    assert lifecycle.handle(ended(), 2.0) == []
+    assert lifecycle.handle(ended(epoch=2, is_final=True), 2.0) == []
+    assert kinds(lifecycle.handle(ended(is_final=True), 2.0)) == ["Save"]
+    assert lifecycle.sessions["s"].state is SessionState.CLOSED
+
+
 def test_a_lost_session_is_given_the_next_epoch_elsewhere() -> None:
     lifecycle = machine(*LOST)
     assert kinds(lifecycle.handle(ev.TicketWanted("s", THERE), 4.0)) == ["Save", "Launch"]

@@ -5,12 +5,13 @@ from __future__ import annotations
 import asyncio
 from contextlib import closing
 from pathlib import Path
+from time import monotonic
 
 import pytest
 import zmq
 import zmq.asyncio
 
-from gpu_backend.node.gateway_link import GatewayLink
+from gpu_backend.node.gateway_link import _AGAIN_SECONDS, GatewayLink
 from gpu_backend.transport import curve
 from gpu_backend.transport.sockets import AGENTS_DOMAIN, as_server
 from gpu_backend.transport.zap import LookedUpKeys, guard_async
@@ -48,3 +49,18 @@ def test_a_gateway_of_another_version_is_told_of_once_and_its_orders_are_not_rea
     asyncio.run(asyncio.wait_for(story(), 2 * PATIENT_SECONDS))
     (line,) = caplog.messages
     assert f"The peer speaks protocol version {PROTOCOL_VERSION + 1}, this side speaks {PROTOCOL_VERSION}." in line
+
+
+def test_a_line_that_was_lost_before_it_was_refused_has_been_away(tmp_path: Path) -> None:
+    """A refused line is a new one, and what went into the one before may not have been heard."""
+    context = zmq.asyncio.Context()
+    with closing(GatewayLink(context, AGENT, f"ipc://{tmp_path}/agents", GATEWAY.public)) as link:
+        assert not link.was_away()
+        link._watch.disconnects, link._watch.failure = 1, "the key was refused"
+        link._refused_at = monotonic() - 2 * _AGAIN_SECONDS
+        before = link._watch
+        link._look_after()
+        assert link._watch is not before
+        assert link.was_away()
+        assert not link.was_away()
+    context.destroy(linger=0)
