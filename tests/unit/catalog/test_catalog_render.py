@@ -6,7 +6,7 @@ from pathlib import Path
 
 import matplotlib as mpl
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 import catalog
@@ -97,12 +97,16 @@ def test_groups_differ_in_shape_as_well_as_in_colour() -> None:
     assert len({shape(number) for number in range(8)}) == len(COLOURS) == len(set(COLOURS)) == 8
 
 
+@example("<" * 23, 20)
 @given(st.text(alphabet="abc <&\n", max_size=60), st.integers(20, 120))
 def test_text_keeps_every_word_and_its_width(words: str, width: int) -> None:
     page = text.render(every_block(words), width)
     for word in words.split():
         assert word in page or len(word) > 8
-    assert all(len(line) <= max(width, 70) for line in page.splitlines() if "example.org" not in line)
+    longest = max(map(len, words.split()), default=0)
+    # A word is never broken, and three stand side by side behind a label of up to sixty letters.
+    most = max(width, 70 if longest <= 8 else 62 + 3 * longest)
+    assert all(len(line) <= most for line in page.splitlines() if "example.org" not in line)
 
 
 def test_a_table_is_as_wide_as_it_may_be() -> None:
