@@ -187,9 +187,8 @@ class Lifecycle:
         elif session.state is SessionState.SERVING:
             after = SessionState.CLOSED if event.is_final else SessionState.LOST
             yield ev.Save(self._move(event, session, after, now, reason=event.detail))
-        elif (
-            session.state is SessionState.LOST and event.is_final
-        ):  # that its executor is gone was heard first, not why
+        elif session.state is SessionState.LOST and event.is_final:
+            # It was heard first that its executor is gone, and now why.
             yield ev.Save(self._move(event, session, SessionState.CLOSED, now, reason=event.detail))
 
     def _renew(self, event: ev.TicketWanted, now: float) -> Iterator[ev.Instruction]:

@@ -108,10 +108,23 @@ static int read_blocks(Way *way, PyObject *given)
     return 0;
 }
 
+/* Tell whether an address can be had from there: from a block, or from an operand that is an array. */
+static int is_place(const Way *way, Source source)
+{
+    int operand = source.source - way->blocks;
+    return source.source >= 0 && operand < way->operands && (operand < 0 || way->lying[operand].layout != NULL);
+}
+
+/* Tell whether a number can be had for a slot, and what is written there ends before ``size``. */
+static int is_number(const Way *way, const Slot *slot, Py_ssize_t size)
+{
+    return slot->operand >= 0 && slot->operand < way->operands && way->lying[slot->operand].layout == NULL &&
+           slot->itemsize > 0 && slot->itemsize <= VALUE && slot->at >= 0 && slot->at <= size - slot->itemsize;
+}
+
 /* Tell whether all that a recipe says of operands, blocks and parameters is there. */
 static int is_sound(const Way *way)
 {
-    int places = way->blocks + way->operands;
     if (way->alignment < 1)
         return 0;
     for (int i = 0; i < way->operands; i++)
@@ -120,27 +133,21 @@ static int is_sound(const Way *way)
     for (int i = 0; i < way->instructions; i++) {
         const Instruction *one = &way->instruction[i];
         for (int k = 0; k < one->places; k++)
-            if (one->sources[k].source >= places || one->sources[k].source < -1)
+            if (one->sources[k].source != -1 && !is_place(way, one->sources[k]))
                 return 0;
         for (int k = 0; k < one->values; k++)
-            if (one->slots[k].operand < 0 || one->slots[k].operand >= way->operands ||
-                one->slots[k].at < 0 || one->slots[k].at >= one->places || one->slots[k].itemsize > VALUE)
+            if (!is_number(way, &one->slots[k], PY_SSIZE_T_MAX) || one->slots[k].at >= one->places)
                 return 0;
     }
     Py_ssize_t size = way->parameters != NULL ? PyByteArray_GET_SIZE(way->parameters) : 0;
-    for (int i = 0; i < way->patches; i++) {
-        const Patch *one = &way->patch[i];
-        if (one->at < 0 || one->at + 8 > size || one->source.source < 0 || one->source.source >= places)
+    for (int i = 0; i < way->patches; i++)
+        if (way->patch[i].at < 0 || way->patch[i].at > size - 8 || !is_place(way, way->patch[i].source))
             return 0;
-    }
-    for (int i = 0; i < way->slots; i++) {
-        const Slot *one = &way->slot[i];
-        if (one->at < 0 || one->itemsize > VALUE || one->at + one->itemsize > size || one->operand < 0 ||
-            one->operand >= way->operands)
+    for (int i = 0; i < way->slots; i++)
+        if (!is_number(way, &way->slot[i], size))
             return 0;
-    }
     for (int i = 0; i < way->arguments; i++)
-        if (way->argument[i].source >= places || way->argument[i].source < -1)
+        if (way->argument[i].source != -1 && !is_place(way, way->argument[i]))
             return 0;
     return way->made < way->blocks && (way->instructions > 0 || way->launch != NULL);
 }
@@ -261,11 +268,18 @@ static int make(Recurring *self, PyObject *args, PyObject *given)
     static char *names[] = {"classes", "takes", "places", "objects", "alone", "views", "drop", "allocate", "table", "ready",
                             "launch", "nothing", "most_ops", "most_spare", NULL};
     PyObject *classes;
+    if (self->ways != NULL) {
+        PyErr_SetString(PyExc_TypeError, "it was made before");
+        return -1;
+    }
     if (!PyArg_ParseTupleAndKeywords(
             args, given, "O!O!OO!O!O!OOOOOOnL", names, &PyDict_Type, &classes, &PyDict_Type, &self->takes, &self->places,
             &PyDict_Type, &self->objects, &PyDict_Type, &self->alone, &PyDict_Type, &self->views, &self->drop,
-            &self->allocate, &self->table, &self->ready, &self->launch, &self->nothing, &self->most_ops, &self->most_spare))
+            &self->allocate, &self->table, &self->ready, &self->launch, &self->nothing, &self->most_ops, &self->most_spare)) {
+#define LEAVE(object) object = NULL; /* some were taken and none is held */
+        EACH_HELD(LEAVE)
         return -1;
+    }
 #define HOLD(object) Py_XINCREF(object);
     EACH_HELD(HOLD)
     if (learn_objects(classes) < 0)

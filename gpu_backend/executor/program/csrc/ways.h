@@ -1,8 +1,9 @@
 /* Ways in which ops come: what tells them apart, and what is done for an op that comes in one again. Part of recurring.c.
 
-   What tells ways apart is written as bytes: the name, for each operand how it lies (the address of its layout, which
-   the way keeps alive; of a window its geometry as well), and all other arguments as they are. So is a kernel's address. Addresses, offsets of
-   windows and numbers among the operands are not in it: they are new each time. */
+   What tells ways apart is written as bytes: the name, for each operand how it lies (the address of its layout, and of a
+   window its geometry as well), a kernel of the user's by its address, and all other arguments as they are. The way
+   keeps alive what is told by its address. Places in memory, offsets of windows and numbers among the operands are not
+   in it: they are new each time. */
 
 enum { MOST_OPERANDS = 16, MOST_BLOCKS = 8, MOST_KEY = 1024, MOST_WAYS = 1 << 14, TABLE = 1 << 15 };
 enum { INSTRUCTION = 160, HEADER = 16, PLACES = 32, VALUES = 128, VALUE = 16, MOST_VALUES = 2, MOST_PLACES = 4, MOST_ARGUMENTS = 8 };

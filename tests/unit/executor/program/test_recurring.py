@@ -274,7 +274,9 @@ def test_a_recipe_that_names_what_it_does_not_have_is_refused() -> None:
     for at, wrong in (
         (0, ((*lies[:5], 0),)), (2, 0), (3, ()), (3, ((bytes(160), 0, 6, ((5, 0),), ()),)),
         (3, ((bytes(160), 0, 6, ((0, 0),), ((0, 3, "d", 8),)),)), (3, ((bytes(9), 0, 6, (), ()),)),
-        (4, (print, None, bytearray(4), ((0, 0, 0),), (), 1)),
+        (4, (print, None, bytearray(4), ((0, 0, 0),), (), 1, ())),
+        (4, (print, None, bytearray(8), (), ((0, 0, "d", 8),), 1, ())),
+        (4, (print, None, bytearray(), (), (), 1, ((3, 0),))), (4, (print, None, bytearray(), (), (), 0, ())),
     ):  # fmt: skip
         with pytest.raises((ValueError, TypeError)):
             recurring(on).learn(op, None, (*sound[:at], wrong, *sound[at + 1 :]))
@@ -288,6 +290,8 @@ def test_it_asks_for_what_it_knows() -> None:
         recurring(on).run((), 0, 1, 0.0)
     with pytest.raises(TypeError):
         _recurring.Recurring(classes={})
+    with pytest.raises(TypeError):  # what was taken before the wrong one is nobody's to let go of
+        _recurring.Recurring({}, {}, on.stream.heap.places, {}, {}, {}, print, print, None, {}, print, None, "most", 0)
 
 
 def test_it_can_be_left_out() -> None:
