@@ -32,6 +32,9 @@ _ONE_BLOCK = 4096
 _WANTED = 8
 #: Most routines of a program: each takes about a seventh of a second to compile.
 _MOST_ROUTINES = 32
+#: So many of those that were compiled last are used, and so often one follows the other before what they have is
+#: compiled as one: each time is a launch. It is looked now and then which ops that concerns.
+_MOST_PROGRAMS, _SWITCHES, _SWITCHES_A_LOOK = 4, 64, 8
 #: How often it is looked which are used.
 _LOOK_SECONDS = 0.25
 #: How often it is looked whether the usual ones have been compiled.
@@ -58,13 +61,16 @@ class CudaSegments:
         self._ufuncs = CudaUfuncs()
         #: How often each routine was asked for since it was compiled last, if it is not ready.
         self._wanted: Counter[int] = Counter()
-        self.ready: dict[int, Program] = {}
+        self.ready: dict[int, tuple[Program, ...]] = {}
         self._compiler = SegmentCompiler(device)
         #: Those that were compiled here, which may still run; and which routines were used lately, the last ones last.
         self._programs: list[Program] = []
         self._usual: Program | None = None
         self._used: dict[int, None] = {}
         self._look_at = 0.0
+        #: How often ops of one program followed those of another since then, and which lately, the last ones last.
+        self._switches = 0
+        self._apart: dict[int, None] = {}
         #: Where a launch finds its parameter, the table.
         self._table: bytearray | None = None
         self._parameters = np.zeros(1, np.uint64)
@@ -123,10 +129,28 @@ class CudaSegments:
         self._look_for_usual()
         self._wanted[code] += 1
         if self._wanted[code] >= _WANTED and code not in self._compiler.failed and self._compiler.may_begin():
-            wanted = [one for one, _ in self._wanted.most_common() if one not in self._compiler.failed]
-            chosen = [*wanted, *(one for one in reversed(self._used) if one not in wanted)][:_MOST_ROUTINES]
-            self._compiler.begin({one: self._bodies[one] for one in sorted(chosen)})
+            self._compile()
         return False
+
+    def note_switch(self, code: int, ops: int) -> None:
+        """Note that ops of one program follow those of another; have them compiled as one if that is often so."""
+        self._switches += 1
+        if self._switches % _SWITCHES_A_LOOK == 0:
+            for one in (*self._codes_of(ops), code):
+                self._apart.pop(one, None)
+                self._apart[one] = None
+            for one in list(self._apart)[:-_MOST_ROUTINES]:
+                del self._apart[one]
+        newest = self._programs[-1].codes if self._programs else frozenset()
+        if self._switches >= _SWITCHES and not newest.issuperset(self._apart) and self._compiler.may_begin():
+            self._compile()
+
+    def _compile(self) -> None:
+        """Compile what is wanted, with what is used with it."""
+        wanted = [one for one, _ in self._wanted.most_common() if one not in self._compiler.failed]
+        chosen = list(dict.fromkeys([*wanted, *reversed(self._apart), *reversed(self._used)]))[:_MOST_ROUTINES]
+        self._switches = 0
+        self._compiler.begin({one: self._bodies[one] for one in sorted(chosen)})
 
     def renew(self) -> None:
         """Use what was compiled meanwhile."""
@@ -142,13 +166,12 @@ class CudaSegments:
         self._use()
 
     def _use(self) -> None:
-        """Have each op done by the newest program, or else by that of the usual ones."""
+        """Have each op done by the newest program that has it, or else by that of the usual ones."""
         self.ready.clear()
-        for program in (self._usual, *self._programs[-1:]):
-            if program is not None:
-                self.ready.update(dict.fromkeys(program.codes, program))
-                for code in program.codes:
-                    del self._wanted[code]
+        for program in (*self._programs[: -_MOST_PROGRAMS - 1 : -1], self._usual):
+            for code in program.codes if program is not None else ():
+                self.ready[code] = (*self.ready.get(code, ()), program)  # type: ignore[arg-type]
+                del self._wanted[code]
 
     def _look_for_usual(self) -> None:
         """Have the program of the usual ops loaded, if it is there by now: asks the disk now and then only."""
@@ -180,12 +203,18 @@ class CudaSegments:
             self._note_used(ops)
 
     def _note_used(self, ops: int) -> None:
-        codes = np.frombuffer(self._table or b"", np.uint32, offset=HEADER_BYTES)[:: INSTRUCTION_BYTES // 4][:ops]
-        for code in set(codes.tolist()):
+        for code in self._codes_of(ops):
             self._used.pop(code, None)
             self._used[code] = None
         for code in list(self._used)[: -2 * _MOST_ROUTINES]:
             del self._used[code]
+
+    def _codes_of(self, ops: int) -> set[int]:
+        """Return the codes of the first ``ops`` instructions of the table that was launched last, or is to be next."""
+        if self._table is None:
+            return set()
+        codes = np.frombuffer(self._table, np.uint32, offset=HEADER_BYTES)[:: INSTRUCTION_BYTES // 4][:ops]
+        return set(codes.tolist())
 
     # --- what CuPy would do -------------------------------------------------------------------------------------------
 

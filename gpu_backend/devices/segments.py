@@ -55,8 +55,11 @@ class Segments(Protocol):
     most_elements: int
 
     @property
-    def ready(self) -> Mapping[int, object]:
-        """The program that has a routine which may be used, by its code; only `renew` takes anything away."""
+    def ready(self) -> Mapping[int, tuple[object, ...]]:
+        """The programs that have a routine which may be used, by its code, the one to be taken first; none is empty.
+
+        Only `renew` takes anything away.
+        """
 
     def routine(self, name: str, kinds: tuple[Kind, ...], output: DType | None) -> Routine | None:
         """Return what does the op with the public name ``name`` on operands of these ``kinds``; None if nothing does.
@@ -69,6 +72,9 @@ class Segments(Protocol):
 
     def is_ready(self, code: int) -> bool:
         """Tell whether a routine is ready; a device may have to see it wanted for a while, and compile it first."""
+
+    def note_switch(self, code: int, ops: int) -> None:
+        """Note that the ``ops`` instructions of a table are launched because their program has no routine ``code``."""
 
     def renew(self) -> None:
         """Take up what was compiled meanwhile. Called where no table is being written."""

@@ -139,19 +139,35 @@ class Segment:
 
     def _has_room(self, step: Step) -> bool:
         """Make room for an instruction behind those that are gathered; False if it cannot be one of them yet."""
-        program = self._ready.get(step.code) or self._readied(step)
-        if program is None:
+        programs = self._ready.get(step.code) or self._readied(step)
+        if programs is None:
             return False
         is_crowded, table = self._places.spare_bytes > MOST_SPARE_BYTES, self.table
+        program = table.program if table.program in programs else programs[0]
         if is_crowded or (table.ops and (program is not table.program or table.ops >= self._most_ops)):
+            if program is not table.program:
+                program = self._switched(step.code, programs)
             self.launch()
             if is_crowded:
                 self._places.give_back()
-            program = self._ready.get(step.code)  # what was compiled meanwhile has others
-            if program is None:
+            programs = self._ready.get(step.code)  # what was compiled meanwhile has others
+            if programs is None:
                 return False
+            program = program if program in programs else programs[0]
         table.program = program
         return True
+
+    def _switched(self, code: int, programs: tuple[object, ...]) -> object:
+        """Return which of ``programs`` a routine is taken from that the table's has not.
+
+        If there is one, it is one that has the routine before it as well: so a loop comes to be done by one program,
+        if any has all of it.
+        """
+        table = self.table
+        self.runs.note_switch(code, table.ops)
+        at = HEADER_BYTES + (table.ops - 1) * INSTRUCTION_BYTES
+        before = self._ready.get(int.from_bytes(table.memory[at : at + 4], "little"), ())
+        return next((one for one in programs if one in before), programs[0])
 
     def launch(self) -> None:
         """Have the device carry out what is gathered."""
@@ -202,8 +218,8 @@ class Segment:
             table.ops += 1
         return True
 
-    def _readied(self, step: Step) -> object:
-        """Return the program for ``step`` if it is ready by now; None if it is not."""
+    def _readied(self, step: Step) -> tuple[object, ...] | None:
+        """Return the programs for ``step`` if there are any by now; None if not."""
         if not self.table.ops:
             self.runs.renew()
         return self._ready.get(step.code) if self.runs.is_ready(step.code) else None

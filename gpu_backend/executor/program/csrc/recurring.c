@@ -123,20 +123,30 @@ static int all_apart(const Way *way, const Key *key)
     return way->operands > 0;
 }
 
+static int is_among(PyObject *programs, PyObject *program)
+{
+    for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(programs); i++)
+        if (PyTuple_GET_ITEM(programs, i) == program)
+            return 1;
+    return 0;
+}
+
 /* Tell whether the instructions can stand in the table as it is, behind those that do; -1 with an error. */
 static int has_room(Recurring *self, const Way *way, PyObject **program, Py_ssize_t *ops)
 {
     *ops = PyLong_AsSsize_t(AT(self->table, in_table.ops));
     if (*ops + way->instructions > self->most_ops)
         return 0;
-    *program = *ops ? AT(self->table, in_table.program) : NULL;
+    *program = AT(self->table, in_table.program);
     for (int i = 0; i < way->instructions; i++) {
-        PyObject *of = PyDict_GetItemWithError(self->ready, way->instruction[i].code);
-        if (of == NULL)
+        PyObject *those = PyDict_GetItemWithError(self->ready, way->instruction[i].code);
+        if (those == NULL || !PyTuple_CheckExact(those) || !PyTuple_GET_SIZE(those))
             return PyErr_Occurred() ? -1 : 0;
-        if (*program != NULL && of != *program)
+        if (is_among(those, *program))
+            continue;
+        if (*ops || i)
             return 0;
-        *program = of;
+        *program = PyTuple_GET_ITEM(those, 0);
     }
     return 1;
 }

@@ -68,8 +68,11 @@ class NumpySegments:
         self.routines: list[tuple[Any, Routine, tuple[DType, ...]]] = []
         self.launched: list[int] = []
         #: The codes of what may be used: all at once, if it is compiled; in one program, or by turns in two.
-        self.ready: dict[int, object] = {}
+        self.ready: dict[int, tuple[object, ...]] = {}
         self.programs: tuple[object, ...] = ("all",)
+        #: The program that has all as well, but comes last.
+        self.whole: object = None
+        self.switches: list[tuple[int, int]] = []
         self.launched_programs: list[object] = []
         self.is_compiled = True
 
@@ -99,7 +102,15 @@ class NumpySegments:
     def renew(self) -> None:
         """Take up what is compiled; see the seam."""
         if self.is_compiled:
-            self.ready.update({one: self.programs[one % len(self.programs)] for one in range(len(self.routines))})
+            self.ready.update({one: self._having(one) for one in range(len(self.routines))})
+
+    def _having(self, code: int) -> tuple[object, ...]:
+        own = self.programs[code % len(self.programs)]
+        return (own,) if self.whole is None else (own, self.whole)
+
+    def note_switch(self, code: int, ops: int) -> None:
+        """Note it; see the seam."""
+        self.switches.append((code, ops))
 
     def launch(self, program: object, table: bytearray, ops: int, most_elements: int) -> None:
         """Carry out the first ``ops`` instructions of ``table``, which are of one program."""
@@ -107,7 +118,7 @@ class NumpySegments:
         self.launched.append(ops)
         self.launched_programs.append(program)
         codes = np.frombuffer(table, np.uint32, offset=HEADER_BYTES)[:: INSTRUCTION_BYTES // 4][:ops].tolist()
-        assert {self.programs[one % len(self.programs)] for one in codes} == {program}
+        assert all(program in self._having(one) for one in codes)
         for number in range(ops):
             at = HEADER_BYTES + number * INSTRUCTION_BYTES
             assert self._carry_out(bytes(table[at : at + INSTRUCTION_BYTES])) <= most_elements

@@ -100,6 +100,20 @@ def test_a_loop_goes_past_python_once_it_has_come_a_few_times() -> None:
     assert not {100, 139} & set(on.stream.heap.objects), "an array was made of what is a place"
 
 
+def test_a_loop_of_ops_of_two_programs_recurs_in_the_one_that_has_all_of_it() -> None:
+    on = notebook(most_ops=100)
+    device = on.device
+    assert isinstance(device, GatheringCpu)
+    device.runs.programs, device.runs.whole = ("usual", "own"), "whole"
+    x, want = window(1, 1), on.contents(window(1, 1)).copy()
+    for turn in range(10):
+        on.run(*(Op(name, 0, (x, 0.5 + turn, x)) for name in ("cupy.add", "cupy.multiply")))
+        want = (want + (0.5 + turn)) * (0.5 + turn)
+    assert on.contents(x).tolist() == want.tolist()
+    assert recurring(on).done >= 2 * 6
+    assert set(device.runs.launched_programs[1:]) == {"whole"}
+
+
 def test_windows_of_one_geometry_are_one_way_and_each_is_looked_at() -> None:
     on = notebook(most_ops=100)
     on.run(*(added(20 + one, window(1, one % 3), 1.0) for one in range(6)))
