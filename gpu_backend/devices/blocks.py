@@ -7,9 +7,10 @@ from typing import NamedTuple, Protocol
 from gpu_backend.devices.arrays import Array
 from gpu_backend.opstream.layout import Layout
 
-__all__ = ["MOST_READ_BYTES", "Block", "Blocks"]
+__all__ = ["MOST_COPIED_BYTES", "Block", "Blocks"]
 
-MOST_READ_BYTES = 1024
+#: What is read and written at a time, at most.
+MOST_COPIED_BYTES = 8 << 10
 
 
 class Block(NamedTuple):
@@ -33,4 +34,7 @@ class Blocks(Protocol):
         """Return the array that has the memory of ``block`` for its own, and lies so from its first byte."""
 
     def read(self, address: int, size_bytes: int) -> bytes:
-        """Return what stands in memory, at most `MOST_READ_BYTES`, once all work given so far is done."""
+        """Return what stands in memory, at most `MOST_COPIED_BYTES`, once all work given so far is done."""
+
+    def write(self, address: int, data: bytes) -> None:
+        """Have ``data``, at most `MOST_COPIED_BYTES`, put into memory behind all work given so far."""

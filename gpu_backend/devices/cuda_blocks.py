@@ -7,15 +7,19 @@ import ctypes
 import cupy
 from cupy.cuda import memory, runtime
 
-from gpu_backend.devices.blocks import MOST_READ_BYTES, Block
+from gpu_backend.devices.blocks import MOST_COPIED_BYTES, Block
 from gpu_backend.opstream.layout import Layout
+
+#: Pinned memory from which the GPU takes what is written: so many parts of so many bytes, by turns.
+_PARTS, _PART_BYTES = 4, 64 << 10
 
 
 class CudaBlocks:
     """Blocks of the session's own pool; see the seam."""
 
     def __init__(self) -> None:
-        self._stage = cupy.cuda.alloc_pinned_memory(MOST_READ_BYTES)
+        self._stage = cupy.cuda.alloc_pinned_memory(MOST_COPIED_BYTES)
+        self._outgoing = Outgoing()
 
     def address(self, array: cupy.ndarray) -> int:
         """Return where the first element of ``array`` lies."""
@@ -35,3 +39,31 @@ class CudaBlocks:
         runtime.memcpyAsync(self._stage.ptr, address, size_bytes, runtime.memcpyDeviceToHost, 0)
         runtime.streamSynchronize(0)
         return ctypes.string_at(self._stage.ptr, size_bytes)
+
+    def write(self, address: int, data: bytes) -> None:
+        """Put ``data`` into memory, in the order of the default stream."""
+        runtime.memcpyAsync(address, self._outgoing.put(data), len(data), runtime.memcpyHostToDevice, 0)
+
+
+class Outgoing:
+    """Memory in which small contents wait for the GPU to take them, in the order of the default stream.
+
+    The GPU may read it when the call that asks for the copy has long returned, so a part of it is filled again only
+    once all that was put there before has been taken.
+    """
+
+    def __init__(self) -> None:
+        self._parts = [cupy.cuda.alloc_pinned_memory(_PART_BYTES) for _ in range(_PARTS)]
+        self._taken = [cupy.cuda.Event(disable_timing=True) for _ in range(_PARTS)]
+        self._part = self._filled = 0
+
+    def put(self, data: bytes) -> int:
+        """Return where a copy of ``data`` lies, until the stream has done all that it is given next."""
+        if self._filled + len(data) > _PART_BYTES:
+            runtime.eventRecord(self._taken[self._part].ptr, 0)
+            self._part, self._filled = (self._part + 1) % _PARTS, 0
+            runtime.eventSynchronize(self._taken[self._part].ptr)  # of one that was never recorded: at once
+        at = int(self._parts[self._part].ptr) + self._filled
+        ctypes.memmove(at, data, len(data))
+        self._filled += len(data)
+        return at

@@ -33,7 +33,8 @@ _OTHER: Final = OP_CLASSES.index(OpClass.OTHER)
 
 
 class _Group(NamedTuple):
-    start: Marker
+    start: Marker | None  # None where the host's clock says when it began
+    begun_at: float
     end: Marker
     ops: int
     counts: list[int]
@@ -60,7 +61,7 @@ class Pace:
         self._clock = clock
         self._groups: deque[_Group] = deque()
         self._start: Marker | None = None  # of the group that is being launched
-        self._begun_at = 0.0
+        self._begun_at, self._is_begun = 0.0, False
         self._free_at = 0.0  # when what is in flight will be done, about
         self._open_ops = 0
         self._is_contended = False
@@ -100,48 +101,53 @@ class Pace:
         self.run_ops = max(1, min(int(self._window_seconds / _GROUPS / self.op_seconds), most))
 
     def begin(self, is_awaited: bool) -> None:
-        """Launches follow. ``is_awaited`` says that the first of them comes back with its result and alone."""
-        if self._start is not None:
+        """Launches follow. ``is_awaited`` says that they are few, and the last comes back when all of them are done."""
+        if self._is_begun:
             return
         self.collect()
-        self._begun_at = self._clock()
+        self._begun_at, self._is_begun = self._clock(), True
         if self._groups:
             self._start = self._groups[-1].end
         elif not is_awaited:
             self._start = self._marker()
 
     def note_launches(
-        self, ops: int, is_awaited: bool = False, ended_at: float | None = None, through: int = 0
+        self, ops: int, is_awaited: bool = False, ended_at: float | None = None, through: int = 0, is_done: bool = False
     ) -> None:
         """Count ``ops`` launches, the last of which returned ``ended_at`` by the clock, or now.
 
-        ``is_awaited`` says that it came back with its result. ``through`` is its number.
+        ``is_awaited`` says that it came back with its result, and ``is_done`` that so all are done that were ever
+        launched. ``through`` is its number.
         """
         self._launched_through = through
         now = self._clock() if ended_at is None else ended_at
         self._open_ops += ops
         self.in_flight_ops += ops
         self._free_at = max(self._free_at, now) + ops * self.op_seconds
-        if self._start is None:  # alone in the queue and done: the host's clock has timed it, at the price of no event
+        if is_done and self._start is None:  # nothing else was in flight: the host's clock has timed it, without events
             ops, self._open_ops = self._open_ops, 0
             self._count(now - self._begun_at, ops, self._take_counts())
+            self._is_begun = False
             self.done_through = through
-        elif is_awaited or self._open_ops >= self.run_ops:
+        elif is_awaited or self._start is None or self._open_ops >= self.run_ops:
             self.close_group()
 
     def close_group(self) -> None:
         """Put a marker behind what was launched, so that its end is noticed."""
-        if self._open_ops and self._start is not None:
-            counts = self._take_counts()
-            self._groups.append(_Group(self._start, self._marker(), self._open_ops, counts, self._launched_through))
-            self._start, self._open_ops = None, 0
+        if self._open_ops:
+            counts, through = self._take_counts(), self._launched_through
+            group = _Group(self._start, self._begun_at, self._marker(), self._open_ops, counts, through)
+            self._groups.append(group)
+            self._start, self._is_begun, self._open_ops = None, False, 0
 
     def collect(self) -> None:
         """Count what is done."""
         groups = self._groups
         while groups and groups[0].end.is_done():
             group = groups.popleft()
-            self._count(max(0.0, group.end.seconds_since(group.start)), group.ops, group.counts)
+            start = group.start
+            seconds = group.end.seconds_since(start) if start is not None else self._clock() - group.begun_at
+            self._count(max(0.0, seconds), group.ops, group.counts)
             self.done_through = group.through
 
     def _take_counts(self) -> list[int]:

@@ -46,6 +46,9 @@ _CONTENTS: Final = Want.CONTENTS
 #: How often who spins lets others have the interpreter, and the processor, seconds.
 _YIELD_SECONDS: Final = 50e-6
 
+#: So many ops with an answer behind them are timed by the host's clock.
+_FEW_OPS: Final = 32
+
 #: Who hears nothing for so long has time for what is done in advance, seconds.
 _IDLE_SECONDS: Final = 0.5
 
@@ -139,16 +142,18 @@ class Executor:
         while batch is not None:  # the first may be launched: the step says so
             before = batch.next
             self._gate.note_launch()
-            pace.begin(batch.ops[before].want is _CONTENTS)
             most = len(batch.ops) if self._gate.is_passing else pace.run_ops
             if self._has_several:
                 most = self._lanes.most_ops(batch, most)
+            is_short = len(batch.ops) - before <= min(most, _FEW_OPS)
+            pace.begin(is_short and batch.ops[-1].want is _CONTENTS)
             place, answer = stream.run(batch, until, most)
             ended_at = perf_counter()
             conversation.advance(batch, place)
             self._send(conversation, answer)  # before the bookkeeping: somebody waits for it
             classes.count(batch.ops, before, place, pace.counts)
-            pace.note_launches(place - before, answer is not None, ended_at, conversation.applied)
+            is_done = answer is not None and answer.is_synchronized
+            pace.note_launches(place - before, answer is not None, ended_at, conversation.applied, is_done)
             self._note_done(conversation)
             if self._loop.is_over or perf_counter() > until:
                 return

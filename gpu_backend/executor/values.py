@@ -230,7 +230,7 @@ class Writer:
 
 def _buffer_of(host: np.ndarray[Any, Any], buffers: list[np.ndarray[Any, Any]]) -> wire.Buffer:
     _require_plain(host.dtype)
-    if host.nbytes <= wire.INLINE_BYTES:
+    if host.nbytes <= wire.SMALL_BYTES:
         return wire.Buffer(-1, dtype_to_text(host.dtype), host.shape, host.tobytes())
     buffers.append(host)
     return wire.Buffer(len(buffers) - 1, dtype_to_text(host.dtype), host.shape)

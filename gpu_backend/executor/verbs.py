@@ -26,6 +26,8 @@ from gpu_backend.opstream.surface import Method, Property, load
 STORE = ".store"
 #: The one that returns its argument: so an array is read, copied into another handle, or kept.
 SAME = ".same"
+#: The one by which it puts bytes of the host into an array.
+WRITE = ".write"
 #: The one by which it waits for the device.
 SYNCHRONIZE = ".synchronize"
 #: The one by which it asks how its ops were carried out.
@@ -62,7 +64,7 @@ class Verbs:
             ".method": self._method,
             ".getattr": self._getattr,
             ".setattr": self._setattr,
-            ".write": self._write,
+            WRITE: self._write,
             KEEP: self._keep,
             WRITE_KEPT: self._write_kept,
             ".wait_event": self._wait_event,

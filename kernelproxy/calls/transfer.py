@@ -67,7 +67,7 @@ def _as_filled(host: HostArray) -> HostArray:
 
 def _copied(pipeline: MirroredPipeline, host: HostArray, order: Literal["C", "F"]) -> Frame:
     """Return the bytes of ``host``: as nobody can change them, or where the executor sees them already."""
-    lent = pipeline.connection.lend(host.nbytes)
+    lent = pipeline.connection.lend(host.nbytes) if host.nbytes > wire.SMALL_BYTES else None
     if lent is None:
         return host.tobytes(order)
     plain = np.asarray(host)
@@ -114,9 +114,13 @@ def _write_pieces(
 
 def _write_chunk(pipeline: MirroredPipeline, target: wire.Ref | wire.View, offset: int, data: Frame) -> None:
     def make(frame: int) -> tuple[str, tuple[wire.Value, ...]]:
-        return ".write", (target, offset, wire.Buffer(frame, "|u1", (len(data),)))
+        return ".write", (target, offset, wire.Buffer(frame, "|u1", (len(data),), bytes(data) if frame < 0 else b""))
 
-    pipeline.record_with_buffer(make, data, offset, array_core.handle_of(target) & OF_DEVICE)
+    stream = array_core.handle_of(target) & OF_DEVICE
+    if not offset and len(data) <= wire.SMALL_BYTES:  # a frame costs more than the copy
+        pipeline.record_within(make, data, stream)
+    else:
+        pipeline.record_with_buffer(make, data, offset, stream)
 
 
 def read(array: ArrayCore, stream: int) -> np.ndarray[Any, Any]:

@@ -108,6 +108,11 @@ class MirroredPipeline(Pipeline):
             self.record_upload(make, data, stream=stream)
         self.counters.note_sent(way, size)
 
+    def record_within(self, make: Upload, data: Frame, stream: int = 0) -> None:
+        """Note an op that carries ``data`` in itself, as `record_upload`."""
+        self.record_upload(make, data, stream=stream, within=True)
+        self.counters.note_sent(_INLINE, len(data))
+
     @contextmanager
     def uploading(self, size: int) -> Iterator[None]:
         """Return a context in which ``size`` bytes are uploaded, and have arrived: it shows how fast the link is."""

@@ -130,24 +130,25 @@ class Recorder(ABC):
     note = compiled.quick("note", note)
 
     def record_upload(
-        self, make: Upload, data: Frame, digest: bytes = b"", most_kept: int = 0, stream: int = 0
+        self, make: Upload, data: Frame, digest: bytes = b"", most_kept: int = 0, stream: int = 0, within: bool = False
     ) -> bool:
         """Note an op without result that carries ``data``; tell whether they stay here, as the executor keeps them.
 
-        ``make`` gets the buffer's number in its message. With a ``digest`` the executor keeps them as that, among
-        others, of no more than ``most_kept`` bytes in all. If ``data`` are no bytes but lie in memory of the user's,
-        the caller calls `kept_uploads.own` before the user can change it.
+        ``make`` gets the buffer's number in its message, or -1 to have them ``within`` the op. With a ``digest`` the
+        executor keeps them as that, among others, of no more than ``most_kept`` bytes in all. If ``data`` are no bytes
+        but lie in memory of the user's, the caller calls `kept_uploads.own` before the user can change it.
         """
         with self._recording:
             batch, site = self.open_batch, user_site(2)
-            name, args = make(len(batch.frames))
+            name, args = make(-1 if within else len(batch.frames))
             cost = self._costs[len(data).bit_length()][name]
             is_kept = bool(digest) and self.contents.use(digest)
             if is_kept:
                 name, args = WRITE_KEPT, (*args[:-1], Bytes(digest))
             else:
                 batch.bytes += len(data)  # first: an interrupt between the two must not have it travel uncounted
-                batch.frames.append(data)
+                if not within:
+                    batch.frames.append(data)
             known = self.mirror.note_write(args[0], data)
             place = batch.add(Op(name, 0, args, stream=stream), site, cost)
             if known is not None:

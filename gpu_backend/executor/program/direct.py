@@ -27,7 +27,7 @@ from gpu_backend.executor.program.segment import Segment, kind_of
 from gpu_backend.executor.program.takes import RANDOM, RECAST, Takes
 from gpu_backend.executor.program.tally import Tally
 from gpu_backend.executor.values import Reader
-from gpu_backend.executor.verbs import STORE
+from gpu_backend.executor.verbs import STORE, WRITE
 from gpu_backend.opstream.layout import DType
 from gpu_backend.wire import values as wire
 from gpu_backend.wire.messages import Op
@@ -45,6 +45,8 @@ _WANTED = 16
 _NOTED, _MOST_LESSONS = 2, 256
 #: So many ways of one name that cannot be captured, and none that can, speak for all others of that name.
 _HOPELESS = 4
+#: An array, where in it, and the bytes.
+_WRITTEN = 3
 #: What puts a number or an array into a window, if the index is the one for all of it: as `STORE` does.
 _SET = "cupy.ndarray.__setitem__"
 
@@ -83,6 +85,8 @@ class Direct:
             return self.take(Op(STORE, 0, (op.args[0], op.args[2])))
         if takes is None or op.stream or (op.orders is not None and not self._lays_out_as_cupy):
             self.tally.why = "such ops always do"
+            if name == WRITE and not op.stream:
+                return self._write(op)
             return name == CALL and not op.stream and self.replayer is not None and self._take_call(op)
         self.tally.why = "an argument is no plain array, number or word"
         places: list[Any] = []
@@ -131,6 +135,11 @@ class Direct:
         if op.reuse:
             self._heap.drop(op.reuse)
         return True
+
+    def _write(self, op: Op) -> bool:
+        """Put a few bytes of the notebook's into an array, if that can be; return whether it was."""
+        self.launch()
+        return not op.out and op.kwargs is None and len(op.args) == _WRITTEN and self._operands.write(*op.args)
 
     def read(self, op: Op) -> Answer | None:
         """Answer ``op``, which asks for an argument's contents; None where that takes CuPy."""

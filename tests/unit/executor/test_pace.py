@@ -119,14 +119,35 @@ def test_the_devices_time_is_counted_once(pace: Pace, queue: Queue) -> None:
     assert pace.in_flight_ops == 0
 
 
-def test_an_awaited_op_alone_costs_no_marker(pace: Pace, queue: Queue) -> None:
+@pytest.mark.parametrize("ops", [1, 3])
+def test_a_few_ops_that_are_awaited_cost_no_marker(pace: Pace, queue: Queue, ops: int) -> None:
+    pace.begin(True)
+    queue.launch(ops)
+    queue.now = queue.free_at
+    pace.note_launches(ops, is_awaited=True, is_done=True)
+    assert queue.markers == 0
+    assert pace.used_seconds == pytest.approx(ops * 20e-6)
+    assert pace.in_flight_ops == 0
+
+
+@pytest.mark.parametrize("is_awaited", [False, True])
+def test_what_was_to_be_awaited_and_is_not_done_is_counted_when_it_is(
+    pace: Pace, queue: Queue, is_awaited: bool
+) -> None:
+    """As where one of the ops failed, or its time was over: the device works on those before it."""
+    pace.begin(True)
+    queue.launch(3)
+    pace.note_launches(3, is_awaited, through=3)
+    assert (queue.markers, pace.in_flight_ops, pace.used_seconds, pace.done_through) == (1, 3, 0.0, 0)
+    queue.now = queue.free_at
+    pace.collect()
+    assert pace.used_seconds == pytest.approx(60e-6)
+    assert (pace.in_flight_ops, pace.done_through) == (0, 3)
     pace.begin(True)
     queue.launch(1)
     queue.now = queue.free_at
-    pace.note_launches(1, is_awaited=True)
-    assert queue.markers == 0
-    assert pace.used_seconds == pytest.approx(20e-6)
-    assert pace.in_flight_ops == 0
+    pace.note_launches(1, is_awaited=True, is_done=True)
+    assert pace.used_seconds == pytest.approx(80e-6), "nothing is counted twice"
 
 
 def test_an_awaited_op_behind_others_closes_their_group(pace: Pace, queue: Queue) -> None:
@@ -161,7 +182,7 @@ def test_time_is_told_apart_by_class_and_nothing_of_it_is_lost(pace: Pace, queue
     assert by_class(pace) == pytest.approx({OpClass.LINALG: 5e-3, OpClass.ELEMENTWISE: 1e-4})
     pace.begin(True)
     queue.now += 2e-3  # an op that nobody has counted
-    pace.note_launches(1, is_awaited=True)
+    pace.note_launches(1, is_awaited=True, is_done=True)
     assert by_class(pace)[OpClass.OTHER] == pytest.approx(2e-3)
     assert sum(pace.used_by_class) == pytest.approx(pace.used_seconds)
 

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from gpu_backend.devices.arrays import Array
-from gpu_backend.devices.blocks import MOST_READ_BYTES, Block
+from gpu_backend.devices.blocks import MOST_COPIED_BYTES, Block
 from gpu_backend.devices.cpu.device import CpuDevice
 from gpu_backend.devices.segments import (
     AXES,
@@ -54,8 +54,13 @@ class NumpyBlocks:
 
     def read(self, address: int, size_bytes: int) -> bytes:
         """Return what stands in memory."""
-        assert 0 < size_bytes <= MOST_READ_BYTES
+        assert 0 < size_bytes <= MOST_COPIED_BYTES
         return ctypes.string_at(address, size_bytes)
+
+    def write(self, address: int, data: bytes) -> None:
+        """Put ``data`` into memory."""
+        assert 0 < len(data) <= MOST_COPIED_BYTES
+        ctypes.memmove(address, data, len(data))
 
 
 class NumpySegments:

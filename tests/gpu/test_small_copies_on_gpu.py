@@ -1,0 +1,30 @@
+"""Small arrays to a GPU and back: each is what it was when it was uploaded, however many of them wait for the GPU."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.gpu.conftest import Sides
+
+pytestmark = [pytest.mark.gpu, pytest.mark.timeout(300)]
+
+_MANY = """
+import numpy as np
+import cupy as cp
+busy = cp.ones((4096, 4096))
+rounds = []
+for size in (1, 7, 512, 1024):
+    for _ in range(3):
+        busy = busy @ busy * 1e-4
+    host = np.empty(size)
+    there = []
+    for turn in range(400):
+        host[:] = turn + np.arange(size)
+        there.append(cp.asarray(host))
+    rounds.append([float((one.get() - np.arange(size)).mean()) for one in there])
+results['same'] = [one == [float(turn) for turn in range(400)] for one in rounds]
+"""
+
+
+def test_each_has_what_was_there_when_it_was_uploaded(sides: Sides) -> None:
+    assert sides.remote(_MANY)["same"] == [True] * 4
