@@ -19,6 +19,8 @@ _GROUPS: Final = 3
 #: Most groups in flight, and most ops in one.
 _MOST_GROUPS: Final = 8
 _MOST_OPS: Final = 256
+#: So many ops with an answer behind them are timed by the host's clock.
+FEW_OPS: Final = 32
 #: Two ops keep a device busy; behind one that is longer than this the gap does not matter, and the wait would.
 _LONG_OP_SECONDS: Final = 5e-3
 #: What an op is taken to be before any was timed.

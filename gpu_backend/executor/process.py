@@ -29,6 +29,7 @@ from gpu_backend.executor.instructions import (
 from gpu_backend.executor.lanes import Lanes, make_lanes
 from gpu_backend.executor.loop import Loop
 from gpu_backend.executor.op_classes import OpClasses
+from gpu_backend.executor.pace import FEW_OPS
 from gpu_backend.executor.ports import Ports
 from gpu_backend.executor.program.run import OpStream
 from gpu_backend.transport.copying import Bytes
@@ -45,9 +46,6 @@ _CONTENTS: Final = Want.CONTENTS
 
 #: How often who spins lets others have the interpreter, and the processor, seconds.
 _YIELD_SECONDS: Final = 50e-6
-
-#: So many ops with an answer behind them are timed by the host's clock.
-_FEW_OPS: Final = 32
 
 #: Who hears nothing for so long has time for what is done in advance, seconds.
 _IDLE_SECONDS: Final = 0.5
@@ -143,10 +141,8 @@ class Executor:
             before = batch.next
             self._gate.note_launch()
             most = len(batch.ops) if self._gate.is_passing else pace.run_ops
-            if self._has_several:
-                most = self._lanes.most_ops(batch, most)
-            is_short = len(batch.ops) - before <= min(most, _FEW_OPS)
-            pace.begin(is_short and batch.ops[-1].want is _CONTENTS)
+            most = self._lanes.most_ops(batch, most) if self._has_several else most
+            pace.begin(batch.ops[-1].want is _CONTENTS and len(batch.ops) - before <= min(most, FEW_OPS))
             place, answer = stream.run(batch, until, most)
             ended_at = perf_counter()
             conversation.advance(batch, place)
@@ -315,15 +311,10 @@ class Executor:
         told = dict(self._device.info._asdict())
         if self._has_several:
             told["devices"] = self._device.count
+        limit_bytes, config = self._device.memory().limit_bytes, self._config
         welcome = Welcome(
-            0,
-            order.epoch,
-            self._config.credit_ops,
-            self._config.credit_bytes,
-            self._device.memory().limit_bytes,
-            told,
-            self._config.kept_bytes,
-        )
+            0, order.epoch, config.credit_ops, config.credit_bytes, limit_bytes, told, config.kept_bytes
+        )  # fmt: skip
         self._conversation = Conversation(welcome, order.session)
 
     # --- leases and the end -------------------------------------------------------------------------------------------

@@ -164,3 +164,41 @@ def test_ops_that_are_gathered_give_cupys_bits(first: int) -> None:
 @pytest.mark.parametrize("first", range(100, 1100, 20))
 def test_many_structures_give_cupys_bits(first: int) -> None:
     compare(range(first, first + 20))
+
+
+@pytest.mark.gpu
+def test_what_is_launched_apart_is_compiled_as_one() -> None:
+    """As where a session's programs were compiled at different times."""
+    from gpu_backend.devices.cuda import CudaDevice
+
+    device = CudaDevice()
+    on = PlayedNotebook(PASSES, device)
+    given = np.arange(1.0, 9.0)
+    on.stream.heap.put(1, device.upload(given))
+    on.stream.heap.ownership.own(1)
+    segments = device.segments
+    for name in ("cupy.add", "cupy.multiply"):
+        for _ in range(20):
+            on.run(Op(name, 0, (Ref(1), 1.0, Ref(1))))
+        await_compiler(device)
+        segments.renew()
+        segments._used.clear()  # or the second would be compiled with the first
+    first, second = (one.codes for one in segments._programs)
+    assert first - second
+    assert second - first
+
+    def loop() -> int:
+        before = segments._switches
+        for _ in range(40):
+            on.run(Op("cupy.add", 0, (Ref(1), 1.0, Ref(1))), Op("cupy.multiply", 0, (Ref(1), 1.0, Ref(1))))
+        return segments._switches - before
+
+    assert loop() >= 40
+    loop()
+    await_compiler(device)
+    segments.renew()
+    assert len(segments._programs) == 3
+    assert loop() == 0
+    (answer,) = on.run(Op(".same", 0, (Ref(1),), None, Want.CONTENTS))
+    assert isinstance(answer.value, Buffer)
+    assert np.frombuffer(answer.value.data).tolist() == (given + 140).tolist()

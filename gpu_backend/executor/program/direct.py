@@ -45,8 +45,6 @@ _WANTED = 16
 _NOTED, _MOST_LESSONS = 2, 256
 #: So many ways of one name that cannot be captured, and none that can, speak for all others of that name.
 _HOPELESS = 4
-#: An array, where in it, and the bytes.
-_WRITTEN = 3
 #: What puts a number or an array into a window, if the index is the one for all of it: as `STORE` does.
 _SET = "cupy.ndarray.__setitem__"
 
@@ -85,9 +83,7 @@ class Direct:
             return self.take(Op(STORE, 0, (op.args[0], op.args[2])))
         if takes is None or op.stream or (op.orders is not None and not self._lays_out_as_cupy):
             self.tally.why = "such ops always do"
-            if name == WRITE and not op.stream:
-                return self._write(op)
-            return name == CALL and not op.stream and self.replayer is not None and self._take_call(op)
+            return not op.stream and self._take_verb(op)
         self.tally.why = "an argument is no plain array, number or word"
         places: list[Any] = []
         way: list[Any] = [name]
@@ -113,11 +109,14 @@ class Direct:
                 return False
             way.append(encoded(op.kwargs))
         course = self._courses.get(key := tuple(way)) or self._learn(op, key, takes, places)
-        if not self._carry_out(op, course, places):
-            return False
-        if op.reuse:
-            self._heap.drop(op.reuse)  # behind the op that may read it
-        return True
+        return self._carry_through(op, course, places)
+
+    def _take_verb(self, op: Op) -> bool:
+        """Write a few bytes of the notebook's, or launch a kernel of the user's again, if that can be."""
+        if op.name == WRITE:
+            self.launch()
+            return not op.out and op.kwargs is None and self._operands.write(op.args)
+        return op.name == CALL and self.replayer is not None and self._take_call(op)
 
     def _take_call(self, op: Op) -> bool:
         """Launch a kernel of the user's again, if that can be; return whether it was."""
@@ -130,16 +129,7 @@ class Direct:
         if course is None:
             self._calls.note_new(way)
             course = self._remember(way, Course(None, None, 0, False))
-        if not self._carry_out(op, course, places):
-            return False
-        if op.reuse:
-            self._heap.drop(op.reuse)
-        return True
-
-    def _write(self, op: Op) -> bool:
-        """Put a few bytes of the notebook's into an array, if that can be; return whether it was."""
-        self.launch()
-        return not op.out and op.kwargs is None and len(op.args) == _WRITTEN and self._operands.write(*op.args)
+        return self._carry_through(op, course, places)
 
     def read(self, op: Op) -> Answer | None:
         """Answer ``op``, which asks for an argument's contents; None where that takes CuPy."""
@@ -228,6 +218,13 @@ class Direct:
         if has_spare:
             self._places.give_back()
         return (has_spare or has_plans) and not op.name.startswith(RANDOM)
+
+    def _carry_through(self, op: Op, course: Course, places: list[Any]) -> bool:
+        if not self._carry_out(op, course, places):
+            return False
+        if op.reuse:
+            self._heap.drop(op.reuse)  # behind the op that may read it
+        return True
 
     def _carry_out(self, op: Op, course: Course, places: list[Any]) -> bool:
         if self._differs(op, course, places):

@@ -61,6 +61,10 @@ _WHOLE = frozenset((*PLAIN, Scalar, Complex, wire.BigInt, wire.Ellipsis, wire.DT
 encoded = msgspec.msgpack.Encoder().encode
 
 
+#: So many arguments has what writes bytes.
+_WRITTEN = 3
+
+
 class Number:
     """A number among an op's operands."""
 
@@ -121,14 +125,15 @@ class Operands:
         data = self._blocks.read(place.address, place.layout.nbytes)
         return Buffer(-1, place.layout.dtype_text, place.layout.shape, data)
 
-    def write(self, arg: Value, offset: Value, content: Value) -> bool:
-        """Put a little ``content`` into the array that ``arg`` names; return whether it could be: CuPy's way says why.
+    def write(self, args: Sequence[Value]) -> bool:
+        """Put a few bytes into an array that fills its memory; return whether that could be: CuPy's way says why not.
 
-        The array fills its memory, and ``offset`` is in bytes.
+        ``args`` are the array, from which byte on, and the bytes.
         """
-        if type(arg) is not Ref or type(offset) is not int or type(content) is not Buffer or content.frame >= 0:
+        target, offset, content = args if len(args) == _WRITTEN else (None, None, None)
+        if type(target) is not Ref or type(offset) is not int or type(content) is not Buffer or content.frame >= 0:
             return False
-        place, size = self.place(arg), len(content.data)
+        place, size = self.place(target), len(content.data)
         if place is None or not 0 < size <= MOST_COPIED_BYTES or content.shape != (size,) or content.dtype != "|u1":
             return False
         lies = place.layout
