@@ -93,11 +93,11 @@ def test_the_memory_of_an_array_that_only_a_pointer_refers_to_is_not_used_again(
 
 def test_an_answer_that_is_still_to_be_sent_is_a_copy(on: PlayedNotebook) -> None:
     """Large ones go as frames, which lie in the outbox until the notebook reads."""
-    on.run(Op("cupy.arange", X, (1024.0,)), Op("cupy.full", OTHER, (1024, 7.0)))
+    on.run(Op("cupy.arange", X, (4096.0,)), Op("cupy.full", OTHER, (4096, 7.0)))
     (answer,) = on.run(Op(".same", 0, (Ref(X),), None, Want.CONTENTS))
     (frame,) = answer.buffers
     on.run(added(90, Ref(OTHER), 1.0, reuse=X))
-    assert frame.tolist() == np.arange(1024.0).tolist()
+    assert frame.tolist() == np.arange(4096.0).tolist()
 
 
 def test_a_call_that_waits_for_the_notebook_keeps_its_arguments(on: PlayedNotebook) -> None:
