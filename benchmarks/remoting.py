@@ -27,6 +27,8 @@ _LOOPS = {
     "10,000 y.sum()": "reductions_s",
     "2,500 u[1:-1] = 0.5 * (u[:-2] + u[2:])": "sweeps_s",
     "2,500 x[1:-1] += y[2:]; x[1:].sum()": "mixed_s",
+    "10,000 launches of a RawKernel": "raw_s",
+    "10,000 launches of an ElementwiseKernel": "elementwise_s",
 }
 
 
@@ -58,6 +60,7 @@ def rows(native: dict[str, Any], remote: dict[str, Any], kernels: dict[str, floa
         *[
             Row(name, "s", native[key], remote[key], "at most 1.1 ×", remote[key] <= 1.1 * native[key])
             for name, key in _LOOPS.items()
+            if key in native
         ],
         Row("float(x[0])", "µs", native["read_us"], read, "at most 60 above", above <= 60),
         Row("upload, ordinary memory", "GB/s", native["upload_gbs"], remote["upload_gbs"]),

@@ -19,6 +19,12 @@ RECORDED = 8_000  #: ops timed on the client alone; fewer than may be under way,
 READS = 1_000  #: synchronising ops
 COPY_BYTES = 256 << 20
 ELEMENTS = 1_000  #: of the small arrays
+_RAW = r"""
+extern "C" __global__ void decay(double* x, double by, long long n) {
+  long long i = blockIdx.x * blockDim.x + threadIdx.x;
+  if (i < n) x[i] *= by;
+}
+"""
 
 
 class Side:
@@ -130,7 +136,29 @@ def loops(side: Side) -> dict[str, Callable[[], Any]]:
             total = x[1:].sum()
         return total
 
-    return {"in_place": in_place, "reductions": reductions, "sweeps": sweeps, "mixed": mixed}
+    found = {"in_place": in_place, "reductions": reductions, "sweeps": sweeps, "mixed": mixed}
+    return found if side.is_numpy else found | kernels(side)
+
+
+def kernels(side: Side) -> dict[str, Callable[[], Any]]:
+    """Return loops that launch a kernel of the user's, as `loops`."""
+    cp = side.cp
+    raw = cp.RawKernel(_RAW, "decay")
+    blend = cp.ElementwiseKernel("float64 x, float64 y", "float64 z", "z = 0.5 * x + 0.25 * y", "blend")
+    x, y = cp.ones(ELEMENTS), cp.ones(ELEMENTS)
+
+    def launches() -> Any:
+        for _ in range(STEPS):
+            raw((4,), (256,), (x, 0.999, ELEMENTS))
+        return x
+
+    def calls() -> Any:
+        z = x
+        for _ in range(STEPS):
+            z = blend(z, y)
+        return z
+
+    return {"raw": launches, "elementwise": calls}
 
 
 def loop_seconds(side: Side) -> dict[str, float]:

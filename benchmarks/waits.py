@@ -1,8 +1,9 @@
 """What waiting for a number costs after pauses, and what an idle session costs; of several checkouts in turns.
 
 ``python benchmarks/waits.py [CHECKOUT ...]`` starts a pool of its own for each checkout, by default this, and prints
-the median of ``float(x[0])`` at once and after pauses, and the processor time of an idle notebook and its executor.
-Nothing is written: on a shared machine only checkouts that were measured in turns can be compared.
+the median of ``float(x[0])`` at once and after pauses, and the processor time of an idle notebook and its executor;
+where there is a GPU, the same read by native CuPy in the same turns. Nothing is written: on a shared machine only what
+was measured in turns can be compared.
 """
 
 from __future__ import annotations
@@ -38,12 +39,17 @@ def median_us(cupy: Any, pause_ms: float) -> float:
     return statistics.median(times) * 1e6
 
 
-def measure_notebook() -> None:
-    """Measure as a notebook does that `measure` has started, and print it."""
+def measure_reads() -> None:
+    """Measure with the CuPy that this process has, and print it."""
     import cupy as cp
 
     found: dict[str, float] = {f"{pause} ms": median_us(cp, pause) for pause in _PAUSES_MS}
     print(json.dumps(found), flush=True)
+
+
+def measure_notebook() -> None:
+    """Measure as a notebook does that `measure` has started, and print it."""
+    measure_reads()
     sys.stdin.readline()
     before = process_time()
     sys.stdin.readline()
@@ -84,14 +90,27 @@ def processor_seconds(pid: int) -> float:
     return (int(fields[11]) + int(fields[12])) / _TICK
 
 
+def has_gpu() -> bool:
+    """Tell whether native CuPy can compute here."""
+    try:
+        import cupy
+    except ImportError:
+        return False
+    return bool(cupy.cuda.is_available())
+
+
 def in_turns(checkouts: list[Path]) -> None:
     """Measure each of the ``checkouts`` several times, in turns, and print the medians."""
-    runs: dict[Path, list[dict[str, float]]] = {one: [] for one in checkouts}
+    sides: dict[str | Path, str] = {one: "pool" for one in checkouts}
+    if has_gpu():
+        sides = {"native CuPy": "native"} | sides
+    runs: dict[str | Path, list[dict[str, float]]] = {one: [] for one in sides}
     for _ in range(_TURNS):
         for checkout, found in runs.items():
+            where = {"PYTHONPATH": str(checkout)} if isinstance(checkout, Path) else {}
             done = subprocess.run(
-                [sys.executable, __file__, "--as", "pool"],
-                env={**os.environ, "PYTHONPATH": str(checkout)}, stdout=subprocess.PIPE, text=True, check=True,
+                [sys.executable, __file__, "--as", sides[checkout]],
+                env={**os.environ, **where}, stdout=subprocess.PIPE, text=True, check=True,
             )  # fmt: skip
             found.append(json.loads(done.stdout.splitlines()[-1]))
     for checkout, found in runs.items():
@@ -107,10 +126,12 @@ def main() -> None:
     """Measure, in the role that was asked for."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("checkouts", nargs="*", type=Path, default=[ROOT], help="checkouts of this project")
-    parser.add_argument("--as", dest="role", choices=("pool", "notebook"), help=argparse.SUPPRESS)
+    parser.add_argument("--as", dest="role", choices=("pool", "notebook", "native"), help=argparse.SUPPRESS)
     options = parser.parse_args()
     if options.role == "notebook":
         measure_notebook()
+    elif options.role == "native":
+        measure_reads()
     elif options.role == "pool":
         measure()
     else:

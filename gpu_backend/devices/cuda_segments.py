@@ -34,7 +34,7 @@ _WANTED = 8
 _MOST_ROUTINES = 32
 #: So many of those that were compiled last are used, and so often one follows the other before what they have is
 #: compiled as one: each time is a launch. It is looked now and then which ops that concerns.
-_MOST_PROGRAMS, _SWITCHES, _SWITCHES_A_LOOK = 4, 64, 8
+_MOST_PROGRAMS, _SWITCHES, _SWITCHES_A_LOOK = 8, 64, 8
 #: How often it is looked which are used.
 _LOOK_SECONDS = 0.25
 #: How often it is looked whether the usual ones have been compiled.
@@ -193,11 +193,11 @@ class CudaSegments:
             blocks = min(self._most_blocks, -(-most_elements // (THREADS * _PER_THREAD)))
         _HEADER.pack_into(table, 0, ops, program.arrived)
         kernel = program.long if ops > SHORT_OPS else program.short
-        if blocks > 1:
+        if blocks > 1 and ops > 1:  # they wait for each other
             driver.launchCooperativeKernel(kernel, blocks, 1, 1, THREADS, 1, 1, 0, 0, self._parameters_at)
             program.arrived = (program.arrived + blocks * (ops - 1)) & 0xFFFFFFFF
         else:
-            driver.launchKernel(kernel, 1, 1, 1, THREADS, 1, 1, 0, 0, self._parameters_at, 0)
+            driver.launchKernel(kernel, blocks, 1, 1, THREADS, 1, 1, 0, 0, self._parameters_at, 0)
         if (now := perf_counter()) > self._look_at:
             self._look_at = now + _LOOK_SECONDS
             self._note_used(ops)

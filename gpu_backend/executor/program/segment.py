@@ -38,6 +38,8 @@ __all__ = ["Segment", "kind_of"]
 _PLACES = tuple(Struct(f"<{count}Q").pack_into for count in range(OPERANDS + 1))
 #: How many operands most ops have, with the result.
 _USUAL = 3
+#: So many instructions are looked at for the program that has them all.
+_LOOKED_BACK = 32
 
 
 class Segment:
@@ -160,14 +162,20 @@ class Segment:
     def _switched(self, code: int, programs: tuple[object, ...]) -> object:
         """Return which of ``programs`` a routine is taken from that the table's has not.
 
-        If there is one, it is one that has the routine before it as well: so a loop comes to be done by one program,
-        if any has all of it.
+        It is one that has as many as can be of the routines before it: so a loop comes to be done by one program, if
+        any has all of it.
         """
         table = self.table
         self.runs.note_switch(code, table.ops)
-        at = HEADER_BYTES + (table.ops - 1) * INSTRUCTION_BYTES
-        before = self._ready.get(int.from_bytes(table.memory[at : at + 4], "little"), ())
-        return next((one for one in programs if one in before), programs[0])
+        last = table.ops - 1
+        for number in range(last, max(-1, last - _LOOKED_BACK), -1):
+            at = HEADER_BYTES + number * INSTRUCTION_BYTES
+            having = self._ready.get(int.from_bytes(table.memory[at : at + 4], "little"), ())
+            both = tuple([one for one in programs if one in having])
+            if not both:
+                break
+            programs = both
+        return programs[0]
 
     def launch(self) -> None:
         """Have the device carry out what is gathered."""

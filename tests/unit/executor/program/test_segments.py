@@ -297,31 +297,6 @@ def test_arithmetic_that_mixes_nans_with_a_number_is_not_gathered(
     assert launched == gathered
 
 
-def test_ops_of_two_programs_are_launched_apart() -> None:
-    on, launched = notebook()
-    device = on.device
-    assert isinstance(device, SegmentedCpu)
-    device.runs.programs = ("usual", "own")
-    ops = [Op(name, 20 + one, (Ref(3), Ref(3))) for one, name in enumerate(["cupy.add"] * 2 + ["cupy.multiply"] * 3)]
-    on.run(*ops, Op("cupy.add", 30, (Ref(22), Ref(20))))
-    assert (launched, device.runs.launched_programs) == ([2, 3, 1], ["usual", "own", "usual"])
-    assert on.contents(Ref(30)).tolist() == [one * one + 2 * one for one in range(3, 9)]
-    assert [ops for _, ops in device.runs.switches] == [2, 3], "whoever compiles hears of it"
-
-
-def test_of_several_programs_a_loop_stays_with_the_one_that_has_all_of_it() -> None:
-    on, launched = notebook()
-    device = on.device
-    assert isinstance(device, SegmentedCpu)
-    device.runs.programs, device.runs.whole = ("usual", "own"), "whole"
-    for turn in range(6):
-        names = enumerate(("cupy.add", "cupy.multiply", "cupy.add"), 20 + 3 * turn)
-        on.run(*(Op(name, handle, (Ref(3), Ref(3))) for handle, name in names))
-        on.contents(Ref(20 + 3 * turn))
-    assert (launched, device.runs.launched_programs) == ([1, 2, *[3] * 5], ["usual", *["whole"] * 6])
-    assert len(device.runs.switches) == 1
-
-
 @pytest.mark.parametrize(
     ("name", "args"),
     [
