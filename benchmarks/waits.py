@@ -101,7 +101,7 @@ def has_gpu() -> bool:
 
 def in_turns(checkouts: list[Path]) -> None:
     """Measure each of the ``checkouts`` several times, in turns, and print the medians."""
-    sides: dict[str | Path, str] = {one: "pool" for one in checkouts}
+    sides: dict[str | Path, str] = dict.fromkeys(checkouts, "pool")
     if has_gpu():
         sides = {"native CuPy": "native"} | sides
     runs: dict[str | Path, list[dict[str, float]]] = {one: [] for one in sides}
