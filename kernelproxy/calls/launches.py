@@ -10,6 +10,7 @@ from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 from gpu_backend.opstream.layout import Layout
+from gpu_backend.opstream.proof.outcome import Returned
 from gpu_backend.wire import values as wire
 from kernelproxy.calls import array_core
 from kernelproxy.calls.array_core import LaterLayout
@@ -48,7 +49,9 @@ def known_launch(client: Client, handle: int, shape: tuple[object, ...], args: S
     of_array = array_core.array_class
     for one in args:
         kind = type(one)
-        if kind is of_array and one._client is client:
+        if kind is of_array:
+            if one._client is not client:
+                return None
             key.append(one._layout)
             sent.append(one._ref)
             continue
@@ -72,10 +75,12 @@ def _size(number: Any) -> object:
     return True if kind is bool else None
 
 
-def launch_again(launch: Launch, ref: wire.Value, shape: tuple[wire.Value, ...] = ()) -> tuple[Any] | None:
+def launch_again(
+    launch: Launch, ref: wire.Value, given: Sequence[Any], shape: tuple[wire.Value, ...] = ()
+) -> tuple[Any] | None:
     """Record a launch if it was remembered; return what it gives in a tuple, None if it was not.
 
-    Behind a ``shape``, the grid and the block, the arguments travel as one.
+    ``given`` are its arguments. Behind a ``shape``, the grid and the block, they travel as one.
     """
     pipeline = launch.client.pipeline
     form = pipeline.forms.get(launch.key)
@@ -83,14 +88,17 @@ def launch_again(launch: Launch, ref: wire.Value, shape: tuple[wire.Value, ...] 
         return None
     args = (ref, *shape, wire.Tuple(launch.args)) if shape else (ref, *launch.args)
     handle = pipeline.note(form, args, _DEPTH)
-    return (None if form.made is None else array_core.fresh(launch.client, form.made, handle),)
+    if form.made is not None:
+        return (array_core.fresh(launch.client, form.made, handle),)
+    return (given[int(form.gives.of) - 1] if type(form.gives) is Returned else None,)  # the kernel comes first
 
 
 def remember_launch(launch: Launch, handle: int, proof: object, size: int) -> None:
-    """Have a launch found again that gives one new array, or nothing."""
-    if LaterLayout in map(type, launch.key) or not (proof is None or type(proof) is Layout):
+    """Have a launch found again that gives one new array, one of its arguments, or nothing."""
+    given = proof if type(proof) is Returned and type(proof.of) is int else None
+    if LaterLayout in map(type, launch.key) or not (proof is None or given is not None or type(proof) is Layout):
         return
     forms, made = launch.client.pipeline.forms, proof if type(proof) is Layout else None
     if made is None or made.orders is None:
         count = int(made is not None)
-        forms.keep(launch.key, forms.of(OpKind(".call", count, None, size, handle, made)))
+        forms.keep(launch.key, forms.of(OpKind(".call", count, None, size, handle, made), gives=given))

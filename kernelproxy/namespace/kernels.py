@@ -35,6 +35,9 @@ _NAMES = {
 }
 
 
+_SentShape = tuple[wire.Tuple, wire.Tuple]
+
+
 class _NamedKernel(RemoteObject):
     """A kernel with a name, by which profilers and decorators know it like a function."""
 
@@ -77,7 +80,7 @@ class _ShapedKernel(_NamedKernel):
         known = None
         if not kwargs and self._client is not None:
             known = known_launch(self._client, self._handle, (), args)
-            if known is not None and (given := launch_again(known, self._wire_value())) is not None:
+            if known is not None and (given := launch_again(known, self._wire_value(), args)) is not None:
                 return given[0]
         args, kwargs = tuple(args), dict(kwargs)
         proof = proofs.result(self._qualname, self._definition, dispatch.layouts(args), dispatch.layouts(kwargs))
@@ -117,6 +120,8 @@ class RawKernel(_NamedKernel, _Compiled):
     """A CUDA kernel launched with a grid of blocks; parameters as in CuPy."""
 
     _qualname = "cupy.RawKernel"
+    #: The grid and the block of the last launch, and how they travel; of a new kernel what is no tuple of integers.
+    _last_shape: tuple[Extent, Extent, _SentShape] = ((), (), (wire.Tuple(()), wire.Tuple(())))
 
     @classmethod
     def _make(cls, *args: Any, **kwargs: Any) -> Any:
@@ -132,10 +137,10 @@ class RawKernel(_NamedKernel, _Compiled):
         """Launch. The first launch of each form is waited for: it compiles, and CUDA may refuse the form."""
         args = tuple(args)
         known = None
-        if not (shared_mem or kwargs) and self._client is not None and _is_shape(grid) and _is_shape(block):
-            known = known_launch(self._client, self._handle, (grid, block), args)
-            shape = wire.Tuple(grid), wire.Tuple(block)
-            if known is not None and launch_again(known, self._wire_value(), shape) is not None:
+        client, shape = self._client, None if shared_mem or kwargs else self._sent_shape(grid, block)
+        if shape is not None and client is not None:
+            known = known_launch(client, self._handle, (grid, block), args)
+            if known is not None and launch_again(known, self._wire_value(), args, shape) is not None:
                 return
         given: tuple[Any, ...] = (self, grid, block, args)
         by_value = tuple([place for place, one in enumerate(args) if _is_by_value(one)])
@@ -148,6 +153,17 @@ class RawKernel(_NamedKernel, _Compiled):
             is_known = launch_known(self, verb, given, options, (grid, block, shared_mem, *map(kind_of, args)))
         if known is not None and is_known:
             remember_launch(known, self._handle, None, 0)
+
+    def _sent_shape(self, grid: Extent, block: Extent) -> _SentShape | None:
+        """Return how a grid and a block travel; None for what has to be looked at closely."""
+        last_grid, last_block, sent = self._last_shape
+        if grid is last_grid and block is last_block:  # constants of a loop are the same objects each time
+            return sent
+        if not (_is_shape(grid) and _is_shape(block)):
+            return None
+        sent = wire.Tuple(grid), wire.Tuple(block)
+        object.__setattr__(self, "_last_shape", (grid, block, sent))
+        return sent
 
     def __reduce__(self) -> Any:
         if "_module" in self.__dict__:
