@@ -90,4 +90,5 @@ def test_a_kernel_is_launched_again(cuda: Any, call: str) -> None:
     _, stream = _played(cuda, _ALL, call)
     assert stream._direct is not None
     assert stream._direct.replayer is not None
-    assert stream._direct.replayer.replayed > ROUNDS // 2, stream._direct.replayer.refused
+    launched = {how: count for _, how, count in stream.ways()}.get("launched again", 0)  # by Python or without it
+    assert launched > ROUNDS // 2, stream._direct.replayer.refused
