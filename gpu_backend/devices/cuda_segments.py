@@ -30,11 +30,12 @@ _PER_THREAD = 2
 _ONE_BLOCK = 4096
 #: So often a routine is wanted before it is compiled: what runs a few times is never worth it.
 _WANTED = 8
-#: Most routines of a program: each takes about a seventh of a second to compile.
-_MOST_ROUTINES = 32
+#: Most routines of a program: each takes a tenth of a second to compile. And so many, at most, are compiled once more
+#: because they follow each other, or were used last: a loop that waits for few does not wait for long.
+_MOST_ROUTINES, _MOST_APART, _MOST_USED = 32, 16, 8
 #: So many of those that were compiled last are used, and so often one follows the other before what they have is
 #: compiled as one: each time is a launch. It is looked now and then which ops that concerns.
-_MOST_PROGRAMS, _SWITCHES, _SWITCHES_A_LOOK = 8, 64, 8
+_MOST_PROGRAMS, _SWITCHES, _SWITCHES_A_LOOK = 32, 64, 8
 #: How often it is looked which are used.
 _LOOK_SECONDS = 0.25
 #: How often it is looked whether the usual ones have been compiled.
@@ -139,7 +140,7 @@ class CudaSegments:
             for one in (*self._codes_of(ops), code):
                 self._apart.pop(one, None)
                 self._apart[one] = None
-            for one in list(self._apart)[:-_MOST_ROUTINES]:
+            for one in list(self._apart)[:-_MOST_APART]:
                 del self._apart[one]
         newest = self._programs[-1].codes if self._programs else frozenset()
         if self._switches >= _SWITCHES and not newest.issuperset(self._apart) and self._compiler.may_begin():
@@ -148,7 +149,8 @@ class CudaSegments:
     def _compile(self) -> None:
         """Compile what is wanted, with what is used with it."""
         wanted = [one for one, _ in self._wanted.most_common() if one not in self._compiler.failed]
-        chosen = list(dict.fromkeys([*wanted, *reversed(self._apart), *reversed(self._used)]))[:_MOST_ROUTINES]
+        used = list(reversed(self._used))[:_MOST_USED]
+        chosen = list(dict.fromkeys([*wanted, *reversed(self._apart), *used]))[:_MOST_ROUTINES]
         self._switches = 0
         self._compiler.begin({one: self._bodies[one] for one in sorted(chosen)})
 
