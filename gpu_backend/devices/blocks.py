@@ -37,4 +37,7 @@ class Blocks(Protocol):
         """Return what stands in memory, at most `MOST_COPIED_BYTES`, once all work given so far is done."""
 
     def write(self, address: int, data: bytes) -> None:
-        """Have ``data``, at most `MOST_COPIED_BYTES`, put into memory behind all work given so far."""
+        """Have ``data``, at most `MOST_COPIED_BYTES`, put into memory, in the order of the default stream."""
+
+    def await_writes(self) -> None:
+        """Wait until all that was written is there: what comes next may keep no order with the default stream."""

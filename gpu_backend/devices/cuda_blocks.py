@@ -20,6 +20,7 @@ class CudaBlocks:
     def __init__(self) -> None:
         self._stage = cupy.cuda.alloc_pinned_memory(MOST_COPIED_BYTES)
         self._outgoing = Outgoing()
+        self._is_writing = False
 
     def address(self, array: cupy.ndarray) -> int:
         """Return where the first element of ``array`` lies."""
@@ -38,11 +39,19 @@ class CudaBlocks:
         """Return what stands in memory, by way of the default stream, which is never captured."""
         runtime.memcpyAsync(self._stage.ptr, address, size_bytes, runtime.memcpyDeviceToHost, 0)
         runtime.streamSynchronize(0)
+        self._is_writing = False
         return ctypes.string_at(self._stage.ptr, size_bytes)
 
     def write(self, address: int, data: bytes) -> None:
         """Put ``data`` into memory, in the order of the default stream."""
+        self._is_writing = True
         runtime.memcpyAsync(address, self._outgoing.put(data), len(data), runtime.memcpyHostToDevice, 0)
+
+    def await_writes(self) -> None:
+        """Wait until what was written is there."""
+        if self._is_writing:
+            runtime.streamSynchronize(0)
+            self._is_writing = False
 
 
 class Outgoing:

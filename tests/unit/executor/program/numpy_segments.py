@@ -33,6 +33,8 @@ class NumpyBlocks:
     def __init__(self) -> None:
         #: How many blocks may still be had.
         self.left = 1 << 30
+        #: Whether something was written and not waited for.
+        self.is_writing = False
 
     def address(self, array: Array) -> int:
         """Return where ``array`` begins."""
@@ -61,6 +63,11 @@ class NumpyBlocks:
         """Put ``data`` into memory."""
         assert 0 < len(data) <= MOST_COPIED_BYTES
         ctypes.memmove(address, data, len(data))
+        self.is_writing = True
+
+    def await_writes(self) -> None:
+        """Note that what was written was waited for."""
+        self.is_writing = False
 
 
 class NumpySegments:

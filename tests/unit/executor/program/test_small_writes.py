@@ -7,6 +7,7 @@ import pytest
 
 from gpu_backend.wire.messages import Op
 from gpu_backend.wire.values import Buffer, Ref, Value
+from tests.unit.executor.program.numpy_segments import NumpyBlocks
 from tests.unit.executor.program.played import window
 from tests.unit.executor.program.test_segments import notebook
 
@@ -46,3 +47,15 @@ def test_what_is_no_few_bytes_for_an_array_is_written_or_refused_the_old_way(op:
     outcomes = [[(one.error.kind, one.error.message) for one in at.run(op) if one.error] for at in (on, plain)]
     assert outcomes[0] == outcomes[1]
     assert on.holds() == plain.holds()
+
+
+def test_another_streams_work_finds_what_was_written() -> None:
+    """It need not come behind the default stream's."""
+    on, _ = notebook()
+    blocks = on.device.blocks
+    assert isinstance(blocks, NumpyBlocks)
+    assert not on.run(Op("cupy.cuda.Stream", 60, (), kwargs={"non_blocking": True}), written(Ref(3), 0, bytes(8)))
+    assert blocks.is_writing
+    assert not on.run(Op("cupy.add", 61, (Ref(3), 1.0), stream=60))
+    assert not blocks.is_writing
+    assert on.contents(Ref(61))[0] == 1.0
