@@ -50,8 +50,8 @@ class CudaBlocks:
     def await_writes(self) -> None:
         """Wait until what was written is there."""
         if self._is_writing:
-            runtime.streamSynchronize(0)
             self._is_writing = False
+            runtime.streamSynchronize(0)
 
 
 class Outgoing:

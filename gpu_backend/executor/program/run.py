@@ -351,7 +351,7 @@ class OpStream:
         return [(one, objects[one]) for one in handles if self._device.is_array(objects.get(one))]
 
     def _switch_stream(self, handle: int) -> None:
-        if self._device.blocks is not None:
+        if handle and self._device.blocks is not None:
             self._device.blocks.await_writes()
         if self._stream_context is not None:
             self._stream_context.__exit__(None, None, None)
