@@ -69,7 +69,8 @@ class CudaSegments:
         self._usual: Program | None = None
         self._used: dict[int, None] = {}
         self._look_at = 0.0
-        #: How often ops of one program followed those of another since then, and which lately, the last ones last.
+        #: How often ops of one program followed those of another since something was compiled last, and which of them
+        #: lately, the last ones last.
         self._switches = 0
         self._apart: dict[int, None] = {}
         #: Where a launch finds its parameter, the table.

@@ -35,6 +35,7 @@ _NAMES = {
 }
 
 
+#: A grid and a block, as they travel.
 _SentShape = tuple[wire.Tuple, wire.Tuple]
 
 
@@ -120,7 +121,7 @@ class RawKernel(_NamedKernel, _Compiled):
     """A CUDA kernel launched with a grid of blocks; parameters as in CuPy."""
 
     _qualname = "cupy.RawKernel"
-    #: The grid and the block of the last launch, and how they travel; of a new kernel what is no tuple of integers.
+    #: The grid and the block of the last launch that was looked at, and how they travel.
     _last_shape: tuple[Extent, Extent, _SentShape] = ((), (), (wire.Tuple(()), wire.Tuple(())))
 
     @classmethod

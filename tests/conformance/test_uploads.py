@@ -13,9 +13,11 @@ from gpu_backend.opstream.entry import Entry
 from gpu_backend.opstream.marks import Marks
 from gpu_backend.transport.shared_frames import BLOCKS
 from gpu_backend.wire.errors import PoolUnreachable
+from gpu_backend.wire.values import SMALL_BYTES
 from kernelproxy.calls.transfer import CHUNK_BYTES
 from kernelproxy.client import current
 from kernelproxy.session.connection import Connection
+from kernelproxy.stream.counters import Way
 from kernelproxy.stream.pipeline import Pipeline
 from tests.conformance.asked_of_views import REMOTE
 from tests.conformance.in_process import InProcess, notebook_on
@@ -187,3 +189,13 @@ def test_nothing_is_kept_of_a_large_upload_that_is_done(
         there = upload(host)
         assert not copied
         assert values(there) == {AT_THE_CALL}
+
+
+@pytest.mark.parametrize(("size", "way"), [(1, Way.INLINE), (SMALL_BYTES, Way.INLINE), (SMALL_BYTES + 1, Way.NETWORK)])
+def test_what_is_small_travels_within_its_op(executor: InProcess, size: int, way: Way) -> None:
+    pipeline = current().pipeline
+    before = dict(pipeline.counters.sent_bytes)
+    there = by_asarray(host_array(size))
+    assert pipeline.counters.sent_bytes == before | {way: before.get(way, 0) + size}
+    assert bool(pipeline.open_batch.frames) == (way is not Way.INLINE)
+    assert values(there) == {AT_THE_CALL}
