@@ -101,11 +101,15 @@ class Lanes:
         self.peak_bytes = max(self.peak_bytes, total)
         return total
 
+    def collect(self) -> None:
+        """Notice what all devices have done."""
+        for _, pace in self.all:
+            pace.collect()
+
     def rest(self) -> None:
-        """Notice what the other devices have done, and tell their arbiters that nothing waits for them."""
-        for number, (gate, pace) in enumerate(self.all):
+        """Tell the arbiters of the other devices that nothing waits for them."""
+        for number, (gate, _) in enumerate(self.all):
             if number != self.number:
-                pace.collect()
                 gate.tell(0, False, self.held_bytes[number], True)
 
     def note_other_work(self, processor_ns: int) -> None:

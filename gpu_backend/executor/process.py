@@ -224,7 +224,7 @@ class Executor:
         assert talk is not None
         if step.is_resting:
             self._pace.close_group()
-            self._pace.collect()
+            self._lanes.collect()  # before it is said what is done: nobody looks again while all sleep
         self._note_done(talk)
         if step.is_resting and step.wait is _WORK:
             talk.report_progress()
@@ -348,7 +348,7 @@ class Executor:
             self._conversation.end(self._ended)
             self._ports.send(self._conversation.outbox)
             self._pace.close_group()
-            self._pace.collect()
+            self._lanes.collect()
             self._tell_gate(self._conversation, is_resting=True)
         self._report()
         self._ports.close()
@@ -374,7 +374,7 @@ class Executor:
     def _usage(self) -> control.Usage:
         talk = self._conversation
         if self._status != EXIT_FATAL:
-            self._pace.collect()
+            self._lanes.collect()
             self._measure_memory()
         return control.Usage(
             self._lanes.used_seconds,

@@ -10,7 +10,7 @@ from gpu_backend.opstream.proof.ufuncs import rule_for
 from gpu_backend.opstream.surface import Ufunc as Description
 from gpu_backend.wire import values as wire
 from kernelproxy import compiled
-from kernelproxy.calls import array_core, dispatch, selections
+from kernelproxy.calls import array_core, dispatch, overrides, selections
 from kernelproxy.calls.argument_types import ArrayLike, AxisLike, DTypeLike
 from kernelproxy.calls.array_core import ArrayCore, LaterLayout
 from kernelproxy.calls.common_client import common
@@ -54,6 +54,9 @@ class ufunc(Documented):  # noqa: N801 (CuPy's name)
                 return self.binary(args[0], args[1])
             if len(args) == 1:
                 return self.unary(args[0])
+        own = overrides.elementwise(self, args)
+        if own is not None:
+            return own(*args, **kwargs)
         result = dispatch.call(self._qualname, args, kwargs)
         return self._in_class(args, kwargs.get("out"), result) if array_core.is_subclassed else result
 
@@ -69,7 +72,10 @@ class ufunc(Documented):  # noqa: N801 (CuPy's name)
 
     def unary(self, operand: Any) -> Any:
         """Apply the function to one operand; raises what CuPy raises for it."""
-        if not isinstance(operand, ArrayCore):
+        is_array = isinstance(operand, ArrayCore)
+        if (array_core.is_subclassed or not is_array) and (own := overrides.elementwise(self, (operand,))) is not None:
+            return own(operand)
+        if not is_array:
             return dispatch.call(self._qualname, (stands_for(operand),), {})
         client, layout = operand._client, operand._layout
         pipeline = client.pipeline
@@ -79,7 +85,7 @@ class ufunc(Documented):  # noqa: N801 (CuPy's name)
             self._remember(client, (self._verb, layout), proof)
             made = dispatch.run_proved(self._verb, (operand,), {}, proof)
         else:
-            made = array_core.fresh(client, form.made, pipeline.note(form, (operand._ref,), _DEPTH))  # type: ignore[arg-type]
+            made = array_core.fresh(client, form.made, pipeline.note(form, (operand._ref,), _DEPTH))
         return array_core.in_class_of(made, (operand,)) if array_core.is_subclassed else made
 
     def binary(self, left: Any, right: Any) -> Any:
@@ -95,6 +101,8 @@ class ufunc(Documented):  # noqa: N801 (CuPy's name)
 
     def _of_arrays(self, left: ArrayCore, right: ArrayCore) -> Any:
         """Apply the function to two arrays; raises what CuPy raises for them. The path of ``x + y``."""
+        if array_core.is_subclassed and (own := overrides.elementwise(self, (left, right))) is not None:
+            return own(left, right)
         client = left._client
         if client is not right._client:
             common(client, right._client)
@@ -110,6 +118,8 @@ class ufunc(Documented):  # noqa: N801 (CuPy's name)
 
     def _of_number(self, left: Any, right: Any, array: ArrayCore, number: float, key: _Key) -> Any:
         """Apply the function to ``left`` and ``right``, which are an ``array`` and a ``number`` in some order."""
+        if array_core.is_subclassed and (own := overrides.elementwise(self, (array,))) is not None:
+            return own(left, right)
         client, has_type = array._client, type(number) in SCALARS
         pipeline = client.pipeline
         form = pipeline.forms.get(key)
@@ -135,6 +145,9 @@ class ufunc(Documented):  # noqa: N801 (CuPy's name)
 
     def _binary_of_others(self, left: Any, right: Any) -> Any:
         """Apply the function to two operands that are not arrays, or an array and a number."""
+        own = overrides.elementwise(self, (left, right))
+        if own is not None:
+            return own(left, right)
         operands = [one if _is_operand(one) else stands_for(one) for one in (left, right)]
         if all(map(_is_operand, operands)) and any(isinstance(one, ArrayCore) for one in operands):
             return self.binary(*operands)
@@ -144,6 +157,8 @@ class ufunc(Documented):  # noqa: N801 (CuPy's name)
 
     def inplace(self, target: ArrayCore, operand: Any) -> Any:
         """Apply the function to ``target`` and ``operand``, put the result into ``target``, and return that."""
+        if array_core.is_subclassed and (own := overrides.elementwise(self, (target, operand))) is not None:
+            return own(target, operand, target)
         client, layout = target._client, target._layout
         of: object = type(operand)
         is_array = isinstance(operand, ArrayCore)

@@ -10,6 +10,7 @@ _FILES = "kernelproxy.namespace.files"
 _INDEX = "kernelproxy.namespace.index_tricks"
 _CUDA = "kernelproxy.namespace.cuda"
 _KERNELS = "kernelproxy.namespace.kernels"
+_DISTRIBUTED = "kernelproxy.namespace.distributed"
 
 #: Public name to "module:attribute".
 OWN: dict[str, str] = {
@@ -191,6 +192,11 @@ OWN: dict[str, str] = {
     "cupy.cuda.pinned_memory.PooledPinnedMemory": "kernelproxy.namespace.pinned_memory:PooledPinnedMemory",
     "cupy.get_default_pinned_memory_pool": ("kernelproxy.namespace.pinned_memory:get_default_pinned_memory_pool"),
     "cupyx.allow_synchronize": "kernelproxy.calls.sync_detection:allow_synchronize",
+    "cupyx.distributed.array.DistributedArray": f"{_DISTRIBUTED}.distributed_array:DistributedArray",
+    "cupyx.distributed.array.distributed_array": f"{_DISTRIBUTED}.distributed_array:distributed_array",
+    "cupyx.distributed.array.matmul": f"{_DISTRIBUTED}.distributed_array:matmul",
+    "cupyx.distributed.array.make_2d_index_map": f"{_DISTRIBUTED}.products:make_2d_index_map",
+    **{f"cupyx.distributed.array.{name}": f"{_DISTRIBUTED}.modes:{name}" for name in ("MAX", "MIN", "PROD", "SUM")},
     "cupyx.errstate": f"{_HOST}:errstate",
     "cupyx.geterr": f"{_HOST}:geterr",
     "cupyx.seterr": f"{_HOST}:seterr",

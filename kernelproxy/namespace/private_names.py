@@ -37,6 +37,7 @@ MODULES = frozenset(
     {
         *("cupy._core", "cupy._core.core", "cupy._core.internal", "cupy._core._accelerator", "cupy._core._kernel"),
         *("cupy._core._routines_indexing", "cupy._core._routines_linalg", "cupy._core._scalar", "cupy._core.flags"),
+        *(f"cupyx.distributed.array._{name}" for name in ("chunk", "index_arith", "modes")),
         *("cupy._util", "cupy.linalg._util", "cupyx._runtime", "cupyx.profiler._time"),
         *(f"cupyx.scipy.sparse._{name}" for name in ("base", "coo", "csc", "csr", "dia")),
         *testing_names.PRIVATE_MODULES,
@@ -51,6 +52,10 @@ SAME_AS: dict[str, str] = {
         for name in ("array", "ascontiguousarray", "asfortranarray", "ndarray", "ufunc")
     },
     **{f"cupy._core._kernel.{name}": f"cupy.{name}" for name in ("ElementwiseKernel", "ufunc")},
+    **{
+        f"cupyx.distributed.array._modes.{name}": f"cupyx.distributed.array.{name}"
+        for name in ("MAX", "MIN", "PROD", "REPLICA", "SUM")
+    },
     **{
         f"cupyx.scipy.sparse._{form}.{name}": f"cupyx.scipy.sparse.{name}"
         for form in ("coo", "csc", "csr", "dia")
@@ -73,6 +78,7 @@ RETURNED_BY: dict[str, str] = {
 }
 
 _SETTINGS = "kernelproxy.namespace.computing_settings"
+_DISTRIBUTED = "kernelproxy.namespace.distributed"
 
 #: Private name to "module:attribute", for those that are made here.
 MADE: dict[str, str] = {
@@ -102,6 +108,15 @@ MADE: dict[str, str] = {
     "cupy._core._scalar.get_typename": f"{_HERE}:get_typename",
     "cupy._util.PerformanceWarning": f"{_HERE}:PerformanceWarning",
     **{f"cupy.linalg._util.{name}": f"{_HERE}:{name}" for name in ("_tril", "_triu")},
+    **{f"cupyx.distributed.array.{module}Mode": f"{_DISTRIBUTED}.modes:Mode" for module in ("", "_modes.")},
+    "cupyx.distributed.array._chunk._Chunk": f"{_DISTRIBUTED}.chunks:Chunk",
+    **{
+        f"cupyx.distributed.array._index_arith.{name}": f"{_DISTRIBUTED}.indices:{ours}"
+        for name, ours in (
+            *(("_extgcd", "greatest_divisor"), ("_slice_intersection", "common"), ("_index_for_subslice", "within")),
+            *(("_normalize_index", "normal"), ("_normalize_index_map", "normal_map")),
+        )
+    },
     "cupyx.profiler._time._PerfCaseResult": "kernelproxy.namespace.profiler:PerfCaseResult",
     **{
         f"cupy._core.internal.{name}": f"{_HERE}:{name}"

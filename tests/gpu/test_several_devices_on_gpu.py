@@ -101,6 +101,21 @@ for number in range(2):
         spectrum = cp.fft.rfft(b)
         results[str(number)] = [np.round(cp.asnumpy(solved), 12).tolist(), float(abs(spectrum).sum()), solved.device.id]
 """,
+    "an array over both": """
+import cupyx.distributed.array as da
+rng = np.random.default_rng(2)
+a, b = rng.integers(0, 100, (64, 96)), rng.integers(0, 100, (96, 48))
+x = da.distributed_array(a, da.make_2d_index_map([0, 32, 64], [0, 48, 96], [[{0}, {1}], [{1}, {0}]]))
+y = da.distributed_array(b, da.make_2d_index_map([0, 48, 96], [0, 48], [[{0, 1}], [{0, 1}]]))
+product = x @ y
+results["product"], results["mode"] = product.get().tolist(), product.mode is da.SUM
+rows = x.reshard({0: [slice(40)], 1: [slice(30, None)]})
+results["rows"] = {number: [str(one) for one in places] for number, places in rows.index_map.items()}
+results["overlap"] = [cp.asnumpy(chunk).tolist() for chunks in rows.all_chunks().values() for chunk in chunks]
+squares = rows * rows
+results["reduced"] = [one.get().tolist() for one in (squares.sum(axis=0), squares.max(axis=1), cp.prod(rows, axis=0))]
+results["summed"] = cp.sqrt(product.change_mode(da.REPLICA)).sum(axis=0).get().tolist()
+""",
 }
 _SPEED = """
 import time

@@ -94,6 +94,47 @@ def test_more_than_a_node_has_are_refused_with_what_could_be_had(pool: PoolState
     assert sessions(pool) == ()
 
 
+_AT_REST = """
+import json
+import cupy as cp
+from gpu_backend.wire.messages import Ack
+from kernelproxy.client import current
+
+parts = []
+for number in range(2):
+    with cp.cuda.Device(number):
+        parts.append(cp.zeros(1000))
+pipeline = current().pipeline
+note, told = pipeline.inbox.note, []
+
+def listen(message, buffers):
+    if isinstance(message, Ack):
+        told.append((message.applied, message.done))
+    return note(message, buffers)
+
+pipeline.inbox.note = listen
+for turn in range(6):
+    with cp.cuda.Device(turn % 2):
+        parts[turn % 2] += 1
+pipeline.flush()
+marks = pipeline.journal.marks
+while marks.done < marks.recorded:
+    with pipeline._io:
+        pipeline._pump(0.1)
+print(json.dumps([[applied, done] for applied, done in told if applied == marks.recorded]))
+"""
+
+
+def test_an_executor_says_what_all_its_devices_have_done_before_it_sleeps(pool: PoolState) -> None:
+    """Or who may be ahead by no more waits until it wakes, which is a second."""
+    done = run("--devices", "2", "-c", _AT_REST)
+    assert done.stderr == ""
+    (applied, through), *later = json.loads(done.stdout)
+    assert through == applied
+    assert later == []
+    wait_until(lambda: sessions(pool) == ())
+
+
 _MAGIC = """
 from IPython.core.error import UsageError
 from IPython.core.interactiveshell import InteractiveShell

@@ -89,8 +89,7 @@ def test_all_is_done_up_to_the_first_that_flies_on_any_device(scene: Scene) -> N
     scene.lanes.all[1].pace.close_group()
     assert scene.lanes.done_through(5) == 0
     scene.pass_time(6.0)
-    scene.lanes.rest()
-    scene.lanes.all[1].pace.collect()
+    scene.lanes.collect()
     assert scene.lanes.done_through(5) == 5
     assert scene.lanes.used_seconds == pytest.approx(6.0)
     assert sum(scene.lanes.used_by_class) == pytest.approx(scene.lanes.used_seconds)

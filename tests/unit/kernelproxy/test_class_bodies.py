@@ -17,8 +17,6 @@ from kernelproxy.namespace.names import make
 
 described = surface.load()
 CLASSES = {name: entry for name, entry in described.items() if isinstance(entry, surface.Class) and not entry.exception}
-#: Their objects are made of other processes' arrays or of names of the host, and are refused.
-NOT_ARRAYS_HERE = {"cupyx.distributed.array.DistributedArray"}
 #: Members of our own that have no underscore, by class.
 OURS = {
     "cupy.cuda.PinnedMemoryPointer": set(dir(bytearray)),  # memory of this process, which NumPy takes as a buffer
@@ -58,7 +56,7 @@ def test_a_class_has_the_members_that_cupys_has(name: str) -> None:
     assert members - of_instances(name) <= set(dir(found))
 
 
-@pytest.mark.parametrize("name", sorted(CLASSES.keys() - NOT_ARRAYS_HERE))
+@pytest.mark.parametrize("name", sorted(CLASSES))
 def test_a_class_has_the_special_methods_that_cupys_has(name: str) -> None:
     known = describe_class(name)
     served = known.methods if known is not None else frozenset()
@@ -113,7 +111,7 @@ def test_a_class_has_the_signature_of_cupys_constructor(name: str) -> None:
         assert str(inspect.signature(make(name))) == str(expected)
 
 
-@pytest.mark.parametrize("name", sorted(CLASSES.keys() - NOT_ARRAYS_HERE))
+@pytest.mark.parametrize("name", sorted(CLASSES))
 def test_a_class_is_below_those_that_cupys_is_below(name: str) -> None:
     for ancestor in CLASSES[name].mro:
         if ancestor in CLASSES:
