@@ -15,6 +15,8 @@ from kernelproxy.namespace.names import make
 from tests.conformance.asked_of_views import REMOTE as cp
 from tests.conformance.in_process import InProcess, notebook_on_two
 
+#: Where a device can, it reads another's memory, and CuPy says so each time.
+pytestmark = pytest.mark.filterwarnings("ignore:.*Peer access has been activated")
 OF_ARRAYS = "cupyx.distributed.array"
 DistributedArray, distributed_array, matmul = (
     make(f"{OF_ARRAYS}.{name}") for name in ("DistributedArray", "distributed_array", "matmul")

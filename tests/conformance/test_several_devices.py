@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import gc
 import threading
 import warnings
 from collections.abc import Callable, Iterator
@@ -275,18 +276,22 @@ def test_memory_is_counted_by_device(executor: InProcess) -> None:
 
 def test_the_limit_holds_on_each_device(executor: InProcess) -> None:
     device = executor.device
+    gc.collect()  # errors of other tests hold arrays
     cp.cuda.Device(0).synchronize()
     before = [device.held_bytes(number) for number in (0, 1)]
     fuller = before.index(max(before))
     with cp.cuda.Device(1 - fuller):  # as much is held of the one as of the other
         filling = cp.zeros(max(1, before[fuller] - before[1 - fuller]), "u1")
         assert int(filling.sum()) == 0
-    device.set_memory_limit(max(device.held_bytes(0), device.held_bytes(1)) + (8 << 20))
+    least, most = sorted([device.held_bytes(0), device.held_bytes(1)])
+    assert most - least < 1 << 20
+    device.set_memory_limit(most + (8 << 20))
     try:
         held = [cp.zeros(6 << 20, "u1")]
         with cp.cuda.Device(1):
             held.append(cp.zeros(6 << 20, "u1"))  # as much again, on another device
             assert int(held[1].sum()) == 0
+            assert least + (6 << 20) <= device.held_bytes(1) < most + (7 << 20)
             with pytest.raises(cp.cuda.memory.OutOfMemoryError):
                 int(cp.zeros(6 << 20, "u1").sum())
     finally:

@@ -110,7 +110,7 @@ def made(array: ndarray, index: Index) -> Chunk:
     return Chunk(array, get_current_stream().record(), index)
 
 
-def on_this_device(part: Chunk) -> Any:
+def on_this_device(part: Chunk) -> ndarray:
     """Return the elements of ``part`` as an array of the current device: a copy if they are on another."""
     here = Device()
     if part.array.device == here:
@@ -119,7 +119,8 @@ def on_this_device(part: Chunk) -> Any:
     with part.reading():  # from device to device CuPy copies what has no gaps
         dense = made(dispatch.call("cupy.ascontiguousarray", (part.array,), {}), part.index)
     get_current_stream().wait_event(dense.ready)
-    return creation.array(dense.array).reshape(part.array.shape)
+    moved: ndarray = creation.array(dense.array).reshape(part.array.shape)
+    return moved
 
 
 def all_reduce(mode: Mode, shape: Sequence[int], chunks_map: ChunksMap) -> None:

@@ -8,10 +8,11 @@ from typing import Any
 
 from kernelproxy.array.remote_array import ndarray
 from kernelproxy.calls import dispatch
-from kernelproxy.namespace.cuda import get_current_stream
+from kernelproxy.namespace.cuda import Device, get_current_stream
 from kernelproxy.namespace.distributed import indices
 from kernelproxy.namespace.distributed.chunks import Chunk, ChunksMap, Distributed, made, on_this_device
 from kernelproxy.namespace.distributed.indices import Index
+from kernelproxy.public_names import make
 
 _Kernel = Callable[..., object]
 
@@ -64,7 +65,7 @@ def _chunk_of(result: ndarray, given: list[Chunk], index: Index) -> Chunk:
 
 
 def _part_by_part(kernel: _Kernel, left: Distributed, right: Distributed) -> tuple[ChunksMap, Any]:
-    """Compute on the devices of ``left``, to which what they lack of ``right`` is brought."""
+    """Compute on the devices of ``left``, which read what they lack of ``right``, or have it brought."""
     found: ChunksMap = {}
     dtype = None
     shape = left.shape
@@ -83,10 +84,22 @@ def _part_by_part(kernel: _Kernel, left: Distributed, right: Distributed) -> tup
                     part = made(other.array[indices.inside(other.index, both, shape)], both)
                 with chunk.reading():
                     here = indices.inside(chunk.index, both, shape)
-                    result[here] = kernel(chunk.array[here], on_this_device(part))
+                    result[here] = kernel(chunk.array[here], _readable(part))
             with chunk.reading():
                 found[device].append(made(result, chunk.index))
     return found, dtype
+
+
+def _readable(part: Chunk) -> ndarray:
+    """Return the elements of ``part`` for an op on the current device: where they lie, if it may read them there.
+
+    CuPy reads them there too, and warns of it.
+    """
+    here, there = Device().id, part.array.device.id
+    if here == there or not make("cupy.cuda.runtime.deviceCanAccessPeer")(here, there):
+        return on_this_device(part)
+    get_current_stream().wait_event(part.ready)
+    return part.array
 
 
 def _single(result: object) -> ndarray:
