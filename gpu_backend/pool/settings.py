@@ -237,9 +237,9 @@ class PoolSettings(BaseModel):
     )
     several_gpus: Literal["refused", "at-your-own-risk"] = Field(
         default="refused",
-        description="Whether a session may have several GPUs; 'at-your-own-risk' lets it. CUDA begins on several only if "
-        "it may take over objects of other processes of the same account, which are those of all the pool's users: such "
-        "a session is let do that, and it alone.",
+        description="Whether a session may have several GPUs; 'at-your-own-risk' lets it. CUDA begins on several only "
+        "if it may take over objects of other processes of the same account, which are those of all the pool's users: "
+        "such a session is let do that, and it alone.",
     )
     sandbox_reads: tuple[str, ...] = Field(
         default=(),
