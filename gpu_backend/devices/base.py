@@ -187,6 +187,10 @@ class Device(Protocol):
     def synchronize(self) -> None:
         """Wait until all work given to the devices is done."""
 
+    @property
+    def is_spread(self) -> bool:
+        """Whether work may be under way for which who waits for the current stream does not wait."""
+
     def marker(self) -> Marker:
         """Return a marker behind all work given so far. Bounds the work in flight, and times it."""
 

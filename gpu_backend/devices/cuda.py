@@ -298,21 +298,29 @@ class CudaDevice:
     @contextmanager
     def on_stream(self, stream: cupy.cuda.Stream) -> Iterator[None]:
         """Return a context in which work goes to ``stream``."""
-        before = self._stream
+        before, events = self._stream, self._events
+        events.note_left(before)
         with stream:
             self._stream = stream
             try:
                 yield
             finally:
                 self._stream = before
+                events.note_left(stream)
 
     def synchronize(self) -> None:
         """Wait until all work given to the devices is done."""
-        for device in self._devices:
+        for device, events in zip(self._devices, self._events_of, strict=True):
             device.synchronize()
+            events.note_done(events.turns)
+
+    @property
+    def is_spread(self) -> bool:
+        """Whether work may be under way on other streams than the current one."""
+        return bool(self._events.left)
 
     def marker(self) -> TimedEvent:
-        """Return an event behind all work given so far to the current stream."""
+        """Return an event behind all work given so far, on whatever stream."""
         return TimedEvent(self._events, self._stream)
 
     def held_bytes(self, number: int = 0) -> int:

@@ -192,6 +192,11 @@ class CpuDevice:
     def synchronize(self) -> None:
         """Return at once: work is done when its call returns."""
 
+    @property
+    def is_spread(self) -> bool:
+        """False: work is done when its call returns."""
+        return False
+
     def marker(self) -> Moment:
         """Return the present moment: work is done when its call returns, so the processor's clock times it."""
         return Moment()

@@ -225,7 +225,7 @@ class OpStream:
         """Run an op that wants an answer, has keywords, or is for another stream."""
         is_read = op.name == SAME and op.want is _CONTENTS and op.stream == self._stream == 0
         if is_read and self._direct is not None and (answer := self._direct.read(op)) is not None:
-            return answer
+            return answer._replace(is_synchronized=False) if self._device.is_spread else answer
         if self._direct is not None:
             self._direct.settle(op)
         if op.stream != self._stream:
@@ -330,8 +330,8 @@ class OpStream:
             buffers: list[np.ndarray[Any, Any]] = []
             value = self._writer.contents(result, buffers)
             self._accounts.lend(op)
-            is_read = type(result) is self._objects.array_type and self._device.count == 1  # of several others go on
-            has_waited = is_read or op.name == SYNCHRONIZE
+            goes_on = self._device.count > 1 or self._device.is_spread  # on others, for which a read does not wait
+            has_waited = op.name == SYNCHRONIZE or (type(result) is self._objects.array_type and not goes_on)
             return Answer(value, tuple(buffers), is_synchronized=has_waited)
         given = zip((*op.args, *(op.kwargs or {}).values()), (*args, *kwargs.values()), strict=True)
         known = {id(held): arg.handle for arg, held in given if type(arg) is Ref}
