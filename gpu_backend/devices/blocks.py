@@ -7,10 +7,7 @@ from typing import NamedTuple, Protocol
 from gpu_backend.devices.arrays import Array
 from gpu_backend.opstream.layout import Layout
 
-__all__ = ["MOST_COPIED_BYTES", "Block", "Blocks"]
-
-#: What is read and written at a time, at most.
-MOST_COPIED_BYTES = 8 << 10
+__all__ = ["Block", "Blocks"]
 
 
 class Block(NamedTuple):
@@ -34,10 +31,10 @@ class Blocks(Protocol):
         """Return the array that has the memory of ``block`` for its own, and lies so from its first byte."""
 
     def read(self, address: int, size_bytes: int) -> bytes:
-        """Return what stands in memory, at most `MOST_COPIED_BYTES`, once all work given so far is done."""
+        """Return what stands in memory, at most `SMALL_BYTES`, once all work given so far is done."""
 
     def write(self, address: int, data: bytes) -> None:
-        """Have ``data``, at most `MOST_COPIED_BYTES`, put into memory, in the order of the default stream."""
+        """Have ``data``, at most `SMALL_BYTES`, put into memory, in the order of the default stream."""
 
     def await_writes(self) -> None:
         """Wait until all that was written is there: what comes next may keep no order with the default stream."""

@@ -7,18 +7,19 @@ import ctypes
 import cupy
 from cupy.cuda import memory, runtime
 
-from gpu_backend.devices.blocks import MOST_COPIED_BYTES, Block
+from gpu_backend.devices.blocks import Block
 from gpu_backend.opstream.layout import Layout
+from gpu_backend.wire.values import SMALL_BYTES
 
 #: Pinned memory from which the GPU takes what is written: so many parts of so many bytes, by turns.
-_PARTS, _PART_BYTES = 4, 64 << 10
+_PARTS, _PART_BYTES = 4, 4 * SMALL_BYTES
 
 
 class CudaBlocks:
     """Blocks of the session's own pool; see the seam."""
 
     def __init__(self) -> None:
-        self._stage = cupy.cuda.alloc_pinned_memory(MOST_COPIED_BYTES)
+        self._stage = cupy.cuda.alloc_pinned_memory(SMALL_BYTES)
         self._outgoing = Outgoing()
         self._is_writing = False
 

@@ -130,7 +130,7 @@ class Callback(msgspec.Struct, frozen=True, array_like=True, tag=16, gc=False):
 
 #: Arrays of the host among arguments travel inside their message up to this size, and what is read or uploaded up to
 #: that one.
-INLINE_BYTES, SMALL_BYTES = 1 << 10, 8 << 10
+INLINE_BYTES, SMALL_BYTES = 1 << 10, 64 << 10
 
 
 class SeedSequence(msgspec.Struct, frozen=True, array_like=True, tag=17, gc=False):

@@ -16,7 +16,7 @@ import numpy as np
 
 from gpu_backend.devices.arrays import Array
 from gpu_backend.devices.base import Device
-from gpu_backend.devices.blocks import MOST_COPIED_BYTES, Blocks
+from gpu_backend.devices.blocks import Blocks
 from gpu_backend.devices.extents import reach, require_within
 from gpu_backend.executor.heap import Heap, Place
 from gpu_backend.executor.values import PLAIN
@@ -120,7 +120,7 @@ class Operands:
     def read(self, arg: Value) -> Buffer | None:
         """Return what is in the small, contiguous array that ``arg`` names; None if it is no such."""
         place = self.place(arg)
-        if place is None or not place.layout.c_contiguous or not 0 < place.layout.nbytes <= MOST_COPIED_BYTES:
+        if place is None or not place.layout.c_contiguous or not 0 < place.layout.nbytes <= wire.SMALL_BYTES:
             return None
         data = self._blocks.read(place.address, place.layout.nbytes)
         return Buffer(-1, place.layout.dtype_text, place.layout.shape, data)
@@ -134,7 +134,7 @@ class Operands:
         if type(target) is not Ref or type(offset) is not int or type(content) is not Buffer or content.frame >= 0:
             return False
         place, size = self.place(target), len(content.data)
-        if place is None or not 0 < size <= MOST_COPIED_BYTES or content.shape != (size,) or content.dtype != "|u1":
+        if place is None or not 0 < size <= wire.SMALL_BYTES or content.shape != (size,) or content.dtype != "|u1":
             return False
         lies = place.layout
         if not (lies.c_contiguous or lies.f_contiguous) or offset < 0 or offset + size > lies.nbytes:

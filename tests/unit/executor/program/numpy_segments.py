@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from gpu_backend.devices.arrays import Array
-from gpu_backend.devices.blocks import MOST_COPIED_BYTES, Block
+from gpu_backend.devices.blocks import Block
 from gpu_backend.devices.cpu.device import CpuDevice
 from gpu_backend.devices.segments import (
     AXES,
@@ -23,6 +23,7 @@ from gpu_backend.devices.segments import (
     Routine,
 )  # fmt: skip
 from gpu_backend.opstream.layout import DType, Layout, Shape
+from gpu_backend.wire.values import SMALL_BYTES
 
 _SAMPLES = {bool: True, int: 1, float: 1.0, complex: 1j}
 
@@ -56,12 +57,12 @@ class NumpyBlocks:
 
     def read(self, address: int, size_bytes: int) -> bytes:
         """Return what stands in memory."""
-        assert 0 < size_bytes <= MOST_COPIED_BYTES
+        assert 0 < size_bytes <= SMALL_BYTES
         return ctypes.string_at(address, size_bytes)
 
     def write(self, address: int, data: bytes) -> None:
         """Put ``data`` into memory."""
-        assert 0 < len(data) <= MOST_COPIED_BYTES
+        assert 0 < len(data) <= SMALL_BYTES
         ctypes.memmove(address, data, len(data))
         self.is_writing = True
 

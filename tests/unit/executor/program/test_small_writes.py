@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from gpu_backend.wire.messages import Op
-from gpu_backend.wire.values import Buffer, Ref, Value
+from gpu_backend.wire.values import SMALL_BYTES, Buffer, Ref, Value
 from tests.unit.executor.program.numpy_segments import NumpyBlocks
 from tests.unit.executor.program.played import window
 from tests.unit.executor.program.test_segments import notebook
@@ -37,7 +37,7 @@ def test_a_few_bytes_are_written_between_ops_that_are_gathered() -> None:
         written(Ref(3), 44, b"12345"), written(Ref(3), -1, b"1"), written(Ref(3), (1 << 63) - 1, b"1"),
         written(Ref(99), 0, b"1"),
         written(Ref(3), 0, b""), written(window(1, 1), 0, b"12345678"), written(Ref(3), 0, b"12345678", "<f8"),
-        written(Ref(3), 0, bytes((8 << 10) + 1)), written(Ref(3), 0.5, b"1"), written(Ref(3), True, b"1"),
+        written(Ref(3), 0, bytes(SMALL_BYTES + 1)), written(Ref(3), 0.5, b"1"), written(Ref(3), True, b"1"),
         Op(".write", 0, (Ref(3), 0)),
         Op(".write", 0, (Ref(3), 0, Buffer(-1, "|u1", (3,), b"1"))),
     ],
