@@ -6,7 +6,7 @@ these lines and a plot into one folder (``--out``, else ``benchmarks/results/``)
 slicing (policy ``driver``), in the same run. Figures are written after every phase, and every phase has a limit of its
 own, so that what fails costs nothing but itself. The whole takes under five minutes; ``--only`` runs a part of it: a
 policy, a phase ("shares"), or one phase of one policy ("driver: throughput"), several separated by commas. ``--only
-pool``, for a machine with two GPUs (``CUDA_VISIBLE_DEVICES=0,1``), measures shares over both, in 90 s. ``--device
+pool``, for a machine with two GPUs or four, measures shares over all of them, in two minutes. ``--device
 cpu --quick`` only shows that it works. Exit status 1 if a goal is missed on a GPU.
 """
 
@@ -28,6 +28,8 @@ from run_record import circumstances
 from sharing_goals import Goal, goals
 from sharing_phases import NOTEBOOKS, PERSON, Scale
 from sharing_pool import SharedPool
+
+from gpu_backend.node.inventory import devices
 
 RESULTS = Path(__file__).parent / "results"
 #: After this long no further phase is begun, seconds.
@@ -156,17 +158,22 @@ def measure_alone(run: Run, device: str, scale: Scale, is_quick: bool) -> None:
 
 
 def measure_devices(run: Run, device: str, scale: Scale) -> None:
-    """Measure shares over two devices: six notebooks of one user and two of another's, packed and spread."""
-    owners = ["six"] * 6 + ["two"] * 2
+    """Measure shares over two devices or four: one user has many more notebooks than another, packed and spread.
+
+    Packed by fours the few share a device with the many and have the others of their half alone, if there are any.
+    """
+    count = len(devices(device, 2))
+    if count % 2:
+        run.content["problems"]["pool"] = f"left out: there are {count} devices, which is not an even number"
+        return
+    few = 2 * count - 2
+    owners = ["many"] * (4 * count - few) + ["few"] * few
     for name, rule, places, seconds in (("packed", "best_fit", 4, 18.0), ("spread", "spread", 64, 12.0)):
         try:
             with SharedPool(
                 device, "fair_share", owners, is_in_order=name == "packed", placement=(rule,),
-                sessions_per_device=places, cpu_devices=2,
+                sessions_per_device=places, cpu_devices=count,
             ) as pool:  # fmt: skip
-                if pool.devices != 2:
-                    run.content["problems"][f"pool: {name}"] = f"left out: there are {pool.devices} devices, and not 2"
-                    continue
                 run.content["device"] = pool.device_kind
                 if not scale.step_seconds:
                     run.take("calibration", lambda pool=pool: phases.calibrate(pool, scale))  # type: ignore[misc]

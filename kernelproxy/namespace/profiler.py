@@ -10,7 +10,7 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
-from kernelproxy.namespace.cuda import Event, get_current_stream, get_elapsed_time
+from kernelproxy.namespace.cuda import Device, Event, get_current_stream, get_device_id, get_elapsed_time
 
 Seconds: TypeAlias = "np.ndarray[tuple[int, ...], np.dtype[np.float64]]"
 
@@ -80,26 +80,73 @@ def benchmark(
     max_duration: float = float("inf"),
     devices: Sequence[int] | None = None,
 ) -> PerfCaseResult:
-    """Time ``func(*args, **kwargs)``: on the notebook's clock and between two events on the device."""
-    kwargs = kwargs or {}
+    """Time ``func(*args, **kwargs)``: on the notebook's clock and between two events on each of ``devices``.
+
+    Without ``devices`` on the current one.
+
+    Raises
+    ------
+    ValueError
+        If an argument is of the wrong type.
+    """
+    name = func.__name__ if name is None else name
+    devices = (get_device_id(),) if devices is None else devices
+    kwargs = {} if kwargs is None else kwargs
+    _require(func, args, kwargs, n_repeat, name, n_warmup, max_duration, devices)
+    starts, ends = ([_event_on(number) for number in devices] for _ in range(2))
     for _ in range(n_warmup):
         func(*args, **kwargs)
-    get_current_stream().synchronize()
-    cpu_times, gpu_times = [], []
-    start, end = Event(), Event()
+    for event in _recorded(starts, devices):
+        event.synchronize()
+    times: list[list[float]] = []
     spent = 0.0
     for _ in range(n_repeat):
-        start.record()
+        _recorded(starts, devices)
         began = perf_counter()
         func(*args, **kwargs)
-        cpu_times.append(perf_counter() - began)
-        end.record()
-        end.synchronize()
-        gpu_times.append(get_elapsed_time(start, end) * 1e-3)
+        on_processor = perf_counter() - began
+        for event in _recorded(ends, devices):
+            event.synchronize()
+        on_devices = [get_elapsed_time(start, end) * 1e-3 for start, end in zip(starts, ends, strict=True)]
+        times.append([on_processor, *on_devices])
         spent += perf_counter() - began
-        if spent >= max_duration:
+        if spent > max_duration:
             break
-    return PerfCaseResult(name or func.__name__, np.array([cpu_times, gpu_times]), (0,))
+    return PerfCaseResult(name, np.array(times).T, devices)
+
+
+def _event_on(number: int) -> Event:
+    with Device(number):
+        return Event()
+
+
+def _recorded(events: Sequence[Event], devices: Sequence[int]) -> Sequence[Event]:
+    """Record each of ``events`` on the current stream of its device; return them."""
+    for event, number in zip(events, devices, strict=True):
+        with Device(number):
+            event.record()
+    return events
+
+
+def _require(
+    func: object, args: object, kwargs: object, n_repeat: object, name: object, n_warmup: object,
+    max_duration: float, devices: object,
+) -> None:  # fmt: skip
+    """Refuse what CuPy refuses, in its words."""
+    if not callable(func):
+        raise ValueError("`func` should be a callable object.")
+    of_types = {
+        "args": (args, tuple, "of tuple type"), "kwargs": (kwargs, dict, "of dict type"),
+        "n_repeat": (n_repeat, int, "an integer"), "name": (name, str, "a string"),
+        "n_warmup": (n_warmup, int, "an integer"),
+    }  # fmt: skip
+    for which, (given, kind, told) in of_types.items():
+        if not isinstance(given, kind):
+            raise ValueError(f"`{which}` should be {told}.")
+    if not np.isreal(max_duration):
+        raise ValueError("`max_duration` should be given in seconds")
+    if not isinstance(devices, tuple):
+        raise ValueError("`devices` should be of tuple type")
 
 
 def repeat(*args: Any, **kwargs: Any) -> PerfCaseResult:

@@ -72,3 +72,14 @@ class Streams:
 
 
 compiled.learn(Streams=Streams)
+
+
+class Entered(threading.local):
+    """What a thread returns to when it leaves the blocks that it is in, innermost last.
+
+    One device or stream may be entered by several threads.
+    """
+
+    def __init__(self) -> None:
+        self.devices: list[tuple[Streams, int]] = []
+        self.streams: list[tuple[Streams, int, Any]] = []

@@ -13,7 +13,7 @@ from tests.cupy_suite import comparison, outcomes, page, record, runner, selecti
 from tests.cupy_suite.outcomes import Outcome
 from tests.cupy_suite.runner import Job
 
-_FILES = "files or folders of CuPy's tests, or clean:FOLDER, or partly; or array_api_tests, examples, user_guide"
+_FILES = "files or folders of CuPy's tests, clean:FOLDER, partly; or multi_gpu, array_api_tests, examples, user_guide"
 #: Of the time for both sides, the part of native CuPy, which compiles the kernels for both.
 _NATIVE_PART = 0.5
 #: What is left of the time is used for another turn of both sides if it is more than they take to begin.

@@ -204,7 +204,8 @@ def _environment(job: Job) -> Iterator[dict[str, str]]:
     given = filter(None, [os.environ.get("PYTHONPATH")])
     path = os.pathsep.join([str(_REPOSITORY), *map(str, job.suite.modules), *given])
     own = {"PYTHONPATH": path, "PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1"}
-    environment = {**_FEW_THREADS, **os.environ, **job.suite.environment, **own}
+    limit = {"CUPY_TEST_GPU_LIMIT": str(job.suite.devices)}
+    environment = {**_FEW_THREADS, **limit, **os.environ, **job.suite.environment, **own}
     # Both sides compile the same kernels: what native CuPy has compiled is lent to the pool.
     cache = {"CUPY_CACHE_DIR": os.environ.get("CUPY_CACHE_DIR") or str(Path.home() / ".cupy" / "kernel_cache")}
     environment.update(cache)
@@ -219,8 +220,12 @@ def _environment(job: Job) -> Iterator[dict[str, str]]:
     root = Path(tempfile.mkdtemp(prefix="gws"))
     pool = state.at(root / "pool")
     room = job.workers + 4  # a worker that leaves a broken session opens another before the first is gone
-    # All workers are one user: there is nobody to be fair to.
-    settings = PoolSettings(devices=job.device, policy="driver", sessions_per_device=room, max_sessions_per_user=0)
+    # All workers are one user: there is nobody to be fair to, and nobody to be reached by whoever has several GPUs.
+    settings = PoolSettings(
+        devices=job.device, policy="driver", sessions_per_device=room, max_sessions_per_user=0,
+        cpu_devices=job.suite.devices, several_gpus="at-your-own-risk" if job.suite.devices > 1 else "refused",
+    )  # fmt: skip
+    environment["GPU_WORKBENCH_DEVICES"] = str(job.suite.devices)
     with _environ({**_FEW_THREADS, **cache}):
         try:
             config = commands.embedded(pool, settings)

@@ -48,19 +48,24 @@ def partly_files(tests: Path) -> list[str]:
     return [name for name in _all_files(tests) if name not in clean and name not in _NOT_PARTLY and _PARTLY.match(name)]
 
 
+def multi_gpu_files(tests: Path) -> list[str]:
+    """Return the files with a test that needs several devices of one process."""
+    return [name for name in _all_files(tests) if "multi_gpu(" in (tests / name).read_text()]
+
+
 def _all_files(tests: Path) -> list[str]:
     found = [path.relative_to(tests).as_posix() for path in tests.glob("cupy*_tests/**/test_*.py")]
     return sorted(name for name in found if not name.startswith(_ELSEWHERE))
 
 
-_KINDS = {"clean": clean_files, "partly": partly_files}
+_KINDS = {"clean": clean_files, "partly": partly_files, "multi_gpu": multi_gpu_files}
 
 
 def expand(tests: Path, names: Sequence[str], pattern: str = "test_*.py") -> list[str]:
     """Return the files that ``names`` stand for: "clean" for the clean ones, a folder for all below it, a file.
 
-    "partly" stands for `partly_files`, "clean:FOLDER" and "partly:FOLDER" for those of them below a folder. A name may
-    leave out ``_tests``.
+    "partly" stands for `partly_files`, "multi_gpu" for `multi_gpu_files`; "clean:FOLDER" and "partly:FOLDER" for those
+    of them below a folder. A name may leave out ``_tests``.
 
     Raises
     ------

@@ -42,6 +42,8 @@ class Suite:
     environment: Mapping[str, str] = field(default_factory=dict)
     #: Folders of modules that are not installed here.
     modules: tuple[Path, ...] = ()
+    #: Devices that each of its sessions has.
+    devices: int = 1
 
     def expand(self, names: Sequence[str]) -> tuple[str, ...]:
         """Return the files that ``names`` stand for."""
@@ -74,6 +76,13 @@ def cupy_tests(cache: Path) -> Suite:
     return Suite(found.tests.resolve(), options)
 
 
+def multi_gpu(cache: Path) -> Suite:
+    """Return those of CuPy's own tests that need two devices."""
+    found = sources.get(cache)
+    options = ("-c", str(found.settings), "-m", "multi_gpu and not slow")
+    return Suite(found.tests.resolve(), options, devices=2)
+
+
 def array_api_tests(cache: Path) -> Suite:
     """Return the tests of the array API standard, of CuPy as array-api-compat presents it."""
     root = ARRAY_API_TESTS.get(cache).resolve()
@@ -97,4 +106,4 @@ def user_guide(cache: Path) -> Suite:
 
 #: pytest without settings, and without its own readers of Python files and of doctests.
 BARE = ("-c", "/dev/null", "-p", "no:python", "-p", "no:doctest", "-p", "no:unittest")
-_MAKERS = {"array_api_tests": array_api_tests, "examples": examples, "user_guide": user_guide}
+_MAKERS = {"multi_gpu": multi_gpu, "array_api_tests": array_api_tests, "examples": examples, "user_guide": user_guide}

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 
 from gpu_backend.devices.cpu.fft_cache import PlanCache
 from gpu_backend.devices.cpu.naming import describe_as
+from gpu_backend.devices.cpu.several import DEVICES
 from gpu_backend.devices.cpu.table import define_value
 
 _DEPRECATED = "enable_nd_planning is deprecated as of CuPy 14 and will always be True in the future."
@@ -17,7 +18,7 @@ class FftConfig:
     """What ``cupy.fft.config`` is."""
 
     def __init__(self) -> None:
-        self._cache = PlanCache()
+        self._caches: dict[int, PlanCache] = {}
         self._together = True
         self._several = False
         self._devices: tuple[int, ...] | None = None
@@ -40,7 +41,7 @@ class FftConfig:
 
     @property
     def use_multi_gpus(self) -> bool:
-        """Whether transforms are to be spread over several GPUs; here none can be."""
+        """Whether transforms are to be spread over several devices."""
         return self._several
 
     @use_multi_gpus.setter
@@ -63,28 +64,32 @@ class FftConfig:
         self._devices = tuple(named)
 
     def get_plan_cache(self) -> PlanCache:
-        """Return the cache."""
-        return self._cache
+        """Return the cache of the current device."""
+        return self.cache_of(DEVICES.current)
+
+    def cache_of(self, number: int) -> PlanCache:
+        """Return the cache of the device ``number``."""
+        return self._caches.setdefault(number, PlanCache(dev=number))
 
     def clear_plan_cache(self) -> None:
         """Forget all plans."""
-        self._cache.clear()
+        self.get_plan_cache().clear()
 
     def get_plan_cache_size(self) -> int:
         """Return how many plans may be kept."""
-        return self._cache.get_size()
+        return self.get_plan_cache().get_size()
 
     def set_plan_cache_size(self, size: int) -> None:
         """Set how many plans may be kept."""
-        self._cache.set_size(size)
+        self.get_plan_cache().set_size(size)
 
     def get_plan_cache_max_memsize(self) -> int:
         """Return the most bytes of work areas that plans may hold."""
-        return self._cache.get_memsize()
+        return self.get_plan_cache().get_memsize()
 
     def set_plan_cache_max_memsize(self, memsize: int) -> None:
         """Set the most bytes of work areas that plans may hold."""
-        self._cache.set_memsize(memsize)
+        self.get_plan_cache().set_memsize(memsize)
 
     def show_plan_cache_info(self) -> None:
         """Do nothing here: the notebook shows what the cache says of itself."""

@@ -12,6 +12,7 @@ import scipy.fft
 from gpu_backend.devices.cpu.arrays import Array, DType
 from gpu_backend.devices.cpu.cuda_memory import alloc
 from gpu_backend.devices.cpu.naming import public_class
+from gpu_backend.devices.cpu.several import DEVICES
 from gpu_backend.devices.cpu.table import define_value
 
 #: What a transform makes of what: complex of complex, complex of real, real of complex.
@@ -24,6 +25,9 @@ _TYPES = {41: (C2C, "F", "F"), 42: (R2C, "f", "F"), 44: (C2R, "F", "f"),
 
 _RESULTS = {3: "CUFFT_INVALID_TYPE", 4: "CUFFT_INVALID_VALUE", 8: "CUFFT_INVALID_SIZE", 11: "CUFFT_INVALID_DEVICE"}
 _INVALID_TYPE, _INVALID_VALUE, _INVALID_SIZE, _INVALID_DEVICE = _RESULTS
+
+#: Of a single transform over so many devices.
+_LEAST_POINTS = {2: 64, 4: 64, 8: 128, 16: 1024}
 
 _now = threading.local()
 
@@ -76,15 +80,13 @@ def computed(kind: str, a: Array, axes: tuple[int, ...], sizes: tuple[int, ...],
 class Plan:
     """What plans have in common. A plan in a ``with`` statement is what transforms in the block are done with."""
 
-    #: One processor computes.
+    #: The devices that it is spread over, of those that the processor stands for; None if over none.
     gpus: list[int] | None = None
     handle = 0
 
-    def __init__(self, fft_type: int, batch: int, lengths: tuple[int, ...], devices: object = None) -> None:
+    def __init__(self, fft_type: int, batch: int, lengths: tuple[int, ...]) -> None:
         if fft_type not in _TYPES:
             raise CuFFTError(_INVALID_TYPE)
-        if devices is not None:
-            raise CuFFTError(_INVALID_DEVICE)  # as where a GPU that was asked for is not there
         if batch < 0 or (batch and any(length < 1 for length in lengths)):
             raise CuFFTError(_INVALID_SIZE)
         self.fft_type, self.batch = fft_type, batch
@@ -119,7 +121,9 @@ class Plan1d(Plan):
     def __init__(
         self, nx: int, fft_type: int, batch: int, *, devices: object = None, out: object = None, prealloc_plan: int = 0
     ) -> None:
-        super().__init__(fft_type, batch, (nx,), devices)
+        if devices is not None:
+            self.gpus = _spread_over(devices, nx, batch, fft_type)
+        super().__init__(fft_type, batch, (nx,))
         self.nx = nx
 
     def fft(self, a: Array, out: Array, direction: int) -> None:
@@ -150,6 +154,37 @@ class Plan1d(Plan):
         if self.kind == C2C:
             return tuple(a.shape)
         return (*a.shape[:-1], a.shape[-1] // 2 + 1 if self.kind == R2C else self.nx)
+
+
+def _spread_over(devices: object, nx: int, batch: int, fft_type: int) -> list[int]:
+    """Return the devices that a plan is to be spread over.
+
+    Raises
+    ------
+    ValueError
+        Of what CuPy spreads over none: transforms of reals, and a single one of few points or not of a power of two.
+    CuFFTError
+        If one of them is not there.
+    """
+    if fft_type not in (_NUMBERS[C2C, "F"], _NUMBERS[C2C, "D"]):
+        raise ValueError("Currently for multiple GPUs only C2C and Z2Z are supported.")
+    if not isinstance(devices, (int, tuple, list)):
+        raise ValueError('"devices" should be an int or an iterable of int.')
+    gpus = list(range(devices) if isinstance(devices, int) else devices)
+    if batch == 1:
+        _require_points(nx, len(gpus))
+    if len(gpus) < 2 or not all(0 <= number < DEVICES.count for number in gpus):
+        raise CuFFTError(_INVALID_DEVICE)
+    return gpus
+
+
+def _require_points(nx: int, count: int) -> None:
+    if nx & (nx - 1):
+        raise ValueError("For multi-GPU FFT with batch = 1, the array size must be a power of 2.")
+    if count not in _LEAST_POINTS:
+        raise ValueError("For multi-GPU FFT with batch = 1, the number of devices must be 2, 4, 8, or 16.")
+    if nx < _LEAST_POINTS[count]:
+        raise ValueError(f"For {count} GPUs, the array length must be at least {_LEAST_POINTS[count]} (you have {nx}).")
 
 
 @public_class("cupy.cuda.cufft.PlanNd", module="cupy.cuda.cufft")

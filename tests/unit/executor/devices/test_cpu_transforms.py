@@ -15,6 +15,7 @@ from hypothesis import given, settings
 
 from gpu_backend.devices import open_device
 from gpu_backend.devices.cpu.fft_plans import CuFFTError
+from gpu_backend.devices.cpu.several import DEVICES
 from gpu_backend.opstream.layout import Layout
 from gpu_backend.opstream.proof import prove
 
@@ -198,6 +199,7 @@ def test_plans_are_kept_as_long_as_there_is_room() -> None:
 
 
 def test_several_gpus_are_not_there() -> None:
+    DEVICES.open(1)
     _config.use_multi_gpus = True
     with pytest.warns(FutureWarning, match="experimental"), pytest.raises(ValueError, match="at least 2"):
         _config.set_cufft_gpus(1)
@@ -205,7 +207,12 @@ def test_several_gpus_are_not_there() -> None:
         _config.set_cufft_gpus(2)
     assert _config.devices == (0, 1)
     with pytest.raises(CuFFTError, match="INVALID_DEVICE"):
-        cp("fft", _array((4,), "D"))
+        cp("fft", _array((64,), "D"))
+    for shape, told in (((4,), "must be at least 64"), ((96,), "must be a power of 2")):
+        with pytest.raises(ValueError, match=told):
+            cp("fft", _array(shape, "D"))
+    with pytest.raises(ValueError, match="only C2C and Z2Z"):
+        cp("rfft", _array((64,), "d"))
 
 
 def test_no_plan_reaches_beyond_its_arrays() -> None:
