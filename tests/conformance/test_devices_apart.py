@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import threading
-import warnings
 from collections.abc import Iterator
 from contextvars import copy_context
 
@@ -13,6 +12,9 @@ import pytest
 from kernelproxy.namespace.names import make
 from tests.conformance.asked_of_views import REMOTE as cp
 from tests.conformance.in_process import InProcess, notebook_on_two
+
+#: CuPy says so of several GPUs in one transform, and of all that is about plans.
+pytestmark = pytest.mark.filterwarnings("ignore:.* is experimental")
 
 
 @pytest.fixture(scope="module", params=["cpu", pytest.param("cuda", marks=pytest.mark.gpu)], autouse=True)
@@ -78,9 +80,7 @@ def test_a_transform_is_spread_over_devices() -> None:
 def _transform_on_both() -> None:
     known = np.random.default_rng(3).random((4, 64)).astype("F")
     config = cp.fft.config
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # that it is experimental
-        config.set_cufft_gpus([0, 1])
+    config.set_cufft_gpus([0, 1])
     config.use_multi_gpus = True
     for host in (known, known[0]):
         there = cp.asarray(host)

@@ -72,14 +72,14 @@ def of(names: Sequence[str], cache: Path) -> Suite:
 def cupy_tests(cache: Path) -> Suite:
     """Return CuPy's own tests."""
     found = sources.get(cache)
-    options = ("-c", str(found.settings), "-m", "not multi_gpu and not slow")
+    options = ("-c", str(found.settings.resolve()), "-m", "not multi_gpu and not slow")
     return Suite(found.tests.resolve(), options)
 
 
 def multi_gpu(cache: Path) -> Suite:
     """Return those of CuPy's own tests that need two devices."""
     found = sources.get(cache)
-    options = ("-c", str(found.settings), "-m", "multi_gpu and not slow")
+    options = ("-c", str(found.settings.resolve()), "-m", "multi_gpu and not slow")
     return Suite(found.tests.resolve(), options, devices=2)
 
 
