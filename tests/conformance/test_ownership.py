@@ -13,7 +13,7 @@ from gpu_backend.devices.base import Device
 from gpu_backend.executor.program.plan import CHECKED, KEEPS, new_memory
 from gpu_backend.opstream.surface import load
 from gpu_backend.wire.messages import Op, Want
-from gpu_backend.wire.values import Buffer, Callback, DType, Ref, Tuple, View
+from gpu_backend.wire.values import SMALL_BYTES, Buffer, Callback, DType, Ref, Tuple, View
 from tests.unit.executor.program.played import PlayedNotebook, added
 
 X, OTHER, HELD = 1, 2, 5
@@ -93,11 +93,12 @@ def test_the_memory_of_an_array_that_only_a_pointer_refers_to_is_not_used_again(
 
 def test_an_answer_that_is_still_to_be_sent_is_a_copy(on: PlayedNotebook) -> None:
     """Large ones go as frames, which lie in the outbox until the notebook reads."""
-    on.run(Op("cupy.arange", X, (4096.0,)), Op("cupy.full", OTHER, (4096, 7.0)))
+    count = SMALL_BYTES // 8 + 1
+    on.run(Op("cupy.arange", X, (float(count),)), Op("cupy.full", OTHER, (count, 7.0)))
     (answer,) = on.run(Op(".same", 0, (Ref(X),), None, Want.CONTENTS))
     (frame,) = answer.buffers
     on.run(added(90, Ref(OTHER), 1.0, reuse=X))
-    assert frame.tolist() == np.arange(4096.0).tolist()
+    assert frame.tolist() == np.arange(float(count)).tolist()
 
 
 def test_a_call_that_waits_for_the_notebook_keeps_its_arguments(on: PlayedNotebook) -> None:

@@ -78,3 +78,11 @@ def sides() -> Iterator[Sides]:
     finally:
         subprocess.run([*pool, "down", *state], env=environment, timeout=120, check=True)
         shutil.rmtree(root, ignore_errors=True)
+
+
+@pytest.fixture(scope="module")
+def one_gpu() -> Iterator[None]:
+    """Let pools that are started have this machine's first GPU and no other: what is tested is how it is shared."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("CUDA_VISIBLE_DEVICES", os.environ.get("CUDA_VISIBLE_DEVICES", "0").partition(",")[0])
+        yield

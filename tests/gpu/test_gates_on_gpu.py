@@ -51,7 +51,7 @@ def test_where_there_is_no_such_gpu_nothing_is_seen_and_it_is_said_why() -> None
 
 
 @pytest.fixture(scope="module")
-def scene(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Scene]:
+def scene(one_gpu: None, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Scene]:
     settings = PoolSettings(devices="cuda", executor_command=BREAKER)
     with scene_of(tmp_path_factory.mktemp("g"), settings) as made:
         yield made

@@ -24,7 +24,7 @@ from tests.faults.notebook import Notebook
 from tests.group_pool import GroupPool
 from tests.integration.notebook_pool import cpu_pool, wait_until
 
-pytestmark = [pytest.mark.gpu, pytest.mark.timeout(400)]
+pytestmark = [pytest.mark.gpu, pytest.mark.timeout(400), pytest.mark.usefixtures("one_gpu")]
 
 #: 16 blocks for 20 µs: an eighth of a large GPU.
 BEGIN = """
