@@ -16,16 +16,13 @@ from kernelproxy.calls.stand_ins import bind
 from kernelproxy.client import Client, current
 from kernelproxy.namespace.memory import memGetInfo
 from kernelproxy.namespace.names import make
-from kernelproxy.stream.streams import Entered, Streams
+from kernelproxy.stream.streams import Before, Streams
 
 
 class _SpeaksCudaStream(Protocol):
     """An object of any library that names a stream."""
 
     def __cuda_stream__(self) -> tuple[int, int]: ...
-
-
-_entered = Entered()
 
 
 class _BaseStream(RemoteObject):
@@ -79,11 +76,11 @@ class _BaseStream(RemoteObject):
 
     def __enter__(self) -> Any:
         streams = self._streams_here()
-        _entered.streams.append((streams, streams.device, streams.set_current(self)))
+        self._before.streams.append((streams, streams.device, streams.set_current(self)))
         return self
 
     def __exit__(self, *exc: object) -> None:
-        streams, device, before = _entered.streams.pop()
+        streams, device, before = self._before.streams.pop()
         streams.set_current(before, device)
 
     def _streams_here(self) -> Streams:
@@ -162,7 +159,7 @@ class Stream(_BaseStream):
         client = current()
         args, here = (False, non_blocking, False, priority), client.streams.default_handle()
         handle = client.pipeline.record("cupy.cuda.Stream", args, stream=here)
-        made.__dict__.update(_made_with=(non_blocking, priority or 0))
+        made.__dict__.update(_before=Before(), _made_with=(non_blocking, priority or 0))
         return bind(made, client, handle)
 
     @classmethod
@@ -173,7 +170,7 @@ class Stream(_BaseStream):
 
 def _default_stream(kind: type[_BaseStream], ptr: int) -> Any:
     made = object.__new__(kind)
-    made.__dict__.update(_handle=0, _dropped=None, ptr=ptr, _kind=ptr)
+    made.__dict__.update(_handle=0, _before=Before(), _dropped=None, ptr=ptr, _kind=ptr)
     return made
 
 
@@ -185,7 +182,9 @@ def _same_stream(kind: type[_BaseStream], ptr: int) -> Any:
             "A stream of another library in this process cannot be used by the remote GPU. Use cupy.cuda.Stream()."
         )
     made = object.__new__(kind)
-    made.__dict__.update(known.__dict__, _dropped=[], _known=known)  # the handle goes when that one ends
+    made.__dict__.update(
+        known.__dict__, _before=Before(), _dropped=[], _known=known
+    )  # the handle goes when that one ends
     return made
 
 
@@ -280,6 +279,7 @@ class Device:
 
     def __init__(self, device: int | Device | None = None) -> None:
         self._id = current().streams.device if device is None else int(device)
+        self._before = Before()
 
     @classmethod
     def from_pci_bus_id(cls, pci_bus_id: str) -> Any:
@@ -296,15 +296,15 @@ class Device:
 
     def __enter__(self) -> Device:
         streams = current().streams
-        _entered.devices.append((streams, streams.device))
+        self._before.devices.append((streams, streams.device))
         try:
             return self.use()
         except BaseException:  # the block is not entered, so nobody leaves it
-            _entered.devices.pop()
+            self._before.devices.pop()
             raise
 
     def __exit__(self, *exc: object) -> None:
-        streams, before = _entered.devices.pop()
+        streams, before = self._before.devices.pop()
         streams.set_device(before)
 
     def use(self) -> Device:
@@ -355,6 +355,9 @@ class Device:
         return self.id < other.id
 
     __hash__ = None  # type: ignore[assignment]  # as in CuPy
+
+    def __reduce__(self) -> Any:
+        return Device, (self.id,)  # of no thread's blocks
 
     def __repr__(self) -> str:
         return f"<CUDA Device {self.id}>"

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import contextlib
 import warnings
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from functools import partial
 from time import perf_counter
 from typing import Any, TypeAlias
 
@@ -13,6 +14,17 @@ import numpy as np
 from kernelproxy.namespace.cuda import Device, Event, get_current_stream, get_device_id, get_elapsed_time
 
 Seconds: TypeAlias = "np.ndarray[tuple[int, ...], np.dtype[np.float64]]"
+
+
+#: Of what type arguments of `benchmark` must be.
+_TYPES: dict[str, tuple[type, str]] = {
+    "args": (tuple, "of tuple type"),
+    "kwargs": (dict, "of dict type"),
+    "n_repeat": (int, "an integer"),
+    "name": (str, "a string"),
+    "n_warmup": (int, "an integer"),
+    "devices": (tuple, "of tuple type"),
+}
 
 
 class PerfCaseResult:
@@ -92,27 +104,36 @@ def benchmark(
     name = func.__name__ if name is None else name
     devices = (get_device_id(),) if devices is None else devices
     kwargs = {} if kwargs is None else kwargs
-    _require(func, args, kwargs, n_repeat, name, n_warmup, max_duration, devices)
-    starts, ends = ([_event_on(number) for number in devices] for _ in range(2))
+    if not callable(func):
+        raise ValueError("`func` should be a callable object.")
+    _require({"args": args, "kwargs": kwargs, "n_repeat": n_repeat, "name": name, "n_warmup": n_warmup})
+    if not np.isreal(max_duration):
+        raise ValueError("`max_duration` should be given in seconds")
+    _require({"devices": devices})
+    events = [(_event_on(number), _event_on(number)) for number in devices]
     for _ in range(n_warmup):
         func(*args, **kwargs)
-    for event in _recorded(starts, devices):
+    for event in _recorded([start for start, _ in events], devices):
         event.synchronize()
     times: list[list[float]] = []
     spent = 0.0
-    for _ in range(n_repeat):
-        _recorded(starts, devices)
-        began = perf_counter()
-        func(*args, **kwargs)
-        on_processor = perf_counter() - began
-        for event in _recorded(ends, devices):
-            event.synchronize()
-        on_devices = [get_elapsed_time(start, end) * 1e-3 for start, end in zip(starts, ends, strict=True)]
-        times.append([on_processor, *on_devices])
-        spent += perf_counter() - began
-        if spent > max_duration:
-            break
+    while len(times) < n_repeat and not spent > max_duration:
+        times.append(_once(partial(func, *args, **kwargs), events, devices))
+        spent += times[-1].pop()
     return PerfCaseResult(name, np.array(times).T, devices)
+
+
+def _once(call: Callable[[], object], events: Sequence[tuple[Event, Event]], devices: Sequence[int]) -> list[float]:
+    """Return what ``call`` takes, seconds: of the processor, of each device, and until all of them are done."""
+    starts, ends = zip(*events, strict=True)
+    _recorded(starts, devices)
+    began = perf_counter()
+    call()
+    on_processor = perf_counter() - began
+    for event in _recorded(ends, devices):
+        event.synchronize()
+    on_devices = [get_elapsed_time(start, end) * 1e-3 for start, end in events]
+    return [on_processor, *on_devices, perf_counter() - began]
 
 
 def _event_on(number: int) -> Event:
@@ -128,25 +149,12 @@ def _recorded(events: Sequence[Event], devices: Sequence[int]) -> Sequence[Event
     return events
 
 
-def _require(
-    func: object, args: object, kwargs: object, n_repeat: object, name: object, n_warmup: object,
-    max_duration: float, devices: object,
-) -> None:  # fmt: skip
-    """Refuse what CuPy refuses, in its words."""
-    if not callable(func):
-        raise ValueError("`func` should be a callable object.")
-    of_types = {
-        "args": (args, tuple, "of tuple type"), "kwargs": (kwargs, dict, "of dict type"),
-        "n_repeat": (n_repeat, int, "an integer"), "name": (name, str, "a string"),
-        "n_warmup": (n_warmup, int, "an integer"),
-    }  # fmt: skip
-    for which, (given, kind, told) in of_types.items():
-        if not isinstance(given, kind):
-            raise ValueError(f"`{which}` should be {told}.")
-    if not np.isreal(max_duration):
-        raise ValueError("`max_duration` should be given in seconds")
-    if not isinstance(devices, tuple):
-        raise ValueError("`devices` should be of tuple type")
+def _require(given: Mapping[str, object]) -> None:
+    """Refuse what is of another type than CuPy takes, in its words."""
+    for name, value in given.items():
+        kind, told = _TYPES[name]
+        if not isinstance(value, kind):
+            raise ValueError(f"`{name}` should be {told}.")
 
 
 def repeat(*args: Any, **kwargs: Any) -> PerfCaseResult:

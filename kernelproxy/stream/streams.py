@@ -74,11 +74,8 @@ class Streams:
 compiled.learn(Streams=Streams)
 
 
-class Entered(threading.local):
-    """What a thread returns to when it leaves the blocks that it is in, innermost last.
-
-    One device or stream may be entered by several threads.
-    """
+class Before(threading.local):
+    """What each thread returns to when it leaves the blocks of one device or one stream, innermost last."""
 
     def __init__(self) -> None:
         self.devices: list[tuple[Streams, int]] = []
