@@ -6,6 +6,7 @@ import functools
 import weakref
 from collections.abc import Callable
 from functools import cached_property
+from threading import get_ident
 from typing import Any, Protocol
 
 from gpu_backend.opstream.devices import device_of
@@ -16,7 +17,7 @@ from kernelproxy.calls.stand_ins import bind
 from kernelproxy.client import Client, current
 from kernelproxy.namespace.memory import memGetInfo
 from kernelproxy.namespace.names import make
-from kernelproxy.stream.streams import Before, Streams
+from kernelproxy.stream.streams import Streams
 
 
 class _SpeaksCudaStream(Protocol):
@@ -76,11 +77,11 @@ class _BaseStream(RemoteObject):
 
     def __enter__(self) -> Any:
         streams = self._streams_here()
-        self._before.streams.append((streams, streams.device, streams.set_current(self)))
+        self._before.setdefault(get_ident(), []).append((streams, streams.device, streams.set_current(self)))
         return self
 
     def __exit__(self, *exc: object) -> None:
-        streams, device, before = self._before.streams.pop()
+        streams, device, before = self._before[get_ident()].pop()
         streams.set_current(before, device)
 
     def _streams_here(self) -> Streams:
@@ -159,7 +160,7 @@ class Stream(_BaseStream):
         client = current()
         args, here = (False, non_blocking, False, priority), client.streams.default_handle()
         handle = client.pipeline.record("cupy.cuda.Stream", args, stream=here)
-        made.__dict__.update(_before=Before(), _made_with=(non_blocking, priority or 0))
+        made.__dict__.update(_before={}, _made_with=(non_blocking, priority or 0))
         return bind(made, client, handle)
 
     @classmethod
@@ -170,7 +171,7 @@ class Stream(_BaseStream):
 
 def _default_stream(kind: type[_BaseStream], ptr: int) -> Any:
     made = object.__new__(kind)
-    made.__dict__.update(_handle=0, _before=Before(), _dropped=None, ptr=ptr, _kind=ptr)
+    made.__dict__.update(_handle=0, _before={}, _dropped=None, ptr=ptr, _kind=ptr)
     return made
 
 
@@ -182,9 +183,7 @@ def _same_stream(kind: type[_BaseStream], ptr: int) -> Any:
             "A stream of another library in this process cannot be used by the remote GPU. Use cupy.cuda.Stream()."
         )
     made = object.__new__(kind)
-    made.__dict__.update(
-        known.__dict__, _before=Before(), _dropped=[], _known=known
-    )  # the handle goes when that one ends
+    made.__dict__.update(known.__dict__, _before={}, _dropped=[], _known=known)  # the handle goes when that one ends
     return made
 
 
@@ -279,7 +278,8 @@ class Device:
 
     def __init__(self, device: int | Device | None = None) -> None:
         self._id = current().streams.device if device is None else int(device)
-        self._before = Before()
+        #: What each thread that has entered it returns to, innermost last.
+        self._before: dict[int, list[tuple[Streams, int]]] = {}
 
     @classmethod
     def from_pci_bus_id(cls, pci_bus_id: str) -> Any:
@@ -296,15 +296,15 @@ class Device:
 
     def __enter__(self) -> Device:
         streams = current().streams
-        self._before.devices.append((streams, streams.device))
+        self._before.setdefault(get_ident(), []).append((streams, streams.device))
         try:
             return self.use()
         except BaseException:  # the block is not entered, so nobody leaves it
-            self._before.devices.pop()
+            self._before[get_ident()].pop()
             raise
 
     def __exit__(self, *exc: object) -> None:
-        streams, before = self._before.devices.pop()
+        streams, before = self._before[get_ident()].pop()
         streams.set_device(before)
 
     def use(self) -> Device:
@@ -355,9 +355,6 @@ class Device:
         return self.id < other.id
 
     __hash__ = None  # type: ignore[assignment]  # as in CuPy
-
-    def __reduce__(self) -> Any:
-        return Device, (self.id,)  # of no thread's blocks
 
     def __repr__(self) -> str:
         return f"<CUDA Device {self.id}>"

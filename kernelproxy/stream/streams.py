@@ -72,11 +72,3 @@ class Streams:
 
 
 compiled.learn(Streams=Streams)
-
-
-class Before(threading.local):
-    """What each thread returns to when it leaves the blocks of one device or one stream, innermost last."""
-
-    def __init__(self) -> None:
-        self.devices: list[tuple[Streams, int]] = []
-        self.streams: list[tuple[Streams, int, Any]] = []
