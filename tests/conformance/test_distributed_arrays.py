@@ -256,6 +256,14 @@ REFUSED: dict[str, tuple[Callable[[Any], object], Exception]] = {
     "matmul out": (lambda x: matmul(x, x, out=x), RuntimeError("Argument `out` is not supported")),
     "matmul mixed": (lambda x: matmul(x, cp.ones((6, 8))), RuntimeError("Mixing a distributed array with")),
     "matmul shapes": (lambda x: x @ x, ValueError("Shapes are incompatible")),
+    "shapes": (
+        lambda x: x * distributed_array(np.ones((1, 6)), {0: [slice(None)]}),
+        ValueError("Distributed arrays are not broadcast, and these have different shapes: (8, 6), (1, 6)"),
+    ),
+    "dimensions": (
+        lambda x: distributed_array(np.ones(6), {0: [slice(None)]}) + x,
+        ValueError("Distributed arrays are not broadcast, and these have different shapes: (6,), (8, 6)"),
+    ),
     "several results": (lambda x: cp.modf(x), RuntimeError("Kernels returning other than single array are not")),
     "three and other chunks": (
         lambda x: cp.ElementwiseKernel("T x, T y, T z", "T w", "w = x + y + z", "three")(

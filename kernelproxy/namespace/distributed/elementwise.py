@@ -26,8 +26,13 @@ def chunks_of(
     ------
     RuntimeError
         If the kernel gives no single array, or arrays differ in their chunks and are not two.
+    ValueError
+        If they differ in shape: nothing is broadcast.
     """
     first, *others = (*args, *kwargs.values())
+    if any(one.shape != first.shape for one in others):
+        shapes = ", ".join(str(one.shape) for one in (first, *others))
+        raise ValueError(f"Distributed arrays are not broadcast, and these have different shapes: {shapes}")
     if all(one.index_map == first.index_map for one in others):
         return _chunk_by_chunk(kernel, args, kwargs)
     if len(args) > 2 or kwargs:
