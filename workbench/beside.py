@@ -290,5 +290,7 @@ class _Program:
 
     def _read(self, lines: Iterable[str]) -> None:
         for line in lines:
+            if not line.endswith("\n"):
+                return  # it was ended while it wrote
             at, taken = map(float, line.split())
             self._turns.append((at, taken))

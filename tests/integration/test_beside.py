@@ -114,6 +114,14 @@ def test_the_first_is_watched_beside_the_second_from_when_both_are_at_work(monke
     assert happened == ["ours begin", "ours watched", "theirs begin", "theirs work", "ours watched", "theirs watched"]
 
 
+@pytest.mark.parametrize("cut", ["", "7.5", "7.5 ", "7.5 0.2"])
+def test_a_turn_that_was_told_in_part_is_none(cut: str) -> None:
+    """A program is killed while it writes; where its output is not buffered, a line goes word by word."""
+    program = besides._Program(SimpleNamespace(gpu_seconds=dict), "pause", 10, {})  # type: ignore[arg-type]
+    program._read(["5.5 0.25\n", "6.5 0.5\n", *filter(None, [cut])])
+    assert program._turns == [(5.5, 0.25), (6.5, 0.5)]
+
+
 def test_a_clients_installation_is_told_what_it_lacks() -> None:
     code = "import sys; sys.modules['pydantic'] = None; import workbench.beside"
     told = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False).stderr
