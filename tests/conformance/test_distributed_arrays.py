@@ -11,20 +11,21 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from kernelproxy.namespace.names import make
 from tests.conformance.asked_of_views import REMOTE as cp
+from tests.conformance.asked_of_views import Names
 from tests.conformance.in_process import InProcess, notebook_on_two
 
 #: Where a device can, it reads another's memory, and CuPy says so each time.
 pytestmark = pytest.mark.filterwarnings("ignore:.*Peer access has been activated")
-OF_ARRAYS = "cupyx.distributed.array"
-DistributedArray, distributed_array, matmul = (
-    make(f"{OF_ARRAYS}.{name}") for name in ("DistributedArray", "distributed_array", "matmul")
-)
-MAX, MIN, PROD, SUM = (make(f"{OF_ARRAYS}.{name}") for name in ("MAX", "MIN", "PROD", "SUM"))
-make_2d_index_map = make(f"{OF_ARRAYS}.make_2d_index_map")
-REPLICA = None
-MODES = {"replica": REPLICA, "max": MAX, "min": MIN, "prod": PROD, "sum": SUM}
+#: Looked up when it is used: from then on there is a class below `ndarray` in this process.
+da = Names("cupyx.distributed.array")
+MODES = {"replica": "REPLICA", "max": "MAX", "min": "MIN", "prod": "PROD", "sum": "SUM"}
+
+
+def mode_of(name: str) -> Any:
+    return getattr(da, MODES[name])
+
+
 HALVES = {0: [slice(4)], 1: [slice(4, None)]}
 #: Which overlap, with a chunk that has gaps.
 OVERLAPPING = {0: [(slice(None), slice(3)), slice(None, None, 2)], 1: [(slice(None), slice(2, None))]}
@@ -57,9 +58,9 @@ def index_maps(draw: st.DrawFn, shape: tuple[int, ...]) -> dict[int, Any]:
 def test_they_hold_what_numpys_hold(data: st.DataObject) -> None:
     shape = tuple(data.draw(st.lists(st.integers(1, 6), min_size=1, max_size=3)))
     rng = np.random.default_rng(data.draw(st.integers(0, 99)))
-    modes = st.sampled_from(list(MODES.values()))
+    modes = st.sampled_from(list(MODES)).map(mode_of)
     known = [rng.integers(-9, 9, shape) for _ in range(2)]
-    ours = [distributed_array(one, data.draw(index_maps(shape)), data.draw(modes)) for one in known]
+    ours = [da.distributed_array(one, data.draw(index_maps(shape)), data.draw(modes)) for one in known]
     before = list(zip(known, ours, strict=True))
     for _ in range(data.draw(st.integers(1, 5))):
         which, does = (
@@ -98,15 +99,15 @@ def test_chunks_lie_where_they_are_wanted(of: str, index_map: dict[int, Any], mo
     if of.startswith("device"):
         with cp.cuda.Device(int(of[-1])):
             given = cp.asarray(known)
-    made = distributed_array(given, index_map, MODES[mode])
+    made = da.distributed_array(given, index_map, mode_of(mode))
     assert isinstance(made, cp.ndarray)
-    assert made.mode is MODES[mode]
+    assert made.mode is mode_of(mode)
     assert list(made.devices) == [0, 1]
     for device, chunks in made.all_chunks().items():
         assert [one.device.id for one in chunks] == [device] * len(chunks)
         for chunk, index in zip(chunks, made.index_map[device], strict=True):
             assert chunk.shape == known[index].shape
-            if MODES[mode] is REPLICA:
+            if mode_of(mode) is da.REPLICA:
                 np.testing.assert_array_equal(cp.asnumpy(chunk), known[index])
     np.testing.assert_array_equal(cp.asnumpy(made), known)
     if of.startswith("device"):
@@ -114,7 +115,7 @@ def test_chunks_lie_where_they_are_wanted(of: str, index_map: dict[int, Any], mo
 
 
 def test_the_words_of_one() -> None:
-    made = distributed_array(np.arange(6.0).reshape(2, 3), {0: [0], 1: [1]})
+    made = da.distributed_array(np.arange(6.0).reshape(2, 3), {0: [0], 1: [1]})
     assert (made.shape, made.dtype, made.ndim, made.size, made.itemsize, made.nbytes) == (
         (2, 3),
         np.float64,
@@ -128,7 +129,7 @@ def test_the_words_of_one() -> None:
         0: [(slice(0, 1, 1), slice(0, 3, 1))], 1: [(slice(1, 2, 1), slice(0, 3, 1))]
     }  # fmt: skip
     assert made.reshard({0: [0], 1: [1]}) is made
-    assert made.change_mode(REPLICA) is made
+    assert made.change_mode(da.REPLICA) is made
     made.note = "mine"
     assert made.note == "mine"
 
@@ -137,19 +138,19 @@ def test_kernels_and_numpys_ufuncs() -> None:
     known = np.arange(48, dtype="f4").reshape(8, 6)
     kernel = cp.ElementwiseKernel("float32 x, float32 y", "float32 z", "z = (x - y) * (x - y)", "of_parts")
     for other in (HALVES, OVERLAPPING):
-        x, y = distributed_array(known, HALVES), distributed_array(known * 2, other, SUM)
+        x, y = da.distributed_array(known, HALVES), da.distributed_array(known * 2, other, da.SUM)
         for made, expected in (
             (kernel(x, y), known**2), (np.add(x, y), known * 3), (x + y, known * 3), (x == y, known == known * 2),
             (cp.sqrt(y), np.sqrt(known * 2)), (np.sqrt(y), np.sqrt(known * 2)),
         ):  # fmt: skip
-            assert isinstance(made, DistributedArray)
+            assert isinstance(made, da.DistributedArray)
             assert made.dtype == expected.dtype
             np.testing.assert_allclose(made.get(), expected)
 
 
 def test_in_place_it_is_the_same_chunks() -> None:
     known = np.arange(48.0).reshape(8, 6)
-    x, y = (distributed_array(known, OVERLAPPING) for _ in range(2))
+    x, y = (da.distributed_array(known, OVERLAPPING) for _ in range(2))
     same, chunk = x, x.all_chunks()[1][0]
     x += y
     np.testing.assert_array_equal(x.get(), known * 2)
@@ -158,19 +159,19 @@ def test_in_place_it_is_the_same_chunks() -> None:
 
 
 def test_the_dtype_of_sums() -> None:
-    made = distributed_array(np.ones((4, 6), "i1"), OVERLAPPING, SUM)
+    made = da.distributed_array(np.ones((4, 6), "i1"), OVERLAPPING, da.SUM)
     assert made.sum(axis=0).dtype == np.ones((4, 6), "i1").sum(axis=0).dtype
     assert made.sum(axis=-1, dtype="f4").dtype == np.float32
     np.testing.assert_array_equal(cp.sum(made, axis=1).get(), [6] * 4)
-    assert made.sum(axis=0).mode is SUM
-    assert made.max(axis=0).mode is MAX
+    assert made.sum(axis=0).mode is da.SUM
+    assert made.max(axis=0).mode is da.MAX
 
 
 @pytest.mark.parametrize("dtype", ["?", "u1", "i4", "f4"])
 @pytest.mark.parametrize("mode", ["max", "min"])
 def test_what_changes_no_maximum(mode: str, dtype: str) -> None:
     known = np.array([[0, 1, 1], [1, 0, 1]], dtype)
-    made = distributed_array(known, {0: [slice(None)], 1: [slice(None)]}).change_mode(MODES[mode])
+    made = da.distributed_array(known, {0: [slice(None)], 1: [slice(None)]}).change_mode(mode_of(mode))
     np.testing.assert_array_equal(made.get(), known)
     np.testing.assert_array_equal(made.max(axis=0).get(), known.max(axis=0))
 
@@ -184,17 +185,17 @@ def test_products_of_blocks(shapes: tuple[tuple[int, ...], tuple[int, ...]]) -> 
     inner = [slice(0, 2), slice(2, 6)]
     left = {number: [(*[slice(None)] * (known[0].ndim - 1), part)] for number, part in enumerate(inner)}
     right = {number: [(*[slice(None)] * (known[1].ndim - 2), part)] for number, part in enumerate(inner)}
-    a, b = (distributed_array(*one) for one in zip(known, (left, right), strict=True))
-    for product in (a @ b, matmul(a, b), np.matmul(a, b), a.change_mode(SUM) @ b.change_mode(PROD)):
-        assert product.mode is SUM
+    a, b = (da.distributed_array(*one) for one in zip(known, (left, right), strict=True))
+    for product in (a @ b, da.matmul(a, b), np.matmul(a, b), a.change_mode(da.SUM) @ b.change_mode(da.PROD)):
+        assert product.mode is da.SUM
         assert product.shape == (known[0] @ known[1]).shape
         np.testing.assert_array_equal(product.get(), known[0] @ known[1])
 
 
 def test_blocks_that_several_devices_have_are_shared_between_them() -> None:
     known = np.arange(16.0).reshape(4, 4)
-    everywhere = make_2d_index_map([0, 2, 4], [0, 2, 4], [[{0, 1}] * 2] * 2)
-    product = distributed_array(known, everywhere) @ distributed_array(known, everywhere)
+    everywhere = da.make_2d_index_map([0, 2, 4], [0, 2, 4], [[{0, 1}] * 2] * 2)
+    product = da.distributed_array(known, everywhere) @ da.distributed_array(known, everywhere)
     assert {device: len(chunks) for device, chunks in product.all_chunks().items()} == {0: 4, 1: 4}
     np.testing.assert_array_equal(product.get(), known @ known)
 
@@ -206,12 +207,12 @@ def test_streams_of_the_users() -> None:
         with cp.cuda.Device(number):
             streams.append(cp.cuda.Stream(non_blocking=True))
     try:
-        made = distributed_array(known, {0: [slice(40_000)], 1: [slice(30_000, None)]})
+        made = da.distributed_array(known, {0: [slice(40_000)], 1: [slice(30_000, None)]})
         for number, stream in enumerate(streams):
             with cp.cuda.Device(number):
                 stream.use()
         for _ in range(3):
-            made = (made + made).reshard({0: [slice(None, None, 2)], 1: [slice(1, None, 2)]}).change_mode(SUM)
+            made = (made + made).reshard({0: [slice(None, None, 2)], 1: [slice(1, None, 2)]}).change_mode(da.SUM)
             made = made.reshard({1: [slice(40_000)], 0: [slice(20_000, None)]})
         np.testing.assert_array_equal(made.get(), known * 8)
     finally:
@@ -253,15 +254,15 @@ REFUSED: dict[str, tuple[Callable[[Any], object], Exception]] = {
     "keepdims": (lambda x: x.min(axis=0, keepdims=True), RuntimeError("Argument `keepdims` is not supported")),
     "axis": (lambda x: x.sum(axis=2), np.exceptions.AxisError("axis 2 is out of bounds for array of dimension 2")),
     "order": (lambda x: x.get(order="F"), RuntimeError("Argument `order` not supported")),
-    "matmul out": (lambda x: matmul(x, x, out=x), RuntimeError("Argument `out` is not supported")),
-    "matmul mixed": (lambda x: matmul(x, cp.ones((6, 8))), RuntimeError("Mixing a distributed array with")),
+    "matmul out": (lambda x: da.matmul(x, x, out=x), RuntimeError("Argument `out` is not supported")),
+    "matmul mixed": (lambda x: da.matmul(x, cp.ones((6, 8))), RuntimeError("Mixing a distributed array with")),
     "matmul shapes": (lambda x: x @ x, ValueError("Shapes are incompatible")),
     "shapes": (
-        lambda x: x * distributed_array(np.ones((1, 6)), {0: [slice(None)]}),
+        lambda x: x * da.distributed_array(np.ones((1, 6)), {0: [slice(None)]}),
         ValueError("Distributed arrays are not broadcast, and these have different shapes: (8, 6), (1, 6)"),
     ),
     "dimensions": (
-        lambda x: distributed_array(np.ones(6), {0: [slice(None)]}) + x,
+        lambda x: da.distributed_array(np.ones(6), {0: [slice(None)]}) + x,
         ValueError("Distributed arrays are not broadcast, and these have different shapes: (6,), (8, 6)"),
     ),
     "several results": (lambda x: cp.modf(x), RuntimeError("Kernels returning other than single array are not")),
@@ -272,7 +273,7 @@ REFUSED: dict[str, tuple[Callable[[Any], object], Exception]] = {
         RuntimeError("Element-wise operation over more than two distributed arrays"),
     ),
     "no device has both": (
-        lambda x: x @ distributed_array(np.ones((6, 8)), {1: [slice(None)]}),
+        lambda x: x @ da.distributed_array(np.ones((6, 8)), {1: [slice(None)]}),
         RuntimeError("There is no device that can perform multiplication"),
     ),
 }
@@ -281,7 +282,7 @@ REFUSED: dict[str, tuple[Callable[[Any], object], Exception]] = {
 @pytest.mark.parametrize("what", REFUSED)
 def test_what_is_refused(what: str) -> None:
     known = np.arange(48.0).reshape(8, 6)
-    made = distributed_array(known, HALVES)
+    made = da.distributed_array(known, HALVES)
     does, expected = REFUSED[what]
     with pytest.raises(type(expected)) as raised:
         does(made)
@@ -291,7 +292,7 @@ def test_what_is_refused(what: str) -> None:
 
 def test_a_device_that_is_not_there() -> None:
     with pytest.raises(cp.cuda.runtime.CUDARuntimeError, match="cudaErrorInvalidDevice"):
-        distributed_array(np.ones(4), {2: [slice(None)]})
+        da.distributed_array(np.ones(4), {2: [slice(None)]})
 
 
 def test_arrays_that_are_no_distributed_ones_are_as_before() -> None:
