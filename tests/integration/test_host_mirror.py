@@ -284,7 +284,7 @@ def test_the_pieces_of_a_large_array_are_one_trip(client: Client) -> None:
 def test_trips_are_counted_by_their_reason(pool: client_settings.ClientSettings) -> None:
     one = Client(msgspec.structs.replace(pool, host_mirror="off"))
     with one:
-        x = asarray(np.arange(2000.0))
+        x = asarray(np.arange(20_000.0))
         float(x[3])
         x.get()
         len(x[x > 5])
@@ -294,7 +294,7 @@ def test_trips_are_counted_by_their_reason(pool: client_settings.ClientSettings)
     one.close()
     assert counted["trips"] == {"scalar": 1, "array": 1, "shape": 1, "synchronize": 1, "call": 1}
     assert counted["round_trips"] == sum(counted["trips"].values())
-    assert counted["sent_bytes"] == {"host": 16_000}
+    assert counted["sent_bytes"] == {"host": 160_000}
     assert counted["received_bytes"]["inline"] == 8
-    assert counted["received_bytes"]["host"] == 16_000
+    assert counted["received_bytes"]["host"] == 160_000
     assert json.loads(json.dumps(counted)) == counted
