@@ -15,6 +15,7 @@ import pytest
 
 from gpu_backend.devices import open_device
 from gpu_backend.devices.base import Device
+from gpu_backend.devices.cpu.several import DEVICES
 from gpu_backend.executor.config import PASSES
 from gpu_backend.executor.program.run import OpStream
 from kernelproxy.client import current
@@ -69,8 +70,12 @@ def notebook_on_two(kind: str, kernels: Path) -> Iterator[InProcess]:
     os.environ.setdefault("CUPY_CACHE_DIR", str(kernels))
     if kind == "cuda" and pytest.importorskip("cupy").cuda.runtime.getDeviceCount() < 2:
         pytest.skip("needs two GPUs")
-    with notebook_on(open_device(kind, count=2)) as executor:
-        yield executor
+    try:
+        with notebook_on(open_device(kind, count=2)) as executor:
+            yield executor
+    finally:
+        if kind == "cpu":
+            DEVICES.open(1)  # the processor stands for one again, for all that comes after in this process
 
 
 @contextmanager
