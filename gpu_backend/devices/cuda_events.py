@@ -46,19 +46,22 @@ class Events:
         """Return an event behind all work given so far to any stream; None if there can be none."""
         others = [stream for pointer, stream in list(self.left.items()) if pointer != current.ptr]
         event = self.record(current)
-        if not others or event is None:
-            return event
-        if self._waiting is None:
-            self._waiting = cupy.cuda.Stream(non_blocking=True)
-        for stream in others:
+        try:
+            for stream in others:
+                if event is None:
+                    return None
+                self._have_wait(event)
+                event = self.record(stream)
+            if event is None or not others:
+                return event
             self._have_wait(event)
-            event = self.record(stream)
-            if event is None:
-                return None
-        self._have_wait(event)
+        except runtime.CUDARuntimeError:  # the device is lost
+            return None
         return self.record(self._waiting)
 
     def _have_wait(self, event: Any) -> None:
+        if self._waiting is None:
+            self._waiting = cupy.cuda.Stream(non_blocking=True)
         runtime.streamWaitEvent(self._waiting.ptr, event.ptr)
         self.spare.append(event)  # what waits for it is what was recorded until now
 

@@ -71,16 +71,18 @@ def of(names: Sequence[str], cache: Path) -> Suite:
 
 def cupy_tests(cache: Path) -> Suite:
     """Return CuPy's own tests."""
-    found = sources.get(cache)
-    options = ("-c", str(found.settings.resolve()), "-m", "not multi_gpu and not slow")
-    return Suite(found.tests.resolve(), options)
+    return _cupys(cache, "not multi_gpu and not slow")
 
 
 def multi_gpu(cache: Path) -> Suite:
     """Return those of CuPy's own tests that need two devices."""
+    return _cupys(cache, "multi_gpu and not slow", devices=2)
+
+
+def _cupys(cache: Path, marks: str, devices: int = 1) -> Suite:
     found = sources.get(cache)
-    options = ("-c", str(found.settings.resolve()), "-m", "multi_gpu and not slow")
-    return Suite(found.tests.resolve(), options, devices=2)
+    options = ("-c", str(found.settings.resolve()), "-m", marks)
+    return Suite(found.tests.resolve(), options, devices=devices)
 
 
 def array_api_tests(cache: Path) -> Suite:

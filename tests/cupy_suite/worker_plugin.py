@@ -162,7 +162,6 @@ def json_metadata() -> dict[str, object]:
     return {}
 
 
-os.environ.setdefault("CUPY_TEST_GPU_LIMIT", "1")
 sys.modules.setdefault("pytest_jsonreport", types.ModuleType("pytest_jsonreport"))
 _given = plan.load()
 _worker = Worker(_given) if _given is not None else None

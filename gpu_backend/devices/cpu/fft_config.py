@@ -69,7 +69,9 @@ class FftConfig:
 
     def cache_of(self, number: int) -> PlanCache:
         """Return the cache of the device ``number``."""
-        return self._caches.setdefault(number, PlanCache(dev=number))
+        if number not in self._caches:  # each transform asks
+            self._caches[number] = PlanCache(dev=number)
+        return self._caches[number]
 
     def clear_plan_cache(self) -> None:
         """Forget all plans."""

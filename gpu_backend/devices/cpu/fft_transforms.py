@@ -165,8 +165,8 @@ def plan_1d(size: int, number: int, batch: int, *, keep: bool = True) -> Plan1d:
     plan: Plan1d | None = cache.get(key)
     if plan is None:
         plan = Plan1d(size, number, batch, devices=config.devices)
-        for one in [cache] if plan.gpus is None else map(config.cache_of, plan.gpus):
-            if keep:
+        if keep:
+            for one in [cache] if plan.gpus is None else map(config.cache_of, plan.gpus):
                 one.keep(key, plan)
     return plan
 
