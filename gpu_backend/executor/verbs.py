@@ -133,13 +133,18 @@ class Verbs:
         self._objects.function(kernel)(grid, block, tuple(packed), **options)
 
     def _module_of_file(self, content: bytes, **options: Any) -> Any:
-        """Return the ``cupy.RawModule`` of a compiled file of the notebook's disk; loaded before the copy goes."""
+        """Return the ``cupy.RawModule`` of a compiled file of the notebook's disk.
+
+        It is loaded on every device before the copy goes: CuPy does so where it is first used.
+        """
         name = hashlib.sha256(content).hexdigest()  # CuPy remembers what it has loaded by path
         with tempfile.TemporaryDirectory() as directory:
             path = os.path.join(directory, name)
             Path(path).write_bytes(content)
             module = self._resolve("cupy.RawModule")(path=OwnFile(path), **options)
-            module.compile()
+            for number in range(self._device.count):
+                with self._resolve("cupy.cuda.Device")(number):
+                    module.compile()
         return module
 
     def _write(self, array: Any, offset: int, data: np.ndarray[Any, Any]) -> None:

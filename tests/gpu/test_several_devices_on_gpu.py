@@ -82,6 +82,32 @@ with cp.cuda.Device(1):
             results[f"F copy {number}"] = str(error)
 results["peers"] = [cp.cuda.runtime.deviceCanAccessPeer(0, 1), cp.cuda.runtime.deviceCanAccessPeer(1, 0)]
 """,
+    "a compiled file": r"""
+import tempfile
+with tempfile.NamedTemporaryFile("w", suffix=".ptx") as file:
+    file.write('''.version 7.0
+.target sm_70
+.address_size 64
+.visible .entry mark(.param .u64 into) {
+    .reg .b64 %at<3>;
+    .reg .b32 %seven;
+    ld.param.u64 %at1, [into];
+    cvta.to.global.u64 %at2, %at1;
+    mov.u32 %seven, 7;
+    st.global.u32 [%at2], %seven;
+    ret;
+}
+''')
+    file.flush()
+    module = cp.RawModule(path=file.name)
+    marks = []
+    for number in (0, 1, 0):
+        with cp.cuda.Device(number):
+            into = cp.zeros(1, "i4")
+            module.get_function("mark")((1,), (1,), (into,))
+            marks.append(into.tolist())
+results["marks"] = marks
+""",
     "memory": """
 pool = cp.get_default_memory_pool()
 kept = []
