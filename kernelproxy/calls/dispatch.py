@@ -26,7 +26,7 @@ from kernelproxy.calls.callbacks import Conversation, NotebookFunction
 from kernelproxy.calls.decoding import Decoder
 from kernelproxy.calls.described_arrays import array_of, shown_by_users
 from kernelproxy.calls.doubts import doubted
-from kernelproxy.calls.elsewhere import FETCHING, is_here, reaches_over
+from kernelproxy.calls.elsewhere import FETCHING, is_copied_whole, is_here, reaches_over
 from kernelproxy.calls.encoding import Encoder
 from kernelproxy.calls.foreign_arrays import Wrapped, behind
 from kernelproxy.calls.stand_ins import StandIn
@@ -79,8 +79,7 @@ def proved(qualname: str, args: tuple[object, ...]) -> Proof:
 
 def record(qualname: str, args: tuple[object, ...]) -> None:
     """Record a call that is known to succeed and whose result nobody needs."""
-    encoded = _encode(args, {})
-    client, wire_args = encoded.client, encoded.args
+    client, wire_args, *_ = _encode(args, {})
     stream, kind = client.streams.current_handle(), _kind(qualname, wire_args)
     client.pipeline.record(qualname, wire_args, 0, None, stream, None, None, largest(args, None), kind)
 
@@ -97,7 +96,8 @@ def run_proved(qualname: str, args: tuple[object, ...], kwargs: dict[str, object
         if isinstance(proof, Unproved):
             is_unproved, args = True, _as_themselves(args)
     encoded = _encode(args, kwargs)
-    if is_unproved or not (encoded.is_plain and _is_sure(encoded.client, _made_bytes(proof))):
+    is_plain = encoded.is_plain or is_copied_whole(qualname, args, proof)
+    if is_unproved or not (is_plain and _is_sure(encoded.client, _made_bytes(proof))):
         return ask(qualname, encoded, args, kwargs)
     if isinstance(proof, Layout):
         client, wire_args, orders = encoded.client, encoded.args, proof.orders

@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 from gpu_backend.opstream.devices import device_of
+from gpu_backend.opstream.layout import Layout
 from gpu_backend.wire.values import Value
 from kernelproxy.calls.array_core import ArrayCore, handle_of
 from kernelproxy.client import Client
 
-__all__ = ["FETCHING", "is_here", "reaches_over"]
+__all__ = ["FETCHING", "is_copied_whole", "is_here", "lies_alike", "reaches_over"]
 
 #: What brings an array to the current device: of one that is there already it may be a mere view.
 FETCHING = frozenset(f"cupy.{name}" for name in "array asarray asanyarray atleast_1d atleast_2d atleast_3d".split())
+
+_COPIES = FETCHING | {"cupy.copy", "cupy.ndarray.copy"}
 
 
 def is_here(value: object) -> bool:
@@ -22,3 +25,18 @@ def reaches_over(client: Client, args: tuple[Value, ...], kwargs: dict[str, Valu
     """Tell whether an op that is asked for now is given anything on another device than the current one."""
     streams = client.streams
     return streams.is_used and client.pipeline.reaches_over(args, kwargs, streams.current_handle())
+
+
+def lies_alike(array: object, layout: object) -> bool:
+    """Tell whether ``array`` has no gaps and lies as ``layout``: CUDA itself copies it from device to device."""
+    return (
+        isinstance(array, ArrayCore)
+        and type(layout) is Layout
+        and array._layout == layout
+        and (layout.c_contiguous or layout.f_contiguous)
+    )
+
+
+def is_copied_whole(qualname: str, args: tuple[object, ...], result: object) -> bool:
+    """Tell whether a call with ``result`` only copies its first argument, from whatever device that is on."""
+    return qualname in _COPIES and bool(args) and lies_alike(args[0], result)

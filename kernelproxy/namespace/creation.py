@@ -13,7 +13,7 @@ from kernelproxy.calls import dispatch
 from kernelproxy.calls.argument_types import ArrayLike, DTypeLike
 from kernelproxy.calls.array_core import ArrayCore
 from kernelproxy.calls.dispatch import stands_for
-from kernelproxy.calls.elsewhere import is_here
+from kernelproxy.calls.elsewhere import is_here, lies_alike
 from kernelproxy.calls.foreign_arrays import ELSEWHERE
 from kernelproxy.namespace import pinned_memory
 
@@ -66,8 +66,11 @@ def asarray(
     """Return ``a`` as a remote array; ``a`` itself if it is one already and fits."""
     a = stands_for(a)
     if isinstance(a, ArrayCore):
-        if copy is not True and is_here(a) and _fits(a, dtype, order):
-            return a
+        if is_here(a):
+            if copy is not True and _fits(a, dtype, order):
+                return a
+        elif lies_alike(a, a._layout) and _fits(a, dtype, order):  # a copy is made, whatever ``copy`` says
+            return dispatch.call("cupy.ndarray.copy", (a, "K"), {})
         return dispatch.call("cupy.array", (a,), {"dtype": dtype, "copy": copy, "order": order or "K"})
     return array(a, dtype, True if copy is None else copy, order or "K")
 

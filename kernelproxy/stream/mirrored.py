@@ -17,6 +17,7 @@ from gpu_backend.wire.values import Buffer, Ref, Value, View
 from kernelproxy.mirror.casts import Array
 from kernelproxy.mirror.effects import LOOKING, Effect, effect_of
 from kernelproxy.stream.counters import Way
+from kernelproxy.stream.forms import Form
 from kernelproxy.stream.inbox import Answer
 from kernelproxy.stream.pipeline import Pipeline
 from kernelproxy.stream.recorder import Args, Buffers, Kwargs, Upload
@@ -53,6 +54,10 @@ class MirroredPipeline(Pipeline):
         self.inbox.raise_deferred()
         with self._recording:
             return mirror.read(reference, layout)
+
+    def note_copy(self, form: Form, args: Args, depth: int, stream: int) -> None:
+        """Note a copy between arrays without gaps that lie alike, as `Recorder.note`; there is one device."""
+        self.note(form, args, depth + 1, None, stream)
 
     def reaches_over(self, args: Args, kwargs: Kwargs, stream: int) -> bool:
         """Tell whether an op for ``stream`` is given anything on another device; there is one."""

@@ -1,7 +1,8 @@
 """The pipeline of a session with several devices: it knows which ops reach over from one to another.
 
 What all lies on the device of an op is proved as ever. Of an op on another device's arrays nobody here can say whether
-the one device reaches the other's memory, so such an op is waited for, and fails at its own line.
+the one device reaches the other's memory, so such an op is waited for, and fails at its own line. CUDA itself copies
+from device to device, and has any stream wait for any event: that is recorded wherever it reaches.
 """
 
 from __future__ import annotations
@@ -18,6 +19,8 @@ from kernelproxy.stream.recorder import Args, Kwargs
 
 __all__ = ["SpreadPipeline"]
 
+_WAIT = ".wait_event"
+
 
 class SpreadPipeline(MirroredPipeline):
     """A pipeline to an executor with several devices."""
@@ -28,12 +31,16 @@ class SpreadPipeline(MirroredPipeline):
         """Note an op of ``form``, as `Recorder.note`; one that reaches over to another device is asked for instead."""
         __tracebackhide__ = True
         # Whoever wants results has asked already, or only looks.
-        if form.results or not self.reaches_over(args, kwargs, stream):
+        if form.results or form.name == _WAIT or not self.reaches_over(args, kwargs, stream):
             return super().note(form, args, depth + 1, kwargs, stream)
         answer = self.call(form.name, args, Want.DESCRIPTION, kwargs, None, stream)
         if answer.warnings:
             warn_again(answer.warnings)
         return 0
+
+    def note_copy(self, form: Form, args: Args, depth: int, stream: int) -> None:
+        """Note a copy between arrays without gaps that lie alike, as `note`, wherever they are."""
+        super().note(form, args, depth + 1, None, stream)
 
     def reaches_over(self, args: Args, kwargs: Kwargs, stream: int) -> bool:
         """Tell whether an op for ``stream`` is given anything that is on another device."""
