@@ -2,7 +2,7 @@
 
 ``python benchmarks/peers.py`` starts a pool of its own, which lets a session have both GPUs, and two processes: native
 CuPy, and CuPy through the pool. They copy in turns, copies are timed to the ``synchronize`` behind them, and the best
-of each counts; of small ones four go at once. Below the table stands how many bytes passed through the notebook's
+of each counts; of small ones many go at once. Below the table stands how many bytes passed through the notebook's
 process. It ends within a minute; nothing is written. Without GPUs two of the pool's CPU devices copy, beside nobody.
 """
 
@@ -20,7 +20,7 @@ SIZES = tuple(1 << power for power in (12, 16, 20, 24, 28, 30))
 _TURNS = 3
 #: How long a side copies in one turn, seconds; and so much goes at once, bytes.
 _SECONDS = 0.3
-_AT_ONCE = 1 << 30
+_AT_ONCE, _MOST_AT_ONCE = 1 << 30, 32
 
 
 def best(cupy: Any, size: int) -> float:
@@ -29,7 +29,7 @@ def best(cupy: Any, size: int) -> float:
         source = cupy.arange(size // 4, dtype="u4")
     with cupy.cuda.Device(1):
         target = cupy.empty(size // 4, dtype="u4")
-        count, times = max(1, min(4, _AT_ONCE // size)), [1.0]
+        count, times = max(1, min(_MOST_AT_ONCE, _AT_ONCE // size)), [1.0]
         until = perf_counter() + _SECONDS
         while perf_counter() < until:
             target[...] = 0

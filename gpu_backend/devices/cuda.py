@@ -19,6 +19,7 @@ from gpu_backend.devices.cuda_blocks import CudaBlocks
 from gpu_backend.devices.cuda_events import Events, TimedEvent
 from gpu_backend.devices.cuda_memory import BookedMemory
 from gpu_backend.devices.cuda_names import find, name_of_class
+from gpu_backend.devices.cuda_peers import Peers
 from gpu_backend.devices.cuda_pinning import PinnedMemory
 from gpu_backend.devices.cuda_prepared import note_of, read_prepared
 from gpu_backend.devices.cuda_products import CudaProducts
@@ -140,6 +141,7 @@ class CudaDevice:
         self._stream: Any = cupy.cuda.Stream.null
         self._events_of = [Events() for _ in self._devices]
         self._events = self._events_of[0]
+        self._peers = Peers(self._devices) if count > 1 else None
         self._stage = _Stage()
         self.landing: Landing = no_landing
         if count == 1:
@@ -209,20 +211,9 @@ class CudaDevice:
     @contextmanager
     def in_order_with(self, others: Collection[int]) -> Iterator[None]:
         """Have work wait for that of ``others``, and theirs for it; see the seam."""
-        for number in others:
-            _reach(number)
-            with self._devices[number]:  # an event is of the device on which it is made
-                given = cupy.cuda.Event(disable_timing=True)
-                given.record(cupy.cuda.Stream.null)
-            self._stream.wait_event(given)
-        try:
+        assert self._peers is not None
+        with self._peers.in_order(self._devices.index(self._device), self._stream, others):
             yield
-        finally:
-            done = cupy.cuda.Event(disable_timing=True)
-            done.record(self._stream)
-            for number in others:
-                with self._devices[number]:
-                    cupy.cuda.Stream.null.wait_event(done)
 
     def enter_thread(self) -> None:
         """Make the calling thread use this device and the stream that the op loop is on; CUDA keeps both by thread."""
@@ -363,12 +354,6 @@ class CudaDevice:
 
 
 _STICKY_LOWER = frozenset(name.lower() for name in _STICKY)
-
-
-def _reach(number: int) -> None:
-    """Let the current device read the memory of another. CuPy does so for elementwise kernels alone: others fault."""
-    if runtime.deviceCanAccessPeer(runtime.getDevice(), number):
-        runtime._deviceEnsurePeerAccess(number)
 
 
 def _module(name: str) -> Any:

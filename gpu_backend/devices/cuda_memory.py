@@ -38,6 +38,7 @@ class BookedMemory:
     def set_limit(self, limit_bytes: int) -> None:
         """Refuse from now on what would make more than this be held; 0 for no limit."""
         self.limit_bytes = limit_bytes
+        self.free_all_blocks()  # of what a pool has cached it gives without asking
         for device in self._devices:
             with device:
                 self.pool.set_limit(size=limit_bytes)
