@@ -14,6 +14,7 @@ from IPython.core.error import UsageError
 from IPython.core.magic import Magics, line_cell_magic, magics_class
 from IPython.core.magic_arguments import argument, magic_arguments, parse_argstring
 
+from gpu_backend.opstream.devices import MOST_DEVICES
 from gpu_backend.wire.control import AskUsage
 from gpu_backend.wire.errors import PoolError, PoolRefusal, quoted
 from gpu_backend.wire.views import UsageView
@@ -23,7 +24,7 @@ from kernelproxy.session.gateway_client import request
 from workbench import connecting
 from workbench.display import Facts, Json
 from workbench.sharing import SharingFacts, UsageFacts, since_day
-from workbench.status import GpuStatus
+from workbench.status import GpuStatus, pool_at
 from workbench.timing import Timing, measure
 from workbench.tracebacks import Tracebacks
 from workbench.ways import WaysFacts
@@ -37,6 +38,8 @@ if TYPE_CHECKING:
 _CLASSES = ("best-effort", "interactive", "production")
 _GROUPINGS = ("user", "session", "notebook", "day", "class")
 _SHOWN = ("full", "short")
+#: A number of so many digits is no number of devices.
+_LONGEST_COUNT = 10
 _OPTIONS = {
     "status": ("--all", "--json"),
     "timeit": ("-n", "-r", "-q", "-o"),
@@ -158,9 +161,10 @@ def _connect(wanted: Namespace) -> None:
     """
     try:
         if wanted.word or wanted.server_key or wanted.key_file:
-            _leave(wanted.drop_arrays)
+            _refuse_to_drop(wanted.drop_arrays)
             key_file: Path | None = Path(wanted.key_file).expanduser() if wanted.key_file else None
-            connecting.connect(wanted.word, wanted.server_key, key_file)
+            connecting.connect(wanted.word, wanted.server_key.strip("'\""), key_file)
+            current().close(release=True)  # now that the other pool has answered
         _ = current().session  # opened here
     except PoolError as error:
         raise UsageError(str(error)) from None
@@ -174,22 +178,27 @@ def _take_devices(wanted: Namespace) -> None:
     UsageError
         If so many cannot be had, or arrays would be lost without the user's word.
     """
-    if not wanted.word.isdecimal() or not int(wanted.word):
-        raise UsageError("Say how many: %gpu devices 2")
-    client, count = current(), int(wanted.word)
+    count = int(wanted.word) if wanted.word.isdecimal() and len(wanted.word) < _LONGEST_COUNT else 0
+    if not 1 <= count <= MOST_DEVICES:
+        raise UsageError(f"Say how many, 1 to {MOST_DEVICES}: %gpu devices 2")
+    client = current()
     before = client.wishes.devices
     try:
         session = client.held()
         if session is not None and session.devices == count:
             return
         if session is not None:
-            _leave(wanted.drop_arrays or not session.counters.ops)
+            _refuse_to_drop(wanted.drop_arrays or not session.counters.ops)
+            _refuse_more_than_there_are(count)
+            client.close(release=True)
         client.wishes.devices = count
         client.streams.set_device(0)
         _ = client.session  # opened here
-    except PoolError as error:
+    except BaseException as error:  # whatever kept so many from us, the next session must not ask for them again
         client.wishes.devices = before
-        raise UsageError(str(error)) from None
+        if isinstance(error, PoolError):
+            raise UsageError(str(error)) from None
+        raise
 
 
 def _ways() -> WaysFacts:
@@ -253,12 +262,19 @@ def _usage(wanted: Namespace) -> UsageFacts:
         raise UsageError(str(error)) from None
 
 
-def _leave(drop_arrays: bool) -> None:
+def _refuse_to_drop(drop_arrays: bool) -> None:
     session = current().opened
-    if session is None:
-        return
-    if not drop_arrays:
+    if session is not None and not drop_arrays:
         raise UsageError(
             f"This notebook has the session {session.ticket.session} with its arrays. Add --drop-arrays to leave it."
         )
-    current().close(release=True)
+
+
+def _refuse_more_than_there_are(count: int) -> None:
+    """Refuse what the pool never gives before anything is dropped for it."""
+    view = pool_at(settings.load().gateway)
+    if 0 < view.most_devices < count:
+        raise UsageError(
+            f"{count} devices were asked for, and this pool gives a session {view.most_devices} at most. This "
+            "notebook keeps the session that it has."
+        )

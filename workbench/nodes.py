@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from gpu_backend.wire.views import NodeView
+from gpu_backend.wire.views import NodeView, SessionView
 from workbench.finding import Finding, State
 
 #: A clock that is off by more is told, seconds: what is written down of sessions and use bears a machine's time.
@@ -19,6 +19,11 @@ def state_in_words(node: NodeView) -> str:
     if node.state in ("silent", "lost"):
         return f"{node.state}, not heard for {node.silent_seconds:.0f} s"
     return node.state
+
+
+def places_in_words(session: SessionView) -> str:
+    """Return where a session is: its node, and the numbers of its devices."""
+    return f"{session.node}/{','.join(map(str, (session.device, *session.others)))}"
 
 
 def clock_in_words(node: NodeView) -> str:

@@ -54,7 +54,7 @@ class PoolFacts:
             devices=len(view.devices),
             sessions=sum(device.sessions for device in view.devices),
             capacity=sum(device.capacity for device in view.devices),
-            mine=sum(session.mine for session in view.sessions),
+            mine=sum(1 + len(session.others) for session in view.sessions if session.mine),
             waiting=len(view.waiting),
             nodes=max(1, len(view.nodes)),
         )
@@ -101,7 +101,7 @@ class GpuStatus(Facts):
             known = replace(known, session=ticket.session, epoch=ticket.epoch)
         try:
             address = settings.load().gateway
-            return known._with_pool(_pool_at(address), address)
+            return known._with_pool(pool_at(address), address)
         except PoolError as error:
             return replace(known, problem=str(error))
 
@@ -115,7 +115,7 @@ class GpuStatus(Facts):
             epoch=session.epoch,
             is_connected=session.is_connected,
             device=dict(session.device),
-            memory=progress.memory(session.pipeline, _EXECUTOR_SECONDS) if is_idle else {},
+            memory=progress.memory(session.pipeline, _EXECUTOR_SECONDS, session.devices) if is_idle else {},
             held_bytes=session.pipeline.memory.held_bytes,
             work=doing,
             counters=counters,
@@ -126,20 +126,25 @@ class GpuStatus(Facts):
         own = next((one for one in view.sessions if self.session and one.session == self.session), None)
         if own is None:
             return known
-        device = next((one for one in view.devices if (one.node, one.ordinal) == (own.node, own.device)), None)
+        numbers = (own.device, *own.others)
+        devices = [one for one in view.devices if one.node == own.node and one.ordinal in numbers]
         known = replace(known, sharing=_sharing(own), share=own.busy, placed=own.placed, node=own.node)
-        return known if device is None else known._with_device(own, device)
+        return known._with_devices(own, devices) if devices else known
 
-    def _with_device(self, own: SessionView, device: DeviceView) -> GpuStatus:
-        described = {"kind": device.kind, "name": device.name, "total_bytes": device.total_bytes}
+    def _with_devices(self, own: SessionView, devices: list[DeviceView]) -> GpuStatus:
+        first, total = devices[0], sum(one.total_bytes for one in devices)
+        described: dict[str, Any] = {"kind": first.kind, "name": first.name, "total_bytes": first.total_bytes}
+        if len(devices) > 1:
+            described["devices"] = len(devices)
         used = max(own.used_bytes, self.held_bytes)
         memory = {
             "used_bytes": used,
-            "limit_bytes": own.memory_limit_bytes,
-            "free_bytes": max(0, device.total_bytes - device.used_bytes - (used - own.used_bytes)),
-            "total_bytes": device.total_bytes,
+            "limit_bytes": own.memory_limit_bytes * len(devices),
+            "free_bytes": max(0, total - sum(one.used_bytes for one in devices) - (used - own.used_bytes)),
+            "total_bytes": total,
         }
-        return replace(self, busy=min(1.0, device.busy), device=self.device or described, memory=self.memory or memory)
+        busy = min(1.0, sum(one.busy for one in devices) / len(devices))
+        return replace(self, busy=busy, device=self.device or described, memory=self.memory or memory)
 
     def to_dict(self) -> dict[str, Any]:
         """Return all fields as plain data."""
@@ -318,8 +323,14 @@ _COUNTED = {
 _PARTS = {"trips": "trips: {}", "sent_bytes": "bytes sent {}", "received_bytes": "bytes received {}"}
 
 
-def _pool_at(address: str) -> PoolView:
-    """Ask the gateway; of one that is not there it is known at once."""
+def pool_at(address: str) -> PoolView:
+    """Ask the gateway at ``address`` how the pool is; of one that is not there it is known at once.
+
+    Raises
+    ------
+    PoolError
+        If it cannot be asked.
+    """
     if is_deserted(address, _LISTENING_SECONDS):
         raise PoolUnreachable(f"The pool is down: nobody listens at {address}. `workbench doctor` says more.")
     view = request(settings.load(), AskPool(0))

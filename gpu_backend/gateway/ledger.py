@@ -142,6 +142,8 @@ class Ledger:
         for executor in report.executors:
             self._reports[executor.session, executor.epoch] = executor
             self.rates.note(executor.session, executor.epoch, executor.usage.gpu_seconds, now)
+            for name, booked in _books_by_device(executor):
+                self.rates.note(name, executor.epoch, booked.used_seconds, now)
         self.book(((one.session, one.epoch, one.usage) for one in report.executors), sessions)
 
     def book(self, used: Iterable[tuple[str, int, Usage]], sessions: Mapping[str, Session]) -> None:
@@ -181,6 +183,20 @@ class Ledger:
         """Return what the executor of a session's present epoch last said."""
         return self._reports.get((session.id, session.epoch))
 
+    def used_by_device(self, session: Session) -> list[tuple[int, int, float]]:
+        """Return the number of each device of ``session``, how many bytes it holds there, how busy it keeps it."""
+        report, now = self.last_report(session), monotonic()
+        if report is None:
+            return []
+        held = (report.used_bytes - sum(report.others_held), *report.others_held)
+        books = dict(_books_by_device(report))
+        whole = self.rates.busy(session.id, session.epoch, now)
+        return [
+            (ordinal, max(0, there), self.rates.busy(name, session.epoch, now) if name in books else whole / len(held))
+            for ordinal, there in zip((report.ordinal, *report.others), held, strict=False)
+            for name in (_on(session.id, ordinal),)
+        ]
+
     def forget(self, sessions: Mapping[str, Session]) -> None:
         """Drop what is remembered of sessions that are over."""
         held = {(one.id, one.epoch) for one in sessions.values() if one.state in HELD}
@@ -208,6 +224,19 @@ class Ledger:
         spent = {period: self.accounts.spent(holder, name, period_start(day, period)) for period in limited}
         self._spent[holder, name] = (now, day, spent)
         return spent
+
+
+def _on(session: str, ordinal: int) -> str:
+    return f"{session} on {ordinal}"
+
+
+def _books_by_device(report: ExecutorReport) -> list[tuple[str, Booked]]:
+    """Return what is on the books of each of several devices; of one alone it is known without, or of none yet."""
+    books = (report.booked, *report.others_booked)
+    if not report.others or not all(one.at_seconds for one in books):
+        return []
+    ordinals = (report.ordinal, *report.others)
+    return [(_on(report.session, ordinal), one) for ordinal, one in zip(ordinals, books, strict=False)]
 
 
 def today() -> date:

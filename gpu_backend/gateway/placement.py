@@ -103,7 +103,7 @@ def place(
         obstacles = [obstacle(one, wanted, around) for one in free]
         possible = [one for one, why in zip(free, obstacles, strict=True) if not why]
         if not possible:
-            return _kept_away(set(obstacles))
+            return _kept_away(set(obstacles), has_wishes=not insists_on_nothing(wanted))
     if wanted.devices == 1:
         return _best(possible, wanted, around, rules)
 
@@ -203,11 +203,12 @@ def _full(devices: Sequence[DeviceLoad]) -> Refusal:
     )
 
 
-def _kept_away(obstacles: set[str]) -> Refusal:
+def _kept_away(obstacles: set[str], has_wishes: bool) -> Refusal:
+    remedy = "ask for one without that wish" if has_wishes else "ask the pool's operator"
     return Refusal(
         RefusalCode.POOL_FULL,
         f"There is room, and the session may not go there: {'; '.join(sorted(obstacles))}.",
-        "Wait until a device is free for it, or ask for one without that wish.",
+        f"Wait until a device is free for it, or {remedy}.",
     )
 
 

@@ -11,7 +11,7 @@ from gpu_backend.gateway.loads import DeviceLoad
 from gpu_backend.gateway.refusals import Refusal
 from gpu_backend.wire.errors import RefusalCode
 
-__all__ = ["place_several", "refuse_several_gpus"]
+__all__ = ["most_together", "place_several", "refuse_several_gpus"]
 
 Cost = Callable[[DeviceLoad], tuple[Any, ...]]
 
@@ -51,6 +51,13 @@ def place_several(
         f"{count} devices of one node were asked for; {free} at most can be had together now.",
         f"Wait, or ask for {free} of them.",
     )
+
+
+def most_together(devices: Iterable[DeviceLoad], gives_several_gpus: bool) -> int:
+    """Return how many of ``devices`` one session may have, if nobody else has a place; 0 if there are none."""
+    groups = _alike(devices)
+    several = [len(_whole(one)) for one in groups if gives_several_gpus or one[0].kind != "cuda"]
+    return max(several, default=0) or min(1, len(groups))
 
 
 def refuse_several_gpus(devices: Iterable[DeviceLoad], kind: str, count: int) -> Refusal | None:

@@ -18,6 +18,7 @@ from gpu_backend.gateway.loads import DeviceLoad
 from gpu_backend.gateway.queue import Waiter
 from gpu_backend.gateway.sessions import Sessions
 from gpu_backend.gateway.settings import GatewaySettings
+from gpu_backend.gateway.several import most_together
 from gpu_backend.lifecycle.states import HELD, Session, SessionState
 from gpu_backend.wire.control import AskPool, AskUsage, Denied, FromGateway
 from gpu_backend.wire.errors import RefusalCode
@@ -58,23 +59,24 @@ class Showing:
         used: Counter[tuple[str, int]] = Counter()
         busy: defaultdict[tuple[str, int], float] = defaultdict(float)
         for session in sessions:
-            report = self.ledger.last_report(session)
-            for ordinal in session.ordinals:  # of several devices it is known together what it uses
-                used[session.node, ordinal] += (report.used_bytes if report is not None else 0) // len(session.ordinals)
-                busy[session.node, ordinal] += self._busy(session) / len(session.ordinals)
+            for ordinal, held, part in self.ledger.used_by_device(session):
+                used[session.node, ordinal] += held
+                busy[session.node, ordinal] += part
+        loads = self.loads()
+        able = [one for one in loads if not one.ailment]
         devices = tuple(
             DeviceView(
                 d.node, d.ordinal, d.kind, d.name, d.total_bytes, d.sessions, d.capacity,
                 used[d.node, d.ordinal], min(1.0, busy[d.node, d.ordinal]), d.policy, d.wall, d.unseen,
                 d.space, d.ailment,
             )
-            for d in self.loads()
+            for d in loads
         )  # fmt: skip
         settings = self.settings
         return PoolView(
             message.request, settings.pool, settings.version, asker.name, self.started_at, devices,
             tuple(self._session(session, asker) for session in sessions), self._line(asker), self.nodes(sessions),
-            settings.engine,
+            settings.engine, most_together(able, settings.gives_several_gpus),
         )  # fmt: skip
 
     async def usage(self, asker: User, message: AskUsage) -> FromGateway:
@@ -91,7 +93,7 @@ class Showing:
         mine = session.user == asker.name
         view = SessionView(
             "", "", "", str(session.state), session.epoch, session.node, session.ordinal, session.memory_limit_bytes,
-            session.opened_at, mine,
+            session.opened_at, mine, others=session.ordinals[1:],
         )  # fmt: skip
         if not (mine or asker.is_operator):
             return view

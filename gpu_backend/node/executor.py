@@ -156,6 +156,10 @@ class Executor:
         """Return what the arbiter of each of its devices has on its books of it."""
         return self._places.booked()
 
+    def held_bytes(self) -> list[int]:
+        """Return what it holds on each of its devices, as it says itself."""
+        return self._places.held_bytes()
+
     @property
     def idle_seconds(self) -> float:
         """How long its notebook may not have been heard, seconds: in the middle of an op it hears nobody."""

@@ -68,6 +68,10 @@ class Places:
         """Return what each device's arbiter has on its books of it."""
         return [one.booked() for one in self._usages]
 
+    def held_bytes(self) -> list[int]:
+        """Return what it holds on each device, as it says itself."""
+        return [one.held_bytes() for one in self._usages]
+
     def member(self, ordinal: int, terms: SessionTerms, control: str) -> Member:
         """Return its line in the roster of the arbiter of the device ``ordinal``, which is one of its own."""
         number = self.ordinals.index(ordinal)

@@ -77,6 +77,11 @@ class UsageOf:
         """Return what the device's arbiter has on its books of it, whatever it says itself."""
         return Booked(*tally.booked(self._arbiter, self._name))
 
+    def held_bytes(self) -> int:
+        """Return what it holds on the device, as it says itself."""
+        page = self._page.report() if self._page is not None else None
+        return fit_count(page.memory_bytes) if page is not None else 0
+
     def close(self) -> None:
         """Let go of the page."""
         if self._page is not None:

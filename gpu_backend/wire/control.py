@@ -201,10 +201,9 @@ class Usage(msgspec.Struct, frozen=True, array_like=True):
 
 
 class Booked(msgspec.Struct, frozen=True, array_like=True):
-    """What the arbiter of an executor's device has on its books of it: the executor cannot write there. Only grows.
+    """What the arbiter of an executor's device has on its books of it, where the executor cannot write. Only grows.
 
-    ``used_seconds`` of GPU time; ``wanted_seconds`` in which it had something to compute, as far as it said so; both up
-    to ``at_seconds`` by the clock of its node, which is 0 where no arbiter has looked yet, or there is none.
+    ``used_seconds``, and ``wanted_seconds`` as far as it said so, up to ``at_seconds`` by its node's clock: 0 if none.
     """
 
     used_seconds: float = 0.0
@@ -259,7 +258,7 @@ class StopNode(msgspec.Struct, frozen=True, array_like=True, tag="stop_node"):
 class ExecutorReport(HoldsSecret, frozen=True, array_like=True):
     """An executor that serves a session, what its ticket says, and the seal with which its node was given it.
 
-    ``others`` are its further devices, and ``others_booked`` is what is on the books of each.
+    ``others`` are its further devices, ``others_booked`` what is on their books, ``others_held`` the bytes held there.
     """
 
     session: str
@@ -279,6 +278,7 @@ class ExecutorReport(HoldsSecret, frozen=True, array_like=True):
     seal: str = ""
     others: tuple[int, ...] = ()
     others_booked: tuple[Booked, ...] = ()
+    others_held: tuple[int, ...] = ()
 
 
 class NodeReport(msgspec.Struct, frozen=True, array_like=True, tag="node_report"):

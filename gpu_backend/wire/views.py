@@ -34,7 +34,7 @@ class SessionView(msgspec.Struct, frozen=True, array_like=True):
 
     What follows ``mine`` is zero in what others see, operators excepted. ``busy`` is the part of its device's time
     that it had in the last seconds; ``is_over_quota`` says that it runs on what others leave; ``placed`` says why it is
-    on its device.
+    on its device. ``others`` are its further devices, which anybody may see.
     """
 
     session: str
@@ -55,6 +55,7 @@ class SessionView(msgspec.Struct, frozen=True, array_like=True):
     busy: float = 0.0
     is_over_quota: bool = False
     placed: str = ""
+    others: tuple[int, ...] = ()
 
 
 class WaiterView(msgspec.Struct, frozen=True, array_like=True):
@@ -100,7 +101,8 @@ class Membership(msgspec.Struct, frozen=True, array_like=True, tag="membership")
 class PoolView(msgspec.Struct, frozen=True, array_like=True, tag="pool_view"):
     """The pool as one user may see it. ``user`` is the asker. Times are seconds since 1970.
 
-    ``engine`` is what keeps its machines together, "local" or "ray".
+    ``engine`` is what keeps its machines together, "local" or "ray". ``most_devices`` is how many devices one session
+    may have, if nobody else has a place there; 0 where none can serve.
     """
 
     request: int
@@ -113,6 +115,7 @@ class PoolView(msgspec.Struct, frozen=True, array_like=True, tag="pool_view"):
     waiting: tuple[WaiterView, ...] = ()
     nodes: tuple[NodeView, ...] = ()
     engine: str = "local"
+    most_devices: int = 0
 
 
 class UsageRow(msgspec.Struct, frozen=True, array_like=True):

@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from time import monotonic
 
+from gpu_backend.opstream.devices import default_stream
 from gpu_backend.wire import messages as wire
 from gpu_backend.wire.errors import ProtocolError
 from gpu_backend.wire.messages import Want
@@ -52,16 +53,21 @@ def ways_in(answer: Value) -> list[tuple[str, str, int]]:
     return [(str(name), str(why), int(count)) for name, why, count in rows]  # type: ignore[arg-type]
 
 
-def memory(pipeline: Pipeline, seconds: float) -> dict[str, int]:
-    """Return what `memory_in` does, after asking the executor; nothing if it does not answer within ``seconds``.
+def memory(pipeline: Pipeline, seconds: float, devices: int = 1) -> dict[str, int]:
+    """Return the sums of what `memory_in` does of so many ``devices``; nothing if no answer comes within ``seconds``.
 
-    Only of use where nothing is under way: else the answer comes behind all of it.
+    Only of use where nothing is under way: else the answer comes behind all of it. A limit is that of each device.
     """
-    answer = answered(pipeline, ".memory", (), seconds)
-    return memory_in(answer.value) if answer is not None else {}
+    found: dict[str, int] = {}
+    for number in range(devices):
+        answer = answered(pipeline, ".memory", (), seconds, default_stream(number))
+        if answer is None:
+            return {}
+        found = {name: count + found.get(name, 0) for name, count in memory_in(answer.value).items()}
+    return found
 
 
-def answered(pipeline: Pipeline, name: str, args: tuple[Value, ...], seconds: float) -> Answer | None:
+def answered(pipeline: Pipeline, name: str, args: tuple[Value, ...], seconds: float, stream: int = 0) -> Answer | None:
     """Return the answer to the op ``name``, or None if it failed or none came within ``seconds``.
 
     It comes behind all that is under way. A lost connection is not sought, and nothing is asked on it.
@@ -70,7 +76,7 @@ def answered(pipeline: Pipeline, name: str, args: tuple[Value, ...], seconds: fl
     with _alone(pipeline, seconds) as connection:
         if connection is None:
             return None
-        number = pipeline.ask(name, args, Want.CONTENTS)
+        number = pipeline.ask(name, args, Want.CONTENTS, stream=stream)
         try:
             _take_in(pipeline, connection, number, deadline)
             return pipeline.inbox.seen(number)

@@ -142,6 +142,8 @@ from IPython.core.error import UsageError
 from IPython.core.interactiveshell import InteractiveShell
 import cupy as cp
 
+from kernelproxy import settings
+
 shell = InteractiveShell.instance()
 shell.run_line_magic("load_ext", "workbench")
 
@@ -152,14 +154,28 @@ def take(words):
         return str(error)
     return cp.cuda.runtime.getDeviceCount()
 
+def connect(words):
+    try:
+        return str(shell.run_line_magic("gpu", f"connect {words}").problem)
+    except UsageError as error:
+        return str(error)
+
 print(take("3"))
-print(take("many"))
+print({take("many"), take("0"), take("9" * 20), take("9" * 5000)})
 print(take("2"))
 x = cp.arange(3)
 print(take("2"), int(x[2]))
 print("2 devices, each" in str(shell.run_line_magic("gpu", "status")))
+with cp.cuda.Device(1):
+    y = cp.ones(1 << 20, "u1")
+    y.sum().get()
+print(shell.run_line_magic("gpu", "status").memory["used_bytes"] > 1 << 20)
 print(take("1").partition(" with its arrays")[2])
+print(take("9 --drop-arrays"), int(x[2]))
+print(connect("nonsense --drop-arrays"), int(x[2]))
 print(take("1 --drop-arrays"))
+known = settings.load()
+print(connect(f"{known.gateway} --server-key='{known.server_key}' --drop-arrays"))
 """
 
 
@@ -168,8 +184,13 @@ def test_the_magic_takes_devices_or_says_how_many_there_are(pool: PoolState) -> 
     assert done.stderr == ""
     refused, unclear, *rest = done.stdout.splitlines()
     assert "3 devices of one node were asked for; no node of this pool has more than 2 that can serve." in refused
-    assert unclear == "Say how many: %gpu devices 2"
-    assert rest == ["2", "2 2", "True", ". Add --drop-arrays to leave it.", "1"]
+    assert unclear == "{'Say how many, 1 to 64: %gpu devices 2'}"
+    assert rest == [
+        "2", "2 2", "True", "True", ". Add --drop-arrays to leave it.",
+        "9 devices were asked for, and this pool gives a session 2 at most. This notebook keeps the session that it "
+        "has. 2",
+        "'nonsense' is no pool's address: write it like tcp://gpu.example.org:7733. 2", "1", "",
+    ]  # fmt: skip
     wait_until(lambda: sessions(pool) == ())
 
 

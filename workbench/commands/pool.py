@@ -21,7 +21,7 @@ from kernelproxy import settings as client_settings
 from workbench.commands import pool_mig, pool_shares, pool_top, pool_usage, pool_users
 from workbench.commands.pool_actions import become, finish
 from workbench.display import Facts, Section, bytes_in_words
-from workbench.nodes import state_in_words
+from workbench.nodes import places_in_words, state_in_words
 from workbench.terminal import say, show
 
 #: Options of `up` and the settings that they are.
@@ -63,11 +63,11 @@ class PoolStatus(Facts):
             for one in self._view.devices
         )
         sessions = tuple(
-            (one.session, f"{one.user}, {one.state}, {one.node}/{one.device}, epoch {one.epoch}")
+            (one.session, f"{one.user}, {one.state}, {places_in_words(one)}, epoch {one.epoch}")
             for one in self._view.sessions
         )
         parts = [Section("Devices", devices or (("none", "no node has reported yet"),))]
-        if len(self._view.nodes) > 1:
+        if len(self._view.nodes) > 1 or any(one.state != "up" for one in self._view.nodes):
             machines = ((one.name, f"{state_in_words(one)}, {one.sessions} sessions") for one in self._view.nodes)
             parts.append(Section("Machines", tuple(machines)))
         parts.insert(0, Section("", (("engine", self._view.engine),)))

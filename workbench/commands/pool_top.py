@@ -27,6 +27,7 @@ from kernelproxy import settings as client_settings
 from kernelproxy.session.amounts import seconds_in_words
 from kernelproxy.session.gateway_client import request
 from workbench.display import Columns, bytes_in_words
+from workbench.nodes import places_in_words
 from workbench.terminal import show
 
 if TYPE_CHECKING:
@@ -155,7 +156,7 @@ def _sessions(view: PoolView, is_wide: bool) -> Columns:
             figures = [""] * len(figures)
         told = [*figures, one.session or "-"] if is_wide else figures
         table.add_row(
-            Text(one.user or "another"), Text(one.label), one.state, kind, f"{one.node}/{one.device}", *told
+            Text(one.user or "another"), Text(one.label), one.state, kind, places_in_words(one), *told
         )  # fmt: skip
     return table
 

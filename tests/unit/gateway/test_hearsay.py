@@ -26,7 +26,14 @@ def test_an_epoch_that_cannot_be_is_refused(epoch: int) -> None:
         fit_report(NodeReport((), (msgspec.structs.replace(LINE, epoch=epoch),), 1))
 
 
-@pytest.mark.parametrize("line", [{"others": (1, -1)}, {"others": (1,), "others_booked": (Booked(float("nan")),)}])
+@pytest.mark.parametrize(
+    "line",
+    [
+        {"others": (1, -1)},
+        {"others": (1,), "others_booked": (Booked(float("nan")),)},
+        {"others": (1,), "others_held": (-1,)},
+    ],
+)
 def test_what_cannot_be_of_other_devices_is_refused(line: dict[str, object]) -> None:
     with pytest.raises(MalformedMessage, match="figures"):
         fit_report(NodeReport((), (msgspec.structs.replace(LINE, **line),), 1))

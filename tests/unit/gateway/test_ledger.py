@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
+import msgspec
 import pytest
 
 from gpu_backend.gateway.accounts import Accounts
@@ -46,3 +48,24 @@ def test_a_session_of_long_ago_takes_nothing_of_its_users_share(tmp_path: Path, 
     accounts.close()
     weight = ledger.pool.weights((NODE, 1), "ada", "").user
     assert weight == 1.0 if state is SessionState.CLOSED else weight < 0.5
+
+
+def test_of_several_devices_it_is_told_what_is_used_of_each(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Else a device that is full looks half empty, and another one that nobody uses half full."""
+    both = replace(session("a", "ada", 0), others=(1,))
+    directory, accounts = Directory(tmp_path / "directory.sqlite"), Accounts(tmp_path / "accounts.sqlite")
+    ledger = Ledger(directory, accounts, Entitlements(), steered_policies=frozenset({"steered"}))
+    assert ledger.used_by_device(both) == []
+    for now in range(5):
+        monkeypatch.setattr("gpu_backend.gateway.ledger.monotonic", lambda now=now: float(now))
+        told = msgspec.structs.replace(
+            line(both, 0.25 * now), used_bytes=700, usage=Usage(1.0 * now), others=(1,), others_held=(600,),
+            others_booked=(Booked(0.75 * now, 0.0, 100.0 + now),),
+        )  # fmt: skip
+        ledger.hear(NODE, NodeReport(DEVICES, (told,), 1), {both.id: both})
+    assert ledger.used_by_device(both) == [(0, 100, 0.25), (1, 600, 0.75)]
+    unseen = msgspec.structs.replace(told, others_booked=(Booked(),))  # no arbiter looks at it: then in equal parts
+    ledger.hear(NODE, NodeReport(DEVICES, (unseen,), 1), {both.id: both})
+    assert ledger.used_by_device(both) == [(0, 100, 0.5), (1, 600, 0.5)]
+    directory.close()
+    accounts.close()

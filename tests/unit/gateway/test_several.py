@@ -12,7 +12,7 @@ from gpu_backend.gateway.loads import DeviceLoad, Wanted
 from gpu_backend.gateway.placement import place, reserved, with_one_more, with_sessions
 from gpu_backend.gateway.queue import Waiter, allot
 from gpu_backend.gateway.refusals import Refusal
-from gpu_backend.gateway.several import refuse_several_gpus
+from gpu_backend.gateway.several import most_together, refuse_several_gpus
 from gpu_backend.lifecycle.states import Session, SessionState
 from gpu_backend.wire.control import Wish
 from gpu_backend.wire.errors import RefusalCode
@@ -150,3 +150,11 @@ def test_what_a_user_may_wish() -> None:
     whole = Wish(devices=2, is_whole=True)
     assert refuse_own_device(whole, Rights(whole_devices=1), []) is not None
     assert refuse_own_device(whole, Rights(whole_devices=2), []) is None
+
+
+def test_how_many_one_session_may_have_is_known_beforehand() -> None:
+    gpus = [device("a", 0), device("a", 1, 2), device("b", 0)]
+    processors = [device("a", number, kind="cpu") for number in range(3)]
+    assert [most_together(gpus, True), most_together(gpus, False)] == [2, 1]
+    assert [most_together([*gpus, *processors], False), most_together([], True)] == [3, 0]
+    assert most_together([replace(one, is_part=True) for one in gpus], True) == 1
