@@ -28,6 +28,8 @@ _YIELD_SECONDS = 50e-6
 _MILLISECOND = 1e-3
 #: How often to look whether the other host is still there, seconds.
 _LOOK_SECONDS = 1.0
+#: How often who never waits hears whether the peer is gone, seconds: rings do not tell of it.
+_HEAR_SECONDS = 0.05
 
 
 class Link:
@@ -45,7 +47,7 @@ class Link:
     def __init__(self, socket: MessageSocket, is_silent: Callable[[], bool] | None = None) -> None:
         self._socket = socket
         self._is_silent = is_silent
-        self._looked_at = monotonic()
+        self._looked_at = self._heard_at = monotonic()
         self._poll = select.poll()
         self._poll.register(self._socket.fileno(), select.POLLIN)
         self._has_news = socket.has_news
@@ -97,6 +99,9 @@ class Link:
             return None
         if timeout_seconds:
             self._spinning.note(monotonic() - asked, message is not None)
+        elif message is None and asked - self._heard_at > _HEAR_SECONDS:
+            self._heard_at = asked
+            self._socket.wake(is_rung=bool(self._poll.poll(0)))  # what was rung for is read by the next look
         return message
 
     def _spin(self, until: float) -> bool:

@@ -13,6 +13,7 @@ from gpu_backend.transport import shared_frames
 from gpu_backend.transport.lost import ConnectionLost
 from gpu_backend.transport.message_socket import MessageSocket
 from gpu_backend.wire.codec import Frame
+from kernelproxy.session import links
 from kernelproxy.session.links import Link
 from tests.unit.transport.ways import Ways
 
@@ -204,3 +205,21 @@ def test_last_words_are_read_though_nothing_can_be_sent_any_more(make_linked: Ca
     linked.link.is_torn = False
     assert linked.link.receive(0.001) is None
     assert linked.link.is_cut
+
+
+def test_who_only_looks_hears_that_the_peer_is_gone(
+    make_linked: Callable[[], Linked], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A notebook that knows all it reads waits for nothing, and would go on for ever without its executor."""
+    monkeypatch.setattr(links, "_HEAR_SECONDS", -1.0)
+    linked = make_linked()
+    linked.send([b"last words"])
+    linked.other.close()
+    deadline, found = monotonic() + 90, []
+    while not linked.link.is_cut:
+        assert monotonic() < deadline
+        if (message := linked.link.receive(0)) is not None:
+            linked.link.is_torn = False
+            found.append(plain(message))
+    assert found == [[b"last words"]]
+    assert not linked.link.is_torn
