@@ -19,7 +19,7 @@ import workbench
 from gpu_backend.transport import curve
 from gpu_backend.transport.reaching import TLS_SCHEME
 from gpu_backend.wire.control import AskPool, CloseSession, OpenSession, Ticket
-from gpu_backend.wire.errors import PoolError, PoolFull
+from gpu_backend.wire.errors import PoolError, PoolFull, PoolUnreachable
 from gpu_backend.wire.views import PoolView
 from kernelproxy import settings
 from kernelproxy.session.gateway_client import request
@@ -77,7 +77,8 @@ def _encryption() -> Finding:
 def _folders() -> Finding:
     for place in keeping.shut():
         return Finding("folders", State.PROBLEM, f"nothing can be written to {place}", keeping.REMEDY)
-    return Finding("folders", State.OK, f"settings, pools and kernels can be kept, in {Path.home()}")
+    kept = ", ".join(str(place) for place in keeping.places())
+    return Finding("folders", State.OK, f"settings, pools and kernels can be kept, in {kept}")
 
 
 def _jupyterlab() -> Finding:
@@ -165,7 +166,7 @@ def _pool() -> Iterator[Finding]:
         view = request(wanted, AskPool(0))
     except PoolError as error:
         # What is to be mended first: a port that is shut explains the rest, an open one explains nothing.
-        yield from sorted((*port, Finding("pool", State.PROBLEM, str(error))), key=_has_no_problem)
+        yield from sorted((*port, _no_answer(wanted.gateway, error)), key=_has_no_problem)
         return
     yield from port
     if isinstance(view, PoolView):
@@ -175,6 +176,13 @@ def _pool() -> Iterator[Finding]:
         yield from _unseen(view)
         yield from findings(view.nodes, view.version)
     yield from _session(wanted)
+
+
+def _no_answer(address: str, error: PoolError) -> Finding:
+    found = str(error).removesuffix(" `workbench doctor` says more.")  # which is what asks
+    if address.startswith("tcp://") or not isinstance(error, PoolUnreachable):
+        return Finding("pool", State.PROBLEM, found)
+    return Finding("pool", State.PROBLEM, found, "It is this machine's: `workbench pool up` starts it.")
 
 
 def _has_no_problem(finding: Finding) -> bool:

@@ -22,7 +22,7 @@ REMEDY = (
 
 def shut() -> tuple[Path, ...]:
     """Return in which directories settings, pools of one's own or what kernels are handed cannot be kept."""
-    return tuple(place for place in _places() if not _is_writable(place))
+    return tuple(place for place in places() if not _is_writable(place))
 
 
 def need() -> None:
@@ -37,7 +37,8 @@ def need() -> None:
         raise WorkbenchError(f"Nothing can be written to {place}. {REMEDY}")
 
 
-def _places() -> tuple[Path, ...]:
+def places() -> tuple[Path, ...]:
+    """Return where settings, pools and what Jupyter runs are kept."""
     return config_path().parent, default_root().parent, Path(jupyter_runtime_dir())
 
 
@@ -54,7 +55,7 @@ def refused_by_system(error: OSError) -> str:
     if error.errno in (errno.ENOSPC, errno.EDQUOT):
         return f"The disk is full{where}. Make room there and try again; what runs goes on."
     is_ours = bool(named) and any(
-        Path(named).is_relative_to(one) or one.is_relative_to(named) for one in (Path.home(), *_places())
+        Path(named).is_relative_to(one) or one.is_relative_to(named) for one in (Path.home(), *places())
     )
     remedy = f" {REMEDY}" if error.errno in _UNWRITABLE and is_ours else ""
     return f"{error.strerror or error}{where}.{remedy}"

@@ -77,6 +77,17 @@ def test_a_key_that_the_pool_does_not_know(gateway: ScriptedGateway) -> None:
     assert told.index("pool") < told.index("gateway's port"), "what is to be mended comes first"
 
 
+def test_a_pool_of_this_machine_that_is_down(gateway: ScriptedGateway, tmp_path: Path) -> None:
+    settings.save(msgspec.structs.replace(settings.load(), gateway=f"ipc://{tmp_path}/gateway"))
+    found = findings()["pool"]
+    assert (found.state, "workbench doctor" in found.found) == (State.PROBLEM, False)
+    assert "`workbench pool up` starts it" in found.remedy
+
+
+def test_folders_are_told_as_they_are(gateway: ScriptedGateway) -> None:
+    assert str(config_path().parent) in findings()["folders"].found
+
+
 def test_a_pool_without_devices_that_gives_no_session(gateway: ScriptedGateway) -> None:
     def full(message: ToGateway) -> FromGateway:
         if isinstance(message, OpenSession):
