@@ -61,6 +61,7 @@ def up(state: PoolState, settings: PoolSettings | None = None, owner: ProcessId 
     with alone(state.root):  # of several at once, one starts the pool, and the others find it up
         if _supervisor(state) is not None:
             prepare(state, settings)
+            state.problem_note.unlink(missing_ok=True)  # of another start: the next one says whether it fails too
             return _wait_until_up(state)
         try:
             refuse_unheard(settings, with_port=True)
@@ -134,6 +135,7 @@ def reload(state: PoolState) -> PoolView:
         _refuse_other_devices(state, settings)
         prepare(state, settings)
         end_servants(state, ("agent", "gateway"))  # whoever is heard by the new gateway has the new settings
+        state.problem_note.unlink(missing_ok=True)  # of an agent that had the former settings
         end_idle_executors(state)
         return _wait_until_up(state)
 

@@ -109,9 +109,9 @@ def up(state: PoolState, owner: ProcessId | None = None) -> Membership:
         agent = read_identity(state.process_file("agent"))
         if is_new and agent is not None:
             end(agent, settings.stop_seconds)  # the next one finds its executors
+        state.problem_note.unlink(missing_ok=True)  # of another start
         if read_identity(state.process_file("supervisor")) is not None:
             return _wait_until_up(state)
-        state.problem_note.unlink(missing_ok=True)
         command = [sys.executable, "-m", "gpu_backend.pool", "keep", "--state", str(state.root)]
         if owner is not None:
             command += ["--owner", f"{owner.pid}:{owner.start_time}"]
