@@ -14,6 +14,7 @@ from IPython.core.error import UsageError
 from IPython.core.magic import Magics, line_cell_magic, magics_class
 from IPython.core.magic_arguments import argument, magic_arguments, parse_argstring
 
+from gpu_backend.wire.bounds import PRIORITY
 from gpu_backend.wire.control import AskUsage
 from gpu_backend.wire.errors import PoolError, PoolRefusal, quoted
 from gpu_backend.wire.views import UsageView
@@ -174,9 +175,8 @@ def _take_devices(wanted: Namespace) -> None:
     UsageError
         If so many cannot be had, or arrays would be lost without the user's word.
     """
-    if not wanted.word.isdecimal() or not int(wanted.word):
-        raise UsageError("Say how many: %gpu devices 2")
-    client, count = current(), int(wanted.word)
+    count = _count(wanted.word)
+    client = current()
     before = client.wishes.devices
     try:
         session = client.held()
@@ -190,6 +190,15 @@ def _take_devices(wanted: Namespace) -> None:
     except PoolError as error:
         client.wishes.devices = before
         raise UsageError(str(error)) from None
+
+
+def _count(word: str) -> int:
+    if not word.isdecimal():
+        raise UsageError("Say how many: %gpu devices 2")
+    try:
+        return settings.DEVICES.checked(int(word))
+    except ValueError:  # of thousands of digits Python makes no number
+        raise UsageError(f"A session has {settings.DEVICES} devices: %gpu devices 2") from None
 
 
 def _ways() -> WaysFacts:
@@ -215,8 +224,13 @@ def _class(wanted: Namespace) -> SharingFacts:
     Raises
     ------
     UsageError
-        If the pool says no; nothing has changed then.
+        If the priority is none, or the pool says no; nothing has changed then.
     """
+    if wanted.priority is not None:
+        try:
+            PRIORITY.checked(wanted.priority)
+        except ValueError as error:
+            raise UsageError(str(error)) from None
     try:
         wish = current().wishes.wished(settings.load()).wish
         given = {
