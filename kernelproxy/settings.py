@@ -11,6 +11,7 @@ from typing import Annotated, Any, Literal
 import msgspec
 
 from gpu_backend.opstream.devices import MOST_DEVICES
+from gpu_backend.transport.private_files import replace_private
 from gpu_backend.wire.bounds import PRIORITY, Bound
 from gpu_backend.wire.errors import PoolRefusal, PoolUnreachable, quoted
 from gpu_backend.wire.near_names import no_setting
@@ -175,10 +176,7 @@ def save(settings: ClientSettings, path: Path | None = None) -> Path:
     }
     # A JSON string in ASCII is a TOML basic string, and so is a number a number.
     text = "".join(f"{name} = {json.dumps(value)}\n" for name, value in fields.items())
-    fresh = path.with_name(f".{path.name}.{os.getpid()}")
-    with os.fdopen(os.open(fresh, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), "w") as file:
-        file.write(text)
-    fresh.replace(path)
+    replace_private(path, text.encode())
     return path
 
 

@@ -23,6 +23,7 @@ from gpu_backend.pool.setup import prepare
 from gpu_backend.pool.state import PoolState, alone
 from gpu_backend.transport import curve
 from gpu_backend.transport.asking import Door, ask
+from gpu_backend.transport.private_files import write_private
 from gpu_backend.wire.control import AskPool, StopPool
 from gpu_backend.wire.errors import PoolError, PoolRefusal, PoolUnreachable
 from gpu_backend.wire.views import PoolView
@@ -268,7 +269,7 @@ def write_client_file(state: PoolState, path: Path) -> Path:
     door = operator_door(state)
     fields = {"gateway": door.endpoint, "server_key": door.server_key.decode(), "key_file": str(state.operator_key)}
     text = "".join(f"{name} = {json.dumps(value)}\n" for name, value in fields.items())
-    launcher.write_private(path, text.encode())
+    write_private(path, text.encode())
     return path
 
 

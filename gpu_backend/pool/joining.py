@@ -11,7 +11,6 @@ import msgspec
 
 from gpu_backend.engine.detached import ProcessId, end, read_identity, spawn, write_identity
 from gpu_backend.node import launcher
-from gpu_backend.node.launcher import write_private
 from gpu_backend.pool import clusters, invitation
 from gpu_backend.pool import settings as pool_settings
 from gpu_backend.pool.commands import end_processes
@@ -29,6 +28,7 @@ from gpu_backend.pool.settings import PoolSettings
 from gpu_backend.pool.state import PoolState, alone
 from gpu_backend.transport import curve
 from gpu_backend.transport.asking import Door, ask
+from gpu_backend.transport.private_files import write_private
 from gpu_backend.wire.clusters import Cluster
 from gpu_backend.wire.control import FromGateway
 from gpu_backend.wire.errors import ForeignServer, NotAuthorized, PoolError, PoolRefusal, PoolUnreachable
