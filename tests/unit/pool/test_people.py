@@ -58,6 +58,16 @@ def test_a_user_who_cannot_be_added_whole_is_not_added(pool: state.PoolState) ->
     assert [person.is_operator for person in people.people(pool)] == [True]  # who gets another key stays what they are
 
 
+@pytest.mark.parametrize("none", ["default", ""])
+def test_a_group_is_taken_back_as_any_other_setting_is(pool: state.PoolState, none: str) -> None:
+    people.add_user(pool, "ada")
+    shares.set_group(pool, "ada", "lab")
+    assert [share.name for share in shares.shares(pool) if share.holder == "group"] == ["lab"]
+    shares.set_group(pool, "ada", none)
+    assert [share.name for share in shares.shares(pool) if share.holder == "group"] == []
+    assert [share.group for share in shares.shares(pool) if share.name == "ada"] == [""]
+
+
 def test_a_key_that_cannot_be_saved_is_not_registered(
     pool: state.PoolState, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
