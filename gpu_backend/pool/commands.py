@@ -19,7 +19,7 @@ from gpu_backend.pool import settings as pool_settings
 from gpu_backend.pool.hearing import refuse_unheard
 from gpu_backend.pool.running import Running
 from gpu_backend.pool.settings import PoolSettings
-from gpu_backend.pool.setup import prepare
+from gpu_backend.pool.setup import node_name, prepare
 from gpu_backend.pool.state import PoolState, alone
 from gpu_backend.transport import curve
 from gpu_backend.transport.asking import Door, ask
@@ -249,6 +249,13 @@ def status(state: PoolState) -> PoolView:
     if not isinstance(answer, PoolView):
         raise PoolRefusal(f"The pool answered {type(answer).__name__} where its view was asked for.")
     return answer
+
+
+def absent(state: PoolState, view: PoolView) -> list[int]:
+    """Return the numbers of devices for which the pool's settings say something, and which this machine has not."""
+    here = {one.ordinal for one in view.devices if one.node == node_name(state)}
+    numbered = pool_settings.read(state.settings_file).numbered
+    return [number for number in numbered if number not in here] if here else []  # unheard, or none of its devices here
 
 
 def operator_door(state: PoolState) -> Door:

@@ -91,7 +91,7 @@ def make_key(state: PoolState, user: str, path: Path, note: str = "") -> str:
     curve.save(keys, path)  # first: a key is not to be good that nobody has
     try:
         add_key(state, user, keys.public.decode(), note)
-    except BaseException:
+    except BaseException:  # an interrupt too: nobody could use what is in the file
         path.unlink(missing_ok=True)
         raise
     return keys.public.decode()

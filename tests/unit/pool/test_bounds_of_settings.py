@@ -72,3 +72,13 @@ def test_a_number_of_thousands_of_digits_is_refused_with_the_file(tmp_path: Path
 def test_a_setting_that_there_is_not_is_told_with_one_that_is_near(line: str, said: str, tmp_path: Path) -> None:
     assert said in refusal(tmp_path, line)
     assert "Extra inputs" not in refusal(tmp_path, line)
+
+
+@pytest.mark.parametrize(
+    "line", ["device_policies = { 2 = 'driver' }", "devices_shared_by_mps = { 2 = { group = 'vision' } }"]
+)
+def test_a_device_that_cannot_be_there_is_told(line: str, tmp_path: Path) -> None:
+    text = f"devices = 'cpu'\ncpu_devices = 2\n{line}\n"
+    assert "there is no device 2: cpu_devices is 2, counted from 0." in refusal(tmp_path, text)
+    (tmp_path / "pool.toml").write_text(text.replace("{ 2 =", "{ 1 ="))
+    assert pool_settings.read(tmp_path / "pool.toml").numbered == [1]
