@@ -129,7 +129,7 @@ def reload(state: PoolState) -> PoolView:
     if _supervisor(state) is None:
         status(state)  # says that it is not up
     settings = pool_settings.read(state.settings_file)
-    refuse_unheard(settings, with_port=False)
+    refuse_unheard(settings, with_port=True, gateway=read_identity(state.process_file("gateway")))
     with alone(state.root):
         clusters.refuse_other_engine(state, settings)
         clusters.refuse_unusable(state, settings)
@@ -171,7 +171,7 @@ def make_ready(state: PoolState, settings: PoolSettings | None = None) -> list[s
                 "changed settings count; `workbench pool down` ends it with all its sessions."
             )
         # A gateway whose supervisor was killed has the port, and is replaced.
-        refuse_unheard(settings, with_port=read_identity(state.process_file("gateway")) is None)
+        refuse_unheard(settings, with_port=True, gateway=read_identity(state.process_file("gateway")))
         clusters.refuse_unusable(state, settings)
         prepare(state, settings)
     return [sys.executable, "-m", "gpu_backend.pool", "supervise", "--foreground", "--state", str(state.root)]
