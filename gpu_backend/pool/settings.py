@@ -292,9 +292,7 @@ class PoolSettings(BaseModel):
             raise ValueError(f"device {both[0]} has a policy, and is shared by MPS, where there are no turns")
         beyond = [number for number in self.numbered if number >= self.cpu_devices]
         if self.devices == "cpu" and beyond:
-            raise ValueError(
-                f"there is no device {beyond[0]}: cpu_devices is {self.cpu_devices}, and they count from 0"
-            )
+            raise ValueError(f"there is no device {beyond[0]}: cpu_devices is {self.cpu_devices}, counted from 0")
         return self
 
     @property

@@ -11,6 +11,7 @@ from typing import Any
 
 import pytest
 
+from gpu_backend.engine.detached import ProcessId, write_identity
 from gpu_backend.gate import roster
 from gpu_backend.transport import curve
 from gpu_backend.transport.private_files import replace_private, write_private
@@ -22,6 +23,7 @@ WRITERS: dict[str, Callable[[Path], object]] = {
     "a key": lambda path: curve.save(curve.generate(), path),
     "settings": lambda path: settings.save(SETTINGS, path),
     "a roster": lambda path: roster.write(path, roster.Roster()),
+    "a process": lambda path: write_identity(path, ProcessId.mine()),
     "instructions": lambda path: write_private(path, b"{}"),
 }
 
