@@ -6,16 +6,24 @@ import json
 import os
 import tomllib
 from pathlib import Path
-from typing import Annotated, Literal
+from typing import Annotated, Any, Literal
 
 import msgspec
 
-from gpu_backend.wire.errors import PoolUnreachable, quoted
+from gpu_backend.opstream.devices import MOST_DEVICES
+from gpu_backend.transport.private_files import replace_private
+from gpu_backend.wire.bounds import PRIORITY, Bound
+from gpu_backend.wire.errors import PoolRefusal, PoolUnreachable, quoted
+from gpu_backend.wire.near_names import no_setting
 
 #: Names the settings file, for a process that must not use the user's own.
 CONFIG_VARIABLE = "GPU_WORKBENCH_CONFIG"
 #: Says whether reads are answered by what the notebook knows, and comes before the settings file.
 MIRROR_VARIABLE = "GPU_WORKBENCH_HOST_MIRROR"
+#: How many devices a session may ask for.
+DEVICES = Bound("number of devices", 1, MOST_DEVICES)
+
+_Part = Annotated[float, msgspec.Meta(ge=0, le=1)]
 
 
 class ClientSettings(msgspec.Struct, frozen=True, kw_only=True):
@@ -35,9 +43,9 @@ class ClientSettings(msgspec.Struct, frozen=True, kw_only=True):
     lanes: Annotated[int, msgspec.Meta(ge=0, le=4)] = 0
     #: What sessions ask for; see `gpu_backend.wire.control.Wish`. The environment comes before it.
     session_class: str = ""
-    request: float = 0.0
-    limit: float = 1.0
-    priority: int = 0
+    request: _Part = 0.0
+    limit: _Part = 1.0
+    priority: Annotated[int, msgspec.Meta(ge=PRIORITY.least, le=PRIORITY.most)] = 0
     #: Beside which of your sessions they go, apart from which, and with which alone: labels of your own.
     affinity: str = ""
     anti_affinity: str = ""
@@ -45,7 +53,7 @@ class ClientSettings(msgspec.Struct, frozen=True, kw_only=True):
     #: Whether a session wants a device of its own.
     whole_device: bool = False
     #: How many devices of one node a session wants.
-    devices: int = 1
+    devices: Annotated[int, msgspec.Meta(ge=DEVICES.least, le=DEVICES.most)] = 1
     #: Whether reads are answered by what the notebook knows: "on", "off", or "check" to ask the device all the same and
     #: compare. The environment comes before it.
     host_mirror: Literal["on", "off", "check"] = "on"
@@ -53,9 +61,9 @@ class ClientSettings(msgspec.Struct, frozen=True, kw_only=True):
     memory: str = ""
 
 
-_DEFAULTS = {
-    one.name: one.default for one in msgspec.structs.fields(ClientSettings) if one.default is not msgspec.NODEFAULT
-}
+_FIELDS = {one.name: one.default for one in msgspec.structs.fields(ClientSettings)}
+_DEFAULTS = {name: default for name, default in _FIELDS.items() if default is not msgspec.NODEFAULT}
+_REMEDY = "Correct it, or remove the file and run `workbench connect` again."
 
 
 def config_path() -> Path:
@@ -74,24 +82,73 @@ def load(path: Path | None = None) -> ClientSettings:
     ------
     PoolUnreachable
         If there is no such file or it does not say where the pool is.
+    PoolRefusal
+        If something else in it is not right; the message names file and setting.
     """
     path = path or config_path()
     try:
-        settings = msgspec.convert(tomllib.loads(path.read_text()), ClientSettings, dec_hook=_path)
+        given = _given(path)
     except OSError as error:
         raise PoolUnreachable(
             f"No pool is set up here: {path} cannot be read ({error.strerror}). Run `workbench lab` for a pool on this "
             "machine, or `workbench connect` with the address and key that your pool's operator gave you."
         ) from None
-    except (tomllib.TOMLDecodeError, UnicodeDecodeError, msgspec.ValidationError) as error:
+    if missing := [name for name in _FIELDS if name not in _DEFAULTS and name not in given]:
         raise PoolUnreachable(
-            f"{path} does not say where the pool is: {error}. Run `workbench connect` again."
-        ) from None
+            f"{path} does not say where the pool is: {missing[0]} is missing. Run `workbench connect` again."
+        )
+    settings = _converted(path, given)
     if len(settings.server_key) != 40:
         raise PoolUnreachable(
             f"The server_key in {path} is no CURVE key (40 characters). Run `workbench connect` again."
         )
     return msgspec.structs.replace(settings, key_file=path.parent / settings.key_file.expanduser())
+
+
+def beside(where: ClientSettings, path: Path | None = None) -> ClientSettings:
+    """Return what else ``path`` says, or the file of `config_path`, for the pool that ``where`` names: all of it stays.
+
+    Raises
+    ------
+    PoolRefusal
+        If something in it is not right: it would be lost.
+    """
+    path = path or config_path()
+    try:
+        given = _given(path)
+    except OSError:  # there is none yet
+        return where
+    way = {name: getattr(where, name) for name in _FIELDS if name not in _DEFAULTS}
+    is_elsewhere = given.get("gateway") != where.gateway
+    kept = _converted(path, {**given, **{name: str(value) for name, value in way.items()}})
+    return msgspec.structs.replace(kept, **way, executor_host="" if is_elsewhere else kept.executor_host)
+
+
+def _given(path: Path) -> dict[str, Any]:
+    """Return what stands in ``path``.
+
+    Raises
+    ------
+    OSError
+        If it cannot be read.
+    PoolRefusal
+        If it is no TOML, or names a setting that there is not.
+    """
+    try:
+        given = tomllib.loads(path.read_text())
+    except ValueError as error:  # no text, no TOML, or a number of thousands of digits
+        raise PoolRefusal(f"{path} is not right: {error}. {_REMEDY}") from None
+    if unknown := [name for name in given if name not in _FIELDS]:
+        raise PoolRefusal(f"{path} is not right: {no_setting(unknown[0], _FIELDS)}. {_REMEDY}")
+    return given
+
+
+def _converted(path: Path, given: dict[str, Any]) -> ClientSettings:
+    try:
+        return msgspec.convert(given, ClientSettings, dec_hook=_path)
+    except msgspec.ValidationError as error:
+        what, _, where = str(error).rpartition(" - at `$.")
+        raise PoolRefusal(f"{path} is not right: {where.rstrip('`')}: {what}. {_REMEDY}") from None
 
 
 def mirror_mode(settings: ClientSettings) -> str:
@@ -119,10 +176,7 @@ def save(settings: ClientSettings, path: Path | None = None) -> Path:
     }
     # A JSON string in ASCII is a TOML basic string, and so is a number a number.
     text = "".join(f"{name} = {json.dumps(value)}\n" for name, value in fields.items())
-    fresh = path.with_name(f".{path.name}.{os.getpid()}")
-    with os.fdopen(os.open(fresh, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), "w") as file:
-        file.write(text)
-    fresh.replace(path)
+    replace_private(path, text.encode())
     return path
 
 

@@ -46,7 +46,7 @@ def connect(
     PoolUnreachable
         If address or server key are neither given nor known, or nobody answers there.
     PoolRefusal
-        If address or server key are none.
+        If address or server key are none, or something in the settings file is not right.
     NotAuthorized
         If the pool does not know our key; the message has the public half, for its operator. A `ForeignServer` if what
         answers there is not the pool with that server key.
@@ -97,7 +97,7 @@ def _complete(address: str, server_key: str, key_file: Path | None) -> ClientSet
             f"{quoted(wanted.server_key)} is no pool's public key: it has 40 characters, and the pool's operator sees "
             "it with `workbench pool keys`. In a shell, put it between single quotes."
         )
-    return _with_wishes(wanted)
+    return settings.beside(wanted)
 
 
 def _known(address: str, server_key: str) -> ClientSettings | None:
@@ -109,14 +109,3 @@ def _known(address: str, server_key: str) -> ClientSettings | None:
     except PoolUnreachable:  # there are none, or none that make sense
         return None
     return kept if (kept.gateway, kept.server_key) == (address, server_key) else None
-
-
-def _with_wishes(wanted: ClientSettings) -> ClientSettings:
-    """Return ``wanted`` with what the present settings say that sessions ask for, and of the way to the same pool."""
-    try:
-        kept = settings.load()
-    except PoolUnreachable:  # there are none, or none that make sense
-        return wanted
-    way = {name: getattr(wanted, name) for name in ("gateway", "server_key", "key_file")}
-    executor_host = kept.executor_host if kept.gateway == wanted.gateway else ""
-    return msgspec.structs.replace(kept, **way, executor_host=executor_host)

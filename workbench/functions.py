@@ -8,12 +8,14 @@ from concurrent.futures import Future
 from contextlib import contextmanager
 from dataclasses import replace
 from functools import partial, update_wrapper
+from numbers import Integral, Real
 from typing import Any, Generic, ParamSpec, overload
 
 import kernelproxy
+from gpu_backend.wire.bounds import MOST_BYTES
 from kernelproxy.calls.common_client import common
 from kernelproxy.client import leave_at_end
-from kernelproxy.session.amounts import bytes_from_words
+from kernelproxy.session.amounts import bytes_from_words, bytes_in_words
 from workbench.call_client import CallClient, Terms
 from workbench.calls import Call, Crew
 from workbench.passing import client_of
@@ -174,7 +176,7 @@ def function(
     ValueError
         If one of the above is no such amount.
     TypeError
-        If ``wrapped`` is a coroutine or a generator: its body would run when the call is over.
+        If ``wrapped`` cannot be called, or is a coroutine or a generator: its body would run when the call is over.
     ImportError
         If another CuPy has been imported in this process already.
 
@@ -197,6 +199,11 @@ def function(
 
 
 def _made(terms: Terms, wrapped: Callable[P, Any]) -> Function[P]:
+    if not callable(wrapped):
+        raise TypeError(
+            f"workbench.function makes a function that runs on the pool of one, and {wrapped!r:.60} cannot be called. "
+            'What it asks for is said by name: workbench.function(gpu=0.5, memory="4 GiB").'
+        )
     for kind, is_one in (("coroutine", inspect.iscoroutinefunction), ("generator", inspect.isgeneratorfunction)):
         if is_one(wrapped):
             raise TypeError(
@@ -217,16 +224,31 @@ def _changed(
     ValueError
         If something is no such amount.
     """
-    if gpu is not None and not 0 < gpu <= 1:
-        raise ValueError(f"gpu is to be a part of one device, above 0 and up to 1, not {gpu!r}.")
-    if timeout is not None and not timeout >= 0:
-        raise ValueError(f"timeout is to be a number of seconds from 0 on, not {timeout!r}.")
-    if max_workers is not None and max_workers < 1:
-        raise ValueError(f"max_workers is to be a number from 1 on, not {max_workers!r}.")
+    if gpu is not None and not (_is_a(Real, gpu) and 0 < gpu <= 1):
+        raise ValueError(f"gpu is to be a part of one device, above 0 and up to 1, not {gpu!r:.60}.")
+    if timeout is not None and not (_is_a(Real, timeout) and timeout >= 0):
+        raise ValueError(f"timeout is to be a number of seconds from 0 on, not {timeout!r:.60}.")
+    if max_workers is not None and not (_is_a(Integral, max_workers) and max_workers >= 1):
+        raise ValueError(f"max_workers is to be a whole number from 1 on, not {max_workers!r:.60}.")
     return replace(
         terms,
         gpu=terms.gpu if gpu is None else gpu,
-        memory_bytes=terms.memory_bytes if memory is None else bytes_from_words(str(memory)),
+        memory_bytes=terms.memory_bytes if memory is None else _bytes(memory),
         timeout_seconds=terms.timeout_seconds if timeout is None else timeout,
         max_workers=terms.max_workers if max_workers is None else max_workers,
     )
+
+
+def _bytes(memory: str | int) -> int:
+    if isinstance(memory, str):
+        return bytes_from_words(memory)
+    if not _is_a(Integral, memory):
+        raise ValueError(f'memory is to be an amount like "4 GiB", or a whole number of bytes, not {memory!r:.60}.')
+    if not 0 <= memory <= MOST_BYTES:
+        raise ValueError(f"memory is to be a number of bytes from 0 to {MOST_BYTES} ({bytes_in_words(MOST_BYTES)}).")
+    return int(memory)
+
+
+def _is_a(kind: type, given: object) -> bool:
+    """Tell whether ``given`` is such a number, NumPy's among them; to Python, True and False are numbers too."""
+    return isinstance(given, kind) and not isinstance(given, bool)

@@ -14,7 +14,7 @@ from IPython.core.error import UsageError
 from IPython.core.magic import Magics, line_cell_magic, magics_class
 from IPython.core.magic_arguments import argument, magic_arguments, parse_argstring
 
-from gpu_backend.opstream.devices import MOST_DEVICES
+from gpu_backend.wire.bounds import PRIORITY
 from gpu_backend.wire.control import AskUsage
 from gpu_backend.wire.errors import PoolError, PoolRefusal, quoted
 from gpu_backend.wire.views import UsageView
@@ -38,8 +38,6 @@ if TYPE_CHECKING:
 _CLASSES = ("best-effort", "interactive", "production")
 _GROUPINGS = ("user", "session", "notebook", "day", "class")
 _SHOWN = ("full", "short")
-#: A number of so many digits is no number of devices.
-_LONGEST_COUNT = 10
 _OPTIONS = {
     "status": ("--all", "--json"),
     "timeit": ("-n", "-r", "-q", "-o"),
@@ -178,9 +176,7 @@ def _take_devices(wanted: Namespace) -> None:
     UsageError
         If so many cannot be had, or arrays would be lost without the user's word.
     """
-    count = int(wanted.word) if wanted.word.isdecimal() and len(wanted.word) < _LONGEST_COUNT else 0
-    if not 1 <= count <= MOST_DEVICES:
-        raise UsageError(f"Say how many, 1 to {MOST_DEVICES}: %gpu devices 2")
+    count = _count(wanted.word)
     client = current()
     before = client.wishes.devices
     try:
@@ -199,6 +195,13 @@ def _take_devices(wanted: Namespace) -> None:
         if isinstance(error, PoolError):
             raise UsageError(str(error)) from None
         raise
+
+
+def _count(word: str) -> int:
+    try:
+        return settings.DEVICES.checked(int(word) if word.isdecimal() else 0)
+    except ValueError:  # also of thousands of digits, of which Python makes no number
+        raise UsageError(f"Say how many, {settings.DEVICES}: %gpu devices 2") from None
 
 
 def _ways() -> WaysFacts:
@@ -224,8 +227,13 @@ def _class(wanted: Namespace) -> SharingFacts:
     Raises
     ------
     UsageError
-        If the pool says no; nothing has changed then.
+        If the priority is none, or the pool says no; nothing has changed then.
     """
+    if wanted.priority is not None:
+        try:
+            PRIORITY.checked(wanted.priority)
+        except ValueError as error:
+            raise UsageError(str(error)) from None
     try:
         wish = current().wishes.wished(settings.load()).wish
         given = {

@@ -14,6 +14,8 @@ from pathlib import Path
 
 import msgspec
 
+from gpu_backend.transport.private_files import replace_private
+
 log = logging.getLogger("engine.detached")
 
 #: The shell ends at once, so the command's parent is init; `start_new_session` gives both a session of their own.
@@ -90,9 +92,7 @@ def spawn(
 
 def write_identity(path: Path, identity: ProcessId) -> None:
     """Note ``identity`` in ``path``, all or nothing."""
-    fresh = path.with_name(f".{path.name}.{os.getpid()}")
-    fresh.write_bytes(msgspec.json.encode(identity))
-    fresh.replace(path)
+    replace_private(path, msgspec.json.encode(identity))
 
 
 def read_identity(path: Path) -> ProcessId | None:

@@ -7,12 +7,12 @@ nothing else.
 
 from __future__ import annotations
 
-import os
 from pathlib import Path
 
 import msgspec
 
 from gpu_backend.gate.terms import SessionTerms
+from gpu_backend.transport.private_files import replace_private
 
 __all__ = [
     "BELL",
@@ -100,10 +100,7 @@ def read_roster(directory: Path) -> Roster:
 
 def write(path: Path, value: ArbiterConfig | Roster) -> None:
     """Write one of the two files, all or nothing, for its owner only."""
-    fresh = path.with_name(f".{path.name}.{os.getpid()}")
-    with os.fdopen(os.open(fresh, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), "wb") as file:
-        file.write(msgspec.json.encode(value))
-    fresh.replace(path)
+    replace_private(path, msgspec.json.encode(value))
 
 
 def note_unseen(directory: Path, problem: str) -> None:

@@ -12,7 +12,7 @@ from typing import NamedTuple
 import msgspec
 
 from gpu_backend.gateway.database import opened, together
-from gpu_backend.gateway.entitlements import SETTABLE, Holder, Value
+from gpu_backend.gateway.entitlements import SETTABLE, Holder, Value, within_bounds
 from gpu_backend.gateway.queue import Waiter
 from gpu_backend.lifecycle.states import Session, SessionState
 from gpu_backend.wire.control import Wish
@@ -226,7 +226,7 @@ class Directory:
         found: dict[tuple[Holder, str], dict[str, Value]] = {}
         for holder, name, what, value in self._db.execute("SELECT holder, name, what, value FROM entitlements"):
             if what in SETTABLE:
-                found.setdefault((holder, name), {})[what] = json.loads(value)
+                found.setdefault((holder, name), {})[what] = within_bounds(what, json.loads(value))
         return found
 
     def set_group(self, user: str, group: str) -> None:

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, fields, replace
-from math import isfinite
 from typing import Any, Literal, cast
 
 from gpu_backend.gate.terms import SessionClass
 from gpu_backend.gateway.refusals import Refusal
 from gpu_backend.lifecycle.states import Session
 from gpu_backend.opstream.devices import MOST_DEVICES
+from gpu_backend.wire.bounds import MOST_BYTES, MOST_COUNT, MOST_GPU_SECONDS, PRIORITY
 from gpu_backend.wire.control import Terms, Wish
 from gpu_backend.wire.errors import RefusalCode, quoted
 
@@ -78,6 +78,14 @@ class Rights:
 SETTABLE: Mapping[str, type] = {
     "weight": float, **{one.name: type(one.default) for one in (*fields(Rights), *fields(Quota))}
 }  # fmt: skip
+#: The most of each. A weight's least is so much below 1 as its most is above.
+_MOST: Mapping[str, float] = {
+    "weight": 1_000_000.0, "largest_request": 1.0, "largest_limit": 1.0, "default_request": 1.0,
+    "highest_priority": PRIORITY.most, "default_priority": PRIORITY.most, "whole_devices": MOST_COUNT,
+    "sessions": MOST_COUNT, "memory_bytes": MOST_BYTES,
+    **{f"gpu_seconds_per_{period}": MOST_GPU_SECONDS for period in Quota().gpu_seconds},
+}  # fmt: skip
+_LEAST_WEIGHT = 1 / _MOST["weight"]
 
 
 def checked(name: str, text: str) -> Value:
@@ -97,11 +105,21 @@ def checked(name: str, text: str) -> Value:
     except ValueError:
         raise ValueError(f"{name} is a number, and {quoted(text)} is none.") from None
     must_be_some = name in ("weight", "largest_limit")
-    if not isfinite(value) or value < 0 or (must_be_some and value == 0):
+    if not value >= 0 or (must_be_some and value == 0):  # true for NaN as well
         raise ValueError(f"{name} is {text}; it must be {'above 0' if must_be_some else 'at least 0'}.")
     if name in ("largest_request", "largest_limit", "default_request") and value > 1:
         raise ValueError(f"{name} is {text}; it is a part of a device, between 0 and 1.")
+    if value != within_bounds(name, value):
+        least = f"{_LEAST_WEIGHT:.6f}" if name == "weight" else "0"
+        raise ValueError(f"{name} is {text:.60}; it must be between {least} and {_MOST[name]:.0f}.")
     return value
+
+
+def within_bounds(name: str, value: Value) -> Value:
+    """Return what is on record for the settable ``name``, or the nearest to it that can be: the record may be older."""
+    if isinstance(value, str):
+        return value
+    return max(min(value, _MOST[name]), _LEAST_WEIGHT if name == "weight" else 0)
 
 
 @dataclass(frozen=True, slots=True)
@@ -163,6 +181,8 @@ def refuse_wish(wish: Wish, rights: Rights) -> Refusal | None:
             f"A request of {wish.request:g} and a limit of {wish.limit:g} were asked for; it must be "
             "0 <= request <= limit <= 1, and the limit above 0."
         )
+    if not PRIORITY.least <= wish.priority <= PRIORITY.most:
+        return _wrong(f"A priority of {wish.priority} was asked for; there are {PRIORITY}.")
     if not 1 <= wish.devices <= MOST_DEVICES:
         return _wrong(f"{wish.devices} devices were asked for; a session has 1 to {MOST_DEVICES} of one node.")
     if max(map(len, (wish.affinity, wish.anti_affinity, wish.exclusion))) > _LONGEST_WORD:

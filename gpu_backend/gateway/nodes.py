@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from time import monotonic, time
@@ -15,6 +16,8 @@ from gpu_backend.transport.sockets import send_now
 from gpu_backend.wire.codec import encode
 from gpu_backend.wire.control import NodeReport, ToAgent
 from gpu_backend.wire.devices import DeviceReport
+
+log = logging.getLogger("gateway.nodes")
 
 
 class Said(NamedTuple):
@@ -76,9 +79,19 @@ class Nodes:
         self._links.pop(node, None)
 
     def send(self, node: str, order: ToAgent) -> bool:
-        """Give an order; tell whether there was a way to the agent. Lost orders are given again after its reports."""
+        """Give an order; tell whether there was a way to the agent. Lost orders are given again after its reports.
+
+        One that cannot be said counts as given: it could not be said the next time either, and the log has why.
+        """
         link = self._links.get(node)
-        return link is not None and send_now(self._socket, [link.route, *encode(order)])
+        if link is None:
+            return False
+        try:
+            frames = encode(order)
+        except (OverflowError, TypeError, ValueError):
+            log.exception("an order for %s cannot be said", node)
+            return True
+        return send_now(self._socket, [link.route, *frames])
 
     def route(self, node: str) -> bytes:
         """Return the way to the agent of ``node``; another one once the agent was restarted."""

@@ -25,10 +25,10 @@ from gpu_backend.gateway.settings import GatewaySettings
 from gpu_backend.gateway.several import refuse_several_gpus
 from gpu_backend.lifecycle import events as ev
 from gpu_backend.lifecycle.states import HELD, Session, SessionState
+from gpu_backend.wire.bounds import MOST_BYTES
 from gpu_backend.wire.control import Denied, FromGateway, OpenSession, Queued, RenewTicket, RestartSession, Ticket
 from gpu_backend.wire.errors import RefusalCode
 
-_MOST_BYTES = 1 << 60
 _LONGEST_LABEL = 200
 _LONGEST_WAITER = 64
 #: Most notebooks of one user that may wait at a time.
@@ -132,7 +132,7 @@ class Opening:
     # --- a place ------------------------------------------------------------------------------------------------------
 
     def _refuse(self, asker: Asker, message: OpenSession) -> Refusal | None:
-        if not 0 <= message.memory_bytes <= _MOST_BYTES:
+        if not 0 <= message.memory_bytes <= MOST_BYTES:
             return Refusal(RefusalCode.MALFORMED, f"{message.memory_bytes} is no number of bytes.", "")
         if len(message.waiter) > _LONGEST_WAITER:
             return Refusal(RefusalCode.MALFORMED, "The name of a waiter has at most 64 characters.", "")

@@ -15,6 +15,7 @@ from gpu_backend.node import inventory, launcher, numbering
 from gpu_backend.node import settings as node_settings
 from gpu_backend.node.agent import Agent
 from gpu_backend.transport import curve
+from gpu_backend.transport.private_files import write_private
 from gpu_backend.wire.errors import PoolError
 
 log = logging.getLogger("node")
@@ -41,7 +42,7 @@ def main() -> None:
         raise SystemExit(1) from None
     except (PoolError, OSError) as error:
         log.error("cannot start: %s", error)
-        launcher.write_private(problem, str(error).encode())  # for whoever waits for the pool to come up
+        write_private(problem, str(error).encode())  # for whoever waits for the pool to come up
         raise SystemExit(2) from None
     problem.unlink(missing_ok=True)
     asyncio.run(_run(Agent(settings, keys, devices)))

@@ -11,7 +11,8 @@ from subprocess import CalledProcessError
 from time import monotonic
 
 from gpu_backend.engine.detached import ProcessId, Watched, read_identity, spawn, write_identity
-from gpu_backend.node import launcher, stock
+from gpu_backend.node import stock
+from gpu_backend.transport.private_files import write_private
 
 __all__ = ["CONFIG", "LOG", "PROCESS", "Kept", "processes_below"]
 
@@ -110,7 +111,7 @@ class Kept:
 
     def _start(self) -> Watched | None:
         try:
-            launcher.write_private(self._directory / CONFIG, self._config)
+            write_private(self._directory / CONFIG, self._config)
             identity = spawn([*self._command, str(self._directory)], self._directory / LOG, self._directory)
             write_identity(self._directory / PROCESS, identity)
             started = Watched(identity)

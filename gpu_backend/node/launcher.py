@@ -24,6 +24,7 @@ from gpu_backend.node.inventory import Found
 from gpu_backend.node.mps_files import ClientWay
 from gpu_backend.node.settings import NO_GATE, NodeSettings
 from gpu_backend.node.walls import walls_around
+from gpu_backend.transport.private_files import write_private
 from gpu_backend.transport.secret_proof import SECRET_BYTES
 from gpu_backend.wire.control import Assign
 
@@ -258,19 +259,3 @@ def sweep(directory: Path, log_dir: Path | None) -> None:
             old.unlink(missing_ok=True)
     leavings.remove(directory / OWN)
     shutil.rmtree(directory, ignore_errors=True)
-
-
-def write_private(path: Path, data: bytes) -> None:
-    """Write a file that only its owner can read, all or nothing; where it holds the same already, nothing."""
-    with suppress(OSError):
-        if path.read_bytes() == data:
-            return
-    fresh = path.with_name(f".{path.name}.{os.getpid()}")
-    try:
-        with os.fdopen(os.open(fresh, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), "wb") as file:
-            file.write(data)
-        fresh.replace(path)
-    except OSError as error:  # a full disk, say
-        fresh.unlink(missing_ok=True)
-        error.filename = error.filename or str(path)
-        raise

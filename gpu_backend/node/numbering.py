@@ -14,6 +14,7 @@ from msgspec.structs import replace
 
 from gpu_backend.node import launcher
 from gpu_backend.node.inventory import Found
+from gpu_backend.transport.private_files import write_private
 
 __all__ = ["held_numbers", "noted_numbers", "numbered", "renumber"]
 
@@ -48,7 +49,7 @@ def renumber(state: Path, devices: Sequence[Found], runtime_dir: str) -> tuple[F
     now = {device.uuid: device.ordinal for device in found}
     gone = {uuid: number for uuid, number in before.items() if uuid not in now and number in held}
     try:
-        launcher.write_private(state / _NOTE, msgspec.json.encode({**gone, **now}))
+        write_private(state / _NOTE, msgspec.json.encode({**gone, **now}))
     except OSError as error:  # a full disk, say: the same devices would get the same numbers
         log.error("the numbers of devices cannot be noted: %s", error)
     return found

@@ -17,13 +17,13 @@ from gpu_backend.engine.kept_process import KeptProcess
 from gpu_backend.engine.ray import RayEngine
 from gpu_backend.engine.ray_cluster import CERTIFICATES, RayCluster, make_token, need_ray
 from gpu_backend.engine.ray_words import Looked
-from gpu_backend.node.launcher import write_private
 from gpu_backend.pool import running
 from gpu_backend.pool.ray_node import STATE, Told, of_machines
 from gpu_backend.pool.settings import PoolSettings
 from gpu_backend.pool.setup import node_name
 from gpu_backend.pool.state import PoolState
 from gpu_backend.transport import curve
+from gpu_backend.transport.private_files import write_private
 from gpu_backend.wire.clusters import Cluster
 from gpu_backend.wire.errors import PoolRefusal
 

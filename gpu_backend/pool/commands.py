@@ -19,10 +19,11 @@ from gpu_backend.pool import settings as pool_settings
 from gpu_backend.pool.hearing import refuse_unheard
 from gpu_backend.pool.running import Running
 from gpu_backend.pool.settings import PoolSettings
-from gpu_backend.pool.setup import prepare
+from gpu_backend.pool.setup import node_name, prepare
 from gpu_backend.pool.state import PoolState, alone
 from gpu_backend.transport import curve
 from gpu_backend.transport.asking import Door, ask
+from gpu_backend.transport.private_files import write_private
 from gpu_backend.wire.control import AskPool, StopPool
 from gpu_backend.wire.errors import PoolError, PoolRefusal, PoolUnreachable
 from gpu_backend.wire.views import PoolView
@@ -61,6 +62,7 @@ def up(state: PoolState, settings: PoolSettings | None = None, owner: ProcessId 
     with alone(state.root):  # of several at once, one starts the pool, and the others find it up
         if _supervisor(state) is not None:
             prepare(state, settings)
+            state.problem_note.unlink(missing_ok=True)  # of another start: the next one says whether it fails too
             return _wait_until_up(state)
         try:
             refuse_unheard(settings, with_port=True)
@@ -127,13 +129,14 @@ def reload(state: PoolState) -> PoolView:
     if _supervisor(state) is None:
         status(state)  # says that it is not up
     settings = pool_settings.read(state.settings_file)
-    refuse_unheard(settings, with_port=False)
+    refuse_unheard(settings, with_port=True, gateway=read_identity(state.process_file("gateway")))
     with alone(state.root):
         clusters.refuse_other_engine(state, settings)
         clusters.refuse_unusable(state, settings)
         _refuse_other_devices(state, settings)
         prepare(state, settings)
         end_servants(state, ("agent", "gateway"))  # whoever is heard by the new gateway has the new settings
+        state.problem_note.unlink(missing_ok=True)  # of an agent that had the former settings
         end_idle_executors(state)
         return _wait_until_up(state)
 
@@ -168,7 +171,7 @@ def make_ready(state: PoolState, settings: PoolSettings | None = None) -> list[s
                 "changed settings count; `workbench pool down` ends it with all its sessions."
             )
         # A gateway whose supervisor was killed has the port, and is replaced.
-        refuse_unheard(settings, with_port=read_identity(state.process_file("gateway")) is None)
+        refuse_unheard(settings, with_port=True, gateway=read_identity(state.process_file("gateway")))
         clusters.refuse_unusable(state, settings)
         prepare(state, settings)
     return [sys.executable, "-m", "gpu_backend.pool", "supervise", "--foreground", "--state", str(state.root)]
@@ -248,6 +251,13 @@ def status(state: PoolState) -> PoolView:
     return answer
 
 
+def absent(state: PoolState, view: PoolView) -> list[int]:
+    """Return the numbers of devices for which the pool's settings say something, and which this machine has not."""
+    here = {one.ordinal for one in view.devices if one.node == node_name(state)}
+    numbered = pool_settings.read(state.settings_file).numbered
+    return [number for number in numbered if number not in here] if here else []  # unheard, or none of its devices here
+
+
 def operator_door(state: PoolState) -> Door:
     """Return the way in for the pool's operator.
 
@@ -266,7 +276,7 @@ def write_client_file(state: PoolState, path: Path) -> Path:
     door = operator_door(state)
     fields = {"gateway": door.endpoint, "server_key": door.server_key.decode(), "key_file": str(state.operator_key)}
     text = "".join(f"{name} = {json.dumps(value)}\n" for name, value in fields.items())
-    launcher.write_private(path, text.encode())
+    write_private(path, text.encode())
     return path
 
 

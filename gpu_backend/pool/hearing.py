@@ -2,15 +2,25 @@
 
 from __future__ import annotations
 
+import errno
+import os
 import socket
+from contextlib import suppress
+from pathlib import Path
 
+from gpu_backend.engine.detached import ProcessId
 from gpu_backend.pool.settings import PoolSettings
 from gpu_backend.transport import forecourt
 from gpu_backend.wire.errors import PoolRefusal
 
+#: How ``/proc/net/tcp`` says of a socket that it listens.
+_LISTENS = "0A"
 
-def refuse_unheard(settings: PoolSettings, with_port: bool) -> None:
+
+def refuse_unheard(settings: PoolSettings, with_port: bool, gateway: ProcessId | None = None) -> None:
     """Go on only if gateway and executors can listen on their addresses; the gateway ``with_port`` on its own ports.
+
+    Those that ``gateway`` has, the pool's present one, are free for the next one.
 
     Raises
     ------
@@ -23,9 +33,9 @@ def refuse_unheard(settings: PoolSettings, with_port: bool) -> None:
             f"listen_port and nodes_port are both {settings.nodes_port}: notebooks and machines need two."
         )
     if settings.listen_host:
-        _try_gateway(settings.listen_host, settings.listen_port if with_port else 0, "listen")
+        _try_gateway(settings.listen_host, settings.listen_port if with_port else 0, "listen", gateway)
     if settings.nodes_host:
-        _try_gateway(settings.nodes_host, settings.nodes_port if with_port else 0, "nodes")
+        _try_gateway(settings.nodes_host, settings.nodes_port if with_port else 0, "nodes", gateway)
     host = settings.executor_host or settings.listen_host
     try:
         if host and host != "*":
@@ -56,14 +66,29 @@ def refuse_unnamed(settings: PoolSettings) -> None:
             )
 
 
-def _try_gateway(host: str, port: int, who: str) -> None:
+def _try_gateway(host: str, port: int, who: str, gateway: ProcessId | None) -> None:
     """Try a door of the gateway, whose settings are ``who``_host and ``who``_port; port 0 for any."""
     endpoint = f"tcp://{host}:{port}"
     try:
         forecourt.listen(endpoint).close()
     except OSError as error:
+        if error.errno == errno.EADDRINUSE and gateway is not None and _listens_at(gateway, port):
+            return
         raise PoolRefusal(
             f"The gateway cannot be heard at {endpoint}: {error.strerror or error}. {who}_host must be an "
             "IP address of this machine (0.0.0.0 for all of them; its name for others is advertise_host), and "
             f"nobody else may listen on {who}_port. Nothing was changed."
         ) from None
+
+
+def _listens_at(process: ProcessId, port: int) -> bool:
+    """Tell whether ``process`` listens on a TCP port."""
+    proc, own = Path("/proc") / str(process.pid), set()
+    with suppress(FileNotFoundError, ProcessLookupError):  # it has ended
+        for descriptor in (proc / "fd").iterdir():
+            with suppress(FileNotFoundError):  # closed meanwhile
+                own.add(os.readlink(descriptor))
+        lines = [line.split() for line in (proc / "net" / "tcp").read_text().splitlines()[1:]]
+        at_port = {f"socket:[{one[9]}]" for one in lines if one[1].endswith(f":{port:04X}") and one[3] == _LISTENS}
+        return not own.isdisjoint(at_port)
+    return False

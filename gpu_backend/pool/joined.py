@@ -7,7 +7,6 @@ from pathlib import Path
 
 import msgspec
 
-from gpu_backend.node.launcher import write_private
 from gpu_backend.node.settings import CONFIG, NodeSettings
 from gpu_backend.pool import settings as pool_settings
 from gpu_backend.pool.hearing import refuse_unheard
@@ -15,6 +14,7 @@ from gpu_backend.pool.own_root import default_root
 from gpu_backend.pool.settings import PoolSettings
 from gpu_backend.pool.setup import agent_settings
 from gpu_backend.pool.state import PoolState
+from gpu_backend.transport.private_files import write_private
 from gpu_backend.wire.errors import PoolRefusal, PoolUnreachable
 
 #: The settings of a pool that each of its machines has for itself; `join` writes them down.

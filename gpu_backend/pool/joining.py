@@ -11,7 +11,6 @@ import msgspec
 
 from gpu_backend.engine.detached import ProcessId, end, read_identity, spawn, write_identity
 from gpu_backend.node import launcher
-from gpu_backend.node.launcher import write_private
 from gpu_backend.pool import clusters, invitation
 from gpu_backend.pool import settings as pool_settings
 from gpu_backend.pool.commands import end_processes
@@ -29,6 +28,7 @@ from gpu_backend.pool.settings import PoolSettings
 from gpu_backend.pool.state import PoolState, alone
 from gpu_backend.transport import curve
 from gpu_backend.transport.asking import Door, ask
+from gpu_backend.transport.private_files import write_private
 from gpu_backend.wire.clusters import Cluster
 from gpu_backend.wire.control import FromGateway
 from gpu_backend.wire.errors import ForeignServer, NotAuthorized, PoolError, PoolRefusal, PoolUnreachable
@@ -109,9 +109,9 @@ def up(state: PoolState, owner: ProcessId | None = None) -> Membership:
         agent = read_identity(state.process_file("agent"))
         if is_new and agent is not None:
             end(agent, settings.stop_seconds)  # the next one finds its executors
+        state.problem_note.unlink(missing_ok=True)  # of another start
         if read_identity(state.process_file("supervisor")) is not None:
             return _wait_until_up(state)
-        state.problem_note.unlink(missing_ok=True)
         command = [sys.executable, "-m", "gpu_backend.pool", "keep", "--state", str(state.root)]
         if owner is not None:
             command += ["--owner", f"{owner.pid}:{owner.start_time}"]

@@ -82,12 +82,18 @@ def make_key(state: PoolState, user: str, path: Path, note: str = "") -> str:
     ------
     PoolRefusal
         If the file exists, or there is no such user.
+    OSError
+        If the file cannot be written. No key is registered then.
     """
     if path.exists():
         raise PoolRefusal(f"{path} exists. Name another file, or remove that one if nobody uses it.")
     keys = curve.generate()
-    add_key(state, user, keys.public.decode(), note)
-    curve.save(keys, path)
+    curve.save(keys, path)  # first: a key is not to be good that nobody has
+    try:
+        add_key(state, user, keys.public.decode(), note)
+    except BaseException:  # an interrupt too: nobody could use what is in the file
+        path.unlink(missing_ok=True)
+        raise
     return keys.public.decode()
 
 

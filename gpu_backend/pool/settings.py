@@ -6,30 +6,28 @@ import re
 import tomllib
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any, Literal
+from typing import Annotated, Any, Literal
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator, model_validator
+from pydantic import BaseModel, Field, ValidationError, field_validator, model_validator
 
 from gpu_backend.arbiter.policies import registry
 from gpu_backend.executor.config import KEPT_BYTES, PASSES, PassName
 from gpu_backend.gateway.placing import DEFAULT_RULES, RULES
+from gpu_backend.pool.setting_kinds import CONFIG, Bytes, Count, GpuSeconds, Number, Priority, Seconds, Words, most
+from gpu_backend.pool.wrong_settings import wrongs
 from gpu_backend.wire.errors import PoolRefusal
-
-
-def _most(default: float, what: str) -> Any:
-    return Field(default=default, ge=0, description=f"Most {what}; 0 for no limit.")
 
 
 class SharedByMps(BaseModel):
     """How a GPU is shared by MPS. CUDA keeps the limits; they are of each session."""
 
-    model_config = ConfigDict(frozen=True, extra="forbid")
+    model_config = CONFIG
 
     group: str = Field(min_length=1, description="The only group whose users get sessions there.")
     threads_percent: float = Field(
         default=100.0, gt=0, le=100, description="Most of the GPU's multiprocessors at a time, per cent."
     )
-    memory_bytes: int = Field(
+    memory_bytes: Bytes = Field(
         default=0, ge=0, description="Most of its memory, with the half GiB that CUDA takes itself; 0 for no limit."
     )
 
@@ -44,7 +42,7 @@ class SharedByMps(BaseModel):
 class PoolSettings(BaseModel):
     """Settings of a pool. Every setting has its unit in its name; `render` writes them with their descriptions."""
 
-    model_config = ConfigDict(frozen=True, extra="forbid")
+    model_config = CONFIG
 
     name: str = Field(default="pool", min_length=1, max_length=60, description="The pool's name, as people see it.")
     listen_host: str = Field(
@@ -74,7 +72,7 @@ class PoolSettings(BaseModel):
         "private network if there is one. Empty: this machine is the pool's only one.",
     )
     nodes_port: int = Field(default=7767, ge=1, le=65535, description="TCP port for them, if nodes_host is set.")
-    node_lost_seconds: float = Field(
+    node_lost_seconds: Seconds = Field(
         default=20.0,
         ge=6,
         description="A machine that joined and was not heard for so long is taken for lost, with the sessions on it.",
@@ -110,7 +108,7 @@ class PoolSettings(BaseModel):
     cpu_devices: int = Field(
         default=1, ge=1, le=64, description="How many devices the CPU stands for where it is offered."
     )
-    withheld_devices: tuple[str, ...] = Field(
+    withheld_devices: Words = Field(
         default=(),
         description="UUIDs of GPUs, or of instances of one (MIG), on which nobody gets a new session and no executor "
         "is kept ready; sessions that are there go on.",
@@ -119,41 +117,41 @@ class PoolSettings(BaseModel):
         default="fair_share",
         description="How a device is shared: the name of a policy; 'driver' leaves it to the GPU's driver.",
     )
-    device_policies: dict[int, str] = Field(
+    device_policies: dict[Number, str] = Field(
         default={}, description="Other policies for some of the devices, by their numbers: { 1 = 'tgs' }."
     )
-    devices_shared_by_mps: dict[int, SharedByMps] = Field(
+    devices_shared_by_mps: dict[Number, SharedByMps] = Field(
         default={},
         description="GPUs whose sessions compute at the same time, by NVIDIA's MPS, by their numbers: { 0 = { group = "
         "'vision' } }, with threads_percent and memory_bytes of each session if they are to be bounded. One session's "
         "fault ends all on that GPU, so it serves that group alone; nobody has turns there, and no policy holds.",
     )
-    sessions_per_device: int = Field(default=8, ge=1, description="Most sessions on one device at a time.")
-    max_sessions_per_user: int = _most(8, "sessions of one user at a time")
-    max_memory_bytes_per_user: int = _most(0, "device memory that the sessions of one user may hold in all")
-    default_memory_bytes: int = Field(
+    sessions_per_device: Count = Field(default=8, ge=1, description="Most sessions on one device at a time.")
+    max_sessions_per_user: Count = most(8, "sessions of one user at a time")
+    max_memory_bytes_per_user: Bytes = most(0, "device memory that the sessions of one user may hold in all")
+    default_memory_bytes: Bytes = Field(
         default=0,
         ge=0,
         description="Memory of a session that asks for none; 0 for what is left of its user's quota, or else no limit.",
     )
-    max_sessions_per_group: int = _most(0, "sessions of all users of a group at a time")
-    max_memory_bytes_per_group: int = _most(0, "device memory that the sessions of a group may hold in all")
-    max_gpu_seconds_per_user_and_day: float = _most(
+    max_sessions_per_group: Count = most(0, "sessions of all users of a group at a time")
+    max_memory_bytes_per_group: Bytes = most(0, "device memory that the sessions of a group may hold in all")
+    max_gpu_seconds_per_user_and_day: GpuSeconds = most(
         0.0, "seconds of GPU time that a user may use in a day, from midnight on"
     )
-    max_gpu_seconds_per_user_and_week: float = _most(
+    max_gpu_seconds_per_user_and_week: GpuSeconds = most(
         0.0, "seconds of GPU time that a user may use in a week, from Monday on"
     )
-    max_gpu_seconds_per_user_and_month: float = _most(
+    max_gpu_seconds_per_user_and_month: GpuSeconds = most(
         0.0, "seconds of GPU time that a user may use in a month, from the first on"
     )
-    max_gpu_seconds_per_group_and_day: float = _most(
+    max_gpu_seconds_per_group_and_day: GpuSeconds = most(
         0.0, "seconds of GPU time that a group may use in a day, from midnight on"
     )
-    max_gpu_seconds_per_group_and_week: float = _most(
+    max_gpu_seconds_per_group_and_week: GpuSeconds = most(
         0.0, "seconds of GPU time that a group may use in a week, from Monday on"
     )
-    max_gpu_seconds_per_group_and_month: float = _most(
+    max_gpu_seconds_per_group_and_month: GpuSeconds = most(
         0.0, "seconds of GPU time that a group may use in a month, from the first on"
     )
     over_quota: Literal["leftovers", "close"] = Field(
@@ -170,7 +168,7 @@ class PoolSettings(BaseModel):
     largest_limit: float = Field(
         default=1.0, gt=0, le=1, description="The largest part of a device's time that a session may have."
     )
-    highest_priority: int = Field(
+    highest_priority: Priority = Field(
         default=0, ge=0, description="The highest priority that a user may ask for, where a policy looks at it."
     )
     default_class: Literal["", "best-effort", "interactive", "production"] = Field(
@@ -179,16 +177,16 @@ class PoolSettings(BaseModel):
     default_request: float = Field(
         default=0.0, ge=0, le=1, description="The guaranteed part of a device's time of a session that asks for none."
     )
-    default_priority: int = Field(default=0, ge=0, description="The priority of a session that asks for none.")
-    whole_devices: int = Field(
+    default_priority: Priority = Field(default=0, ge=0, description="The priority of a session that asks for none.")
+    whole_devices: Count = Field(
         default=0, ge=0, description="Most devices that a user's sessions may have to themselves, if they ask for it."
     )
-    placement: tuple[str, ...] = Field(
+    placement: Words = Field(
         default=DEFAULT_RULES,
         description="By which rules a session gets one of the devices that have room, the first rule first: "
         f"{', '.join(RULES)}.",
     )
-    lease_seconds: float = Field(
+    lease_seconds: Seconds = Field(
         default=600.0,
         ge=1,
         description="How long a notebook may be unheard (asleep, cut off) before its session is freed.",
@@ -196,37 +194,39 @@ class PoolSettings(BaseModel):
     warm_executors_per_device: int = Field(
         default=1, ge=0, le=64, description="Executors kept ready per device. Each holds some 560 MB of a GPU's memory."
     )
-    orphan_seconds: float = Field(
+    orphan_seconds: Seconds = Field(
         default=120.0,
         ge=2,
         description="How long executors go on without their agent, which is restarted when it dies.",
     )
-    overrun_seconds: float = Field(
+    overrun_seconds: Seconds = Field(
         default=3600.0,
         ge=0,
         description="How long one op that runs when its session's turn ends may go on while others want the device; "
         "then the session's executor is ended. 0 for ever.",
     )
-    stop_seconds: float = Field(default=5.0, ge=0.1, description="How long an executor has to end before it is killed.")
-    passes: tuple[PassName, ...] = Field(
+    stop_seconds: Seconds = Field(
+        default=5.0, ge=0.1, description="How long an executor has to end before it is killed."
+    )
+    passes: Annotated[tuple[PassName, ...], Field(strict=False)] = Field(
         default=PASSES,
         description="The optimisations of the op stream that executors use; `[]` for none. Results are the same bits: "
         "what comes out otherwise without one is its defect.",
     )
-    kept_upload_bytes_per_session: int = Field(
+    kept_upload_bytes_per_session: Bytes = Field(
         default=KEPT_BYTES,
         ge=0,
         description="How much host memory an executor may take to keep what a notebook of another host has uploaded "
         "over a slow link, so that it need not travel again; 0 to keep nothing.",
     )
-    start_seconds: float = Field(default=60.0, ge=1, description="How long an executor may take to come up.")
+    start_seconds: Seconds = Field(default=60.0, ge=1, description="How long an executor may take to come up.")
     metrics_port: int = Field(
         default=0,
         ge=0,
         le=65535,
         description="Port of this machine, on loopback, at which Prometheus finds the pool's figures; 0 for none.",
     )
-    gateway_memory_bytes: int = Field(
+    gateway_memory_bytes: Bytes = Field(
         default=1 << 30, ge=64 << 20, description="A gateway that grows beyond this is restarted; no session notices."
     )
     sandbox: Literal["required", "tenants-can-read-each-other"] = Field(
@@ -241,12 +241,12 @@ class PoolSettings(BaseModel):
         "if it may take over objects of other processes of the same account, which are those of all the pool's users: "
         "such a session is let do that, and it alone.",
     )
-    sandbox_reads: tuple[str, ...] = Field(
+    sandbox_reads: Words = Field(
         default=(),
         description="Further directories that executors may read, such as that of a compiler or of CUDA in an unusual "
         "place. What is private or holds something private is left out.",
     )
-    executor_command: tuple[str, ...] = Field(
+    executor_command: Words = Field(
         default=(), description="Command that runs an executor, for a wrapper such as numactl; empty for the plain one."
     )
 
@@ -290,7 +290,15 @@ class PoolSettings(BaseModel):
         both = sorted(self.device_policies.keys() & self.devices_shared_by_mps.keys())
         if both:
             raise ValueError(f"device {both[0]} has a policy, and is shared by MPS, where there are no turns")
+        beyond = [number for number in self.numbered if number >= self.cpu_devices]
+        if self.devices == "cpu" and beyond:
+            raise ValueError(f"there is no device {beyond[0]}: cpu_devices is {self.cpu_devices}, counted from 0")
         return self
+
+    @property
+    def numbered(self) -> list[int]:
+        """The numbers of the devices for which something is set."""
+        return sorted(self.device_policies.keys() | self.devices_shared_by_mps.keys())
 
 
 def port_range(text: str) -> tuple[int, int]:
@@ -320,7 +328,9 @@ def made_of(given: dict[str, Any]) -> PoolSettings:
     try:
         return PoolSettings(**given)
     except ValidationError as error:
-        raise PoolRefusal(f"The pool cannot have these settings: {_wrongs(error)}. Nothing was started.") from None
+        raise PoolRefusal(
+            f"The pool cannot have these settings: {wrongs(error, PoolSettings)}. Nothing was started."
+        ) from None
 
 
 def read(path: Path, names: Sequence[str] = ()) -> PoolSettings:
@@ -342,15 +352,10 @@ def read(path: Path, names: Sequence[str] = ()) -> PoolSettings:
         return PoolSettings()
     except ValidationError as error:
         raise PoolRefusal(
-            f"{path} is not right: {_wrongs(error)}. Correct it, or remove it for the defaults."
+            f"{path} is not right: {wrongs(error, PoolSettings)}. Correct it, or remove it for the defaults."
         ) from None
-    except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
+    except (OSError, ValueError) as error:  # ValueError: no text, no TOML, or a number of thousands of digits
         raise PoolRefusal(f"{path} cannot be read: {error}. Correct it, or remove it for the defaults.") from None
-
-
-def _wrongs(error: ValidationError) -> str:
-    found = [(".".join(map(str, one["loc"])), one["msg"].removeprefix("Value error, ")) for one in error.errors()]
-    return "; ".join(f"{where}: {what}" if where else what for where, what in found)
 
 
 def render(settings: PoolSettings, names: Sequence[str] = ()) -> str:

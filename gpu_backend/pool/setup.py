@@ -14,7 +14,6 @@ import msgspec
 from gpu_backend.gateway.database import told_of
 from gpu_backend.gateway.directory import Directory
 from gpu_backend.node import settings as node_settings
-from gpu_backend.node.launcher import write_private
 from gpu_backend.node.mps_files import MpsSharing
 from gpu_backend.node.settings import NodeSettings
 from gpu_backend.pool import settings as pool_settings
@@ -22,6 +21,7 @@ from gpu_backend.pool.hearing import refuse_unnamed
 from gpu_backend.pool.settings import PoolSettings
 from gpu_backend.pool.state import PoolState, alone
 from gpu_backend.transport import curve
+from gpu_backend.transport.private_files import write_private
 
 
 def prepare(state: PoolState, settings: PoolSettings) -> None:

@@ -51,7 +51,7 @@ def set_shares(state: PoolState, holder: Holder, name: str, changes: Mapping[str
 
 
 def set_group(state: PoolState, user: str, group: str) -> None:
-    """Put a user into a group, and out of any other; "" for none.
+    """Put a user into a group, and out of any other; "", or "default" as of other settings, for none.
 
     Raises
     ------
@@ -60,6 +60,7 @@ def set_group(state: PoolState, user: str, group: str) -> None:
     """
     with records_of(state) as records:
         _need(records, "user", user)
+        group = "" if group == DEFAULT else group
         if group:
             _need(records, "group", group)
         with records.together():

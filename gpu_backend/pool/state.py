@@ -11,8 +11,9 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
-from gpu_backend.node.launcher import PROBLEM_NOTE, write_private
+from gpu_backend.node.launcher import PROBLEM_NOTE
 from gpu_backend.pool.own_root import default_root
+from gpu_backend.transport.private_files import write_private
 from gpu_backend.wire.errors import PoolRefusal, PoolUnreachable
 
 #: ``sun_path`` holds 108 bytes with its final zero.

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import stat
 import struct
 from pathlib import Path
@@ -11,6 +10,7 @@ from typing import NamedTuple
 import zmq
 from zmq.utils import z85
 
+from gpu_backend.transport.private_files import replace_private
 from gpu_backend.wire.errors import NotAuthorized
 
 
@@ -32,12 +32,8 @@ def generate() -> KeyPair:
 def save(keys: KeyPair, path: Path) -> None:
     """Write ``keys`` to ``path`` with mode 0600, in a directory made with mode 0700. Replaces the file atomically."""
     path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-    fresh = path.with_name(f".{path.name}.{os.getpid()}")
     # zmq.auth.create_certificates would leave the secret world-readable.
-    descriptor = os.open(fresh, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
-    with os.fdopen(descriptor, "wb") as file:
-        file.write(keys.public + b"\n" + keys.secret + b"\n")
-    fresh.replace(path)
+    replace_private(path, keys.public + b"\n" + keys.secret + b"\n")
 
 
 def load(path: Path) -> KeyPair:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 
+from gpu_backend.wire.bounds import MOST_BYTES
 from gpu_backend.wire.errors import quoted
 
 _UNITS: dict[str, int] = {"": 1, "B": 1, **{f"{p}B": int(1000**n) for n, p in enumerate("KMGT", 1)}}
@@ -16,12 +17,15 @@ def bytes_from_words(text: str) -> int:
     Raises
     ------
     ValueError
-        If it means none; the message says what would.
+        If it means none, or more than there can be; the message says what would.
     """
     match = re.fullmatch(r"\s*(\d+(?:\.\d+)?)\s*([A-Za-z]*)\s*", text)
     if match is None or match[2].upper() not in _UNITS:
         raise ValueError(f"{quoted(text)} is no amount of memory; write it like 4GiB, 500MB or 1073741824.")
-    return round(float(match[1]) * _UNITS[match[2].upper()])
+    count = float(match[1]) * _UNITS[match[2].upper()]
+    if count > MOST_BYTES:
+        raise ValueError(f"{quoted(text)} is more memory than there can be; the most is {bytes_in_words(MOST_BYTES)}.")
+    return round(count)
 
 
 def bytes_in_words(count: int) -> str:

@@ -9,10 +9,11 @@ from typing import Any, NamedTuple
 
 from msgspec.structs import replace
 
+from gpu_backend.wire.bounds import PRIORITY, Bound
 from gpu_backend.wire.control import OpenSession, Wish
 from gpu_backend.wire.errors import PoolRefusal, quoted
 from kernelproxy.session.amounts import bytes_from_words
-from kernelproxy.settings import ClientSettings
+from kernelproxy.settings import DEVICES, ClientSettings, config_path
 
 CLASS_VARIABLE = "GPU_WORKBENCH_CLASS"
 REQUEST_VARIABLE = "GPU_WORKBENCH_REQUEST"
@@ -57,14 +58,16 @@ class Wishes:
         """
         wish = Wish(
             os.environ.get(CLASS_VARIABLE) or settings.session_class,
-            _value(REQUEST_VARIABLE, settings.request, partial(_number, float)),
-            _value(LIMIT_VARIABLE, settings.limit, partial(_number, float)),
-            _value(PRIORITY_VARIABLE, settings.priority, partial(_number, int)),
+            _value(REQUEST_VARIABLE, settings.request, _fraction),
+            _value(LIMIT_VARIABLE, settings.limit, _fraction),
+            _value(PRIORITY_VARIABLE, settings.priority, partial(_whole, PRIORITY)),
             os.environ.get(AFFINITY_VARIABLE) or settings.affinity,
             os.environ.get(ANTI_AFFINITY_VARIABLE) or settings.anti_affinity,
             os.environ.get(EXCLUSION_VARIABLE) or settings.exclusion,
             _value(WHOLE_DEVICE_VARIABLE, settings.whole_device, _truth),
-            _value(DEVICES_VARIABLE, settings.devices, partial(_number, int)) if self.devices is None else self.devices,
+            _value(DEVICES_VARIABLE, settings.devices, partial(_whole, DEVICES))
+            if self.devices is None
+            else self.devices,
         )
         if self.said is not None:  # how it shares; where it goes is not said there
             said = self.said
@@ -87,11 +90,19 @@ def _truth(said: str | bool) -> bool:
     return _TRUTHS[said.lower()]
 
 
-def _number(kind: type[float], said: str | float) -> float:
+def _fraction(said: str | float) -> float:
     try:
-        return kind(said)
+        return float(said)
     except ValueError:
-        raise ValueError(f"{quoted(str(said))} is no number{' without a fraction' * (kind is int)}") from None
+        raise ValueError(f"{quoted(str(said))} is no number") from None
+
+
+def _whole(bound: Bound, said: str | int) -> int:
+    try:
+        number = int(said)
+    except ValueError:
+        raise ValueError(f"{quoted(str(said))} is no number without a fraction") from None
+    return bound.checked(number)
 
 
 def _value(variable: str, setting: Any, convert: Callable[[Any], Any]) -> Any:
@@ -99,5 +110,5 @@ def _value(variable: str, setting: Any, convert: Callable[[Any], Any]) -> Any:
     try:
         return convert(text if text else setting)
     except ValueError as error:
-        where = variable if text else "The client's settings file"
+        where = variable if text else config_path()
         raise PoolRefusal(f"{where} is not right: {error}") from None

@@ -16,11 +16,11 @@ import msgspec
 import pytest
 
 from gpu_backend.executor.config import CERTIFICATE, OWN
-from gpu_backend.node import launcher
 from gpu_backend.node.certificate import make_certificate
 from gpu_backend.pool import people
 from gpu_backend.transport import asking, local, secret_proof
 from gpu_backend.transport.asking import Door, ask
+from gpu_backend.transport.private_files import write_private
 from gpu_backend.transport.reaching import Expected, ProofFailed, reach_far, reach_local
 from gpu_backend.transport.secret_proof import ANSWER_BYTES, OPENING_BYTES, REFUSAL, VERDICT_BYTES
 from gpu_backend.wire import control
@@ -205,7 +205,7 @@ def faulty(make_pool: MakePool) -> Iterator[Faulty]:
 
 def handed(ticket: Ticket, directory: Path) -> Path:
     path = directory / "ticket.json"
-    launcher.write_private(path, msgspec.json.encode(ticket))
+    write_private(path, msgspec.json.encode(ticket))
     return path
 
 

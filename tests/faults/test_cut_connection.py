@@ -11,7 +11,7 @@ from tempfile import TemporaryDirectory
 import msgspec
 import pytest
 
-from gpu_backend.node.launcher import write_private
+from gpu_backend.transport.private_files import write_private
 from kernelproxy.session.handover import TICKET_VARIABLE
 
 from .conftest import Faulty

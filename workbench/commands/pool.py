@@ -44,8 +44,10 @@ _SETTINGS = {
 class PoolStatus(Facts):
     """A pool as its operator sees it."""
 
-    def __init__(self, view: PoolView, state: PoolState, address: Address) -> None:
+    def __init__(self, view: PoolView, state: PoolState, address: Address, absent: Sequence[int] = ()) -> None:
+        """Show ``view``; for the devices of these numbers, which are ``absent``, something is set."""
         self.title = f"Pool {view.pool}"
+        self._absent = absent
         self._view = view
         self._state = state
         self._address = address
@@ -66,7 +68,8 @@ class PoolStatus(Facts):
             (one.session, f"{one.user}, {one.state}, {places_in_words(one)}, epoch {one.epoch}")
             for one in self._view.sessions
         )
-        parts = [Section("Devices", devices or (("none", "no node has reported yet"),))]
+        absent = tuple((f"device {number}", "set in pool.toml, and not there") for number in self._absent)
+        parts = [Section("Devices", (*(devices or (("none", "no node has reported yet"),)), *absent))]
         if len(self._view.nodes) > 1 or any(one.state != "up" for one in self._view.nodes):
             machines = ((one.name, f"{state_in_words(one)}, {one.sessions} sessions") for one in self._view.nodes)
             parts.append(Section("Machines", tuple(machines)))
@@ -94,6 +97,7 @@ class PoolStatus(Facts):
             "state": str(self._state.root),
             "logs": str(self._state.logs),
             "devices": [msgspec.structs.asdict(one) for one in self._view.devices],
+            "absent_devices": list(self._absent),
             "sessions": [msgspec.structs.asdict(one) for one in self._view.sessions],
             "waiting": [msgspec.structs.asdict(one) for one in self._view.waiting],
             "nodes": [msgspec.structs.asdict(one) for one in self._view.nodes],
@@ -180,7 +184,7 @@ def status(arguments: Namespace) -> int:
     """Show the pool."""
     state = at(arguments.state)
     view = pool.status(state)
-    shown = PoolStatus(view, state, people.address(state))
+    shown = PoolStatus(view, state, people.address(state), pool.absent(state, view))
     show(arguments, shown, shown.to_dict())
     return 0
 

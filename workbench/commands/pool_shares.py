@@ -50,7 +50,7 @@ def register(parts: _SubParsersAction[ArgumentParser], finish: _Finish) -> None:
     """Add both commands; ``finish`` gives a parser what every sub-command of ``pool`` has."""
     one = parts.add_parser("shares", help="list or set weights, groups and rights")
     _holder(one, _SHARES)
-    one.add_argument("--group", metavar="NAME", help="set user: the group they belong to; '' for none")
+    one.add_argument("--group", metavar="NAME", help=f"set user: the group they belong to; '{DEFAULT}' for none")
     finish(one, execute_shares)
     other = parts.add_parser("quotas", help="list or set what users and groups may hold and use")
     _holder(other, _QUOTAS)

@@ -12,9 +12,11 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import NoReturn
 
+from gpu_backend.wire.bounds import MOST_BYTES, PRIORITY
 from gpu_backend.wire.errors import PoolRefusal, quoted
 from kernelproxy.session import wishes
-from kernelproxy.session.amounts import bytes_from_words
+from kernelproxy.session.amounts import bytes_from_words, bytes_in_words
+from kernelproxy.settings import DEVICES
 from workbench.terminal import complain
 
 _HELP = """\
@@ -48,17 +50,17 @@ _IS_RIGHT: dict[str, Callable[[str], bool]] = {
     "--class": _CLASSES.__contains__,
     "--request": lambda value: 0 <= float(value) <= 1,
     "--limit": lambda value: 0 <= float(value) <= 1,
-    "--priority": lambda value: int(value) is not None,
+    "--priority": lambda value: PRIORITY.checked(int(value)) is not None,
     "--memory": lambda value: bytes_from_words(value) >= 0,
-    "--devices": lambda value: int(value) >= 1,
+    "--devices": lambda value: DEVICES.checked(int(value)) >= 1,
 }
 _MEANS = {
     "--class": "production, interactive or best-effort",
     "--request": "a number from 0 to 1",
     "--limit": "a number from 0 to 1",
-    "--priority": "a whole number",
-    "--memory": "an amount of memory such as 4GiB or 500MB",
-    "--devices": "a whole number from 1 on",
+    "--priority": f"a whole number, {PRIORITY}",
+    "--memory": f"an amount of memory such as 4GiB or 500MB, and {bytes_in_words(MOST_BYTES)} at most",
+    "--devices": f"a whole number, {DEVICES}",
 }
 #: Holds nothing but ``sitecustomize.py``.
 HOOK = Path(__file__).parents[1] / "remote_python"

@@ -154,3 +154,13 @@ def test_a_kill_loses_nothing_that_was_saved(path: Path, opened: Opened) -> None
     last = last_said(WRITER, str(path), str(Path(__file__).parents[3]), kill_at=200)
     epoch = opened(path).sessions()[0].epoch
     assert epoch in (last, last + 1)
+
+
+def test_what_an_older_version_recorded_beyond_all_bounds_is_read_as_the_most_that_can_be(
+    path: Path, opened: Opened
+) -> None:
+    records = opened(path)
+    for what, value in (("highest_priority", 10**20), ("memory_bytes", 10**30), ("largest_class", "production")):
+        records.entitle("user", "ada", what, value)
+    found = opened(path).entitlements()["user", "ada"]
+    assert found == {"highest_priority": 1_000_000, "memory_bytes": 1 << 50, "largest_class": "production"}

@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 from gpu_backend.gate.terms import SessionTerms
 from gpu_backend.gateway.entitlements import (
     CLASSES,
+    SETTABLE,
     Entitlements,
     Quota,
     Rights,
@@ -16,6 +17,7 @@ from gpu_backend.gateway.entitlements import (
     checked,
     refuse_wish,
     within,
+    within_bounds,
 )
 from gpu_backend.wire.control import Terms, Wish
 from gpu_backend.wire.errors import RefusalCode
@@ -82,6 +84,35 @@ def test_right_values(name: str, text: str, value: object) -> None:
 def test_wrong_values_are_named(name: str, text: str) -> None:
     with pytest.raises(ValueError, match=r"\d|class|number"):
         checked(name, text)
+
+
+@pytest.mark.parametrize(
+    ("name", "text", "most"),
+    [
+        ("highest_priority", "99999999999999999999", "1000000"), ("default_priority", 400 * "9", "1000000"),
+        ("sessions", "9223372036854775808", "1000000"), ("whole_devices", "1000001", "1000000"),
+        ("memory_bytes", "1125899906842625", "1125899906842624"), ("gpu_seconds_per_day", "1e300", "1125899906842624"),
+        ("weight", "1e300", "1000000"), ("weight", "1e-300", "1000000"),
+    ],
+)  # fmt: skip
+def test_what_nothing_can_hold_is_refused_with_the_most_that_can_be(name: str, text: str, most: str) -> None:
+    with pytest.raises(ValueError, match=rf"^{name} is .*; it must be between 0[.0]*1? and {most}\.$"):
+        checked(name, text)
+
+
+def test_every_number_that_can_be_set_has_a_bound() -> None:
+    for name, kind in SETTABLE.items():
+        if not issubclass(kind, str):
+            with pytest.raises(ValueError, match=name):
+                checked(name, str(10**20))
+            assert float(within_bounds(name, 10**400)) <= 1 << 50
+
+
+def test_a_priority_that_nothing_can_hold_is_refused() -> None:
+    for priority in (-(1 << 63), (1 << 64) - 1):
+        refusal = refuse_wish(Wish(priority=priority), Rights(highest_priority=1_000_000))
+        assert refusal is not None
+        assert "there are -1000000 to 1000000" in refusal.message
 
 
 @pytest.mark.parametrize(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 
+import pytest
 import zmq.asyncio
 
 from gpu_backend.gateway.loads import Wanted
@@ -44,3 +45,13 @@ def test_a_device_that_is_withheld_takes_no_new_sessions_and_is_named() -> None:
     refused = place([withheld], "", 0, Wanted())
     assert isinstance(refused, Refusal)
     assert "n/cuda0 takes no new sessions, by the word of the pool's operator" in refused.message
+
+
+def test_an_order_that_cannot_be_said_is_no_more_given_again_and_ends_nothing(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    with zmq.asyncio.Context() as context, context.socket(zmq.ROUTER) as socket:
+        nodes = Nodes(socket, silence_seconds=10.0, capacity=1)
+        nodes.note("n", b"route", control.NodeReport((), (), 0))
+        assert nodes.send("n", control.SetTerms("s", control.Terms(priority=1 << 64)))
+    assert "an order for n cannot be said" in caplog.text

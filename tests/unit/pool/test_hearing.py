@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import socket
+import subprocess
 from pathlib import Path
 
 import pytest
 
-from gpu_backend.pool import commands, state
+from gpu_backend.engine.detached import ProcessId, write_identity
+from gpu_backend.pool import commands, setup, state
 from gpu_backend.pool.hearing import refuse_unheard
 from gpu_backend.pool.settings import PoolSettings
 from gpu_backend.wire.errors import PoolRefusal
@@ -52,3 +54,33 @@ def test_a_port_that_somebody_has_is_refused_and_the_next_attempt_is_free(tmp_pa
             commands.up(pool, taken)
     assert not pool.root.exists()
     assert not pool.runtime.exists()
+
+
+@pytest.mark.parametrize("name", ["listen", "nodes"])
+def test_a_reload_refuses_a_port_that_somebody_else_has_and_touches_nothing(
+    name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    pool = state.at(tmp_path / "pool")
+    with socket.create_server(("127.0.0.1", 0)) as somebody, subprocess.Popen(["sleep", "600"]) as gateway:
+        try:
+            taken = {f"{name}_host": "127.0.0.1", f"{name}_port": somebody.getsockname()[1]}
+            setup.prepare(pool, PoolSettings.model_validate(taken))
+            identity = ProcessId.of(gateway.pid)
+            assert identity is not None
+            for role in ("supervisor", "gateway"):
+                write_identity(pool.process_file(role), identity)
+            monkeypatch.setattr(commands, "end_servants", lambda *_: pytest.fail("the gateway was ended"))
+            with pytest.raises(PoolRefusal, match=r"Address already in use.*Nothing was changed\."):
+                commands.reload(pool)
+            with pytest.raises(PoolRefusal, match="Address already in use"):
+                refuse_unheard(PoolSettings.model_validate(taken), with_port=True)
+            assert gateway.poll() is None
+        finally:
+            gateway.kill()
+
+
+def test_a_port_that_the_pools_own_gateway_has_is_free_for_the_next() -> None:
+    with socket.create_server(("127.0.0.1", 0)) as own:
+        settings = PoolSettings(listen_host="127.0.0.1", listen_port=own.getsockname()[1])
+        refuse_unheard(settings, with_port=True, gateway=ProcessId.mine())
+    refuse_unheard(settings, with_port=True, gateway=ProcessId.mine())

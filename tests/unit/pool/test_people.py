@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 from collections.abc import Callable
 from contextlib import closing
 from datetime import date
@@ -55,6 +56,39 @@ def test_a_user_who_cannot_be_added_whole_is_not_added(pool: state.PoolState) ->
         people.add_user(pool, operator.name, is_operator=False)
     people.add_user(pool, operator.name, key=curve.generate().public.decode())
     assert [person.is_operator for person in people.people(pool)] == [True]  # who gets another key stays what they are
+
+
+@pytest.mark.parametrize("none", ["default", ""])
+def test_a_group_is_taken_back_as_any_other_setting_is(pool: state.PoolState, none: str) -> None:
+    people.add_user(pool, "ada")
+    shares.set_group(pool, "ada", "lab")
+    assert [share.name for share in shares.shares(pool) if share.holder == "group"] == ["lab"]
+    shares.set_group(pool, "ada", none)
+    assert [share.name for share in shares.shares(pool) if share.holder == "group"] == []
+    assert [share.group for share in shares.shares(pool) if share.name == "ada"] == [""]
+
+
+def test_a_key_that_cannot_be_saved_is_not_registered(
+    pool: state.PoolState, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    people.add_user(pool, "ada")
+
+    def full(*_: object) -> None:
+        raise OSError(errno.ENOSPC, "No space left on device", str(tmp_path / "ada.key"))
+
+    with monkeypatch.context() as patch:
+        patch.setattr(curve, "save", full)
+        with pytest.raises(OSError, match=r"No space left.*ada\.key"):
+            people.make_key(pool, "ada", tmp_path / "ada.key")
+    assert [person.keys for person in people.people(pool) if person.name == "ada"] == [()]
+    public = people.make_key(pool, "ada", tmp_path / "ada.key")
+    assert [key.public for person in people.people(pool) if person.name == "ada" for key in person.keys] == [public]
+
+
+def test_a_key_that_cannot_be_registered_leaves_no_file(pool: state.PoolState, tmp_path: Path) -> None:
+    with pytest.raises(PoolRefusal, match="There is no user"):
+        people.make_key(pool, "nobody", tmp_path / "nobody.key")
+    assert not (tmp_path / "nobody.key").exists()
 
 
 def test_a_removed_user_is_gone_from_everything_and_their_name_means_another(pool: state.PoolState) -> None:

@@ -98,7 +98,7 @@ def test_every_setting_stands_in_the_reference() -> None:
     ("line", "named"),
     [
         ("lease_seconds = -1", "lease_seconds"),
-        ("lease = 5", "lease: "),
+        ("lease = 5", "there is no setting 'lease'"),
         ("name = ", "cannot be read"),
         ("devices = 'tpu'", "devices"),
     ],

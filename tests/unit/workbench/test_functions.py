@@ -8,6 +8,7 @@ from collections.abc import Iterator
 from types import SimpleNamespace
 from typing import Any
 
+import numpy as np
 import pytest
 
 import kernelproxy
@@ -234,3 +235,39 @@ def test_one_that_is_refused_waits_for_what_may_be_given_back() -> None:
     held.give_back(first)
     waits.join(60)
     assert told == [True]
+
+
+@pytest.mark.parametrize(
+    ("terms", "said"),
+    [
+        ({"gpu": "x"}, r"gpu is to be a part of one device, above 0 and up to 1, not 'x'\."),
+        ({"gpu": True}, r"gpu is to be a part of one device.* not True\."),
+        ({"timeout": "x"}, r"timeout is to be a number of seconds from 0 on, not 'x'\."),
+        ({"timeout": float("nan")}, r"timeout is to be a number of seconds from 0 on, not nan\."),
+        ({"max_workers": "a"}, r"max_workers is to be a whole number from 1 on, not 'a'\."),
+        ({"max_workers": 1.5}, r"max_workers is to be a whole number from 1 on, not 1\.5\."),
+        ({"memory": 1.5}, r'memory is to be an amount like "4 GiB", or a whole number of bytes, not 1\.5\.'),
+        ({"memory": 10**20}, r"memory is to be a number of bytes from 0 to 1125899906842624 \(1024\.0 TiB\)\."),
+        ({"memory": 10**5000}, r"memory is to be a number of bytes from 0 to 1125899906842624 \(1024\.0 TiB\)\."),
+        ({"memory": -1}, r"memory is to be a number of bytes from 0 to "),
+        ({"memory": "99999999999999999999 GiB"}, r"more memory than there can be"),
+    ],
+)
+def test_terms_that_are_no_such_amounts_are_told_in_a_sentence(terms: dict[str, Any], said: str, nothing: Any) -> None:
+    for make in (workbench.function, nothing.options):
+        with pytest.raises(ValueError, match=f"{said}"):
+            make(**terms)
+
+
+def test_amounts_of_numpy_are_amounts(nothing: Any) -> None:
+    terms = nothing.options(
+        gpu=np.float32(0.5), memory=np.int64(1 << 20), timeout=np.int32(1), max_workers=np.int8(2)
+    )._terms
+    assert (terms.gpu, terms.memory_bytes, terms.timeout_seconds, terms.max_workers) == (0.5, 1 << 20, 1, 2)
+
+
+def test_what_cannot_be_called_is_made_no_function() -> None:
+    wrong: Any = "4 GiB"
+    for given in (3, wrong):
+        with pytest.raises(TypeError, match=rf"{given!r} cannot be called\. What it asks for is said by name"):
+            workbench.function(given)

@@ -32,8 +32,11 @@ def test_our_own_options_come_before_pythons() -> None:
         ("--request", "nan", "a number from 0 to 1"),
         ("--limit", "half", "a number from 0 to 1"),
         ("--priority", "1.5", "a whole number"),
-        ("--devices", "0", "a whole number from 1 on"),
-        ("--devices", "two", "a whole number from 1 on"),
+        ("--priority", "99999999999999999999", "a whole number, -1000000 to 1000000"),
+        ("--memory", "18446744073709551616", "an amount of memory such as 4GiB or 500MB, and 1024.0 TiB at most"),
+        ("--devices", "0", "a whole number, 1 to 64"),
+        ("--devices", "two", "a whole number, 1 to 64"),
+        ("--devices", "99999999999999999999", "a whole number, 1 to 64"),
     ],
 )
 def test_a_value_that_means_nothing_is_one_sentence_before_the_program_starts(

@@ -35,6 +35,13 @@ def test_no_amounts_of_memory(text: str) -> None:
         bytes_from_words(text)
 
 
+@pytest.mark.parametrize("text", ["1025 TiB", "99999999999999999999 GiB", "18446744073709551616", 400 * "9"])
+def test_more_memory_than_there_can_be(text: str) -> None:
+    assert bytes_from_words("1024 TiB") == 1 << 50
+    with pytest.raises(ValueError, match=r"more memory than there can be; the most is 1024\.0 TiB"):
+        bytes_from_words(text)
+
+
 def test_lengths_of_time() -> None:
     lengths = (0.0, 0.0123, 59.9, 90, 3600, 36_000_000)
     assert [seconds_in_words(length) for length in lengths] == [
@@ -118,7 +125,7 @@ def test_a_wish_that_makes_no_sense_is_named(
         settings.save(msgspec.structs.replace(settings.load(), memory="lots"))
     else:
         monkeypatch.setenv(setting, "first")
-    with pytest.raises(PoolRefusal, match="settings file" if setting == "memory" else setting):
+    with pytest.raises(PoolRefusal, match="client.toml" if setting == "memory" else setting):
         Wishes().wished(settings.load())
 
 
