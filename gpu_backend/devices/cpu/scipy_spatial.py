@@ -53,8 +53,9 @@ def cdist(XA: Array, XB: Array, metric: object = "euclidean", out: Array | None 
 
 @define(f"{_DISTANCE}.pdist")
 def pdist(X: Array, metric: object = "euclidean", *, out: Array | None = None, **kwargs: object) -> Array:
-    """Return the full matrix of distances, as CuPy's."""
-    return cdist(X, X, metric, out, **kwargs)
+    """Return the distances above the diagonal, row by row; ``out`` takes the whole matrix."""
+    matrix = cdist(X, X, metric, out, **kwargs)
+    return matrix[np.triu_indices_from(matrix, 1)]
 
 
 @define("cupyx.scipy.spatial.distance_matrix", f"{_DISTANCE}.distance_matrix")
