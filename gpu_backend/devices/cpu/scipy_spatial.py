@@ -1,4 +1,4 @@
-"""``cupyx.scipy.spatial`` and its distances on SciPy's."""
+"""``cupyx.scipy.spatial``: triangulations, on SciPy's."""
 
 from __future__ import annotations
 
@@ -6,98 +6,10 @@ from typing import Any
 
 import numpy as np
 import scipy.spatial
-import scipy.spatial.distance
-import scipy.special
-from numpy.typing import ArrayLike
 
 from gpu_backend.devices.cpu.arrays import Array
 from gpu_backend.devices.cpu.call import guarded, settle
-from gpu_backend.devices.cpu.dtypes import cast_into
-from gpu_backend.devices.cpu.scipy_functions import define_scipy
 from gpu_backend.devices.cpu.scipy_objects import define_class
-from gpu_backend.devices.cpu.table import define
-
-_DISTANCE = "cupyx.scipy.spatial.distance"
-
-
-@define(f"{_DISTANCE}.check_soft_dependencies")
-def check_soft_dependencies() -> None:
-    """Return: nothing more is needed on this device."""
-
-
-@define(f"{_DISTANCE}.hellinger")
-def hellinger(u: Array, v: Array) -> Array:
-    made: Array = np.sqrt(1 - np.sum(np.sqrt(np.asarray(u) * np.asarray(v))))
-    return made
-
-
-@define(f"{_DISTANCE}.kl_divergence")
-def kl_divergence(u: Array, v: Array) -> Array:
-    made: Array = np.sum(scipy.special.rel_entr(u, v))
-    return made
-
-
-def _pairwise(metric: Any) -> Any:
-    return {"hellinger": hellinger, "kl_divergence": kl_divergence}.get(metric, metric)
-
-
-@define(f"{_DISTANCE}.cdist")
-def cdist(XA: Array, XB: Array, metric: object = "euclidean", out: Array | None = None, **kwargs: object) -> Array:
-    result = scipy.spatial.distance.cdist(XA, XB, _pairwise(metric), **kwargs)
-    if out is None:
-        made: Array = result
-        return made
-    cast_into(out, result)
-    return out
-
-
-@define(f"{_DISTANCE}.pdist")
-def pdist(X: Array, metric: object = "euclidean", *, out: Array | None = None, **kwargs: object) -> Array:
-    """Return the full matrix of distances, as CuPy's."""
-    return cdist(X, X, metric, out, **kwargs)
-
-
-@define("cupyx.scipy.spatial.distance_matrix", f"{_DISTANCE}.distance_matrix")
-def distance_matrix(x: Array, y: Array, p: float = 2.0) -> Array:
-    if x.ndim != 2 or y.ndim != 2 or x.shape[1] != y.shape[1]:
-        raise ValueError(f"x contains {x.shape[-1]}-dimensional vectors but y contains {y.shape[-1]}-dimensional ones")
-    made: Array = scipy.spatial.distance_matrix(x, y, p)
-    return made
-
-
-define_scipy(_DISTANCE, scipy.spatial.distance, without=("cdist", "pdist"))
-
-
-def query_ball_point(
-    self: object,
-    x: ArrayLike,
-    r: object,
-    p: float = 2.0,
-    eps: float = 0,
-    return_sorted: object = None,
-    return_length: bool = False,
-) -> Any:
-    """Return the indices of the points near each of ``x``, an array for each."""
-    found = scipy.spatial.KDTree.query_ball_point(
-        self, x, r, p, eps, return_sorted=True if return_sorted is None else return_sorted, return_length=return_length
-    )
-    if return_length:
-        return np.atleast_1d(np.asarray(found, np.int64)).ravel()
-    lists = [found] if np.ndim(x) == 1 else found.ravel()
-    return [np.asarray(one, np.int64) for one in lists]
-
-
-def query_ball_tree(self: Any, other: Any, r: float, p: float = 2.0, eps: float = 0.0) -> list[Array]:
-    """Return the indices of the points of ``other`` near each of this tree's, an array for each."""
-    return query_ball_point(other, self.data, r, p, eps)  # type: ignore[no-any-return]
-
-
-define_class(
-    scipy.spatial.KDTree,
-    "cupyx.scipy.spatial.KDTree",
-    module="cupyx.scipy.spatial._kdtree",
-    members={"query_ball_point": guarded(query_ball_point), "query_ball_tree": guarded(query_ball_tree)},
-)
 
 
 class _Neighbours(tuple[Array, ...]):
@@ -113,9 +25,48 @@ def _neighbours(self: object) -> _Neighbours:
     return _Neighbours(scipy.spatial.Delaunay.vertex_neighbor_vertices.__get__(self))
 
 
+def _triangulate(self: Any, points: Array, furthest_site: bool = False, incremental: bool = False) -> None:
+    _require_plane(points)
+    if furthest_site:
+        raise ValueError("furthest_site argument is not supported by CuPy.")
+    if incremental:
+        raise ValueError("incremental argument is not supported by CuPy.")
+    try:
+        scipy.spatial.Delaunay.__init__(self, points)
+    except scipy.spatial.QhullError:
+        message = "The input is degenerate, the extreme points are close to coplanar"
+        raise ValueError(message) from None
+    settle((self.points, self.simplices, self.neighbors))
+
+
+def find_simplex(self: object, xi: Array, bruteforce: bool = False, tol: float | None = None) -> Array:
+    """Return the triangle that each of the points ``xi`` lies in, -1 for none.
+
+    Raises
+    ------
+    NotImplementedError
+        For a point that is no row: CuPy reads beyond it.
+    """
+    _require_plane(xi)
+    if xi.ndim < 2:
+        raise NotImplementedError("find_simplex of a point that is no row needs a CUDA device")
+    rows = xi.reshape(-1, 2)[: len(xi)]  # CuPy looks at as many points as there are rows
+    found: Array = scipy.spatial.Delaunay.find_simplex(self, rows, tol=None if tol is None else float(tol))
+    return found.astype(np.int32)
+
+
+def _require_plane(points: Array) -> None:
+    if points.shape[-1] != 2:
+        raise ValueError("Delaunay only supports 2D inputs at the moment.")
+
+
 define_class(
     scipy.spatial.Delaunay,
     "cupyx.scipy.spatial.Delaunay",
     module="cupyx.scipy.spatial._delaunay",
-    members={"vertex_neighbor_vertices": property(_neighbours)},
+    members={
+        "__init__": guarded(_triangulate),
+        "find_simplex": guarded(find_simplex),
+        "vertex_neighbor_vertices": property(_neighbours),
+    },
 )

@@ -67,7 +67,7 @@ _AREAS: dict[str, tuple[str, ...]] = {
     "cupyx.scipy.fftpack": ("scipy_fftpack",),
     "cupy.cuda.cufft": ("fft_plans",),
     "cupyx.scipy.linalg": ("scipy_linalg",),
-    "cupyx.scipy.spatial": ("scipy_spatial",),
+    "cupyx.scipy.spatial": ("scipy_spatial", "scipy_distance", "scipy_kdtree"),
     "cupyx.scipy.interpolate": ("scipy_interpolate",),
     "cupyx.scipy.signal": ("scipy_signal", "scipy_signal_filters", "scipy_signal_splines"),
 }
