@@ -15,7 +15,7 @@ from .scripted_gateway import ScriptedGateway
 
 @pytest.mark.parametrize("word", ["0", "65", "99999999999999999999", 5000 * "9"])
 def test_more_devices_than_a_session_has(word: str) -> None:
-    with pytest.raises(UsageError, match="A session has 1 to 64 devices: %gpu devices 2"):
+    with pytest.raises(UsageError, match="Say how many, 1 to 64: %gpu devices 2"):
         magics._take_devices(Namespace(word=word, drop_arrays=False))
 
 
