@@ -12,7 +12,7 @@ from gpu_backend.transport import local
 from gpu_backend.transport.lost import ConnectionLost
 from gpu_backend.transport.reaching import Expected
 from gpu_backend.wire.control import CloseSession, Denied, FromGateway, OpenSession, RenewTicket, Ticket, ToGateway
-from gpu_backend.wire.errors import PoolUnreachable, ProtocolError, RefusalCode
+from gpu_backend.wire.errors import PoolRefusal, PoolUnreachable, ProtocolError, RefusalCode
 from kernelproxy import settings
 from kernelproxy.client import current, open_session
 from kernelproxy.session import handover, lease, links
@@ -153,5 +153,5 @@ def test_an_executor_on_another_host_is_asked_for_the_lanes_that_the_user_wants(
 @pytest.mark.parametrize("lanes", [-1, 5])
 def test_more_lanes_than_there_are_or_less_than_none_are_refused(pool: ScriptedGateway, lanes: int) -> None:
     settings.save(msgspec.structs.replace(settings.load(), lanes=lanes))
-    with pytest.raises(PoolUnreachable, match=r"client\.toml .*lanes"):
+    with pytest.raises(PoolRefusal, match=r"client\.toml .*lanes"):
         open_session()
