@@ -239,6 +239,8 @@ def _class(wanted: Namespace) -> SharingFacts:
         given = {
             name: value for name in ("request", "limit", "priority") if (value := getattr(wanted, name)) is not None
         }
+        if wanted.word and wanted.word not in _CLASSES:
+            raise PoolRefusal(f"There is no class {quoted(wanted.word)}; there are {', '.join(_CLASSES)}.")
         if wanted.word:
             given["kind"] = wanted.word
         if given:

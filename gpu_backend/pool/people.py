@@ -50,7 +50,7 @@ def add_user(state: PoolState, name: str, is_operator: bool | None = None, key: 
     """
     _need_name(name)
     if key:
-        _need_key(key)
+        _need_key(state, key)
     with records_of(state) as records, records.together():
         if is_operator is False:
             _keep_an_operator(records, {known.public for known in records.all_keys() if known.user == name})
@@ -68,7 +68,7 @@ def add_key(state: PoolState, user: str, public: str, note: str = "") -> None:
         If it is no key, is registered already, or there is no such user.
     """
     _need_name(user)
-    _need_key(public)
+    _need_key(state, public)
     with records_of(state) as records:
         records.add_key(public, user, note, time())
 
@@ -179,9 +179,13 @@ def _need_name(name: str) -> None:
         raise PoolRefusal(f"{quoted(name)} is no user name: use up to 60 letters, digits and . _ @ + -.")
 
 
-def _need_key(public: str) -> None:
+def _need_key(state: PoolState, public: str) -> None:
     if not curve.is_public_key(public):
         raise PoolRefusal(f"{quoted(public)} is no public key: it has 40 characters and `workbench connect` prints it.")
+    if curve.load(state.gateway_key).public.decode() == public:
+        raise PoolRefusal(
+            "This is the pool's own public key; a user's is what `workbench connect` prints on their side."
+        )
 
 
 def _key(records: Directory, public: str, is_revoked: bool) -> Key:

@@ -46,6 +46,16 @@ def test_users_and_keys_come_and_go(pool: state.PoolState) -> None:
     assert [key.revoked_at for person in people.people(pool) for key in person.keys if key.public == public] == [None]
 
 
+def test_the_pools_own_key_is_nobodys(pool: state.PoolState) -> None:
+    """Whoever is new to this takes the one that they were given for the one that they shall give."""
+    own = curve.load(pool.gateway_key).public.decode()
+    with pytest.raises(PoolRefusal, match=r"the pool's own public key; a user's is what `workbench connect` prints"):
+        people.add_user(pool, "ada", key=own)
+    people.add_user(pool, "ada")
+    with pytest.raises(PoolRefusal, match="the pool's own public key"):
+        people.add_key(pool, "ada", own)
+
+
 def test_a_user_who_cannot_be_added_whole_is_not_added(pool: state.PoolState) -> None:
     (operator,) = people.people(pool)
     for key in ("abc", operator.keys[0].public):

@@ -24,3 +24,10 @@ def test_a_priority_that_there_is_not(gateway: ScriptedGateway) -> None:
         magics._class(Namespace(word="best-effort", request=None, limit=None, priority=99999999999999999999))
     assert current().wishes.said is None
     assert not gateway.asked
+
+
+def test_a_class_that_there_is_not(gateway: ScriptedGateway) -> None:
+    with pytest.raises(UsageError, match="There is no class 'foo'; there are best-effort, interactive, production"):
+        magics._class(Namespace(word="foo", request=None, limit=None, priority=None))
+    assert current().wishes.said is None
+    assert not gateway.asked
