@@ -95,12 +95,21 @@ class _Current(threading.local):
     allocator: Any = None
 
 
-class _Allocators:
+class _Allocators(Kept):
     """What a client's arrays come from: in all threads, and in those that use another one for a while."""
 
     def __init__(self, client: Client) -> None:
-        self.everywhere: Any = None
+        super().__init__(client)
         self.here = _Current()
+
+    @property
+    def everywhere(self) -> Any:
+        """What all threads use; None where nobody has set it in the executor in use, which starts with its own pool."""
+        return self.of_this_executor().get("everywhere")
+
+    @everywhere.setter
+    def everywhere(self, allocator: Any) -> None:
+        self.of_this_executor()["everywhere"] = allocator
 
 
 def set_allocator(allocator: Allocator | None = None) -> None:

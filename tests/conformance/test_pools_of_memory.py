@@ -160,3 +160,17 @@ def test_a_pool_has_books_on_each_device(tmp_path_factory: pytest.TempPathFactor
         with cp.cuda.Device(1):
             assert own.used_bytes() == 0
         cp.cuda.set_allocator(usual.malloc)
+
+
+def test_an_allocator_ends_with_its_executor() -> None:
+    device = open_device("cpu")
+    usual = device.resolve("cupy.get_default_memory_pool")()
+    for _ in range(2):
+        with notebook_on(device):
+            assert cp.cuda.get_allocator() == cp.get_default_memory_pool().malloc
+            own = cp.cuda.MemoryPool()
+            with cp.cuda.using_allocator(own.malloc):
+                assert cp.cuda.get_allocator() == own.malloc
+            cp.cuda.set_allocator(own.malloc)
+            assert cp.cuda.get_allocator() == own.malloc
+        device.resolve("cupy.cuda.set_allocator")(usual.malloc)  # it stands for the next executor's, too
