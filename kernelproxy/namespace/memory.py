@@ -9,6 +9,7 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from functools import cached_property
 from typing import Any, TextIO, TypeAlias
+from weakref import WeakKeyDictionary
 
 import numpy as np
 
@@ -35,13 +36,20 @@ Allocator: TypeAlias = Callable[[int], object]
 HostAddress: TypeAlias = "int | ctypes.c_void_p | None"
 
 
+class _Limits(Kept):
+    """The limits that a program has set on its pools."""
+
+
 class _Pool(RemoteObject):
     def set_limit(self, size: int | None = None, fraction: float | None = None) -> None:
         """Set the most bytes that the pool may hold, or that part of the device's memory; 0 or nothing for none."""
         client = self._client or current()
         dispatch.ask_object(".method", self, "set_limit", size, fraction)
-        own, given = self.get_limit(), client.session.memory_limit_bytes
-        client.memory.set_limit(min(filter(None, (own, given)), default=0))
+        limits = client.part(_Limits).get("pools", WeakKeyDictionary)
+        limits[self] = self.get_limit()
+        # Whichever pool arrays are to come from: what fits into each of them is sure to be had.
+        known = [client.session.memory_limit_bytes, *limits.values()]
+        client.memory.set_limit(min(filter(None, known), default=0))
 
 
 class MemoryPool(_Pool):
@@ -87,12 +95,21 @@ class _Current(threading.local):
     allocator: Any = None
 
 
-class _Allocators:
+class _Allocators(Kept):
     """What a client's arrays come from: in all threads, and in those that use another one for a while."""
 
     def __init__(self, client: Client) -> None:
-        self.everywhere: Any = None
+        super().__init__(client)
         self.here = _Current()
+
+    @property
+    def everywhere(self) -> Any:
+        """What all threads use; None where nobody has set it in the executor in use, which starts with its own pool."""
+        return self.of_this_executor().get("everywhere")
+
+    @everywhere.setter
+    def everywhere(self, allocator: Any) -> None:
+        self.of_this_executor()["everywhere"] = allocator
 
 
 def set_allocator(allocator: Allocator | None = None) -> None:

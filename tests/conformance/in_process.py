@@ -87,6 +87,7 @@ def notebook_on(device: Device, executor: InProcess | None = None) -> Iterator[I
     executor = executor or InProcess(device)
     pipeline = executor.pipeline(kind=MirroredPipeline if device.count == 1 else SpreadPipeline)
     played: Any = SimpleNamespace(pipeline=pipeline, devices=device.count, device=device.info._asdict())
+    played.memory_limit_bytes = 0
     played.synchronize = lambda: Session.synchronize(played)
     played.memory = lambda number=0: Session.memory(played, number)
     current().adopt(played)

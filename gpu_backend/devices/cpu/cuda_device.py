@@ -218,9 +218,9 @@ class Device:
 
 
 def memory_info() -> tuple[int, int]:
-    """Return (free, total) memory in bytes; what the pool has cached counts as taken, as on a GPU."""
+    """Return (free, total) memory in bytes; what pools have cached counts as taken, as on a GPU."""
     free, total = machine_bytes()
-    limit = LEDGER.limit_bytes
+    limit = LEDGER.quota_bytes
     return (min(free, max(0, limit - LEDGER.total_bytes)) if limit else free), total
 
 

@@ -4,14 +4,17 @@ from __future__ import annotations
 
 import ctypes
 import warnings
+import weakref
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 
 from gpu_backend.devices.cpu.arrays import Array, owner_of
 from gpu_backend.devices.cpu.cuda_device import Device, memory_info
-from gpu_backend.devices.cpu.memory import LEDGER, OutOfMemoryError, as_out_of_memory
+from gpu_backend.devices.cpu.memory import LEDGER, as_out_of_memory
 from gpu_backend.devices.cpu.naming import describe_as, public_class
+from gpu_backend.devices.cpu.pools import OutOfMemoryError, PoolBooks
 from gpu_backend.devices.cpu.several import DEVICES
 from gpu_backend.devices.cpu.table import define, define_value
 
@@ -46,7 +49,10 @@ class Memory(BaseMemory):
     """An allocation of ``size`` bytes; freed with its last reference."""
 
     def __init__(self, size: int) -> None:
-        LEDGER.require(size)
+        self._take(size, LEDGER.unpooled)
+
+    def _take(self, size: int, books: PoolBooks) -> None:
+        LEDGER.require(size, books)
         self.size = size
         self.device_id = DEVICES.current
         try:
@@ -54,7 +60,7 @@ class Memory(BaseMemory):
         except MemoryError as error:
             raise as_out_of_memory(error) from None
         if size:
-            LEDGER.hold(self._buffer)
+            LEDGER.hold_in(books, self._buffer)
             self.ptr = self._buffer.ctypes.data
 
     def _bytes(self) -> Array:
@@ -120,7 +126,10 @@ def memory_of_global(address: int, size: int, owner: object) -> UnownedMemory:
 
 
 class PooledMemory(Memory):
-    """An allocation from a pool."""
+    """An allocation from a pool, on whose books it is."""
+
+    def __init__(self, size: int, books: PoolBooks) -> None:
+        self._take(size, books)
 
     def free(self) -> None:
         """Give the memory back to the pool; arrays that lie there keep it until they are gone."""
@@ -211,28 +220,45 @@ class MemoryPointer:
         self.memset(value, size)
 
 
-@define("cupy.cuda.alloc", f"{_MODULE}.alloc", "cupy.cuda.malloc_managed", f"{_MODULE}.malloc_managed",
-        "cupy.cuda.malloc_async", f"{_MODULE}.malloc_async", f"{_MODULE}.malloc_system")  # fmt: skip
-def alloc(size: int) -> MemoryPointer:
-    """Return new memory."""
-    return MemoryPointer(PooledMemory(int(size)), 0)
+@define("cupy.cuda.malloc_managed", f"{_MODULE}.malloc_managed", "cupy.cuda.malloc_async", f"{_MODULE}.malloc_async",
+        f"{_MODULE}.malloc_system")  # fmt: skip
+def unpooled(size: int) -> MemoryPointer:
+    """Return new memory that no pool keeps."""
+    return MemoryPointer(Memory(int(size)), 0)
 
 
 @public_class("cupy.cuda.MemoryPool", "cupy.cuda.memory.MemoryPool", "cupy.cuda.MemoryAsyncPool",
               f"{_MODULE}.MemoryAsyncPool", f"{_MODULE}.SingleDeviceMemoryPool", module=_MODULE)  # fmt: skip
 class MemoryPool:
-    """The books of the process's arrays, as a pool. Every pool shows the same books."""
+    """A pool of memory: it has books of its own on each device, within the session's limit."""
 
     def __init__(self, allocator: object = None) -> None:
         self._allocator = allocator
+        self._books: dict[int, PoolBooks] = {}  #: by the device's number
+
+    def books_on(self, number: int) -> PoolBooks:
+        """Return what is booked of the device ``number``."""
+        if self is _POOL:
+            return DEVICES.books(number).usual
+        books = self._books.get(number)
+        if books is None:
+            ledger = DEVICES.books(number)
+            books = self._books[number] = ledger.new_pool()
+            weakref.finalize(self, ledger.end_pool, books).atexit = False
+        return books
+
+    @property
+    def _here(self) -> PoolBooks:
+        return LEDGER.settled(self.books_on(DEVICES.current))
 
     def malloc(self, size: int) -> MemoryPointer:
         """Return new memory."""
-        return alloc(size)
+        size = int(size)
+        return MemoryPointer(PooledMemory(size, self._here) if size else Memory(0), 0)
 
     def free_all_blocks(self, stream: object = None) -> None:
         """Forget cached blocks."""
-        LEDGER.free_all_blocks()
+        self._here.free_all_blocks()
 
     def free_all_free(self) -> None:
         """Forget cached blocks."""
@@ -241,19 +267,19 @@ class MemoryPool:
 
     def n_free_blocks(self) -> int:
         """How many blocks are cached."""
-        return LEDGER.n_free_blocks
+        return self._here.n_free_blocks
 
     def used_bytes(self) -> int:
         """Bytes that live arrays hold."""
-        return LEDGER.used_bytes
+        return self._here.used_bytes
 
     def free_bytes(self) -> int:
         """Bytes cached."""
-        return LEDGER.total_bytes - LEDGER.used_bytes
+        return self._here.total_bytes - self._here.used_bytes
 
     def total_bytes(self) -> int:
         """Bytes held and cached."""
-        return LEDGER.total_bytes
+        return self._here.total_bytes
 
     def set_limit(self, size: int | None = None, fraction: float | None = None) -> None:
         """Set the most bytes to hold, or the part of the device's memory. The operator's limit stays above it."""
@@ -265,13 +291,14 @@ class MemoryPool:
             size = 0 if fraction is None else int(fraction * memory_info()[1])
         if size < 0:
             raise ValueError(f"memory limit size out of range: {size}")
-        LEDGER.set_own_limit(size)
+        LEDGER.set_limit(self._here, size)
 
     def get_limit(self) -> int:
         """Return the limit in bytes, 0 for none."""
-        return LEDGER.limit_bytes
+        return self._here.limit_bytes
 
 
+#: What arrays come from where no program has chosen another: its books are the ledgers' own.
 _POOL = MemoryPool()
 
 
@@ -280,23 +307,46 @@ def get_default_memory_pool() -> MemoryPool:
     return _POOL
 
 
-def set_allocator(allocator: object = None) -> None:
-    """Accept pools of this module and None; memory is counted by the same books in any case.
+class _Allocator:
+    """What arrays come from."""
+
+    def __init__(self) -> None:
+        self.malloc: Callable[[int], MemoryPointer] = _POOL.malloc
+
+
+_allocator = _Allocator()
+
+
+@define("cupy.cuda.alloc", f"{_MODULE}.alloc")
+def alloc(size: int) -> MemoryPointer:
+    """Return new memory, from where arrays come from."""
+    return _allocator.malloc(int(size))
+
+
+def set_allocator(allocator: Any = None) -> None:
+    """Let arrays come from a pool's ``malloc``, or from no pool at all.
 
     Raises
     ------
     NotImplementedError
         For allocators of one's own: NumPy allocates by its own ways.
     """
-    if allocator is None or getattr(allocator, "__name__", "") == "alloc":
-        return
-    if not isinstance(getattr(allocator, "__self__", None), MemoryPool):
+    pool = getattr(allocator, "__self__", None)
+    if isinstance(pool, MemoryPool):
+        malloc = allocator
+    elif allocator is None or getattr(allocator, "__name__", "") in ("alloc", "unpooled"):
+        malloc = unpooled
+    else:
         raise NotImplementedError("the CPU device allocates by NumPy; an allocator of one's own needs a CUDA device")
+    for number in range(DEVICES.count):
+        ledger = DEVICES.books(number)
+        ledger.book_in(pool.books_on(number) if isinstance(pool, MemoryPool) else ledger.unpooled)
+    _allocator.malloc = malloc
 
 
 def get_allocator() -> Any:
     """Return the function that allocates."""
-    return _POOL.malloc
+    return _allocator.malloc
 
 
 def is_available() -> bool:

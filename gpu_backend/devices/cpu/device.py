@@ -208,7 +208,7 @@ class CpuDevice:
     def memory(self) -> MemoryUse:
         """Return the present use of memory."""
         free, total = machine_bytes()
-        return MemoryUse(LEDGER.used_bytes, LEDGER.limit_bytes, free, total)
+        return MemoryUse(LEDGER.used_bytes, LEDGER.quota_bytes, free, total)
 
     def set_memory_limit(self, limit_bytes: int) -> None:
         """Refuse from now on what would hold more than this in all on one device; 0 lifts the limit."""

@@ -1,4 +1,4 @@
-"""The memory of this process's arrays: exact use, a limit, and CuPy's ``OutOfMemoryError``.
+"""The memory of this process's arrays: exact use, by pools, and limits.
 
 Every array that the device hands out is entered here by a weak reference to the array that owns its memory, so use
 falls in the instant the last view dies. There is one ledger, as there is one executor per process.
@@ -12,8 +12,11 @@ import weakref
 from collections.abc import Sequence
 
 from gpu_backend.devices.cpu.arrays import Array, owner_of
-from gpu_backend.devices.cpu.blocks import Block, FreeBlocks, rounded
+from gpu_backend.devices.cpu.blocks import Block, rounded
+from gpu_backend.devices.cpu.pools import Held, OutOfMemoryError, PoolBooks
 from gpu_backend.devices.cpu.room import Room
+
+__all__ = ["LEDGER", "Ledger", "OutOfMemoryError", "as_out_of_memory", "bound_process"]
 
 #: Room beside the limit for libraries, compilers that a kernel starts, and short-lived copies inside NumPy.
 _SLACK_BYTES = 1 << 30
@@ -25,33 +28,13 @@ _MOST_NOTED = 512
 _ref = weakref.ref
 
 
-class OutOfMemoryError(MemoryError):
-    """An array did not fit. Words and fields as in ``cupy.cuda.memory.OutOfMemoryError``.
-
-    Parameters
-    ----------
-    size
-        Bytes that were asked for.
-    total
-        Bytes held so far.
-    limit
-        The limit in bytes; 0 for none. It may be the machine that had no more.
-    """
-
-    public_name = "cupy.cuda.memory.OutOfMemoryError"
-
-    def __init__(self, size: int, total: int, limit: int = 0) -> None:
-        text = f"Out of memory allocating {size:,} bytes (allocated so far: {total:,} bytes"
-        super().__init__(f"{text}, limit set to: {limit:,} bytes)." if limit else f"{text}).")
-        self.size, self.total, self.limit = size, total, limit
-
-
 class _Owner(weakref.ref[Array]):
-    """A weak reference to an array that owns memory, with the block it is booked under."""
+    """A weak reference to an array that owns memory, with the block it is booked under, and in which books."""
 
-    __slots__ = ("block", "key")
+    __slots__ = ("block", "books", "key")
 
     block: Block
+    books: PoolBooks
     key: int
 
 
@@ -72,28 +55,53 @@ class Ledger:
         self._owners: dict[int, _Owner] = {}
         self._noted: list[tuple[weakref.ref[Array], int]] = []
         self._ended: list[_Owner] = []
-        self._free = FreeBlocks()
-        self._used = 0
-        self._total = 0
-        self.limit_bytes = 0  #: most that ``total_bytes`` may be; 0 for no limit
-        self._quota = 0
-        self._own_limit = 0
+        self._device = Held()
+        self._ended_pools: list[PoolBooks] = []
+        #: The books of the pool that arrays come from where no program has chosen another.
+        self.usual = PoolBooks(self._device)
+        #: Those of what comes from no pool.
+        self.unpooled = PoolBooks(self._device, is_caching=False)
+        self._pools = [self.usual, self.unpooled]
+        self._current = self.usual
+        self.limit_bytes = 0  #: the lower one of those on the pool that arrays come from and on all; 0 for none
         self._end = self._ended.append
+        #: Ends the books of a pool that is gone, where the collector cannot come between.
+        self.end_pool = self._ended_pools.append
         #: The books of the process's other devices: memory that is in there is not in these.
         self.others: Sequence[Ledger] = ()
 
     def set_quota(self, nbytes: int) -> None:
-        """Set the operator's limit; 0 for none."""
-        self._quota = nbytes
+        """Set the operator's limit on all pools; 0 for none. A program's own limit on the usual one stays."""
+        if self.usual.limit_bytes == self._device.quota:
+            self.usual.limit_bytes = nbytes
+        self._device.quota = nbytes
         self._agree_limit()
 
-    def set_own_limit(self, nbytes: int) -> None:
-        """Set the limit the program set itself; 0 for none. The operator's limit holds beside it."""
-        self._own_limit = nbytes
+    def set_limit(self, books: PoolBooks, nbytes: int) -> None:
+        """Set the limit of one pool; 0 for none. The operator's limit holds beside it."""
+        books.limit_bytes = nbytes
         self._agree_limit()
 
     def _agree_limit(self) -> None:
-        self.limit_bytes = min((limit for limit in (self._quota, self._own_limit) if limit), default=0)
+        limits = (self._device.quota, self._current.limit_bytes)
+        self.limit_bytes = min((limit for limit in limits if limit), default=0)
+
+    def new_pool(self) -> PoolBooks:
+        """Return the books of another pool; to be ended with `end_pool`."""
+        self._settle()
+        self._pools.append(PoolBooks(self._device))
+        return self._pools[-1]
+
+    def book_in(self, books: PoolBooks) -> None:
+        """Enter what is held from now on in the books of this pool."""
+        self._settle()
+        self._current = books
+        self._agree_limit()
+
+    def settled(self, books: PoolBooks) -> PoolBooks:
+        """Return ``books``, in which all is entered and ended that is to be."""
+        self._settle()
+        return books
 
     def hold(self, array: Array) -> None:
         """Enter the memory of ``array``, unless it is entered already.
@@ -112,11 +120,16 @@ class Ledger:
             self._settle()
         else:
             self._settle()
-            self._enter(array)
+            self._enter(array, self._current)
         if not self.room.is_known_for(0):
             self._require_room(0, nbytes)
 
-    def _enter(self, array: Array) -> None:
+    def hold_in(self, books: PoolBooks, array: Array) -> None:
+        """Enter the memory of ``array`` in the books of one pool, as `hold` does."""
+        self._settle()
+        self._enter(array, books)
+
+    def _enter(self, array: Array, books: PoolBooks) -> None:
         owner = owner_of(array)
         key = id(owner)
         if (
@@ -124,9 +137,9 @@ class Ledger:
             and owner.nbytes
             and not (self.others and any(one.has(owner) for one in self.others))
         ):
-            block = self._allocate(rounded(owner.nbytes))
+            block = self._allocate(rounded(owner.nbytes), books)
             entry = _Owner(owner, self._end)
-            entry.block, entry.key = block, key
+            entry.block, entry.books, entry.key = block, books, key
             self._owners[key] = entry
 
     def has(self, array: Array) -> bool:
@@ -134,14 +147,23 @@ class Ledger:
         self._settle()
         return id(owner_of(array)) in self._owners
 
-    def require(self, nbytes: int) -> None:
-        """Raise `OutOfMemoryError` if ``nbytes`` more cannot be held. Called before large memory is asked for."""
-        limit = self.limit_bytes
-        if limit and self.used_bytes + rounded(nbytes) > limit:
-            gc.collect()
-            if self.used_bytes + rounded(nbytes) > limit:
-                self.free_all_blocks()
-                raise OutOfMemoryError(rounded(nbytes), self._total, limit)
+    def require(self, nbytes: int, books: PoolBooks | None = None) -> None:
+        """Raise `OutOfMemoryError` if ``nbytes`` more cannot be held. Called before large memory is asked for.
+
+        Parameters
+        ----------
+        books
+            Those of the pool that they are to come from; the current one's if none are given.
+        """
+        books = books or self._current
+        if self._device.quota or books.limit_bytes:
+            self._settle()
+            if books.refusal(rounded(nbytes), is_cache_for_it=True):
+                gc.collect()
+                self._settle()
+                if books.refusal(rounded(nbytes), is_cache_for_it=True):
+                    books.free_all_blocks()
+                    raise books.refusal(rounded(nbytes)) or OutOfMemoryError(rounded(nbytes), books.total_bytes)
         if not self.room.is_known_for(nbytes):
             self._require_room(rounded(nbytes), nbytes)
 
@@ -151,30 +173,30 @@ class Ledger:
             gc.collect()
             if not self.room.has(self.used_bytes, more):
                 self.free_all_blocks()
-                raise OutOfMemoryError(rounded(asked), self._total, self.limit_bytes)
+                raise OutOfMemoryError(rounded(asked), self._device.total, self.limit_bytes)
+
+    @property
+    def quota_bytes(self) -> int:
+        """The operator's limit; 0 for none."""
+        return self._device.quota
 
     @property
     def used_bytes(self) -> int:
-        """Bytes held by live arrays, in whole blocks."""
+        """Bytes held by live arrays, of whatever pool, in whole blocks."""
         self._settle()
-        return self._used
+        return self._device.used
 
     @property
     def total_bytes(self) -> int:
-        """Bytes held and cached."""
+        """Bytes held and cached, by whatever pool."""
         self._settle()
-        return self._total
-
-    @property
-    def n_free_blocks(self) -> int:
-        """How many blocks are cached."""
-        self._settle()
-        return self._free.count
+        return self._device.total
 
     def free_all_blocks(self) -> None:
-        """Forget cached blocks that are whole allocations."""
+        """Forget cached blocks of all pools that are whole allocations."""
         self._settle()
-        self._total -= self._free.drop_whole()
+        for books in self._pools:
+            books.free_all_blocks()
 
     def holds(self, address: int, nbytes: int) -> bool:
         """Tell whether ``nbytes`` from ``address`` on lie in the memory of one live array."""
@@ -187,16 +209,6 @@ class Ledger:
                     return True
         return False
 
-    def allocate(self, nbytes: int) -> Block:
-        """Book ``nbytes`` that are not an array's, such as a raw allocation. Give back with `release`."""
-        self._settle()
-        return self._allocate(rounded(nbytes))
-
-    def release(self, block: Block) -> None:
-        """Give back what `allocate` returned."""
-        self._used -= block.size
-        self._free.add(block)
-
     def _settle(self) -> None:
         self._settle_ends()
         if self._noted:
@@ -205,33 +217,36 @@ class Ledger:
             gone = {nbytes for reference, nbytes in noted if reference() is None}
             for nbytes in gone:
                 if nbytes:  # such arrays came and went: what stays of them is a cached block
-                    self.release(self._allocate(rounded(nbytes)))
+                    self._current.release(self._allocate(rounded(nbytes), self._current))
             for reference, _ in noted:
                 array = reference()
                 if array is not None:
-                    self._enter(array)
+                    self._enter(array, self._current)
             self._settle_ends()
 
     def _settle_ends(self) -> None:
         while self._ended:
             entry = self._ended.pop()
             del self._owners[entry.key]
-            self.release(entry.block)
+            entry.books.release(entry.block)
+        while self._ended_pools:
+            books = self._ended_pools.pop()
+            books.end()
+            self._pools.remove(books)
 
-    def _allocate(self, size: int) -> Block:
-        block = self._free.take(size) if self._free.count else None
+    def _allocate(self, size: int, books: PoolBooks) -> Block:
+        block = books.take(size)
         if block is None:
-            limit = self.limit_bytes
-            if limit and self._total + size > limit:
-                self.free_all_blocks()
-                if self._total + size > limit:
-                    gc.collect()
-                    self.free_all_blocks()
-                if self._total + size > limit:
-                    raise OutOfMemoryError(size, self._total, limit)
-            block = Block(size)
-            self._total += size
-        self._used += size
+            if books.refusal(size):
+                self._settle_ends()
+                books.free_all_blocks()
+            if books.refusal(size):
+                gc.collect()
+                self._settle()
+                books.free_all_blocks()
+            if (error := books.refusal(size)) is not None:
+                raise error
+            block = books.add(size)
         self.room.take(size)
         return block
 
