@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sized
+from collections.abc import Iterator
 
 from msgspec.structs import replace
 
@@ -29,7 +29,9 @@ def fit_report(report: NodeReport) -> NodeReport:
     ordinals = {device.ordinal for device in report.devices}
     if len(report.devices) > min(len(ordinals), _MOST_DEVICES) or len(report.executors) > _MOST_EXECUTORS:
         raise MalformedMessage("it has more devices or executors than can be")
-    if any(max(map(len, _of_others(one))) >= MOST_DEVICES for one in report.executors):
+    if any(
+        max(len(one.others) + 1, len(one.others_booked) + 1, len(one.held)) > MOST_DEVICES for one in report.executors
+    ):
         raise MalformedMessage("it has more devices or executors than can be")
     if not all(map(can_be, _figures(report))):
         raise MalformedMessage("it has figures that cannot be")
@@ -46,10 +48,6 @@ def fit_word(message: LaunchFailed | ExecutorEnded) -> LaunchFailed | ExecutorEn
     return replace(message, detail=_readable(message.detail))
 
 
-def _of_others(executor: ExecutorReport) -> tuple[Sized, ...]:
-    return executor.others, executor.others_booked, executor.others_held
-
-
 def _figures(report: NodeReport) -> Iterator[float]:
     yield from (report.processes, report.clock)
     for device in report.devices:
@@ -62,7 +60,7 @@ def _figures_of(executor: ExecutorReport) -> Iterator[float]:
     usage, booked = executor.usage, executor.booked
     yield from (executor.epoch, executor.memory_limit_bytes, executor.lease_seconds, executor.used_bytes, executor.ops)
     yield from (executor.idle_seconds, usage.gpu_seconds, usage.peak_bytes, usage.received_bytes, usage.sent_bytes)
-    yield from (*usage.by_class, *executor.others, *executor.others_held)
+    yield from (*usage.by_class, *executor.others, *executor.held)
     for each in (booked, *executor.others_booked):
         yield from (each.used_seconds, each.wanted_seconds, each.at_seconds)
 

@@ -184,18 +184,25 @@ class Ledger:
         return self._reports.get((session.id, session.epoch))
 
     def used_by_device(self, session: Session) -> list[tuple[int, int, float]]:
-        """Return the number of each device of ``session``, how many bytes it holds there, how busy it keeps it."""
+        """Return the number of each device of ``session``, how many bytes it holds there, how busy it keeps it.
+
+        In equal parts where that is not told of each: by an agent of an older version, or without an arbiter.
+        """
         report, now = self.last_report(session), monotonic()
         if report is None:
             return []
-        held = (report.used_bytes - sum(report.others_held), *report.others_held)
-        books = dict(_books_by_device(report))
-        whole = self.rates.busy(session.id, session.epoch, now)
-        return [
-            (ordinal, max(0, there), self.rates.busy(name, session.epoch, now) if name in books else whole / len(held))
-            for ordinal, there in zip((report.ordinal, *report.others), held, strict=False)
-            for name in (_on(session.id, ordinal),)
-        ]
+        ordinals = (report.ordinal, *report.others)
+        count = len(ordinals)
+        held = report.held if len(report.held) == count else (report.used_bytes // count,) * count
+        books = {name for name, _ in _books_by_device(report)}
+        whole = self.rates.busy(session.id, session.epoch, now, count)
+        busy = [self.rates.busy(_on(session.id, ordinal), session.epoch, now) for ordinal in ordinals]
+        return list(zip(ordinals, held, busy if len(books) == count else [whole] * count, strict=True))
+
+    def busy(self, session: Session) -> float:
+        """Return the part of its devices' time that ``session`` had in the last seconds, 0 to 1."""
+        parts = [part for _, _, part in self.used_by_device(session)]
+        return sum(parts) / len(parts) if parts else 0.0
 
     def forget(self, sessions: Mapping[str, Session]) -> None:
         """Drop what is remembered of sessions that are over."""

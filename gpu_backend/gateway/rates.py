@@ -23,8 +23,8 @@ class Rates:
         while len(readings) > 2 and readings[1][0] <= now - _WINDOW_SECONDS:
             readings.popleft()
 
-    def busy(self, session: str, epoch: int, now: float) -> float:
-        """Return the part of a device's time that the session had, 0 to 1; 0 while too little is known.
+    def busy(self, session: str, epoch: int, now: float, devices: int = 1) -> float:
+        """Return the part of the time of its ``devices`` that the session had, 0 to 1; 0 while too little is known.
 
         A long op is counted when it is done, with all the time before it, and reports come sooner or later than they
         were made: more than all of the time is all of it.
@@ -33,7 +33,7 @@ class Rates:
         if not readings or readings[-1][0] < now - _SILENT_SECONDS:
             return 0.0
         (since, before), (until, after) = readings[0], readings[-1]
-        return min(1.0, max(0.0, (after - before) / (until - since))) if until > since else 0.0
+        return min(1.0, max(0.0, (after - before) / (until - since) / devices)) if until > since else 0.0
 
     def forget(self, now: float) -> None:
         """Drop what was not heard for a while."""

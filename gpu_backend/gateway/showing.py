@@ -6,7 +6,7 @@ from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from datetime import date
-from time import monotonic, time
+from time import time
 
 import msgspec
 
@@ -15,6 +15,7 @@ from gpu_backend.gateway.admission import Account
 from gpu_backend.gateway.directory import User
 from gpu_backend.gateway.ledger import Ledger
 from gpu_backend.gateway.loads import DeviceLoad
+from gpu_backend.gateway.placement import walled
 from gpu_backend.gateway.queue import Waiter
 from gpu_backend.gateway.sessions import Sessions
 from gpu_backend.gateway.settings import GatewaySettings
@@ -63,7 +64,6 @@ class Showing:
                 used[session.node, ordinal] += held
                 busy[session.node, ordinal] += part
         loads = self.loads()
-        able = [one for one in loads if not one.ailment]
         devices = tuple(
             DeviceView(
                 d.node, d.ordinal, d.kind, d.name, d.total_bytes, d.sessions, d.capacity,
@@ -76,8 +76,13 @@ class Showing:
         return PoolView(
             message.request, settings.pool, settings.version, asker.name, self.started_at, devices,
             tuple(self._session(session, asker) for session in sessions), self._line(asker), self.nodes(sessions),
-            settings.engine, most_together(able, settings.gives_several_gpus),
+            settings.engine, self._most_devices(loads),
         )  # fmt: skip
+
+    def _most_devices(self, loads: list[DeviceLoad]) -> int:
+        placeable = walled(loads) or loads if self.settings.needs_walls else loads
+        able = [one for one in placeable if one.capacity and not (one.ailment or one.drained)]
+        return most_together(able, self.settings.gives_several_gpus)
 
     async def usage(self, asker: User, message: AskUsage) -> FromGateway:
         """Return what was used, as ``asker`` may see it, and the limits that hold for them."""
@@ -109,7 +114,7 @@ class Showing:
             peak_bytes=usage.peak_bytes if usage is not None else 0,
             gpu_seconds=usage.gpu_seconds if usage is not None else 0.0,
             moved_bytes=usage.received_bytes + usage.sent_bytes if usage is not None else 0,
-            busy=self._busy(session),
+            busy=self.ledger.busy(session),
             is_over_quota=self.ledger.is_over_quota(session.user),
             placed=session.placed,
         )
@@ -123,9 +128,6 @@ class Showing:
             )
             for place, one in enumerate(self.waiting(), 1)
         )  # fmt: skip
-
-    def _busy(self, session: Session) -> float:
-        return self.ledger.rates.busy(session.id, session.epoch, monotonic())
 
 
 def visible(rows: Sequence[UsageRow], asker: User, by: str) -> list[UsageRow]:

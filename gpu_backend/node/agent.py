@@ -373,7 +373,7 @@ class Agent:
             order.session, order.epoch, executor.ordinals[0], order.client_key, self._reachable(told.endpoints),
             told.secret, told.certificate, order.memory_limit_bytes, order.lease_seconds, used, ops,
             executor.idle_seconds, executor.usage(), booked[0], share.seal if share is not None else "",
-            executor.ordinals[1:], tuple(booked[1:]), tuple(executor.held_bytes()[1:]),
+            executor.ordinals[1:], tuple(booked[1:]), tuple(executor.held_bytes()) if executor.ordinals[1:] else (),
         )  # fmt: skip
 
     def _reachable(self, endpoints: Sequence[str]) -> tuple[str, ...]:

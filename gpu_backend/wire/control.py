@@ -258,7 +258,7 @@ class StopNode(msgspec.Struct, frozen=True, array_like=True, tag="stop_node"):
 class ExecutorReport(HoldsSecret, frozen=True, array_like=True):
     """An executor that serves a session, what its ticket says, and the seal with which its node was given it.
 
-    ``others`` are its further devices, ``others_booked`` what is on their books, ``others_held`` the bytes held there.
+    ``others`` are its further devices, ``others_booked`` what is on their books; ``held`` is what it holds on each.
     """
 
     session: str
@@ -278,7 +278,7 @@ class ExecutorReport(HoldsSecret, frozen=True, array_like=True):
     seal: str = ""
     others: tuple[int, ...] = ()
     others_booked: tuple[Booked, ...] = ()
-    others_held: tuple[int, ...] = ()
+    held: tuple[int, ...] = ()
 
 
 class NodeReport(msgspec.Struct, frozen=True, array_like=True, tag="node_report"):

@@ -8,7 +8,7 @@ from gpu_backend.wire.values import Value
 from kernelproxy.calls.array_core import ArrayCore, handle_of
 from kernelproxy.client import Client
 
-__all__ = ["FETCHING", "is_copied_whole", "is_here", "lies_alike", "reaches_over"]
+__all__ = ["FETCHING", "is_copied_whole", "is_here", "is_stored_whole", "lies_alike", "reaches_over"]
 
 #: What brings an array to the current device: of one that is there already it may be a mere view.
 FETCHING = frozenset(f"cupy.{name}" for name in "array asarray asanyarray atleast_1d atleast_2d atleast_3d".split())
@@ -40,3 +40,11 @@ def lies_alike(array: object, layout: object) -> bool:
 def is_copied_whole(qualname: str, args: tuple[object, ...], result: object) -> bool:
     """Tell whether a call with ``result`` only copies its first argument, from whatever device that is on."""
     return qualname in _COPIES and bool(args) and lies_alike(args[0], result)
+
+
+def is_stored_whole(value: object, target: Layout) -> bool:
+    """Tell whether CuPy stores ``value`` into ``target`` by a copy, from whatever device that is on; else by a kernel.
+
+    It takes leading axes of one element from the value, which lies otherwise then, and looks for C's order alone.
+    """
+    return lies_alike(value, target) and target.c_contiguous and target.shape[:1] != (1,)

@@ -8,7 +8,7 @@ from gpu_backend.wire import values as wire
 from kernelproxy import compiled
 from kernelproxy.calls.array_core import ArrayCore, LaterLayout
 from kernelproxy.calls.common_client import common
-from kernelproxy.calls.elsewhere import lies_alike
+from kernelproxy.calls.elsewhere import is_stored_whole
 from kernelproxy.stream.forms import Form, Forms, OpKind
 
 #: How many frames of ours there are at least between the pipeline and who stores something.
@@ -26,7 +26,7 @@ def store(target: ArrayCore, value: ArrayCore) -> None:
         common(client, value._client)
     forms, key = client.pipeline.forms, (target._layout, _STORE, value._layout)
     form = forms.get(key) or _remembered(forms, key, target._layout)
-    if client.streams.is_used and lies_alike(target, value._layout):
+    if client.streams.is_used and is_stored_whole(value, target._layout):
         client.pipeline.note_copy(form, (target._ref, value._ref), _DEPTH, client.streams.current_handle())
     else:
         client.pipeline.note(form, (target._ref, value._ref), _DEPTH, None, client.streams.current_handle())

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import warnings
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import numpy as np
@@ -51,3 +52,27 @@ def test_what_has_no_gaps_is_copied_without_waiting(executor: InProcess) -> None
     np.testing.assert_array_equal(host(target), np.arange(24).reshape(4, 6))
     np.testing.assert_array_equal(host(rows)[2:6], np.arange(24).reshape(4, 6))
     assert not host(rows)[[0, 1, 6, 7, 8]].any()
+
+
+@pytest.mark.parametrize("shape", [(1, 5), (1,), (1, 2, 3)])
+def test_a_store_that_is_a_kernel_is_waited_for(executor: InProcess, shape: tuple[int, ...]) -> None:
+    """CuPy takes leading axes of one element from what is stored, and copies what then lies otherwise by a kernel."""
+    _is_waited_for(cp.ones(shape), cp.zeros, shape)
+
+
+def test_a_store_in_fortrans_order_is_waited_for(executor: InProcess) -> None:
+    _is_waited_for(cp.ones((2, 3), order="F"), lambda shape: cp.zeros(shape, order="F"), (2, 3))
+
+
+def _is_waited_for(value: Any, make: Callable[[tuple[int, ...]], Any], shape: tuple[int, ...]) -> None:
+    counters = value._client.pipeline.counters
+    with cp.cuda.Device(1):
+        target = make(shape)
+        before = counters.round_trips
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # where devices reach each other's memory
+            try:
+                target[...] = value
+            except ValueError as error:  # and where they do not
+                assert "Peer access is unavailable" in str(error)
+        assert counters.round_trips == before + 1

@@ -31,7 +31,7 @@ def test_an_epoch_that_cannot_be_is_refused(epoch: int) -> None:
     [
         {"others": (1, -1)},
         {"others": (1,), "others_booked": (Booked(float("nan")),)},
-        {"others": (1,), "others_held": (-1,)},
+        {"others": (1,), "held": (0, -1)},
     ],
 )
 def test_what_cannot_be_of_other_devices_is_refused(line: dict[str, object]) -> None:

@@ -55,17 +55,19 @@ def test_of_several_devices_it_is_told_what_is_used_of_each(tmp_path: Path, monk
     both = replace(session("a", "ada", 0), others=(1,))
     directory, accounts = Directory(tmp_path / "directory.sqlite"), Accounts(tmp_path / "accounts.sqlite")
     ledger = Ledger(directory, accounts, Entitlements(), steered_policies=frozenset({"steered"}))
-    assert ledger.used_by_device(both) == []
+    assert (ledger.used_by_device(both), ledger.busy(both)) == ([], 0.0)
     for now in range(5):
         monkeypatch.setattr("gpu_backend.gateway.ledger.monotonic", lambda now=now: float(now))
         told = msgspec.structs.replace(
-            line(both, 0.25 * now), used_bytes=700, usage=Usage(1.0 * now), others=(1,), others_held=(600,),
+            line(both, 0.75 * now), used_bytes=900, usage=Usage(1.5 * now), others=(1,), held=(100, 600),
             others_booked=(Booked(0.75 * now, 0.0, 100.0 + now),),
         )  # fmt: skip
         ledger.hear(NODE, NodeReport(DEVICES, (told,), 1), {both.id: both})
-    assert ledger.used_by_device(both) == [(0, 100, 0.25), (1, 600, 0.75)]
-    unseen = msgspec.structs.replace(told, others_booked=(Booked(),))  # no arbiter looks at it: then in equal parts
-    ledger.hear(NODE, NodeReport(DEVICES, (unseen,), 1), {both.id: both})
-    assert ledger.used_by_device(both) == [(0, 100, 0.5), (1, 600, 0.5)]
+    assert (ledger.used_by_device(both), ledger.busy(both)) == ([(0, 100, 0.75), (1, 600, 0.75)], 0.75)
+    unseen = msgspec.structs.replace(told, others_booked=(Booked(),))  # no arbiter looks at it
+    older = msgspec.structs.replace(unseen, held=())  # by an agent that does not tell
+    for one, held in ((unseen, (100, 600)), (older, (450, 450))):
+        ledger.hear(NODE, NodeReport(DEVICES, (one,), 1), {both.id: both})
+        assert ledger.used_by_device(both) == [(0, held[0], 0.75), (1, held[1], 0.75)]
     directory.close()
     accounts.close()
