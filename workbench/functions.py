@@ -232,10 +232,10 @@ def _changed(
         raise ValueError(f"max_workers is to be a whole number from 1 on, not {max_workers!r:.60}.")
     return replace(
         terms,
-        gpu=terms.gpu if gpu is None else gpu,
+        gpu=terms.gpu if gpu is None else float(gpu),
         memory_bytes=terms.memory_bytes if memory is None else _bytes(memory),
-        timeout_seconds=terms.timeout_seconds if timeout is None else timeout,
-        max_workers=terms.max_workers if max_workers is None else max_workers,
+        timeout_seconds=terms.timeout_seconds if timeout is None else float(timeout),
+        max_workers=terms.max_workers if max_workers is None else int(max_workers),
     )
 
 

@@ -109,13 +109,14 @@ class GpuStatus(Facts):
         counters = session.counters.to_dict()  # before `memory`, whose own round trip is not the notebook's
         doing = progress.heard(session.pipeline, _EXECUTOR_SECONDS)
         is_idle = doing.is_heard and not doing.what and not doing.queued
+        told = progress.memory(session.pipeline, _EXECUTOR_SECONDS, session.devices) if is_idle else []
         return replace(
             self,
             session=session.ticket.session,
             epoch=session.epoch,
             is_connected=session.is_connected,
             device=dict(session.device),
-            memory=progress.memory(session.pipeline, _EXECUTOR_SECONDS, session.devices) if is_idle else {},
+            memory=_together(told, session.device.get("kind")) if told else {},
             held_bytes=session.pipeline.memory.held_bytes,
             work=doing,
             counters=counters,
@@ -132,17 +133,14 @@ class GpuStatus(Facts):
         return known._with_devices(own, devices) if devices else known
 
     def _with_devices(self, own: SessionView, devices: list[DeviceView]) -> GpuStatus:
-        first, total = devices[0], sum(one.total_bytes for one in devices)
+        first = devices[0]
         described: dict[str, Any] = {"kind": first.kind, "name": first.name, "total_bytes": first.total_bytes}
         if len(devices) > 1:
             described["devices"] = len(devices)
         used = max(own.used_bytes, self.held_bytes)
-        memory = {
-            "used_bytes": used,
-            "limit_bytes": own.memory_limit_bytes * len(devices),
-            "free_bytes": max(0, total - sum(one.used_bytes for one in devices) - (used - own.used_bytes)),
-            "total_bytes": total,
-        }
+        limit, each = own.memory_limit_bytes, [(one.total_bytes - one.used_bytes, one.total_bytes) for one in devices]
+        memory = _together([dict(zip(_AMOUNTS, (0, limit, *one), strict=True)) for one in each], first.kind)
+        memory |= {"used_bytes": used, "free_bytes": max(0, memory["free_bytes"] - (used - own.used_bytes))}
         busy = min(1.0, sum(one.busy for one in devices) / len(devices))
         return replace(self, busy=busy, device=self.device or described, memory=self.memory or memory)
 
@@ -310,6 +308,7 @@ class GpuStatus(Facts):
 _MOST_PLACE = 60
 _NO_SESSION = "none yet: the first array takes a session, or %gpu connect does"
 _MEMORY = ("used", "limit", "free", "total")
+_AMOUNTS = tuple(f"{name}_bytes" for name in _MEMORY)
 _COUNTED = {
     "ops": "operations",
     "batches": "messages that carried them",
@@ -321,6 +320,15 @@ _COUNTED = {
 }
 #: What is counted in parts, and how a part is called.
 _PARTS = {"trips": "trips: {}", "sent_bytes": "bytes sent {}", "received_bytes": "bytes received {}"}
+
+
+def _together(memories: list[dict[str, int]], kind: object) -> dict[str, int]:
+    """Return what several devices have together; CPU devices have the memory of one machine."""
+    whole = {name: sum(one[name] for one in memories) for name in memories[0]}
+    if kind == "cpu":
+        whole["total_bytes"] = memories[0]["total_bytes"]
+        whole["free_bytes"] = min(one["free_bytes"] for one in memories)
+    return whole
 
 
 def pool_at(address: str) -> PoolView:

@@ -135,8 +135,10 @@ def reload(state: PoolState) -> PoolView:
         clusters.refuse_unusable(state, settings)
         _refuse_other_devices(state, settings)
         prepare(state, settings)
-        end_servants(state, ("agent", "gateway"))  # whoever is heard by the new gateway has the new settings
-        state.problem_note.unlink(missing_ok=True)  # of an agent that had the former settings
+        # Whoever is heard by the new gateway has the new settings.
+        end_servants(state, ("agent",))
+        state.problem_note.unlink(missing_ok=True)  # of an agent that had the former ones; the next writes its own
+        end_servants(state, ("gateway",))
         end_idle_executors(state)
         return _wait_until_up(state)
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import errno
 import os
 import socket
+import sys
 from contextlib import suppress
 from pathlib import Path
 
@@ -72,7 +73,7 @@ def _try_gateway(host: str, port: int, who: str, gateway: ProcessId | None) -> N
     try:
         forecourt.listen(endpoint).close()
     except OSError as error:
-        if error.errno == errno.EADDRINUSE and gateway is not None and _listens_at(gateway, port):
+        if error.errno == errno.EADDRINUSE and gateway is not None and _listens_at(gateway, host, port):
             return
         raise PoolRefusal(
             f"The gateway cannot be heard at {endpoint}: {error.strerror or error}. {who}_host must be an "
@@ -81,14 +82,24 @@ def _try_gateway(host: str, port: int, who: str, gateway: ProcessId | None) -> N
         ) from None
 
 
-def _listens_at(process: ProcessId, port: int) -> bool:
-    """Tell whether ``process`` listens on a TCP port."""
+def _listens_at(process: ProcessId, host: str, port: int) -> bool:
+    """Tell whether it is ``process`` that has a TCP port, and nobody else has it at ``host``."""
     proc, own = Path("/proc") / str(process.pid), set()
-    with suppress(FileNotFoundError, ProcessLookupError):  # it has ended
+    with suppress(FileNotFoundError, ProcessLookupError, PermissionError):  # it has ended, or is not ours
         for descriptor in (proc / "fd").iterdir():
             with suppress(FileNotFoundError):  # closed meanwhile
                 own.add(os.readlink(descriptor))
         lines = [line.split() for line in (proc / "net" / "tcp").read_text().splitlines()[1:]]
-        at_port = {f"socket:[{one[9]}]" for one in lines if one[1].endswith(f":{port:04X}") and one[3] == _LISTENS}
-        return not own.isdisjoint(at_port)
+        listening = [(one[1], f"socket:[{one[9]}]") for one in lines if one[3] == _LISTENS]
+        at_port = {name for address, name in listening if address.endswith(f":{port:04X}")}
+        others = {name for address, name in listening if address == _as_told(host, port)} - own
+        return not own.isdisjoint(at_port) and not others
     return False
+
+
+def _as_told(host: str, port: int) -> str:
+    """Return how ``/proc/net/tcp`` tells an address of IPv4; "" of any other."""
+    try:
+        return f"{int.from_bytes(socket.inet_aton(host), sys.byteorder):08X}:{port:04X}"
+    except OSError:
+        return ""

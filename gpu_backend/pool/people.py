@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import sqlite3
 from collections.abc import Iterator
 from contextlib import closing, contextmanager
 from datetime import date
@@ -18,7 +19,7 @@ from gpu_backend.pool import settings as pool_settings
 from gpu_backend.pool.setup import cache_dir, prepare
 from gpu_backend.pool.state import PoolState
 from gpu_backend.transport import curve
-from gpu_backend.wire.errors import PoolRefusal, quoted
+from gpu_backend.wire.errors import PoolError, PoolRefusal, quoted
 
 #: What names of users and groups look like.
 NAME = re.compile(r"[\w.@+-]{1,60}")
@@ -50,8 +51,9 @@ def add_user(state: PoolState, name: str, is_operator: bool | None = None, key: 
     """
     _need_name(name)
     if key:
-        _need_key(state, key)
+        _need_key(key)
     with records_of(state) as records, records.together():
+        _refuse_own_key(state, key)
         if is_operator is False:
             _keep_an_operator(records, {known.public for known in records.all_keys() if known.user == name})
         records.add_user(name, is_operator, time())
@@ -68,8 +70,9 @@ def add_key(state: PoolState, user: str, public: str, note: str = "") -> None:
         If it is no key, is registered already, or there is no such user.
     """
     _need_name(user)
-    _need_key(state, public)
+    _need_key(public)
     with records_of(state) as records:
+        _refuse_own_key(state, public)
         records.add_key(public, user, note, time())
 
 
@@ -88,13 +91,22 @@ def make_key(state: PoolState, user: str, path: Path, note: str = "") -> str:
     if path.exists():
         raise PoolRefusal(f"{path} exists. Name another file, or remove that one if nobody uses it.")
     keys = curve.generate()
-    curve.save(keys, path)  # first: a key is not to be good that nobody has
+    public = keys.public.decode()
     try:
-        add_key(state, user, keys.public.decode(), note)
-    except BaseException:  # an interrupt too: nobody could use what is in the file
-        path.unlink(missing_ok=True)
+        curve.save(keys, path)  # first: a key is not to be good that nobody has
+        add_key(state, user, public, note)
+    except BaseException:  # an interrupt too: nobody could use what is in the file, unless it is registered by then
+        if not _is_registered(state, public):
+            path.unlink(missing_ok=True)
         raise
-    return keys.public.decode()
+    return public
+
+
+def _is_registered(state: PoolState, public: str) -> bool:
+    try:
+        return any(key.public == public for person in people(state) for key in person.keys)
+    except (PoolError, OSError, sqlite3.Error):  # where the records cannot be read, nothing was written in them
+        return False
 
 
 def people(state: PoolState) -> list[Person]:
@@ -179,9 +191,12 @@ def _need_name(name: str) -> None:
         raise PoolRefusal(f"{quoted(name)} is no user name: use up to 60 letters, digits and . _ @ + -.")
 
 
-def _need_key(state: PoolState, public: str) -> None:
+def _need_key(public: str) -> None:
     if not curve.is_public_key(public):
         raise PoolRefusal(f"{quoted(public)} is no public key: it has 40 characters and `workbench connect` prints it.")
+
+
+def _refuse_own_key(state: PoolState, public: str) -> None:
     if curve.load(state.gateway_key).public.decode() == public:
         raise PoolRefusal(
             "This is the pool's own public key; a user's is what `workbench connect` prints on their side."

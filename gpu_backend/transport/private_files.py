@@ -28,8 +28,9 @@ def replace_private(path: Path, data: bytes) -> None:
         with os.fdopen(os.open(fresh, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), "wb") as file:
             file.write(data)
         fresh.replace(path)
-    except OSError as error:  # a full disk, say
+    except BaseException as error:  # a full disk, say, or an interrupt: what is secret is not to lie about
         with suppress(OSError):
             fresh.unlink()
-        error.filename, error.filename2 = str(path), None  # that of the attempt says nothing to anybody
+        if isinstance(error, OSError):
+            error.filename, error.filename2 = str(path), None  # that of the attempt says nothing to anybody
         raise

@@ -37,6 +37,15 @@ class Kept:
             known = self._values[pipeline] = epoch, {}
         return known[1]
 
+    def is_of_this_executor(self, values: dict[Any, Any]) -> bool:
+        """Tell whether the executor in use, if there is one, is that of which ``values`` are kept."""
+        client = self._client()
+        session = client.opened if client is not None else None
+        if session is None:
+            return False
+        epoch, known = self._values.get(session.pipeline, (0, None))
+        return known is values and epoch == session.pipeline.connection.ticket.epoch
+
     def get(self, key: Hashable, make: Callable[[], Any]) -> Any:
         """Return the value of ``key``, made if there is none yet. What ``make`` raises is not kept."""
         if key not in self.of_this_executor():

@@ -9,7 +9,6 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from functools import cached_property
 from typing import Any, TextIO, TypeAlias
-from weakref import WeakKeyDictionary
 
 import numpy as np
 
@@ -36,20 +35,22 @@ Allocator: TypeAlias = Callable[[int], object]
 HostAddress: TypeAlias = "int | ctypes.c_void_p | None"
 
 
-class _Limits(Kept):
-    """The limits that a program has set on its pools."""
-
-
 class _Pool(RemoteObject):
     def set_limit(self, size: int | None = None, fraction: float | None = None) -> None:
         """Set the most bytes that the pool may hold, or that part of the device's memory; 0 or nothing for none."""
         client = self._client or current()
         dispatch.ask_object(".method", self, "set_limit", size, fraction)
-        limits = client.part(_Limits).get("pools", WeakKeyDictionary)
-        limits[self] = self.get_limit()
-        # Whichever pool arrays are to come from: what fits into each of them is sure to be had.
-        known = [client.session.memory_limit_bytes, *limits.values()]
-        client.memory.set_limit(min(filter(None, known), default=0))
+        limits: dict[int, int] = self.__dict__.setdefault("_limits", {})
+        limits[client.streams.device] = self.get_limit()
+        _agree_limit(client)
+
+
+def _agree_limit(client: Client) -> None:
+    """Have the notebook know what is sure to be had, whichever pool in use and device it comes from."""
+    known = client.part(_Pools).of_this_executor().get(_DEFAULT)
+    pools = [known, *[getattr(one, "__self__", None) for one in client.part(_Allocators).of_this_executor().values()]]
+    limits = [limit for one in pools if one is not None for limit in one.__dict__.get("_limits", {}).values()]
+    client.memory.set_limit(min(filter(None, (client.session.memory_limit_bytes, *limits)), default=0))
 
 
 class MemoryPool(_Pool):
@@ -85,31 +86,21 @@ class _Pools(Kept):
 
 def get_default_memory_pool() -> MemoryPool:
     """Return the pool that arrays come from. It is the same object each time, as in CuPy."""
-    name = "cupy.get_default_memory_pool"
     known, proof = current().part(_Pools), Made(MemoryPool._qualname)
-    pool: MemoryPool = known.get(name, lambda: dispatch.run_proved(name, (), {}, proof))
+    pool: MemoryPool = known.get(_DEFAULT, lambda: dispatch.run_proved(_DEFAULT, (), {}, proof))
     return pool
 
 
-class _Current(threading.local):
-    allocator: Any = None
-
-
 class _Allocators(Kept):
-    """What a client's arrays come from: in all threads, and in those that use another one for a while."""
+    """What arrays come from, as far as somebody has said: of a thread by its number, of all others by `_ALL`."""
 
-    def __init__(self, client: Client) -> None:
-        super().__init__(client)
-        self.here = _Current()
 
-    @property
-    def everywhere(self) -> Any:
-        """What all threads use; None where nobody has set it in the executor in use, which starts with its own pool."""
-        return self.of_this_executor().get("everywhere")
+_DEFAULT, _ALL, _NOBODY = "cupy.get_default_memory_pool", 0, object()
 
-    @everywhere.setter
-    def everywhere(self, allocator: Any) -> None:
-        self.of_this_executor()["everywhere"] = allocator
+
+def _malloc(size: int) -> Any:
+    """Return ``size`` bytes: stands for memory that no pool keeps, where that is what arrays come from."""
+    return dispatch.ask_object("cupy.cuda.alloc", size)
 
 
 def set_allocator(allocator: Allocator | None = None) -> None:
@@ -121,29 +112,38 @@ def set_allocator(allocator: Allocator | None = None) -> None:
         For a function of this process: it cannot hand out memory of the remote device.
     """
     dispatch.ask_object("cupy.cuda.set_allocator", _remote(allocator))
-    dispatch.whose((getattr(allocator, "__self__", None),)).part(_Allocators).everywhere = allocator
+    client = dispatch.whose((getattr(allocator, "__self__", None),))
+    client.part(_Allocators).of_this_executor()[_ALL] = allocator
+    _agree_limit(client)
 
 
 def get_allocator() -> Any:
     """Return what arrays come from."""
-    known = current().part(_Allocators)
-    if known.here.allocator is not None:
-        return known.here.allocator
-    return known.everywhere or get_default_memory_pool().malloc
+    said = current().part(_Allocators).of_this_executor()
+    found = said.get(threading.get_ident(), said.get(_ALL, _NOBODY))
+    if found is _NOBODY:
+        return get_default_memory_pool().malloc
+    return _malloc if found is None else found
 
 
 @contextmanager
 def using_allocator(allocator: Allocator | None = None) -> Iterator[None]:
     """Let arrays come from ``allocator`` inside the context."""
-    before = get_allocator()
+    client, thread = current(), threading.get_ident()
+    before, said = get_allocator(), client.part(_Allocators).of_this_executor()
     dispatch.ask_object("cupy.cuda.set_allocator", _remote(allocator))
-    here = current().part(_Allocators).here
-    outer, here.allocator = here.allocator, allocator
+    outer, said[thread] = said.get(thread, _NOBODY), allocator
+    _agree_limit(client)
     try:
         yield
     finally:
-        here.allocator = outer
-        dispatch.ask_object("cupy.cuda.set_allocator", _remote(before))
+        if outer is _NOBODY:
+            said.pop(thread, None)
+        else:
+            said[thread] = outer
+        if client.part(_Allocators).is_of_this_executor(said):  # another one starts with a pool of its own
+            dispatch.ask_object("cupy.cuda.set_allocator", _remote(before))
+            _agree_limit(client)
 
 
 def _remote(allocator: Allocator | None) -> Any:

@@ -58,14 +58,14 @@ class Wishes:
         """
         wish = Wish(
             os.environ.get(CLASS_VARIABLE) or settings.session_class,
-            _value(REQUEST_VARIABLE, settings.request, _fraction),
-            _value(LIMIT_VARIABLE, settings.limit, _fraction),
-            _value(PRIORITY_VARIABLE, settings.priority, partial(_whole, PRIORITY)),
+            _value(REQUEST_VARIABLE, settings, "request", _fraction),
+            _value(LIMIT_VARIABLE, settings, "limit", _fraction),
+            _value(PRIORITY_VARIABLE, settings, "priority", partial(_whole, PRIORITY)),
             os.environ.get(AFFINITY_VARIABLE) or settings.affinity,
             os.environ.get(ANTI_AFFINITY_VARIABLE) or settings.anti_affinity,
             os.environ.get(EXCLUSION_VARIABLE) or settings.exclusion,
-            _value(WHOLE_DEVICE_VARIABLE, settings.whole_device, _truth),
-            _value(DEVICES_VARIABLE, settings.devices, partial(_whole, DEVICES))
+            _value(WHOLE_DEVICE_VARIABLE, settings, "whole_device", _truth),
+            _value(DEVICES_VARIABLE, settings, "devices", partial(_whole, DEVICES))
             if self.devices is None
             else self.devices,
         )
@@ -74,7 +74,7 @@ class Wishes:
             wish = replace(wish, kind=said.kind, request=said.request, limit=said.limit, priority=said.priority)
         if self.memory_bytes is not None:
             return Wished(wish, self.memory_bytes)
-        return Wished(wish, _value(MEMORY_VARIABLE, settings.memory or "0", bytes_from_words))
+        return Wished(wish, _value(MEMORY_VARIABLE, settings, "memory", lambda said: bytes_from_words(said or "0")))
 
     def opening(self, settings: ClientSettings) -> OpenSession:
         """Return how a session is asked for in this process; raises as `wished` does. It has no name for a wait yet."""
@@ -105,10 +105,10 @@ def _whole(bound: Bound, said: str | int) -> int:
     return bound.checked(number)
 
 
-def _value(variable: str, setting: Any, convert: Callable[[Any], Any]) -> Any:
+def _value(variable: str, settings: ClientSettings, name: str, convert: Callable[[Any], Any]) -> Any:
     text = os.environ.get(variable)
     try:
-        return convert(text if text else setting)
+        return convert(text if text else getattr(settings, name))
     except ValueError as error:
-        where = variable if text else config_path()
+        where = variable if text else f"{name} in {config_path()}"
         raise PoolRefusal(f"{where} is not right: {error}") from None

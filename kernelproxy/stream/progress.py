@@ -53,17 +53,17 @@ def ways_in(answer: Value) -> list[tuple[str, str, int]]:
     return [(str(name), str(why), int(count)) for name, why, count in rows]  # type: ignore[arg-type]
 
 
-def memory(pipeline: Pipeline, seconds: float, devices: int = 1) -> dict[str, int]:
-    """Return the sums of what `memory_in` does of so many ``devices``; nothing if no answer comes within ``seconds``.
+def memory(pipeline: Pipeline, seconds: float, devices: int = 1) -> list[dict[str, int]]:
+    """Return what `memory_in` does of each of so many ``devices``; nothing if not all answer within ``seconds``.
 
-    Only of use where nothing is under way: else the answer comes behind all of it. A limit is that of each device.
+    Only of use where nothing is under way: else the answer comes behind all of it.
     """
-    found: dict[str, int] = {}
+    deadline, found = monotonic() + seconds, []
     for number in range(devices):
-        answer = answered(pipeline, ".memory", (), seconds, default_stream(number))
+        answer = answered(pipeline, ".memory", (), max(0.0, deadline - monotonic()), default_stream(number))
         if answer is None:
-            return {}
-        found = {name: count + found.get(name, 0) for name, count in memory_in(answer.value).items()}
+            return []
+        found.append(memory_in(answer.value))
     return found
 
 

@@ -132,16 +132,44 @@ def test_a_pool_that_is_gone_has_cached_nothing(executor: InProcess) -> None:
     assert kept.nbytes == 4 * MIB
 
 
-def test_the_notebook_knows_the_lowest_limit(executor: InProcess) -> None:
-    usual, own = cp.get_default_memory_pool(), cp.cuda.MemoryPool()
+def test_the_notebook_knows_the_lowest_limit_of_the_pools_in_use(executor: InProcess) -> None:
+    usual, own, memory = cp.get_default_memory_pool(), cp.cuda.MemoryPool(), current().memory
     usual.set_limit(size=8 * MIB)
-    own.set_limit(size=64 * MIB)
-    assert current().memory.limit_bytes == 8 * MIB
     own.set_limit(size=4 * MIB)
-    assert current().memory.limit_bytes == 4 * MIB
-    del own
+    assert memory.limit_bytes == 8 * MIB  # nothing comes from the other
+    with cp.cuda.using_allocator(own.malloc):
+        assert memory.limit_bytes == 4 * MIB
+        own.set_limit(size=64 * MIB)
+        assert memory.limit_bytes == 8 * MIB
+        own.set_limit(size=2 * MIB)
+        assert memory.limit_bytes == 2 * MIB
+    assert memory.limit_bytes == 8 * MIB
     usual.set_limit(size=16 * MIB)
-    assert current().memory.limit_bytes == 16 * MIB
+    assert memory.limit_bytes == 16 * MIB
+
+
+def test_no_pool_is_remembered_as_what_arrays_come_from(executor: InProcess) -> None:
+    own = cp.cuda.MemoryPool()
+    cp.cuda.set_allocator(None)
+    try:
+        assert cp.cuda.get_allocator().__name__ == "_malloc"
+        with cp.cuda.using_allocator(own.malloc):
+            assert cp.cuda.get_allocator() == own.malloc
+        before = cp.get_default_memory_pool().used_bytes(), own.used_bytes()
+        kept = cp.zeros(MIB, "u1")
+        assert int(kept.sum()) == 0
+        assert (cp.get_default_memory_pool().used_bytes(), own.used_bytes()) == before
+    finally:
+        cp.cuda.set_allocator(cp.get_default_memory_pool().malloc)
+
+
+def test_each_device_has_a_limit_that_is_known(tmp_path_factory: pytest.TempPathFactory) -> None:
+    with notebook_on_two("cpu", tmp_path_factory.mktemp("kernels")):
+        usual = cp.get_default_memory_pool()
+        usual.set_limit(size=4 * MIB)
+        with cp.cuda.Device(1):
+            usual.set_limit(size=64 * MIB)
+        assert current().memory.limit_bytes == 4 * MIB
 
 
 def test_a_pool_has_books_on_each_device(tmp_path_factory: pytest.TempPathFactory) -> None:
@@ -174,3 +202,18 @@ def test_an_allocator_ends_with_its_executor() -> None:
             cp.cuda.set_allocator(own.malloc)
             assert cp.cuda.get_allocator() == own.malloc
         device.resolve("cupy.cuda.set_allocator")(usual.malloc)  # it stands for the next executor's, too
+
+
+def test_an_executor_that_is_lost_in_a_context_is_asked_for_nothing_at_its_end() -> None:
+    """What the context then raises is what its body has raised."""
+    device = open_device("cpu")
+    usual = device.resolve("cupy.get_default_memory_pool")()
+
+    def lose() -> None:
+        with cp.cuda.using_allocator(cp.cuda.MemoryPool().malloc):
+            current().adopt(None)
+            raise ZeroDivisionError
+
+    with notebook_on(device), pytest.raises(ZeroDivisionError):
+        lose()
+    device.resolve("cupy.cuda.set_allocator")(usual.malloc)

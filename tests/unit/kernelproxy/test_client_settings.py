@@ -79,4 +79,4 @@ def test_an_amount_that_is_none_is_told_with_the_file(path: Path) -> None:
     write(path, "memory = 'lots'", **WAY)
     with pytest.raises(PoolRefusal) as told:
         Wishes().wished(settings.load())
-    assert str(told.value).startswith(f"{path} is not right: 'lots' is no amount of memory")
+    assert str(told.value).startswith(f"memory in {path} is not right: 'lots' is no amount of memory")

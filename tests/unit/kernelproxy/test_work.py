@@ -62,7 +62,7 @@ def test_an_executor_that_says_nothing_is_not_waited_for(pipeline: Pipeline, exe
     assert found.what == "cupy.linalg.svd, or another of what is queued,"
     assert (found.queued, found.is_heard) == (3, False)
     assert work.sign(pipeline).much == "or one of 2 other operations"
-    assert progress.memory(pipeline, _NOW) == {}
+    assert progress.memory(pipeline, _NOW) == []
 
 
 @pytest.mark.parametrize("want", [Want.DESCRIPTION, Want.NOTHING])
@@ -140,7 +140,7 @@ def test_a_lost_connection_is_not_sought(pipeline: Pipeline, executor: PlayedExe
     assert executor.link is not None
     executor.link.cut()
     assert not progress.heard(pipeline, 30.0).is_heard
-    assert progress.memory(pipeline, 30.0) == {}
+    assert progress.memory(pipeline, 30.0) == []
     assert executor.connections == 1
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import socket
 import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -83,4 +84,25 @@ def test_a_port_that_the_pools_own_gateway_has_is_free_for_the_next() -> None:
     with socket.create_server(("127.0.0.1", 0)) as own:
         settings = PoolSettings(listen_host="127.0.0.1", listen_port=own.getsockname()[1])
         refuse_unheard(settings, with_port=True, gateway=ProcessId.mine())
-    refuse_unheard(settings, with_port=True, gateway=ProcessId.mine())
+
+
+def test_the_same_port_at_another_address_is_not_the_gateways() -> None:
+    with socket.create_server(("127.0.0.1", 0)) as own:
+        port = own.getsockname()[1]
+        with subprocess.Popen(
+            [sys.executable, "-c", _LISTENING, "127.0.0.2", str(port)], stdin=subprocess.PIPE, stdout=subprocess.PIPE
+        ) as other:
+            assert other.stdout is not None
+            assert other.stdout.readline() == b"listens\n"
+            settings = PoolSettings(listen_host="127.0.0.2", listen_port=port)
+            with pytest.raises(PoolRefusal, match="Address already in use"):
+                refuse_unheard(settings, with_port=True, gateway=ProcessId.mine())
+            other.communicate(b"\n")
+
+
+_LISTENING = """
+import socket, sys
+with socket.create_server((sys.argv[1], int(sys.argv[2]))):
+    print("listens", flush=True)
+    sys.stdin.readline()
+"""

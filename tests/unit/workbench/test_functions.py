@@ -263,7 +263,9 @@ def test_amounts_of_numpy_are_amounts(nothing: Any) -> None:
     terms = nothing.options(
         gpu=np.float32(0.5), memory=np.int64(1 << 20), timeout=np.int32(1), max_workers=np.int8(2)
     )._terms
-    assert (terms.gpu, terms.memory_bytes, terms.timeout_seconds, terms.max_workers) == (0.5, 1 << 20, 1, 2)
+    amounts = (terms.gpu, terms.memory_bytes, terms.timeout_seconds, terms.max_workers)
+    assert amounts == (0.5, 1 << 20, 1, 2)
+    assert [type(one) for one in amounts] == [float, int, float, int]  # nothing else can be sent
 
 
 def test_what_cannot_be_called_is_made_no_function() -> None:

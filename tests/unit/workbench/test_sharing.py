@@ -160,14 +160,17 @@ def test_status_counts_arrays_that_the_pool_has_not_heard_of() -> None:
 
 def test_status_counts_all_devices_of_a_session() -> None:
     own = SessionView("s1", "ada", "", "serving", 1, "n", 0, 1 << 20, 0.0, True, used_bytes=300, others=(2,))
-    devices = tuple(DeviceView("n", number, "cpu", "a CPU", 1 << 30, 1, 4, 100 * number, 0.4) for number in range(3))
+    devices = tuple(DeviceView("n", number, "cuda", "a GPU", 1 << 30, 1, 4, 100 * number, 0.4) for number in range(3))
     view = PoolView(0, "lab", "1", "ada", 0.0, devices, (own,), ())
     assert PoolFacts.of(view, "tcp://gpu:1").mine == 2
     status = GpuStatus(session="s1")._with_pool(view, "tcp://gpu:1")
     assert status.memory == {
         "used_bytes": 300, "limit_bytes": 2 << 20, "free_bytes": (2 << 30) - 200, "total_bytes": 2 << 30
     }  # fmt: skip
-    assert "2 devices, each a CPU, 40% busy" in repr(status)
+    assert "2 devices, each a GPU, 40% busy" in repr(status)
+    processors = tuple(msgspec.structs.replace(one, kind="cpu") for one in devices)  # of one machine, and its memory
+    memory = GpuStatus(session="s1")._with_pool(msgspec.structs.replace(view, devices=processors), "").memory
+    assert (memory["free_bytes"], memory["total_bytes"]) == ((1 << 30) - 200, 1 << 30)
 
 
 @pytest.mark.parametrize(
