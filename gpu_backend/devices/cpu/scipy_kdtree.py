@@ -100,8 +100,8 @@ class KDTree:
         bound = np.nextafter(float(distance_upper_bound), np.inf)
         nearest = [*range(1, int(np.max(k)) + 1)]
         found = self._points.query(rows, nearest, float(eps), float(p), bound)
-        wanted = [one - 1 for one in k] if isinstance(k, list) else slice(None)
-        distances, nodes = found[0][:, wanted], found[1][:, wanted].astype(np.int64)
+        wanted = [one - 1 for one in (k if isinstance(k, list) else nearest)]
+        distances, nodes = np.take(found[0], wanted, 1), np.take(found[1], wanted, 1).astype(np.int64)
         shape = x.shape[:-1] if k == 1 and x.ndim > 1 else (*x.shape[:-1], distances.shape[1])
         return distances.reshape(shape), nodes.reshape(shape)
 

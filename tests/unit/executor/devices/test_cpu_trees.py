@@ -105,6 +105,12 @@ def test_neighbours_have_the_shape_of_what_is_asked(cp: Any, shape: Any, k: Any,
     )
 
 
+def test_neighbours_lie_in_a_row_wherever_they_were_named(cp: Any) -> None:
+    points = np.random.default_rng(2).random((20, 2))
+    for found in cp("KDTree", points).query(points, k=[3, 1]):
+        assert found.flags.c_contiguous
+
+
 def test_neighbours_at_the_bound_count(cp: Any) -> None:
     distances, nodes = cp("KDTree", LINE).query(np.array([[5.0]]), [1, 2, 3], distance_upper_bound=2)
     assert (distances.tolist(), sorted(nodes.tolist()[0])) == ([[2, 2, np.inf]], [2, 3, 4])
