@@ -166,10 +166,15 @@ def test_no_pool_is_remembered_as_what_arrays_come_from(executor: InProcess) -> 
 def test_each_device_has_a_limit_that_is_known(tmp_path_factory: pytest.TempPathFactory) -> None:
     with notebook_on_two("cpu", tmp_path_factory.mktemp("kernels")):
         usual = cp.get_default_memory_pool()
-        usual.set_limit(size=4 * MIB)
-        with cp.cuda.Device(1):
-            usual.set_limit(size=64 * MIB)
-        assert current().memory.limit_bytes == 4 * MIB
+        try:
+            usual.set_limit(size=4 * MIB)
+            with cp.cuda.Device(1):
+                usual.set_limit(size=64 * MIB)
+            assert current().memory.limit_bytes == 4 * MIB
+        finally:  # these books are the next test's, too
+            for number in (0, 1):
+                with cp.cuda.Device(number):
+                    usual.set_limit()
 
 
 def test_a_pool_has_books_on_each_device(tmp_path_factory: pytest.TempPathFactory) -> None:
