@@ -227,20 +227,14 @@ def _class(wanted: Namespace) -> SharingFacts:
     Raises
     ------
     UsageError
-        If the priority is none, or the pool says no; nothing has changed then.
+        If class or priority are none, or the pool says no; nothing has changed then.
     """
-    if wanted.priority is not None:
-        try:
-            PRIORITY.checked(wanted.priority)
-        except ValueError as error:
-            raise UsageError(str(error)) from None
+    _refuse_no_class(wanted)
     try:
         wish = current().wishes.wished(settings.load()).wish
         given = {
             name: value for name in ("request", "limit", "priority") if (value := getattr(wanted, name)) is not None
         }
-        if wanted.word and wanted.word not in _CLASSES:
-            raise PoolRefusal(f"There is no class {quoted(wanted.word)}; there are {', '.join(_CLASSES)}.")
         if wanted.word:
             given["kind"] = wanted.word
         if given:
@@ -252,6 +246,15 @@ def _class(wanted: Namespace) -> SharingFacts:
     except PoolError as error:
         raise UsageError(str(error)) from None
     return SharingFacts(wish, current().opened is not None)
+
+
+def _refuse_no_class(wanted: Namespace) -> None:
+    if wanted.word and wanted.word not in _CLASSES:
+        raise UsageError(f"There is no class {quoted(wanted.word)}; there are {', '.join(_CLASSES)}.")
+    try:
+        PRIORITY.checked(wanted.priority or 0)
+    except ValueError as error:
+        raise UsageError(str(error)) from None
 
 
 def _usage(wanted: Namespace) -> UsageFacts:

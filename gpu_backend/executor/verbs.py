@@ -30,6 +30,8 @@ SAME = ".same"
 WRITE = ".write"
 #: The one by which it waits for the device.
 SYNCHRONIZE = ".synchronize"
+#: The one by which it has a stream wait for an event.
+WAIT_EVENT = ".wait_event"
 #: The one by which it asks how its ops were carried out.
 WAYS = ".ways"
 
@@ -67,7 +69,7 @@ class Verbs:
             WRITE: self._write,
             KEEP: self._keep,
             WRITE_KEPT: self._write_kept,
-            ".wait_event": self._wait_event,
+            WAIT_EVENT: self._wait_event,
             SYNCHRONIZE: device.synchronize,
             ".memory": lambda: tuple(device.memory()),
             WAYS: ways,

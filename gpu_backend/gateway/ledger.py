@@ -191,13 +191,13 @@ class Ledger:
         report, now = self.last_report(session), monotonic()
         if report is None:
             return []
-        ordinals = (report.ordinal, *report.others)
-        count = len(ordinals)
+        count = len(session.ordinals)
         held = report.held if len(report.held) == count else (report.used_bytes // count,) * count
-        books = {name for name, _ in _books_by_device(report)}
-        whole = self.rates.busy(session.id, session.epoch, now, count)
-        busy = [self.rates.busy(_on(session.id, ordinal), session.epoch, now) for ordinal in ordinals]
-        return list(zip(ordinals, held, busy if len(books) == count else [whole] * count, strict=True))
+        names = [name for name, _ in _books_by_device(report)]
+        busy = [self.rates.busy(name, session.epoch, now) for name in names]
+        if len(names) != count:
+            busy = [self.rates.busy(session.id, session.epoch, now, count)] * count
+        return list(zip(session.ordinals, held, busy, strict=True))
 
     def busy(self, session: Session) -> float:
         """Return the part of its devices' time that ``session`` had in the last seconds, 0 to 1."""
@@ -233,17 +233,12 @@ class Ledger:
         return spent
 
 
-def _on(session: str, ordinal: int) -> str:
-    return f"{session} on {ordinal}"
-
-
 def _books_by_device(report: ExecutorReport) -> list[tuple[str, Booked]]:
     """Return what is on the books of each of several devices; of one alone it is known without, or of none yet."""
     books = (report.booked, *report.others_booked)
     if not report.others or not all(one.at_seconds for one in books):
         return []
-    ordinals = (report.ordinal, *report.others)
-    return [(_on(report.session, ordinal), one) for ordinal, one in zip(ordinals, books, strict=False)]
+    return [(f"{report.session}, device {place}", one) for place, one in enumerate(books)]
 
 
 def today() -> date:

@@ -56,6 +56,11 @@ def refuse_unwalled(devices: Sequence[DeviceLoad], is_operator: bool) -> Refusal
     )
 
 
+def placeable(devices: list[DeviceLoad], needs_walls: bool) -> list[DeviceLoad]:
+    """Return the devices to which sessions may go: where one node has walls, none goes to another without."""
+    return (walled(devices) or devices) if needs_walls else devices
+
+
 def walled(devices: Iterable[DeviceLoad]) -> list[DeviceLoad]:
     """Return the devices of those nodes on which every user is kept from the others."""
     all_of_them = list(devices)

@@ -28,7 +28,7 @@ from gpu_backend.gateway.membership import Members
 from gpu_backend.gateway.metrics import Figures, Metrics, MetricsDoor
 from gpu_backend.gateway.nodes import Nodes
 from gpu_backend.gateway.opening import Opening
-from gpu_backend.gateway.placement import walled, with_sessions
+from gpu_backend.gateway.placement import placeable, with_sessions
 from gpu_backend.gateway.queueing import Line
 from gpu_backend.gateway.seals import Seals
 from gpu_backend.gateway.sessions import Sessions
@@ -170,9 +170,7 @@ class Gateway:
         return with_sessions(self._nodes.devices(), self._sessions.all.values(), self._ledger.mixes())
 
     def _placeable(self) -> list[DeviceLoad]:
-        """Return the devices to which sessions may go: where one node has walls, none goes to another without."""
-        loads = self._loads()
-        return (walled(loads) or loads) if self._settings.needs_walls else loads
+        return placeable(self._loads(), self._settings.needs_walls)
 
     def _weight(self, user: str) -> float:
         return self._ledger.entitlements.weight("user", user)

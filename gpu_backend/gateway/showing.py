@@ -15,7 +15,7 @@ from gpu_backend.gateway.admission import Account
 from gpu_backend.gateway.directory import User
 from gpu_backend.gateway.ledger import Ledger
 from gpu_backend.gateway.loads import DeviceLoad
-from gpu_backend.gateway.placement import walled
+from gpu_backend.gateway.placement import placeable
 from gpu_backend.gateway.queue import Waiter
 from gpu_backend.gateway.sessions import Sessions
 from gpu_backend.gateway.settings import GatewaySettings
@@ -80,8 +80,8 @@ class Showing:
         )  # fmt: skip
 
     def _most_devices(self, loads: list[DeviceLoad]) -> int:
-        placeable = walled(loads) or loads if self.settings.needs_walls else loads
-        able = [one for one in placeable if one.capacity and not (one.ailment or one.drained)]
+        possible = placeable(loads, self.settings.needs_walls)
+        able = [one for one in possible if one.capacity and not (one.ailment or one.drained)]
         return most_together(able, self.settings.gives_several_gpus)
 
     async def usage(self, asker: User, message: AskUsage) -> FromGateway:

@@ -14,7 +14,7 @@ from gpu_backend.pool.settings import PoolSettings
 from gpu_backend.transport import forecourt
 from gpu_backend.wire.errors import PoolRefusal
 
-#: How ``/proc/net/tcp`` says of a socket that it listens.
+#: How ``/proc/net/tcp`` and its twin of IPv6 say of a socket that it listens.
 _LISTENS = "0A"
 
 
@@ -89,7 +89,8 @@ def _listens_at(process: ProcessId, host: str, port: int) -> bool:
         for descriptor in (proc / "fd").iterdir():
             with suppress(FileNotFoundError):  # closed meanwhile
                 own.add(os.readlink(descriptor))
-        lines = [line.split() for line in (proc / "net" / "tcp").read_text().splitlines()[1:]]
+        tables = [(proc / "net" / name).read_text() for name in ("tcp", "tcp6") if (proc / "net" / name).exists()]
+        lines = [line.split() for table in tables for line in table.splitlines()[1:]]
         listening = [(one[1], f"socket:[{one[9]}]") for one in lines if one[3] == _LISTENS]
         at_port = {name for address, name in listening if address.endswith(f":{port:04X}")}
         others = {name for address, name in listening if address == _as_told(host, port)} - own

@@ -11,12 +11,11 @@ from typing import TypeVar
 
 from gpu_backend.devices.base import Device
 from gpu_backend.executor.program.effects import handles_in
+from gpu_backend.executor.verbs import WAIT_EVENT
 from gpu_backend.opstream.devices import device_of
 from gpu_backend.wire.messages import Op
 
 __all__ = ["PeerOrder"]
-
-_WAIT = ".wait_event"
 
 R = TypeVar("R")
 
@@ -31,7 +30,7 @@ class PeerOrder:
         """Return what ``function`` returns, which ``op`` names, of its arguments."""
         others = {device_of(handle) for handle in handles_in((*op.args, *(op.kwargs or {}).values()))}
         others = {number for number in others - {device_of(op.stream)} if 0 <= number < self._device.count}
-        if not others or op.name == _WAIT:  # an event says by itself what is waited for
+        if not others or op.name == WAIT_EVENT:  # an event says by itself what is waited for
             return function(*args, **kwargs)
         with self._device.in_order_with(others):
             return function(*args, **kwargs)

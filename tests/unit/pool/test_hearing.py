@@ -11,7 +11,7 @@ import pytest
 
 from gpu_backend.engine.detached import ProcessId, write_identity
 from gpu_backend.pool import commands, setup, state
-from gpu_backend.pool.hearing import refuse_unheard
+from gpu_backend.pool.hearing import _listens_at, refuse_unheard
 from gpu_backend.pool.settings import PoolSettings
 from gpu_backend.wire.errors import PoolRefusal
 
@@ -80,10 +80,17 @@ def test_a_reload_refuses_a_port_that_somebody_else_has_and_touches_nothing(
             gateway.kill()
 
 
-def test_a_port_that_the_pools_own_gateway_has_is_free_for_the_next() -> None:
-    with socket.create_server(("127.0.0.1", 0)) as own:
-        settings = PoolSettings(listen_host="127.0.0.1", listen_port=own.getsockname()[1])
-        refuse_unheard(settings, with_port=True, gateway=ProcessId.mine())
+@pytest.mark.parametrize(("family", "host"), [(socket.AF_INET, "127.0.0.1"), (socket.AF_INET6, "::1")])
+def test_a_port_that_the_pools_own_gateway_has_is_free_for_the_next(family: socket.AddressFamily, host: str) -> None:
+    try:
+        own = socket.create_server((host, 0), family=family)
+    except OSError as error:
+        pytest.skip(f"no {host} on this machine: {error}")
+    with own:
+        assert _listens_at(ProcessId.mine(), host, own.getsockname()[1])
+        if family is socket.AF_INET:
+            settings = PoolSettings(listen_host=host, listen_port=own.getsockname()[1])
+            refuse_unheard(settings, with_port=True, gateway=ProcessId.mine())
 
 
 def test_the_same_port_at_another_address_is_not_the_gateways() -> None:
