@@ -21,7 +21,7 @@ from gpu_backend.devices.cuda_segment_compiler import Program, SegmentCompiler
 from gpu_backend.devices.cuda_ufuncs import CudaUfuncs
 from gpu_backend.devices.segment_source import MOST_OPS, SHORT_OPS, THREADS, Body
 from gpu_backend.devices.segments import HEADER_BYTES, INSTRUCTION_BYTES, Kind, Routine
-from gpu_backend.devices.usual_ops import usual_ops
+from gpu_backend.devices.usual_ops import Usual, usual_ops
 from gpu_backend.opstream.layout import DType
 
 #: Elements that a block has for each of its threads, where there is more than one block.
@@ -41,6 +41,7 @@ _LOOK_SECONDS = 0.25
 #: How often it is looked whether the usual ones have been compiled.
 _NOTE_SECONDS = 1.0
 _HEADER = Struct("<2I8x")
+_BOOL: DType = np.dtype(np.bool_)
 
 
 class CudaSegments:
@@ -88,13 +89,16 @@ class CudaSegments:
         Program({one: self._bodies[one] for one in self._usual_codes or self._learn_usual()})
 
     def _learn_usual(self) -> list[int]:
-        found = (
-            self.routine(one.name, one.kinds, None) if one.name else self.copy(*one.kinds)  # type: ignore[arg-type]
-            for one in usual_ops()
-        )
+        found = map(self._usual_routine, usual_ops())
         codes = sorted({one.code for one in found if one is not None})
         self._wanted.clear()
         return codes
+
+    def _usual_routine(self, one: Usual) -> Routine | None:
+        if one.name:
+            return self.routine(one.name, one.kinds, None)
+        of, into, *mask = one.kinds
+        return self.copy(of, into, tuple(mask))  # type: ignore[arg-type]
 
     def routine(self, name: str, kinds: tuple[Kind, ...], output: DType | None) -> Routine | None:
         """Return what does op ``name`` of operands of these ``kinds``; see the seam."""
@@ -115,14 +119,19 @@ class CudaSegments:
             self._wanted[store.code] += 0  # the result may be put into a window next: then all is compiled at once
         return self._routine(body, tuple(op.in_types), stored)
 
-    def copy(self, kind: Kind, output: DType) -> Routine | None:
+    def copy(self, kind: Kind, output: DType, mask: tuple[Kind, ...] = ()) -> Routine | None:
         """Return what copies operands of this ``kind``; see the seam."""
+        if mask and mask != (_BOOL,):
+            return None
         if isinstance(kind, type):  # CuPy's kernel for filling gets the number in the array's own type
             kind = output
         elif kind.kind == "c" and output.kind != "c":
             return None  # CuPy warns
-        name = _typename(kind)
-        return self._routine(Body("", "", "out0 = in0", (name,), name, (name,), _typename(output)), (kind,), output)
+        name, where = _typename(kind), tuple(map(_typename, mask))
+        body = Body(
+            "", "", "out0 = in0", (name, *where), name, (name, *where), _typename(output), "in1" if mask else ""
+        )
+        return self._routine(body, (kind, *mask), output)  # type: ignore[arg-type]
 
     def is_ready(self, code: int) -> bool:
         """Tell whether a routine is compiled; have it compiled if it is wanted often."""

@@ -101,6 +101,8 @@ class Body(NamedTuple):
     output: str
     stored_inputs: tuple[str, ...]
     stored_output: str
+    #: Which operand says whether there is a result; none if there always is.
+    condition: str = ""
 
 
 def can_stand(body: Body) -> bool:
@@ -144,6 +146,7 @@ def _function(code: int, body: Body) -> str:
     for number, (kind, name) in enumerate(zip(stored, names[:-1], strict=False)):
         read = f"*reinterpret_cast<const {kind}*>(place{number}_ + shift{number}_)"
         lines += [f"    const {name}_type {name}({read});"]
+    lines += [f"    if (!{body.condition}) continue;"] if body.condition else []
     lines += ["    out0_type out0;", f"    {body.routine};"]
     lines += [f"    *reinterpret_cast<{stored[last]}*>(place{last}_ + shift{last}_) = out0;", "  }", "}"]
     return f"\nnamespace op_{code} {{\n{body.preamble}\n" + "\n".join(lines) + "\n}\n"

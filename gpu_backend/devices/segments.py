@@ -67,8 +67,11 @@ class Segments(Protocol):
         ``output`` is of what type the array is that it writes into; None for a new one.
         """
 
-    def copy(self, kind: Kind, output: DType) -> Routine | None:
-        """Return what puts operands of this ``kind`` into an array of type ``output``; None if nothing does."""
+    def copy(self, kind: Kind, output: DType, mask: tuple[Kind, ...] = ()) -> Routine | None:
+        """Return what puts operands of this ``kind`` into an array of type ``output``; None if nothing does.
+
+        With a ``mask``, which is of one kind, it has a second operand, and puts where that is true.
+        """
 
     def is_ready(self, code: int) -> bool:
         """Tell whether a routine is ready; a device may have to see it wanted for a while, and compile it first."""

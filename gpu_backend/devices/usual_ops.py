@@ -43,7 +43,10 @@ _MIXED: tuple[tuple[str, tuple[tuple[DType, DType], ...]], ...] = (
 
 
 class Usual(NamedTuple):
-    """One op, and of which kinds its operands are; of a copy, which has no name, the target is the last one."""
+    """One op, and of which kinds its operands are; of a copy, which has no name, the target is the second.
+
+    A mask behind that says where it copies.
+    """
 
     name: str
     kinds: tuple[Kind, ...]
@@ -65,3 +68,5 @@ def usual_ops() -> Iterator[Usual]:
         yield Usual("", (one, other))
     for dtype in _COMPLEX:
         yield Usual("", (dtype, dtype))
+    for dtype in (*_REAL, _BOOL, *_COMPLEX):
+        yield Usual("", (dtype, dtype, _BOOL))

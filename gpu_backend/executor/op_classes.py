@@ -33,11 +33,11 @@ _BY_LAST_NAME: dict[OpClass, str] = {
         count_nonzero cumsum nancumsum cumprod nancumprod cumproduct cumulative_sum cumulative_prod trace allclose
         array_equal array_equiv bincount histogram histogram2d histogramdd trapezoid reduce accumulate reduceat
         logsumexp""",
-    OpClass.MEMORY: """.same .store .write array asarray asanyarray asarray_chkfinite ascontiguousarray asfortranarray
-        asnumpy copy copyto __copy__ __deepcopy__ get set tobytes tolist __getitem__ __setitem__ take take_along_axis
-        put put_along_axis putmask place choose compress extract concatenate stack vstack hstack dstack column_stack
-        row_stack repeat tile roll rot90 pad resize delete append fill full full_like zeros zeros_like ones ones_like
-        empty empty_like frombuffer from_dlpack diag diagflat tril triu .write_kept""",
+    OpClass.MEMORY: """.same .store .store_where .write array asarray asanyarray asarray_chkfinite ascontiguousarray
+        asfortranarray asnumpy copy copyto __copy__ __deepcopy__ get set tobytes tolist __getitem__ __setitem__ take
+        take_along_axis put put_along_axis putmask place choose compress extract concatenate stack vstack hstack dstack
+        column_stack row_stack repeat tile roll rot90 pad resize delete append fill full full_like zeros zeros_like ones
+        ones_like empty empty_like frombuffer from_dlpack diag diagflat tril triu .write_kept""",
     OpClass.ELEMENTWISE: """clip where astype round round_ around real imag conj conjugate angle isclose nan_to_num
         real_if_close fix i0 sinc iscomplex isreal isneginf isposinf gradient diff __abs__ __add__ __and__ __div__
         __divmod__ __eq__ __floordiv__ __ge__ __gt__ __iadd__ __iand__ __idiv__ __ifloordiv__ __ilshift__ __imod__

@@ -24,6 +24,8 @@ from gpu_backend.opstream.surface import Method, Property, load
 
 #: The verb by which a notebook puts an array into a window of the same shape and dtype.
 STORE = ".store"
+#: The one by which it puts a value into those elements of a window that a mask chooses.
+STORE_WHERE = ".store_where"
 #: The one that returns its argument: so an array is read, copied into another handle, or kept.
 SAME = ".same"
 #: The one by which it puts bytes of the host into an array.
@@ -61,6 +63,7 @@ class Verbs:
             ".window": self._window,
             ".layout": self._layout,
             STORE: self._store,
+            STORE_WHERE: self._store_where,
             ".fail": _fail,
             ".call": self._call,
             ".method": self._method,
@@ -160,6 +163,9 @@ class Verbs:
 
     def _store(self, window: Any, value: Any) -> None:
         self._resolve("cupy.ndarray.__setitem__")(window, Ellipsis, value)
+
+    def _store_where(self, window: Any, mask: Any, value: Any) -> None:
+        self._resolve("cupy.copyto")(self._objects.array(window), value, "unsafe", mask)
 
     def _wait_event(self, event: Any) -> None:
         self._resolve("cupy.cuda.get_current_stream")().wait_event(self._objects.event(event))

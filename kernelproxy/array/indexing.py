@@ -62,6 +62,8 @@ class Indexing(ArrayCore):
                 stores.fill(array_core.view_of(self, *found), value)
                 return
         key = _alone(key)
+        if type(key) is array_core.array_class and stores.store_where(self, key, value):
+            return
         if type(value) not in _NUMBERS:
             value = stands_for(value)
             if isinstance(key, ArrayCore) and isinstance(value, ArrayCore) and _fits_places(self, key, value):
@@ -81,14 +83,7 @@ class Indexing(ArrayCore):
                     return
                 if isinstance(value, (list, np.ndarray)) and not _is_scalar(value):
                     setitem.refuse_host_values(value, self._layout, window[1])
-        key = _host_keys(self, key)
-        try:
-            if _is_large(key) or _is_large(value):
-                _call_with_large(_SETITEM, self, key, value)
-            else:
-                dispatch.call(_SETITEM, (self, key, value), {})
-        except Unsendable as error:
-            raise _no_index(key, error) from None
+        _put(self, _host_keys(self, key), value)
 
     __setitem__ = compiled.quick("setitem", __setitem__)
 
@@ -104,6 +99,17 @@ class Indexing(ArrayCore):
         if not self._layout.shape:
             raise TypeError("iteration over a 0-d array")
         return (self[place] for place in range(self._layout.shape[0]))
+
+
+def _put(array: ArrayCore, key: object, value: object) -> None:
+    """Have the executor put ``value`` where ``key`` says, as CuPy does."""
+    try:
+        if _is_large(key) or _is_large(value):
+            _call_with_large(_SETITEM, array, key, value)
+        else:
+            dispatch.call(_SETITEM, (array, key, value), {})
+    except Unsendable as error:
+        raise _no_index(key, error) from None
 
 
 def _is_stored(value: ArrayCore, array: ArrayCore, offset: int, layout: Layout) -> bool:

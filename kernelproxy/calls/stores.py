@@ -2,20 +2,27 @@
 
 from __future__ import annotations
 
+from math import copysign
+from types import NoneType
+from typing import Any
+
 from gpu_backend.opstream.layout import Layout
-from gpu_backend.opstream.proof.scalars import quiet_bounds
+from gpu_backend.opstream.proof.scalars import fills_quietly, quiet_bounds
+from gpu_backend.opstream.proof.setitem import mask_over
 from gpu_backend.wire import values as wire
 from kernelproxy import compiled
-from kernelproxy.calls.array_core import ArrayCore, LaterLayout
+from kernelproxy.calls.array_core import ArrayCore, LaterLayout, view_of
 from kernelproxy.calls.common_client import common
 from kernelproxy.calls.elsewhere import is_stored_whole
 from kernelproxy.stream.forms import Form, Forms, OpKind
 
 #: How many frames of ours there are at least between the pipeline and who stores something.
 _DEPTH = 4
+#: What is larger is no zero in any type.
+_SURELY_SOME = 1e-7
 #: The key of a whole array.
 _ALL = wire.Ellipsis()
-_STORE, _FILL = ".store", "cupy.ndarray.__setitem__"
+_STORE, _STORE_WHERE, _FILL = ".store", ".store_where", "cupy.ndarray.__setitem__"
 compiled.learn(whole=_ALL)
 
 
@@ -38,6 +45,37 @@ def fill(target: ArrayCore, value: float) -> None:
     forms, key = client.pipeline.forms, (target._layout, _FILL, type(value))
     form = forms.get(key) or _remembered(forms, key, target._layout, quiet_bounds(type(value), target._layout.dtype))
     client.pipeline.note(form, (target._ref, _ALL, value), _DEPTH, None, client.streams.current_handle())
+
+
+def store_where(target: ArrayCore, mask: ArrayCore, value: object) -> bool:
+    """Record ``target[mask] = value``, if that surely puts ``value`` wherever ``mask`` is true; tell whether it does.
+
+    CuPy counts what the mask chooses first, and waits for the number. Here nobody needs it. Raises `MixedClients`.
+    """
+    lies, chosen, given = target._layout, mask._layout, value._layout if isinstance(value, ArrayCore) else None
+    if type(lies) is not Layout or type(chosen) is not Layout or type(given) not in (Layout, NoneType):
+        return False
+    if given is None and (not fills_quietly(value, lies.dtype) or _may_lose_sign(value)):
+        return False
+    client = target._client
+    for other in (mask, value):
+        if isinstance(other, ArrayCore) and other._client is not client:
+            common(client, other._client)
+    forms, key = client.pipeline.forms, (lies, _STORE_WHERE, chosen, given or type(value))
+    form = forms.get(key)
+    if form is None or chosen.ndim != lies.ndim:
+        if (over := mask_over(lies, chosen, given)) is None:
+            return False
+        form = form or forms.keep(key, forms.of(OpKind(_STORE_WHERE, 0, None, lies.nbytes)))
+        mask = view_of(mask, 0, over)
+    stored: Any = value._ref if isinstance(value, ArrayCore) else value
+    client.pipeline.note(form, (target._ref, mask._ref, stored), _DEPTH, None, client.streams.current_handle())
+    return True
+
+
+def _may_lose_sign(value: object) -> bool:
+    """Tell whether a number may be a zero with a sign in some type, which CuPy takes away."""
+    return type(value) is float and -_SURELY_SOME < value <= 0 and copysign(1, value) < 0
 
 
 def _remembered(

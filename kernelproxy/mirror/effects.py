@@ -48,7 +48,7 @@ _WRITING = frozenset(
     for name in ("__setitem__", "fill", "partition", "put", "scatter_add", "scatter_max", "scatter_min", "sort")
 }
 _CODE = frozenset({".launch", ".call"})
-_TRANSFERS = frozenset({".store", ".write", WRITE_KEPT})
+_TRANSFERS = frozenset({".store", ".store_where", ".write", WRITE_KEPT})
 _CUDA_OBJECTS = ("cupy.cuda.Event", "cupy.cuda.Stream")
 #: Verbs without arrays, or that only look at them, and cannot fail: what is known stays known, whatever they are given.
 LOOKING = frozenset(

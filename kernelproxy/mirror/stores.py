@@ -47,6 +47,7 @@ def _copyto(given: Operands, window: Array) -> Array:
 
 _WRITERS: dict[str, Writer] = {
     ".store": _store,
+    ".store_where": _setitem,
     "cupy.ndarray.__setitem__": _setitem,
     "cupy.ndarray.fill": _store,
     "cupy.copyto": _copyto,

@@ -44,6 +44,7 @@ _WORDS = {
     ".ways": "Asking how operations were carried out",
     ".window": "Making a view",
     ".store": "Assigning to a part of an array",
+    ".store_where": "Assigning by a mask",
     ".wait_event": "Waiting for an event",
     ".resume": "Calling a function of the notebook",
     ".module_of_file": "Loading a compiled module",

@@ -72,10 +72,11 @@ def _nested(inner: st.SearchStrategy[Any]) -> st.SearchStrategy[Any]:
 _VALUES = st.recursive(_LEAVES, _nested, max_leaves=6)
 #: All verbs but those that compile; functions that look at whatever they are given.
 _NAMES = st.sampled_from(
-    [".nothing", ".same", ".window", ".store", ".fail", ".call", ".method", ".getattr", ".setattr", ".write",
-     ".wait_event", ".memory", ".doc", ".begin", ".launch", ".layout", ".cached_codes", ".resume", ".python_kernel", "",
-     "cupy.add", "cupy.sum", "cupy.reshape", "cupy.concatenate", "cupy.ndarray.__getitem__", "cupy.ndarray.__setitem__",
-     "cupy.array", "cupy.ndarray.astype", "cupy.cuda.Event", "cupyx.scipy.sparse.csr_matrix", "os.system", "cupy.load"],
+    [".nothing", ".same", ".window", ".store", ".store_where", ".fail", ".call", ".method", ".getattr", ".setattr",
+     ".write", ".wait_event", ".memory", ".doc", ".begin", ".launch", ".layout", ".cached_codes", ".resume",
+     ".python_kernel", "", "cupy.add", "cupy.sum", "cupy.reshape", "cupy.concatenate", "cupy.ndarray.__getitem__",
+     "cupy.ndarray.__setitem__", "cupy.array", "cupy.ndarray.astype", "cupy.cuda.Event",
+     "cupyx.scipy.sparse.csr_matrix", "os.system", "cupy.load"],
 )  # fmt: skip
 _OPS = st.builds(
     Op,

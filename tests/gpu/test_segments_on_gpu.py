@@ -23,6 +23,8 @@ NUMBERS: list[Value] = [
     Scalar("<i4", np.int32(7).tobytes()), -0.0, float("nan"),
 ]  # fmt: skip
 GIVEN = 4
+#: The handle of a mask for them.
+MASK = 999
 
 
 class Drawn:
@@ -42,14 +44,18 @@ class Drawn:
         ]
         self._names = [*self._random.sample(found, 6), ("cupy.add", 2), ("cupy.multiply", 2), ("cupy.where", 3)]
         self.ops: list[Op] = []
+        self._masked = random.Random(seed)  # apart, so that more of these changes no other op
         for _ in range(self._random.randint(20, 60)):
             self._add()
+            if self._masked.random() < 0.1:
+                self._add_masked()
 
-    def _window(self, handle: int) -> View:
+    def _window(self, handle: int, draws: random.Random | None = None) -> View:
         array = self.given[handle - 1]
         offset, strides = 0, list(array.strides)
+        draws = draws or self._random
         for axis, extent in enumerate(array.shape):
-            if self._random.random() < 0.3:
+            if draws.random() < 0.3:
                 offset, strides[axis] = offset + strides[axis] * (extent - 1), -strides[axis]
         order = "C" if sum(extent > 1 for extent in array.shape) > 1 else ""
         return View(handle, offset, array.shape, tuple(strides), array.dtype.str, order)
@@ -77,6 +83,11 @@ class Drawn:
             self.live.append(self._next)
             self._next += 1
 
+    def _add_masked(self) -> None:
+        into, of = self._masked.sample(range(1, GIVEN + 1), 2)
+        value = Ref(of) if self._masked.random() < 0.5 else self._masked.choice(NUMBERS)
+        self.ops.append(Op(".store_where", 0, (self._window(into, self._masked), Ref(MASK), value)))
+
     def _drop(self, args: tuple[Value, ...]) -> tuple[int, ...] | None:
         used = {one.handle for one in args if isinstance(one, Ref)} | set(range(GIVEN + 1))
         free = [handle for handle in self.live if handle not in used]
@@ -100,6 +111,7 @@ def _real(numbers: np.random.Generator, dtype: np.dtype[Any], shape: tuple[int, 
 def outcome(drawn: Drawn, passes: tuple[str, ...], device: Any) -> tuple[object, PlayedNotebook]:
     """Return what failed, and dtype, shape and bits of all that is there in the end."""
     on = PlayedNotebook(passes, device)
+    on.stream.heap.put(MASK, device.upload(np.arange(np.prod(drawn.shape)).reshape(drawn.shape) % 3 == 0))
     for handle, array in enumerate(drawn.given, 1):
         on.stream.heap.put(handle, device.upload(array))
         on.stream.heap.ownership.own(handle)

@@ -23,7 +23,7 @@ from gpu_backend.executor.program.plan import KEEPS, Plan
 from gpu_backend.executor.program.products import Multiplications
 from gpu_backend.executor.program.recurring import Recurring, learn, make_recurring
 from gpu_backend.executor.program.replay import Replayer
-from gpu_backend.executor.program.segment import Segment, kind_of
+from gpu_backend.executor.program.segment import STORES, Segment, kind_of
 from gpu_backend.executor.program.takes import RANDOM, RECAST, Takes
 from gpu_backend.executor.program.tally import Tally
 from gpu_backend.executor.values import Reader
@@ -264,7 +264,7 @@ class Direct:
         if step is None or op.orders is not None or (step.made is None) == bool(op.out):
             return False
         assert self.segment is not None
-        if self.segment.put(op, step, places[::-1] if op.name == STORE else places):
+        if self.segment.put(op, step, places[::-1] if op.name in STORES else places):
             return True
         self.tally.why = "it is not compiled yet, or a number among its operands may be rounded"
         return False
@@ -353,7 +353,7 @@ class Direct:
 
     def _learn(self, op: Op, way: tuple[Any, ...], takes: int, places: Sequence[Any]) -> Course:
         name, operands = way[0], [place.layout for place in places]
-        is_store = name == STORE
+        is_store = name in STORES
         step = None
         if takes and self.segment is not None:
             step = self.segment.step(name, takes, operands[::-1] if is_store else operands)
@@ -372,8 +372,8 @@ class Direct:
         """Return in which types an op with numbers among its operands reads all of them; None if CuPy cannot."""
         assert self.replayer is not None
         takes, operands = self._takes[name], [place.layout for place in places]
-        if name == STORE:
-            return (operands[0].dtype,) * len(operands)
+        if name in STORES:  # by a mask CuPy copies a number as it comes, and not in the array's type
+            return (operands[0].dtype,) * len(operands) if name == STORE else None
         return self.replayer.captures.inputs(name, tuple(map(kind_of, operands[:takes])))
 
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Container, Mapping
 from typing import Any
 
-from gpu_backend.executor.verbs import STORE
+from gpu_backend.executor.verbs import STORE, STORE_WHERE
 from gpu_backend.opstream.contents import KEEP, WRITE_KEPT
 from gpu_backend.opstream.surface import GeneralizedUfunc, Ufunc, load
 
@@ -58,7 +58,7 @@ _CHECKED = """
     random.randint random.permutation random.exponential random.poisson random.binomial
 """
 _VERBS = frozenset(".nothing .same .window .layout .write .fail .synchronize .memory .doc".split())
-_VERBS |= {STORE, KEEP, WRITE_KEPT}
+_VERBS |= {STORE, STORE_WHERE, KEEP, WRITE_KEPT}
 _UFUNC_METHODS = frozenset(("accumulate", "at", "outer", "reduce", "reduceat"))
 _KNOWN: dict[str, Container[int]] = {
     **{f"cupy.{name}": CHECKED for name in _CHECKED.split()},

@@ -22,6 +22,7 @@ from gpu_backend.executor.program.instruction_table import Table
 from gpu_backend.executor.program.kernel_calls import CALL
 from gpu_backend.executor.program.operands import BLOCK_BYTES, Number, Operands
 from gpu_backend.executor.program.products import Multiplication, bytes_of
+from gpu_backend.executor.program.segment import STORES
 from gpu_backend.executor.program.steps import Step
 from gpu_backend.executor.program.takes import Takes
 from gpu_backend.executor.verbs import STORE
@@ -134,7 +135,7 @@ def _memory_and_work(op: Op, course: Course, places: Sequence[Place | Number]) -
         return _product(product)
     if step is not None:
         own = ((_rounded(step.made.nbytes), step.made),) if step.made is not None else ()
-        return own, len(own) - 1, (_instruction(step, places, op.name == STORE),), None
+        return own, len(own) - 1, (_instruction(step, places, op.name in STORES),), None
     assert replay is not None
     blocks = tuple((_rounded(size), layout) for size, layout in replay.blocks)
     made = replay.made.block if replay.made is not None else -1

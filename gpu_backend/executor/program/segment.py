@@ -26,14 +26,17 @@ from gpu_backend.executor.heap import MOST_SPARE_BYTES, Place, Places
 from gpu_backend.executor.program.instruction_table import Table
 from gpu_backend.executor.program.operands import Number, Operands, is_nan, write_number
 from gpu_backend.executor.program.steps import Step, make_step
-from gpu_backend.executor.verbs import STORE
+from gpu_backend.executor.verbs import STORE, STORE_WHERE
 from gpu_backend.opstream.layout import DType, Layout, strided
 from gpu_backend.wire import values as wire
 from gpu_backend.wire.dtypes import text_to_dtype
 from gpu_backend.wire.messages import Op
 from gpu_backend.wire.values import Complex, Value
 
-__all__ = ["Segment", "kind_of"]
+__all__ = ["STORES", "Segment", "kind_of"]
+
+#: Ops that write into their first argument: an instruction has its places the other way round.
+STORES = frozenset((STORE, STORE_WHERE))
 
 _PLACES = tuple(Struct(f"<{count}Q").pack_into for count in range(OPERANDS + 1))
 #: How many operands most ops have, with the result.
@@ -105,8 +108,8 @@ class Segment:
         return make_step(routine, operands, None, self.runs.most_elements) if routine is not None else None
 
     def _routine(self, name: str, kinds: tuple[Kind, ...], output: DType | None) -> Routine | None:
-        if name == STORE:
-            routine = self.runs.copy(kinds[0], output) if output is not None else None
+        if name in STORES:
+            routine = self.runs.copy(kinds[0], output, kinds[1:]) if output is not None else None
         else:
             routine = self.runs.routine(name, kinds, output)
         self._routines[name, kinds, output] = routine
@@ -262,7 +265,7 @@ def _mixes_nans(name: str, routine: Routine) -> bool:
     kernel has a number among its parameters, and here it is read from a table: ``x * nan`` was seen on a GPU to come
     out otherwise, and ``0.25 * x`` of complex128, each part of which is a sum of products, for any NaN in ``x``.
     """
-    return routine.output.kind in "fc" and name not in (STORE, "cupy.where")
+    return routine.output.kind in "fc" and name not in STORES and name != "cupy.where"
 
 
 def _is_served(kind: Kind) -> bool:

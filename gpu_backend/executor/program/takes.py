@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from gpu_backend.devices.segments import OPERANDS
 from gpu_backend.executor.program.plan import KEEPS, Plan
-from gpu_backend.executor.verbs import STORE
+from gpu_backend.executor.verbs import STORE, STORE_WHERE
 
 __all__ = ["RANDOM", "RECAST", "Takes"]
 
 #: Functions that choose element by element, and are no ufuncs: how many operands they have.
-_OTHERS = {"cupy.where": 3, STORE: 1}
+_OTHERS = {"cupy.where": 3, STORE: 1, STORE_WHERE: 2}
 #: Functions that are an elementwise op, or a copy, of arrays that lie otherwise.
 RECAST = frozenset(("cupy.outer", "cupy.ndarray.astype", "cupy.ndarray.copy", "cupy.copy"))
 #: Where random numbers are made: from a state that goes on.

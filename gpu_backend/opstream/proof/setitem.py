@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from gpu_backend.opstream.layout import Layout, Shape
+from gpu_backend.opstream.layout import Layout, Shape, strided
 from gpu_backend.opstream.proof import advanced
 from gpu_backend.opstream.proof.arguments import is_known
 from gpu_backend.opstream.proof.outcome import CannotProve, Unproved, proves, refusal
@@ -145,6 +145,36 @@ def _check_scatter(selected: advanced.Selection, value: object) -> None:
             raise CannotProve("a ComplexWarning")
         shape = without_leading_ones(shape)
     _check_broadcast(shape, target)
+
+
+def mask_over(layout: Layout, mask: Layout, value: Layout | None) -> Layout | None:
+    """Return how ``mask`` lies as one that broadcasts to ``x``, if ``x[mask] = value`` is ``copyto(x, value, mask)``.
+
+    So it is if what goes into a row does not depend on how many rows the mask has chosen before.
+
+    Parameters
+    ----------
+    value
+        None for a number that surely fits.
+
+    Returns
+    -------
+    layout
+        None where it may be something else, or nothing, or fail.
+    """
+    ndim, shape = len(mask.shape), layout.shape
+    if mask.dtype.kind != "b" or not 0 < ndim <= len(shape) or shape[:ndim] != mask.shape:
+        return None
+    if not layout.size or not is_known(layout.dtype):
+        return None
+    rest = shape[ndim:]
+    if value is not None:
+        fits = len(value.shape) <= len(rest) and all(
+            extent in (1, wanted) for extent, wanted in zip(reversed(value.shape), reversed(rest), strict=False)
+        )
+        if not fits or not is_known(value.dtype) or (value.dtype.kind == "c" and layout.dtype.kind != "c"):
+            return None
+    return strided(mask.shape + (1,) * len(rest), mask.strides + (0,) * len(rest), mask.dtype)
 
 
 @proves

@@ -26,6 +26,7 @@ from gpu_backend.opstream.layout import DType, Layout, Shape
 from gpu_backend.wire.values import SMALL_BYTES
 
 _SAMPLES = {bool: True, int: 1, float: 1.0, complex: 1j}
+_BOOL: DType = np.dtype(np.bool_)
 
 
 class NumpyBlocks:
@@ -98,9 +99,12 @@ class NumpySegments:
             return None
         return self._add(ufunc, types_read(kinds), made if output is None else output)
 
-    def copy(self, kind: Kind, output: DType) -> Routine | None:
+    def copy(self, kind: Kind, output: DType, mask: tuple[Kind, ...] = ()) -> Routine | None:
         """Return what copies; see the seam."""
-        return self._add(np.asarray, (output if isinstance(kind, type) else kind,), output)
+        if mask and mask != (_BOOL,):
+            return None
+        own = output if isinstance(kind, type) else kind
+        return self._add(_put_where if mask else np.asarray, (own, *mask), output)  # type: ignore[arg-type]
 
     def _add(self, ufunc: Any, reads: tuple[DType, ...], output: DType) -> Routine:
         made = Routine(len(self.routines), reads, output)
@@ -151,8 +155,13 @@ class NumpySegments:
             else:
                 operands.append(array_at(places[number], dtype, extents, steps))
         *inputs, into = operands
-        into[...] = ufunc(*[np.array(one) for one in inputs])
+        where = np.array(inputs.pop()) if ufunc is _put_where else True
+        np.copyto(into, ufunc(*[np.array(one) for one in inputs]), "unsafe", where)
         return elements
+
+
+def _put_where(value: Any) -> Any:
+    return value
 
 
 def types_read(kinds: tuple[Kind, ...]) -> tuple[DType, ...]:

@@ -168,7 +168,7 @@ def test_numbers_are_what_they_are_in_python(name: str, dtype: str, number: Valu
     ],
     ids=str,
 )  # fmt: skip
-@pytest.mark.parametrize("name", ["cupy.multiply", "cupy.where", ".store"])
+@pytest.mark.parametrize("name", ["cupy.multiply", "cupy.where", ".store", ".store_where"])
 def test_each_number_is_looked_at(name: str, numbers: list[Value]) -> None:
     found = []
     for way in WAYS:
@@ -176,8 +176,10 @@ def test_each_number_is_looked_at(name: str, numbers: list[Value]) -> None:
         on.stream.heap.put(50, np.arange(1, 5) > 2)
         on.stream.heap.put(51, np.arange(1.0, 5.0))
         for turn, number in enumerate((numbers[:1] * 3 + numbers) * 2):
-            args: tuple[Value, ...] = (Ref(50), Ref(51), number) if name == "cupy.where" else (Ref(51), number)
-            out = 0 if name == ".store" else 60 + turn
+            args: tuple[Value, ...] = (Ref(51), number)
+            if name.endswith("where"):
+                args = (Ref(50), *args) if name == "cupy.where" else (Ref(51), Ref(50), number)
+            out = 0 if name.startswith(".store") else 60 + turn
             answers = on.run(Op(name, out, args))
             bits.append([one.error.kind for one in answers if one.error] or on.contents(Ref(out or 51)).tobytes())
         found.append(bits)

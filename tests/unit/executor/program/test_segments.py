@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 import pytest
 from hypothesis import given, settings
@@ -182,6 +184,29 @@ def test_what_reads_just_what_it_writes_is_gathered() -> None:
     assert (on.contents(Ref(2))[1:7] == on.contents(Ref(3))).all()
 
 
+@pytest.mark.parametrize("value", [Ref(3), window(3, 0, 1), 2.5, Scalar("<f8", np.float64(-0.0).tobytes())], ids=str)
+def test_what_a_mask_chooses_is_gathered(value: Value) -> None:
+    on, launched = notebook()
+    mask, before = np.array([True, False, True, True, False, False]), on.contents(Ref(1))
+    on.stream.heap.put(52, mask)
+    on.run(Op(".store_where", 0, (window(1, 1), Ref(52), value)))
+    assert launched == [1]
+    expected = before.copy()
+    np.copyto(expected[1:7], on.contents(value) if not isinstance(value, float | Scalar) else number(value), where=mask)
+    assert on.contents(Ref(1)).tobytes() == expected.tobytes()
+
+
+def number(value: float | Scalar) -> Any:
+    return np.frombuffer(value.data, value.dtype)[0] if isinstance(value, Scalar) else value
+
+
+def test_what_a_mask_chooses_may_not_lie_across_what_is_written() -> None:
+    on, launched = notebook()
+    on.stream.heap.put(52, np.array([False, True, True, False]))
+    on.run(Op(".store_where", 0, (window(52, 0, 3), window(52, 1, 3), True)))
+    assert not launched
+
+
 def test_a_window_of_a_result_that_is_not_made_lies_in_it() -> None:
     on, launched = notebook()
     on.run(
@@ -256,15 +281,17 @@ NUMBERS: list[tuple[str, Value]] = [
 
 
 @pytest.mark.parametrize(("dtype", "number"), NUMBERS, ids=str)
-@pytest.mark.parametrize("name", ["cupy.multiply", ".store"])
+@pytest.mark.parametrize("name", ["cupy.multiply", ".store", ".store_where"])
 def test_numbers_are_what_they_are_without_segments(name: str, dtype: str, number: Value) -> None:
     found = []
     for passes in (PASSES, ()):
         on, _ = notebook(passes)
         on.stream.heap.put(50, np.arange(1, 5).astype(dtype))
-        op = Op(name, 51, (Ref(50), number)) if name != ".store" else Op(name, 0, (Ref(50), number))
+        on.stream.heap.put(52, np.arange(4) % 2 == 0)
+        mask = (Ref(52),) if name == ".store_where" else ()
+        op = Op(name, 0 if name.startswith(".store") else 51, (Ref(50), *mask, number))
         errors = [one.error.kind for one in on.run(op) if one.error is not None]
-        made = None if errors else on.contents(Ref(51 if name != ".store" else 50))
+        made = None if errors else on.contents(Ref(op.out or 50))
         found.append((errors, None if made is None else (made.dtype, made.tobytes())))
     assert found[0] == found[1]
 
