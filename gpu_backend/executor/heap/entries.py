@@ -16,11 +16,13 @@ class Kind(Enum):
     ARRAY = auto()
     #: Of random numbers: what its methods are given they only read, and what they give is new.
     GENERATOR = auto()
+    #: A sparse matrix: with some methods it only reads what they are given.
+    MATRIX = auto()
     #: Of a transform: it has work areas, and may remember what it was given.
     PLAN = auto()
     #: Compiled of source: reads and writes its arguments, and forgets them.
     KERNEL = auto()
-    #: Any other: a sparse matrix, a spline, an array's memory, a call under way. It may remember what it was given.
+    #: Any other: a spline, an array's memory, a call under way. It may remember what it was given.
     OBJECT = auto()
     #: Of the host: a number, a text, a dtype. There is no memory of the device in it.
     VALUE = auto()
@@ -38,6 +40,8 @@ _KERNELS = frozenset(
 )
 _GENERATORS = frozenset(("cupy.random.Generator", "cupy.random.RandomState"))
 _PLANS = "cupy.cuda.cufft."
+_SPARSE = "cupyx.scipy.sparse."
+_MATRICES = "coo_matrix csc_matrix csr_matrix dia_matrix coo_array csc_array csr_array dia_array".split()
 
 
 def kind_named(name: str) -> Kind:
@@ -48,4 +52,6 @@ def kind_named(name: str) -> Kind:
         return Kind.KERNEL
     if name in _GENERATORS:
         return Kind.GENERATOR
+    if name.startswith(_SPARSE) and name.removeprefix(_SPARSE) in _MATRICES:
+        return Kind.MATRIX
     return Kind.PLAN if name.startswith(_PLANS) else Kind.OBJECT

@@ -19,7 +19,7 @@ from gpu_backend.executor.program.course import Course, Lesson
 from gpu_backend.executor.program.effects import handles_in
 from gpu_backend.executor.program.kernel_calls import CALL, KernelCalls
 from gpu_backend.executor.program.operands import Number, Operands, encoded, is_whole, loses_sign, number
-from gpu_backend.executor.program.plan import KEEPS, Plan
+from gpu_backend.executor.program.plan import Plan
 from gpu_backend.executor.program.products import Multiplications
 from gpu_backend.executor.program.recurring import Recurring, learn, make_recurring
 from gpu_backend.executor.program.replay import Replayer
@@ -53,10 +53,10 @@ class Direct:
     """Carries out ops past CuPy, where that gives the same."""
 
     def __init__(
-        self, device: Device, operands: Operands, heap: Heap, reader: Reader, plan: Plan,
+        self, device: Device, operands: Operands, heap: Heap, plan: Plan, may_remember: Callable[[Op], bool],
         segment: Segment | None, replayer: Replayer | None, products: Multiplications | None,
     ) -> None:  # fmt: skip
-        self._operands, self._heap, self._plan = operands, heap, plan
+        self._operands, self._heap, self._plan, self._may_remember = operands, heap, plan, may_remember
         self._places, self._known = heap.places, heap.places.known
         self.segment, self.replayer, self.products = segment, replayer, products
         self._calls = KernelCalls(heap, operands)
@@ -201,7 +201,7 @@ class Direct:
         self.launch()
         if self._places.unmade:
             self._operands.make(handles_in((*op.args, *(op.kwargs or {}).values())))
-        if self._places.spare and not (op.out and self._plan.new_memory.get(op.name, KEEPS) is not KEEPS):
+        if self._places.spare and (not op.out or self._may_remember(op)):
             self._places.give_back()  # so that whoever counts memory finds what CuPy alone would hold
         if self._places.kept:
             self._places.kept.clear()
@@ -210,14 +210,13 @@ class Direct:
         """Give back memory that is kept for results to come, if ``op`` failed for want of it; tell whether it did.
 
         It may be run again: it makes something new, and so has written nowhere else. Not so what draws random numbers,
-        which would go on from where it failed, and draw others.
+        or any method, which would go on from where it failed.
         """
         if not isinstance(error, MemoryError) or not op.out:
             return False
         has_spare, has_plans = bool(self._places.spare), self.let_go_of_plans()
-        if has_spare:
-            self._places.give_back()
-        return (has_spare or has_plans) and not op.name.startswith(RANDOM)
+        self._places.give_back()
+        return (has_spare or has_plans) and not op.name.startswith((RANDOM, "."))
 
     def _carry_through(self, op: Op, course: Course, places: list[Any]) -> bool:
         if not self._carry_out(op, course, places):
@@ -377,21 +376,22 @@ class Direct:
         return self.replayer.captures.inputs(name, tuple(map(kind_of, operands[:takes])))
 
 
-def make_direct(device: Device, passes: Collection[str], heap: Heap, reader: Reader, plan: Plan) -> Direct | None:
+def make_direct(
+    device: Device, passes: Collection[str], heap: Heap, reader: Reader, plan: Plan, remembers: Callable[[Op], bool]
+) -> Direct | None:
     """Return what carries out ops past CuPy on ``device`` with these ``passes``; None if nothing does."""
+    segment = replayer = products = None
     if device.blocks is None:
         return None
     operands, places = Operands(device, device.blocks, heap), heap.places
-    segment = replayer = products = None
     if device.segments is not None and "segments" in passes:
         segment = Segment(device.segments, operands, places)
     if device.replays is not None and "replay" in passes:
         replayer = Replayer(device.replays, operands, places, reader, segment)
     if device.products is not None and "products" in passes:
         products = Multiplications(device.products, operands, places, segment)
-    if segment is None and replayer is None and products is None:
-        return None
-    return Direct(device, operands, heap, reader, plan, segment, replayer, products)
+    goes_past = segment or replayer or products
+    return Direct(device, operands, heap, plan, remembers, segment, replayer, products) if goes_past else None
 
 
 def _is_fill(op: Op) -> bool:

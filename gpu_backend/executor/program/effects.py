@@ -15,6 +15,11 @@ from gpu_backend.wire.values import Ref, View
 __all__ = ["Accounts", "handles_in"]
 
 _CALLS = frozenset((".call", ".launch"))
+#: Methods of sparse matrices that only read what they are given.
+_READING = frozenset(
+    """__matmul__ __rmatmul__ __mul__ __rmul__ dot diagonal toarray todense sum mean max min argmax argmin trace
+    count_nonzero""".split()
+)
 
 
 class Accounts:
@@ -28,12 +33,12 @@ class Accounts:
 
     def lend(self, op: Op) -> None:
         """Note that ``op`` was given to something that may remember it, or failed on the way there."""
-        if self._may_remember(op):
+        if self.may_remember(op):
             self._lend(op)
 
     def settle(self, op: Op, handles: Iterable[int]) -> None:
         """Note where the results of ``op`` lie, which are under ``handles`` now, and what it may have remembered."""
-        if self._may_remember(op):
+        if self.may_remember(op):
             self._lend(op)
             return
         given = list(handles_in((*op.args, *(op.kwargs or {}).values())))
@@ -67,7 +72,8 @@ class Accounts:
         else:  # it is part of who knows what
             self._lend_all(others)
 
-    def _may_remember(self, op: Op) -> bool:
+    def may_remember(self, op: Op) -> bool:
+        """Tell whether ``op`` gives something what may remember it, or is nothing that is known."""
         known = self._new_memory.get(op.name)
         if known is None:  # it failed before it came to that
             known = new_memory(op.name)
@@ -80,7 +86,7 @@ class Accounts:
         if op.name == ".method" and len(op.args) > 1:
             if kind is Kind.ARRAY:
                 return new_memory(f"cupy.ndarray.{op.args[1]}") is KEEPS
-            return kind is not Kind.GENERATOR
+            return kind is not Kind.GENERATOR and not (kind is Kind.MATRIX and op.args[1] in _READING)
         return True
 
     def _lend(self, op: Op) -> None:

@@ -356,3 +356,37 @@ def test_a_name_of_which_nothing_can_be_captured_is_not_looked_for_any_more(monk
         on.run(*(Op(name, 20 + one, (View(3, 0, (one // 2 + 1,), (8,), "<f8", ""),), (20 + one,)) for one in range(10)))
     assert on.stream._direct is not None
     assert on.stream._direct._takes == on.stream._direct._takes | {"cupy.sort": None, "cupy.ndarray.sum": 0}
+
+
+def test_methods_of_generators_and_matrices_leave_the_memory_that_is_spare() -> None:
+    on = notebook()
+    on.run(*(added(20 + one, Ref(3), 1.0, drop=(19 + one,)) for one in range(4)))
+    spare = on.stream.heap.places.spare_bytes
+    assert spare
+    on.run(Op("cupy.random.RandomState", 40, (7,)), Op(".method", 41, (Ref(40), "standard_normal", 6)))
+    on.run(Op("cupyx.scipy.sparse.csr_matrix", 42, (View(3, 0, (1, 6), (48, 8), "<f8", ""),)))
+    on.run(*(added(20 + one, Ref(3), 1.0, drop=(19 + one,)) for one in range(4)))
+    spare = on.stream.heap.places.spare_bytes
+    on.run(Op(".method", 43, (Ref(42), "__matmul__", Ref(4))))
+    assert on.stream.heap.places.spare_bytes == spare
+    assert 4 in on.stream.heap.ownership.alone, "what a matrix is multiplied by it does not remember"
+    on.run(Op(".method", 44, (Ref(42), "setdiag", Ref(4))))
+    assert not on.stream.heap.places.spare
+
+
+def test_a_method_is_not_run_twice_for_want_of_memory() -> None:
+    on = notebook()
+    on.run(Op("cupy.random.RandomState", 40, (7,)))
+    on.run(*(added(20 + one, Ref(3), 1.0, drop=(19 + one,)) for one in range(4)))
+    calls = []
+
+    def short(*args: Any) -> Any:
+        calls.append(args)
+        raise MemoryError("the pool is empty, and half of the numbers are drawn")
+
+    functions: dict[str, Any] = on.stream._functions
+    functions[".method"] = short
+    *_, answer = on.run(Op(".method", 41, (Ref(40), "normal")), Op(".same", 0, (Ref(41),), None, Want.CONTENTS))
+    assert answer.error is not None
+    assert len(calls) == 1
+    assert not on.stream.heap.places.spare, "so that there is some the next time"
