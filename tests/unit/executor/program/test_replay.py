@@ -190,8 +190,14 @@ def test_an_op_for_which_memory_is_short_runs_again_when_what_is_spare_is_given_
     assert answer.error is not None
 
 
-def test_what_draws_random_numbers_is_not_run_twice_for_want_of_memory() -> None:
+@pytest.mark.parametrize(
+    "drawn",
+    [Op("cupy.random.normal", 41, (0.0, 1.0, 6)), Op(".method", 41, (Ref(40), "normal"))],
+    ids=lambda one: str(one.name),
+)
+def test_what_draws_random_numbers_is_not_run_twice_for_want_of_memory(drawn: Op) -> None:
     on = notebook()
+    on.run(Op("cupy.random.RandomState", 40, (7,)))
     on.run(*(added(20 + one, Ref(3), 1.0, drop=(19 + one,)) for one in range(4)))
     calls = []
 
@@ -200,9 +206,9 @@ def test_what_draws_random_numbers_is_not_run_twice_for_want_of_memory() -> None
         raise MemoryError("the pool is empty, and half of the numbers are drawn")
 
     functions: dict[str, Any] = on.stream._functions
-    functions["cupy.random.normal"] = short
+    functions[drawn.name] = short
     assert on.stream.heap.places.spare
-    *_, answer = on.run(Op("cupy.random.normal", 40, (0.0, 1.0, 6)), Op(".same", 0, (Ref(40),), None, Want.CONTENTS))
+    *_, answer = on.run(drawn, Op(".same", 0, (Ref(41),), None, Want.CONTENTS))
     assert answer.error is not None
     assert len(calls) == 1
     assert not on.stream.heap.places.spare, "so that there is some the next time"
@@ -372,21 +378,3 @@ def test_methods_of_generators_and_matrices_leave_the_memory_that_is_spare() -> 
     assert 4 in on.stream.heap.ownership.alone, "what a matrix is multiplied by it does not remember"
     on.run(Op(".method", 44, (Ref(42), "setdiag", Ref(4))))
     assert not on.stream.heap.places.spare
-
-
-def test_a_method_is_not_run_twice_for_want_of_memory() -> None:
-    on = notebook()
-    on.run(Op("cupy.random.RandomState", 40, (7,)))
-    on.run(*(added(20 + one, Ref(3), 1.0, drop=(19 + one,)) for one in range(4)))
-    calls = []
-
-    def short(*args: Any) -> Any:
-        calls.append(args)
-        raise MemoryError("the pool is empty, and half of the numbers are drawn")
-
-    functions: dict[str, Any] = on.stream._functions
-    functions[".method"] = short
-    *_, answer = on.run(Op(".method", 41, (Ref(40), "normal")), Op(".same", 0, (Ref(41),), None, Want.CONTENTS))
-    assert answer.error is not None
-    assert len(calls) == 1
-    assert not on.stream.heap.places.spare, "so that there is some the next time"
