@@ -37,6 +37,7 @@ from gpu_backend.transport.processors import has_spare
 from gpu_backend.wire import control
 from gpu_backend.wire.control import EndCause
 from gpu_backend.wire.messages import Want, Welcome
+from gpu_backend.wire.version import MINOR_VERSION
 
 log = logging.getLogger("executor")
 
@@ -312,9 +313,8 @@ class Executor:
         if self._has_several:
             told["devices"] = self._device.count
         limit_bytes, config = self._device.memory().limit_bytes, self._config
-        welcome = Welcome(
-            0, order.epoch, config.credit_ops, config.credit_bytes, limit_bytes, told, config.kept_bytes
-        )  # fmt: skip
+        credit = config.credit_ops, config.credit_bytes
+        welcome = Welcome(0, order.epoch, *credit, limit_bytes, told, config.kept_bytes, MINOR_VERSION)
         self._conversation = Conversation(welcome, order.session)
 
     # --- leases and the end -------------------------------------------------------------------------------------------

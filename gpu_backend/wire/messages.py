@@ -93,7 +93,7 @@ class Welcome(msgspec.Struct, frozen=True, array_like=True, tag="welcome"):
     """Executor: the connection is this session's now. ``taken`` is the last op that it has, carried out or not.
 
     The client sends every later one again, and none before. ``kept_bytes`` is how much the executor keeps of what is
-    uploaded, as the client says by ``.keep``; 0 for nothing.
+    uploaded, as the client says by ``.keep``; 0 for nothing. ``minor`` is its ``MINOR_VERSION``.
     """
 
     taken: int
@@ -103,6 +103,7 @@ class Welcome(msgspec.Struct, frozen=True, array_like=True, tag="welcome"):
     memory_limit_bytes: int
     device: dict[str, Value]
     kept_bytes: int = 0
+    minor: int = 0
 
 
 class Ack(msgspec.Struct, frozen=True, array_like=True, tag="ack"):

@@ -18,6 +18,8 @@ from kernelproxy.stream.forms import Form, Forms, OpKind
 
 #: How many frames of ours there are at least between the pipeline and who stores something.
 _DEPTH = 4
+#: The minor version of executors from which on they put values by masks.
+_KNOWS_MASKS = 1
 #: What is larger is no zero in any type.
 _SURELY_SOME = 1e-7
 #: The key of a whole array.
@@ -64,7 +66,7 @@ def store_where(target: ArrayCore, mask: ArrayCore, value: object) -> bool:
     forms, key = client.pipeline.forms, (lies, _STORE_WHERE, chosen, given or type(value))
     form = forms.get(key)
     if form is None or chosen.ndim != lies.ndim:
-        if (over := mask_over(lies, chosen, given)) is None:
+        if (over := mask_over(lies, chosen, given)) is None or client.pipeline.connection.welcome.minor < _KNOWS_MASKS:
             return False
         form = form or forms.keep(key, forms.of(OpKind(_STORE_WHERE, 0, None, lies.nbytes)))
         mask = view_of(mask, 0, over)

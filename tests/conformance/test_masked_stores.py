@@ -12,7 +12,8 @@ from hypothesis import strategies as st
 
 from gpu_backend.devices import open_device
 from gpu_backend.wire.messages import Want
-from kernelproxy.calls import dispatch
+from gpu_backend.wire.version import MINOR_VERSION
+from kernelproxy.calls import dispatch, stores
 from kernelproxy.client import current
 from kernelproxy.namespace.names import make
 from tests.conformance.in_process import InProcess, notebook_on
@@ -82,6 +83,13 @@ def test_nor_is_what_goes_into_each_row(device: InProcess) -> None:
     assert is_put_at_once(x, x[:, :, 0] > 0, x[0, 0] * 2)
     assert is_put_at_once(x, x[:, 0, 0] > 0, x[0] * 2)
     assert is_put_at_once(x, x[:, 0, 0] > 0, x[0, :, :1] * 2)
+
+
+def test_an_executor_of_an_older_version_is_asked_as_ever(device: InProcess, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(stores, "_KNOWS_MASKS", MINOR_VERSION + 1)
+    x = make("cupy.asarray")(HOST)
+    assert not is_put_at_once(x, x > 0, 0)
+    assert x.get().tobytes() == np.where(HOST > 0, 0, HOST).tobytes()
 
 
 def test_as_many_values_as_are_chosen_go_cupys_way(device: InProcess) -> None:

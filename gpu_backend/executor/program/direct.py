@@ -24,7 +24,7 @@ from gpu_backend.executor.program.products import Multiplications
 from gpu_backend.executor.program.recurring import Recurring, learn, make_recurring
 from gpu_backend.executor.program.replay import Replayer
 from gpu_backend.executor.program.segment import STORES, Segment, kind_of
-from gpu_backend.executor.program.takes import RANDOM, RECAST, Takes
+from gpu_backend.executor.program.takes import NOT_TWICE, RECAST, Takes, crowds
 from gpu_backend.executor.program.tally import Tally
 from gpu_backend.executor.values import Reader
 from gpu_backend.executor.verbs import STORE, WRITE
@@ -201,7 +201,7 @@ class Direct:
         self.launch()
         if self._places.unmade:
             self._operands.make(handles_in((*op.args, *(op.kwargs or {}).values())))
-        if self._places.spare and (not op.out or self._may_remember(op)):
+        if self._places.spare and (not op.out or self._may_remember(op) or crowds(op.name, self._places.spare_bytes)):
             self._places.give_back()  # so that whoever counts memory finds what CuPy alone would hold
         if self._places.kept:
             self._places.kept.clear()
@@ -216,7 +216,7 @@ class Direct:
             return False
         has_spare, has_plans = bool(self._places.spare), self.let_go_of_plans()
         self._places.give_back()
-        return (has_spare or has_plans) and not op.name.startswith((RANDOM, "."))
+        return (has_spare or has_plans) and not op.name.startswith(NOT_TWICE)
 
     def _carry_through(self, op: Op, course: Course, places: list[Any]) -> bool:
         if not self._carry_out(op, course, places):

@@ -17,8 +17,10 @@ from .tree import ROOT
 #: What the structs of each protocol version look like.
 SHAPES = {
     2: "2e0dc6c35f935dbd", 3: "3167a10624d356d2", 4: "9e04a6879481749a", 5: "4624d5edf25ae4f3", 6: "f38c9df5d8f75811",
-    7: "3f329d2109b818b8",
+    7: "c7b01510b52cfe36",
 }  # fmt: skip
+#: Which verbs there are from each minor version on.
+VERBS = {1: "732b680ca26a9f67"}
 PAGE = (ROOT / "docs" / "reference" / "wire.md").read_text(encoding="utf-8")
 MODULES = (messages, values, control, clusters, devices, joining, views, errors)
 
@@ -73,6 +75,16 @@ def test_the_version_grows_with_the_wire() -> None:
     assert SHAPES.get(version.PROTOCOL_VERSION) == shape, (
         f"The messages have changed. If fields with a default were added at a struct's end, put {shape!r} into SHAPES; "
         "else raise PROTOCOL_VERSION and note it there as well."
+    )
+
+
+def test_the_minor_version_grows_with_the_verbs() -> None:
+    """So that who upgrades a notebook before its pool is not told that there is no such verb."""
+    verbs = Verbs(SimpleNamespace(synchronize=None), resolve=str, objects=None)  # type: ignore[arg-type]
+    known = hashlib.sha256("\n".join(sorted(verbs.table)).encode()).hexdigest()[:16]
+    assert VERBS.get(version.MINOR_VERSION) == known, (
+        f"The verbs have changed. If one is new, raise MINOR_VERSION, put {known!r} into VERBS, and have the notebook "
+        "look at `Welcome.minor` before it uses it; else raise PROTOCOL_VERSION."
     )
 
 

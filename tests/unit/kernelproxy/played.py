@@ -29,6 +29,7 @@ from gpu_backend.wire.control import Ticket
 from gpu_backend.wire.errors import ErrorRecord
 from gpu_backend.wire.messages import Want
 from gpu_backend.wire.values import Buffer, Tuple
+from gpu_backend.wire.version import MINOR_VERSION
 from kernelproxy.session.connection import Connection
 from kernelproxy.stream.mirrored import MirroredPipeline
 from kernelproxy.stream.pipeline import Pipeline
@@ -64,12 +65,14 @@ class PlayedExecutor:
         self.is_quick = True
         #: How many ops it runs while the client waits once.
         self.pace = 1_000_000
+        #: Which verbs it knows.
+        self.minor = MINOR_VERSION
         self.restart()
 
     def restart(self) -> None:
         """Lose everything and begin anew under the next epoch."""
         self.epoch += 1
-        welcome = wire.Welcome(0, self.epoch, *self.credits, {"kind": "played"}, self.kept_bytes)
+        welcome = wire.Welcome(0, self.epoch, *self.credits, {"kind": "played"}, self.kept_bytes, self.minor)
         self.contents = KeptContents(self.kept_bytes)
         self.talk = Conversation(welcome, "s")
         self.busy_seconds = 0.0

@@ -364,7 +364,7 @@ def test_a_name_of_which_nothing_can_be_captured_is_not_looked_for_any_more(monk
     assert on.stream._direct._takes == on.stream._direct._takes | {"cupy.sort": None, "cupy.ndarray.sum": 0}
 
 
-def test_methods_of_generators_and_matrices_leave_the_memory_that_is_spare() -> None:
+def test_methods_of_generators_and_matrices_leave_the_memory_that_is_spare(monkeypatch: pytest.MonkeyPatch) -> None:
     on = notebook()
     on.run(*(added(20 + one, Ref(3), 1.0, drop=(19 + one,)) for one in range(4)))
     spare = on.stream.heap.places.spare_bytes
@@ -377,4 +377,8 @@ def test_methods_of_generators_and_matrices_leave_the_memory_that_is_spare() -> 
     assert on.stream.heap.places.spare_bytes == spare
     assert 4 in on.stream.heap.ownership.alone, "what a matrix is multiplied by it does not remember"
     on.run(Op(".method", 44, (Ref(42), "setdiag", Ref(4))))
+    assert not on.stream.heap.places.spare
+    on.run(*(added(20 + one, Ref(3), 1.0, drop=(19 + one,)) for one in range(4)))
+    monkeypatch.setattr("gpu_backend.executor.program.takes._LITTLE_BYTES", 8)  # less than is spare now
+    on.run(Op(".method", 45, (Ref(40), "standard_normal", 6)))
     assert not on.stream.heap.places.spare
