@@ -117,7 +117,7 @@ _ASKS = {
         ("cp.trim_zeros", "cp.roots"),
         "the shape of the result depends on values",
     ),
-    **dict.fromkeys(("cp.asarray_chkfinite", "cp.bincount", "cp.unravel_index"), "whether it fails depends on values"),
+    **dict.fromkeys(("cp.asarray_chkfinite", "cp.unravel_index"), "whether it fails depends on values"),
     **dict.fromkeys(("cp.polyfit", "sp.linalg.lu_factor"), "whether it warns depends on values"),
     "cp.get_default_memory_pool": "asks for a value",
     "sp.ndimage.label": "asks for a value: how many there are",

@@ -225,6 +225,20 @@ def histogram(
     return new((bins,), INT64), new((bins + 1,), edges)
 
 
+@rule("cupy.bincount")
+def bincount(x: Array, weights: object = None, minlength: object = None) -> Array:
+    """As CuPy, where more bins are asked for than any value of the type needs, as for the grey values of a picture."""
+    if x.ndim != 1 or x.dtype.kind != "u":
+        raise CannotProve("whether it fails depends on values")
+    if type(minlength) is not int or minlength <= np.iinfo(x.dtype).max:
+        raise CannotProve("how many bins there are depends on values")
+    if weights is None or not x.size:
+        return new((minlength,), INT64)
+    if not isinstance(weights, Array) or weights.shape != x.shape or weights.dtype.kind not in "biuf":
+        raise CannotProve("weights of another kind")
+    return new((minlength,), FLOAT64)
+
+
 @rule("cupy.packbits")
 def packbits(a: Array, axis: object = None, bitorder: object = "big") -> Array:
     """As CuPy."""

@@ -69,6 +69,13 @@ def _histogram(draw: Draw) -> Any:
     return (draw.array(), draw.one((1, 5, 10))), {"range": draw.one(((0, 1), (0.0, 5.5), (-2, 3)))}
 
 
+@template("cupy.bincount")
+def _bincount(draw: Draw) -> Any:
+    x = draw.array(1, 1, "BBHi")
+    weights = draw.one((None, None, x, draw.partner(x, "dfi")))
+    return (x,), {"weights": weights, "minlength": draw.one((None, 10, 256, 300, 65_536, 70_000))}
+
+
 @template("cupy.packbits", "cupy.unpackbits")
 def _bits(draw: Draw) -> Any:
     return (draw.array(dtypes="B?id"),), {}
