@@ -121,7 +121,7 @@ class CudaSegments:
 
     def copy(self, kind: Kind, output: DType, mask: tuple[Kind, ...] = ()) -> Routine | None:
         """Return what copies operands of this ``kind``; see the seam."""
-        if mask and mask != (_BOOL,):
+        if mask and (isinstance(mask[0], type) or mask[0] != _BOOL):
             return None
         if isinstance(kind, type):  # CuPy's kernel for filling gets the number in the array's own type
             kind = output

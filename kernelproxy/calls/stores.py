@@ -6,7 +6,9 @@ from math import copysign
 from types import NoneType
 from typing import Any
 
-from gpu_backend.opstream.layout import Layout
+import numpy as np
+
+from gpu_backend.opstream.layout import DType, Layout
 from gpu_backend.opstream.proof.scalars import fills_quietly, quiet_bounds
 from gpu_backend.opstream.proof.setitem import mask_over
 from gpu_backend.wire import values as wire
@@ -57,16 +59,18 @@ def store_where(target: ArrayCore, mask: ArrayCore, value: object) -> bool:
     lies, chosen, given = target._layout, mask._layout, value._layout if isinstance(value, ArrayCore) else None
     if type(lies) is not Layout or type(chosen) is not Layout or type(given) not in (Layout, NoneType):
         return False
-    if given is None and (not fills_quietly(value, lies.dtype) or _may_lose_sign(value)):
-        return False
     client = target._client
+    if chosen.dtype.kind != "b" or client.pipeline.connection.welcome.minor < _KNOWS_MASKS:
+        return False
+    if given is None and (not fills_quietly(value, lies.dtype) or _may_be_put_otherwise(value, lies.dtype)):
+        return False
     for other in (mask, value):
         if isinstance(other, ArrayCore) and other._client is not client:
             common(client, other._client)
     forms, key = client.pipeline.forms, (lies, _STORE_WHERE, chosen, given or type(value))
     form = forms.get(key)
     if form is None or chosen.ndim != lies.ndim:
-        if (over := mask_over(lies, chosen, given)) is None or client.pipeline.connection.welcome.minor < _KNOWS_MASKS:
+        if (over := mask_over(lies, chosen, given)) is None:
             return False
         form = form or forms.keep(key, forms.of(OpKind(_STORE_WHERE, 0, None, lies.nbytes)))
         mask = view_of(mask, 0, over)
@@ -75,9 +79,15 @@ def store_where(target: ArrayCore, mask: ArrayCore, value: object) -> bool:
     return True
 
 
-def _may_lose_sign(value: object) -> bool:
-    """Tell whether a number may be a zero with a sign in some type, which CuPy takes away."""
-    return type(value) is float and -_SURELY_SOME < value <= 0 and copysign(1, value) < 0
+def _may_be_put_otherwise(value: object, dtype: DType) -> bool:
+    """Tell whether CuPy may make another number of ``value`` than a copy on the device does.
+
+    It makes an array of one element of it on the host, and takes the sign away from a zero.
+    """
+    if type(value) is not float:
+        return False
+    loses_sign = -_SURELY_SOME < value <= 0 and copysign(1, value) < 0
+    return loses_sign or (dtype == np.float16 and np.float16(value) != value)  # a device may round it twice
 
 
 def _remembered(

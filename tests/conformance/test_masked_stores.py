@@ -15,11 +15,13 @@ from gpu_backend.wire.messages import Want
 from gpu_backend.wire.version import MINOR_VERSION
 from kernelproxy.calls import dispatch, stores
 from kernelproxy.client import current
+from kernelproxy.mirror.host_mirror import HostMirror, Mode
 from kernelproxy.namespace.names import make
 from tests.conformance.in_process import InProcess, notebook_on
 
 DTYPES = ["?", "i1", "u1", "i4", "u4", "i8", "f2", "f4", "f8", "c8", "c16"]
-NUMBERS = [True, 3, -2, 0, 0.0, -0.0, 0.1, -1e-310, 60000.0, float("nan"), float("-inf")]
+NUMBERS = [True, 3, -2, 0, 0.0, -0.0, 0.1, -1e-310, 60000.0, float("nan"), float("-inf"),
+           1 + 2**-11 + 2**-30]  # fmt: skip
 SHAPES = [(), (1,), (4,), (1, 4), (3, 1), (3, 4), (5, 3, 4)]
 HOST = np.random.default_rng(5).normal(size=(5, 3, 4)) * 3
 
@@ -86,10 +88,40 @@ def test_nor_is_what_goes_into_each_row(device: InProcess) -> None:
 
 
 def test_an_executor_of_an_older_version_is_asked_as_ever(device: InProcess, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(stores, "_KNOWS_MASKS", MINOR_VERSION + 1)
-    x = make("cupy.asarray")(HOST)
-    assert not is_put_at_once(x, x > 0, 0)
-    assert x.get().tobytes() == np.where(HOST > 0, 0, HOST).tobytes()
+    x, recorded = make("cupy.asarray")(HOST), []
+    monkeypatch.setattr(dispatch, "call", lambda *args: recorded.append(args[0]))
+    mask = x > 0
+    x[mask] = 0
+    assert not recorded
+    monkeypatch.setattr(stores, "_KNOWS_MASKS", MINOR_VERSION + 1)  # as if it were another executor's turn
+    x[mask] = 0
+    assert recorded == ["cupy.ndarray.__setitem__"]
+
+
+def test_what_the_notebook_knows_of_what_it_puts_is_right(device: InProcess) -> None:
+    pipeline, asarray = current().pipeline, make("cupy.asarray")
+    before, pipeline.mirror = pipeline.mirror, HostMirror(Mode.CHECK)
+    try:
+        host, chosen = np.arange(12.0).reshape(3, 4), np.arange(12).reshape(3, 4) % 5 < 2
+        for _ in range(4):  # what is read is worth knowing from then on
+            x, mask, row = asarray(host), asarray(chosen), asarray(np.array([5.0, 6.0, 7.0, 8.0]))
+            x[mask] = 0.5
+            assert x.get().tolist() == np.where(chosen, 0.5, host).tolist()
+            x[mask[:, 0]] = row
+            assert x.get()[0].tolist() == [5.0, 6.0, 7.0, 8.0]
+            x[mask] = row[1]
+            assert float(x[0, 1]) == 6.0
+            rows = asarray(host)[mask]
+            assert len(rows) == chosen.sum()
+            mask[mask] = False  # nobody may go by how many there were
+            mask[asarray(chosen)] = True
+            x[mask] = rows
+            mask[asarray(~chosen)] = True
+            with pytest.raises(ValueError, match=r"broadcast|shape"):
+                x[mask] = rows
+            assert x.get()[chosen].tolist() == host[chosen].tolist()
+    finally:
+        pipeline.mirror = before
 
 
 def test_as_many_values_as_are_chosen_go_cupys_way(device: InProcess) -> None:

@@ -16,7 +16,7 @@ from gpu_backend.devices.replays import Replay
 from gpu_backend.executor.answer import Answer
 from gpu_backend.executor.heap import Heap, Place
 from gpu_backend.executor.program.course import Course, Lesson
-from gpu_backend.executor.program.effects import handles_in
+from gpu_backend.executor.program.effects import Accounts, handles_in
 from gpu_backend.executor.program.kernel_calls import CALL, KernelCalls
 from gpu_backend.executor.program.operands import Number, Operands, encoded, is_whole, loses_sign, number
 from gpu_backend.executor.program.plan import Plan
@@ -24,7 +24,8 @@ from gpu_backend.executor.program.products import Multiplications
 from gpu_backend.executor.program.recurring import Recurring, learn, make_recurring
 from gpu_backend.executor.program.replay import Replayer
 from gpu_backend.executor.program.segment import STORES, Segment, kind_of
-from gpu_backend.executor.program.takes import NOT_TWICE, RECAST, Takes, crowds
+from gpu_backend.executor.program.spare_memory import SpareMemory
+from gpu_backend.executor.program.takes import RECAST, Takes
 from gpu_backend.executor.program.tally import Tally
 from gpu_backend.executor.values import Reader
 from gpu_backend.executor.verbs import STORE, WRITE
@@ -53,11 +54,12 @@ class Direct:
     """Carries out ops past CuPy, where that gives the same."""
 
     def __init__(
-        self, device: Device, operands: Operands, heap: Heap, plan: Plan, may_remember: Callable[[Op], bool],
+        self, device: Device, operands: Operands, heap: Heap, plan: Plan, accounts: Accounts,
         segment: Segment | None, replayer: Replayer | None, products: Multiplications | None,
     ) -> None:  # fmt: skip
-        self._operands, self._heap, self._plan, self._may_remember = operands, heap, plan, may_remember
+        self._operands, self._heap, self._plan = operands, heap, plan
         self._places, self._known = heap.places, heap.places.known
+        self._spare = SpareMemory(heap.places, accounts)
         self.segment, self.replayer, self.products = segment, replayer, products
         self._calls = KernelCalls(heap, operands)
         self._lays_out_as_cupy = device.lays_out_as_cupy
@@ -201,22 +203,16 @@ class Direct:
         self.launch()
         if self._places.unmade:
             self._operands.make(handles_in((*op.args, *(op.kwargs or {}).values())))
-        if self._places.spare and (not op.out or self._may_remember(op) or crowds(op.name, self._places.spare_bytes)):
-            self._places.give_back()  # so that whoever counts memory finds what CuPy alone would hold
+        self._spare.settle(op)
         if self._places.kept:
             self._places.kept.clear()
 
     def relent(self, op: Op, error: Exception) -> bool:
         """Give back memory that is kept for results to come, if ``op`` failed for want of it; tell whether it did.
 
-        It may be run again: it makes something new, and so has written nowhere else. Not so what draws random numbers,
-        or any method, which would go on from where it failed.
+        Then it may be run again.
         """
-        if not isinstance(error, MemoryError) or not op.out:
-            return False
-        has_spare, has_plans = bool(self._places.spare), self.let_go_of_plans()
-        self._places.give_back()
-        return (has_spare or has_plans) and not op.name.startswith(NOT_TWICE)
+        return isinstance(error, MemoryError) and self._spare.relent(op, self.let_go_of_plans())
 
     def _carry_through(self, op: Op, course: Course, places: list[Any]) -> bool:
         if not self._carry_out(op, course, places):
@@ -377,7 +373,7 @@ class Direct:
 
 
 def make_direct(
-    device: Device, passes: Collection[str], heap: Heap, reader: Reader, plan: Plan, remembers: Callable[[Op], bool]
+    device: Device, passes: Collection[str], heap: Heap, reader: Reader, plan: Plan, accounts: Accounts
 ) -> Direct | None:
     """Return what carries out ops past CuPy on ``device`` with these ``passes``; None if nothing does."""
     segment = replayer = products = None
@@ -391,7 +387,7 @@ def make_direct(
     if device.products is not None and "products" in passes:
         products = Multiplications(device.products, operands, places, segment)
     goes_past = segment or replayer or products
-    return Direct(device, operands, heap, plan, remembers, segment, replayer, products) if goes_past else None
+    return Direct(device, operands, heap, plan, accounts, segment, replayer, products) if goes_past else None
 
 
 def _is_fill(op: Op) -> bool:

@@ -15,6 +15,8 @@ from gpu_backend.wire.values import Ref, View
 __all__ = ["Accounts", "handles_in"]
 
 _CALLS = frozenset((".call", ".launch"))
+#: What names of functions begin with that go on from a state, and verbs that run code of which nothing is known.
+_GOES_ON = ("cupy.random.", ".call", ".launch", ".begin", ".resume")
 #: Methods of sparse matrices that only read what they are given.
 _READING = frozenset(
     """__matmul__ __rmatmul__ __mul__ __rmul__ dot diagonal toarray todense sum mean max min argmax argmin trace
@@ -79,8 +81,7 @@ class Accounts:
             known = new_memory(op.name)
         if known is not KEEPS:
             return False
-        target = op.args[0] if op.args else None
-        kind = self._heap.kind(target.handle) if type(target) is Ref else Kind.ARRAY if type(target) is View else None
+        kind = self._kind(op)
         if op.name in _CALLS:
             return kind is not Kind.KERNEL
         if op.name == ".method" and len(op.args) > 1:
@@ -88,6 +89,20 @@ class Accounts:
                 return new_memory(f"cupy.ndarray.{op.args[1]}") is KEEPS
             return kind is not Kind.GENERATOR and not (kind is Kind.MATRIX and op.args[1] in _READING)
         return True
+
+    def may_repeat(self, op: Op) -> bool:
+        """Tell whether ``op``, which makes something new and has found no memory, may run again.
+
+        What draws random numbers would draw others, and of most methods and kernels nobody knows what they have done.
+        """
+        if op.name == ".method":
+            return not self.may_remember(op) and self._kind(op) is not Kind.GENERATOR
+        return not op.name.startswith(_GOES_ON)
+
+    def _kind(self, op: Op) -> Kind | None:
+        """Return of what kind the first argument is; None for none that is an entry."""
+        target = op.args[0] if op.args else None
+        return self._heap.kind(target.handle) if type(target) is Ref else Kind.ARRAY if type(target) is View else None
 
     def _lend(self, op: Op) -> None:
         self._lend_all(handles_in((*op.args, *(op.kwargs or {}).values())))

@@ -74,7 +74,7 @@ class OpStream:
         self._passes = make_passes(passes, self.heap, self._reader, self._plan)
         #: Those that look at no other op, and are asked where none behind gives reason.
         self._passes_of_op = tuple(one for one in self._passes if not one.fulfils)
-        self._direct = make_direct(device, passes, self.heap, self._reader, self._plan, self._accounts.may_remember)
+        self._direct = make_direct(device, passes, self.heap, self._reader, self._plan, self._accounts)
         #: Lays a proved result out as was proved; None on a device whose results lie so by themselves.
         self._as_proved = None if device.lays_out_as_cupy else LayingOut(device, self._resolve).results
         self._stream = 0

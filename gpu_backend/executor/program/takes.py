@@ -6,18 +6,14 @@ from gpu_backend.devices.segments import OPERANDS
 from gpu_backend.executor.program.plan import KEEPS, Plan
 from gpu_backend.executor.verbs import STORE, STORE_WHERE
 
-__all__ = ["NOT_TWICE", "RECAST", "Takes", "crowds"]
+__all__ = ["RECAST", "Takes"]
 
 #: Functions that choose element by element, and are no ufuncs: how many operands they have.
 _OTHERS = {"cupy.where": 3, STORE: 1, STORE_WHERE: 2}
 #: Functions that are an elementwise op, or a copy, of arrays that lie otherwise.
 RECAST = frozenset(("cupy.outer", "cupy.ndarray.astype", "cupy.ndarray.copy", "cupy.copy"))
-#: Where random numbers are made, from a state that goes on; and verbs. They are not run twice for want of memory, so
-#: not more than this may be spare beside them, bytes.
-NOT_TWICE = ("cupy.random.", ".")
-_LITTLE_BYTES = 8 << 20
-#: What is never captured: what goes on, and verbs.
-_NEVER_CAPTURED = NOT_TWICE
+#: What is never captured: what makes random numbers, from a state that goes on, and verbs.
+_NEVER_CAPTURED = ("cupy.random.", ".")
 #: Transforms, which go by plans that CuPy keeps.
 _TRANSFORMS = "cupy.fft."
 
@@ -56,8 +52,3 @@ class Takes(dict[str, int | None]):
         self._never_captured += (_TRANSFORMS,)
         self.clear()
         return True
-
-
-def crowds(name: str, spare_bytes: int) -> bool:
-    """Tell whether an op of this name, which is not run twice for want of memory, may miss so much that is spare."""
-    return spare_bytes > _LITTLE_BYTES and name.startswith(NOT_TWICE)

@@ -14,6 +14,9 @@ from gpu_backend.opstream.proof.registry import rule
 from gpu_backend.opstream.proof.shadow import Array, array, like, new, ufunc
 from gpu_backend.opstream.proof.values import is_real, is_tuple
 
+#: More bins than this may be more than there is memory for, which CuPy says at once.
+_MOST_BINS = 1 << 24
+
 
 @rule("cupy.diff")
 def diff(a: object, n: object = 1, axis: object = -1, prepend: object = None, append: object = None) -> Array:
@@ -230,13 +233,13 @@ def bincount(x: Array, weights: object = None, minlength: object = None) -> Arra
     """As CuPy, where more bins are asked for than any value of the type needs, as for the grey values of a picture."""
     if x.ndim != 1 or x.dtype.kind != "u":
         raise CannotProve("whether it fails depends on values")
-    if type(minlength) is not int or minlength <= np.iinfo(x.dtype).max:
+    if type(minlength) is not int or not np.iinfo(x.dtype).max < minlength <= _MOST_BINS:
         raise CannotProve("how many bins there are depends on values")
-    if weights is None or not x.size:
-        return new((minlength,), INT64)
-    if not isinstance(weights, Array) or weights.shape != x.shape or weights.dtype.kind not in "biuf":
+    if weights is not None and (
+        not isinstance(weights, Array) or weights.shape != x.shape or weights.dtype.kind not in "biuf"
+    ):
         raise CannotProve("weights of another kind")
-    return new((minlength,), FLOAT64)
+    return new((minlength,), INT64 if weights is None or not x.size else FLOAT64)
 
 
 @rule("cupy.packbits")

@@ -72,8 +72,8 @@ def _histogram(draw: Draw) -> Any:
 @template("cupy.bincount")
 def _bincount(draw: Draw) -> Any:
     x = draw.array(1, 1, "BBHi")
-    weights = draw.one((None, None, x, draw.partner(x, "dfi")))
-    return (x,), {"weights": weights, "minlength": draw.one((None, 10, 256, 300, 65_536, 70_000))}
+    weights = draw.one((None, None, x, draw.partner(x, "dfi"), draw.array(0, 1, "dfi"), [1.0, 2.0], 2.5))
+    return (x,), {"weights": weights, "minlength": draw.one((None, 10, 256, 300, 65_536, 70_000, 1 << 62))}
 
 
 @template("cupy.packbits", "cupy.unpackbits")

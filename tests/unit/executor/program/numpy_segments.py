@@ -101,7 +101,7 @@ class NumpySegments:
 
     def copy(self, kind: Kind, output: DType, mask: tuple[Kind, ...] = ()) -> Routine | None:
         """Return what copies; see the seam."""
-        if mask and mask != (_BOOL,):
+        if mask and (isinstance(mask[0], type) or mask[0] != _BOOL):
             return None
         own = output if isinstance(kind, type) else kind
         return self._add(_put_where if mask else np.asarray, (own, *mask), output)  # type: ignore[arg-type]

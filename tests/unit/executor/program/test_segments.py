@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 import pytest
 from hypothesis import given, settings
@@ -182,29 +180,6 @@ def test_what_reads_just_what_it_writes_is_gathered() -> None:
     assert launched == [2]
     assert (on.contents(Ref(1))[1:7] == before[1:7] + on.contents(Ref(3))).all()
     assert (on.contents(Ref(2))[1:7] == on.contents(Ref(3))).all()
-
-
-@pytest.mark.parametrize("value", [Ref(3), window(3, 0, 1), 2.5, Scalar("<f8", np.float64(-0.0).tobytes())], ids=str)
-def test_what_a_mask_chooses_is_gathered(value: Value) -> None:
-    on, launched = notebook()
-    mask, before = np.array([True, False, True, True, False, False]), on.contents(Ref(1))
-    on.stream.heap.put(52, mask)
-    on.run(Op(".store_where", 0, (window(1, 1), Ref(52), value)))
-    assert launched == [1]
-    expected = before.copy()
-    np.copyto(expected[1:7], on.contents(value) if not isinstance(value, float | Scalar) else number(value), where=mask)
-    assert on.contents(Ref(1)).tobytes() == expected.tobytes()
-
-
-def number(value: float | Scalar) -> Any:
-    return np.frombuffer(value.data, value.dtype)[0] if isinstance(value, Scalar) else value
-
-
-def test_what_a_mask_chooses_may_not_lie_across_what_is_written() -> None:
-    on, launched = notebook()
-    on.stream.heap.put(52, np.array([False, True, True, False]))
-    on.run(Op(".store_where", 0, (window(52, 0, 3), window(52, 1, 3), True)))
-    assert not launched
 
 
 def test_a_window_of_a_result_that_is_not_made_lies_in_it() -> None:

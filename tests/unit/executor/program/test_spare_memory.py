@@ -1,0 +1,102 @@
+"""Memory that is kept for results to come: who finds it given back, and who runs again behind that."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from gpu_backend.executor.program import direct
+from gpu_backend.wire.messages import Op, Want
+from gpu_backend.wire.values import Ref, View
+from tests.unit.executor.program.played import added, window
+from tests.unit.executor.program.test_replay import notebook
+
+
+@pytest.fixture(autouse=True)
+def captured_the_second_time(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Have little come before there is memory to spare."""
+    monkeypatch.setattr(direct, "_WANTED", 2)
+
+
+def test_an_op_for_which_memory_is_short_runs_again_when_what_is_spare_is_given_back() -> None:
+    on = notebook()
+    on.run(*(added(20 + one, Ref(3), 1.0, drop=(19 + one,)) for one in range(4)))
+    assert on.stream.heap.places.spare
+    functions: dict[str, Any] = on.stream._functions
+    real = functions["cupy.ndarray.copy"] = on.stream._resolve("cupy.ndarray.copy")
+
+    def short(*args: Any) -> Any:
+        if on.stream.heap.places.spare:
+            raise MemoryError("the pool is empty")
+        return real(*args)
+
+    functions["cupy.ndarray.copy"] = short
+    assert on.run(Op("cupy.ndarray.copy", 40, (Ref(3),))) == []
+    assert on.contents(Ref(40)).tolist() == on.contents(Ref(3)).tolist()
+    functions["cupy.ndarray.copy"] = lambda *args: (_ for _ in ()).throw(MemoryError("there is none"))
+    other = Op("cupy.ndarray.copy", 41, (window(1, 0, 4),))
+    *_, answer = on.run(other, Op(".same", 0, (Ref(41),), None, Want.CONTENTS))
+    assert answer.error is not None
+
+
+@pytest.mark.parametrize(
+    "drawn",
+    [Op("cupy.random.normal", 41, (0.0, 1.0, 6)), Op(".method", 41, (Ref(40), "normal"))],
+    ids=lambda one: str(one.name),
+)
+def test_what_draws_random_numbers_is_not_run_twice_for_want_of_memory(drawn: Op) -> None:
+    on = notebook()
+    on.run(Op("cupy.random.RandomState", 40, (7,)))
+    on.run(*(added(20 + one, Ref(3), 1.0, drop=(19 + one,)) for one in range(4)))
+    calls = []
+
+    def short(*args: Any) -> Any:
+        calls.append(args)
+        raise MemoryError("the pool is empty, and half of the numbers are drawn")
+
+    functions: dict[str, Any] = on.stream._functions
+    functions[drawn.name] = short
+    assert on.stream.heap.places.spare
+    *_, answer = on.run(drawn, Op(".same", 0, (Ref(41),), None, Want.CONTENTS))
+    assert answer.error is not None
+    assert len(calls) == 1
+    assert not on.stream.heap.places.spare, "so that there is some the next time"
+
+
+def test_methods_of_generators_and_matrices_leave_the_memory_that_is_spare(monkeypatch: pytest.MonkeyPatch) -> None:
+    on = notebook()
+    on.run(*(added(20 + one, Ref(3), 1.0, drop=(19 + one,)) for one in range(4)))
+    spare = on.stream.heap.places.spare_bytes
+    assert spare
+    on.run(Op("cupy.random.RandomState", 40, (7,)), Op(".method", 41, (Ref(40), "standard_normal", 6)))
+    on.run(Op("cupyx.scipy.sparse.csr_matrix", 42, (View(3, 0, (1, 6), (48, 8), "<f8", ""),)))
+    on.run(*(added(20 + one, Ref(3), 1.0, drop=(19 + one,)) for one in range(4)))
+    spare = on.stream.heap.places.spare_bytes
+    on.run(Op(".method", 43, (Ref(42), "__matmul__", Ref(4))))
+    assert on.stream.heap.places.spare_bytes == spare
+    assert 4 in on.stream.heap.ownership.alone, "what a matrix is multiplied by it does not remember"
+    on.run(Op(".method", 44, (Ref(42), "setdiag", Ref(4))))
+    assert not on.stream.heap.places.spare
+    on.run(*(added(20 + one, Ref(3), 1.0, drop=(19 + one,)) for one in range(4)))
+    monkeypatch.setattr("gpu_backend.executor.program.spare_memory._LITTLE_BYTES", 8)  # less than is spare now
+    on.run(Op(".method", 45, (Ref(40), "standard_normal", 6)))
+    assert not on.stream.heap.places.spare
+
+
+def test_what_a_matrix_is_multiplied_by_is_multiplied_again_when_memory_is_given_back() -> None:
+    on = notebook()
+    on.run(Op("cupyx.scipy.sparse.csr_matrix", 42, (View(3, 0, (1, 6), (48, 8), "<f8", ""),)))
+    on.run(*(added(20 + one, Ref(4), 1.0, drop=(19 + one,)) for one in range(4)))
+    functions: dict[str, Any] = on.stream._functions
+    real = functions[".method"]
+
+    def short(*args: Any) -> Any:
+        if on.stream.heap.places.spare:
+            raise MemoryError("the pool is empty")
+        return real(*args)
+
+    functions[".method"] = short
+    assert on.stream.heap.places.spare
+    assert on.run(Op(".method", 43, (Ref(42), "__matmul__", Ref(4)))) == []
+    assert on.contents(Ref(43)).tolist() == [float(on.contents(Ref(3)) @ on.contents(Ref(4)))]
