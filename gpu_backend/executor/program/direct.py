@@ -28,7 +28,7 @@ from gpu_backend.executor.program.spare_memory import SpareMemory
 from gpu_backend.executor.program.takes import RECAST, Takes
 from gpu_backend.executor.program.tally import Tally
 from gpu_backend.executor.values import Reader
-from gpu_backend.executor.verbs import STORE, WRITE
+from gpu_backend.executor.verbs import STORE, STORE_WHERE, WRITE
 from gpu_backend.opstream.layout import DType
 from gpu_backend.wire import values as wire
 from gpu_backend.wire.messages import Op
@@ -212,7 +212,7 @@ class Direct:
 
         Then it may be run again.
         """
-        return isinstance(error, MemoryError) and self._spare.relent(op, self.let_go_of_plans())
+        return isinstance(error, MemoryError) and op.out != 0 and self._spare.relent(op, self.let_go_of_plans())
 
     def _carry_through(self, op: Op, course: Course, places: list[Any]) -> bool:
         if not self._carry_out(op, course, places):
@@ -367,8 +367,10 @@ class Direct:
         """Return in which types an op with numbers among its operands reads all of them; None if CuPy cannot."""
         assert self.replayer is not None
         takes, operands = self._takes[name], [place.layout for place in places]
-        if name in STORES:  # by a mask CuPy copies a number as it comes, and not in the array's type
-            return (operands[0].dtype,) * len(operands) if name == STORE else None
+        if name == STORE:
+            return (operands[0].dtype,) * len(operands)
+        if name == STORE_WHERE:  # here CuPy copies a number as it comes, and not in the array's type
+            return None
         return self.replayer.captures.inputs(name, tuple(map(kind_of, operands[:takes])))
 
 
@@ -376,18 +378,19 @@ def make_direct(
     device: Device, passes: Collection[str], heap: Heap, reader: Reader, plan: Plan, accounts: Accounts
 ) -> Direct | None:
     """Return what carries out ops past CuPy on ``device`` with these ``passes``; None if nothing does."""
-    segment = replayer = products = None
     if device.blocks is None:
         return None
     operands, places = Operands(device, device.blocks, heap), heap.places
+    segment = replayer = products = None
     if device.segments is not None and "segments" in passes:
         segment = Segment(device.segments, operands, places)
     if device.replays is not None and "replay" in passes:
         replayer = Replayer(device.replays, operands, places, reader, segment)
     if device.products is not None and "products" in passes:
         products = Multiplications(device.products, operands, places, segment)
-    goes_past = segment or replayer or products
-    return Direct(device, operands, heap, plan, accounts, segment, replayer, products) if goes_past else None
+    if segment is None and replayer is None and products is None:
+        return None
+    return Direct(device, operands, heap, plan, accounts, segment, replayer, products)
 
 
 def _is_fill(op: Op) -> bool:

@@ -75,7 +75,7 @@ class Accounts:
             self._lend_all(others)
 
     def may_remember(self, op: Op) -> bool:
-        """Tell whether ``op`` gives something what may remember it, or is nothing that is known."""
+        """Tell whether something may remember what ``op`` is given; what is not known may."""
         known = self._new_memory.get(op.name)
         if known is None:  # it failed before it came to that
             known = new_memory(op.name)

@@ -183,9 +183,9 @@ def _lying(place: Place | Number, root: Place | None) -> tuple[Any, ...]:
     return layout, *own, *reach(root.layout.shape, root.layout.strides, root.layout.itemsize), layout.itemsize
 
 
-def _instruction(step: Step, places: Sequence[Place | Number], is_store: bool) -> tuple[Any, ...]:
+def _instruction(step: Step, places: Sequence[Place | Number], is_reversed: bool) -> tuple[Any, ...]:
     blocks = 1 if step.made is not None else 0
-    order = range(len(places))[::-1] if is_store else range(len(places))
+    order = range(len(places))[::-1] if is_reversed else range(len(places))
     sources, values = [], []
     for at, operand in enumerate(order):
         is_number = type(places[operand]) is Number

@@ -31,7 +31,7 @@ class SpareMemory:
             places.give_back()
 
     def relent(self, op: Op, has_let_go: bool) -> bool:
-        """Give it back, since ``op`` has found no memory; tell whether it may be run again and may find some now.
+        """Give it back, since ``op``, which makes something, has found no memory; tell whether it may run again.
 
         Parameters
         ----------
@@ -40,4 +40,4 @@ class SpareMemory:
         """
         has_spare = bool(self._places.spare)
         self._places.give_back()
-        return (has_spare or has_let_go) and bool(op.out) and self._accounts.may_repeat(op)
+        return (has_spare or has_let_go) and self._accounts.may_repeat(op)

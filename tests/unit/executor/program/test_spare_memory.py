@@ -9,7 +9,7 @@ import pytest
 from gpu_backend.executor.program import direct
 from gpu_backend.wire.messages import Op, Want
 from gpu_backend.wire.values import Ref, View
-from tests.unit.executor.program.played import added, window
+from tests.unit.executor.program.played import PlayedNotebook, added, window
 from tests.unit.executor.program.test_replay import notebook
 
 
@@ -17,6 +17,19 @@ from tests.unit.executor.program.test_replay import notebook
 def captured_the_second_time(monkeypatch: pytest.MonkeyPatch) -> None:
     """Have little come before there is memory to spare."""
     monkeypatch.setattr(direct, "_WANTED", 2)
+
+
+def run_short_of_memory(on: PlayedNotebook, name: str) -> list[tuple[Any, ...]]:
+    """Have ops with this ``name`` find no memory; return the arguments of each, as it goes on."""
+    calls = []
+
+    def short(*args: Any) -> Any:
+        calls.append(args)
+        raise MemoryError("the pool is empty, and half of it is done")
+
+    functions: dict[str, Any] = on.stream._functions
+    functions[name] = short
+    return calls
 
 
 def test_an_op_for_which_memory_is_short_runs_again_when_what_is_spare_is_given_back() -> None:
@@ -49,19 +62,22 @@ def test_what_draws_random_numbers_is_not_run_twice_for_want_of_memory(drawn: Op
     on = notebook()
     on.run(Op("cupy.random.RandomState", 40, (7,)))
     on.run(*(added(20 + one, Ref(3), 1.0, drop=(19 + one,)) for one in range(4)))
-    calls = []
-
-    def short(*args: Any) -> Any:
-        calls.append(args)
-        raise MemoryError("the pool is empty, and half of the numbers are drawn")
-
-    functions: dict[str, Any] = on.stream._functions
-    functions[drawn.name] = short
+    calls = run_short_of_memory(on, drawn.name)
     assert on.stream.heap.places.spare
     *_, answer = on.run(drawn, Op(".same", 0, (Ref(41),), None, Want.CONTENTS))
     assert answer.error is not None
     assert len(calls) == 1
     assert not on.stream.heap.places.spare, "so that there is some the next time"
+
+
+def test_what_writes_into_an_array_is_not_run_twice_for_want_of_memory() -> None:
+    on = notebook()
+    on.run(*(added(20 + one, Ref(3), 1.0, drop=(19 + one,)) for one in range(4)))
+    calls = run_short_of_memory(on, "cupy.ndarray.sort")
+    assert on.stream.heap.places.spare
+    on.run(Op("cupy.ndarray.sort", 0, (Ref(3),)), Op("cupy.ndarray.sort", 0, (Ref(4),)))
+    assert len(calls) == 2
+    assert not on.stream.heap.places.spare
 
 
 def test_methods_of_generators_and_matrices_leave_the_memory_that_is_spare(monkeypatch: pytest.MonkeyPatch) -> None:
