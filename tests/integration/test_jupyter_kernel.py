@@ -7,8 +7,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from jupyter_client.ioloop import AsyncIOLoopKernelManager
-from jupyter_client.manager import KernelManager
+from jupyter_client.manager import AsyncKernelManager, KernelManager
 from tornado.web import HTTPError
 
 from gpu_backend.pool.settings import PoolSettings
@@ -238,7 +237,7 @@ def test_an_interrupt_of_an_idle_kernel_is_nothing(pool: PoolState) -> None:
 
 def test_a_kernel_that_died_is_explained_by_its_successor(pool: PoolState) -> None:
     async def die() -> str:
-        manager = AsyncIOLoopKernelManager(kernel_name="remote-gpu", config=PATIENT)
+        manager = AsyncKernelManager(kernel_name="remote-gpu", config=PATIENT)
         await manager.start_kernel()
         client = manager.client()
         client.start_channels()
@@ -248,8 +247,10 @@ def test_a_kernel_that_died_is_explained_by_its_successor(pool: PoolState) -> No
             wait_until(lambda: [one.state for one in sessions(pool)] == ["serving"])
             (taken,) = sessions(pool)
             client.execute("import os; os.kill(os.getpid(), 9)")
-            while sessions(pool)[0].epoch == 1:
+            while await manager.is_alive():
                 await asyncio.sleep(0.05)
+            await manager.restart_kernel(now=True)  # as Jupyter's restarter does, which does not say when
+            assert sessions(pool)[0].epoch == 2
             await client.wait_for_ready(timeout=READY_SECONDS)
             assert sessions(pool)[0].session == taken.session
             message_id = client.execute("1")
