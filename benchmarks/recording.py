@@ -1,7 +1,8 @@
-"""What recording a call costs the client, in microseconds, by several trees of this project in turns in one run.
+"""What a call costs the client, in microseconds, by several trees of this project in turns in one run.
 
 Run as ``python benchmarks/recording.py TREE [TREE ...]`` with the folders of checkouts, the one to compare with first.
-Each has a process of its own, whose executor is played and runs nothing; the shortest of all turns is printed.
+Each has a process of its own, whose executor is played and runs nothing; the shortest of all turns is printed. What
+waits for an answer has it at once: it is the client's part of the trip.
 """
 
 from __future__ import annotations
@@ -31,8 +32,43 @@ _KINDS = (
 )  # fmt: skip
 
 
-def _scope() -> tuple[dict[str, Any], Callable[[], None]]:
-    """Return what the calls name, and what forgets that they were recorded."""
+#: What waits for an answer.
+_TRIPS = ("float(x[3])", "x[3].item()", "bool(b[3])")
+
+
+_SIDES = {"--recorded": _KINDS, "--answered": _TRIPS}
+
+
+class _Echo:
+    """A link whose executor answers each message at once, by a number."""
+
+    is_torn = is_cut = False
+
+    def __init__(self) -> None:
+        from gpu_backend.wire import messages as wire
+        from gpu_backend.wire.codec import Codec
+
+        self._codec: Any = Codec(wire.ToExecutor)
+        self._message: Any = None
+
+    def send(self, frames: Any) -> bool:
+        self._message = frames
+        return True
+
+    def receive(self, timeout_seconds: float) -> Any:
+        from gpu_backend.wire.codec import encode
+        from gpu_backend.wire.messages import Reply
+        from gpu_backend.wire.values import Buffer
+
+        if self._message is None:
+            return None
+        batch, self._message = self._codec.decode(self._message), None
+        seq = batch.first + len(batch.ops) - 1
+        return encode(Reply(seq, Buffer(-1, "<f8", (), bytes(8)), (), seq))
+
+
+def _scope(is_heard: bool) -> tuple[dict[str, Any], Callable[[], None]]:
+    """Return what the calls name, and what forgets that they were recorded, unless they are heard and answered."""
     from kernelproxy.client import current
     from kernelproxy.namespace import names
     from tests.unit.kernelproxy.played import PlayedExecutor
@@ -40,7 +76,10 @@ def _scope() -> tuple[dict[str, Any], Callable[[], None]]:
     played: Any = SimpleNamespace(pipeline=PlayedExecutor().pipeline())
     current().adopt(played)
     pipeline = current().pipeline
-    pipeline.most_ops = 1 << 40
+    if is_heard:
+        pipeline.connection._link = _Echo()
+    else:
+        pipeline.most_ops = 1 << 40
 
     class _Package:
         def __getattr__(self, name: str) -> Any:
@@ -49,8 +88,9 @@ def _scope() -> tuple[dict[str, Any], Callable[[], None]]:
             return made
 
     def forget() -> None:
-        pipeline.dropped.clear()
-        pipeline.open_batch = type(pipeline.open_batch)(1)
+        if not is_heard:
+            pipeline.dropped.clear()
+            pipeline.open_batch = type(pipeline.open_batch)(1)
         for costs in pipeline.ahead.costs:
             for cost in costs.values():
                 cost.learn(0.0)  # or each op would be sent at once
@@ -66,11 +106,11 @@ def _scope() -> tuple[dict[str, Any], Callable[[], None]]:
     return {"cp": cp, "i": 0, "new": count(0.5), **made}, forget
 
 
-def _side() -> None:
+def _side(kinds: tuple[str, ...]) -> None:
     """Take turns when told to: one line of JSON for each line read."""
-    scope, forget = _scope()
+    scope, forget = _scope(is_heard=kinds is _TRIPS)
     timed: dict[str, Callable[[], float]] = {}
-    for kind in _KINDS:
+    for kind in kinds:
         exec(_TIMED.format(kind), scope)
         timed[kind] = scope["timed"]
     for _ in sys.stdin:
@@ -91,9 +131,9 @@ def timed(calls, clock):
 """
 
 
-def _start(tree: str) -> subprocess.Popen[str]:
+def _start(tree: str, side: str) -> subprocess.Popen[str]:
     environment = {**os.environ, "PYTHONPATH": tree}
-    command = [sys.executable, "-P", str(Path(__file__).resolve()), "--side"]
+    command = [sys.executable, "-P", str(Path(__file__).resolve()), side]
     return subprocess.Popen(
         command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, env=environment, cwd=tree
     )
@@ -110,14 +150,15 @@ def _turn(side: subprocess.Popen[str]) -> dict[str, float]:
 
 def main(trees: list[str]) -> None:
     """Print a row for each kind of call, with a column for each tree."""
-    sides = [_start(str(Path(tree).resolve())) for tree in trees]
-    turns = [[_turn(side) for side in sides] for _ in range(TURNS)]
-    for side in sides:
-        side.communicate()
-    for kind in _KINDS:
-        least = [min(turn[place][kind] for turn in turns) for place in range(len(sides))]
-        print(f"{kind:32}", *[f"{one:8.2f}" for one in least])
+    for side, kinds in _SIDES.items():
+        sides = [_start(str(Path(tree).resolve()), side) for tree in trees]
+        turns = [[_turn(one) for one in sides] for _ in range(TURNS)]
+        for one in sides:
+            one.communicate()
+        for kind in kinds:
+            least = [min(turn[place][kind] for turn in turns) for place in range(len(sides))]
+            print(f"{kind:32}", *[f"{took:8.2f}" for took in least])
 
 
 if __name__ == "__main__":
-    _side() if sys.argv[1:] == ["--side"] else main(sys.argv[1:])
+    _side(_SIDES[sys.argv[1]]) if sys.argv[1] in _SIDES else main(sys.argv[1:])

@@ -15,6 +15,7 @@
 
 #include "parts.h"
 #include "recording.h"
+#include "trips.h"
 #include "arrays.h"
 #include "forms.h"
 #include "calls.h"
@@ -179,10 +180,41 @@ WAY(noted)
     return note(args[0], args[1], args[2], depth - 2, count > 4 ? args[4] : Py_None, count > 5 ? args[5] : zero);
 }
 
+/* `Pipeline.ask`, of an op that brings no buffers. */
+WAY(asked)
+{
+    Py_ssize_t count = PyVectorcall_NARGS(flags);
+    if (!is_on || names != NULL || count < 4 || count > 7 || Inbox == NULL
+        || !PyObject_TypeCheck(args[0], (PyTypeObject *)Recorder) || !PyTuple_CheckExact(args[2])
+        || (count > 5 && args[5] != Py_None && PyObject_IsTrue(args[5])))
+        return PURE;
+    return ask(args[0], args[1], args[2], args[3], count > 4 ? args[4] : Py_None, count > 6 ? args[6] : zero);
+}
+
+/* `Pipeline.answer`. */
+WAY(answered)
+{
+    PyObject *found = GIVEN(2) && Inbox != NULL && PyObject_TypeCheck(args[0], (PyTypeObject *)Recorder)
+        ? answer(args[0], args[1]) : NULL;
+    return MADE_OR_PURE(found);
+}
+
+/* `Inbox.note`, of a reply that came in one part. */
+WAY(heard)
+{
+    PyObject *chunks = GIVEN(3) && IS(args[0], Inbox) && IS(args[1], Reply) && PyList_CheckExact(args[2])
+        ? AT(args[0], in_inbox.chunks) : NULL;
+    if (chunks == NULL || !PyDict_CheckExact(chunks) || PyDict_GET_SIZE(chunks))
+        return PURE;
+    if (note_reply(args[0], args[1], args[2]) < 0)
+        return NULL;
+    Py_RETURN_NONE;
+}
+
 static struct { const char *kind; vectorcallfunc call; } ways[] = {
     {"binary", binary}, {"reflected", reflected}, {"inplace", inplace}, {"unary", unary}, {"getitem", getitem},
     {"setitem", setitem}, {"end", end}, {"small", small}, {"view_of", view_of}, {"site", site}, {"note", noted},
-    {"ufunc", ufunc}, {"call", call},
+    {"ufunc", ufunc}, {"call", call}, {"ask", asked}, {"answer", answered}, {"hear", heard},
     {NULL, NULL},
 };
 
@@ -331,6 +363,8 @@ PyMODINIT_FUNC PyInit__core(void)
     for (int i = 0; texts[i].value != NULL; i++)
         if ((*texts[i].value = PyUnicode_InternFromString(texts[i].text)) == NULL)
             return NULL;
+    if ((none_twice = PyTuple_Pack(2, Py_None, Py_None)) == NULL)
+        return NULL;
     if ((zero = PyLong_FromLong(0)) == NULL || PyType_Ready(&QuickType) < 0)
         return NULL;
     return PyModule_Create(&definition);

@@ -5,6 +5,7 @@
 static PyObject *ArrayCore, *array_class, *Layout, *Recorder, *OpenBatch, *Form, *Cost, *HostMirror, *MemoryModel, *Streams, *Worth, *Op, *Ref, *View, *Site;
 static PyObject *nothing, *of_device, *theirs, *not_theirs, *is_theirs, *taken_over, *takes_over, *targets, *windows, *rows;
 static PyObject *scalars, *sent_number, *Ufunc;
+static PyObject *Answer, *batch_ops, *Credit, *handles_per_call, *Inbox, *monotonic, *oldest, *Reply, *turn_seconds;
 static PyObject *current, *dtype_kinds, *dtypes, *any_float, *doubted, *Forms, *List, *most_float, *Returned, *Tuple, *Window, *whole;
 
 /* Whether ways are taken. Tests go both ways in one process. */
@@ -19,6 +20,8 @@ static struct { const char *name; PyObject **value; } parts[] = {
     {"rows", &rows}, {"scalars", &scalars}, {"sent_number", &sent_number}, {"Ufunc", &Ufunc}, {"current", &current},
     {"dtype_kinds", &dtype_kinds}, {"dtypes", &dtypes}, {"any_float", &any_float}, {"most_float", &most_float},
     {"doubted", &doubted}, {"Forms", &Forms}, {"List", &List},
+    {"Answer", &Answer}, {"batch_ops", &batch_ops}, {"Credit", &Credit}, {"handles_per_call", &handles_per_call}, {"Inbox", &Inbox},
+    {"monotonic", &monotonic}, {"oldest", &oldest}, {"Reply", &Reply}, {"turn_seconds", &turn_seconds},
     {"Returned", &Returned}, {"Tuple", &Tuple}, {"Window", &Window}, {"whole", &whole}, {NULL, NULL},
 };
 
@@ -38,6 +41,9 @@ static struct { Py_ssize_t barred, is_on, known, worth; } in_mirror;
 static struct { Py_ssize_t held, small_bytes; } in_memory;
 static struct { Py_ssize_t is_used; } in_streams;
 static struct { Py_ssize_t verb; } in_ufunc;
+static struct { Py_ssize_t marks, sent; } in_credit;
+static struct { Py_ssize_t answers, awaited, chunks, failures, journal, moved_at, received, retention, untold_bytes, untold_reads; } in_inbox;
+static struct { Py_ssize_t done, seq, value, warnings; } in_reply;
 
 static struct { PyObject **type; const char *name; Py_ssize_t *place; } slots[] = {
     {&ArrayCore, "_client", &in_array.client}, {&ArrayCore, "_dropped", &in_array.dropped},
@@ -62,13 +68,20 @@ static struct { PyObject **type; const char *name; Py_ssize_t *place; } slots[] 
     {&HostMirror, "is_on", &in_mirror.is_on}, {&HostMirror, "known", &in_mirror.known},
     {&HostMirror, "worth", &in_mirror.worth}, {&MemoryModel, "held", &in_memory.held},
     {&MemoryModel, "small_bytes", &in_memory.small_bytes}, {&Streams, "is_used", &in_streams.is_used},
-    {&Ufunc, "_verb", &in_ufunc.verb}, {NULL, NULL, NULL},
+    {&Ufunc, "_verb", &in_ufunc.verb}, {&Inbox, "answers", &in_inbox.answers}, {&Inbox, "_awaited", &in_inbox.awaited},
+    {&Inbox, "_chunks", &in_inbox.chunks}, {&Inbox, "_failures", &in_inbox.failures},
+    {&Credit, "_marks", &in_credit.marks}, {&Credit, "_sent", &in_credit.sent}, {&Inbox, "_journal", &in_inbox.journal},
+    {&Inbox, "moved_at", &in_inbox.moved_at}, {&Inbox, "received", &in_inbox.received},
+    {&Inbox, "_retention", &in_inbox.retention}, {&Inbox, "_untold_bytes", &in_inbox.untold_bytes},
+    {&Inbox, "_untold_reads", &in_inbox.untold_reads}, {&Reply, "done", &in_reply.done}, {&Reply, "seq", &in_reply.seq},
+    {&Reply, "value", &in_reply.value}, {&Reply, "warnings", &in_reply.warnings}, {NULL, NULL, NULL},
 };
 
 static PyObject *s_acquire, *s_append, *s_barred, *s_budget, *s_data, *s_drop, *s_dropped, *s_flush, *s_forget, *s_held,
     *s_is_long, *s_is_on, *s_is_sure, *s_is_used, *s_known, *s_note, *s_pipeline, *s_popleft, *s_publish, *s_release,
     *s_set, *s_store,
-    *s_small_bytes, *s_streams, *s_wake_sender, *s_worth, *zero;
+    *s_small_bytes, *s_streams, *s_wake_sender, *s_worth, *zero, *none_twice;
+static PyObject *s_applied, *s_cancel_told, *s_cancelled_through, *s_connection, *s_costs, *s_credit, *s_cursor, *s_end, *s_inbox, *s_io, *s_is_shown, *s_is_sound, *s_journal, *s_marks, *s_note_durable, *s_note_progress, *s_note_refusal, *s_receive, *s_recorded, *s_send_recorded, *s_send_sealed, *s_settle, *s_should_tell, *s_signs, *s_successor, *s_tell_read;
 
 static struct { PyObject **value; const char *text; } texts[] = {
     {&s_acquire, "acquire"}, {&s_append, "append"}, {&s_barred, "barred"}, {&s_budget, "budget"}, {&s_data, "data"}, {&s_drop, "drop"},
@@ -76,7 +89,8 @@ static struct { PyObject **value; const char *text; } texts[] = {
     {&s_is_on, "is_on"}, {&s_is_sure, "is_sure"}, {&s_is_used, "is_used"},
     {&s_known, "known"}, {&s_note, "note"}, {&s_pipeline, "pipeline"},
     {&s_popleft, "popleft"}, {&s_publish, "publish"}, {&s_release, "release"}, {&s_set, "cupy.ndarray.__setitem__"}, {&s_store, ".store"}, {&s_small_bytes, "small_bytes"},
-    {&s_streams, "streams"}, {&s_wake_sender, "wake_sender"}, {&s_worth, "worth"}, {NULL, NULL},
+    {&s_streams, "streams"}, {&s_wake_sender, "wake_sender"}, {&s_worth, "worth"},
+    {&s_applied, "applied"}, {&s_cancel_told, "_cancel_told"}, {&s_cancelled_through, "_cancelled_through"}, {&s_connection, "connection"}, {&s_costs, "_costs"}, {&s_credit, "credit"}, {&s_cursor, "cursor"}, {&s_end, "_end"}, {&s_inbox, "inbox"}, {&s_io, "_io"}, {&s_is_shown, "is_shown"}, {&s_is_sound, "is_sound"}, {&s_journal, "journal"}, {&s_marks, "marks"}, {&s_note_durable, "note_durable"}, {&s_note_progress, "note_progress"}, {&s_note_refusal, "_note_refusal"}, {&s_receive, "receive"}, {&s_recorded, "recorded"}, {&s_send_recorded, "_send_recorded"}, {&s_send_sealed, "_send_sealed"}, {&s_settle, "settle"}, {&s_should_tell, "should_tell"}, {&s_signs, "signs"}, {&s_successor, "successor"}, {&s_tell_read, "_tell_read"}, {NULL, NULL},
 };
 
 #define AT(object, place) (*(PyObject **)((char *)(object) + (place)))

@@ -176,7 +176,7 @@ static PyObject *look(
 }
 
 /* As `OpenBatch.add`; the place of the op, -1 with an error. */
-static Py_ssize_t add(PyObject *batch, PyObject *op, PyObject *site, PyObject *form)
+static Py_ssize_t add(PyObject *batch, PyObject *op, PyObject *site, PyObject *cost, PyObject *made)
 {
     PyObject *ops = AT(batch, in_batch.ops);
     Py_ssize_t place = PyList_GET_SIZE(ops);
@@ -188,8 +188,8 @@ static Py_ssize_t add(PyObject *batch, PyObject *op, PyObject *site, PyObject *f
     put(batch, in_batch.made, Py_None);
     if (PyList_Append(ops, op) < 0)
         return -1;
-    put(batch, in_batch.made, AT(form, in_form.reusable));
-    return PyList_Append(AT(batch, in_batch.costs), AT(form, in_form.cost)) < 0 ? -1 : place;
+    put(batch, in_batch.made, made);
+    return PyList_Append(AT(batch, in_batch.costs), cost) < 0 ? -1 : place;
 }
 
 static int is_open(PyObject *batch)
@@ -258,7 +258,7 @@ static Py_ssize_t note_locked(
                          reuse ? reuse : zero, AT(form, in_form.orders)};
     if ((op = PyObject_Vectorcall(Op, given, 9, NULL)) == NULL || (site = site_above(skipped)) == NULL)
         goto end;
-    if ((place = add(batch, op, site, form)) < 0)
+    if ((place = add(batch, op, site, AT(form, in_form.cost), AT(form, in_form.reusable))) < 0)
         goto end;
     if (known != NULL && known != Py_None) {
         PyObject *done = PyObject_CallMethodObjArgs(

@@ -6,6 +6,7 @@ from collections import deque
 
 from gpu_backend.opstream.marks import Marks
 from gpu_backend.wire.messages import Welcome
+from kernelproxy import compiled
 from kernelproxy.stream.batch import OpenBatch
 
 
@@ -15,6 +16,8 @@ class Credit:
     How far the ops are carried out is read from ``marks``: an interrupt can leave no two counts of it that differ.
     What is kept of it here, and for how long, is the journal's business and makes no difference.
     """
+
+    __slots__ = ("_marks", "_messages", "_sent")
 
     def __init__(self, marks: Marks) -> None:
         self._marks = marks
@@ -54,3 +57,6 @@ class Credit:
         """Count nothing behind op ``taken`` as under way: what was lost with a connection is sent again."""
         self._messages = deque([one for one in list(self._messages) if one[0] <= taken])
         self._sent = taken
+
+
+compiled.learn(Credit=Credit)

@@ -4,18 +4,23 @@ from __future__ import annotations
 
 from time import monotonic
 
+import msgspec
+
 from gpu_backend.opstream.contents import KEEP, WRITE_KEPT, KnownContents
 from gpu_backend.opstream.journal import Journal
 from gpu_backend.wire import messages as wire
 from gpu_backend.wire.codec import Frame
 from gpu_backend.wire.errors import ErrorRecord, ProtocolError, WarningRecord
 from gpu_backend.wire.values import Value
+from kernelproxy import compiled
 from kernelproxy.errors import deferred_exception, remote_exception
 from kernelproxy.source_lines import Site
 from kernelproxy.stream.ahead import Ahead
 from kernelproxy.stream.batch import OpenBatch
 from kernelproxy.stream.retention import Retention, until_done
 
+#: How long one thread reads for all before others get a turn, seconds.
+TURN_SECONDS = 0.005
 #: Failures remembered after they were shown, to explain what they make impossible later.
 _REMEMBERED_FAILURES = 1_000
 #: The same for ops that an interrupt dropped; each interrupt brings at most as many as may be under way.
@@ -27,15 +32,12 @@ _UNTOLD_BYTES = 64 << 20
 NOTHING = wire.Want.NOTHING
 
 
-class Answer:
+class Answer(msgspec.Struct):
     """What the executor said to one op."""
 
-    __slots__ = ("buffers", "value", "warnings")
-
-    def __init__(self, value: Value, buffers: list[Frame], warnings: tuple[WarningRecord, ...] | None = None) -> None:
-        self.value = value
-        self.buffers = buffers
-        self.warnings = warnings
+    value: Value
+    buffers: list[Frame]
+    warnings: tuple[WarningRecord, ...] | None = None
 
 
 class Inbox:
@@ -44,6 +46,12 @@ class Inbox:
     What is said to be done is noted in ``journal``, where everybody reads it; what it took is told to ``ahead``.
     ``retention`` says what of it the journal need not keep; ``contents`` hear of it if they may not be kept.
     """
+
+    # Slots for what each answer changes: they are found faster, also by the compiled core.
+    __slots__ = (
+        "__dict__", "_awaited", "_chunks", "_failures", "_journal", "_retention", "_untold_bytes", "_untold_reads",
+        "answers", "moved_at", "received",
+    )  # fmt: skip
 
     def __init__(
         self, journal: Journal[OpenBatch], ahead: Ahead, retention: Retention = until_done,
@@ -174,6 +182,8 @@ class Inbox:
             self._note_chunk(message, buffers)
         return message if isinstance(message, wire.Refused) else None
 
+    note = compiled.quick("hear", note)
+
     def _note_applied(self, applied: int, done: int) -> None:
         journal, before = self._journal, self._journal.marks.applied
         journal.note_progress(applied, done)
@@ -255,3 +265,6 @@ class Inbox:
     def note_told(self) -> None:
         """Note that ``received`` was sent."""
         self._untold_reads = self._untold_bytes = 0
+
+
+compiled.learn(Answer=Answer, Inbox=Inbox, Reply=wire.Reply, monotonic=monotonic, turn_seconds=TURN_SECONDS)

@@ -76,9 +76,13 @@ class MirroredPipeline(Pipeline):
         self, name: str, args: Args, want: wire.Want, kwargs: Kwargs = None, buffers: Buffers = None, stream: int = 0
     ) -> int:
         """Send an op with all before it, as `Pipeline.ask`."""
+        if name in LOOKING:  # most that is asked is a read, and is on its way before it is counted
+            number = Pipeline.ask(self, name, args, want, kwargs, buffers, stream)
+            self.counters.note_trip(name)
+            return number
         self.counters.note_trip(name)
         self._note_asked(name, args, kwargs)
-        number = super().ask(name, args, want, kwargs, buffers, stream)
+        number = Pipeline.ask(self, name, args, want, kwargs, buffers, stream)
         self._note_asked(name, args, kwargs)  # what another thread has come to know since may be from before the op
         return number
 
@@ -89,7 +93,7 @@ class MirroredPipeline(Pipeline):
     def answer(self, seq: int) -> Answer:
         """Return the answer of an op, as `Pipeline.answer`."""
         __tracebackhide__ = True
-        answer = super().answer(seq)
+        answer = Pipeline.answer(self, seq)
         value = answer.value
         if type(value) is Buffer and value.frame < 0:
             self.counters.note_received(_INLINE, len(value.data))
@@ -132,9 +136,8 @@ class MirroredPipeline(Pipeline):
         return Way.NETWORK if self.connection.endpoint.startswith(TLS_SCHEME) else Way.HOST
 
     def _note_asked(self, name: str, args: Args, kwargs: Kwargs) -> None:
-        if name not in LOOKING:  # most that is asked is a read
-            with self._recording:
-                self.mirror.note_asked(name, args, kwargs)
+        with self._recording:
+            self.mirror.note_asked(name, args, kwargs)
 
     def note_described(self, name: str, described: Value) -> None:
         """Take in how the executor has described the results of the op ``name``."""

@@ -12,12 +12,14 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable
+from functools import partial
 from time import monotonic
 
 from gpu_backend.opstream.devices import OF_DEVICE
 from gpu_backend.wire import messages as wire
 from gpu_backend.wire.errors import OversizedMessage, ProtocolError, RefusalCode, SessionLost, WorkbenchError
 from gpu_backend.wire.messages import Op, Want
+from kernelproxy import compiled
 from kernelproxy.errors import session_lost
 from kernelproxy.session.connection import Connection, refusal_error
 from kernelproxy.session.signs import SILENT_SECONDS, Signs
@@ -28,15 +30,14 @@ from kernelproxy.stream.batch_size import batch_ops
 from kernelproxy.stream.counters import Counters
 from kernelproxy.stream.credit import Credit
 from kernelproxy.stream.dropped import oldest
-from kernelproxy.stream.inbox import Answer, Inbox
+from kernelproxy.stream.inbox import TURN_SECONDS, Answer, Inbox
 from kernelproxy.stream.link_speed import LinkSpeed
 from kernelproxy.stream.memory_model import MemoryModel
-from kernelproxy.stream.recorder import NOTHING, Args, Buffers, Kwargs, Recorder
+from kernelproxy.stream.recorder import HANDLES_PER_CALL, NOTHING, Args, Buffers, Kwargs, Recorder
 from kernelproxy.stream.retention import Retention, until_done
 
-#: How long one thread reads for all before others get a turn, seconds; how long an interrupted one waits for its own.
-_TURN_SECONDS, _CANCEL_SECONDS = 0.005, 0.1
-_HANDLES_PER_CALL = 1 << 20  #: a call whose results are unknown gets this many to give: numbers cost nothing
+#: How long who was interrupted waits for a turn with the connection, seconds.
+_CANCEL_SECONDS = 0.1
 
 Renew = Callable[["Pipeline"], Connection]
 
@@ -90,6 +91,7 @@ class Pipeline(Recorder):
         __tracebackhide__ = True
         return self.answer(self.ask(name, args, want, kwargs, buffers, stream))
 
+    @partial(compiled.quick, "ask")
     def ask(
         self, name: str, args: Args, want: Want, kwargs: Kwargs = None, buffers: Buffers = None, stream: int = 0
     ) -> int:
@@ -103,7 +105,7 @@ class Pipeline(Recorder):
                     self.open_batch.frames, self.open_batch.bytes = list(buffers), sum([len(one) for one in buffers])
                 batch = self.open_batch
                 out = self.next_handle | stream & OF_DEVICE
-                self.next_handle += _HANDLES_PER_CALL
+                self.next_handle += HANDLES_PER_CALL
                 gone = len(self.dropped)
                 drop = oldest(self.dropped, gone, None)[0] if gone else None
                 seq = batch.first + len(batch.ops)
@@ -133,7 +135,7 @@ class Pipeline(Recorder):
                 self._seal()
                 if self._send_sealed():
                     break
-                self._pump(_TURN_SECONDS)
+                self._pump(TURN_SECONDS)
             self.signs.look(since := since or monotonic(), lambda: work.sign(self, self.signs.transfer))
         if since and self.signs.is_shown:
             self.signs.settle()
@@ -213,12 +215,12 @@ class Pipeline(Recorder):
         """Send sealed batches while there is credit; tell whether all are sent."""
         journal, connection = self.journal, self._sound_connection()
         while (batch := journal.next_unsent()) is not None:
-            with self._recording:
-                if batch is self.open_batch:  # an interrupt struck inside _seal
-                    self._seal()
-                if len(batch.ops) > connection.welcome.credit_ops:  # it would never have room
+            if batch is self.open_batch:  # an interrupt struck inside _seal, or another thread is in there
+                self._seal()
+            if len(batch.ops) > connection.welcome.credit_ops:  # it would never have room
+                with self._recording:
                     journal.take_apart(batch)
-                    continue
+                continue
             has_time = batch.ops[-1].want is not NOTHING or self.ahead.has_room(batch)  # who waits adds no more
             if not has_time or not self.credit.has_room(batch, connection.welcome):
                 return False
@@ -243,6 +245,7 @@ class Pipeline(Recorder):
 
     # --- receiving ----------------------------------------------------------------------------------------------------
 
+    @partial(compiled.quick, "answer")
     def answer(self, seq: int) -> Answer:
         """Return the answer of the op that `ask` has sent as ``seq``. Once, and as `call`."""
         __tracebackhide__ = True
@@ -260,11 +263,11 @@ class Pipeline(Recorder):
         answers, journal = self.inbox.answers, self.journal
         while seq not in answers:
             # Whoever gets the connection reads for everybody; the others look at their answers now and then.
-            if self._io.acquire(timeout=_TURN_SECONDS):
+            if self._io.acquire(timeout=TURN_SECONDS):
                 try:
                     if journal.cursor < journal.marks.recorded:  # a lost connection took it along
                         self._send_sealed()
-                    if seq not in answers and not self._pump(_TURN_SECONDS) and monotonic() - asked > 1.0:
+                    if seq not in answers and not self._pump(TURN_SECONDS) and monotonic() - asked > 1.0:
                         asked = monotonic()
                         self._tell_read(self._sound_connection())
                 finally:

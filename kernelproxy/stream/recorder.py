@@ -29,13 +29,14 @@ from kernelproxy.stream.ahead import Ahead
 from kernelproxy.stream.batch import OpenBatch
 from kernelproxy.stream.batch_size import batch_ops
 from kernelproxy.stream.costs import Cost
-from kernelproxy.stream.dropped import DroppedHandles
+from kernelproxy.stream.dropped import DroppedHandles, oldest
 from kernelproxy.stream.forms import Form, Forms
 from kernelproxy.stream.inbox import Inbox
 from kernelproxy.stream.memory_model import MemoryModel
 from kernelproxy.stream.temporaries import taken_over, takes_over
 
 NOTHING = Want.NOTHING
+HANDLES_PER_CALL = 1 << 20  #: a call whose results are unknown gets this many to give: numbers cost nothing
 BATCH_BYTES = 4 << 20  #: most bytes of buffers in a message of recorded ops
 
 Args = tuple[Value, ...]
@@ -187,5 +188,6 @@ class Recorder(ABC):
 compiled.learn(
     Recorder=Recorder, OpenBatch=OpenBatch, Form=Form, Forms=Forms, Cost=Cost, HostMirror=HostMirror,
     MemoryModel=MemoryModel, Worth=Worth, Op=Op, Ref=Ref, View=View, nothing=NOTHING, of_device=OF_DEVICE,
-    taken_over=taken_over, takes_over=takes_over, targets=stores.TARGETS,
+    taken_over=taken_over, takes_over=takes_over, targets=stores.TARGETS, batch_ops=batch_ops, oldest=oldest,
+    handles_per_call=HANDLES_PER_CALL,
 )  # fmt: skip

@@ -16,6 +16,7 @@ import numpy as np
 import pytest
 
 from gpu_backend.wire import values as wire
+from gpu_backend.wire.messages import Op, Want
 from kernelproxy import compiled
 from kernelproxy.calls import dispatch
 from kernelproxy.calls.array_core import ArrayCore
@@ -129,6 +130,58 @@ def test_nothing_is_held_on_to(client: Client) -> None:
     allocated = sys.getallocatedblocks()
     assert turns(10_000) == before  # 200,000 ops
     assert sys.getallocatedblocks() - allocated < 1_000
+
+
+@needs_core
+def test_trips_hold_on_to_nothing() -> None:
+    executor = PlayedExecutor()
+    pipeline = executor.pipeline()
+    args, objects = ("told",), (pipeline, pipeline.inbox, pipeline.journal.marks, pipeline.connection, pipeline.credit)
+
+    def trips(count: int) -> list[int]:
+        for _ in range(count):
+            pipeline.dropped += (1, None), (2, None)
+            pipeline.record("op", args)
+            assert pipeline.call("op", args, Want.CONTENTS).value == "told"
+            executor.done.clear()
+            executor.dropped.clear()
+        gc.collect()
+        assert not pipeline.inbox.answers
+        return [
+            *map(sys.getrefcount, (args, *objects)),
+            sum(isinstance(one, Op) for one in gc.get_objects()),
+        ]
+
+    trips(2_000)  # what is remembered is bounded, and full by then
+    before = trips(1)
+    allocated = sys.getallocatedblocks()
+    assert trips(1_000) == before
+    assert sys.getallocatedblocks() - allocated < 500
+
+
+def test_both_ways_ask_the_same() -> None:
+    def asked(are_used: bool) -> list[Any]:
+        executor = PlayedExecutor(credit_ops=6)
+        pipeline = executor.pipeline()
+        sites: list[Any] = []
+        with compiled.used(are_used):
+            for number in range(20):
+                pipeline.record("op", (f"a{number}",))
+                pipeline.dropped += ((100 + number, None),) * (number % 3)
+                seq = pipeline.ask("op", (f"b{number}",), Want.CONTENTS, None, None, number % 2 << 48)
+                found = pipeline.journal.find(seq)
+                assert found is not None
+                op, site = found[0].at(found[1])
+                assert site is not None
+                sites.append((op, site.line, site.code.co_name, found[0].costs))
+                assert pipeline.answer(seq).value == f"b{number}"
+                pipeline.record("fail", (f"c{number}",))
+                with pytest.raises(ValueError, match=f"c{number} failed"):  # the earlier of two that failed
+                    pipeline.call("fail", (f"d{number}",), Want.CONTENTS)
+        counted = pipeline.counters.to_dict(), pipeline.next_handle, pipeline.most_ops, pipeline.inbox.received
+        return [executor.done, executor.dropped, len(sites), [one[:3] for one in sites], counted]
+
+    assert asked(True) == asked(False)
 
 
 @pytest.mark.parametrize("are_used", [False, True])

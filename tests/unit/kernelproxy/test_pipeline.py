@@ -15,6 +15,8 @@ from kernelproxy.stream.pipeline import Pipeline
 
 from .played import PlayedConnection, PlayedExecutor
 
+pytestmark = pytest.mark.usefixtures("both_ways")
+
 
 @pytest.fixture
 def executor() -> PlayedExecutor:

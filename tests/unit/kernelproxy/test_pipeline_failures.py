@@ -13,6 +13,8 @@ from kernelproxy.stream.sender import Sender
 
 from .played import PlayedExecutor
 
+pytestmark = pytest.mark.usefixtures("both_ways")
+
 
 @pytest.fixture
 def executor() -> PlayedExecutor:

@@ -14,6 +14,8 @@ from kernelproxy.stream.pipeline import Pipeline
 
 from .played import PlayedExecutor, interrupt_at
 
+pytestmark = pytest.mark.usefixtures("both_ways")
+
 
 @pytest.fixture(autouse=True)
 def small_batches(monkeypatch: pytest.MonkeyPatch) -> None:

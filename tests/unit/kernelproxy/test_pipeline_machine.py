@@ -9,6 +9,7 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, pr
 from gpu_backend.wire.errors import SessionLost
 from gpu_backend.wire.messages import Want
 from gpu_backend.wire.values import Buffer
+from kernelproxy import compiled
 from kernelproxy.stream.batch import OpenBatch
 
 from .played import PlayedExecutor, interrupt_at
@@ -17,8 +18,14 @@ from .played import PlayedExecutor, interrupt_at
 class PipelineMachine(RuleBasedStateMachine):
     """A notebook, its executor, and the network between them. Ops are known by the order in which they were asked."""
 
-    @initialize(credit_ops=st.sampled_from([64, 70, 200]), credit_bytes=st.sampled_from([10, 100, 100_000]))
-    def begin(self, credit_ops: int, credit_bytes: int) -> None:
+    @initialize(
+        credit_ops=st.sampled_from([64, 70, 200]),
+        credit_bytes=st.sampled_from([10, 100, 100_000]),
+        is_compiled=st.booleans(),
+    )
+    def begin(self, credit_ops: int, credit_bytes: int, is_compiled: bool) -> None:
+        self.ways = compiled.used(is_compiled)
+        self.ways.__enter__()
         self.executor = PlayedExecutor(credit_ops, credit_bytes)
         #: Up to where what is done is durable; all of it if negative.
         self.durable = -1
@@ -177,7 +184,10 @@ class PipelineMachine(RuleBasedStateMachine):
     def teardown(self) -> None:
         if not hasattr(self, "pipeline"):
             return
-        self._call()
+        try:
+            self._call()
+        finally:
+            self.ways.__exit__(None, None, None)
         done = {int(word) for _, word in self.executor.done if word is not None}
         assert set(range(1, self.asked + 1)) - self.excused <= done
 

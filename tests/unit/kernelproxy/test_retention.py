@@ -12,6 +12,8 @@ from kernelproxy.stream.pipeline import Pipeline
 
 from .played import PlayedExecutor
 
+pytestmark = pytest.mark.usefixtures("both_ways")
+
 MANY = 40 * BATCH_OPS
 
 
