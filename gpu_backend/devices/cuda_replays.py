@@ -76,7 +76,7 @@ class CudaReplays:
             traces = [self._trace(function, args, kwargs, number) for number in range(_TRACES)]
         if plans:
             raise Unrepeatable("memory of others")
-        return _agreed(traces)
+        return _agreed(traces, has_indexers=not (args and isinstance(args[0], cupy.RawKernel)))
 
     def _transform(self, function: Callable[..., Any], args: Sequence[Any], kwargs: Mapping[str, Any]) -> Replay:
         """Return what a transform launches, on operands that begin where blocks may."""
@@ -226,10 +226,11 @@ class _Parameters:
         self.patches: list[Patch] = []
         self.slots: list[Slot] = []
 
-    def add(self, every: Sequence[bytes], traces: Sequence[_Trace]) -> int:
+    def add(self, every: Sequence[bytes], traces: Sequence[_Trace], may_be_indexer: bool) -> int:
         """Add a parameter as it was in each trace, and in those that repeat the first; return where it stands.
 
-        What is not the same when all else is, is nothing that a kernel reads: memory that nobody has set.
+        What is not the same when all else is, is nothing that a kernel reads: memory that nobody has set. Nor does it
+        read the end of a ``CIndexer``, which only CuPy gives to its own kernels.
         """
         at, versions = len(self.content), every[: len(traces)]
         first = versions[0]
@@ -241,7 +242,7 @@ class _Parameters:
         if len({one[end:] for one in versions}) > 1 and len({one[end:] for one in again}) == 1:
             raise Unrepeatable("parameters that differ")
         table, repeated = _words(versions, end), _words(again, end)
-        read = _words_read(table)
+        read = _words_read(table) if may_be_indexer else len(table)
         self.content[at + read * _WORD : at + end] = bytes(end - read * _WORD)
         for place, words in enumerate(table[:read]):
             if len(set(repeated[place])) > 1:
@@ -297,8 +298,13 @@ def _slot(versions: Sequence[bytes], traces: Sequence[_Trace], at: int) -> Slot 
     return None
 
 
-def _agreed(traces: Sequence[_Trace], again: Sequence[_Trace] = (), leads_to_plans: bool = False) -> Replay:
-    """Return what the traces have in common; ``again`` are such that were taken just as the first was."""
+def _agreed(
+    traces: Sequence[_Trace], again: Sequence[_Trace] = (), leads_to_plans: bool = False, has_indexers: bool = True
+) -> Replay:
+    """Return what the traces have in common; ``again`` are such that were taken just as the first was.
+
+    ``has_indexers`` says whether CuPy may have given kernels its ``CIndexer``.
+    """
     first, every = traces[0], [*traces, *again]
     if any(one.space.blocks != first.space.blocks or one.made != first.made for one in every):
         raise Unrepeatable("allocations that differ")
@@ -306,7 +312,10 @@ def _agreed(traces: Sequence[_Trace], again: Sequence[_Trace] = (), leads_to_pla
         raise Unrepeatable("launches that differ")
     parameters = _Parameters(leads_to_plans)
     places = [
-        [parameters.add(versions, traces) for versions in zip(*(one.parameters for one in steps), strict=True)]
+        [
+            parameters.add(versions, traces, has_indexers and not _is_librarys(steps[0]))
+            for versions in zip(*(one.parameters for one in steps), strict=True)
+        ]
         for steps in zip(*(one.launches for one in every), strict=True)
     ]
     addresses = {patch.at for patch in parameters.patches}
@@ -329,6 +338,11 @@ def _agreed(traces: Sequence[_Trace], again: Sequence[_Trace] = (), leads_to_pla
     )
     copied = () if parameters.slots else copies(first.launches, places, patches, first.space.units(len(sizes)))
     return Replay(launch, parameters.content, patches, tuple(parameters.slots), made, blocks, copies=copied)
+
+
+def _is_librarys(step: Step) -> bool:
+    """Tell whether a kernel is a library's: their names are those of C++, and those that CuPy compiles are of C."""
+    return isinstance(step, Launch) and cuda_graphs.name_of(step.function).startswith("_Z")
 
 
 def _launcher(steps: Sequence[Step], content: bytearray, places: Sequence[Sequence[int]]) -> Callable[[], None]:

@@ -19,9 +19,13 @@ __all__ = ["Course", "Lesson"]
 class Course:
     """What becomes of ops that come in one way."""
 
-    __slots__ = ("copies", "into", "may_coincide", "product", "refused", "replay", "seen", "spans", "step")
+    __slots__ = (
+        "copies", "into", "is_kernel", "may_coincide", "product", "refused", "replay", "seen", "spans", "step",
+    )  # fmt: skip
 
-    def __init__(self, step: Step | None, product: Multiplication | None, into: int, may_coincide: bool) -> None:
+    def __init__(
+        self, step: Step | None, product: Multiplication | None, into: int, may_coincide: bool, is_kernel: bool = False
+    ) -> None:
         self.step, self.product = step, product
         self.replay: Replay | None = None
         #: What is launched then, as instructions, if it is copies alone.
@@ -33,6 +37,9 @@ class Course:
         #: Which operand an elementwise op writes into that has no result. Another may lie just there: each element is
         #: read before it is written.
         self.into, self.may_coincide = into, may_coincide
+        #: Whether the op is one kernel of the user's, which is given an array twice as it is given two. A function of
+        #: CuPy's looks for what it is given twice, and may compute into memory of its own then.
+        self.is_kernel = is_kernel
         #: How far each operand reaches from its first byte, once asked.
         self.spans: tuple[tuple[int, int], ...] | None = None
 
@@ -44,9 +51,10 @@ class Course:
                 reach(one.shape, one.strides, one.itemsize) if type(one) is Layout else (0, 0) for one in layouts
             )
         if self.may_coincide:
-            return self.into < len(places) and is_apart(places, self.spans, self.into, may_coincide=True)
+            return self.into < len(places) and is_apart(places, self.spans, self.into, True, False)
         # which one is written is not said: so none may lie across another
-        return bool(places) and all(is_apart(places, self.spans, one, False) for one in range(len(places)))
+        spans, is_kernel = self.spans, self.is_kernel
+        return bool(places) and all(is_apart(places, spans, one, False, is_kernel) for one in range(len(places)))
 
 
 class Lesson(NamedTuple):

@@ -18,7 +18,7 @@ from gpu_backend.executor.heap import Heap, Place
 from gpu_backend.executor.program.course import Course, Lesson
 from gpu_backend.executor.program.effects import Accounts, handles_in
 from gpu_backend.executor.program.kernel_calls import CALL, KernelCalls
-from gpu_backend.executor.program.operands import Number, Operands, encoded, is_whole, loses_sign, number
+from gpu_backend.executor.program.operands import Number, Operands, encoded, fills_otherwise, is_whole, number
 from gpu_backend.executor.program.plan import Plan
 from gpu_backend.executor.program.products import Multiplications
 from gpu_backend.executor.program.recurring import Recurring, learn, make_recurring
@@ -130,7 +130,7 @@ class Direct:
         course = self._courses.get(way)
         if course is None:
             self._calls.note_new(way)
-            course = self._remember(way, Course(None, None, 0, False))
+            course = self._remember(way, Course(None, None, 0, False, is_kernel=True))
         return self._carry_through(op, course, places)
 
     def read(self, op: Op) -> Answer | None:
@@ -237,8 +237,8 @@ class Direct:
     def _differs(self, op: Op, course: Course, places: Sequence[Any]) -> bool:
         """Tell whether CuPy does something else for an op because of its numbers, or of where its operands lie."""
         is_filled = op.name == STORE and type(places[-1]) is Number
-        if is_filled and loses_sign(places[-1].value, places[0].layout.dtype):
-            self.tally.why = "a zero with a sign fills an array"
+        if is_filled and fills_otherwise(places[-1].value, places[0].layout.dtype):
+            self.tally.why = "a zero with a sign, or a number of another type, fills an array"
             return True
         if not op.out and not course.is_apart(places):
             self.tally.why = "operands overlap"

@@ -93,11 +93,12 @@ class Accounts:
     def may_repeat(self, op: Op) -> bool:
         """Tell whether ``op``, which makes something new and has found no memory, may run again.
 
-        What draws random numbers would draw others, and of most methods and kernels nobody knows what they have done.
+        What draws random numbers would draw others, and of what may remember its arguments nobody knows what it has
+        done with them.
         """
-        if op.name == ".method":
-            return not self.may_remember(op) and self._kind(op) is not Kind.GENERATOR
-        return not op.name.startswith(_GOES_ON)
+        if self.may_remember(op):
+            return False
+        return self._kind(op) is not Kind.GENERATOR if op.name == ".method" else not op.name.startswith(_GOES_ON)
 
     def _kind(self, op: Op) -> Kind | None:
         """Return of what kind the first argument is; None for none that is an entry."""

@@ -31,9 +31,9 @@ __all__ = [
     "Number",
     "Operands",
     "encoded",
+    "fills_otherwise",
     "is_apart",
     "is_whole",
-    "loses_sign",
     "number",
     "write_number",
 ]
@@ -197,7 +197,10 @@ def number(arg: Value) -> Number | None:
     return Number(arg, arg.dtype) if isinstance(arg, Scalar) else None
 
 
-def is_apart(places: Sequence[Place | Number], spans: Sequence[tuple[int, int]], into: int, may_coincide: bool) -> bool:
+def is_apart(
+    places: Sequence[Place | Number], spans: Sequence[tuple[int, int]], into: int, may_coincide: bool,
+    may_be_given_twice: bool,
+) -> bool:  # fmt: skip
     """Tell whether operand ``into`` lies apart from each other: CuPy copies others first.
 
     Parameters
@@ -206,11 +209,13 @@ def is_apart(places: Sequence[Place | Number], spans: Sequence[tuple[int, int]],
         How far each reaches from its first element, in bytes.
     may_coincide
         Whether another may lie just where it does.
+    may_be_given_twice
+        Whether another may be the very same.
     """
     target = places[into]
     low, high = target.address + spans[into][0], target.address + spans[into][1]
-    for place, (first, end) in zip(places, spans, strict=False):
-        if type(place) is Number or place is target:
+    for at, (place, (first, end)) in enumerate(zip(places, spans, strict=False)):
+        if type(place) is Number or at == into or (may_be_given_twice and place is target):
             continue
         is_same = may_coincide and place.address == target.address and place.layout is target.layout
         if not is_same and place.address + first < high and low < place.address + end:
@@ -218,8 +223,14 @@ def is_apart(places: Sequence[Place | Number], spans: Sequence[tuple[int, int]],
     return True
 
 
-def loses_sign(value: Numeral, dtype: DType) -> bool:
-    """Tell whether ``value`` is a zero with a sign as ``dtype``: CuPy fills most arrays with one that has none."""
+def fills_otherwise(value: Numeral, dtype: DType) -> bool:
+    """Tell whether CuPy fills an array of ``dtype`` with something else than a kernel makes of ``value``.
+
+    A zero with a sign has none in most arrays that it fills. And a NumPy scalar of another type becomes one of
+    ``dtype`` on the host: out of what ``dtype`` can hold, that is another number than the device's.
+    """
+    if isinstance(value, Scalar) and text_to_dtype(value.dtype) != dtype:
+        return True
     if type(value) is int or type(value) is bool or (type(value) is float and abs(value) > _SURELY_SOME):
         return False
     table = bytearray(dtype.itemsize)

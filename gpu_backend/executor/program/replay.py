@@ -140,6 +140,8 @@ class Replayer:
         for size, layout in replay.blocks:
             block = self._operands.new(layout, size)
             if block is None:
+                for one in blocks:  # not let go of: what is gathered may still name it
+                    self._places.spare_again(one)
                 return None
             blocks.append(block)
         return blocks

@@ -18,7 +18,7 @@ from gpu_backend.executor.described_objects import DescribedObjects
 from gpu_backend.executor.heap import Heap
 from gpu_backend.executor.laying_out import LayingOut
 from gpu_backend.executor.program.direct import Direct, make_direct
-from gpu_backend.executor.program.effects import Accounts
+from gpu_backend.executor.program.effects import Accounts, handles_in
 from gpu_backend.executor.program.failures import CANCELLED, Failures, as_utf8
 from gpu_backend.executor.program.passes import make_passes
 from gpu_backend.executor.program.peer_order import PeerOrder
@@ -152,7 +152,15 @@ class OpStream:
         if op.reuse or (out and (ops[place].name == STORE if place < end else goes_on)):
             place += self._optimise(op, args, batch, place)
         function = self._functions[name]
-        result = function(*args) if self._peers is None else self._peers.call(op, function, args, {})
+        try:
+            result = function(*args) if self._peers is None else self._peers.call(op, function, args, {})
+        except MemoryError:  # it may run again: then it finds all that it is given
+            if op.reuse and place == before and len(args) > len(op.args):
+                self.heap.put(op.reuse, args[-1])
+                self.heap.ownership.own(op.reuse)
+            raise
+        if op.reuse:
+            self.heap.drop(op.reuse)  # nobody took it
         if place > before:
             self._pass_over(batch, before, place)
             return place
@@ -179,10 +187,9 @@ class OpStream:
         for one in self._passes_of_op if place < len(ops) and ops[place].name != STORE else self._passes:
             if (found := one.output(op, batch, place)) is not None:
                 args.append(found)
-                if one.fulfils and op.reuse:
-                    self.heap.drop(op.reuse)
                 return one.fulfils
-        self.heap.drop(op.reuse)  # nobody took it
+        if op.reuse not in tuple(handles_in(op.args)):  # else behind the op
+            self.heap.drop(op.reuse)
         return 0
 
     def _pass_over(self, batch: QueuedBatch, place: int, end: int) -> None:

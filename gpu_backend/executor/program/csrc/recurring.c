@@ -104,7 +104,7 @@ static int is_apart(const Way *way, const Key *key, int into)
         if (one->place == NULL || i == into)
             continue;
         int lies_alike = one->address == target->address && way->lying[i].layout == way->lying[into].layout;
-        int is_same = one->place == target->place && one->is_view == target->is_view;
+        int is_same = key->kernel != NULL && one->place == target->place && one->is_view == target->is_view;
         if (lies_alike && (way->may_coincide || is_same))
             continue;
         if (one->address + way->lying[i].low < high && low < one->address + way->lying[i].high)

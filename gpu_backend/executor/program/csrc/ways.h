@@ -227,7 +227,8 @@ static int add_whole(Key *key, PyObject *arg)
     if (IS(arg, Scalar))
         return add_text(key, 'n', AT(arg, in_scalar.dtype)) && add_data(key, AT(arg, in_scalar.data));
     if (IS(arg, Complex))
-        return add_whole(key, AT(arg, in_complex.real)) && add_whole(key, AT(arg, in_complex.imag));
+        return add_word(key, 'c', &word) && add_whole(key, AT(arg, in_complex.real)) == 1 &&
+               add_whole(key, AT(arg, in_complex.imag)) == 1;
     if (IS(arg, Ellipsis))
         return add_word(key, 'E', &word);
     if (IS(arg, Slice))

@@ -321,6 +321,49 @@ def test_it_can_be_left_out() -> None:
     assert run.stdout.strip() == "None"
 
 
+def test_complex_numbers_beside_others_are_told_apart() -> None:
+    found = []
+    for way in WAYS:
+        on = notebook(way)
+        device: Any = on.device
+        kernel = device.resolve("cupy.ElementwiseKernel")("T x, T a, T b", "T y", "y = a * x + b", "line")
+        on.stream.heap.put(10, kernel, Kind.KERNEL)
+        on.stream.heap.put(50, np.ones(4, complex))
+        pairs: list[tuple[Value, Value]] = [
+            (Complex(1.0, 2.0), 3.0),
+            (1.0, Complex(2.0, 3.0)),
+            (Complex(0.0, 1.0), 0.0),
+        ]
+        ops = [Op(".call", 100 + at, (Ref(10), Ref(50), *pair)) for at, pair in enumerate([pairs[0]] * 6 + pairs)]
+        assert not on.run(*ops)
+        found.append([on.contents(Ref(op.out)).tolist() for op in ops])
+    assert found[0] == found[1] == found[2]
+
+
+@pytest.mark.parametrize("way", ["recurring", "python"])
+def test_what_is_given_twice_is_computed_by_cupy(way: str) -> None:
+    """It may compute into memory of its own then; but a kernel of the user's is given twice what it is given twice."""
+    on = notebook(way)
+    on.stream.heap.put(50, np.arange(4).reshape(2, 2))
+    on.stream.heap.put(51, np.arange(4).reshape(2, 2))
+    on.stream.heap.put(52, np.zeros((2, 2), int))
+    direct: Any = on.stream._direct
+
+    def launched(*ops: Op) -> int:
+        before = direct.replayer.replayed + (direct.recurring.launched if direct.recurring is not None else 0)
+        assert not on.run(*ops)
+        return direct.replayer.replayed + (direct.recurring.launched if direct.recurring is not None else 0) - before
+
+    apart, twice = (Op("cupy.dot", 0, (Ref(50), Ref(51), Ref(into))) for into in (52, 50))
+    assert launched(*[apart] * 8) >= 4
+    assert launched(*[twice] * 8) == 0
+    device: Any = on.device
+    kernel = device.resolve("cupy.ElementwiseKernel")("T x, T y", "T z", "z = x + y", "sum_of_two")
+    on.stream.heap.put(10, kernel, Kind.KERNEL)
+    assert launched(*[Op(".call", 0, (Ref(10), Ref(50), Ref(52), Ref(52)))] * 8) >= 4
+    assert launched(*[Op(".call", 0, (Ref(10), Ref(52), Ref(52), Ref(52)))] * 8) >= 4
+
+
 def test_kernels_of_the_users_recur_each_for_itself() -> None:
     found = []
     for way in WAYS:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+import numpy as np
 import pytest
 
 from gpu_backend.executor.program import direct
@@ -116,3 +117,38 @@ def test_what_a_matrix_is_multiplied_by_is_multiplied_again_when_memory_is_given
     assert on.stream.heap.places.spare
     assert on.run(Op(".method", 43, (Ref(42), "__matmul__", Ref(4)))) == []
     assert on.contents(Ref(43)).tolist() == [float(on.contents(Ref(3)) @ on.contents(Ref(4)))]
+
+
+@pytest.mark.parametrize("is_lent", [True, False])
+def test_what_runs_again_finds_what_it_would_have_computed_into(is_lent: bool) -> None:
+    on = notebook()
+    on.run(*(added(20 + one, Ref(3), 1.0, drop=(19 + one,)) for one in range(4)))
+    on.stream.heap.put(50, np.arange(6.0))
+    if not is_lent:
+        on.stream.heap.ownership.own(50)
+    functions: dict[str, Any] = on.stream._functions
+    real, calls = on.stream._resolve("cupy.hypot"), []
+
+    def short(*args: Any) -> Any:
+        calls.append(args)
+        if len(calls) == 1:
+            raise MemoryError("the pool is empty")
+        return real(*args)
+
+    functions["cupy.hypot"] = short
+    assert on.stream.heap.places.spare
+    assert on.run(Op("cupy.hypot", 51, (Ref(50), 1), reuse=50)) == []
+    assert len(calls[0]) == (2 if is_lent else 3), "it was to be computed into, unless others may hold it"
+    assert on.contents(Ref(51)).tolist() == np.hypot(np.arange(6.0), 1).tolist()
+    assert 50 not in on.stream.heap.objects
+
+
+def test_what_may_remember_its_arguments_is_not_run_twice_for_want_of_memory() -> None:
+    on = notebook()
+    op = Op("cupyx.scipy.sparse.random", 41, (4, 4))
+    calls = run_short_of_memory(on, op.name)
+    device: Any = on.device
+    device.replays.held = True  # what memory is kept by, and can be let go of
+    *_, answer = on.run(op, Op(".same", 0, (Ref(41),), None, Want.CONTENTS))
+    assert answer.error is not None
+    assert len(calls) == 1
