@@ -18,6 +18,7 @@ import struct
 import sys
 import threading
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -30,6 +31,10 @@ TOLD: dict[str, Any] = json.loads(sys.argv[1])
 NUMBERS = numbers(platform.machine())
 LIBC = ctypes.CDLL(None, use_errno=True)
 VICTIM, OTHER = TOLD["victim"], TOLD["other"]
+#: As each executor has one: by which call it is to be misused.
+LISTENERS = {name: socket.create_server(("127.0.0.1", 0)) for name in ("sendto", "sendmsg", "sendmmsg")}
+#: Of a message: to connect the socket by it (MSG_FASTOPEN).
+FAST_OPEN = 0x20000000
 
 
 def call(name: str, *arguments: Any) -> int:
@@ -65,6 +70,24 @@ def connect_unix(address: str, kind: int = socket.SOCK_STREAM) -> None:
 
 def connect_tcp() -> None:
     socket.create_connection(("127.0.0.1", TOLD["port"]), 2).close()
+
+
+def connect_by_sending(call_by: str) -> None:
+    """A socket that listens may be shut, and then be connected by the first message that is sent with it."""
+    listener = LISTENERS[call_by]
+    listener.shutdown(socket.SHUT_RD)
+    address = struct.pack("<H", socket.AF_INET) + struct.pack(">H", TOLD["port"]) + bytes((127, 0, 0, 1)) + bytes(8)
+    if call_by == "sendto":
+        listener.sendto(b"x", FAST_OPEN, ("127.0.0.1", TOLD["port"]))
+    elif call_by == "sendmsg":
+        listener.sendmsg([b"x"], [], FAST_OPEN, ("127.0.0.1", TOLD["port"]))
+    else:
+        text, name = ctypes.create_string_buffer(b"x"), ctypes.create_string_buffer(address)
+        vector = ctypes.create_string_buffer(struct.pack("<QQ", ctypes.addressof(text), 1))
+        header = struct.pack(
+            "<QIxxxxQQQQIxxxxIxxxx", ctypes.addressof(name), 16, ctypes.addressof(vector), 1, 0, 0, 0, 0
+        )
+        call("sendmmsg", listener.fileno(), ctypes.create_string_buffer(header), 1, FAST_OPEN)
 
 
 def send_udp() -> None:
@@ -216,6 +239,7 @@ TRIES: dict[str, Callable[[], object]] = {
     "send by a pair of sockets": send_by_pair,
     "connect by TCP": connect_tcp,
     "listen by TCP": lambda: socket.create_server(("127.0.0.1", 0)).close(),
+    **{f"connect by {name}": partial(connect_by_sending, name) for name in LISTENERS},
     "send by UDP": send_udp,
     "ask the kernel by netlink": netlink,
     "make a namespace": new_user,
@@ -228,6 +252,8 @@ TRIES: dict[str, Callable[[], object]] = {
     "make a keyring": lambda: call("keyctl", 0, -3, 1),
     "make shared memory": lambda: call("shmget", 0, ctypes.c_size_t(4096), 0o1600),
     "make a queue": lambda: call("mq_open", b"breakout", 0o102, 0o600, None),
+    "leave the group": lambda: os.setpgid(0, 0),
+    "make a context of calls": lambda: call("io_setup", 1, ctypes.byref(ctypes.c_ulong())),
     "watch a folder": lambda: call("inotify_init1", 0),
     "make a handle of a file": make_handle,
     "make a device": lambda: os.mknod(f"{TOLD['own']}/device", 0o020600, os.makedev(1, 1)),

@@ -31,7 +31,8 @@ SUCCEED_OUTSIDE = {
     "signal another", "signal another executor", "signal another's thread", "signal another by descriptor",
     "signal another by a pipe", "limit another", "connect to a socket", "connect to a socket of packets",
     "connect to an abstract socket", "send to a socket by path", "send by a pair of sockets", "connect by TCP",
-    "listen by TCP", "send by UDP", "ask the kernel by netlink", "make shared memory", "watch a folder",
+    "listen by TCP", "send by UDP", "leave the group", "ask the kernel by netlink", "make shared memory",
+    "watch a folder",
     "make a pipe by name", "start what was written", "put all of this user last", "link a key here", "read by a link",
 }  # fmt: skip
 

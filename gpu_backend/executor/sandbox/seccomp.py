@@ -50,12 +50,12 @@ _REFUSE = tuple(
     name_to_handle_at open_by_handle_at inotify_init inotify_init1 inotify_add_watch fanotify_init fanotify_mark
     socket connect bind listen
     ptrace process_vm_readv process_vm_writev process_madvise process_mrelease pidfd_getfd pidfd_send_signal kcmp
-    tkill rt_sigqueueinfo rt_tgsigqueueinfo migrate_pages setsid
+    tkill rt_sigqueueinfo rt_tgsigqueueinfo migrate_pages setsid setpgid
     unshare setns mount umount2 pivot_root chroot move_mount open_tree fsopen fsconfig fsmount fspick mount_setattr
     statmount listmount swapon swapoff reboot kexec_load kexec_file_load init_module finit_module delete_module
     acct quotactl quotactl_fd syslog sethostname setdomainname settimeofday clock_settime adjtimex clock_adjtime
     iopl ioperm modify_ldt vhangup lsm_set_self_attr add_key request_key keyctl
-    bpf perf_event_open userfaultfd io_uring_setup io_uring_enter io_uring_register
+    bpf perf_event_open userfaultfd io_uring_setup io_uring_enter io_uring_register io_setup
     mq_open mq_unlink mq_timedsend mq_timedreceive mq_notify mq_getsetattr
     shmget shmat shmctl shmdt semget semop semctl semtimedop msgget msgsnd msgrcv msgctl
     """.split()
@@ -64,6 +64,8 @@ _SCHEDULING = ("sched_setaffinity", "sched_setparam", "sched_setscheduler", "sch
 #: Their arguments lie where the filter cannot look; libraries take the older calls where there are no such.
 _MISSING = ("clone3", "openat2")
 
+#: Of a message: to connect the socket by sending it.
+_FAST_OPEN = 0x20000000
 _NEW_NAMESPACES = 0x7E020000 | 0x00000080
 _UNIX, _STREAM, _WHOLE_MESSAGES, _SOCKET_TYPE = 1, 1, 5, 0xF
 #: Commands of fcntl that have signals sent to others, or stop others from opening a file: F_SETSIG, F_SETOWN,
@@ -203,7 +205,9 @@ def _looked_at(own: int, landlock: int) -> dict[str, Body]:
         "ioctl": _ioctl(),
         "fcntl": [_argument(1), *_each(_FCNTL_REFUSED, _refuse()), _pass()],
         "clone": [_argument(0), _op(_ANY_BIT, 0, 1, _NEW_NAMESPACES), _refuse(), _pass()],
-        "sendto": _without(4),
+        "sendto": [_argument(3), _op(_ANY_BIT, 0, 1, _FAST_OPEN), _refuse(), *_without(4)],
+        "sendmsg": [_argument(2), _op(_ANY_BIT, 0, 1, _FAST_OPEN), _refuse(), _pass()],
+        "sendmmsg": [_argument(3), _op(_ANY_BIT, 0, 1, _FAST_OPEN), _refuse(), _pass()],
         "socketpair": [
             _argument(0), _op(_EQUAL, 1, 0, _UNIX), _refuse(),
             _argument(1), _op(_AND, value=_SOCKET_TYPE), _op(_EQUAL, 1, 0, _STREAM), _refuse(), _pass(),

@@ -47,6 +47,7 @@ rt_sigqueueinfo       129  138
 rt_tgsigqueueinfo     297  240
 migrate_pages         256  238
 setsid                112  157
+setpgid               109  154
 unshare               272   97
 setns                 308  268
 mount                 165   40
@@ -94,6 +95,7 @@ userfaultfd           323  282
 io_uring_setup        425  425
 io_uring_enter        426  426
 io_uring_register     427  427
+io_setup              206    0
 mq_open               240  180
 mq_unlink             241  181
 mq_timedsend          242  182
@@ -128,6 +130,8 @@ clone                  56  220
 clone3                435  435
 socketpair             53  199
 sendto                 44  206
+sendmsg                46  211
+sendmmsg              307  269
 kill                   62  129
 tgkill                234  131
 prlimit64             302  261

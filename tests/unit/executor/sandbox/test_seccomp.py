@@ -64,6 +64,8 @@ def test_what_no_executor_needs_is_refused_and_the_rest_passes(machine: str) -> 
         "io_uring_setup",
         "shmget",
         "setsid",
+        "setpgid",
+        "io_setup",
     ):
         assert asks(name) == errno.EPERM
     assert asks("clone3") == asks("openat2") == errno.ENOSYS
@@ -92,6 +94,10 @@ def test_arguments_decide_where_some_calls_are_needed(machine: str) -> None:
     assert asks("sched_setscheduler", OWN + 1) == 0
     assert asks("socketpair", 1, 1 | 0o2000000) == PASS
     assert asks("socketpair", 1, 2) == asks("socketpair", 2, 1) == errno.EPERM
+    for name, place in (("sendmsg", 2), ("sendmmsg", 3), ("sendto", 3)):
+        assert asks(name, *(0,) * place, 0x4040) == PASS
+        assert asks(name, *(0,) * place, 0x20004040) == errno.EPERM, "it would connect the socket"
+    assert asks("sendto", 0, 0, 0, 0, 1) == asks("sendto", 0, 0, 0, 0, 1 << 32) == errno.EPERM
     assert asks("setpriority", 0, 0) == PASS
     assert asks("setpriority", 2, 0) == asks("setpriority", 0, 1) == errno.EPERM
     assert asks("fcntl", 0, 3) == PASS
