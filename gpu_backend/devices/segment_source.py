@@ -145,8 +145,14 @@ def _function(code: int, body: Body) -> str:
     ]
     for number, (kind, name) in enumerate(zip(stored, names[:-1], strict=False)):
         read = f"*reinterpret_cast<const {kind}*>(place{number}_ + shift{number}_)"
-        lines += [f"    const {name}_type {name}({read});"]
+        lines += [f"    const {name}_type {name}({_cast(read, kind, types[number])});"]
     lines += [f"    if (!{body.condition}) continue;"] if body.condition else []
     lines += ["    out0_type out0;", f"    {body.routine};"]
-    lines += [f"    *reinterpret_cast<{stored[last]}*>(place{last}_ + shift{last}_) = out0;", "  }", "}"]
+    result = _cast("out0", types[last], stored[last])
+    lines += [f"    *reinterpret_cast<{stored[last]}*>(place{last}_ + shift{last}_) = {result};", "  }", "}"]
     return f"\nnamespace op_{code} {{\n{body.preamble}\n" + "\n".join(lines) + "\n}\n"
+
+
+def _cast(value: str, kind: str, into: str) -> str:
+    """Return what of ``value`` goes into another type, as CuPy writes it: of a bool that is neither, a one."""
+    return f"({value}) ? 1 : 0" if kind == "bool" and into != "bool" else value

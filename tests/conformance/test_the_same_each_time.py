@@ -83,3 +83,9 @@ def test_what_is_given_twice_to_a_kernel_of_the_users_is_one_array(executor: InP
         twice(y, y, y)
         assert into.get().tolist() == [2, 3, 4, 5, 6]
         assert y.get().tolist() == [3] * 5
+
+
+def test_a_byte_that_is_neither_true_nor_false_counts_as_one(executor: InProcess) -> None:
+    mask, ones = REMOTE.asarray(np.array([2, 3, 0, 1], "u1")).view("?"), REMOTE.ones(4)
+    for _ in range(_TURNS):
+        assert (mask * ones).get().tolist() == (mask + ones * 0).get().tolist() == [1.0, 1.0, 0.0, 1.0]
