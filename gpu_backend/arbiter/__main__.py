@@ -14,6 +14,7 @@ import msgspec
 
 from gpu_backend.arbiter.policies.registry import UnknownPolicy
 from gpu_backend.arbiter.service import Arbiter
+from gpu_backend.engine import logs
 from gpu_backend.engine.detached import ProcessId, write_identity
 from gpu_backend.gate import roster
 
@@ -24,7 +25,7 @@ def main() -> None:
     """Run the arbiter whose directory is the one command-line argument, until a signal says otherwise."""
     directory = Path(sys.argv[1])
     os.umask(0o077)
-    logging.basicConfig(level=logging.INFO, format="%(asctime)s %(name)s %(message)s")
+    logs.set_up()
     try:
         lock = os.open(directory / "lock", os.O_RDWR | os.O_CREAT, 0o600)
         fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)  # two arbiters would write the same pages

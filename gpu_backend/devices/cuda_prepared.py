@@ -21,6 +21,7 @@ from cupy.cuda._compiler_cache import DiskKernelCacheBackend, KernelCacheBackend
 from gpu_backend.devices import segment_source, usual_ops
 from gpu_backend.devices.cuda_segments import CudaSegments
 from gpu_backend.devices.cuda_selections import compile_selections
+from gpu_backend.engine import logs
 from gpu_backend.opstream.layout import DType
 
 log = logging.getLogger("devices.prepared")
@@ -92,7 +93,7 @@ def _use(dtype: DType) -> None:
 
 def main() -> None:
     """Prepare the kernels of the first GPU that this process sees, behind everybody else."""
-    logging.basicConfig(level=logging.INFO, format="%(asctime)s %(name)s %(message)s")
+    logs.set_up()
     os.nice(19)
     prepare(Path(sys.argv[1]))
 

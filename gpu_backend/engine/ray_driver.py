@@ -19,6 +19,7 @@ import ray
 from ray.exceptions import RayError
 from ray.util.scheduling_strategies import NodeAffinitySchedulingStrategy
 
+from gpu_backend.engine import logs
 from gpu_backend.engine.ray_keeper import Keeper
 from gpu_backend.engine.ray_words import FromDriver, Keep, Kept, Nodes, Stop, Stopped, ToDriver, Unkept
 
@@ -181,7 +182,7 @@ def _read(loop: asyncio.AbstractEventLoop, orders: asyncio.Queue[bytes]) -> None
 
 def main() -> None:
     """Drive the cluster at the address that is given; what is behind it are the words that prepare a node."""
-    logging.basicConfig(level=logging.INFO, format="%(asctime)s %(name)s %(message)s")
+    logs.set_up()
     out = os.fdopen(os.dup(1), "wb")
     os.dup2(2, 1)  # what Ray prints goes to the log
     address, *prepare = sys.argv[1:]

@@ -12,6 +12,7 @@ from pathlib import Path
 
 import msgspec
 
+from gpu_backend.engine import logs
 from gpu_backend.executor import config as configuration
 from gpu_backend.executor import sandbox
 from gpu_backend.executor.config import ExecutorConfig
@@ -24,7 +25,7 @@ EXIT_CANNOT_START = 2
 
 def main() -> None:
     """Run the executor whose directory is the one command-line argument."""
-    logging.basicConfig(level=logging.INFO, format="%(asctime)s %(name)s %(message)s")
+    logs.set_up()
     directory = Path(sys.argv[1])
     try:
         config = begin(directory)

@@ -11,8 +11,8 @@ from gpu_backend.wire.control import ExecutorEnded, ExecutorReport, LaunchFailed
 from gpu_backend.wire.devices import DeviceReport
 from gpu_backend.wire.errors import MalformedMessage
 from gpu_backend.wire.figures import can_be
+from gpu_backend.wire.words import printable
 
-_LONGEST = 300
 #: More than a machine has: what takes its time for each of them, takes it from everybody.
 _MOST_DEVICES, _MOST_EXECUTORS = 256, 1_024
 _SHOWN = ("kind", "name", "uuid", "policy", "wall", "unseen", "island")
@@ -38,14 +38,14 @@ def fit_report(report: NodeReport) -> NodeReport:
     devices = tuple(_fit_device(device) for device in report.devices)
     # One line each: two of one session would be two parts of its user's share.
     executors = tuple({(one.session, one.epoch): one for one in report.executors}.values())
-    return replace(report, devices=devices, executors=executors, version=_readable(report.version))
+    return replace(report, devices=devices, executors=executors, version=printable(report.version))
 
 
 def fit_word(message: LaunchFailed | ExecutorEnded) -> LaunchFailed | ExecutorEnded:
     """Return ``message`` with nothing in its words that a terminal would obey."""
     if isinstance(message, LaunchFailed):
-        return replace(message, message=_readable(message.message))
-    return replace(message, detail=_readable(message.detail))
+        return replace(message, message=printable(message.message))
+    return replace(message, detail=printable(message.detail))
 
 
 def _figures(report: NodeReport) -> Iterator[float]:
@@ -67,13 +67,5 @@ def _figures_of(executor: ExecutorReport) -> Iterator[float]:
 
 def _fit_device(device: DeviceReport) -> DeviceReport:
     words = {name: getattr(device, name) for name in _SHOWN}
-    fit = {name: _readable(text) for name, text in words.items()}
+    fit = {name: printable(text) for name, text in words.items()}
     return device if fit == words else replace(device, **fit)
-
-
-def _readable(text: str) -> str:
-    return text if text.isprintable() and len(text) <= _LONGEST else _made_readable(text)
-
-
-def _made_readable(text: str) -> str:
-    return "".join(c if c.isprintable() else " " for c in text[:_LONGEST]).strip()

@@ -28,6 +28,7 @@ from gpu_backend.lifecycle.states import HELD, Session, SessionState
 from gpu_backend.wire.bounds import MOST_BYTES
 from gpu_backend.wire.control import Denied, FromGateway, OpenSession, Queued, RenewTicket, RestartSession, Ticket
 from gpu_backend.wire.errors import RefusalCode
+from gpu_backend.wire.words import printable
 
 _LONGEST_LABEL = 200
 _LONGEST_WAITER = 64
@@ -88,8 +89,8 @@ class Opening:
         memory_bytes = message.memory_bytes or self._default_bytes(asker, message.wish.devices)
         waiter = Waiter(
             client_key=asker.key, waiter=message.waiter or secrets.token_hex(8), user=asker.user.name,
-            label=_readable(message.label), since=time(), kind=message.device_kind[:16], memory_bytes=memory_bytes,
-            wish=message.wish,
+            label=printable(message.label, _LONGEST_LABEL), since=time(), kind=message.device_kind[:16],
+            memory_bytes=memory_bytes, wish=message.wish,
         )  # fmt: skip
         await self._some_node(asker)
         found = await self._find(asker, waiter, may_wait=bool(message.waiter))
@@ -338,7 +339,3 @@ def _not_recorded(error: NotRecorded) -> Refusal:
 
 def _no_place(request: int, found: Queued | Refusal) -> FromGateway:
     return denied(request, found) if isinstance(found, Refusal) else replace(found, request=request)
-
-
-def _readable(label: str) -> str:
-    return "".join(c for c in label[:_LONGEST_LABEL] if c.isprintable())

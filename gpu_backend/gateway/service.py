@@ -235,14 +235,15 @@ class Gateway:
                 self._hear_agent(frames)
             except WireError as error:
                 self._note_dropped(error)
-            except Exception:  # the node's next report puts it right; the other nodes must not suffer from it
-                log.exception("an agent said what cannot be")
+            except Exception as error:  # the node's next report puts it right; the other nodes must not suffer from it
+                self._note_dropped(error, has_traceback=True)
             await asyncio.sleep(0)  # receiving yields only where nothing is there: users and time come in between
 
-    def _note_dropped(self, error: WireError) -> None:
+    def _note_dropped(self, error: Exception, has_traceback: bool = False) -> None:
         """Log what was dropped at the agents' door, once a second: a node that is none any more may go on for ever."""
         if monotonic() >= self._next_note:
-            log.warning("a message at the agents' door was dropped: %s", error)
+            trace = error if has_traceback else None
+            log.warning("a message at the agents' door was dropped: %s", error, exc_info=trace)
             self._next_note = monotonic() + 1.0
 
     def _hear_agent(self, frames: Sequence[zmq.Frame]) -> None:

@@ -10,6 +10,7 @@ import os
 import signal
 from pathlib import Path
 
+from gpu_backend.engine import logs
 from gpu_backend.engine.detached import ProcessId, write_identity
 from gpu_backend.node import inventory, launcher, numbering
 from gpu_backend.node import settings as node_settings
@@ -27,7 +28,7 @@ def main() -> None:
     parser.add_argument("--state", type=Path, required=True, help="the agent's directory, with its config.json")
     state: Path = parser.parse_args().state
     os.umask(0o077)
-    logging.basicConfig(level=logging.INFO, format="%(asctime)s %(name)s %(message)s")
+    logs.set_up()
     problem = state / launcher.PROBLEM_NOTE
     try:
         settings = node_settings.read(state)

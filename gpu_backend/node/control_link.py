@@ -29,6 +29,8 @@ class ControlLink:
         self._socket: ControlSocket | None = None
         #: Whether there was more than is read in one go.
         self.is_flooded = False
+        #: How much was sent that is no report.
+        self.dropped = 0
 
     def send(self, order: ToExecutorControl) -> bool:
         """Send an order; tell whether it is on its way. Who does not read is not waited for."""
@@ -57,7 +59,7 @@ class ControlLink:
             loop.remove_reader(descriptor)
 
     def read(self) -> Iterator[Report]:
-        """Yield the reports that have come. What is none is dropped."""
+        """Yield the reports that have come. What is none is dropped and counted; the first time that is logged."""
         self.is_flooded = False
         for _ in range(_MOST_AT_ONCE):
             if self._socket is None:
@@ -70,7 +72,9 @@ class ControlLink:
             except ControlClosed:
                 self.close()
             except WireError as error:
-                log.warning("a report from %s was dropped: %s", self._path, error)
+                if not self.dropped:  # who goes on must not fill our log
+                    log.warning("a report from %s was dropped, as all will be that are none: %s", self._path, error)
+                self.dropped += 1
         self.is_flooded = True
 
     def close(self) -> None:

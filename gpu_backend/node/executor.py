@@ -28,6 +28,8 @@ log = logging.getLogger("node.executor")
 _RENEW_SECONDS = 2.0
 #: Pause behind reports that come faster than they are read, seconds.
 _FLOOD_SECONDS = 0.05
+#: Messages that are no reports after which an executor is ended: it sends none itself, only native code in it can.
+_MOST_DROPPED = 16
 
 
 class Stage(Enum):
@@ -213,6 +215,8 @@ class Executor:
     def _drain(self) -> None:
         for report in self._link.read():
             self._take_in(report)
+        if self._link.dropped > _MOST_DROPPED:
+            self.stop("It went on sending its agent what is no report.")
 
     def _take_in(self, report: Report) -> None:
         if self.report is None:

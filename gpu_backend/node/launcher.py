@@ -27,6 +27,7 @@ from gpu_backend.node.walls import walls_around
 from gpu_backend.transport.private_files import write_private
 from gpu_backend.transport.secret_proof import SECRET_BYTES
 from gpu_backend.wire.control import Assign
+from gpu_backend.wire.words import MOST_SHOWN, printable
 
 log = logging.getLogger("node.launcher")
 
@@ -37,7 +38,6 @@ EXECUTORS = "x"
 #: Logs of crashed executors that are kept.
 _LOGS_KEPT = 20
 _LOG_TAIL_BYTES, _MOST_LOG_BYTES = 4_096, 4 << 20
-_LONGEST_WORDS = 300
 
 
 def launch(
@@ -223,7 +223,7 @@ def last_words(directory: Path) -> str:
 
 def readable(text: str) -> str:
     """Return what can be shown of something that an executor wrote."""
-    return "".join(c if c.isprintable() else " " for c in text[-_LONGEST_WORDS:]).strip()
+    return printable(text[-MOST_SHOWN:]).strip()
 
 
 def _log_tail(directory: Path, most: int) -> bytes:

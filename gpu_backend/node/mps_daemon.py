@@ -18,6 +18,7 @@ from time import monotonic, sleep
 
 import msgspec
 
+from gpu_backend.engine import logs
 from gpu_backend.engine.detached import ProcessId, read_identity, spawn, write_identity
 from gpu_backend.node import mps_client
 from gpu_backend.node.kept import CONFIG, LOG, PROCESS
@@ -39,7 +40,7 @@ def main() -> None:
     """Keep the daemon until a signal says otherwise, or it ends."""
     directory = Path(sys.argv[1])
     os.umask(0o077)
-    logging.basicConfig(level=logging.INFO, format="%(asctime)s %(name)s %(message)s")
+    logs.set_up()
     for number in (signal.SIGTERM, signal.SIGINT):
         signal.signal(number, _stop)
     try:

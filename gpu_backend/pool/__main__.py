@@ -10,6 +10,7 @@ import os
 import sqlite3
 from pathlib import Path
 
+from gpu_backend.engine import logs
 from gpu_backend.engine.detached import ProcessId
 from gpu_backend.pool import commands, foreground, serving
 from gpu_backend.pool import settings as pool_settings
@@ -30,7 +31,7 @@ def main() -> None:
     parser.add_argument("--foreground", action="store_true", help="somebody else starts this process and watches it")
     arguments = parser.parse_args()
     os.umask(0o077)
-    logging.basicConfig(level=logging.INFO, format="%(asctime)s %(name)s %(message)s")
+    logs.set_up()
     state = at(arguments.state)
     try:
         _run(arguments.process, state, arguments.owner, arguments.foreground)

@@ -28,8 +28,12 @@ from enum import StrEnum
 
 import msgspec
 
+from gpu_backend.wire.words import printable
+
 #: Most characters of what was given that a refusal repeats.
 _MOST_REPEATED = 60
+#: Most characters of an error's text that quotes what a peer has sent.
+_MOST_QUOTING = 200
 
 
 def quoted(given: str) -> str:
@@ -46,7 +50,13 @@ class WireError(WorkbenchError):
 
 
 class MalformedMessage(WireError):
-    """The bytes do not decode as any message of this protocol version."""
+    """The bytes do not decode as any message of this protocol version.
+
+    The text may quote them: it is cut, and has nothing in it that a terminal or the reader of a log would obey.
+    """
+
+    def __init__(self, text: str) -> None:
+        super().__init__(printable(text, _MOST_QUOTING))
 
 
 class ForeignVersion(WireError):
