@@ -15,7 +15,7 @@ from gpu_backend.gateway.entitlements import refuse_own_device, refuse_wish
 from gpu_backend.gateway.ledger import Ledger, today
 from gpu_backend.gateway.loads import DeviceLoad
 from gpu_backend.gateway.nodes import Nodes
-from gpu_backend.gateway.placement import place, refuse_unwalled, with_sessions
+from gpu_backend.gateway.placement import place, refuse_beside_own, refuse_unwalled, with_sessions
 from gpu_backend.gateway.placing import reason
 from gpu_backend.gateway.queue import Name, Waiter, expected_wait
 from gpu_backend.gateway.queueing import Line
@@ -178,7 +178,7 @@ class Opening:
             return spot
         if spot.code is not RefusalCode.POOL_FULL or not may_wait:
             self._line.leave(waiter.name)
-            return self._with_queue(spot)
+            return self._with_queue(self._beside_own(waiter) or spot)
         self._line.hear(waiter)
         # Who comes anew hears at once that they wait; who waits already has nothing better to do.
         if not was_waiting or asker.remaining <= 0:
@@ -190,12 +190,18 @@ class Opening:
         ordered = self._line.ordered()
         position = [one.name for one in ordered].index(waiter.name) + 1
         loads = with_sessions(self._nodes.devices(), self._sessions.all.values())
-        plain = place(loads, waiter.kind, waiter.memory_bytes, waiter.wanted, self._line.rules)
+        plain = self._beside_own(waiter) or place(
+            loads, waiter.kind, waiter.memory_bytes, waiter.wanted, self._line.rules
+        )
         reason = plain.message if isinstance(plain, Refusal) else "The places that are free are others' who wait."
         serving = [device for device in loads if waiter.kind in ("", device.kind)]
         places = sum(device.sessions for device in serving)
         guess = expected_wait(position, places, self._ledger.accounts.lengths())
         return Queued(0, position, len(ordered), guess, reason)
+
+    def _beside_own(self, waiter: Waiter) -> Refusal | None:
+        loads = with_sessions(self._nodes.devices(), self._sessions.all.values())
+        return refuse_beside_own(loads, waiter.kind, waiter.memory_bytes, waiter.wanted)
 
     def _with_queue(self, refusal: Refusal) -> Refusal:
         if refusal.code is not RefusalCode.POOL_FULL or not len(self._line):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 
@@ -139,21 +140,50 @@ def with_one_more(devices: Sequence[DeviceLoad], spot: DeviceLoad, wanted: Wante
 
 
 def reserved(
-    devices: Sequence[DeviceLoad], kind: str, memory_bytes: int, count: int = 1, user: str = ""
-) -> list[DeviceLoad]:
-    """Return ``devices`` as they are for others while ``user`` waits for the device that will have room soonest.
+    devices: Sequence[DeviceLoad], kind: str, memory_bytes: int, wanted: Wanted | None = None
+) -> Sequence[DeviceLoad]:
+    """Return ``devices`` as they are for others while somebody waits for the device that will have room soonest.
 
     That is taken to be the one with the most free memory among those that could ever serve; nobody else gets it. Who
-    waits for a ``count`` of them has so many of its node kept.
+    waits for several has so many of its node kept. What would not serve even if all others had left, for what sessions
+    of the waiter's own take there, is kept for nobody: it might be for ever. If there is nothing to keep, ``devices``
+    themselves are returned.
     """
-    fitting = [d for d in devices if kind in ("", d.kind) and d.total_bytes >= memory_bytes and d.admits(user)]
-    able = [d for d in fitting if not d.drained and (d.goes_with_others or count == 1)]
+    wanted = wanted or Wanted(memory_bytes=memory_bytes)
+    one, count = replace(wanted, devices=1), wanted.devices
+    alone = ((d, place([_left_by_others(d, wanted.user)], kind, memory_bytes, one)) for d in devices)
+    fitting = [d for d, found in alone if isinstance(found, DeviceLoad) and (d.goes_with_others or count == 1)]
+    together = Counter((d.node, d.kind) for d in fitting)
+    able = [d for d in fitting if together[d.node, d.kind] >= count]
     if not able:
-        return list(devices)
+        return devices
     kept = max(able, key=lambda d: (d.total_bytes - d.promised_bytes, d.capacity - d.sessions))
-    beside = sorted((d for d in able if d.node == kept.node and d is not kept), key=lambda d: d.sessions / d.capacity)
-    all_kept = [kept, *beside[: count - 1]]
+    alike = [d for d in able if (d.node, d.kind) == (kept.node, kept.kind) and d is not kept]
+    all_kept = [kept, *sorted(alike, key=lambda d: d.sessions / d.capacity)[: count - 1]]
     return [replace(d, sessions=d.capacity) if any(d is one for one in all_kept) else d for d in devices]
+
+
+def refuse_beside_own(devices: Sequence[DeviceLoad], kind: str, memory_bytes: int, wanted: Wanted) -> Refusal | None:
+    """Return why ``wanted`` has no place while its user's own sessions are there, even if all others left.
+
+    None if it would have one then, or if that is not for the user's own sessions.
+    """
+    own = [_left_by_others(device, wanted.user) for device in devices]
+    found = place(own, kind, memory_bytes, wanted)
+    if not isinstance(found, Refusal) or not any(device.tenants for device in own):
+        return None
+    if isinstance(place([_left_by_others(device, "") for device in devices], kind, memory_bytes, wanted), Refusal):
+        return None
+    return Refusal(
+        found.code,
+        f"Beside your own sessions there is no place for it, even if all others left. Of you alone: {found.message}",
+        "Shut down a session of yours, or ask for less.",
+    )
+
+
+def _left_by_others(device: DeviceLoad, user: str) -> DeviceLoad:
+    """Return ``device`` as it is when all but the sessions of ``user`` have left."""
+    return _loaded(device, [Tenant(wanted) for wanted in device.tenants.by_user.get(user, ())])
 
 
 def _no_room(devices: Sequence[DeviceLoad], fitting: Sequence[DeviceLoad], kind: str, memory_bytes: int) -> Refusal:

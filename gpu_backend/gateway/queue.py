@@ -85,24 +85,30 @@ def allot(
     """Return the place of each waiter that has one now by the ``rules`` of placement, and why the others have none.
 
     Whoever is first takes first. One for whom there is no room keeps the most promising device to itself, or those who
-    need little would pass it for ever.
+    need little would pass it for ever; a user keeps one at a time, or who waits for much of many kinds would keep all.
     """
-    loads = list(devices)
+    loads: Sequence[DeviceLoad] = devices
     found: dict[Name, DeviceLoad | Refusal] = {}
     refused: dict[tuple[str, int, Wanted], Refusal] = {}
+    kept: set[tuple[str, int, Wanted]] = set()
+    keepers: set[str] = set()
     is_choosy = any(device.members is not None for device in devices)  # what one is refused another may get
     for waiter in ordered:
         wanted = waiter.wanted
         need = (waiter.kind, waiter.memory_bytes, wanted if is_choosy or _insists(wanted) else Wanted())
         spot = refused.get(need) or place(loads, waiter.kind, waiter.memory_bytes, wanted, rules)
         found[waiter.name] = spot
-        if need in refused:
-            continue
-        if isinstance(spot, Refusal):
-            refused[need] = spot
-            loads = reserved(loads, waiter.kind, waiter.memory_bytes, wanted.devices, waiter.user)
-        else:
+        if isinstance(spot, DeviceLoad):
             loads = with_one_more(loads, spot, wanted)
+            continue
+        refused[need] = spot
+        if need in kept or waiter.user in keepers:
+            continue
+        left = reserved(loads, waiter.kind, waiter.memory_bytes, wanted)
+        if left is not loads:
+            loads = left
+            kept.add(need)
+            keepers.add(waiter.user)
     return found
 
 

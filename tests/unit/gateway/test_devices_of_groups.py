@@ -56,7 +56,7 @@ def test_what_one_is_refused_another_may_get() -> None:
 
 @pytest.mark.parametrize(("user", "kept"), [("ada", 0), ("eve", 1)])
 def test_who_waits_keeps_a_device_that_they_can_have(user: str, kept: int) -> None:
-    after = reserved([SHARED, PLAIN], "", 0, user=user)
+    after = reserved([SHARED, PLAIN], "", 0, Wanted(user=user))
     assert [one.ordinal for one in after if one.sessions == one.capacity] == [kept]
 
 

@@ -9,9 +9,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gpu_backend.gateway.loads import DeviceLoad
+from gpu_backend.gateway.loads import DeviceLoad, Wanted
+from gpu_backend.gateway.placement import refuse_beside_own, with_one_more
 from gpu_backend.gateway.queue import PATIENCE_SECONDS, Waiter, allot, expected_wait, in_order
 from gpu_backend.gateway.refusals import Refusal
+from gpu_backend.wire.control import Wish
 
 NOW = 10_000.0
 
@@ -79,6 +81,53 @@ def test_those_who_need_little_do_not_pass_one_who_needs_much() -> None:
     assert isinstance(found[large.name], Refusal)
     assert isinstance(found[small.name], Refusal)
     assert isinstance(allot([small], [device(capacity=9, total=100, promised=40)])[small.name], DeviceLoad)
+
+
+def crowded(load: DeviceLoad, user: str, *promises: int) -> DeviceLoad:
+    """Return ``load`` with sessions of ``user`` on it, which are promised so much each."""
+    for promise in promises:
+        (load,) = with_one_more([load], load, Wanted(user=user, memory_bytes=promise))
+    return load
+
+
+def test_nothing_is_kept_for_one_who_does_not_fit_beside_their_own_sessions() -> None:
+    """They decide alone how long these stay: free places would be lost to all others for as long as they like."""
+    load = crowded(crowded(device(capacity=8), "eve", 1), "bob", 10)
+    greedy, small = waiter("a", "eve", memory=100), waiter("b", memory=10)
+    found = allot([greedy, small], [load])
+    assert isinstance(found[greedy.name], Refusal)
+    assert isinstance(found[small.name], DeviceLoad)
+    told = refuse_beside_own([load], "", 100, greedy.wanted)
+    assert told is not None
+    assert told.message.startswith("Beside your own sessions there is no place for it")
+    patient = waiter("a", "eve", memory=99)
+    assert isinstance(allot([patient, small], [load])[small.name], Refusal), "it fits once bob has left"
+    assert refuse_beside_own([load], "", 99, patient.wanted) is None
+    assert refuse_beside_own([device(2, 2)], "", 0, small.wanted) is None, "none of the sessions there is their own"
+
+
+def test_what_is_needed_by_two_is_kept_for_the_one_who_can_have_it() -> None:
+    load = crowded(crowded(device(capacity=8), "eve", 1), "bob", 10)
+    greedy, able, small = waiter("a", "eve", memory=100), waiter("b", memory=100), waiter("c", "carl", memory=10)
+    found = allot([greedy, able, small], [load])
+    assert isinstance(found[small.name], Refusal), "it would pass who needs much, and fits once the others have left"
+
+
+def test_a_user_keeps_one_device_however_much_they_wait_for() -> None:
+    loads = [replace(crowded(device(capacity=8), "bob", 50), ordinal=n) for n in range(3)]
+    greedy = [waiter(f"a{n}", "eve", memory=80 + n) for n in range(3)]
+    small = [waiter(f"b{n}", user, memory=10) for n, user in enumerate(("ada", "carl", "dora"))]
+    found = allot([*greedy, *small], loads)
+    assert [isinstance(found[one.name], DeviceLoad) for one in small] == [True] * 3
+
+
+def test_several_are_kept_only_where_so_many_can_be_had() -> None:
+    loads = [replace(crowded(device(capacity=2), "bob", 0, 0), ordinal=0), replace(device(), ordinal=1)]
+    loads = [loads[0], replace(crowded(loads[1], "eve", 60), ordinal=1)]
+    both = replace(waiter("a", "eve", memory=50), wish=Wish(devices=2))
+    found = allot([both, waiter("b")], loads)
+    assert isinstance(found[both.name], Refusal)
+    assert isinstance(found["ada", "b"], DeviceLoad), "one of the two has no room beside a session of eve's own"
 
 
 @pytest.mark.parametrize(
@@ -152,3 +201,14 @@ def test_no_place_is_given_twice_and_none_is_withheld_from_the_first(
             and load.promised_bytes + first.memory_bytes <= load.total_bytes
         ]  # fmt: skip
         assert isinstance(found[first.name], DeviceLoad) == bool(fits)
+
+
+@given(WAITERS, LOADS, st.integers(1, 100))
+def test_who_cannot_fit_beside_their_own_changes_nothing_for_others(
+    waiters: list[Waiter], loads: list[DeviceLoad], own: int
+) -> None:
+    loads = [replace(crowded(load, "eve", own), ordinal=number) for number, load in enumerate(loads)]
+    greedy = waiter("greedy", "eve", memory=max((load.total_bytes for load in loads), default=0))
+    found = allot([greedy, *waiters], loads)
+    assert isinstance(found.pop(greedy.name), Refusal)
+    assert found == allot(waiters, loads)

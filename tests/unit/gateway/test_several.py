@@ -75,7 +75,7 @@ def test_parts_of_gpus_go_with_no_other() -> None:
 
 def test_parts_of_gpus_are_not_kept_for_who_waits_for_several() -> None:
     parts = [replace(device("a", n), is_part=True) for n in (0, 1)]
-    kept = reserved([*parts, device("b", 0), device("b", 1)], "", 0, 2)
+    kept = reserved([*parts, device("b", 0), device("b", 1)], "", 0, Wanted(devices=2))
     assert [one.sessions for one in kept] == [0, 0, 2, 2]
 
 
@@ -132,7 +132,7 @@ def test_it_has_a_place_on_each() -> None:
 
 def test_who_waits_for_several_has_them_kept() -> None:
     devices = [device("a", 0, 2), device("a", 1, 1)]
-    assert [one.sessions for one in reserved(devices, "", 0, 2)] == [2, 2]
+    assert [one.sessions for one in reserved(devices, "", 0, Wanted(devices=2))] == [2, 2]
     several = Waiter(client_key="k", waiter="w", user="ada", label="", since=0.0, kind="", memory_bytes=0,
                      wish=Wish(devices=2))  # fmt: skip
     one = Waiter(client_key="k", waiter="v", user="bo", label="", since=1.0, kind="", memory_bytes=0)
