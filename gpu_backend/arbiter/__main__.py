@@ -16,6 +16,7 @@ from gpu_backend.arbiter.policies.registry import UnknownPolicy
 from gpu_backend.arbiter.service import Arbiter
 from gpu_backend.engine import logs
 from gpu_backend.engine.detached import ProcessId, write_identity
+from gpu_backend.engine.limits import take_all_descriptors
 from gpu_backend.gate import roster
 
 log = logging.getLogger("arbiter")
@@ -26,6 +27,7 @@ def main() -> None:
     directory = Path(sys.argv[1])
     os.umask(0o077)
     logs.set_up()
+    take_all_descriptors()  # it passes executors their pages
     try:
         lock = os.open(directory / "lock", os.O_RDWR | os.O_CREAT, 0o600)
         fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)  # two arbiters would write the same pages

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import resource
 import signal
 from dataclasses import fields
 from time import time
@@ -11,6 +10,7 @@ from time import time
 from gpu_backend.arbiter.policies import registry
 from gpu_backend.engine.base import Engine
 from gpu_backend.engine.detached import ProcessId, write_identity
+from gpu_backend.engine.limits import take_all_descriptors
 from gpu_backend.engine.local import LocalEngine
 from gpu_backend.gateway.accounts import Accounts
 from gpu_backend.gateway.directory import Directory
@@ -28,8 +28,7 @@ from gpu_backend.wire.version import of_software
 def serve(state: PoolState, settings: PoolSettings) -> None:
     """Be the gateway of the pool until a signal, or an operator, ends it."""
     write_identity(state.process_file("gateway"), ProcessId.mine())
-    _, most = resource.getrlimit(resource.RLIMIT_NOFILE)
-    resource.setrlimit(resource.RLIMIT_NOFILE, (most, most))  # each connection takes descriptors, see `forecourt`
+    take_all_descriptors()  # each connection takes some, see `forecourt`
     asyncio.run(_serve(state, settings))
 
 

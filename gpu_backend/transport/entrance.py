@@ -6,6 +6,7 @@ those of its own account or host first: nobody can keep another out by filling t
 
 from __future__ import annotations
 
+import logging
 import select
 import socket
 import ssl
@@ -24,6 +25,8 @@ from gpu_backend.transport.message_socket import MessageSocket
 from gpu_backend.transport.peer_process import PeerProcess, credentials
 from gpu_backend.transport.secret_proof import ANSWER_BYTES, LOCAL_WAY, NAME_BYTES, REFUSAL, Listening
 from gpu_backend.transport.tls import TlsStream, messages_of
+
+log = logging.getLogger("transport.entrance")
 
 #: How long a proof may take, seconds: a notebook's takes milliseconds.
 _PROOF_SECONDS = 5.0
@@ -80,6 +83,7 @@ class LocalDoor:
         listening.setblocking(False)
         self._listening = listening
         self._make_room = make_room
+        self._has_told = False
 
     def fileno(self) -> int:
         """Return the descriptor, for a poller."""
@@ -91,7 +95,18 @@ class LocalDoor:
             connected, _ = self._listening.accept()
         except OSError:
             return None
-        return _LocalGuest(connected, self._make_room)
+        return _LocalGuest(connected, self._offered)
+
+    def _offered(self, connected: socket.socket) -> Room | None:
+        """Offer memory to who has come in, and return it; None if none could be offered, which is logged once."""
+        room = self._make_room()
+        failure = joining.offer(connected, room)
+        if failure is None:
+            return room
+        if not self._has_told:
+            self._has_told = True
+            log.warning("no memory is shared with a notebook, all passes through its socket: %s", failure)
+        return None
 
     def close(self) -> None:
         """Accept no more."""
@@ -101,12 +116,12 @@ class LocalDoor:
 class _LocalGuest:
     way = LOCAL_WAY
 
-    def __init__(self, connected: socket.socket, make_room: Callable[[], Room | None]) -> None:
+    def __init__(self, connected: socket.socket, offered: Callable[[socket.socket], Room | None]) -> None:
         local.make_ready(connected)
         self.account = f"account {credentials(connected)[1]}"
         self.stream: Stream = connected
         self._connected = connected
-        self._make_room = make_room
+        self._offered = offered
         self._room: Room | None = None
         self._has_offered = False
 
@@ -115,8 +130,8 @@ class _LocalGuest:
 
     def admit(self, name: bytes) -> MessageSocket:
         if not self._has_offered:
-            self._has_offered, self._room = True, self._make_room()
-            joining.offer(self._connected, self._room)
+            self._has_offered = True
+            self._room = self._offered(self._connected)
         stream: Stream = self._connected
         frames = None
         if joining.is_taken(self._connected) and self._room is not None:

@@ -57,8 +57,11 @@ def make() -> Room:
     return Room(descriptor, memory, SharedFrames(memory, is_maker=True))
 
 
-def offer(connected: socket.socket, room: Room | None) -> None:
+def offer(connected: socket.socket, room: Room | None) -> OSError | None:
     """Offer ``room`` to the peer, by its descriptor, which is closed; or say that there is none.
+
+    Return why the descriptor could not be passed, if so: then the peer is told that there is none. The system lets an
+    account have so many under way and no more, which others of that account may be.
 
     Raises
     ------
@@ -67,11 +70,15 @@ def offer(connected: socket.socket, room: Room | None) -> None:
     """
     if room is None:
         connected.send(_NONE)
-        return
+        return None
     try:
         socket.send_fds(connected, [_MEMORY], [room.descriptor])
+    except OSError as error:
+        connected.send(_NONE)  # raises as well if the peer is gone
+        return error
     finally:
         os.close(room.descriptor)
+    return None
 
 
 def is_taken(connected: socket.socket) -> bool:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import select
 import socket
@@ -97,6 +98,27 @@ def test_without_memory_all_goes_through_the_socket() -> None:
         message = received(receiver, sender)
         assert bytes(message[1]) == LARGE
         assert not is_shared(message[1])
+    ways.close()
+
+
+def test_where_no_descriptor_can_be_passed_all_goes_through_the_socket(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    """An account may have so many under way, and somebody else's executor, which is of the same account, has them."""
+
+    def refused(*_: object) -> int:
+        raise OSError(errno.ETOOMANYREFS, os.strerror(errno.ETOOMANYREFS))
+
+    monkeypatch.setattr(socket, "send_fds", refused)
+    ways = Ways("local")
+    for _ in range(2):
+        near, far = ways.pair()
+        for sender, receiver in ((near, far), (far, near)):
+            assert sender.send([b"head", LARGE])
+            message = received(receiver, sender)
+            assert bytes(message[1]) == LARGE
+            assert not is_shared(message[1])
+    assert [record.name for record in caplog.records] == ["transport.entrance"], "said once"
     ways.close()
 
 
