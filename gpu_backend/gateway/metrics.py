@@ -1,21 +1,15 @@
-"""The pool's figures for Prometheus, on a loopback port."""
+"""The pool's figures as Prometheus reads them; by user only where the operator wants it."""
 
 from __future__ import annotations
 
-import logging
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from threading import Thread
-from wsgiref.simple_server import WSGIServer
 
-from prometheus_client import CollectorRegistry, start_http_server
 from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Metric, SummaryMetricFamily
 from prometheus_client.registry import Collector
 
 from gpu_backend.wire.views import PoolView
-
-log = logging.getLogger("gateway.metrics")
 
 _PREFIX = "gpu_workbench"
 _DEVICE = ("node", "device", "kind", "name")
@@ -39,9 +33,10 @@ class Figures:
 
 
 class Metrics(Collector):
-    """Turns the last `Figures` into metrics."""
+    """Turns the last `Figures` into metrics. ``names_users`` says whether these tell users apart."""
 
-    def __init__(self) -> None:
+    def __init__(self, names_users: bool = False) -> None:
+        self._names_users = names_users
         #: The figures that are told; None until there are any.
         self.figures: Figures | None = None
 
@@ -51,17 +46,10 @@ class Metrics(Collector):
         if figures is None:
             return
         yield from _devices(figures.view)
-        yield from _sessions(figures.view)
-        seconds = CounterMetricFamily(f"{_PREFIX}_gpu_seconds", "GPU time used, of all time.", labels=["user"])
-        for user, used in sorted(figures.gpu_seconds.items()):
-            seconds.add_metric([user], used)
-        yield seconds
-        classes = CounterMetricFamily(
-            f"{_PREFIX}_op_seconds", "GPU time used by class of op, of all time.", labels=["user", "op_class"]
+        yield from self._of_users(figures)
+        yield GaugeMetricFamily(
+            f"{_PREFIX}_queue_length", "Notebooks that wait for a place.", value=len(figures.view.waiting)
         )
-        for labels, used in sorted(figures.class_seconds.items()):
-            classes.add_metric(labels, used)
-        yield classes
         refusals = CounterMetricFamily(f"{_PREFIX}_refusals", "Requests that were refused.", labels=["code"])
         for code, count in sorted(figures.refusals.items()):
             refusals.add_metric([code], count)
@@ -71,28 +59,36 @@ class Metrics(Collector):
             count_value=figures.waits, sum_value=figures.waited_seconds,
         )  # fmt: skip
 
+    def _of_users(self, figures: Figures) -> Iterator[Metric]:
+        by_state: Counter[tuple[str, ...]] = Counter()
+        memory: Counter[tuple[str, ...]] = Counter()
+        for one in figures.view.sessions:
+            by_state[one.user, one.state] += 1
+            memory[one.user,] += one.used_bytes
+        seconds = (((user,), used) for user, used in figures.gpu_seconds.items())
+        yield self._told(GaugeMetricFamily, "sessions", "Sessions that are not closed.", ["state"], by_state.items())
+        yield self._told(GaugeMetricFamily, "memory_bytes", "Device memory that sessions hold.", [], memory.items())
+        yield self._told(CounterMetricFamily, "gpu_seconds", "GPU time used, of all time.", [], seconds)
+        classes, text = figures.class_seconds.items(), "GPU time used by class of op, of all time."
+        yield self._told(CounterMetricFamily, "op_seconds", text, ["op_class"], classes)
 
-class MetricsDoor:
-    """Answers Prometheus on a loopback port; a port that cannot be had is logged, and the pool goes on without."""
-
-    def __init__(self, metrics: Metrics, port: int) -> None:
-        registry = CollectorRegistry()
-        registry.register(metrics)
-        self._serving: tuple[WSGIServer, Thread] | None = None
-        try:
-            self._serving = start_http_server(port, "127.0.0.1", registry)
-        except OSError as error:
-            log.error("no metrics are served, port %d cannot be had: %s", port, error)
-            return
-        log.info("metrics are served at http://127.0.0.1:%d/metrics", port)
-
-    def close(self) -> None:
-        """Answer no more."""
-        if self._serving is not None:
-            server, thread = self._serving
-            server.shutdown()
-            server.server_close()
-            thread.join()
+    def _told(
+        self,
+        kind: type[GaugeMetricFamily | CounterMetricFamily],
+        name: str,
+        text: str,
+        labels: Sequence[str],
+        figures: Iterable[tuple[tuple[str, ...], float]],
+    ) -> Metric:
+        """Return a metric of ``figures`` by user and ``labels``, or by these alone and over all users."""
+        first = 0 if self._names_users else 1
+        family = kind(f"{_PREFIX}_{name}", text, labels=("user", *labels)[first:])
+        summed: dict[tuple[str, ...], float] = {}
+        for key, value in figures:
+            summed[key[first:]] = summed.get(key[first:], 0) + value
+        for key, value in sorted(summed.items()):
+            family.add_metric(key, value)
+        return family
 
 
 def _devices(view: PoolView) -> Iterator[Metric]:
@@ -108,19 +104,3 @@ def _devices(view: PoolView) -> Iterator[Metric]:
         for one in view.devices:
             family.add_metric([one.node, str(one.ordinal), one.kind, one.name], getattr(one, attribute))
         yield family
-
-
-def _sessions(view: PoolView) -> Iterator[Metric]:
-    by_state: Counter[tuple[str, str]] = Counter()
-    memory: Counter[str] = Counter()
-    for one in view.sessions:
-        by_state[one.user, one.state] += 1
-        memory[one.user] += one.used_bytes
-    sessions = GaugeMetricFamily(f"{_PREFIX}_sessions", "Sessions that are not closed.", labels=["user", "state"])
-    for labels, count in sorted(by_state.items()):
-        sessions.add_metric(labels, count)
-    held = GaugeMetricFamily(f"{_PREFIX}_memory_bytes", "Device memory that a user's sessions hold.", labels=["user"])
-    for user, used in sorted(memory.items()):
-        held.add_metric([user], used)
-    queue = GaugeMetricFamily(f"{_PREFIX}_queue_length", "Notebooks that wait for a place.", value=len(view.waiting))
-    yield from (sessions, held, queue)

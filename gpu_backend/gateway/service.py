@@ -25,7 +25,8 @@ from gpu_backend.gateway.hearsay import fit_report, fit_word
 from gpu_backend.gateway.ledger import Ledger
 from gpu_backend.gateway.loads import DeviceLoad
 from gpu_backend.gateway.membership import Members
-from gpu_backend.gateway.metrics import Figures, Metrics, MetricsDoor
+from gpu_backend.gateway.metrics import Figures, Metrics
+from gpu_backend.gateway.metrics_door import MetricsDoor
 from gpu_backend.gateway.nodes import Nodes
 from gpu_backend.gateway.opening import Opening
 from gpu_backend.gateway.placement import placeable, with_sessions
@@ -94,7 +95,7 @@ class Gateway:
         self._authenticator = Authenticator(directory)
         self._waiting: Counter[str] = Counter()
         self._refusals: Counter[str] = Counter()
-        self._metrics = Metrics()
+        self._metrics = Metrics(settings.metrics_by_user)
         #: When the next message that is dropped at the agents' door may be logged (monotonic).
         self._next_note = 0.0
         #: Nodes that the engine does not see any more, and why; what their agents say counts more.

@@ -39,6 +39,8 @@ class GatewaySettings:
     stop_seconds: float = 10.0
     #: Loopback port on which Prometheus is answered; 0 for none.
     metrics_port: int = 0
+    #: Whether its figures tell users apart.
+    metrics_by_user: bool = False
     #: Whether users other than operators are refused where nothing keeps them apart.
     needs_walls: bool = False
     #: Whether a session may have several GPUs.

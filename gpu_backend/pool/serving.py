@@ -83,6 +83,7 @@ def gateway_settings(state: PoolState, settings: PoolSettings) -> GatewaySetting
         node_lost_seconds=settings.node_lost_seconds,
         stop_seconds=settings.stop_seconds + 5.0,
         metrics_port=settings.metrics_port,
+        metrics_by_user=settings.metrics_users == "named",
         needs_walls=settings.sandbox == "required",
         gives_several_gpus=settings.several_gpus != "refused",
         closes_over_quota=settings.over_quota == "close",

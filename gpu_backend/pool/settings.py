@@ -226,6 +226,11 @@ class PoolSettings(BaseModel):
         le=65535,
         description="Port of this machine, on loopback, at which Prometheus finds the pool's figures; 0 for none.",
     )
+    metrics_users: Literal["summed", "named"] = Field(
+        default="summed",
+        description="How the figures at metrics_port, which every account of this machine can read, tell of users: "
+        "'summed' over all of them, or 'named', each by their name.",
+    )
     gateway_memory_bytes: Bytes = Field(
         default=1 << 30, ge=64 << 20, description="A gateway that grows beyond this is restarted; no session notices."
     )

@@ -12,7 +12,7 @@ from .conftest import MakePool, until
 
 def test_figures_are_there_again_after_the_gateway_was_killed(make_pool: MakePool) -> None:
     port = spare_port()
-    pool = make_pool(metrics_port=port)
+    pool = make_pool(metrics_port=port, metrics_users="named")
     pool.open()
 
     def is_told() -> bool:

@@ -5,6 +5,8 @@ from __future__ import annotations
 import asyncio
 import logging
 import socket
+from contextlib import ExitStack, closing, suppress
+from math import inf
 from pathlib import Path
 from time import monotonic
 from urllib.request import urlopen
@@ -12,9 +14,12 @@ from urllib.request import urlopen
 import pytest
 from prometheus_client.parser import text_string_to_metric_families
 
-from gpu_backend.gateway.metrics import Metrics, MetricsDoor
+from gpu_backend.gateway import metrics_door
+from gpu_backend.gateway.metrics import Figures, Metrics
+from gpu_backend.gateway.metrics_door import MetricsDoor
 from gpu_backend.wire.control import CloseSession, OpenSession, Queued
 from gpu_backend.wire.errors import PoolFull, PoolRefusal
+from gpu_backend.wire.views import PoolView, SessionView
 from tests.spare_ports import spare_port
 
 from .played_pool import ADA, BOSS, EVE, PlayedAgent, World, play, until
@@ -58,7 +63,7 @@ def test_all_of_it(tmp_path: Path) -> None:
 
     found: Samples = {}
     began = monotonic()
-    play(tmp_path, story, metrics_port=port)
+    play(tmp_path, story, metrics_port=port, metrics_by_user=True)
     device = "{device=0,kind=cpu,node=n}"
     assert found[f"gpu_workbench_device_memory_total_bytes{device}"] == float(1 << 34)
     assert found[f"gpu_workbench_device_places{device}"] == 3.0
@@ -73,6 +78,66 @@ def test_all_of_it(tmp_path: Path) -> None:
     assert classes == {"op_class=elementwise,user=ada}": 2.0, "op_class=linalg,user=ada}": 0.5}
     assert found["gpu_workbench_refusals_total{code=pool_full}"] == 1.0
     assert found["gpu_workbench_refusals_total{code=quota}"] == 1.0
+
+
+def told(names_users: bool) -> dict[str, float]:
+    """Return what is told of two users, by metric and labels."""
+    sessions = tuple(
+        SessionView(f"s{number}", user, "", "serving", 1, "n", 0, 0, 0.0, False, used_bytes=5)
+        for number, user in enumerate(("ada", "ada", "eve"))
+    )
+    metrics = Metrics(names_users)
+    view = PoolView(0, "p", "1", "", 0.0, (), sessions)
+    classes = {("ada", "linalg"): 1.0, ("eve", "linalg"): 2.0, ("eve", "other"): 0.5}
+    metrics.figures = Figures(view, {"ada": 1.0, "eve": 2.5}, classes)
+    samples = [sample for family in metrics.collect() for sample in family.samples]
+    return {f"{one.name}{sorted(one.labels.values())}": one.value for one in samples if "queue" not in one.name}
+
+
+def test_users_are_not_told_apart_unless_the_operator_says_so() -> None:
+    """Every account of the machine can read the port."""
+    assert told(names_users=False) == {
+        "gpu_workbench_sessions['serving']": 3.0,
+        "gpu_workbench_memory_bytes[]": 15.0,
+        "gpu_workbench_gpu_seconds_total[]": 3.5,
+        "gpu_workbench_op_seconds_total['linalg']": 3.0,
+        "gpu_workbench_op_seconds_total['other']": 0.5,
+    }
+    by_user = told(names_users=True)
+    assert by_user["gpu_workbench_gpu_seconds_total['eve']"] == 2.5
+    assert by_user["gpu_workbench_sessions['ada', 'serving']"] == 2.0
+
+
+def heard_to_its_end(connected: socket.socket) -> bytes:
+    """Return what is said until the other side hangs up."""
+    with suppress(ConnectionError):
+        return b"".join(iter(lambda: connected.recv(4096), b""))
+    return b""
+
+
+def test_connections_are_few_and_none_is_kept_for_long(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(metrics_door, "_MOST_SECONDS", inf)
+    port, most = spare_port(), metrics_door._MOST_CONNECTIONS
+    door = MetricsDoor(Metrics(), port)
+    with closing(door), ExitStack() as stack:
+
+        def stranger(says: bytes) -> socket.socket:
+            connected = stack.enter_context(socket.create_connection(("127.0.0.1", port), 90))
+            connected.sendall(says)
+            return connected
+
+        held = [stranger(b"GET / HT") for _ in range(most)]  # and no more for ever
+        assert heard_to_its_end(stranger(b"")) == b"", "there is no place for it, nor a thread"
+        server = door._server
+        assert server is not None
+        assert len(server._until) == most
+        for connection in list(server._until):
+            server._until[connection] = 0.0  # as when their time has passed
+        for connected in held:
+            assert b"200 OK" not in heard_to_its_end(connected)
+        while server._until:  # their threads are about to end
+            pass
+        assert fetch(port) == {}
 
 
 def test_only_this_machine_is_answered_and_only_while_open() -> None:
