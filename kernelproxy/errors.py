@@ -13,6 +13,7 @@ import numpy as np
 from gpu_backend.opstream import surface
 from gpu_backend.wire import errors as wire_errors
 from gpu_backend.wire.errors import ErrorRecord, OpFailed, SessionLost, WarningRecord
+from gpu_backend.wire.told import fit_words
 from kernelproxy import public_names
 from kernelproxy.source_lines import Site
 
@@ -42,6 +43,7 @@ def remote_exception(record: ErrorRecord) -> Exception:
     It looks as if CuPy had raised it here. Where it was raised in the executor is kept as ``remote_traceback``, for
     those who look for a defect in the pool.
     """
+    record = fit_words(record)
     error = _construct(record)
     if record.traceback:
         error.remote_traceback = record.traceback  # type: ignore[attr-defined]
@@ -73,7 +75,7 @@ def warn_again(records: tuple[WarningRecord, ...]) -> None:
     while frame.f_back is not None and frame.f_code.co_filename.startswith(_OURS):
         frame = frame.f_back
     shown = frame.f_globals.setdefault("__warningregistry__", {})
-    for record in records:
+    for record in fit_words(records):
         category = _class_of(record.kind)
         if category is None or not issubclass(category, Warning):
             category = RuntimeWarning

@@ -30,6 +30,7 @@ from gpu_backend.wire.errors import (
     WireError,
 )
 from gpu_backend.wire.joining import Question
+from gpu_backend.wire.told import fit_answer
 
 #: How long to sleep at most before the deadline is looked at, seconds.
 _LOOK_SECONDS = 0.2
@@ -113,7 +114,7 @@ class _Exchange:
             )
         while self._socket.poll(0):
             try:
-                answer = _answers.decode(self._socket.recv_multipart())
+                answer = fit_answer(_answers.decode(self._socket.recv_multipart()))
             except WireError as error:
                 raise PoolRefusal(f"The answer of the pool at {self._address} cannot be read. {error}") from None
             if isinstance(answer, Denied) and answer.request in (self._number, 0):

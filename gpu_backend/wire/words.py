@@ -6,6 +6,8 @@ __all__ = ["MOST_SHOWN", "printable", "printable_lines"]
 
 #: Most characters that are shown of what somebody says on one line.
 MOST_SHOWN = 300
+#: And on several: the log of a compiler has some thousands.
+_MOST_IN_LINES = 100_000
 
 
 def printable(text: str, most: int = MOST_SHOWN) -> str:
@@ -17,7 +19,8 @@ def printable(text: str, most: int = MOST_SHOWN) -> str:
 
 def printable_lines(text: str) -> str:
     """Return what can be shown of ``text``, which may have several lines: these stay, as do tabs."""
-    kept = text.replace("\r\n", "\n")
-    if kept.isprintable():
-        return kept
-    return "".join(c if c in "\n\t" or c.isprintable() else " " for c in kept)
+    if len(text) > _MOST_IN_LINES:
+        text = f"{text[: _MOST_IN_LINES - 1]}…"
+    if text.isprintable():
+        return text
+    return "".join(c if c in "\n\t" or c.isprintable() else " " for c in text.replace("\r\n", "\n"))

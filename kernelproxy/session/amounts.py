@@ -6,6 +6,7 @@ import re
 
 from gpu_backend.wire.bounds import MOST_BYTES
 from gpu_backend.wire.errors import quoted
+from gpu_backend.wire.figures import fit_seconds
 
 _UNITS: dict[str, int] = {"": 1, "B": 1, **{f"{p}B": int(1000**n) for n, p in enumerate("KMGT", 1)}}
 _UNITS |= {f"{p}IB": int(1024**n) for n, p in enumerate("KMGT", 1)}
@@ -53,6 +54,7 @@ def duration_in_words(seconds: float) -> str:
 
 def seconds_in_words(seconds: float) -> str:
     """Return a length of time as people say it: 90 is "1 min 30 s"."""
+    seconds = fit_seconds(seconds)
     if seconds < 60:
         return f"{seconds:.3g} s"
     minutes, rest = divmod(round(seconds), 60)

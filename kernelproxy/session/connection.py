@@ -21,6 +21,7 @@ from gpu_backend.wire.errors import (
     RefusalCode,
     SessionLost,
 )
+from gpu_backend.wire.told import fit_words
 from kernelproxy.session.links import Link, open_link
 from kernelproxy.session.unreached import ConnectionCut, ConnectionRefused, ExecutorEnded, ExecutorGone
 
@@ -156,8 +157,10 @@ class Connection:
         if frames is None:
             return None
         message = _codec.decode(frames)
-        if isinstance(message, wire.Refused) and message.code == RefusalCode.ENDED:
-            self.ended_for = message.message
+        if isinstance(message, wire.Refused):
+            message = fit_words(message)
+            if message.code == RefusalCode.ENDED:
+                self.ended_for = message.message
         return message, frames[1:]
 
     def put_back(self, incoming: Incoming) -> None:
@@ -206,4 +209,4 @@ def _sensible(welcome: wire.Welcome) -> wire.Welcome:
         raise ProtocolError(
             f"The executor takes {welcome.credit_ops} ops and {welcome.credit_bytes} bytes at a time: nothing fits."
         )
-    return welcome
+    return fit_words(welcome)

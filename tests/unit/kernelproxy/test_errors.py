@@ -119,3 +119,14 @@ def test_what_is_experimental_is_warned_of_by_cupy(monkeypatch: pytest.MonkeyPat
         quiet = types.SimpleNamespace(disable_experimental_feature_warning=True)
         monkeypatch.setitem(sys.modules, "cupy", quiet)
         warn_of_experimental("cupyx.jit.rawkernel")
+
+
+def test_a_terminal_obeys_nothing_of_what_an_executor_says() -> None:
+    text = "no\x1b]0;mine\x07\nsecond\tgröße"
+    error = remote_exception(ErrorRecord("builtins.ValueError", text, text, args=(text,), note=text))
+    assert type(error) is ValueError
+    said = [str(error), error.remote_traceback, *error.__notes__]  # type: ignore[attr-defined]
+    assert said == ["no ]0;mine \nsecond\tgröße"] * 3
+    with pytest.warns(RuntimeWarning) as caught:
+        warn_again((WarningRecord("builtins.RuntimeWarning", text),))
+    assert str(caught[0].message) == "no ]0;mine \nsecond\tgröße"

@@ -7,10 +7,12 @@ import shlex
 import pytest
 
 from gpu_backend.transport import curve
+from gpu_backend.wire.control import Denied
 from gpu_backend.wire.errors import ForeignServer, NotAuthorized, PoolRefusal, PoolUnreachable
 from kernelproxy import settings
 from tests.unit.workbench.scripted_gateway import ScriptedGateway
 from workbench import connecting
+from workbench.terminal import complain
 
 
 def test_the_scheme_need_not_be_typed(gateway: ScriptedGateway) -> None:
@@ -41,6 +43,18 @@ def test_what_is_no_server_key_is_told_so(gateway: ScriptedGateway) -> None:
     for key in ("short", "x" * 39, "~" * 40):
         with pytest.raises(PoolRefusal, match="no pool's public key: it has 40 characters"):
             connecting.connect(gateway.endpoint, key)
+
+
+def test_nothing_that_a_pool_says_is_obeyed_by_the_terminal(
+    gateway: ScriptedGateway, capsys: pytest.CaptureFixture[str]
+) -> None:
+    gateway.answer = lambda _: Denied(0, "quota", "sorry \x1b]0;mine\x07\x1b[2J\x1b]52;c;ZXZpbA==\x07", "größe\nfirst")
+    with pytest.raises(PoolRefusal) as told:
+        connecting.connect(gateway.endpoint, gateway.keys.public.decode())
+    complain(str(told.value))
+    shown = capsys.readouterr().err
+    assert "größe\nfirst" in shown
+    assert shown.replace("\n", "").isprintable()
 
 
 def test_a_wrong_server_key_is_not_told_as_a_key_that_the_operator_should_add(gateway: ScriptedGateway) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from datetime import date
+from math import inf, nan
 
 import msgspec
 import pytest
@@ -47,6 +48,12 @@ def test_lengths_of_time() -> None:
     assert [seconds_in_words(length) for length in lengths] == [
         "0 s", "0.0123 s", "59.9 s", "1 min 30 s", "1 h 0 min", "10,000 h 0 min",
     ]  # fmt: skip
+
+
+@pytest.mark.parametrize(("length", "told"), [(nan, "0 s"), (-5.0, "0 s"), (inf, seconds_in_words(1 << 50))])
+def test_lengths_of_time_that_cannot_be(length: float, told: str) -> None:
+    """An executor, or a pool, may say what it likes."""
+    assert seconds_in_words(length) == told
 
 
 @pytest.mark.parametrize(
