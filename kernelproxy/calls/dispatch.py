@@ -28,8 +28,9 @@ from kernelproxy.calls.described_arrays import array_of, shown_by_users
 from kernelproxy.calls.doubts import doubted
 from kernelproxy.calls.elsewhere import FETCHING, is_copied_whole, is_here, reaches_over
 from kernelproxy.calls.encoding import Encoder
+from kernelproxy.calls.error_state import ErrorState
 from kernelproxy.calls.foreign_arrays import Wrapped, behind
-from kernelproxy.calls.stand_ins import StandIn
+from kernelproxy.calls.stand_ins import StandIn, object_from_description
 from kernelproxy.calls.unknown_rows import expect, made_rows
 from kernelproxy.client import Client, current
 from kernelproxy.errors import warn_again
@@ -272,13 +273,12 @@ def ask(name: str, encoded: _Encoded, given_args: tuple[object, ...], given_kwar
 
 def _answered(name: str, encoded: _Encoded, given_args: tuple[object, ...], given_kwargs: dict[str, object]) -> Any:
     __tracebackhide__ = True
-    client = encoded.client
-    stream = client.streams.current_handle()
-    answer = client.pipeline.call(name, encoded.args, Want.DESCRIPTION, encoded.kwargs, encoded.buffers, stream)
+    client, stream = encoded.client, encoded.client.streams.current_handle()
+    with client.part(ErrorState).told():
+        answer = client.pipeline.call(name, encoded.args, Want.DESCRIPTION, encoded.kwargs, encoded.buffers, stream)
     known = {item._wire_value().handle: item for item in _remote_items(given_args, given_kwargs)}
     shown = shown_by_users(given_args, given_kwargs) if array_core.is_subclassed else {}
-    make_array = partial(array_of, client, known, shown)
-    make_object = partial(stand_ins.object_from_description, client)
+    make_array, make_object = partial(array_of, client, known, shown), partial(object_from_description, client)
     result = Decoder(answer.buffers, known, make_array, make_object).decode(answer.value)
     client.pipeline.note_described(name, answer.value)
     if answer.warnings:
@@ -354,7 +354,7 @@ def value_of(qualname: str, args: tuple[object, ...], kwargs: dict[str, object])
     answer = client.pipeline.call(qualname, given.args, Want.CONTENTS, given.kwargs, given.buffers, stream)
     if answer.warnings:
         warn_again(answer.warnings)
-    make_array, make_object = partial(from_description, client), partial(stand_ins.object_from_description, client)
+    make_array, make_object = partial(from_description, client), partial(object_from_description, client)
     return Decoder(answer.buffers, {}, make_array, make_object).decode(answer.value)
 
 

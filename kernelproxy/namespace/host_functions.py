@@ -15,7 +15,7 @@ from kernelproxy.calls import dispatch
 from kernelproxy.calls.argument_types import ArrayLike, DTypeLike, HostArray, StreamLike
 from kernelproxy.calls.array_core import ArrayCore, handle_of
 from kernelproxy.calls.dispatch import stands_for
-from kernelproxy.calls.error_state import ErrorState
+from kernelproxy.calls.error_state import IGNORE, RAISE, ErrorState
 from kernelproxy.calls.remote_object import RemoteObject, are_parts
 from kernelproxy.client import Client, current
 
@@ -29,6 +29,8 @@ issubdtype, isdtype, mintypecode, typename = np.issubdtype, np.isdtype, np.minty
 promote_types, broadcast_shapes, isscalar, iterable = np.promote_types, np.broadcast_shapes, np.isscalar, np.iterable
 
 
+#: Trouble with floating-point numbers, of which a GPU says nothing.
+_UNSEEN = ("divide", "over", "under", "invalid")
 #: Into how many parts, or where to cut.
 Sections: TypeAlias = "int | np.integer | Iterable[SupportsIndex]"
 
@@ -307,23 +309,37 @@ def dsplit(ary: ArrayCore, indices_or_sections: Sections) -> list[Any]:
 
 
 def geterr() -> dict[str, Any]:
-    """Return how numerical trouble is handled."""
-    return dict(current().part(ErrorState).kinds)
+    """Return how this thread has numerical trouble handled."""
+    return {**dict.fromkeys(_UNSEEN), "linalg": current().part(ErrorState).linalg}
 
 
-def seterr(**kinds: str | None) -> dict[str, Any]:
-    """Set how numerical trouble is handled, in the executor as well; return what was before."""
+def seterr(
+    *, divide: object = None, over: object = None, under: object = None, invalid: object = None,
+    linalg: str | None = None,
+) -> dict[str, Any]:  # fmt: skip
+    """Set how numerical trouble is handled for this thread; return what was before.
+
+    Raises
+    ------
+    NotImplementedError
+        For trouble with floating-point numbers, which a GPU does not report, and for words that say nothing.
+    """
     before = geterr()
-    current().part(ErrorState).kinds.update({name: kind for name, kind in kinds.items() if kind is not None})
-    dispatch.ask_object("cupyx.seterr", **kinds)
+    if (divide, over, under, invalid) != (None,) * 4 or linalg not in (None, IGNORE, RAISE):
+        raise NotImplementedError
+    if linalg is not None:
+        current().part(ErrorState).choose(linalg)
     return before
 
 
 @contextlib.contextmanager
-def errstate(**kinds: str | None) -> Iterator[None]:
+def errstate(
+    *, divide: object = None, over: object = None, under: object = None, invalid: object = None,
+    linalg: str | None = None,
+) -> Iterator[None]:  # fmt: skip
     """Handle numerical trouble in another way inside the ``with`` block."""
-    before = seterr(**kinds)
+    before = seterr(divide=divide, over=over, under=under, invalid=invalid, linalg=linalg)
     try:
         yield
     finally:
-        seterr(**{name: before[name] for name in kinds})
+        seterr(**before)

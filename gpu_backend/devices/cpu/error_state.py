@@ -9,9 +9,8 @@ from gpu_backend.devices.cpu.naming import public_class
 from gpu_backend.devices.cpu.table import define_value
 
 _DEFAULTS: dict[str, Any] = {
-    "divide": None, "over": None, "under": None, "invalid": None, "linalg": "ignore", "fallback_mode": "ignore",
+    "divide": None, "over": None, "under": None, "invalid": None, "linalg": "ignore",
 }  # fmt: skip
-_CHOICES = {"linalg": ("ignore", "raise"), "fallback_mode": ("ignore", "warn", "raise")}
 
 _state: ContextVar[dict[str, Any] | None] = ContextVar("_state", default=None)
 
@@ -33,7 +32,6 @@ def seterr(
     under: object = None,
     invalid: object = None,
     linalg: str | None = None,
-    fallback_mode: str | None = None,
 ) -> dict[str, Any]:
     """Set what is done about an error and return what was done before.
 
@@ -46,11 +44,10 @@ def seterr(
     if any(value is not None for value in (divide, over, under, invalid)):
         raise NotImplementedError
     after = dict(before)
-    for name, value in (("linalg", linalg), ("fallback_mode", fallback_mode)):
-        if value is not None:
-            if value not in _CHOICES[name]:
-                raise NotImplementedError
-            after[name] = value
+    if linalg is not None:
+        if linalg not in ("ignore", "raise"):
+            raise NotImplementedError
+        after["linalg"] = linalg
     _state.set(after)
     return before
 
