@@ -8,7 +8,7 @@ from typing import Any, Literal
 import numpy as np
 
 from gpu_backend.opstream.devices import OF_DEVICE
-from gpu_backend.opstream.layout import contiguous
+from gpu_backend.opstream.layout import DType, contiguous
 from gpu_backend.transport.copying import Bytes, copy
 from gpu_backend.transport.shared_frames import BLOCK_BYTES
 from gpu_backend.wire import values as wire
@@ -29,20 +29,28 @@ from kernelproxy.stream.mirrored import MirroredPipeline
 #: Most bytes of one piece. Several may be under way: of writes, as the executor's credit allows; of reads, so many.
 CHUNK_BYTES = BLOCK_BYTES
 _PIECES_AHEAD = 4
-#: dtype kinds that a device array may hold.
-_NUMERIC = frozenset("biufcV")
+#: What a device array may hold: numbers of these types, and structures.
+_NUMBERS = frozenset("?bhilqBHILQefdFD")
+
+
+def require_supported(dtype: DType) -> None:
+    """Refuse, as CuPy does, what no device array can hold.
+
+    Raises
+    ------
+    ValueError
+        For objects, texts, dates, and numbers of more than 64 bits a part.
+    """
+    if (dtype.char not in _NUMBERS and dtype.kind != "V") or dtype.hasobject or not dtype.itemsize:
+        raise ValueError(f"Unsupported dtype {dtype}")
 
 
 def upload(client: Client, host: HostArray) -> Any:
     """Return a remote array with the contents that ``host`` has now. Costs no round trip unless it is large.
 
-    Raises
-    ------
-    ValueError
-        If the dtype is one that no device array can have.
+    Raises as `require_supported`.
     """
-    if host.dtype.kind not in _NUMERIC or host.dtype.hasobject:
-        raise ValueError(f"Unsupported dtype {host.dtype}")
+    require_supported(host.dtype)
     order = "F" if host.flags.f_contiguous and not host.flags.c_contiguous else "C"
     layout = contiguous(host.shape, host.dtype.newbyteorder("="), order)
     native = _as_filled(host.astype(layout.dtype, copy=False))

@@ -9,6 +9,7 @@ from typing import Any, TypeVar
 
 import numpy as np
 
+from gpu_backend.devices.cpu.dtypes import NUMERIC, require_supported
 from gpu_backend.devices.cpu.memory import LEDGER, as_out_of_memory
 
 ndarray = np.ndarray
@@ -28,15 +29,21 @@ def silence() -> None:
 
 
 def settle(result: Any) -> Any:
-    """Return ``result`` with every NumPy scalar as a 0-d array, and book the memory of its arrays."""
+    """Return ``result`` with every NumPy scalar as a 0-d array, and book the memory of its arrays.
+
+    Raises
+    ------
+    ValueError
+        If an array is of a dtype that NumPy has and CuPy has not.
+    """
     kind = type(result)
     if kind is ndarray:
+        if result.dtype.char not in NUMERIC:
+            require_supported(result.dtype)
         LEDGER.hold(result)
         return result
     if isinstance(result, np.generic):
-        result = np.asarray(result)
-        LEDGER.hold(result)
-        return result
+        return settle(np.asarray(result))
     if isinstance(result, ndarray):  # np.matrix, np.memmap, a masked array
         return settle(np.asarray(result))
     if kind is tuple or kind is list:

@@ -9,7 +9,8 @@ import numpy as np
 
 from gpu_backend.devices.cpu.arrays import Array, Casting, DType
 
-_NUMERIC = frozenset("?bhilqBHILQefdFD")
+#: The numbers among them.
+NUMERIC = frozenset("?bhilqBHILQefdFD")
 
 
 def require_supported(dtype: DType) -> DType:
@@ -20,7 +21,7 @@ def require_supported(dtype: DType) -> DType:
     ValueError
         If it cannot: objects, strings, dates, long doubles, big-endian numbers, sub-arrays.
     """
-    if dtype.char in _NUMERIC and dtype.byteorder != ">":
+    if dtype.char in NUMERIC and dtype.byteorder != ">":
         return dtype
     if dtype.byteorder == ">":
         raise ValueError(f"Unsupported dtype {dtype} with big-endian byte-order")

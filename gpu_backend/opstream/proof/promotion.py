@@ -53,6 +53,8 @@ def operand_kind(operand: object) -> tuple[DType, Weak]:
     known = _PYTHON_SCALARS.get(type(operand))
     if known is not None:
         return known
+    if isinstance(operand, (np.longdouble, np.clongdouble)):
+        return operand.dtype, None  # which goes into no loop
     if isinstance(operand, np.generic):
         return native(operand.dtype), None
     raise refusal(TypeError, f"Unsupported type {type(operand)}")
