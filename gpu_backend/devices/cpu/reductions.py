@@ -88,18 +88,28 @@ def nanprod(
     return reduce_to(a, axis, out, keepdims, lambda axes, keep: prod(_without_nan(a, 1), axes, dtype, None, keep))
 
 
-def _require_elements(a: Array, name: str) -> None:
-    if not a.size:
+def _of_nothing(a: Array, name: str, axes: Any, keep: bool) -> Array | None:
+    """Return the extremes of an array without elements, of which there are none either; None if it has some.
+
+    Raises
+    ------
+    ValueError
+        If there was one to find.
+    """
+    if a.size:
+        return None
+    kept = [extent for axis, extent in enumerate(a.shape) if axis not in axes]
+    if math.prod(kept):
         raise ValueError(f"zero-size array to reduction operation cupy_{name} which has no identity")
+    return np.empty([1 if axis in axes else extent for axis, extent in enumerate(a.shape)] if keep else kept, a.dtype)
 
 
 def _extreme(a: Array, name: str, axis: Any, out: Array | None, keepdims: bool) -> Array:
     ufunc: np.ufunc = np.maximum if name == "max" else np.minimum
 
     def compute(axes: Any, keep: bool) -> Any:
-        if not a.size and math.prod(a.shape[axis] for axis in axes) == 0:
-            _require_elements(a, name)
-        return ufunc.reduce(a, axes if a.ndim else (), keepdims=keep)
+        nothing = _of_nothing(a, name, axes, keep)
+        return ufunc.reduce(a, axes if a.ndim else (), keepdims=keep) if nothing is None else nothing
 
     return reduce_to(a, axis, out, keepdims, compute, a.dtype.char in _SEGMENTED)
 
@@ -129,9 +139,8 @@ def ptp(a: Array, axis: object = None, out: Array | None = None, keepdims: bool 
 
 def _nan_extreme(a: Array, ufunc: Any, name: str, axis: Any, out: Array | None, keepdims: bool) -> Array:
     def compute(axes: Any, keep: bool) -> Any:
-        if not a.size and math.prod(a.shape[axis] for axis in axes) == 0:
-            _require_elements(a, name)
-        return ufunc.reduce(a, axes if a.ndim else (), keepdims=keep)
+        nothing = _of_nothing(a, name, axes, keep)
+        return ufunc.reduce(a, axes if a.ndim else (), keepdims=keep) if nothing is None else nothing
 
     result = reduce_to(a, axis, out, keepdims, compute)
     if result.dtype.kind in "fc" and np.isnan(result).any():
@@ -155,8 +164,8 @@ def _position(a: Array, name: str, axis: Any, dtype: Any, out: Array | None, kee
     fill = -np.inf if name.endswith("max") else np.inf
 
     def compute(axes: Any, keep: bool) -> Any:
-        if math.prod(a.shape[axis] for axis in axes or ()) == 0 and a.ndim:
-            _require_elements(a[:0], name)
+        if (nothing := _of_nothing(a, name, axes, keep)) is not None:
+            return nothing.astype(np.int64 if dtype is None else dtype)
         kept = [axis for axis in range(a.ndim) if axis not in (axes or ())]
         flat = a.transpose(kept + list(axes or ())).reshape(
             [*(a.shape[axis] for axis in kept), math.prod(a.shape[axis] for axis in axes or ())]
