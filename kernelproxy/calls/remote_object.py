@@ -60,6 +60,7 @@ _INNER = frozenset(
     (
         *("_client", "_handle", "_dropped", "_functions", "_parts", "_is_made", "_known"),
         *("_definition", "_compiled", "_launched", "_module", "_functions_found", "_called"),  # of kernels
+        *("_before", "_kind", "_made_with"),  # of streams
         *("_nnz", "_seeds", "_bits"),  # of sparse matrices, and of what draws random numbers
     )
 )
@@ -134,7 +135,9 @@ class RemoteObject(StandIn):
         return key
 
     def _read(self, name: str) -> Any:
-        """Return an attribute of the remote object."""
+        """Return an attribute of the remote object; one that no executor holds has what stands here and no more."""
+        if self.__dict__.get("_handle") == 0:
+            raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
         parts = [part for reference in self._parts if (part := reference()) is not None]
         try:
             value = dispatch.ask_object(".getattr", self, name, *parts)

@@ -136,6 +136,10 @@ class _BaseStream(RemoteObject):
     def __hash__(self) -> int:
         return hash(self._handle)
 
+    def __reduce__(self) -> Any:
+        """Stand for the same default stream in a copy; the others are one object each."""
+        return super().__reduce__() if self._handle else self._remade(**{("null", "ptds")[self._kind != 0]: True})
+
     def __repr__(self) -> str:
         return f"<{type(self).__name__} {self.ptr} (device {self.device_id})>"
 

@@ -55,3 +55,22 @@ def test_what_cannot_be_duplicated_says_so(duplicate: Callable[[object], object]
     state = object_from_description(Client(), ObjectInfo(handle=0, type_name="cupy.random.RandomState"))
     with pytest.raises(TypeError, match="held by the remote GPU"):
         duplicate(state)
+
+
+@pytest.mark.parametrize("name", ["null", "ptds"])
+def test_a_default_stream_has_what_stands_here_and_asks_nobody(name: str) -> None:
+    stream = getattr(cuda.Stream, name)
+    assert not hasattr(stream, "no_such_attribute")
+    with pytest.raises(AttributeError, match="^'Stream' object has no attribute 'no_such_attribute'$"):
+        _ = stream.no_such_attribute
+
+
+@pytest.mark.parametrize("name", ["null", "ptds"])
+@pytest.mark.parametrize("duplicate", [copy.copy, copy.deepcopy])
+def test_a_copy_of_a_default_stream_is_that_stream(duplicate: Callable[[object], object], name: str) -> None:
+    stream = getattr(cuda.Stream, name)
+    with stream:
+        made = duplicate(stream)
+    assert made == stream
+    assert made is not stream
+    assert made._before == {}
