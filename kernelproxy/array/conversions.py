@@ -56,13 +56,11 @@ class Conversions(ArrayCore):
             raise RuntimeError("Cannot set to non-contiguous array")
         transfer.write(self, arr)
 
-    def item(self, *args: Any) -> Any:
-        """Return one element as a Python scalar."""
-        if not args and self._layout.size == 1:
-            return dispatch.scalar(self).item()
-        if not args:
+    def item(self) -> Any:
+        """Return the only element as a Python scalar."""
+        if self._layout.size != 1:
             raise ValueError("can only convert an array of size 1 to a Python scalar")
-        return dispatch.contents(self).item(*args)
+        return dispatch.scalar(self).item()
 
     def tolist(self) -> Any:
         """Return the contents as nested Python lists."""
@@ -88,16 +86,16 @@ class Conversions(ArrayCore):
         if self._layout.size == 0:
             warnings.warn(_EMPTY_TRUTH, DeprecationWarning, stacklevel=2)
             return False
-        return bool(self._scalar_contents())
+        return bool(dispatch.scalar(self))
 
     def __int__(self) -> int:
-        return int(self._scalar_contents())
+        return int(self._contents_as_number())
 
     def __float__(self) -> float:
-        return float(self._scalar_contents())
+        return float(self._contents_as_number())
 
     def __complex__(self) -> complex:
-        return complex(self._scalar_contents())
+        return complex(self._contents_as_number())
 
     def __bytes__(self) -> bytes:
         return bytes(self.get())
@@ -108,9 +106,9 @@ class Conversions(ArrayCore):
     def __hex__(self) -> str:
         return hex(int(self))
 
-    def _scalar_contents(self) -> Any:
-        # NumPy deprecates float() of arrays with dimensions; CuPy still allows it for one element.
-        return dispatch.scalar(self)
+    def _contents_as_number(self) -> Any:
+        # An array with axes is NumPy's to judge: it may take one element for a number, warn of it, or refuse it.
+        return dispatch.contents(self) if self._layout.shape else dispatch.scalar(self).item()
 
     def __repr__(self) -> str:
         return repr(self.get())

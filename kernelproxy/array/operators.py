@@ -165,7 +165,7 @@ class Operators(ArrayCore):
     __abs__, __invert__ = _unary(ufunc_named("absolute")), _unary(ufunc_named("invert"))
 
     def __pow__(self, other: Any, modulo: object = None) -> Any:
-        if modulo is not None or _defers(self, other):
+        if _defers(self, other):  # as NumPy and CuPy, it knows of no modulo
             return NotImplemented
         if _is_asked(other):
             return np.power(self, other)
@@ -177,9 +177,7 @@ class Operators(ArrayCore):
     __pow__ = compiled.quick("binary", __pow__, _OWN_POWER._verb)
 
     def __rpow__(self, other: object, modulo: Any = None) -> Any:
-        if modulo is not None or _defers(self, other):
-            return NotImplemented
-        return _POWER.binary(other, self)
+        return NotImplemented if _defers(self, other) else _POWER.binary(other, self)
 
     def __divmod__(self, other: Any) -> Any:
         if _defers(self, other):

@@ -94,7 +94,7 @@ _both("add.T", lambda xp, x, draw: (x + x.real).T)
 
 _both("tolist", lambda xp, x, draw: x.T.tolist())
 _both("tobytes", lambda xp, x, draw: x.tobytes(draw.one("CF")))
-_both("item", lambda xp, x, draw: x.item(x.size - 1))
+_both("item", lambda xp, x, draw: x.reshape(-1)[x.size - 1].item())
 _both("ravel(K)", lambda xp, x, draw: x.copy(order="C").ravel("F"), is_copied=True)
 QUESTIONS["flat"] = Question(lambda xp, x, draw: x.flat[1:5], lambda x, draw: x.flatten()[1:5])
 QUESTIONS["raw"] = Question(
