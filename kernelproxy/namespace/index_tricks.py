@@ -39,7 +39,7 @@ class Grid:
 
     def __getitem__(self, key: GridKey) -> Any:
         made = self._numpy_grid[_on_host(key)]
-        return tuple(map(dispatch.upload, made)) if isinstance(made, (tuple, list)) else dispatch.upload(made)
+        return list(map(dispatch.upload, made)) if isinstance(made, (tuple, list)) else dispatch.upload(made)
 
     def __len__(self) -> int:
         return 0

@@ -295,3 +295,17 @@ def pad(array: Any, pad_width: Any, mode: Any = "constant", **kwargs: Any) -> Ar
 @define("cupy.ndarray.reduced_view")
 def reduced_view(a: Array, dtype: object = None) -> Array:
     return a.reshape(-1) if a.flags.c_contiguous else a
+
+
+def _at_least(ndim: int) -> Callable[..., Any]:
+    function = getattr(np, f"atleast_{ndim}d")
+
+    def atleast(*arys: object) -> Any:
+        made = function(*arys)
+        return list(made) if isinstance(made, tuple) else made
+
+    return atleast
+
+
+for _ndim in (1, 2, 3):
+    define(f"cupy.atleast_{_ndim}d")(_at_least(_ndim))

@@ -13,7 +13,7 @@ define_plain(
         "all", "allclose", "amax", "amin", "angle", "any", "append", "apply_along_axis", "apply_over_axes", "arange",
         "argmax", "argmin", "argpartition", "argsort", "argwhere", "around", "array", "array_equal", "array_equiv",
         "array_split", "asanyarray", "asarray", "asarray_chkfinite", "ascontiguousarray", "asfortranarray", "astype",
-        "atleast_1d", "atleast_2d", "atleast_3d", "average", "bartlett", "bincount", "blackman", "broadcast_arrays",
+        "average", "bartlett", "bincount", "blackman", "broadcast_arrays",
         "broadcast_to", "choose", "clip", "column_stack", "compress", "concat", "concatenate", "copy",
         "copyto", "correlate", "count_nonzero", "cov", "cross", "cumprod", "cumsum",
         "delete", "diag", "diag_indices", "diag_indices_from", "diagflat", "diagonal", "diff",
