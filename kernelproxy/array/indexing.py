@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator
 from typing import Any
 
@@ -15,8 +16,8 @@ from gpu_backend.opstream.proof.outcome import Unproved
 from gpu_backend.opstream.proof.scalars import fills_quietly
 from gpu_backend.wire import values as wire
 from kernelproxy import compiled
-from kernelproxy.calls import array_core, dispatch, selections, stores
-from kernelproxy.calls.argument_types import ArrayLike, DTypeLike
+from kernelproxy.calls import array_core, dispatch, selections, stores, transfer
+from kernelproxy.calls.argument_types import ArrayLike, DTypeLike, HostArray
 from kernelproxy.calls.array_core import ArrayCore, Rows, is_window
 from kernelproxy.calls.dispatch import stands_for
 from kernelproxy.calls.encoding import Encoder, Unsendable
@@ -26,6 +27,8 @@ from kernelproxy.mirror import counts
 _NUMBERS = frozenset({bool, int, float, complex})
 _GETITEM, _SETITEM = "cupy.ndarray.__getitem__", "cupy.ndarray.__setitem__"
 compiled.learn(windows=WINDOWS, rows=ROWS)
+#: Whether ``x[:] = numpy_array`` is a copy, as this variable of CuPy's has it; else it is refused.
+_COPIES_SLICES = bool(int(os.environ.get("CUPY_EXPERIMENTAL_SLICE_COPY", "0")))
 _BASIC = (int, slice, type(None), type(Ellipsis))
 
 
@@ -65,6 +68,9 @@ class Indexing(ArrayCore):
         if type(key) is array_core.array_class and stores.store_where(self, key, value):
             return
         if type(value) not in _NUMBERS:
+            if _COPIES_SLICES and isinstance(value, np.ndarray) and type(key) is slice and key == slice(None):
+                _copy_slice(self, value)
+                return
             value = stands_for(value)
             if isinstance(key, ArrayCore) and isinstance(value, ArrayCore) and _fits_places(self, key, value):
                 dispatch.record(_SETITEM, (self, key, value))
@@ -82,7 +88,7 @@ class Indexing(ArrayCore):
                         dispatch.record(_SETITEM, (target, Ellipsis, value))
                     return
                 if isinstance(value, (list, np.ndarray)) and not _is_scalar(value):
-                    setitem.refuse_host_values(value, self._layout, window[1])
+                    setitem.refuse_host_values(value, window[1])
         _put(self, _host_keys(self, key), value)
 
     __setitem__ = compiled.quick("setitem", __setitem__)
@@ -99,6 +105,17 @@ class Indexing(ArrayCore):
         if not self._layout.shape:
             raise TypeError("iteration over a 0-d array")
         return (self[place] for place in range(self._layout.shape[0]))
+
+
+def _copy_slice(array: ArrayCore, value: HostArray) -> None:
+    """Do ``array[:] = value`` as CuPy does on request."""
+    layout = array._layout
+    if (layout.dtype, layout.shape) != (value.dtype, value.shape) or not (layout.c_contiguous or layout.f_contiguous):
+        raise ValueError(
+            "copying a numpy.ndarray to a cupy.ndarray by empty slice assignment must ensure arrays have same shape "
+            "and dtype"
+        )
+    transfer.write(array, value)
 
 
 def _put(array: ArrayCore, key: object, value: object) -> None:

@@ -12,6 +12,8 @@ from gpu_backend.opstream.proof.arguments import BOOL, COMPLEX128, FLOAT64
 from gpu_backend.opstream.proof.outcome import CannotProve, refusal
 from gpu_backend.opstream.proof.values import is_scalar
 
+_NOT_ONE = "non-scalar numpy.ndarray cannot be used for fill"
+
 
 def bounds(dtype: DType) -> tuple[float, float]:
     """Return the lowest and the highest real number that surely goes into ``dtype`` without error or warning."""
@@ -61,6 +63,8 @@ def check_fill(value: object, dtype: DType) -> None:
 
     Lists and arrays are refused unless they are 0-d.
     """
+    if isinstance(value, np.ndarray) and value.ndim:
+        raise refusal(ValueError, _NOT_ONE)
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         try:
@@ -70,7 +74,7 @@ def check_fill(value: object, dtype: DType) -> None:
         except (OverflowError, TypeError, ValueError) as error:
             raise refusal(type(error), *error.args) from None
     if made.shape != ():
-        raise refusal(ValueError, "non-scalar numpy.ndarray cannot be used for fill")
+        raise refusal(ValueError, _NOT_ONE)
 
 
 def check_cast_value(value: complex, dtype: DType) -> None:

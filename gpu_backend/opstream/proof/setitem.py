@@ -67,19 +67,11 @@ def is_proved(view: Layout, value: object) -> bool:
     return assign(view, value) is None
 
 
-def refuse_host_values(value: object, whole: Layout, view: Layout) -> None:
-    """Raise as CuPy does if ``value`` is host data that a basic index may not be set to.
-
-    A NumPy array of the size of the whole array is let through: a setting of the executor may allow it.
-    """
-    if isinstance(value, np.ndarray) and value.shape == whole.shape and view is whole:
-        return
-    _fill(view, value)
-
-
 @proves
-def _fill(view: Layout, value: object) -> None:
-    _check_dtype(view)
+def refuse_host_values(value: object, view: Layout) -> None:
+    """Raise as CuPy does if ``value`` is host data that a basic index may not be set to, of whatever dtype."""
+    if not (isinstance(value, np.ndarray) and value.ndim):
+        _check_dtype(view)
     check_fill(value, view.dtype)
 
 
@@ -87,8 +79,6 @@ def check_assignment(view: Layout, value: object) -> None:
     """End with what CuPy raises for filling a window of layout ``view`` with ``value``, if it raises."""
     _check_dtype(view)
     if not isinstance(value, Layout):
-        if isinstance(value, np.ndarray) and value.shape == view.shape and value.ndim:
-            raise CannotProve("a setting of the executor may allow it")
         check_fill(value, view.dtype)
         return
     check_copy(value, view)

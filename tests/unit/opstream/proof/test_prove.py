@@ -119,12 +119,14 @@ def test_assignments() -> None:
 
 
 def test_host_values_of_windows() -> None:
-    whole, row = layout((2, 3)), layout((3,))
+    row, rows = layout((3,)), layout((3,), [("a", "f8")])
     assert is_proved(row, np.float32(1))
-    assert not is_proved(row, np.zeros(3))
+    assert is_proved(row, np.array(1.0))
+    for value in (np.zeros(3), np.zeros((2, 3)), np.zeros(1)):
+        with pytest.raises(ValueError, match="cannot be used for fill"):
+            is_proved(row, value)
     with pytest.raises(ValueError, match="cannot be used for fill"):
-        refuse_host_values(np.zeros(3), whole, row)
-    refuse_host_values(np.zeros((2, 3)), whole, whole)
+        refuse_host_values(np.zeros(3, rows.dtype), rows)
 
 
 def test_the_share_of_the_functions_that_always_give_one_array() -> None:
