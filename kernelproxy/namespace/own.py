@@ -191,6 +191,7 @@ OWN: dict[str, str] = {
     },
     "cupy.cuda.pinned_memory.PooledPinnedMemory": "kernelproxy.namespace.pinned_memory:PooledPinnedMemory",
     "cupy.get_default_pinned_memory_pool": ("kernelproxy.namespace.pinned_memory:get_default_pinned_memory_pool"),
+    "cupy.typing.NDArray": "kernelproxy.namespace.typing_names:NDArray",
     "cupyx.allow_synchronize": "kernelproxy.calls.sync_detection:allow_synchronize",
     "cupyx.distributed.array.DistributedArray": f"{_DISTRIBUTED}.distributed_array:DistributedArray",
     "cupyx.distributed.array.distributed_array": f"{_DISTRIBUTED}.distributed_array:distributed_array",

@@ -92,6 +92,10 @@ def public_modules() -> Iterator[tuple[str, ModuleType]]:
         yield name, importlib.import_module(binding)
 
 
+#: What is there to annotate with, of which it cannot be seen whose it is.
+_TYPES = {f"cupy.typing.{name}": NumpyName(f"numpy.typing.{name}") for name in ("ArrayLike", "DTypeLike")}
+
+
 def describe(modules: dict[str, ModuleType]) -> dict[str, Entry]:
     """Return the entry of every public name in ``modules``."""
     returns = _Returns(tomllib.loads((Path(__file__).parent / "returns.toml").read_text()))
@@ -110,7 +114,7 @@ def describe(modules: dict[str, ModuleType]) -> dict[str, Entry]:
         entries[qualname] = entry
         if isinstance(entry, Class):
             entries |= _members(qualname, thing, returns)
-    return entries
+    return entries | (_TYPES if "cupy.typing" in modules else {})
 
 
 def _load_libraries() -> None:
