@@ -142,9 +142,10 @@ def _local_gpu() -> Finding:
 def _node() -> Iterator[Finding]:
     try:
         # Only where a pool's side is installed can this machine be a node, or a head.
-        from workbench import cluster_diagnosis, node_diagnosis
+        from workbench import cluster_diagnosis, head_diagnosis, node_diagnosis
     except ModuleNotFoundError:
         return
+    yield from head_diagnosis.findings()
     yield from cluster_diagnosis.of_head()
     yield from node_diagnosis.findings()
 

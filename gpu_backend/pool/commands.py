@@ -36,6 +36,9 @@ _UP_SECONDS = {"local": 60.0, "ray": 180.0}
 _GRACE_SECONDS = 3.0
 #: A supervisor in the foreground ends gateway, Ray and agent before itself, each within the time above.
 _SUPERVISOR_GRACE_SECONDS = 10.0
+#: What is so after a supervisor was killed, and what to do then.
+UNSUPERVISED = "The pool is up and nobody supervises it"
+SUPERVISE = "Start a supervisor, which keeps the gateway and its sessions: `workbench pool up`, or its service."
 
 
 def up(state: PoolState, settings: PoolSettings | None = None, owner: ProcessId | None = None) -> PoolView:
@@ -64,8 +67,10 @@ def up(state: PoolState, settings: PoolSettings | None = None, owner: ProcessId 
             prepare(state, settings)
             state.problem_note.unlink(missing_ok=True)  # of another start: the next one says whether it fails too
             return _wait_until_up(state)
+        # One whose supervisor was killed has its ports, and the sessions are its: the next supervisor adopts it.
+        gateway = read_identity(state.process_file("gateway"))
         try:
-            refuse_unheard(settings, with_port=True)
+            refuse_unheard(settings, with_port=True, gateway=gateway)
             clusters.refuse_unusable(state, settings)
         except PoolRefusal:
             if is_new:  # else whoever asks again would be told that the pool has settings
@@ -73,16 +78,24 @@ def up(state: PoolState, settings: PoolSettings | None = None, owner: ProcessId 
                 shutil.rmtree(state.runtime)
             raise
         prepare(state, settings)
-        state.problem_note.unlink(missing_ok=True)
-        command = [sys.executable, "-m", "gpu_backend.pool", "supervise", "--state", str(state.root)]
-        if owner is not None:
-            command += ["--owner", f"{owner.pid}:{owner.start_time}"]
-        try:
-            write_identity(state.process_file("supervisor"), spawn(command, state.logs / "supervisor.log", state.root))
-            return _wait_until_up(state)
-        except BaseException:  # Ctrl-C as well: what was begun here is not left half up
+        return _begin(state, owner, gateway)
+
+
+def _begin(state: PoolState, owner: ProcessId | None, gateway: ProcessId | None) -> PoolView:
+    """Start a supervisor, and return the pool once it is up; it may have a ``gateway`` already."""
+    state.problem_note.unlink(missing_ok=True)
+    command = [sys.executable, "-m", "gpu_backend.pool", "supervise", "--state", str(state.root)]
+    if owner is not None:
+        command += ["--owner", f"{owner.pid}:{owner.start_time}"]
+    try:
+        write_identity(state.process_file("supervisor"), spawn(command, state.logs / "supervisor.log", state.root))
+        return _wait_until_up(state)
+    except BaseException:  # Ctrl-C as well: what was begun here is not left half up
+        if gateway is None:
             end_processes(state)
-            raise
+        else:  # the pool that was there stays, with its sessions
+            end_servants(state, ("supervisor",))
+        raise
 
 
 def down(state: PoolState) -> None:
@@ -120,14 +133,17 @@ def reload(state: PoolState) -> PoolView:
     Raises
     ------
     PoolRefusal
-        If a setting is wrong, or cannot change while there are sessions; nothing has changed then. Or if the pool does
-        not come up again.
+        If a setting is wrong, or cannot change while there are sessions, or if nobody supervises the pool; nothing has
+        changed then. Or if the pool does not come up again.
     PoolUnreachable
         If the pool is not up.
     """
     state.need()
-    if _supervisor(state) is None:
+    if not is_supervised(state):
         status(state)  # says that it is not up
+        raise PoolRefusal(
+            f"{UNSUPERVISED}, so a gateway that ends is not started again. {SUPERVISE} Nothing was changed."
+        )
     settings = pool_settings.read(state.settings_file)
     refuse_unheard(settings, with_port=True, gateway=read_identity(state.process_file("gateway")))
     with alone(state.root):
@@ -234,6 +250,11 @@ def _supervisor(state: PoolState) -> ProcessId | None:
     if found is not None:
         write_identity(state.process_file("supervisor"), found)
     return found
+
+
+def is_supervised(state: PoolState) -> bool:
+    """Tell whether the pool's gateway is started again when it ends: its supervisor may have been killed."""
+    return _supervisor(state) is not None
 
 
 def status(state: PoolState) -> PoolView:

@@ -17,6 +17,8 @@ from gpu_backend.wire import control
 from gpu_backend.wire.errors import ExecutorStarting, PoolRefusal, PoolUnreachable, SessionLost
 from tests.executor_of import name_of
 from tests.integration.notebook_pool import STATE_SECONDS
+from tests.spare_ports import spare_port
+from workbench import head_diagnosis
 
 from .conftest import PLAIN_EXECUTOR, MakePool, RunningPool, until
 from .test_pool_sessions import Client
@@ -80,6 +82,42 @@ def test_a_killed_supervisor_is_noticed_by_nobody_and_replaced_by_the_next_up(po
     pool.kill("gateway")  # and kept
     until(lambda: pool.renew(ticket).epoch == 1)
     until(lambda: pool.open().epoch == 1)  # once its agent is heard: the next test opens at once
+
+
+def test_without_a_supervisor_a_pool_on_the_network_is_not_reloaded_and_up_starts_one(make_pool: MakePool) -> None:
+    pool = make_pool(listen_host="127.0.0.1", listen_port=spare_port())
+    ticket, gateway, supervisor = pool.open(), pool.process("gateway"), pool.process("supervisor")
+    assert list(head_diagnosis.findings(pool.state)) == []
+    kill(supervisor)
+    until(lambda: not supervisor.is_running)
+    with pytest.raises(PoolRefusal, match=r"nobody supervises it.*`workbench pool up`.*Nothing was changed\."):
+        commands.reload(pool.state)
+    assert pool.process("gateway") == gateway
+    (found,) = head_diagnosis.findings(pool.state)
+    assert "nobody supervises it" in found.found
+    commands.up(pool.state)
+    assert pool.process("gateway") == gateway  # adopted, whose port it is
+    assert list(head_diagnosis.findings(pool.state)) == []
+    commands.reload(pool.state)
+    assert pool.renew(ticket).epoch == 1
+
+
+def test_an_up_that_fails_leaves_a_gateway_that_was_there(make_pool: MakePool, monkeypatch: pytest.MonkeyPatch) -> None:
+    pool = make_pool()
+    executor, gateway, supervisor = pool.executor(pool.open()), pool.process("gateway"), pool.process("supervisor")
+    kill(supervisor)
+    until(lambda: not supervisor.is_running)
+
+    def interrupted(_: object) -> None:
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as patch, pytest.raises(KeyboardInterrupt):
+        patch.setattr(commands, "_wait_until_up", interrupted)
+        commands.up(pool.state)
+    assert not commands.is_supervised(pool.state)
+    assert pool.process("gateway") == gateway
+    assert executor.is_running
+    commands.up(pool.state)
 
 
 def test_a_killed_executor_loses_its_session_and_no_other(pool: RunningPool) -> None:

@@ -44,10 +44,18 @@ _SETTINGS = {
 class PoolStatus(Facts):
     """A pool as its operator sees it."""
 
-    def __init__(self, view: PoolView, state: PoolState, address: Address, absent: Sequence[int] = ()) -> None:
+    def __init__(
+        self,
+        view: PoolView,
+        state: PoolState,
+        address: Address,
+        absent: Sequence[int] = (),
+        is_supervised: bool = True,
+    ) -> None:
         """Show ``view``; for the devices of these numbers, which are ``absent``, something is set."""
         self.title = f"Pool {view.pool}"
         self._absent = absent
+        self._is_supervised = is_supervised
         self._view = view
         self._state = state
         self._address = address
@@ -73,7 +81,10 @@ class PoolStatus(Facts):
         if len(self._view.nodes) > 1 or any(one.state != "up" for one in self._view.nodes):
             machines = ((one.name, f"{state_in_words(one)}, {one.sessions} sessions") for one in self._view.nodes)
             parts.append(Section("Machines", tuple(machines)))
-        parts.insert(0, Section("", (("engine", self._view.engine),)))
+        own = [("engine", self._view.engine)]
+        if not self._is_supervised:
+            own.append(("supervisor", f"none. {pool.SUPERVISE}"))
+        parts.insert(0, Section("", tuple(own)))
         parts.append(Section("Sessions", sessions or (("none", ""),)))
         if self._view.waiting:
             rows = ((str(one.place), f"{one.user}, for {one.waited_seconds:.0f} s") for one in self._view.waiting)
@@ -98,6 +109,7 @@ class PoolStatus(Facts):
             "logs": str(self._state.logs),
             "devices": [msgspec.structs.asdict(one) for one in self._view.devices],
             "absent_devices": list(self._absent),
+            "is_supervised": self._is_supervised,
             "sessions": [msgspec.structs.asdict(one) for one in self._view.sessions],
             "waiting": [msgspec.structs.asdict(one) for one in self._view.waiting],
             "nodes": [msgspec.structs.asdict(one) for one in self._view.nodes],
@@ -184,7 +196,7 @@ def status(arguments: Namespace) -> int:
     """Show the pool."""
     state = at(arguments.state)
     view = pool.status(state)
-    shown = PoolStatus(view, state, people.address(state), pool.absent(state, view))
+    shown = PoolStatus(view, state, people.address(state), pool.absent(state, view), pool.is_supervised(state))
     show(arguments, shown, shown.to_dict())
     return 0
 

@@ -36,3 +36,10 @@ def test_those_that_this_machine_has_not_are_told(pool: state.PoolState) -> None
 
 def test_of_a_machine_that_was_not_heard_nothing_is_known(pool: state.PoolState) -> None:
     assert commands.absent(pool, view()) == []
+
+
+def test_a_pool_that_nobody_supervises_is_shown_as_one(pool: state.PoolState) -> None:
+    shown = PoolStatus(view(), pool, people.address(pool), is_supervised=False)
+    assert "`workbench pool up`" in repr(shown)
+    assert shown.to_dict()["is_supervised"] is False
+    assert "supervisor" not in repr(PoolStatus(view(), pool, people.address(pool)))
