@@ -37,6 +37,8 @@ def findings(nodes: Sequence[NodeView], version: str) -> Iterator[Finding]:
     """Tell what is wrong with the machines of a pool, whose gateway has that version."""
     for node in nodes:
         name = f"node {node.name}"
+        if node.state == "down":
+            yield Finding(name, State.NOTE, "its operator took it down", "`workbench node up` on it brings it back.")
         if node.state in ("silent", "lost", "never heard"):
             remedy = f"{_NOBODY_PLACED} Look there whether it is up (`workbench node up`) and reaches the pool's head."
             yield Finding(name, State.NOTE, state_in_words(node), remedy)

@@ -21,7 +21,7 @@ from gpu_backend.transport.curve import is_public_key
 from gpu_backend.wire.clusters import Cluster
 from gpu_backend.wire.control import Denied
 from gpu_backend.wire.errors import RefusalCode
-from gpu_backend.wire.joining import AskCluster, AskNode, Join
+from gpu_backend.wire.joining import AskCluster, AskNode, Join, Leave
 from gpu_backend.wire.views import Membership, NodeView
 
 _USED_UP = "The invitation was used already, by another machine or with another key."
@@ -61,7 +61,9 @@ class Members:
         """Tell whether ``public`` can be the key of ``node``: nobody else's, and no invitation's, which others know."""
         return is_public_key(public) and self._directory.holder_of(public) in ("", f"node {node}")
 
-    def ask(self, node: str, message: AskNode | AskCluster, sessions: Iterable[Session]) -> Membership | Cluster:
+    def ask(
+        self, node: str, message: AskNode | AskCluster | Leave, sessions: Iterable[Session]
+    ) -> Membership | Cluster:
         """Tell a node how the pool sees it, or where the pool's Ray cluster is."""
         if isinstance(message, AskCluster):
             return replace(self._settings.cluster, request=message.request)
@@ -101,6 +103,8 @@ class Members:
     def _state(self, node: Node) -> str:
         if node.name in self._nodes.names():
             return "up" if node.drained_at is None else "draining"
+        if self._nodes.has_left(node.name):
+            return "down"
         if node.joined_at is not None and self._is_lost(node.name):
             return "lost" if node.name in self._nodes.all() else "never heard"
         return "silent"

@@ -60,11 +60,14 @@ class Nodes:
         self._drained = drained
         self._members = members
         self._links: dict[str, _Link] = {}
+        #: The agents of machines that were taken down, by their ways: they may report until they have ended.
+        self._left: dict[str, bytes] = {}
         #: Every report of any node, as it comes.
         self.reports = Changes()
 
     def note(self, node: str, route: bytes, report: NodeReport) -> None:
         """Take in a report. Orders go to where the last one came from: a restarted agent has another route."""
+        self._left.pop(node, None)
         before = self._links.get(node)
         is_news = before is None or before.report.devices != report.devices or node not in self.names()
         ahead = report.clock - time() if report.clock else 0.0
@@ -77,6 +80,17 @@ class Nodes:
     def forget(self, node: str) -> None:
         """The node is gone."""
         self._links.pop(node, None)
+
+    def leave(self, node: str) -> None:
+        """The node is taken down: what its present agent still reports counts no more, what another one says does."""
+        link = self._links.pop(node, None)
+        if link is not None:
+            self._left[node] = link.route
+            self._changes.tell()
+
+    def has_left(self, node: str, route: bytes | None = None) -> bool:
+        """Tell whether a node was taken down; with a ``route``, whether it is the agent there that was."""
+        return node in self._left and route in (None, self._left[node])
 
     def send(self, node: str, order: ToAgent) -> bool:
         """Give an order; tell whether there was a way to the agent. Lost orders are given again after its reports.

@@ -52,7 +52,7 @@ from gpu_backend.wire.control import (
     ToGateway,
 )
 from gpu_backend.wire.errors import ForeignVersion, MalformedMessage, OversizedMessage, RefusalCode, WireError
-from gpu_backend.wire.joining import AskCluster, AskNode, AtAgentsDoor, Join
+from gpu_backend.wire.joining import AskCluster, AskNode, AtAgentsDoor, Join, Leave
 
 log = logging.getLogger("gateway")
 
@@ -262,10 +262,14 @@ class Gateway:
             return
         if node is None:
             raise MalformedMessage("it does not come from an agent")
-        if isinstance(message, AskNode | AskCluster):
+        if isinstance(message, AskNode | AskCluster | Leave):
+            if isinstance(message, Leave):
+                self._let_go(node)
             answer = self._members.ask(node, message, self._sessions.all.values())
             send_now(self._agents, [route, *encode(answer)])
         elif isinstance(message, NodeReport):
+            if self._nodes.has_left(node, route):
+                return  # it still ends: its sessions are given up, and no report of it brings them back
             report = fit_report(message)
             self._nodes.note(node, route, report)
             self._sessions.reconcile(node, report)
@@ -302,6 +306,13 @@ class Gateway:
         for node in self._members.removed():
             self._nodes.send(node, StopNode(f"The node {node} was removed from the pool by its operator."))
             self._nodes.forget(node)
+
+    def _let_go(self, node: str) -> None:
+        """Give up a node that is taken down, with all that is on it, before anybody is told by its silence."""
+        reason = f"The operator of {node} took that machine out of the pool for now."
+        self._nodes.send(node, StopNode(reason))
+        self._nodes.leave(node)
+        self._sessions.lose_node(node, reason)
 
     # --- time and the end ---------------------------------------------------------------------------------------------
 

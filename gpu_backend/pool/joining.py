@@ -32,13 +32,15 @@ from gpu_backend.transport.private_files import write_private
 from gpu_backend.wire.clusters import Cluster
 from gpu_backend.wire.control import FromGateway
 from gpu_backend.wire.errors import ForeignServer, NotAuthorized, PoolError, PoolRefusal, PoolUnreachable
-from gpu_backend.wire.joining import AskCluster, AskNode, Join, Question
+from gpu_backend.wire.joining import AskCluster, AskNode, Join, Leave, Question
 from gpu_backend.wire.views import Membership
 
 #: How long a node may take until its head has heard of a device of it, seconds, by the pool's engine.
 _UP_SECONDS = {"local": 60.0, "ray": 180.0}
 _ASK_SECONDS = 5.0
 _GRACE_SECONDS = 3.0
+#: How long sessions may take to end once the head has told the agent, seconds.
+_LEAVE_SECONDS = 10.0
 #: After this long without an answer of the head, whoever starts the node does not wait for it, seconds.
 _AWAY_SECONDS = 5.0
 
@@ -144,8 +146,11 @@ def make_ready(state: PoolState) -> list[str]:
     return [sys.executable, "-m", "gpu_backend.pool", "keep", "--foreground", "--state", str(state.root)]
 
 
-def down(state: PoolState, is_at_once: bool = False) -> None:
+def down(state: PoolState, is_at_once: bool = False) -> bool:
     """End the agent and all executors of this machine. It stays a member of its pool. Idempotent.
+
+    The pool's head is told first, and its notebooks by it. Return whether it could be: without, the head notices by
+    itself.
 
     Raises
     ------
@@ -160,9 +165,25 @@ def down(state: PoolState, is_at_once: bool = False) -> None:
                 f"{sessions} sessions run on this machine. Run `workbench node drain {known.node}` on the pool's head "
                 "and come back when they have ended, or end them with --now."
             )
-        left = end_processes(state)
+        try:
+            is_told = _leave(state)
+        finally:  # Ctrl-C as well: an agent that was told to start no more is of no use
+            left = end_processes(state)
     if left:
         raise PoolRefusal(f"The node is not down: {', '.join(map(str, left))} cannot be ended. Run this again.")
+    return is_told
+
+
+def _leave(state: PoolState) -> bool:
+    """Tell the head that this machine goes, and let the sessions here hear of it; return whether the head heard."""
+    try:
+        _seen(_door(state), Leave(0))
+    except PoolError:
+        return False
+    deadline = monotonic() + _LEAVE_SECONDS
+    while serving(state) and read_identity(state.process_file("agent")) is not None and monotonic() < deadline:
+        sleep(0.02)
+    return True
 
 
 def serving(state: PoolState) -> list[Path]:

@@ -29,7 +29,16 @@ class AskCluster(msgspec.Struct, frozen=True, array_like=True, tag="ask_cluster"
     request: int
 
 
+class Leave(msgspec.Struct, frozen=True, array_like=True, tag="leave"):
+    """With a node's key: my operator takes this machine down now. Answered by ``Membership``. Idempotent.
+
+    Its sessions are lost, and no more come until an agent is heard that was started since.
+    """
+
+    request: int
+
+
 #: What is heard at the agents' door.
-AtAgentsDoor = FromAgent | Join | AskNode | AskCluster
+AtAgentsDoor = FromAgent | Join | AskNode | AskCluster | Leave
 #: What is asked of a gateway and has one answer.
-Question = ToGateway | Join | AskNode | AskCluster
+Question = ToGateway | Join | AskNode | AskCluster | Leave

@@ -72,8 +72,9 @@ class NodeView(msgspec.Struct, frozen=True, array_like=True):
     """A machine of the pool, for people.
 
     ``state`` is "up", "draining" (it takes no new sessions), "silent" (not heard for some seconds, so that none are
-    placed there), "lost" (given up with its sessions until it is heard again) or "never heard". ``silent_seconds`` is
-    how long it was not heard, ``ahead_seconds`` how far its clock is ahead of the gateway's.
+    placed there), "lost" (given up with its sessions until it is heard again), "down" (its operator took it down) or
+    "never heard". ``silent_seconds`` is how long it was not heard, ``ahead_seconds`` how far its clock is ahead of the
+    gateway's.
     """
 
     name: str

@@ -12,6 +12,8 @@ from tempfile import TemporaryDirectory
 import pytest
 
 from gpu_backend.pool import commands, joining, machines
+from gpu_backend.transport import curve
+from gpu_backend.transport.asking import Door
 from gpu_backend.wire.errors import NotAuthorized, PoolRefusal, PoolUnreachable
 from tests.integration.conftest import MakePool
 from tests.spare_ports import spare_ports
@@ -138,6 +140,34 @@ def test_an_agent_that_is_killed_is_kept_by_its_own_machine(other: Machine, ther
     os.kill(agent.pid, signal.SIGKILL)
     until(lambda: other.process("agent") not in (None, agent))
     assert there.value(_GO_ON) == "[1, 2, 3, 4, 5]"
+
+
+def test_the_notebooks_of_a_machine_that_is_taken_down_hear_that_from_its_head(
+    faulty: Faulty, other: Machine, there: Notebook
+) -> None:
+    head = faulty.pool.state
+    for one in commands.status(head).nodes:
+        if one.name != other.name:
+            machines.resume(head, one.name)
+    assert joining.down(other.state, is_at_once=True)
+    assert node(head).state == "down"
+    assert not sessions_on(head, other.name)[1:]
+    assert not other.processes()
+    told = there.run("float(old[1])")
+    assert "The operator of m took that machine out of the pool for now." in told.text
+    there.value(_BEGIN)
+    assert not [one for one in sessions_on(head, other.name) if one.state == "serving"]
+    assert joining.up(other.state).node.state == "up"
+
+
+def test_a_machine_whose_head_does_not_answer_goes_down_all_the_same(
+    other: Machine, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(
+        joining, "_door", lambda _: Door("tcp://127.0.0.1:1", curve.generate().public, curve.generate())
+    )
+    assert not joining.down(other.state)
+    assert not other.processes()
 
 
 def test_a_machine_that_is_removed_is_told_and_its_sessions_go_elsewhere(

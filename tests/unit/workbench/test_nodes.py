@@ -31,6 +31,7 @@ def test_nothing_is_said_of_a_machine_that_is_well() -> None:
         (like(ahead_seconds=61.4), "its clock is 61 s ahead of the head's", "NTP"),
         (like(ahead_seconds=-3_600.0), "its clock is 3600 s behind the head's", "NTP"),
         (like(state="silent", silent_seconds=7.2), "silent, not heard for 7 s", "`workbench node up`"),
+        (like(state="down"), "its operator took it down", "`workbench node up`"),
         (like(state="never heard"), "never heard", "`workbench node up`"),
     ],
 )
