@@ -13,6 +13,7 @@ from gpu_backend.pool.joined import NAME
 from gpu_backend.pool.people import records_of
 from gpu_backend.pool.state import PoolState
 from gpu_backend.transport import curve
+from gpu_backend.wire.bounds import invitation_hours
 from gpu_backend.wire.errors import PoolRefusal, quoted
 
 _HOUR = 3_600.0
@@ -37,9 +38,14 @@ def invite(state: PoolState, name: str, hours: float) -> Invited:
     Raises
     ------
     PoolRefusal
-        If the pool hears no other machines, the name is none, or it is that of the pool's own machine.
+        If the pool hears no other machines, the name is none, or it is that of the pool's own machine; or if it
+        cannot be good for so long.
     """
     state.need()
+    try:
+        invitation_hours(hours)
+    except ValueError as error:
+        raise PoolRefusal(f"--hours: {error}.") from None
     settings = pool_settings.read(state.settings_file)
     if not settings.nodes_host:
         raise PoolRefusal(

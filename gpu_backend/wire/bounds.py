@@ -6,7 +6,16 @@ from typing import NamedTuple
 
 from gpu_backend.wire.figures import MOST
 
-__all__ = ["MOST_BYTES", "MOST_COUNT", "MOST_GPU_SECONDS", "MOST_SECONDS", "PRIORITY", "Bound"]
+__all__ = [
+    "MOST_BYTES",
+    "MOST_COUNT",
+    "MOST_GPU_SECONDS",
+    "MOST_INVITATION_HOURS",
+    "MOST_SECONDS",
+    "PRIORITY",
+    "Bound",
+    "invitation_hours",
+]
 
 #: Of memory: a node that said more would not be believed.
 MOST_BYTES = MOST
@@ -16,6 +25,9 @@ MOST_COUNT = 1_000_000
 MOST_SECONDS = 1_000_000_000.0
 #: Of GPU time that may be used, seconds.
 MOST_GPU_SECONDS = float(MOST)
+
+#: For which the token of an invitation, a secret on its way, may be good: a year.
+MOST_INVITATION_HOURS = 8_760
 
 
 class Bound(NamedTuple):
@@ -43,3 +55,18 @@ class Bound(NamedTuple):
 
 
 PRIORITY = Bound("priority", -1_000_000, 1_000_000)
+
+
+def invitation_hours(hours: float) -> float:
+    """Return ``hours``.
+
+    Raises
+    ------
+    ValueError
+        If no invitation can be good for so long; the message names the limits.
+    """
+    if not 0 < hours <= MOST_INVITATION_HOURS:  # which no NaN is
+        raise ValueError(
+            f"an invitation is good for more than 0 hours and up to {MOST_INVITATION_HOURS:,}, not {hours:g}"
+        )
+    return hours

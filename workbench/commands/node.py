@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from argparse import ArgumentParser, Namespace
+from argparse import ArgumentParser, ArgumentTypeError, Namespace
 from collections.abc import Callable, Sequence
 from getpass import getpass
 from time import localtime, strftime
@@ -15,6 +15,8 @@ from gpu_backend.pool import commands as pool
 from gpu_backend.pool import joined, joining, machines
 from gpu_backend.pool.machines import Invited
 from gpu_backend.pool.state import PoolState, at
+from gpu_backend.wire.bounds import invitation_hours
+from gpu_backend.wire.errors import quoted
 from gpu_backend.wire.views import Membership, NodeView
 from workbench.commands.pool_actions import become, finish
 from workbench.display import Columns, Facts, Section
@@ -87,7 +89,7 @@ def configure(parser: ArgumentParser) -> None:
     parts = parser.add_subparsers(title="commands", metavar="COMMAND", required=True)
     invite_parser = parts.add_parser("invite", help="on the head: let a machine join")
     invite_parser.add_argument("name", help="what it is to be called in the pool")
-    invite_parser.add_argument("--hours", type=float, default=1.0, help="for how long the token is good; 1 by default")
+    invite_parser.add_argument("--hours", type=_hours, default=1.0, help="for how long the token is good; 1 by default")
     finish(invite_parser, invite)
     finish(parts.add_parser("list", help="on the head: show the machines"), listed)
     for name, (help_text, change) in _ON_THE_HEAD.items():
@@ -115,6 +117,17 @@ def configure(parser: ArgumentParser) -> None:
 
 
 # --- on the head ------------------------------------------------------------------------------------------------------
+
+
+def _hours(said: str) -> float:
+    try:
+        hours = float(said)
+    except ValueError:
+        raise ArgumentTypeError(f"{quoted(said)} is no number of hours") from None
+    try:
+        return invitation_hours(hours)
+    except ValueError as error:
+        raise ArgumentTypeError(str(error)) from None
 
 
 def invite(arguments: Namespace) -> int:
