@@ -14,6 +14,8 @@ from gpu_backend.pool.settings import PoolSettings
 from gpu_backend.transport import forecourt
 from gpu_backend.wire.errors import PoolRefusal
 
+#: Where metrics are told.
+_LOOPBACK = "127.0.0.1"
 #: How ``/proc/net/tcp`` and its twin of IPv6 say of a socket that it listens.
 _LISTENS = "0A"
 
@@ -26,7 +28,7 @@ def refuse_unheard(settings: PoolSettings, with_port: bool, gateway: ProcessId |
     Raises
     ------
     PoolRefusal
-        If one of them cannot; the message names the setting.
+        If one of them cannot, or the figures cannot be told at their port; the message names the setting.
     """
     refuse_unnamed(settings)
     if settings.listen_host and settings.nodes_host and settings.listen_port == settings.nodes_port:
@@ -37,6 +39,8 @@ def refuse_unheard(settings: PoolSettings, with_port: bool, gateway: ProcessId |
         _try_gateway(settings.listen_host, settings.listen_port if with_port else 0, "listen", gateway)
     if settings.nodes_host:
         _try_gateway(settings.nodes_host, settings.nodes_port if with_port else 0, "nodes", gateway)
+    if settings.metrics_port and with_port:
+        _try_metrics(settings.metrics_port, gateway)
     host = settings.executor_host or settings.listen_host
     try:
         if host and host != "*":
@@ -79,6 +83,19 @@ def _try_gateway(host: str, port: int, who: str, gateway: ProcessId | None) -> N
             f"The gateway cannot be heard at {endpoint}: {error.strerror or error}. {who}_host must be an "
             "IP address of this machine (0.0.0.0 for all of them; its name for others is advertise_host), and "
             f"nobody else may listen on {who}_port. Nothing was changed."
+        ) from None
+
+
+def _try_metrics(port: int, gateway: ProcessId | None) -> None:
+    """Try the port at which Prometheus finds the pool's figures."""
+    try:
+        socket.create_server((_LOOPBACK, port)).close()
+    except OSError as error:
+        if error.errno == errno.EADDRINUSE and gateway is not None and _listens_at(gateway, _LOOPBACK, port):
+            return
+        raise PoolRefusal(
+            f"The pool's figures cannot be had at {_LOOPBACK}:{port}: {error.strerror or error}. Nobody else may "
+            "listen on metrics_port; 0 is for none. Nothing was changed."
         ) from None
 
 

@@ -57,6 +57,16 @@ def test_a_port_that_somebody_has_is_refused_and_the_next_attempt_is_free(tmp_pa
     assert not pool.runtime.exists()
 
 
+def test_a_port_for_metrics_that_somebody_else_has_is_refused(tmp_path: Path) -> None:
+    pool = state.at(tmp_path / "pool")
+    with socket.create_server(("127.0.0.1", 0)) as somebody:
+        taken = PoolSettings(metrics_port=somebody.getsockname()[1])
+        with pytest.raises(PoolRefusal, match=r"Address already in use.* metrics_port; 0 is for none"):
+            commands.up(pool, taken)
+        refuse_unheard(taken, with_port=True, gateway=ProcessId.mine())  # the pool's own gateway has it
+    assert not pool.root.exists()
+
+
 @pytest.mark.parametrize("name", ["listen", "nodes"])
 def test_a_reload_refuses_a_port_that_somebody_else_has_and_touches_nothing(
     name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
