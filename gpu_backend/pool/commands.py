@@ -17,6 +17,7 @@ from gpu_backend.node import settings as node_settings
 from gpu_backend.pool import clusters, running
 from gpu_backend.pool import settings as pool_settings
 from gpu_backend.pool.hearing import refuse_unheard
+from gpu_backend.pool.offering import refuse_no_gpu
 from gpu_backend.pool.running import Running
 from gpu_backend.pool.settings import PoolSettings
 from gpu_backend.pool.setup import node_name, prepare
@@ -150,6 +151,8 @@ def reload(state: PoolState) -> PoolView:
         clusters.refuse_other_engine(state, settings)
         clusters.refuse_unusable(state, settings)
         _refuse_other_devices(state, settings)
+        if settings.engine == "local":  # else its agents are on the machines of a cluster
+            refuse_no_gpu(settings)
         prepare(state, settings)
         # Whoever is heard by the new gateway has the new settings.
         end_servants(state, ("agent",))

@@ -24,6 +24,7 @@ from gpu_backend.pool.joined import (
     settings_file,
     tell,
 )
+from gpu_backend.pool.offering import refuse_no_gpu
 from gpu_backend.pool.settings import PoolSettings
 from gpu_backend.pool.state import PoolState, alone
 from gpu_backend.transport import curve
@@ -104,6 +105,8 @@ def up(state: PoolState, owner: ProcessId | None = None) -> Membership:
         If this machine has joined no pool; or if its head does not answer, which the agent goes on trying.
     """
     settings = read_settings(state)
+    if membership(state).engine == "local":
+        refuse_no_gpu(settings)
     with alone(state.root):
         if _renew_cluster(state, settings):
             _end_keeper(state)  # which knows the one before

@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 from gpu_backend.engine.detached import ProcessId, write_identity
+from gpu_backend.node import inventory
 from gpu_backend.pool import commands, setup, state
 from gpu_backend.pool.hearing import _listens_at, refuse_unheard
 from gpu_backend.pool.settings import PoolSettings
@@ -88,6 +89,21 @@ def test_a_reload_refuses_a_port_that_somebody_else_has_and_touches_nothing(
             assert gateway.poll() is None
         finally:
             gateway.kill()
+
+
+def test_a_reload_refuses_to_insist_on_a_gpu_that_there_is_not_and_touches_nothing(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    pool = state.at(tmp_path / "pool")
+    setup.prepare(pool, PoolSettings(devices="cpu"))
+    told = (pool.node / "config.json").read_bytes()
+    write_identity(pool.process_file("supervisor"), ProcessId.mine())
+    pool.settings_file.write_text('devices = "cuda"')
+    monkeypatch.setattr(inventory, "_probe_cuda", lambda: inventory._Probe((), "there is none"))
+    monkeypatch.setattr(commands, "end_servants", lambda *_: pytest.fail("something was ended"))
+    with pytest.raises(PoolRefusal, match=r"No GPU can be offered here: there is none\..*Nothing was changed\."):
+        commands.reload(pool)
+    assert (pool.node / "config.json").read_bytes() == told
 
 
 @pytest.mark.parametrize(("family", "host"), [(socket.AF_INET, "127.0.0.1"), (socket.AF_INET6, "::1")])
