@@ -9,6 +9,8 @@ from gpu_backend.wire.errors import quoted
 from gpu_backend.wire.figures import fit_seconds
 
 _UNITS: dict[str, int] = {"": 1, "B": 1, **{f"{p}B": int(1000**n) for n, p in enumerate("KMGT", 1)}}
+#: Whoever says less without a unit means some other one than bytes.
+_LEAST_BARE = 1024
 _UNITS |= {f"{p}IB": int(1024**n) for n, p in enumerate("KMGT", 1)}
 
 
@@ -18,7 +20,8 @@ def bytes_from_words(text: str) -> int:
     Raises
     ------
     ValueError
-        If it means none, or more than there can be; the message says what would.
+        If it means none, more than there can be or less than a byte, or if it is a small number of nobody says what;
+        the message says what would.
     """
     match = re.fullmatch(r"\s*(\d+(?:\.\d+)?)\s*([A-Za-z]*)\s*", text)
     if match is None or match[2].upper() not in _UNITS:
@@ -26,6 +29,11 @@ def bytes_from_words(text: str) -> int:
     count = float(match[1]) * _UNITS[match[2].upper()]
     if count > MOST_BYTES:
         raise ValueError(f"{quoted(text)} is more memory than there can be; the most is {bytes_in_words(MOST_BYTES)}.")
+    if 0 < count < 1:  # by rounding it would become 0, which is for no limit
+        raise ValueError(f"{quoted(text)} is less than a byte; write it like 4GiB, or 0 for none.")
+    if not match[2] and 0 < count < _LEAST_BARE:
+        number = f"{float(match[1]):g}"
+        raise ValueError(f"{quoted(text)} is {number} bytes; write {number}GiB, or {number}B if you mean it.")
     return round(count)
 
 

@@ -43,6 +43,19 @@ def test_more_memory_than_there_can_be(text: str) -> None:
         bytes_from_words(text)
 
 
+@pytest.mark.parametrize("text", ["0.1", "0.4 B", "0.0000001KiB"])
+def test_less_than_a_byte_is_not_taken_for_no_limit(text: str) -> None:
+    assert bytes_from_words("0") == bytes_from_words("0.0GiB") == 0
+    with pytest.raises(ValueError, match="is less than a byte"):
+        bytes_from_words(text)
+
+
+def test_a_small_number_without_a_unit_is_asked_about() -> None:
+    with pytest.raises(ValueError, match=r"'40' is 40 bytes; write 40GiB, or 40B if you mean it\."):
+        bytes_from_words("40")
+    assert bytes_from_words("40B") == 40
+
+
 def test_lengths_of_time() -> None:
     lengths = (0.0, 0.0123, 59.9, 90, 3600, 36_000_000)
     assert [seconds_in_words(length) for length in lengths] == [
