@@ -1,8 +1,8 @@
 """Whether the quick ways of recording are compiled: the one place that knows.
 
 Each is a Python function, which is the reference, and may have a compiled way that goes first (``csrc/core.c``): that
-knows only what has been recorded before, and hands everything else to the Python function. Without a compiled core,
-which an install without a compiler lacks, the Python function is all there is.
+knows the plain case only, of ops that have been recorded before and of trips, and hands everything else to the Python
+function. Without a compiled core, which an install without a compiler lacks, the Python function is all there is.
 """
 
 from __future__ import annotations

@@ -243,11 +243,16 @@ class _Parameters:
             raise Unrepeatable("parameters that differ")
         table, repeated = _words(versions, end), _words(again, end)
         read = _words_read(table) if may_be_indexer else len(table)
-        self.content[at + read * _WORD : at + end] = bytes(end - read * _WORD)
-        for place, words in enumerate(table[:read]):
+        for place, words in enumerate(table):
             if len(set(repeated[place])) > 1:
                 continue
-            if (patch := _patch(words, traces, at + place * _WORD, self._leads_to_plans)) is not None:
+            try:
+                patch = _patch(words, traces, at + place * _WORD, self._leads_to_plans)
+            except Unrepeatable:
+                if place < read:
+                    raise
+                continue  # memory that nobody has set, so it is as good as any
+            if patch is not None:
                 self.patches.append(patch)
         return at
 
@@ -269,7 +274,7 @@ def _words_read(table: list[list[int]]) -> int:
         return len(table)
     head = table[: 1 + axes]
     is_same = all(len(set(words)) == 1 for words in head)
-    return 1 + axes if is_same and head[0][0] == prod(words[0] for words in head[1:]) else len(table)
+    return 1 + axes if is_same and 0 < head[0][0] == prod(words[0] for words in head[1:]) else len(table)
 
 
 def _patch(words: Sequence[int], traces: Sequence[_Trace], at: int, may_lead_elsewhere: bool) -> Patch | None:
@@ -341,7 +346,7 @@ def _agreed(
 
 
 def _is_librarys(step: Step) -> bool:
-    """Tell whether a kernel is a library's: their names are those of C++, and those that CuPy compiles are of C."""
+    """Tell whether a kernel is a library's: most have names of C++, and all that CuPy compiles have names of C."""
     return isinstance(step, Launch) and cuda_graphs.name_of(step.function).startswith("_Z")
 
 

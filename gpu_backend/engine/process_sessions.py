@@ -7,6 +7,7 @@ import signal
 from collections.abc import Iterator
 from contextlib import suppress
 from pathlib import Path
+from typing import NamedTuple
 
 from gpu_backend.engine.detached import ProcessId, Watched
 
@@ -14,6 +15,13 @@ __all__ = ["end_session"]
 
 #: How often what is left is looked for: whoever starts others all the while is not outrun for ever.
 _TRIES = 20
+
+
+class _Found(NamedTuple):
+    """A process of a session or of a group."""
+
+    identity: ProcessId
+    session: int
 
 
 def end_session(leader: ProcessId) -> int:
@@ -24,27 +32,29 @@ def end_session(leader: ProcessId) -> int:
     which nothing in a sandbox can.
 
     As long as any of it runs its number is given to no other process. So if there is a process of that number, or what
-    is there is older than the leader, the session is another one.
+    is there is older than the leader, or of another session, the number is somebody else's by now.
     """
-    killed = 0
+    seen: set[ProcessId] = set()
     for _ in range(_TRIES):
-        left = list(_members(leader.pid))
-        if ProcessId.of(leader.pid) is not None or any(one.start_time < leader.start_time for one in left):
-            return killed
+        left = list(_of_number(leader.pid))
+        is_anothers = any(one.session != leader.pid or one.identity.start_time < leader.start_time for one in left)
+        if is_anothers or ProcessId.of(leader.pid) is not None:
+            break
         with suppress(ProcessLookupError, PermissionError):
             os.killpg(leader.pid, signal.SIGKILL)
         if not left:
-            return killed
-        for identity in left:
-            killed += 1
+            break
+        for one in left:
+            seen.add(one.identity)
             with suppress(ProcessLookupError, PermissionError):
-                watched = Watched(identity)
+                watched = Watched(one.identity)
                 watched.send_signal(signal.SIGKILL)
                 watched.close()
-    return killed
+    return len(seen)
 
 
-def _members(session: int) -> Iterator[ProcessId]:
+def _of_number(number: int) -> Iterator[_Found]:
+    """Yield who is in the session or in the group of that number."""
     for path in Path("/proc").iterdir():
         if not path.name.isdecimal():
             continue
@@ -52,5 +62,6 @@ def _members(session: int) -> Iterator[ProcessId]:
             fields = (path / "stat").read_text().rpartition(")")[2].split()
         except OSError:
             continue
-        if int(fields[3]) == session and fields[0] not in "ZX":
-            yield ProcessId(int(path.name), int(fields[19]))
+        group, session = int(fields[2]), int(fields[3])
+        if number in (group, session) and fields[0] not in "ZX":
+            yield _Found(ProcessId(int(path.name), int(fields[19])), session)

@@ -1,9 +1,10 @@
-/* The compiled core: the short ways of recording, for what has been recorded before.
+/* The compiled core: the short ways of recording what has been recorded before, and of trips.
  *
  * Everything here is also written in Python, and that is the reference. Each function knows the plain case only: arrays
  * of the class itself, a form that is remembered, an index that was asked for before. Whatever else it meets, it hands
- * to the Python function that it stands for, before it has changed anything. The steps of `Recorder.note` are those of
- * the Python one, in their order, under the same lock; an interrupt strikes only where they call Python code.
+ * to the Python function that it stands for, before it has changed anything; or, of a trip, once it has changed what that
+ * function would have changed as well. The steps of `Recorder.note` are those of the Python one, in their order, under
+ * the same lock; an interrupt strikes only where they call Python code.
  *
  * Attributes that Python keeps in `__slots__` are read where they lie, at the places that Python tells.
  */
@@ -188,7 +189,8 @@ WAY(asked)
         || !PyObject_TypeCheck(args[0], (PyTypeObject *)Recorder) || !PyTuple_CheckExact(args[2])
         || (count > 5 && args[5] != Py_None && PyObject_IsTrue(args[5])))
         return PURE;
-    return ask(args[0], args[1], args[2], args[3], count > 4 ? args[4] : Py_None, count > 6 ? args[6] : zero);
+    PyObject *seq = ask(args[0], args[1], args[2], args[3], count > 4 ? args[4] : Py_None, count > 6 ? args[6] : zero);
+    return MADE_OR_PURE(seq);
 }
 
 /* `Pipeline.answer`. */

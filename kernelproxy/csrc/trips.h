@@ -30,17 +30,20 @@ static int take_now(PyObject *self, PyObject *name, PyObject **lock)
     return has;
 }
 
-/* As `Inbox.forget`, whatever has been raised, which stays raised. */
-static void forget(PyObject *inbox, PyObject *seq)
+/* Call a method behind an error, which stays raised unless the method raises another: as in `finally`. */
+static void call_behind(PyObject *object, PyObject *name, PyObject *arg)
 {
     PyObject *type, *value, *trace;
-    if (seq == NULL)
-        return;
     PyErr_Fetch(&type, &value, &trace);
-    PyObject *done = PyObject_CallMethodOneArg(inbox, s_forget, seq);
-    Py_XDECREF(done);
-    PyErr_Clear();
-    PyErr_Restore(type, value, trace);
+    PyObject *done = PyObject_CallMethodOneArg(object, name, arg);
+    if (done != NULL) {
+        Py_DECREF(done);
+        PyErr_Restore(type, value, trace);
+        return;
+    }
+    Py_XDECREF(type);
+    Py_XDECREF(value);
+    Py_XDECREF(trace);
 }
 
 /* --- asking ------------------------------------------------------------------------------------------------------- */
@@ -154,15 +157,17 @@ static int send_sealed(PyObject *self)
     return is_done < 0 ? -1 : 0;
 }
 
-/* As `Pipeline.ask` without buffers: the number of the op, a new reference. */
+/* As `Pipeline.ask` without buffers: the number of the op, a new reference; NULL without an error where Python asks. */
 static PyObject *ask(
     PyObject *self, PyObject *name, PyObject *args, PyObject *want, PyObject *kwargs, PyObject *stream)
 {
     PyObject *seq = NULL, *done, *inbox = PyObject_GetAttr(self, s_inbox);
-    PyObject *lock = inbox == NULL ? NULL : at(self, in_recorder.lock);
-    int failed = lock == NULL || !IS(inbox, Inbox) ? -1 : 0;
-    if (failed && !PyErr_Occurred())
-        PyErr_SetString(PyExc_TypeError, "there is no inbox for the answer");
+    if (!IS(inbox, Inbox)) {
+        Py_XDECREF(inbox);
+        return NULL;
+    }
+    PyObject *lock = at(self, in_recorder.lock);
+    int failed = lock == NULL ? -1 : 0;
     if (!failed && (done = PyObject_CallMethodNoArgs(lock, s_acquire)) != NULL) {
         Py_DECREF(done);
         failed = ask_locked(self, inbox, name, args, want, kwargs, stream, &seq);
@@ -174,7 +179,8 @@ static PyObject *ask(
     else
         failed = -1;
     if (failed) { /* whatever it is, nobody will ask for the answer */
-        forget(inbox, seq);
+        if (seq != NULL)
+            call_behind(inbox, s_forget, seq);
         Py_CLEAR(seq);
     }
     Py_XDECREF(lock);
@@ -429,15 +435,18 @@ static PyObject *answer(PyObject *self, PyObject *seq)
     PyObject *type, *value, *trace;
     PyErr_Fetch(&type, &value, &trace);
     PyErr_NormalizeException(&type, &value, &trace);
-    PyObject *signs = PyObject_GetAttr(self, s_signs), *inbox = PyObject_GetAttr(self, s_inbox), *done = NULL;
-    if (signs != NULL && PyErr_GivenExceptionMatches(type, PyExc_KeyboardInterrupt))
-        done = PyObject_CallMethodOneArg(signs, s_settle, value);
-    PyErr_Clear();
-    PyErr_Restore(type, value, trace);
-    if (inbox != NULL)
-        forget(inbox, seq);
-    Py_XDECREF(done);
-    Py_XDECREF(inbox);
+    PyObject *signs = PyObject_GetAttr(self, s_signs);
+    PyObject *inbox = signs == NULL ? NULL : PyObject_GetAttr(self, s_inbox);
+    if (inbox != NULL) {
+        int is_interrupt = PyErr_GivenExceptionMatches(type, PyExc_KeyboardInterrupt);
+        PyObject *error = Py_XNewRef(value);
+        PyErr_Restore(type, value, trace);
+        if (is_interrupt && error != NULL)
+            call_behind(signs, s_settle, error);
+        call_behind(inbox, s_forget, seq);
+        Py_XDECREF(error);
+        Py_DECREF(inbox);
+    }
     Py_XDECREF(signs);
     return NULL;
 }

@@ -229,8 +229,12 @@ def fills_otherwise(value: Numeral, dtype: DType) -> bool:
     A zero with a sign has none in most arrays that it fills. And a NumPy scalar of another type becomes one of
     ``dtype`` on the host: out of what ``dtype`` can hold, that is another number than the device's.
     """
-    if isinstance(value, Scalar) and text_to_dtype(value.dtype) != dtype:
-        return True
+    if isinstance(value, Scalar) and (own := text_to_dtype(value.dtype)) != dtype:
+        if len(value.data) != own.itemsize or own.kind != "f" or dtype.char not in "fd":
+            return True
+        with np.errstate(all="ignore"):  # both round to the nearest, and to infinity what is too large
+            found = np.frombuffer(value.data, own).astype(dtype)[0]
+        return bool(np.isnan(found) or (found == 0 and np.signbit(found)))
     if type(value) is int or type(value) is bool or (type(value) is float and abs(value) > _SURELY_SOME):
         return False
     table = bytearray(dtype.itemsize)

@@ -159,7 +159,7 @@ class OpStream:
                 self.heap.put(op.reuse, args[-1])
                 self.heap.ownership.own(op.reuse)
             raise
-        if op.reuse:
+        if op.reuse and (place > before or len(args) == len(op.args)):
             self.heap.drop(op.reuse)  # nobody took it
         if place > before:
             self._pass_over(batch, before, place)

@@ -10,7 +10,7 @@ from pathlib import Path
 
 from gpu_backend.engine import detached
 from gpu_backend.engine.detached import ProcessId
-from gpu_backend.engine.process_sessions import end_session
+from gpu_backend.engine.process_sessions import _of_number, end_session
 from tests.integration.notebook_pool import wait_until
 
 CHILDREN = """
@@ -44,11 +44,13 @@ CHAIN = r"""
 
 int main(void)
 {
+    int told = open("links", O_CREAT | O_WRONLY | O_APPEND, 0600);
     setsid();
     if (fork() == 0)
         for (int links = 0; links < 10000000 && access("stop", F_OK); links++) {
             if (fork() != 0)
                 _exit(0);
+            write(told, "x", 1);
             usleep(300);
             if (links == 1000)
                 close(open("begun", O_CREAT | O_WRONLY, 0600));
@@ -60,25 +62,35 @@ int main(void)
 """
 
 
-def _is_left(group: int) -> bool:
-    """Tell whether anybody is left in a group; those that were killed stay until init has heard of them."""
-    try:
-        os.killpg(group, 0)
-    except ProcessLookupError:
-        return False
-    return True
-
-
 def test_nobody_outruns_the_end_by_starting_others(tmp_path: Path) -> None:
     (tmp_path / "chain.c").write_text(CHAIN)
     subprocess.run(["cc", "-o", "chain", "chain.c"], cwd=tmp_path, check=True)
     leader = detached.spawn([str(tmp_path / "chain")], tmp_path / "log", tmp_path)
     try:
         wait_until((tmp_path / "begun").exists)
-        assert _is_left(leader.pid)
         os.kill(leader.pid, signal.SIGKILL)
         assert detached.wait_gone(leader, 10)
         end_session(leader)
-        wait_until(lambda: not _is_left(leader.pid))
+        with (tmp_path / "links").open("rb") as links:  # each adds a byte
+            links.seek(0, os.SEEK_END)
+            wait_until(lambda: not os.read(links.fileno(), 1 << 20) and not list(_of_number(leader.pid)))
+            assert not os.read(links.fileno(), 1)
     finally:
         (tmp_path / "stop").touch()
+        if leader.is_running:
+            os.kill(leader.pid, signal.SIGKILL)
+
+
+def test_the_group_of_somebody_else_is_left_alone() -> None:
+    """A number that is free again may be that of a row of commands, whose first has ended."""
+    ours = os.getsid(0)
+    first = subprocess.Popen(["true"], process_group=0)
+    second = subprocess.Popen(["sleep", "600"], process_group=first.pid)
+    try:
+        first.wait()
+        assert os.getsid(second.pid) == ours
+        assert end_session(ProcessId(first.pid, 1)) == 0
+        assert second.poll() is None
+    finally:
+        second.kill()
+        second.wait()

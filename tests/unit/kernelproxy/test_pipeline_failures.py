@@ -156,3 +156,19 @@ def test_failures_are_lost_with_their_executor(executor: PlayedExecutor) -> None
     with pytest.raises(SessionLost):
         ask(pipeline)
     assert ask(pipeline) == "ask"
+
+
+def test_an_interrupt_behind_a_failure_is_heard(executor: PlayedExecutor, pipeline: Pipeline) -> None:
+    def fail(timeout_seconds: float) -> None:
+        raise ProtocolError("it speaks in tongues")
+
+    def strike(seq: int) -> None:
+        raise KeyboardInterrupt
+
+    assert executor.link is not None
+    executor.link.receive = fail  # type: ignore[method-assign, assignment]
+    with pytest.raises(ProtocolError, match="tongues"):
+        ask(pipeline)
+    pipeline.inbox.forget = strike  # type: ignore[method-assign]
+    with pytest.raises(KeyboardInterrupt):
+        ask(pipeline)

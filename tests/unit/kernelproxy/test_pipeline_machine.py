@@ -182,14 +182,13 @@ class PipelineMachine(RuleBasedStateMachine):
         assert kept >= set(range(journal.marks.durable + 1, journal.marks.recorded + 1))
 
     def teardown(self) -> None:
-        if not hasattr(self, "pipeline"):
-            return
         try:
-            self._call()
+            if hasattr(self, "pipeline"):
+                self._call()
+                done = {int(word) for _, word in self.executor.done if word is not None}
+                assert set(range(1, self.asked + 1)) - self.excused <= done
         finally:
             self.ways.__exit__(None, None, None)
-        done = {int(word) for _, word in self.executor.done if word is not None}
-        assert set(range(1, self.asked + 1)) - self.excused <= done
 
 
 TestPipelineMachine = PipelineMachine.TestCase
