@@ -136,12 +136,18 @@ def read(array: ArrayCore, stream: int) -> np.ndarray[Any, Any]:
     __tracebackhide__ = True
     pipeline, layout = array._client.pipeline, array._layout
     is_short = type(layout) is LaterLayout and not layout.is_known and layout.most_bytes <= CHUNK_BYTES
-    if not is_short and layout.nbytes > CHUNK_BYTES and layout.c_contiguous:  # contents of one piece tell their shape
+    is_large = not is_short and layout.nbytes > CHUNK_BYTES
+    if is_large and layout.c_contiguous:  # contents of one piece tell their shape
         content = np.empty(layout.nbytes, np.uint8)
         with pipeline.signs.moving("Download", layout.nbytes) as transfer:
             _read_pieces(pipeline, array, stream, content, transfer)
         return content.view(layout.dtype).reshape(layout.shape)
-    answer = pipeline.call(".same", (array._ref,), Want.CONTENTS, None, None, stream)
+    if is_large:  # the executor sends it in pieces of its own
+        number = pipeline.ask(".same", (array._ref,), Want.CONTENTS, stream=stream)
+        with pipeline.inbox.bounded(number, layout.nbytes):
+            answer = pipeline.answer(number)
+    else:
+        answer = pipeline.call(".same", (array._ref,), Want.CONTENTS, None, None, stream)
     return buffer_to_array(answer.value, answer.buffers)
 
 

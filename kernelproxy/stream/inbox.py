@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from time import monotonic
 
 import msgspec
@@ -9,6 +11,7 @@ import msgspec
 from gpu_backend.opstream.contents import KEEP, WRITE_KEPT, KnownContents
 from gpu_backend.opstream.journal import Journal
 from gpu_backend.wire import messages as wire
+from gpu_backend.wire.bounds import MOST_BYTES
 from gpu_backend.wire.codec import Frame
 from gpu_backend.wire.errors import ErrorRecord, ProtocolError, WarningRecord
 from gpu_backend.wire.values import Value
@@ -44,7 +47,8 @@ class Inbox:
     """Sorts what comes in. Written by whoever reads the connection, read by those who wait.
 
     What is said to be done is noted in ``journal``, where everybody reads it; what it took is told to ``ahead``.
-    ``retention`` says what of it the journal need not keep; ``contents`` hear of it if they may not be kept.
+    ``retention`` says what of it the journal need not keep; ``contents`` hear of it if they may not be kept. An answer
+    in pieces has at most ``most_bytes``, what the device holds, unless whoever asks knows better (`bounded`).
     """
 
     # Slots for what each answer changes: they are found faster, also by the compiled core.
@@ -55,7 +59,7 @@ class Inbox:
 
     def __init__(
         self, journal: Journal[OpenBatch], ahead: Ahead, retention: Retention = until_done,
-        contents: KnownContents | None = None,
+        contents: KnownContents | None = None, most_bytes: int = MOST_BYTES,
     ) -> None:  # fmt: skip
         self._journal = journal
         self._contents = contents
@@ -73,6 +77,8 @@ class Inbox:
         #: What has come of what is awaited, by the number of the op. To be changed by the inbox only.
         self.answers: dict[int, Answer | Exception] = {}
         self._chunks: dict[int, bytearray] = {}
+        self._most_bytes = most_bytes
+        self._bounds: dict[int, int] = {}
         self._failures: dict[int, Exception] = {}
         self._told: Exception | None = None  # what those who waited last were all answered by
         self._remembered: dict[int, tuple[ErrorRecord, Site | None]] = {}
@@ -93,6 +99,15 @@ class Inbox:
         """Nobody waits for op ``seq`` any more: neither its answer nor its failure is anybody's to hear."""
         self._awaited.discard(seq)
         self.answers.pop(seq, None)
+
+    @contextmanager
+    def bounded(self, seq: int, most_bytes: int) -> Iterator[None]:
+        """Take no more than ``most_bytes`` of pieces for op ``seq``, as long as this is entered."""
+        self._bounds[seq] = most_bytes
+        try:
+            yield
+        finally:
+            del self._bounds[seq]
 
     def seen(self, seq: int) -> Answer | None:
         """Return the answer of op ``seq`` if it is there and no error; raises nothing, so that failures are kept."""
@@ -220,6 +235,11 @@ class Inbox:
         whole = self._chunks.setdefault(chunk.seq, bytearray())
         if chunk.offset != len(whole) or len(buffers) != 1:
             raise ProtocolError(f"The executor sent part {chunk.offset} of an answer of which {len(whole)} bytes came.")
+        most = self._bounds.get(chunk.seq, self._most_bytes)
+        if len(whole) + len(buffers[0]) > most:
+            raise ProtocolError(
+                f"The executor sent more than {most} bytes, which is all that there can be of an answer."
+            )
         whole += buffers[0]
 
     def _note_reply(self, reply: wire.Reply, buffers: list[Frame]) -> None:

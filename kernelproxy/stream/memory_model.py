@@ -37,7 +37,8 @@ class MemoryModel:
     __slots__ = ("__dict__", "held", "held_bytes", "limit_bytes", "small_bytes")
 
     def __init__(self, limit_bytes: int = 0, device_bytes: int = 1 << 33) -> None:
-        self._device_bytes = device_bytes
+        #: What the device has.
+        self.device_bytes = device_bytes
         self.held: dict[int, int] = {}
         self.held_bytes = 0
         self.set_limit(limit_bytes)
@@ -52,7 +53,7 @@ class MemoryModel:
         """Take the limit that the executor has said; 0 for none."""
         if limit_bytes < 0:
             raise ProtocolError(f"A memory limit of {limit_bytes} bytes makes no sense.")
-        self.limit_bytes = limit_bytes or self._device_bytes
+        self.limit_bytes = limit_bytes or self.device_bytes
         self.small_bytes = self.limit_bytes // _SMALL_PART
         self._most_sure = self.limit_bytes if limit_bytes else _SURE_WITHOUT_LIMIT
 

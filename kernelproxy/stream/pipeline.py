@@ -70,7 +70,7 @@ class Pipeline(Recorder):
         self.reading = self._io = threading.RLock()  #: held by whoever uses the connection
         #: What may be sent beside what is under way.
         self.credit = Credit(self.journal.marks)
-        self.inbox = Inbox(self.journal, self.ahead, retention, self.contents)
+        self.inbox = Inbox(self.journal, self.ahead, retention, self.contents, self.memory.device_bytes)
         self.counters = Counters()
         self.link_speed = LinkSpeed()
         self._cancelled_through = 0
