@@ -11,7 +11,7 @@ from typing import NamedTuple
 
 from gpu_backend.engine.detached import ProcessId, Watched
 
-__all__ = ["end_session"]
+__all__ = ["end_session", "numbers_in"]
 
 #: How often what is left is looked for: whoever starts others all the while is not outrun for ever.
 _TRIES = 20
@@ -51,6 +51,15 @@ def end_session(leader: ProcessId) -> int:
                 watched.send_signal(signal.SIGKILL)
                 watched.close()
     return len(seen)
+
+
+def numbers_in(session: int) -> Iterator[int]:
+    """Yield the numbers of the processes that are in ``session`` now. Cheap, for what is asked again and again."""
+    for name in os.listdir("/proc"):
+        if name.isdecimal():
+            with suppress(ProcessLookupError, PermissionError):  # it has ended, or is another account's
+                if os.getsid(int(name)) == session:
+                    yield int(name)
 
 
 def _of_number(number: int) -> Iterator[_Found]:

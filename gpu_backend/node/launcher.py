@@ -13,7 +13,7 @@ from pathlib import Path
 import msgspec
 
 from gpu_backend.engine.detached import ProcessId, end, noted_identity, read_identity, spawn, write_identity
-from gpu_backend.engine.process_sessions import end_session
+from gpu_backend.engine.process_sessions import end_session, numbers_in
 from gpu_backend.executor import config as executor_config
 from gpu_backend.executor.config import CERTIFICATE, CONFIG, OWN, PROCESS, ExecutorConfig
 from gpu_backend.node import inherited, leavings, prepared_kernels
@@ -236,8 +236,11 @@ def _log_tail(directory: Path, most: int) -> bytes:
 
 
 def is_too_large(directory: Path) -> bool:
-    """Tell whether an executor has written more than any needs, into its own folder or its log."""
+    """Tell whether an executor has written more than any needs: into its folder or log, or what it then removed."""
     held_bytes, entries = leavings.held(directory / OWN)
+    process = noted_process(directory)
+    if process is not None:  # which leads a session of its own, and nothing that it starts can leave that
+        held_bytes += leavings.held_unnamed(directory / OWN, numbers_in(process.pid))
     with suppress(OSError):
         held_bytes += (directory / "log").stat().st_blocks * 512
     return held_bytes > leavings.MAX_BYTES or entries > leavings.MAX_ENTRIES

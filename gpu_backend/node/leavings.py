@@ -7,12 +7,12 @@ their owner, and files be as many as there is room for.
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import suppress
 from itertools import count
 from pathlib import Path
 
-__all__ = ["MAX_BYTES", "MAX_ENTRIES", "held", "remove"]
+__all__ = ["MAX_BYTES", "MAX_ENTRIES", "held", "held_unnamed", "remove"]
 
 #: What an executor may hold in its folder, beyond which its agent ends it.
 MAX_BYTES, MAX_ENTRIES = 4 << 30, 20_000
@@ -34,6 +34,24 @@ def held(folder: Path) -> tuple[int, int]:
                     if one.is_dir(follow_symlinks=False):
                         waiting.append(one.path)
     return held_bytes, entries
+
+
+def held_unnamed(folder: Path, processes: Iterable[int]) -> int:
+    """Return how many bytes files hold on the disk of ``folder`` that ``processes`` have open and that have no name.
+
+    The memory that processes share is such files as well, on no disk. What a process lets nobody see is not counted.
+    """
+    held_bytes: dict[int, int] = {}
+    with suppress(OSError):
+        disk = folder.stat().st_dev
+        for process in processes:
+            with suppress(OSError), os.scandir(f"/proc/{process}/fd") as descriptors:
+                for one in descriptors:
+                    with suppress(OSError):
+                        status = one.stat()
+                        if status.st_dev == disk and not status.st_nlink:
+                            held_bytes[status.st_ino] = status.st_blocks * 512
+    return sum(held_bytes.values())
 
 
 def remove(folder: Path) -> None:

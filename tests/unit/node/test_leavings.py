@@ -3,9 +3,19 @@
 from __future__ import annotations
 
 import os
+import subprocess
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
+from subprocess import PIPE
 
-from gpu_backend.node import leavings
+import pytest
+
+from gpu_backend.engine.detached import ProcessId, write_identity
+from gpu_backend.engine.process_sessions import numbers_in
+from gpu_backend.executor.config import OWN, PROCESS
+from gpu_backend.node import launcher, leavings
 
 
 def nest(folder: Path, depth: int) -> None:
@@ -70,3 +80,47 @@ def test_counting_ends(tmp_path: Path) -> None:
     _, entries = leavings.held(own)
     leavings.remove(own)  # pytest could not
     assert 1_000 < entries <= leavings.MAX_ENTRIES
+
+
+#: A process that holds a megabyte without a name twice over, one that has a name, and as much of shared memory.
+HOLDING = """
+import os
+held = open("gone", "wb")
+held.write(bytes(1 << 20)); held.flush(); os.remove("gone"); os.dup(held.fileno())
+named = open("named", "wb"); named.write(bytes(1 << 20)); named.flush()
+os.write(os.memfd_create("shared"), bytes(1 << 20))
+print("ready", flush=True)
+input()
+"""
+
+
+@contextmanager
+def holding(folder: Path) -> Iterator[subprocess.Popen[str]]:
+    """Have such a process, which leads a session."""
+    with subprocess.Popen(
+        [sys.executable, "-c", HOLDING], cwd=folder, start_new_session=True, text=True, stdin=PIPE, stdout=PIPE
+    ) as process:
+        assert process.stdout is not None
+        assert process.stdout.readline() == "ready\n"
+        yield process
+
+
+def test_files_without_a_name_are_counted_once_and_only_those_of_the_disk(tmp_path: Path) -> None:
+    with holding(tmp_path) as process:
+        assert 1 << 20 <= leavings.held_unnamed(tmp_path, numbers_in(process.pid)) < 2 << 20
+        assert 1 << 20 <= leavings.held(tmp_path)[0] < 2 << 20
+        assert process.pid not in numbers_in(os.getsid(0))
+    assert leavings.held_unnamed(tmp_path, [process.pid]) == 0
+    assert leavings.held_unnamed(tmp_path / "nothing", [os.getpid()]) == 0
+
+
+def test_an_executor_is_too_large_by_files_that_it_has_removed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    own = tmp_path / OWN
+    own.mkdir()
+    monkeypatch.setattr(leavings, "MAX_BYTES", 3 << 19)  # more than what has a name
+    with holding(own) as process:
+        assert not launcher.is_too_large(tmp_path), "nobody knows its process"
+        identity = ProcessId.of(process.pid)
+        assert identity is not None
+        write_identity(tmp_path / PROCESS, identity)
+        assert launcher.is_too_large(tmp_path)
