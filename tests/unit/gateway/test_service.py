@@ -10,6 +10,7 @@ import msgspec
 import pytest
 import zmq
 
+from gpu_backend.gateway import service
 from gpu_backend.gateway.directory import Directory
 from gpu_backend.gateway.seals import Seals
 from gpu_backend.transport import curve
@@ -19,6 +20,7 @@ from gpu_backend.wire import control
 from gpu_backend.wire.codec import Codec, encode
 from gpu_backend.wire.errors import (
     ExecutorStarting,
+    MalformedMessage,
     NotAuthorized,
     PoolRefusal,
     RefusalCode,
@@ -389,3 +391,20 @@ def test_agents_with_much_to_tell_do_not_keep_users_waiting(tmp_path: Path) -> N
         await telling
 
     play(tmp_path, story)
+
+
+def test_what_is_dropped_at_the_agents_door_is_logged_once_a_second(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    """Whatever becomes of it: a node may go on for ever with what cannot be read, or with what no code has foreseen."""
+    monkeypatch.setattr(service, "monotonic", lambda: now[0])
+    now = [100.0]
+    gateway = object.__new__(service.Gateway)  # of which no more is needed here
+    gateway._next_note = 0.0
+    for _ in range(3):
+        gateway._note_dropped(MalformedMessage("no"))
+        gateway._note_dropped(KeyError("unforeseen"), has_traceback=True)
+    now[0] += 2.0
+    for _ in range(3):
+        gateway._note_dropped(KeyError("unforeseen"), has_traceback=True)
+    assert [record.exc_info is not None for record in caplog.records] == [False, True]
