@@ -157,7 +157,7 @@ class Conversions(ArrayCore):
 
     @property
     def __cuda_array_interface__(self) -> dict[str, Any]:
-        return CudaArrayInterface(self._layout)
+        return CudaArrayInterface(self)
 
 
 def _check_out(out: HostArray, host: HostArray) -> None:

@@ -8,37 +8,27 @@ from __future__ import annotations
 
 from typing import Any, NoReturn
 
-from gpu_backend.opstream.layout import Layout
-
-_NO_POINTER = (
-    "This array lives on a remote GPU: there is no CUDA pointer that a local library could use. "
-    "Hand over x.get(), or run the other library's work as CuPy kernels."
-)
-
-
-class _NoPointer:
-    """Stands where the flag of read-only memory does, which libraries in C read without asking Python for the item."""
-
-    def __bool__(self) -> bool:
-        raise BufferError(_NO_POINTER)
+from kernelproxy.calls.array_core import ArrayCore
+from kernelproxy.calls.foreign_arrays import NoPointer
 
 
 class CudaArrayInterface(dict[str, Any]):
-    """The dictionary. Its item ``data`` cannot be read."""
+    """The dictionary. Its item ``data`` cannot be read; who is given it as another array's knows whose it is."""
 
-    def __init__(self, layout: Layout) -> None:
+    def __init__(self, array: ArrayCore) -> None:
+        layout = array._layout
         super().__init__(
             shape=layout.shape,
             typestr=layout.dtype.str,
             descr=layout.dtype.descr,
             version=3,
             strides=None if layout.c_contiguous else layout.strides,
-            data=(0, _NoPointer()),
+            data=(0, NoPointer(array)),
             stream=None,
         )
 
     def __getitem__(self, key: str) -> Any:
-        return _no_pointer() if key == "data" else super().__getitem__(key)
+        return self._no_pointer() if key == "data" else super().__getitem__(key)
 
     def get(self, key: str, default: object = None) -> Any:
         """Return the item, or ``default``.
@@ -48,8 +38,7 @@ class CudaArrayInterface(dict[str, Any]):
         BufferError
             If it is ``data``.
         """
-        return _no_pointer() if key == "data" else super().get(key, default)
+        return self._no_pointer() if key == "data" else super().get(key, default)
 
-
-def _no_pointer() -> NoReturn:
-    raise BufferError(_NO_POINTER)
+    def _no_pointer(self) -> NoReturn:
+        super().__getitem__("data")[1].refuse()

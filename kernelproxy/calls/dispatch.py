@@ -29,7 +29,7 @@ from kernelproxy.calls.doubts import doubted
 from kernelproxy.calls.elsewhere import FETCHING, is_copied_whole, is_here, reaches_over
 from kernelproxy.calls.encoding import Encoder
 from kernelproxy.calls.error_state import ErrorState
-from kernelproxy.calls.foreign_arrays import Wrapped, behind
+from kernelproxy.calls.foreign_arrays import Nothing, behind
 from kernelproxy.calls.stand_ins import StandIn, object_from_description
 from kernelproxy.calls.unknown_rows import expect, made_rows
 from kernelproxy.client import Client, current
@@ -361,11 +361,7 @@ def value_of(qualname: str, args: tuple[object, ...], kwargs: dict[str, object])
 def stands_for(value: object) -> Any:
     """Return the array that ``value`` stands for; else itself. Raises what `foreign_arrays.behind` does."""
     found = behind(value)
-    if type(found) is not Wrapped:
-        return found
-    if found.array is None:
-        return call("cupy.empty", (found.shape, found.dtype), {})
-    return ask_object("cupy.ndarray", found.shape, found.dtype, found.array.data, found.strides)
+    return call("cupy.empty", (found.shape, found.dtype), {}) if type(found) is Nothing else found
 
 
 def layouts(value: Any) -> Any:

@@ -1,17 +1,19 @@
 """Objects that stand for a remote array: what ``__cupy_get_ndarray__`` returns, or what wraps one of ours.
 
-A wrapper says by ``__cuda_array_interface__`` where its memory is. An address that it had from one of our arrays is an
-address of the executor, and the wrapper is a window on that array; any other is of a GPU of this machine.
+A wrapper says by ``__cuda_array_interface__`` where its memory is: by what an array of ours says of itself there, or by
+an address that the notebook was told of one. It is a window on that array's memory. Any other address is none of ours.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, NoReturn
 from weakref import WeakValueDictionary
 
 import numpy as np
 
+from gpu_backend.opstream.layout import Layout, contiguous_strides, strided
+from gpu_backend.wire.values import View
+from kernelproxy.calls import array_core
 from kernelproxy.calls.array_core import ArrayCore
 from kernelproxy.client import Client, clients, current
 
@@ -20,39 +22,65 @@ ELSEWHERE = (
     "This {} lies on a GPU of this machine, which the remote GPU cannot reach. Copy it to host memory first, as with "
     ".cpu(), .copy_to_host() or .get()"
 )
+_NO_POINTER = (
+    "This array lives on a remote GPU: there is no CUDA pointer that a local library could use. "
+    "Hand over x.get(), or run the other library's work as CuPy kernels."
+)
+
+
+class NoPointer:
+    """Stands for where an array's memory is, in the place of the flag of read-only memory.
+
+    Libraries in C read that flag without asking Python for the item, and none of them can do anything with the address.
+    """
+
+    def __init__(self, array: ArrayCore) -> None:
+        self.array = array
+
+    def __bool__(self) -> bool:
+        self.refuse()
+
+    def refuse(self) -> NoReturn:
+        """Say that there is no address.
+
+        Raises
+        ------
+        BufferError
+            Always.
+        """
+        raise BufferError(_NO_POINTER)
 
 
 class _HandedOut:
-    """Arrays of a client whose addresses the notebook has asked for, by address."""
+    """Arrays of a client of whose memory the notebook has asked for addresses, by those of their first elements."""
 
     def __init__(self, client: Client) -> None:
         self.arrays: WeakValueDictionary[int, ArrayCore] = WeakValueDictionary()
 
 
-class Wrapped(NamedTuple):
-    """A window of this shape, dtype and strides on ``array``, at its first element; None where it has no element."""
+class Nothing(NamedTuple):
+    """An array without elements, which lies nowhere."""
 
-    array: ArrayCore | None
     shape: tuple[int, ...]
     dtype: np.dtype[Any]
-    strides: tuple[int, ...] | None
 
 
 def hand_out(array: ArrayCore, address: int) -> None:
     """Remember that the notebook was told the ``address`` of ``array``."""
     if address:
-        array._client.part(_HandedOut).arrays[address] = array
+        root = _owner(array)
+        array._client.part(_HandedOut).arrays[address - _offset(array) + _offset(root)] = root
 
 
 def behind(value: Any) -> Any:
-    """Return the array that ``value`` stands for, as a polynomial does for its coefficients; `Wrapped`; else itself.
+    """Return the array that ``value`` stands for, as a polynomial does for its coefficients; `Nothing`; else itself.
 
     Raises
     ------
     TypeError
-        If its memory is that of a GPU of this machine.
+        If its memory is not of an array of ours.
     ValueError
-        If it is masked, or in the byte order that CuPy does not take.
+        If it reaches beyond that array, is masked, or in the byte order that CuPy does not take.
     """
     array = getattr(value, "__cupy_get_ndarray__", None)
     if array is not None:
@@ -62,7 +90,7 @@ def behind(value: Any) -> Any:
     return _wrapped(value, value.__cuda_array_interface__)
 
 
-def _wrapped(value: object, described: Mapping[str, Any]) -> Wrapped:
+def _wrapped(value: object, described: dict[str, Any]) -> Any:
     dtype = np.dtype(described["typestr"])
     if dtype.kind == "V" and described.get("descr"):
         dtype = np.dtype(described["descr"])
@@ -72,10 +100,47 @@ def _wrapped(value: object, described: Mapping[str, Any]) -> Wrapped:
         raise ValueError("CuPy currently does not support masked arrays.")
     shape, strides = tuple(described["shape"]), described.get("strides")
     if 0 in shape:
-        return Wrapped(None, shape, dtype, strides)
-    address = described["data"][0]
-    told = [one.part(_HandedOut).arrays.get(address) for one in (current(), *clients())]
-    array = next((one for one in told if one is not None), None)
-    if array is None:
-        raise TypeError(f"{ELSEWHERE.format(type(value).__name__)}; cupy.asarray(...) takes that copy.")
-    return Wrapped(array, shape, dtype, strides)
+        return Nothing(shape, dtype)
+    address, pointer = dict.__getitem__(described, "data")
+    layout = strided(shape, contiguous_strides(shape, dtype.itemsize) if strides is None else tuple(strides), dtype)
+    if isinstance(pointer, NoPointer):
+        return _window(pointer.array, 0, layout)
+    for client in (current(), *clients()):
+        for start, array in list(client.part(_HandedOut).arrays.items()):
+            low, high = _reach(array._layout)
+            if low <= address - start < high:
+                return _window(array, address - start, layout)
+    raise TypeError(
+        f"No array of this session lies at {address:#x}, where this {type(value).__name__} says that it does. If that "
+        "is memory of a GPU of this machine, copy it to host memory first, as with .cpu(), .copy_to_host() or .get(); "
+        "cupy.asarray(...) takes that copy."
+    )
+
+
+def _window(array: ArrayCore, offset: int, layout: Layout) -> Any:
+    """Return the window of ``layout`` that begins ``offset`` bytes behind the first element of ``array``."""
+    root = _owner(array)
+    start, (first, last), (low, high) = _offset(array) - _offset(root) + offset, _reach(layout), _reach(root._layout)
+    if start + first < low or start + last > high:
+        raise ValueError(
+            f"An array of shape {layout.shape} and strides {layout.strides} that begins {start} bytes behind another "
+            f"one's first element reaches beyond that one, which has {root._layout.nbytes} bytes."
+        )
+    return array_core.view_of(array, offset, layout, array_core.array_class)
+
+
+def _owner(array: ArrayCore) -> ArrayCore:
+    return array if array._root is None else array._root
+
+
+def _offset(array: ArrayCore) -> int:
+    """Return how many bytes behind the first element of its handle ``array`` begins."""
+    return array._ref.offset if isinstance(array._ref, View) else 0
+
+
+def _reach(layout: Layout) -> tuple[int, int]:
+    """Return the bytes that an array has, from the first to behind the last, counted from its first element."""
+    if not layout.size:
+        return 0, 0
+    spans = [(extent - 1) * stride for extent, stride in zip(layout.shape, layout.strides, strict=True)]
+    return sum(min(span, 0) for span in spans), sum(max(span, 0) for span in spans) + layout.itemsize

@@ -57,6 +57,8 @@ def operand_kind(operand: object) -> tuple[DType, Weak]:
         return operand.dtype, None  # which goes into no loop
     if isinstance(operand, np.generic):
         return native(operand.dtype), None
+    if hasattr(operand, "__cuda_array_interface__") or hasattr(operand, "__cupy_get_ndarray__"):
+        raise CannotProve("an object that stands for an array")
     raise refusal(TypeError, f"Unsupported type {type(operand)}")
 
 
