@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import operator
 from collections.abc import Callable, Sequence
 from typing import Any, Literal
 
@@ -21,12 +22,16 @@ def as_axes(axis: Any, ndim: int) -> Axes:
     ------
     numpy.exceptions.AxisError
         If an axis is out of bounds.
+    TypeError
+        If it is no integer, as an array is none.
     """
     if axis is None:
         return tuple(range(ndim))
+    if isinstance(axis, np.ndarray):
+        axis = tuple(axis)
     if isinstance(axis, Sequence):
         return tuple(sorted(normalize_axis_tuple(axis, ndim)))
-    return (normalize_axis_index(int(axis), ndim),)
+    return (normalize_axis_index(operator.index(axis), ndim),)
 
 
 def result_order(a: Array, axes: Axes, segmented: bool) -> Literal["C", "F"]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import operator
 from collections.abc import Sequence
 from typing import Any, Literal
 
@@ -17,20 +18,21 @@ from gpu_backend.devices.cpu.table import define
 
 Shape = tuple[int, ...]
 
+#: What C has no signed size for.
+_PAST_SSIZE = 1 << 63
+
 
 def as_shape(shape: object) -> Shape:
     """Return ``shape`` (an int or a sequence of ints, 0-d arrays among them) as a tuple."""
     if isinstance(shape, Sequence):
         return tuple(_extent(extent) for extent in shape)
     if isinstance(shape, np.ndarray) and shape.ndim == 1:
-        return tuple(int(extent) for extent in shape)
+        return tuple(_extent(extent) for extent in shape)
     return (_extent(shape),)
 
 
 def _extent(extent: Any) -> int:
-    if isinstance(extent, float):
-        raise TypeError("'float' object cannot be interpreted as an integer")
-    value = int(extent)
+    value = operator.index(extent)
     if value < 0:
         raise ValueError("Negative dimensions are not allowed")
     return value
@@ -48,8 +50,16 @@ def new_array(shape: object, dtype: DType, order: str | None = "C") -> Array:
     """Return an uninitialised array, or raise ``OutOfMemoryError`` before its memory is touched."""
     shape = as_shape(shape)
     order = _contiguity(order)
-    LEDGER.require(math.prod(shape) * dtype.itemsize)
+    _require(shape, dtype)
     return np.empty(shape, dtype, order=order)
+
+
+def _require(shape: Shape, dtype: DType) -> None:
+    """Refuse what no memory can hold, in the words for what C cannot count, or what there is no room for."""
+    nbytes = math.prod(shape) * dtype.itemsize
+    if nbytes >= _PAST_SSIZE:
+        raise OverflowError("can't convert negative value to size_t")
+    LEDGER.require(nbytes)
 
 
 def new_like(prototype: Array, dtype: object, order: str | None, subok: object, shape: object) -> Array:
@@ -57,8 +67,8 @@ def new_like(prototype: Array, dtype: object, order: str | None, subok: object, 
     if subok is not None:
         raise TypeError("subok is not supported yet")
     chosen = prototype.dtype if dtype is None else as_dtype(dtype)
-    target = prototype.shape if shape is None or shape == () else as_shape(shape)
-    LEDGER.require(math.prod(target) * chosen.itemsize)
+    target = as_shape(shape) if shape else prototype.shape
+    _require(target, chosen)
     wanted = as_order("K" if order is None else order)
     if wanted == "K" and len(target) != prototype.ndim:
         wanted = "C"
@@ -74,7 +84,7 @@ def empty(shape: object, dtype: DTypeLike = float, order: str = "C") -> Array:
 @define("cupy.zeros")
 def zeros(shape: object, dtype: DTypeLike = float, order: str = "C") -> Array:
     shape, chosen = as_shape(shape), as_dtype(dtype)
-    LEDGER.require(math.prod(shape) * chosen.itemsize)
+    _require(shape, chosen)
     return np.zeros(shape, chosen, order=_contiguity(order))
 
 
@@ -137,7 +147,8 @@ def fill(array: Array, value: object) -> None:
 def eye(N: int, M: int | None = None, k: int = 0, dtype: DTypeLike = float, order: str = "C") -> Array:
     M = N if M is None else M
     array = zeros((N, M), dtype, order)
-    array[_diagonal_slice(N, M, k)] = 1
+    if -N < k < M:
+        array[_diagonal_slice(N, M, operator.index(k))] = 1
     return array
 
 
@@ -233,9 +244,9 @@ def logspace(
 
 @define("cupy.tri")
 def tri(N: int, M: int | None = None, k: int = 0, dtype: DTypeLike = float) -> Array:
-    M = N if M is None else M
-    LEDGER.require(N * M * as_dtype(dtype).itemsize)
-    return np.tri(N, M, k, as_dtype(dtype))
+    rows, columns = as_shape((N, N if M is None else M))
+    _require((rows, columns), as_dtype(dtype))
+    return np.tri(rows, columns, k, as_dtype(dtype))
 
 
 @define("cupy.indices")

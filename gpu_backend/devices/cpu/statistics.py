@@ -68,6 +68,11 @@ def _spread(a: Array, axis: object, dtype: Any, ddof: object, keepdims: bool) ->
     return np.asarray(total * total.dtype.type(scale)).astype(chosen, copy=False)
 
 
+def _as_number(axis: object) -> object:
+    """Return the axis of a spread, which may be an array of one integer where those of other reductions may not."""
+    return axis.item() if isinstance(axis, np.ndarray) and not axis.ndim else axis
+
+
 @define("cupy.var", "cupy.ndarray.var")
 def var(
     a: Array,
@@ -77,7 +82,7 @@ def var(
     ddof: object = 0,
     keepdims: bool = False,
 ) -> Array:
-    return reduce_to(a, axis, out, keepdims, lambda axes, keep: _spread(a, axes, dtype, ddof, keep))
+    return reduce_to(a, _as_number(axis), out, keepdims, lambda axes, keep: _spread(a, axes, dtype, ddof, keep))
 
 
 @define("cupy.std", "cupy.ndarray.std")
@@ -89,7 +94,7 @@ def std(
         chosen = spread.dtype if dtype is None else np.dtype(dtype)
         return np.sqrt(spread.astype(_wide(spread.dtype), copy=False)).astype(chosen, copy=False)
 
-    return reduce_to(a, axis, out, keepdims, compute)
+    return reduce_to(a, _as_number(axis), out, keepdims, compute)
 
 
 @define("cupy.average")

@@ -19,6 +19,8 @@ from gpu_backend.opstream.proof.values import is_items, is_record
 MOST_AXES = 64
 #: Sizes from here on overflow the arithmetic of CuPy rather than its memory.
 _MOST_BYTES = 1 << 62
+#: What C has no signed size for.
+_PAST_SSIZE = 1 << 63
 
 _BASIC = "?bhilBHILefdFD"
 #: dtype to its representative: "q" and "Q" are "l" and "L" under another name.
@@ -43,9 +45,13 @@ def is_known(dtype: DType) -> bool:
     return dtype in _NATIVE
 
 
+def _is_array(value: object) -> bool:
+    return isinstance(value, Layout) or isinstance(getattr(value, "layout", None), Layout)
+
+
 def as_dtype(spec: object) -> DType:
     """Return the dtype that a user names; None is float64, as in NumPy."""
-    if isinstance(spec, Layout) or isinstance(getattr(spec, "layout", None), Layout):
+    if _is_array(spec):
         raise CannotProve("an array as a dtype")  # CuPy takes the dtype that it has
     try:
         return _as_dtype(spec)
@@ -79,6 +85,18 @@ def as_index(value: object) -> int:
     if isinstance(value, (bool, np.integer)):
         return int(value)
     raise CannotProve(f"{type(value).__name__} as an integer")
+
+
+def as_extent(value: object) -> int:
+    """Return a Python int for what CuPy takes as the length of an axis: an array on the device is none."""
+    if _is_array(value):
+        raise refusal(TypeError, "'ndarray' object cannot be interpreted as an integer")
+    if isinstance(value, (str, float)):
+        raise refusal(TypeError, f"{type(value).__name__!r} object cannot be interpreted as an integer")
+    extent = as_index(value)
+    if not -_PAST_SSIZE <= extent < _PAST_SSIZE:
+        raise refusal(OverflowError, "Python int too large to convert to C ssize_t")
+    return extent
 
 
 def as_bool(value: object) -> bool:
@@ -115,8 +133,6 @@ def as_shape(size: object) -> Shape:
 
 
 def _extents(size: object) -> Shape:
-    if type(size) is int:
-        return (size,)
     if size is None:
         raise refusal(TypeError, "Use () not None as shape arguments")
     if isinstance(size, (bool, np.bool_)):
@@ -124,8 +140,8 @@ def _extents(size: object) -> Shape:
     if is_items(size):
         if any(isinstance(extent, (bool, np.bool_)) for extent in size):
             raise refusal(TypeError, "an integer is required")
-        return tuple([as_index(extent) for extent in size])
-    return (as_index(size),)
+        return tuple([as_extent(extent) for extent in size])
+    return (as_extent(size),)
 
 
 def as_axis(axis: object, ndim: int) -> int:

@@ -129,7 +129,7 @@ def full_like(
 def eye(N: object, M: object = None, k: object = 0, dtype: object = float, order: object = "C") -> Array:  # noqa: N803
     """As CuPy."""
     as_index(k)
-    return empty((as_index(N), as_index(N if M is None else M)), dtype, order)
+    return empty((N, N if M is None else M), dtype, order)
 
 
 @rule("cupy.identity")
@@ -142,7 +142,7 @@ def identity(n: object, dtype: object = float) -> Array:
 def tri(N: object, M: object = None, k: object = 0, dtype: object = float) -> Array:  # noqa: N803
     """As CuPy."""
     as_index(k)
-    return empty((as_index(N), as_index(N if M is None else M)), dtype)
+    return empty((N, N if M is None else M), dtype)
 
 
 @rule("cupy.tril", "cupy.triu")

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.exceptions import AxisError
 
 from gpu_backend.opstream.layout import Layout, contiguous, strided
-from gpu_backend.opstream.proof.arguments import as_axes, as_axis, as_dtype, as_index, as_items
+from gpu_backend.opstream.proof.arguments import as_axes, as_axis, as_dtype, as_extent, as_index, as_items
 from gpu_backend.opstream.proof.indexing import window
 from gpu_backend.opstream.proof.outcome import CannotProve, Window, refusal
 from gpu_backend.opstream.proof.reshaping import permuted, reversed_axes, strides_without_copy
@@ -106,7 +106,7 @@ def expand_dims(layout: Layout, axis: object) -> Window:
 
 def broadcast_to(layout: Layout, shape: object) -> Window:
     """Return the window of ``cupy.broadcast_to(x, shape)``."""
-    wanted = tuple([as_index(extent) for extent in (shape if is_items(shape) else (shape,))])
+    wanted = tuple([as_extent(extent) for extent in (shape if is_items(shape) else (shape,))])
     lead = len(wanted) - layout.ndim
     if lead < 0:
         raise refusal(ValueError, "input operand has more dimensions than allowed by the axis remapping")
