@@ -15,6 +15,7 @@ import numpy as np
 
 from gpu_backend.devices.cpu.dtypes import require_64_bits
 from gpu_backend.devices.cpu.kernels.typenames import type_name
+from gpu_backend.devices.cpu.naming import describe_as
 
 DType = np.dtype[Any]
 
@@ -74,6 +75,9 @@ class ParameterInfo:
             f"<ParameterInfo(name={self.name!r} dtype={self.dtype!r} ctype={self.ctype!r} raw={self.raw!r} "
             f"is_const={self.is_const!r})>"
         )
+
+
+describe_as("cupy._core._kernel.ParameterInfo", ParameterInfo)
 
 
 def parse_parameters(text: str, is_const: bool) -> tuple[ParameterInfo, ...]:

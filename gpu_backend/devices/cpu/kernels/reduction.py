@@ -92,7 +92,7 @@ class ReductionKernel(ParametrisedKernel):
         options: tuple[str, ...] = (),
     ) -> None:
         super().__init__(in_params, out_params, name)
-        self.params = self.in_params + self.out_params
+        self.params = None  # as CuPy's, which has a place for them and leaves it empty
         self.identity = "" if identity is None else str(identity)
         self.map_expr = map_expr
         self.reduce_expr = reduce_expr

@@ -49,13 +49,16 @@ def test_equal_arguments_of_other_types_are_not_confused() -> None:
     assert prove("cupy.zeros", ((1, 2),)) == layout((1, 2))
     with pytest.raises(TypeError, match="an integer is required"):
         prove("cupy.zeros", ((True, 2),))
+    for shape in (layout(), (2, layout()), "2", (2.0,)):
+        with pytest.raises(TypeError, match="cannot be interpreted as an integer"):
+            prove("cupy.zeros", (shape,))
 
 
 def test_unknown_names_and_odd_arguments_are_unproved() -> None:
     x = layout()
     for qualname, args in [
         ("cupy.nonsense", (x,)), ("cupy.bincount", (x,)), ("cupy.nonzero", (layout((0,)),)),
-        ("cupy.sum", (x, object())), ("cupy.sum", ()), ("cupy.zeros", (x,)), ("cupy.where", (layout(()),)),
+        ("cupy.sum", (x, object())), ("cupy.sum", ()), ("cupy.zeros", (object(),)), ("cupy.where", (layout(()),)),
         ("cupy.array", ([1, 2],)),
     ]:  # fmt: skip
         made = prove(qualname, args)
