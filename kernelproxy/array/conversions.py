@@ -35,11 +35,15 @@ class Conversions(ArrayCore):
         self, stream: StreamLike = None, order: str = "C", out: HostArray | None = None, blocking: bool = True
     ) -> Any:
         """Return the contents as a NumPy array in memory ``order``; with ``out`` they are written there."""
-        host = dispatch.contents(self)
         if out is not None:
+            host = dispatch.contents(self)
             _check_out(out, host)
             out[...] = host
             return out
+        order = order.upper()
+        if order not in ("C", "F", "A", "K") and self._layout.size:
+            raise ValueError(f"unsupported order: {order}")
+        host = dispatch.contents(self)
         if order == "F" or (order in ("A", "K") and self._layout.f_contiguous and not self._layout.c_contiguous):
             return np.asfortranarray(host)
         return host
@@ -164,7 +168,7 @@ def _check_out(out: HostArray, host: HostArray) -> None:
     if not isinstance(out, np.ndarray):
         raise TypeError("Only numpy.ndarray can be obtained from cupy.ndarray")
     if out.dtype != host.dtype:
-        raise TypeError(f"{host.dtype} array cannot be obtained from {out.dtype} array")
+        raise TypeError(f"{out.dtype} array cannot be obtained from {host.dtype} array")
     if out.shape != host.shape:
         raise ValueError(f"Shape mismatch. Expected shape: {host.shape}, actual shape: {out.shape}")
     if not (out.flags.c_contiguous or out.flags.f_contiguous):

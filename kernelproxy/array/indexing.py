@@ -44,7 +44,7 @@ class Indexing(ArrayCore):
         window = views.getitem(self._layout, key) if is_basic(key) else None
         if isinstance(window, tuple):
             return array_core.view_of(self, *window)
-        key = _host_keys(self, _alone(key))
+        key = _host_key(self, _alone(key))
         try:
             if _is_large(key):
                 return _call_with_large(_GETITEM, self, key)
@@ -89,7 +89,7 @@ class Indexing(ArrayCore):
                     return
                 if isinstance(value, (list, np.ndarray)) and not _is_scalar(value):
                     setitem.refuse_host_values(value, window[1])
-        _put(self, _host_keys(self, key), value)
+        _put(self, _host_key(self, key), value)
 
     __setitem__ = compiled.quick("setitem", __setitem__)
 
@@ -172,14 +172,19 @@ def _alone(key: object) -> object:
     return key[0] if type(key) is tuple and len(key) == 1 and isinstance(key[0], ArrayCore) else key
 
 
-def _host_keys(array: ArrayCore, key: Any) -> Any:
-    """Return ``key`` with 0-d arrays inside slices read, as CuPy does, and numbers of any kind as Python's ints."""
+def _host_key(array: ArrayCore, key: Any) -> Any:
+    """Return ``key`` as the executor takes it: a text names a field if ``array`` has any."""
+    return key if isinstance(key, str) and array._layout.dtype.names else _host_keys(key)
+
+
+def _host_keys(key: Any) -> Any:
+    """Return ``key`` with 0-d arrays inside slices read, as CuPy does, and what Python makes an int of as one."""
     if isinstance(key, tuple):
-        return tuple(_host_keys(array, part) for part in key)
+        return tuple(map(_host_keys, key))
     if isinstance(key, slice):
         return slice(*(None if part is None else int(part) for part in (key.start, key.stop, key.step)))
-    if isinstance(key, (float, np.number)):
-        return int(key)
+    if isinstance(key, (float, str, bytes, np.generic)) and not isinstance(key, np.bool_):
+        return int(key)  # type: ignore[call-overload]
     if isinstance(key, complex):
         raise TypeError("int() argument must be a string, a bytes-like object or a real number, not 'complex'")
     return stands_for(key)

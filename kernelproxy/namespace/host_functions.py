@@ -204,6 +204,8 @@ def is_available() -> bool:
 
 def copyto(dst: ArrayCore, src: ArrayLike, casting: str = "same_kind", where: ArrayLike | None = None) -> None:
     """Copy values into ``dst``, broadcasting; parameters as in CuPy."""
+    if isinstance(where, np.ndarray):
+        raise TypeError(f"Unsupported type {type(where)}")
     dispatch.call("cupy.copyto", (dst, src, casting, where), {})
 
 

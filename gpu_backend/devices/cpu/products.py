@@ -8,7 +8,7 @@ from typing import Any, Literal
 
 import numpy as np
 
-from gpu_backend.devices.cpu.arrays import Array, Casting, in_c_order, is_scalar
+from gpu_backend.devices.cpu.arrays import Array, Casting, in_c_order
 from gpu_backend.devices.cpu.dtypes import cast_into, require_castable
 from gpu_backend.devices.cpu.memory import LEDGER
 from gpu_backend.devices.cpu.table import define
@@ -30,10 +30,17 @@ def _require_product(a: Array, b: Array, shape: tuple[int, ...]) -> None:
     LEDGER.require(int(np.prod(shape, dtype=np.int64)) * np.result_type(a, b).itemsize)
 
 
+def _require_array(name: str, value: object) -> None:
+    if not isinstance(value, np.ndarray):
+        kind = "cupy._core.core._ndarray_base"
+        raise TypeError(f"Argument {name!r} has incorrect type (expected {kind}, got {type(value).__name__})")
+
+
 @define("cupy.dot", "cupy.ndarray.dot")
 def dot(a: Any, b: Any, out: Array | None = None) -> Array:
-    if not isinstance(b, np.ndarray) and not is_scalar(b):
-        raise TypeError(f"Argument 'b' has incorrect type (expected cupy.ndarray, got {type(b).__name__})")
+    if not isinstance(a, np.ndarray):
+        raise AttributeError(f"{type(a).__name__!r} object has no attribute 'dot'")
+    _require_array("b", b)
     if np.ndim(a) == 0 or np.ndim(b) == 0:
         return into(out, np.multiply(a, b))
     inner = -1 if b.ndim == 1 else -2
@@ -60,6 +67,8 @@ def matmul(
         other = b if isinstance(a, np.ndarray) else a
         if isinstance(other, (list, tuple)):
             raise TypeError(f"Unsupported type {type(other)}")
+        _require_array("a", a)
+        _require_array("b", b)
     if np.ndim(a) == 0 or np.ndim(b) == 0:
         raise ValueError("matmul: Input operand does not have enough dimensions")
     out = out[0] if isinstance(out, tuple) else out
