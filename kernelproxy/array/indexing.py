@@ -184,7 +184,7 @@ def _host_keys(key: Any) -> Any:
     if isinstance(key, slice):
         return slice(*(None if part is None else int(part) for part in (key.start, key.stop, key.step)))
     if isinstance(key, (float, str, bytes, np.generic)) and not isinstance(key, np.bool_):
-        return int(key)  # type: ignore[call-overload]
+        return int(key)
     if isinstance(key, complex):
         raise TypeError("int() argument must be a string, a bytes-like object or a real number, not 'complex'")
     return stands_for(key)

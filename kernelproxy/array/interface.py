@@ -41,4 +41,5 @@ class CudaArrayInterface(dict[str, Any]):
         return self._no_pointer() if key == "data" else super().get(key, default)
 
     def _no_pointer(self) -> NoReturn:
-        super().__getitem__("data")[1].refuse()
+        refuses: NoPointer = super().__getitem__("data")[1]
+        refuses.refuse()

@@ -316,7 +316,7 @@ def geterr() -> dict[str, Any]:
 
 
 def seterr(
-    *, divide: object = None, over: object = None, under: object = None, invalid: object = None,
+    *, divide: str | None = None, over: str | None = None, under: str | None = None, invalid: str | None = None,
     linalg: str | None = None,
 ) -> dict[str, Any]:  # fmt: skip
     """Set how numerical trouble is handled for this thread; return what was before.
@@ -336,7 +336,7 @@ def seterr(
 
 @contextlib.contextmanager
 def errstate(
-    *, divide: object = None, over: object = None, under: object = None, invalid: object = None,
+    *, divide: str | None = None, over: str | None = None, under: str | None = None, invalid: str | None = None,
     linalg: str | None = None,
 ) -> Iterator[None]:  # fmt: skip
     """Handle numerical trouble in another way inside the ``with`` block."""

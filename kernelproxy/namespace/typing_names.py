@@ -11,4 +11,4 @@ from kernelproxy.array.remote_array import ndarray
 
 _ScalarType_co = TypeVar("_ScalarType_co", bound=np.generic, covariant=True)
 #: An array of any shape, to be subscribed with the type of its elements: ``NDArray[cupy.float32]``.
-NDArray = GenericAlias(ndarray, (Any, np.dtype[_ScalarType_co]))
+NDArray = GenericAlias(ndarray, (Any, GenericAlias(np.dtype, (_ScalarType_co,))))

@@ -1,4 +1,4 @@
-"""Arrays where Python wants a number, and powers of them: as NumPy does with the same contents, or as CuPy does alone."""
+"""Arrays where Python wants a number, and powers of them: as NumPy does with the contents, or as CuPy does alone."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ def test_the_only_item_has_no_index(cp: CuPy) -> None:
     for index in [(0,), (None,), (0, 0), ((0, 0),)]:
         with pytest.raises(TypeError):
             cp.array([[7]]).item(*index)
-    with pytest.raises(ValueError, match="^can only convert an array of size 1 to a Python scalar$"):
+    with pytest.raises(ValueError, match=r"^can only convert an array of size 1 to a Python scalar$"):
         cp.arange(2).item()
 
 

@@ -39,7 +39,7 @@ def test_a_shape_is_of_integers(cp: CuPy, name: str) -> None:
     for shape in (cp.array(3), cp.array([2, 3]), (cp.array(2), 3), "23", "3", ("2",), (2, "3"), 2.0, (2.0,)):
         with pytest.raises(TypeError):
             make(cp, shape)
-    with pytest.raises(OverflowError, match="^Python int too large to convert to C ssize_t$"):
+    with pytest.raises(OverflowError, match=r"^Python int too large to convert to C ssize_t$"):
         make(cp, 1 << 63)
 
 

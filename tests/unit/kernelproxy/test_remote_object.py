@@ -61,7 +61,7 @@ def test_what_cannot_be_duplicated_says_so(duplicate: Callable[[object], object]
 def test_a_default_stream_has_what_stands_here_and_asks_nobody(name: str) -> None:
     stream = getattr(cuda.Stream, name)
     assert not hasattr(stream, "no_such_attribute")
-    with pytest.raises(AttributeError, match="^'Stream' object has no attribute 'no_such_attribute'$"):
+    with pytest.raises(AttributeError, match=r"^'Stream' object has no attribute 'no_such_attribute'$"):
         _ = stream.no_such_attribute
 
 
