@@ -21,7 +21,7 @@ from gpu_backend.pool.offering import refuse_no_gpu
 from gpu_backend.pool.running import Running
 from gpu_backend.pool.settings import PoolSettings
 from gpu_backend.pool.setup import node_name, prepare
-from gpu_backend.pool.state import PoolState, alone
+from gpu_backend.pool.state import REPLACED, PoolState, alone
 from gpu_backend.transport import curve
 from gpu_backend.transport.asking import Door, ask
 from gpu_backend.transport.private_files import write_private
@@ -146,8 +146,9 @@ def reload(state: PoolState) -> PoolView:
             f"{UNSUPERVISED}, so a gateway that ends is not started again. {SUPERVISE} Nothing was changed."
         )
     settings = pool_settings.read(state.settings_file)
-    refuse_unheard(settings, with_port=True, gateway=read_identity(state.process_file("gateway")))
     with alone(state.root):
+        gateway = read_identity(state.process_file("gateway"))
+        refuse_unheard(settings, with_port=True, gateway=gateway)
         clusters.refuse_other_engine(state, settings)
         clusters.refuse_unusable(state, settings)
         _refuse_other_devices(state, settings)
@@ -157,6 +158,8 @@ def reload(state: PoolState) -> PoolView:
         # Whoever is heard by the new gateway has the new settings.
         end_servants(state, ("agent",))
         state.problem_note.unlink(missing_ok=True)  # of an agent that had the former ones; the next writes its own
+        if gateway is not None:
+            write_identity(state.process_file(REPLACED), gateway)  # its supervisor starts the next one at once
         end_servants(state, ("gateway",))
         end_idle_executors(state)
         return _wait_until_up(state)

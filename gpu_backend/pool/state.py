@@ -18,6 +18,8 @@ from gpu_backend.wire.errors import PoolRefusal, PoolUnreachable
 
 #: ``sun_path`` holds 108 bytes with its final zero.
 _LONGEST_IPC_PATH = 107
+#: Under this name the gateway is noted that was ended for the next one to have other settings.
+REPLACED = "replaced"
 _RUNTIME_NOTE = "runtime"
 _LONGEST_BELOW = len("/r/session_2026-01-01_00-00-00_000000_1234567/sockets/plasma_store")
 

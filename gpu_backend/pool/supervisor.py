@@ -11,11 +11,11 @@ from contextlib import suppress
 from pathlib import Path
 from time import monotonic
 
-from gpu_backend.engine.detached import ProcessId, Watched, read_identity, spawn, write_identity
+from gpu_backend.engine.detached import ProcessId, Watched, noted_identity, read_identity, spawn, write_identity
 from gpu_backend.pool import clusters
 from gpu_backend.pool import settings as pool_settings
 from gpu_backend.pool.settings import PoolSettings
-from gpu_backend.pool.state import PoolState
+from gpu_backend.pool.state import REPLACED, PoolState
 from gpu_backend.wire.errors import PoolError
 
 log = logging.getLogger("pool.supervisor")
@@ -65,9 +65,15 @@ class Supervisor:
             since = monotonic()
             if gateway is not None:
                 await self._follow(gateway)
-            failures = 0 if monotonic() - since > _STEADY_SECONDS else failures + 1
+            is_well = monotonic() - since > _STEADY_SECONDS or self._was_replaced(gateway)
+            failures = 0 if is_well else failures + 1
             if failures > 1:
                 await asyncio.sleep(min(0.1 * 2**failures, _LONGEST_PAUSE_SECONDS))
+
+    def _was_replaced(self, gateway: Watched | None) -> bool:
+        """Tell whether a gateway was ended for the next one to have other settings: that is no failure of it."""
+        noted = noted_identity(self._state.process_file(REPLACED))
+        return gateway is not None and gateway.identity == noted
 
     async def _keep_ray(self) -> None:
         """Keep the head of the pool's own Ray cluster, if it has one; the gateway does without while it is away."""
