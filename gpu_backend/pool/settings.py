@@ -13,15 +13,24 @@ from pydantic import BaseModel, Field, ValidationError, field_validator, model_v
 from gpu_backend.arbiter.policies import registry
 from gpu_backend.executor.config import KEPT_BYTES, PASSES, PassName
 from gpu_backend.gateway.placing import DEFAULT_RULES, RULES
-from gpu_backend.pool.setting_kinds import CONFIG, Bytes, Count, GpuSeconds, Number, Priority, Seconds, Words, most
+from gpu_backend.pool.setting_kinds import (
+    Bytes,
+    Count,
+    GpuSeconds,
+    Host,
+    Number,
+    Priority,
+    Seconds,
+    Settings,
+    Words,
+    most,
+)
 from gpu_backend.pool.wrong_settings import wrongs
 from gpu_backend.wire.errors import PoolRefusal
 
 
-class SharedByMps(BaseModel):
+class SharedByMps(Settings):
     """How a GPU is shared by MPS. CUDA keeps the limits; they are of each session."""
-
-    model_config = CONFIG
 
     group: str = Field(min_length=1, description="The only group whose users get sessions there.")
     threads_percent: float = Field(
@@ -39,18 +48,16 @@ class SharedByMps(BaseModel):
         return amount
 
 
-class PoolSettings(BaseModel):
+class PoolSettings(Settings):
     """Settings of a pool. Every setting has its unit in its name; `render` writes them with their descriptions."""
 
-    model_config = CONFIG
-
     name: str = Field(default="pool", min_length=1, max_length=60, description="The pool's name, as people see it.")
-    listen_host: str = Field(
+    listen_host: Host = Field(
         default="",
         description="Address on which notebooks of other machines are heard ('0.0.0.0' for all). Empty: only notebooks "
         "of this machine, through a private socket file.",
     )
-    executor_host: str = Field(
+    executor_host: Host = Field(
         default="",
         description="Address on which executors are heard by notebooks of other machines; empty for listen_host.",
     )
@@ -62,11 +69,11 @@ class PoolSettings(BaseModel):
     listen_port: int = Field(
         default=7766, ge=1, le=65535, description="TCP port of the gateway, if listen_host is set."
     )
-    advertise_host: str = Field(
+    advertise_host: Host = Field(
         default="",
         description="Name or address under which other machines reach this one. Needed if listen_host is '0.0.0.0'.",
     )
-    nodes_host: str = Field(
+    nodes_host: Host = Field(
         default="",
         description="Address on which agents of other machines are heard, which join this pool as its nodes: one of a "
         "private network if there is one. Empty: this machine is the pool's only one.",

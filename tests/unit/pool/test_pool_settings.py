@@ -42,6 +42,30 @@ def test_what_is_wrong_with_a_setting_is_said_without_a_word_of_the_library(tmp_
         pool_settings.read(tmp_path / "pool.toml")
 
 
+@pytest.mark.parametrize("field", ["name", "ray_token_file", "policy", "sandbox_reads"])
+@pytest.mark.parametrize("mark", ["\n", "\t", "\x1b[2J", "\x00", "\u2028", "\u202e"])
+def test_a_text_that_is_no_line_is_refused_by_name(field: str, mark: str) -> None:
+    given = f"a{mark}b"
+    with pytest.raises(PoolRefusal, match=rf"settings: {field}: .* has a character that cannot be shown") as told:
+        pool_settings.made_of({field: (given,) if field == "sandbox_reads" else given})
+    assert mark not in str(told.value)
+
+
+def test_a_text_of_mps_and_a_policy_of_a_device_are_lines_too() -> None:
+    for given in ({"devices_shared_by_mps": {0: {"group": "a\nb"}}}, {"device_policies": {0: "a\nb"}}):
+        with pytest.raises(PoolRefusal, match=r"cannot be shown|there is no policy"):
+            pool_settings.made_of(given)
+
+
+@pytest.mark.parametrize("field", ["listen_host", "executor_host", "advertise_host", "nodes_host"])
+def test_what_is_no_host_is_refused_by_name(field: str) -> None:
+    for host in ("a b", "a/b", "a\nb", "tcp://a"):
+        with pytest.raises(PoolRefusal, match=rf"{field}: "):
+            pool_settings.made_of({field: host})
+    for host in ("gpu.example.org", "::1", "[fe80::1%eth0]", "*", "10.0.0.1", "gpu_1"):
+        assert getattr(pool_settings.made_of({field: host}), field) == host
+
+
 @pytest.mark.parametrize("text", ["7800", "7800-", "7899-7800", "80-90", "7800-70000", "all", "-1-5"])
 def test_what_is_no_range_of_ports_is_told_so(text: str) -> None:
     with pytest.raises(PoolRefusal, match=r"executor_ports: .* is no range of ports"):
