@@ -10,7 +10,7 @@ import msgspec
 
 from gpu_backend.engine.detached import read_identity
 from gpu_backend.pool import commands as pool
-from gpu_backend.pool import people
+from gpu_backend.pool import people, running
 from gpu_backend.pool import settings as pool_settings
 from gpu_backend.pool.people import Address
 from gpu_backend.pool.settings import PoolSettings
@@ -179,6 +179,8 @@ def serve(arguments: Namespace) -> int:
 def down(arguments: Namespace) -> int:
     """End the pool."""
     state = at(arguments.state)
+    if not running.processes(state):  # whatever runs is ended, also where its records are lost
+        state.need()
     pool.down(state)
     show(arguments, "The pool is down.", {"state": str(state.root), "is_up": False})
     return 0

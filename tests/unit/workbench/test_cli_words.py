@@ -83,6 +83,17 @@ def test_what_a_command_does_not_know_is_refused_with_its_own_usage(capsys: pyte
         assert told.startswith(f"usage: workbench {command} ")
 
 
+@pytest.mark.parametrize("command", ["down", "status", "reload"])
+def test_where_there_is_no_pool_a_command_says_so(
+    command: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert cli.main(("pool", command, "--state", str(tmp_path / "typo"), "--json")) == 1
+    told = capsys.readouterr()
+    assert f"There is no pool in {tmp_path / 'typo'}." in told.err
+    assert told.out == ""
+    assert not (tmp_path / "typo").exists()
+
+
 @pytest.mark.parametrize("option", ["--devices", "--device"])
 def test_what_a_pool_offers_is_said_alike(option: str) -> None:
     assert parsed(option, "cpu").devices == cli.parsed(("pool", "up", "--devices", "cpu")).devices
