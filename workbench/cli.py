@@ -16,6 +16,7 @@ from typing import Any
 import workbench
 from gpu_backend.wire.errors import WorkbenchError
 from workbench.terminal import complain
+from workbench.wrong_usage import WrongUsage
 
 #: Sub-command and what `workbench --help` says of it. Only the one that is used is imported.
 _COMMANDS = {
@@ -55,7 +56,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         return int(arguments.execute(arguments))
     except WorkbenchError as error:
         complain(str(error))
-        return 1
+        return 2 if isinstance(error, WrongUsage) else 1
     except KeyboardInterrupt:
         return 130
     except BrokenPipeError:  # whoever reads what we print has seen enough

@@ -10,10 +10,11 @@ from typing import Any
 import msgspec
 
 from gpu_backend.wire.control import Wish
-from gpu_backend.wire.errors import PoolRefusal, quoted
+from gpu_backend.wire.errors import quoted
 from gpu_backend.wire.views import QuotaView, UsageRow, UsageView
 from kernelproxy.session.amounts import seconds_in_words
 from workbench.display import Facts, Section, bytes_in_words
+from workbench.wrong_usage import WrongUsage
 
 
 class SharingFacts(Facts):
@@ -80,7 +81,7 @@ def since_day(text: str, today: date) -> str:
 
     Raises
     ------
-    PoolRefusal
+    WrongUsage
         If it means none.
     """
     if not text or text == "today":
@@ -89,7 +90,7 @@ def since_day(text: str, today: date) -> str:
     try:
         return (today - timedelta(days=int(back[1])) if back else date.fromisoformat(text)).isoformat()
     except (ValueError, OverflowError):
-        raise PoolRefusal(f"{quoted(text)} is no day: write 2026-01-31, 'today', or 7d for a week back.") from None
+        raise WrongUsage(f"{quoted(text)} is no day: write 2026-01-31, 'today', or 7d for a week back.") from None
 
 
 def _plain(view: UsageView) -> dict[str, Any]:

@@ -17,6 +17,7 @@ from gpu_backend.pool.state import PoolState, at
 from gpu_backend.wire.errors import PoolRefusal
 from workbench.display import Columns, bytes_in_words
 from workbench.terminal import show
+from workbench.wrong_usage import WrongUsage
 
 if TYPE_CHECKING:
     from argparse import _SubParsersAction
@@ -63,14 +64,14 @@ def _change(arguments: Namespace, state: PoolState, driver: MigDriver) -> list[P
     action, names = arguments.action, arguments.names
     if action == "create":
         if len(names) < 2 or arguments.all:
-            raise PoolRefusal("Say of which GPU, and what: `workbench pool mig create GPU PROFILE …`.")
+            raise WrongUsage("Say of which GPU, and what: `workbench pool mig create GPU PROFILE …`.")
         return splitting.create(state, driver, names[0], names[1:])
     if action == "destroy":
         if (len(names) != 1) == (not arguments.all) or (names and arguments.all):
-            raise PoolRefusal("Say which: `workbench pool mig destroy INSTANCE`, or `… destroy --all GPU`.")
+            raise WrongUsage("Say which: `workbench pool mig destroy INSTANCE`, or `… destroy --all GPU`.")
         return splitting.destroy(state, driver, arguments.all, *names)
     if names or arguments.all:
-        raise PoolRefusal("`workbench pool mig list` shows all GPUs, and takes no names.")
+        raise WrongUsage("`workbench pool mig list` shows all GPUs, and takes no names.")
     return []
 
 

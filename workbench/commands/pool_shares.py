@@ -9,16 +9,16 @@ from typing import TYPE_CHECKING, Any
 
 from rich.text import Text
 
-from gpu_backend.gateway.entitlements import CLASSES, Rights, within
+from gpu_backend.gateway.entitlements import CLASSES, Rights, checked, within
 from gpu_backend.pool import shares
 from gpu_backend.pool.shares import DEFAULT, Share
 from gpu_backend.pool.state import PoolState, at
 from gpu_backend.wire.control import Wish
-from gpu_backend.wire.errors import PoolRefusal
 from kernelproxy.session.amounts import bytes_from_words
 from workbench.commands.pool_actions import add_action
 from workbench.display import Columns, bytes_in_words
 from workbench.terminal import show
+from workbench.wrong_usage import WrongUsage
 
 if TYPE_CHECKING:
     from argparse import _SubParsersAction
@@ -70,10 +70,10 @@ def execute_shares(arguments: Namespace) -> int:
     """Carry out ``shares``, then show them."""
     state = at(arguments.state)
     if arguments.action == "set":
+        if arguments.group is not None and arguments.holder == "group":
+            raise WrongUsage("A user belongs to a group, a group to none. Run `… shares set user NAME --group …`.")
         _set(state, arguments, _SHARES, arguments.group is not None)
         if arguments.group is not None:
-            if arguments.holder != "user":
-                raise PoolRefusal("A user belongs to a group, a group to none. Run `… shares set user NAME --group …`.")
             shares.set_group(state, arguments.name, arguments.group)
     found = shares.shares(state)
     show(arguments, _table_of_shares(found), {"shares": [_as_dict(one, quotas=False) for one in found]})
@@ -92,17 +92,30 @@ def execute_quotas(arguments: Namespace) -> int:
 
 def _set(state: PoolState, arguments: Namespace, options: Mapping[str, Any], is_more: bool) -> None:
     given = {option: text for option in options if (text := getattr(arguments, option)) is not None}
-    if not arguments.name or not (given or is_more):
+    missing = "" if given or is_more else "what is to be set"
+    if not arguments.name:
+        missing = "NAME" if arguments.holder else "whose they are, user NAME or group NAME,"
+    if missing:
         one = next(iter(options)).replace("_", "-")
         what = "shares" if options is _SHARES else "quotas"
-        raise PoolRefusal(f"Something is missing. Run `workbench pool {what} set user NAME --{one} …`.")
+        raise WrongUsage(
+            f"{missing[0].upper()}{missing[1:]} is missing. Run `workbench pool {what} set user NAME --{one} …`."
+        )
+    shares.set_shares(state, arguments.holder, arguments.name, _checked(given))
+
+
+def _checked(given: dict[str, str]) -> dict[str, str]:
+    """Return what is to be set, an amount of memory in bytes; each is a value of its kind."""
     memory = given.pop("memory", None)
-    if memory is not None:
-        try:
+    try:
+        if memory is not None:
             given["memory_bytes"] = memory if memory == DEFAULT else str(bytes_from_words(memory))
-        except ValueError as error:
-            raise PoolRefusal(str(error)) from None
-    shares.set_shares(state, arguments.holder, arguments.name, given)
+        for name, text in given.items():
+            if text != DEFAULT:
+                checked(name, text)
+    except ValueError as error:
+        raise WrongUsage(str(error)) from None
+    return given
 
 
 def _as_dict(share: Share, quotas: bool) -> dict[str, Any]:

@@ -14,10 +14,10 @@ from rich.text import Text
 from gpu_backend.pool import people
 from gpu_backend.pool.people import Person
 from gpu_backend.pool.state import PoolState, at
-from gpu_backend.wire.errors import PoolRefusal
 from workbench.commands.pool_actions import add_action
 from workbench.display import Columns
 from workbench.terminal import show
+from workbench.wrong_usage import WrongUsage
 
 if TYPE_CHECKING:
     from argparse import _SubParsersAction
@@ -51,9 +51,9 @@ def execute_users(arguments: Namespace) -> int:
     state = at(arguments.state)
     action = f"workbench pool users {arguments.action}"
     if arguments.action == "add":
-        people.add_user(state, _needed(arguments.name, f"{action} NAME"), arguments.operator, arguments.key)
+        people.add_user(state, _needed(arguments.name, "NAME", f"{action} NAME"), arguments.operator, arguments.key)
     elif arguments.action == "remove":
-        people.remove_user(state, _needed(arguments.name, f"{action} NAME"))
+        people.remove_user(state, _needed(arguments.name, "NAME", f"{action} NAME"))
     everybody = people.people(state)
     show(arguments, _table_of_users(everybody), {"users": [_as_dict(one) for one in everybody]})
     return 0
@@ -73,22 +73,22 @@ def execute_keys(arguments: Namespace) -> int:
 def _change_keys(state: PoolState, arguments: Namespace) -> None:
     action = f"workbench pool keys {arguments.action}"
     if arguments.action == "revoke":
-        people.revoke_key(state, _needed(arguments.key, f"{action} --key PUBLIC"))
+        people.revoke_key(state, _needed(arguments.key, "--key", f"{action} --key PUBLIC"))
     elif arguments.action == "restore":
-        people.restore_key(state, _needed(arguments.key, f"{action} --key PUBLIC"))
+        people.restore_key(state, _needed(arguments.key, "--key", f"{action} --key PUBLIC"))
     elif arguments.action == "add":
         usage = f"{action} --user NAME --key PUBLIC"
-        user, key = _needed(arguments.user, usage), _needed(arguments.key, usage)
+        user, key = _needed(arguments.user, "--user", usage), _needed(arguments.key, "--key", usage)
         people.add_key(state, user, key, arguments.note)
     elif arguments.action == "make":
         usage = f"{action} --user NAME --file FILE"
-        user, file = _needed(arguments.user, usage), _needed(arguments.file, usage)
+        user, file = _needed(arguments.user, "--user", usage), _needed(arguments.file, "--file", usage)
         people.make_key(state, user, file, arguments.note)
 
 
-def _needed(value: Any, usage: str) -> Any:
+def _needed(value: Any, name: str, usage: str) -> Any:
     if not value:
-        raise PoolRefusal(f"Something is missing. Run `{usage}`.")
+        raise WrongUsage(f"{name} is missing. Run `{usage}`.")
     return value
 
 

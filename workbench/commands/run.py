@@ -13,11 +13,12 @@ from pathlib import Path
 from typing import NoReturn
 
 from gpu_backend.wire.bounds import MOST_BYTES, PRIORITY
-from gpu_backend.wire.errors import PoolRefusal, quoted
+from gpu_backend.wire.errors import quoted
 from kernelproxy.session import wishes
 from kernelproxy.session.amounts import bytes_from_words, bytes_in_words
 from kernelproxy.settings import DEVICES
 from workbench.terminal import complain
+from workbench.wrong_usage import WrongUsage
 
 _HELP = """\
 usage: workbench run [OPTION ...] [PYTHON OPTION ...] SCRIPT [ARGUMENT ...]
@@ -89,7 +90,7 @@ def own_options(words: Sequence[str]) -> tuple[dict[str, str], list[str]]:
 
     Raises
     ------
-    PoolRefusal
+    WrongUsage
         If an option has no value, or one that means nothing.
     """
     variables: dict[str, str] = {}
@@ -98,7 +99,7 @@ def own_options(words: Sequence[str]) -> tuple[dict[str, str], list[str]]:
         rest.pop(0)
         value = option[2] if option[1] else (rest.pop(0) if rest else "")
         if not value:
-            raise PoolRefusal(f"The option {option[0]} needs a value. `workbench run --help` shows them.")
+            raise WrongUsage(f"The option {option[0]} needs a value. `workbench run --help` shows them.")
         _check(option[0], value)
         variables[_OURS[option[0]]] = value
     return variables, rest
@@ -110,7 +111,7 @@ def _check(option: str, value: str) -> None:
     except ValueError:
         is_right = False
     if not is_right:
-        raise PoolRefusal(f"The option {option} is to be {_MEANS[option]}, not {quoted(value)}.")
+        raise WrongUsage(f"The option {option} is to be {_MEANS[option]}, not {quoted(value)}.")
 
 
 def become_python(words: Sequence[str]) -> NoReturn:

@@ -94,6 +94,34 @@ def test_where_there_is_no_pool_a_command_says_so(
     assert not (tmp_path / "typo").exists()
 
 
+@pytest.mark.parametrize(
+    ("words", "told"),
+    [
+        ("pool users add", "NAME is missing. Run `workbench pool users add NAME`."),
+        ("pool users remove", "NAME is missing."),
+        ("pool keys make --user ada", "--file is missing."),
+        ("pool keys add --user ada", "--key is missing."),
+        ("pool keys revoke", "--key is missing."),
+        ("pool quotas set", "Whose they are, user NAME or group NAME, is missing."),
+        ("pool quotas set user", "NAME is missing."),
+        ("pool quotas set user ada", "What is to be set is missing."),
+        ("pool quotas set user ada --memory much", "'much' is no amount of memory"),
+        ("pool quotas set user ada --sessions many", "sessions is a number"),
+        ("pool shares set group a --group b", "A user belongs to a group"),
+        ("run --class gold x.py", "The option --class is to be production"),
+        ("run --devices 0 x.py", "The option --devices is to be"),
+        ("run --memory", "The option --memory needs a value."),
+        ("pool usage --since yesterday", "'yesterday' is no day"),
+    ],
+)
+def test_what_is_no_command_line_is_told_so_by_name_and_status(
+    words: str, told: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    state = ["--state", str(tmp_path)] if words.startswith("pool") else []
+    assert cli.main([*words.split(), *state]) == 2
+    assert capsys.readouterr().err.startswith(f"error: {told}")
+
+
 @pytest.mark.parametrize("option", ["--devices", "--device"])
 def test_what_a_pool_offers_is_said_alike(option: str) -> None:
     assert parsed(option, "cpu").devices == cli.parsed(("pool", "up", "--devices", "cpu")).devices
