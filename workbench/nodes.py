@@ -38,16 +38,22 @@ def findings(nodes: Sequence[NodeView], version: str) -> Iterator[Finding]:
     for node in nodes:
         name = f"node {node.name}"
         if node.state == "down":
-            yield Finding(name, State.NOTE, "its operator took it down", "`workbench node up` on it brings it back.")
+            yield Finding(
+                name, State.NOTE, "its operator took it down", f"`workbench node up` on {node.name} brings it back."
+            )
         if node.state in ("silent", "lost", "never heard"):
-            remedy = f"{_NOBODY_PLACED} Look there whether it is up (`workbench node up`) and reaches the pool's head."
+            remedy = (
+                f"{_NOBODY_PLACED} Its operator looks on {node.name} whether it is up (`workbench node up`) and "
+                "reaches the pool's head."
+            )
             yield Finding(name, State.NOTE, state_in_words(node), remedy)
         if node.version and node.version != version:
             yield Finding(
                 name,
                 State.NOTE,
                 f"it runs version {node.version}, the pool's head {version}",
-                "Install the same version on both and run `workbench node up` there, `workbench pool reload` here.",
+                f"The pool's operator installs the same version on both, and runs `workbench node up` on {node.name}, "
+                "`workbench pool reload` on the head.",
             )
         if clock_in_words(node):
             yield Finding(

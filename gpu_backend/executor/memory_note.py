@@ -5,12 +5,14 @@ from __future__ import annotations
 import re
 
 from gpu_backend.devices.base import MemoryUse
+from gpu_backend.wire.memory_rules import REST_OF_QUOTA
 
 _FREE = "Free arrays that you do not need any more (`del x`, and whatever else refers to them)"
 _MORE = (
     'open a session that asks for more (`memory = "8 GiB"` in client.toml, or GPU_WORKBENCH_MEMORY=8GiB), up to what '
     "you may have (`%gpu usage`)"
 )
+_ROOM = "end another session of yours, or ask the pool's operator for a larger quota"
 _PARTS = "Compute it in parts, or with a smaller type"
 #: CuPy's own words of what was asked for, and of what it held by then.
 _ASKED = re.compile(r"allocating ([\d,]+) bytes")
@@ -42,10 +44,11 @@ def memory_note(limit_bytes: int, rule: str, message: str, use: MemoryUse) -> st
         return f"The whole device has {_amount(use.total_bytes)}: no session on it can have that. {_PARTS}."
     if limit_bytes and (held + asked > limit_bytes or not asked):
         why = f": {rule}" if rule else ""
+        more = _ROOM if rule.startswith(REST_OF_QUOTA) else _MORE
         limit = f"This session may hold {_amount(limit_bytes)} of device memory{why}."
         if asked > limit_bytes:
-            return f"{limit} What was asked for is more than that alone. {_PARTS}, or {_MORE}."
-        return f"{limit} {_FREE}, or {_MORE}."
+            return f"{limit} What was asked for is more than that alone. {_PARTS}, or {more}."
+        return f"{limit} {_FREE}, or {more}."
     whose = "is within its own limit" if limit_bytes else "has no limit of its own"
     return (
         f"This session {whose}. Of the device's {_amount(use.total_bytes)} it holds {_amount(use.used_bytes)} and "

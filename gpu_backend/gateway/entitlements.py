@@ -209,9 +209,8 @@ def refuse_own_device(wish: Wish, rights: Rights, held: Iterable[Session]) -> Re
     devices = len({(one.node, ordinal) for one in own for ordinal in one.ordinals})
     if devices + wish.devices <= rights.whole_devices:
         return None
-    return _beyond(
-        "a device that nobody else uses", f"{rights.whole_devices} are the most, and you have {devices}; so much"
-    )
+    already = f", and you have {devices} already" if devices else ""
+    return _beyond("a device that nobody else uses", f"{rights.whole_devices} is the most", already)
 
 
 def within(wish: Wish, rights: Rights) -> Wish:
@@ -234,9 +233,9 @@ def _wrong(message: str) -> Refusal:
     return Refusal(RefusalCode.MALFORMED, message, "Correct it with %gpu class, the settings file or the option.")
 
 
-def _beyond(asked: str, most: str) -> Refusal:
+def _beyond(asked: str, most: str, held: str = "") -> Refusal:
     return Refusal(
         RefusalCode.QUOTA,
-        f"You asked for {asked}; in this pool {most} that you may have.",
+        f"You asked for {asked}; in this pool {most} that you may have{held}.",
         "Ask for less, or ask the pool's operator for the right to it (`workbench pool shares set`).",
     )

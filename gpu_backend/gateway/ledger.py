@@ -21,6 +21,7 @@ from gpu_backend.gateway.rates import Rates
 from gpu_backend.gateway.seats import Seat
 from gpu_backend.lifecycle.states import HELD, Session, SessionState
 from gpu_backend.wire.control import Booked, ExecutorReport, NodeReport, Terms, Usage
+from gpu_backend.wire.memory_rules import REST_OF_QUOTA
 
 log = logging.getLogger("gateway.ledger")
 
@@ -107,7 +108,7 @@ class Ledger:
         is_default = session.memory_limit_bytes == self._default_memory_bytes
         rule = "the pool's operator gives that to a session that asks for none" if is_default else "it asked for that"
         if not session.has_promise:
-            rule = "it asked for no amount, and that was left of the quota"
+            rule = REST_OF_QUOTA
         of_all = self.entitlements.quota("user", session.user).memory_bytes
         return f"{rule}; all your sessions together may hold {memory_in_words(of_all)}" if of_all else rule
 

@@ -316,13 +316,17 @@ class Opening:
             if code is RefusalCode.ENDED:
                 return denied(request, Refusal(code, outcome.reason or "It has ended.", ""))
             reason = f"The session cannot be had: {outcome.reason}"
-            return denied(request, Refusal(code, reason, "Restart the kernel."))
+            return denied(request, Refusal(code, reason, _AGAIN))
         device = self._nodes.device(outcome.node, outcome.ordinal)
         return Ticket(
             request, outcome.id, outcome.epoch, outcome.endpoints, outcome.secret, outcome.certificate,
             device.name if device is not None else outcome.device_kind, outcome.device_kind,
             outcome.memory_limit_bytes, outcome.lease_seconds, self._sessions.eviction(outcome),
         )  # fmt: skip
+
+
+#: For a notebook as for a program; what the operator has set (executor_command, executor_ports) only they can mend.
+_AGAIN = "Restart the kernel, or run the program again. If that does not help, show this to the pool's operator."
 
 
 def denied(request: int, refusal: Refusal) -> Denied:

@@ -44,7 +44,7 @@ class Wait:
                 self._notice.close(f"A place in the pool was free after {waited}.")
             return
         if self._notice is not None:
-            self._notice.close(f"Left the queue for a place in the pool after {waited}.")
+            self._notice.close(f"No place in the pool was free: left the queue after {waited}.")
         if not isinstance(error, PoolError):
             self._leave_queue()  # even where no answer came yet: the next one may have been a place
 

@@ -6,6 +6,7 @@ from gpu_backend.devices.base import MemoryUse
 from gpu_backend.devices.cpu.memory import OutOfMemoryError
 from gpu_backend.executor.memory_note import memory_note
 from gpu_backend.wire.errors import ErrorRecord
+from gpu_backend.wire.memory_rules import REST_OF_QUOTA
 from kernelproxy.errors import remote_exception
 
 GIB = 1 << 30
@@ -21,6 +22,13 @@ def test_the_limit_and_whose_it_is_are_said() -> None:
     assert said.startswith("This session may hold 2 GiB of device memory: it asked for that. Free arrays")
     assert "GPU_WORKBENCH_MEMORY" in said
     assert "up to what you may have (`%gpu usage`)" in said
+
+
+def test_where_all_of_the_quota_is_given_no_session_is_told_to_ask_for_more() -> None:
+    for asked in (GIB, 3 * GIB):
+        said = note(asked, 2 * GIB, f"{REST_OF_QUOTA}; all your sessions together may hold 8 GiB")
+        assert said.endswith(", or end another session of yours, or ask the pool's operator for a larger quota.")
+        assert "asks for more" not in said
 
 
 def test_what_is_full_is_told_with_the_figures() -> None:

@@ -19,7 +19,7 @@ from gpu_backend.transport.curve import KeyPair
 from gpu_backend.wire import control
 from gpu_backend.wire.codec import encode
 from gpu_backend.wire.errors import NotAuthorized, PoolFull, PoolRefusal
-from gpu_backend.wire.joining import AskNode, Join, Leave, Question
+from gpu_backend.wire.joining import AskNode, Join, Question
 from gpu_backend.wire.views import Membership, NodeView
 
 from .played_pool import ADA, AGENT, DEVICE, EVE, GATEWAY, PATIENT_SECONDS, PlayedAgent, World, play, until
@@ -269,31 +269,6 @@ def test_a_removed_node_is_heard_no_more_and_its_sessions_go_elsewhere(tmp_path:
         await world.is_turned_away(world.agents_endpoint, JOINER)
 
     play_two(tmp_path, story)
-
-
-def test_a_node_that_is_taken_down_is_given_up_at_once_until_it_is_started_again(tmp_path: Path) -> None:
-    async def story(world: World, agent: PlayedAgent, other: PlayedAgent) -> None:
-        ticket = await opened_on(world, "m")
-        left = await asked(world, JOINER, Leave(0))
-        assert left.node.state == "down"
-        assert {one.session: one.state for one in (await world.view()).sessions} == {ticket.session: "lost"}
-        await other.report()  # with its executor, which it has still: that counts no more
-        assert (await asked(world, JOINER, AskNode(0))).node.state == "down"
-        assert await are_up(world, {"n"})
-        fresh = await world.renew(ticket.session)
-        assert isinstance(fresh, control.Ticket)
-        assert (fresh.epoch, fresh.former_end) == (2, "The operator of m took that machine out of the pool for now.")
-
-        async def is_told() -> bool:
-            return any(isinstance(one, control.StopNode) for one in other.heard)
-
-        await until(is_told)
-        with world.raw(world.agents_endpoint, JOINER) as socket:  # another agent there
-            await socket.send_multipart(encode(control.NodeReport((DEVICE,), (), 0)))
-            await until(lambda: are_up(world, {"m", "n"}))
-            assert (await node(world, "m")).state == "up"
-
-    play_two(tmp_path, story, sessions_per_device=8)
 
 
 def test_a_node_tells_its_version_and_how_far_its_clock_is_off(tmp_path: Path) -> None:

@@ -122,9 +122,11 @@ def test_a_device_of_ones_own_needs_the_right_to_it() -> None:
     for wish in (whole, mine):
         refusal = refuse_own_device(wish, Rights(), [])
         assert refusal is not None
-        assert "0 are the most" in refusal.message
+        assert refusal.message.endswith("; in this pool 0 is the most that you may have.")
         assert refuse_own_device(wish, Rights(whole_devices=1), []) is None
-        assert refuse_own_device(wish, Rights(whole_devices=1), [held(0, whole)]) is not None
+        refusal = refuse_own_device(wish, Rights(whole_devices=1), [held(0, whole)])
+        assert refusal is not None
+        assert refusal.message.endswith("; in this pool 1 is the most that you may have, and you have 1 already.")
     assert refuse_own_device(mine, Rights(whole_devices=1), [held(0, mine)]) is None
 
 

@@ -88,7 +88,7 @@ def test_an_interrupt_leaves_the_queue(gateway: ScriptedGateway, noted: Noted, m
     with pytest.raises(KeyboardInterrupt):
         granted()
     assert [message.waiter for message in gateway.asked_for(LeaveQueue)] == ["w1"]  # type: ignore[attr-defined]
-    assert noted.closed[0].startswith("Left the queue")
+    assert noted.closed[0].startswith("No place in the pool was free: left the queue after ")
 
 
 def test_who_is_not_wanted_any_more_leaves_the_queue(

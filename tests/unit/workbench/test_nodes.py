@@ -27,7 +27,11 @@ def test_nothing_is_said_of_a_machine_that_is_well() -> None:
 @pytest.mark.parametrize(
     ("node", "found", "remedy"),
     [
-        (like(version="0.0.9"), "it runs version 0.0.9, the pool's head 0.1.0", "Install the same version on both"),
+        (
+            like(version="0.0.9"),
+            "it runs version 0.0.9, the pool's head 0.1.0",
+            "`workbench node up` on m, `workbench pool reload` on the head",
+        ),
         (like(ahead_seconds=61.4), "its clock is 61 s ahead of the head's", "NTP"),
         (like(ahead_seconds=-3_600.0), "its clock is 3600 s behind the head's", "NTP"),
         (like(state="silent", silent_seconds=7.2), "silent, not heard for 7 s", "`workbench node up`"),
