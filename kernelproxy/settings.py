@@ -61,6 +61,16 @@ class ClientSettings(msgspec.Struct, frozen=True, kw_only=True):
     memory: str = ""
 
 
+#: What values are to be that are no texts.
+_TO_BE = {
+    "lanes": "a whole number, 0 to 4",
+    "request": "a number from 0 to 1",
+    "limit": "a number from 0 to 1",
+    "priority": f"a whole number, {PRIORITY}",
+    "whole_device": "true or false",
+    "devices": f"a whole number, {DEVICES}",
+    "host_mirror": '"on", "off" or "check"',
+}
 _FIELDS = {one.name: one.default for one in msgspec.structs.fields(ClientSettings)}
 _DEFAULTS = {name: default for name, default in _FIELDS.items() if default is not msgspec.NODEFAULT}
 _REMEDY = "Correct it, or remove the file and run `workbench connect` again."
@@ -147,8 +157,11 @@ def _converted(path: Path, given: dict[str, Any]) -> ClientSettings:
     try:
         return msgspec.convert(given, ClientSettings, dec_hook=_path)
     except msgspec.ValidationError as error:
-        what, _, where = str(error).rpartition(" - at `$.")
-        raise PoolRefusal(f"{path} is not right: {where.rstrip('`')}: {what}. {_REMEDY}") from None
+        where = str(error).rpartition(" - at `$.")[2].rstrip("`")
+        said = given.get(where)
+        value = quoted(said) if isinstance(said, str) else quoted(str(said)).strip("'")
+        what = f"it is to be {_TO_BE.get(where, 'a text between quotes')}, not {value}"
+        raise PoolRefusal(f"{path} is not right: {where}: {what}. {_REMEDY}") from None
 
 
 def mirror_mode(settings: ClientSettings) -> str:

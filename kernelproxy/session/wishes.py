@@ -25,6 +25,8 @@ EXCLUSION_VARIABLE = "GPU_WORKBENCH_EXCLUSION"
 WHOLE_DEVICE_VARIABLE = "GPU_WORKBENCH_WHOLE_DEVICE"
 MEMORY_VARIABLE = "GPU_WORKBENCH_MEMORY"
 DEVICES_VARIABLE = "GPU_WORKBENCH_DEVICES"
+#: What a session may be, beside "" for the default.
+CLASSES = ("production", "interactive", "best-effort")
 _TRUTHS = {"1": True, "true": True, "yes": True, "0": False, "false": False, "no": False}
 
 
@@ -54,10 +56,10 @@ class Wishes:
         Raises
         ------
         PoolRefusal
-            If a setting or a variable is no number or no amount; the message names it.
+            If a setting or a variable is no class, no number or no amount; the message names it.
         """
         wish = Wish(
-            os.environ.get(CLASS_VARIABLE) or settings.session_class,
+            _value(CLASS_VARIABLE, settings, "session_class", _class),
             _value(REQUEST_VARIABLE, settings, "request", _fraction),
             _value(LIMIT_VARIABLE, settings, "limit", _fraction),
             _value(PRIORITY_VARIABLE, settings, "priority", partial(_whole, PRIORITY)),
@@ -82,6 +84,12 @@ class Wishes:
         return OpenSession(0, self.label or os.environ.get("JPY_SESSION_NAME", ""), "", memory_bytes, wish)
 
 
+def _class(said: str) -> str:
+    if said and said not in CLASSES:
+        raise ValueError(f"{quoted(said)} is no class; there are {', '.join(CLASSES)}")
+    return said
+
+
 def _truth(said: str | bool) -> bool:
     if isinstance(said, bool):
         return said
@@ -92,9 +100,12 @@ def _truth(said: str | bool) -> bool:
 
 def _fraction(said: str | float) -> float:
     try:
-        return float(said)
+        part = float(said)
     except ValueError:
         raise ValueError(f"{quoted(str(said))} is no number") from None
+    if not 0 <= part <= 1:  # which no NaN is
+        raise ValueError(f"{part:g} is no part of a device: it is from 0 to 1")
+    return part
 
 
 def _whole(bound: Bound, said: str | int) -> int:

@@ -45,10 +45,9 @@ _OURS = {
     "--memory": wishes.MEMORY_VARIABLE,
     "--devices": wishes.DEVICES_VARIABLE,
 }
-_CLASSES = ("production", "interactive", "best-effort")
 #: Which values mean something, told by True, else by False or ValueError; and what they mean, in words.
 _IS_RIGHT: dict[str, Callable[[str], bool]] = {
-    "--class": _CLASSES.__contains__,
+    "--class": wishes.CLASSES.__contains__,
     "--request": lambda value: 0 <= float(value) <= 1,
     "--limit": lambda value: 0 <= float(value) <= 1,
     "--priority": lambda value: PRIORITY.checked(int(value)) is not None,

@@ -8,7 +8,15 @@ import pytest
 
 from gpu_backend.wire.errors import PoolRefusal, PoolUnreachable
 from kernelproxy import settings
-from kernelproxy.session.wishes import DEVICES_VARIABLE, MEMORY_VARIABLE, PRIORITY_VARIABLE, Wishes
+from kernelproxy.session.wishes import (
+    CLASS_VARIABLE,
+    DEVICES_VARIABLE,
+    LIMIT_VARIABLE,
+    MEMORY_VARIABLE,
+    PRIORITY_VARIABLE,
+    REQUEST_VARIABLE,
+    Wishes,
+)
 from kernelproxy.settings import CONFIG_VARIABLE, ClientSettings
 
 WAY = {"gateway": "tcp://gpu:1", "server_key": 40 * "x", "key_file": "/k"}
@@ -28,13 +36,15 @@ def write(path: Path, more: str = "", **way: str) -> None:
 @pytest.mark.parametrize(
     ("line", "said"),
     [
-        ("devices = 1.5", "devices: Expected `int`, got `float`."),
-        ("devices = 99999999999999999999", "devices: Expected `int` <= 64."),
-        ("devices = 0", "devices: Expected `int` >= 1."),
-        ("priority = 99999999999999999999", "priority: Expected `int` <= 1000000."),
-        ("priority = -99999999999999999999", "priority: Expected `int` >= -1000000."),
-        ("request = nan", "request: Expected `float` >= 0.0."),
-        ("limit = inf", "limit: Expected `float` <= 1.0."),
+        ("devices = 1.5", "devices: it is to be a whole number, 1 to 64, not 1.5."),
+        ("devices = 99999999999999999999", "devices: it is to be a whole number, 1 to 64, not "),
+        ("devices = 0", "devices: it is to be a whole number, 1 to 64, not 0."),
+        ("priority = 99999999999999999999", "priority: it is to be a whole number, -1000000 to 1000000, not "),
+        ("priority = -99999999999999999999", "priority: it is to be a whole number, -1000000 to 1000000, not "),
+        ("request = nan", "request: it is to be a number from 0 to 1, not nan."),
+        ("limit = inf", "limit: it is to be a number from 0 to 1, not inf."),
+        ("host_mirror = 'perhaps'", 'host_mirror: it is to be "on", "off" or "check", not \'perhaps\'.'),
+        ("memory = 4", "memory: it is to be a text between quotes, not 4."),
         ("memmory = '1 GiB'", "there is no setting 'memmory' (did you mean memory?)."),
         ("zzz = 1", "there is no setting 'zzz'."),
         ("memory = 4 GiB", "Expected newline"),
@@ -65,6 +75,9 @@ def test_a_file_that_does_not_say_where_the_pool_is_keeps_the_rest(path: Path, m
 def test_what_cannot_be_in_the_file_cannot_be_in_the_environment(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     write(path, **WAY)
     for variable, text, said in (
+        (CLASS_VARIABLE, "gold", "'gold' is no class; there are production, interactive, best-effort"),
+        (LIMIT_VARIABLE, "2", "2 is no part of a device: it is from 0 to 1"),
+        (REQUEST_VARIABLE, "nan", "nan is no part of a device"),
         (PRIORITY_VARIABLE, "99999999999999999999", "there are -1000000 to 1000000"),
         (DEVICES_VARIABLE, 300 * "9", "what was given is no number of devices; there are 1 to 64"),
         (MEMORY_VARIABLE, "18446744073709551616", "the most is 1024.0 TiB"),

@@ -46,7 +46,7 @@ def test_every_number_has_bounds_and_is_taken_for_nothing_else(
     name: str, kind: type[float], line: str, tmp_path: Path
 ) -> None:
     for value in ("inf", "-inf", "nan", HUGE[kind], "true", "'8'"):
-        assert f"{name}: Input should be " in refusal(tmp_path, line.format(name, value)), value
+        assert f"{name}: it is to be " in refusal(tmp_path, line.format(name, value)), value
 
 
 def test_a_whole_number_will_do_where_a_fraction_may_stand(tmp_path: Path) -> None:

@@ -42,6 +42,27 @@ def test_what_is_wrong_with_a_setting_is_said_without_a_word_of_the_library(tmp_
         pool_settings.read(tmp_path / "pool.toml")
 
 
+@pytest.mark.parametrize(
+    ("given", "said"),
+    [
+        ({"cpu_devices": "8"}, "cpu_devices: it is to be a whole number, not '8'"),
+        ({"devices": "gpu"}, "devices: it is to be 'auto', 'cuda' or 'cpu', not 'gpu'"),
+        ({"placement": "spread"}, "placement: it is to be a list between brackets, not 'spread'"),
+        ({"passes": ["fast"]}, "passes.0: it is to be 'store', "),
+        ({"device_policies": {"x": "tgs"}}, "device_policies.x: it is to be a whole number, not 'x'"),
+        ({"device_policies": 3}, "device_policies: it is to be a table between braces, not 3"),
+        ({"lease_seconds": float("inf")}, "lease_seconds: it is to be a number with an end, not inf"),
+        ({"name": ""}, "name: it is to be a text that is not empty, not ''"),
+        ({"name": 61 * "x"}, "name: it is to be a text of 60 characters or less, not 'x"),
+        ({"largest_limit": 2}, "largest_limit: it is to be 1.0 or less, not 2"),
+    ],
+)
+def test_a_value_of_another_kind_is_told_in_our_words_with_what_there_is(given: dict[str, object], said: str) -> None:
+    with pytest.raises(PoolRefusal) as told:
+        pool_settings.made_of(given)
+    assert f"these settings: {said}" in str(told.value)
+
+
 @pytest.mark.parametrize("field", ["name", "ray_token_file", "policy", "sandbox_reads"])
 @pytest.mark.parametrize("mark", ["\n", "\t", "\x1b[2J", "\x00", "\u2028", "\u202e"])
 def test_a_text_that_is_no_line_is_refused_by_name(field: str, mark: str) -> None:
@@ -95,7 +116,7 @@ def test_devices_that_are_shared_by_mps_are_read_back_and_reach_the_node(pool: s
 @pytest.mark.parametrize(
     ("text", "said"),
     [
-        ("{ 0 = { } }", r"devices_shared_by_mps.0.group: Field required"),
+        ("{ 0 = { } }", r"devices_shared_by_mps.0.group: it is missing"),
         ("{ 0 = { group = '' } }", r"devices_shared_by_mps.0.group: "),
         ("{ 0 = { group = 'a', threads_percent = 0 } }", r"threads_percent: "),
         ("{ 0 = { group = 'a', memory_bytes = 1000 } }", r"memory_bytes: 1000 bytes are too few to begin with"),
@@ -134,7 +155,7 @@ def test_a_wrong_setting_is_named(tmp_path: Path, line: str, named: str) -> None
 
 
 def test_a_wrong_option_is_named() -> None:
-    with pytest.raises(PoolRefusal, match=r"listen_port: .* greater than or equal to 1.* Nothing was started"):
+    with pytest.raises(PoolRefusal, match=r"listen_port: it is to be 1 or more, not .* Nothing was started"):
         pool_settings.made_of({"listen_port": 0})
     assert pool_settings.made_of({"listen_port": 8801}).listen_port == 8801
 
