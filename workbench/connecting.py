@@ -46,11 +46,13 @@ def connect(
     PoolUnreachable
         If address or server key are neither given nor known, or nobody answers there.
     PoolRefusal
-        If address or server key are none, or something in the settings file is not right.
+        If address, server key or executors' host are none, or something in the settings file is not right.
     NotAuthorized
         If the pool does not know our key; the message has the public half, for its operator. A `ForeignServer` if what
         answers there is not the pool with that server key.
     """
+    if executor_host:
+        _need_host(executor_host)
     wanted = _complete(_endpoint(address), server_key, key_file)
     if executor_host is not None:
         wanted = msgspec.structs.replace(wanted, executor_host=executor_host)
@@ -80,13 +82,22 @@ def _endpoint(address: str) -> str:
     return f"tcp://{rest}"
 
 
+def _need_host(host: str) -> None:
+    if not _HOST.fullmatch(f"[{host}]" if ":" in host and not host.startswith("[") else host):
+        raise PoolRefusal(f"--executor-host: {quoted(host)} is no name or address of a host.")
+
+
+def _without_key(address: str) -> PoolUnreachable:
+    return PoolUnreachable(
+        f"To connect to {address} its public key is needed as well: add --server-key. The pool's operator sees it "
+        "with `workbench pool keys`."
+    )
+
+
 def _complete(address: str, server_key: str, key_file: Path | None) -> ClientSettings:
     known = _known(address, server_key)
     if known is not None and address not in ("", known.gateway) and not server_key:
-        raise PoolUnreachable(
-            f"To connect to {address} its public key is needed as well: add --server-key. The pool's operator sees it "
-            "with `workbench pool keys`."
-        )
+        raise _without_key(address)
     wanted = ClientSettings(
         gateway=address or (known.gateway if known else ""),
         server_key=server_key or (known.server_key if known else ""),
@@ -102,10 +113,14 @@ def _complete(address: str, server_key: str, key_file: Path | None) -> ClientSet
 
 def _known(address: str, server_key: str) -> ClientSettings | None:
     """Return the present settings if they are needed, or are of the very pool that is named: its key stays ours."""
-    if not (address and server_key):
-        return settings.load()
     try:
         kept = settings.load()
     except PoolUnreachable:  # there are none, or none that make sense
-        return None
+        if address and server_key:
+            return None
+        if address:
+            raise _without_key(address) from None
+        raise
+    if not (address and server_key):
+        return kept
     return kept if (kept.gateway, kept.server_key) == (address, server_key) else None

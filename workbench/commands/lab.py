@@ -33,6 +33,7 @@ from workbench.examples import copy_examples
 from workbench.terminal import add_json_option, complain, say, show
 
 _OPENED = "examples"
+_LAST_PORT = 65_535
 _KINDS = ("auto", "cuda", "cpu")
 #: What JupyterLab reads beside the user's own: without the part that asks whether to fetch news, which it does even
 #: where there is no address to fetch them from.
@@ -58,7 +59,7 @@ def configure(parser: ArgumentParser) -> None:
         "--devices", "--device", type=_devices, default="auto", metavar="{auto,cuda,cpu,NUMBER}",
         help="what the pool computes on, or how many devices each notebook has",
     )  # fmt: skip
-    parser.add_argument("--port", type=int, help="JupyterLab's port; by default 8888 or the next free one")
+    parser.add_argument("--port", type=_port, help="JupyterLab's port; by default 8888 or the next free one")
     parser.add_argument("--no-browser", action="store_true", help="only print the address")
     parser.add_argument("jupyter", nargs=REMAINDER, metavar="-- OPTION ...", help="further options for JupyterLab")
     add_json_option(parser)
@@ -71,6 +72,12 @@ def _devices(said: str) -> str:
             f"{quoted(said)} is none of {', '.join(_KINDS)}, and no number from 1 to {MOST_DEVICES}"
         )
     return said
+
+
+def _port(said: str) -> int:
+    if not (said.isdecimal() and 1 <= int(said) <= _LAST_PORT):
+        raise ArgumentTypeError(f"{quoted(said)} is no port: a whole number from 1 to {_LAST_PORT}")
+    return int(said)
 
 
 def execute(arguments: Namespace) -> int:

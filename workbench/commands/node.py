@@ -16,7 +16,7 @@ from gpu_backend.pool import joined, joining, machines
 from gpu_backend.pool.machines import Invited
 from gpu_backend.pool.state import PoolState, at
 from gpu_backend.wire.bounds import invitation_hours
-from gpu_backend.wire.errors import quoted
+from gpu_backend.wire.errors import PoolRefusal, quoted
 from gpu_backend.wire.views import Membership, NodeView
 from workbench.commands.pool_actions import become, finish
 from workbench.display import Columns, Facts, Section
@@ -172,7 +172,19 @@ def join(arguments: Namespace) -> int:
     if not arguments.json:
         say("Joining the pool ...")
     begin = joining.enrol if arguments.no_start else joining.join
-    return _show_standing(arguments, begin(state, arguments.address, token, given), state)
+    try:
+        member = begin(state, arguments.address, token, given)
+    except PoolRefusal as error:
+        raise type(error)(_in_options(str(error))) from None
+    return _show_standing(arguments, member, state)
+
+
+def _in_options(words: str) -> str:
+    """Return a refusal with the options that were typed, in place of the settings that they are."""
+    for option, name in _SETTINGS.items():
+        if "_" in name:  # and not of a setting whose name is a word like others
+            words = words.replace(name, f"--{option.replace('_', '-')}")
+    return words
 
 
 def up(arguments: Namespace) -> int:

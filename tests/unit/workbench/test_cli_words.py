@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import io
 import os
+import sys
 from argparse import ArgumentParser, Namespace
 from collections.abc import Callable
 from datetime import date
@@ -11,6 +13,9 @@ from pathlib import Path
 import pytest
 
 from gpu_backend.gateway.entitlements import SETTABLE
+from gpu_backend.pool import invitation
+from gpu_backend.pool.invitation import Invitation
+from gpu_backend.transport import curve
 from gpu_backend.wire.errors import PoolRefusal
 from kernelproxy.session.amounts import bytes_from_words
 from workbench import cli, connecting
@@ -35,6 +40,27 @@ def test_what_is_neither_is_refused(said: str, capsys: pytest.CaptureFixture[str
     with pytest.raises(SystemExit):
         parsed(f"--devices={said}")
     assert f"{said!r} is none of auto, cuda, cpu, and no number from 1 to 64" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("said", ["0", "99999", "-1", "http", "8888.5"])
+def test_what_is_no_port_is_refused(said: str, capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit) as ended:
+        parsed(f"--port={said}")
+    assert ended.value.code == 2
+    assert f"{said!r} is no port: a whole number from 1 to 65535" in capsys.readouterr().err
+
+
+def test_what_joins_with_no_address_of_its_own_is_told_by_the_option(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(sys, "stdin", io.StringIO(invitation.token_of(Invitation(b"x" * 40, curve.generate()))))
+    for host, said in (("203.0.113.7", "cannot be heard at --listen = "), ("a b", "--listen: 'a b' is no name")):
+        sys.stdin.seek(0)
+        words = ("node", "join", "tcp://h:1", "--listen", host, "--state", str(tmp_path / "node"))
+        assert cli.main(words) == 1
+        told = capsys.readouterr().err
+        assert said in told
+        assert "executor_host" not in told
 
 
 @pytest.mark.parametrize(

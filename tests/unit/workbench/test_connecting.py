@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import shlex
+from pathlib import Path
 
 import pytest
 
@@ -37,6 +38,26 @@ def test_the_scheme_need_not_be_typed(gateway: ScriptedGateway) -> None:
 def test_what_is_no_address_is_told_so(gateway: ScriptedGateway, address: str) -> None:
     with pytest.raises(PoolRefusal, match=r"write it like tcp://gpu\.example\.org:7733"):
         connecting.connect(address, gateway.keys.public.decode())
+
+
+def test_who_forgets_the_pools_key_is_told_so_where_no_pool_is_set_up_yet(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.setenv(settings.CONFIG_VARIABLE, str(tmp_path / "client.toml"))
+    with pytest.raises(PoolUnreachable, match=r"To connect to tcp://gpu:7733 its public key .*: add --server-key\."):
+        connecting.connect("gpu:7733")
+    with pytest.raises(PoolUnreachable, match="No pool is set up here"):
+        connecting.connect()
+
+
+def test_what_is_no_host_of_executors_is_told_so(gateway: ScriptedGateway) -> None:
+    before = settings.load()
+    for host in ("a b", "a..b", "http://a", "a\n"):
+        with pytest.raises(PoolRefusal, match=r"--executor-host: .* is no name or address of a host"):
+            connecting.connect(executor_host=host)
+    assert settings.load() == before
+    for host in ("localhost", "10.0.0.1", "[::1]", "::1", ""):
+        assert connecting.connect(executor_host=host).settings.executor_host == host
 
 
 def test_what_is_no_server_key_is_told_so(gateway: ScriptedGateway) -> None:
