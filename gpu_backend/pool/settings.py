@@ -24,7 +24,7 @@ from gpu_backend.pool.setting_kinds import (
     Settings,
     Words,
     most,
-)
+)  # fmt: skip
 from gpu_backend.pool.wrong_settings import wrongs
 from gpu_backend.wire.errors import PoolRefusal
 
