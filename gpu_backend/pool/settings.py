@@ -235,8 +235,7 @@ class PoolSettings(Settings):
     )
     metrics_users: Literal["summed", "named"] = Field(
         default="summed",
-        description="How the figures at metrics_port, which every account of this machine can read, tell of users: "
-        "'summed' over all of them, or 'named', each by their name.",
+        description="How metrics_port tells of users, to every account of this machine: 'summed', or each 'named'.",
     )
     gateway_memory_bytes: Bytes = Field(
         default=1 << 30, ge=64 << 20, description="A gateway that grows beyond this is restarted; no session notices."

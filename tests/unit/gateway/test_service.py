@@ -7,11 +7,13 @@ from pathlib import Path
 
 import msgspec
 import pytest
+import zmq
 
 from gpu_backend.gateway.directory import Directory
 from gpu_backend.gateway.seals import Seals
 from gpu_backend.transport import curve
 from gpu_backend.transport.asking import Door, ask_async
+from gpu_backend.transport.sockets import as_client
 from gpu_backend.wire import control
 from gpu_backend.wire.codec import Codec, encode
 from gpu_backend.wire.errors import (
