@@ -40,8 +40,7 @@ class Conversions(ArrayCore):
             _check_out(out, host)
             out[...] = host
             return out
-        order = order.upper()
-        if order not in ("C", "F", "A", "K") and self._layout.size:
+        if self._layout.size and (order := order.upper()) not in ("C", "F", "A", "K"):
             raise ValueError(f"unsupported order: {order}")
         host = dispatch.contents(self)
         if order == "F" or (order in ("A", "K") and self._layout.f_contiguous and not self._layout.c_contiguous):

@@ -1,7 +1,8 @@
 """What is done about numerical trouble, as ``cupyx.seterr`` says: each thread of the notebook for itself.
 
 An executor runs the ops of all threads in one, so what holds there is what it was told last. While some thread hears of
-matrices without an answer, every op that might is asked for, with nothing of another thread between the word and it.
+matrices without an answer, every op that might is asked for, with nothing of another thread between the word and it:
+unless that other has just looked, before the word was given.
 """
 
 from __future__ import annotations
@@ -9,11 +10,14 @@ from __future__ import annotations
 import threading
 from collections.abc import Iterator
 from contextlib import AbstractContextManager, contextmanager, nullcontext
-from weakref import WeakKeyDictionary, WeakSet
+from weakref import WeakSet, ref
 
+from gpu_backend.wire.messages import Want
 from kernelproxy.client import Client
 
 IGNORE, RAISE = "ignore", "raise"
+#: Of what was said and may not have been heard: it is said again.
+_UNSURE = "unsure"
 _AS_IT_IS = nullcontext()
 
 
@@ -35,8 +39,10 @@ class ErrorState:
         self._client = client
         self._chosen = _Chosen()
         self._raising: WeakSet[_Choice] = WeakSet()
-        #: What the executor of each session was told last.
-        self._told: WeakKeyDictionary[object, str] = WeakKeyDictionary()
+        #: Which executor was told something last, and what.
+        self._told: tuple[object, str] = None, IGNORE
+        #: True while nobody hears, nor was any executor told that somebody does: one look, for nearly every op.
+        self._is_usual = True
         self._telling = threading.RLock()
 
     @property
@@ -48,6 +54,7 @@ class ErrorState:
         """Have it done for this thread from here on."""
         choice = self._chosen.choice
         choice.linalg = linalg
+        self._is_usual = False
         (self._raising.add if linalg == RAISE else self._raising.discard)(choice)
         with self._telling:
             self._tell()
@@ -55,7 +62,11 @@ class ErrorState:
     @property
     def linalg_may_raise(self) -> bool:
         """Whether any thread hears of matrices without an answer: then nothing of linear algebra surely succeeds."""
-        return bool(self._raising) or self._told.get(self._client.pipeline) == RAISE
+        if self._is_usual:
+            return False
+        may = bool(self._raising) or self._known() != IGNORE
+        self._is_usual = not may
+        return may
 
     def told(self) -> AbstractContextManager[None]:
         """Return a context in which the executor does as this thread has chosen."""
@@ -67,8 +78,19 @@ class ErrorState:
             self._tell()
             yield
 
-    def _tell(self) -> None:
+    def _executor(self) -> object:
+        """Return what tells the executor from every other: one that follows knows nothing of what was said."""
         pipeline = self._client.session.pipeline
-        if self._told.get(pipeline, IGNORE) != self.linalg:
-            pipeline.record("cupyx.seterr", (), 0, {"linalg": self.linalg})
-            self._told[pipeline] = self.linalg
+        ticket = pipeline.connection.ticket
+        return ref(pipeline), ticket.session, ticket.epoch
+
+    def _known(self) -> str:
+        executor, linalg = self._told
+        return linalg if executor is not None and executor == self._executor() else IGNORE
+
+    def _tell(self) -> None:
+        if self._known() == self.linalg:
+            return
+        self._told = self._executor(), _UNSURE  # an interrupt may have it dropped
+        self._client.session.pipeline.call("cupyx.seterr", (), Want.DESCRIPTION, {"linalg": self.linalg})
+        self._told = self._executor(), self.linalg

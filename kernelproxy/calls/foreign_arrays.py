@@ -6,15 +6,17 @@ an address that the notebook was told of one. It is a window on that array's mem
 
 from __future__ import annotations
 
+from operator import index
 from typing import Any, NamedTuple, NoReturn
 from weakref import WeakValueDictionary
 
 import numpy as np
 
-from gpu_backend.opstream.layout import Layout, contiguous_strides, strided
+from gpu_backend.opstream.layout import DType, Layout, contiguous_strides, strided
 from gpu_backend.wire.values import View
 from kernelproxy.calls import array_core
 from kernelproxy.calls.array_core import ArrayCore
+from kernelproxy.calls.supported_dtypes import require_supported
 from kernelproxy.client import Client, clients, current
 
 #: What is said of an array that is nobody's but this machine's; its class goes into the braces.
@@ -69,7 +71,9 @@ def hand_out(array: ArrayCore, address: int) -> None:
     """Remember that the notebook was told the ``address`` of ``array``."""
     if address:
         root = _owner(array)
-        array._client.part(_HandedOut).arrays[address - _offset(array) + _offset(root)] = root
+        arrays, start = array._client.part(_HandedOut).arrays, address - _offset(array) + _offset(root)
+        arrays.pop(start, None)  # so that it is the newest
+        arrays[start] = root
 
 
 def behind(value: Any) -> Any:
@@ -91,30 +95,58 @@ def behind(value: Any) -> Any:
 
 
 def _wrapped(value: object, described: dict[str, Any]) -> Any:
-    dtype = np.dtype(described["typestr"])
-    if dtype.kind == "V" and described.get("descr"):
-        dtype = np.dtype(described["descr"])
+    dtype = _dtype(described)
     if dtype.byteorder == ">":
         raise ValueError("CuPy does not support the big-endian byte-order")
     if described.get("mask") is not None:
         raise ValueError("CuPy currently does not support masked arrays.")
-    shape, strides = tuple(described["shape"]), described.get("strides")
+    require_supported(dtype)
+    shape, strides = tuple(map(index, described["shape"])), described.get("strides")
     if 0 in shape:
         return Nothing(shape, dtype)
     address, pointer = dict.__getitem__(described, "data")
-    layout = strided(shape, contiguous_strides(shape, dtype.itemsize) if strides is None else tuple(strides), dtype)
+    steps = contiguous_strides(shape, dtype.itemsize) if strides is None else tuple(map(index, strides))
+    layout = strided(shape, steps, dtype)
     if isinstance(pointer, NoPointer):
         return _window(pointer.array, 0, layout)
+    found = _lying_at(index(address))
+    if found is None:
+        raise TypeError(
+            f"No array of this session lies at {address:#x}, where this {type(value).__name__} says that it does. If "
+            "that is memory of a GPU of this machine, copy it to host memory first, as with .cpu(), .copy_to_host() or "
+            ".get(); cupy.asarray(...) takes that copy."
+        )
+    return _window(*found, layout)
+
+
+def _dtype(described: dict[str, Any]) -> DType:
+    """Return the dtype that an interface tells; fields without a name are what lies between others."""
+    dtype: DType = np.dtype(described["typestr"])
+    fields = described.get("descr")
+    if dtype.kind != "V" or not fields:
+        return dtype
+    names, formats, offsets, offset = [], [], [], 0
+    for name, *form in fields:
+        kind = np.dtype(form[0] if len(form) == 1 else tuple(form))
+        if name:
+            names.append(name)
+            formats.append(kind)
+            offsets.append(offset)
+        offset += kind.itemsize
+    return np.dtype({"names": names, "formats": formats, "offsets": offsets, "itemsize": dtype.itemsize})
+
+
+def _lying_at(address: int) -> tuple[ArrayCore, int] | None:
+    """Return the array in whose memory an address lies, and how far behind its first element; the newest of several."""
     for client in (current(), *clients()):
-        for start, array in list(client.part(_HandedOut).arrays.items()):
+        arrays = client.part(_HandedOut).arrays
+        if (exactly := arrays.get(address)) is not None:
+            return exactly, 0
+        for start, array in reversed(list(arrays.items())):
             low, high = _reach(array._layout)
             if low <= address - start < high:
-                return _window(array, address - start, layout)
-    raise TypeError(
-        f"No array of this session lies at {address:#x}, where this {type(value).__name__} says that it does. If that "
-        "is memory of a GPU of this machine, copy it to host memory first, as with .cpu(), .copy_to_host() or .get(); "
-        "cupy.asarray(...) takes that copy."
-    )
+                return array, address - start
+    return None
 
 
 def _window(array: ArrayCore, offset: int, layout: Layout) -> Any:

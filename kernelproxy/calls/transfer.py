@@ -8,7 +8,7 @@ from typing import Any, Literal
 import numpy as np
 
 from gpu_backend.opstream.devices import OF_DEVICE
-from gpu_backend.opstream.layout import DType, contiguous
+from gpu_backend.opstream.layout import contiguous
 from gpu_backend.transport.copying import Bytes, copy
 from gpu_backend.transport.shared_frames import BLOCK_BYTES
 from gpu_backend.wire import values as wire
@@ -19,6 +19,7 @@ from kernelproxy.calls import array_core
 from kernelproxy.calls.argument_types import HostArray
 from kernelproxy.calls.array_core import ArrayCore, LaterLayout
 from kernelproxy.calls.decoding import buffer_to_array
+from kernelproxy.calls.supported_dtypes import require_supported
 from kernelproxy.client import Client
 from kernelproxy.session.signs import Transfer
 from kernelproxy.stream import work
@@ -29,20 +30,6 @@ from kernelproxy.stream.mirrored import MirroredPipeline
 #: Most bytes of one piece. Several may be under way: of writes, as the executor's credit allows; of reads, so many.
 CHUNK_BYTES = BLOCK_BYTES
 _PIECES_AHEAD = 4
-#: What a device array may hold: numbers of these types, and structures.
-_NUMBERS = frozenset("?bhilqBHILQefdFD")
-
-
-def require_supported(dtype: DType) -> None:
-    """Refuse, as CuPy does, what no device array can hold.
-
-    Raises
-    ------
-    ValueError
-        For objects, texts, dates, and numbers of more than 64 bits a part.
-    """
-    if (dtype.char not in _NUMBERS and dtype.kind != "V") or dtype.hasobject or not dtype.itemsize:
-        raise ValueError(f"Unsupported dtype {dtype}")
 
 
 def upload(client: Client, host: HostArray) -> Any:

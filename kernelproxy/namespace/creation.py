@@ -9,12 +9,13 @@ from typing import TYPE_CHECKING, Any, Protocol
 import numpy as np
 
 from kernelproxy.array.conversions import IMPLICIT_CONVERSION
-from kernelproxy.calls import dispatch, transfer
+from kernelproxy.calls import dispatch
 from kernelproxy.calls.argument_types import ArrayLike, DTypeLike
 from kernelproxy.calls.array_core import ArrayCore
 from kernelproxy.calls.dispatch import stands_for
 from kernelproxy.calls.elsewhere import is_here, lies_alike
 from kernelproxy.calls.foreign_arrays import ELSEWHERE
+from kernelproxy.calls.supported_dtypes import require_supported
 from kernelproxy.namespace import pinned_memory
 
 if TYPE_CHECKING:
@@ -184,7 +185,7 @@ def require(a: ArrayLike, dtype: DTypeLike = None, requirements: Sequence[str] |
 def _host_array(obj: ArrayLike, dtype: DTypeLike, order: str, ndmin: int) -> np.ndarray[Any, Any]:
     # Not copied: an array that is neither C- nor F-contiguous becomes C-contiguous, which a copy might not be.
     host = np.array(obj, dtype=dtype, copy=None, order=order or "K", ndmin=ndmin)  # type: ignore[call-overload]
-    transfer.require_supported(host.dtype)
+    require_supported(host.dtype)
     return host  # type: ignore[no-any-return]
 
 

@@ -215,6 +215,10 @@ class ExternalStream(_BaseStream):
         """Return the stream of this session that has this ``ptr``."""
         return _same_stream(cls, ptr)
 
+    def __reduce__(self) -> Any:
+        """Stand for the same stream in a copy, where that is a default one."""
+        return super().__reduce__() if self._handle else self._remade(self.ptr)
+
 
 def get_current_stream(device_id: int = -1) -> _BaseStream:
     """Return the calling thread's current stream on a device, on the current one by default."""

@@ -12,6 +12,7 @@ import pytest
 
 from gpu_backend.devices import open_device
 from gpu_backend.devices.base import Device
+from gpu_backend.wire.messages import Want
 from kernelproxy.calls.error_state import ErrorState
 from kernelproxy.client import current
 from kernelproxy.namespace.names import make
@@ -93,3 +94,30 @@ def test_what_says_nothing_is_refused(executor: InProcess) -> None:
     with pytest.raises(TypeError):
         seterr(fallback_mode="raise")
     assert geterr() == USUAL
+
+
+def test_what_an_interrupt_has_dropped_is_said_again(executor: InProcess, monkeypatch: pytest.MonkeyPatch) -> None:
+    pipeline = current().pipeline
+    for chosen, before in (("raise", False), ("ignore", True)):
+        with monkeypatch.context() as patched:
+            patched.setattr(pipeline, "call", interrupted)
+            with pytest.raises(KeyboardInterrupt):
+                seterr(linalg=chosen)
+        assert geterr()["linalg"] == chosen
+        assert fails() is not before
+
+
+def interrupted(*args: object) -> None:
+    raise KeyboardInterrupt
+
+
+def test_an_executor_that_follows_is_told_anew(executor: InProcess) -> None:
+    with errstate(linalg="raise"):
+        state = current().part(ErrorState)
+        known, linalg = state._told
+        assert linalg == "raise"
+        pipeline = current().pipeline
+        state._told = (known[0], known[1], known[2] - 1), linalg  # type: ignore[index]
+        pipeline.call("cupyx.seterr", (), Want.DESCRIPTION, {"linalg": "ignore"})  # as every executor begins
+        assert fails()
+    assert not fails()

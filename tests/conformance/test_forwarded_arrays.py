@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from typing import Any
 
+import numpy as np
 import pytest
 
 from gpu_backend.devices import open_device
@@ -43,7 +44,7 @@ class Said:
     """Says what it was told to say."""
 
     def __init__(self, **said: Any) -> None:
-        self.__cuda_array_interface__ = {"typestr": "<f8", "version": 3, **said}
+        self.__cuda_array_interface__ = {"typestr": "<f8", "version": 3} | said
 
 
 @pytest.mark.parametrize("forwards", [ByProperty, ByName, lambda x: Said(**dict(x.__cuda_array_interface__))])
@@ -91,3 +92,25 @@ def test_what_lies_nowhere_or_reaches_beyond_is_refused(cp: CuPy) -> None:
             cp.asarray(Said(**said))
     with pytest.raises(BufferError, match="no CUDA pointer"):
         _ = x.__cuda_array_interface__["data"]
+
+
+def test_numpys_integers_say_the_same_and_stay_nowhere(cp: CuPy) -> None:
+    x = cp.arange(6.0)
+    said = {"shape": (np.int64(3),), "strides": (np.int64(16),), "data": (np.uint64(x.data.ptr), False)}
+    assert cp.asarray(Said(**said)).get().tolist() == [0, 2, 4]
+    assert cp.ones(3)[::1].nbytes.bit_length() == 5, "of this very layout, too"
+
+
+def test_fields_without_a_name_lie_between_others(cp: CuPy) -> None:
+    padded = np.dtype([("a", "i1"), ("b", "f8")], align=True)
+    x = cp.array(np.array([(1, 2.5), (3, 4.5)], padded))
+    again = cp.asarray(ByProperty(x))
+    assert again.dtype == padded
+    assert again.get().tolist() == [(1, 2.5), (3, 4.5)]
+
+
+@pytest.mark.parametrize("typestr", ["<M8[ns]", "<f16", "|O"])
+def test_what_no_device_holds_is_refused_at_its_line(cp: CuPy, typestr: str) -> None:
+    x = cp.zeros(8)
+    with pytest.raises(ValueError, match="Unsupported dtype"):
+        cp.asarray(Said(shape=(1,), data=(x.data.ptr, False), typestr=typestr))

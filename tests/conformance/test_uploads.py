@@ -170,7 +170,6 @@ def test_arrays_of_any_layout_arrive_as_they_are(host: np.ndarray[Any, Any]) -> 
 
 
 @pytest.mark.usefixtures("executor")
-@pytest.mark.usefixtures("executor")
 def test_what_lies_scattered_comes_back_however_much_it_is() -> None:
     """The executor sends it in pieces; of one row that is shown many times there is more than it holds."""
     row = np.arange(1_000, dtype=np.uint8)
@@ -179,6 +178,7 @@ def test_what_lies_scattered_comes_back_however_much_it_is() -> None:
     assert (REMOTE.asarray(np.tile(row, (LARGE // 500, 1)))[:, ::2].get() == row[::2]).all()
 
 
+@pytest.mark.usefixtures("executor")
 def test_more_arrays_than_memory_to_fill_arrive() -> None:
     """None of them is confirmed before the last is recorded."""
     there = [REMOTE.asarray(np.full(100_000, number, np.uint8)) for number in range(3 * BLOCKS)]

@@ -89,6 +89,8 @@ def as_index(value: object) -> int:
 
 def as_extent(value: object) -> int:
     """Return a Python int for what CuPy takes as the length of an axis: an array on the device is none."""
+    if type(value) is int and -_PAST_SSIZE <= value < _PAST_SSIZE:
+        return value
     if _is_array(value):
         raise refusal(TypeError, "'ndarray' object cannot be interpreted as an integer")
     if isinstance(value, (str, float)):

@@ -74,3 +74,8 @@ def test_a_copy_of_a_default_stream_is_that_stream(duplicate: Callable[[object],
     assert made == stream
     assert made is not stream
     assert made._before == {}
+
+
+def test_a_copy_of_an_external_default_stream_is_that_stream() -> None:
+    stream = cuda.ExternalStream(0)
+    assert copy.copy(stream) == stream == copy.deepcopy(stream)
