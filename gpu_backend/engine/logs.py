@@ -42,7 +42,8 @@ class LineFormatter(logging.Formatter):
 class BoundedHandler(logging.StreamHandler[TextIO]):
     """Writes to standard error; a file that this appends to is cut to its newest half above ``most_bytes``.
 
-    It is cut in place, not rotated: what Python, a library or a child writes there goes to the same file for good.
+    It is cut in place, not rotated: what Python, a library or a child writes there goes to the same file for good. What
+    another process writes in the very moment in which it is cut is lost.
     """
 
     def __init__(self, stream: TextIO | None = None, most_bytes: int = _MOST_BYTES) -> None:
@@ -66,8 +67,9 @@ def _keep_newest(descriptor: int, most_bytes: int) -> None:
         return
     with open(f"/proc/self/fd/{descriptor}", "rb") as file:  # ours is for writing only
         file.seek(-(most_bytes // 2), os.SEEK_END)
-        file.readline()  # the rest of a line
         kept = file.read(most_bytes)
+        end_of_line = kept.find(b"\n", 0, _LONGEST_TRACEBACK)  # of one that is whole no more; if it has any
+        kept = kept[end_of_line + 1 :] + file.read()  # what others have written meanwhile
     os.ftruncate(descriptor, 0)
     with open(descriptor, "ab", closefd=False) as file:
         file.write(kept)

@@ -91,6 +91,9 @@ def allot(
     found: dict[Name, DeviceLoad | Refusal] = {}
     refused: dict[tuple[str, int, Wanted], Refusal] = {}
     kept: set[tuple[str, int, Wanted]] = set()
+    #: For what nothing can be kept, whoever wants it; apart for those with sessions of their own, which stay beside it.
+    unkeepable: set[tuple[tuple[str, int, Wanted], str]] = set()
+    holders = {user for device in devices for user in device.tenants.by_user}
     keepers: set[str] = set()
     is_choosy = any(device.members is not None for device in devices)  # what one is refused another may get
     for waiter in ordered:
@@ -102,13 +105,16 @@ def allot(
             loads = with_one_more(loads, spot, wanted)
             continue
         refused[need] = spot
-        if need in kept or waiter.user in keepers:
+        whose = need, waiter.user if waiter.user in holders else ""
+        if need in kept or waiter.user in keepers or whose in unkeepable:
             continue
         left = reserved(loads, waiter.kind, waiter.memory_bytes, wanted)
         if left is not loads:
             loads = left
             kept.add(need)
             keepers.add(waiter.user)
+        else:
+            unkeepable.add(whose)
     return found
 
 

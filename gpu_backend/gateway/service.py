@@ -78,6 +78,9 @@ _CODES = {
     OversizedMessage: RefusalCode.OVERSIZED,
 }
 
+#: What sessions are told of a node that leaves in good order.
+_TAKEN_OUT = "The operator of {} took that machine out of the pool for now."
+
 
 class Gateway:
     """The one door of a pool. Keeps nothing that its directory or the agents' reports would not give back."""
@@ -268,9 +271,11 @@ class Gateway:
             answer = self._members.ask(node, message, self._sessions.all.values())
             send_now(self._agents, [route, *encode(answer)])
         elif isinstance(message, NodeReport):
-            if self._nodes.has_left(node, route):
-                return  # it still ends: its sessions are given up, and no report of it brings them back
             report = fit_report(message)
+            if self._nodes.has_left(node, route):  # it still ends, and no report of it brings sessions back
+                self._sessions.book(node, report)
+                send_now(self._agents, [route, *encode(StopNode(_TAKEN_OUT.format(node)))])  # the first may be lost
+                return
             self._nodes.note(node, route, report)
             self._sessions.reconcile(node, report)
         else:
@@ -309,7 +314,7 @@ class Gateway:
 
     def _let_go(self, node: str) -> None:
         """Give up a node that is taken down, with all that is on it, before anybody is told by its silence."""
-        reason = f"The operator of {node} took that machine out of the pool for now."
+        reason = _TAKEN_OUT.format(node)
         self._nodes.send(node, StopNode(reason))
         self._nodes.leave(node)
         self._sessions.lose_node(node, reason)

@@ -137,6 +137,13 @@ class Sessions:
         kinds = {device.ordinal: device.kind for device in report.devices}
         live = tuple(self._live(node, executor, kinds) for executor in report.executors)
         self.apply(ev.NodeReported(node, live, time()))
+        self._book(node, report, live)
+
+    def book(self, node: str, report: control.NodeReport) -> None:
+        """Book what was used by a node's report, and settle nothing by it: of one that was taken down."""
+        self._book(node, report, tuple(self._live(node, executor, {}) for executor in report.executors))
+
+    def _book(self, node: str, report: control.NodeReport, live: tuple[ev.LiveExecutor, ...]) -> None:
         given = tuple(
             executor
             for executor, one in zip(report.executors, live, strict=True)

@@ -239,7 +239,8 @@ def is_too_large(directory: Path) -> bool:
     """Tell whether an executor has written more than any needs: into its folder or log, or what it then removed."""
     held_bytes, entries = leavings.held(directory / OWN)
     process = noted_process(directory)
-    if process is not None:  # which leads a session of its own, and nothing that it starts can leave that
+    if process is not None and held_bytes <= leavings.MAX_BYTES:
+        # It leads a session of its own, and nothing that it starts can leave that.
         held_bytes += leavings.held_unnamed(directory / OWN, numbers_in(process.pid))
     with suppress(OSError):
         held_bytes += (directory / "log").stat().st_blocks * 512

@@ -40,18 +40,25 @@ def held_unnamed(folder: Path, processes: Iterable[int]) -> int:
     """Return how many bytes files hold on the disk of ``folder`` that ``processes`` have open and that have no name.
 
     The memory that processes share is such files as well, on no disk. What a process lets nobody see is not counted.
+    Who has more than `MAX_ENTRIES` files open holds too much: it would take long to look at all.
     """
     held_bytes: dict[int, int] = {}
     with suppress(OSError):
         disk = folder.stat().st_dev
-        for process in processes:
-            with suppress(OSError), os.scandir(f"/proc/{process}/fd") as descriptors:
-                for one in descriptors:
-                    with suppress(OSError):
-                        status = one.stat()
-                        if status.st_dev == disk and not status.st_nlink:
-                            held_bytes[status.st_ino] = status.st_blocks * 512
+        for looked, status in enumerate(_open_files(processes)):
+            if looked > MAX_ENTRIES:
+                return MAX_BYTES + 1
+            if status.st_dev == disk and not status.st_nlink:
+                held_bytes[status.st_ino] = status.st_blocks * 512
     return sum(held_bytes.values())
+
+
+def _open_files(processes: Iterable[int]) -> Iterator[os.stat_result]:
+    for process in processes:
+        with suppress(OSError), os.scandir(f"/proc/{process}/fd") as descriptors:
+            for one in descriptors:
+                with suppress(OSError):
+                    yield one.stat()
 
 
 def remove(folder: Path) -> None:

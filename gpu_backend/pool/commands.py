@@ -153,7 +153,7 @@ def reload(state: PoolState) -> PoolView:
         clusters.refuse_unusable(state, settings)
         _refuse_other_devices(state, settings)
         if settings.engine == "local":  # else its agents are on the machines of a cluster
-            refuse_no_gpu(settings)
+            refuse_no_gpu(settings, state.node)
         prepare(state, settings)
         # Whoever is heard by the new gateway has the new settings.
         end_servants(state, ("agent",))
@@ -195,7 +195,8 @@ def make_ready(state: PoolState, settings: PoolSettings | None = None) -> list[s
                 "changed settings count; `workbench pool down` ends it with all its sessions."
             )
         # A gateway whose supervisor was killed has the port, and is replaced.
-        refuse_unheard(settings, with_port=True, gateway=read_identity(state.process_file("gateway")))
+        gateway = read_identity(state.process_file("gateway"))
+        refuse_unheard(settings, with_port=True, gateway=gateway, with_metrics=False)
         clusters.refuse_unusable(state, settings)
         prepare(state, settings)
     return [sys.executable, "-m", "gpu_backend.pool", "supervise", "--foreground", "--state", str(state.root)]

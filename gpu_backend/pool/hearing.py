@@ -20,10 +20,13 @@ _LOOPBACK = "127.0.0.1"
 _LISTENS = "0A"
 
 
-def refuse_unheard(settings: PoolSettings, with_port: bool, gateway: ProcessId | None = None) -> None:
+def refuse_unheard(
+    settings: PoolSettings, with_port: bool, gateway: ProcessId | None = None, with_metrics: bool = True
+) -> None:
     """Go on only if gateway and executors can listen on their addresses; the gateway ``with_port`` on its own ports.
 
-    Those that ``gateway`` has, the pool's present one, are free for the next one.
+    Those that ``gateway`` has, the pool's present one, are free for the next one. A pool comes up without its figures,
+    too, or any account of this machine could keep it down: where that counts, they are not tried ``with_metrics``.
 
     Raises
     ------
@@ -39,7 +42,7 @@ def refuse_unheard(settings: PoolSettings, with_port: bool, gateway: ProcessId |
         _try_gateway(settings.listen_host, settings.listen_port if with_port else 0, "listen", gateway)
     if settings.nodes_host:
         _try_gateway(settings.nodes_host, settings.nodes_port if with_port else 0, "nodes", gateway)
-    if settings.metrics_port and with_port:
+    if settings.metrics_port and with_port and with_metrics:
         _try_metrics(settings.metrics_port, gateway)
     host = settings.executor_host or settings.listen_host
     try:

@@ -106,7 +106,7 @@ def up(state: PoolState, owner: ProcessId | None = None) -> Membership:
     """
     settings = read_settings(state)
     if membership(state).engine == "local":
-        refuse_no_gpu(settings)
+        refuse_no_gpu(settings, state.node)
     with alone(state.root):
         if _renew_cluster(state, settings):
             _end_keeper(state)  # which knows the one before
@@ -179,14 +179,21 @@ def down(state: PoolState, is_at_once: bool = False) -> bool:
 
 def _leave(state: PoolState) -> bool:
     """Tell the head that this machine goes, and let the sessions here hear of it; return whether the head heard."""
+    is_told, deadline = False, monotonic() + _LEAVE_SECONDS
     try:
-        _seen(_door(state), Leave(0))
+        while True:
+            _seen(_door(state), Leave(0))
+            is_told, again = True, monotonic() + 1.0
+            while serving(state) and read_identity(state.process_file("agent")) is not None:
+                if monotonic() > deadline:
+                    return True
+                if monotonic() > again:  # its agent may have been heard anew meanwhile, by another way
+                    break
+                sleep(0.02)
+            else:
+                return True
     except PoolError:
-        return False
-    deadline = monotonic() + _LEAVE_SECONDS
-    while serving(state) and read_identity(state.process_file("agent")) is not None and monotonic() < deadline:
-        sleep(0.02)
-    return True
+        return is_told
 
 
 def serving(state: PoolState) -> list[Path]:

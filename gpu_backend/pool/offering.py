@@ -2,13 +2,19 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 from gpu_backend.node import inventory
+from gpu_backend.node import settings as node_settings
 from gpu_backend.pool.settings import PoolSettings
 from gpu_backend.wire.errors import PoolRefusal
 
 
-def refuse_no_gpu(settings: PoolSettings) -> None:
+def refuse_no_gpu(settings: PoolSettings, node: Path) -> None:
     """Go on only if there is a GPU where the settings insist on one: an agent that finds none offers nothing.
+
+    Where the agent whose directory is ``node`` was told the same before, it has found out by itself: in another
+    environment than ours, as of a service.
 
     Raises
     ------
@@ -16,6 +22,8 @@ def refuse_no_gpu(settings: PoolSettings) -> None:
         If there is none; the message says why, and what to set.
     """
     if settings.devices != "cuda":
+        return
+    if (node / node_settings.CONFIG).exists() and node_settings.read(node).devices == "cuda":
         return
     try:
         inventory.devices(settings.devices, settings.cpu_devices)

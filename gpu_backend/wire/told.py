@@ -7,6 +7,7 @@ from typing import Any, TypeVar
 
 import msgspec
 
+from gpu_backend.wire.errors import MalformedMessage
 from gpu_backend.wire.figures import fit_figure
 from gpu_backend.wire.words import printable_lines
 
@@ -17,13 +18,19 @@ T = TypeVar("T")
 
 def fit_answer(answer: T) -> T:
     """Return a gateway's ``answer`` with nothing that a terminal obeys in its words, and no figure that cannot be."""
-    fitted: T = _mapped(answer, _fit)
-    return fitted
+    return _fitted(answer, _fit)
 
 
 def fit_words(told: T) -> T:
     """Return what an executor has ``told`` with nothing that a terminal obeys in its words; its numbers stay."""
-    fitted: T = _mapped(told, _fit_word)
+    return _fitted(told, _fit_word)
+
+
+def _fitted(told: T, fit: Callable[[Any], Any]) -> T:
+    try:
+        fitted: T = _mapped(told, fit)
+    except RecursionError:
+        raise MalformedMessage("It is nested too deep.") from None
     return fitted
 
 

@@ -211,7 +211,7 @@ def down(arguments: Namespace) -> int:
     """End the agent and the executors."""
     state = _here(arguments)
     is_told = joining.down(state, arguments.now)
-    words = "The node is down." if is_told else "The node is down. Its pool's head did not answer: it finds out."
+    words = "The node is down." if is_told else "The node is down. Its pool's head could not be told: it finds out."
     show(arguments, words, {"state": str(state.root), "is_up": False, "is_told": is_told})
     return 0
 

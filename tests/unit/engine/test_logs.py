@@ -40,6 +40,18 @@ def test_a_log_is_cut_to_its_newest_lines(tmp_path: Path) -> None:
     assert all(line.startswith("node said: ") for line in lines[:-1]), "none is cut in the middle"
 
 
+def test_what_has_no_lines_is_not_cut_to_nothing(tmp_path: Path) -> None:
+    path = tmp_path / "log"
+    with path.open("a", encoding="utf-8") as file:
+        handler = BoundedHandler(file, most_bytes=100_000)
+        handler.setFormatter(FORMAT)
+        file.write("." * 200_000)
+        handler.emit(record("and then"))
+    kept = path.read_text()
+    assert kept.endswith("..node said: and then\n")
+    assert len(kept) == 50_000
+
+
 def test_a_file_that_is_not_appended_to_is_left_alone(tmp_path: Path) -> None:
     """What follows would be written to where the end was, behind a hole."""
     path = tmp_path / "log"

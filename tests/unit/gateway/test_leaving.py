@@ -29,6 +29,9 @@ def test_a_node_that_is_taken_down_is_given_up_at_once_until_it_is_started_again
             return any(isinstance(one, control.StopNode) for one in other.heard)
 
         await until(is_told)
+        other.heard.clear()
+        await other.report()  # the word may have been lost
+        await until(is_told)
         with world.raw(world.agents_endpoint, JOINER) as socket:  # another agent there
             await socket.send_multipart(encode(control.NodeReport((DEVICE,), (), 0)))
             await until(lambda: are_up(world, {"m", "n"}))

@@ -20,6 +20,7 @@ from gpu_backend.gateway.metrics_door import MetricsDoor
 from gpu_backend.wire.control import CloseSession, OpenSession, Queued
 from gpu_backend.wire.errors import PoolFull, PoolRefusal
 from gpu_backend.wire.views import PoolView, SessionView
+from tests.integration.notebook_pool import wait_until
 from tests.spare_ports import spare_port
 
 from .played_pool import ADA, BOSS, EVE, PlayedAgent, World, play, until
@@ -135,8 +136,7 @@ def test_connections_are_few_and_none_is_kept_for_long(monkeypatch: pytest.Monke
             server._until[connection] = 0.0  # as when their time has passed
         for connected in held:
             assert b"200 OK" not in heard_to_its_end(connected)
-        while server._until:  # their threads are about to end
-            pass
+        wait_until(lambda: not server._until)  # their threads are about to end
         assert fetch(port) == {}
 
 

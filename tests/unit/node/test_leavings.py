@@ -124,3 +124,11 @@ def test_an_executor_is_too_large_by_files_that_it_has_removed(tmp_path: Path, m
         assert identity is not None
         write_identity(tmp_path / PROCESS, identity)
         assert launcher.is_too_large(tmp_path)
+
+
+def test_who_has_too_many_files_open_holds_too_much(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """To look at all of them would take as long as who is looked at wants."""
+    monkeypatch.setattr(leavings, "MAX_ENTRIES", 100)
+    others = iter(range(1_000_000))  # as many processes as anybody likes
+    assert leavings.held_unnamed(tmp_path, (os.getpid() for _ in others)) > leavings.MAX_BYTES
+    assert next(others) < 200

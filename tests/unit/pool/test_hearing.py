@@ -65,6 +65,7 @@ def test_a_port_for_metrics_that_somebody_else_has_is_refused(tmp_path: Path) ->
         with pytest.raises(PoolRefusal, match=r"Address already in use.* metrics_port; 0 is for none"):
             commands.up(pool, taken)
         refuse_unheard(taken, with_port=True, gateway=ProcessId.mine())  # the pool's own gateway has it
+        refuse_unheard(taken, with_port=True, with_metrics=False)  # nobody shall keep a pool down by that port
     assert not pool.root.exists()
 
 

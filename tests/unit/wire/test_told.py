@@ -7,8 +7,9 @@ from math import inf, nan
 import pytest
 
 from gpu_backend.wire.control import Denied, Queued
-from gpu_backend.wire.errors import ErrorRecord
+from gpu_backend.wire.errors import ErrorRecord, MalformedMessage
 from gpu_backend.wire.figures import MOST
+from gpu_backend.wire.messages import Welcome
 from gpu_backend.wire.told import fit_answer, fit_words
 from gpu_backend.wire.views import PoolView, QuotaView, UsageView, WaiterView
 
@@ -29,6 +30,14 @@ def test_words_are_printable_however_deep() -> None:
     assert fit.pool == " ]0;pwned  [2J"
     assert fit.waiting[0].user == "eve ]0;pwned  [2J"
     assert len(fit_answer(Denied(1, "quota", "x" * 1_000_000)).message) == 100_000
+
+
+def test_what_is_nested_too_deep_is_no_message() -> None:
+    device: object = "x"
+    for _ in range(2_000):
+        device = {"more": device}
+    with pytest.raises(MalformedMessage, match="nested"):
+        fit_words(Welcome(0, 1, 1, 1, 0, {"deep": device}))
 
 
 @pytest.mark.parametrize(("told", "fit"), [(nan, 0), (inf, MOST), (-inf, -MOST), (1e308, MOST), (-1.0, -1.0)])

@@ -18,6 +18,7 @@ from gpu_backend.wire.words import printable, printable_lines
         ("\x1b[2Jgone\x07", "[2Jgone"),
         ("a\r\nb", "a  b"),
         ("\u202eright to left", "right to left"),
+        ("10\u00a0GiB of \u0915\u094d\u200d\u0937", "10\u00a0GiB of \u0915\u094d\u200d\u0937"),
         ("a" * 301, "a" * 299 + "…"),
     ],
 )
