@@ -40,7 +40,8 @@ class Conversions(ArrayCore):
             _check_out(out, host)
             out[...] = host
             return out
-        if self._layout.size and (order := order.upper()) not in ("C", "F", "A", "K"):
+        order = order.upper()
+        if order not in ("C", "F", "A", "K") and self._layout.size:  # in this order: a size may have to be asked for
             raise ValueError(f"unsupported order: {order}")
         host = dispatch.contents(self)
         if order == "F" or (order in ("A", "K") and self._layout.f_contiguous and not self._layout.c_contiguous):
