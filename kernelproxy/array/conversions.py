@@ -10,6 +10,7 @@ from typing import IO, Any
 import numpy as np
 
 from gpu_backend.opstream.devices import device_of
+from gpu_backend.opstream.layout import Layout
 from kernelproxy.array.interface import CudaArrayInterface
 from kernelproxy.calls import dispatch, transfer
 from kernelproxy.calls.argument_types import ArrayLike, DTypeLike, HostArray, StreamLike
@@ -112,7 +113,8 @@ class Conversions(ArrayCore):
 
     def _contents_as_number(self) -> Any:
         # An array with axes is NumPy's to judge: it may take one element for a number, warn of it, or refuse it.
-        return dispatch.contents(self) if self._layout.shape else dispatch.scalar(self).item()
+        is_number = type(self._layout) is Layout and not self._layout.shape  # what has no shape yet is read whole
+        return dispatch.scalar(self).item() if is_number else dispatch.contents(self)
 
     def __repr__(self) -> str:
         return repr(self.get())

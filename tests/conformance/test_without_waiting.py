@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Iterator
+from contextlib import suppress
 from typing import Any
 
 import numpy as np
@@ -192,3 +193,13 @@ def test_an_array_of_a_users_class_may_be_asked_later_too(notebook: InProcess) -
     made = array_core.as_subclass(eval("x[m]", scope), type("Mine", (array_core.array_class,), {}))
     assert made.shape == host.shape
     np.testing.assert_equal((made + 1).get(), host + 1)
+
+
+def test_a_number_out_of_an_unknown_shape_costs_one_round_trip(notebook: InProcess) -> None:
+    scope = _scope()
+    mask = scope["m"] & False
+    mask[0] = True
+    before = _settle()
+    with suppress(TypeError, DeprecationWarning):  # as the installed NumPy judges of an array with an axis
+        float(scope["x"][mask])
+    assert current().pipeline.counters.round_trips == before + 1
