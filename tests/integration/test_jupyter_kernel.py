@@ -253,11 +253,13 @@ def test_a_kernel_that_died_is_explained_by_its_successor(pool: PoolState) -> No
             assert sessions(pool)[0].epoch == 2
             await client.wait_for_ready(timeout=READY_SECONDS)
             assert sessions(pool)[0].session == taken.session
-            message_id = client.execute("1")
-            while True:
+            message_id, told = client.execute("1"), ""
+            while True:  # it may come in several pieces
                 message = await client.get_iopub_msg(timeout=120)
-                if message["parent_header"].get("msg_id") == message_id and message["msg_type"] == "stream":
-                    return str(message["content"]["text"])
+                if message["parent_header"].get("msg_id") == message_id:
+                    told += message["content"].get("text", "")
+                    if message["content"].get("execution_state") == "idle":
+                        return told
         finally:
             client.stop_channels()
             await manager.shutdown_kernel()
