@@ -1,8 +1,8 @@
 """Builds what is compiled into the wheel, and in place for editable installs, where there is a C compiler.
 
-Two things are: what is written in C (the core of recording, and ops that recur in an executor), and the modules on
-the path of an op (listed in pyproject.toml), which mypyc compiles from their own Python source. All works in Python
-as well.
+Two things are: what is written in C (the core of recording and of trips, and ops that recur in an executor), and the
+modules on the path of an op (listed in pyproject.toml), which mypyc compiles from their own Python source. All works in
+Python as well.
 
 `GPU_WORKBENCH_BUILD_CORE` says "auto" (the default: without a compiler the wheel is pure, and says so), "on" (no
 wheel without what is compiled) or "off" (a pure wheel, for any Python and machine).

@@ -34,8 +34,6 @@ _KINDS = (
 
 #: What waits for an answer.
 _TRIPS = ("float(x[3])", "x[3].item()", "bool(b[3])")
-
-
 _SIDES = {"--recorded": _KINDS, "--answered": _TRIPS}
 
 

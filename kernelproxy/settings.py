@@ -158,9 +158,7 @@ def _converted(path: Path, given: dict[str, Any]) -> ClientSettings:
         return msgspec.convert(given, ClientSettings, dec_hook=_path)
     except msgspec.ValidationError as error:
         where = str(error).rpartition(" - at `$.")[2].rstrip("`")
-        said = given.get(where)
-        value = quoted(said) if isinstance(said, str) else quoted(str(said)).strip("'")
-        what = f"it is to be {_TO_BE.get(where, 'a text between quotes')}, not {value}"
+        what = f"it is to be {_TO_BE.get(where, 'a text between quotes')}, not {quoted(given.get(where))}"
         raise PoolRefusal(f"{path} is not right: {where}: {what}. {_REMEDY}") from None
 
 

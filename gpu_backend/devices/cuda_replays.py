@@ -316,13 +316,11 @@ def _agreed(
     if any([step[:-1] for step in one.launches] != [step[:-1] for step in first.launches] for one in every):
         raise Unrepeatable("launches that differ")
     parameters = _Parameters(leads_to_plans)
-    places = [
-        [
-            parameters.add(versions, traces, has_indexers and not _is_librarys(steps[0]))
-            for versions in zip(*(one.parameters for one in steps), strict=True)
-        ]
-        for steps in zip(*(one.launches for one in every), strict=True)
-    ]
+    places = []
+    for steps in zip(*(one.launches for one in every), strict=True):
+        may_be_indexer = has_indexers and not _is_librarys(steps[0])
+        same = zip(*(one.parameters for one in steps), strict=True)
+        places.append([parameters.add(versions, traces, may_be_indexer) for versions in same])
     addresses = {patch.at for patch in parameters.patches}
     if any(
         not isinstance(step, Launch) and not addresses.issuperset(one)

@@ -114,6 +114,9 @@ def contiguous_strides(shape: Shape, itemsize: int, order: str = "C") -> Shape:
     return tuple(reversed(strides)) if order == "C" else tuple(strides)
 
 
+#: The types of numbers that an array on a device can hold, as NumPy's characters.
+NUMBERS = frozenset("?bhilqBHILQefdFD")
+
 #: Bounds memory in sessions that make arrays of ever new shapes.
 _MOST_INTERNED = 65_536
 

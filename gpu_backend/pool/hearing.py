@@ -6,6 +6,7 @@ import errno
 import os
 import socket
 import sys
+from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
 
@@ -77,29 +78,34 @@ def refuse_unnamed(settings: PoolSettings) -> None:
 def _try_gateway(host: str, port: int, who: str, gateway: ProcessId | None) -> None:
     """Try a door of the gateway, whose settings are ``who``_host and ``who``_port; port 0 for any."""
     endpoint = f"tcp://{host}:{port}"
-    try:
-        forecourt.listen(endpoint).close()
-    except OSError as error:
-        if error.errno == errno.EADDRINUSE and gateway is not None and _listens_at(gateway, host, port):
-            return
+    failure = _failure(lambda: forecourt.listen(endpoint), host, port, gateway)
+    if failure is not None:
         raise PoolRefusal(
-            f"The gateway cannot be heard at {endpoint}: {error.strerror or error}. {who}_host must be an "
+            f"The gateway cannot be heard at {endpoint}: {failure}. {who}_host must be an "
             "IP address of this machine (0.0.0.0 for all of them; its name for others is advertise_host), and "
             f"nobody else may listen on {who}_port. Nothing was changed."
-        ) from None
+        )
 
 
 def _try_metrics(port: int, gateway: ProcessId | None) -> None:
     """Try the port at which Prometheus finds the pool's figures."""
-    try:
-        socket.create_server((_LOOPBACK, port)).close()
-    except OSError as error:
-        if error.errno == errno.EADDRINUSE and gateway is not None and _listens_at(gateway, _LOOPBACK, port):
-            return
+    failure = _failure(lambda: socket.create_server((_LOOPBACK, port)), _LOOPBACK, port, gateway)
+    if failure is not None:
         raise PoolRefusal(
-            f"The pool's figures cannot be had at {_LOOPBACK}:{port}: {error.strerror or error}. Nobody else may "
+            f"The pool's figures cannot be had at {_LOOPBACK}:{port}: {failure}. Nobody else may "
             "listen on metrics_port; 0 is for none. Nothing was changed."
-        ) from None
+        )
+
+
+def _failure(listen: Callable[[], socket.socket], host: str, port: int, gateway: ProcessId | None) -> str | None:
+    """Return why nobody can ``listen`` there, in the system's words; None if somebody can, or ``gateway`` does."""
+    try:
+        listen().close()
+    except OSError as error:
+        if error.errno == errno.EADDRINUSE and gateway is not None and _listens_at(gateway, host, port):
+            return None
+        return error.strerror or str(error)
+    return None
 
 
 def _listens_at(process: ProcessId, host: str, port: int) -> bool:

@@ -179,21 +179,20 @@ def down(state: PoolState, is_at_once: bool = False) -> bool:
 
 def _leave(state: PoolState) -> bool:
     """Tell the head that this machine goes, and let the sessions here hear of it; return whether the head heard."""
-    is_told, deadline = False, monotonic() + _LEAVE_SECONDS
+    is_told, again, deadline = False, 0.0, monotonic() + _LEAVE_SECONDS
     try:
-        while True:
-            _seen(_door(state), Leave(0))
-            is_told, again = True, monotonic() + 1.0
-            while serving(state) and read_identity(state.process_file("agent")) is not None:
-                if monotonic() > deadline:
-                    return True
-                if monotonic() > again:  # its agent may have been heard anew meanwhile, by another way
-                    break
-                sleep(0.02)
-            else:
-                return True
+        while not is_told or (_is_serving(state) and monotonic() <= deadline):
+            if monotonic() > again:  # once more: its agent may have been heard anew meanwhile, by another way
+                _seen(_door(state), Leave(0))
+                is_told, again = True, monotonic() + 1.0
+            sleep(0.02)
     except PoolError:
-        return is_told
+        pass  # it has heard before, or finds out
+    return is_told
+
+
+def _is_serving(state: PoolState) -> bool:
+    return bool(serving(state)) and read_identity(state.process_file("agent")) is not None
 
 
 def serving(state: PoolState) -> list[Path]:

@@ -48,9 +48,7 @@ def _wrong(error: ErrorDetails, model: type[BaseModel]) -> str:
     if kind == "missing":
         what = "it is missing"
     elif kind in _TO_BE:
-        given = error["input"]
-        said = quoted(given) if isinstance(given, str) else quoted(str(given)).strip("'")
-        what = f"it is to be {_TO_BE[kind].format(**error.get('ctx', {}))}, not {said}"
+        what = f"it is to be {_TO_BE[kind].format(**error.get('ctx', {}))}, not {quoted(error['input'])}"
     return f"{where}: {what}" if where else what
 
 

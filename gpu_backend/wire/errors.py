@@ -36,9 +36,11 @@ _MOST_REPEATED = 60
 _MOST_QUOTING = 200
 
 
-def quoted(given: str) -> str:
-    """Return ``given`` as a refusal repeats it: quoted, and cut if it is long."""
-    return repr(given if len(given) <= _MOST_REPEATED else f"{given[: _MOST_REPEATED - 1]}…")
+def quoted(given: object) -> str:
+    """Return ``given`` as a refusal repeats it: cut if it is long, and a text between quotes."""
+    text = str(given)
+    shown = repr(text if len(text) <= _MOST_REPEATED else f"{text[: _MOST_REPEATED - 1]}…")
+    return shown if isinstance(given, str) else shown.strip("'")
 
 
 class WorkbenchError(Exception):

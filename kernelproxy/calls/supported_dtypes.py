@@ -2,10 +2,7 @@
 
 from __future__ import annotations
 
-from gpu_backend.opstream.layout import DType
-
-#: What a device array may hold: numbers of these types, and structures.
-_NUMBERS = frozenset("?bhilqBHILQefdFD")
+from gpu_backend.opstream.layout import NUMBERS, DType
 
 
 def require_supported(dtype: DType) -> None:
@@ -16,5 +13,5 @@ def require_supported(dtype: DType) -> None:
     ValueError
         For objects, texts, dates, and numbers of more than 64 bits a part.
     """
-    if (dtype.char not in _NUMBERS and dtype.kind != "V") or dtype.hasobject or not dtype.itemsize:
+    if (dtype.char not in NUMBERS and dtype.kind != "V") or dtype.hasobject or not dtype.itemsize:
         raise ValueError(f"Unsupported dtype {dtype}")

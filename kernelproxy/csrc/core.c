@@ -17,6 +17,7 @@
 #include "parts.h"
 #include "recording.h"
 #include "trips.h"
+#include "answers.h"
 #include "arrays.h"
 #include "forms.h"
 #include "calls.h"

@@ -136,10 +136,6 @@ class _BaseStream(RemoteObject):
     def __hash__(self) -> int:
         return hash(self._handle)
 
-    def __reduce__(self) -> Any:
-        """Stand for the same default stream in a copy; the others are one object each."""
-        return super().__reduce__() if self._handle else self._remade(**{("null", "ptds")[self._kind != 0]: True})
-
     def __repr__(self) -> str:
         return f"<{type(self).__name__} {self.ptr} (device {self.device_id})>"
 
@@ -171,6 +167,10 @@ class Stream(_BaseStream):
     def from_external(cls, obj: _SpeaksCudaStream) -> Any:
         """Return the stream of an object that speaks ``__cuda_stream__``, if it is one of this session's."""
         return _same_stream(cls, obj.__cuda_stream__()[1])
+
+    def __reduce__(self) -> Any:
+        """Stand for the same default stream in a copy; the others are one object each."""
+        return super().__reduce__() if self._handle else self._remade(**{("null", "ptds")[self._kind != 0]: True})
 
 
 def _default_stream(kind: type[_BaseStream], ptr: int) -> Any:

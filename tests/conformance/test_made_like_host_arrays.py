@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
 import pytest
 
-from gpu_backend.devices import open_device
 from tests.conformance.asked_of_views import REMOTE
-from tests.conformance.in_process import InProcess, notebook_on
+from tests.conformance.in_process import InProcess
 
 #: Far less than any of the prototypes.
 _FEW_BYTES = 4_000
@@ -23,12 +21,6 @@ OPTIONS: list[dict[str, Any]] = [
     {}, {"order": "A"}, {"order": "C"}, {"order": "f"}, {"dtype": "f4"}, {"shape": (5, 2)}, {"shape": 7},
     {"shape": (4, 3, 2)}, {"dtype": np.int8, "shape": (2, 3, 4), "order": "K"},
 ]  # fmt: skip
-
-
-@pytest.fixture(scope="module", params=["cpu", pytest.param("cuda", marks=pytest.mark.gpu)])
-def executor(request: pytest.FixtureRequest) -> Iterator[InProcess]:
-    with notebook_on(open_device(request.param)) as one:
-        yield one
 
 
 @pytest.mark.parametrize("prototype", PROTOTYPES)

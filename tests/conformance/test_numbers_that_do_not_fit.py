@@ -7,23 +7,15 @@ warnings are those of CuPy's own code, asked without a device (``python -m tests
 from __future__ import annotations
 
 import warnings
-from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
 import pytest
 
-from gpu_backend.devices import open_device
-from tests.conformance.in_process import InProcess, notebook_on
+from tests.conformance.in_process import InProcess
 from tests.cupy_names import CuPy
 
 MOST = 2147483647
-
-
-@pytest.fixture(scope="module", params=["cpu", pytest.param("cuda", marks=pytest.mark.gpu)])
-def executor(request: pytest.FixtureRequest) -> Iterator[InProcess]:
-    with notebook_on(open_device(request.param)) as found:
-        yield found
 
 
 @pytest.fixture

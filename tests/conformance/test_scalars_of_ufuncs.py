@@ -19,7 +19,7 @@ from gpu_backend.opstream.layout import contiguous
 from gpu_backend.opstream.proof.outcome import Unproved
 from gpu_backend.opstream.proof.ufuncs import UfuncRule
 from tests.conformance.asked_of_views import REMOTE
-from tests.conformance.in_process import InProcess, notebook_on
+from tests.conformance.in_process import InProcess
 
 _CALLS = int(os.environ.get("SCALAR_CALLS", "120"))
 _SEED = int(os.environ.get("SCALAR_SEED", "1"))
@@ -151,12 +151,6 @@ def test_integers_compare_exactly(name: str, dtype: str) -> None:
         assert function(array, number).tolist() == expected
         assert function(array, number, out=np.zeros(4, bool)).tolist() == expected
         assert function(array, number, np.zeros(4, bool)).tolist() == expected
-
-
-@pytest.fixture(scope="module", params=["cpu", pytest.param("cuda", marks=pytest.mark.gpu)])
-def executor(request: pytest.FixtureRequest) -> Iterator[InProcess]:
-    with notebook_on(open_device(request.param)) as one:
-        yield one
 
 
 def test_large_and_small_numbers_in_turn_in_memory_that_is_reused(executor: InProcess) -> None:

@@ -2,25 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
 import numpy as np
 import pytest
 
-from gpu_backend.devices import open_device
-from tests.conformance.in_process import InProcess, notebook_on
+from tests.conformance.in_process import InProcess
 from tests.cupy_names import CuPy
 
 REMOTE = CuPy()
 #: So often an op comes: what is captured, compiled or learnt is by then.
 _TURNS = 60
-
-
-@pytest.fixture(scope="module", params=["cpu", pytest.param("cuda", marks=pytest.mark.gpu)])
-def executor(request: pytest.FixtureRequest) -> Iterator[InProcess]:
-    """An executor of this process, with a device of each kind."""
-    with notebook_on(open_device(request.param)) as one:
-        yield one
 
 
 @pytest.mark.parametrize("head", [(5, 5), (0, 0), (1, 1), (4, 2)])

@@ -9,8 +9,9 @@ from typing import Any, TypeVar
 
 import numpy as np
 
-from gpu_backend.devices.cpu.dtypes import NUMERIC, require_supported
+from gpu_backend.devices.cpu.dtypes import require_supported
 from gpu_backend.devices.cpu.memory import LEDGER, as_out_of_memory
+from gpu_backend.opstream.layout import NUMBERS
 
 ndarray = np.ndarray
 T = TypeVar("T")
@@ -38,7 +39,7 @@ def settle(result: Any) -> Any:
     """
     kind = type(result)
     if kind is ndarray:
-        if result.dtype.char not in NUMERIC:
+        if result.dtype.char not in NUMBERS:
             require_supported(result.dtype)
         LEDGER.hold(result)
         return result

@@ -8,9 +8,7 @@ from typing import Any
 import numpy as np
 
 from gpu_backend.devices.cpu.arrays import Array, Casting, DType
-
-#: The numbers among them.
-NUMERIC = frozenset("?bhilqBHILQefdFD")
+from gpu_backend.opstream.layout import NUMBERS
 
 
 def require_supported(dtype: DType) -> DType:
@@ -21,7 +19,7 @@ def require_supported(dtype: DType) -> DType:
     ValueError
         If it cannot: objects, strings, dates, long doubles, big-endian numbers, sub-arrays.
     """
-    if dtype.char in NUMERIC and dtype.byteorder != ">":
+    if dtype.char in NUMBERS and dtype.byteorder != ">":
         return dtype
     if dtype.byteorder == ">":
         raise ValueError(f"Unsupported dtype {dtype} with big-endian byte-order")

@@ -12,8 +12,9 @@ from numpy.lib.array_utils import normalize_axis_index
 from gpu_backend.devices.cpu.arrays import Array, DType
 from gpu_backend.devices.cpu.axes import reduce_to
 from gpu_backend.devices.cpu.conversion import converted
-from gpu_backend.devices.cpu.dtypes import NUMERIC, cast_into
+from gpu_backend.devices.cpu.dtypes import cast_into
 from gpu_backend.devices.cpu.table import define
+from gpu_backend.opstream.layout import NUMBERS
 
 #: What CuPy's fast path (CUB) sums without promotion, and what else it reduces.
 _SEGMENTED_SUM = frozenset("lLqQefdFD")
@@ -28,7 +29,7 @@ def _sum_dtype(dtype: DType) -> DType:
 
 def _summed(a: Array, ufunc: Any, axis: object, dtype: Any, out: Array | None, keepdims: Any) -> Array:
     chosen = _sum_dtype(a.dtype) if dtype is None else np.dtype(dtype)
-    if chosen.char not in NUMERIC:
+    if chosen.char not in NUMBERS:
         name = "sum" if ufunc is np.add else "prod"
         raise TypeError(f"Wrong type ({chosen.type}) of arguments for cupy_{name}_with_dtype")
     segmented = a.dtype.char in _SEGMENTED_SUM and chosen == a.dtype

@@ -51,10 +51,12 @@ class Course:
                 reach(one.shape, one.strides, one.itemsize) if type(one) is Layout else (0, 0) for one in layouts
             )
         if self.may_coincide:
-            return self.into < len(places) and is_apart(places, self.spans, self.into, True, False)
+            return self.into < len(places) and is_apart(places, self.spans, self.into, may_coincide=True)
         # which one is written is not said: so none may lie across another
         spans, is_kernel = self.spans, self.is_kernel
-        return bool(places) and all(is_apart(places, spans, one, False, is_kernel) for one in range(len(places)))
+        return bool(places) and all(
+            is_apart(places, spans, one, may_be_given_twice=is_kernel) for one in range(len(places))
+        )
 
 
 class Lesson(NamedTuple):

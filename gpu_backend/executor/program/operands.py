@@ -198,8 +198,8 @@ def number(arg: Value) -> Number | None:
 
 
 def is_apart(
-    places: Sequence[Place | Number], spans: Sequence[tuple[int, int]], into: int, may_coincide: bool,
-    may_be_given_twice: bool,
+    places: Sequence[Place | Number], spans: Sequence[tuple[int, int]], into: int, may_coincide: bool = False,
+    may_be_given_twice: bool = False,
 ) -> bool:  # fmt: skip
     """Tell whether operand ``into`` lies apart from each other: CuPy copies others first.
 

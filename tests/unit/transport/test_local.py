@@ -90,14 +90,18 @@ def test_a_message_waits_for_a_block_and_not_for_ever(pair: Pair, monkeypatch: p
     assert not is_shared(message[1])
 
 
-def test_without_memory_all_goes_through_the_socket() -> None:
-    ways = Ways("socket")
+def all_goes_through_the_socket(ways: Ways) -> None:
     near, far = ways.pair()
     for sender, receiver in ((near, far), (far, near)):
         assert sender.send([b"head", LARGE])
         message = received(receiver, sender)
         assert bytes(message[1]) == LARGE
         assert not is_shared(message[1])
+
+
+def test_without_memory_all_goes_through_the_socket() -> None:
+    ways = Ways("socket")
+    all_goes_through_the_socket(ways)
     ways.close()
 
 
@@ -112,12 +116,7 @@ def test_where_no_descriptor_can_be_passed_all_goes_through_the_socket(
     monkeypatch.setattr(socket, "send_fds", refused)
     ways = Ways("local")
     for _ in range(2):
-        near, far = ways.pair()
-        for sender, receiver in ((near, far), (far, near)):
-            assert sender.send([b"head", LARGE])
-            message = received(receiver, sender)
-            assert bytes(message[1]) == LARGE
-            assert not is_shared(message[1])
+        all_goes_through_the_socket(ways)
     assert [record.name for record in caplog.records] == ["transport.entrance"], "said once"
     ways.close()
 
