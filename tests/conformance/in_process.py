@@ -6,6 +6,7 @@ import os
 import warnings
 from collections.abc import Collection, Iterator
 from contextlib import contextmanager
+from contextvars import copy_context
 from pathlib import Path
 from time import perf_counter
 from types import SimpleNamespace
@@ -38,10 +39,15 @@ class InProcess(PlayedExecutor):
     def __init__(self, device: Device, passes: Collection[str] = _PASSES) -> None:
         self.device = device
         self.stream = OpStream(device, passes)
+        #: What NumPy says in an executor of what it computes, and nothing, is not the notebook's.
+        self.context = copy_context()
         super().__init__(credit_bytes=64 << 20)
 
     def work(self, most: int) -> None:
         """Run all ops that have arrived."""
+        self.context.run(self._work)
+
+    def _work(self) -> None:
         while (batch := self.talk.front()) is not None:
             with warnings.catch_warnings():
                 warnings.simplefilter("ignore")  # of ops that nobody waits for nobody hears, as from another process

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from typing import Any
+
 import numpy as np
 import pytest
 
@@ -36,7 +39,7 @@ def test_an_operand_may_be_the_output(executor: InProcess, name: str) -> None:
     for turn in range(_TURNS):
         given = first.copy()
         out = given if turn % 3 == 2 else into
-        product(given, other, out)
+        product(given, other, out=out)
         assert (out.get() == expected).all(), turn
 
 
@@ -49,6 +52,7 @@ def test_numbers_side_by_side_are_told_apart(executor: InProcess) -> None:
         assert line(x, a, b).get().tolist() == [a + b] * 4
 
 
+@pytest.mark.filterwarnings("ignore:.* encountered in cast")
 @pytest.mark.parametrize("dtype", ["u1", "u4", "u8", "i2", "i8", "f2", "f4", "f8", "c16", "?"])
 @pytest.mark.parametrize("value", [-0.0, -1e-60, -5.0, 300.7, 1e30])
 def test_an_array_is_filled_by_a_number_of_another_type(executor: InProcess, dtype: str, value: float) -> None:
@@ -79,3 +83,14 @@ def test_a_byte_that_is_neither_true_nor_false_counts_as_one(executor: InProcess
     mask, ones = REMOTE.asarray(np.array([2, 3, 0, 1], "u1")).view("?"), REMOTE.ones(4)
     for _ in range(_TURNS):
         assert (mask * ones).get().tolist() == (mask + ones * 0).get().tolist() == [1.0, 1.0, 0.0, 1.0]
+
+
+@pytest.mark.parametrize("store", [lambda x, v: x.fill(v), lambda x, v: x.__setitem__(..., v)])
+def test_a_number_that_does_not_fit_is_warned_of_each_time(
+    executor: InProcess, store: Callable[[Any, np.float64], None]
+) -> None:
+    x = REMOTE.ones(3, "u4")
+    for _ in range(_TURNS):
+        # A device that a test drives by itself silences NumPy in the notebook too, which has its own process else.
+        with np.errstate(invalid="warn"), pytest.warns(RuntimeWarning, match="invalid value encountered in cast"):
+            store(x, np.float64(1e30))

@@ -174,9 +174,9 @@ def _require_copyable(src: Any, dtype: DType, casting: Casting) -> None:
         with np.errstate(invalid="warn", over="warn"):
             np.copyto(np.empty((), dtype), src, casting=casting)
         return
-    is_text = isinstance(src, (str, bytes))
-    if is_text or not np.can_cast(src.dtype, dtype, casting):
-        raise TypeError(f"Cannot cast {src if is_text else src.dtype!s} to {dtype} in {casting} casting mode")
+    source = src if isinstance(src, (str, bytes)) else src.dtype  # NumPy takes text for the name of a type
+    if not np.can_cast(source, dtype, casting):
+        raise TypeError(f"Cannot cast {source!s} to {dtype} in {casting} casting mode")
 
 
 def _as_operand(src: object) -> Array:

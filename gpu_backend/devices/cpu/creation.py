@@ -12,7 +12,7 @@ from numpy.typing import ArrayLike, DTypeLike
 
 from gpu_backend.devices.cpu.arrays import Array, DType, as_order
 from gpu_backend.devices.cpu.conversion import copyto
-from gpu_backend.devices.cpu.dtypes import as_dtype, cast_into, clear_zeros, require_64_bits
+from gpu_backend.devices.cpu.dtypes import as_dtype, cast_into, clear_zeros, fill_value, require_64_bits
 from gpu_backend.devices.cpu.memory import LEDGER
 from gpu_backend.devices.cpu.table import define
 
@@ -136,10 +136,9 @@ def full_like(
 
 @define("cupy.ndarray.fill")
 def fill(array: Array, value: object) -> None:
-    scalar = value if isinstance(value, np.ndarray) else np.asarray(value, array.dtype)
-    if scalar.shape != ():
-        raise ValueError("non-scalar numpy.ndarray cannot be used for fill")
-    cast_into(array, scalar)
+    if isinstance(value, np.ndarray) and value.shape != ():
+        raise ValueError("non-scalar cupy.ndarray cannot be used for fill")
+    cast_into(array, value if isinstance(value, np.ndarray) else fill_value(value, array.dtype))
     clear_zeros(array)
 
 

@@ -111,6 +111,26 @@ def saturated(source: Array, dtype: DType) -> Array:
     return result
 
 
+def on_host(value: object, dtype: DType) -> Array:
+    """Return a value of the host as an array of ``dtype``; NumPy converts it, and warns of what does not fit."""
+    with np.errstate(invalid="warn", over="warn"):
+        return np.array(value, dtype)
+
+
+def fill_value(value: object, dtype: DType) -> Array:
+    """Return what an array of ``dtype`` is filled with.
+
+    Raises
+    ------
+    ValueError
+        If ``value`` is more than one number.
+    """
+    scalar = on_host(value, dtype)
+    if scalar.shape != ():
+        raise ValueError("non-scalar numpy.ndarray cannot be used for fill")
+    return scalar
+
+
 def clear_zeros(filled: Array) -> None:
     """Take the sign from the zeros that an array was filled with, as CuPy does: it clears memory in one piece."""
     if filled.dtype.kind in "fc" and filled.flags.c_contiguous and filled.size and not filled.flat[0]:

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from gpu_backend.devices.cpu.arrays import Array
-from gpu_backend.devices.cpu.dtypes import clear_zeros, store
+from gpu_backend.devices.cpu.dtypes import clear_zeros, fill_value, on_host, store
 from gpu_backend.devices.cpu.table import define
 
 ndarray = np.ndarray
@@ -199,7 +199,7 @@ def setitem(array: Array, index: object, value: object) -> None:
     if _selects_nothing(array, parts):
         return
     if not isinstance(value, ndarray):
-        value = np.array(value, dtype=array.dtype)
+        value = on_host(value, array.dtype)
         if not value.ndim:
             clear_zeros(value)
     elif value.dtype != array.dtype:
@@ -232,8 +232,5 @@ def _assign(target: Array, value: object) -> None:
     if isinstance(value, ndarray):
         store(target, np.broadcast_to(value, target.shape) if value.shape != target.shape else value)
         return
-    scalar = np.asarray(value, dtype=target.dtype)
-    if scalar.shape != ():
-        raise ValueError("non-scalar numpy.ndarray cannot be used for fill")
-    target[...] = scalar
+    target[...] = fill_value(value, target.dtype)
     clear_zeros(target)
