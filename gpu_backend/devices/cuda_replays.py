@@ -199,10 +199,16 @@ class _Space:
         of_operands = {blocks + number: array.itemsize for number, array in self._arrays.items()}
         return {**dict.fromkeys(range(blocks), _BLOCK), **of_operands}
 
-    def made(self, result: Any) -> Made | None:
-        """Return where and how the result lies, which has to begin where a block does."""
+    def made(self, result: Any) -> tuple[Made, ...]:
+        """Return where and how each result lies, which has to begin where a block of its own does."""
         if result is None or any(result is one for one in self._arrays.values()):
-            return None
+            return ()
+        made = tuple(map(self._made, result if type(result) is tuple or type(result) is list else (result,)))
+        if len({one.block for one in made}) < len(made):
+            raise Unrepeatable("results share memory")
+        return made
+
+    def _made(self, result: Any) -> Made:
         if type(result) is cupy.ndarray:
             for block in range(len(self.blocks)):
                 room = _BLOCKS + block
@@ -214,7 +220,7 @@ class _Space:
 class _Trace(NamedTuple):
     space: _Space
     launches: list[Step]
-    made: Made | None
+    made: tuple[Made, ...]
 
 
 class _Parameters:
@@ -329,18 +335,15 @@ def _agreed(
         raise Unrepeatable("memory of others")
     if {slot.number for slot in parameters.slots} != set(first.space.numbers):
         raise Unrepeatable("a number that is not handed over")
-    made, sizes = first.made, first.space.blocks
+    made, sizes = {one.block: one.layout for one in first.made}, first.space.blocks
     patches = tuple(
         one._replace(source=one.source - _BLOCKS if one.source >= _BLOCKS else one.source + len(sizes))
         for one in parameters.patches
     )
     launch = _launcher(first.launches, parameters.content, places)
-    blocks = tuple(
-        (size, made.layout if made is not None and block == made.block else contiguous((size,), _BYTES))
-        for block, size in enumerate(sizes)
-    )
+    blocks = tuple((size, made.get(block, contiguous((size,), _BYTES))) for block, size in enumerate(sizes))
     copied = () if parameters.slots else copies(first.launches, places, patches, first.space.units(len(sizes)))
-    return Replay(launch, parameters.content, patches, tuple(parameters.slots), made, blocks, copies=copied)
+    return Replay(launch, parameters.content, patches, tuple(parameters.slots), first.made, blocks, copies=copied)
 
 
 def _is_librarys(step: Step) -> bool:

@@ -84,9 +84,9 @@ class Replay(NamedTuple):
     parameters: bytearray
     patches: tuple[Patch, ...]
     slots: tuple[Slot, ...]
-    #: The result; None if the op has none, or if it is an operand.
-    made: Made | None
-    #: The memory that the op allocates: how many bytes, and what lies there. All but the result is free at once.
+    #: The results in their order, each in a block of its own; none if the op has none, or if it is an operand.
+    made: tuple[Made, ...]
+    #: The memory that the op allocates: how many bytes, and what lies there. All but the results is free at once.
     blocks: tuple[tuple[int, Layout], ...]
     #: Tells whether all is still there that the launches lead to beside operands and blocks; None if nothing is.
     holds: Callable[[], bool] | None = None

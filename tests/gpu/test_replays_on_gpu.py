@@ -132,8 +132,11 @@ def cuda() -> Any:
     return CudaDevice()
 
 
-def _played(device: Any, passes: tuple[str, ...], op: Op, rounds: int) -> tuple[list[object], PlayedNotebook]:
+def _played(
+    device: Any, passes: tuple[str, ...], op: Op, rounds: int, results: int = 1
+) -> tuple[list[object], PlayedNotebook]:
     """Return what came out of ``op`` each time, with ever new operands elsewhere in memory."""
+    made = tuple(range(op.out, op.out + results)) if op.out else ()
     on = PlayedNotebook(passes, device)
     drawn = random.Random(5)
     found: list[object] = []
@@ -145,9 +148,9 @@ def _played(device: Any, passes: tuple[str, ...], op: Op, rounds: int) -> tuple[
         if drawn.random() < 0.3:
             held.append(device.upload(np.zeros(drawn.randint(1, 5000))))  # so that what comes next lies elsewhere
         errors = [(one.error.kind, one.error.message) for one in on.run(op) if one.error is not None]
-        read = Ref(op.out) if op.out else op.args[0]
-        found.append(errors or on.contents(read).tobytes())
-        on.run(Op(".nothing", 0, (), (op.out,) if op.out else ()))
+        read = [Ref(one) for one in made] or [op.args[0]]
+        found.append(errors or [on.contents(one).tobytes() for one in read])
+        on.run(Op(".nothing", 0, (), made))
     return found, on
 
 
@@ -182,6 +185,29 @@ def test_most_are_replayed(cuda: Any) -> None:
     assert len(missed) < 0.2 * len([*ASKED, *WRITES]), missed
     aligned = [one for one in missed if "cupy.fft." in one and "View" not in one]
     assert not aligned, missed
+
+
+#: What makes several arrays, and how many.
+SEVERAL: list[tuple[Asked, int]] = [
+    (("cupy.histogram", (Ref(LONG),), {"bins": 16, "range": Tuple((-2.0, 3.0))}), 2),
+    (("cupy.histogram", (_of_long((40, 7)), 9, Tuple((-1, 1))), None), 2),
+    (("cupy.histogram", (Ref(INTS),), {"bins": 5, "range": Tuple((0, 20)), "density": True}), 2),
+    (("cupy.gradient", (Ref(SQUARE),), None), 2),
+    (("cupy.modf", (Ref(DOUBLES),), None), 2),
+    (("cupy.divmod", (Ref(INTS), Ref(INTS)), None), 2),
+    (("cupy.frexp", (Ref(FLOATS),), None), 2),
+]
+
+
+@pytest.mark.parametrize("asked", SEVERAL, ids=lambda asked: f"{asked[0][0]}-{str(asked[0][1:])[:40]}")
+def test_each_of_several_results_has_cupys_bits(cuda: Any, asked: tuple[Asked, int]) -> None:
+    (name, args, kwargs), results = asked
+    op = Op(name, 100, args, kwargs=kwargs)
+    found, on = _played(cuda, ("store", "reuse", "replay", "segments"), op, ROUNDS, results)
+    assert found == _played(cuda, _OFF, op, ROUNDS, results)[0]
+    assert on.stream._direct is not None
+    assert on.stream._direct.replayer is not None
+    assert on.stream._direct.replayer.replayed, on.stream._direct.replayer.refused
 
 
 #: What copies and does nothing else, with how many copies that are; the last two write into what is there.

@@ -112,7 +112,9 @@ def learn(recurring: Recurring, heap: Heap, op: Op, course: Course, places: Sequ
 
 
 def _recipe(heap: Heap, op: Op, course: Course, places: Sequence[Place | Number]) -> Recipe | None:
-    """Return what `csrc/learning.h` reads; None for a way that cannot recur."""
+    """Return what `csrc/learning.h` reads; None for a way that cannot recur, as one that makes several arrays."""
+    if course.replay is not None and len(course.replay.made) > 1:
+        return None
     args = op.args[1:] if op.name == CALL else op.args  # the first is the kernel
     roots = [heap.places.known.get(one.root if isinstance(one, View) else one.handle) for one in _arrays(args)]
     lying = iter(roots)
@@ -138,7 +140,7 @@ def _memory_and_work(op: Op, course: Course, places: Sequence[Place | Number]) -
         return own, len(own) - 1, (_instruction(step, places, op.name in STORES),), None
     assert replay is not None
     blocks = tuple((_rounded(size), layout) for size, layout in replay.blocks)
-    made = replay.made.block if replay.made is not None else -1
+    made = replay.made[0].block if replay.made else -1
     if course.copies is not None:
         return blocks, made, _copies(replay, course.copies), None
     return blocks, made, (), _launched(replay)

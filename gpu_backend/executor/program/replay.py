@@ -69,12 +69,11 @@ class Replayer:
         kwargs = {key: self._reader.read(value) for key, value in (op.kwargs or {}).items()}
         try:
             replay = self.captures.capture(function, given, kwargs)
-            if (replay.made is None) == bool(op.out):
+            if bool(replay.made) != bool(op.out):
                 raise Unrepeatable("the result is an operand")
             if sum(size for size, _ in replay.blocks) > _MOST_BYTES:
                 raise Unrepeatable("much memory")
-            layout = replay.made.layout if replay.made is not None else None
-            if layout is not None and not 0 < layout.nbytes == layout.held_bytes:
+            if not all(0 < one.layout.nbytes == one.layout.held_bytes for one in replay.made):
                 raise Unrepeatable("a result with gaps, or of no elements")
         except Unrepeatable as why:
             self.why = str(why)
@@ -97,7 +96,7 @@ class Replayer:
 
     def run(self, op: Op, replay: Replay, places: Sequence[Place | Number]) -> bool:
         """Launch what ``op`` launches; return whether that was possible."""
-        if replay.made is not None and not self._operands.is_free(op.out):
+        if not self._are_free(op, replay):
             return False
         if replay.alignment > 1 and any(place.address % replay.alignment for place in places):
             return False
@@ -122,7 +121,7 @@ class Replayer:
     def gather(self, op: Op, replay: Replay, copies: Sequence[Step], places: Sequence[Place | Number]) -> bool:
         """Gather the ``copies``, which are all that ``op`` launches, with others; return whether that was possible."""
         assert self._segment is not None
-        if replay.made is not None and not self._operands.is_free(op.out):
+        if not self._are_free(op, replay):
             return False
         blocks = self._blocks(replay)
         if blocks is None:
@@ -132,6 +131,13 @@ class Replayer:
                 self._places.spare_again(block)
             return False
         self._keep(op, replay, blocks)
+        return True
+
+    def _are_free(self, op: Op, replay: Replay) -> bool:
+        """Tell whether the results of ``op`` may get their handles."""
+        for number in range(len(replay.made)):  # noqa: SIM110 - asked each time, and a generator takes longer
+            if not self._operands.is_free(op.out + number):
+                return False
         return True
 
     def _blocks(self, replay: Replay) -> list[Place] | None:
@@ -147,9 +153,10 @@ class Replayer:
         return blocks
 
     def _keep(self, op: Op, replay: Replay, blocks: Sequence[Place]) -> None:
-        """Keep the block that is the result; the others are for ops behind this one."""
+        """Keep the blocks that are results; the others are for ops behind this one."""
+        handles = {made.block: op.out + number for number, made in enumerate(replay.made)}
         for number, block in enumerate(blocks):
-            if replay.made is not None and number == replay.made.block:
-                self._places.add(op.out, block)
+            if number in handles:
+                self._places.add(handles[number], block)
             else:
                 self._places.spare_again(block)

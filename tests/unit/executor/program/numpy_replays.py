@@ -40,8 +40,7 @@ class NumpyReplays:
         self.captured += 1
         operands = list(_found(args, Lying))
         blocks = ((_TEMPORARY, contiguous((_TEMPORARY,), np.dtype(np.uint8))),)
-        if made is not None:
-            blocks = (*blocks, (made.nbytes, made))
+        blocks = (*blocks, *((one.nbytes, one) for one in made))
         parameters = bytearray(8 * len(blocks))
         patches = [Patch(8 * place, place, 0) for place in range(len(blocks))]
         for one in operands:
@@ -64,10 +63,10 @@ class NumpyReplays:
         def launch() -> None:
             _array(parameters, 0, blocks[0][1])[...] = 0x5A
             result = function(*map(value, args), **kwargs)
-            if made is not None:
-                _array(parameters, 8, made)[...] = result
+            for at, (lies, one) in enumerate(zip(made, _several(result), strict=False), 1):
+                _array(parameters, 8 * at, lies)[...] = one
 
-        result = Made(1, made) if made is not None else None
+        result = tuple(Made(at, lies) for at, lies in enumerate(made, 1))
         holds = (lambda: bool(self.held)) if self.held is not None else None
         copies = _rolled(function, args)
         return Replay(launch, parameters, tuple(patches), tuple(slots), result, blocks, holds, self.alignment, copies)
@@ -95,16 +94,21 @@ def _rolled(function: Callable[..., Any], args: Sequence[Any]) -> tuple[Copied, 
     )  # fmt: skip
 
 
-def _made(function: Callable[..., Any], args: Sequence[Any], kwargs: Mapping[str, Any]) -> Layout | None:
-    """Return how the result lies, which must be the same whatever is in the operands."""
+def _several(result: Any) -> Sequence[Any]:
+    return result if type(result) in (tuple, list) else (result,)
+
+
+def _made(function: Callable[..., Any], args: Sequence[Any], kwargs: Mapping[str, Any]) -> tuple[Layout, ...]:
+    """Return how each result lies, which must be the same whatever is in the operands."""
     given = [[_stand_in(one, fill) for one in args] for fill in (0, 1)]
     results = [function(*one, **kwargs) for one in given]
     if all(one is None or any(one is each for each in own) for one, own in zip(results, given, strict=True)):
-        return None
+        return ()
     is_rolled = function.__name__ == "roll"  # the CPU device makes it as a view of what nobody else has
-    if not all(isinstance(one, np.ndarray) and (one.base is None or is_rolled) for one in results):
+    found = [_several(one) for one in results]
+    if not all(isinstance(one, np.ndarray) and (one.base is None or is_rolled) for each in found for one in each):
         raise Unrepeatable("the result is not new memory")
-    layouts = {strided(one.shape, one.strides, one.dtype) for one in results}
+    layouts = {tuple(strided(one.shape, one.strides, one.dtype) for one in each) for each in found}
     if len(layouts) != 1:
         raise Unrepeatable("it looks at the operands")
     return layouts.pop()

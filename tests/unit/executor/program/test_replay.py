@@ -218,6 +218,28 @@ def test_a_handle_that_holds_something_is_not_overwritten_by_a_place() -> None:
     assert float(on.contents(Ref(20))) == 21.0
 
 
+def split(into: int, value: Value) -> Op:
+    return Op("cupy.modf", into, (value,))
+
+
+def test_each_of_several_results_has_a_handle_of_its_own() -> None:
+    on = notebook()
+    on.run(*(split(20 + 2 * one, window(1, one % 3)) for one in range(5)))
+    assert replayer(on).replayed == 4, replayer(on).refused
+    assert not set(range(22, 30)) & set(on.stream.heap.objects)
+    for one in range(5):
+        fraction, whole = np.modf(on.contents(window(1, one % 3)))
+        assert on.contents(Ref(20 + 2 * one)).tolist() == fraction.tolist()
+        assert on.contents(Ref(21 + 2 * one)).tolist() == whole.tolist()
+
+
+def test_no_handle_of_several_that_holds_something_is_overwritten_by_a_place() -> None:
+    on = notebook()
+    on.run(split(20, Ref(3)), split(22, Ref(3)), summed(25, Ref(3)), split(24, Ref(3)))
+    assert replayer(on).replayed == 1, replayer(on).refused
+    assert on.contents(Ref(25)).tolist() == on.contents(Ref(21)).tolist()
+
+
 def test_random_numbers_are_never_captured() -> None:
     on = notebook()
     drawn = [Op("cupy.random.rand", 20 + one, (3,)) for one in range(5)]
