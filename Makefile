@@ -6,7 +6,7 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 # What an install compiles, and knows the types of: it is installed again when any of it has changed.
-COMPILED := pyproject.toml hatch_build.py $(wildcard kernelproxy/csrc/*) $(wildcard gpu_backend/executor/program/csrc/*) $(shell find gpu_backend -name '*.py')
+COMPILED := pyproject.toml hatch_build.py $(wildcard kernelproxy/csrc/*) $(shell find gpu_backend -path '*/csrc/*') $(shell find gpu_backend -name '*.py')
 PIP := $(BIN)/python -m pip --disable-pip-version-check install --quiet --editable
 
 .DEFAULT_GOAL := help

@@ -134,6 +134,16 @@ class Ports:
                 return True
         return False
 
+    def spin(self, until: float) -> bool:
+        """Wait for a notebook to speak without sleeping, up to ``until`` by `time.monotonic`; tell whether one has.
+
+        Of several it is looked once.
+        """
+        if not self._has_read_ahead and len(self._peers) == 1:
+            for peer in self._peers.values():
+                return peer.spin(until)
+        return self.hears_peers()
+
     def watch_owner(self, peer: bytes | None) -> None:
         """Watch the process at the other end of the connection ``peer`` from now on, if it is one of this host."""
         socket = self._peers.get(peer) if peer is not None else None

@@ -234,11 +234,14 @@ class Executor:
         self._loop.note_told(step.is_resting)
 
     def _spin(self, step: Spin) -> None:
-        until, hears_peers = step.until, self._ports.hears_peers
+        until, ports = step.until, self._ports
         has_come = None if step.wait is _WORK else self._gate.may_launch if step.wait is _GATE else self._has_room
         yield_at = 0.0
         while (now := perf_counter()) < until:
-            if (has_come is not None and has_come()) or hears_peers():
+            if has_come is None:
+                if ports.spin(min(until, yield_at)):
+                    break
+            elif has_come() or ports.hears_peers():
                 break
             if now > yield_at:
                 os.sched_yield()

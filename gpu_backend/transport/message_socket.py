@@ -67,6 +67,15 @@ class MessageSocket:
             self._poll.register(self.fileno(), select.POLLIN)
         return bool(self._poll.poll(0))
 
+    def spin(self, until: float) -> bool:
+        """Wait for news without sleeping, up to ``until`` by `time.monotonic`; tell whether there are any."""
+        if self._ring is not None:
+            return self._ring.spin(until)
+        while not self.has_news():
+            if monotonic() >= until:
+                return False
+        return True
+
     def fileno(self) -> int:
         """Return the descriptor, for a poller."""
         return self._laned.fileno() if self._laned is not None else self._stream.fileno()

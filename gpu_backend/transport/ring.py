@@ -17,6 +17,8 @@ import platform
 import socket
 from typing import Final
 
+from gpu_backend.transport.waiting import changes
+
 __all__ = ["RINGS_BYTES", "RingStream", "has_rings", "naps"]
 
 #: Bytes that one ring holds. Large frames have blocks of their own.
@@ -75,6 +77,10 @@ class RingStream:
     def has_news(self) -> bool:
         """Tell whether something is to be read, or to be heard by the socket. Makes no system call."""
         return self._words[self._put_at] != self._taken or self._is_rung
+
+    def spin(self, until: float) -> bool:
+        """Wait for news without sleeping, up to ``until`` by `time.monotonic`; tell whether there are any."""
+        return self._is_rung or changes(self._words, self._put_at, self._taken, until)
 
     def doze(self) -> bool:
         """Have the peer ring from now on; False if there are news, so that nobody should sleep."""

@@ -106,15 +106,13 @@ class Link:
 
     def _spin(self, until: float) -> bool:
         """Look for news without sleeping; False if there are none ``until`` then."""
-        has_news = self._has_news
-        yield_at = 0.0
-        while not has_news():
+        spin, look_until = self._socket.spin, 0.0  # once at first: who answers may want this processor
+        while not spin(look_until):
             now = monotonic()
             if now >= until:
                 return False
-            if now >= yield_at:
-                os.sched_yield()
-                yield_at = now + _YIELD_SECONDS
+            os.sched_yield()
+            look_until = min(until, now + _YIELD_SECONDS)
         return True
 
     def _take(self) -> list[Frame] | None:
