@@ -241,6 +241,5 @@ def test_what_copies_alone_is_gathered(cuda: Any, asked: tuple[Asked, int]) -> N
     assert direct is not None
     assert direct.segment is not None
     assert direct.replayer is not None
-    gathered = direct.segment.gathered
-    assert gathered, (direct.ways(), direct.replayer.refused)
-    assert gathered % copies == 0
+    # All of an op's at least once; of one that met a program that was not loaded yet, a part may have been in vain.
+    assert direct.segment.gathered >= copies, (direct.ways(), direct.replayer.refused)
