@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import sys
 from collections.abc import Sequence
+from importlib import import_module
 from importlib.machinery import SOURCE_SUFFIXES, FileFinder, ModuleSpec, SourceFileLoader
 from types import ModuleType
 
@@ -26,6 +27,16 @@ class _Sources:
 def are_asked_for() -> bool:
     """Tell whether the environment says that no compiled module is to be used."""
     return os.environ.get(VARIABLE) == "off"
+
+
+def in_c(name: str) -> ModuleType | None:
+    """Return the module of that name, which is written in C; None where it was not compiled, or is not to be used."""
+    if are_asked_for():
+        return None
+    try:
+        return import_module(name)
+    except ImportError:
+        return None
 
 
 def prefer_if_asked() -> None:

@@ -7,9 +7,7 @@ same host shares out. Python looks as fast as it can and takes a good part of th
 from __future__ import annotations
 
 from collections.abc import Callable
-from importlib import import_module
 from time import monotonic
-from typing import Any
 
 from gpu_backend import sources
 
@@ -25,18 +23,9 @@ def _looked_for(words: memoryview, place: int, seen: int, until: float) -> bool:
     return True
 
 
-def _changes() -> Changes:
-    if sources.are_asked_for():
-        return _looked_for
-    try:
-        core: Any = import_module("gpu_backend.transport._waiting")
-    except ImportError:
-        return _looked_for
-    found: Changes = core.changes
-    return found
-
+_compiled = sources.in_c("gpu_backend.transport._waiting")
 
 #: Tells whether the word at a place of these, which are of 64 bits, is another number than was seen: now, or before the
 #: time that comes last, of `time.monotonic`, which `time.perf_counter` is here as well. It keeps the interpreter, so
 #: whoever calls waits for moments at a time.
-changes: Changes = _changes()
+changes: Changes = _looked_for if _compiled is None else _compiled.changes

@@ -9,7 +9,6 @@ back to Python: what is new, what finds no memory, a table that is full. Where n
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from importlib import import_module
 from typing import Any, Protocol
 
 from gpu_backend import sources
@@ -82,11 +81,8 @@ def make_recurring(
     launch
         Has the device carry out what is gathered, by ``runs``.
     """
-    if sources.are_asked_for():
-        return None
-    try:
-        core: Any = import_module("gpu_backend.executor.program._recurring")
-    except ImportError:
+    core: Any = sources.in_c("gpu_backend.executor.program._recurring")
+    if core is None:
         return None
     made: Recurring = core.Recurring(
         classes=_CLASSES, takes=takes, places=heap.places, objects=heap.objects, alone=heap.ownership.alone,
