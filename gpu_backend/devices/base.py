@@ -19,6 +19,7 @@ from gpu_backend.devices.products import Products
 from gpu_backend.devices.python_source import PythonSource
 from gpu_backend.devices.replays import Replays
 from gpu_backend.devices.segments import Segments
+from gpu_backend.devices.sparse_products import SparseProducts
 from gpu_backend.opstream.layout import DType, Shape
 
 
@@ -90,6 +91,8 @@ class Device(Protocol):
     replays: Replays | None
     #: Carries out matrix products past its array library; None on a device that gains nothing by it.
     products: Products | None
+    #: Likewise those of sparse matrices and vectors.
+    sparse_products: SparseProducts | None
     #: Memory by its address; None on a device that has none of these.
     blocks: Blocks | None
     #: Where contents go that are downloaded. Set by the executor.

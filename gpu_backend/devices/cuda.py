@@ -27,11 +27,13 @@ from gpu_backend.devices.cuda_reductions import whole_reductions
 from gpu_backend.devices.cuda_replays import CudaReplays
 from gpu_backend.devices.cuda_segments import CudaSegments
 from gpu_backend.devices.cuda_selections import chosen_by_masks
+from gpu_backend.devices.cuda_sparse_products import CudaSparseProducts
 from gpu_backend.devices.extents import reach, require_within
 from gpu_backend.devices.products import Products
 from gpu_backend.devices.python_source import PythonSource
 from gpu_backend.devices.replays import Replays
 from gpu_backend.devices.segments import Segments
+from gpu_backend.devices.sparse_products import SparseProducts
 from gpu_backend.opstream.layout import DType, Shape
 from gpu_backend.wire.memory_order import permuted_order
 
@@ -122,6 +124,7 @@ class CudaDevice:
     segments: Segments | None = None
     replays: Replays | None = None
     products: Products | None = None
+    sparse_products: SparseProducts | None = None
     blocks: Blocks | None = None
 
     def __init__(self, ordinal: int = 0, prepared: Path | None = None, count: int = 1) -> None:
@@ -148,6 +151,7 @@ class CudaDevice:
             self.segments = CudaSegments(self._device, note_of(prepared, self._device))
             self.replays = CudaReplays(self._device)
             self.products = CudaProducts(self._device)
+            self.sparse_products = CudaSparseProducts()
             self.blocks = CudaBlocks()
         properties = runtime.getDeviceProperties(ordinal)
         name = properties["name"]

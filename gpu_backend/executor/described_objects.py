@@ -31,6 +31,8 @@ _ARRAY = "cupy.ndarray"
 _SPARSE, _FACTS = "cupyx.scipy.sparse.", frozenset({"shape", "dtype", "nnz", "format"})
 _EVENTS = frozenset({"cupy.cuda.Event"})
 _STREAMS = frozenset({"cupy.cuda.Stream", "cupy.cuda.ExternalStream"})
+#: So many methods are remembered.
+_MOST_PLAIN = 1_024
 _PYTHON_KERNELS = frozenset({"cupyx.jit._interface._JitRawKernel"})
 
 
@@ -43,6 +45,8 @@ class DescribedObjects:
         self.array_type: type = device.array_type
         #: By the class itself, never by a name that it gives itself.
         self._by_class: dict[type, ClassDescription | None] = {Task: _TASK}
+        #: Methods that may be called as they are, by class and name.
+        self._plain: set[tuple[type, str]] = set()
         #: The numbers that this session was given for streams, events, graphs and kernels.
         self.handles = Handles(self._name_of_class)
 
@@ -132,10 +136,16 @@ class DescribedObjects:
         ProtocolError
             If ``target`` is nothing that has attributes for a notebook.
         """
+        if (type(target), name) in self._plain:
+            return getattr(target, name)  # type: ignore[no-any-return]
         described = self._members(target, name)
         if name not in described.methods:
             raise AttributeError(f"{type(target).__name__!r} object has no public method {name!r}")
-        return self.handles.held(f"{described.name}.{name}", getattr(target, name))
+        found, qualname = getattr(target, name), f"{described.name}.{name}"
+        held: Callable[..., Any] = self.handles.held(qualname, found)
+        if held is found and len(self._plain) < _MOST_PLAIN:
+            self._plain.add((type(target), name))
+        return held
 
     def attribute(self, target: Any, name: str) -> Any:
         """Return the attribute ``name`` of ``target``, which is no method; errors are those of `method`."""

@@ -84,6 +84,8 @@ class _Sparse(CompressedMembers, RemoteObject):
 
     def _read(self, name: str) -> Any:
         known = self._known
+        if known is not None and name == "T":
+            return self.transpose()
         if known is None or name not in _DESCRIBED:
             return super()._read(name)
         if name == "ndim":

@@ -146,6 +146,7 @@ def test_an_op_that_failed_may_have_left_its_argument_behind(on: PlayedNotebook)
 #: What functions that create arrays are given, by how many arguments.
 _CREATING: dict[str, tuple[list[Any], ...]] = {
     **{f"cupy.{name}": ([6], [6, "f8"]) for name in ("zeros", "ones", "empty", "identity")},
+    **{f"cupy.random.{name}": ([6],) for name in ("rand", "randn", "random", "random_sample", "standard_normal")},
     "cupy.eye": ([6], [6, 6]),
     "cupy.arange": ([6.0], [1.0, 6.0], [1.0, 6.0, 2.0]),
     "cupy.full": ([6], [6, 1.0], [6, 1.0, "f8"]),

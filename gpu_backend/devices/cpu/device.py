@@ -26,6 +26,7 @@ from gpu_backend.devices.products import Products
 from gpu_backend.devices.python_source import PythonSource
 from gpu_backend.devices.replays import Replays
 from gpu_backend.devices.segments import Segments
+from gpu_backend.devices.sparse_products import SparseProducts
 from gpu_backend.metering.machine import machine_bytes
 from gpu_backend.opstream.layout import DType, Shape
 from gpu_backend.wire.memory_order import permuted_order
@@ -60,6 +61,7 @@ class CpuDevice:
     segments: Segments | None = None
     replays: Replays | None = None
     products: Products | None = None
+    sparse_products: SparseProducts | None = None
     blocks: Blocks | None = None
 
     def __init__(self, count: int = 1) -> None:

@@ -20,7 +20,7 @@ from gpu_backend.executor.program.effects import Accounts, handles_in
 from gpu_backend.executor.program.kernel_calls import CALL, KernelCalls
 from gpu_backend.executor.program.operands import Number, Operands, encoded, fills_otherwise, is_whole, number
 from gpu_backend.executor.program.plan import Plan
-from gpu_backend.executor.program.products import Multiplications
+from gpu_backend.executor.program.products import Multiplications, make_multiplications
 from gpu_backend.executor.program.recurring import Recurring, learn, make_recurring
 from gpu_backend.executor.program.replay import Replayer
 from gpu_backend.executor.program.segment import STORES, Segment, kind_of
@@ -114,11 +114,12 @@ class Direct:
         return self._carry_through(op, course, places)
 
     def _take_verb(self, op: Op) -> bool:
-        """Write a few bytes of the notebook's, or launch a kernel of the user's again, if that can be."""
+        """Write a few bytes, multiply a sparse matrix, or launch a kernel of the user's again, if that can be."""
         if op.name == WRITE:
             self.launch()
             return not op.out and op.kwargs is None and self._operands.write(op.args)
-        return op.name == CALL and self.replayer is not None and self._take_call(op)
+        is_product = self.products is not None and self.products.take_method(op)
+        return is_product or (op.name == CALL and self.replayer is not None and self._take_call(op))
 
     def _take_call(self, op: Op) -> bool:
         """Launch a kernel of the user's again, if that can be; return whether it was."""
@@ -387,7 +388,7 @@ def make_direct(
     if device.replays is not None and "replay" in passes:
         replayer = Replayer(device.replays, operands, places, reader, segment)
     if device.products is not None and "products" in passes:
-        products = Multiplications(device.products, operands, places, segment)
+        products = make_multiplications(device, operands, heap, segment)
     if segment is None and replayer is None and products is None:
         return None
     return Direct(device, operands, heap, plan, accounts, segment, replayer, products)

@@ -20,7 +20,7 @@ from gpu_backend.devices.blocks import Blocks
 from gpu_backend.devices.extents import reach, require_within
 from gpu_backend.executor.heap import Heap, Place
 from gpu_backend.executor.values import PLAIN
-from gpu_backend.opstream.layout import DType, Layout, strided
+from gpu_backend.opstream.layout import DType, Layout, contiguous, strided
 from gpu_backend.wire import values as wire
 from gpu_backend.wire.dtypes import text_to_dtype
 from gpu_backend.wire.memory_order import holds
@@ -30,6 +30,7 @@ __all__ = [
     "BLOCK_BYTES",
     "Number",
     "Operands",
+    "bytes_of",
     "encoded",
     "fills_otherwise",
     "is_apart",
@@ -42,6 +43,7 @@ __all__ = [
 _MOST_WINDOWS = 1024
 #: Blocks are of whole multiples of this, as CuPy's pool hands them out.
 BLOCK_BYTES = 512
+_BYTES: DType = np.dtype(np.uint8)
 #: How a number of a type is written.
 _FORMATS = {code: Struct(f"<{code}") for code in "bBhHiIqQefd"} | {"l": Struct("<q"), "L": Struct("<Q")}
 #: The largest int of which each floating type has all below: what is larger is rounded, and by everybody differently.
@@ -195,6 +197,11 @@ def number(arg: Value) -> Number | None:
     if isinstance(arg, _PLAIN):
         return Number(arg, type(arg))
     return Number(arg, arg.dtype) if isinstance(arg, Scalar) else None
+
+
+def bytes_of(size_bytes: int) -> Layout:
+    """Return how memory lies of which nothing is known."""
+    return contiguous((size_bytes,), _BYTES)
 
 
 def is_apart(

@@ -26,9 +26,12 @@ CHECKED: Container[int] = frozenset()
 _NEW: dict[Container[int], str] = {
     (1,): """ndarray.sum ndarray.prod ndarray.max ndarray.min ndarray.mean ndarray.var ndarray.std ndarray.any
         ndarray.all ndarray.argmax ndarray.argmin sum prod max min amax amin mean var std any all argmax argmin
-        ndarray.copy copy""",
+        ndarray.copy copy ndarray.flatten sort argsort ndarray.argsort nansum nanprod nanmax nanmin nanmean nanvar
+        nanstd nanargmax nanargmin count_nonzero bincount trace ndarray.trace linalg.norm linalg.inv linalg.det
+        linalg.cholesky random.rand random.randn random.random random.random_sample random.standard_normal""",
     (1, 2): "zeros ones empty eye identity ndarray.astype",
-    (2,): "dot ndarray.dot outer",
+    (2,): "dot ndarray.dot outer take searchsorted digitize linalg.solve",
+    (3,): "where interp",
     (1, 2, 3): "arange full",
 }
 #: Functions whose results are new memory or lie in that of an argument, and that remember nothing.

@@ -1,27 +1,28 @@
-"""Matrix products past CuPy's handling of arguments: see `devices/products.py`."""
+"""Matrix products past CuPy's handling of arguments: see `devices/products.py`, and those of sparse matrices."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
-import numpy as np
-
+from gpu_backend.devices.base import Device
 from gpu_backend.devices.products import Product
 from gpu_backend.devices.products import Products as ProductsOfDevice
-from gpu_backend.executor.heap import MOST_SPARE_BYTES, Place, Places
-from gpu_backend.executor.program.operands import Operands
+from gpu_backend.executor.heap import MOST_SPARE_BYTES, Heap, Place, Places
+from gpu_backend.executor.program.operands import Operands, bytes_of
 from gpu_backend.executor.program.segment import Segment
+from gpu_backend.executor.program.sparse_products import SparseMultiplications
 from gpu_backend.executor.program.steps import Step
 from gpu_backend.executor.verbs import STORE
-from gpu_backend.opstream.layout import DType, Layout, contiguous
+from gpu_backend.opstream.layout import Layout
 from gpu_backend.wire.messages import Op
 
-__all__ = ["Multiplication", "Multiplications", "bytes_of"]
+__all__ = ["Multiplication", "Multiplications", "make_multiplications"]
 
+#: The verb by which a notebook calls a method of an object, such as a sparse matrix.
+_METHOD = ".method"
 #: The one that multiplies stacks of matrices.
 _OF_STACKS = "cupy.matmul"
-_BYTES: DType = np.dtype(np.uint8)
 _NAMES = frozenset(("cupy.matmul", "cupy.dot", "cupy.ndarray.dot"))
 #: The most memory that a result or a copy may take: a larger one keeps the device busy by itself.
 _MOST_BYTES = 64 << 20
@@ -42,12 +43,29 @@ class Multiplication:
 
 
 class Multiplications:
-    """Carries out products."""
+    """Carries out products.
 
-    def __init__(self, runs: ProductsOfDevice, operands: Operands, places: Places, segment: Segment | None) -> None:
+    Parameters
+    ----------
+    sparse
+        Those of sparse matrices; None on a device that gains nothing by it.
+    """
+
+    def __init__(
+        self, runs: ProductsOfDevice, operands: Operands, places: Places, segment: Segment | None,
+        sparse: SparseMultiplications | None = None,
+    ) -> None:  # fmt: skip
         self._runs, self._operands, self._places, self._segment = runs, operands, places, segment
-        #: How many were carried out.
-        self.done = 0
+        self._sparse, self._done = sparse, 0
+
+    @property
+    def done(self) -> int:
+        """How many were carried out."""
+        return self._done + (self._sparse.done if self._sparse is not None else 0)
+
+    def take_method(self, op: Op) -> bool:
+        """Carry out ``op`` if it calls a method, and is a product of a sparse matrix; return whether it was."""
+        return op.name == _METHOD and self._sparse is not None and self._sparse.take(op)
 
     @staticmethod
     def has(name: str) -> bool:
@@ -92,7 +110,7 @@ class Multiplications:
         if first is not None and second is not None and scratch is not None:
             way.product.run(first, second, result.address, scratch)
             self._places.add(op.out, result)
-            self.done += 1
+            self._done += 1
         else:
             temporary.append(result)
         for one in temporary:
@@ -123,6 +141,12 @@ class Multiplications:
         return copied.address if self._segment.put(op, copy.step, [place, copied]) else None
 
 
-def bytes_of(size_bytes: int) -> Layout:
-    """Return how memory lies of which nothing is known."""
-    return contiguous((size_bytes,), _BYTES)
+def make_multiplications(
+    device: Device, operands: Operands, heap: Heap, segment: Segment | None
+) -> Multiplications | None:
+    """Return what carries out products past CuPy on ``device``; None if nothing does."""
+    if device.products is None:
+        return None
+    runs = device.sparse_products
+    sparse = SparseMultiplications(runs, operands, heap, segment) if runs is not None else None
+    return Multiplications(device.products, operands, heap.places, segment, sparse)

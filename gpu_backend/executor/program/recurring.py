@@ -19,8 +19,8 @@ from gpu_backend.executor.heap import MOST_SPARE_BYTES, Heap, Place, Places
 from gpu_backend.executor.program.course import Course
 from gpu_backend.executor.program.instruction_table import Table
 from gpu_backend.executor.program.kernel_calls import CALL
-from gpu_backend.executor.program.operands import BLOCK_BYTES, Number, Operands
-from gpu_backend.executor.program.products import Multiplication, bytes_of
+from gpu_backend.executor.program.operands import BLOCK_BYTES, Number, Operands, bytes_of
+from gpu_backend.executor.program.products import Multiplication
 from gpu_backend.executor.program.segment import STORES
 from gpu_backend.executor.program.steps import Step
 from gpu_backend.executor.program.takes import Takes

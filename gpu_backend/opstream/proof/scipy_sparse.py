@@ -1,4 +1,4 @@
-"""Rules of ``cupyx.scipy.sparse``: matrices made of arrays, and what comes of them that is dense."""
+"""Rules of ``cupyx.scipy.sparse``: matrices made of arrays or turned, and what comes of them that is dense."""
 
 from __future__ import annotations
 
@@ -59,6 +59,22 @@ def toarray(matrix: object, order: object = None, out: Array | None = None) -> A
     if order not in (None, "C") or out is not None:
         raise CannotProve("another order, or an output")
     return new(given.shape, given.dtype)
+
+
+def _transpose(qualname: str) -> Callable[..., Made]:
+    def transpose(matrix: object, axes: object = None, copy: object = False) -> Made:
+        given = _matrix(matrix)
+        if axes is not None or copy is not False:
+            raise CannotProve("axes, or a copy of the parts")
+        return Made(qualname, 0, SparseLayout(given.shape[::-1], given.dtype))
+
+    return transpose
+
+
+#: A matrix of the same parts, with rows for columns.
+for _form, _turned in (("csr", "csc"), ("csc", "csr"), ("coo", "coo")):
+    for _kind in ("matrix", "array"):
+        rule(f"{_name(_form, _kind)}.transpose")(_transpose(_name(_turned, _kind)))
 
 
 def _made_of(qualname: str) -> Callable[..., Made]:

@@ -1,4 +1,4 @@
-"""Products on the CPU device, for tests: NumPy reads what BLAS would read, address by address."""
+"""Products on the CPU device, for tests: NumPy and SciPy read what a library would read, address by address."""
 
 from __future__ import annotations
 
@@ -8,7 +8,8 @@ import numpy as np
 
 from gpu_backend.devices.batched_products import Stacks, stacks
 from gpu_backend.devices.products import Gemm, Product, gemm
-from gpu_backend.opstream.layout import DType, Layout
+from gpu_backend.devices.sparse_products import Scratch
+from gpu_backend.opstream.layout import DType, Layout, contiguous
 from tests.unit.executor.program.numpy_segments import SegmentedCpu, array_at
 
 
@@ -58,9 +59,43 @@ def _operand(
     return array_at(address, dtype, shape, steps)
 
 
+class NumpySparseProducts:
+    """Multiplies matrices of SciPy's, whose calls take ``scratch_bytes``; notes them."""
+
+    def __init__(self) -> None:
+        self.scratch_bytes, self.calls, self.asked = 16, 0, 0
+
+    def product(self, matrix: Any, method: str, vector: Layout) -> _SparseProduct | None:
+        """Return ``matrix.method(vector)``; see the seam."""
+        self.asked += 1
+        is_usual = method in ("__matmul__", "dot") and matrix.format == "csr" and vector.c_contiguous
+        return _SparseProduct(self, matrix) if is_usual and vector.shape == (matrix.shape[1],) else None
+
+
+class _SparseProduct:
+    def __init__(self, owner: NumpySparseProducts, matrix: Any) -> None:
+        self._owner, self._matrix, self._data = owner, matrix, matrix.data
+        self.made = contiguous((matrix.shape[0],), matrix.dtype)
+
+    def holds(self, matrix: object) -> bool:
+        """Tell whether ``matrix`` is that one and as it was; see the seam."""
+        return matrix is self._matrix and self._matrix.data is self._data
+
+    def run(self, vector: int, into: int, scratch: Scratch) -> bool:
+        """Multiply; see the seam."""
+        if scratch(self._owner.scratch_bytes) is None:
+            return False
+        self._owner.calls += 1
+        step = (self.made.itemsize,)
+        given = array_at(vector, self.made.dtype, (self._matrix.shape[1],), step)
+        array_at(into, self.made.dtype, self.made.shape, step)[...] = self._matrix @ given
+        return True
+
+
 class MultiplyingCpu(SegmentedCpu):
     """The CPU device with segments and products."""
 
     def __init__(self, most_ops: int = 8) -> None:
         super().__init__(most_ops)
         self.multiplied = self.products = NumpyProducts()
+        self.multiplied_sparse = self.sparse_products = NumpySparseProducts()
