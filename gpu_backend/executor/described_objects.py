@@ -143,7 +143,8 @@ class DescribedObjects:
             raise AttributeError(f"{type(target).__name__!r} object has no public method {name!r}")
         found, qualname = getattr(target, name), f"{described.name}.{name}"
         held: Callable[..., Any] = self.handles.held(qualname, found)
-        if held is found and len(self._plain) < _MOST_PLAIN:
+        of_class = type(target) not in _BOUND_METHODS  # what may be reached of those their objects say
+        if of_class and held is found and len(self._plain) < _MOST_PLAIN:
             self._plain.add((type(target), name))
         return held
 

@@ -78,8 +78,22 @@ def test_nothing_else_may_stay(objects: DescribedObjects, value: object) -> None
 def test_methods_of_described_objects_are_called_and_handed_on(objects: DescribedObjects) -> None:
     solver = made("cupyx.scipy.sparse.linalg.factorized", made("cupyx.scipy.sparse.csc_matrix", np.eye(2)))
     assert objects.function(solver) is solver
-    for other in ("".join, [].append, made("cupyx.scipy.sparse.csr_matrix", np.eye(2))._swap, object().__reduce__):
+    assert objects.method(solver, "__call__")(np.ones(2)).tolist() == [1, 1]
+    matrix = made("cupyx.scipy.sparse.csr_matrix", np.eye(2))
+    for other in ("".join, [].append, matrix._swap, objects.describe, object().__reduce__):
         assert objects.describe(other) is None
+        with pytest.raises(ProtocolError, match="no attributes here"):
+            objects.method(other, "__call__")
+
+
+def test_methods_that_are_remembered_are_those_of_their_own_class_and_name(objects: DescribedObjects) -> None:
+    matrix = made("cupyx.scipy.sparse.csr_matrix", np.eye(2))
+    for _ in range(2):
+        assert objects.method(matrix, "toarray")().tolist() == [[1, 0], [0, 1]]
+        with pytest.raises(AttributeError, match="no public method"):
+            objects.method(matrix, "_swap")
+        with pytest.raises(ProtocolError, match="no attributes here"):
+            objects.method({}, "toarray")
 
 
 def test_what_is_settable_is_set_and_nothing_else(objects: DescribedObjects) -> None:
