@@ -8,6 +8,7 @@ made and destroyed by its own classes. The calls themselves are the same, in the
 from __future__ import annotations
 
 import weakref
+from contextlib import ExitStack
 from typing import Any
 
 import cupy
@@ -51,8 +52,8 @@ class CudaSparseProducts:
         dtype, size = vector.dtype, matrix.shape[-1]
         if dtype.char not in _TYPES or not dtype.isnative or matrix.dtype != dtype or vector.shape != (size,):
             return None
-        is_usual = matrix.ndim == 2 and vector.c_contiguous and matrix.nnz > 0 and matrix.indices.dtype.char in _INDICES
-        if not is_usual or not matrix.has_canonical_format:
+        is_usual = matrix.ndim == 2 and vector.c_contiguous and _fit_each_other(matrix, is_transposed)
+        if not is_usual or not matrix.has_canonical_format:  # which CuPy finds out and notes, as it would itself
             return None
         factors = self._factors[dtype.char]
         return _Product(matrix, is_transposed, factors)
@@ -88,10 +89,13 @@ class _Product:
     def run(self, vector: int, into: int, scratch: Scratch) -> bool:
         """Have the device carry it out; see the seam."""
         runtime.memsetAsync(into, 0, self.made.nbytes, 0)  # as ``cupy.zeros``: what lies there may be no number
-        matrix = cusparse.createCsr(*self._description)
-        given = cusparse.createDnVec(self._shape[1], vector, self._type)
-        result = cusparse.createDnVec(self._shape[0], into, self._type)
-        try:
+        with ExitStack() as made:
+            matrix = cusparse.createCsr(*self._description)
+            made.callback(cusparse.destroySpMat, matrix)
+            given = cusparse.createDnVec(self._shape[1], vector, self._type)
+            made.callback(cusparse.destroyDnVec, given)
+            result = cusparse.createDnVec(self._shape[0], into, self._type)
+            made.callback(cusparse.destroyDnVec, result)
             call = (
                 devices.get_cusparse_handle(), self._direction, self._one, matrix, given, self._zero, result,
                 self._type, cusparse.CUSPARSE_MV_ALG_DEFAULT,
@@ -100,14 +104,20 @@ class _Product:
             if at is not None:
                 cusparse.spMV(*call, at)
             return at is not None
-        finally:
-            cusparse.destroyDnVec(result)
-            cusparse.destroyDnVec(given)
-            cusparse.destroySpMat(matrix)
 
 
 def _is_product(matrix: Any, method: str) -> bool:
     return method in _METHODS or (method == _METHOD_OF_MATRICES and sparse.isspmatrix(matrix))
+
+
+def _fit_each_other(matrix: Any, is_transposed: bool) -> bool:
+    """Tell whether the arrays of ``matrix`` are what CuPy's constructor makes sure of; a program may set others."""
+    data, indices, indptr = _parts(matrix)
+    is_flat = data.ndim == indices.ndim == indptr.ndim == 1
+    is_typed = indices.dtype == indptr.dtype and indices.dtype.char in _INDICES
+    return bool(
+        is_flat and is_typed and 0 < data.size == indices.size and indptr.size == matrix.shape[is_transposed] + 1
+    )
 
 
 def _parts(matrix: Any) -> tuple[cupy.ndarray, cupy.ndarray, cupy.ndarray]:

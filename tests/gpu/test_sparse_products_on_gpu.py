@@ -10,7 +10,7 @@ import pytest
 from gpu_backend.executor.config import PASSES
 from gpu_backend.executor.heap import Kind
 from gpu_backend.wire.messages import Op, Want
-from gpu_backend.wire.values import Ref, View
+from gpu_backend.wire.values import Ref, Tuple, View
 from tests.unit.executor.program.played import PlayedNotebook
 
 pytestmark = pytest.mark.gpu
@@ -150,6 +150,25 @@ def test_what_stands_twice_is_added_up_first() -> None:
     for number in range(3):
         both.require_same(product(row(number, np.dtype("<f8"))))
     assert both.done == 3
+
+
+def test_a_matrix_is_looked_at_behind_what_writes_it() -> None:
+    matrix, dtype = made("csr_matrix", "<f8")
+    both = Both(matrix, dtype)
+    parts = [np.array([1.0, 2.0]), np.array([0, 1], "i"), np.array([0, 2], "i")]
+    for one in (both.on, both.plain):
+        for number, part in enumerate(parts):
+            one.stream.heap.put(SPARE + number, one.device.upload(part))
+    taken = Tuple((Ref(SPARE), Ref(SPARE + 1), Ref(SPARE + 2)))
+    both.run(Op("cupyx.scipy.sparse.csr_matrix", SPARE + 3, (taken, Tuple((1, COLUMNS)))))
+    both.run(
+        Op("cupy.subtract", 0, (1, Ref(SPARE + 1), Ref(SPARE + 1))),  # now the second column stands first
+        Op(".method", SPARE + 4, (Ref(SPARE + 3), "__matmul__", row(0, dtype))),
+    )
+    asked = Op(".getattr", 0, (Ref(SPARE + 3), "has_sorted_indices"), want=Want.DESCRIPTION)
+    told = [one.run(asked)[0] for one in (both.on, both.plain)]
+    assert told[0] == told[1]
+    assert both.on.contents(Ref(SPARE + 4)).tobytes() == both.plain.contents(Ref(SPARE + 4)).tobytes()
 
 
 def test_what_cupy_does_otherwise_goes_its_way() -> None:

@@ -44,7 +44,9 @@ class Accounts:
             self._lend(op)
             return
         given = list(handles_in((*op.args, *(op.kwargs or {}).values())))
-        is_new = len(op.args) in self._new_memory[op.name] and not (op.kwargs and any(handles_in(op.kwargs.values())))
+        handles = tuple(handles)
+        is_new = len(handles) == 1 and len(op.args) in self._new_memory[op.name]
+        is_new = is_new and not (op.kwargs and any(handles_in(op.kwargs.values())))
         for handle in handles:
             kind = self._heap.kind(handle)
             if kind is Kind.ARRAY and is_new:

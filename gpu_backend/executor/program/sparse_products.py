@@ -46,6 +46,7 @@ class SparseMultiplications:
         if known is not None and known.holds(matrix):
             return known
         self._known.pop(key, None)
+        self._launch()  # what is gathered may write the matrix, which is looked at
         found = self._runs.product(matrix, method, vector)
         if found is None or found.made.nbytes > _MOST_BYTES:
             return None
@@ -58,8 +59,7 @@ class SparseMultiplications:
         result = self._operands.new(product.made, product.made.nbytes)
         if result is None:
             return False
-        if self._segment is not None:
-            self._segment.launch()
+        self._launch()
         places, temporary = self._heap.places, list[Place]()
 
         def scratch(size_bytes: int) -> int | None:
@@ -84,3 +84,7 @@ class SparseMultiplications:
         if places.spare_bytes > MOST_SPARE_BYTES:
             places.give_back()
         return is_done
+
+    def _launch(self) -> None:
+        if self._segment is not None:
+            self._segment.launch()

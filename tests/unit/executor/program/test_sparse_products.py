@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 import pytest
 
@@ -46,6 +48,21 @@ def test_what_is_gathered_is_computed_first() -> None:
     on.run(Op("cupy.add", 60, (HALF, HALF)), product(MADE, Ref(60)), Op("cupy.add", 61, (Ref(MADE), 1.0)))
     assert device.multiplied_sparse.calls == 1
     assert on.contents(Ref(61)).tolist() == [17.0, 53.0]
+
+
+def test_a_matrix_is_looked_at_when_what_may_write_it_is_launched(monkeypatch: pytest.MonkeyPatch) -> None:
+    on, device = notebook()
+    looks, look = [], device.multiplied_sparse.product
+
+    def counted(*args: Any) -> Any:
+        assert on.stream._direct is not None
+        assert on.stream._direct.segment is not None
+        looks.append((on.stream._direct.segment.gathered, on.stream._direct.segment.table.ops))
+        return look(*args)
+
+    monkeypatch.setattr(device.multiplied_sparse, "product", counted)
+    on.run(Op("cupy.add", 60, (Ref(VECTOR), 1.0)), product(MADE, HALF))
+    assert looks == [(1, 0)]
 
 
 def test_a_matrix_that_has_other_arrays_is_looked_at_again() -> None:
