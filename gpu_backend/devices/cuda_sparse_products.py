@@ -1,7 +1,7 @@
 """Products of sparse matrices and vectors on a GPU: the calls of cuSPARSE that CuPy would make, with addresses only.
 
-CuPy takes some 100 µs for one, most of it to find out which calls to make, and to have descriptions of three operands
-made and destroyed by its own classes. The calls themselves are the same, in the same order. Source:
+CuPy takes 40 to 65 µs for a small one, most of it to find out which calls to make, and to have descriptions of three
+operands made and destroyed by its own classes. The calls themselves are the same, in the same order. Source:
 ``cupyx/scipy/sparse/_csr.py``, ``_csc.py``, and ``spmv`` in ``cupyx/cusparse.py``, of CuPy 14.2.
 """
 
@@ -55,8 +55,7 @@ class CudaSparseProducts:
         is_usual = matrix.ndim == 2 and vector.c_contiguous and _fit_each_other(matrix, is_transposed)
         if not is_usual or not matrix.has_canonical_format:  # which CuPy finds out and notes, as it would itself
             return None
-        factors = self._factors[dtype.char]
-        return _Product(matrix, is_transposed, factors)
+        return _Product(matrix, is_transposed, self._factors[dtype.char])
 
 
 class _Product:
@@ -70,7 +69,7 @@ class _Product:
         data, indices, indptr = _parts(matrix)
         self._type = _TYPES[data.dtype.char]
         self._direction = (
-            cusparse.CUSPARSE_OPERATION_TRANSPOSE if is_transposed else (cusparse.CUSPARSE_OPERATION_NON_TRANSPOSE)
+            cusparse.CUSPARSE_OPERATION_TRANSPOSE if is_transposed else cusparse.CUSPARSE_OPERATION_NON_TRANSPOSE
         )
         rows = matrix.shape[::-1] if is_transposed else matrix.shape
         self._description = (

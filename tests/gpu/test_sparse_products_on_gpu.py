@@ -33,7 +33,6 @@ class Both:
             one.stream.heap.put(VECTORS, device.upload(numbers))
             one.stream.heap.ownership.own(VECTORS)
             one.stream.heap.put(MATRIX, matrix.copy(), Kind.MATRIX)
-
         self.require_same(product(row(0, dtype)))  # CuPy looks whether each element stands once, and notes it
         self.before = self._done()
 
@@ -61,9 +60,9 @@ class Both:
         self.run(Op(".nothing", 0, (), (MADE,)))
 
 
-def row(number: int, dtype: np.dtype[Any], count: int = COLUMNS, step: int = 1, skipped: int = 0) -> View:
+def row(number: int, dtype: np.dtype[Any], count: int = COLUMNS, skipped: int = 0) -> View:
     size = dtype.itemsize
-    return View(VECTORS, (number * COLUMNS + skipped) * size, (count,), (step * size,), dtype.str, "C")
+    return View(VECTORS, (number * COLUMNS + skipped) * size, (count,), (size,), dtype.str, "C")
 
 
 def product(given: View | Ref, method: str = "__matmul__") -> Op:

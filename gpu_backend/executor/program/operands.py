@@ -164,6 +164,19 @@ class Operands:
             return None
         return Place(block.address, layout, None, block)
 
+    def scratch(self, size_bytes: int, temporary: list[Place]) -> int | None:
+        """Return where memory is for a library's call itself, 0 if it takes none; None if there is none.
+
+        It is added to ``temporary``, which is spare again behind the call.
+        """
+        if not size_bytes:
+            return 0
+        found = self.new(bytes_of(size_bytes), size_bytes)
+        if found is None:
+            return None
+        temporary.append(found)
+        return found.address
+
     def make(self, handles: Iterable[int]) -> None:
         """Make the arrays that are places only."""
         for handle in handles:

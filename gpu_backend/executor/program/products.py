@@ -9,7 +9,7 @@ from gpu_backend.devices.base import Device
 from gpu_backend.devices.products import Product
 from gpu_backend.devices.products import Products as ProductsOfDevice
 from gpu_backend.executor.heap import MOST_SPARE_BYTES, Heap, Place, Places
-from gpu_backend.executor.program.operands import Operands, bytes_of
+from gpu_backend.executor.program.operands import Operands
 from gpu_backend.executor.program.segment import Segment
 from gpu_backend.executor.program.sparse_products import SparseMultiplications
 from gpu_backend.executor.program.steps import Step
@@ -103,7 +103,7 @@ class Multiplications:
         first, second = (
             self._address(op, place, copy, temporary) for place, copy in zip(places, way.copies, strict=True)
         )
-        scratch = self._scratch(way.product.scratch_bytes, temporary)
+        scratch = self._operands.scratch(way.product.scratch_bytes, temporary)
         if self._segment is not None:
             self._segment.launch()
         is_possible = first is not None and second is not None and scratch is not None
@@ -118,16 +118,6 @@ class Multiplications:
         if self._places.spare_bytes > MOST_SPARE_BYTES:
             self._places.give_back()
         return is_possible
-
-    def _scratch(self, size_bytes: int, temporary: list[Place]) -> int | None:
-        """Return where memory is for a call itself, 0 if it takes none; None if it cannot be had."""
-        if not size_bytes:
-            return 0
-        found = self._operands.new(bytes_of(size_bytes), size_bytes)
-        if found is None:
-            return None
-        temporary.append(found)
-        return found.address
 
     def _address(self, op: Op, place: Place, copy: _Copy | None, temporary: list[Place]) -> int | None:
         """Return where the library finds an operand, which is copied if CuPy does so; None if it cannot be."""

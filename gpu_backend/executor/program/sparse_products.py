@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from gpu_backend.devices.sparse_products import SparseProduct, SparseProducts
 from gpu_backend.executor.heap import MOST_SPARE_BYTES, Heap, Kind, Place
-from gpu_backend.executor.program.operands import Operands, bytes_of
+from gpu_backend.executor.program.operands import Operands
 from gpu_backend.executor.program.segment import Segment
 from gpu_backend.opstream.layout import Layout
 from gpu_backend.wire.messages import Op
@@ -60,16 +60,10 @@ class SparseMultiplications:
         if result is None:
             return False
         self._launch()
-        places, temporary = self._heap.places, list[Place]()
-
-        def scratch(size_bytes: int) -> int | None:
-            found = self._operands.new(bytes_of(size_bytes), size_bytes) if size_bytes else None
-            if found is not None:
-                temporary.append(found)
-            return found.address if found is not None else None if size_bytes else 0
-
+        operands, places = self._operands, self._heap.places
+        temporary: list[Place] = []
         try:
-            is_done = product.run(vector.address, result.address, scratch)
+            is_done = product.run(vector.address, result.address, lambda size: operands.scratch(size, temporary))
         finally:
             for one in temporary:
                 places.spare_again(one)

@@ -13,7 +13,7 @@ from gpu_backend.wire.values import Ref, Value, View
 from tests.unit.executor.program.numpy_products import MultiplyingCpu
 from tests.unit.executor.program.played import PlayedNotebook
 
-TABLE, VECTOR, MATRIX, MADE = 50, 51, 52, 70
+VECTOR, MATRIX, MADE = 51, 52, 70
 HALF = View(VECTOR, 0, (3,), (8,), "<f8", "C")
 GAPS = View(VECTOR, 0, (3,), (16,), "<f8", "C")
 
