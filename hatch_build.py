@@ -28,6 +28,7 @@ _CORES = {
     "kernelproxy/csrc/core.c": "kernelproxy/_core",
     "gpu_backend/executor/program/csrc/recurring.c": "gpu_backend/executor/program/_recurring",
     "gpu_backend/transport/csrc/waiting.c": "gpu_backend/transport/_waiting",
+    "gpu_backend/transport/csrc/whole.c": "gpu_backend/transport/_whole",
 }
 #: Holds the code of all compiled modules; what lies beside each module's source only points into it.
 _PACKAGE, _GROUP = "gpu_backend", "gpu_backend.native"

@@ -11,6 +11,8 @@ from gpu_backend.devices.blocks import Block
 from gpu_backend.opstream.layout import Layout
 from gpu_backend.wire.values import SMALL_BYTES
 
+#: By names of their own: a read is waited for.
+_copy, _synchronize, _TO_HOST = runtime.memcpyAsync, runtime.streamSynchronize, runtime.memcpyDeviceToHost
 #: Pinned memory from which the GPU takes what is written: so many parts of so many bytes, by turns.
 _PARTS, _PART_BYTES = 4, 4 * SMALL_BYTES
 
@@ -20,6 +22,7 @@ class CudaBlocks:
 
     def __init__(self) -> None:
         self._stage = cupy.cuda.alloc_pinned_memory(SMALL_BYTES)
+        self._staged, self._stage_at = memoryview(self._stage).cast("B"), int(self._stage.ptr)
         self._outgoing = Outgoing()
         self._is_writing = False
 
@@ -38,10 +41,10 @@ class CudaBlocks:
 
     def read(self, address: int, size_bytes: int) -> bytes:
         """Return what stands in memory, by way of the default stream, which is never captured."""
-        runtime.memcpyAsync(self._stage.ptr, address, size_bytes, runtime.memcpyDeviceToHost, 0)
-        runtime.streamSynchronize(0)
+        _copy(self._stage_at, address, size_bytes, _TO_HOST, 0)
+        _synchronize(0)
         self._is_writing = False
-        return ctypes.string_at(self._stage.ptr, size_bytes)
+        return self._staged[:size_bytes].tobytes()
 
     def write(self, address: int, data: bytes) -> None:
         """Put ``data`` into memory, in the order of the default stream."""

@@ -60,6 +60,7 @@ _RECEIVE: Final = Receive()
 _MEASURE: Final = Measure()
 _CHECK: Final = Check()
 _LEARN: Final = Learn()
+_MAY_RUN: Final = View(has_work=True, wait=None)
 #: By names of their own: to look a member up in its class takes as long as the rest of a decision.
 _WORK: Final = Wait.WORK
 _ROOM: Final = Wait.ROOM
@@ -246,7 +247,7 @@ class Loop:
             return self._with_work(_GATE, self._look_at_gate())
         if self._pace.is_full():
             return self._with_work(_ROOM)
-        return View(False, True, True, True, False, None)
+        return _MAY_RUN
 
     def _look_at_gate(self) -> Shut:
         gate = self._gate

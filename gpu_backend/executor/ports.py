@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import select
 import socket
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from itertools import count
 from pathlib import Path
 from time import monotonic
@@ -164,8 +164,16 @@ class Ports:
                 continue
             self._poll.modify(peer.fileno(), peer.awaited)
 
-    def read_data(self) -> Iterator[tuple[bytes, list[Frame]]]:
-        """Yield what has come from notebooks: the connection and its message."""
+    def read_data(self) -> Iterable[tuple[bytes, list[Frame]]]:
+        """Return what has come from notebooks: of each message the connection and its frames."""
+        if not self._has_read_ahead and len(self._peers) == 1:
+            for name, peer in self._peers.items():
+                frame = peer.take_whole()  # as nearly all that comes
+                if frame is not None:
+                    return ((name, [frame]),)
+        return self._read_each()
+
+    def _read_each(self) -> Iterator[tuple[bytes, list[Frame]]]:
         self._has_read_ahead = False
         for name, peer in list(self._peers.items()):
             yield from self._read(name, peer)

@@ -15,11 +15,11 @@ from gpu_backend.transport.lost import ConnectionLost
 from gpu_backend.transport.pieces import FrameInPieces
 from gpu_backend.transport.shared_frames import SharedFrames
 from gpu_backend.transport.sockets import MAX_FRAME_BYTES
+from gpu_backend.transport.whole import HEAD
 from gpu_backend.wire.codec import MAX_FRAMES, Frame
 
 _COUNT: Final = struct.Struct("<I")
 _LENGTH: Final = struct.Struct("<Q")
-_SINGLE: Final = struct.Struct("<IQ")  # what stands before a message of one frame
 #: Set in the length of a frame that lies in a block, whose number is in the bits from this on.
 _IN_BLOCK, _BLOCK_SHIFT = 1 << 63, 40
 #: Set in the length of a frame that comes by the lanes.
@@ -49,7 +49,7 @@ class Stream(Protocol):
 
 def single(frame: Frame) -> bytes:
     """Return the message of one ``frame``."""
-    return _SINGLE.pack(1, len(frame)) + frame
+    return HEAD.pack(1, len(frame)) + frame
 
 
 def head_beside_lanes(frames: Sequence[Frame], by_lanes: Sequence[bool]) -> bytes:
@@ -129,8 +129,8 @@ class MessageReader:
         if not taken:
             raise ConnectionLost("the peer closed the connection")
         arrived = self._arrived
-        if not self._read and taken > _SINGLE.size and _SINGLE.unpack_from(arrived) == (1, taken - _SINGLE.size):
-            return [bytes(arrived[_SINGLE.size : taken])]  # as nearly all are: one frame, and whole
+        if not self._read and taken > HEAD.size and HEAD.unpack_from(arrived) == (1, taken - HEAD.size):
+            return [bytes(arrived[HEAD.size : taken])]  # as nearly all are: one frame, and whole
         self._read += arrived[:taken]
         return self._parse()
 

@@ -17,7 +17,9 @@ import platform
 import socket
 from typing import Final
 
+from gpu_backend.transport import whole
 from gpu_backend.transport.waiting import changes
+from gpu_backend.wire.codec import Frame
 
 __all__ = ["RINGS_BYTES", "RingStream", "has_rings", "naps"]
 
@@ -66,6 +68,7 @@ class RingStream:
         self._out, self._into = rings[out], rings[into]
         self._out_words, self._into_words = out * _RING_WORDS, into * _RING_WORDS
         self._put_at, self._sleeps_at = self._into_words + _PUT, self._out_words + _SLEEPS
+        self._taken_at = self._into_words + _TAKEN
         self._put = self._taken = 0
         self._is_rung = False
         self._bell = bell
@@ -81,6 +84,24 @@ class RingStream:
     def spin(self, until: float) -> bool:
         """Wait for news without sleeping, up to ``until`` by `time.monotonic`; tell whether there are any."""
         return self._is_rung or changes(self._words, self._put_at, self._taken, until)
+
+    def take_whole(self) -> bytes | None:
+        """Take the next message out, if it is of one frame and lies here whole; None leaves it to `recv_into`."""
+        frame = whole.take(self._words, self._put_at, self._taken_at, self._taken, self._into)
+        if frame is not None:
+            self._taken += whole.HEAD.size + len(frame)
+        return frame
+
+    def put_whole(self, frame: Frame) -> bool:
+        """Put a message of one ``frame`` in, if there is room for all of it; False leaves it to `send`."""
+        words, out = self._words, self._out_words
+        size = whole.put(words, out + _PUT, out + _TAKEN, self._put, self._out, frame)
+        if not size:
+            return False
+        self._put += size
+        if words[self._sleeps_at]:
+            self._ring()
+        return True
 
     def doze(self) -> bool:
         """Have the peer ring from now on; False if there are news, so that nobody should sleep."""
@@ -153,7 +174,7 @@ class RingStream:
         buffer[:first] = self._into[at : at + first]
         if first < size:
             buffer[first:size] = self._into[: size - first]
-        self._taken = words[self._into_words + _TAKEN] = taken + size
+        self._taken = words[self._taken_at] = taken + size
         return size
 
     def _hear(self) -> bool:

@@ -30,12 +30,16 @@ class Spinning:
     def __init__(self, least: float, has_spare: Callable[[], bool]) -> None:
         self._least = least
         self._has_spare = has_spare
-        #: How long to spin now.
-        self.seconds = least
+        self._paying = least
+
+    @property
+    def seconds(self) -> float:
+        """How long to spin now. For who begins to wait: to ask what the system has to spare takes a while sometimes."""
+        return self._paying if self._paying > self._least and self._has_spare() else self._least
 
     def note(self, waited: float, has_come: bool = True) -> None:
         """Take in how long was waited, awake or asleep; ``has_come`` says whether it came by then."""
-        if waited > MOST_SECONDS or (self.seconds > self._least and not self._has_spare()):
-            self.seconds = self._least
-        elif has_come and waited > self.seconds and self._has_spare():
-            self.seconds = min(MOST_SECONDS, 2 * self.seconds)
+        if waited > MOST_SECONDS:
+            self._paying = self._least
+        elif has_come and waited > self._paying:
+            self._paying = min(MOST_SECONDS, 2 * self._paying)

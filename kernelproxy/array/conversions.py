@@ -65,7 +65,7 @@ class Conversions(ArrayCore):
         """Return the only element as a Python scalar."""
         if self._layout.size != 1:
             raise ValueError("can only convert an array of size 1 to a Python scalar")
-        return dispatch.scalar(self).item()
+        return dispatch.number(self)
 
     def tolist(self) -> Any:
         """Return the contents as nested Python lists."""
@@ -91,7 +91,7 @@ class Conversions(ArrayCore):
         if self._layout.size == 0:
             warnings.warn(_EMPTY_TRUTH, DeprecationWarning, stacklevel=2)
             return False
-        return bool(dispatch.scalar(self))
+        return bool(dispatch.number(self))
 
     def __int__(self) -> int:
         return int(self._contents_as_number())
@@ -114,7 +114,7 @@ class Conversions(ArrayCore):
     def _contents_as_number(self) -> Any:
         # An array with axes is NumPy's to judge: it may take one element for a number, warn of it, or refuse it.
         is_number = type(self._layout) is Layout and not self._layout.shape  # what has no shape yet is read whole
-        return dispatch.scalar(self).item() if is_number else dispatch.contents(self)
+        return dispatch.number(self) if is_number else dispatch.contents(self)
 
     def __repr__(self) -> str:
         return repr(self.get())

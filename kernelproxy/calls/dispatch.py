@@ -328,11 +328,11 @@ def contents(array: ArrayCore) -> np.ndarray[Any, Any]:
     return reading.contents(array)
 
 
-def scalar(array: ArrayCore) -> Any:
-    """Return the one element of the remote ``array`` as a NumPy scalar; other sizes as an array."""
+def number(array: ArrayCore) -> Any:
+    """Return the one element of the remote ``array`` as a Python number; other sizes as an array."""
     __tracebackhide__ = True
     sync_detection.check()
-    return reading.scalar(array)
+    return reading.number(array)
 
 
 def upload(host: HostArray) -> Any:

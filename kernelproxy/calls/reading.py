@@ -11,7 +11,7 @@ from gpu_backend.wire import values as wire
 from gpu_backend.wire.messages import Want
 from kernelproxy.calls import transfer
 from kernelproxy.calls.array_core import ArrayCore
-from kernelproxy.calls.decoding import buffer_to_array, inline_scalar
+from kernelproxy.calls.decoding import buffer_to_array, inline_number
 from kernelproxy.errors import MirrorDiffers
 from kernelproxy.stream.counters import Trip
 
@@ -28,8 +28,8 @@ def contents(array: ArrayCore) -> Host:
     return found if found is not None else transfer.read(array, array._client.streams.current_handle())
 
 
-def scalar(array: ArrayCore) -> Any:
-    """Return the one element of ``array`` as a NumPy scalar; other sizes as an array."""
+def number(array: ArrayCore) -> Any:
+    """Return the one element of ``array`` as a Python number; other sizes as an array."""
     __tracebackhide__ = True
     found, handle = _known(array), 0
     if found is None and (worth := _worth_knowing(array, _SCALAR)) is not None:
@@ -38,7 +38,7 @@ def scalar(array: ArrayCore) -> Any:
             found, handle = _fetched(root, handle, array), 0
     if found is None:
         return _told(array, handle)
-    return found.reshape(-1)[0] if found.size == 1 else found
+    return found.item() if found.size == 1 else found
 
 
 def _told(array: ArrayCore, handle: int) -> Any:
@@ -55,12 +55,12 @@ def _told(array: ArrayCore, handle: int) -> Any:
         if handle and value.dtype == layout.dtype_text:
             with pipeline.recording:
                 pipeline.mirror.note_told(handle, awaited, value.data)
-        return inline_scalar(value.dtype, value.data)
+        return inline_number(value.dtype, value.data)
     content = buffer_to_array(value, answer.buffers)
     if handle:
         with pipeline.recording:
             pipeline.mirror.note_fetched(handle, awaited, content, True)
-    return content.reshape(-1)[0] if content.size == 1 else content
+    return content.item() if content.size == 1 else content
 
 
 def _known(array: ArrayCore) -> Host | None:
