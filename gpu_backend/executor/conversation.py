@@ -12,7 +12,7 @@ import numpy as np
 from gpu_backend.executor.answer import Answer
 from gpu_backend.executor.outbox import Message, Outbox
 from gpu_backend.wire import messages as wire
-from gpu_backend.wire.codec import Codec, Frame, encode
+from gpu_backend.wire.codec import Codec, Frame, encode, size_of
 from gpu_backend.wire.errors import ErrorRecord, ForeignVersion, OversizedMessage, RefusalCode, WireError
 
 #: With so many answers unread, or so many bytes of them, the executor waits for the notebook to read them.
@@ -44,7 +44,7 @@ class QueuedBatch:
 
     def __init__(self, first: int, ops: tuple[wire.Op, ...], skip: int, frames: Sequence[Frame]) -> None:
         self.first, self.ops, self.next, self.frames = first, ops, skip, frames
-        self.bytes = sum(map(len, frames)) if frames else 0
+        self.bytes = size_of(frames) if frames else 0
         self.following: QueuedBatch | None = None
 
 
@@ -121,7 +121,7 @@ class Conversation:
 
     def receive(self, peer: bytes, frames: Sequence[Frame]) -> None:
         """Take one message from ``peer``. Bad ones are refused by name and change nothing."""
-        self.received_bytes += sum(map(len, frames))
+        self.received_bytes += size_of(frames)
         try:
             message = _codec.decode(frames)
         except WireError as error:
@@ -253,7 +253,7 @@ class Conversation:
         seq = self._reported = self.applied
         done = self._reported_done = seq if answer.is_synchronized else max(self._done, self._reported_done)
         messages = _encode_answer(seq, done, answer)
-        size = sum([sum(map(len, message)) for message in messages])
+        size = sum([size_of(message) for message in messages])
         self._unread.append((seq, messages, size))
         self._unread_bytes += size
         for message in messages:
@@ -283,7 +283,7 @@ class Conversation:
 
     def _send(self, message: Message) -> None:
         if self._peer is not None:
-            self.sent_bytes += sum(map(len, message))
+            self.sent_bytes += size_of(message)
             self.outbox.put(self._peer, message)
 
 

@@ -15,7 +15,7 @@ from gpu_backend.transport.framing import MessageReader
 from gpu_backend.transport.lanes import Lanes
 from gpu_backend.transport.lost import ConnectionLost
 from gpu_backend.transport.pieces import LEAST_BYTES, FrameInPieces
-from gpu_backend.wire.codec import Frame
+from gpu_backend.wire.codec import Frame, size_of
 
 __all__ = ["LanedMessages"]
 
@@ -103,13 +103,13 @@ class LanedMessages:
     def _put(self, message: list[Frame]) -> None:
         awaited, self._reader.awaited = self._reader.awaited, []
         self._waiting.append((message, awaited))
-        self._waiting_bytes += _size(message)
+        self._waiting_bytes += size_of(message)
 
     def _next(self) -> list[Frame] | None:
         message = None
         if self._has_whole:
             message = self._waiting.popleft()[0]
-            self._waiting_bytes -= _size(message)
+            self._waiting_bytes -= size_of(message)
         elif self._waiting and self.lanes.lost:
             raise ConnectionLost(self.lanes.lost)
         self._note_watched()
@@ -117,7 +117,7 @@ class LanedMessages:
 
     def _noted(self, message: list[Frame] | None) -> list[Frame] | None:
         """Return ``message``, which came by the stream alone; if it is large, more of that may follow."""
-        if message is not None and len(message) > 1 and _size(message) >= LEAST_BYTES:
+        if message is not None and len(message) > 1 and size_of(message) >= LEAST_BYTES:
             self.lanes.want()
         return message
 
@@ -150,7 +150,3 @@ class LanedMessages:
         """Close the lanes."""
         self._poll.close()
         self.lanes.close()
-
-
-def _size(message: Sequence[Frame]) -> int:
-    return sum(map(len, message))

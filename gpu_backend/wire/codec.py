@@ -27,6 +27,11 @@ def encode(message: msgspec.Struct, buffers: Sequence[Frame] = ()) -> list[Frame
     return [_PREFIX + _encode(message), *buffers]
 
 
+def size_of(frames: Sequence[Frame]) -> int:
+    """Return how many bytes ``frames`` have together."""
+    return len(frames[0]) if len(frames) == 1 else sum(map(len, frames))  # as nearly all, and then in no time
+
+
 class Codec(Generic[M]):
     """Decodes the messages of one direction.
 

@@ -10,7 +10,7 @@ from gpu_backend.transport.copying import Bytes
 from gpu_backend.transport.lost import ConnectionLost
 from gpu_backend.transport.reaching import NobodyListens, NotReached, ProofFailed
 from gpu_backend.wire import messages as wire
-from gpu_backend.wire.codec import MAX_HEADER_BYTES, Codec, Frame, encode
+from gpu_backend.wire.codec import MAX_HEADER_BYTES, Codec, Frame, encode, size_of
 from gpu_backend.wire.control import Ticket
 from gpu_backend.wire.errors import (
     NotAuthorized,
@@ -142,7 +142,7 @@ class Connection:
             )
         if not self._link.send(frames):
             return False
-        self.bytes_sent += sum(map(len, frames))
+        self.bytes_sent += size_of(frames)
         return True
 
     def receive(self, timeout_seconds: float) -> Incoming | None:

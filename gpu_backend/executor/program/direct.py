@@ -138,7 +138,7 @@ class Direct:
         """Answer ``op``, which asks for an argument's contents; None where that takes CuPy."""
         self.launch()
         value = self._operands.read(op.args[0]) if len(op.args) == 1 and op.kwargs is None else None
-        return Answer(value, is_synchronized=True) if value is not None else None
+        return Answer(value, (), None, False, None, True) if value is not None else None  # by place: it is waited for
 
     def forgetting(self, function: Callable[..., Any]) -> Callable[..., Any]:
         """Return ``function``, which changes what CuPy launches, so that what was captured ends with each call."""
