@@ -10,7 +10,7 @@ import numpy as np
 
 from gpu_backend.opstream import surface
 from gpu_backend.wire import values as wire
-from kernelproxy.calls import array_core, dispatch, result_classes
+from kernelproxy.calls import array_core, bins, dispatch, result_classes
 from kernelproxy.calls.array_core import ArrayCore
 from kernelproxy.calls.documentation import Documented
 from kernelproxy.calls.host_prototypes import MAKERS, made_like
@@ -94,7 +94,7 @@ class RemoteFunction(Documented):
         self._method, self._owner = _METHODS.get(qualname, ""), _OWNERS.get(qualname, 0)
         #: Whether it is the same whatever it is given; but for users' classes, of which there may be some one day.
         self._is_plain = not self._method and not any(
-            qualname in those for those in (_MADE_OF_METHODS, MAKERS, _JOINING, _NAMED)
+            qualname in those for those in (_MADE_OF_METHODS, MAKERS, _JOINING, _NAMED, (bins.NAME,))
         )
         module, _, name = qualname.rpartition(".")
         self.__module__ = getattr(entry, "home", "") or module
@@ -117,7 +117,10 @@ class RemoteFunction(Documented):
             args = (list(args[0]), *args[1:])
         if array_core.is_subclassed and owner is not None and _is_of_users_class(owner) and self._is_method_of(kwargs):
             return self._of(owner, args, kwargs)
-        result = dispatch.call(self._qualname, args, kwargs)
+        if self._qualname == bins.NAME:
+            result = bins.bincount(args, kwargs)
+        else:
+            result = dispatch.call(self._qualname, args, kwargs)
         if array_core.is_subclassed:
             result = result_classes.in_class(self._qualname, args, kwargs, result)
         named = _NAMED.get(self._qualname)

@@ -23,7 +23,7 @@ def expect(mirror: HostMirror, mask: Mask) -> Counted | None:
 
     To be called before the op is recorded: who writes the mask from now on ends what is returned.
     """
-    handle = _handle_of(mask)
+    handle = handle_of(mask)
     entry = mirror.known.get(handle)
     if entry is None:
         entry = Counted()
@@ -33,7 +33,7 @@ def expect(mirror: HostMirror, mask: Mask) -> Counted | None:
 
 def holds(mirror: HostMirror, mask: Mask, entry: Counted) -> bool:
     """Tell whether nobody has written ``mask`` since ``entry`` was made."""
-    return mirror.known.get(_handle_of(mask)) is entry
+    return mirror.known.get(handle_of(mask)) is entry
 
 
 def note(mirror: HostMirror, mask: Mask, entry: Counted, count: int) -> None:
@@ -46,7 +46,7 @@ def note(mirror: HostMirror, mask: Mask, entry: Counted, count: int) -> None:
 
 def count(mirror: HostMirror, mask: Mask) -> int | None:
     """Return how many elements of ``mask`` are true, if that is known."""
-    handle = _handle_of(mask)
+    handle = handle_of(mask)
     entry = mirror.known.get(handle)
     if type(entry) is Counted:
         return entry.counts.get(mask)
@@ -60,5 +60,6 @@ def count(mirror: HostMirror, mask: Mask) -> int | None:
     return int(np.count_nonzero(shown)) if shown.dtype.kind == "b" else None
 
 
-def _handle_of(mask: Mask) -> int:
+def handle_of(mask: Mask) -> int:
+    """Return the handle of the array in whose memory ``mask`` lies."""
     return mask.handle if type(mask) is wire.Ref else mask.root  # type: ignore[union-attr]

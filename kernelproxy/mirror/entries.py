@@ -1,6 +1,8 @@
-"""What the notebook may know of an array: its memory, a promise of it, that it is on its way, or how much is true."""
+"""What the notebook may know of an array: its memory, a promise of it, that it is on its way, or what was counted."""
 
 from __future__ import annotations
+
+from typing import NamedTuple
 
 import numpy as np
 
@@ -36,18 +38,26 @@ class Awaited:
         self.layout = layout
 
 
-class Counted:
-    """Stands for masks in memory of which no more is known than how many of their elements are true.
+class Bins(NamedTuple):
+    """How many bins integers need that are counted, at least and at most."""
 
-    ``counts`` holds that by what shows the mask.
+    least: int
+    most: int
+
+
+class Counted:
+    """Stands for memory of which no more is known than what was counted there.
+
+    ``counts`` holds of masks how many of their elements are true, and ``bins`` what integers need, by what shows them.
     """
 
-    __slots__ = ("counts",)
+    __slots__ = ("bins", "counts")
     #: Of what is held here of the memory: nothing.
     layout = contiguous((0,), np.dtype(bool))
 
     def __init__(self) -> None:
         self.counts: dict[wire.Ref | wire.View, int] = {}
+        self.bins: dict[wire.Ref | wire.View, Bins] = {}
 
 
 Entry = Memory | Promise | Awaited | Counted

@@ -28,6 +28,7 @@ from gpu_backend.executor.program.operands import Number, Operands, is_nan, writ
 from gpu_backend.executor.program.steps import Step, make_step
 from gpu_backend.executor.verbs import STORE, STORE_WHERE
 from gpu_backend.opstream.layout import DType, Layout, strided
+from gpu_backend.opstream.powers import plain_power
 from gpu_backend.wire import values as wire
 from gpu_backend.wire.dtypes import text_to_dtype
 from gpu_backend.wire.messages import Op
@@ -91,7 +92,10 @@ class Segment:
         return step
 
     def recast(self, name: str, args: Sequence[Value], operands: Sequence[Layout]) -> Step | None:
-        """Return ``cupy.outer``, ``astype`` or a copy as an instruction; None where it cannot be one."""
+        """Return ``cupy.outer``, a power, ``astype`` or a copy as an instruction; None where it cannot be one."""
+        if name == "cupy.ndarray.__pow__":
+            plain = plain_power(args[1], operands[0].dtype.kind) if len(args) == 2 and len(operands) == 1 else None
+            return self.step(f"cupy.{plain[0]}", 1, operands) if plain is not None and plain[1] else None
         if name == "cupy.outer":
             if len(args) != 2 or [one.ndim for one in operands] != [1, 1]:
                 return None

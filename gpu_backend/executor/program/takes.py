@@ -10,8 +10,8 @@ __all__ = ["RECAST", "Takes"]
 
 #: Functions that choose element by element, and are no ufuncs: how many operands they have.
 _OTHERS = {"cupy.where": 3, STORE: 1, STORE_WHERE: 2}
-#: Functions that are an elementwise op, or a copy, of arrays that lie otherwise.
-RECAST = frozenset(("cupy.outer", "cupy.ndarray.astype", "cupy.ndarray.copy", "cupy.copy"))
+#: Functions that are an elementwise op of another name, or a copy, of arrays that may lie otherwise.
+RECAST = frozenset(("cupy.outer", "cupy.ndarray.astype", "cupy.ndarray.copy", "cupy.copy", "cupy.ndarray.__pow__"))
 #: What is never captured: what makes random numbers, from a state that goes on, and verbs.
 _NEVER_CAPTURED = ("cupy.random.", ".")
 #: Transforms, which go by plans that CuPy keeps.

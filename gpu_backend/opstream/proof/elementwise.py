@@ -6,6 +6,7 @@ from collections.abc import Callable
 
 import numpy as np
 
+from gpu_backend.opstream.powers import plain_power
 from gpu_backend.opstream.proof import ufuncs
 from gpu_backend.opstream.proof.arguments import BOOL
 from gpu_backend.opstream.proof.outcome import CannotProve, Later, refusal
@@ -259,16 +260,8 @@ def positive(a: Array) -> Array:
 @rule("cupy.ndarray.__pow__")
 def power(a: Array, b: object) -> Array:
     """As CuPy: some exponents go to other ufuncs."""
-    name = _fast_power(b)
-    if name is None or not is_real(b):
+    plain = plain_power(b, a.dtype.kind)
+    if plain is None or not is_real(b):
         return _operator("power")(a, b)
-    kinds = "ifc" if type(b) is int else "fc"
-    return ufunc(name, a, dtype=None if a.dtype.kind in kinds else result_type(a.layout, b))
-
-
-def _fast_power(exponent: object) -> str | None:
-    if type(exponent) is int:
-        return "square" if exponent == 2 else None
-    if type(exponent) is float:
-        return {0.5: "sqrt", 2.0: "square", -1.0: "reciprocal"}.get(exponent)
-    return None
+    name, finds_types = plain
+    return ufunc(name, a, dtype=None if finds_types else result_type(a.layout, b))
