@@ -5,7 +5,7 @@ from __future__ import annotations
 import select
 import socket
 from collections.abc import Iterable, Iterator
-from itertools import count
+from itertools import chain, count
 from pathlib import Path
 from time import monotonic
 from typing import Final, NamedTuple
@@ -168,9 +168,11 @@ class Ports:
         """Return what has come from notebooks: of each message the connection and its frames."""
         if not self._has_read_ahead and len(self._peers) == 1:
             for name, peer in self._peers.items():
-                frame = peer.take_whole()  # as nearly all that comes
+                frame = peer.take_whole()  # as nearly all that comes, and mostly alone
                 if frame is not None:
-                    return ((name, [frame]),)
+                    first: tuple[bytes, list[Frame]] = (name, [frame])
+                    # All there is: what is behind it may cancel what has come, and is seen after a slice of ops else.
+                    return chain((first,), self._read_each()) if peer.has_news() else (first,)
         return self._read_each()
 
     def _read_each(self) -> Iterator[tuple[bytes, list[Frame]]]:

@@ -91,7 +91,8 @@ class Conversions(ArrayCore):
         if self._layout.size == 0:
             warnings.warn(_EMPTY_TRUTH, DeprecationWarning, stacklevel=2)
             return False
-        return bool(dispatch.number(self))
+        is_record = self._layout.dtype.kind == "V"  # as Python has it, it is a tuple, or bytes: true whatever it holds
+        return bool(dispatch.contents(self) if is_record else dispatch.number(self))
 
     def __int__(self) -> int:
         return int(self._contents_as_number())

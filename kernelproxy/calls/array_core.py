@@ -233,6 +233,13 @@ def pending(client: Client, handle: int, most_bytes: int) -> Any:
     return array
 
 
+def disown(array: ArrayCore) -> None:
+    """Let go of ``array``, which may lie otherwise than is believed: nothing is to be computed into its memory."""
+    dropped, array._dropped = array._dropped, None
+    if dropped is not None and type(array._ref) is _Ref:
+        dropped.append((array._ref.handle, None))
+
+
 def view_of(array: ArrayCore, offset: int, layout: Layout, of: type | None = None) -> Any:
     """Return the window on ``array`` that starts ``offset`` bytes behind its first element. Nothing is sent.
 

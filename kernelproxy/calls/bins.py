@@ -8,7 +8,7 @@ import numpy as np
 
 from gpu_backend.opstream.layout import Layout, contiguous
 from kernelproxy.calls import dispatch
-from kernelproxy.calls.array_core import ArrayCore
+from kernelproxy.calls.array_core import ArrayCore, disown
 from kernelproxy.mirror import bins, counts
 
 __all__ = ["NAME", "bincount"]
@@ -39,8 +39,9 @@ def bincount(args: tuple[object, ...], kwargs: dict[str, object]) -> Any:
         length = bins.length(pipeline.mirror, numbers._ref, given.minlength)
     if length is not None and length <= _MOST_BINS:
         counted = dispatch.run_proved(NAME, args, kwargs, contiguous((length,), given.made))
-        if pipeline.open_batch.end == number + 1:  # else another thread came between, and may have written them
+        if pipeline.open_batch.end == number + 1:
             return counted
+        disown(counted)  # another thread came between, and may have written them
     with pipeline.recording:
         entry = counts.expect(pipeline.mirror, numbers._ref)
     counted = dispatch.call(NAME, args, kwargs)

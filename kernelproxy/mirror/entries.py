@@ -15,15 +15,19 @@ Kwargs = dict[str, wire.Value] | None
 
 
 class Promise:
-    """An array that is known once somebody wants it: uploaded bytes, or the op that makes it of nothing."""
+    """An array that is known once somebody wants it: bytes, or the op that makes it of nothing.
 
-    __slots__ = ("args", "data", "kwargs", "layout", "name")
+    ``is_told`` says that the bytes are what somebody has read, and not what was uploaded.
+    """
+
+    __slots__ = ("args", "data", "is_told", "kwargs", "layout", "name")
 
     def __init__(
-        self, layout: Layout, data: bytes | None, name: str = "", args: Args = (), kwargs: Kwargs = None
-    ) -> None:
+        self, layout: Layout, data: bytes | None, name: str = "", args: Args = (), kwargs: Kwargs = None,
+        is_told: bool = False,
+    ) -> None:  # fmt: skip
         self.layout = layout
-        self.data = data
+        self.data, self.is_told = data, is_told
         self.name = name
         self.args = args
         self.kwargs = kwargs

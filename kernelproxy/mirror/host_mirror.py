@@ -30,6 +30,9 @@ MOST_BYTES = 64 << 10
 _MOST_BYTES_IN_ALL, _MOST_ARRAYS = 16 << 20, 4_096
 #: So many arrays whose reads took trips are remembered.
 _MOST_MISSED = 64
+#: Where none of so many arrays that were read was wanted again, others are not kept at their first read: it takes a
+#: fifth of a trip. One of so many is all the same, so that it is noticed when that pays again; of pairs either one.
+_IN_VAIN, _TRIED = 16, 31
 
 #: What ends the value of an op: that it may differ, that it is no number, and all that NumPy says of operands.
 _ENDS = (Unknown, ArithmeticError, ValueError, TypeError, LookupError)
@@ -83,6 +86,7 @@ class HostMirror:
         self.uncertain = 0
         self._held_bytes = 0
         self._missed: dict[int, None] = {}
+        self._unwanted = 0  # whole arrays that were read since one that was kept was wanted
 
     # --- what ops do --------------------------------------------------------------------------------------------------
 
@@ -223,6 +227,8 @@ class HostMirror:
         """Return the memory of ``handle``, if it is known."""
         entry = self.known.get(handle)
         if type(entry) is Promise:
+            if entry.is_told:
+                self._unwanted = 0
             try:
                 with exactly():
                     self.known[handle] = entry = self._kept(entry)
@@ -324,17 +330,21 @@ class HostMirror:
             return None
 
     def should_fetch(self, handle: int, layout: Layout, is_whole: bool) -> bool:
-        """Tell whether all of ``handle`` should be read, where a part of it, or with ``is_whole`` all, is wanted.
+        """Tell whether to read and keep all of ``handle``, where a part of it, or with ``is_whole`` all, is wanted.
 
-        A part is read by itself the first time.
+        A part is read by itself the first time; and so is all, where most is read but once.
         """
         if not self.is_on or layout.nbytes > MOST_BYTES:
             return False
         self.worth.note_trip()
         if handle in self.barred or not is_contiguous(layout):
             return False
-        if is_whole or handle in self._missed:
+        if handle in self._missed:
             return True
+        if is_whole:
+            self._unwanted += 1
+            if self._unwanted <= _IN_VAIN or self._unwanted % _TRIED == 0:
+                return True
         while len(self._missed) >= _MOST_MISSED:
             self._missed.pop(next(iter(self._missed)))
         self._missed[handle] = None
@@ -372,7 +382,7 @@ class HostMirror:
             return
         self._take(handle)
         if len(data) == awaited.layout.nbytes:
-            self.publish(handle, Promise(awaited.layout, data))
+            self.publish(handle, Promise(awaited.layout, data, is_told=True))
 
 
 def exactly() -> Any:

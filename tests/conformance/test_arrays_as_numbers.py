@@ -39,6 +39,15 @@ def test_a_number_of_an_array_is_that_of_numpys(cp: CuPy, call: Callable[[Any], 
     assert said(call, cp.array(value)) == said(call, np.array(value))
 
 
+@pytest.mark.parametrize("number", [0, 5])
+@pytest.mark.parametrize("dtype", [[("a", "i4")], [("a", "i4"), ("b", "f8")]], ids=str)
+@pytest.mark.parametrize("shape", [(), (1,)])
+def test_a_record_is_true_by_what_it_holds(cp: CuPy, number: int, dtype: Any, shape: tuple[int, ...]) -> None:
+    host = np.full(shape, number, np.dtype(dtype))
+    assert bool(cp.asarray(host)) is bool(host)
+    assert cp.asarray(host).item() == host.item()
+
+
 def test_the_only_item_has_no_index(cp: CuPy) -> None:
     assert cp.array([[7]]).item() == 7
     for index in [(0,), (None,), (0, 0), ((0, 0),)]:

@@ -212,3 +212,5 @@ def test_another_threads_op_in_between_has_it_asked_again(
     found = cp("bincount")(x)
     assert found.shape == (78,)
     same(found, np.bincount(x.get()))
+    a = cp("arange")(40.0)
+    same(a + a, 2.0 * np.arange(40))  # is not computed into what was thrown away, and is longer than was believed

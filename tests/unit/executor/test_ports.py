@@ -200,3 +200,15 @@ def test_what_is_filled_in_place_goes_out_as_it_is_where_memory_is_shared(
         continue
     lent[7] = 6
     assert message[1][7] == 6
+
+
+def test_all_that_lies_there_is_read_in_one_look(ports: Ports, notebook: MessageSocket) -> None:
+    """What comes last may cancel all before it."""
+    for number in range(40):
+        assert notebook.send([b"%d" % number])
+    looks: list[list[bytes]] = []
+    while sum(map(len, looks)) < 40:
+        assert ports.wait(60.0).data
+        looks.append([bytes(frames[0]) for _, frames in ports.read_data()])
+    assert [one for look in looks for one in look] == [b"%d" % number for number in range(40)]
+    assert len(looks) < 5

@@ -70,6 +70,42 @@ def test_what_was_fetched_in_vain_is_not_fetched_again() -> None:
     assert not mirror.should_fetch(1, FOUR, is_whole=False)
 
 
+def is_told(mirror: HostMirror, handle: int) -> bool:
+    """Read all of an array; return whether what came is kept."""
+    if not mirror.should_fetch(handle, FOUR, is_whole=True):
+        return False
+    mirror.note_told(handle, mirror.await_(handle, FOUR), NUMBERS.tobytes())
+    return True
+
+
+def test_where_arrays_are_read_but_once_few_are_kept() -> None:
+    mirror = HostMirror()
+    are_kept = [is_told(mirror, handle) for handle in range(1, 1001)]
+    assert all(are_kept[:16])
+    assert 30 <= sum(are_kept[16:]) <= 33
+    assert {place % 2 for place, is_kept in enumerate(are_kept[16:]) if is_kept} == {0, 1}, "either one of a pair"
+
+
+def test_as_soon_as_one_is_wanted_again_all_are_kept() -> None:
+    mirror = HostMirror()
+    for handle in range(1, 101):
+        is_told(mirror, handle)
+    number = next(handle for handle in range(101, 200) if is_told(mirror, handle))
+    assert not is_told(mirror, number + 1)
+    assert mirror.read(Ref(number), FOUR) is not None
+    assert all(is_told(mirror, number + 2 + one) for one in range(16))
+
+
+def test_what_is_read_twice_is_kept_the_second_time() -> None:
+    mirror = HostMirror()
+    for handle in range(1, 101):
+        is_told(mirror, handle)
+    assert not is_told(mirror, 101)
+    assert is_told(mirror, 101)
+    assert mirror.read(Ref(101), FOUR) is not None
+    assert is_told(mirror, 102)
+
+
 def test_a_view_that_believes_the_array_to_lie_otherwise_is_not_answered() -> None:
     mirror, layout = HostMirror(), contiguous((2, 2), np.dtype("f8"), "F")
     mirror.keep(1, layout, NUMBERS.tobytes())
