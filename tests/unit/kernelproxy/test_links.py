@@ -116,9 +116,15 @@ def interrupted(moment: int, action: Callable[..., object], argument: object) ->
     return is_interrupted
 
 
-def test_an_interrupt_while_sending_leaves_whole_messages_or_a_torn_link(make_linked: Callable[[], Linked]) -> None:
+#: Of several frames, and as nearly all are.
+MESSAGES = pytest.mark.parametrize("message", [[b"one", b"two", b"three"], [b"one"]], ids=["three frames", "one frame"])
+
+
+@MESSAGES
+def test_an_interrupt_while_sending_leaves_whole_messages_or_a_torn_link(
+    make_linked: Callable[[], Linked], message: list[bytes]
+) -> None:
     linked, moment, torn = make_linked(), 0, 0
-    message = [b"one", b"two", b"three"]
     while interrupted(moment, linked.link.send, message):
         moment += 1
         if linked.link.is_torn:
@@ -135,9 +141,11 @@ def test_an_interrupt_while_sending_leaves_whole_messages_or_a_torn_link(make_li
     assert moment > torn
 
 
-def test_an_interrupt_while_receiving_leaves_the_message_or_a_torn_link(make_linked: Callable[[], Linked]) -> None:
+@MESSAGES
+def test_an_interrupt_while_receiving_leaves_the_message_or_a_torn_link(
+    make_linked: Callable[[], Linked], message: list[bytes]
+) -> None:
     linked, moment, torn = make_linked(), 0, 0
-    message = [b"one", b"two", b"three"]
     linked.send(message)
     linked.wait_arrived()
     while interrupted(moment, linked.link.receive, 90.0):
