@@ -86,7 +86,7 @@ class MessageSocket:
     def take_whole(self) -> bytes | None:
         """Return the one frame of the next message, if it lies in the ring as a whole; None leaves it to `receive`.
 
-        Makes no system call. To be called while messages pass so; else it returns None.
+        Makes no system call. While messages do not pass so, it is None.
         """
         return self._ring.take_whole() if self._ring is not None and self.passes_whole else None
 

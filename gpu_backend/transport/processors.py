@@ -20,7 +20,7 @@ _HOLDS_SECONDS = 0.05
 #: How long it holds how many processors there are: to ask that takes 100 µs more where there are many.
 _COUNT_HOLDS_SECONDS = 5.0
 _LOAD = Path("/proc/loadavg")
-_MOST_BYTES = 128
+_MOST_BYTES = 128  #: of that file
 #: What a container may use of the processors that it sees: microseconds in each so many, or "max".
 _QUOTA = Path("/sys/fs/cgroup/cpu.max")
 
@@ -30,7 +30,7 @@ class Spare:
 
     def __init__(self, load: Path = _LOAD, quota: Path = _QUOTA) -> None:
         self._load, self._quota = load, quota
-        self._opened: int | None = None  # the load: to open it takes ten times as long as to read it
+        self._opened: int | None = None  # the load: to open it takes several times as long as to read it
         self._asks_at = self._counts_at = 0.0
         self._has = False
         self._processors = 0.0

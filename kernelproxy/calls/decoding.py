@@ -186,7 +186,7 @@ def inline_scalar(dtype: str, data: bytes) -> Any:
 
 
 def inline_number(dtype: str, data: bytes) -> Any:
-    """Return the Python number whose bytes are ``data``; a NumPy scalar where Python has none of that type.
+    """Return the Python number whose bytes are ``data``, as NumPy's ``item`` does.
 
     Raises
     ------

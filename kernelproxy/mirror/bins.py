@@ -7,7 +7,6 @@ from __future__ import annotations
 
 from gpu_backend.wire import values as wire
 from kernelproxy.mirror import counts
-from kernelproxy.mirror.casts import Unknown
 from kernelproxy.mirror.entries import Bins, Counted
 from kernelproxy.mirror.host_mirror import HostMirror
 
@@ -38,18 +37,11 @@ def note(mirror: HostMirror, numbers: Numbers, entry: Counted, found: int, minle
 
 
 def _known(mirror: HostMirror, numbers: Numbers) -> Bins | None:
-    handle = counts.handle_of(numbers)
-    entry = mirror.known.get(handle)
+    entry = mirror.known.get(counts.handle_of(numbers))
     if type(entry) is Counted:
         return entry.bins.get(numbers)
-    memory = mirror.get(handle)
-    if memory is None:
+    values = counts.shown(mirror, numbers)
+    if values is None or values.dtype.kind not in "iu" or not values.size or values.min() < 0:
         return None
-    try:
-        shown = memory.part(numbers)
-    except (Unknown, ValueError):  # what nobody can show
-        return None
-    if shown.dtype.kind not in "iu" or not shown.size or shown.min() < 0:
-        return None
-    needed = int(shown.max()) + 1
+    needed = int(values.max()) + 1
     return Bins(needed, needed)

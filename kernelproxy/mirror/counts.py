@@ -9,7 +9,7 @@ from __future__ import annotations
 import numpy as np
 
 from gpu_backend.wire import values as wire
-from kernelproxy.mirror.casts import Unknown
+from kernelproxy.mirror.casts import Array, Unknown
 from kernelproxy.mirror.entries import Counted
 from kernelproxy.mirror.host_mirror import HostMirror
 
@@ -46,18 +46,22 @@ def note(mirror: HostMirror, mask: Mask, entry: Counted, count: int) -> None:
 
 def count(mirror: HostMirror, mask: Mask) -> int | None:
     """Return how many elements of ``mask`` are true, if that is known."""
-    handle = handle_of(mask)
-    entry = mirror.known.get(handle)
+    entry = mirror.known.get(handle_of(mask))
     if type(entry) is Counted:
         return entry.counts.get(mask)
-    memory = mirror.get(handle)
+    values = shown(mirror, mask)
+    return int(np.count_nonzero(values)) if values is not None and values.dtype.kind == "b" else None
+
+
+def shown(mirror: HostMirror, part: Mask) -> Array | None:
+    """Return what ``part`` shows of memory that is known; None if that is not known."""
+    memory = mirror.get(handle_of(part))
     if memory is None:
         return None
     try:
-        shown = memory.part(mask)
+        return memory.part(part)
     except (Unknown, ValueError):  # what nobody can show
         return None
-    return int(np.count_nonzero(shown)) if shown.dtype.kind == "b" else None
 
 
 def handle_of(mask: Mask) -> int:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import warnings
-from collections.abc import Collection, Iterator
+from collections.abc import Callable, Collection, Iterator
 from contextlib import contextmanager
 from contextvars import copy_context
 from pathlib import Path
@@ -19,6 +19,7 @@ from gpu_backend.devices.base import Device
 from gpu_backend.devices.cpu.several import DEVICES
 from gpu_backend.executor.config import PASSES
 from gpu_backend.executor.program.run import OpStream
+from gpu_backend.wire.messages import Want
 from kernelproxy.client import current
 from kernelproxy.mirror.host_mirror import HostMirror, Mode
 from kernelproxy.stream.mirrored import MirroredPipeline
@@ -57,6 +58,20 @@ class InProcess(PlayedExecutor):
                 self.talk.note_done(self.talk.applied, self.busy_seconds)
             if answer is not None:
                 self.talk.answer(answer)
+
+
+def trips() -> int:
+    """Wait for all that was recorded; return how many answers were waited for so far."""
+    pipeline = current().pipeline
+    pipeline.call(".nothing", (), Want.DESCRIPTION)
+    return pipeline.counters.round_trips
+
+
+def cost(function: Callable[[], Any]) -> int:
+    """Return for how many answers ``function`` waits."""
+    before = trips()
+    function()
+    return trips() - before - 1  # that of the count itself
 
 
 @contextmanager

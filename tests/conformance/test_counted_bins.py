@@ -9,12 +9,11 @@ import numpy as np
 import pytest
 
 from gpu_backend.devices import open_device
-from gpu_backend.wire.messages import Want
 from kernelproxy.client import current
 from kernelproxy.mirror import counts
-from kernelproxy.mirror.host_mirror import HostMirror, Mode
+from kernelproxy.mirror.host_mirror import Mode
 from kernelproxy.namespace.names import make
-from tests.conformance.in_process import InProcess, notebook_on
+from tests.conformance.in_process import InProcess, cost, mirrored, notebook_on
 
 #: More than is ever read for the host's own sake.
 HOST = np.random.default_rng(3).integers(0, 40, 20_000)
@@ -28,28 +27,10 @@ def device(request: pytest.FixtureRequest) -> Iterator[InProcess]:
 
 
 @pytest.fixture
-def cp(device: InProcess, monkeypatch: pytest.MonkeyPatch) -> Callable[[str], Any]:
+def cp(device: InProcess) -> Iterator[Callable[[str], Any]]:
     """Return names of CuPy, for a notebook that remembers."""
-    monkeypatch.setattr(current().pipeline, "mirror", HostMirror(Mode.ON))
-    return lambda name: make(f"cupy.{name}")
-
-
-def trips() -> int:
-    """Wait for all that was recorded; return how many answers were waited for so far."""
-    pipeline = current().pipeline
-    pipeline.call(".nothing", (), Want.DESCRIPTION)
-    return pipeline.counters.round_trips
-
-
-class Waited:
-    """Counts the answers that were waited for within it."""
-
-    def __enter__(self) -> Waited:
-        self._before = trips()
-        return self
-
-    def __exit__(self, *failure: object) -> None:
-        self.trips = trips() - self._before - 1  # that of the count itself
+    with mirrored(Mode.ON):
+        yield lambda name: make(f"cupy.{name}")
 
 
 def same(found: Any, expected: np.ndarray[Any, Any]) -> None:
@@ -60,39 +41,34 @@ def same(found: Any, expected: np.ndarray[Any, Any]) -> None:
 
 def test_what_was_counted_once_is_counted_again_without_a_wait(cp: Callable[[str], Any]) -> None:
     x, weights = cp("asarray")(HOST), cp("asarray")(WEIGHTS)
-    with Waited() as first:
-        found = cp("bincount")(x)
-    with Waited() as again:
-        more = [
-            cp("bincount")(x),
-            cp("bincount")(x, weights),
-            cp("bincount")(x, weights=weights, minlength=64),
-            cp("bincount")(x, None, 3),
-        ]
-    assert (first.trips, again.trips) == (1, 0)
-    assert all(one.shape for one in more), "known without asking"
-    same(found, np.bincount(HOST))
-    for one, expected in zip(
-        more,
-        [np.bincount(HOST), np.bincount(HOST, WEIGHTS), np.bincount(HOST, WEIGHTS, 64), np.bincount(HOST, None, 3)],
-        strict=True,
-    ):
-        same(one, expected)
+    found: list[Any] = []
+    assert cost(lambda: found.append(cp("bincount")(x))) == 1
+    ways: list[Callable[[], Any]] = [
+        lambda: cp("bincount")(x),
+        lambda: cp("bincount")(x, weights),
+        lambda: cp("bincount")(x, weights=weights, minlength=64),
+        lambda: cp("bincount")(x, None, 3),
+    ]
+    for way in ways:
+        assert cost(lambda way=way: found.append(way())) == 0  # type: ignore[misc]
+        assert cost(lambda: found[-1].shape) == 0
+    expected = [(HOST,), (HOST,), (HOST, WEIGHTS), (HOST, WEIGHTS, 64), (HOST, None, 3)]
+    for one, given in zip(found, expected, strict=True):
+        same(one, np.bincount(*given))
 
 
 def test_enough_bins_tell_that_no_more_are_needed_and_not_how_many_are(cp: Callable[[str], Any]) -> None:
     x = cp("asarray")(HOST)
-    with Waited() as first:
-        found = [cp("bincount")(x, minlength=64)]
-    with Waited() as again:
-        found += [cp("bincount")(x, minlength=64), cp("bincount")(x, minlength=99)]
-    with Waited() as fewer:
-        found += [cp("bincount")(x, minlength=63)]
-    with Waited() as none:
-        found += [cp("bincount")(x)]
-    with Waited() as all_known:
-        found += [cp("bincount")(x, minlength=least) for least in (0, 39, 40, 41, 63)]
-    assert (first.trips, again.trips, fewer.trips, none.trips, all_known.trips) == (1, 0, 1, 1, 0)
+    found: list[Any] = []
+
+    def counted(*leasts: int) -> Callable[[], None]:
+        return lambda: found.extend([cp("bincount")(x, minlength=least) for least in leasts])
+
+    assert cost(counted(64)) == 1
+    assert cost(counted(64, 99)) == 0
+    assert cost(counted(63)) == 1
+    assert cost(lambda: found.append(cp("bincount")(x))) == 1
+    assert cost(counted(0, 39, 40, 41, 63)) == 0
     for one, least in zip(found, (64, 64, 99, 63, 0, 0, 39, 40, 41, 63), strict=True):
         same(one, np.bincount(HOST, minlength=least))
 
@@ -127,21 +103,20 @@ def test_whoever_writes_it_has_it_counted_anew(
 def test_views_are_known_each_by_itself(cp: Callable[[str], Any]) -> None:
     x = cp("asarray")(np.sort(HOST))
     parts = [x[:100], x[100:], x[::-3]]
-    with Waited() as first:
-        for part in parts:
-            cp("bincount")(part)
-    with Waited() as again:
-        found = [cp("bincount")(part) for part in parts]
-    assert (first.trips, again.trips) == (3, 0)
+    found: list[Any] = []
+
+    def count() -> None:
+        found[:] = [cp("bincount")(part) for part in parts]
+
+    assert (cost(count), cost(count)) == (3, 0)
     for part, one in zip((slice(100), slice(100, None), slice(None, None, -3)), found, strict=True):
         same(one, np.bincount(np.sort(HOST)[part]))
 
 
 def test_of_what_the_notebook_has_made_itself_it_need_not_hear(cp: Callable[[str], Any]) -> None:
     x = cp("asarray")(np.array([3, 1, 4, 1, 5], "i4"))
-    with Waited() as waited:
-        found = [cp("bincount")(x), cp("bincount")(x[:2], minlength=9)]
-    assert waited.trips == 0
+    found: list[Any] = []
+    assert cost(lambda: found.extend([cp("bincount")(x), cp("bincount")(x[:2], minlength=9)])) == 0
     same(found[0], np.bincount([3, 1, 4, 1, 5]))
     same(found[1], np.bincount([3, 1], minlength=9))
 

@@ -9,13 +9,12 @@ import numpy as np
 import pytest
 
 from gpu_backend.devices import open_device
-from gpu_backend.wire.messages import Want
 from kernelproxy.client import current
 from kernelproxy.mirror import counts
 from kernelproxy.mirror.entries import Counted
 from kernelproxy.mirror.host_mirror import HostMirror, Mode
 from kernelproxy.namespace.names import make
-from tests.conformance.in_process import InProcess, notebook_on
+from tests.conformance.in_process import InProcess, notebook_on, trips
 
 HOST = np.random.default_rng(4).random(20_000)
 #: More than is ever read for the host's own sake: only what it has selected tells how much it selects.
@@ -34,13 +33,6 @@ def cp(device: InProcess, monkeypatch: pytest.MonkeyPatch) -> Callable[[str], An
     """Return names of CuPy, for a notebook that remembers."""
     monkeypatch.setattr(current().pipeline, "mirror", HostMirror(Mode.ON))
     return lambda name: make(f"cupy.{name}")
-
-
-def trips() -> int:
-    """Wait for all that was recorded; return how many answers were waited for so far."""
-    pipeline = current().pipeline
-    pipeline.call(".nothing", (), Want.DESCRIPTION)
-    return pipeline.counters.round_trips
 
 
 def mask_on(cp: Callable[[str], Any]) -> tuple[Any, Any]:

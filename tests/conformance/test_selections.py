@@ -12,11 +12,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from gpu_backend.devices import open_device
-from gpu_backend.wire.messages import Want
 from kernelproxy.client import current
 from kernelproxy.mirror.host_mirror import HostMirror, Mode
 from kernelproxy.namespace.names import make
-from tests.conformance.in_process import InProcess, notebook_on
+from tests.conformance.in_process import InProcess, cost, notebook_on
 
 #: More than is ever read for the host's own sake.
 HOST = np.random.default_rng(4).normal(size=20_000)
@@ -40,20 +39,6 @@ def cp(mode: Mode, device: InProcess, monkeypatch: pytest.MonkeyPatch) -> Callab
     """Return names of CuPy."""
     monkeypatch.setattr(current().pipeline, "mirror", HostMirror(mode))
     return lambda name: make(f"cupy.{name}")
-
-
-def trips() -> int:
-    """Wait for all that was recorded; return how many answers were waited for so far, this one left out."""
-    pipeline = current().pipeline
-    pipeline.call(".nothing", (), Want.DESCRIPTION)
-    return pipeline.counters.round_trips - 1
-
-
-def cost(function: Callable[[], Any]) -> int:
-    """Return for how many answers ``function`` waits."""
-    before = trips()
-    function()
-    return trips() - before - 1
 
 
 @pytest.mark.parametrize("name", ["sum", "prod", "any", "all"])
