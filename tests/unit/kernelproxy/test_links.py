@@ -116,11 +116,12 @@ def interrupted(moment: int, action: Callable[..., object], argument: object) ->
     return is_interrupted
 
 
-#: Of several frames, and as nearly all are.
-MESSAGES = pytest.mark.parametrize("message", [[b"one", b"two", b"three"], [b"one"]], ids=["three frames", "one frame"])
+OF_ONE_FRAME_AND_OF_SEVERAL = pytest.mark.parametrize(
+    "message", [[b"one", b"two", b"three"], [b"one"]], ids=["three frames", "one frame"]
+)
 
 
-@MESSAGES
+@OF_ONE_FRAME_AND_OF_SEVERAL
 def test_an_interrupt_while_sending_leaves_whole_messages_or_a_torn_link(
     make_linked: Callable[[], Linked], message: list[bytes]
 ) -> None:
@@ -141,7 +142,7 @@ def test_an_interrupt_while_sending_leaves_whole_messages_or_a_torn_link(
     assert moment > torn
 
 
-@MESSAGES
+@OF_ONE_FRAME_AND_OF_SEVERAL
 def test_an_interrupt_while_receiving_leaves_the_message_or_a_torn_link(
     make_linked: Callable[[], Linked], message: list[bytes]
 ) -> None:
