@@ -7,7 +7,8 @@ from enum import Enum
 import msgspec
 
 __all__ = [
-    "Check", "Drop", "Learn", "Measure", "Receive", "Report", "Run", "Sleep", "Spin", "Step", "Stop", "Wait",
+    "Check", "Drop", "Learn", "Measure", "Receive", "Rehearse", "Report", "Run", "Sleep", "Spin", "Step", "Stop",
+    "Wait",
 ]  # fmt: skip
 
 
@@ -54,6 +55,10 @@ class Learn(msgspec.Struct, frozen=True):
     """Learn something of the ops that came, which takes less than a millisecond; then take what the sockets have."""
 
 
+class Rehearse(msgspec.Struct, frozen=True):
+    """Ask the notebook's last question again where nobody hears it; then take what the sockets have."""
+
+
 class Report(msgspec.Struct, frozen=True, gc=False):
     """Tell the arbiter what is due, or all if it ``is_resting``. Who rests for want of work tells the notebook too."""
 
@@ -75,4 +80,4 @@ class Sleep(msgspec.Struct, frozen=True, gc=False):
     until: float
 
 
-Step = Stop | Run | Drop | Receive | Measure | Check | Learn | Report | Spin | Sleep
+Step = Stop | Run | Drop | Receive | Measure | Check | Learn | Rehearse | Report | Spin | Sleep

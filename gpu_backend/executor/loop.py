@@ -18,6 +18,7 @@ from gpu_backend.executor.instructions import (
     Learn,
     Measure,
     Receive,
+    Rehearse,
     Report,
     Run,
     Sleep,
@@ -52,6 +53,10 @@ WAKE_SECONDS: Final = 0.1e-3
 MEASURE_SECONDS: Final = 0.02
 #: How often to look whether the session's leases hold, and whether its owner still runs.
 CHECK_SECONDS: Final = 0.25
+#: What a question runs through stays in the caches if it is gone through so often; and for so long behind the last
+#: message: an idle session costs nothing.
+REHEARSE_SECONDS: Final = 2e-3
+REHEARSED_SECONDS: Final = 1.0
 #: How long to sleep at most: bounds how late a lease's or an owner's end is seen.
 SLEEP_SECONDS: Final = 1.0
 
@@ -60,6 +65,7 @@ _RECEIVE: Final = Receive()
 _MEASURE: Final = Measure()
 _CHECK: Final = Check()
 _LEARN: Final = Learn()
+_REHEARSE: Final = Rehearse()
 _MAY_RUN: Final = View(has_work=True, wait=None)
 #: By names of their own: to look a member up in its class takes as long as the rest of a decision.
 _WORK: Final = Wait.WORK
@@ -109,7 +115,10 @@ def _await_work(view: View, now: float) -> Step:
         return Report(_WORK, True)
     if view.has_lesson:
         return _LEARN
-    return Sleep(_WORK, now + (DEVICE_SECONDS if view.has_unsent or view.is_working else SLEEP_SECONDS))
+    most = DEVICE_SECONDS if view.has_unsent or view.is_working else SLEEP_SECONDS
+    if not view.may_rehearse or now >= view.since + REHEARSED_SECONDS:
+        return Sleep(_WORK, now + most)
+    return _REHEARSE if now >= view.rehearse_at else Sleep(_WORK, min(now + most, view.rehearse_at))
 
 
 def _await_room(view: View, now: float) -> Step:
@@ -203,22 +212,24 @@ class Loop:
         Whether this host has a processor to spare for who only waits.
     has_lesson
         Whether there is anything to learn of the ops that came.
+    has_question
+        Whether there is a question that can be asked again.
     """
 
     def __init__(
         self, gate: GateLook, pace: PaceLook, has_spare: Callable[[], bool] = lambda: False,
-        has_lesson: Callable[[], bool] = lambda: False,
+        has_lesson: Callable[[], bool] = lambda: False, has_question: Callable[[], bool] = lambda: False,
     ) -> None:  # fmt: skip
         self._gate = gate
         self._pace = pace
-        self._has_lesson = has_lesson
+        self._has_lesson, self._has_question, self._has_spare = has_lesson, has_question, has_spare
         self._spinning = Spinning(SPIN_SECONDS, has_spare)
         #: Whether something has ended the session.
         self.is_over = False
         self._has_looked = True
         self._has_answered = False
         self._told = _NOTHING
-        self._since = self._check_at = self._measured_at = -inf
+        self._since = self._check_at = self._measured_at = self._rehearsed_at = -inf
         self._measure_at = inf
 
     def turn_to(self, gate: GateLook, pace: PaceLook) -> None:
@@ -261,6 +272,8 @@ class Loop:
             False, True, False, self._has_looked, False, _WORK, None, self._since, self._told, self._has_answered,
             is_contended, self._check_at, self._measure_at, self._pace.in_flight_ops > 0, work.has_unsent,
             spin_seconds=SPIN_SECONDS if is_contended else self._spinning.seconds, has_lesson=self._has_lesson(),
+            may_rehearse=self._told is _ALL and not is_contended and self._has_question() and self._has_spare(),
+            rehearse_at=max(self._since, self._rehearsed_at) + REHEARSE_SECONDS,
         )  # fmt: skip
 
     def _with_work(self, wait: Wait, shut: Shut | None = None) -> View:
@@ -294,6 +307,12 @@ class Loop:
 
     def note_learnt(self, now: float, has_come: bool) -> None:
         """Note that something was learnt, and the sockets were looked at; ``has_come`` says that a message came."""
+        if has_come:
+            self.note_looked(now, True)
+
+    def note_rehearsed(self, now: float, has_come: bool) -> None:
+        """Note that a question was asked again, and the sockets were looked at; ``has_come`` as in `note_learnt`."""
+        self._rehearsed_at = now
         if has_come:
             self.note_looked(now, True)
 

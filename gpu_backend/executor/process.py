@@ -5,7 +5,7 @@ from __future__ import annotations
 import gc
 import logging
 import os
-from time import monotonic, perf_counter, process_time_ns
+from time import perf_counter, process_time_ns
 from typing import Final
 
 from gpu_backend.devices.base import Device
@@ -19,6 +19,7 @@ from gpu_backend.executor.instructions import (
     Learn,
     Measure,
     Receive,
+    Rehearse,
     Report,
     Run,
     Sleep,
@@ -27,11 +28,13 @@ from gpu_backend.executor.instructions import (
     Wait,
 )  # fmt: skip
 from gpu_backend.executor.lanes import Lanes, make_lanes
-from gpu_backend.executor.loop import Loop
+from gpu_backend.executor.leases import Leases
+from gpu_backend.executor.loop import SLICE_SECONDS, Loop
 from gpu_backend.executor.op_classes import OpClasses
 from gpu_backend.executor.pace import FEW_OPS
 from gpu_backend.executor.ports import Ports
 from gpu_backend.executor.program.run import OpStream
+from gpu_backend.executor.rehearsal import Rehearsal
 from gpu_backend.transport.copying import Bytes
 from gpu_backend.transport.processors import has_spare
 from gpu_backend.wire import control
@@ -67,13 +70,15 @@ class Executor:
         self._has_several = device.count > 1
         self._gate, self._pace = self._lanes.all[0]  # of the current device
         self._classes = OpClasses()
-        self._loop = Loop(self._gate, self._pace, has_spare, lambda: self._stream.has_lesson)
+        self._rehearsal = Rehearsal(self._stream.rehearse)
+        self._loop = Loop(
+            self._gate, self._pace, has_spare, lambda: self._stream.has_lesson, lambda: self._rehearsal.has_question
+        )
         self._held_bytes = 0  # on the current device
         self._has_answered = False  # the last op that ran
         self._conversation: Conversation | None = None
         self._assignment: control.Assign | None = None
-        self._wanted_until = monotonic() + config.orphan_seconds
-        self._heard = monotonic()
+        self._leases = Leases(config.orphan_seconds)
         self._owner: bytes | None = None  # the connection whose process is watched
         self._ended = ""  # why, once it has
         self._cause = ""
@@ -99,6 +104,9 @@ class Executor:
                 case Learn():
                     self._stream.learn()
                     self._loop.note_learnt(perf_counter(), self._take_in(0))
+                case Rehearse():
+                    self._rehearsal.hold(perf_counter() + SLICE_SECONDS)
+                    self._loop.note_rehearsed(perf_counter(), self._take_in(0))
                 case Check():
                     self._check_leases()
                 case Stop():
@@ -148,6 +156,8 @@ class Executor:
             ended_at = perf_counter()
             conversation.advance(batch, place)
             self._send(conversation, answer)  # before the bookkeeping: somebody waits for it
+            if not self._has_several:
+                self._rehearsal.note(batch.ops[min(place, len(batch.ops)) - 1], answer)
             classes.count(batch.ops, before, place, pace.counts)
             is_done = answer is not None and answer.is_synchronized
             pace.note_launches(place - before, answer is not None, ended_at, conversation.applied, is_done)
@@ -161,6 +171,7 @@ class Executor:
                 return
 
     def _drop_ops(self, conversation: Conversation, until: float) -> None:
+        self._rehearsal.forget()
         while conversation.is_cancelled and (batch := conversation.front()) is not None and not self._loop.is_over:
             place, answer = self._stream.cancel(batch)
             conversation.advance(batch, place)
@@ -186,7 +197,7 @@ class Executor:
     def _lend(self, size: int) -> Bytes | None:
         """Return where the device shall put contents that go to the notebook; None for memory of its own."""
         talk = self._conversation
-        return self._ports.lend(talk.peer, size) if talk is not None else None
+        return self._ports.lend(talk.peer, size) if talk is not None and not self._rehearsal.is_on else None
 
     def _note_done(self, conversation: Conversation) -> None:
         pace = self._pace
@@ -206,19 +217,16 @@ class Executor:
         # What comes in costs the processor, and where others want the device, who waits for work has a shut gate too.
         is_told = step.wait is _GATE or (step.wait is _WORK and not self._gate.is_alone)
         before = process_time_ns() if is_told else 0
-        self._spend(step)
-        if step.wait is _GATE:
-            self._gate.end_wait()
-        if is_told:
-            self._gate.note_other_work(process_time_ns() - before)
-
-    def _spend(self, step: Report | Spin | Sleep) -> None:
         if isinstance(step, Report):
             self._tell(step)
         elif isinstance(step, Spin):
             self._spin(step)
         else:
             self._sleep(step)
+        if step.wait is _GATE:
+            self._gate.end_wait()
+        if is_told:
+            self._gate.note_other_work(process_time_ns() - before)
 
     def _tell(self, step: Report) -> None:
         talk = self._conversation
@@ -276,7 +284,7 @@ class Executor:
     def _take_in(self, timeout_seconds: float) -> bool:
         ready = self._ports.wait(timeout_seconds)
         if ready.data and self._conversation is not None:
-            self._heard = monotonic()
+            self._leases.note_heard()
             is_first = not self._conversation.received_bytes
             for peer, frames in self._ports.read_data():
                 self._conversation.receive(peer, frames)
@@ -298,7 +306,7 @@ class Executor:
             self._lanes.take_gate(order, self._ports.hear_bell)
             return
         if isinstance(order, control.RenewLease):
-            self._wanted_until = monotonic() + order.seconds
+            self._leases.renew(order.seconds)
         elif isinstance(order, control.Stop):
             self._end(order.reason, EndCause.STOPPED)
             return
@@ -308,7 +316,7 @@ class Executor:
 
     def _assign(self, order: control.Assign) -> None:
         self._assignment = order
-        self._heard = monotonic()
+        self._leases.assign(order.lease_seconds)
         if order.memory_limit_bytes:
             self._device.set_memory_limit(order.memory_limit_bytes)
         self._stream.limit_memory(order.memory_limit_bytes, order.memory_rule)
@@ -323,23 +331,13 @@ class Executor:
     # --- leases and the end -------------------------------------------------------------------------------------------
 
     def _check_leases(self) -> None:
-        lapse = self._lapse()
+        lapse = self._leases.lapse(self._ports.has_owner_ended())
         if lapse is not None:
             if self._take_in(0):  # it may have been heard while a long op ran
                 self._loop.note_looked(perf_counter(), True)
             else:
                 self._end(*lapse)
         self._loop.note_checked(perf_counter())
-
-    def _lapse(self) -> tuple[str, EndCause] | None:
-        now = monotonic()
-        if now > self._wanted_until:
-            return "Nobody in the pool answers for this executor any more.", EndCause.ORPHANED
-        if self._assignment is not None and now - self._heard > self._assignment.lease_seconds:
-            return f"The notebook was not heard for {self._assignment.lease_seconds:.0f} s.", EndCause.LEASE_LAPSED
-        if self._ports.has_owner_ended():
-            return "The process that held the session has ended.", EndCause.CLIENT_ENDED
-        return None
 
     def _end(self, reason: str, cause: EndCause, status: int = EXIT_ORDERED) -> None:
         self._ended, self._cause, self._status = reason, cause, status
@@ -367,7 +365,7 @@ class Executor:
                 pid=os.getpid(),
                 used_bytes=0 if self._status == EXIT_FATAL else self._lanes.measure(),
                 ops=self._conversation.applied if self._conversation else 0,
-                idle_seconds=monotonic() - self._heard,
+                idle_seconds=self._leases.idle_seconds,
                 detail=self._ended,
                 cause=self._cause,
                 usage=self._usage(),
@@ -393,6 +391,7 @@ def serve(config: configuration.ExecutorConfig, device: Device) -> int:
     if config.memory_limit_bytes:
         device.set_memory_limit(config.memory_limit_bytes)
     # Ops and their values come and go by the thousand and hold no cycles; what was imported stays for good.
+    has_spare()  # what it opens stays open: from before the first op, so that whatever is open later is the notebook's
     gc.freeze()
     gc.set_threshold(50_000, 20, 20)
     return Executor(config, device, Ports(config, device.pin)).run()

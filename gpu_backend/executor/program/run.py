@@ -137,6 +137,16 @@ class OpStream:
             if place >= end or perf_counter() > until:
                 return place, self._launch(batch.first + place - 1, op)
 
+    def rehearse(self, batch: QueuedBatch, until: float) -> tuple[int, Answer | None]:
+        """Run the one op of ``batch``, a read that nobody asked for, as `run` does; it is not counted."""
+        if self._direct is None:
+            return self.run(batch, until)
+        self._direct.tally.counts = False
+        try:
+            return self.run(batch, until)
+        finally:
+            self._direct.tally.counts = True
+
     def _run_plain(self, op: Op, batch: QueuedBatch, place: int, end: int) -> int:
         """Run an op that wants no answer; return the place behind it, or behind those that a pass fulfilled as well."""
         if self._direct is not None:

@@ -19,11 +19,15 @@ class Tally:
         self.by_reason: Counter[tuple[str, str]] = Counter()
         #: Why the op that is looked at would go CuPy's way.
         self.why = ANSWERS
+        #: Whether ops are counted; those that nobody asked for are not.
+        self.counts = True
 
     def note(self, name: str) -> None:
         """Note that an op went CuPy's way, for the reason that was noted last."""
         key = name[:_LONGEST_NAME], self.why
-        if key in self.by_reason or len(self.by_reason) < _MOST:
+        if not self.counts:
+            pass
+        elif key in self.by_reason or len(self.by_reason) < _MOST:
             self.by_reason[key] += 1
         self.why = ANSWERS
 

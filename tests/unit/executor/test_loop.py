@@ -16,6 +16,7 @@ from gpu_backend.executor.instructions import (
     Learn,
     Measure,
     Receive,
+    Rehearse,
     Report,
     Run,
     Sleep,
@@ -24,7 +25,7 @@ from gpu_backend.executor.instructions import (
     Stop,
     Wait,
 )  # fmt: skip
-from gpu_backend.executor.loop import Loop, Shut, Told, View, next_step
+from gpu_backend.executor.loop import Shut, Told, View, next_step
 
 NOW = 100.0
 #: Nothing to do since long ago, and all is told.
@@ -37,6 +38,10 @@ FULL = View(has_work=True, wait=Wait.ROOM, told=Told.DUE, is_working=True, op_se
 def but(view: View, **what: object) -> View:
     """Return ``view`` with other values in some places."""
     return msgspec.structs.replace(view, **what)
+
+
+#: Nothing to do since a moment ago.
+JUST_ASKED = but(IDLE, since=NOW - 0.9, may_rehearse=True, rehearse_at=NOW)
 
 
 def shut(told: Told = Told.ALL, since: float = 0.0, is_working: bool = False, **gate: object) -> View:
@@ -63,6 +68,15 @@ DECISIONS: dict[str, tuple[View, Step]] = {
     "but not before all is told": (but(IDLE, has_lesson=True, told=Told.NOTHING), Report(Wait.WORK, True)),
     "nor while a message may come at once": (but(IDLE, has_lesson=True, since=NOW), Spin(Wait.WORK, NOW + 60e-6)),
     "nor while ops wait": (but(FULL, has_lesson=True), Sleep(Wait.ROOM, NOW + 1e-3)),
+    "a question is gone through again": (but(JUST_ASKED, rehearse_at=NOW), Rehearse()),
+    "but not all the time": (but(JUST_ASKED, rehearse_at=NOW + 1e-3), Sleep(Wait.WORK, NOW + 1e-3)),
+    "nor for ever": (but(JUST_ASKED, rehearse_at=NOW, since=NOW - 1.0), Sleep(Wait.WORK, NOW + 1.0)),
+    "nor before what is to be learnt": (but(JUST_ASKED, rehearse_at=NOW, has_lesson=True), Learn()),
+    "nor before all is told": (but(JUST_ASKED, rehearse_at=NOW, told=Told.DUE), Report(Wait.WORK, True)),
+    "nor where it must not": (but(JUST_ASKED, may_rehearse=False), Sleep(Wait.WORK, NOW + 1.0)),
+    "the device is looked at no later for that": (
+        but(JUST_ASKED, rehearse_at=NOW + 2e-3, is_working=True), Sleep(Wait.WORK, NOW + 1e-3),
+    ),
     "then it sleeps": (IDLE, Sleep(Wait.WORK, NOW + 1.0)),
     "but not for long while the device works": (but(IDLE, is_working=True), Sleep(Wait.WORK, NOW + 1e-3)),
     "nor with answers unsent": (but(IDLE, has_unsent=True), Sleep(Wait.WORK, NOW + 1e-3)),
@@ -127,6 +141,7 @@ views = st.builds(
     wait=st.none() | st.just(Wait.ROOM), shut=st.none(), is_contended=flags, has_answered=flags, has_unsent=flags,
     is_working=flags, works_long=flags, op_seconds=st.floats(1e-6, 1), told=st.sampled_from(Told),
     since=st.sampled_from([NOW - 1, NOW - 1e-3, NOW - 1e-5, NOW]), check_at=moments, measure_at=moments,
+    may_rehearse=flags, rehearse_at=moments,
 )  # fmt: skip
 views |= st.builds(lambda view, gate: but(view, has_work=True, wait=Wait.GATE, shut=gate), views, gates)
 
@@ -175,218 +190,3 @@ def test_nobody_sleeps_whose_arbiter_does_not_know(view: View) -> None:
 @given(views)
 def test_whatever_ended_the_session_nothing_follows(view: View) -> None:
     assert (next_step(view, NOW) == Stop()) == view.is_over
-
-
-# --- the loop in time -------------------------------------------------------------------------------------------------
-
-
-class Gate:
-    is_contended = is_urgent = is_yielding = is_way_taken = is_pausing = False
-    pause_seconds = 0.0
-
-    def __init__(self) -> None:
-        self.is_open = True
-
-    def may_launch(self) -> bool:
-        return self.is_open
-
-
-class Pace:
-    in_flight_ops, op_seconds, works_long = 0, 50e-6, False
-
-    def __init__(self) -> None:
-        self.has_room = True
-
-    def is_full(self) -> bool:
-        return not self.has_room
-
-
-class Notebook:
-    has_unsent = False
-
-    def __init__(self) -> None:
-        self.ops = self.cancelled = 0
-
-    @property
-    def has_work(self) -> bool:
-        return self.ops > 0
-
-    @property
-    def is_cancelled(self) -> bool:
-        return self.cancelled > 0
-
-
-class Played:
-    """Carries out the steps of a loop; each takes a little time, and what happens meanwhile is a test's to say."""
-
-    def __init__(self, has_spare: bool = False) -> None:
-        self.gate, self.pace, self.notebook = Gate(), Pace(), Notebook()
-        self.loop = Loop(self.gate, self.pace, lambda: has_spare)
-        self.now, self.asks, self.ran, self.op_seconds = NOW, 0, 0, 0.0
-
-    def ask(self, ops: int) -> None:
-        """Have a message of the notebook wait in the socket."""
-        self.asks += ops
-
-    def go(self) -> Step:
-        """Carry out one step, and return it."""
-        step = self.loop.next_step(self.notebook, self.now)
-        self.now += 1e-6
-        if isinstance(step, Run):
-            self.ran, self.notebook.ops = self.ran + 1, self.notebook.ops - 1
-            self.now += self.op_seconds
-            self.loop.note_ran(self.now, not self.notebook.ops)
-        elif isinstance(step, Drop):
-            self.notebook.ops, self.notebook.cancelled = self.notebook.ops - 1, self.notebook.cancelled - 1
-            self.loop.note_ran(self.now, False)
-        elif isinstance(step, Report):
-            self.loop.note_told(step.is_resting)
-        elif isinstance(step, Measure):
-            self.loop.note_measured(self.now)
-        elif isinstance(step, Check):
-            self.loop.note_checked(self.now)
-        elif isinstance(step, Receive | Spin | Sleep):
-            is_heard = self.asks > 0
-            if not is_heard and isinstance(step, Spin | Sleep):
-                self.now = step.until
-            self.notebook.ops, self.asks = self.notebook.ops + self.asks, 0
-            if isinstance(step, Spin | Sleep) and step.wait is Wait.WORK:
-                self.loop.note_heard(self.now, is_heard)
-            else:
-                self.loop.note_looked(self.now, is_heard or isinstance(step, Sleep))
-        return step
-
-    def kinds(self, count: int) -> list[type[Step]]:
-        """Carry out so many steps, and return what they were."""
-        return [type(self.go()) for _ in range(count)]
-
-
-def test_an_op_after_a_pause_runs_at_once_and_then_all_is_told_and_it_sleeps() -> None:
-    played = Played()
-    assert played.kinds(2) == [Check, Report]
-    played.ask(1)
-    assert played.kinds(6) == [Sleep, Run, Spin, Measure, Report, Sleep]
-    assert played.kinds(4) == [Check, Report, Sleep, Check]  # and sleeps on: it spins for nobody
-
-
-def test_a_stream_of_ops_runs_in_slices_and_messages_are_taken_between_them() -> None:
-    played = Played()
-    played.go()
-    played.ask(3)
-    assert played.kinds(2) == [Report, Sleep]
-    assert [each for each in played.kinds(7) if each is not Measure] == [Run, Receive, Run, Receive, Run, Spin]
-
-
-def test_one_behind_a_shut_gate_tells_sleeps_and_runs_when_it_opens() -> None:
-    played = Played()
-    played.go()
-    played.gate.is_open = False
-    played.ask(1)
-    assert played.kinds(6) == [Report, Sleep, Report, Sleep, Report, Sleep]
-    played.gate.is_open = True
-    assert played.kinds(1) == [Run]
-
-
-def test_one_who_has_filled_the_device_goes_on_when_there_is_room() -> None:
-    played = Played()
-    played.go()
-    played.ask(2)
-    assert [each for each in played.kinds(4) if each is not Measure] == [Report, Sleep, Run]
-    played.pace.has_room = False
-    assert played.kinds(5) == [Receive, Report, Sleep, Report, Sleep]
-    played.pace.has_room = True
-    assert played.kinds(1) == [Run]
-
-
-def test_the_next_message_is_looked_for_from_the_end_of_an_op_on_however_long_it_took() -> None:
-    played = Played()
-    played.go()
-    played.ask(1)
-    assert played.kinds(2) == [Report, Sleep]
-    played.op_seconds = 0.2
-    assert played.kinds(1) == [Run]
-    assert played.loop.next_step(played.notebook, played.now) == Spin(Wait.WORK, played.now + loops.SPIN_SECONDS)
-
-
-def awaited(played: Played, seconds: float) -> list[Step]:
-    """Have one op come so long after the last one was done, and return the steps until it has run."""
-    done_at, ran, steps = played.now, played.ran, []
-    while played.ran == ran:
-        step = played.loop.next_step(played.notebook, played.now)
-        if isinstance(step, Spin | Sleep) and step.until >= done_at + seconds:
-            played.now = max(played.now, done_at + seconds)
-            played.ask(1)
-        steps.append(played.go())
-    return steps
-
-
-def test_an_op_that_comes_a_little_later_than_was_spun_is_spun_for_in_the_end() -> None:
-    played = Played(has_spare=True)
-    for _ in range(12):
-        steps = awaited(played, 2e-3)
-    assert not any(isinstance(step, Sleep) for step in steps)
-    steps = awaited(played, 0.2)
-    assert any(isinstance(step, Sleep) for step in steps)
-    assert any(isinstance(step, Sleep) for step in awaited(played, 2e-3))  # it spins as little as at first
-
-
-def test_who_shares_the_device_spins_no_longer_than_ever() -> None:
-    played = Played(has_spare=True)
-    played.gate.is_contended = True
-    for _ in range(12):
-        steps = awaited(played, 2e-3)
-    assert any(isinstance(step, Sleep) for step in steps)
-
-
-def test_a_cancel_is_heard_behind_a_shut_gate() -> None:
-    played = Played()
-    played.go()
-    played.gate.is_open = False
-    played.ask(2)
-    played.kinds(4)
-    played.notebook.cancelled = 2
-    assert [each for each in played.kinds(4) if each is not Measure] == [Drop, Receive, Drop]
-    assert played.ran == 0
-
-
-def test_an_end_is_the_last_step() -> None:
-    played = Played()
-    played.ask(3)
-    played.kinds(4)
-    played.loop.is_over = True
-    assert played.kinds(2) == [Stop, Stop]
-
-
-acts = st.sampled_from("ask shut open fill free cancel urgent pause contend go go go".split())
-
-
-@given(st.lists(acts, max_size=60))
-def test_whatever_happens_the_loop_gets_on(story: list[str]) -> None:
-    """Nothing runs behind a shut gate; within a few steps what may run runs, or it waits; leases are looked at."""
-    played = Played()
-    checked = played.now
-    for act in story:
-        if act == "ask":
-            played.ask(2)
-        elif act in ("shut", "open"):
-            played.gate.is_open = act == "open"
-        elif act in ("fill", "free"):
-            played.pace.has_room = act == "free"
-        elif act == "cancel":
-            played.notebook.cancelled = played.notebook.ops
-        elif act == "urgent":
-            played.gate.is_urgent = not played.gate.is_urgent
-        elif act == "pause":
-            played.gate.is_pausing, played.gate.pause_seconds = not played.gate.is_pausing, 0.3e-3
-        elif act == "contend":
-            played.gate.is_contended = not played.gate.is_contended
-        else:
-            before, may = played.ran, played.gate.is_open and played.pace.has_room
-            can = may and played.notebook.ops > played.notebook.cancelled
-            steps = [played.go() for _ in range(6)]
-            assert may or played.ran == before
-            assert not can or Run in map(type, steps) or Drop in map(type, steps)
-            assert any(isinstance(each, Run | Drop | Spin | Sleep) for each in steps)
-            if Check in map(type, steps):
-                checked = played.now
-            assert played.now - checked <= 6 * loops.SLEEP_SECONDS + loops.CHECK_SECONDS

@@ -1,0 +1,112 @@
+"""The last question asked again: which one, for how long, and that nobody notices."""
+
+from __future__ import annotations
+
+import pytest
+
+from gpu_backend.executor.answer import Answer
+from gpu_backend.executor.conversation import QueuedBatch
+from gpu_backend.executor.rehearsal import Rehearsal
+from gpu_backend.wire.errors import ErrorRecord
+from gpu_backend.wire.messages import Op, Want
+from gpu_backend.wire.values import Buffer, Ref, View
+from tests.unit.executor.program.played import PlayedNotebook
+
+END = float("inf")
+SMALL, LARGE = 1, 2
+MADE = (
+    Op("cupy.ones", SMALL, (3,)), Op("cupy.ones", LARGE, (100_000,)),
+)  # fmt: skip
+
+
+def read(handle: int, **otherwise: object) -> Op:
+    return Op(".same", 0, (Ref(handle),), None, Want.CONTENTS, **otherwise)  # type: ignore[arg-type]
+
+
+class Rehearsing(PlayedNotebook):
+    """A notebook's ops, and what is asked again behind them."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.ran: list[Op] = []
+        self.rehearsal = Rehearsal(self._noting)
+        self.run(*MADE)
+
+    def _noting(self, batch: QueuedBatch, until: float) -> tuple[int, Answer | None]:
+        assert self.rehearsal.is_on
+        self.ran += batch.ops
+        return self.stream.rehearse(batch, until)
+
+    def ask(self, op: Op) -> bool:
+        """Run ``op`` as the last one; tell whether it can be asked again."""
+        answers = self.run(op)
+        self.rehearsal.note(op, answers[-1] if answers else None)
+        return self.rehearsal.has_question
+
+
+def test_a_small_read_is_asked_again_as_it_was_and_answered_as_it_was() -> None:
+    on = Rehearsing()
+    part = View(SMALL, 8, (1,), (8,), "<f8", "")
+    for op in (read(SMALL), Op(".same", 0, (part,), None, Want.CONTENTS)):
+        on.ran.clear()
+        assert on.ask(op)
+        before = on.holds()
+        on.rehearsal.hold(END)
+        on.rehearsal.hold(END)
+        assert on.ran == [op, op]
+        assert on.holds() == before
+        assert not on.rehearsal.is_on
+
+
+def test_nothing_else_is_asked_again() -> None:
+    on = Rehearsing()
+    assert not on.rehearsal.has_question
+    assert not on.ask(read(LARGE))
+    assert not on.ask(read(99))  # it fails
+    assert not on.ask(Op("cupy.ndarray.sum", 5, (Ref(SMALL),)))
+    assert not on.ask(Op("cupy.ndarray.sum", 6, (Ref(SMALL),), None, Want.CONTENTS))
+    assert not on.ask(Op(".same", 7, (Ref(SMALL),), None, Want.DESCRIPTION))
+    on.rehearsal.hold(END)
+    assert on.ran == []
+
+
+def test_any_op_behind_it_ends_it() -> None:
+    on = Rehearsing()
+    for end in (lambda: on.rehearsal.note(Op("cupy.sin", 9, (Ref(SMALL),)), None), on.rehearsal.forget):
+        assert on.ask(read(SMALL))
+        end()
+        assert not on.rehearsal.has_question
+
+
+def test_what_fails_is_not_asked_again() -> None:
+    on = Rehearsing()
+    assert on.ask(read(SMALL))
+    on.stream.heap.drop(SMALL)
+    on.rehearsal.hold(END)
+    assert not on.rehearsal.has_question
+
+
+def test_what_breaks_off_leaves_nothing_under_way() -> None:
+    def broken(batch: QueuedBatch, until: float) -> tuple[int, Answer | None]:
+        raise KeyError("a fault of ours")
+
+    rehearsal = Rehearsal(broken)
+    rehearsal.note(read(SMALL), Answer(Buffer(-1, "<f8", (), b"12345678")))
+    with pytest.raises(KeyError):
+        rehearsal.hold(END)
+    assert not rehearsal.is_on
+
+
+def test_an_error_is_no_answer_to_ask_for_again() -> None:
+    on = Rehearsing()
+    on.rehearsal.note(read(SMALL), Answer(error=ErrorRecord("builtins.ValueError", "no")))
+    assert not on.rehearsal.has_question
+
+
+def test_it_is_asked_for_as_long_as_need_be() -> None:
+    on = Rehearsing()
+    assert on.ask(read(SMALL))
+    for _ in range(5_000):  # far more than a notebook may leave unread
+        on.rehearsal.hold(END)
+    assert on.rehearsal.has_question
+    assert len(on.ran) == 5_000
