@@ -186,7 +186,7 @@ WAY(noted)
 WAY(asked)
 {
     Py_ssize_t count = PyVectorcall_NARGS(flags);
-    if (!is_on || names != NULL || count < 4 || count > 7 || Inbox == NULL
+    if (!is_on || names != NULL || count < 4 || count > 7 || Inbox == NULL || looking == NULL
         || !PyObject_TypeCheck(args[0], (PyTypeObject *)Recorder) || !PyTuple_CheckExact(args[2])
         || (count > 5 && args[5] != Py_None && PyObject_IsTrue(args[5])))
         return PURE;

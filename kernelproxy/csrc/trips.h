@@ -86,6 +86,17 @@ static int seal(PyObject *self, PyObject *batch)
     return fresh == NULL ? -1 : 0;
 }
 
+/* Have nothing known any more that an op may write which somebody waits for: 0, or -1 with an error. */
+static int end_known(PyObject *mirror, PyObject *name, PyObject *args, PyObject *kwargs)
+{
+    int looks = PySet_Contains(looking, name); /* as nearly all that is asked */
+    if (looks)
+        return looks < 0 ? -1 : 0;
+    PyObject *done = PyObject_CallMethodObjArgs(mirror, s_note_asked, name, args, kwargs, NULL);
+    Py_XDECREF(done);
+    return done == NULL ? -1 : 0;
+}
+
 /* The part of `Pipeline.ask` that is under the lock, and the end of the batch: 0, or -1 with an error. `seq` is set
  * once somebody is expected to answer. */
 static int ask_locked(
@@ -101,6 +112,8 @@ static int ask_locked(
         PyErr_SetString(PyExc_TypeError, "no batch is open that ops can be recorded into");
         goto end;
     }
+    if (end_known(mirror, name, args, kwargs) < 0)
+        goto end;
     Py_ssize_t gone = PyObject_Size(dropped);
     if (gone < 0 || (out = on_device(next, stream)) == NULL || (after = PyNumber_Add(next, handles_per_call)) == NULL)
         goto end;

@@ -15,7 +15,7 @@ from gpu_backend.wire.errors import WorkbenchError
 from gpu_backend.wire.messages import Op
 from gpu_backend.wire.values import Buffer, Ref, Value, View
 from kernelproxy.mirror.casts import Array
-from kernelproxy.mirror.effects import LOOKING, Effect, effect_of
+from kernelproxy.mirror.effects import Effect, effect_of
 from kernelproxy.stream.counters import Way
 from kernelproxy.stream.forms import Form
 from kernelproxy.stream.inbox import Answer
@@ -76,14 +76,8 @@ class MirroredPipeline(Pipeline):
         self, name: str, args: Args, want: wire.Want, kwargs: Kwargs = None, buffers: Buffers = None, stream: int = 0
     ) -> int:
         """Send an op with all before it, as `Pipeline.ask`."""
-        if name in LOOKING:  # most that is asked is a read, and is on its way before it is counted
-            number = Pipeline.ask(self, name, args, want, kwargs, buffers, stream)
-            self.counters.note_trip(name)
-            return number
-        self.counters.note_trip(name)
-        self._note_asked(name, args, kwargs)
         number = Pipeline.ask(self, name, args, want, kwargs, buffers, stream)
-        self._note_asked(name, args, kwargs)  # what another thread has come to know since may be from before the op
+        self.counters.note_trip(name)  # it is on its way by now
         return number
 
     def ask_for_more(self, name: str, args: Args, want: wire.Want, stream: int) -> int:
@@ -134,10 +128,6 @@ class MirroredPipeline(Pipeline):
     @property
     def _way(self) -> Way:
         return Way.NETWORK if self.connection.endpoint.startswith(TLS_SCHEME) else Way.HOST
-
-    def _note_asked(self, name: str, args: Args, kwargs: Kwargs) -> None:
-        with self._recording:
-            self.mirror.note_asked(name, args, kwargs)
 
     def note_described(self, name: str, described: Value) -> None:
         """Take in how the executor has described the results of the op ``name``."""

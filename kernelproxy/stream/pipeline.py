@@ -21,6 +21,7 @@ from gpu_backend.wire.errors import OversizedMessage, ProtocolError, RefusalCode
 from gpu_backend.wire.messages import Op, Want
 from kernelproxy import compiled
 from kernelproxy.errors import session_lost
+from kernelproxy.mirror.effects import LOOKING
 from kernelproxy.session.connection import Connection, refusal_error
 from kernelproxy.session.signs import SILENT_SECONDS, Signs
 from kernelproxy.source_lines import user_site
@@ -99,6 +100,8 @@ class Pipeline(Recorder):
         seq = 0
         try:
             with self._recording:
+                if name not in LOOKING:  # here, or another thread comes to know in between what was before the op
+                    self.mirror.note_asked(name, args, kwargs)
                 if buffers:
                     self._seal()
                     # Assigned, not added: an interrupt may have left the buffers of a call that was never noted.
@@ -397,3 +400,6 @@ class Pipeline(Recorder):
         self._end = why
         self._cancel_told = self._cancelled_through
         self.inbox.fail_all(why)
+
+
+compiled.learn(looking=LOOKING)
