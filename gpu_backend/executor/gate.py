@@ -149,6 +149,11 @@ class Gate:
         return not self._words[STATE] & 1
 
     @property
+    def has_device_alone(self) -> bool:
+        """Whether there is an arbiter, and it says so: without one nobody knows of others."""
+        return self.line is not None and self.is_alone
+
+    @property
     def is_urgent(self) -> bool:
         """Whether its arbiter was told that something short waits that somebody waits for."""
         return self._told.is_urgent

@@ -53,10 +53,10 @@ WAKE_SECONDS: Final = 0.1e-3
 MEASURE_SECONDS: Final = 0.02
 #: How often to look whether the session's leases hold, and whether its owner still runs.
 CHECK_SECONDS: Final = 0.25
-#: What a question runs through stays in the caches if it is gone through so often; and for so long behind the last
-#: message: an idle session costs nothing.
+#: What a question runs through stays in the caches if it is gone through so often. It is for so long behind the last
+#: op, about as long as an arbiter says that nobody else wants the device: an idle session costs nothing.
 REHEARSE_SECONDS: Final = 2e-3
-REHEARSED_SECONDS: Final = 1.0
+REHEARSED_SECONDS: Final = 0.1
 #: How long to sleep at most: bounds how late a lease's or an owner's end is seen.
 SLEEP_SECONDS: Final = 1.0
 
@@ -116,7 +116,7 @@ def _await_work(view: View, now: float) -> Step:
     if view.has_lesson:
         return _LEARN
     most = DEVICE_SECONDS if view.has_unsent or view.is_working else SLEEP_SECONDS
-    if not view.may_rehearse or now >= view.since + REHEARSED_SECONDS:
+    if now >= view.rehearse_until:
         return Sleep(_WORK, now + most)
     return _REHEARSE if now >= view.rehearse_at else Sleep(_WORK, min(now + most, view.rehearse_at))
 
@@ -177,6 +177,8 @@ class GateLook(Protocol):
     @property
     def is_contended(self) -> bool: ...
     @property
+    def has_device_alone(self) -> bool: ...
+    @property
     def is_urgent(self) -> bool: ...
     @property
     def is_yielding(self) -> bool: ...
@@ -229,7 +231,7 @@ class Loop:
         self._has_looked = True
         self._has_answered = False
         self._told = _NOTHING
-        self._since = self._check_at = self._measured_at = self._rehearsed_at = -inf
+        self._since = self._check_at = self._measured_at = self._ran_at = self._rehearsed_at = -inf
         self._measure_at = inf
 
     def turn_to(self, gate: GateLook, pace: PaceLook) -> None:
@@ -272,9 +274,13 @@ class Loop:
             False, True, False, self._has_looked, False, _WORK, None, self._since, self._told, self._has_answered,
             is_contended, self._check_at, self._measure_at, self._pace.in_flight_ops > 0, work.has_unsent,
             spin_seconds=SPIN_SECONDS if is_contended else self._spinning.seconds, has_lesson=self._has_lesson(),
-            may_rehearse=self._told is _ALL and not is_contended and self._has_question() and self._has_spare(),
-            rehearse_at=max(self._since, self._rehearsed_at) + REHEARSE_SECONDS,
+            rehearse_at=max(self._ran_at, self._rehearsed_at) + REHEARSE_SECONDS,
+            rehearse_until=self._ran_at + REHEARSED_SECONDS if self._may_rehearse() else -inf,
         )  # fmt: skip
+
+    def _may_rehearse(self) -> bool:
+        is_at_rest = self._told is _ALL and self._has_question()
+        return is_at_rest and self._gate.has_device_alone and self._has_spare()  # the last takes a system call at times
 
     def _with_work(self, wait: Wait, shut: Shut | None = None) -> View:
         pace = self._pace
@@ -287,7 +293,8 @@ class Loop:
     def note_ran(self, now: float, has_answered: bool) -> None:
         """Note that ops ran until ``now``, or were dropped; ``has_answered`` says whether the last was answered."""
         self._has_looked, self._has_answered = False, has_answered
-        self._since, self._told = now, _NOTHING
+        self._since = self._ran_at = now
+        self._told = _NOTHING
         self._measure_at = self._measured_at + MEASURE_SECONDS
 
     def note_looked(self, now: float, is_new: bool) -> None:

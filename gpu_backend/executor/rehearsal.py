@@ -25,13 +25,16 @@ _SESSION: Final = "rehearsal"
 _PEER: Final = b"nobody"
 _MOST_OPS: Final = 4
 _MOST_BYTES: Final = 1 << 16
+#: A complex number has so many bytes, and a record may have any number of them.
+_MOST_NUMBER_BYTES: Final = 16
 
 
 class Rehearsal:
     """Asks what the notebook asked last, in a conversation of its own.
 
-    Only a read can be asked again, which changes nothing; one of a small array, for that is what is read often and in a
-    hurry; and only as long as it was the last op: so what it reads is there, and nothing can have failed since.
+    Only a read can be asked again, which changes nothing; one of a single number, for that is what is read often and in
+    a hurry, and it takes no memory; one that had waited for all before it; and only as long as it was the last op: so
+    what it reads is there, nothing is in flight, and nothing can have failed since.
 
     Parameters
     ----------
@@ -56,9 +59,8 @@ class Rehearsal:
 
     def note(self, op: Op, answer: Answer | None) -> None:
         """Note that ``op`` was the last to run, and what it had to say."""
-        is_small = answer is not None and not answer.buffers and type(answer.value) is Buffer
-        is_read = is_small and op.name == SAME and op.want is _CONTENTS and not op.stream
-        self._op = op if is_read else None
+        is_read = op.name == SAME and op.want is _CONTENTS and not op.stream
+        self._op = op if is_read and answer is not None and _is_number(answer) else None
 
     def forget(self) -> None:
         """Ask nothing again until the next read."""
@@ -75,9 +77,9 @@ class Rehearsal:
         try:
             talk.receive(_PEER, encode(Batch(self._asked, self._asked - 1, (question,))))
             batch = talk.front()
-            assert batch is not None
-            place, answer = self._run(batch, until)
-            talk.advance(batch, place)
+            place, answer = self._run(batch, until) if batch is not None else (0, None)
+            if batch is not None:
+                talk.advance(batch, place)
             if answer is None or answer.error is not None:
                 self._op = None
             else:
@@ -85,6 +87,14 @@ class Rehearsal:
         finally:
             self.is_on = False
             talk.outbox.send(_unheard)
+
+
+def _is_number(answer: Answer) -> bool:
+    """Tell whether an answer is one number, and the device had nothing left to do when it was made."""
+    value = answer.value
+    if not isinstance(value, Buffer) or value.frame >= 0 or value.shape != ():
+        return False
+    return len(value.data) <= _MOST_NUMBER_BYTES and answer.is_synchronized
 
 
 def _unheard(peer: bytes, message: Message) -> bool:

@@ -73,6 +73,6 @@ class View(msgspec.Struct, frozen=True, gc=False):
     spin_seconds: float = SPIN_SECONDS  #: for messages
     #: Whether there is anything to learn of the ops that came.
     has_lesson: bool = False
-    #: Whether to go the way of the last question now and then, and when again.
-    may_rehearse: bool = False
+    #: When to go the way of the last question again, and until when at all.
     rehearse_at: float = inf
+    rehearse_until: float = -inf

@@ -106,29 +106,37 @@ static int ask_locked(
     int failed = -1;
     PyObject *out = NULL, *after = NULL, *drop = NULL, *cost = NULL, *op = NULL, *site = NULL;
     PyObject *mirror = Py_XNewRef(AT(self, in_recorder.mirror)), *dropped = Py_XNewRef(AT(self, in_recorder.dropped));
-    PyObject *memory = Py_XNewRef(AT(self, in_recorder.memory)), *batch = Py_XNewRef(AT(self, in_recorder.open_batch));
-    PyObject *next = Py_XNewRef(AT(self, in_recorder.next_handle)), *awaited = Py_XNewRef(AT(inbox, in_inbox.awaited));
-    if (!is_open(batch) || mirror == NULL || dropped == NULL || memory == NULL || next == NULL || awaited == NULL) {
-        PyErr_SetString(PyExc_TypeError, "no batch is open that ops can be recorded into");
+    PyObject *memory = Py_XNewRef(AT(self, in_recorder.memory)), *batch = NULL, *next = NULL;
+    PyObject *awaited = Py_XNewRef(AT(inbox, in_inbox.awaited));
+    Py_ssize_t gone, place;
+    /* First all that runs Python: what that sets off, be it a finalizer of the user's, may record ops itself. */
+    if (mirror == NULL || dropped == NULL || memory == NULL || awaited == NULL
+        || end_known(mirror, name, args, kwargs) < 0 || (cost = cost_of(self, name)) == NULL
+        || (site = site_above(0)) == NULL)
         goto end;
-    }
-    if (end_known(mirror, name, args, kwargs) < 0)
-        goto end;
-    Py_ssize_t gone = PyObject_Size(dropped);
-    if (gone < 0 || (out = on_device(next, stream)) == NULL || (after = PyNumber_Add(next, handles_per_call)) == NULL)
+    do {
+        Py_XSETREF(batch, Py_XNewRef(AT(self, in_recorder.open_batch)));
+        if (!is_open(batch)) {
+            PyErr_SetString(PyExc_TypeError, "no batch is open that ops can be recorded into");
+            goto end;
+        }
+        place = PyList_GET_SIZE(AT(batch, in_batch.ops));
+        Py_CLEAR(drop);
+        if ((gone = PyObject_Size(dropped)) < 0 || (drop = gone_before(dropped, gone)) == NULL)
+            goto end;
+    } while (AT(self, in_recorder.open_batch) != batch || PyList_GET_SIZE(AT(batch, in_batch.ops)) != place);
+    next = Py_XNewRef(AT(self, in_recorder.next_handle));
+    if (next == NULL || (out = on_device(next, stream)) == NULL || (after = PyNumber_Add(next, handles_per_call)) == NULL)
         goto end;
     put(self, in_recorder.next_handle, after);
-    if ((drop = gone_before(dropped, gone)) == NULL)
+    if ((*seq = PyLong_FromSsize_t(PyLong_AsSsize_t(AT(batch, in_batch.first)) + place)) == NULL)
         goto end;
-    Py_ssize_t first = PyLong_AsSsize_t(AT(batch, in_batch.first));
-    if ((*seq = PyLong_FromSsize_t(first + PyList_GET_SIZE(AT(batch, in_batch.ops)))) == NULL)
-        goto end;
-    if (PySet_Add(awaited, *seq) < 0 || (cost = cost_of(self, name)) == NULL)
+    if (PySet_Add(awaited, *seq) < 0)
         goto end;
     leave_alone(args);
     leave_alone(drop);
     PyObject *given[] = {name, out, args, drop, want, kwargs, stream};
-    if ((op = PyObject_Vectorcall(Op, given, 7, NULL)) == NULL || (site = site_above(0)) == NULL)
+    if ((op = PyObject_Vectorcall(Op, given, 7, NULL)) == NULL)
         goto end;
     if (add(batch, op, site, cost, Py_None) < 0 || take_dropped(dropped, memory, mirror, gone) < 0)
         goto end;

@@ -1,6 +1,6 @@
 """The op pipeline: sends what was recorded in batches, keeps the journal, and waits for answers.
 
-Two locks. ``_recording`` guards the open batch and is held for less than a microsecond. ``_io`` guards the connection
+Two locks. ``_recording`` guards the open batch and is held for moments. ``_io`` guards the connection
 and everything behind it; whoever holds it reads for all threads. Who needs both takes ``_io`` first.
 
 An interrupt may strike between any two bytecodes, so every step that commits something is one append or assignment, and

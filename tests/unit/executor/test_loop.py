@@ -41,7 +41,7 @@ def but(view: View, **what: object) -> View:
 
 
 #: Nothing to do since a moment ago.
-JUST_ASKED = but(IDLE, since=NOW - 0.9, may_rehearse=True, rehearse_at=NOW)
+JUST_ASKED = but(IDLE, rehearse_at=NOW, rehearse_until=NOW + 1e-3)
 
 
 def shut(told: Told = Told.ALL, since: float = 0.0, is_working: bool = False, **gate: object) -> View:
@@ -68,12 +68,11 @@ DECISIONS: dict[str, tuple[View, Step]] = {
     "but not before all is told": (but(IDLE, has_lesson=True, told=Told.NOTHING), Report(Wait.WORK, True)),
     "nor while a message may come at once": (but(IDLE, has_lesson=True, since=NOW), Spin(Wait.WORK, NOW + 60e-6)),
     "nor while ops wait": (but(FULL, has_lesson=True), Sleep(Wait.ROOM, NOW + 1e-3)),
-    "a question is gone through again": (but(JUST_ASKED, rehearse_at=NOW), Rehearse()),
+    "a question is gone through again": (JUST_ASKED, Rehearse()),
     "but not all the time": (but(JUST_ASKED, rehearse_at=NOW + 1e-3), Sleep(Wait.WORK, NOW + 1e-3)),
-    "nor for ever": (but(JUST_ASKED, rehearse_at=NOW, since=NOW - 1.0), Sleep(Wait.WORK, NOW + 1.0)),
-    "nor before what is to be learnt": (but(JUST_ASKED, rehearse_at=NOW, has_lesson=True), Learn()),
-    "nor before all is told": (but(JUST_ASKED, rehearse_at=NOW, told=Told.DUE), Report(Wait.WORK, True)),
-    "nor where it must not": (but(JUST_ASKED, may_rehearse=False), Sleep(Wait.WORK, NOW + 1.0)),
+    "nor for ever": (but(JUST_ASKED, rehearse_until=NOW), Sleep(Wait.WORK, NOW + 1.0)),
+    "nor before what is to be learnt": (but(JUST_ASKED, has_lesson=True), Learn()),
+    "nor before all is told": (but(JUST_ASKED, told=Told.DUE), Report(Wait.WORK, True)),
     "the device is looked at no later for that": (
         but(JUST_ASKED, rehearse_at=NOW + 2e-3, is_working=True), Sleep(Wait.WORK, NOW + 1e-3),
     ),
@@ -141,7 +140,7 @@ views = st.builds(
     wait=st.none() | st.just(Wait.ROOM), shut=st.none(), is_contended=flags, has_answered=flags, has_unsent=flags,
     is_working=flags, works_long=flags, op_seconds=st.floats(1e-6, 1), told=st.sampled_from(Told),
     since=st.sampled_from([NOW - 1, NOW - 1e-3, NOW - 1e-5, NOW]), check_at=moments, measure_at=moments,
-    may_rehearse=flags, rehearse_at=moments,
+    rehearse_at=moments, rehearse_until=moments,
 )  # fmt: skip
 views |= st.builds(lambda view, gate: but(view, has_work=True, wait=Wait.GATE, shut=gate), views, gates)
 

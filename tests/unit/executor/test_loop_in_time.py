@@ -28,6 +28,7 @@ NOW = 100.0
 
 class Gate:
     is_contended = is_urgent = is_yielding = is_way_taken = is_pausing = False
+    has_device_alone = True
     pause_seconds = 0.0
 
     def __init__(self) -> None:
@@ -199,18 +200,21 @@ def rehearsals(played: Played, seconds: float) -> list[float]:
     return found
 
 
-def test_a_question_is_asked_again_every_few_milliseconds_for_a_second() -> None:
-    found = rehearsals(Played(has_spare=True, has_question=True), 3.0)
+def test_a_question_is_asked_again_every_few_milliseconds_for_a_moment_behind_the_last_op() -> None:
+    played = Played(has_spare=True, has_question=True)
+    found = rehearsals(played, 3.0)
     assert found[0] == pytest.approx(loops.REHEARSE_SECONDS, abs=1e-4)
     assert found[-1] == pytest.approx(loops.REHEARSED_SECONDS, abs=loops.REHEARSE_SECONDS)
     assert len(found) == pytest.approx(loops.REHEARSED_SECONDS / loops.REHEARSE_SECONDS, rel=0.1)
+    played.loop.note_heard(played.now, True)  # a word of the pool, as comes every two seconds, is no question
+    assert Rehearse not in played.kinds(200)
 
 
 def test_it_is_not_where_there_is_none_or_others_want_processor_or_device() -> None:
     assert rehearsals(Played(has_spare=True), 1.0) == []
     assert rehearsals(Played(has_question=True), 1.0) == []
     played = Played(has_spare=True, has_question=True)
-    played.gate.is_contended = True
+    played.gate.has_device_alone = False
     assert rehearsals(played, 1.0) == []
 
 

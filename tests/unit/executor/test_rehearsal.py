@@ -13,10 +13,8 @@ from gpu_backend.wire.values import Buffer, Ref, View
 from tests.unit.executor.program.played import PlayedNotebook
 
 END = float("inf")
-SMALL, LARGE = 1, 2
-MADE = (
-    Op("cupy.ones", SMALL, (3,)), Op("cupy.ones", LARGE, (100_000,)),
-)  # fmt: skip
+SMALL, LARGE, NUMBER = 1, 2, 3
+MADE = (Op("cupy.ones", SMALL, (3,)), Op("cupy.ones", LARGE, (100_000,)), Op("cupy.ndarray.sum", NUMBER, (Ref(SMALL),)))
 
 
 def read(handle: int, **otherwise: object) -> Op:
@@ -44,10 +42,10 @@ class Rehearsing(PlayedNotebook):
         return self.rehearsal.has_question
 
 
-def test_a_small_read_is_asked_again_as_it_was_and_answered_as_it_was() -> None:
+def test_a_number_that_was_read_is_asked_again_as_it_was_and_answered_as_it_was() -> None:
     on = Rehearsing()
-    part = View(SMALL, 8, (1,), (8,), "<f8", "")
-    for op in (read(SMALL), Op(".same", 0, (part,), None, Want.CONTENTS)):
+    part = View(SMALL, 8, (), (), "<f8", "")
+    for op in (read(NUMBER), Op(".same", 0, (part,), None, Want.CONTENTS)):
         on.ran.clear()
         assert on.ask(op)
         before = on.holds()
@@ -62,26 +60,28 @@ def test_nothing_else_is_asked_again() -> None:
     on = Rehearsing()
     assert not on.rehearsal.has_question
     assert not on.ask(read(LARGE))
+    assert not on.ask(read(SMALL))
+    assert not on.ask(read(NUMBER, stream=9))
     assert not on.ask(read(99))  # it fails
     assert not on.ask(Op("cupy.ndarray.sum", 5, (Ref(SMALL),)))
     assert not on.ask(Op("cupy.ndarray.sum", 6, (Ref(SMALL),), None, Want.CONTENTS))
-    assert not on.ask(Op(".same", 7, (Ref(SMALL),), None, Want.DESCRIPTION))
+    assert not on.ask(Op(".same", 7, (Ref(NUMBER),), None, Want.DESCRIPTION))
     on.rehearsal.hold(END)
     assert on.ran == []
 
 
 def test_any_op_behind_it_ends_it() -> None:
     on = Rehearsing()
-    for end in (lambda: on.rehearsal.note(Op("cupy.sin", 9, (Ref(SMALL),)), None), on.rehearsal.forget):
-        assert on.ask(read(SMALL))
+    for end in (lambda: on.rehearsal.note(Op("cupy.sin", 9, (Ref(NUMBER),)), None), on.rehearsal.forget):
+        assert on.ask(read(NUMBER))
         end()
         assert not on.rehearsal.has_question
 
 
 def test_what_fails_is_not_asked_again() -> None:
     on = Rehearsing()
-    assert on.ask(read(SMALL))
-    on.stream.heap.drop(SMALL)
+    assert on.ask(read(NUMBER))
+    on.stream.heap.drop(NUMBER)
     on.rehearsal.hold(END)
     assert not on.rehearsal.has_question
 
@@ -91,21 +91,34 @@ def test_what_breaks_off_leaves_nothing_under_way() -> None:
         raise KeyError("a fault of ours")
 
     rehearsal = Rehearsal(broken)
-    rehearsal.note(read(SMALL), Answer(Buffer(-1, "<f8", (), b"12345678")))
+    rehearsal.note(read(NUMBER), Answer(Buffer(-1, "<f8", (), b"12345678"), is_synchronized=True))
     with pytest.raises(KeyError):
         rehearsal.hold(END)
     assert not rehearsal.is_on
 
 
+def test_what_has_not_waited_for_all_before_it_and_what_is_no_mere_number_is_not_asked_again() -> None:
+    on = Rehearsing()
+    plain = Answer(Buffer(-1, "<f8", (), bytes(8)), is_synchronized=True)
+    on.rehearsal.note(read(NUMBER), plain)
+    assert on.rehearsal.has_question
+    for other in (
+        plain._replace(is_synchronized=False), plain._replace(value=Buffer(-1, "|V99", (), bytes(99))),
+        plain._replace(value=2.5), plain._replace(value=Buffer(0, "<f8", (), b"")),
+    ):  # fmt: skip
+        on.rehearsal.note(read(NUMBER), other)
+        assert not on.rehearsal.has_question, other
+
+
 def test_an_error_is_no_answer_to_ask_for_again() -> None:
     on = Rehearsing()
-    on.rehearsal.note(read(SMALL), Answer(error=ErrorRecord("builtins.ValueError", "no")))
+    on.rehearsal.note(read(NUMBER), Answer(error=ErrorRecord("builtins.ValueError", "no")))
     assert not on.rehearsal.has_question
 
 
 def test_it_is_asked_for_as_long_as_need_be() -> None:
     on = Rehearsing()
-    assert on.ask(read(SMALL))
+    assert on.ask(read(NUMBER))
     for _ in range(5_000):  # far more than a notebook may leave unread
         on.rehearsal.hold(END)
     assert on.rehearsal.has_question

@@ -15,6 +15,7 @@ from kernelproxy import compiled
 from kernelproxy.mirror import bins, counts
 from kernelproxy.mirror.host_mirror import HostMirror
 from kernelproxy.stream.mirrored import MirroredPipeline
+from kernelproxy.stream.recorder import HANDLES_PER_CALL
 from tests.unit.kernelproxy.played import PlayedExecutor
 
 ARRAY, FOUR = Ref(5), contiguous((4,), np.dtype("f8"))
@@ -91,3 +92,19 @@ def test_what_was_asked_before_a_look_is_known_behind_it(pipeline: MirroredPipel
     pipeline.ask(".same", (ARRAY,), Want.CONTENTS)
     assert other.known[:2] == [3, 9]
     assert other.known[2] is not None
+
+
+def test_what_looking_at_an_op_sets_off_may_record_ops_itself(pipeline: MirroredPipeline) -> None:
+    """As a finalizer of the user's does, which may run wherever Python does."""
+    look, between = pipeline.mirror.note_asked, []
+
+    def looking(*of: Any) -> None:
+        between.append(pipeline.record("op", ("between",), 1))
+        look(*of)
+
+    pipeline.mirror.note_asked = looking  # type: ignore[method-assign]
+    first = pipeline.next_handle
+    assert pipeline.call("op", ("asked",), Want.CONTENTS).value == "asked"
+    assert between == [first]
+    assert pipeline.next_handle == first + 1 + HANDLES_PER_CALL
+    assert pipeline.inbox.answers == {}
