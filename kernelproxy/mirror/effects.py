@@ -9,6 +9,7 @@ from functools import cache
 from gpu_backend.opstream import surface
 from gpu_backend.opstream.contents import KEEP, WRITE_KEPT
 from gpu_backend.wire import values as wire
+from kernelproxy import compiled
 
 
 class Effect(Enum):
@@ -126,3 +127,6 @@ def handles_in(value: object) -> Iterator[int]:
             yield from handles_in(one)
     elif kind is wire.Slice:
         yield from handles_in((value.start, value.stop, value.step))  # type: ignore[attr-defined]
+
+
+compiled.learn(looking=LOOKING)

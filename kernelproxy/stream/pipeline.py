@@ -65,12 +65,10 @@ class Pipeline(Recorder):
     ) -> None:
         super().__init__(MemoryModel.of(connection.welcome))
         self.signs = signs or Signs()
-        #: The connection in use.
-        self.connection = connection
+        self.connection = connection  #: the one in use
         self._renew = renew
         self.reading = self._io = threading.RLock()  #: held by whoever uses the connection
-        #: What may be sent beside what is under way.
-        self.credit = Credit(self.journal.marks)
+        self.credit = Credit(self.journal.marks)  #: what may be sent beside what is under way
         self.inbox = Inbox(self.journal, self.ahead, retention, self.contents, self.memory.device_bytes)
         self.counters = Counters()
         self.link_speed = LinkSpeed()
@@ -400,6 +398,3 @@ class Pipeline(Recorder):
         self._end = why
         self._cancel_told = self._cancelled_through
         self.inbox.fail_all(why)
-
-
-compiled.learn(looking=LOOKING)
