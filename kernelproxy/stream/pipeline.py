@@ -37,8 +37,7 @@ from kernelproxy.stream.memory_model import MemoryModel
 from kernelproxy.stream.recorder import HANDLES_PER_CALL, NOTHING, Args, Buffers, Kwargs, Recorder
 from kernelproxy.stream.retention import Retention, until_done
 
-#: How long who was interrupted waits for a turn with the connection, seconds.
-_CANCEL_SECONDS = 0.1
+_CANCEL_SECONDS = 0.1  #: how long who was interrupted waits for a turn with the connection
 
 Renew = Callable[["Pipeline"], Connection]
 
