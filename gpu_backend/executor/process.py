@@ -29,7 +29,7 @@ from gpu_backend.executor.instructions import (
 )  # fmt: skip
 from gpu_backend.executor.lanes import Lanes, make_lanes
 from gpu_backend.executor.leases import Leases
-from gpu_backend.executor.loop import SLICE_SECONDS, Loop
+from gpu_backend.executor.loop import Loop
 from gpu_backend.executor.op_classes import OpClasses
 from gpu_backend.executor.pace import FEW_OPS
 from gpu_backend.executor.ports import Ports
@@ -105,7 +105,7 @@ class Executor:
                     self._stream.learn()
                     self._loop.note_learnt(perf_counter(), self._take_in(0))
                 case Rehearse():
-                    self._rehearsal.hold(perf_counter() + SLICE_SECONDS)
+                    self._rehearsal.hold()
                     self._loop.note_rehearsed(perf_counter(), self._take_in(0))
                 case Check():
                     self._check_leases()

@@ -42,7 +42,7 @@ class Rehearsal:
         Runs the op of a batch; see `OpStream.rehearse`.
     """
 
-    def __init__(self, run: Callable[[QueuedBatch, float], tuple[int, Answer | None]]) -> None:
+    def __init__(self, run: Callable[[QueuedBatch], tuple[int, Answer | None]]) -> None:
         self._run = run
         self._op: Op | None = None
         self._asked = 0
@@ -66,9 +66,9 @@ class Rehearsal:
         """Ask nothing again until the next read."""
         self._op = None
 
-    def hold(self, until: float) -> None:
+    def hold(self) -> None:
         """Ask once more, and encode the answer; what fails is not asked again."""
-        op, talk = self._op, self._talk
+        op, talk, answer = self._op, self._talk, None
         if op is None:
             return
         self._asked += 1
@@ -76,9 +76,8 @@ class Rehearsal:
         self.is_on = True
         try:
             talk.receive(_PEER, encode(Batch(self._asked, self._asked - 1, (question,))))
-            batch = talk.front()
-            place, answer = self._run(batch, until) if batch is not None else (0, None)
-            if batch is not None:
+            if (batch := talk.front()) is not None:
+                place, answer = self._run(batch)
                 talk.advance(batch, place)
             if answer is None or answer.error is not None:
                 self._op = None

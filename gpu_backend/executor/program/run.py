@@ -5,6 +5,7 @@ from __future__ import annotations
 import warnings
 from collections.abc import Callable, Collection
 from contextlib import AbstractContextManager
+from math import inf
 from time import perf_counter
 from typing import Any, Final, TypeGuard
 
@@ -137,13 +138,13 @@ class OpStream:
             if place >= end or perf_counter() > until:
                 return place, self._launch(batch.first + place - 1, op)
 
-    def rehearse(self, batch: QueuedBatch, until: float) -> tuple[int, Answer | None]:
+    def rehearse(self, batch: QueuedBatch) -> tuple[int, Answer | None]:
         """Run the one op of ``batch``, a read that nobody asked for, as `run` does; it is not counted."""
         if self._direct is None:
-            return self.run(batch, until)
+            return self.run(batch, inf)
         self._direct.tally.counts = False
         try:
-            return self.run(batch, until)
+            return self.run(batch, inf)
         finally:
             self._direct.tally.counts = True
 

@@ -25,9 +25,7 @@ class Tally:
     def note(self, name: str) -> None:
         """Note that an op went CuPy's way, for the reason that was noted last."""
         key = name[:_LONGEST_NAME], self.why
-        if not self.counts:
-            pass
-        elif key in self.by_reason or len(self.by_reason) < _MOST:
+        if self.counts and (key in self.by_reason or len(self.by_reason) < _MOST):
             self.by_reason[key] += 1
         self.why = ANSWERS
 

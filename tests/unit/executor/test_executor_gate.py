@@ -35,6 +35,13 @@ def test_a_device_without_an_arbiter_has_no_gate(world: World) -> None:
     free.close()
 
 
+def test_who_is_told_by_no_arbiter_does_not_know_that_it_is_alone(world: World) -> None:
+    assert not Gate(world.report_page, True, world.pace, lambda: world.now_ns).has_device_alone
+    for is_contended in (False, True, False):
+        world.page.set_contended(is_contended)
+        assert world.gate.has_device_alone != is_contended
+
+
 def test_it_is_open_until_the_end_and_not_while_shut(world: World) -> None:
     world.open(seconds=0.02)
     assert world.gate.may_launch()

@@ -249,10 +249,10 @@ def test_an_end_is_the_last_step() -> None:
 acts = st.sampled_from("ask shut open fill free cancel urgent pause contend go go go".split())
 
 
-@given(st.lists(acts, max_size=60))
-def test_whatever_happens_the_loop_gets_on(story: list[str]) -> None:
+@given(st.lists(acts, max_size=60), st.booleans())
+def test_whatever_happens_the_loop_gets_on(story: list[str], may_rehearse: bool) -> None:
     """Nothing runs behind a shut gate; within a few steps what may run runs, or it waits; leases are looked at."""
-    played = Played()
+    played = Played(may_rehearse, may_rehearse)
     checked = played.now
     for act in story:
         if act == "ask":

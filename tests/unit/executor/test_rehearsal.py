@@ -12,7 +12,6 @@ from gpu_backend.wire.messages import Op, Want
 from gpu_backend.wire.values import Buffer, Ref, View
 from tests.unit.executor.program.played import PlayedNotebook
 
-END = float("inf")
 SMALL, LARGE, NUMBER = 1, 2, 3
 MADE = (Op("cupy.ones", SMALL, (3,)), Op("cupy.ones", LARGE, (100_000,)), Op("cupy.ndarray.sum", NUMBER, (Ref(SMALL),)))
 
@@ -30,10 +29,10 @@ class Rehearsing(PlayedNotebook):
         self.rehearsal = Rehearsal(self._noting)
         self.run(*MADE)
 
-    def _noting(self, batch: QueuedBatch, until: float) -> tuple[int, Answer | None]:
+    def _noting(self, batch: QueuedBatch) -> tuple[int, Answer | None]:
         assert self.rehearsal.is_on
         self.ran += batch.ops
-        return self.stream.rehearse(batch, until)
+        return self.stream.rehearse(batch)
 
     def ask(self, op: Op) -> bool:
         """Run ``op`` as the last one; tell whether it can be asked again."""
@@ -49,8 +48,8 @@ def test_a_number_that_was_read_is_asked_again_as_it_was_and_answered_as_it_was(
         on.ran.clear()
         assert on.ask(op)
         before = on.holds()
-        on.rehearsal.hold(END)
-        on.rehearsal.hold(END)
+        on.rehearsal.hold()
+        on.rehearsal.hold()
         assert on.ran == [op, op]
         assert on.holds() == before
         assert not on.rehearsal.is_on
@@ -66,7 +65,7 @@ def test_nothing_else_is_asked_again() -> None:
     assert not on.ask(Op("cupy.ndarray.sum", 5, (Ref(SMALL),)))
     assert not on.ask(Op("cupy.ndarray.sum", 6, (Ref(SMALL),), None, Want.CONTENTS))
     assert not on.ask(Op(".same", 7, (Ref(NUMBER),), None, Want.DESCRIPTION))
-    on.rehearsal.hold(END)
+    on.rehearsal.hold()
     assert on.ran == []
 
 
@@ -82,18 +81,18 @@ def test_what_fails_is_not_asked_again() -> None:
     on = Rehearsing()
     assert on.ask(read(NUMBER))
     on.stream.heap.drop(NUMBER)
-    on.rehearsal.hold(END)
+    on.rehearsal.hold()
     assert not on.rehearsal.has_question
 
 
 def test_what_breaks_off_leaves_nothing_under_way() -> None:
-    def broken(batch: QueuedBatch, until: float) -> tuple[int, Answer | None]:
+    def broken(batch: QueuedBatch) -> tuple[int, Answer | None]:
         raise KeyError("a fault of ours")
 
     rehearsal = Rehearsal(broken)
     rehearsal.note(read(NUMBER), Answer(Buffer(-1, "<f8", (), b"12345678"), is_synchronized=True))
     with pytest.raises(KeyError):
-        rehearsal.hold(END)
+        rehearsal.hold()
     assert not rehearsal.is_on
 
 
@@ -120,6 +119,6 @@ def test_it_is_asked_for_as_long_as_need_be() -> None:
     on = Rehearsing()
     assert on.ask(read(NUMBER))
     for _ in range(5_000):  # far more than a notebook may leave unread
-        on.rehearsal.hold(END)
+        on.rehearsal.hold()
     assert on.rehearsal.has_question
     assert len(on.ran) == 5_000

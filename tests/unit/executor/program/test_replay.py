@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 
 from gpu_backend.devices.replays import Unrepeatable
 from gpu_backend.executor.config import PASSES
+from gpu_backend.executor.conversation import QueuedBatch
 from gpu_backend.executor.program import direct
 from gpu_backend.executor.program.replay import Replayer
 from gpu_backend.wire.messages import Op, Want
@@ -277,6 +278,18 @@ def test_an_array_that_is_not_there_is_told_as_ever() -> None:
     (answer,) = on.run(Op(".same", 0, (Ref(99),), None, Want.CONTENTS))
     assert answer.error is not None
     assert answer.error == PlayedNotebook(()).run(Op(".same", 0, (Ref(99),), None, Want.CONTENTS))[0].error
+
+
+def test_a_read_that_nobody_asked_for_is_not_counted() -> None:
+    on = notebook()
+    read = Op(".same", 0, (View(3, 0, (3,), (16,), "<f8", ""),), None, Want.CONTENTS)  # takes CuPy: it has gaps
+    counted = [on.stream.ways()]
+    for run in (on.stream.rehearse, lambda batch: on.stream.run(batch, float("inf"))):
+        _, answer = run(QueuedBatch(1, (read,), 0, ()))
+        assert answer is not None
+        assert answer.error is None
+        counted.append(on.stream.ways())
+    assert counted[0] == counted[1] != counted[2]
 
 
 def test_an_elementwise_op_whose_result_nobody_wants_goes_cupys_way() -> None:
