@@ -15,6 +15,7 @@ from cupy.cuda import memory, runtime
 from gpu_backend.devices import cuda_addresses, cuda_callbacks, cuda_compiler, cuda_guards, cuda_kernels
 from gpu_backend.devices.base import ArrayLayout, DeviceInfo, Landing, MemoryUse, no_landing, public_warning
 from gpu_backend.devices.blocks import Blocks
+from gpu_backend.devices.cuda_bins import counted_in_bins
 from gpu_backend.devices.cuda_blocks import CudaBlocks
 from gpu_backend.devices.cuda_events import Events, TimedEvent
 from gpu_backend.devices.cuda_memory import BookedMemory
@@ -172,7 +173,7 @@ class CudaDevice:
             "cupy.cuda.memory.set_allocator": self._memory.set_allocator,
             **dict.fromkeys(_UNCOUNTED, _refuse_uncounted),
             # these do not ask on which GPU an array lies
-            **({**whole_reductions(), **chosen_by_masks()} if self.count == 1 else {}),
+            **({**whole_reductions(), **chosen_by_masks(), **counted_in_bins()} if self.count == 1 else {}),
             **cuda_addresses.checked_names(),
             **cuda_compiler.checked_names(),
             **cuda_guards.checked_names(),

@@ -19,6 +19,7 @@ from cupy.cuda import compiler
 from cupy.cuda._compiler_cache import DiskKernelCacheBackend, KernelCacheBackend
 
 from gpu_backend.devices import segment_source, usual_ops
+from gpu_backend.devices.cuda_bins import compile_bins
 from gpu_backend.devices.cuda_segments import CudaSegments
 from gpu_backend.devices.cuda_selections import compile_selections
 from gpu_backend.engine import logs
@@ -70,6 +71,7 @@ def prepare(folder: Path) -> None:
         CudaSegments(device).compile_usual()
         note.touch(mode=0o600)
     compile_selections()
+    compile_bins()
     for dtype in (np.float64, np.float32, np.int64, np.int32, np.bool_):
         _use(np.dtype(dtype))
     device.synchronize()

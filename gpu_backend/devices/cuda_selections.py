@@ -8,15 +8,14 @@ from __future__ import annotations
 
 import ctypes
 import functools
-import struct
 from collections.abc import Callable
 from math import prod
 from typing import Any
 
 import cupy
-import numpy as np
-from cupy.cuda import driver, memory, runtime, stream
+from cupy.cuda import memory, runtime, stream
 
+from gpu_backend.devices.cuda_word_kernels import WORD, WordKernel
 from gpu_backend.devices.selection_source import (
     COUNT,
     GATHER,
@@ -31,23 +30,6 @@ from gpu_backend.devices.selection_source import (
 
 #: Larger masks keep the device busy by themselves; and of longer rows each thread would move too much.
 _MOST_ELEMENTS, _MOST_ROW_BYTES = 1 << 26, 128
-_WORD = 8
-
-
-class _Kernel:
-    """A kernel whose parameters are words."""
-
-    def __init__(self, module: cupy.RawModule, name: str, parameters: int) -> None:
-        self._held = module.get_function(name).kernel
-        self._words = bytearray(_WORD * parameters)
-        start = np.frombuffer(self._words, np.uint8).ctypes.data
-        self._table = np.array([start + _WORD * number for number in range(parameters)], np.uint64)
-        self._pack = struct.Struct(f"<{parameters}Q").pack_into
-
-    def launch(self, blocks: int, threads: int, *words: int) -> None:
-        """Launch it in the default stream."""
-        self._pack(self._words, 0, *words)
-        driver.launchKernel(self._held.ptr, blocks, 1, 1, threads, 1, 1, 0, 0, self._table.ctypes.data, 0)
 
 
 class Selections:
@@ -55,11 +37,11 @@ class Selections:
 
     def __init__(self) -> None:
         module = cupy.RawModule(code=SELECTION_SOURCE, options=("--std=c++17",))
-        self._count, self._place = _Kernel(module, COUNT, 3), _Kernel(module, PLACE, 3)
+        self._count, self._place = WordKernel(module, COUNT, 3), WordKernel(module, PLACE, 3)
         self._moves = {
-            verb: {size: _Kernel(module, f"{verb}{size}", 6) for size in UNITS} for verb in (GATHER, SCATTER)
+            verb: {size: WordKernel(module, f"{verb}{size}", 6) for size in UNITS} for verb in (GATHER, SCATTER)
         }
-        self._stage = cupy.cuda.alloc_pinned_memory(_WORD)
+        self._stage = cupy.cuda.alloc_pinned_memory(WORD)
         self._chosen = ctypes.c_longlong.from_address(self._stage.ptr)
 
     def gather(self, array: cupy.ndarray, mask: cupy.ndarray) -> cupy.ndarray:
@@ -82,7 +64,7 @@ class Selections:
     def _counted(self, mask: cupy.ndarray) -> tuple[Any, int]:
         """Return where it stands how many are chosen before each tile, and how many are in all; waits for that."""
         tiles = -(-mask.size // TILE)
-        places = memory.alloc(tiles * _WORD)
+        places = memory.alloc(tiles * WORD)
         self._count.launch(tiles, THREADS, mask.data.ptr, mask.size, places.ptr)
         self._place.launch(1, SCAN_THREADS, places.ptr, tiles, self._stage.ptr)
         runtime.streamSynchronize(0)

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 from gpu_backend.devices.base import Device
+from gpu_backend.opstream.draws import GENERATOR, STATE
 from gpu_backend.opstream.surface import Constant, Module, Property, Ufunc, is_public_attribute, load
 from gpu_backend.opstream.surface.not_served import refusal
 
@@ -16,6 +18,21 @@ COMPUTING_SETTINGS = frozenset(
 )
 #: Where a notebook lays hands on the plans of transforms, and on how they are made.
 _PLANS = ("cupy.fft.config", "cupy.fft._", "cupy.cuda.cufft")
+
+
+#: Classes whose methods are called by their names: what is written in Python takes any object for its own.
+_OF_DRAWS = (STATE, GENERATOR)
+
+
+def _of_objects(kind: Any, method: Any) -> Callable[..., Any]:
+    """Return ``method`` for objects of the class ``kind`` only; TypeError for others, as of a method in C."""
+
+    def checked(target: Any, *args: Any, **kwargs: Any) -> Any:
+        if not isinstance(target, kind):
+            raise TypeError(f"This takes a {kind.__name__}, and no {type(target).__name__}.")
+        return method(target, *args, **kwargs)
+
+    return checked
 
 
 def is_of_plans(name: str) -> bool:
@@ -49,7 +66,9 @@ class SurfaceNames:
             raise AttributeError(why)
         if isinstance(self._surface.resolved(described), (Module, Property, Constant)):
             raise AttributeError(f"{qualname} is nothing that can be called.")
-        return self._device.resolve(qualname)
+        found = self._device.resolve(qualname)
+        owner = qualname.rpartition(".")[0]
+        return _of_objects(self._device.resolve(owner), found) if owner in _OF_DRAWS else found
 
     def _described_as(self, qualname: str) -> str:
         """Return the name that tells what ``qualname`` is: for "cupy.add.reduce" that is "cupy.ufunc.reduce"."""

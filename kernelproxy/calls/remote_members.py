@@ -12,11 +12,12 @@ from functools import partial
 from typing import Any
 
 from gpu_backend.opstream import surface
+from gpu_backend.opstream.draws import is_draw
 from gpu_backend.opstream.layout import Layout
 from gpu_backend.opstream.proof import Made, prove
 from gpu_backend.opstream.surface.objects import describe_class
 from gpu_backend.wire import values as wire
-from kernelproxy.calls import dispatch
+from kernelproxy.calls import dispatch, repeats
 from kernelproxy.calls.documentation import Documented, fetch_doc
 from kernelproxy.calls.encoding import Unsendable
 from kernelproxy.calls.remote_function import RemoteFunction
@@ -66,16 +67,28 @@ class RemoteMethod(Member):
         name = self.__name__
         if name in target._uncalled:
             warn_of_uncalled(target, name)
+        return in_class(target, name, args, self._call(target, args, kwargs))
+
+    def _call(self, target: Any, args: tuple[object, ...], kwargs: dict[str, object]) -> Any:
+        __tracebackhide__ = True
+        name = self.__name__
         proof = prove(f"{target._qualname}.{name}", (target._known, *dispatch.layouts(args)), dispatch.layouts(kwargs))
         if isinstance(proof, (Layout, Made)):
-            made = dispatch.run_proved(".method", (target, name, *args), kwargs, proof)
-        else:
-            made = dispatch.ask_object(".method", target, name, *args, **kwargs)
-        return in_class(target, name, args, made)
+            return dispatch.run_proved(".method", (target, name, *args), kwargs, proof)
+        return dispatch.ask_object(".method", target, name, *args, **kwargs)
 
     def wire_method(self, target: Any) -> wire.Method:
         """Return how an op names this method of ``target``."""
         return wire.Method(target._wire_value().handle, self.__name__)
+
+
+class RemoteDraw(RemoteMethod):
+    """A method that draws random numbers: called by its own name, as functions are."""
+
+    def _call(self, target: Any, args: tuple[object, ...], kwargs: dict[str, object]) -> Any:
+        __tracebackhide__ = True
+        repeats.GENERATORS.add(type(target))
+        return dispatch.call(self._qualname, (target, *args), kwargs)
 
 
 class RemoteExit(RemoteMethod):
@@ -252,7 +265,8 @@ def _member(owner: str, name: str, entry: surface.Entry | None, is_held: bool) -
         kind = RemoteClassMethod if entry.binding == "class" else RemoteFunction
         return kind(f"{owner}.{name}", entry)
     if isinstance(entry, surface.Method) or is_method(owner, name):
-        return _SPECIAL.get(name, RemoteMethod)(owner, name, entry if isinstance(entry, surface.Method) else None)
+        made = RemoteDraw if is_draw(f"{owner}.{name}") else _SPECIAL.get(name, RemoteMethod)
+        return made(owner, name, entry if isinstance(entry, surface.Method) else None)
     return _ABSENT if is_held or entry is None else RemoteProperty(owner, name)
 
 

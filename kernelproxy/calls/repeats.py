@@ -34,6 +34,8 @@ _ANY_FLOAT = {"cupy.full": 2, "cupy.where": 3, "cupy.clip": 3, "cupy.ndarray.cli
 _MOST_FLOAT = 65504.0
 #: Types whose values travel as they are.
 _PLAIN = frozenset({float, bool, type(None)})
+#: Classes of objects that draw random numbers: calls are known by the class, for rules know nothing else of one.
+GENERATORS: set[type] = set()
 #: Most items of one list, and most parts of a key, of calls that are found again: keys are kept by the thousand.
 _MOST_ITEMS, _MOST_PARTS = 32, 128
 #: Most letters of an argument.
@@ -79,13 +81,13 @@ def _noted(
     of_array = array_core.array_class
     for one in values:
         kind = type(one)
-        if kind is of_array:
+        if kind is of_array or kind in GENERATORS:
             if one._client is not client:
                 if client is not None:
                     return None
                 client = one._client
-            key.append(one._layout)
-            items.append(one._ref)
+            key.append(one._layout if kind is of_array else kind)
+            items.append(one._ref if kind is of_array else one._wire_value())
         elif is_any_float and kind is float and -_MOST_FLOAT <= one <= _MOST_FLOAT:
             key += (kind, None)
             items.append(one)
@@ -116,7 +118,7 @@ def _is_short(text: str) -> bool:
 
 compiled.learn(
     current=current, dtypes=DTYPES, dtype_kinds=DTYPE_KINDS, Tuple=wire.Tuple, List=wire.List, Window=View,
-    Returned=Returned, any_float=_ANY_FLOAT, most_float=_MOST_FLOAT,
+    Returned=Returned, any_float=_ANY_FLOAT, most_float=_MOST_FLOAT, generators=GENERATORS,
 )  # fmt: skip
 
 

@@ -92,6 +92,22 @@ static int note_array(Known *known, PyObject *array, PyObject **sent_as)
     return know(known, AT(array, in_array.layout));
 }
 
+/* What draws random numbers, of the client of the others: known by its class. */
+static int note_generator(Known *known, PyObject *value, PyObject **sent_as)
+{
+    PyObject *client = PyObject_GetAttr(value, s_client);
+    if (client == NULL)
+        return -1;
+    int done = client != Py_None && (known->client == NULL || known->client == client);
+    if (done && known->client == NULL)
+        known->client = Py_NewRef(client);
+    Py_DECREF(client);
+    if (!done)
+        return 0;
+    *sent_as = PyObject_CallMethodNoArgs(value, s_wire_value);
+    return *sent_as == NULL ? -1 : know(known, (PyObject *)Py_TYPE(value));
+}
+
 /* Whether a value travels as it is. */
 static int is_sent_so(PyObject *value)
 {
@@ -122,7 +138,12 @@ static int note_value(Known *known, PyObject *value, PyObject **sent_as)
     if (PyTuple_CheckExact(value) || PyList_CheckExact(value))
         return note_sequence(known, value, sent_as);
     int found = is_scalar(value);
-    return found > 0 ? note_scalar(known, value, sent_as) : found < 0 ? -1 : note_dtype(known, value, sent_as);
+    if (found)
+        return found > 0 ? note_scalar(known, value, sent_as) : -1;
+    found = PySet_Contains(generators, (PyObject *)Py_TYPE(value));
+    if (found)
+        return found > 0 ? note_generator(known, value, sent_as) : -1;
+    return note_dtype(known, value, sent_as);
 }
 
 /* Keywords, in their order: first the names, untagged, and then what they are given. */

@@ -8,6 +8,7 @@ from functools import cache
 
 from gpu_backend.opstream import surface
 from gpu_backend.opstream.contents import KEEP, WRITE_KEPT
+from gpu_backend.opstream.draws import is_draw
 from gpu_backend.wire import values as wire
 from kernelproxy import compiled
 
@@ -74,6 +75,8 @@ def _is_reading(name: str) -> bool:
     if module == "cupy.ndarray":
         return last in _READING_METHODS
     if (module == "cupy" and last in _READING) or (module == "cupy.linalg" and last in _READING_LINALG):
+        return True
+    if is_draw(name):
         return True
     described = surface.load()
     if not module.startswith(("cupy", "cupyx")) or not described.is_public(name):

@@ -12,6 +12,7 @@ from typing import Any
 
 from gpu_backend.executor.verbs import STORE, STORE_WHERE
 from gpu_backend.opstream.contents import KEEP, WRITE_KEPT
+from gpu_backend.opstream.draws import is_draw, most_operands
 from gpu_backend.opstream.surface import GeneralizedUfunc, Ufunc, load
 
 __all__ = ["CHECKED", "KEEPS", "Plan", "new_memory"]
@@ -28,7 +29,7 @@ _NEW: dict[Container[int], str] = {
         ndarray.all ndarray.argmax ndarray.argmin sum prod max min amax amin mean var std any all argmax argmin
         ndarray.copy copy ndarray.flatten sort argsort ndarray.argsort nansum nanprod nanmax nanmin nanmean nanvar
         nanstd nanargmax nanargmin count_nonzero bincount trace ndarray.trace linalg.norm linalg.inv linalg.det
-        linalg.cholesky random.rand random.randn random.random random.random_sample random.standard_normal""",
+        linalg.cholesky""",
     (1, 2): "zeros ones empty eye identity ndarray.astype",
     (2,): "dot ndarray.dot outer take searchsorted digitize linalg.solve",
     (3,): "where interp",
@@ -57,8 +58,7 @@ _CHECKED = """
     linalg.pinv linalg.lstsq linalg.matrix_power
     fft.fft fft.ifft fft.rfft fft.irfft fft.hfft fft.ihfft fft.fft2 fft.ifft2 fft.rfft2 fft.irfft2 fft.fftn fft.ifftn
     fft.rfftn fft.irfftn fft.fftshift fft.ifftshift fft.fftfreq fft.rfftfreq
-    random.rand random.randn random.random random.random_sample random.uniform random.normal random.standard_normal
-    random.randint random.permutation random.exponential random.poisson random.binomial
+    random.permutation
 """
 _VERBS = frozenset(".nothing .same .window .layout .write .fail .synchronize .memory .doc".split())
 _VERBS |= {STORE, STORE_WHERE, KEEP, WRITE_KEPT}
@@ -108,6 +108,8 @@ def new_memory(name: str) -> Container[int]:
     described = load().get(name)
     if isinstance(described, Ufunc):
         return (described.nin,) if described.nout == 1 else CHECKED
+    if is_draw(name):
+        return range(most_operands(name) + 1)
     owner, _, last = name.rpartition(".")
     if isinstance(described, GeneralizedUfunc) or (last in _UFUNC_METHODS and isinstance(load().get(owner), Ufunc)):
         return CHECKED

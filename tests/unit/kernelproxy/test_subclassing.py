@@ -119,7 +119,7 @@ def test_what_cupys_methods_would_call_of_a_users_class_is_noted() -> None:
 def test_a_method_that_would_call_an_override_says_so(monkeypatch: pytest.MonkeyPatch) -> None:
     kind = derived("cupy.random.RandomState", random_sample=lambda self, size=None: 4)
     one = kind.__new__(kind)
-    for way in ("ask_object", "run_proved"):
+    for way in ("ask_object", "run_proved", "call"):
         monkeypatch.setattr(f"kernelproxy.calls.dispatch.{way}", lambda *args, **kwargs: "drawn")
     with pytest.warns(RuntimeWarning, match="rand calls random_sample, which Derived overrides"):
         assert one.rand(3) == "drawn"
