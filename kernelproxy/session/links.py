@@ -28,7 +28,7 @@ _YIELD_SECONDS = 50e-6
 _MILLISECOND = 1e-3
 #: How often to look whether the other host is still there, seconds.
 _LOOK_SECONDS = 1.0
-#: How often who never waits hears whether the peer is gone, seconds: rings do not tell of it.
+#: How often who finds nothing hears whether the peer is gone, seconds: rings do not tell of it.
 _HEAR_SECONDS = 0.05
 
 
@@ -101,7 +101,7 @@ class Link:
             return None
         if timeout_seconds:
             self._spinning.note(monotonic() - asked, message is not None)
-        elif message is None and asked - self._heard_at > _HEAR_SECONDS:
+        if message is None and asked - self._heard_at > _HEAR_SECONDS:  # time may have been over before it could wait
             self._heard_at = asked
             self._socket.wake(is_rung=bool(self._poll.poll(0)))  # what was rung for is read by the next look
         return message
