@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Final
 
 __all__ = [
-    "BIN_SOURCE", "COUNT_FEW", "COUNT_MANY", "EXTREMES", "EXTREMES_OF_ALL", "FEW_BINS", "MOST_BLOCKS", "THREADS",
+    "BIN_SOURCE", "COUNT", "EXTREMES", "EXTREMES_OF_ALL", "FEW_BINS", "MOST_BLOCKS", "THREADS",
     "kernel_name",
 ]  # fmt: skip
 
@@ -15,7 +15,7 @@ MOST_BLOCKS: Final = 256
 #: So many bins a block has to itself until it is done.
 FEW_BINS: Final = 2048
 #: What names of kernels begin with; the character of the numbers' dtype follows, but for the one that looks at all.
-EXTREMES, EXTREMES_OF_ALL, COUNT_FEW, COUNT_MANY = "extremes_", "extremes_of_all", "count_few_", "count_many_"
+EXTREMES, EXTREMES_OF_ALL, COUNT = "extremes_", "extremes_of_all", "count_"
 
 _TYPES = {
     "?": "bool", "b": "signed char", "B": "unsigned char", "h": "short", "H": "unsigned short", "i": "int",
@@ -31,19 +31,20 @@ extern "C" __global__ void extremes_%(name)s(const %(type)s* x, long long size, 
     own.gather();
     if (threadIdx.x == 0) own.give(found + 2 * blockIdx.x);
 }
-extern "C" __global__ void count_few_%(name)s(
-        const %(type)s* x, long long size, unsigned long long* bins, long long count) {
+// Numbers without a bin are passed over: the program may write them meanwhile, in another stream.
+extern "C" __global__ void count_%(name)s(
+        const %(type)s* x, long long size, unsigned long long* bins, unsigned long long count) {
     __shared__ unsigned int own[FEW_BINS];
     for (int bin = threadIdx.x; bin < count; bin += THREADS) own[bin] = 0;
     __syncthreads();
-    FOR_EACH(at, size) atomicAdd(own + x[at], 1u);
+    FOR_EACH(at, size) {
+        const unsigned long long bin = static_cast<unsigned long long>(x[at]);
+        if (bin < count) atomicAdd(own + bin, 1u);
+    }
     __syncthreads();
     for (int bin = threadIdx.x; bin < count; bin += THREADS) {
         if (own[bin]) atomicAdd(bins + bin, static_cast<unsigned long long>(own[bin]));
     }
-}
-extern "C" __global__ void count_many_%(name)s(const %(type)s* x, long long size, unsigned long long* bins) {
-    FOR_EACH(at, size) atomicAdd(bins + x[at], 1ull);
 }
 """
 

@@ -1,7 +1,8 @@
 """``bincount`` on a GPU by kernels of our own: CuPy looks at all numbers twice, and waits each time, before it counts.
 
 How many bins there are the host has to know, here as there, so it waits once: for the least and the greatest number.
-Counts are whole numbers, so they are CuPy's however they come about. Weights are added up by CuPy's own kernel.
+Counts are whole numbers, so they are CuPy's however they come about. Weights are added up by CuPy's own kernel, and
+many bins are counted CuPy's way: where most numbers are alike, the blocks of threads would stand in line for one bin.
 """
 
 from __future__ import annotations
@@ -18,8 +19,7 @@ from cupy.cuda import memory, runtime, stream
 
 from gpu_backend.devices.bin_source import (
     BIN_SOURCE,
-    COUNT_FEW,
-    COUNT_MANY,
+    COUNT,
     EXTREMES,
     EXTREMES_OF_ALL,
     FEW_BINS,
@@ -29,8 +29,10 @@ from gpu_backend.devices.bin_source import (
 )
 from gpu_backend.devices.cuda_word_kernels import WORD, WordKernel
 
-#: Larger arrays keep the device busy by themselves, and of more bins CuPy shall say that there is no memory.
+#: Larger arrays keep the device busy by themselves, and of more sums CuPy shall say that there is no memory.
 _MOST_ELEMENTS, _MOST_BINS = 1 << 26, 1 << 26
+#: How many parameters the kernels of a type have.
+_PARAMETERS = {EXTREMES: 3, COUNT: 4}
 #: So many numbers are worth a block.
 _OF_BLOCK = 2048
 
@@ -41,21 +43,22 @@ class Bins:
     def __init__(self) -> None:
         self._module = cupy.RawModule(code=BIN_SOURCE, options=("--std=c++17",))
         self._of_all = WordKernel(self._module, EXTREMES_OF_ALL, 3)
-        self._by_type: dict[str, tuple[WordKernel, WordKernel, WordKernel]] = {}
+        self._by_type: dict[str, tuple[WordKernel, WordKernel]] = {}
         self._stage = cupy.cuda.alloc_pinned_memory(2 * WORD)
         self._found = (ctypes.c_longlong * 2).from_address(self._stage.ptr)
 
-    def _kernels(self, dtype_char: str) -> tuple[WordKernel, WordKernel, WordKernel]:
+    def _kernels(self, dtype_char: str) -> tuple[WordKernel, WordKernel]:
         held = self._by_type.get(dtype_char)
         if held is None:
-            verbs = ((EXTREMES, 3), (COUNT_FEW, 4), (COUNT_MANY, 3))
-            looks, few, many = (WordKernel(self._module, kernel_name(verb, dtype_char), words) for verb, words in verbs)
-            held = self._by_type[dtype_char] = looks, few, many
+            looks, counts = (
+                WordKernel(self._module, kernel_name(verb, dtype_char), words) for verb, words in _PARAMETERS.items()
+            )
+            held = self._by_type[dtype_char] = looks, counts
         return held
 
     def extremes(self, numbers: cupy.ndarray) -> tuple[int, int]:
         """Return the least and the greatest of ``numbers``, which lie in a row; waits for them."""
-        looks, _, _ = self._kernels(numbers.dtype.char)
+        looks, _ = self._kernels(numbers.dtype.char)
         blocks = _blocks(numbers.size)
         found = memory.alloc(2 * blocks * WORD)
         looks.launch(blocks, THREADS, numbers.data.ptr, numbers.size, found.ptr)
@@ -65,15 +68,12 @@ class Bins:
         return low, high
 
     def count(self, numbers: cupy.ndarray, bins: int) -> cupy.ndarray:
-        """Return how often each number below ``bins`` comes, which all are."""
-        _, few, many = self._kernels(numbers.dtype.char)
-        counts = cupy.zeros((bins,), np.intp)
-        words = numbers.data.ptr, numbers.size, counts.data.ptr
-        if bins <= FEW_BINS:
-            few.launch(_blocks(numbers.size), THREADS, *words, bins)
-        else:
-            many.launch(_blocks(numbers.size), THREADS, *words)
-        return counts
+        """Return how often each number below ``bins``, of which there are few, comes. Others are not counted."""
+        _, counts = self._kernels(numbers.dtype.char)
+        found = cupy.zeros((bins,), np.intp)
+        words = numbers.data.ptr, numbers.size, found.data.ptr, bins
+        counts.launch(_blocks(numbers.size), THREADS, *words)
+        return found
 
 
 @functools.cache
@@ -91,13 +91,14 @@ def compile_bins() -> None:
     _bins()
 
 
+@functools.wraps(cupy.bincount)
 def _bincount(x: Any, weights: Any = None, minlength: Any = None) -> Any:
     if not _fits(x, weights, minlength):
         return cupy.bincount(x, weights, minlength)
     low, high = _bins().extremes(x)
-    if low < 0 or high >= _MOST_BINS:
-        return cupy.bincount(x, weights, minlength)  # which says what is wrong
     bins = max(high + 1, minlength or 0)
+    if low < 0 or bins > (FEW_BINS if weights is None else _MOST_BINS):
+        return cupy.bincount(x, weights, minlength)
     if weights is None:
         return _bins().count(x, bins)
     sums = cupy.zeros((bins,), np.float64)

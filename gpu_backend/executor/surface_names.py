@@ -67,7 +67,7 @@ class SurfaceNames:
         if isinstance(self._surface.resolved(described), (Module, Property, Constant)):
             raise AttributeError(f"{qualname} is nothing that can be called.")
         found = self._device.resolve(qualname)
-        owner = qualname.rpartition(".")[0]
+        owner = self._surface.canonical(described).rpartition(".")[0]
         return _of_objects(self._device.resolve(owner), found) if owner in _OF_DRAWS else found
 
     def _described_as(self, qualname: str) -> str:

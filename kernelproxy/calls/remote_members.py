@@ -87,7 +87,11 @@ class RemoteDraw(RemoteMethod):
 
     def _call(self, target: Any, args: tuple[object, ...], kwargs: dict[str, object]) -> Any:
         __tracebackhide__ = True
-        repeats.GENERATORS.add(type(target))
+        if target._qualname != self._owner:  # it is called for an object of another class, and refused in due words
+            return super()._call(target, args, kwargs)
+        kind = type(target)
+        if kind not in repeats.GENERATORS and is_cupys(kind):
+            repeats.GENERATORS.add(kind)
         return dispatch.call(self._qualname, (target, *args), kwargs)
 
 

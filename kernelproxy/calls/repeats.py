@@ -34,7 +34,7 @@ _ANY_FLOAT = {"cupy.full": 2, "cupy.where": 3, "cupy.clip": 3, "cupy.ndarray.cli
 _MOST_FLOAT = 65504.0
 #: Types whose values travel as they are.
 _PLAIN = frozenset({float, bool, type(None)})
-#: Classes of objects that draw random numbers: calls are known by the class, for rules know nothing else of one.
+#: CuPy's classes of objects that draw random numbers: calls are known by the class, for rules know nothing else of one.
 GENERATORS: set[type] = set()
 #: Most items of one list, and most parts of a key, of calls that are found again: keys are kept by the thousand.
 _MOST_ITEMS, _MOST_PARTS = 32, 128

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
+from gpu_backend.opstream.draws import is_draw
 from gpu_backend.opstream.layout import Layout
 from gpu_backend.opstream.proof.outcome import Returned, View
 from kernelproxy.mirror.host_mirror import MOST_BYTES, PASSING
@@ -76,7 +77,7 @@ class Form:
         self.reusable = kind.made if kind.may_reuse else None
         self.cost = cost
         self.is_quiet = kind.results > 0 and PASSING[kind.name]
-        self.is_small = kind.size <= MOST_BYTES
+        self.is_small = kind.size <= MOST_BYTES and not is_draw(kind.name)
         self.low, self.high = low, high
         self.gives = gives
 

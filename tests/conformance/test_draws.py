@@ -12,6 +12,8 @@ from gpu_backend.devices import open_device
 from gpu_backend.executor.surface_names import SurfaceNames
 from gpu_backend.opstream.draws import GENERATOR, STATE, is_draw, most_operands
 from gpu_backend.opstream.surface import load
+from kernelproxy.calls import repeats
+from kernelproxy.client import current
 from kernelproxy.mirror.host_mirror import Mode
 from kernelproxy.namespace.names import make
 from tests.conformance.in_process import InProcess, cost, mirrored, notebook_on, trips
@@ -151,6 +153,35 @@ def test_what_is_called_a_draw_has_no_place_for_its_result(cp: Callable[[str], A
         assert most_operands(name) <= before, name
 
 
+def test_the_method_of_another_class_is_refused_at_its_line(cp: Callable[[str], Any]) -> None:
+    kind, other = cp("random.RandomState"), generator(cp, 3)
+    for _ in range(2):
+        with pytest.raises(AttributeError, match="normal"):
+            kind.normal(other, 0.0, 1.0, 3)
+    assert kind.normal(state(cp, 3), 0.0, 1.0, 4).shape == (4,)
+
+
+def test_only_cupys_own_classes_are_known_by_their_class(cp: Callable[[str], Any]) -> None:
+    mine = type("Mine", (cp("random.RandomState"),), {})
+    one, other = mine(5), state(cp, 5)
+    for _ in range(3):
+        np.testing.assert_array_equal(one.standard_normal(6).get(), other.standard_normal(6).get())
+    assert mine not in repeats.GENERATORS
+    assert cp("random.RandomState") in repeats.GENERATORS
+
+
+def test_small_draws_cost_nothing_of_what_is_computed_here(cp: Callable[[str], Any]) -> None:
+    x, one, worth = cp("asarray")(np.arange(5.0)), state(cp, 3), current().pipeline.mirror.worth
+    assert float(cp("sin")(cp("arange")(100.0))[0]) == 0.0  # behind a trip something may be computed here
+    budget = worth.budget
+    for _ in range(70):
+        cp("random.rand")(4)
+        one.standard_normal(4)
+    assert budget > 0
+    assert worth.budget == budget
+    assert float((x + 1)[2]) == 3.0
+
+
 @pytest.mark.parametrize("name", DRAWS)
 def test_what_is_drawn_is_each_time_another_array(device: InProcess, name: str) -> None:
     resolve: Any = SurfaceNames(device.device).resolve
@@ -158,8 +189,8 @@ def test_what_is_drawn_is_each_time_another_array(device: InProcess, name: str) 
     own = {STATE: lambda: (resolve(STATE)(3),), GENERATOR: lambda: (resolve("cupy.random.default_rng")(3),)}
     objects = own.get(owner, tuple)()
     given = [device.device.upload(one) if isinstance(one, np.ndarray) else one for one in _PARAMETERS.get(last, ())]
-    sized = {} if last in ("rand", "randn") else {"size": 7}
-    given = given or ([] if sized else [7])
+    sized = {} if last in ("rand", "randn") else {"size": 8}
+    given = given or ([] if sized else [8])
     try:
         results = [resolve(name)(*objects, *given, **sized) for _ in range(2)]
     except (NotImplementedError, AttributeError) as error:
