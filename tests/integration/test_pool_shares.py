@@ -169,8 +169,10 @@ def test_who_has_a_device_to_themselves_leaves_the_other_to_others(two: TwoDevic
     two.end("six", 0)
     wait_until(lambda: two.weight("six", 1) > LARGE and two.weight("two", 1) > LARGE)
 
-    # It is used again, and the new ledger sees it.
-    two.start("six")
+    # It is used again, and the new ledger sees it. One notebook alone may not keep it busy where processors are scarce,
+    # and what it leaves of its share would be wanted elsewhere: as many as at first do.
+    for _ in range(3):
+        two.start("six")
     wait_until(lambda: 0 < two.weight("six", 1) < SMALL and two.weight("six", 0) > LARGE)
 
 
