@@ -18,21 +18,8 @@ COMPUTING_SETTINGS = frozenset(
 )
 #: Where a notebook lays hands on the plans of transforms, and on how they are made.
 _PLANS = ("cupy.fft.config", "cupy.fft._", "cupy.cuda.cufft")
-
-
 #: Classes whose methods are called by their names: what is written in Python takes any object for its own.
 _OF_DRAWS = (STATE, GENERATOR)
-
-
-def _of_objects(kind: Any, method: Any) -> Callable[..., Any]:
-    """Return ``method`` for objects of the class ``kind`` only; TypeError for others, as of a method in C."""
-
-    def checked(target: Any, *args: Any, **kwargs: Any) -> Any:
-        if not isinstance(target, kind):
-            raise TypeError(f"This takes a {kind.__name__}, and no {type(target).__name__}.")
-        return method(target, *args, **kwargs)
-
-    return checked
 
 
 def is_of_plans(name: str) -> bool:
@@ -74,3 +61,14 @@ class SurfaceNames:
         """Return the name that tells what ``qualname`` is: for "cupy.add.reduce" that is "cupy.ufunc.reduce"."""
         owner, _, method = qualname.rpartition(".")
         return f"cupy.ufunc.{method}" if isinstance(self._surface.get(owner), Ufunc) else qualname
+
+
+def _of_objects(kind: Any, method: Any) -> Callable[..., Any]:
+    """Return ``method`` for objects of the class ``kind`` only; TypeError for others, as of a method in C."""
+
+    def checked(target: Any, *args: Any, **kwargs: Any) -> Any:
+        if not isinstance(target, kind):
+            raise TypeError(f"This takes a {kind.__name__}, and no {type(target).__name__}.")
+        return method(target, *args, **kwargs)
+
+    return checked

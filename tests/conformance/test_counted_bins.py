@@ -2,35 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 import pytest
 
-from gpu_backend.devices import open_device
 from kernelproxy.client import current
 from kernelproxy.mirror import counts
-from kernelproxy.mirror.host_mirror import Mode
-from kernelproxy.namespace.names import make
-from tests.conformance.in_process import InProcess, cost, mirrored, notebook_on
+from tests.conformance.in_process import cost
 
 #: More than is ever read for the host's own sake.
 HOST = np.random.default_rng(3).integers(0, 40, 20_000)
 WEIGHTS = np.random.default_rng(4).integers(0, 9, 20_000).astype("f8")
-
-
-@pytest.fixture(scope="module", params=["cpu", pytest.param("cuda", marks=pytest.mark.gpu)])
-def device(request: pytest.FixtureRequest) -> Iterator[InProcess]:
-    with notebook_on(open_device(request.param)) as executor:
-        yield executor
-
-
-@pytest.fixture
-def cp(device: InProcess) -> Iterator[Callable[[str], Any]]:
-    """Return names of CuPy, for a notebook that remembers."""
-    with mirrored(Mode.ON):
-        yield lambda name: make(f"cupy.{name}")
 
 
 def same(found: Any, expected: np.ndarray[Any, Any]) -> None:

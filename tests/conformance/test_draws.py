@@ -2,21 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 import pytest
 
-from gpu_backend.devices import open_device
 from gpu_backend.executor.surface_names import SurfaceNames
 from gpu_backend.opstream.draws import GENERATOR, STATE, is_draw, most_operands
 from gpu_backend.opstream.surface import load
 from kernelproxy.calls import repeats
 from kernelproxy.client import current
-from kernelproxy.mirror.host_mirror import Mode
-from kernelproxy.namespace.names import make
-from tests.conformance.in_process import InProcess, cost, mirrored, notebook_on, trips
+from tests.conformance.in_process import InProcess, cost, trips
 
 _OF_STATE: dict[str, tuple[Any, ...]] = {
     "beta": (2.0, 3.0, 50), "exponential": (2.0, 50), "gamma": (2.0, 1.0, 50), "laplace": (0.0, 1.0, 50),
@@ -39,19 +36,6 @@ _PARAMETERS: dict[str, tuple[Any, ...]] = {
     "wald": (1.0, 1.0), "weibull": (2.0,), "zipf": (2.0,), "dirichlet": (np.ones(3),),
 }  # fmt: skip
 DRAWS = [name for name in load() if is_draw(name)]
-
-
-@pytest.fixture(scope="module", params=["cpu", pytest.param("cuda", marks=pytest.mark.gpu)])
-def device(request: pytest.FixtureRequest) -> Iterator[InProcess]:
-    with notebook_on(open_device(request.param)) as executor:
-        yield executor
-
-
-@pytest.fixture
-def cp(device: InProcess) -> Iterator[Callable[[str], Any]]:
-    """Return names of CuPy, for a notebook that remembers."""
-    with mirrored(Mode.ON):
-        yield lambda name: make(f"cupy.{name}")
 
 
 def state(cp: Callable[[str], Any], seed: int) -> Any:
@@ -133,9 +117,9 @@ def test_into_an_array_is_no_draw_that_is_recorded(cp: Callable[[str], Any]) -> 
 
 
 @pytest.mark.parametrize("owner", [STATE, GENERATOR])
-def test_other_objects_are_refused(device: InProcess, owner: str) -> None:
-    draw = SurfaceNames(device.device).resolve(f"{owner}.standard_normal")
-    array = device.device.resolve("cupy.zeros")(3)  # type: ignore[operator]
+def test_other_objects_are_refused(executor: InProcess, owner: str) -> None:
+    draw = SurfaceNames(executor.device).resolve(f"{owner}.standard_normal")
+    array = executor.device.resolve("cupy.zeros")(3)  # type: ignore[operator]
     for other in (array, 3, None):
         with pytest.raises(TypeError, match="takes a"):
             draw(other, 3)
@@ -183,28 +167,28 @@ def test_small_draws_cost_nothing_of_what_is_computed_here(cp: Callable[[str], A
 
 
 @pytest.mark.parametrize("name", DRAWS)
-def test_what_is_drawn_is_each_time_another_array(device: InProcess, name: str) -> None:
-    resolve: Any = SurfaceNames(device.device).resolve
+def test_what_is_drawn_is_each_time_another_array(executor: InProcess, name: str) -> None:
+    resolve: Any = SurfaceNames(executor.device).resolve
     owner, _, last = name.rpartition(".")
     own = {STATE: lambda: (resolve(STATE)(3),), GENERATOR: lambda: (resolve("cupy.random.default_rng")(3),)}
     objects = own.get(owner, tuple)()
-    given = [device.device.upload(one) if isinstance(one, np.ndarray) else one for one in _PARAMETERS.get(last, ())]
+    given = [executor.device.upload(one) if isinstance(one, np.ndarray) else one for one in _PARAMETERS.get(last, ())]
     sized = {} if last in ("rand", "randn") else {"size": 8}
     given = given or ([] if sized else [8])
     try:
         results = [resolve(name)(*objects, *given, **sized) for _ in range(2)]
     except (NotImplementedError, AttributeError) as error:
         pytest.skip(f"not on this device: {error}")
-    arrays = [one for one in (*given, *results) if device.device.is_array(one)]
+    arrays = [one for one in (*given, *results) if executor.device.is_array(one)]
     for place, one in enumerate(arrays):
-        assert all(device.device.shares_base(one, other) is None for other in arrays[:place])
-    assert all(device.device.owns_memory(one) for one in results)
+        assert all(executor.device.shares_base(one, other) is None for other in arrays[:place])
+    assert all(executor.device.owns_memory(one) for one in results)
 
 
 @pytest.mark.parametrize("make_one", [state, generator])
 def test_what_is_drawn_lies_in_new_memory(
-    cp: Callable[[str], Any], device: InProcess, make_one: Callable[..., Any]
+    cp: Callable[[str], Any], executor: InProcess, make_one: Callable[..., Any]
 ) -> None:
     drawn = make_one(cp, 3).standard_normal(1_000)
     trips()
-    assert drawn._ref.handle in device.stream.heap.ownership.alone
+    assert drawn._ref.handle in executor.stream.heap.ownership.alone

@@ -46,11 +46,12 @@ class TwoDevices:
         self.root = root
         self.notebooks: list[tuple[str, subprocess.Popen[str]]] = []
 
-    def start(self, user: str) -> None:
-        """Have a notebook of ``user`` compute without an end."""
+    def start(self, user: str, notebooks: int = 1) -> None:
+        """Have so many notebooks of ``user`` compute without an end, begun one after the other."""
         command = [sys.executable, "-c", f"import kernelproxy; kernelproxy.activate()\n{HOG}"]
-        self.notebooks.append((user, subprocess.Popen(command, env=self._environment(user), text=True)))
-        wait_until(self._is_settled)
+        for _ in range(notebooks):
+            self.notebooks.append((user, subprocess.Popen(command, env=self._environment(user), text=True)))
+            wait_until(self._is_settled)
 
     def _is_settled(self) -> bool:
         """Tell whether those who share the devices are the notebooks that run."""
@@ -134,11 +135,9 @@ def two(tmp_path: Path) -> Iterator[TwoDevices]:
 
 def test_who_has_a_device_to_themselves_leaves_the_other_to_others(two: TwoDevices) -> None:
     """Six notebooks of one user on both devices, beside two of another's on the second."""
-    for _ in range(6):
-        two.start("six")
+    two.start("six", notebooks=6)
     wait_until(lambda: {at for at, _ in two.members()} == {0, 1})
-    for _ in range(2):
-        two.start("two")
+    two.start("two", notebooks=2)
     two.end("two", 0)
     if not two.weight("two", 1):
         two.start("two")
@@ -171,8 +170,7 @@ def test_who_has_a_device_to_themselves_leaves_the_other_to_others(two: TwoDevic
 
     # It is used again, and the new ledger sees it. One notebook alone may not keep it busy where processors are scarce,
     # and what it leaves of its share would be wanted elsewhere: as many as at first do.
-    for _ in range(3):
-        two.start("six")
+    two.start("six", notebooks=3)
     wait_until(lambda: 0 < two.weight("six", 1) < SMALL and two.weight("six", 0) > LARGE)
 
 
