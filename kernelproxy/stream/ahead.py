@@ -47,12 +47,14 @@ class Ahead:
         sent = [batch for batch in list(self._sent) if batch.last > done]
         if not sent:
             return 0.0
+        for batch in sent:
+            batch.seconds = batch.seconds or _seconds(batch)  # of what is waited for nobody has asked so far
         begun = sent[0].costs[: max(0, done - sent[0].first + 1)]
         return sum([batch.seconds for batch in sent]) - sum([cost.seconds for cost in begun])
 
     def has_room(self, batch: OpenBatch) -> bool:
         """Tell whether ``batch`` may be sent beside what is under way. One alone may be as long as it is."""
-        batch.seconds = sum(map(_SECONDS, batch.costs))
+        batch.seconds = _seconds(batch)
         self._take_out_done()
         return not self._sent or max(0.0, self.seconds) + batch.seconds <= MOST_SECONDS
 
@@ -60,7 +62,6 @@ class Ahead:
         """Count ``batch`` as under way; again, as after a lost connection, is harmless."""
         sent = self._sent
         if not batch.seconds:  # nobody has asked whether there is room: it is waited for
-            batch.seconds = sum(map(_SECONDS, batch.costs))
             self._take_out_done()
         if not sent or batch.first > sent[-1].first:
             sent.append(batch)
@@ -68,6 +69,11 @@ class Ahead:
     def _take_out_done(self) -> None:
         done, sent = self._marks.done, self._sent
         while sent and (batch := sent[0]).first <= done:
+            if batch.last <= done and self._listed < batch.first:  # as nearly all: at once, and as a whole
+                self._untimed.append(batch.costs)
+                self._listed = batch.last
+                sent.popleft()
+                continue
             part = batch.costs[max(0, self._listed - batch.first + 1) : done - batch.first + 1]
             if part:
                 self._untimed.append(part)
@@ -101,6 +107,11 @@ class Ahead:
         self._sent.clear()
         self._untimed.clear()
         self._busy_seconds = 0.0
+
+
+def _seconds(batch: OpenBatch) -> float:
+    seconds: float = sum(map(_SECONDS, batch.costs))
+    return seconds
 
 
 def _learn(costs: list[Cost], seconds: float) -> None:

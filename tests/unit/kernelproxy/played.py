@@ -135,7 +135,8 @@ class PlayedExecutor:
         if op.name == ".write":
             told, buffer = op.args
             assert isinstance(buffer, Buffer)
-            assert bytes(frames[buffer.frame]) == str(told).encode()
+            content = buffer.data if buffer.frame < 0 else frames[buffer.frame]
+            assert bytes(content) == str(told).encode()
         if op.name == KEEP:
             digest, buffer, gone = op.args
             assert isinstance(digest, values.Bytes)
