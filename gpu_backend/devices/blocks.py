@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import NamedTuple, Protocol
 
+import numpy as np
+
 from gpu_backend.devices.arrays import Array
 from gpu_backend.opstream.layout import Layout
 
@@ -35,6 +37,12 @@ class Blocks(Protocol):
 
     def write(self, address: int, data: bytes) -> None:
         """Have ``data``, at most `SMALL_BYTES`, put into memory, in the order of the default stream."""
+
+    def read_into(self, memory: np.ndarray, address: int) -> None:
+        """Fill ``memory``, bytes of this host, with what stands from ``address`` on, once all work so far is done."""
+
+    def write_from(self, memory: np.ndarray, address: int) -> None:
+        """Put all of ``memory``, bytes of this host, into memory from ``address`` on; done when this returns."""
 
     def await_writes(self) -> None:
         """Wait until all that was written is there: what comes next may keep no order with the default stream."""

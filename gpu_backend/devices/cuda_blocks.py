@@ -5,14 +5,17 @@ from __future__ import annotations
 import ctypes
 
 import cupy
+import numpy as np
 from cupy.cuda import memory, runtime
 
 from gpu_backend.devices.blocks import Block
 from gpu_backend.opstream.layout import Layout
+from gpu_backend.transport.copying import address_of
 from gpu_backend.wire.values import SMALL_BYTES
 
 #: By names of their own: a read is waited for.
-_copy, _synchronize, _TO_HOST = runtime.memcpyAsync, runtime.streamSynchronize, runtime.memcpyDeviceToHost
+_copy, _synchronize = runtime.memcpyAsync, runtime.streamSynchronize
+_TO_HOST, _TO_DEVICE = runtime.memcpyDeviceToHost, runtime.memcpyHostToDevice
 #: Pinned memory from which the GPU takes what is written: so many parts of so many bytes, by turns.
 _PARTS, _PART_BYTES = 4, 4 * SMALL_BYTES
 
@@ -49,7 +52,19 @@ class CudaBlocks:
     def write(self, address: int, data: bytes) -> None:
         """Put ``data`` into memory, in the order of the default stream."""
         self._is_writing = True
-        runtime.memcpyAsync(address, self._outgoing.put(data), len(data), runtime.memcpyHostToDevice, 0)
+        _copy(address, self._outgoing.put(data), len(data), _TO_DEVICE, 0)
+
+    def read_into(self, memory: np.ndarray, address: int) -> None:
+        """Fill ``memory`` of this host, by way of the default stream, as `read`."""
+        _copy(address_of(memory), address, memory.nbytes, _TO_HOST, 0)
+        _synchronize(0)
+        self._is_writing = False
+
+    def write_from(self, memory: np.ndarray, address: int) -> None:
+        """Put ``memory`` of this host into that of the GPU, in the order of the default stream, and wait for it."""
+        _copy(address, address_of(memory), memory.nbytes, _TO_DEVICE, 0)
+        _synchronize(0)
+        self._is_writing = False
 
     def await_writes(self) -> None:
         """Wait until what was written is there."""

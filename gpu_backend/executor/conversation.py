@@ -32,6 +32,7 @@ _REPORT_SECONDS: Final = 0.015
 
 _NOTHING: Final = wire.Want.NOTHING
 _codec: Final[Codec[wire.ToExecutor]] = Codec(wire.ToExecutor)
+_BYTE: Final = np.dtype(np.uint8)
 
 
 class QueuedBatch:
@@ -314,4 +315,6 @@ def _encode_chunks(seq: int, content: memoryview) -> list[Message]:
 
 
 def _bytes_of(buffer: np.ndarray[Any, Any]) -> memoryview:
+    if buffer.ndim == 1 and buffer.dtype == _BYTE and buffer.flags.c_contiguous:  # as it was lent
+        return buffer.data
     return np.ascontiguousarray(buffer).reshape(-1).view(np.uint8).data

@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import mmap
-from itertools import count
 from typing import Any
 from weakref import ref
 
 import numpy as np
 
-from gpu_backend.transport.copying import Bytes, copy
+from gpu_backend.transport.copying import Bytes, address_of, copy
 from gpu_backend.transport.endings import at_end
 from gpu_backend.wire.codec import Frame
 from gpu_backend.wire.messages import CHUNK_BYTES
@@ -45,9 +44,8 @@ class SharedFrames:
     def __init__(self, memory: mmap.mmap, is_maker: bool) -> None:
         self._memory = memory
         self._outgoing, self._incoming = (0, BLOCKS) if is_maker else (BLOCKS, 0)
-        self._address = _address(np.frombuffer(memory, np.uint8))
-        self._numbers = count()
-        #: Outgoing blocks that somebody here looks into, with what takes them out of this, by a number for each time.
+        self._address = address_of(np.frombuffer(memory, np.uint8))
+        #: Outgoing blocks that somebody here looks into, with what takes them out of this, by ``id`` of what was lent.
         self._filled: dict[int, tuple[int, ref[Any]]] = {}
         #: What sets each incoming block free.
         self._lent: dict[int, ref[Any]] = {}
@@ -78,8 +76,7 @@ class SharedFrames:
         if place < 0:
             return None
         seen = np.frombuffer(self._memory, np.uint8, size, _start(place))
-        number = next(self._numbers)
-        self._filled[number] = place, at_end(seen, self._filled.pop, number, None)
+        self._filled[id(seen)] = place, at_end(seen, self._filled.pop, id(seen), None)
         # Another thread, or a finalizer, may have chosen the same meanwhile; whoever sees that gives way.
         # And one that was chosen before may have been filled and put by now: that is seen by the state, looked at last.
         is_ours = self._places_filled().count(place) == 1 and self._memory[place] == _FREE
@@ -92,7 +89,10 @@ class SharedFrames:
     def _place_of(self, frame: Frame) -> int:
         if type(frame) is not memoryview:
             return -1
-        offset = _address(np.frombuffer(frame, np.uint8)) - self._address - _STATES_BYTES
+        lent = self._filled.get(id(frame.obj))
+        if lent is not None and frame.nbytes == frame.obj.nbytes:  # type: ignore[attr-defined]  # all that was lent
+            return lent[0]
+        offset = address_of(np.frombuffer(frame, np.uint8)) - self._address - _STATES_BYTES
         place, within = divmod(offset, BLOCK_BYTES)
         return place if not within and self._outgoing <= place < self._outgoing + BLOCKS else -1
 
@@ -136,8 +136,3 @@ class SharedFrames:
 
 def _start(place: int) -> int:
     return _STATES_BYTES + place * BLOCK_BYTES
-
-
-def _address(seen: Bytes) -> int:
-    address: int = seen.__array_interface__["data"][0]
-    return address

@@ -37,9 +37,10 @@ class Conversions(ArrayCore):
     ) -> Any:
         """Return the contents as a NumPy array in memory ``order``; with ``out`` they are written there."""
         if out is not None:
-            host = dispatch.contents(self)
-            _check_out(out, host)
-            out[...] = host
+            host = dispatch.contents(self, out)
+            if host is not out:
+                _check_out(out, host)
+                out[...] = host
             return out
         order = order.upper()
         if order not in ("C", "F", "A", "K") and self._layout.size:  # in this order: a size may have to be asked for

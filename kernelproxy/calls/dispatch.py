@@ -321,11 +321,14 @@ def tell(verb: str, *args: object) -> None:
     encoded.client.pipeline.call(verb, encoded.args, Want.DESCRIPTION, None, None, stream)
 
 
-def contents(array: ArrayCore) -> np.ndarray[Any, Any]:
-    """Return the contents of the remote ``array`` as a NumPy array. Waits for all that computes it."""
+def contents(array: ArrayCore, into: HostArray | None = None) -> np.ndarray[Any, Any]:
+    """Return the contents of the remote ``array`` as a NumPy array. Waits for all that computes it.
+
+    It may be ``into``, if that is like it: what is large is not copied once more.
+    """
     __tracebackhide__ = True
     sync_detection.check()
-    return reading.contents(array)
+    return reading.contents(array, into)
 
 
 def number(array: ArrayCore) -> Any:

@@ -19,13 +19,13 @@ Host = np.ndarray[Any, Any]
 _ARRAY, _SCALAR, _CONTENTS = Trip.ARRAY, Trip.SCALAR, Want.CONTENTS  # a member is found in its class by much searching
 
 
-def contents(array: ArrayCore) -> Host:
-    """Return a copy of what ``array`` holds when all before is computed."""
+def contents(array: ArrayCore, into: Host | None = None) -> Host:
+    """Return a copy of what ``array`` holds when all before is computed; ``into`` is as of `transfer.read`."""
     __tracebackhide__ = True
     found = _known(array)
     if found is None and (worth := _worth_knowing(array, _ARRAY)) is not None:
         found = _fetched(*worth, array)
-    return found if found is not None else transfer.read(array, array._client.streams.current_handle())
+    return found if found is not None else transfer.read(array, array._client.streams.current_handle(), into)
 
 
 def number(array: ArrayCore) -> Any:

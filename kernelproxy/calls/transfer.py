@@ -8,8 +8,8 @@ from typing import Any, Literal
 import numpy as np
 
 from gpu_backend.opstream.devices import OF_DEVICE
-from gpu_backend.opstream.layout import contiguous
-from gpu_backend.transport.copying import Bytes, copy
+from gpu_backend.opstream.layout import Layout, contiguous
+from gpu_backend.transport.copying import Bytes, copy, fault_in
 from gpu_backend.transport.shared_frames import BLOCK_BYTES
 from gpu_backend.wire import values as wire
 from gpu_backend.wire.codec import Frame
@@ -30,6 +30,8 @@ from kernelproxy.stream.mirrored import MirroredPipeline
 #: Most bytes of one piece. Several may be under way: of writes, as the executor's credit allows; of reads, so many.
 CHUNK_BYTES = BLOCK_BYTES
 _PIECES_AHEAD = 4
+#: New memory is made at a time for so many bytes: an interrupt is heard in between.
+_NEW_AT_A_TIME = 256 << 20
 
 
 def upload(client: Client, host: HostArray) -> Any:
@@ -118,17 +120,22 @@ def _write_chunk(pipeline: MirroredPipeline, target: wire.Ref | wire.View, offse
         pipeline.record_with_buffer(make, data, offset, stream)
 
 
-def read(array: ArrayCore, stream: int) -> np.ndarray[Any, Any]:
-    """Return the contents of ``array``, when all that computes it on ``stream`` is done."""
+def read(array: ArrayCore, stream: int, into: HostArray | None = None) -> np.ndarray[Any, Any]:
+    """Return the contents of ``array``, when all that computes it on ``stream`` is done.
+
+    What is large is put ``into`` an array of the same shape and dtype, if that is given and lies so that it can be:
+    then that is returned.
+    """
     __tracebackhide__ = True
     pipeline, layout = array._client.pipeline, array._layout
     is_short = type(layout) is LaterLayout and not layout.is_known and layout.most_bytes <= CHUNK_BYTES
     is_large = not is_short and layout.nbytes > CHUNK_BYTES
     if is_large and layout.c_contiguous:  # contents of one piece tell their shape
-        content = np.empty(layout.nbytes, np.uint8)
-        with pipeline.signs.moving("Download", layout.nbytes) as transfer:
-            _read_pieces(pipeline, array, stream, content, transfer)
-        return content.view(layout.dtype).reshape(layout.shape)
+        host = into if into is not None and _takes(into, layout) else np.empty(layout.shape, layout.dtype)
+        content = np.asarray(host).reshape(-1).view(np.uint8)
+        with pipeline.signs.moving("Download", len(content)) as transfer:
+            _read_pieces(pipeline, array, stream, content, transfer, host is not into)
+        return host
     if is_large:  # the executor sends it in pieces of its own
         number = pipeline.ask(".same", (array._ref,), Want.CONTENTS, stream=stream)
         with pipeline.inbox.bounded(number, layout.nbytes):
@@ -138,11 +145,21 @@ def read(array: ArrayCore, stream: int) -> np.ndarray[Any, Any]:
     return buffer_to_array(answer.value, answer.buffers)
 
 
-def _read_pieces(pipeline: MirroredPipeline, array: ArrayCore, stream: int, content: Bytes, transfer: Transfer) -> None:
+def _takes(host: object, layout: Layout | LaterLayout) -> bool:
+    """Tell whether ``host`` can be filled with an array of ``layout``, byte by byte."""
+    if not isinstance(host, np.ndarray) or host.dtype != layout.dtype or host.shape != layout.shape:
+        return False
+    is_plain = type(host).__setitem__ is np.ndarray.__setitem__  # or, as of masked arrays, more than bytes is set
+    return bool(is_plain and host.flags.c_contiguous and host.flags.writeable)
+
+
+def _read_pieces(
+    pipeline: MirroredPipeline, array: ArrayCore, stream: int, content: Bytes, transfer: Transfer, is_new: bool
+) -> None:
     """Fill ``content`` with the bytes of ``array``: one piece is taken while the next ones are on their way."""
     asked: deque[tuple[int, int]] = deque()
     try:
-        _take_pieces(pipeline, array, stream, content, transfer, asked)
+        _take_pieces(pipeline, array, stream, content, transfer, is_new, asked)
         transfer.done = len(content)
     finally:
         for _, number in asked:
@@ -155,9 +172,13 @@ def _take_pieces(
     stream: int,
     content: Bytes,
     transfer: Transfer,
+    is_new: bool,
     asked: deque[tuple[int, int]],
 ) -> None:
     for offset in range(0, len(content), CHUNK_BYTES):
+        first = offset - _PIECES_AHEAD * CHUNK_BYTES  # asked for, as all behind it, and not put there yet
+        if is_new and first >= 0 and not first % _NEW_AT_A_TIME:
+            fault_in(content[first : first + _NEW_AT_A_TIME])
         if len(asked) == _PIECES_AHEAD:
             _take_piece(pipeline, content, *asked.popleft())
             transfer.done = offset - (_PIECES_AHEAD - 1) * CHUNK_BYTES

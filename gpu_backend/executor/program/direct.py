@@ -114,7 +114,7 @@ class Direct:
         return self._carry_through(op, course, places)
 
     def _take_verb(self, op: Op) -> bool:
-        """Write a few bytes, multiply a sparse matrix, or launch a kernel of the user's again, if that can be."""
+        """Write bytes, multiply a sparse matrix, or launch a kernel of the user's again, if that can be."""
         if op.name == WRITE:
             self.launch()
             return not op.out and op.kwargs is None and self._operands.write(op.args)
@@ -137,8 +137,7 @@ class Direct:
     def read(self, op: Op) -> Answer | None:
         """Answer ``op``, which asks for an argument's contents; None where that takes CuPy."""
         self.launch()
-        value = self._operands.read(op.args[0]) if len(op.args) == 1 and op.kwargs is None else None
-        return Answer(value, (), None, False, None, True) if value is not None else None  # by place: it is waited for
+        return self._operands.read(op.args[0]) if len(op.args) == 1 and op.kwargs is None else None
 
     def forgetting(self, function: Callable[..., Any]) -> Callable[..., Any]:
         """Return ``function``, which changes what CuPy launches, so that what was captured ends with each call."""
@@ -381,7 +380,7 @@ def make_direct(
     """Return what carries out ops past CuPy on ``device`` with these ``passes``; None if nothing does."""
     if device.blocks is None:
         return None
-    operands, places = Operands(device, device.blocks, heap), heap.places
+    operands, places = Operands(device, device.blocks, heap, reader), heap.places
     segment = replayer = products = None
     if device.segments is not None and "segments" in passes:
         segment = Segment(device.segments, operands, places)

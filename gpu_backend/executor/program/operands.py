@@ -18,12 +18,14 @@ from gpu_backend.devices.arrays import Array
 from gpu_backend.devices.base import Device
 from gpu_backend.devices.blocks import Blocks
 from gpu_backend.devices.extents import reach, require_within
+from gpu_backend.executor.answer import Answer
 from gpu_backend.executor.heap import Heap, Place
-from gpu_backend.executor.values import PLAIN
+from gpu_backend.executor.values import PLAIN, Reader
 from gpu_backend.opstream.layout import DType, Layout, contiguous, strided
 from gpu_backend.wire import values as wire
 from gpu_backend.wire.dtypes import text_to_dtype
 from gpu_backend.wire.memory_order import holds
+from gpu_backend.wire.messages import CHUNK_BYTES
 from gpu_backend.wire.values import Buffer, Complex, Ref, Scalar, Value, View
 
 __all__ = [
@@ -82,8 +84,8 @@ class Number:
 class Operands:
     """Finds where arrays lie, and memory for results."""
 
-    def __init__(self, device: Device, blocks: Blocks, heap: Heap) -> None:
-        self._device, self._blocks = device, blocks
+    def __init__(self, device: Device, blocks: Blocks, heap: Heap, reader: Reader) -> None:
+        self._device, self._blocks, self._reader = device, blocks, reader
         self._objects, self._places = heap.objects, heap.places
         self._known = heap.places.known
         self._alone = heap.ownership.alone
@@ -119,29 +121,44 @@ class Operands:
             return self._known.get(arg.handle) or self.find(arg.handle)
         return self.window(arg) if type(arg) is View else None
 
-    def read(self, arg: Value) -> Buffer | None:
-        """Return what is in the small, contiguous array that ``arg`` names; None if it is no such."""
+    def read(self, arg: Value) -> Answer | None:
+        """Return what is in the contiguous array that ``arg`` names, of no more than a chunk; None if it is no such.
+
+        What is large goes to where the notebook sees it; None as well if there is no room there.
+        """
         place = self.place(arg)
-        if place is None or not place.layout.c_contiguous or not 0 < place.layout.nbytes <= wire.SMALL_BYTES:
+        if place is None or not place.layout.c_contiguous or not 0 < place.layout.nbytes <= CHUNK_BYTES:
             return None
-        data = self._blocks.read(place.address, place.layout.nbytes)
-        return Buffer(-1, place.layout.dtype_text, place.layout.shape, data)
+        lies = place.layout
+        if lies.nbytes <= wire.SMALL_BYTES:
+            data = self._blocks.read(place.address, lies.nbytes)
+            return Answer(Buffer(-1, lies.dtype_text, lies.shape, data), (), None, False, None, True)
+        memory = self._device.landing(lies.nbytes)
+        if memory is None:
+            return None
+        self._blocks.read_into(memory, place.address)
+        return Answer(Buffer(0, lies.dtype_text, lies.shape), (memory,), None, False, None, True)  # by place: quickly
 
     def write(self, args: Sequence[Value]) -> bool:
-        """Put a few bytes into an array that fills its memory; return whether that could be: CuPy's way says why not.
+        """Put bytes into an array that fills its memory; return whether that could be: CuPy's way says why not.
 
-        ``args`` are the array, from which byte on, and the bytes.
+        ``args`` are the array, from which byte on, and the bytes. Raises as `Reader.read` of what is none of these.
         """
         target, offset, content = args if len(args) == _WRITTEN else (None, None, None)
-        if type(target) is not Ref or type(offset) is not int or type(content) is not Buffer or content.frame >= 0:
+        if type(target) is not Ref or type(offset) is not int or type(content) is not Buffer or content.dtype != "|u1":
             return False
-        place, size = self.place(target), len(content.data)
-        if place is None or not 0 < size <= wire.SMALL_BYTES or content.shape != (size,) or content.dtype != "|u1":
+        place, size = self.place(target), content.shape[0] if len(content.shape) == 1 else 0
+        if place is None or size <= 0:
             return False
         lies = place.layout
         if not (lies.c_contiguous or lies.f_contiguous) or offset < 0 or offset + size > lies.nbytes:
             return False
-        self._blocks.write(place.address + offset, content.data)
+        if content.frame >= 0:
+            self._blocks.write_from(self._reader.read(content), place.address + offset)
+        elif size == len(content.data) <= wire.SMALL_BYTES:
+            self._blocks.write(place.address + offset, content.data)
+        else:
+            return False
         return True
 
     def is_free(self, handle: int) -> bool:

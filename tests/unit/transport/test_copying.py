@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
+import mmap
+import os
 import subprocess
 import sys
+import threading
 import weakref
 
 import numpy as np
 import pytest
 
 from gpu_backend.transport import copying
-from gpu_backend.transport.copying import copy
+from gpu_backend.transport.copying import address_of, copy, fault_in
+from tests.integration.conftest import resident_bytes
 
 
 @pytest.fixture(params=[False, True], ids=["alone", "with others"])
@@ -37,6 +41,51 @@ def test_nobody_looks_into_what_was_copied_any_more() -> None:
     gone = [weakref.ref(one) for one in (source, into)]
     del source, into
     assert [one() for one in gone] == [None, None]
+
+
+MEGABYTE = 1 << 20
+
+
+@pytest.mark.parametrize(("megabytes", "most"), [(40, 40), (33, 33), (31, 0)])
+def test_pages_are_there_before_anything_is_copied(has_others: bool, megabytes: int, most: int) -> None:
+    """What is less is mostly not new, and one processor alone has no other to keep from clearing the same."""
+    memory = mmap.mmap(-1, megabytes * MEGABYTE)
+    before = resident_bytes(os.getpid())
+    fault_in(np.frombuffer(memory, np.uint8))
+    added = (resident_bytes(os.getpid()) - before) / MEGABYTE
+    assert abs(added - (most if has_others else 0)) < 8
+
+
+def test_an_address_is_where_memory_begins() -> None:
+    memory = np.arange(9, dtype=np.uint8)
+    assert address_of(memory[3:]) == address_of(memory) + 3 == memory.ctypes.data + 3
+
+
+def test_an_interrupt_is_heard_when_nobody_copies_any_more(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The memory is the user's own again then."""
+    monkeypatch.setattr(copying, "has_spare", lambda: True)
+    into, source = np.zeros(4 * MEGABYTE, np.uint8), np.ones(4 * MEGABYTE, np.uint8)
+    help_, do, may_help, interrupts = copying._Job.help, copying._Job.do, threading.Event(), 3
+
+    def late(job: copying._Job) -> None:
+        assert may_help.wait(90)
+        help_(job)
+
+    def interrupted(job: copying._Job, *own: copying.Bytes) -> None:
+        nonlocal interrupts
+        if interrupts:
+            interrupts -= 1
+            copying._jobs().put(job)
+            raise KeyboardInterrupt
+        may_help.set()
+        do(job, *own)
+
+    monkeypatch.setattr(copying._Job, "help", late)
+    monkeypatch.setattr(copying._Job, "do", interrupted)
+    with pytest.raises(KeyboardInterrupt):
+        copy(into, source)
+    assert interrupts == 0
+    np.testing.assert_array_equal(into, source)
 
 
 _FORKING = """

@@ -99,6 +99,22 @@ def test_what_was_filled_in_place_is_sent_without_a_copy(sides: Sides) -> None:
         del seen
 
 
+def test_a_part_of_what_was_filled_is_sent_for_what_it_is(sides: Sides) -> None:
+    maker, other = sides
+    lent = maker.lend(1000)
+    assert lent is not None
+    lent[:] = np.arange(1000) % 251
+    first, rest = lent.data[:500], lent.data[500:]
+    assert maker.holds(first)
+    assert not maker.holds(rest)
+    for part in (first, rest):
+        placed = maker.placed(part)
+        assert placed is not None
+        block = maker.put(placed)
+        assert block is not None
+        assert other.take(block, 500) == part
+
+
 def test_a_block_is_lent_again_when_neither_side_looks_into_it(sides: Sides) -> None:
     """Who keeps what was sent, to send it again after a lost connection, finds it as it was."""
     maker, other = sides

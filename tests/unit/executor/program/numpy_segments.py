@@ -23,6 +23,7 @@ from gpu_backend.devices.segments import (
     Routine,
 )  # fmt: skip
 from gpu_backend.opstream.layout import DType, Layout, Shape
+from gpu_backend.transport.copying import address_of
 from gpu_backend.wire.values import SMALL_BYTES
 
 _SAMPLES = {bool: True, int: 1, float: 1.0, complex: 1j}
@@ -66,6 +67,14 @@ class NumpyBlocks:
         assert 0 < len(data) <= SMALL_BYTES
         ctypes.memmove(address, data, len(data))
         self.is_writing = True
+
+    def read_into(self, memory: np.ndarray, address: int) -> None:
+        """Fill ``memory`` with what stands there."""
+        ctypes.memmove(address_of(memory), address, memory.nbytes)
+
+    def write_from(self, memory: np.ndarray, address: int) -> None:
+        """Put ``memory`` there."""
+        ctypes.memmove(address, address_of(memory), memory.nbytes)
 
     def await_writes(self) -> None:
         """Note that what was written was waited for."""

@@ -16,7 +16,7 @@ from gpu_backend.executor.heap import Kind
 from gpu_backend.executor.program.run import OpStream
 from gpu_backend.wire import messages as wire
 from gpu_backend.wire import values
-from gpu_backend.wire.codec import encode
+from gpu_backend.wire.codec import Frame, encode
 from gpu_backend.wire.messages import Op, Want
 from gpu_backend.wire.values import Ref, View
 
@@ -36,9 +36,9 @@ class PlayedNotebook:
         self.answers: dict[int, Answer] = {}
         self._sent = 0
 
-    def send(self, *ops: Op) -> None:
-        """Let a message with ``ops`` arrive."""
-        self.talk.receive(PEER, encode(wire.Batch(self._sent + 1, 0, ops)))
+    def send(self, *ops: Op, frames: Sequence[Frame] = ()) -> None:
+        """Let a message with ``ops`` arrive, and with the ``frames`` that they name."""
+        self.talk.receive(PEER, encode(wire.Batch(self._sent + 1, 0, ops), frames))
         self._sent += len(ops)
 
     def work(self, most: int = 1 << 30) -> None:
