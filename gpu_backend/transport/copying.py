@@ -15,6 +15,7 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
+from gpu_backend.transport.interrupts import heard_at_end
 from gpu_backend.transport.processors import has_spare
 
 __all__ = ["address_of", "copy", "fault_in"]
@@ -66,18 +67,7 @@ def fault_in(memory: Bytes) -> None:
 def _do_all(copies: list[tuple[Bytes, Bytes]]) -> None:
     """Make ``copies``, one here and the others beside it."""
     first, *others = copies
-    job, interrupt = _Job(others), None
-    while True:
-        try:
-            job.do(*first)
-            break
-        except KeyboardInterrupt as error:
-            interrupt = error
-    if interrupt is not None:
-        try:
-            raise interrupt
-        finally:
-            del interrupt  # its traceback holds this frame
+    _Job(others).do(*first)
 
 
 class _Job:
@@ -89,6 +79,7 @@ class _Job:
         self._made: list[None] = []
         self._news: SimpleQueue[None] = SimpleQueue()
 
+    @heard_at_end
     def do(self, into: Bytes, source: Bytes) -> None:
         """Have all copies made, and make this one; done when this returns."""
         jobs = _jobs()

@@ -2,29 +2,16 @@
 
 from __future__ import annotations
 
+from gpu_backend.transport.interrupts import heard_at_end
 from kernelproxy.stream.pipeline import Pipeline
 
 #: How long others may keep the connection before it is looked whether it was closed, seconds.
 _TURN_SECONDS = 0.005
 
 
+@heard_at_end
 def own(pipeline: Pipeline) -> None:
     """Have nothing that ``pipeline`` may still send lie in the user's memory. An interrupt is heard when that is so."""
-    interrupt = None
-    while True:
-        try:
-            _own(pipeline)
-            break
-        except KeyboardInterrupt as error:
-            interrupt = error
-    if interrupt is not None:
-        try:
-            raise interrupt
-        finally:
-            del interrupt  # its traceback holds this frame
-
-
-def _own(pipeline: Pipeline) -> None:
     with pipeline.recording:
         pipeline.open_batch.own()
     pipeline.journal.own()

@@ -13,7 +13,7 @@ from gpu_backend.transport.copying import Bytes
 from kernelproxy.calls import transfer
 from kernelproxy.calls.transfer import CHUNK_BYTES
 from kernelproxy.client import current
-from tests.conformance.in_process import InProcess, cost
+from tests.conformance.in_process import cost
 
 CuPy = Callable[[str], Any]
 #: Doubles: of an array that comes in one piece, and of one that comes in several, the last of which is shorter.
@@ -121,7 +121,7 @@ def test_what_cannot_take_it_is_refused_as_ever(
     assert float(x[1]) == 2.0
 
 
-def test_a_failure_from_before_leaves_it_as_it_was(cp: CuPy, executor: InProcess, size: int) -> None:
+def test_a_failure_from_before_leaves_it_as_it_was(cp: CuPy, size: int) -> None:
     x, into = numbers(cp, size), np.full(size, 3.0)
     current().pipeline.record(".fail", ("by intention",), 0)
     with pytest.raises(TypeError, match="by intention"):

@@ -19,7 +19,7 @@ from gpu_backend.executor.outbox import Message
 from gpu_backend.executor.program.failures import CANCELLED
 from gpu_backend.opstream import contents
 from gpu_backend.opstream.contents import KEEP, WRITE_KEPT, KeptContents
-from gpu_backend.transport import framing, message_socket, tls
+from gpu_backend.transport import framing, interrupts, message_socket, tls
 from gpu_backend.transport.copying import Bytes
 from gpu_backend.transport.shared_frames import FRAMES_BYTES, SharedFrames
 from gpu_backend.wire import messages as wire
@@ -39,7 +39,7 @@ from kernelproxy.stream.retention import Retention, until_done
 _OF_HANDLERS = {opmap[name] for name in ("PUSH_EXC_INFO", "COPY", "POP_EXCEPT")}
 _CLIENT = (
     str(Path(kernelproxy.__file__).parent),
-    *(str(Path(one.__file__)) for one in (framing, message_socket, tls, contents)),
+    *(str(Path(one.__file__)) for one in (framing, interrupts, message_socket, tls, contents)),
 )
 
 

@@ -3,18 +3,18 @@
 from __future__ import annotations
 
 import mmap
-import os
+import re
 import subprocess
 import sys
 import threading
 import weakref
+from pathlib import Path
 
 import numpy as np
 import pytest
 
 from gpu_backend.transport import copying
 from gpu_backend.transport.copying import address_of, copy, fault_in
-from tests.integration.conftest import resident_bytes
 
 
 @pytest.fixture(params=[False, True], ids=["alone", "with others"])
@@ -46,14 +46,21 @@ def test_nobody_looks_into_what_was_copied_any_more() -> None:
 MEGABYTE = 1 << 20
 
 
+def resident_bytes(address: int) -> int:
+    """Return how much there is of the memory that was mapped at ``address``."""
+    _, _, mapping = Path("/proc/self/smaps").read_text().partition(f"{address:08x}-")
+    found = re.search(r"^Rss: *([0-9]+) kB$", mapping, re.MULTILINE)
+    assert found is not None
+    return int(found[1]) << 10
+
+
 @pytest.mark.parametrize(("megabytes", "most"), [(40, 40), (33, 33), (31, 0)])
 def test_pages_are_there_before_anything_is_copied(has_others: bool, megabytes: int, most: int) -> None:
     """What is less is mostly not new, and one processor alone has no other to keep from clearing the same."""
-    memory = mmap.mmap(-1, megabytes * MEGABYTE)
-    before = resident_bytes(os.getpid())
-    fault_in(np.frombuffer(memory, np.uint8))
-    added = (resident_bytes(os.getpid()) - before) / MEGABYTE
-    assert abs(added - (most if has_others else 0)) < 8
+    memory = np.frombuffer(mmap.mmap(-1, megabytes * MEGABYTE), np.uint8)
+    assert resident_bytes(address_of(memory)) == 0
+    fault_in(memory)
+    assert resident_bytes(address_of(memory)) == (most * MEGABYTE if has_others else 0)
 
 
 def test_an_address_is_where_memory_begins() -> None:
@@ -65,23 +72,25 @@ def test_an_interrupt_is_heard_when_nobody_copies_any_more(monkeypatch: pytest.M
     """The memory is the user's own again then."""
     monkeypatch.setattr(copying, "has_spare", lambda: True)
     into, source = np.zeros(4 * MEGABYTE, np.uint8), np.ones(4 * MEGABYTE, np.uint8)
-    help_, do, may_help, interrupts = copying._Job.help, copying._Job.do, threading.Event(), 3
+    help_, jobs, may_help, interrupts = copying._Job.help, copying._jobs(), threading.Event(), 3
 
     def late(job: copying._Job) -> None:
         assert may_help.wait(90)
         help_(job)
 
-    def interrupted(job: copying._Job, *own: copying.Bytes) -> None:
-        nonlocal interrupts
-        if interrupts:
-            interrupts -= 1
-            copying._jobs().put(job)
-            raise KeyboardInterrupt
-        may_help.set()
-        do(job, *own)
+    class Interrupted:
+        """Hands a job to a helper, and is struck then, some times."""
+
+        def put(self, job: copying._Job) -> None:
+            nonlocal interrupts
+            jobs.put(job)
+            if interrupts:
+                interrupts -= 1
+                raise KeyboardInterrupt
+            may_help.set()
 
     monkeypatch.setattr(copying._Job, "help", late)
-    monkeypatch.setattr(copying._Job, "do", interrupted)
+    monkeypatch.setattr(copying, "_jobs", Interrupted)
     with pytest.raises(KeyboardInterrupt):
         copy(into, source)
     assert interrupts == 0
