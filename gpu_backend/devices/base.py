@@ -17,6 +17,7 @@ from gpu_backend.devices.arrays import Array
 from gpu_backend.devices.blocks import Blocks
 from gpu_backend.devices.products import Products
 from gpu_backend.devices.python_source import PythonSource
+from gpu_backend.devices.reductions import Reductions
 from gpu_backend.devices.replays import Replays
 from gpu_backend.devices.segments import Segments
 from gpu_backend.devices.sparse_products import SparseProducts
@@ -93,6 +94,8 @@ class Device(Protocol):
     products: Products | None
     #: Likewise those of sparse matrices and vectors.
     sparse_products: SparseProducts | None
+    #: Likewise reductions of whole arrays.
+    reductions: Reductions | None
     #: Memory by its address; None on a device that has none of these.
     blocks: Blocks | None
     #: Where contents go that are downloaded. Set by the executor.

@@ -24,7 +24,7 @@ from gpu_backend.devices.cuda_peers import Peers
 from gpu_backend.devices.cuda_pinning import PinnedMemory
 from gpu_backend.devices.cuda_prepared import note_of, read_prepared
 from gpu_backend.devices.cuda_products import CudaProducts
-from gpu_backend.devices.cuda_reductions import whole_reductions
+from gpu_backend.devices.cuda_reductions import CudaReductions, whole_reductions
 from gpu_backend.devices.cuda_replays import CudaReplays
 from gpu_backend.devices.cuda_segments import CudaSegments
 from gpu_backend.devices.cuda_selections import chosen_by_masks
@@ -32,6 +32,7 @@ from gpu_backend.devices.cuda_sparse_products import CudaSparseProducts
 from gpu_backend.devices.extents import reach, require_within
 from gpu_backend.devices.products import Products
 from gpu_backend.devices.python_source import PythonSource
+from gpu_backend.devices.reductions import Reductions
 from gpu_backend.devices.replays import Replays
 from gpu_backend.devices.segments import Segments
 from gpu_backend.devices.sparse_products import SparseProducts
@@ -126,6 +127,7 @@ class CudaDevice:
     replays: Replays | None = None
     products: Products | None = None
     sparse_products: SparseProducts | None = None
+    reductions: Reductions | None = None
     blocks: Blocks | None = None
 
     def __init__(self, ordinal: int = 0, prepared: Path | None = None, count: int = 1) -> None:
@@ -153,6 +155,7 @@ class CudaDevice:
             self.replays = CudaReplays(self._device)
             self.products = CudaProducts(self._device)
             self.sparse_products = CudaSparseProducts()
+            self.reductions = CudaReductions(self._device)
             self.blocks = CudaBlocks()
         properties = runtime.getDeviceProperties(ordinal)
         name = properties["name"]

@@ -9,6 +9,11 @@ from typing import Any
 import cupy
 from cupy import _core
 from cupy.cuda import cub
+from cupy.cuda.memory import MemoryPointer, UnownedMemory
+
+from gpu_backend.devices.blocks import Block
+from gpu_backend.devices.reductions import Reduce
+from gpu_backend.opstream.layout import Layout
 
 #: ``ACCELERATOR_CUB`` of ``cupy/_core/_accelerator.pxd``.
 _CUB = 1
@@ -25,6 +30,33 @@ _METHODS = {
     "min": (cub.CUPY_CUB_MIN, _COMPARED),
 }
 _FUNCTIONS = {"cupy.amax": "max", "cupy.amin": "min", **{f"cupy.{name}": name for name in _METHODS}}
+#: By public name.
+_REDUCTIONS = {**_FUNCTIONS, **{f"cupy.ndarray.{name}": name for name in _METHODS}}
+
+
+class CudaReductions:
+    """Calls CUB on one GPU; see the seam."""
+
+    def __init__(self, device: cupy.cuda.Device) -> None:
+        self._device = int(device)
+
+    def reduction(self, name: str, layout: Layout) -> Reduce | None:
+        """Return what reduces arrays that lie so; see the seam."""
+        method = _REDUCTIONS.get(name)
+        if method is None or not layout.c_contiguous or not 0 < layout.size <= _MOST_ELEMENTS:
+            return None
+        op, characters = _METHODS[method]
+        dtype = layout.dtype
+        if dtype.char not in characters or not dtype.isnative or _core.get_routine_accelerators()[:1] != [_CUB]:
+            return None
+        size, nbytes, device, reduce = layout.size, layout.nbytes, self._device, cub.device_reduce
+
+        def run(address: int) -> Block:
+            lying = MemoryPointer(UnownedMemory(address, nbytes, None, device), 0)
+            made = reduce(cupy.ndarray(size, dtype, lying), op, _AXES[1], ()).data
+            return Block(made.ptr, made, made.mem.size)
+
+        return run
 
 
 def whole_reductions() -> dict[str, Callable[..., Any]]:

@@ -25,7 +25,7 @@ CERTIFICATE = "tls.pem"
 CONTROL = "control"
 
 #: An optimisation of the op stream.
-PassName = Literal["store", "reuse", "segments", "products", "replay"]
+PassName = Literal["store", "reuse", "segments", "products", "replay", "reductions"]
 #: All of them, in the order in which they are asked.
 PASSES: tuple[PassName, ...] = get_args(PassName)
 #: How much of what was uploaded is kept unless a pool says otherwise, bytes.

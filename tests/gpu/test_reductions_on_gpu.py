@@ -2,10 +2,16 @@
 
 from __future__ import annotations
 
+import random
 from typing import Any
 
 import numpy as np
 import pytest
+
+from gpu_backend.executor.config import PASSES
+from gpu_backend.wire.messages import Op
+from gpu_backend.wire.values import Ref, View
+from tests.unit.executor.program.played import PlayedNotebook
 
 pytestmark = [pytest.mark.gpu, pytest.mark.timeout(300)]
 
@@ -73,3 +79,73 @@ def test_accelerators_that_a_program_chose_are_used(monkeypatch: pytest.MonkeyPa
     finally:
         _core.set_routine_accelerators(chosen)
     assert ways == [4]
+
+
+#: What is reduced in a loop on slices: of how many elements at most, how often, under which handles.
+LONGEST, TURNS, FIRST, MADE = 40_000, 80, 1, 100
+OF_ONE = [*NAMES, "cupy.amax", "cupy.amin", "cupy.mean", "cupy.ndarray.mean"]
+INNER = ["cupy.matmul", "cupy.dot", "cupy.ndarray.dot"]
+
+
+def _numbers(dtype: np.dtype[Any]) -> np.ndarray[Any, Any]:
+    drawn = np.random.default_rng(5)
+    made = drawn.normal(size=LONGEST) * 10.0 ** drawn.integers(-3, 4, LONGEST)
+    made = made + 1j * made[::-1] if dtype.kind == "c" else np.abs(made) if dtype.kind == "u" else made
+    made = made.astype(dtype)
+    if dtype.kind in "fc":
+        made[LONGEST - 50], made[LONGEST - 60] = np.nan, np.inf
+    return made
+
+
+def _slice(drawn: random.Random, dtype: np.dtype[Any], length: int) -> View:
+    step = drawn.choice([1, 1, 1, 3, -1]) if length < LONGEST // 3 else 1
+    first = (length - 1) * -step if step < 0 else drawn.choice([0, 1, LONGEST - 1 - (length - 1) * step])
+    return View(FIRST, max(first, 0) * dtype.itemsize, (length,), (step * dtype.itemsize,), dtype.str, "C")
+
+
+@pytest.mark.parametrize("char", DTYPES)
+def test_slices_of_ever_new_lengths_are_reduced_to_the_same_bits(char: str) -> None:
+    from gpu_backend.devices.cuda import CudaDevice
+
+    device, dtype, drawn = CudaDevice(), np.dtype(char), random.Random(char)
+    on, plain = PlayedNotebook(PASSES, device), PlayedNotebook((), device)
+    for one in (on, plain):
+        one.stream.heap.put(FIRST, device.upload(_numbers(dtype)))
+        one.stream.heap.ownership.own(FIRST)
+    for _ in range(TURNS):
+        length = drawn.choice([1, 2, 3, 7, 31, 33, 100, 255, 257, 1000, 4097, LONGEST - 1])
+        length += drawn.randrange(0, 1 + LONGEST - 1 - length) // drawn.choice([1, 10, 1000])
+        name = drawn.choice([*OF_ONE, *INNER * 2])
+        args = tuple(_slice(drawn, dtype, length) for _ in range(1 + (name in INNER)))
+        told = [[str(answer.error) for answer in one.run(Op(name, MADE, args))] for one in (on, plain)]
+        assert told[0] == told[1], (name, args)
+        if not told[0]:
+            contents = [one.contents(Ref(MADE)) for one in (on, plain)]
+            assert contents[0].dtype == contents[1].dtype, (name, args)
+            assert contents[0].tobytes() == contents[1].tobytes(), (name, args)
+        for one in (on, plain):
+            one.run(Op(".nothing", 0, (), (MADE,)))
+    assert on.stream._direct is not None
+    assert on.stream._direct.reductions is not None
+    assert char not in "lQfdFD" or on.stream._direct.reductions.done > TURNS // 4
+
+
+def test_other_accelerators_are_the_programs() -> None:
+    from cupy import _core
+
+    from gpu_backend.devices.cuda import CudaDevice
+
+    device = CudaDevice()
+    on, plain = PlayedNotebook(PASSES, device), PlayedNotebook((), device)
+    chosen = _core.get_routine_accelerators()
+    try:
+        for turn, accelerators in enumerate((chosen, [], chosen)):
+            for one in (on, plain):
+                one.run(Op("cupy.linspace", FIRST, (0.0, 1.0, 5000)))
+                _core.set_routine_accelerators(accelerators)
+                one.run(Op("cupy.sum", MADE, (View(FIRST, 0, (4097 + turn,), (8,), "<f8", "C"),)))
+            assert on.contents(Ref(MADE)).tobytes() == plain.contents(Ref(MADE)).tobytes(), accelerators
+            for one in (on, plain):
+                one.run(Op(".nothing", 0, (), (FIRST, MADE)))
+    finally:
+        _core.set_routine_accelerators(chosen)

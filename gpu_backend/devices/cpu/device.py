@@ -24,6 +24,7 @@ from gpu_backend.devices.cpu.several import DEVICES
 from gpu_backend.devices.extents import require_within
 from gpu_backend.devices.products import Products
 from gpu_backend.devices.python_source import PythonSource
+from gpu_backend.devices.reductions import Reductions
 from gpu_backend.devices.replays import Replays
 from gpu_backend.devices.segments import Segments
 from gpu_backend.devices.sparse_products import SparseProducts
@@ -62,6 +63,7 @@ class CpuDevice:
     replays: Replays | None = None
     products: Products | None = None
     sparse_products: SparseProducts | None = None
+    reductions: Reductions | None = None
     blocks: Blocks | None = None
 
     def __init__(self, count: int = 1) -> None:

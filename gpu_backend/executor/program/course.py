@@ -9,6 +9,7 @@ from gpu_backend.devices.extents import reach
 from gpu_backend.devices.replays import Replay
 from gpu_backend.executor.program.operands import is_apart
 from gpu_backend.executor.program.products import Multiplication
+from gpu_backend.executor.program.reductions import Reduction
 from gpu_backend.executor.program.steps import Step
 from gpu_backend.opstream.layout import Layout
 from gpu_backend.wire.messages import Op
@@ -20,13 +21,16 @@ class Course:
     """What becomes of ops that come in one way."""
 
     __slots__ = (
-        "copies", "into", "is_kernel", "may_coincide", "product", "refused", "replay", "seen", "spans", "step",
+        "copies", "into", "is_kernel", "may_coincide", "product", "reduction", "refused", "replay", "seen", "spans",
+        "step",
     )  # fmt: skip
 
     def __init__(
         self, step: Step | None, product: Multiplication | None, into: int, may_coincide: bool, is_kernel: bool = False
     ) -> None:
         self.step, self.product = step, product
+        #: What reduces its operands as long as it is not replayed.
+        self.reduction: Reduction | None = None
         self.replay: Replay | None = None
         #: What is launched then, as instructions, if it is copies alone.
         self.copies: tuple[Step, ...] | None = None

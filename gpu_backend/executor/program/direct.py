@@ -18,18 +18,18 @@ from gpu_backend.executor.heap import Heap, Place
 from gpu_backend.executor.program.course import Course, Lesson
 from gpu_backend.executor.program.effects import Accounts, handles_in
 from gpu_backend.executor.program.kernel_calls import CALL, KernelCalls
-from gpu_backend.executor.program.operands import Number, Operands, encoded, fills_otherwise, is_whole, number
+from gpu_backend.executor.program.operands import Number, Operands, encoded, fills_otherwise, is_fill, is_whole, number
 from gpu_backend.executor.program.plan import Plan
 from gpu_backend.executor.program.products import Multiplications, make_multiplications
 from gpu_backend.executor.program.recurring import Recurring, learn, make_recurring
+from gpu_backend.executor.program.reductions import Reductions
 from gpu_backend.executor.program.replay import Replayer
-from gpu_backend.executor.program.segment import STORES, Segment, kind_of
+from gpu_backend.executor.program.segment import STORES, Segment
 from gpu_backend.executor.program.spare_memory import SpareMemory
 from gpu_backend.executor.program.takes import RECAST, Takes
 from gpu_backend.executor.program.tally import Tally
 from gpu_backend.executor.values import Reader
-from gpu_backend.executor.verbs import STORE, STORE_WHERE, WRITE
-from gpu_backend.opstream.layout import DType
+from gpu_backend.executor.verbs import STORE, WRITE
 from gpu_backend.wire import values as wire
 from gpu_backend.wire.messages import Op
 from gpu_backend.wire.values import Ref, View
@@ -56,14 +56,15 @@ class Direct:
     def __init__(
         self, device: Device, operands: Operands, heap: Heap, plan: Plan, accounts: Accounts,
         segment: Segment | None, replayer: Replayer | None, products: Multiplications | None,
+        reductions: Reductions | None = None,
     ) -> None:  # fmt: skip
         self._operands, self._heap, self._plan = operands, heap, plan
         self._places, self._known = heap.places, heap.places.known
         self._spare = SpareMemory(heap.places, accounts)
-        self.segment, self.replayer, self.products = segment, replayer, products
+        self.segment, self.replayer, self.products, self.reductions = segment, replayer, products, reductions
         self._calls = KernelCalls(heap, operands)
         self._lays_out_as_cupy = device.lays_out_as_cupy
-        self._takes = Takes(plan, replayer is not None or products is not None)
+        self._takes = Takes(plan, any(one is not None for one in (replayer, products, reductions)))
         self._courses: dict[tuple[Any, ...], Course] = {}
         #: By name: how many ways in which it comes were not captured, as long as none was.
         self._hopeless: dict[str, int] = {}
@@ -81,7 +82,7 @@ class Direct:
         """
         name = op.name
         takes = self._takes[name]
-        if name == _SET and _is_fill(op):
+        if name == _SET and is_fill(op):
             return self.take(Op(STORE, 0, (op.args[0], op.args[2])))
         if takes is None or op.stream or (op.orders is not None and not self._lays_out_as_cupy):
             self.tally.why = "such ops always do"
@@ -172,6 +173,7 @@ class Direct:
             "gathered with others": self.segment.gathered if self.segment is not None else 0,
             "given to the library of products": self.products.done if self.products is not None else 0,
             "launched again": self.replayer.replayed if self.replayer is not None else 0,
+            "given to the library of reductions": self.reductions.done if self.reductions is not None else 0,
         }
         if self.recurring is not None:
             past["given to the library of products"] += self.recurring.called
@@ -269,6 +271,9 @@ class Direct:
         if replay is not None and replay.holds is not None and not replay.holds():
             course.replay, course.copies, course.seen, replay = None, None, 0, None  # by another plan, or to be made
         if replay is None and (replay := self._replay(op, course, places)) is None:
+            if self.reductions is not None and course.reduction is not None:
+                self.tally.why = "no memory to spare, or a copy that is not compiled yet"
+                return self.reductions.run(op, course.reduction, places)
             if course.seen >= 0 and course.step is None:
                 self.tally.why = "it has not come so often in this way"
             elif course.refused:
@@ -301,7 +306,8 @@ class Direct:
     def _capture(self, op: Op, course: Course, places: Sequence[Any]) -> Replay | None:
         assert self.replayer is not None
         course.seen = -1
-        types = self._types(op.name, places) if Number in map(type, places) else ()
+        takes = self._takes[op.name]
+        types = self.replayer.types(op.name, takes or 0, places) if Number in map(type, places) else ()
         if types is None:
             course.refused = "CuPy does not tell in which types it would compute"
         else:
@@ -312,7 +318,7 @@ class Direct:
         if op.name == CALL:
             if course.replay is not None:
                 self._calls.note_captured(op)
-        elif not self._takes[op.name]:
+        elif not takes:
             self._judge(op.name, course.replay is not None)
         return course.replay
 
@@ -355,23 +361,16 @@ class Direct:
         elif name in RECAST and self.segment is not None and op.kwargs is None:
             step = self.segment.recast(name, op.args, operands)
         product = self.products.way(name, operands) if self.products is not None and len(way) == 3 else None
-        return self._remember(way, Course(step, product, 0 if is_store else takes, bool(takes)))
+        course = self._remember(way, Course(step, product, 0 if is_store else takes, bool(takes)))
+        if self.reductions is not None and product is None and not takes and len(way) == 1 + len(operands):
+            course.reduction = self.reductions.way(name, operands)
+        return course
 
     def _remember(self, way: tuple[Any, ...], course: Course) -> Course:
         if len(self._courses) >= _MOST_COURSES:
             self._courses.clear()
         self._courses[way] = course
         return course
-
-    def _types(self, name: str, places: Sequence[Any]) -> tuple[DType, ...] | None:
-        """Return in which types an op with numbers among its operands reads all of them; None if CuPy cannot."""
-        assert self.replayer is not None
-        takes, operands = self._takes[name], [place.layout for place in places]
-        if name == STORE:
-            return (operands[0].dtype,) * len(operands)
-        if name == STORE_WHERE:  # here CuPy copies a number as it comes, and not in the array's type
-            return None
-        return self.replayer.captures.inputs(name, tuple(map(kind_of, operands[:takes])))
 
 
 def make_direct(
@@ -381,18 +380,15 @@ def make_direct(
     if device.blocks is None:
         return None
     operands, places = Operands(device, device.blocks, heap, reader), heap.places
-    segment = replayer = products = None
+    segment = replayer = products = reductions = None
     if device.segments is not None and "segments" in passes:
         segment = Segment(device.segments, operands, places)
     if device.replays is not None and "replay" in passes:
         replayer = Replayer(device.replays, operands, places, reader, segment)
     if device.products is not None and "products" in passes:
         products = make_multiplications(device, operands, heap, segment)
-    if segment is None and replayer is None and products is None:
+    if device.reductions is not None and "reductions" in passes:
+        reductions = Reductions(device.reductions, operands, places, segment)
+    if all(one is None for one in (segment, replayer, products, reductions)):
         return None
-    return Direct(device, operands, heap, plan, accounts, segment, replayer, products)
-
-
-def _is_fill(op: Op) -> bool:
-    """Tell whether an op that sets items sets all of them."""
-    return len(op.args) == 3 and type(op.args[1]) is wire.Ellipsis and not op.out and not op.stream and not op.kwargs
+    return Direct(device, operands, heap, plan, accounts, segment, replayer, products, reductions)

@@ -25,7 +25,7 @@ from gpu_backend.opstream.layout import DType, Layout, contiguous, strided
 from gpu_backend.wire import values as wire
 from gpu_backend.wire.dtypes import text_to_dtype
 from gpu_backend.wire.memory_order import holds
-from gpu_backend.wire.messages import CHUNK_BYTES
+from gpu_backend.wire.messages import CHUNK_BYTES, Op
 from gpu_backend.wire.values import Buffer, Complex, Ref, Scalar, Value, View
 
 __all__ = [
@@ -36,6 +36,7 @@ __all__ = [
     "encoded",
     "fills_otherwise",
     "is_apart",
+    "is_fill",
     "is_whole",
     "number",
     "write_number",
@@ -210,6 +211,11 @@ class Operands:
         layout = strided(*self._device.layout(array))
         address = self._blocks.address(array)
         return Place(address, layout, array) if _is_aligned(address, layout) else None
+
+
+def is_fill(op: Op) -> bool:
+    """Tell whether an op that sets items sets all of them."""
+    return len(op.args) == 3 and type(op.args[1]) is wire.Ellipsis and not op.out and not op.stream and not op.kwargs
 
 
 def is_whole(value: Any) -> bool:

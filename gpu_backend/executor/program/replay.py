@@ -15,10 +15,11 @@ from gpu_backend.devices.replays import Number as AnyNumber
 from gpu_backend.executor.heap import MOST_SPARE_BYTES, Place, Places
 from gpu_backend.executor.program.kernel_calls import CALL
 from gpu_backend.executor.program.operands import Number, Operands, write_number
-from gpu_backend.executor.program.segment import Segment
+from gpu_backend.executor.program.segment import Segment, kind_of
 from gpu_backend.executor.program.steps import Step
 from gpu_backend.executor.values import Reader
-from gpu_backend.opstream.layout import DType
+from gpu_backend.executor.verbs import STORE, STORE_WHERE
+from gpu_backend.opstream.layout import DType, Layout
 from gpu_backend.wire.messages import Op
 from gpu_backend.wire.values import List, Ref, Tuple, Value, View
 
@@ -81,6 +82,21 @@ class Replayer:
             log.debug("%s is not replayed: %s (%s)", op.name, why, why.__cause__)
             return None
         return replay
+
+    def types(self, name: str, takes: int, places: Sequence[Place | Number]) -> tuple[DType, ...] | None:
+        """Return in which types an op with numbers among its operands reads all of them; None if CuPy cannot tell.
+
+        Parameters
+        ----------
+        takes
+            How many operands it takes element by element.
+        """
+        if name == STORE:
+            into = places[0].layout
+            return (into.dtype,) * len(places) if isinstance(into, Layout) else None
+        if name == STORE_WHERE:  # here CuPy copies a number as it comes, and not in the array's type
+            return None
+        return self.captures.inputs(name, tuple(kind_of(place.layout) for place in places[:takes]))
 
     def _stand_in(self, arg: Value, lying: Iterator[tuple[int, Place | Number]], numbers: Sequence[DType]) -> object:
         if isinstance(arg, List | Tuple):

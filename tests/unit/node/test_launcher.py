@@ -73,7 +73,7 @@ def test_an_executor_is_told_all_it_needs_in_a_private_file(settings: NodeSettin
     assert told == defaults | {
         "device_kind": "cpu", "ordinal": 0, "devices": 1, "on_node": [0], "agent_key": "a" * 40, "orphan_seconds": 7.0,
         "own": f"{directory}/own", "has_arbiter": True, "prepared": "", "kept_bytes": 5, "group": "", "daemon": "",
-        "passes": ["store", "reuse", "segments", "products", "replay"],
+        "passes": ["store", "reuse", "segments", "products", "replay", "reductions"],
     }  # fmt: skip
     assert (config.stat().st_mode & 0o777, directory.stat().st_mode & 0o777) == (0o600, 0o700)
     launcher.sweep(directory, None)
