@@ -10,13 +10,20 @@ import numpy as np
 Array = np.ndarray[Any, Any]
 DType = np.dtype[Any]
 
-#: float16 holds every integer up to this one.
-_EXACT_IN_HALF = 2048
-_HALF, _SINGLE = np.dtype("f2"), np.dtype("f4")
+#: float16 holds every integer up to this one, and float64 up to that.
+_EXACT_IN_HALF, _EXACT_IN_DOUBLE = 2048, 1 << 53
+_HALF, _SINGLE, _DOUBLE = np.dtype("f2"), np.dtype("f4"), np.dtype("f8")
+#: The least and the greatest number of each integer dtype, by its character: to ask NumPy takes longer than an op.
+_LIMITS = {char: (int(np.iinfo(char).min), int(np.iinfo(char).max)) for char in "bBhHiIlLqQ"}
 
 
 class Unknown(Exception):
     """The value is not known here: only the device can say it."""
+
+
+def exactly() -> Any:
+    """Return a context in which NumPy computes as every machine does, or raises: no NaN arises, nothing underflows."""
+    return np.errstate(invalid="raise", under="raise", divide="ignore", over="ignore")
 
 
 def cast(values: Array, dtype: DType) -> Array:
@@ -27,6 +34,8 @@ def cast(values: Array, dtype: DType) -> Array:
     Unknown
         If C leaves the result open or machines differ: NaN in other floats, floats beyond an integer's range, what is
         rounded twice on its way to float16, everything complex.
+    FloatingPointError
+        If a number is too small to be exact.
     """
     source = values.dtype
     if source == dtype:
@@ -34,8 +43,10 @@ def cast(values: Array, dtype: DType) -> Array:
     if source.kind not in "biuf" or dtype.kind not in "biuf":
         raise Unknown
     if source.kind == "f":
-        _check_float(values, dtype)
-    elif dtype == _HALF and source.kind != "b":
+        with exactly():
+            _check_float(values, dtype)
+            return values.astype(dtype)
+    if dtype == _HALF and source.kind != "b":
         _check_half(values)
     return values.astype(dtype)
 
@@ -80,10 +91,20 @@ def scalar(value: object, dtype: DType) -> Array:
     if dtype.kind == "b":
         return np.asarray(value != 0)
     if dtype.kind == "f":
-        if abs(value) > 1 << 53 or int(made := dtype.type(value)) != value:
-            raise Unknown
-        return np.asarray(made)
-    limits = np.iinfo(dtype)
-    if not int(limits.min) <= value <= int(limits.max):
+        return _whole(value, dtype)
+    low, high = _LIMITS[dtype.char]
+    if not low <= value <= high:
         raise Unknown
     return np.asarray(value, dtype)
+
+
+def _whole(value: int, dtype: DType) -> Array:
+    if abs(value) > _EXACT_IN_DOUBLE:
+        raise Unknown
+    if dtype == _DOUBLE:
+        return np.asarray(float(value))
+    with exactly():
+        made = dtype.type(value)
+    if int(made) != value:
+        raise Unknown
+    return np.asarray(made)

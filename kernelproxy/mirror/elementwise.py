@@ -9,8 +9,9 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from gpu_backend.opstream.proof import ufuncs
-from gpu_backend.opstream.proof.promotion import Loop, operand_kind
-from kernelproxy.mirror.casts import Array, DType, Unknown, cast, scalar
+from gpu_backend.opstream.proof.arguments import native
+from gpu_backend.opstream.proof.promotion import operand_kind
+from kernelproxy.mirror.casts import Array, DType, Unknown, cast, exactly, scalar
 
 #: Looks at the operands, cast to the loop, and ends with `Unknown` where machines or CuPy's and NumPy's rules differ.
 Guard = Callable[..., None]
@@ -35,7 +36,8 @@ def _no_zero(x: Array, y: Array) -> None:
 
 
 def _within_width(x: Array, y: Array) -> None:
-    if y.size and (int(y.min()) < 0 or int(y.max()) >= 8 * x.dtype.itemsize):
+    least, most = (y.min(), y.max()) if y.ndim and y.size else (y, y)
+    if y.size and not 0 <= least <= most < 8 * x.dtype.itemsize:
         raise Unknown
 
 
@@ -89,9 +91,48 @@ def exact(qualname: str) -> _Exact | None:
     return _EXACT.get({"true_divide": "divide", "conjugate": ""}.get(name, name))
 
 
+class _Plan(NamedTuple):
+    """How an op is computed of operands of certain kinds."""
+
+    compute: np.ufunc
+    inputs: tuple[DType, ...]
+    output: DType
+    guard: Guard | None
+    takes_nan: bool
+    #: Whether all is integers and truths: nothing can be rounded, and no NaN arise.
+    is_whole: bool
+
+
+class _Weak:
+    """Stands for numbers of one of Python's types, which take on the type of what they are computed with.
+
+    The type itself will not do: NumPy takes it for the dtype that it would become.
+    """
+
+    __slots__ = ("kind",)
+
+    def __init__(self, sample: object) -> None:
+        self.kind = operand_kind(sample)
+
+
+_WEAK = {type(sample): _Weak(sample) for sample in (True, 1, 1.0)}
+
+
 @cache
-def _loop(qualname: str, kinds: tuple[tuple[DType, Any], ...]) -> Loop | None:
-    return ufuncs.rule_for(qualname).loop(kinds)
+def _plan(qualname: str, kinds: tuple[DType | _Weak, ...]) -> _Plan | None:
+    """Return how the ufunc ``qualname`` is computed of arrays of these dtypes, and such numbers of Python's."""
+    known = exact(qualname)
+    if known is None:
+        return None
+    loop = ufuncs.rule_for(qualname).loop(tuple([one.kind if isinstance(one, _Weak) else (one, None) for one in kinds]))
+    if loop is None or any(dtype.kind not in known.kinds for dtype in loop.inputs):
+        return None
+    inputs, output = loop.inputs, loop.outputs[0]
+    is_whole = all(dtype.kind in "biu" for dtype in (*inputs, output))
+    alike = [one for one in kinds if isinstance(one, np.dtype) and one is kinds[0]]
+    if is_whole and known.takes_nan and len(alike) == len(kinds):
+        inputs = tuple(alike)  # integers that are compared as they are give the same truths
+    return _Plan(known.compute, inputs, output, known.guard, known.takes_nan, is_whole)
 
 
 def compute(qualname: str, operands: tuple[Any, ...], may_be_nan: bool) -> Array:
@@ -106,26 +147,39 @@ def compute(qualname: str, operands: tuple[Any, ...], may_be_nan: bool) -> Array
     FloatingPointError
         If a NaN came of numbers, or a number too small to be exact.
     """
-    known = exact(qualname)
-    if known is None:
+    plan = _plan(qualname, tuple([_told(one) for one in operands]))
+    if plan is None or len(plan.inputs) != len(operands):
         raise Unknown
-    kinds = tuple([(one.dtype, None) if isinstance(one, np.ndarray) else _kind(one) for one in operands])
-    loop = _loop(qualname, kinds)
-    if loop is None or any(dtype.kind not in known.kinds for dtype in loop.inputs):
+    if may_be_nan and not plan.takes_nan and any(map(_has_nan, operands)):
         raise Unknown
-    if may_be_nan and not known.takes_nan and any(map(_has_nan, operands)):
-        raise Unknown
-    inputs = [_as(one, dtype) for one, dtype in zip(operands, loop.inputs, strict=True)]
-    if known.guard is not None:
-        known.guard(*inputs)
-    made = np.asarray(known.compute(*inputs))
-    return made if made.dtype == loop.outputs[0] else cast(made, loop.outputs[0])
+    if plan.is_whole:
+        return _computed(plan, operands)
+    with exactly():
+        return _computed(plan, operands)
 
 
-def _kind(value: object) -> tuple[DType, Any]:
-    if type(value) is int and not -(1 << 63) < value < 1 << 63:
+def _computed(plan: _Plan, operands: tuple[Any, ...]) -> Array:
+    inputs = [
+        one if type(one) is np.ndarray and one.dtype is dtype else _as(one, dtype)
+        for one, dtype in zip(operands, plan.inputs, strict=True)
+    ]
+    if plan.guard is not None:
+        plan.guard(*inputs)
+    made = np.asarray(plan.compute(*inputs))
+    return made if made.dtype == plan.output else cast(made, plan.output)
+
+
+def _told(operand: Any) -> DType | _Weak:
+    """Return what chooses the loop of an operand."""
+    if isinstance(operand, np.ndarray):
+        own: DType = operand.dtype
+        return own
+    if isinstance(operand, np.generic):
+        return native(operand.dtype)
+    weak = _WEAK.get(type(operand))
+    if weak is None or (type(operand) is int and not -(1 << 63) < operand < 1 << 63):
         raise Unknown
-    return operand_kind(value)
+    return weak
 
 
 def _as(operand: Any, dtype: DType) -> Array:

@@ -17,7 +17,7 @@ from gpu_backend.opstream.layout import Layout
 from gpu_backend.wire import values as wire
 from gpu_backend.wire.codec import Frame
 from kernelproxy.mirror import elementwise, stores
-from kernelproxy.mirror.casts import Array, Unknown
+from kernelproxy.mirror.casts import Array, Unknown, exactly
 from kernelproxy.mirror.effects import Effect, effect_of, handles_in, is_quiet, may_put, only_reads
 from kernelproxy.mirror.entries import Args, Awaited, Entry, Kwargs, Promise
 from kernelproxy.mirror.memory import Memory, is_contiguous
@@ -255,8 +255,7 @@ class HostMirror:
             return None
         given = Operands(self, args, kwargs)
         try:
-            with exactly():
-                memory = Memory.of(made, self._values(name, given, made))
+            memory = Memory.of(made, self._values(name, given, made))
         except _ENDS:
             self.worth.spend(0)
             return None
@@ -268,10 +267,11 @@ class HostMirror:
     def _values(self, name: str, given: Operands, made: Layout) -> Array:
         maker = MAKERS.get(name)
         if maker is not None:
-            return maker(given, made)
+            with exactly():
+                return maker(given, made)
         if elementwise.exact(name) is None or given.kwargs:
             raise Unknown
-        operands = tuple([given.value(place) for place in range(len(given.args))])
+        operands = tuple([given.known_value(one) for one in given.args])
         return elementwise.compute(name, operands, given.may_be_nan)
 
     def _written(self, name: str, args: Args, kwargs: Kwargs) -> tuple[int, Entry] | None:
@@ -287,8 +287,7 @@ class HostMirror:
         if memory is not None:
             self.worth.spend(memory.layout.nbytes)
             try:
-                with exactly():
-                    self._write(name, Operands(self, args, kwargs), target, handle, memory)
+                self._write(name, Operands(self, args, kwargs), target, handle, memory)
                 return handle, memory
             except _ENDS:
                 pass
@@ -383,8 +382,3 @@ class HostMirror:
         self._take(handle)
         if len(data) == awaited.layout.nbytes:
             self.publish(handle, Promise(awaited.layout, data, is_told=True))
-
-
-def exactly() -> Any:
-    """Return a context in which NumPy computes as every machine does, or raises: no NaN arises, nothing underflows."""
-    return np.errstate(invalid="raise", under="raise", divide="ignore", over="ignore")

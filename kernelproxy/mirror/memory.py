@@ -50,7 +50,7 @@ class Memory:
 
     @classmethod
     def of(cls, layout: Layout, values: Array) -> Memory:
-        """Return the memory of an array of ``layout`` with these values.
+        """Return the memory of an array of ``layout`` with these values: theirs, if they are nobody else's.
 
         Raises
         ------
@@ -59,7 +59,8 @@ class Memory:
         """
         if values.shape != layout.shape or values.dtype != layout.dtype or not is_contiguous(layout):
             raise Unknown
-        return cls(layout, np.frombuffer(values.tobytes("C" if layout.c_contiguous else "F"), np.uint8))
+        is_new = values.flags.owndata and values.flags.c_contiguous and layout.c_contiguous and values.size > 0
+        return cls(layout, values if is_new else _copied(values, layout))
 
     def look_for_nan(self) -> Memory:
         """Look whether there is NaN among the elements, and return itself."""
@@ -113,6 +114,10 @@ class Memory:
         if not self.array.flags.writeable:
             self._data = bytearray(self._data)
             self.array = np.ndarray(self.array.shape, self.array.dtype, self._data, 0, self.array.strides)
+
+
+def _copied(values: Array, layout: Layout) -> Array:
+    return np.frombuffer(values.tobytes("C" if layout.c_contiguous else "F"), np.uint8)
 
 
 def is_contiguous(layout: Layout) -> bool:

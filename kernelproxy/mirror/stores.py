@@ -77,5 +77,5 @@ def stored(name: str, given: Operands, window: Array) -> Array:
     writer = _WRITERS.get(name)
     if writer is not None:
         return writer(given, window)
-    operands = tuple([given.value(place) for place in range(len(given.args) - 1)])
+    operands = tuple([given.known_value(one) for one in given.args[:-1]])
     return as_dtype(elementwise.compute(name, operands, given.may_be_nan), window.dtype)

@@ -1,0 +1,85 @@
+"""Which results of ufuncs the notebook computes, and in which types; the device says the same in other tests."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+from kernelproxy.mirror.casts import Unknown, cast, scalar
+from kernelproxy.mirror.elementwise import compute
+
+
+def number(value: object, dtype: str) -> np.ndarray[Any, Any]:
+    return np.asarray(value, dtype)
+
+
+@pytest.mark.parametrize(
+    ("name", "operands", "result"),
+    [
+        ("bitwise_and", (number(0x1FF, "i8"), 1), number(1, "i8")),
+        ("bitwise_xor", (number(7, "u2"), number(5, "u2")), number(2, "u2")),
+        ("right_shift", (number([64, 9], "i4"), 1), number([32, 4], "i4")),
+        ("add", (number(250, "u1"), 10), number(4, "u1")),
+        ("add", (number(3, "i4"), number(4, "i8")), number(7, "i8")),
+        ("add", (number(1.5, "f4"), 2), number(3.5, "f4")),
+        ("subtract", (True, number(2.5, "f8")), number(-1.5, "f8")),
+        ("divide", (number(1, "i8"), 4), number(0.25, "f8")),
+        ("greater", (number(3, "i4"), number(-4, "i4")), number(True, "?")),
+        ("greater", (number(3, "u1"), -1), number(True, "?")),
+        ("greater", (number([3, 4], "i8"), 3), number([False, True], "?")),
+        ("less", (number(np.nan, "f8"), 1.0), number(False, "?")),
+        ("logical_and", (number(2, "i8"), number(1, "i8")), number(True, "?")),
+        ("logical_not", (number([2, 0], "i2"),), number([False, True], "?")),
+        ("minimum", (np.int32(3), number([5, 1], "i4")), number([3, 1], "i4")),
+        ("sqrt", (number(9, "i8"),), number(3.0, "f8")),
+    ],
+)  # fmt: skip
+def test_results_and_their_types(name: str, operands: tuple[Any, ...], result: np.ndarray[Any, Any]) -> None:
+    made = compute(f"cupy.{name}", operands, True)
+    assert (made.dtype, made.shape, made.tobytes()) == (result.dtype, result.shape, result.tobytes())
+    assert not any(made is one for one in operands)
+
+
+@pytest.mark.parametrize(
+    ("name", "operands"),
+    [
+        ("add", (number(1, "u1"), 300)), ("add", (number(1, "u8"), 1 << 63)), ("add", (number(1, "i8"), 1 << 70)),
+        ("left_shift", (number(1, "i4"), 32)), ("left_shift", (number(1, "i4"), number([1, -1], "i4"))),
+        ("floor_divide", (number(1, "i4"), number(0, "i4"))), ("floor_divide", (number(1.0, "f8"), 2.0)),
+        ("add", (number(np.nan, "f8"), 1.0)), ("maximum", (number(0.0, "f8"), number(-0.0, "f8"))),
+        ("add", (number(1j, "c16"), 1.0)), ("add", (number(1.0, "f8"), (1 << 53) + 1)), ("sin", (number(1.0, "f8"),)),
+        ("add", (number(1, "i8"),)),
+    ],
+)  # fmt: skip
+def test_what_machines_differ_in_is_not_known(name: str, operands: tuple[Any, ...]) -> None:
+    with pytest.raises((Unknown, TypeError)):
+        compute(f"cupy.{name}", operands, True)
+
+
+@pytest.mark.parametrize(
+    ("name", "operands"),
+    [
+        ("multiply", (number(1e-200, "f8"), 1e-200)), ("subtract", (number(np.inf, "f8"), np.inf)),
+        ("divide", (number(0, "i8"), 0)),
+    ],
+)  # fmt: skip
+def test_what_underflows_or_is_no_number_is_not_known(name: str, operands: tuple[Any, ...]) -> None:
+    with pytest.raises(FloatingPointError):
+        compute(f"cupy.{name}", operands, True)
+
+
+def test_what_overflows_is_infinite_without_a_warning() -> None:
+    assert compute("cupy.multiply", (number(1e300, "f8"), 1e300), False) == np.inf
+    assert compute("cupy.divide", (number(1.0, "f8"), 0.0), False) == np.inf
+
+
+def test_casts_look_at_what_is_lost_without_a_warning() -> None:
+    with pytest.raises(FloatingPointError):
+        cast(number(1e-310, "f8"), np.dtype("f4"))
+    for value, dtype in ((1 << 20, "f2"), (-1, "u4"), (1 << 31, "i4"), ((1 << 24) + 1, "f4")):
+        with pytest.raises((Unknown, OverflowError)):
+            scalar(value, np.dtype(dtype))
+    assert scalar(1 << 40, np.dtype("f8")).tobytes() == number(2.0**40, "f8").tobytes()
+    assert scalar(2, np.dtype("?")).tobytes() == b"\1"
