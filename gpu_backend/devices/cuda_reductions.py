@@ -40,6 +40,10 @@ class CudaReductions:
     def __init__(self, device: cupy.cuda.Device) -> None:
         self._device = int(device)
 
+    def has_pool(self) -> bool:
+        """Tell whether memory comes from a pool now; see the seam."""
+        return isinstance(getattr(cupy.cuda.get_allocator(), "__self__", None), cupy.cuda.MemoryPool)
+
     def reduction(self, name: str, layout: Layout) -> Reduce | None:
         """Return what reduces arrays that lie so; see the seam."""
         method = _REDUCTIONS.get(name)

@@ -18,6 +18,9 @@ Reduce = Callable[[int], Block]
 class Reductions(Protocol):
     """Reduces arrays. Called from the op loop only."""
 
+    def has_pool(self) -> bool:
+        """Tell whether memory comes from a pool now: what is let go of is there for the next, in whole blocks."""
+
     def reduction(self, name: str, layout: Layout) -> Reduce | None:
         """Return what reduces all of an array that lies so by op ``name`` ("cupy.sum", "cupy.ndarray.max", ...).
 

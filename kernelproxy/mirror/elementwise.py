@@ -10,6 +10,7 @@ import numpy as np
 
 from gpu_backend.opstream.proof import ufuncs
 from gpu_backend.opstream.proof.arguments import native
+from gpu_backend.opstream.proof.outcome import CannotProve
 from gpu_backend.opstream.proof.promotion import operand_kind
 from kernelproxy.mirror.casts import Array, DType, Unknown, cast, exactly, scalar
 
@@ -130,7 +131,7 @@ def _plan(qualname: str, kinds: tuple[DType | _Weak, ...]) -> _Plan | None:
     inputs, output = loop.inputs, loop.outputs[0]
     is_whole = all(dtype.kind in "biu" for dtype in (*inputs, output))
     alike = [one for one in kinds if isinstance(one, np.dtype) and one is kinds[0]]
-    if is_whole and known.takes_nan and len(alike) == len(kinds):
+    if is_whole and known.takes_nan and len(alike) == len(kinds) == len(inputs):
         inputs = tuple(alike)  # integers that are compared as they are give the same truths
     return _Plan(known.compute, inputs, output, known.guard, known.takes_nan, is_whole)
 
@@ -175,11 +176,18 @@ def _told(operand: Any) -> DType | _Weak:
         own: DType = operand.dtype
         return own
     if isinstance(operand, np.generic):
-        return native(operand.dtype)
+        return _own(operand)
     weak = _WEAK.get(type(operand))
     if weak is None or (type(operand) is int and not -(1 << 63) < operand < 1 << 63):
         raise Unknown
     return weak
+
+
+def _own(number: np.generic) -> DType:
+    try:
+        return native(number.dtype)
+    except CannotProve:
+        raise Unknown from None
 
 
 def _as(operand: Any, dtype: DType) -> Array:

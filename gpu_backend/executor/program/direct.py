@@ -271,8 +271,9 @@ class Direct:
         if replay is not None and replay.holds is not None and not replay.holds():
             course.replay, course.copies, course.seen, replay = None, None, 0, None  # by another plan, or to be made
         if replay is None and (replay := self._replay(op, course, places)) is None:
-            if self.reductions is not None and course.reduction is not None:
-                self.tally.why = "no memory to spare, or a copy that is not compiled yet"
+            # Once it goes CuPy's way all the same: what may be captured soon has been compiled and loaded then.
+            if self.reductions is not None and course.reduction is not None and course.seen != _NOTED:
+                self.tally.why = "no memory to spare, or an instruction that is not compiled yet"
                 return self.reductions.run(op, course.reduction, places)
             if course.seen >= 0 and course.step is None:
                 self.tally.why = "it has not come so often in this way"

@@ -85,7 +85,7 @@ class Reductions:
 
     def run(self, op: Op, way: Reduction, places: Sequence[Any]) -> bool:
         """Carry out ``op`` behind all that is gathered; return whether that was possible."""
-        if not op.out or not self._operands.is_free(op.out):
+        if not op.out or not self._operands.is_free(op.out) or not self._runs.has_pool() or not self._is_ready(way):
             return False
         terms = self._terms(op, way, places)
         if terms is None:
@@ -103,6 +103,10 @@ class Reductions:
         self._places.add(op.out, made)
         self.done += 1
         return True
+
+    def _is_ready(self, way: Reduction) -> bool:
+        """Tell whether what divides is compiled: before anything is summed."""
+        return way.divide is None or (self._segment is not None and self._segment.is_ready(way.divide))
 
     def _terms(self, op: Op, way: Reduction, places: Sequence[Any]) -> Place | None:
         """Return where what is summed lies, or will; None if there is no memory, or nothing that multiplies yet."""

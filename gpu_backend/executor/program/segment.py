@@ -184,6 +184,10 @@ class Segment:
             programs = both
         return programs[0]
 
+    def is_ready(self, step: Step) -> bool:
+        """Tell whether an instruction can be gathered now; what is asked for often is compiled."""
+        return bool(self._ready.get(step.code) or self._readied(step))
+
     def launch(self) -> None:
         """Have the device carry out what is gathered."""
         table = self.table

@@ -17,6 +17,11 @@ class NumpyReductions:
     def __init__(self, blocks: NumpyBlocks) -> None:
         self._blocks = blocks
         self.calls: list[str] = []
+        self.is_pooled = True
+
+    def has_pool(self) -> bool:
+        """Tell whether memory comes from a pool; see the seam."""
+        return self.is_pooled
 
     def reduction(self, name: str, layout: Layout) -> Reduce | None:
         """Return what reduces arrays that lie so; see the seam."""

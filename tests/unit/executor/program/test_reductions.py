@@ -123,6 +123,31 @@ def test_without_memory_it_goes_cupys_way() -> None:
     assert not device.reduced.calls
 
 
+def test_what_is_captured_has_gone_cupys_way_before() -> None:
+    on, device = notebook()
+    for turn in range(4):
+        on.run(Op("cupy.dot", MADE + turn, (part(9), part(9))))
+    assert done(on) == len(device.reduced.calls) == 3
+    assert on.stream.has_lesson
+
+
+def test_without_a_pool_it_goes_cupys_way() -> None:
+    on, device = notebook()
+    device.reduced.is_pooled = False
+    on.run(Op("cupy.sum", MADE, (part(9),)))
+    assert on.contents(Ref(MADE)) == 36.0
+    assert not device.reduced.calls
+
+
+def test_a_mean_is_not_summed_before_what_divides_is_compiled() -> None:
+    on, device = notebook()
+    device.runs.is_compiled = False
+    device.runs.ready.clear()
+    on.run(Op("cupy.mean", MADE, (part(9),)))
+    assert on.contents(Ref(MADE)) == 4.0
+    assert not device.reduced.calls
+
+
 def test_they_can_be_left_out() -> None:
     on, device = notebook(tuple(name for name in PASSES if name != "reductions"))
     on.run(Op("cupy.sum", MADE, (part(9),)))
