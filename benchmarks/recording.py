@@ -2,7 +2,8 @@
 
 Run as ``python benchmarks/recording.py TREE [TREE ...]`` with the folders of checkouts, the one to compare with first.
 Each has a process of its own, whose executor is played and runs nothing; the shortest of all turns is printed. What
-waits for an answer has it at once: it is the client's part of the trip.
+waits for an answer has it at once: it is the client's part of the trip. Last comes what the client computes by itself,
+as it knows the values.
 """
 
 from __future__ import annotations
@@ -34,7 +35,11 @@ _KINDS = (
 
 #: What waits for an answer.
 _TRIPS = ("float(x[3])", "x[3].item()", "bool(b[3])")
-_SIDES = {"--recorded": _KINDS, "--answered": _TRIPS}
+#: What is known: a number, and small arrays of whole numbers and of others.
+_KNOWN = (
+    "n & 1", "n >> 1", "n ^ 4129", "t[3] + t[4]", "t[3] > 2", "f[3] * 0.5", "t + 1", "t[3] = t[4]", "bool(t[3] > 2)",
+)  # fmt: skip
+_SIDES = {"--recorded": _KINDS, "--answered": _TRIPS, "--known": _KNOWN}
 
 
 class _Echo:
@@ -65,15 +70,21 @@ class _Echo:
         return encode(Reply(seq, Buffer(-1, "<f8", (), bytes(8)), (), seq))
 
 
-def _scope(is_heard: bool) -> tuple[dict[str, Any], Callable[[], None]]:
-    """Return what the calls name, and what forgets that they were recorded, unless they are heard and answered."""
+def _scope(is_heard: bool, is_known: bool) -> tuple[dict[str, Any], Callable[[], None]]:
+    """Return what the calls name, and what forgets that they were recorded, unless they are heard and answered.
+
+    With ``is_known`` the client may compute as much as it wants to.
+    """
     from kernelproxy.client import current
+    from kernelproxy.mirror.host_mirror import HostMirror
     from kernelproxy.namespace import names
     from tests.unit.kernelproxy.played import PlayedExecutor
 
     played: Any = SimpleNamespace(pipeline=PlayedExecutor().pipeline())
     current().adopt(played)
     pipeline = current().pipeline
+    if is_known:
+        pipeline.mirror = HostMirror()
     if is_heard:
         pipeline.connection._link = _Echo()
     else:
@@ -89,6 +100,7 @@ def _scope(is_heard: bool) -> tuple[dict[str, Any], Callable[[], None]]:
         if not is_heard:
             pipeline.dropped.clear()
             pipeline.open_batch = type(pipeline.open_batch)(1)
+        pipeline.mirror.worth.budget = is_known << 40
         for costs in pipeline.ahead.costs:
             for cost in costs.values():
                 cost.learn(0.0)  # or each op would be sent at once
@@ -100,13 +112,17 @@ def _scope(is_heard: bool) -> tuple[dict[str, Any], Callable[[], None]]:
         "z": cp.zeros(30),
         "m": cp.ones((30, 30)),
         "b": cp.zeros(30, dtype="?"),
+        "n": cp.full((), 12345),
+        "t": cp.arange(30),
+        "f": cp.ones(30),
     }
     return {"cp": cp, "i": 0, "new": count(0.5), **made}, forget
 
 
 def _side(kinds: tuple[str, ...]) -> None:
     """Take turns when told to: one line of JSON for each line read."""
-    scope, forget = _scope(is_heard=kinds is _TRIPS)
+    scope, forget = _scope(kinds is _TRIPS, kinds is _KNOWN)
+    forget()
     timed: dict[str, Callable[[], float]] = {}
     for kind in kinds:
         exec(_TIMED.format(kind), scope)
