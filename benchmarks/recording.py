@@ -70,6 +70,17 @@ class _Echo:
         return encode(Reply(seq, Buffer(-1, "<f8", (), bytes(8)), (), seq))
 
 
+class _Package:
+    """Stands for the module ``cupy``."""
+
+    def __getattr__(self, name: str) -> Any:
+        from kernelproxy.namespace import names
+
+        made = names.make(f"cupy.{name}")
+        setattr(self, name, made)
+        return made
+
+
 def _scope(is_heard: bool, is_known: bool) -> tuple[dict[str, Any], Callable[[], None]]:
     """Return what the calls name, and what forgets that they were recorded, unless they are heard and answered.
 
@@ -77,7 +88,6 @@ def _scope(is_heard: bool, is_known: bool) -> tuple[dict[str, Any], Callable[[],
     """
     from kernelproxy.client import current
     from kernelproxy.mirror.host_mirror import HostMirror
-    from kernelproxy.namespace import names
     from tests.unit.kernelproxy.played import PlayedExecutor
 
     played: Any = SimpleNamespace(pipeline=PlayedExecutor().pipeline())
@@ -89,12 +99,6 @@ def _scope(is_heard: bool, is_known: bool) -> tuple[dict[str, Any], Callable[[],
         pipeline.connection._link = _Echo()
     else:
         pipeline.most_ops = 1 << 40
-
-    class _Package:
-        def __getattr__(self, name: str) -> Any:
-            made = names.make(f"cupy.{name}")
-            setattr(self, name, made)
-            return made
 
     def forget() -> None:
         if not is_heard:
