@@ -9,6 +9,7 @@ from __future__ import annotations
 import ctypes
 import os
 import secrets
+import select
 import struct
 import sys
 from pathlib import Path
@@ -24,6 +25,8 @@ _OPENED, _MADE, _MOVED, _WRITTEN = 0x20, 0x100, 0x80, 0x8
 #: inotify: it is a folder that was opened.
 _FOLDER = 0x40000000
 _NONBLOCK = 0o4000
+#: So long, seconds, is waited for whoever walks through this machine's files to come by the other folder as well.
+_WALK_SECONDS = 5.0
 #: What no op does, whoever asks: not with the canaries' names only.
 _NEVER = (
     "os.system",
@@ -52,9 +55,15 @@ class Canaries:
         self._memory = ctypes.create_string_buffer(self.secret * (_BYTES // 32), _BYTES)
         self._kept = self._memory.raw
         self._touched: list[str] = []
+        #: A folder that nobody is told of: who opens both walks through all there are, and is none of an op's doing.
+        self._beside = directory / f"beside_{secrets.token_hex(4)}"
+        self._beside.mkdir()
         self._notify = _LIBC.inotify_init1(_NONBLOCK)
         for path in (self.directory, self.file):
             _LIBC.inotify_add_watch(self._notify, os.fsencode(path), _OPENED | _MADE | _MOVED | _WRITTEN)
+        self._watch_beside = _LIBC.inotify_add_watch(self._notify, os.fsencode(self._beside), _OPENED)
+        #: How much oftener our folder was opened than the other.
+        self._opened_more = 0
         self._is_watching = False
         sys.addaudithook(self._hear)
 
@@ -112,16 +121,25 @@ class Canaries:
         return False
 
     def _notified(self) -> list[str]:
+        found = self._read()
+        while self._opened_more > 0 and select.select([self._notify], [], [], _WALK_SECONDS)[0]:
+            found += self._read()
+        if self._opened_more > 0:
+            found.append("a folder of the canary opened")
+        self._opened_more = min(0, self._opened_more)
+        return found
+
+    def _read(self) -> list[str]:
         found = []
         try:
             content = os.read(self._notify, 1 << 16)
         except BlockingIOError:
             return []
         while content:
-            _, mask, _, length = struct.unpack_from("iIII", content)
-            # The system does not say who it was, and whoever walks through this machine's files lists folders. In this
-            # process Python's own events tell of that.
-            if not (mask & _OPENED and mask & _FOLDER):
+            watch, mask, _, length = struct.unpack_from("iIII", content)
+            if mask & _OPENED and mask & _FOLDER:
+                self._opened_more += -1 if watch == self._watch_beside else 1
+            else:
                 found.append(f"a file of the canary {'opened' if mask & _OPENED else 'made or written'}")
             content = content[16 + length :]
         return found

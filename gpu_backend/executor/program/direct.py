@@ -56,7 +56,7 @@ class Direct:
     def __init__(
         self, device: Device, operands: Operands, heap: Heap, plan: Plan, accounts: Accounts,
         segment: Segment | None, replayer: Replayer | None, products: Multiplications | None,
-        reductions: Reductions | None = None,
+        reductions: Reductions | None,
     ) -> None:  # fmt: skip
         self._operands, self._heap, self._plan = operands, heap, plan
         self._places, self._known = heap.places, heap.places.known
