@@ -2,17 +2,28 @@
 
 from __future__ import annotations
 
+from functools import lru_cache
 from math import prod
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from gpu_backend.opstream.layout import Layout, Shape, contiguous, contiguous_strides
 
-__all__ = ["Stacks", "stacks"]
+__all__ = ["Begins", "Stacks", "offsets", "stacks"]
 
 #: More matrices than this go CuPy's way: where each begins is worked out by the host.
-_MOST_MATRICES = 2048
+_MOST_MATRICES = 1 << 14
+#: So many tables of that are remembered: each may take 24 bytes a matrix.
+_MOST_TABLES = 64
+
+
+class Begins(NamedTuple):
+    """Where matrices begin that do not follow each other in all three: the second operand, the first and the result."""
+
+    #: The extents of each before its matrix, as many as of the result, and the bytes of one matrix.
+    stacks: tuple[tuple[Shape, int], ...]
+    outer: Shape
 
 
 class Stacks(NamedTuple):
@@ -31,9 +42,8 @@ class Stacks(NamedTuple):
     first_copy: Layout | None
     second_copy: Layout | None
     made: Layout
-    #: Where each matrix of the second operand, of the first and of the result begins, bytes from the first one; None if
-    #: they follow each other in all three, and the library is told only that.
-    offsets: tuple[tuple[int, ...], tuple[int, ...], tuple[int, ...]] | None
+    #: None if the matrices follow each other in all three, and the library is told only that.
+    begins: Begins | None
 
 
 def stacks(first: Layout, second: Layout) -> Stacks | None:
@@ -55,26 +65,21 @@ def stacks(first: Layout, second: Layout) -> Stacks | None:
         return None
     made = contiguous((*outer, *first.shape[-2:-1], *(second.shape[-1:] if second.ndim > 1 else ())), first.dtype)
     copies = [None if one.c_contiguous else contiguous(one.shape, one.dtype) for one in (first, second)]
-    offsets = None
+    begins = None
     if any(heap != outer for heap in heaps):
         sizes = (summed * columns, rows * summed, rows * columns)
-        found = [
-            _offsets(heap, outer, size * first.itemsize)
-            for heap, size in zip((heaps[1], heaps[0], outer), sizes, strict=True)
-        ]
-        offsets = found[0], found[1], found[2]
-    return Stacks(columns, rows, summed, batch, copies[0], copies[1], made, offsets)
+        each = ((heap, size * first.itemsize) for heap, size in zip((heaps[1], heaps[0], outer), sizes, strict=True))
+        begins = Begins(tuple(each), outer)
+    return Stacks(columns, rows, summed, batch, copies[0], copies[1], made, begins)
 
 
-def _offsets(heap: Shape, outer: Shape, matrix_bytes: int) -> tuple[int, ...]:
-    """Return where each matrix begins of a stack of ``heap``, seen as one of ``outer``."""
-    steps = [
-        0 if extent == 1 else stride
-        for extent, stride in zip(heap, contiguous_strides(heap, matrix_bytes), strict=True)
-    ]
-    places = np.zeros(outer, np.int64)
-    for axis, step in enumerate(steps):
-        shape = [1] * len(outer)
-        shape[axis] = outer[axis]
-        places += (np.arange(outer[axis]) * step).reshape(shape)
-    return tuple(places.ravel().tolist())
+@lru_cache(_MOST_TABLES)
+def offsets(begins: Begins) -> np.ndarray[Any, np.dtype[np.uint64]]:
+    """Return how far each matrix begins behind the first one, bytes: a row each for the operands and the result."""
+    table = np.zeros((len(begins.stacks), *begins.outer), np.uint64)
+    for places, (heap, matrix_bytes) in zip(table, begins.stacks, strict=True):
+        for axis, step in enumerate(contiguous_strides(heap, matrix_bytes)):
+            shape = [1] * len(heap)
+            shape[axis] = heap[axis]
+            places += (np.arange(heap[axis], dtype=np.uint64) * np.uint64(step)).reshape(shape)
+    return table.reshape(len(begins.stacks), -1)

@@ -7,19 +7,23 @@ from __future__ import annotations
 
 import ctypes
 import functools
+import itertools
 from collections.abc import Callable, Iterator
 from ctypes import byref, c_int, c_size_t, c_uint, c_void_p
 from typing import NamedTuple
 
-__all__ = ["Copy", "Fill", "Launch", "NotKernels", "Step", "is_address", "launches", "name_of"]
+__all__ = ["Copy", "Fill", "GraphReader", "Launch", "NotKernels", "Step", "is_address", "name_of"]
 
 _KERNEL_NODE, _COPY_NODE, _FILL_NODE = range(3)
 #: ``CU_MEMORYTYPE_DEVICE`` and ``CU_MEMORYTYPE_UNIFIED``.
 _ON_DEVICE = (2, 4)
 _COOPERATIVE, _CLUSTER = 2, 4
-_ATTRIBUTE_BYTES = 64
+_Attribute = ctypes.c_uint8 * 64
 _MEMORY_TYPE = 2
 _SUCCESS, _INVALID_VALUE = 0, 1
+#: So many nodes are asked for at once.
+_USUAL_NODES = 16
+_SEVERAL = 2
 
 
 class NotKernels(Exception):
@@ -94,22 +98,49 @@ def _driver() -> ctypes.CDLL:
     return ctypes.CDLL("libcuda.so.1")
 
 
-def launches(graph: int) -> list[Step]:
-    """Return what stands in ``graph``, one behind the other.
+class GraphReader:
+    """Reads what several captures of one op left: it remembers of each kernel how large its parameters are.
 
-    Raises
-    ------
-    NotKernels
-        If there is anything else in it, or its order is not that of one stream.
+    Not for longer: another kernel may come to lie where one was unloaded.
     """
-    found: list[Step] = []
-    for node in _in_order(graph):
+
+    def __init__(self) -> None:
+        self._sizes: dict[int, tuple[int, ...]] = {}
+
+    def launches(self, graph: int) -> list[Step]:
+        """Return what stands in ``graph``, one behind the other.
+
+        Raises
+        ------
+        NotKernels
+            If there is anything else in it, or its order is not that of one stream.
+        """
+        return [self._step(node) for node in _in_order(graph)]
+
+    def _step(self, node: int) -> Step:
         kind = c_int()
         _check(_driver().cuGraphNodeGetType(c_void_p(node), byref(kind)))
+        if kind.value == _KERNEL_NODE:
+            return self._launch(node)
         if kind.value not in _READERS:
             raise NotKernels(f"a node of type {kind.value}")
-        found.append(_READERS[kind.value](node))
-    return found
+        return _READERS[kind.value](node)
+
+    def _launch(self, node: int) -> Launch:
+        found = _KernelNode()
+        _check(_driver().cuGraphKernelNodeGetParams_v2(c_void_p(node), byref(found)))
+        if found.extra or not found.function:
+            raise NotKernels("parameters in one piece, or a kernel of no context")
+        for attribute in (_COOPERATIVE, _CLUSTER):
+            value = _Attribute()
+            _check(_driver().cuGraphKernelNodeGetAttribute(c_void_p(node), attribute, byref(value)))
+            if any(value[:4]) and (attribute == _COOPERATIVE or bytes(value[:12]) != b"\1\0\0\0" * 3):
+                raise NotKernels("blocks that work together")
+        if found.function not in self._sizes:
+            self._sizes[found.function] = tuple(_sizes_of_parameters(found.function))
+        sizes = self._sizes[found.function]
+        parameters = tuple([ctypes.string_at(found.parameters[number], size) for number, size in enumerate(sizes)])
+        return Launch(found.function, tuple(found.grid), tuple(found.block), found.shared_bytes, parameters)
 
 
 def is_address(word: int) -> bool:
@@ -125,48 +156,35 @@ def name_of(function: int) -> str:
     return (name.value or b"").decode(errors="replace") if found else ""
 
 
-def _in_order(graph: int) -> Iterator[int]:
+def _in_order(graph: int) -> list[int]:
     nodes = _all_nodes(graph)
+    if len(nodes) < _SEVERAL:
+        return nodes
     count = c_size_t(0)
     _check(_driver().cuGraphGetEdges(c_void_p(graph), None, None, byref(count)))
-    if count.value != max(len(nodes) - 1, 0):
+    if count.value != len(nodes) - 1:
         raise NotKernels("more than one stream")
     before, after = (c_void_p * count.value)(), (c_void_p * count.value)()
-    if count.value:
-        _check(_driver().cuGraphGetEdges(c_void_p(graph), before, after, byref(count)))
+    _check(_driver().cuGraphGetEdges(c_void_p(graph), before, after, byref(count)))
     follows = dict(zip(before, after, strict=True))
     first = set(nodes) - set(follows.values())
-    if len(follows) != count.value or len(first) > 1:
+    if len(follows) != count.value or len(first) != 1:
         raise NotKernels("more than one stream")
-    node = first.pop() if first else None
-    while node is not None:
-        yield node
-        node = follows.get(node)
+    found = [first.pop()]
+    while (node := follows.get(found[-1])) is not None:
+        found.append(node)
+    return found
 
 
 def _all_nodes(graph: int) -> list[int]:
-    count = c_size_t(0)
-    _check(_driver().cuGraphGetNodes(c_void_p(graph), None, byref(count)))
-    nodes = (c_void_p * count.value)()
-    if count.value:
+    count = c_size_t(_USUAL_NODES)
+    nodes = (c_void_p * _USUAL_NODES)()
+    _check(_driver().cuGraphGetNodes(c_void_p(graph), nodes, byref(count)))
+    if count.value == _USUAL_NODES:  # there may be more
+        _check(_driver().cuGraphGetNodes(c_void_p(graph), None, byref(count)))
+        nodes = (c_void_p * count.value)()
         _check(_driver().cuGraphGetNodes(c_void_p(graph), nodes, byref(count)))
-    return [one for one in nodes if one is not None]
-
-
-def _launch(node: int) -> Launch:
-    found = _KernelNode()
-    _check(_driver().cuGraphKernelNodeGetParams_v2(c_void_p(node), byref(found)))
-    if found.extra or not found.function:
-        raise NotKernels("parameters in one piece, or a kernel of no context")
-    for attribute in (_COOPERATIVE, _CLUSTER):
-        value = (ctypes.c_uint8 * _ATTRIBUTE_BYTES)()
-        _check(_driver().cuGraphKernelNodeGetAttribute(c_void_p(node), attribute, byref(value)))
-        if any(value[:4]) and (attribute == _COOPERATIVE or bytes(value[:12]) != b"\1\0\0\0" * 3):
-            raise NotKernels("blocks that work together")
-    parameters: list[bytes] = []
-    while (size := _size_of_parameter(found.function, len(parameters))) is not None:
-        parameters.append(ctypes.string_at(found.parameters[len(parameters)], size))
-    return Launch(found.function, tuple(found.grid), tuple(found.block), found.shared_bytes, tuple(parameters))
+    return [one for one in nodes[: count.value] if one is not None]
 
 
 def _fill(node: int) -> Fill:
@@ -187,13 +205,14 @@ def _copy(node: int) -> Copy:
     return Copy(found.width, (found.to_device.to_bytes(8, "little"), found.from_device.to_bytes(8, "little")))
 
 
-def _size_of_parameter(function: int, number: int) -> int | None:
+def _sizes_of_parameters(function: int) -> Iterator[int]:
     offset, size = c_size_t(), c_size_t()
-    result = _driver().cuFuncGetParamInfo(c_void_p(function), c_size_t(number), byref(offset), byref(size))
-    if result == _INVALID_VALUE:
-        return None
-    _check(result)
-    return size.value
+    for number in itertools.count():
+        result = _driver().cuFuncGetParamInfo(c_void_p(function), c_size_t(number), byref(offset), byref(size))
+        if result == _INVALID_VALUE:
+            return
+        _check(result)
+        yield size.value
 
 
 def _check(result: int) -> None:
@@ -201,4 +220,4 @@ def _check(result: int) -> None:
         raise NotKernels(f"the driver answers {result}")
 
 
-_READERS: dict[int, Callable[[int], Step]] = {_KERNEL_NODE: _launch, _COPY_NODE: _copy, _FILL_NODE: _fill}
+_READERS: dict[int, Callable[[int], Fill | Copy]] = {_COPY_NODE: _copy, _FILL_NODE: _fill}

@@ -9,7 +9,7 @@ from cupy.cuda import device as devices
 from cupy.cuda import runtime
 from cupy_backends.cuda.libs import cublas
 
-from gpu_backend.devices.batched_products import Stacks, stacks
+from gpu_backend.devices.batched_products import Stacks, offsets, stacks
 from gpu_backend.devices.products import Gemm, Product, gemm
 from gpu_backend.opstream.layout import Layout
 
@@ -53,7 +53,7 @@ class CudaProducts:
         if call is None:
             return None
         code = first.dtype.char
-        return self._following(call, code) if call.offsets is None else self._scattered(call, code)
+        return self._following(call, code) if call.begins is None else self._scattered(call, code)
 
     def _made(self, call: Gemm, code: str) -> Product:
         kind, computed = _TYPES[code]
@@ -86,21 +86,20 @@ class CudaProducts:
 
     def _scattered(self, call: Stacks, code: str) -> Product:
         """Return a product of stacks, of which a table says where each matrix begins."""
-        assert call.offsets is not None
+        assert call.begins is not None
         multiply, handle_of = _SCATTERED[code], devices.get_cublas_handle
         one, zero = self._one_and_zero(code)
-        m, n, k, batch = call.m, call.n, call.k, call.batch
-        offsets = np.array(call.offsets, np.uint64)
-        table = np.empty_like(offsets)
-        size, at = table.nbytes, table.ctypes.data
+        m, n, k, batch, begins = call.m, call.n, call.k, call.batch, call.begins
+        row_bytes = batch * np.dtype(np.uint64).itemsize
 
         def run(first: int, second: int, into: int, scratch: int) -> None:
-            np.add(offsets, np.array([[second], [first], [into]], np.uint64), out=table)
-            runtime.memcpyAsync(scratch, at, size, runtime.memcpyHostToDevice, 0)  # has read it all when it returns
-            tables = [scratch + number * batch * table.itemsize for number in range(3)]
+            table = offsets(begins) + np.array([[second], [first], [into]], np.uint64)
+            # has read it all when it returns
+            runtime.memcpyAsync(scratch, table.ctypes.data, table.nbytes, runtime.memcpyHostToDevice, 0)
+            tables = [scratch + number * row_bytes for number in range(len(table))]
             multiply(handle_of(), 0, 0, m, n, k, one, tables[0], m, tables[1], k, zero, tables[2], m, batch)
 
-        return Product(call, run, size)
+        return Product(call, run, len(begins.stacks) * row_bytes)
 
     def _one_and_zero(self, code: str) -> tuple[int, int]:
         one: int = self._factors[code].ctypes.data

@@ -11,7 +11,6 @@ import warnings
 import weakref
 from collections import deque
 from collections.abc import Callable, Mapping, Sequence
-from math import prod
 from struct import Struct
 from typing import Any, NamedTuple
 
@@ -20,23 +19,18 @@ import numpy as np
 from cupy.cuda import driver, memory, runtime
 
 from gpu_backend.devices import cuda_graphs
+from gpu_backend.devices.captured_parameters import BLOCKS, FIRST, MIDDLE, MOST_ROOMS, ROOM, Moved, Parameters
 from gpu_backend.devices.cuda_copies import copies
-from gpu_backend.devices.cuda_graphs import Copy, Fill, Launch, Step
+from gpu_backend.devices.cuda_graphs import Copy, Fill, GraphReader, Launch, Step
 from gpu_backend.devices.cuda_transforms import Plans, is_transform, plans_used
 from gpu_backend.devices.cuda_ufuncs import CudaUfuncs
-from gpu_backend.devices.replays import Lying, Made, Number, Patch, Replay, Slot, Unrepeatable
+from gpu_backend.devices.replays import Lying, Made, Number, Replay, Unrepeatable
 from gpu_backend.devices.segments import Kind
 from gpu_backend.opstream.layout import DType, contiguous, strided
 
 #: ``cudaStreamCaptureModeRelaxed``: what other threads do meanwhile is nothing to the capture.
 _RELAXED = 2
 _TRACES = 3
-#: Addresses that no memory has: above all that CUDA gives, one room for each array and block.
-_FIRST, _ROOM, _MOST_ROOMS = 1 << 45, 1 << 38, 64
-#: The first room for a block: those before are for operands.
-_BLOCKS = _MOST_ROOMS // 2
-#: Where in its room the first element of an array is: strides may lead below.
-_MIDDLE = 1 << 37
 #: How much farther everything lies in each trace: what stays the same over that is no address, whatever it looks like.
 _APART = 1 << 33
 #: So many captured transforms hold plans at most, as many as CuPy's cache keeps: each may be all that holds its own.
@@ -47,7 +41,6 @@ _REPEATS = 2
 _ALIGNED = 256
 #: What CuPy's pool aligns blocks to.
 _BLOCK = 512
-_WORD = 8
 _ADDRESS = Struct("<Q")
 _BYTES: DType = np.dtype(np.uint8)
 
@@ -72,17 +65,19 @@ class CudaReplays:
         """Return what ``function`` launches; see the seam."""
         if is_transform(function):
             return self._transform(function, args, kwargs)
+        reader = GraphReader()
         with plans_used() as plans:
-            traces = [self._trace(function, args, kwargs, number) for number in range(_TRACES)]
+            traces = [self._trace(reader, function, args, kwargs, number) for number in range(_TRACES)]
         if plans:
             raise Unrepeatable("memory of others")
         return _agreed(traces, has_indexers=not (args and isinstance(args[0], cupy.RawKernel)))
 
     def _transform(self, function: Callable[..., Any], args: Sequence[Any], kwargs: Mapping[str, Any]) -> Replay:
         """Return what a transform launches, on operands that begin where blocks may."""
+        reader = GraphReader()
         with plans_used() as plans:
-            traces = [self._trace(function, args, kwargs, number, _BLOCK) for number in range(_TRACES)]
-            again = [self._trace(function, args, kwargs, 0, _BLOCK) for _ in range(_REPEATS)]
+            traces = [self._trace(reader, function, args, kwargs, number, _BLOCK) for number in range(_TRACES)]
+            again = [self._trace(reader, function, args, kwargs, 0, _BLOCK) for _ in range(_REPEATS)]
         if not plans:
             return _agreed(traces)
         replay = _agreed(traces, again, leads_to_plans=True)._replace(holds=plans.hold, alignment=_ALIGNED)
@@ -96,8 +91,9 @@ class CudaReplays:
         return _let_go(self._plans)
 
     def _trace(
-        self, function: Callable[..., Any], args: Sequence[Any], kwargs: Mapping[str, Any], number: int, unit: int = 1
-    ) -> _Trace:
+        self, reader: GraphReader, function: Callable[..., Any], args: Sequence[Any], kwargs: Mapping[str, Any],
+        number: int, unit: int = 1,
+    ) -> _Trace:  # fmt: skip
         if self._stream is None:
             self._stream = cupy.cuda.Stream(non_blocking=True)
         space = _Space(number, self._device.id, unit)
@@ -120,7 +116,7 @@ class CudaReplays:
                 raise failure
             if failure is not None:
                 raise Unrepeatable(f"CuPy raises {type(failure).__name__}") from failure
-            return _Trace(space, cuda_graphs.launches(graph), space.made(result))
+            return _Trace(space, reader.launches(graph), space.made(result))
         except cuda_graphs.NotKernels as error:
             raise Unrepeatable(str(error)) from None
         finally:
@@ -148,9 +144,10 @@ class _Space:
         #: Operands lie at multiples of ``unit``, or of their itemsize.
         self._trace, self._device, self._unit = trace, device, unit
         self.blocks: list[int] = []
-        #: How far each room's content was moved.
-        self.moved: dict[int, int] = {}
-        self.numbers: dict[int, tuple[DType, Any]] = {}
+        self._moved: dict[int, int] = {}
+        self._numbers: dict[int, tuple[DType, bytes]] = {}
+        #: How far each room's content was moved, and what each number is.
+        self.differs = Moved(self._moved, self._numbers)
         self._arrays: dict[int, cupy.ndarray] = {}
 
     def given(self, value: Any) -> Any:
@@ -164,9 +161,9 @@ class _Space:
     def _array(self, lying: Lying) -> cupy.ndarray:
         if lying.number not in self._arrays:
             layout = lying.layout
-            start = self._place(lying.number, max(self._unit, layout.itemsize), _MIDDLE) - _MIDDLE
-            held = memory.UnownedMemory(start, _ROOM, self, self._device)
-            pointer = memory.MemoryPointer(held, _MIDDLE)
+            start = self._place(lying.number, max(self._unit, layout.itemsize), MIDDLE) - MIDDLE
+            held = memory.UnownedMemory(start, ROOM, self, self._device)
+            pointer = memory.MemoryPointer(held, MIDDLE)
             self._arrays[lying.number] = cupy.ndarray(layout.shape, layout.dtype, pointer, strides=layout.strides)
         return self._arrays[lying.number]
 
@@ -175,24 +172,24 @@ class _Space:
         drawn = 2 + number.number * _TRACES + self._trace
         value = (drawn % 2 == 0) if number.kind is bool else drawn
         typed = np.dtype(number.kind).type(value)
-        self.numbers[number.number] = number.dtype, np.asarray(typed).astype(number.dtype)
+        self._numbers[number.number] = number.dtype, np.asarray(typed).astype(number.dtype).tobytes()
         return number.kind(value) if isinstance(number.kind, type) else typed
 
     def allocate(self, size_bytes: int) -> Any:
         """Return memory that there is not."""
-        room = _BLOCKS + len(self.blocks)
-        if room >= _MOST_ROOMS:
+        room = BLOCKS + len(self.blocks)
+        if room >= MOST_ROOMS:
             raise Unrepeatable("too many allocations")
         self.blocks.append(size_bytes)
         start = self._place(room, _BLOCK, 0)
         return memory.MemoryPointer(memory.UnownedMemory(start, max(size_bytes, 1), self, self._device), 0)
 
     def _place(self, room: int, unit: int, offset: int) -> int:
-        if not 0 <= room < _MOST_ROOMS:
+        if not 0 <= room < MOST_ROOMS:
             raise Unrepeatable("too many operands")
         # by odd multiples of the unit: alignment differs, too
-        self.moved[room] = self._trace * (_APART + (2 * room + 1) * unit)
-        return _FIRST + room * _ROOM + offset + self.moved[room]
+        self._moved[room] = self._trace * (_APART + (2 * room + 1) * unit)
+        return FIRST + room * ROOM + offset + self._moved[room]
 
     def units(self, blocks: int) -> dict[int, int]:
         """Return what the address of each of the ``blocks``, and behind them of each operand, is a multiple of."""
@@ -211,8 +208,8 @@ class _Space:
     def _made(self, result: Any) -> Made:
         if type(result) is cupy.ndarray:
             for block in range(len(self.blocks)):
-                room = _BLOCKS + block
-                if result.data.ptr == _FIRST + room * _ROOM + self.moved[room]:
+                room = BLOCKS + block
+                if result.data.ptr == FIRST + room * ROOM + self._moved[room]:
                     return Made(block, strided(result.shape, result.strides, result.dtype))
         raise Unrepeatable("the result is not new memory")
 
@@ -221,92 +218,6 @@ class _Trace(NamedTuple):
     space: _Space
     launches: list[Step]
     made: tuple[Made, ...]
-
-
-class _Parameters:
-    """The parameters of all launches, one behind the other, each at a multiple of a word."""
-
-    def __init__(self, leads_to_plans: bool) -> None:
-        self._leads_to_plans = leads_to_plans
-        self.content = bytearray()
-        self.patches: list[Patch] = []
-        self.slots: list[Slot] = []
-
-    def add(self, every: Sequence[bytes], traces: Sequence[_Trace], may_be_indexer: bool) -> int:
-        """Add a parameter as it was in each trace, and in those that repeat the first; return where it stands.
-
-        What is not the same when all else is, is nothing that a kernel reads: memory that nobody has set. Nor does it
-        read the end of a ``CIndexer``, which only CuPy gives to its own kernels.
-        """
-        at, versions = len(self.content), every[: len(traces)]
-        first = versions[0]
-        self.content += first.ljust(-(-len(first) // _WORD) * _WORD, b"\0")
-        if (slot := _slot(versions, traces, at)) is not None:
-            self.slots.append(slot)
-            return at
-        end, again = len(first) // _WORD * _WORD, [first, *every[len(traces) :]]
-        if len({one[end:] for one in versions}) > 1 and len({one[end:] for one in again}) == 1:
-            raise Unrepeatable("parameters that differ")
-        table, repeated = _words(versions, end), _words(again, end)
-        read = _words_read(table) if may_be_indexer else len(table)
-        for place, words in enumerate(table):
-            if len(set(repeated[place])) > 1:
-                continue
-            try:
-                patch = _patch(words, traces, at + place * _WORD, self._leads_to_plans)
-            except Unrepeatable:
-                if place < read:
-                    raise
-                continue  # memory that nobody has set, so it is as good as any
-            if patch is not None:
-                self.patches.append(patch)
-        return at
-
-
-def _words(versions: Sequence[bytes], end: int) -> list[list[int]]:
-    """Return each word of a parameter up to byte ``end``, as it was in each version."""
-    table: list[list[int]] = np.array([np.frombuffer(one[:end], np.uint64) for one in versions]).T.tolist()
-    return table
-
-
-def _words_read(table: list[list[int]]) -> int:
-    """Return how many words of a parameter the kernel reads, of what it was in each trace.
-
-    A ``CIndexer`` of n axes is the number of elements, n extents, and n words in which each thread notes an index for
-    itself, and which nobody sets before. Source: ``cupy/_core/include/cupy/carray.cuh`` of CuPy 14.2.
-    """
-    axes = (len(table) - 1) // 2
-    if axes < 1 or len(table) != 1 + 2 * axes:
-        return len(table)
-    head = table[: 1 + axes]
-    is_same = all(len(set(words)) == 1 for words in head)
-    return 1 + axes if is_same and 0 < head[0][0] == prod(words[0] for words in head[1:]) else len(table)
-
-
-def _patch(words: Sequence[int], traces: Sequence[_Trace], at: int, may_lead_elsewhere: bool) -> Patch | None:
-    """Return which address stands in a word that was ``words`` in the traces; None for none that changes."""
-    first = words[0]
-    room = (first - _FIRST) // _ROOM
-    is_same = all(one == first for one in words)  # as two numbers of 32 bits are that look like an address together
-    if 0 <= room < _MOST_ROOMS and not is_same:
-        moved = [trace.space.moved.get(room) for trace in traces]
-        if None in moved or [one - first for one in words] != moved:
-            raise Unrepeatable("parameters that do not follow an address")
-        start = _FIRST + room * _ROOM + (0 if room >= _BLOCKS else _MIDDLE)
-        return Patch(at, room, first - start)
-    if not is_same:
-        raise Unrepeatable("parameters that differ")
-    if not may_lead_elsewhere and cuda_graphs.is_address(first):
-        raise Unrepeatable("memory of others")
-    return None
-
-
-def _slot(versions: Sequence[bytes], traces: Sequence[_Trace], at: int) -> Slot | None:
-    """Return which number a parameter is; None if it is none."""
-    for number, (dtype, _) in traces[0].space.numbers.items():
-        if all(one == trace.space.numbers[number][1].tobytes() for one, trace in zip(versions, traces, strict=True)):
-            return Slot(at, number, dtype)
-    return None
 
 
 def _agreed(
@@ -321,23 +232,23 @@ def _agreed(
         raise Unrepeatable("allocations that differ")
     if any([step[:-1] for step in one.launches] != [step[:-1] for step in first.launches] for one in every):
         raise Unrepeatable("launches that differ")
-    parameters = _Parameters(leads_to_plans)
+    parameters = Parameters([one.space.differs for one in traces], leads_to_plans)
     places = []
     for steps in zip(*(one.launches for one in every), strict=True):
         may_be_indexer = has_indexers and not _is_librarys(steps[0])
         same = zip(*(one.parameters for one in steps), strict=True)
-        places.append([parameters.add(versions, traces, may_be_indexer) for versions in same])
+        places.append([parameters.add(versions, may_be_indexer) for versions in same])
     addresses = {patch.at for patch in parameters.patches}
     if any(
         not isinstance(step, Launch) and not addresses.issuperset(one)
         for step, one in zip(first.launches, places, strict=True)
     ):
         raise Unrepeatable("memory of others")
-    if {slot.number for slot in parameters.slots} != set(first.space.numbers):
+    if {slot.number for slot in parameters.slots} != set(first.space.differs.numbers):
         raise Unrepeatable("a number that is not handed over")
     made, sizes = {one.block: one.layout for one in first.made}, first.space.blocks
     patches = tuple(
-        one._replace(source=one.source - _BLOCKS if one.source >= _BLOCKS else one.source + len(sizes))
+        one._replace(source=one.source - BLOCKS if one.source >= BLOCKS else one.source + len(sizes))
         for one in parameters.patches
     )
     launch = _launcher(first.launches, parameters.content, places)

@@ -269,11 +269,14 @@ class Loop:
         )
 
     def _without_work(self, work: Work) -> View:
-        is_contended = self._gate.is_contended
+        is_contended, has_lesson = self._gate.is_contended, self._has_lesson()
+        # A lesson is for the first pause that may be one: whoever comes meanwhile waits for it once, as long as for
+        # some ten ops in the way that it puts an end to.
+        spin_seconds = SPIN_SECONDS if is_contended or has_lesson else self._spinning.seconds
         return View(
             False, True, False, self._has_looked, False, _WORK, None, self._since, self._told, self._has_answered,
             is_contended, self._check_at, self._measure_at, self._pace.in_flight_ops > 0, work.has_unsent,
-            spin_seconds=SPIN_SECONDS if is_contended else self._spinning.seconds, has_lesson=self._has_lesson(),
+            spin_seconds=spin_seconds, has_lesson=has_lesson,
             rehearse_at=max(self._ran_at, self._rehearsed_at) + REHEARSE_SECONDS,
             rehearse_until=self._ran_at + REHEARSED_SECONDS if self._may_rehearse() else -inf,
         )  # fmt: skip

@@ -132,3 +132,24 @@ def test_products_of_stacks_give_cupys_bits(code: str) -> None:
         op = Op("cupy.matmul", MADE, args)
         _require_same(on, plain, op)
     assert _done(on) >= without_copies > 0
+
+
+@pytest.mark.gpu
+@pytest.mark.parametrize("heaps", [((3600,), ()), ((), (3600,)), ((60, 1), (1, 60)), ((1,), (4000,))])
+def test_products_of_many_small_matrices_give_cupys_bits(heaps: tuple[tuple[int, ...], tuple[int, ...]]) -> None:
+    from gpu_backend.devices.cuda import CudaDevice
+
+    device, dtype = CudaDevice(), np.dtype("<f8")
+    numbers = np.random.default_rng(3).normal(size=1 << 18)
+    on, plain = PlayedNotebook(PASSES, device), PlayedNotebook((), device)
+    for one in (on, plain):
+        for handle in (FIRST, SECOND):
+            one.stream.heap.put(handle, device.upload(numbers))
+            one.stream.heap.ownership.own(handle)
+    shapes = (*heaps[0], 3, 4), (*heaps[1], 4, 5)
+    args = tuple(
+        View(root, 0, shape, contiguous_strides(shape, dtype.itemsize), dtype.str, "C")
+        for root, shape in zip((FIRST, SECOND), shapes, strict=True)
+    )
+    _require_same(on, plain, Op("cupy.matmul", MADE, args))
+    assert _done(on)

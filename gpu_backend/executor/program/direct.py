@@ -40,8 +40,8 @@ log = logging.getLogger("executor")
 
 #: Ways in which ops come that are remembered.
 _MOST_COURSES = 1 << 15
-#: So often an op has to come in one way before it is captured, which takes as long as some fifty ops.
-_WANTED = 16
+#: So often an op has to come in one way before it is captured, which takes as long as it saves in about so many more.
+_WANTED = 8
 #: So often it has to come before it is captured while nobody waits; and how many ways wait for that at most.
 _NOTED, _MOST_LESSONS = 2, 256
 #: So many ways of one name that cannot be captured, and none that can, speak for all others of that name.

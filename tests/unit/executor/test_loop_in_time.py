@@ -10,6 +10,7 @@ from gpu_backend.executor import loop as loops
 from gpu_backend.executor.instructions import (
     Check,
     Drop,
+    Learn,
     Measure,
     Receive,
     Rehearse,
@@ -68,7 +69,8 @@ class Played:
 
     def __init__(self, has_spare: bool = False, has_question: bool = False) -> None:
         self.gate, self.pace, self.notebook = Gate(), Pace(), Notebook()
-        self.loop = Loop(self.gate, self.pace, lambda: has_spare, has_question=lambda: has_question)
+        self.lessons = 0
+        self.loop = Loop(self.gate, self.pace, lambda: has_spare, lambda: self.lessons > 0, lambda: has_question)
         self.now, self.asks, self.ran, self.op_seconds = NOW, 0, 0, 0.0
 
     def ask(self, ops: int) -> None:
@@ -92,6 +94,10 @@ class Played:
             self.loop.note_measured(self.now)
         elif isinstance(step, Check):
             self.loop.note_checked(self.now)
+        elif isinstance(step, Learn):
+            self.lessons, self.notebook.ops = self.lessons - 1, self.notebook.ops + self.asks
+            is_heard, self.asks = self.asks > 0, 0
+            self.loop.note_learnt(self.now, is_heard)
         elif isinstance(step, Rehearse):
             self.notebook.ops, is_heard, self.asks = self.notebook.ops + self.asks, self.asks > 0, 0
             self.loop.note_rehearsed(self.now, is_heard)
@@ -135,6 +141,40 @@ def test_one_behind_a_shut_gate_tells_sleeps_and_runs_when_it_opens() -> None:
     assert played.kinds(6) == [Report, Sleep, Report, Sleep, Report, Sleep]
     played.gate.is_open = True
     assert played.kinds(1) == [Run]
+
+
+def serve(played: Played) -> None:
+    """Have an op come, and run it."""
+    played.ask(1)
+    while played.asks or played.notebook.ops:
+        played.go()
+
+
+def ask_after(played: Played, pause: float) -> None:
+    """Have ops come so long after those before them, which is soon waited for without a sleep."""
+    for _ in range(12):
+        serve(played)
+        until = played.now + pause
+        while played.now < until:
+            step = played.loop.next_step(played.notebook, played.now)
+            if isinstance(step, Spin | Sleep) and step.until > until:
+                played.now = until
+            else:
+                played.go()
+
+
+def test_pauses_that_are_spun_through_are_for_learning() -> None:
+    played = Played(has_spare=True)
+    ask_after(played, 1e-3)
+    serve(played)
+    assert played.loop.look(played.notebook).spin_seconds > 1e-3
+    played.lessons, begun = 2, played.now
+    steps: list[Step] = []
+    while played.lessons:
+        steps.append(played.go())
+    assert [type(one) for one in steps if not isinstance(one, Measure)] == [Spin, Report, Learn, Learn]
+    assert played.now - begun < 100e-6
+    assert isinstance(played.go(), Spin)  # for the rest of the pause
 
 
 def test_one_who_has_filled_the_device_goes_on_when_there_is_room() -> None:

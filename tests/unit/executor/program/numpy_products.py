@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from gpu_backend.devices.batched_products import Stacks, stacks
+from gpu_backend.devices.batched_products import Stacks, offsets, stacks
 from gpu_backend.devices.products import Gemm, Product, gemm
 from gpu_backend.devices.sparse_products import Scratch
 from gpu_backend.opstream.layout import DType, Layout, contiguous
@@ -29,17 +29,18 @@ class NumpyProducts:
         call = stacks(first, second) if first.dtype.kind in "fc" else None
         if call is None:
             return None
-        size = 24 * call.batch if call.offsets is not None else 0
+        size = 24 * call.batch if call.begins is not None else 0
         return Product(call, lambda *addresses: self._run_each(call, first.dtype, *addresses), size)
 
     def _run_each(self, call: Stacks, dtype: DType, first: int, second: int, into: int, scratch: int) -> None:
         self.calls.append(call)
-        if call.offsets is not None:  # the table is in memory of its own
-            array_at(scratch, np.dtype(np.uint64), (3, call.batch), (8 * call.batch, 8))[...] = call.offsets
+        table = offsets(call.begins).tolist() if call.begins is not None else None
+        if table is not None:  # in memory of its own
+            array_at(scratch, np.dtype(np.uint64), (3, call.batch), (8 * call.batch, 8))[...] = table
         m, n, k, size = call.m, call.n, call.k, dtype.itemsize
         steps = (m * k * size, k * n * size, m * n * size)
         for number in range(call.batch):
-            places = [one[number] for one in call.offsets] if call.offsets else [step * number for step in steps]
+            places = [one[number] for one in table] if table is not None else [step * number for step in steps]
             left = _operand(second + places[0], dtype, (m, k), m, False)
             right = _operand(first + places[1], dtype, (k, n), k, False)
             _operand(into + places[2], dtype, (m, n), m, False)[...] = left @ right

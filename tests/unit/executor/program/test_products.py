@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from math import prod
+
 import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from gpu_backend.devices.batched_products import offsets, stacks
 from gpu_backend.devices.products import gemm
 from gpu_backend.executor.config import PASSES
 from gpu_backend.opstream.layout import contiguous, strided
@@ -16,7 +19,7 @@ from tests.unit.executor.program.numpy_products import MultiplyingCpu
 from tests.unit.executor.program.played import PlayedNotebook
 
 TABLE, VECTOR = 50, 51
-ITEM = 8
+ITEM, F8 = 8, np.dtype("f8")
 
 
 def notebook(passes: tuple[str, ...] = PASSES) -> tuple[PlayedNotebook, MultiplyingCpu]:
@@ -112,6 +115,19 @@ HIGH = window((2, 2, 3, 4), (24, 12, 4, 1))
 )  # fmt: skip
 def test_stacks_of_matrices(first: View, second: View, copies: int) -> None:
     require_one_call("cupy.matmul", first, second, copies)
+
+
+@given(st.lists(st.sampled_from([(2, 2, 2), (3, 3, 3), (1, 3, 3), (3, 1, 3), (1, 1, 1)]), min_size=1, max_size=3))
+def test_where_each_matrix_of_a_stack_begins_is_as_numpy_says(extents: list[tuple[int, int, int]]) -> None:
+    first, second, outer = (tuple(one[number] for one in extents) for number in range(3))
+    call = stacks(contiguous((*first, 2, 4), F8), contiguous((*second, 4, 3), F8))
+    assert call is not None
+    if call.begins is None:
+        assert first == second == outer
+        return
+    for found, heap, matrix in zip(offsets(call.begins), (second, first, outer), (12, 8, 6), strict=True):
+        places = np.arange(prod(heap)).reshape(heap) * matrix * F8.itemsize
+        assert found.tolist() == np.broadcast_to(places, outer).ravel().tolist()
 
 
 def test_a_sum_over_stacks_is_no_product_of_them() -> None:

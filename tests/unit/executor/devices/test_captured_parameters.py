@@ -1,0 +1,110 @@
+"""In what launches were given it is found where addresses and numbers stand; whatever else differs is not repeated."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from struct import pack
+
+import numpy as np
+import pytest
+
+from gpu_backend.devices import captured_parameters
+from gpu_backend.devices.captured_parameters import BLOCKS, FIRST, MIDDLE, ROOM, Moved, Parameters
+from gpu_backend.devices.replays import Patch, Slot, Unrepeatable
+
+F8, F4 = np.dtype("f8"), np.dtype("f4")
+#: How far the first operand and the first block lie in each of three traces; and operand 1, in which type it is what.
+MOVES = [{0: 0, BLOCKS: 0}, {0: 8008, BLOCKS: 9216}, {0: 16016, BLOCKS: 18432}]
+TRACES = [Moved(rooms, {}) for rooms in MOVES]
+NUMBERED = [Moved(rooms, {1: (F4, pack("<f", 2.0 + number))}) for number, rooms in enumerate(MOVES)]
+OPERAND, BLOCK = FIRST + MIDDLE, FIRST + BLOCKS * ROOM
+SOMEBODYS = 0x7F00_0000_1000
+
+
+@pytest.fixture(autouse=True)
+def asked(monkeypatch: pytest.MonkeyPatch) -> list[int]:
+    words: list[int] = []
+
+    def is_address(word: int) -> bool:
+        words.append(word)
+        return word == SOMEBODYS
+
+    monkeypatch.setattr(captured_parameters, "is_address", is_address)
+    return words
+
+
+def words(*each: Sequence[int] | int) -> list[bytes]:
+    """Return a parameter of these words as it was in three traces; a word that changes is a sequence."""
+    table = [[one] * 3 if isinstance(one, int) else one for one in each]
+    return [pack(f"<{len(table)}Q", *one) for one in zip(*table, strict=True)]
+
+
+def moved(room: int, start: int) -> list[int]:
+    return [start + rooms[room] for rooms in MOVES]
+
+
+def test_addresses_are_found_with_how_far_behind_the_first_element_they_point() -> None:
+    found = Parameters(TRACES, False)
+    array = words(moved(0, OPERAND + 24), 12, 4, 3, 24, 8)
+    assert found.add(array, False) == 0
+    assert found.add(words(moved(BLOCKS, BLOCK + 512)), False) == len(array[0])
+    assert found.patches == [Patch(0, 0, 24), Patch(len(array[0]), BLOCKS, 512)]
+    assert found.content == array[0] + pack("<Q", BLOCK + 512)
+    assert not found.slots
+
+
+def test_numbers_are_found_by_their_bytes_and_each_begins_at_a_word() -> None:
+    found = Parameters(NUMBERED, False)
+    assert [found.add([pack("<i", 7)] * 3, False), found.add([one.numbers[1][1] for one in NUMBERED], False)] == [0, 8]
+    assert found.slots == [Slot(8, 1, F4)]
+    assert len(found.content) == 16
+
+
+@pytest.mark.parametrize(
+    ("parameter", "why"),
+    [
+        (words([1, 2, 3]), "parameters that differ"),
+        ([pack("<i", one) for one in (1, 2, 3)], "parameters that differ"),
+        (words([OPERAND, OPERAND + 8, OPERAND + 16]), "do not follow an address"),
+        (words([FIRST + 5 * ROOM, FIRST + 5 * ROOM + 8, FIRST]), "do not follow an address"),
+        (words(SOMEBODYS), "memory of others"),
+        (words(8, moved(0, OPERAND), SOMEBODYS), "memory of others"),
+    ],
+)
+def test_whatever_else_differs_or_points_elsewhere_is_not_repeated(parameter: list[bytes], why: str) -> None:
+    with pytest.raises(Unrepeatable, match=why):
+        Parameters(TRACES, False).add(parameter, False)
+
+
+def test_what_leads_to_plans_may_point_elsewhere() -> None:
+    assert Parameters(TRACES, True).add(words(SOMEBODYS), False) == 0
+
+
+def test_words_that_look_like_an_address_and_stay_the_same_are_numbers() -> None:
+    found = Parameters(TRACES, False)
+    found.add(words(OPERAND), False)
+    assert not found.patches
+
+
+@pytest.mark.parametrize("rest", [[1, 2, 3], SOMEBODYS, moved(BLOCKS, OPERAND)])
+def test_the_end_of_an_indexer_is_read_by_nobody(rest: Sequence[int] | int) -> None:
+    indexer = words(12, 4, 3, rest, rest)
+    Parameters(TRACES, False).add(indexer, True)
+    with pytest.raises(Unrepeatable):
+        Parameters(TRACES, False).add(indexer, False)
+    with pytest.raises(Unrepeatable):  # 4 by 3 are not 13
+        Parameters(TRACES, False).add(words(13, 4, 3, rest, rest), True)
+
+
+def test_what_changes_when_nothing_else_does_is_memory_that_nobody_has_set() -> None:
+    found = Parameters(TRACES, True)
+    again = [*words(7, [1, 2, 3]), *[pack("<2Q", 7, one) for one in (4, 5)]]
+    found.add(again, False)
+    assert found.content[:8] == pack("<Q", 7)
+
+
+def test_the_driver_is_asked_once_for_each_word_that_may_be_an_address(asked: list[int]) -> None:
+    found = Parameters(TRACES, False)
+    for _ in range(3):
+        found.add(words(moved(0, OPERAND), 1 << 20, 4, 1 << 16, 65535, 0), False)
+    assert asked == [1 << 20, 1 << 16]
