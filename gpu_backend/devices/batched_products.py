@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from functools import lru_cache
 from math import prod
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
@@ -74,7 +74,7 @@ def stacks(first: Layout, second: Layout) -> Stacks | None:
 
 
 @lru_cache(_MOST_TABLES)
-def offsets(begins: Begins) -> np.ndarray[Any, np.dtype[np.uint64]]:
+def offsets(begins: Begins) -> np.ndarray[tuple[int, ...], np.dtype[np.uint64]]:
     """Return how far each matrix begins behind the first one, bytes: a row each for the operands and the result."""
     table = np.zeros((len(begins.stacks), *begins.outer), np.uint64)
     for places, (heap, matrix_bytes) in zip(table, begins.stacks, strict=True):

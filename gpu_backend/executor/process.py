@@ -131,7 +131,7 @@ class Executor:
                 self._stream.let_go()
                 if self._has_several:
                     self._lanes.note_other_work(process_time_ns() - before)
-        if not talk.has_work:
+        if not talk.has_work and not self._ports.hears_peers():  # what has come meanwhile is timed with what ran
             self._pace.close_group()
         self._ports.send(talk.outbox)
         if self._has_answered:

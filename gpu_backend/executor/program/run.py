@@ -40,6 +40,7 @@ __all__ = ["OpStream"]
 NOTHING: Final = Want.NOTHING
 _CONTENTS: Final = Want.CONTENTS
 _NO_BOUND: Final = 1 << 30
+_DONE: Final = Answer(is_synchronized=True)
 
 
 class OpStream:
@@ -58,8 +59,7 @@ class OpStream:
         self._device = device
         passes = passes if device.count == 1 else ()
         self.heap = Heap()
-        #: Carries out ops past CuPy, where the device can do that.
-        self._direct: Direct | None = None
+        self._direct: Direct | None = None  # carries out ops past CuPy, where the device can do that
         self._objects = DescribedObjects(device)
         self._names = SurfaceNames(device)
         self._contents = KeptContents(kept_bytes)
@@ -241,10 +241,9 @@ class OpStream:
 
     def _run_one(self, op: Op) -> Answer | None:
         """Run an op that wants an answer, has keywords, or is for another stream."""
-        is_read = op.name == SAME and op.want is _CONTENTS and op.stream == self._stream == 0
-        if is_read and self._direct is not None and (answer := self._direct.read(op)) is not None:
-            return answer._replace(is_synchronized=False) if self._device.is_spread else answer
         if self._direct is not None:
+            if op.want is _CONTENTS and op.stream == self._stream == 0 and (answer := self._wait(op, self._direct)):
+                return answer
             self._direct.settle(op)
         if op.stream != self._stream:
             self._switch_stream(op.stream)
@@ -260,6 +259,16 @@ class OpStream:
         if op.want is not NOTHING:
             return self._answer(op, args, kwargs, result)
         self._keep(op, result)
+        return None
+
+    def _wait(self, op: Op, direct: Direct) -> Answer | None:
+        """Answer an op that only waits, beside which memory may stay spare; None for others, and for CuPy's way."""
+        if op.name == SYNCHRONIZE and not op.args and not op.kwargs and not op.out:
+            direct.launch()
+            self._functions[SYNCHRONIZE]()
+            return _DONE
+        if op.name == SAME and (answer := direct.read(op)) is not None:
+            return answer._replace(is_synchronized=False) if self._device.is_spread else answer
         return None
 
     def _run_aloud(self, op: Op, function: Any, args: list[Any], kwargs: dict[str, Any]) -> Answer:

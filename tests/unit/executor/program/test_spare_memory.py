@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+from gpu_backend.executor.answer import Answer
 from gpu_backend.executor.program import direct
 from gpu_backend.wire.messages import Op, Want
 from gpu_backend.wire.values import Ref, View
@@ -152,3 +153,16 @@ def test_what_may_remember_its_arguments_is_not_run_twice_for_want_of_memory() -
     *_, answer = on.run(op, Op(".same", 0, (Ref(41),), None, Want.CONTENTS))
     assert answer.error is not None
     assert len(calls) == 1
+
+
+def test_who_waits_for_the_device_leaves_the_memory_that_is_spare() -> None:
+    on = notebook()
+    on.run(*(added(20 + one, Ref(3), 1.0, drop=(19 + one,)) for one in range(4)))
+    spare = on.stream.heap.places.spare_bytes
+    assert spare
+    (answer,) = on.run(added(30, Ref(3), 2.0), Op(".synchronize", 0, (), None, Want.CONTENTS))
+    assert answer == Answer(is_synchronized=True)
+    assert on.stream.heap.places.spare
+    assert on.contents(Ref(30)).tolist() == (on.contents(Ref(3)) + 2.0).tolist()
+    (answer,) = on.run(Op(".synchronize", 0, (1,), None, Want.CONTENTS))
+    assert answer.error is not None
