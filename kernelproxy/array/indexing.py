@@ -27,6 +27,8 @@ from kernelproxy.mirror import counts
 _NUMBERS = frozenset({bool, int, float, complex})
 _GETITEM, _SETITEM = "cupy.ndarray.__getitem__", "cupy.ndarray.__setitem__"
 compiled.learn(windows=WINDOWS, rows=ROWS)
+#: To ask how many values there are would be one trip more: nothing follows before it is known how many places are.
+_FITS_ON_THE_DEVICE = Unproved("whether as many are chosen as are put there, the device knows")
 #: Whether ``x[:] = numpy_array`` is a copy, as this variable of CuPy's has it; else it is refused.
 _COPIES_SLICES = bool(int(os.environ.get("CUPY_EXPERIMENTAL_SLICE_COPY", "0")))
 _BASIC = (int, slice, type(None), type(Ellipsis))
@@ -72,9 +74,13 @@ class Indexing(ArrayCore):
                 _copy_slice(self, value)
                 return
             value = stands_for(value)
-            if isinstance(key, ArrayCore) and isinstance(value, ArrayCore) and _fits_places(self, key, value):
-                dispatch.record(_SETITEM, (self, key, value))
-                return
+            if isinstance(key, ArrayCore) and isinstance(value, ArrayCore):
+                if _fits_places(self, key, value):
+                    dispatch.record(_SETITEM, (self, key, value))
+                    return
+                if key._layout.dtype.kind == "b" and selections.is_unknown(value):
+                    dispatch.run_proved(_SETITEM, (self, key, value), {}, _FITS_ON_THE_DEVICE)
+                    return
         if is_basic(key):
             window = views.getitem(self._layout, key)
             if isinstance(window, tuple):

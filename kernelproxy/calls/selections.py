@@ -20,7 +20,7 @@ from gpu_backend.opstream.proof.outcome import Later, Proof, Unproved
 from gpu_backend.opstream.surface import Ufunc, load
 from kernelproxy.calls.array_core import ArrayCore, LaterLayout, Rows
 
-__all__ = ["KNOWN_LENGTHS", "is_inplace_proved", "prove", "rows_of"]
+__all__ = ["KNOWN_LENGTHS", "is_inplace_proved", "is_unknown", "prove", "rows_of"]
 
 #: What is said of all calls that these proofs are not about.
 KNOWN_LENGTHS = Unproved("all lengths are known, or must be")
@@ -100,6 +100,11 @@ def is_inplace_proved(qualname: str, target: Layout, operand: object) -> bool:
 def rows_of(array: object) -> Rows | None:
     """Return what is known of the rows of ``array``, whose length nobody knew when it was made."""
     return _rows_in(array._layout) if isinstance(array, ArrayCore) else None
+
+
+def is_unknown(array: ArrayCore) -> bool:
+    """Tell whether nobody here knows yet how many rows ``array`` has."""
+    return _is_unknown(array._layout)
 
 
 def _rows_in(layout: object) -> Rows | None:

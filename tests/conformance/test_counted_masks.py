@@ -142,3 +142,16 @@ def test_views_of_one_memory_are_counted_apart(cp: Callable[[str], Any]) -> None
     assert counts.count(mirror, mask._ref) == COUNT
     assert counts.count(mirror, mask[:half]._ref) == int(MASK[:half].sum())
     assert counts.count(mirror, mask[half:]._ref) is None
+
+
+def test_what_one_mask_chose_is_put_where_its_like_chooses_in_one_trip(cp: Callable[[str], Any]) -> None:
+    x, _ = mask_on(cp)
+    values, places = x[x > 0.3] * 2.0, x > 0.3
+    before = trips()
+    x[places] = values
+    assert trips() == before + 2, "one, and that of the count itself"
+    expected = np.where(MASK, HOST * 2.0, HOST)
+    np.testing.assert_array_equal(x.get(), expected)
+    with pytest.raises(ValueError, match="broadcast"):
+        x[x > 1.0] = x[x > 0.3]
+    np.testing.assert_array_equal(x.get(), expected)
