@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from functools import lru_cache
 from math import prod
 from typing import NamedTuple
 
@@ -10,20 +9,19 @@ import numpy as np
 
 from gpu_backend.opstream.layout import Layout, Shape, contiguous, contiguous_strides
 
-__all__ = ["Begins", "Stacks", "offsets", "stacks"]
+__all__ = ["MOST_AXES", "Begins", "Stacks", "stacks"]
 
-#: More matrices than this go CuPy's way: where each begins is worked out by the host.
-_MOST_MATRICES = 1 << 14
-#: So many tables of that are remembered: each may take 24 bytes a matrix.
-_MOST_TABLES = 64
+#: Stacks of more axes go CuPy's way, if the device has to be told where each matrix begins.
+MOST_AXES = 4
 
 
 class Begins(NamedTuple):
-    """Where matrices begin that do not follow each other in all three: the second operand, the first and the result."""
+    """Where matrices begin that do not follow each other in all three, the operands and the result."""
 
-    #: The extents of each before its matrix, as many as of the result, and the bytes of one matrix.
-    stacks: tuple[tuple[Shape, int], ...]
-    outer: Shape
+    #: How many there are along each axis; `MOST_AXES` of them.
+    extents: Shape
+    #: How far along each axis one is behind the one before it, bytes: of the second operand, the first and the result.
+    steps: tuple[Shape, Shape, Shape]
 
 
 class Stacks(NamedTuple):
@@ -61,25 +59,22 @@ def stacks(first: Layout, second: Layout) -> Stacks | None:
     except ValueError:  # CuPy says why
         return None
     batch = prod(outer)
-    if not batch or batch > _MOST_MATRICES or not first.size or not second.size:
+    if not batch or not first.size or not second.size:
         return None
     made = contiguous((*outer, *first.shape[-2:-1], *(second.shape[-1:] if second.ndim > 1 else ())), first.dtype)
     copies = [None if one.c_contiguous else contiguous(one.shape, one.dtype) for one in (first, second)]
     begins = None
     if any(heap != outer for heap in heaps):
+        if axes > MOST_AXES:
+            return None
         sizes = (summed * columns, rows * summed, rows * columns)
-        each = ((heap, size * first.itemsize) for heap, size in zip((heaps[1], heaps[0], outer), sizes, strict=True))
-        begins = Begins(tuple(each), outer)
+        each = zip((heaps[1], heaps[0], outer), sizes, strict=True)
+        second_steps, first_steps, made_steps = (_steps(heap, size * first.itemsize) for heap, size in each)
+        begins = Begins((1,) * (MOST_AXES - axes) + outer, (second_steps, first_steps, made_steps))
     return Stacks(columns, rows, summed, batch, copies[0], copies[1], made, begins)
 
 
-@lru_cache(_MOST_TABLES)
-def offsets(begins: Begins) -> np.ndarray[tuple[int, ...], np.dtype[np.uint64]]:
-    """Return how far each matrix begins behind the first one, bytes: a row each for the operands and the result."""
-    table = np.zeros((len(begins.stacks), *begins.outer), np.uint64)
-    for places, (heap, matrix_bytes) in zip(table, begins.stacks, strict=True):
-        for axis, step in enumerate(contiguous_strides(heap, matrix_bytes)):
-            shape = [1] * len(heap)
-            shape[axis] = heap[axis]
-            places += (np.arange(heap[axis], dtype=np.uint64) * np.uint64(step)).reshape(shape)
-    return table.reshape(len(begins.stacks), -1)
+def _steps(heap: Shape, matrix_bytes: int) -> Shape:
+    """Return how far matrices of a stack are from each other, over `MOST_AXES` axes."""
+    strides = zip(heap, contiguous_strides(heap, matrix_bytes), strict=True)
+    return (0,) * (MOST_AXES - len(heap)) + tuple(0 if extent == 1 else stride for extent, stride in strides)

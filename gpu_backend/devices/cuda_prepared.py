@@ -20,6 +20,7 @@ from cupy.cuda._compiler_cache import DiskKernelCacheBackend, KernelCacheBackend
 
 from gpu_backend.devices import segment_source, usual_ops
 from gpu_backend.devices.cuda_bins import compile_bins
+from gpu_backend.devices.cuda_matrix_pointers import matrix_pointers
 from gpu_backend.devices.cuda_segments import CudaSegments
 from gpu_backend.devices.cuda_selections import compile_selections
 from gpu_backend.engine import logs
@@ -72,6 +73,7 @@ def prepare(folder: Path) -> None:
         note.touch(mode=0o600)
     compile_selections()
     compile_bins()
+    matrix_pointers()
     for dtype in (np.float64, np.float32, np.int64, np.int32, np.bool_):
         _use(np.dtype(dtype))
     device.synchronize()

@@ -9,7 +9,8 @@ from cupy.cuda import device as devices
 from cupy.cuda import runtime
 from cupy_backends.cuda.libs import cublas
 
-from gpu_backend.devices.batched_products import Stacks, offsets, stacks
+from gpu_backend.devices.batched_products import Stacks, stacks
+from gpu_backend.devices.cuda_matrix_pointers import matrix_pointers, table_bytes
 from gpu_backend.devices.products import Gemm, Product, gemm
 from gpu_backend.opstream.layout import Layout
 
@@ -90,16 +91,12 @@ class CudaProducts:
         multiply, handle_of = _SCATTERED[code], devices.get_cublas_handle
         one, zero = self._one_and_zero(code)
         m, n, k, batch, begins = call.m, call.n, call.k, call.batch, call.begins
-        row_bytes = batch * np.dtype(np.uint64).itemsize
 
         def run(first: int, second: int, into: int, scratch: int) -> None:
-            table = offsets(begins) + np.array([[second], [first], [into]], np.uint64)
-            # has read it all when it returns
-            runtime.memcpyAsync(scratch, table.ctypes.data, table.nbytes, runtime.memcpyHostToDevice, 0)
-            tables = [scratch + number * row_bytes for number in range(len(table))]
+            tables = matrix_pointers().write(scratch, batch, begins, (second, first, into))
             multiply(handle_of(), 0, 0, m, n, k, one, tables[0], m, tables[1], k, zero, tables[2], m, batch)
 
-        return Product(call, run, len(begins.stacks) * row_bytes)
+        return Product(call, run, table_bytes(batch))
 
     def _one_and_zero(self, code: str) -> tuple[int, int]:
         one: int = self._factors[code].ctypes.data

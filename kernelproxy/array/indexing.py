@@ -74,13 +74,8 @@ class Indexing(ArrayCore):
                 _copy_slice(self, value)
                 return
             value = stands_for(value)
-            if isinstance(key, ArrayCore) and isinstance(value, ArrayCore):
-                if _fits_places(self, key, value):
-                    dispatch.record(_SETITEM, (self, key, value))
-                    return
-                if key._layout.dtype.kind == "b" and selections.is_unknown(value):
-                    dispatch.run_proved(_SETITEM, (self, key, value), {}, _FITS_ON_THE_DEVICE)
-                    return
+            if isinstance(key, ArrayCore) and isinstance(value, ArrayCore) and _is_put_by_mask(self, key, value):
+                return
         if is_basic(key):
             window = views.getitem(self._layout, key)
             if isinstance(window, tuple):
@@ -212,13 +207,24 @@ def _is_scalar(value: Any) -> bool:
     return isinstance(value, np.ndarray) and value.ndim == 0
 
 
+def _is_put_by_mask(array: ArrayCore, mask: ArrayCore, value: ArrayCore) -> bool:
+    """Put ``value`` where ``mask`` chooses, if it is a mask and the layouts tell no more; tell whether that was done."""
+    if mask._layout.dtype.kind != "b":
+        return False
+    if _fits_places(array, mask, value):
+        dispatch.record(_SETITEM, (array, mask, value))
+        return True
+    if not selections.is_unknown(value):
+        return False
+    dispatch.run_proved(_SETITEM, (array, mask, value), {}, _FITS_ON_THE_DEVICE)
+    return True
+
+
 def _fits_places(array: ArrayCore, mask: ArrayCore, value: ArrayCore) -> bool:
     """Tell whether ``array[mask] = value`` surely succeeds.
 
     As what the same mask has just selected elsewhere does, or what fits the number of places, if that is known.
     """
-    if mask._layout.dtype.kind != "b":
-        return False
     layout = array._layout
     rows = selections.rows_of(value)
     if rows is not None and rows.known_count is not None:

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from gpu_backend.devices.batched_products import Stacks, offsets, stacks
+from gpu_backend.devices.batched_products import Begins, Stacks, stacks
 from gpu_backend.devices.products import Gemm, Product, gemm
 from gpu_backend.devices.sparse_products import Scratch
 from gpu_backend.opstream.layout import DType, Layout, contiguous
@@ -34,7 +34,7 @@ class NumpyProducts:
 
     def _run_each(self, call: Stacks, dtype: DType, first: int, second: int, into: int, scratch: int) -> None:
         self.calls.append(call)
-        table = offsets(call.begins).tolist() if call.begins is not None else None
+        table = offsets(call.begins) if call.begins is not None else None
         if table is not None:  # in memory of its own
             array_at(scratch, np.dtype(np.uint64), (3, call.batch), (8 * call.batch, 8))[...] = table
         m, n, k, size = call.m, call.n, call.k, dtype.itemsize
@@ -50,6 +50,12 @@ class NumpyProducts:
         left = _operand(second, dtype, (call.m, call.k), call.second_leading, call.is_second_transposed)
         right = _operand(first, dtype, (call.k, call.n), call.first_leading, call.is_first_transposed)
         _operand(into, dtype, (call.m, call.n), call.m, False)[...] = left @ right
+
+
+def offsets(begins: Begins) -> list[list[int]]:
+    """Return how far each matrix begins behind the first one: of the second operand, the first and the result."""
+    places = np.indices(begins.extents).reshape(len(begins.extents), -1)
+    return [(np.array(steps) @ places).tolist() for steps in begins.steps]
 
 
 def _operand(

@@ -9,13 +9,13 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from gpu_backend.devices.batched_products import offsets, stacks
+from gpu_backend.devices.batched_products import stacks
 from gpu_backend.devices.products import gemm
 from gpu_backend.executor.config import PASSES
 from gpu_backend.opstream.layout import contiguous, strided
 from gpu_backend.wire.messages import Op
 from gpu_backend.wire.values import Ref, Tuple, View
-from tests.unit.executor.program.numpy_products import MultiplyingCpu
+from tests.unit.executor.program.numpy_products import MultiplyingCpu, offsets
 from tests.unit.executor.program.played import PlayedNotebook
 
 TABLE, VECTOR = 50, 51
@@ -127,7 +127,7 @@ def test_where_each_matrix_of_a_stack_begins_is_as_numpy_says(extents: list[tupl
         return
     for found, heap, matrix in zip(offsets(call.begins), (second, first, outer), (12, 8, 6), strict=True):
         places = np.arange(prod(heap)).reshape(heap) * matrix * F8.itemsize
-        assert found.tolist() == np.broadcast_to(places, outer).ravel().tolist()
+        assert found == np.broadcast_to(places, outer).ravel().tolist()
 
 
 def test_a_sum_over_stacks_is_no_product_of_them() -> None:
