@@ -208,7 +208,7 @@ def _is_scalar(value: Any) -> bool:
 
 
 def _is_put_by_mask(array: ArrayCore, mask: ArrayCore, value: ArrayCore) -> bool:
-    """Put ``value`` where ``mask`` chooses, if it is a mask and the layouts tell no more; tell whether that was done."""
+    """Put ``value`` where ``mask`` chooses, if it is a mask and no layout says more; tell whether that was done."""
     if mask._layout.dtype.kind != "b":
         return False
     if _fits_places(array, mask, value):
