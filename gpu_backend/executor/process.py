@@ -131,7 +131,9 @@ class Executor:
                 self._stream.let_go()
                 if self._has_several:
                     self._lanes.note_other_work(process_time_ns() - before)
-        if not talk.has_work and not self._ports.hears_peers():  # what has come meanwhile is timed with what ran
+        if not talk.has_work and self._ports.hears_peers():
+            self._take_in(0)  # ops that have come meanwhile are timed with what ran
+        if not talk.has_work:
             self._pace.close_group()
         self._ports.send(talk.outbox)
         if self._has_answered:

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from gpu_backend.devices.batched_products import stacks
+from gpu_backend.devices.batched_products import MOST_AXES, stacks
 from gpu_backend.devices.products import gemm
 from gpu_backend.executor.config import PASSES
 from gpu_backend.opstream.layout import contiguous_strides, strided
@@ -135,7 +135,14 @@ def test_products_of_stacks_give_cupys_bits(code: str) -> None:
 
 
 @pytest.mark.gpu
-@pytest.mark.parametrize("heaps", [((3600,), ()), ((), (3600,)), ((60, 1), (1, 60)), ((1,), (4000,))])
+@pytest.mark.parametrize(
+    "heaps",
+    [
+        ((3600,), ()), ((), (3600,)), ((60, 1), (1, 60)), ((1,), (4000,)), ((7, 1, 5), (11, 1)),
+        ((3, 1, 5, 1), (7, 1, 9)), ((2, 3, 4, 5), (3, 1, 5)), ((1, 3, 1, 5), (2, 1, 4, 1)),
+        ((2, 1, 2, 2, 2), (3, 1, 1, 1)),
+    ],
+)  # fmt: skip
 def test_products_of_many_small_matrices_give_cupys_bits(heaps: tuple[tuple[int, ...], tuple[int, ...]]) -> None:
     from gpu_backend.devices.cuda import CudaDevice
 
@@ -152,4 +159,4 @@ def test_products_of_many_small_matrices_give_cupys_bits(heaps: tuple[tuple[int,
         for root, shape in zip((FIRST, SECOND), shapes, strict=True)
     )
     _require_same(on, plain, Op("cupy.matmul", MADE, args))
-    assert _done(on)
+    assert _done(on) == (max(map(len, heaps)) <= MOST_AXES)

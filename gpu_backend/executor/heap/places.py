@@ -88,6 +88,12 @@ class Places:
         self.spare.clear()
         self.spare_bytes = 0
 
+    def rest(self) -> None:
+        """Let go of what only ops that have run still needed, and of what is spare, if that is much."""
+        self.kept.clear()
+        if self.spare_bytes > MOST_SPARE_BYTES:
+            self.give_back()
+
     def clear(self) -> None:
         """Forget everything."""
         self.known.clear()

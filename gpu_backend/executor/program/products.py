@@ -24,7 +24,7 @@ _METHOD = ".method"
 #: The one that multiplies stacks of matrices.
 _OF_STACKS = "cupy.matmul"
 _NAMES = frozenset(("cupy.matmul", "cupy.dot", "cupy.ndarray.dot"))
-#: The most memory that a result or a copy may take: a larger one keeps the device busy by itself.
+#: The most memory that a result, a copy or the call itself may take: a larger one keeps the device busy by itself.
 _MOST_BYTES = 64 << 20
 
 
@@ -79,7 +79,7 @@ class Multiplications:
         first, second = layouts
         is_stack = name == _OF_STACKS and max(first.ndim, second.ndim) > 2
         product = self._runs.stacks(first, second) if is_stack else self._runs.product(first, second)
-        if product is None or product.call.made.nbytes > _MOST_BYTES:
+        if product is None or max(product.call.made.nbytes, product.scratch_bytes) > _MOST_BYTES:
             return None
         copies: list[_Copy | None] = []
         for layout, copied in ((first, product.call.first_copy), (second, product.call.second_copy)):

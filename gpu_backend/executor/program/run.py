@@ -205,13 +205,9 @@ class OpStream:
 
     def _pass_over(self, batch: QueuedBatch, place: int, end: int) -> None:
         """Do what is left of ops that are fulfilled, from ``place`` to ``end``: they let go of what they drop."""
-        ops, window = batch.ops, None
+        window = Window(batch)
         for one in range(place, end):
-            if one < len(ops):
-                op: Op | None = ops[one]
-            else:
-                window = window or Window(batch)
-                op = window.op(one)
+            op = window.op(one)
             for handle in (op.drop if op is not None else None) or ():
                 self.heap.drop(handle)
 
@@ -265,6 +261,7 @@ class OpStream:
         """Answer an op that only waits, beside which memory may stay spare; None for others, and for CuPy's way."""
         if op.name == SYNCHRONIZE and not op.args and not op.kwargs and not op.out:
             direct.launch()
+            self.heap.places.rest()
             self._functions[SYNCHRONIZE]()
             return _DONE
         if op.name == SAME and (answer := direct.read(op)) is not None:

@@ -103,6 +103,15 @@ def test_what_changes_when_nothing_else_does_is_memory_that_nobody_has_set() -> 
     assert found.content[:8] == pack("<Q", 7)
 
 
+def test_the_last_bytes_are_held_to_the_same() -> None:
+    ends = [pack("<Qi", 7, one) for one in (1, 2, 3)]
+    with pytest.raises(Unrepeatable, match="parameters that differ"):
+        Parameters(TRACES, False).add(ends, False)
+    with pytest.raises(Unrepeatable, match="parameters that differ"):
+        Parameters(TRACES, True).add([*ends, ends[0], ends[0]], False)
+    Parameters(TRACES, True).add([*ends, pack("<Qi", 7, 4), pack("<Qi", 7, 5)], False)
+
+
 def test_the_driver_is_asked_once_for_each_word_that_may_be_an_address(asked: list[int]) -> None:
     found = Parameters(TRACES, False)
     for _ in range(3):

@@ -136,6 +136,15 @@ def test_a_sum_over_stacks_is_no_product_of_them() -> None:
     assert not device.multiplied.calls
 
 
+def test_stacks_whose_call_takes_much_memory_go_cupys_way(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("gpu_backend.executor.program.products._MOST_BYTES", 100)
+    assert MultiplyingCpu().multiplied.stacks(contiguous((9, 1, 1), F8), contiguous((1, 1), F8)) is not None
+    on, device = notebook()
+    on.run(Op("cupy.matmul", 70, (window((9, 1, 1), (1, 1, 1)), window((1, 1), (1, 1)))))
+    assert not device.multiplied.calls
+    np.testing.assert_allclose(on.contents(Ref(70)).ravel(), 0.0 * np.arange(9.0), atol=1e-12)
+
+
 def test_stacks_without_memory_for_the_call_go_cupys_way() -> None:
     on, device = notebook()
     on.stream.heap.places.give_back()

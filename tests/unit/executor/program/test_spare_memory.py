@@ -166,3 +166,17 @@ def test_who_waits_for_the_device_leaves_the_memory_that_is_spare() -> None:
     assert on.contents(Ref(30)).tolist() == (on.contents(Ref(3)) + 2.0).tolist()
     (answer,) = on.run(Op(".synchronize", 0, (1,), None, Want.CONTENTS))
     assert answer.error is not None
+
+
+def test_who_waits_for_the_device_lets_go_of_what_is_dropped_and_of_much_that_is_spare(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    on = notebook()
+    on.run(*(added(20 + one, Ref(3), 1.0, drop=(19 + one,)) for one in range(4)))
+    places = on.stream.heap.places
+    assert on.run(Op(".synchronize", 0, (), (23,), Want.CONTENTS)) == [Answer(is_synchronized=True)]
+    assert places.spare
+    assert not places.kept
+    monkeypatch.setattr("gpu_backend.executor.heap.places.MOST_SPARE_BYTES", 8)
+    on.run(Op(".synchronize", 0, (), None, Want.CONTENTS))
+    assert not places.spare
