@@ -309,10 +309,6 @@ class CudaDevice:
 
     def synchronize(self) -> None:
         """Wait until all work given to the devices is done."""
-        if self.count == 1:  # it is the current one: to make it that costs as much as to wait for what is done
-            runtime.deviceSynchronize()
-            self._events.note_done(self._events.turns)
-            return
         for device, events in zip(self._devices, self._events_of, strict=True):
             device.synchronize()
             events.note_done(events.turns)

@@ -23,7 +23,6 @@ _MEMORY_TYPE = 2
 _SUCCESS, _INVALID_VALUE = 0, 1
 #: So many nodes are asked for at once.
 _USUAL_NODES = 16
-_SEVERAL = 2
 
 
 class NotKernels(Exception):
@@ -158,7 +157,7 @@ def name_of(function: int) -> str:
 
 def _in_order(graph: int) -> list[int]:
     nodes = _all_nodes(graph)
-    if len(nodes) < _SEVERAL:
+    if len(nodes) <= 1:
         return nodes
     count = c_size_t(0)
     _check(_driver().cuGraphGetEdges(c_void_p(graph), None, None, byref(count)))

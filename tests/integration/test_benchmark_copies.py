@@ -2,28 +2,19 @@
 
 from __future__ import annotations
 
-import os
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
 
-from tests.integration.notebook_pool import environment
-
-ROOT = Path(__file__).parents[2]
+from tests.integration.benchmark_run import run_benchmark
 
 pytestmark = pytest.mark.timeout(240)
 
 
 def test_it_copies_by_every_way_and_beside_native(tmp_path: Path) -> None:
-    with environment(tmp_path):
-        command = [sys.executable, "benchmarks/copies.py", "--device", "cpu", "--most", "1"]
-        done = subprocess.run(command, cwd=ROOT, env=os.environ, capture_output=True, text=True, timeout=200)
-    assert done.returncode == 0, done.stderr
-    lines = done.stdout.splitlines()
+    told = run_benchmark(tmp_path, "benchmarks/copies.py", "--most", "1")
     for name in ("up 4 KiB", "up 1 MiB", "down 1 MiB"):
-        (line,) = [one for one in lines if name in one]
+        (line,) = [one for one in told.splitlines() if name in one]
         assert line.count("GB/s") == 3
-    assert "8 MiB" not in done.stdout
-    assert "the same 1 MiB again, over TLS, 10 ms away, 1 Gb/s" in done.stdout
+    assert "8 MiB" not in told
+    assert "the same 1 MiB again, over TLS, 10 ms away, 1 Gb/s" in told

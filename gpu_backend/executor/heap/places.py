@@ -88,11 +88,15 @@ class Places:
         self.spare.clear()
         self.spare_bytes = 0
 
+    def give_back_much(self) -> None:
+        """Give spare memory back if there is much of it, as `give_back`."""
+        if self.spare_bytes > MOST_SPARE_BYTES:
+            self.give_back()
+
     def rest(self) -> None:
         """Let go of what only ops that have run still needed, and of what is spare, if that is much."""
         self.kept.clear()
-        if self.spare_bytes > MOST_SPARE_BYTES:
-            self.give_back()
+        self.give_back_much()
 
     def clear(self) -> None:
         """Forget everything."""

@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 from gpu_backend.devices.base import Device
 from gpu_backend.devices.products import Product
 from gpu_backend.devices.products import Products as ProductsOfDevice
-from gpu_backend.executor.heap import MOST_SPARE_BYTES, Heap, Place, Places
+from gpu_backend.executor.heap import Heap, Place, Places
 from gpu_backend.executor.program.operands import Operands
 from gpu_backend.executor.program.segment import Segment
 from gpu_backend.executor.program.sparse_products import SparseMultiplications
@@ -115,8 +115,7 @@ class Multiplications:
             temporary.append(result)
         for one in temporary:
             self._places.spare_again(one)
-        if self._places.spare_bytes > MOST_SPARE_BYTES:
-            self._places.give_back()
+        self._places.give_back_much()
         return is_possible
 
     def _address(self, op: Op, place: Place, copy: _Copy | None, temporary: list[Place]) -> int | None:

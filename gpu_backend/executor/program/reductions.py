@@ -11,7 +11,7 @@ from typing import Any
 
 from gpu_backend.devices.reductions import Reduce
 from gpu_backend.devices.reductions import Reductions as ReductionsOfDevice
-from gpu_backend.executor.heap import MOST_SPARE_BYTES, Place, Places
+from gpu_backend.executor.heap import Place, Places
 from gpu_backend.executor.program.operands import BLOCK_BYTES, Number, Operands
 from gpu_backend.executor.program.products import Multiplications
 from gpu_backend.executor.program.segment import Segment
@@ -96,8 +96,7 @@ class Reductions:
         made = self._reduced(way, terms.address)
         if terms is not places[0]:
             self._places.spare_again(terms)
-        if self._places.spare_bytes > MOST_SPARE_BYTES:
-            self._places.give_back()
+        self._places.give_back_much()
         if made is None or not self._divide(op, way, made):
             return False
         self._places.add(op.out, made)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from gpu_backend.devices.sparse_products import SparseProduct, SparseProducts
-from gpu_backend.executor.heap import MOST_SPARE_BYTES, Heap, Kind, Place
+from gpu_backend.executor.heap import Heap, Kind, Place
 from gpu_backend.executor.program.operands import Operands
 from gpu_backend.executor.program.segment import Segment
 from gpu_backend.opstream.layout import Layout
@@ -75,8 +75,7 @@ class SparseMultiplications:
                 self._heap.drop(op.reuse)
         else:
             places.spare_again(result)
-        if places.spare_bytes > MOST_SPARE_BYTES:
-            places.give_back()
+        places.give_back_much()
         return is_done
 
     def _launch(self) -> None:

@@ -46,11 +46,11 @@ def executor_with_a_notebook(own: Path) -> Iterator[tuple[Executor, MessageSocke
     executor._assign(control.Assign("s", 1, "", 0, SECONDS, ""))
     with closing(ports), ThreadPoolExecutor(1) as other:
         reached = other.submit(reach_far, config.endpoints[1], Expected(secret, config.certificate), SECONDS, 0)
-        take_in_until(executor, reached.done)
+        until(reached.done, executor)
         notebook = reached.result()[0]
         with closing(notebook):
             notebook.send(encode(Hello("s", 1, "i", 1, 0)))
-            take_in_until(executor, lambda: talk_of(executor).is_connected)
+            until(lambda: talk_of(executor).is_connected, executor)
             yield executor, notebook
 
 
@@ -61,12 +61,13 @@ def talk_of(executor: Executor) -> Conversation:
     return talk
 
 
-def take_in_until(executor: Executor, is_done: Callable[[], bool]) -> None:
-    """Have ``executor`` listen until something ``is_done``."""
+def until(is_done: Callable[[], bool], listening: Executor | None = None) -> None:
+    """Wait until something ``is_done``, and have an executor listen meanwhile if one is given."""
     end = perf_counter() + SECONDS
     while not is_done():
         assert perf_counter() < end
-        executor._take_in(0.01)
+        if listening is not None:
+            listening._take_in(0.01)
 
 
 def message(number: int) -> bytes:
@@ -87,10 +88,9 @@ def test_only_ops_that_are_there_are_timed_with_those_before_them(tmp_path: Path
     with executor_with_a_notebook(tmp_path) as (executor, notebook):
         talk, following = talk_of(executor), message(2)
         send(notebook, message(1))
-        take_in_until(executor, lambda: talk.has_work)
+        until(lambda: talk.has_work, executor)
         send(notebook, following if is_whole else following[:-1])
-        while not executor._ports.hears_peers():
-            pass
+        until(executor._ports.hears_peers)
         executor._work(Run(perf_counter() + SECONDS))
         assert talk.applied == 1
         assert talk.has_work == is_whole
