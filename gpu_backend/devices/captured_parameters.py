@@ -1,7 +1,8 @@
 """The parameters of captured launches: where in them an operand's address stands, a number, or neither.
 
 Whoever captures an op does so several times, on addresses that are made up and farther along each time. What differs
-must be those addresses and follow them exactly, or be a number that differs on purpose.
+must be those addresses and follow them exactly, or be a number that differs on purpose; or memory that nobody has set,
+which differs where all else is the same.
 """
 
 from __future__ import annotations
@@ -15,7 +16,7 @@ from gpu_backend.devices.cuda_graphs import is_address
 from gpu_backend.devices.replays import Patch, Slot, Unrepeatable
 from gpu_backend.opstream.layout import DType
 
-__all__ = ["BLOCKS", "FIRST", "MIDDLE", "MOST_ROOMS", "ROOM", "Moved", "Parameters"]
+__all__ = ["BLOCKS", "FIRST", "MIDDLE", "MOST_ROOMS", "ROOM", "Differs", "Moved", "Parameters"]
 
 #: Addresses that no memory has: above all that CUDA gives, one room for each array and block.
 FIRST, ROOM, MOST_ROOMS = 1 << 45, 1 << 38, 64
@@ -26,6 +27,10 @@ MIDDLE = 1 << 37
 _WORD = 8
 #: No memory begins below: neither Linux nor CUDA gives any there.
 _LEAST_ADDRESS = 1 << 16
+
+
+class Differs(Unrepeatable):
+    """A parameter differs that is neither an address nor a number: repeated, it may turn out that nobody has set it."""
 
 
 class Moved(NamedTuple):
@@ -45,10 +50,12 @@ class Parameters:
         What differs in each.
     leads_to_plans
         Whether addresses may stand among them that are none of an operand or a block.
+    again
+        Of what is given behind the traces, which of them each repeats: all that differs on purpose is the same.
     """
 
-    def __init__(self, traces: Sequence[Moved], leads_to_plans: bool) -> None:
-        self._traces, self._leads_to_plans = traces, leads_to_plans
+    def __init__(self, traces: Sequence[Moved], leads_to_plans: bool, again: Sequence[int] = ()) -> None:
+        self._traces, self._leads_to_plans, self._again = traces, leads_to_plans, again
         #: Words that are no addresses: to ask the driver takes a while, and most stand there several times.
         self._harmless: set[int] = set()
         self.content = bytearray()
@@ -56,7 +63,7 @@ class Parameters:
         self.slots: list[Slot] = []
 
     def add(self, every: Sequence[bytes], may_be_indexer: bool) -> int:
-        """Add a parameter as it was in each trace, and in those that repeat the first; return where it stands.
+        """Add a parameter as it was in each trace, and in those that repeat one; return where it stands.
 
         What is not the same when all else is, is nothing that a kernel reads: memory that nobody has set. Nor does it
         read the end of a ``CIndexer``, which only CuPy gives to its own kernels.
@@ -72,22 +79,27 @@ class Parameters:
         if (slot := self._slot(versions, at)) is not None:
             self.slots.append(slot)
             return at
-        end, again = len(first) // _WORD * _WORD, [first, *every[len(versions) :]]
-        if len({one[end:] for one in versions}) > 1 and len({one[end:] for one in again}) == 1:
-            raise Unrepeatable("parameters that differ")
-        table, repeated = _words(versions, end), _words(again, end)
+        end = len(first) // _WORD * _WORD
+        if len({one[end:] for one in versions}) > 1 and not self._is_unset([one[end:] for one in every]):
+            raise Differs("parameters that differ")
+        table = _words(every, end)
         for place, words in enumerate(table):
-            if repeated[place].count(repeated[place][0]) < len(again):
+            if self._again and self._is_unset(words):
                 continue
             try:
-                patch = self._patch(words, at + place * _WORD)
+                patch = self._patch(words[: len(versions)], at + place * _WORD)
             except Unrepeatable:
-                if not may_be_indexer or place < _words_read(table):
+                if not may_be_indexer or place < _words_read([one[: len(versions)] for one in table]):
                     raise
                 continue  # memory that nobody has set, so it is as good as any
             if patch is not None:
                 self.patches.append(patch)
         return at
+
+    def _is_unset(self, every: Sequence[object]) -> bool:
+        """Tell whether something that was ``every`` differs where a trace is repeated."""
+        count = len(self._traces)
+        return any(every[number] != one for number, one in zip(self._again, every[count:], strict=True))
 
     def _patch(self, words: Sequence[int], at: int) -> Patch | None:
         """Return which address stands in a word that was ``words`` in the traces; None for none that changes."""
@@ -95,10 +107,10 @@ class Parameters:
         if words.count(first) < len(words):  # else it may be two numbers of 32 bits that look like an address together
             room = (first - FIRST) // ROOM
             if not 0 <= room < MOST_ROOMS:
-                raise Unrepeatable("parameters that differ")
+                raise Differs("parameters that differ")
             moved = [trace.rooms.get(room) for trace in self._traces]
             if None in moved or [one - first for one in words] != moved:
-                raise Unrepeatable("parameters that do not follow an address")
+                raise Differs("parameters that do not follow an address")
             return Patch(at, room, first - (FIRST + room * ROOM + (0 if room >= BLOCKS else MIDDLE)))
         if not self._leads_to_plans and first >= _LEAST_ADDRESS and first not in self._harmless:
             if is_address(first):

@@ -2,7 +2,8 @@
 
 An op is carried out three times while a stream captures, so that nothing runs, on arrays and with an allocator whose
 addresses are made up. What differs between the three must be those addresses, and follow them exactly: then it is known
-where each operand's address stands, and that nothing else depends on it.
+where each operand's address stands, and that nothing else depends on it. Libraries leave words of what they hand over
+unset: where something else differs, all three are carried out once more, and what differs then as well is such a word.
 """
 
 from __future__ import annotations
@@ -19,7 +20,16 @@ import numpy as np
 from cupy.cuda import driver, memory, runtime
 
 from gpu_backend.devices import cuda_graphs
-from gpu_backend.devices.captured_parameters import BLOCKS, FIRST, MIDDLE, MOST_ROOMS, ROOM, Moved, Parameters
+from gpu_backend.devices.captured_parameters import (
+    BLOCKS,
+    FIRST,
+    MIDDLE,
+    MOST_ROOMS,
+    ROOM,
+    Differs,
+    Moved,
+    Parameters,
+)  # fmt: skip
 from gpu_backend.devices.cuda_copies import copies
 from gpu_backend.devices.cuda_graphs import Copy, Fill, GraphReader, Launch, Step
 from gpu_backend.devices.cuda_transforms import Plans, is_transform, plans_used
@@ -35,8 +45,8 @@ _TRACES = 3
 _APART = 1 << 33
 #: So many captured transforms hold plans at most, as many as CuPy's cache keeps: each may be all that holds its own.
 _MOST_PLANS = 16
-#: How often a transform is carried out once more just as before: its library leaves words unset.
-_REPEATS = 2
+#: How often all traces are taken once more at most, for words that nobody has set.
+_MOST_REPEATS = 2
 #: What operands of a transform must lie at multiples of: more than any library looks at.
 _ALIGNED = 256
 #: What CuPy's pool aligns blocks to.
@@ -63,28 +73,26 @@ class CudaReplays:
 
     def capture(self, function: Callable[..., Any], args: Sequence[Any], kwargs: Mapping[str, Any]) -> Replay:
         """Return what ``function`` launches; see the seam."""
-        if is_transform(function):
-            return self._transform(function, args, kwargs)
-        reader = GraphReader()
+        leads_to_plans = is_transform(function)  # its operands begin where blocks may
+        reader, unit = GraphReader(), _BLOCK if leads_to_plans else 1
         with plans_used() as plans:
-            traces = [self._trace(reader, function, args, kwargs, number) for number in range(_TRACES)]
-        if plans:
-            raise Unrepeatable("memory of others")
-        return _agreed(traces, has_indexers=not (args and isinstance(args[0], cupy.RawKernel)))
 
-    def _transform(self, function: Callable[..., Any], args: Sequence[Any], kwargs: Mapping[str, Any]) -> Replay:
-        """Return what a transform launches, on operands that begin where blocks may."""
-        reader = GraphReader()
-        with plans_used() as plans:
-            traces = [self._trace(reader, function, args, kwargs, number, _BLOCK) for number in range(_TRACES)]
-            again = [self._trace(reader, function, args, kwargs, 0, _BLOCK) for _ in range(_REPEATS)]
-        if not plans:
-            return _agreed(traces)
-        replay = _agreed(traces, again, leads_to_plans=True)._replace(holds=plans.hold, alignment=_ALIGNED)
+            def traced() -> list[_Trace]:
+                return [self._trace(reader, function, args, kwargs, number, unit) for number in range(_TRACES)]
+
+            traces = traced()
+            if plans and not leads_to_plans:
+                raise Unrepeatable("memory of others")
+            has_indexers = not (args and isinstance(args[0], cupy.RawKernel))
+            replay = _agreed_at_last(traces, traced, bool(plans), has_indexers)
+        return self._held(replay, plans) if plans else replay
+
+    def _held(self, replay: Replay, plans: Plans) -> Replay:
+        """Return a transform as one that ends with the ``plans`` that it goes by, and has them last meanwhile."""
         self._plans.append(plans)
         if len(self._plans) > _MOST_PLANS:
             self._plans.popleft().let_go()
-        return replay
+        return replay._replace(holds=plans.hold, alignment=_ALIGNED)
 
     def let_go(self) -> bool:
         """Hold no more plans of transforms; see the seam."""
@@ -220,10 +228,21 @@ class _Trace(NamedTuple):
     made: tuple[Made, ...]
 
 
-def _agreed(
-    traces: Sequence[_Trace], again: Sequence[_Trace] = (), leads_to_plans: bool = False, has_indexers: bool = True
+def _agreed_at_last(
+    traces: Sequence[_Trace], traced: Callable[[], list[_Trace]], leads_to_plans: bool, has_indexers: bool
 ) -> Replay:
-    """Return what the traces have in common; ``again`` are such that were taken just as the first was.
+    """Return what the traces have in common; if something differs that may be unset, by what they are once more."""
+    again: list[_Trace] = []
+    for _ in range(_MOST_REPEATS):
+        try:
+            return _agreed(traces, again, leads_to_plans, has_indexers)
+        except Differs:
+            again += traced()
+    return _agreed(traces, again, leads_to_plans, has_indexers)
+
+
+def _agreed(traces: Sequence[_Trace], again: Sequence[_Trace], leads_to_plans: bool, has_indexers: bool) -> Replay:
+    """Return what the traces have in common; ``again`` are all of them once more, or nothing.
 
     ``has_indexers`` says whether CuPy may have given kernels its ``CIndexer``.
     """
@@ -232,7 +251,8 @@ def _agreed(
         raise Unrepeatable("allocations that differ")
     if any([step[:-1] for step in one.launches] != [step[:-1] for step in first.launches] for one in every):
         raise Unrepeatable("launches that differ")
-    parameters = Parameters([one.space.differs for one in traces], leads_to_plans)
+    numbers = [number % _TRACES for number in range(len(again))]
+    parameters = Parameters([one.space.differs for one in traces], leads_to_plans, numbers)
     places = []
     for steps in zip(*(one.launches for one in every), strict=True):
         may_be_indexer = has_indexers and not _is_librarys(steps[0])

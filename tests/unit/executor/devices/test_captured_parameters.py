@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from gpu_backend.devices import captured_parameters
-from gpu_backend.devices.captured_parameters import BLOCKS, FIRST, MIDDLE, ROOM, Moved, Parameters
+from gpu_backend.devices.captured_parameters import BLOCKS, FIRST, MIDDLE, ROOM, Differs, Moved, Parameters
 from gpu_backend.devices.replays import Patch, Slot, Unrepeatable
 
 F8, F4 = np.dtype("f8"), np.dtype("f4")
@@ -97,10 +97,33 @@ def test_the_end_of_an_indexer_is_read_by_nobody(rest: Sequence[int] | int) -> N
 
 
 def test_what_changes_when_nothing_else_does_is_memory_that_nobody_has_set() -> None:
-    found = Parameters(TRACES, True)
+    found = Parameters(TRACES, True, [0, 0])
     again = [*words(7, [1, 2, 3]), *[pack("<2Q", 7, one) for one in (4, 5)]]
     found.add(again, False)
     assert found.content[:8] == pack("<Q", 7)
+    assert not found.patches
+
+
+@pytest.mark.parametrize("strange", range(3))
+def test_it_is_enough_that_one_of_the_traces_was_another_when_repeated(strange: int) -> None:
+    once = [[9, 9, 9], moved(0, OPERAND)]
+    once[0][strange] = SOMEBODYS
+    every = [*words(*once), *words(9, moved(0, OPERAND))]
+    found = Parameters(TRACES, False, range(3))
+    found.add(every, False)
+    assert found.patches == [Patch(8, 0, 0)]
+
+
+def test_what_is_as_different_when_repeated_is_not_unset() -> None:
+    for each in ([1, 2, 3], [OPERAND, OPERAND + 8, OPERAND + 16]):
+        with pytest.raises(Differs):
+            Parameters(TRACES, True, range(3)).add([*words(each), *words(each)], False)
+
+
+def test_an_address_that_is_followed_each_time_is_one_in_what_is_repeated_as_well() -> None:
+    found = Parameters(TRACES, False, range(3))
+    found.add([*words(moved(0, OPERAND)), *words(moved(0, OPERAND))], False)
+    assert found.patches == [Patch(0, 0, 0)]
 
 
 def test_the_last_bytes_are_held_to_the_same() -> None:
@@ -108,8 +131,8 @@ def test_the_last_bytes_are_held_to_the_same() -> None:
     with pytest.raises(Unrepeatable, match="parameters that differ"):
         Parameters(TRACES, False).add(ends, False)
     with pytest.raises(Unrepeatable, match="parameters that differ"):
-        Parameters(TRACES, True).add([*ends, ends[0], ends[0]], False)
-    Parameters(TRACES, True).add([*ends, pack("<Qi", 7, 4), pack("<Qi", 7, 5)], False)
+        Parameters(TRACES, True, [0, 0]).add([*ends, ends[0], ends[0]], False)
+    Parameters(TRACES, True, [0, 0]).add([*ends, pack("<Qi", 7, 4), pack("<Qi", 7, 5)], False)
 
 
 def test_the_driver_is_asked_once_for_each_word_that_may_be_an_address(asked: list[int]) -> None:
