@@ -212,10 +212,10 @@ static void add_way(Recurring *self, const Key *key, Way *way)
 {
     if (self->count >= MOST_WAYS)
         forget_all(self);
-    Way **at = find(self, key);
-    self->count += *at == NULL;
-    free_way(*at);
-    *at = way;
+    Way **at = find(self, key), *before = *at;
+    self->count += before == NULL;
+    *at = way; /* first: what is let go of may set off anything, a look at all ways among it */
+    free_way(before);
 }
 
 static PyObject *lacks(Recurring *self, PyObject *const *args, Py_ssize_t count)
@@ -257,7 +257,7 @@ static PyObject *forget(Recurring *self, PyObject *nothing)
     Py_RETURN_NONE;
 }
 
-/* All that it holds, but for its ways: those hold layouts, numbers and what launches, and lead back to nothing here. */
+/* All that it holds, but for its ways. */
 #define EACH_HELD(what) \
     what(self->takes) what(self->places) what(self->known) what(self->spare) what(self->kept) what(self->objects) \
     what(self->alone) what(self->views) what(self->drop) what(self->allocate) what(self->table) what(self->ready) \
@@ -303,6 +303,13 @@ static int visit_all(Recurring *self, visitproc visit, void *arg)
 {
 #define VISIT(object) Py_VISIT(object);
     EACH_HELD(VISIT)
+    /* What a way launches may hold the kernel that it was made of, and that the device, which leads back here. */
+    for (Py_ssize_t i = 0; self->ways != NULL && i < TABLE; i++)
+        if (self->ways[i] != NULL) {
+            Py_VISIT(self->ways[i]->known_by);
+            Py_VISIT(self->ways[i]->recipe);
+            Py_VISIT(self->ways[i]->held);
+        }
     return 0;
 }
 

@@ -50,8 +50,9 @@ static Way **find(Recurring *self, const Key *key)
 static void forget_all(Recurring *self)
 {
     for (Py_ssize_t i = 0; self->ways != NULL && i < TABLE; i++) {
-        free_way(self->ways[i]);
-        self->ways[i] = NULL;
+        Way *way = self->ways[i];
+        self->ways[i] = NULL; /* first, as in `add_way` */
+        free_way(way);
     }
     self->count = 0;
 }
