@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from functools import lru_cache
 from typing import Any
 
 import numpy as np
@@ -10,6 +11,8 @@ import numpy as np
 Array = np.ndarray[Any, Any]
 DType = np.dtype[Any]
 
+#: So many numbers that stand in programs are kept as arrays.
+_MOST_CONSTANTS = 1024
 #: float16 holds every integer up to this one, and float64 up to that.
 _EXACT_IN_HALF, _EXACT_IN_DOUBLE = 2048, 1 << 53
 _HALF, _SINGLE, _DOUBLE = np.dtype("f2"), np.dtype("f4"), np.dtype("f8")
@@ -96,6 +99,14 @@ def scalar(value: object, dtype: DType) -> Array:
     if not low <= value <= high:
         raise Unknown
     return np.asarray(value, dtype)
+
+
+@lru_cache(_MOST_CONSTANTS, typed=True)
+def constant(value: float, dtype: DType) -> Array:
+    """Return a number as `scalar`, to be read only; programs have few. It is no zero with a sign: 0.0 is equal to it."""
+    made = scalar(value, dtype)
+    made.flags.writeable = False
+    return made
 
 
 def _whole(value: int, dtype: DType) -> Array:

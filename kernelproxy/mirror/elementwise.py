@@ -12,7 +12,7 @@ from gpu_backend.opstream.proof import ufuncs
 from gpu_backend.opstream.proof.arguments import native
 from gpu_backend.opstream.proof.outcome import CannotProve
 from gpu_backend.opstream.proof.promotion import operand_kind
-from kernelproxy.mirror.casts import Array, DType, Unknown, cast, exactly, scalar
+from kernelproxy.mirror.casts import Array, DType, Unknown, cast, constant, exactly, scalar
 
 #: Looks at the operands, cast to the loop, and ends with `Unknown` where machines or CuPy's and NumPy's rules differ.
 Guard = Callable[..., None]
@@ -37,8 +37,10 @@ def _no_zero(x: Array, y: Array) -> None:
 
 
 def _within_width(x: Array, y: Array) -> None:
-    least, most = (y.min(), y.max()) if y.ndim and y.size else (y, y)
-    if y.size and not 0 <= least <= most < 8 * x.dtype.itemsize:
+    if not y.size:
+        return
+    least, most = (y.min(), y.max()) if y.ndim else (y.item(), y.item())
+    if not 0 <= least <= most < 8 * x.dtype.itemsize:
         raise Unknown
 
 
@@ -148,7 +150,7 @@ def compute(qualname: str, operands: tuple[Any, ...], may_be_nan: bool) -> Array
     FloatingPointError
         If a NaN came of numbers, or a number too small to be exact.
     """
-    plan = _plan(qualname, tuple([_told(one) for one in operands]))
+    plan = _plan(qualname, tuple([one.dtype if type(one) is np.ndarray else _told(one) for one in operands]))
     if plan is None or len(plan.inputs) != len(operands):
         raise Unknown
     if may_be_nan and not plan.takes_nan and any(map(_has_nan, operands)):
@@ -171,10 +173,7 @@ def _computed(plan: _Plan, operands: tuple[Any, ...]) -> Array:
 
 
 def _told(operand: Any) -> DType | _Weak:
-    """Return what chooses the loop of an operand."""
-    if isinstance(operand, np.ndarray):
-        own: DType = operand.dtype
-        return own
+    """Return what chooses the loop of an operand that is no array."""
     if isinstance(operand, np.generic):
         return _own(operand)
     weak = _WEAK.get(type(operand))
@@ -191,7 +190,10 @@ def _own(number: np.generic) -> DType:
 
 
 def _as(operand: Any, dtype: DType) -> Array:
-    return cast(operand, dtype) if isinstance(operand, np.ndarray) else scalar(operand, dtype)
+    kind = type(operand)
+    if kind is np.ndarray:
+        return cast(operand, dtype)
+    return constant(operand, dtype) if kind is int or (kind is float and operand) else scalar(operand, dtype)
 
 
 def _has_nan(operand: Any) -> bool:

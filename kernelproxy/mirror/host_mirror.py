@@ -16,6 +16,7 @@ import numpy as np
 from gpu_backend.opstream.layout import Layout
 from gpu_backend.wire import values as wire
 from gpu_backend.wire.codec import Frame
+from gpu_backend.wire.values import Ref, View
 from kernelproxy.mirror import elementwise, stores
 from kernelproxy.mirror.casts import Array, Unknown, exactly
 from kernelproxy.mirror.effects import Effect, effect_of, handles_in, is_quiet, may_put, only_reads
@@ -38,11 +39,22 @@ _IN_VAIN, _TRIED = 16, 31
 _ENDS = (Unknown, ArithmeticError, ValueError, TypeError, LookupError)
 
 
+class _Quiet(dict[str, bool]):
+    """`is_quiet` by name, without a call."""
+
+    def __missing__(self, name: str) -> bool:
+        found = self[name] = is_quiet(name)
+        return found
+
+
+_QUIET = _Quiet()
+
+
 class _Passing(dict[str, bool]):
     """Whether an op of a name, with a result and nothing computed, leaves what is known as it is."""
 
     def __missing__(self, name: str) -> bool:
-        found = self[name] = is_quiet(name) and name not in CREATING
+        found = self[name] = _QUIET[name] and name not in CREATING
         return found
 
 
@@ -99,9 +111,9 @@ class HostMirror:
         """
         if not self.is_on or (not results and kwargs is None and self._is_elsewhere(stores.TARGETS[name], args)):
             return None
-        effect = effect_of(name)
-        if effect is Effect.READS and results and not may_put(kwargs) and is_quiet(name):
+        if results and _QUIET[name] and not may_put(kwargs):
             return self._made(name, args, kwargs, out, made) if made is not None and results == 1 else None
+        effect = effect_of(name)
         if effect is Effect.READS or effect is Effect.WRITES:
             return self._written(name, args, kwargs) if self.known else None
         if effect is Effect.KEEPS:
@@ -120,9 +132,9 @@ class HostMirror:
     def _is_unknown(self, value: wire.Value) -> bool:
         """Tell whether ``value`` names an array, or a window of one, of which nothing is known."""
         kind = type(value)
-        if kind is wire.View:
+        if kind is View:
             return value.root not in self.known  # type: ignore[union-attr]
-        return kind is wire.Ref and value.handle not in self.known  # type: ignore[union-attr]
+        return kind is Ref and value.handle not in self.known  # type: ignore[union-attr]
 
     def note_write(self, target: wire.Value, data: Frame) -> tuple[int, Entry] | None:
         """Look at an upload into ``target`` before it is recorded, as `note`."""
@@ -244,15 +256,16 @@ class HostMirror:
         return Memory.of(promise.layout, MAKERS[promise.name](given, promise.layout)).look_for_nan()
 
     def _made(self, name: str, args: Args, kwargs: Kwargs, out: int, made: Layout) -> tuple[int, Entry] | None:
-        if made.nbytes > MOST_BYTES or not is_contiguous(made):
+        if made.nbytes > MOST_BYTES or not (made.c_contiguous or made.f_contiguous):
             return None
         if name in CREATING:
             return out, Promise(made, None, name, args, kwargs)
         if not self.worth.budget or not self.known:
             return None
-        if any(map(self._is_unknown, args)):  # to try and fail costs ten times that
-            self.worth.spend(0)
-            return None
+        for one in args:
+            if self._is_unknown(one):  # to try and fail costs ten times that
+                self.worth.spend(0)
+                return None
         given = Operands(self, args, kwargs)
         try:
             memory = Memory.of(made, self._values(name, given, made))

@@ -44,7 +44,8 @@ class Memory:
     def __init__(self, layout: Layout, data: bytes | Array) -> None:
         self._data: Any = data
         self.layout = layout
-        self.array: Array = np.ndarray(layout.shape, layout.dtype, data, 0, layout.strides)
+        is_it = type(data) is np.ndarray and data.dtype is layout.dtype and data.strides == layout.strides
+        self.array: Array = data if is_it else np.ndarray(layout.shape, layout.dtype, data, 0, layout.strides)  # type: ignore[assignment]
         self.may_be_nan = layout.dtype.kind in "fcV"
         self.is_computed = self.is_read = self.is_fetched = False
 
@@ -59,7 +60,8 @@ class Memory:
         """
         if values.shape != layout.shape or values.dtype != layout.dtype or not is_contiguous(layout):
             raise Unknown
-        is_new = values.flags.owndata and values.flags.c_contiguous and layout.c_contiguous and values.size > 0
+        flags = values.flags
+        is_new = flags.owndata and flags.c_contiguous and layout.c_contiguous and layout.size > 0
         return cls(layout, values if is_new else _copied(values, layout))
 
     def look_for_nan(self) -> Memory:

@@ -8,6 +8,7 @@ import numpy as np
 
 from gpu_backend.wire import values as wire
 from gpu_backend.wire.dtypes import text_to_dtype
+from gpu_backend.wire.values import Ref, View
 from kernelproxy.mirror.casts import Array, Unknown
 from kernelproxy.mirror.memory import Memory
 
@@ -47,7 +48,7 @@ class Operands:
     def known_value(self, value: wire.Value) -> Any:
         """Return what ``value`` names."""
         kind = type(value)
-        if kind is wire.Ref or kind is wire.View:
+        if kind is Ref or kind is View:
             return self.known_array(value)
         if kind is float:
             self.may_be_nan |= value != value
@@ -66,12 +67,16 @@ class Operands:
 
     def known_array(self, value: wire.Value) -> Array:
         """Return the array that ``value`` names."""
-        handle = value.handle if type(value) is wire.Ref else value.root if type(value) is wire.View else 0
+        kind = type(value)
+        handle = value.handle if kind is Ref else value.root if kind is View else 0  # type: ignore[union-attr]
         memory = self._known.get(handle)
         if type(memory) is not Memory:
             raise Unknown
-        array = memory.array if type(value) is wire.Ref else memory.window(value)  # type: ignore[arg-type]
-        self.may_be_nan |= memory.may_be_nan or (array.dtype != memory.array.dtype and array.dtype.kind in "fc")
+        if kind is Ref:
+            self.may_be_nan |= memory.may_be_nan
+            return memory.array
+        array, own = memory.window(value), memory.array.dtype  # type: ignore[arg-type]
+        self.may_be_nan |= memory.may_be_nan or (array.dtype is not own and array.dtype != own and array.dtype.kind in "fc")
         return array
 
     def refuse_nan(self) -> None:
