@@ -2,8 +2,11 @@
 
 An op is carried out three times while a stream captures, so that nothing runs, on arrays and with an allocator whose
 addresses are made up. What differs between the three must be those addresses, and follow them exactly: then it is known
-where each operand's address stands, and that nothing else depends on it. Libraries leave words of what they hand over
-unset: where something else differs, all three are carried out once more, and what differs then as well is such a word.
+where each operand's address stands, and that nothing else depends on it.
+
+The library of transforms leaves words of what it hands over unset: where something else differs, all three are carried
+out once more, and what is not as it was the first time is such a word. Only there: of whatever counts how often it was
+called, as what draws random numbers does, that would be wrong.
 """
 
 from __future__ import annotations
@@ -73,19 +76,19 @@ class CudaReplays:
 
     def capture(self, function: Callable[..., Any], args: Sequence[Any], kwargs: Mapping[str, Any]) -> Replay:
         """Return what ``function`` launches; see the seam."""
-        leads_to_plans = is_transform(function)  # its operands begin where blocks may
-        reader, unit = GraphReader(), _BLOCK if leads_to_plans else 1
+        has_plans = is_transform(function)
+        reader, unit = GraphReader(), _BLOCK if has_plans else 1  # its operands begin where blocks may
         with plans_used() as plans:
 
             def traced() -> list[_Trace]:
                 return [self._trace(reader, function, args, kwargs, number, unit) for number in range(_TRACES)]
 
             traces = traced()
-            if plans and not leads_to_plans:
+            if not plans:
+                return _agreed(traces, has_indexers=not (args and isinstance(args[0], cupy.RawKernel)))
+            if not has_plans:
                 raise Unrepeatable("memory of others")
-            has_indexers = not (args and isinstance(args[0], cupy.RawKernel))
-            replay = _agreed_at_last(traces, traced, bool(plans), has_indexers)
-        return self._held(replay, plans) if plans else replay
+            return self._held(_agreed_at_last(traces, traced), plans)
 
     def _held(self, replay: Replay, plans: Plans) -> Replay:
         """Return a transform as one that ends with the ``plans`` that it goes by, and has them last meanwhile."""
@@ -228,20 +231,20 @@ class _Trace(NamedTuple):
     made: tuple[Made, ...]
 
 
-def _agreed_at_last(
-    traces: Sequence[_Trace], traced: Callable[[], list[_Trace]], leads_to_plans: bool, has_indexers: bool
-) -> Replay:
-    """Return what the traces have in common; if something differs that may be unset, by what they are once more."""
+def _agreed_at_last(traces: Sequence[_Trace], traced: Callable[[], list[_Trace]]) -> Replay:
+    """Return what the traces of a transform have in common, and by ``traced`` once more if something else differs."""
     again: list[_Trace] = []
     for _ in range(_MOST_REPEATS):
         try:
-            return _agreed(traces, again, leads_to_plans, has_indexers)
+            return _agreed(traces, again, leads_to_plans=True)
         except Differs:
             again += traced()
-    return _agreed(traces, again, leads_to_plans, has_indexers)
+    return _agreed(traces, again, leads_to_plans=True)
 
 
-def _agreed(traces: Sequence[_Trace], again: Sequence[_Trace], leads_to_plans: bool, has_indexers: bool) -> Replay:
+def _agreed(
+    traces: Sequence[_Trace], again: Sequence[_Trace] = (), leads_to_plans: bool = False, has_indexers: bool = True
+) -> Replay:
     """Return what the traces have in common; ``again`` are all of them once more, or nothing.
 
     ``has_indexers`` says whether CuPy may have given kernels its ``CIndexer``.

@@ -103,7 +103,7 @@ def scalar(value: object, dtype: DType) -> Array:
 
 @lru_cache(_MOST_CONSTANTS, typed=True)
 def constant(value: float, dtype: DType) -> Array:
-    """Return a number as `scalar`, to be read only; programs have few. It is no zero with a sign: 0.0 is equal to it."""
+    """Return a number as `scalar`, to be read only; programs have few. No 0.0: one with a sign is equal to it."""
     made = scalar(value, dtype)
     made.flags.writeable = False
     return made

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+from gpu_backend.devices.replays import Lying, Unrepeatable
 from gpu_backend.opstream.layout import contiguous
 from gpu_backend.wire.messages import Op
 from gpu_backend.wire.values import DType, List, Ref, Slice, Tuple, Value, View
@@ -185,6 +186,36 @@ def test_most_are_replayed(cuda: Any) -> None:
     assert len(missed) < 0.2 * len([*ASKED, *WRITES]), missed
     aligned = [one for one in missed if "cupy.fft." in one and "View" not in one]
     assert not aligned, missed
+
+
+#: Transforms, with the shapes of what they are given: complex numbers, but for `rfft2`.
+TRANSFORMS = [
+    ("irfft2", (512, 257)), ("irfft2", (100, 51)), ("irfft2", (256, 129)), ("fft2", (512, 512)), ("rfft2", (512, 512)),
+    ("irfftn", (32, 32, 17)), ("ifft2", (64, 96)), ("fft", (40, 1000)), ("irfft", (64, 129)),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("name", "shape"), TRANSFORMS, ids=lambda one: str(one))
+def test_a_transform_is_captured_whatever_its_library_leaves_unset(
+    cuda: Any, name: str, shape: tuple[int, ...]
+) -> None:
+    """What stood on the stack stands in words of its parameters, and is another each time."""
+    import cupy
+
+    transform, dtype = getattr(cupy.fft, name), np.dtype("f8" if name == "rfft2" else "c16")
+    transform(cupy.zeros(shape, dtype))
+    for _ in range(6):
+        cuda.replays.capture(transform, [Lying(0, contiguous(shape, dtype))], {})
+
+
+def test_what_counts_its_calls_is_not_captured(cuda: Any) -> None:
+    """It differs where all else is the same, as what nobody has set does; and it is read."""
+    import cupy
+
+    drawn = cupy.random.RandomState(3).standard_normal
+    drawn(1000)
+    with pytest.raises(Unrepeatable):
+        cuda.replays.capture(drawn, [1000], {})
 
 
 #: What makes several arrays, and how many.
