@@ -108,3 +108,22 @@ def test_what_is_written_into_memory_is_written_nowhere_else(order: str) -> None
     for other in (np.zeros((3, 2), "i4"), np.zeros((2, 3), "i8")):
         with pytest.raises(Unknown):
             Memory.of(layout, other)
+
+
+def test_equal_numbers_that_are_not_the_same_are_told_apart() -> None:
+    """A number that stands in a program is kept as an array, of each type by itself, and zeros by their sign."""
+    ones, whole = np.ones(()), np.ones((), "i8")
+    for number in (0.0, -0.0, 0.0):
+        assert np.signbit(compute("cupy.multiply", (ones, number), False)) == np.signbit(number)
+    for number in (1, 1.0, True, 1.0, 1):
+        made = compute("cupy.add", (whole, number), False)
+        assert (made.dtype, made) == ((whole + number).dtype, 2)
+
+
+def test_numbers_that_are_kept_are_nobodys_result() -> None:
+    kept = compute("cupy.positive", (np.float64(2.5),), False)
+    for number in (3, 2.5):
+        made = Memory.of(contiguous((), np.dtype("f8")), compute("cupy.add", (np.zeros(()), number), False))
+        made.write(Ref(1), np.asarray(7.0), lambda: None)
+        assert compute("cupy.add", (np.zeros(()), number), False) == number
+    assert kept == 2.5
