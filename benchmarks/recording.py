@@ -29,7 +29,7 @@ _KINDS = (
     "cp.dot(m, m)", "m @ m", "cp.zeros_like(x)", "x.copy()", "x.astype(cp.float32)", "cp.concatenate([x, y])",
     "cp.stack((x, y))", "m.reshape(-1)", "m.T", "m.ravel()", "cp.expand_dims(x, 0)", "x.fill(0.0)", "x[1:-1]",
     "x[5]", "m[3, 4]", "m[-1, i % 30]", "x[i % 30] = 0.0", "x[1:-1] = 0.5", "m[2, i % 30] = 1.0", "x[:] = y",
-    "x[1:-1] += y[2:]", "x[2] = y[3]", "cp.full(9, next(new))",
+    "x[1:-1] += y[2:]", "x[2] = y[3]", "cp.full(9, next(new))", "x[b]", "x[b] = y[b]",
 )  # fmt: skip
 
 

@@ -31,7 +31,7 @@ from kernelproxy.calls.encoding import Encoder
 from kernelproxy.calls.error_state import ErrorState
 from kernelproxy.calls.foreign_arrays import Nothing, behind
 from kernelproxy.calls.stand_ins import StandIn, object_from_description
-from kernelproxy.calls.unknown_rows import expect, made_rows
+from kernelproxy.calls.unknown_rows import made_for_later, orders_for_later
 from kernelproxy.client import Client, current
 from kernelproxy.errors import warn_again
 
@@ -59,12 +59,18 @@ def call(qualname: str, args: tuple[object, ...], kwargs: dict[str, object]) -> 
     if known is not None:
         key, client, wire_args, wire_kwargs = known
         form = client.pipeline.forms.get(key)
-        if form is not None and ((made := form.made) is None or _is_sure(client, made.held_bytes)):
-            if type(form.gives) is View:
-                return view_of(_given(form.gives, args, kwargs), form.gives.offset, form.gives.layout)
-            handle = client.pipeline.note(form, wire_args, _DEPTH, wire_kwargs, client.streams.current_handle())
-            given = form.gives if made is None else made
-            return None if given is None else _realise(client, given, handle, args, kwargs)
+        if form is not None:
+            gives, made, stream = form.gives, form.made, client.streams.current_handle()
+            if isinstance(gives, Later):
+                if _is_sure(client, gives.nbytes):
+                    note = partial(client.pipeline.note, form, wire_args, _DEPTH, wire_kwargs, stream)
+                    return made_for_later(client, args, gives, note)
+            elif made is None or _is_sure(client, made.held_bytes):
+                if isinstance(gives, View):
+                    return view_of(_given(gives, args, kwargs), gives.offset, gives.layout)
+                handle = client.pipeline.note(form, wire_args, _DEPTH, wire_kwargs, stream)
+                given = gives if made is None else made
+                return None if given is None else _realise(client, given, handle, args, kwargs)
     proof: Proof = selections.prove(qualname, args, kwargs)
     if proof is selections.KNOWN_LENGTHS:
         proof = prove(qualname, layouts(args), layouts(kwargs) if kwargs else {})
@@ -133,15 +139,10 @@ def _recorded(
 
 def _recorded_for_later(qualname: str, encoded: _Encoded, args: tuple[object, ...], proof: Later) -> Any:
     """Record a call whose results have shapes that depend on values: each is asked for its own when that is needed."""
-    client, count, stream = encoded.client, proof.several or 1, encoded.client.streams.current_handle()
-    orders = ("" if proof.dtype is None else "C",) * count  # of what nothing is known is left as it lies
-    size, kind = max(largest(args, None), proof.nbytes), _kind(qualname, encoded.args)
-    choice = expect(client, args, proof)
-    first = client.pipeline.record(qualname, encoded.args, count, encoded.kwargs, stream, None, orders, size, kind)
-    made = [array_core.pending(client, first + place, proof.nbytes) for place in range(count)]
-    for one in made:
-        one._layout.rows = made_rows(one, args, proof, choice)
-    return made[0] if proof.several is None else tuple(made)
+    client, count, orders = encoded.client, proof.several or 1, orders_for_later(proof)
+    stream, size = client.streams.current_handle(), max(largest(args, None), proof.nbytes)
+    given = qualname, encoded.args, count, encoded.kwargs, stream, None, orders, size, _kind(qualname, encoded.args)
+    return made_for_later(client, args, proof, partial(client.pipeline.record, *given))
 
 
 def _warned(qualname: str, args: tuple[object, ...], kwargs: dict[str, object], proof: Warned) -> Any:

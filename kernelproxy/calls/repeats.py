@@ -11,13 +11,14 @@ from collections.abc import Iterable
 from typing import Any
 
 from gpu_backend.opstream.layout import Layout
-from gpu_backend.opstream.proof.outcome import Proof, Returned, View
+from gpu_backend.opstream.proof.outcome import Later, Proof, Returned, View
 from gpu_backend.wire import values as wire
 from kernelproxy import compiled
 from kernelproxy.calls import array_core
 from kernelproxy.calls.array_core import LaterLayout
 from kernelproxy.calls.encoding import DTYPE_KINDS, DTYPES
 from kernelproxy.calls.scalars import SCALARS, sent_scalar
+from kernelproxy.calls.unknown_rows import orders_for_later
 from kernelproxy.client import Client, current
 from kernelproxy.stream.forms import OpKind
 
@@ -125,7 +126,7 @@ compiled.learn(
 def remember(known: Known, proof: Proof, size: int) -> None:
     """Have a call found again of which ``proof`` holds and whose largest array has ``size`` bytes.
 
-    Only what gives one array or nothing: what gives several, or what is known later, takes long beside its recording.
+    Only what gives one array or nothing: what gives several takes long beside its recording.
     """
     key, client, _, _ = known
     forms = client.pipeline.forms
@@ -136,5 +137,9 @@ def remember(known: Known, proof: Proof, size: int) -> None:
         forms.keep(key, forms[name, 1, proof.orders, size, None, proof, False])
     elif proof is None:
         forms.keep(key, forms[name, 0, None, size, None, None, False])
+    elif type(proof) is Later:
+        if proof.several is None:
+            kind = OpKind(name, 1, orders_for_later(proof), max(size, proof.nbytes))
+            forms.keep(key, forms.of(kind, gives=proof))
     elif isinstance(proof, (View, Returned)):
         forms.keep(key, forms.of(OpKind(name, 0, None, size), gives=proof))

@@ -1,21 +1,25 @@
-"""What is noted of arrays whose number of rows nobody knows yet, as they are made: by what their rows were chosen."""
+"""Arrays whose number of rows nobody knows yet, as they are made; and what is noted of each: by what they were chosen.
+
+They are asked for their shapes when those are needed.
+"""
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from collections.abc import Callable
+from typing import Any, NamedTuple
 
 from gpu_backend.opstream.proof.outcome import Later
 from gpu_backend.wire import values as wire
-from kernelproxy.calls.array_core import ArrayCore, Rows
+from kernelproxy.calls.array_core import ArrayCore, Rows, pending
 from kernelproxy.calls.selections import rows_of
 from kernelproxy.client import Client
 from kernelproxy.mirror import counts
 from kernelproxy.mirror.entries import Counted
 
-__all__ = ["Choice", "expect", "made_rows"]
+__all__ = ["made_for_later", "orders_for_later"]
 
 
-class Choice(NamedTuple):
+class _Choice(NamedTuple):
     """What is about to choose rows: the number of the op, and the mask with what is known of it, if it is one."""
 
     op: int
@@ -24,7 +28,22 @@ class Choice(NamedTuple):
     known_count: int | None = None
 
 
-def expect(client: Client, args: tuple[object, ...], proof: Later) -> Choice:
+def orders_for_later(proof: Later) -> tuple[str, ...]:
+    """Return in which memory order each result must lie: that of which nothing is known is left as it lies."""
+    return ("" if proof.dtype is None else "C",) * (proof.several or 1)
+
+
+def made_for_later(client: Client, args: tuple[object, ...], proof: Later, record: Callable[[], int]) -> Any:
+    """Return what the op makes that ``record`` records, which returns the handle of the first: as ``proof`` says."""
+    choice = _expect(client, args, proof)
+    first = record()
+    found = [pending(client, first + place, proof.nbytes) for place in range(proof.several or 1)]
+    for one in found:
+        one._layout.rows = _rows_made(one, args, proof, choice)
+    return found[0] if proof.several is None else tuple(found)
+
+
+def _expect(client: Client, args: tuple[object, ...], proof: Later) -> _Choice:
     """Note that the next op of ``client`` is about to choose rows, as ``proof`` says of its ``args``."""
     pipeline = client.pipeline
     place = proof.chosen_by
@@ -32,12 +51,12 @@ def expect(client: Client, args: tuple[object, ...], proof: Later) -> Choice:
     with pipeline.recording:
         number = pipeline.open_batch.end
         if not isinstance(mask, ArrayCore):
-            return Choice(number)
+            return _Choice(number)
         counted, count = counts.expect(pipeline.mirror, mask._ref), counts.count(pipeline.mirror, mask._ref)
-        return Choice(number, mask._ref, counted, count)
+        return _Choice(number, mask._ref, counted, count)
 
 
-def made_rows(made: ArrayCore, args: tuple[object, ...], proof: Later, choice: Choice) -> Rows | None:
+def _rows_made(made: ArrayCore, args: tuple[object, ...], proof: Later, choice: _Choice) -> Rows | None:
     """Return what is known of the rows of ``made``, which the op of ``choice`` makes; None if nothing is."""
     if proof.dtype is None:
         return None

@@ -6,7 +6,7 @@ from typing import NamedTuple
 
 from gpu_backend.opstream.draws import is_draw
 from gpu_backend.opstream.layout import Layout
-from gpu_backend.opstream.proof.outcome import Returned, View
+from gpu_backend.opstream.proof.outcome import Later, Returned, View
 from kernelproxy.mirror.host_mirror import MOST_BYTES, PASSING
 from kernelproxy.stream.costs import Cost, Costs
 
@@ -62,7 +62,7 @@ class Form:
         Where an operand is a number: between which numbers it is of this form.
     gives
         What a call of this form gives if that is made of an argument: a window on it, and then there is no op, or the
-        argument itself.
+        argument itself; or if only its values say how large it is.
     """
 
     __slots__ = (
@@ -70,7 +70,7 @@ class Form:
     )  # fmt: skip
 
     def __init__(
-        self, kind: OpKind, cost: Cost, low: float = 0, high: float = 0, gives: View | Returned | None = None
+        self, kind: OpKind, cost: Cost, low: float = 0, high: float = 0, gives: View | Returned | Later | None = None
     ) -> None:
         self.name, self.results, self.orders, self.size = kind.name, kind.results, kind.orders, kind.size
         self.made = kind.made
@@ -88,7 +88,7 @@ class Forms(dict[tuple[object, ...], Form]):
     def __init__(self, costs: list[Costs]) -> None:
         self._costs = costs
 
-    def of(self, kind: OpKind, low: float = 0, high: float = 0, gives: View | Returned | None = None) -> Form:
+    def of(self, kind: OpKind, low: float = 0, high: float = 0, gives: View | Returned | Later | None = None) -> Form:
         """Return a form of ``kind``, which is not remembered."""
         return Form(kind, self._costs[kind.size.bit_length()][kind.what or kind.name], low, high, gives)
 

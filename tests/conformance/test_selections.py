@@ -12,6 +12,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from gpu_backend.devices import open_device
+from gpu_backend.opstream import proof
+from kernelproxy.calls import dispatch
 from kernelproxy.client import current
 from kernelproxy.mirror.host_mirror import HostMirror, Mode
 from kernelproxy.namespace.names import make
@@ -234,3 +236,41 @@ def test_what_cannot_be_remembered_by_is_no_reason_to_fail(cp: Callable[[str], A
     np.testing.assert_array_equal(cp("clip")(scope["x"][mask], np.nan, 5.0).get(), np.minimum(expected, 5.0))
     with pytest.raises((TypeError, ValueError)):
         scope["x"][mask] + np.zeros((), [("a", "f8")])[()]
+
+
+def test_selections_that_are_found_again_are_as_the_first(
+    cp: Callable[[str], Any], mode: Mode, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Each is by the mask that it is given, waits no more than the first, and is proved once."""
+    x, y, table = cp("asarray")(HOST), cp("asarray")(HOST[::-1].copy()), cp("asarray")(HOST.reshape(-1, 4))
+    asked: list[str] = []
+
+    def prove(name: str, *given: Any) -> Any:
+        asked.append(name)
+        return proof.prove(name, *given)
+
+    monkeypatch.setattr(dispatch, "prove", prove)
+    for turn, bound in enumerate((0.3, 0.9, -5.0, 100.0, 0.3)):
+        mask, rows = x > bound, table[:, 0] > bound
+        kept = bound < HOST
+        before = len(asked)
+        found: list[Any] = []
+        waited = cost(lambda mask=mask, rows=rows, found=found: found.extend((x[mask], y[mask], table[rows])))  # type: ignore[misc]
+        assert waited == 0
+        assert len(asked) == before or not turn
+        waited = cost(lambda found=found: (found[0] + found[1], len(found[0]), len(found[1])))  # type: ignore[misc]
+        assert waited == 1 or mode is Mode.OFF
+        np.testing.assert_array_equal(found[0].get(), HOST[kept])
+        np.testing.assert_array_equal(found[1].get(), HOST[::-1][kept])
+        np.testing.assert_array_equal(found[2].get(), HOST.reshape(-1, 4)[kept[::4]])
+
+
+def test_a_selection_that_may_find_no_memory_is_waited_for_though_it_is_found_again(
+    cp: Callable[[str], Any], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    x = cp("asarray")(HOST)
+    mask = x > 0.3
+    assert cost(lambda: [x[mask], x[mask]]) == 0
+    monkeypatch.setattr(current().pipeline.memory, "is_sure", lambda *given: False)
+    monkeypatch.setattr(current().pipeline.memory, "small_bytes", 0)
+    assert cost(lambda: x[mask]) == 1
