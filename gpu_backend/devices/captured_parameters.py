@@ -24,7 +24,7 @@ FIRST, ROOM, MOST_ROOMS = 1 << 45, 1 << 38, 64
 BLOCKS = MOST_ROOMS // 2
 #: Where in its room the first element of an array is: strides may lead below.
 MIDDLE = 1 << 37
-_WORD = 8
+_WORD, _HALF = 8, 4
 #: No memory begins below: neither Linux nor CUDA gives any there.
 _LEAST_ADDRESS = 1 << 16
 
@@ -52,6 +52,8 @@ class Parameters:
         Whether addresses may stand among them that are none of an operand or a block.
     again
         Of what is given behind the traces, which of them each repeats: all that differs on purpose is the same.
+        What is another there is memory that nobody has set, which libraries leave in theirs and CuPy in none but a
+        ``CIndexer``.
     """
 
     def __init__(self, traces: Sequence[Moved], leads_to_plans: bool, again: Sequence[int] = ()) -> None:
@@ -65,8 +67,8 @@ class Parameters:
     def add(self, every: Sequence[bytes], may_be_indexer: bool) -> int:
         """Add a parameter as it was in each trace, and in those that repeat one; return where it stands.
 
-        What is not the same when all else is, is nothing that a kernel reads: memory that nobody has set. Nor does it
-        read the end of a ``CIndexer``, which only CuPy gives to its own kernels.
+        What is not the same when all else is, is nothing that a library's kernel reads: memory that nobody has set. Nor
+        does one of CuPy's, as ``may_be_indexer`` says, read the end of a ``CIndexer``, which nobody else has.
 
         Raises
         ------
@@ -80,11 +82,13 @@ class Parameters:
             self.slots.append(slot)
             return at
         end = len(first) // _WORD * _WORD
-        if len({one[end:] for one in versions}) > 1 and not self._is_unset([one[end:] for one in every]):
-            raise Differs("parameters that differ")
+        may_be_unset = bool(self._again) and not may_be_indexer
+        if len({one[end:] for one in versions}) > 1:
+            self._require_unset([one[end:] for one in every], may_be_unset)
         table = _words(every, end)
         for place, words in enumerate(table):
-            if self._again and self._is_unset(words):
+            if may_be_unset and self._is_unset(words):
+                self._require_unset([one.to_bytes(_WORD) for one in words], may_be_unset)
                 continue
             try:
                 patch = self._patch(words[: len(versions)], at + place * _WORD)
@@ -95,6 +99,14 @@ class Parameters:
             if patch is not None:
                 self.patches.append(patch)
         return at
+
+    def _require_unset(self, every: Sequence[bytes], may_be_unset: bool) -> None:
+        """Raise `Differs` if a half of a word that was ``every``, or a part, differs by trace and not when repeated."""
+        count = len(self._traces)
+        for at in range(0, len(every[0]), _HALF):
+            halves = [one[at : at + _HALF] for one in every]
+            if len(set(halves[:count])) > 1 and not (may_be_unset and self._is_unset(halves)):
+                raise Differs("parameters that differ")
 
     def _is_unset(self, every: Sequence[object]) -> bool:
         """Tell whether something that was ``every`` differs where a trace is repeated."""

@@ -76,8 +76,8 @@ class CudaReplays:
 
     def capture(self, function: Callable[..., Any], args: Sequence[Any], kwargs: Mapping[str, Any]) -> Replay:
         """Return what ``function`` launches; see the seam."""
-        has_plans = is_transform(function)
-        reader, unit = GraphReader(), _BLOCK if has_plans else 1  # its operands begin where blocks may
+        may_have_plans = is_transform(function)
+        reader, unit = GraphReader(), _BLOCK if may_have_plans else 1  # its operands begin where blocks may
         with plans_used() as plans:
 
             def traced() -> list[_Trace]:
@@ -86,7 +86,7 @@ class CudaReplays:
             traces = traced()
             if not plans:
                 return _agreed(traces, has_indexers=not (args and isinstance(args[0], cupy.RawKernel)))
-            if not has_plans:
+            if not may_have_plans:
                 raise Unrepeatable("memory of others")
             return self._held(_agreed_at_last(traces, traced), plans)
 

@@ -193,7 +193,10 @@ def _as(operand: Any, dtype: DType) -> Array:
     kind = type(operand)
     if kind is np.ndarray:
         return cast(operand, dtype)
-    return constant(operand, dtype) if kind is int or (kind is float and operand) else scalar(operand, dtype)
+    is_kept = kind is int or (
+        kind is float and operand and operand == operand
+    )  # a zero has a sign, and no NaN is equal
+    return constant(operand, dtype) if is_kept else scalar(operand, dtype)
 
 
 def _has_nan(operand: Any) -> bool:

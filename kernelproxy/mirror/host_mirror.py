@@ -138,12 +138,12 @@ class HostMirror:
 
     def note_write(self, target: wire.Value, data: Frame) -> tuple[int, Entry] | None:
         """Look at an upload into ``target`` before it is recorded, as `note`."""
-        if not isinstance(target, (wire.Ref, wire.View)):
+        if not isinstance(target, (Ref, View)):
             return None
-        handle = target.handle if type(target) is wire.Ref else target.root  # type: ignore[union-attr]
+        handle = target.handle if type(target) is Ref else target.root  # type: ignore[union-attr]
         entry = self.known.get(handle)
         self.forget(handle)
-        is_whole = entry is not None and type(target) is wire.Ref and len(data) == entry.layout.nbytes
+        is_whole = entry is not None and type(target) is Ref and len(data) == entry.layout.nbytes
         return (handle, Promise(entry.layout, bytes(data))) if entry is not None and is_whole else None
 
     def note_asked(self, name: str, args: Args, kwargs: Kwargs) -> None:
@@ -290,10 +290,10 @@ class HostMirror:
     def _written(self, name: str, args: Args, kwargs: Kwargs) -> tuple[int, Entry] | None:
         place = stores.TARGETS[name]
         target = args[place] if place is not None and kwargs is None else None
-        if type(target) is not wire.Ref and type(target) is not wire.View:
+        if type(target) is not Ref and type(target) is not View:
             self._forget_all(args, kwargs)
             return None
-        handle = target.handle if type(target) is wire.Ref else target.root  # type: ignore[union-attr]
+        handle = target.handle if type(target) is Ref else target.root  # type: ignore[union-attr]
         if handle not in self.known:
             return None
         memory = self.get(handle) if self.worth.budget else None
@@ -314,9 +314,9 @@ class HostMirror:
 
     # --- reading ------------------------------------------------------------------------------------------------------
 
-    def read(self, reference: wire.Ref | wire.View, layout: Layout) -> Array | None:
+    def read(self, reference: Ref | View, layout: Layout) -> Array | None:
         """Return a copy, in C's order, of what an array of ``layout`` shows; None if it is not known."""
-        handle = reference.handle if type(reference) is wire.Ref else reference.root  # type: ignore[union-attr]
+        handle = reference.handle if type(reference) is Ref else reference.root  # type: ignore[union-attr]
         memory = self.get(handle)
         if memory is None:
             return None
@@ -333,11 +333,11 @@ class HostMirror:
         return np.array(shown, order="C")
 
     @staticmethod
-    def shown(reference: wire.Ref | wire.View, layout: Layout, content: Array) -> Array | None:
+    def shown(reference: Ref | View, layout: Layout, content: Array) -> Array | None:
         """Return a copy of what ``reference`` shows of an array of ``layout`` and ``content``; None if nothing."""
         try:
             memory = Memory.of(layout, content)
-            return np.array(memory.window(reference), order="C") if type(reference) is wire.View else content
+            return np.array(memory.window(reference), order="C") if type(reference) is View else content
         except _ENDS:
             return None
 

@@ -44,8 +44,10 @@ class Memory:
     def __init__(self, layout: Layout, data: bytes | Array) -> None:
         self._data: Any = data
         self.layout = layout
-        is_it = type(data) is np.ndarray and data.dtype is layout.dtype and data.strides == layout.strides
-        self.array: Array = data if is_it else np.ndarray(layout.shape, layout.dtype, data, 0, layout.strides)  # type: ignore[assignment]
+        if type(data) is np.ndarray and data.dtype is layout.dtype and _lies_so(data, layout):
+            self.array: Array = data
+        else:
+            self.array = np.ndarray(layout.shape, layout.dtype, data, 0, layout.strides)
         self.may_be_nan = layout.dtype.kind in "fcV"
         self.is_computed = self.is_read = self.is_fetched = False
 
@@ -116,6 +118,10 @@ class Memory:
         if not self.array.flags.writeable:
             self._data = bytearray(self._data)
             self.array = np.ndarray(self.array.shape, self.array.dtype, self._data, 0, self.array.strides)
+
+
+def _lies_so(array: Array, layout: Layout) -> bool:
+    return array.shape == layout.shape and array.strides == layout.strides
 
 
 def _copied(values: Array, layout: Layout) -> Array:

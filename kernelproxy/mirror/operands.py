@@ -91,7 +91,7 @@ class Operands:
         value = self.args[place] if len(self.args) > place else self.kwargs.get(name, default)
         if value is _REQUIRED:
             raise Unknown
-        return self.known_value(value) if isinstance(value, (wire.Ref, wire.View, wire.Scalar)) else value
+        return self.known_value(value) if isinstance(value, (Ref, View, wire.Scalar)) else value
 
     @staticmethod
     def axis(value: Any) -> int | tuple[int, ...] | None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import random
 from typing import Any
 
@@ -199,23 +200,40 @@ TRANSFORMS = [
 def test_a_transform_is_captured_whatever_its_library_leaves_unset(
     cuda: Any, name: str, shape: tuple[int, ...]
 ) -> None:
-    """What stood on the stack stands in words of its parameters, and is another each time."""
+    """What stood on the stack stands in words of its parameters, and is another each time; the bits are CuPy's."""
     import cupy
 
     transform, dtype = getattr(cupy.fft, name), np.dtype("f8" if name == "rfft2" else "c16")
     transform(cupy.zeros(shape, dtype))
     for _ in range(6):
         cuda.replays.capture(transform, [Lying(0, contiguous(shape, dtype))], {})
+    found = []
+    for passes in (("store", "reuse", "replay"), _OFF):
+        on, numbers = PlayedNotebook(passes, cuda), np.random.default_rng(8)
+        results = []
+        for _ in range(14):
+            given = numbers.normal(size=(*shape, dtype.itemsize // 8)).view(dtype)[..., 0]
+            on.stream.heap.put(1, cuda.upload(np.ascontiguousarray(given)))
+            on.stream.heap.ownership.own(1)
+            assert not on.run(Op(f"cupy.fft.{name}", 100, (Ref(1),)))
+            results.append(on.contents(Ref(100)).tobytes())
+            on.run(Op(".nothing", 0, (), (1, 100)))
+        found.append(results)
+        assert passes is _OFF or (
+            on.stream._direct and on.stream._direct.replayer and on.stream._direct.replayer.replayed
+        )
+    assert found[0] == found[1]
 
 
 def test_what_counts_its_calls_is_not_captured(cuda: Any) -> None:
     """It differs where all else is the same, as what nobody has set does; and it is read."""
     import cupy
 
-    drawn = cupy.random.RandomState(3).standard_normal
-    drawn(1000)
-    with pytest.raises(Unrepeatable):
-        cuda.replays.capture(drawn, [1000], {})
+    numbers = itertools.count(5)
+    add = cupy.ElementwiseKernel("int64 x, int64 n", "int64 y", "y = x + n", "counted_calls")
+    add(cupy.zeros(8, int), 1)
+    with pytest.raises(Unrepeatable, match="parameters that differ"):
+        cuda.replays.capture(lambda x: add(x, next(numbers)), [Lying(0, contiguous((8,), np.dtype("i8")))], {})
 
 
 #: What makes several arrays, and how many.

@@ -223,6 +223,8 @@ static PyObject *lacks(Recurring *self, PyObject *const *args, Py_ssize_t count)
     Key key;
     if (count != 3)
         return PyErr_Format(PyExc_TypeError, "an op is wanted, what it is known by, and whether it has come often");
+    if (self->is_running)
+        Py_RETURN_FALSE;
     int written = write_key_of(self, args[0], &key);
     if (written <= 0)
         return written < 0 ? NULL : Py_NewRef(Py_False);
@@ -241,6 +243,8 @@ static PyObject *learn(Recurring *self, PyObject *const *args, Py_ssize_t count)
     Key key;
     if (count != 3)
         return PyErr_Format(PyExc_TypeError, "an op is wanted, what it is known by, and a recipe");
+    if (self->is_running)
+        Py_RETURN_NONE;
     int written = write_key_of(self, args[0], &key);
     Way *way = written == 1 ? make_way(&key, args[1], args[2]) : NULL;
     if (way == NULL && (written < 0 || PyErr_Occurred()))
@@ -253,7 +257,10 @@ static PyObject *learn(Recurring *self, PyObject *const *args, Py_ssize_t count)
 static PyObject *forget(Recurring *self, PyObject *nothing)
 {
     (void)nothing;
-    forget_all(self);
+    if (self->is_running) /* by what an op calls: the way of that op is still needed */
+        self->must_forget = 1;
+    else
+        forget_all(self);
     Py_RETURN_NONE;
 }
 

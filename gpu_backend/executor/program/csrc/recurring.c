@@ -29,6 +29,8 @@ typedef struct {
     long long most_spare;
     Way **ways;
     Py_ssize_t count;
+    /* Whether ops are being carried out: ways stay where they are meanwhile, and whether they are forgotten then. */
+    int is_running, must_forget;
 } Recurring;
 
 #include "memory.h"
@@ -52,9 +54,9 @@ static void forget_all(Recurring *self)
     for (Py_ssize_t i = 0; self->ways != NULL && i < TABLE; i++) {
         Way *way = self->ways[i];
         self->ways[i] = NULL; /* first, as in `add_way` */
+        self->count -= way != NULL;
         free_way(way);
     }
-    self->count = 0;
 }
 
 static int takes_of(Recurring *self, PyObject *op)
@@ -358,7 +360,7 @@ static int drop_all(Recurring *self, PyObject *handles)
     return 0;
 }
 
-static PyObject *run(Recurring *self, PyObject *const *args, Py_ssize_t count)
+static PyObject *run_ops(Recurring *self, PyObject *const *args, Py_ssize_t count)
 {
     if (count != 4 || !PyTuple_CheckExact(args[0]) || self->ways == NULL)
         return PyErr_Format(PyExc_TypeError, "ops, two places and a time are wanted");
@@ -397,6 +399,20 @@ static PyObject *run(Recurring *self, PyObject *const *args, Py_ssize_t count)
         }
     }
     return PyLong_FromSsize_t(place);
+}
+
+static PyObject *run(Recurring *self, PyObject *const *args, Py_ssize_t count)
+{
+    if (self->is_running)
+        return PyErr_Format(PyExc_RuntimeError, "ops are being carried out");
+    self->is_running = 1;
+    PyObject *place = run_ops(self, args, count);
+    self->is_running = 0;
+    if (self->must_forget) {
+        self->must_forget = 0;
+        forget_all(self);
+    }
+    return place;
 }
 
 #include "learning.h"

@@ -120,6 +120,32 @@ def test_what_is_as_different_when_repeated_is_not_unset() -> None:
             Parameters(TRACES, True, range(3)).add([*words(each), *words(each)], False)
 
 
+@pytest.mark.parametrize("read", ["<II", "<IIx", "<IIBBx"])
+def test_a_half_that_is_read_is_not_hidden_by_one_that_nobody_has_set(read: str) -> None:
+    """It differs by trace, the other half as it comes; as words, and as what is left behind the last word."""
+    count = read.count("B")
+    for set_, unset in ((0, 1), (1, 0)):
+        every = []
+        for by_trace, by_chance in [(1, 5), (2, 6), (3, 5), (1, 5), (2, 9), (3, 5)]:
+            halves = [0, 0]
+            halves[set_], halves[unset] = by_trace, by_chance
+            every.append(pack(read, *halves, *[by_chance] * count))
+        with pytest.raises(Differs):
+            Parameters(TRACES, True, range(3)).add(every, False)
+
+
+def test_what_is_set_by_cupy_is_not_believed_to_be_unset() -> None:
+    every = [*words([1, 2, 3], moved(0, OPERAND)), *words([4, 5, 6], moved(0, OPERAND))]
+    Parameters(TRACES, True, range(3)).add(every, False)
+    with pytest.raises(Differs):
+        Parameters(TRACES, True, range(3)).add(every, True)
+
+
+def test_the_end_of_an_indexer_is_known_in_what_is_repeated_as_well() -> None:
+    every = [*words(12, 4, 3, [1, 2, 3], SOMEBODYS), *words(12, 4, 3, [4, 2, 3], 7)]
+    Parameters(TRACES, False, range(3)).add(every, True)
+
+
 def test_an_address_that_is_followed_each_time_is_one_in_what_is_repeated_as_well() -> None:
     found = Parameters(TRACES, False, range(3))
     found.add([*words(moved(0, OPERAND)), *words(moved(0, OPERAND))], False)

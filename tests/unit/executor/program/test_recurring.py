@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import gc
 import os
 import subprocess
 import sys
-import weakref
 from typing import Any
 
 import numpy as np
@@ -267,22 +265,6 @@ def test_what_is_forgotten_is_learnt_again_and_leaves_nothing_behind() -> None:
     was = recurring(on).done
     on.run(*(added(30 + one, Ref(50), 1.0) for one in range(4)))
     assert recurring(on).done == was + 2
-
-
-def test_it_holds_nothing_when_it_is_gone() -> None:
-    """Nor if a kernel of the user's recurs, which may lead back to all that there is."""
-    on = notebook()
-    on.run(*(added(20 + one, Ref(3), 1.0) for one in range(6)))
-    device: Any = on.device
-    on.stream.heap.put(10, device.resolve("cupy.ElementwiseKernel")("T x", "T y", "y = -x", "minus"), Kind.KERNEL)
-    assert recurring(on).done
-    before = recurring(on).launched
-    on.run(*(Op(".call", 40 + one, (Ref(10), Ref(3))) for one in range(6)))
-    assert recurring(on).launched > before
-    kept = weakref.ref(on.stream.heap.places.known[3].array), weakref.ref(device)
-    del on, device
-    gc.collect()
-    assert all(one() is None for one in kept)
 
 
 def test_a_recipe_that_names_what_it_does_not_have_is_refused() -> None:
