@@ -193,9 +193,8 @@ def _as(operand: Any, dtype: DType) -> Array:
     kind = type(operand)
     if kind is np.ndarray:
         return cast(operand, dtype)
-    is_kept = kind is int or (
-        kind is float and operand and operand == operand
-    )  # a zero has a sign, and no NaN is equal
+    # Not of a zero, which has a sign and is equal to the other; nor of NaN, which is equal to none.
+    is_kept = kind is int or (kind is float and operand == operand and operand != 0)
     return constant(operand, dtype) if is_kept else scalar(operand, dtype)
 
 
