@@ -39,22 +39,11 @@ _IN_VAIN, _TRIED = 16, 31
 _ENDS = (Unknown, ArithmeticError, ValueError, TypeError, LookupError)
 
 
-class _Quiet(dict[str, bool]):
-    """`is_quiet` by name, without a call."""
-
-    def __missing__(self, name: str) -> bool:
-        found = self[name] = is_quiet(name)
-        return found
-
-
-_QUIET = _Quiet()
-
-
 class _Passing(dict[str, bool]):
     """Whether an op of a name, with a result and nothing computed, leaves what is known as it is."""
 
     def __missing__(self, name: str) -> bool:
-        found = self[name] = _QUIET[name] and name not in CREATING
+        found = self[name] = is_quiet(name) and name not in CREATING
         return found
 
 
@@ -111,7 +100,7 @@ class HostMirror:
         """
         if not self.is_on or (not results and kwargs is None and self._is_elsewhere(stores.TARGETS[name], args)):
             return None
-        if results and _QUIET[name] and not may_put(kwargs):
+        if results and is_quiet(name) and not may_put(kwargs):
             return self._made(name, args, kwargs, out, made) if made is not None and results == 1 else None
         effect = effect_of(name)
         if effect is Effect.READS or effect is Effect.WRITES:
@@ -256,16 +245,15 @@ class HostMirror:
         return Memory.of(promise.layout, MAKERS[promise.name](given, promise.layout)).look_for_nan()
 
     def _made(self, name: str, args: Args, kwargs: Kwargs, out: int, made: Layout) -> tuple[int, Entry] | None:
-        if made.nbytes > MOST_BYTES or not (made.c_contiguous or made.f_contiguous):
+        if made.nbytes > MOST_BYTES or not is_contiguous(made):
             return None
         if name in CREATING:
             return out, Promise(made, None, name, args, kwargs)
         if not self.worth.budget or not self.known:
             return None
-        for one in args:
-            if self._is_unknown(one):  # to try and fail costs ten times that
-                self.worth.spend(0)
-                return None
+        if any(map(self._is_unknown, args)):  # to try and fail costs ten times that
+            self.worth.spend(0)
+            return None
         given = Operands(self, args, kwargs)
         try:
             memory = Memory.of(made, self._values(name, given, made))

@@ -75,10 +75,8 @@ class Operands:
         if kind is Ref:
             self.may_be_nan |= memory.may_be_nan
             return memory.array
-        array, own = memory.window(value), memory.array.dtype  # type: ignore[arg-type]
-        self.may_be_nan |= memory.may_be_nan or (
-            array.dtype is not own and array.dtype != own and array.dtype.kind in "fc"
-        )
+        array = memory.window(value)  # type: ignore[arg-type]
+        self.may_be_nan |= memory.may_be_nan or (array.dtype != memory.array.dtype and array.dtype.kind in "fc")
         return array
 
     def refuse_nan(self) -> None:

@@ -196,7 +196,7 @@ TRANSFORMS = [
 ]  # fmt: skip
 
 
-@pytest.mark.parametrize(("name", "shape"), TRANSFORMS, ids=lambda one: str(one))
+@pytest.mark.parametrize(("name", "shape"), TRANSFORMS, ids=str)
 def test_a_transform_is_captured_whatever_its_library_leaves_unset(
     cuda: Any, name: str, shape: tuple[int, ...]
 ) -> None:

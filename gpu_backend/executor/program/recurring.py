@@ -68,7 +68,7 @@ class Recurring(Protocol):
         """Note that ``op`` was carried out by ``recipe``, for those that come in the same way; None if none may."""
 
     def forget(self) -> None:
-        """Forget all ways."""
+        """Forget all ways; while ops are carried out, once they are: until then nothing is learnt."""
 
 
 def make_recurring(

@@ -342,7 +342,7 @@ static PyMethodDef methods[] = {
     {"run", (PyCFunction)(void (*)(void))run, METH_FASTCALL, "Carry out ops; return the place of the first that is for others."},
     {"lacks", (PyCFunction)(void (*)(void))lacks, METH_FASTCALL, "Tell whether an op's way is to be learnt."},
     {"learn", (PyCFunction)(void (*)(void))learn, METH_FASTCALL, "Note how an op was carried out, for those that come so again."},
-    {"forget", (PyCFunction)forget, METH_NOARGS, "Forget all ways."},
+    {"forget", (PyCFunction)forget, METH_NOARGS, "Forget all ways, once nothing is carried out."},
     {NULL, NULL, 0, NULL},
 };
 

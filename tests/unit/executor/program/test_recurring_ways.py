@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import gc
 import weakref
+from math import inf
 from typing import Any
 
 import numpy as np
+import pytest
 
 from gpu_backend.executor.heap import Kind
 from gpu_backend.opstream.layout import contiguous
@@ -42,6 +44,8 @@ def test_what_is_forgotten_while_an_op_is_carried_out_stays_until_it_is() -> Non
     def holds() -> bool:
         recurring(on).forget()
         recurring(on).learn(op, None, recipe)
+        with pytest.raises(RuntimeError, match="being carried out"):
+            recurring(on).run((op,), 0, 1, inf)
         return True
 
     op = Op(".store", 0, (Ref(3), Ref(4)))
