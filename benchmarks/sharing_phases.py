@@ -84,14 +84,23 @@ def weights(pool: SharedPool, scale: Scale, seconds: float = 11.0) -> dict[str, 
 
 
 def pool_shares(pool: SharedPool, scale: Scale, seconds: float) -> dict[str, Any]:
-    """Two users on two devices: each one's part of the GPU time of both, once the ledger has seen them."""
+    """Two users on two devices: each one's part of the GPU time of both, once the ledger has seen them.
+
+    And the work that is done in a second, beside that of each device when one notebook has it alone.
+    """
     users = list(dict.fromkeys(notebook.user for notebook in pool.notebooks))
+    alone = 0.0
+    for notebook in pool.one_of_each():
+        order = [(notebook, scale.hog(0.2e-3))]
+        answers, _ = pool.run(order, scale.seconds(2.0), GRACE_SECONDS)
+        alone += work(order, answers)
     orders = [(notebook, scale.hog(0.2e-3)) for notebook in pool.notebooks]
     answers, samples = pool.run(orders, scale.seconds(seconds), GRACE_SECONDS)
     window, _ = _window(scale.seconds(seconds))
     # Each can use a whole device wherever they are: half of the two is fair.
     found = _parts(samples, dict.fromkeys(users, 1 / len(users)), window, scale.seconds(seconds) / 3)
-    return {**found, "placed": pool.placed(), "devices": pool.devices, "work_rate": work(orders, answers)}
+    rates = {"work_rate": work(orders, answers), "alone_rate": alone}
+    return {**found, "placed": pool.placed(), "devices": pool.devices, **rates}
 
 
 def _window(seconds: float) -> tuple[float, float]:

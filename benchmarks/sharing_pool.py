@@ -26,7 +26,8 @@ from gpu_backend.pool import commands, people, state
 from gpu_backend.pool.settings import PoolSettings
 from kernelproxy.settings import MIRROR_VARIABLE
 
-_WORKER = Path(__file__).parent / "sharing_worker.py"
+#: What runs as a notebook.
+WORKER = Path(__file__).parent / "sharing_worker.py"
 #: How long a notebook may take from its start to its first kernel, seconds.
 _READY_SECONDS = 60.0
 
@@ -36,7 +37,7 @@ class Notebook:
 
     def __init__(self, user: str, device: str, environment: dict[str, str]) -> None:
         self.user = user
-        command = [sys.executable, str(_WORKER), device]
+        command = [sys.executable, str(WORKER), device]
         self._process = subprocess.Popen(
             command, env=environment, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
         )
@@ -172,6 +173,15 @@ class SharedPool:
         for session in commands.status(self._state).sessions:
             found[session.user][session.device] += 1
         return found
+
+    def one_of_each(self) -> list[Notebook]:
+        """Return a notebook of each device."""
+        device_of = {session.session: session.device for session in commands.status(self._state).sessions}
+        found: dict[int, Notebook] = {}
+        for notebook in self.notebooks:
+            notebook.tell("session")
+            found.setdefault(device_of[notebook.answer(monotonic() + _READY_SECONDS)["session"]], notebook)
+        return list(found.values())
 
     def used_by_user(self) -> dict[str, float]:
         """Return each user's GPU time so far, seconds."""

@@ -51,6 +51,12 @@ class Worker:
         """Wait until all is done."""
         self.cp.cuda.get_current_stream().synchronize()
 
+    def session(self) -> dict[str, Any]:
+        """Return which session this is."""
+        import kernelproxy
+
+        return {"session": kernelproxy.current_session().ticket.session}
+
     def calibrate(self, steps: int) -> dict[str, Any]:
         """Return the seconds that one step takes, on a device that has been busy: an idle one lowers its clock."""
         busy_until = monotonic() + _WARM_SECONDS
@@ -99,9 +105,8 @@ class Worker:
         return {"taken": taken}
 
 
-def main() -> None:
-    """Serve until the input ends."""
-    worker = Worker(sys.argv[1])
+def serve(worker: Worker) -> None:
+    """Do what is asked until the input ends."""
     worker.launch(1)
     worker.wait()
     print(json.dumps({"ready": True}), flush=True)
@@ -112,4 +117,4 @@ def main() -> None:
 
 
 if __name__ == "__main__":
-    main()
+    serve(Worker(sys.argv[1]))

@@ -138,7 +138,9 @@ class Arbiter:
     def _wait(self) -> set[str]:
         due = self._scheduler.next_deadline() - self._seconds(monotonic_ns())
         timeout = max(0.0, min(due, _BUSY_SECONDS if self._computing else _IDLE_SECONDS))
-        return {self._answer(line) for line, _ in self._bells.poll(timeout)}
+        if timeout:  # a poller counts in milliseconds, and rounds up: the device would idle at the end of each turn
+            select.select((self._bells,), (), (), timeout)
+        return {self._answer(line) for line, _ in self._bells.poll(0)}
 
     def _answer(self, line: int) -> str:
         """Return who rang."""

@@ -12,6 +12,8 @@ from math import prod
 from struct import unpack_from
 from typing import NamedTuple
 
+import numpy as np
+
 from gpu_backend.devices.cuda_graphs import is_address
 from gpu_backend.devices.replays import Patch, Slot, Unrepeatable
 from gpu_backend.opstream.layout import DType
@@ -25,6 +27,9 @@ BLOCKS = MOST_ROOMS // 2
 #: Where in its room the first element of an array is: strides may lead below.
 MIDDLE = 1 << 37
 _WORD, _HALF = 8, 4
+#: What Python's whole numbers are handed over as, and as what a kernel may take them, by the bytes that it reads.
+_LONG: DType = np.dtype(np.int64)
+_NARROWER: dict[int, DType] = {4: np.dtype(np.int32), 2: np.dtype(np.int16), 1: np.dtype(np.int8)}
 #: No memory begins below: neither Linux nor CUDA gives any there.
 _LEAST_ADDRESS = 1 << 16
 
@@ -131,10 +136,17 @@ class Parameters:
         return None
 
     def _slot(self, versions: Sequence[bytes], at: int) -> Slot | None:
-        """Return which number a parameter is; None if it is none."""
+        """Return which number a parameter is; None if it is none.
+
+        A kernel may take a whole number that it is handed in 8 bytes as a narrower one: the driver reads the first.
+        """
+        size = len(versions[0])
         for number, (dtype, _) in self._traces[0].numbers.items():
-            if all(one == trace.numbers[number][1] for one, trace in zip(versions, self._traces, strict=True)):
-                return Slot(at, number, dtype)
+            narrow = _NARROWER.get(size) if dtype == _LONG else None
+            taken = dtype if narrow is None else narrow
+            numbers = [trace.numbers[number][1][: taken.itemsize] for trace in self._traces]
+            if all(one == other for one, other in zip(versions, numbers, strict=True)):
+                return Slot(at, number, taken)
         return None
 
 

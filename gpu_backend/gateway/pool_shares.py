@@ -15,11 +15,11 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from gpu_backend.gateway.filling import Flags, Floats, Vessel
+from gpu_backend.gateway.filling import Flags, Floats, Ints, Vessel
 from gpu_backend.gateway.lately import Lately
 from gpu_backend.gateway.seats import Bench, Seat, Seats
 
-__all__ = ["PoolShares", "Weights", "demand"]
+__all__ = ["PoolShares", "Weights", "capacity", "demand"]
 
 #: How much of a device all those together keep who have their share from elsewhere: nobody starves behind the others.
 _LEAST = 0.01
@@ -27,6 +27,8 @@ _LEAST = 0.01
 _SAME, _SAME_OF_ALL = 0.01, 0.002
 #: What somebody is taken to use at least of a device that they want all the time.
 _AWAITED = 0.05
+#: What there is of a device at least, whatever is said to be wanted and is not used.
+_LEAST_CAPACITY = 0.5
 #: So much more than was seen is taken to be wanted. Too much costs nothing, for what one does not use the others have;
 #: too little would give others what one could use.
 _LEEWAY = 1.1
@@ -55,6 +57,27 @@ def demand(used: Floats, wanted: Floats) -> Floats:
     wanted = np.maximum(used, wanted)
     used = np.maximum(used, _AWAITED * wanted)
     return np.minimum(1.0, _LEEWAY * used / np.where(used > 0, used + 1.0 - wanted, 1.0))
+
+
+def capacity(device: Ints, used: Floats, wanted: Floats) -> Floats:
+    """Return what there is of each device while somebody wants it: its time, less what nobody can use of it.
+
+    Between two turns, and while all who have one wait for their notebooks, a device stands still, so who has one to
+    themselves has less than the whole.
+
+    Parameters
+    ----------
+    device
+        Of each session, its device: ascending, from 0, and none left out.
+    used, wanted
+        Parts of time, as for `demand`.
+    """
+    in_all = np.bincount(device, used)
+    most_wanted = np.zeros_like(in_all)
+    np.maximum.at(most_wanted, device, wanted)
+    most_wanted = np.maximum(in_all, most_wanted)
+    is_wanted = most_wanted > 0
+    return np.where(is_wanted, np.clip(in_all / np.where(is_wanted, most_wanted, 1.0), _LEAST_CAPACITY, 1.0), 1.0)
 
 
 class PoolShares:
@@ -167,7 +190,7 @@ class PoolShares:
         could = np.where(is_steered[seats.device], demand(used, self._lately.wanted), used)
         of_users = np.minimum(1.0, np.bincount(seats.claim, could))
         of_groups = np.minimum(1.0, np.bincount(seats.share, of_users))
-        self._groups.settle(of_groups, np.ones(len(is_steered)), ~is_steered)
+        self._groups.settle(of_groups, capacity(seats.device, used, self._lately.wanted), ~is_steered)
         self._users.settle(of_users, self._groups.parts, ~is_steered[seats.share_device])
         self._tell()
 

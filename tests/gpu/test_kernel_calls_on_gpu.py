@@ -15,7 +15,7 @@ from tests.unit.executor.program.played import PlayedNotebook
 
 pytestmark = [pytest.mark.gpu, pytest.mark.timeout(200)]
 
-RAW, ELEMENTWISE, REDUCTION, X, Y = range(1, 6)
+RAW, ELEMENTWISE, REDUCTION, SCALED, X, Y = range(1, 7)
 SIZE, ROUNDS = 10_000, 40
 SOURCE = """
 extern "C" __global__ void step(const double* x, double* y, int n, float by) {
@@ -92,3 +92,56 @@ def test_a_kernel_is_launched_again(cuda: Any, call: str) -> None:
     assert stream._direct.replayer is not None
     launched = {how: count for _, how, count in stream.ways()}.get("launched again", 0)  # by Python or without it
     assert launched > ROUNDS // 2, stream._direct.replayer.refused
+
+
+GIVEN = """
+extern "C" __global__ void given(
+    double* y, int n, long long m, double a, float b, bool c, short d, unsigned e, char f
+) {
+    int i = threadIdx.x;
+    y[i] = n + 3.0 * m + 5 * a + 7 * b + 11 * c + 13 * d + 17.0 * e + 19 * f + i;
+}
+"""
+
+
+def _given(turn: int) -> tuple[Value, ...]:
+    """Return another number of each type in each turn; what is handed over wider than the kernel reads it, too."""
+    numbers = np.random.default_rng(turn)
+    narrow, wide = (int(numbers.integers(-(1 << bits), 1 << bits)) for bits in (30, 40))
+    return (
+        narrow, Scalar("<i8", np.int64(-abs(wide)).tobytes()) if turn % 2 else abs(wide) % (1 << 32),
+        float(numbers.normal()), _by(numbers.normal()), bool(turn % 3), int(numbers.integers(-30_000, 30_000)),
+        Scalar("<u4", np.uint32(numbers.integers(0, 1 << 32)).tobytes()), Scalar("|i1", np.int8(turn - 20).tobytes()),
+    )  # fmt: skip
+
+
+def _left_by_numbers(device: Any, passes: tuple[str, ...]) -> tuple[list[bytes], OpStream]:
+    on, found = PlayedNotebook(passes, device), []
+    on.stream.heap.put(RAW, device.resolve("cupy.RawKernel")(GIVEN, "given"), Kind.KERNEL)
+    line = device.resolve("cupy.ElementwiseKernel")("T x, float32 a, int16 b, U c", "T y", "y = x * a + b + c", "line")
+    on.stream.heap.put(ELEMENTWISE, line, Kind.KERNEL)
+    scaled = device.resolve("cupy.ElementwiseKernel")("T x, T k", "T y", "y = x * k - 1", "scaled_less_one")
+    on.stream.heap.put(SCALED, scaled, Kind.KERNEL)
+    on.stream.heap.put(Y, device.upload(np.zeros(64)))
+    on.stream.heap.ownership.own(Y)
+    for turn in range(ROUNDS):
+        on.run(Op(".call", 0, (Ref(RAW), Tuple((1,)), Tuple((64,)), Tuple((Ref(Y), *_given(turn))))))
+        found.append(on.contents(Ref(Y)).tobytes())
+        for third in (0.5 - turn, turn, Scalar("<f8", np.float64(turn).tobytes())):  # whose type only CuPy knows
+            errors = on.run(Op(".call", 50, (Ref(ELEMENTWISE), Ref(Y), turn / 7, 3 * turn, third)))
+            found.append(repr(errors).encode() + (b"" if errors else on.contents(Ref(50)).tobytes()))
+            on.run(Op(".nothing", 0, (), (50,)))
+        on.run(Op(".call", 51, (Ref(SCALED), Ref(Y), turn / 3)), Op(".call", 52, (Ref(SCALED), Ref(Y), 1 << turn)))
+        found += [on.contents(Ref(handle)).tobytes() for handle in (51, 52)]
+        on.run(Op(".nothing", 0, (), (51, 52)))
+    return found, on.stream
+
+
+def test_a_kernel_is_launched_again_with_other_numbers(cuda: Any) -> None:
+    found, stream = _left_by_numbers(cuda, _ALL)
+    assert found == _left_by_numbers(cuda, _OFF)[0]
+    assert stream._direct is not None
+    assert stream._direct.replayer is not None
+    past = stream._direct.recurring.launched if stream._direct.recurring is not None else 0
+    assert past + stream._direct.replayer.replayed >= 2 * ROUNDS  # the launch, and the last two
+    assert stream._direct._calls.by_bits == {ELEMENTWISE}

@@ -73,7 +73,9 @@ class Direct:
         #: Carries out what comes again; None where that is not compiled.
         self.recurring: Recurring | None = None
         if segment is not None:
-            self.recurring = make_recurring(heap, operands, segment.table, self._takes, segment.runs, segment.launch)
+            self.recurring = make_recurring(
+                heap, operands, segment.table, self._takes, segment.runs, segment.launch, self._calls.by_bits
+            )
 
     def take(self, op: Op) -> bool:
         """Carry out ``op``, which wants no answer and is for the default stream, if that can be; return whether it was.
@@ -308,7 +310,7 @@ class Direct:
         assert self.replayer is not None
         course.seen = -1
         takes = self._takes[op.name]
-        types = self.replayer.types(op.name, takes or 0, places) if Number in map(type, places) else ()
+        types = self.replayer.types(op, takes or 0, places) if (has_numbers := Number in map(type, places)) else ()
         if types is None:
             course.refused = "CuPy does not tell in which types it would compute"
         else:
@@ -319,6 +321,8 @@ class Direct:
         if op.name == CALL:
             if course.replay is not None:
                 self._calls.note_captured(op)
+            elif has_numbers:
+                self._calls.note_by_bits(op)
         elif not takes:
             self._judge(op.name, course.replay is not None)
         return course.replay

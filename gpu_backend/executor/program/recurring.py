@@ -72,7 +72,8 @@ class Recurring(Protocol):
 
 
 def make_recurring(
-    heap: Heap, operands: Operands, table: Table, takes: Takes, runs: Segments, launch: Callable[[], None]
+    heap: Heap, operands: Operands, table: Table, takes: Takes, runs: Segments, launch: Callable[[], None],
+    by_bits: set[int],
 ) -> Recurring | None:  # fmt: skip
     """Return what carries out ops that recur; None where it is not compiled.
 
@@ -80,6 +81,8 @@ def make_recurring(
     ----------
     launch
         Has the device carry out what is gathered, by ``runs``.
+    by_bits
+        See `KernelCalls`.
     """
     core: Any = sources.in_c("gpu_backend.executor.program._recurring")
     if core is None:
@@ -87,7 +90,7 @@ def make_recurring(
     made: Recurring = core.Recurring(
         classes=_CLASSES, takes=takes, places=heap.places, objects=heap.objects, alone=heap.ownership.alone,
         views=heap.views, drop=heap.drop, allocate=operands.new, table=table, ready=runs.ready, launch=launch,
-        nothing=Want.NOTHING, most_ops=runs.most_ops, most_spare=MOST_SPARE_BYTES,
+        nothing=Want.NOTHING, by_bits=by_bits, most_ops=runs.most_ops, most_spare=MOST_SPARE_BYTES,
     )  # fmt: skip
     return made
 

@@ -13,7 +13,7 @@ from struct import Struct
 from gpu_backend.devices.replays import Lying, Replay, Replays, Unrepeatable
 from gpu_backend.devices.replays import Number as AnyNumber
 from gpu_backend.executor.heap import MOST_SPARE_BYTES, Place, Places
-from gpu_backend.executor.program.kernel_calls import CALL
+from gpu_backend.executor.program.kernel_calls import CALL, GIVEN, is_parameter, types_handed_over
 from gpu_backend.executor.program.operands import Number, Operands, write_number
 from gpu_backend.executor.program.segment import Segment, kind_of
 from gpu_backend.executor.program.steps import Step
@@ -65,8 +65,10 @@ class Replayer:
             In which type each operand is handed over, if it is a number whose value does not matter.
         """
         lying = iter(enumerate(places))
-        kernel, args = ([self._reader.read(op.args[0])], op.args[1:]) if op.name == CALL else ([], op.args)
-        given = [*kernel, *(self._stand_in(arg, lying, numbers) for arg in args)]
+        if op.name == CALL:
+            given = [self._reader.read(op.args[0]), *self._launched(op.args[1:], lying, numbers)]
+        else:
+            given = [self._stand_in(arg, lying, numbers) for arg in op.args]
         kwargs = {key: self._reader.read(value) for key, value in (op.kwargs or {}).items()}
         try:
             replay = self.captures.capture(function, given, kwargs)
@@ -74,6 +76,8 @@ class Replayer:
                 raise Unrepeatable("the result is an operand")
             if sum(size for size, _ in replay.blocks) > _MOST_BYTES:
                 raise Unrepeatable("much memory")
+            if any(slot.dtype != numbers[slot.number] and not _is_int(places[slot.number]) for slot in replay.slots):
+                raise Unrepeatable("a number that is cut")
             if not all(0 < one.layout.nbytes == one.layout.held_bytes for one in replay.made):
                 raise Unrepeatable("a result with gaps, or of no elements")
         except Unrepeatable as why:
@@ -83,7 +87,7 @@ class Replayer:
             return None
         return replay
 
-    def types(self, name: str, takes: int, places: Sequence[Place | Number]) -> tuple[DType, ...] | None:
+    def types(self, op: Op, takes: int, places: Sequence[Place | Number]) -> tuple[DType, ...] | None:
         """Return in which types an op with numbers among its operands reads all of them; None if CuPy cannot tell.
 
         Parameters
@@ -91,12 +95,25 @@ class Replayer:
         takes
             How many operands it takes element by element.
         """
+        name = op.name
+        if name == CALL:
+            return types_handed_over(op, self._reader.read(op.args[0]), places)
         if name == STORE:
             into = places[0].layout
             return (into.dtype,) * len(places) if isinstance(into, Layout) else None
         if name == STORE_WHERE:  # here CuPy copies a number as it comes, and not in the array's type
             return None
         return self.captures.inputs(name, tuple(kind_of(place.layout) for place in places[:takes]))
+
+    def _launched(
+        self, args: Sequence[Value], lying: Iterator[tuple[int, Place | Number]], numbers: Sequence[DType]
+    ) -> Iterator[object]:
+        """Yield what stands for the arguments of a launch: its numbers are operands only where it is given them."""
+        for at, arg in enumerate(args, 1):
+            if at == GIVEN and numbers and isinstance(arg, Tuple):
+                yield tuple([self._stand_in(one, lying, numbers if is_parameter(one) else ()) for one in arg.items])
+            else:
+                yield self._stand_in(arg, lying, numbers if is_parameter(arg) else ())
 
     def _stand_in(self, arg: Value, lying: Iterator[tuple[int, Place | Number]], numbers: Sequence[DType]) -> object:
         if isinstance(arg, List | Tuple):
@@ -176,3 +193,8 @@ class Replayer:
                 self._places.add(handles[number], block)
             else:
                 self._places.spare_again(block)
+
+
+def _is_int(place: Place | Number) -> bool:
+    """Tell whether an operand is a number of Python's whose value is looked at before it is cut."""
+    return isinstance(place, Number) and type(place.value) is int

@@ -11,7 +11,7 @@ from time import monotonic_ns
 
 import pytest
 
-from gpu_backend.arbiter import decisions, replay
+from gpu_backend.arbiter import decisions, replay, service
 from gpu_backend.arbiter.decisions import CURRENT
 from gpu_backend.arbiter.service import Arbiter
 from gpu_backend.engine.detached import ProcessId
@@ -152,6 +152,28 @@ def test_an_urgent_op_shuts_the_hogs_gate_at_once_and_opens_it_again(bench: Benc
     assert bench.open() == {"person"}
     bench.say("person", used_ms=0.1)
     assert bench.open() == {"hog"}
+
+
+def test_the_end_of_a_turn_is_not_waited_for_in_whole_milliseconds(
+    bench: Bench, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    bench.join("a", "a")
+    bench.join("b", "b")
+    for session in ("a", "b"):
+        bench.say(session, queued=1_000)
+    bench.pass_time(18.9)  # of a turn of 20 ms
+    waited: list[float] = []
+
+    def wait(readers: object, writers: object, others: object, seconds: float) -> tuple[()]:
+        waited.append(seconds)
+        return ()
+
+    monkeypatch.setattr(service, "monotonic_ns", lambda: bench.now)
+    monkeypatch.setattr(service.select, "select", wait)
+    due = bench.arbiter._scheduler.next_deadline() - bench.arbiter._seconds(bench.now)
+    assert 0 < due < 1.1e-3
+    assert not bench.arbiter._wait()
+    assert waited == [due]
 
 
 def test_who_is_alone_need_not_ring_and_others_must(bench: Bench) -> None:

@@ -22,7 +22,8 @@ enum { LOOK = 4 };
 
 typedef struct {
     PyObject_HEAD
-    PyObject *takes, *places, *known, *spare, *kept, *objects, *alone, *views, *drop, *allocate, *table, *ready, *launch, *nothing;
+    PyObject *takes, *places, *known, *spare, *kept, *objects, *alone, *views, *drop, *allocate, *table, *ready, *launch, *nothing,
+        *by_bits;
     /* An exception of the op where `run` stopped. */
     PyObject *error;
     Py_ssize_t most_ops, done, launched, called;
@@ -121,7 +122,7 @@ static int all_apart(const Way *way, const Key *key)
     if (way->may_coincide)
         return way->into < way->operands && is_apart(way, key, way->into);
     for (int i = 0; i < way->operands; i++)
-        if (!is_apart(way, key, i))
+        if (key->operand[i].place != NULL && !is_apart(way, key, i))
             return 0;
     return way->operands > 0;
 }
@@ -327,7 +328,7 @@ static int take(Recurring *self, PyObject *op)
     int takes = takes_of(self, op);
     if (takes == UNKNOWN)
         return PyErr_Occurred() ? -1 : 0;
-    int written = write_key(&key, op, self->known, self->objects, takes);
+    int written = write_key(&key, op, self->known, self->objects, self->by_bits, takes);
     if (written != 1)
         return written;
     const Way *way = *find(self, &key);

@@ -78,12 +78,15 @@ typedef struct {
     Py_ssize_t length;
     int operands;
     Operand operand[MOST_OPERANDS];
-    /* The user's kernel that is called, borrowed; NULL for any other op. */
+    /* The user's kernel that is called, borrowed; NULL for any other op. Whether its numbers count by their bits. */
     PyObject *kernel;
+    int is_by_bits;
 } Key;
 
 /* How functions take operands: so many that go element by element; otherwise; as a kernel of the user's; only CuPy knows. */
 enum { OTHERWISE = 0, AS_KERNEL = -1, UNKNOWN = -2 };
+/* Where in a launch what the kernel is given stands. */
+enum { GIVEN = 3 };
 
 static void free_way(Way *way)
 {
@@ -269,29 +272,81 @@ static int add_named(Key *key, PyObject *kwargs)
     return 1;
 }
 
-static int add_kernel(Key *key, PyObject *objects, PyObject *args)
+/* Tell whether a whole number may be the address of memory that no argument names. */
+static int may_be_address(unsigned long long value)
+{
+    return value >= 1ULL << 32 && value < 1ULL << 63;
+}
+
+/* Tell whether an argument of a launch is a number whose value decides nothing but what the kernel computes. */
+static int is_parameter(PyObject *arg)
+{
+    if (PyLong_CheckExact(arg)) {
+        int overflow;
+        long long value = PyLong_AsLongLongAndOverflow(arg, &overflow);
+        return !overflow && (value < 0 || !may_be_address(value));
+    }
+    if (!IS(arg, Scalar))
+        return PyFloat_CheckExact(arg) || PyBool_Check(arg) || IS(arg, Complex);
+    PyObject *dtype = AT(arg, in_scalar.dtype), *data = AT(arg, in_scalar.data);
+    const char *text = PyUnicode_Check(dtype) ? PyUnicode_AsUTF8(dtype) : NULL;
+    if (text == NULL || strlen(text) < 2 || !PyBytes_CheckExact(data)) {
+        PyErr_Clear();
+        return 0;
+    }
+    unsigned long long value;
+    if (strchr("iu", text[1]) == NULL)
+        return strchr("bfc", text[1]) != NULL;
+    if (PyBytes_GET_SIZE(data) != sizeof value)
+        return 1;
+    memcpy(&value, PyBytes_AS_STRING(data), sizeof value);
+    return !may_be_address(value);
+}
+
+/* Add what a launch gives to its kernel: its numbers are operands. */
+static int add_given(Key *key, PyObject *known, PyObject *arg)
+{
+    PyObject *items = IS(arg, Tuple) ? AT(arg, in_tuple) : NULL;
+    if (items == NULL || !PyTuple_CheckExact(items))
+        return add_other(key, known, arg, 0);
+    long long length = PyTuple_GET_SIZE(items);
+    int added = add_word(key, '(', &length);
+    for (Py_ssize_t i = 0; added == 1 && i < length; i++) {
+        PyObject *item = PyTuple_GET_ITEM(items, i);
+        added = IS(item, Ref) || IS(item, View) ? add_operand(key, known, item)
+                : is_parameter(item)            ? add_number(key, item)
+                                                : add_other(key, known, item, 1);
+    }
+    return added;
+}
+
+/* Add a user's kernel; its launches are known by the bits of their numbers if it is one of ``by_bits``. */
+static int add_kernel(Key *key, PyObject *objects, PyObject *by_bits, PyObject *args)
 {
     PyObject *first = PyTuple_GET_SIZE(args) ? PyTuple_GET_ITEM(args, 0) : Py_None;
     key->kernel = IS(first, Ref) ? PyDict_GetItemWithError(objects, AT(first, in_ref)) : NULL;
     if (key->kernel == NULL)
         return PyErr_Occurred() ? -1 : 0;
-    return add_word(key, 'K', &key->kernel);
+    key->is_by_bits = PySet_Contains(by_bits, AT(first, in_ref));
+    return key->is_by_bits < 0 ? -1 : add_word(key, 'K', &key->kernel);
 }
 
 /* Write the key of an op whose function takes its operands so. */
-static int write_key(Key *key, PyObject *op, PyObject *known, PyObject *objects, int takes)
+static int write_key(Key *key, PyObject *op, PyObject *known, PyObject *objects, PyObject *by_bits, int takes)
 {
     PyObject *args = AT(op, in_op.args);
     key->length = key->operands = 0;
     key->kernel = NULL;
     int added = PyTuple_CheckExact(args) && add_text(key, takes > 0 ? 'E' : 'O', AT(op, in_op.name));
     if (added == 1 && takes == AS_KERNEL)
-        added = add_kernel(key, objects, args);
+        added = add_kernel(key, objects, by_bits, args);
     for (Py_ssize_t i = key->kernel != NULL; added == 1 && i < PyTuple_GET_SIZE(args); i++) {
         PyObject *arg = PyTuple_GET_ITEM(args, i);
-        added = IS(arg, Ref) || IS(arg, View) ? add_operand(key, known, arg)
-                : takes > 0                   ? add_number(key, arg)
-                                              : add_other(key, known, arg, 0);
+        int has_numbers = key->kernel != NULL && !key->is_by_bits;
+        added = IS(arg, Ref) || IS(arg, View)                      ? add_operand(key, known, arg)
+                : takes > 0 || (has_numbers && is_parameter(arg)) ? add_number(key, arg)
+                : has_numbers && i == GIVEN                       ? add_given(key, known, arg)
+                                                                  : add_other(key, known, arg, 0);
     }
     if (added != 1)
         return added;

@@ -53,6 +53,21 @@ def test_addresses_are_found_with_how_far_behind_the_first_element_they_point() 
     assert not found.slots
 
 
+@pytest.mark.parametrize(("size", "narrower"), [(4, "i4"), (2, "i2"), (1, "i1"), (8, "i8")])
+def test_a_whole_number_may_be_taken_as_a_narrower_one(size: int, narrower: str) -> None:
+    long = np.dtype("i8")
+    traces = [Moved(rooms, {1: (long, pack("<q", 5 + number))}) for number, rooms in enumerate(MOVES)]
+    found = Parameters(traces, False)
+    found.add([one.numbers[1][1][:size] for one in traces], False)
+    assert found.slots == [Slot(0, 1, np.dtype(narrower))]
+
+
+def test_a_floating_number_may_not() -> None:
+    traces = [Moved(rooms, {1: (F8, pack("<d", (5 + number) / 3))}) for number, rooms in enumerate(MOVES)]
+    with pytest.raises(Differs):
+        Parameters(traces, False).add([one.numbers[1][1][:4] for one in traces], False)
+
+
 def test_numbers_are_found_by_their_bytes_and_each_begins_at_a_word() -> None:
     found = Parameters(NUMBERED, False)
     assert [found.add([pack("<i", 7)] * 3, False), found.add([one.numbers[1][1] for one in NUMBERED], False)] == [0, 8]

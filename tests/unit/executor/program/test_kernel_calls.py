@@ -7,11 +7,12 @@ from typing import Any
 import numpy as np
 import pytest
 
+from gpu_backend.devices.replays import Number, Replay, Unrepeatable
 from gpu_backend.executor.heap import Kind
 from gpu_backend.executor.program import direct, kernel_calls
 from gpu_backend.executor.program.replay import Replayer
 from gpu_backend.wire.messages import Op
-from gpu_backend.wire.values import Ref, Tuple, Value, View
+from gpu_backend.wire.values import Complex, Ref, Scalar, Tuple, Value, View
 from tests.unit.executor.program.numpy_replays import ReplayingCpu
 from tests.unit.executor.program.played import PlayedNotebook
 
@@ -84,16 +85,90 @@ def test_numbers_are_told_apart_by_their_bits(on: PlayedNotebook) -> None:
         on.run(Op(".nothing", 0, (), (40,)))
 
 
-def test_a_kernel_that_is_given_another_number_each_time_is_soon_left_to_cupy(
+def test_a_kernel_may_be_given_another_number_each_time(on: PlayedNotebook) -> None:
+    for number in range(12):
+        on.run(launched(half(X, 0), half(Y, 6), number))
+        assert on.contents(half(Y, 6))[5] == HOST[5] + number
+    assert replayer(on).replayed == 11
+
+
+def test_so_may_one_that_goes_element_by_element(on: PlayedNotebook) -> None:
+    for number in range(12):
+        on.run(scaled(20, Ref(X), number + 0.5), scaled(21, Ref(X), number))
+        np.testing.assert_array_equal(on.contents(Ref(20)), HOST * (number + 0.5))
+        np.testing.assert_array_equal(on.contents(Ref(21)), HOST * number)
+        on.run(Op(".nothing", 0, (), (20, 21)))
+    assert replayer(on).replayed == 22
+
+
+@pytest.mark.parametrize("number", [Scalar("<f4", np.float32(0.1).tobytes()), Complex(1.0, 2.0), True])
+def test_what_another_type_is_made_of_is_known_by_its_bits(on: PlayedNotebook, number: Value) -> None:
+    device: Any = on.device
+    kernel = device.resolve("cupy.ElementwiseKernel")("T x, T k", "T y", "y = x * k", "scale")
+    given = number if type(number) is bool else np.float32(0.1) if type(number) is Scalar else 1 + 2j
+    for _ in range(4):
+        errors = [one.error for one in on.run(scaled(20, Ref(X), number)) if one.error is not None]  # type: ignore[arg-type]
+        if errors:
+            with pytest.raises(TypeError):
+                kernel(HOST, given)
+        else:
+            assert on.contents(Ref(20)).tobytes() == kernel(HOST, given).tobytes()
+        on.run(Op(".nothing", 0, (), (20,)))
+
+
+def test_a_kernel_whose_numbers_vary_otherwise_is_soon_left_to_cupy(
     on: PlayedNotebook, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(kernel_calls, "_MOST_WAYS", 4)
     for number in range(12):
-        on.run(launched(half(X, 0), half(Y, 6), number))
-        assert on.contents(half(Y, 6))[5] == HOST[5] + number
+        wide = Scalar("<i8", ((1 << 33) + number).to_bytes(8, "little"))
+        on.run(Op(".call", 0, (Ref(RAW), Tuple((1,)), Tuple((6,)), Tuple((half(X, 0), half(Y, 6), wide)))))
+        assert on.contents(half(Y, 6))[5] == HOST[5] + (1 << 33) + number
     assert on.stream._direct is not None
     assert len([way for way in on.stream._direct._courses if way[0] == ".call"]) == 5
     assert replayer(on).replayed == 0
+
+
+def test_where_a_number_decides_more_each_is_known_by_its_bits(
+    on: PlayedNotebook, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    device: Any = on.device
+    capture = device.replays.capture
+
+    def refuse(function: Any, args: list[Any], kwargs: dict[str, Any]) -> Replay:
+        if any(type(one) is Number for one in args[-1]):
+            raise Unrepeatable("launches that differ")
+        found: Replay = capture(function, args, kwargs)
+        return found
+
+    monkeypatch.setattr(device.replays, "capture", refuse)
+    for number in (1, 1, 1, 1, 1, 2, 2, 2, 2):
+        on.run(launched(half(X, 0), half(Y, 6), number))
+        assert on.contents(half(Y, 6))[5] == HOST[5] + number
+    assert replayer(on).replayed == 2 + 3
+
+
+@pytest.mark.parametrize("wide", [1 << 32, (1 << 63) - 1, Scalar("<u8", (1 << 40).to_bytes(8, "little"))])
+def test_what_may_be_an_address_is_known_by_its_bits(on: PlayedNotebook, wide: Value) -> None:
+    assert not kernel_calls.is_parameter(wide)
+    for _ in range(3):
+        on.run(Op(".call", 0, (Ref(RAW), Tuple((1,)), Tuple((6,)), Tuple((half(X, 0), half(Y, 6), wide)))))
+    assert replayer(on).replayed == 2
+    (way,) = [way for way in on.stream._direct._courses if way[0] == ".call"]  # type: ignore[union-attr]
+    assert kernel_calls.encoded(wide) in way
+
+
+@pytest.mark.parametrize(
+    "value",
+    [0, -1, (1 << 32) - 1, True, 1e300, Complex(1.0, 2.0), Scalar("<i8", b"\xff" * 8), Scalar("<f8", b"\1" * 8)],
+)
+def test_what_is_no_address_is_a_parameter(value: Value) -> None:
+    assert kernel_calls.is_parameter(value)
+
+
+@pytest.mark.parametrize("value", [None, "word", Tuple((1,)), Scalar("|V8", bytes(8)), Scalar("<M8", bytes(8))])
+def test_what_is_no_number_is_none(value: Value) -> None:
+    assert not kernel_calls.is_parameter(value)
 
 
 def test_one_kernel_is_not_taken_for_another(on: PlayedNotebook) -> None:
