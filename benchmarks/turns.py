@@ -28,6 +28,8 @@ import sharing_pool
 from sharing_pool import SharedPool
 from turns_worker import NATIVE_SECONDS, Worker
 
+from gpu_backend.node.inventory import devices
+
 _WORKER = Path(__file__).with_name("turns_worker.py")
 USERS = ("one", "two", "three")
 PERSON = "person"
@@ -105,6 +107,8 @@ def alone_natively() -> str:
 def main() -> None:
     """Measure all of it."""
     argparse.ArgumentParser(description=__doc__).parse_args()
+    if devices("auto", 1)[0].kind != "cuda":
+        sys.exit("No GPU is to be seen here, and its clock is what this reads.")
 
     def say(what: str, found: str) -> None:
         print(f"{what:>52}  {found}", flush=True)

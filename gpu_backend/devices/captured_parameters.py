@@ -27,9 +27,8 @@ BLOCKS = MOST_ROOMS // 2
 #: Where in its room the first element of an array is: strides may lead below.
 MIDDLE = 1 << 37
 _WORD, _HALF = 8, 4
-#: What Python's whole numbers are handed over as, and as what a kernel may take them, by the bytes that it reads.
+#: What Python's whole numbers are handed over as.
 _LONG: DType = np.dtype(np.int64)
-_NARROWER: dict[int, DType] = {4: np.dtype(np.int32), 2: np.dtype(np.int16), 1: np.dtype(np.int8)}
 #: No memory begins below: neither Linux nor CUDA gives any there.
 _LEAST_ADDRESS = 1 << 16
 
@@ -138,15 +137,16 @@ class Parameters:
     def _slot(self, versions: Sequence[bytes], at: int) -> Slot | None:
         """Return which number a parameter is; None if it is none.
 
-        A kernel may take a whole number that it is handed in 8 bytes as a narrower one: the driver reads the first.
+        A kernel may take less of a whole number than the 8 bytes that it is handed: the driver reads the first of them,
+        and behind them there is room up to a word.
         """
         size = len(versions[0])
         for number, (dtype, _) in self._traces[0].numbers.items():
-            narrow = _NARROWER.get(size) if dtype == _LONG else None
-            taken = dtype if narrow is None else narrow
-            numbers = [trace.numbers[number][1][: taken.itemsize] for trace in self._traces]
-            if all(one == other for one, other in zip(versions, numbers, strict=True)):
-                return Slot(at, number, taken)
+            handed = [trace.numbers[number][1] for trace in self._traces]
+            if dtype == _LONG:
+                handed = [one[:size] for one in handed]
+            if size and all(one == other for one, other in zip(versions, handed, strict=True)):
+                return Slot(at, number, dtype)
         return None
 
 

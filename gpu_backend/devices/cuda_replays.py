@@ -171,6 +171,8 @@ class _Space:
 
     def _array(self, lying: Lying) -> cupy.ndarray:
         if lying.number not in self._arrays:
+            if lying.number >= BLOCKS:
+                raise Unrepeatable("too many operands")
             layout = lying.layout
             start = self._place(lying.number, max(self._unit, layout.itemsize), MIDDLE) - MIDDLE
             held = memory.UnownedMemory(start, ROOM, self, self._device)

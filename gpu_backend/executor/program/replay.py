@@ -76,8 +76,6 @@ class Replayer:
                 raise Unrepeatable("the result is an operand")
             if sum(size for size, _ in replay.blocks) > _MOST_BYTES:
                 raise Unrepeatable("much memory")
-            if any(slot.dtype != numbers[slot.number] and not _is_int(places[slot.number]) for slot in replay.slots):
-                raise Unrepeatable("a number that is cut")
             if not all(0 < one.layout.nbytes == one.layout.held_bytes for one in replay.made):
                 raise Unrepeatable("a result with gaps, or of no elements")
         except Unrepeatable as why:
@@ -193,8 +191,3 @@ class Replayer:
                 self._places.add(handles[number], block)
             else:
                 self._places.spare_again(block)
-
-
-def _is_int(place: Place | Number) -> bool:
-    """Tell whether an operand is a number of Python's whose value is looked at before it is cut."""
-    return isinstance(place, Number) and type(place.value) is int
