@@ -163,6 +163,8 @@ class _Space:
 
     def given(self, value: Any) -> Any:
         """Return what stands for ``value`` in this trace."""
+        if isinstance(value, Lying | Number) and value.number >= BLOCKS:
+            raise Unrepeatable("too many operands")
         if type(value) is Lying:
             return self._array(value)
         if type(value) is Number:
@@ -171,8 +173,6 @@ class _Space:
 
     def _array(self, lying: Lying) -> cupy.ndarray:
         if lying.number not in self._arrays:
-            if lying.number >= BLOCKS:
-                raise Unrepeatable("too many operands")
             layout = lying.layout
             start = self._place(lying.number, max(self._unit, layout.itemsize), MIDDLE) - MIDDLE
             held = memory.UnownedMemory(start, ROOM, self, self._device)

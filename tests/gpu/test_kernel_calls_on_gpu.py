@@ -11,6 +11,7 @@ from gpu_backend.executor.heap import Kind
 from gpu_backend.executor.program.run import OpStream
 from gpu_backend.wire.messages import Op
 from gpu_backend.wire.values import Ref, Scalar, Tuple, Value, View
+from tests.gpu.conftest import Sides
 from tests.unit.executor.program.played import PlayedNotebook
 
 pytestmark = [pytest.mark.gpu, pytest.mark.timeout(200)]
@@ -145,3 +146,41 @@ def test_a_kernel_is_launched_again_with_other_numbers(cuda: Any) -> None:
     past = stream._direct.recurring.launched if stream._direct.recurring is not None else 0
     assert past + stream._direct.replayer.replayed >= 2 * ROUNDS  # the launch, and the last two
     assert stream._direct._calls.by_bits == {ELEMENTWISE}
+
+
+def test_with_more_numbers_than_a_capture_has_room_for_its_arrays_stay_its_own(cuda: Any) -> None:
+    names = [f"a{number}" for number in range(34)]
+    taken = ", ".join(f"float {name}" for name in names)
+    source = f'extern "C" __global__ void many({taken}, double* y) {{ y[threadIdx.x] = {" + ".join(names)}; }}'
+    on = PlayedNotebook(_ALL, cuda)
+    on.stream.heap.put(RAW, cuda.resolve("cupy.RawKernel")(source, "many"), Kind.KERNEL)
+    on.stream.heap.put(Y, cuda.upload(np.zeros(64)))
+    on.stream.heap.ownership.own(Y)
+    for turn in range(ROUNDS):
+        numbers = tuple(_by(turn % 2 + number) for number in range(34))
+        on.run(Op(".call", 0, (Ref(RAW), Tuple((1,)), Tuple((64,)), Tuple((*numbers, Ref(Y))))))
+        assert on.contents(Ref(Y)).tolist() == [sum(range(34)) + 34.0 * (turn % 2)] * 64
+
+
+JIT = """
+import cupy as cp
+from cupyx import jit
+
+
+@jit.rawkernel()
+def fill(y, number):
+    y[jit.threadIdx.x] = number
+
+
+y, found = cp.zeros(4), []
+for number in [*range(12), 2**31 - 1, 2**31, 3_000_000_000, -(2**31) - 1, *[3_000_000_000] * 12, 0.5, True]:
+    fill((1,), (4,), (y, number))
+    found.append(float(y[0]))
+results["jit"] = found
+"""
+
+
+def test_a_kernel_of_jit_computes_with_numbers_of_any_size(sides: Sides) -> None:
+    found = sides.remote(JIT)["jit"]
+    assert found == sides.native(JIT)["jit"]
+    assert found[13:16] == [2.0**31, 3e9, -(2.0**31) - 1]

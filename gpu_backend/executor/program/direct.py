@@ -128,11 +128,9 @@ class Direct:
         """Launch a kernel of the user's again, if that can be; return whether it was."""
         self.tally.why = "an argument is no plain array, number or word"
         places: list[Any] = []
-        way = self._calls.way(op, places)
-        if way is None:
+        if (way := self._calls.way(op, places)) is None:
             return False
-        course = self._courses.get(way)
-        if course is None:
+        if (course := self._courses.get(way)) is None:
             self._calls.note_new(way)
             course = self._remember(way, Course(None, None, 0, False, is_kernel=True))
         return self._carry_through(op, course, places)
@@ -288,6 +286,8 @@ class Direct:
         if not is_gathered:
             self.launch()
             is_done = self.replayer.run(op, replay, places)
+            if not is_done and op.name == CALL:
+                self._calls.note_unfit(op)
             if self._places.kept:
                 self._places.kept.clear()
         # What may be gathered before long is not learnt as a launch.

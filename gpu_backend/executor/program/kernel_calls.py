@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Sequence
 from typing import Any
 
@@ -20,12 +21,16 @@ __all__ = ["CALL", "GIVEN", "KernelCalls", "is_parameter", "types_handed_over"]
 CALL = ".call"
 #: Where in a launch what the kernel is given stands, behind the kernel, its grid and its block.
 GIVEN = 3
+#: The class of kernels that are handed numbers as they are.
+_AS_THEY_ARE = "RawKernel"
+#: So many calls whose numbers do not fit what their kernel declares, until they are known by their bits.
+_MOST_UNFIT = 8
 #: A whole number that is as large may be an address of memory that no argument names.
 _FIRST_ADDRESS, _LAST_ADDRESS = 1 << 32, 1 << 63
 _ADDRESS_BYTES = 8
 #: In which types CUDA is handed Python's numbers. Source: ``_pointer`` in ``cupy/cuda/function.pyx`` of CuPy 14.2.
 _TYPES: dict[object, DType] = {
-    bool: np.dtype(np.bool_), int: np.dtype(np.int64), float: np.dtype(np.float64), Complex: np.dtype(np.complex128),
+    int: np.dtype(np.int64), float: np.dtype(np.float64), Complex: np.dtype(np.complex128),
 }  # fmt: skip
 #: In so many ways a kernel may come, none of which comes often, until no more are looked for: one of its numbers is
 #: another each time.
@@ -35,10 +40,13 @@ _MADE_OF: dict[object, str] = {int: "iufc", float: "fc", Complex: "c"}
 
 
 def is_parameter(arg: Value) -> bool:
-    """Tell whether an argument of a launch is a number whose value decides nothing but what the kernel computes."""
+    """Tell whether an argument of a call is a number whose value decides nothing but what the kernel computes.
+
+    Truth values are none: there are two, and they tell nothing of where they stand.
+    """
     if type(arg) is Scalar:
         if arg.dtype[1:2] not in ("i", "u"):
-            return arg.dtype[1:2] in ("b", "f", "c")
+            return arg.dtype[1:2] in ("f", "c")
         is_address = len(arg.data) == _ADDRESS_BYTES and _may_be_address(int.from_bytes(arg.data, "little"))
         return not is_address
     return type(arg) in _TYPES and not (type(arg) is int and _may_be_address(arg))
@@ -51,11 +59,12 @@ def _may_be_address(value: int) -> bool:
 def types_handed_over(op: Op, kernel: Any, places: Sequence[Any]) -> tuple[DType, ...] | None:
     """Return in which types the arrays and numbers of a call are handed to ``kernel``; None if that is not told.
 
-    A launch hands numbers over as they are. A kernel that goes element by element declares its types, by their names or
-    by those of arrays, and CuPy makes of a number what is declared.
+    The launch of a `RawKernel` hands numbers over as they are. A kernel that goes element by element declares types, by
+    their names or by those of arrays, and CuPy makes of a number what is declared. One of `cupyx.jit` is compiled by
+    what its numbers are.
     """
     if not any(map(is_parameter, op.args[1:])):
-        return tuple([_own_type(one) for one in places])
+        return tuple([_own_type(one) for one in places]) if type(kernel).__name__ == _AS_THEY_ARE else None
     declared = getattr(kernel, "in_params", None)
     if not isinstance(declared, tuple) or len(declared) > len(op.args) - 1:
         return None
@@ -101,6 +110,8 @@ class KernelCalls:
         self.by_bits: set[int] = set()
         #: By kernel: in how many ways it has come since one of them was captured.
         self._ways: dict[object, int] = {}
+        #: By kernel: how many of its calls could not be launched again, though that was captured.
+        self._unfit: Counter[int] = Counter()
 
     def way(self, op: Op, places: list[Any]) -> tuple[object, ...] | None:
         """Return what the call is known by, and add its arrays and numbers to ``places``; None for CuPy's way."""
@@ -141,6 +152,14 @@ class KernelCalls:
         kernel = op.args[0]
         if type(kernel) is Ref:
             self.by_bits.add(kernel.handle)
+
+    def note_unfit(self, op: Op) -> None:
+        """Note that the call was not launched again, as when it has a number that may be rounded otherwise by CuPy."""
+        kernel = op.args[0]
+        if type(kernel) is Ref:
+            self._unfit[kernel.handle] += 1
+            if self._unfit[kernel.handle] >= _MOST_UNFIT:
+                self.by_bits.add(kernel.handle)
 
     def _add_given(self, given: Tuple, places: list[Any], way: list[object]) -> bool:
         way += Tuple, len(given.items)

@@ -278,7 +278,7 @@ static int may_be_address(unsigned long long value)
     return value >= 1ULL << 32 && value < 1ULL << 63;
 }
 
-/* Tell whether an argument of a launch is a number whose value decides nothing but what the kernel computes. */
+/* Tell whether an argument of a call is a number whose value decides nothing but what the kernel computes. */
 static int is_parameter(PyObject *arg)
 {
     if (PyLong_CheckExact(arg)) {
@@ -287,7 +287,7 @@ static int is_parameter(PyObject *arg)
         return !overflow && (value < 0 || !may_be_address(value));
     }
     if (!IS(arg, Scalar))
-        return PyFloat_CheckExact(arg) || PyBool_Check(arg) || IS(arg, Complex);
+        return PyFloat_CheckExact(arg) || IS(arg, Complex);
     PyObject *dtype = AT(arg, in_scalar.dtype), *data = AT(arg, in_scalar.data);
     const char *text = PyUnicode_Check(dtype) ? PyUnicode_AsUTF8(dtype) : NULL;
     if (text == NULL || strlen(text) < 2 || !PyBytes_CheckExact(data)) {
@@ -296,7 +296,7 @@ static int is_parameter(PyObject *arg)
     }
     unsigned long long value;
     if (strchr("iu", text[1]) == NULL)
-        return strchr("bfc", text[1]) != NULL;
+        return strchr("fc", text[1]) != NULL;
     if (PyBytes_GET_SIZE(data) != sizeof value)
         return 1;
     memcpy(&value, PyBytes_AS_STRING(data), sizeof value);

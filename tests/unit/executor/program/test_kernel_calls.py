@@ -7,9 +7,11 @@ from typing import Any
 import numpy as np
 import pytest
 
-from gpu_backend.devices.replays import Number, Replay, Unrepeatable
+from gpu_backend.devices.replays import Number as AnyNumber
+from gpu_backend.devices.replays import Replay, Unrepeatable
 from gpu_backend.executor.heap import Kind
 from gpu_backend.executor.program import direct, kernel_calls
+from gpu_backend.executor.program.operands import Number
 from gpu_backend.executor.program.replay import Replayer
 from gpu_backend.wire.messages import Op
 from gpu_backend.wire.values import Complex, Ref, Scalar, Tuple, Value, View
@@ -114,6 +116,32 @@ def test_what_another_type_is_made_of_is_known_by_its_bits(on: PlayedNotebook, n
         else:
             assert on.contents(Ref(20)).tobytes() == kernel(HOST, given).tobytes()
         on.run(Op(".nothing", 0, (), (20,)))
+    calls = on.stream._direct._calls  # type: ignore[union-attr]
+    assert calls.by_bits == (set() if type(number) is bool else {SCALE})
+    assert bool(errors) or replayer(on).replayed == (3 if type(number) is bool else 1)
+
+
+def test_numbers_that_do_not_fit_again_and_again_are_known_by_their_bits(on: PlayedNotebook) -> None:
+    device: Any = on.device
+    made = device.resolve("cupy.ElementwiseKernel")("float64 x, float32 k", "float64 y", "y = x * k", "narrow")
+    on.stream.heap.put(9, made, Kind.KERNEL)
+    for number in (1, 1, *[(1 << 24) + 1] * 12):  # which float32 cannot hold
+        on.run(Op(".call", 20, (Ref(9), Ref(X), number)))
+        np.testing.assert_array_equal(on.contents(Ref(20)), HOST * np.float32(number))
+        on.run(Op(".nothing", 0, (), (20,)))
+    assert on.stream._direct._calls.by_bits == {9}  # type: ignore[union-attr]
+    assert replayer(on).replayed == 1 + 12 - 8 - 1
+
+
+def test_a_kernel_that_is_compiled_by_its_numbers_tells_no_types() -> None:
+    class JitRawKernel:
+        pass
+
+    op, places = launched(Ref(X), Ref(Y), 3), [Number(3, int)]
+    plain = Op(".call", 0, (*op.args[:3], Tuple((3,))))
+    assert kernel_calls.types_handed_over(plain, JitRawKernel(), places) is None
+    raw = ReplayingCpu().resolve("cupy.RawKernel")(SOURCE, "f")
+    assert kernel_calls.types_handed_over(plain, raw, places) == (np.dtype(np.int64),)
 
 
 def test_a_kernel_whose_numbers_vary_otherwise_is_soon_left_to_cupy(
@@ -136,7 +164,7 @@ def test_where_a_number_decides_more_each_is_known_by_its_bits(
     capture = device.replays.capture
 
     def refuse(function: Any, args: list[Any], kwargs: dict[str, Any]) -> Replay:
-        if any(type(one) is Number for one in args[-1]):
+        if any(type(one) is AnyNumber for one in args[-1]):
             raise Unrepeatable("launches that differ")
         found: Replay = capture(function, args, kwargs)
         return found
@@ -160,13 +188,15 @@ def test_what_may_be_an_address_is_known_by_its_bits(on: PlayedNotebook, wide: V
 
 @pytest.mark.parametrize(
     "value",
-    [0, -1, (1 << 32) - 1, True, 1e300, Complex(1.0, 2.0), Scalar("<i8", b"\xff" * 8), Scalar("<f8", b"\1" * 8)],
+    [0, -1, (1 << 32) - 1, 1e300, Complex(1.0, 2.0), Scalar("<i8", b"\xff" * 8), Scalar("<f8", b"\1" * 8)],
 )
 def test_what_is_no_address_is_a_parameter(value: Value) -> None:
     assert kernel_calls.is_parameter(value)
 
 
-@pytest.mark.parametrize("value", [None, "word", Tuple((1,)), Scalar("|V8", bytes(8)), Scalar("<M8", bytes(8))])
+@pytest.mark.parametrize(
+    "value", [None, True, "word", Tuple((1,)), Scalar("|b1", b"\1"), Scalar("|V8", bytes(8)), Scalar("<M8", bytes(8))]
+)
 def test_what_is_no_number_is_none(value: Value) -> None:
     assert not kernel_calls.is_parameter(value)
 
