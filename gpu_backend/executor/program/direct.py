@@ -286,7 +286,7 @@ class Direct:
         if not is_gathered:
             self.launch()
             is_done = self.replayer.run(op, replay, places)
-            if not is_done and op.name == CALL:
+            if not is_done and op.name == CALL and self.replayer.is_unfit:
                 self._calls.note_unfit(op)
             if self._places.kept:
                 self._places.kept.clear()

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Sequence
 from typing import Any
 
@@ -23,7 +22,7 @@ CALL = ".call"
 GIVEN = 3
 #: The class of kernels that are handed numbers as they are.
 _AS_THEY_ARE = "RawKernel"
-#: So many calls whose numbers do not fit what their kernel declares, until they are known by their bits.
+#: So often the same numbers come that do not fit what their kernel declares, until they are known by their bits.
 _MOST_UNFIT = 8
 #: A whole number that is as large may be an address of memory that no argument names.
 _FIRST_ADDRESS, _LAST_ADDRESS = 1 << 32, 1 << 63
@@ -110,8 +109,8 @@ class KernelCalls:
         self.by_bits: set[int] = set()
         #: By kernel: in how many ways it has come since one of them was captured.
         self._ways: dict[object, int] = {}
-        #: By kernel: how many of its calls could not be launched again, though that was captured.
-        self._unfit: Counter[int] = Counter()
+        #: By kernel: the numbers that did not fit when it was called last, and how often they have come.
+        self._unfit: dict[int, tuple[tuple[bytes, ...], int]] = {}
 
     def way(self, op: Op, places: list[Any]) -> tuple[object, ...] | None:
         """Return what the call is known by, and add its arrays and numbers to ``places``; None for CuPy's way."""
@@ -154,11 +153,14 @@ class KernelCalls:
             self.by_bits.add(kernel.handle)
 
     def note_unfit(self, op: Op) -> None:
-        """Note that the call was not launched again, as when it has a number that may be rounded otherwise by CuPy."""
+        """Note that the call has a number that may be rounded otherwise by CuPy, and so was not launched again."""
         kernel = op.args[0]
         if type(kernel) is Ref:
-            self._unfit[kernel.handle] += 1
-            if self._unfit[kernel.handle] >= _MOST_UNFIT:
+            numbers = tuple([encoded(one) for one in op.args[1:] if is_parameter(one)])
+            before, count = self._unfit.get(kernel.handle, ((), 0))
+            count = count + 1 if numbers == before else 1
+            self._unfit[kernel.handle] = numbers, count
+            if count >= _MOST_UNFIT:
                 self.by_bits.add(kernel.handle)
 
     def _add_given(self, given: Tuple, places: list[Any], way: list[object]) -> bool:
@@ -176,7 +178,7 @@ class KernelCalls:
     def _add(self, arg: Value, places: list[Any], way: list[object]) -> bool:
         if isinstance(arg, Ref | View):
             place = self._operands.place(arg)
-            if place is None:
+            if place is None or not place.layout.size:  # of nothing CuPy launches nothing
                 return False
             places.append(place)
             way.append(place.layout)

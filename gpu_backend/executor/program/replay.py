@@ -53,6 +53,8 @@ class Replayer:
         self.refused: Counter[str] = Counter()
         #: Why the last capture failed.
         self.why = ""
+        #: Whether the last op was not replayed for a number that may be rounded otherwise by CuPy.
+        self.is_unfit = False
 
     def capture(
         self, op: Op, function: Callable[..., object], places: Sequence[Place | Number], numbers: Sequence[DType]
@@ -131,10 +133,11 @@ class Replayer:
             return False
         if replay.alignment > 1 and any(place.address % replay.alignment for place in places):
             return False
-        parameters = replay.parameters
+        parameters, self.is_unfit = replay.parameters, False
         for at, which, dtype in replay.slots:
             place = places[which]
             if type(place) is not Number or not write_number(parameters, at, place.value, dtype):
+                self.is_unfit = True
                 return False
         blocks = self._blocks(replay)
         if blocks is None:

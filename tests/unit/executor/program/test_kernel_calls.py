@@ -133,6 +133,31 @@ def test_numbers_that_do_not_fit_again_and_again_are_known_by_their_bits(on: Pla
     assert replayer(on).replayed == 1 + 12 - 8 - 1
 
 
+def test_numbers_that_do_not_fit_now_and_then_end_nothing(on: PlayedNotebook) -> None:
+    device: Any = on.device
+    made = device.resolve("cupy.ElementwiseKernel")("float64 x, float32 k", "float64 y", "y = x * k", "narrow")
+    on.stream.heap.put(9, made, Kind.KERNEL)
+    for number in (1, 1, *[one for turn in range(12) for one in ((1 << 24) + 1 + 2 * turn, turn)]):
+        on.run(Op(".call", 20, (Ref(9), Ref(X), number)))
+        np.testing.assert_array_equal(on.contents(Ref(20)), HOST * np.float32(number))
+        on.run(Op(".nothing", 0, (), (20,)))
+    assert not on.stream._direct._calls.by_bits  # type: ignore[union-attr]
+    assert replayer(on).replayed == 1 + 12
+
+
+def test_an_array_of_nothing_ends_nothing(on: PlayedNotebook) -> None:
+    device: Any = on.device
+    on.stream.heap.put(50, device.upload(np.zeros(0)))
+    on.stream.heap.ownership.own(50)
+    for number in range(12):
+        on.run(scaled(20, Ref(50), number + 0.5), scaled(21, Ref(X), number + 0.5))
+        assert on.contents(Ref(20)).shape == (0,)
+        np.testing.assert_array_equal(on.contents(Ref(21)), HOST * (number + 0.5))
+        on.run(Op(".nothing", 0, (), (20, 21)))
+    assert not on.stream._direct._calls.by_bits  # type: ignore[union-attr]
+    assert replayer(on).replayed == 11
+
+
 def test_a_kernel_that_is_compiled_by_its_numbers_tells_no_types() -> None:
     class JitRawKernel:
         pass
