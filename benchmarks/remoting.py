@@ -29,6 +29,8 @@ _LOOPS = {
     "2,500 x[1:-1] += y[2:]; x[1:].sum()": "mixed_s",
     "10,000 launches of a RawKernel": "raw_s",
     "10,000 launches of an ElementwiseKernel": "elementwise_s",
+    "10,000 launches of a RawKernel, another float each": "raw_numbers_s",
+    "10,000 launches of an ElementwiseKernel, another float each": "elementwise_numbers_s",
 }
 
 

@@ -145,6 +145,7 @@ def kernels(side: Side) -> dict[str, Callable[[], Any]]:
     cp = side.cp
     raw = cp.RawKernel(_RAW, "decay")
     blend = cp.ElementwiseKernel("float64 x, float64 y", "float64 z", "z = 0.5 * x + 0.25 * y", "blend")
+    scale = cp.ElementwiseKernel("float64 x, float64 by", "float64 z", "z = x * by", "scale")
     x, y = cp.ones(ELEMENTS), cp.ones(ELEMENTS)
 
     def launches() -> Any:
@@ -158,7 +159,20 @@ def kernels(side: Side) -> dict[str, Callable[[], Any]]:
             z = blend(z, y)
         return z
 
-    return {"raw": launches, "elementwise": calls}
+    def other_launches() -> Any:
+        for step in range(STEPS):
+            raw((4,), (256,), (x, 1.0 - step * 1e-9, ELEMENTS))
+        return x
+
+    def other_calls() -> Any:
+        z = x
+        for step in range(STEPS):
+            z = scale(z, 1.0 - step * 1e-9)
+        return z
+
+    return {
+        "raw": launches, "elementwise": calls, "raw_numbers": other_launches, "elementwise_numbers": other_calls,
+    }  # fmt: skip
 
 
 def loop_seconds(side: Side) -> dict[str, float]:

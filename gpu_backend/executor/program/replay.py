@@ -129,11 +129,12 @@ class Replayer:
 
     def run(self, op: Op, replay: Replay, places: Sequence[Place | Number]) -> bool:
         """Launch what ``op`` launches; return whether that was possible."""
+        self.is_unfit = False
         if not self._are_free(op, replay):
             return False
         if replay.alignment > 1 and any(place.address % replay.alignment for place in places):
             return False
-        parameters, self.is_unfit = replay.parameters, False
+        parameters = replay.parameters
         for at, which, dtype in replay.slots:
             place = places[which]
             if type(place) is not Number or not write_number(parameters, at, place.value, dtype):
