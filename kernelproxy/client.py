@@ -7,31 +7,32 @@ computed with it is computed there.
 
 from __future__ import annotations
 
-import atexit
 import os
-import signal
+import secrets
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from contextvars import ContextVar
 from pathlib import Path
-from types import FrameType
 from typing import Any, TypeVar, cast
 from weakref import WeakValueDictionary
 
 from gpu_backend.wire.control import Ticket
-from gpu_backend.wire.errors import SessionLost
+from gpu_backend.wire.errors import NoDevice, PoolRefusal, SessionLost
 from kernelproxy import settings as client_settings
 from kernelproxy.mirror.host_mirror import Mode
 from kernelproxy.session import environment, handover, opening
-from kernelproxy.session.lease import FAREWELL_SECONDS, give_back
+from kernelproxy.session.lease import give_back
+from kernelproxy.session.leaving import leave_at_end
 from kernelproxy.session.notice import Notices
 from kernelproxy.session.signs import Signs
 from kernelproxy.session.wishes import Wishes
 from kernelproxy.settings import ClientSettings
 from kernelproxy.stream.dropped import DroppedHandles
+from kernelproxy.stream.joined import JoinedPipeline, JoinedStreams
 from kernelproxy.stream.memory_model import MemoryModel
 from kernelproxy.stream.mirrored import MirroredPipeline
-from kernelproxy.stream.session import Session
+from kernelproxy.stream.not_opened import NotOpened
+from kernelproxy.stream.session import Session, usual_pipeline
 from kernelproxy.stream.streams import Streams
 
 Part = TypeVar("Part")
@@ -61,6 +62,11 @@ class Client:
         Where is shown what is waited for.
     wishes
         What a session is asked for with.
+    members
+        Where a notebook's devices come from sessions of their own: the clients of all of them, in the order of the
+        devices' numbers; empty as long as there is one session.
+    number
+        The number of the client's first device.
     """
 
     pipeline: MirroredPipeline
@@ -69,6 +75,10 @@ class Client:
     streams: Streams
     signs: Signs
     wishes: Wishes
+    members: tuple[Client, ...] = ()
+    number = 0
+    #: Why so many devices as are wished for cannot be had together.
+    _not_together = ""
     #: Whether an interrupted cell has asked for what is recorded here.
     hears_interrupts = True
 
@@ -81,6 +91,8 @@ class Client:
         self._opening = threading.Lock()
         self._opened: Session | None = None
         self._handed = ""
+        #: By what its sessions keep apart, if it has several: a kernel that starts again finds the first one's.
+        self._label = f"apart-{secrets.token_hex(6)}"
         #: No session that is used from now on gives a handle below.
         self._next_handle = 1
         self._inherited: Session | None = None
@@ -107,6 +119,34 @@ class Client:
             found = self._parts.setdefault(kind, kind(self))
         return cast(Part, found)
 
+    # --- several sessions as one --------------------------------------------------------------------------------------
+
+    @property
+    def first(self) -> Client:
+        """The client of the first device, with which a session of all is opened and left."""
+        return self.members[0] if self.members else self
+
+    @property
+    def devices(self) -> int:
+        """How many devices there are; opens a session."""
+        return len(self.members) or self.session.devices
+
+    def having(self, device: int) -> tuple[Client, int]:
+        """Return whose the device of this number is, and which of that client's it is."""
+        return (self.members[device], 0) if self.members and 0 <= device < len(self.members) else (self, device)
+
+    def join(self, others: Sequence[Client]) -> None:
+        """Have a device of each of ``others`` beside this one's, from the next session of each on."""
+        members = (self, *others)
+        for number, one in enumerate(members):
+            one.members, one.number, one.streams = members, number, JoinedStreams(self.streams, number)
+
+    def part_with(self) -> None:
+        """Be alone again; what the others have made goes with their sessions."""
+        for one in self.members[1:]:
+            one.close(release=True)
+        self.members, self.streams, self.wishes.apart = (), Streams(), ""
+
     # --- its session --------------------------------------------------------------------------------------------------
 
     @property
@@ -125,12 +165,51 @@ class Client:
         """The session, opened on first use. Raises as `open` does."""
         with self._opening:
             if self._opened is None:
-                opened = self.open()
-                _tell_environment(opened)
-                self._use(opened)
-                leave_at_end()
+                leave_at_end(clients)
+                self._take(self._open_here())
+                if self.members and not self.number:
+                    self._open_beside()
             assert self._opened is not None
             return self._opened
+
+    def _take(self, opened: Session) -> None:
+        _tell_environment(opened)
+        self._use(opened)
+
+    def _open_here(self) -> Session:
+        """Open the session of the first device where so many cannot be had together; of all of them else."""
+        try:
+            return self.open()
+        except NoDevice as refused:
+            if self.wishes.apart or self.wishes.count(self.settings) == 1:
+                raise
+            self._not_together = f"{refused} "
+        self.wishes.apart = self._label
+        return self.open()
+
+    def _pipeline_to(self, devices: int) -> type[MirroredPipeline]:
+        """Return the kind of the pipeline to an executor with so many devices, where more may have been wished for."""
+        if devices == 1 and not self.members and (missing := self.wishes.count(self.settings) - devices):
+            self.wishes.apart = self._label
+            self.join([Beside(self) for _ in range(missing)])
+        return JoinedPipeline if self.members else usual_pipeline(devices)
+
+    def _open_beside(self) -> None:
+        """Open the sessions of all other devices; without them there is none."""
+        try:
+            for one in self.members[1:]:
+                one._take(one.open(may_wait=False))
+        except BaseException as error:
+            session, members = self._opened, self.members
+            self.part_with()
+            self._use(None)
+            if session is not None:
+                session.close(release=True)
+            if isinstance(error, PoolRefusal):
+                raise type(error)(
+                    f"{self._not_together}Nor can {len(members)} devices be had of a session each: {error}"
+                ) from None
+            raise
 
     @property
     def opened(self) -> Session | None:
@@ -162,7 +241,7 @@ class Client:
             self._handed = ""
         else:
             lease = opening.asked_for(settings, self.wishes, self.signs, label, may_wait)
-        return Session(lease, self.signs, mirror)
+        return Session(lease, self.signs, mirror, self._pipeline_to)
 
     def adopt(self, session: Session | None) -> None:
         """Go on with ``session``; None forgets the present one without closing it."""
@@ -172,6 +251,8 @@ class Client:
     def close(self, release: bool | None = None) -> None:
         """Leave the session, if there is one. Its arrays go with it if it was ours, or as ``release`` says."""
         session = self._opened
+        if self.members and not self.number:
+            self.part_with()
         if session is not None:
             self.adopt(None)
             session.close(session.is_ours if release is None else release)
@@ -192,6 +273,7 @@ class Client:
         """
         if self is _chosen.get()[0]:
             self._handed = os.environ.pop(handover.TICKET_VARIABLE, self._handed)
+            self._label = f"apart-{Path(self._handed).stem}" if self._handed else self._label
 
     def handed(self) -> handover.Handed | None:
         """Return what this client was handed to open its session with, if it has not done so yet."""
@@ -213,7 +295,9 @@ class Client:
         # Arrays of another session must not drop handles of this one.
         self.dropped = session.pipeline.dropped if session is not None else DroppedHandles()
         self.memory = session.pipeline.memory if session is not None else MemoryModel()
-        self.pipeline = session.pipeline if session is not None else cast(MirroredPipeline, _NotOpened(self))
+        self.pipeline = session.pipeline if session is not None else cast(MirroredPipeline, NotOpened(self))
+        if isinstance(self.pipeline, JoinedPipeline) and isinstance(self.streams, JoinedStreams):
+            self.pipeline.streams = self.streams
 
     # --- the end of the process ---------------------------------------------------------------------------------------
 
@@ -235,66 +319,31 @@ def _tell_environment(opened: Session) -> None:
         opened.pipeline.record(name, args, 0)
 
 
-class _NotOpened:
-    """Stands for the pipeline of a client that has no session: whoever uses it opens one."""
+class Beside(Client):
+    """One of a notebook's devices beside the first: its session is over with that one's, for good."""
 
-    def __init__(self, client: Client) -> None:
-        self._client = client
+    def __init__(self, first: Client) -> None:
+        super().__init__(first.settings, first.signs.notices)
+        self.wishes, self._first, self._is_over = first.wishes, first, False
 
-    def __getattr__(self, name: str) -> Any:
-        return getattr(self._client.session.pipeline, name)
+    @property
+    def hears_interrupts(self) -> bool:  # type: ignore[override]
+        """Whether an interrupted cell has asked for what is recorded here."""
+        return self._first.hears_interrupts
 
+    def open(self, label: str = "", may_wait: bool = True) -> Session:
+        """Open the session, if it is not over; raises as `Client.open` does."""
+        if self._is_over:
+            raise SessionLost(
+                f"This belongs to device {self.number} of a session that was left, and its arrays went with it. "
+                "Make them again in the session that there is now."
+            )
+        return super().open(label, may_wait)
 
-def leave_at_end() -> None:
-    """Have leases given back and queues left as the process ends, before what was there first: a pool of its own, say.
-
-    On SIGTERM too, if the main thread calls this: whoever opens sessions in others calls it there before.
-    """
-    atexit.unregister(_leave)
-    atexit.register(_leave)
-    _leave_when_terminated()
-
-
-def is_ending() -> bool:
-    """Tell whether the process ends, so that nothing should be asked of a pool any more."""
-    return _ending.is_set()
-
-
-def _leave() -> None:
-    """Give our leases back. A forked child has none of its parent's."""
-    _ending.set()
-    for one in clients():
-        if one.opened is None:
-            one.signs.withdraw()
-        else:
-            one.opened.close(release=one.opened.is_ours)
-
-
-def _leave_when_terminated() -> None:
-    """Give our leases back on SIGTERM too, which ends a process without what runs at exit; it still ends by it."""
-    if threading.current_thread() is not threading.main_thread() or signal.getsignal(signal.SIGTERM) != signal.SIG_DFL:
-        return  # only the main thread may, and whoever has plans of their own for the signal keeps them
-
-    def end(number: int, frame: FrameType | None) -> None:
-        _ending.set()
-        ours = [one for one in clients() if one.opened is None or one.opened.is_ours]
-        # Not in this thread: the interrupted code may hold locks that they need.
-        farewells = [threading.Thread(target=_say_farewell, args=(one,), daemon=True) for one in ours]
-        for farewell in farewells:
-            farewell.start()
-        for farewell in farewells:
-            farewell.join(FAREWELL_SECONDS)
-        signal.signal(number, signal.SIG_DFL)
-        os.kill(os.getpid(), number)
-
-    signal.signal(signal.SIGTERM, end)
-
-
-def _say_farewell(client: Client) -> None:
-    if client.opened is None:
-        client.signs.withdraw()
-    else:
-        client.opened.give_back()
+    def close(self, release: bool | None = None) -> None:
+        """Give the session back, and take none any more."""
+        self._is_over = True
+        super().close(release)
 
 
 def _leave_to_parent() -> None:
@@ -302,9 +351,8 @@ def _leave_to_parent() -> None:
         one.leave_to_parent()
 
 
-#: The clients of this process, and whether it ends.
+#: The clients of this process.
 _all: WeakValueDictionary[int, Client] = WeakValueDictionary()
-_ending = threading.Event()
 #: Which of them whoever runs has chosen, the last one first to ask; the process's own is always there.
 _chosen: ContextVar[tuple[Client, ...]] = ContextVar("client", default=(Client(notices=Notices()),))
 
@@ -312,8 +360,13 @@ os.register_at_fork(after_in_child=_leave_to_parent)
 
 
 def current() -> Client:
-    """Return the client of the running program: the one whose ``with`` block this is, else the process's own."""
-    return _chosen.get()[-1]
+    """Return the client of the running program: the one whose ``with`` block this is, else the process's own.
+
+    Where its devices come from several sessions it is the client of the one that is current.
+    """
+    client = _chosen.get()[-1]
+    members = client.members
+    return members[client.streams.device] if members else client
 
 
 def enclosing() -> tuple[Client, ...]:

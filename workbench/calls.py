@@ -12,7 +12,8 @@ from types import TracebackType
 from typing import Any
 
 from gpu_backend.wire.errors import PoolRefusal
-from kernelproxy.client import Client, current, enclosing, is_ending
+from kernelproxy.client import Client, current, enclosing
+from kernelproxy.session.leaving import is_ending
 from workbench.call_client import CallClient, Terms, Withdrawn
 from workbench.held import Held
 from workbench.passing import brought_home
@@ -164,7 +165,7 @@ class Crew:
 
 def _held() -> Held:
     """Return the sessions that calls have; for threads of ours, in which no client was chosen."""
-    return current().part(Held)
+    return current().first.part(Held)
 
 
 def _popped(batch: deque[Call]) -> Call | None:

@@ -14,8 +14,9 @@ from typing import Any, Generic, ParamSpec, overload
 import kernelproxy
 from gpu_backend.wire.bounds import MOST_BYTES
 from kernelproxy.calls.common_client import common
-from kernelproxy.client import leave_at_end
+from kernelproxy.client import clients
 from kernelproxy.session.amounts import bytes_from_words, bytes_in_words
+from kernelproxy.session.leaving import leave_at_end
 from workbench.call_client import CallClient, Terms
 from workbench.calls import Call, Crew
 from workbench.passing import client_of
@@ -95,7 +96,7 @@ class Function(Generic[P]):
         return Call(partial(self.__wrapped__, *args, **kwargs), client)
 
     def _submitted(self, calls: list[Call]) -> list[Future[Any]]:
-        leave_at_end()
+        leave_at_end(clients)
         self._crew.submit(calls)
         return [call.future for call in calls]
 

@@ -79,8 +79,8 @@ class GpuMagics(Magics):
         ``%gpu status`` shows device, memory, what runs and what waits, at once; ``--all`` adds the rest. ``%gpu
         connect`` takes a session now rather than at the first array; with an address it connects to another pool
         first. ``%gpu class`` shows how the session shares its device, ``%gpu class best-effort`` changes it. ``%gpu
-        devices 2`` takes a session with two devices of one node, or says how many could be had. ``%gpu usage`` shows
-        what you have used, and your limits. ``%gpu ways`` tells how your operations were carried out, and why not
+        devices 2`` takes a session with two devices of one node, or one for each of two, or says how many could be had.
+        ``%gpu usage`` shows what you have used, and your limits. ``%gpu ways`` tells how your operations were carried out, and why not
         faster. ``%gpu timeit STATEMENT`` is ``%timeit`` that waits for the device; ``-n`` loops, ``-r`` runs, ``-q``
         says nothing, ``-o`` returns the times; as ``%%gpu timeit`` it times a cell. ``%gpu tracebacks full`` shows our
         own frames in tracebacks too, ``%tb`` then the last one again; ``short`` hides them.
@@ -162,8 +162,8 @@ def _connect(wanted: Namespace) -> None:
             _refuse_to_drop(wanted.drop_arrays)
             key_file: Path | None = Path(wanted.key_file).expanduser() if wanted.key_file else None
             connecting.connect(wanted.word, wanted.server_key.strip("'\""), key_file)
-            current().close(release=True)  # now that the other pool has answered
-        _ = current().session  # opened here
+            current().first.close(release=True)  # now that the other pool has answered
+        _ = current().first.session  # opened here
     except PoolError as error:
         raise UsageError(str(error)) from None
 
@@ -177,11 +177,11 @@ def _take_devices(wanted: Namespace) -> None:
         If so many cannot be had, or arrays would be lost without the user's word.
     """
     count = _count(wanted.word)
-    client = current()
+    client = current().first
     before = client.wishes.devices
     try:
         session = client.held()
-        if session is not None and session.devices == count:
+        if session is not None and client.devices == count:
             return
         if session is not None:
             _refuse_to_drop(wanted.drop_arrays or not session.counters.ops)
@@ -231,7 +231,8 @@ def _class(wanted: Namespace) -> SharingFacts:
     """
     _refuse_no_class(wanted)
     try:
-        wish = current().wishes.wished(settings.load()).wish
+        client = current().first
+        wish = client.wishes.wished(settings.load()).wish
         given = {
             name: value for name in ("request", "limit", "priority") if (value := getattr(wanted, name)) is not None
         }
@@ -239,13 +240,13 @@ def _class(wanted: Namespace) -> SharingFacts:
             given["kind"] = wanted.word
         if given:
             wish = msgspec.structs.replace(wish, **given)
-            session = current().held()
-            if session is not None:
-                session.set_wish(wish)
-            current().wishes.said = wish  # it counts for a session that is opened later too
+            for one in client.members or (client,):
+                if (session := one.held()) is not None:
+                    session.set_wish(wish)
+            client.wishes.said = wish  # it counts for a session that is opened later too
     except PoolError as error:
         raise UsageError(str(error)) from None
-    return SharingFacts(wish, current().opened is not None)
+    return SharingFacts(wish, client.opened is not None)
 
 
 def _refuse_no_class(wanted: Namespace) -> None:
@@ -286,8 +287,9 @@ def _refuse_to_drop(drop_arrays: bool) -> None:
 def _refuse_more_than_there_are(count: int) -> None:
     """Refuse what the pool never gives before anything is dropped for it."""
     view = pool_at(settings.load().gateway)
-    if 0 < view.most_devices < count:
+    most = max(view.most_devices, len(view.devices))  # together, or of a session each
+    if 0 < most < count:
         raise UsageError(
-            f"{count} devices were asked for, and this pool gives a session {view.most_devices} at most. This "
-            "notebook keeps the session that it has."
+            f"{count} devices were asked for, and this pool gives a notebook {most} at most. This notebook keeps the "
+            "session that it has."
         )

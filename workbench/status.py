@@ -77,6 +77,9 @@ class GpuStatus(Facts):
     busy: float = 0.0
     #: The machine that the session runs on.
     node: str = ""
+    #: Which of the notebook's devices it has, and how many these are, where each has a session of its own.
+    number: int = 0
+    of_devices: int = 1
     #: Why the session is on this device and on no other, in words.
     placed: str = ""
     share: float = 0.0
@@ -93,8 +96,9 @@ class GpuStatus(Facts):
     @classmethod
     def now(cls, is_whole: bool = False) -> GpuStatus:
         """Ask executor and gateway what they say at once. Opens no session; never raises because of the pool."""
-        session, ticket = current().opened, current().handed()
-        known = cls(is_whole=is_whole)
+        client = current()
+        session, ticket = client.opened, client.handed()
+        known = cls(is_whole=is_whole, number=client.number, of_devices=max(1, len(client.members)))
         if session is not None:
             known = known._with_session(session)
         elif isinstance(ticket, Ticket):
@@ -164,6 +168,7 @@ class GpuStatus(Facts):
         pool = self.pool
         return {
             "device": f"{_devices_in_words(self.device)}, {self._busy_in_words()}" if self.device else _NO_SESSION,
+            "number": self._number_in_words(),
             "memory": self._memory_in_words(),
             "now": self._now_in_words(),
             "to do": self._left_in_words(),
@@ -185,6 +190,11 @@ class GpuStatus(Facts):
             return "load not known while the pool tells us nothing"
         is_ours = self.work is not None and bool(self.work.what)
         return "busy with your work" if is_ours and not self.busy else f"{self.busy:.0%} busy in the last seconds"
+
+    def _number_in_words(self) -> str:
+        if self.of_devices == 1:
+            return ""
+        return f"{self.number}, of {self.of_devices} with a session each; it is cupy.cuda.Device(...) that is shown"
 
     def _memory_in_words(self) -> str:
         if not self.memory:
@@ -237,6 +247,7 @@ class GpuStatus(Facts):
             return None
         rows = [
             ("name", _devices_in_words(self.device)),
+            *([("number", self._number_in_words())] if self.of_devices > 1 else []),
             ("kind", str(self.device["kind"])),
             ("use", self._busy_in_words()),
         ]

@@ -21,6 +21,7 @@ from gpu_backend.wire.errors import (
     ExecutorStarting,
     ForeignServer,
     KeyRefused,
+    NoDevice,
     NotAuthorized,
     PoolFull,
     PoolRefusal,
@@ -171,4 +172,6 @@ def refusal(answer: Denied) -> NotAuthorized | SessionLost | PoolRefusal:
         return ExecutorStarting(text)
     if answer.code == RefusalCode.POOL_FULL:
         return PoolFull(text)
+    if answer.code == RefusalCode.NO_DEVICE:
+        return NoDevice(text)
     return PoolRefusal(text)

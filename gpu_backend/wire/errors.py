@@ -101,6 +101,10 @@ class ExecutorStarting(PoolRefusal):
     """No executor was ready in time; one is on its way. Asking again helps."""
 
 
+class NoDevice(PoolRefusal):
+    """No device of the pool serves what was asked for, however long one waited."""
+
+
 class PoolFull(PoolRefusal):
     """No device of the pool has room. One can wait for a place."""
 

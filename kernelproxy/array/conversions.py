@@ -9,12 +9,11 @@ from typing import IO, Any
 
 import numpy as np
 
-from gpu_backend.opstream.devices import device_of
 from gpu_backend.opstream.layout import Layout
 from kernelproxy.array.interface import CudaArrayInterface
 from kernelproxy.calls import dispatch, transfer
 from kernelproxy.calls.argument_types import ArrayLike, DTypeLike, HostArray, StreamLike
-from kernelproxy.calls.array_core import ArrayCore, handle_of
+from kernelproxy.calls.array_core import ArrayCore, device_of
 from kernelproxy.public_names import make
 
 _EMPTY_TRUTH = (
@@ -132,7 +131,7 @@ class Conversions(ArrayCore):
 
     def __deepcopy__(self, memo: dict[int, Any]) -> Any:
         streams = self._client.streams
-        before = streams.set_device(device_of(handle_of(self._ref)))  # it stays on its device, as in CuPy
+        before = streams.set_device(device_of(self))  # it stays on its device, as in CuPy
         try:
             copied = dispatch.call("cupy.ndarray.copy", (self,), {})
         finally:

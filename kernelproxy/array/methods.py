@@ -9,12 +9,11 @@ from typing import Any
 import numpy as np
 
 from gpu_backend.opstream import surface
-from gpu_backend.opstream.devices import device_of
 from kernelproxy.array.flat_iterator import flatiter
 from kernelproxy.array.numpy_protocols import array_function, array_ufunc
 from kernelproxy.calls import array_core, dispatch, result_classes
 from kernelproxy.calls.argument_types import ArrayLike
-from kernelproxy.calls.array_core import ArrayCore, handle_of
+from kernelproxy.calls.array_core import ArrayCore
 from kernelproxy.calls.dispatch import stands_for
 from kernelproxy.public_names import make
 
@@ -66,7 +65,7 @@ class Methods(ArrayCore):
     @property
     def device(self) -> Any:
         """The device that holds the array."""
-        return make("cupy.cuda.Device")(device_of(handle_of(self._ref)))
+        return make("cupy.cuda.Device")(array_core.device_of(self))
 
     @property
     def flat(self) -> Any:

@@ -13,6 +13,7 @@ from weakref import ref
 
 import numpy as np
 
+from gpu_backend.opstream import devices
 from gpu_backend.opstream.layout import Layout, contiguous
 from gpu_backend.wire import values as wire
 from gpu_backend.wire.messages import Want
@@ -102,6 +103,11 @@ def note_subclass() -> None:
 def handle_of(reference: wire.Ref | wire.View) -> int:
     """Return the handle of the memory that ``reference`` shows."""
     return reference.handle if isinstance(reference, wire.Ref) else reference.root
+
+
+def device_of(array: ArrayCore) -> int:
+    """Return the number of the device that ``array`` is on."""
+    return array._client.number + devices.device_of(handle_of(array._ref))
 
 
 def fresh(client: Client, layout: Layout, handle: int) -> Any:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from kernelproxy.client import Client
+from kernelproxy.stream.joined import out_of_reach
 
 
 class MixedClients(ValueError):
@@ -16,9 +17,14 @@ def common(first: Client | None, second: Client | None) -> Client | None:
     ------
     MixedClients
         If they are of two.
+    ValueError
+        If these are for two devices of one notebook, in CuPy's words.
     """
     if first is None or second is None or first is second:
         return first if second is None else second
+    if second in first.members:
+        here = first.streams.device
+        raise out_of_reach(second.number if first.number == here else first.number, here)
     raise MixedClients(
         "This call is given arrays of two clients of the pool. Each lies in the session of the client that made it, "
         "and no device reaches both. Bring one over first: `with client: y = cupy.asarray(x.get())`."

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from gpu_backend.opstream.devices import device_of
 from gpu_backend.opstream.layout import Layout
 from gpu_backend.wire.values import Value
-from kernelproxy.calls.array_core import ArrayCore, handle_of
+from kernelproxy.calls.array_core import ArrayCore, device_of
 from kernelproxy.client import Client
 
 __all__ = ["FETCHING", "is_copied_whole", "is_here", "is_stored_whole", "lies_alike", "reaches_over"]
@@ -18,7 +17,7 @@ _COPIES = FETCHING | {"cupy.copy", "cupy.ndarray.copy"}
 
 def is_here(value: object) -> bool:
     """Tell whether ``value`` is on the current device, if it is an array."""
-    return not isinstance(value, ArrayCore) or device_of(handle_of(value._ref)) == value._client.streams.device
+    return not isinstance(value, ArrayCore) or device_of(value) == value._client.streams.device
 
 
 def reaches_over(client: Client, args: tuple[Value, ...], kwargs: dict[str, Value] | None = None) -> bool:

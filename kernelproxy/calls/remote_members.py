@@ -67,7 +67,7 @@ class RemoteMethod(Member):
         name = self.__name__
         if name in target._uncalled:
             warn_of_uncalled(target, name)
-        return in_class(target, name, args, self._call(target, args, kwargs))
+        return in_class(target, name, args, self._call(target._here(), args, kwargs))
 
     def _call(self, target: Any, args: tuple[object, ...], kwargs: dict[str, object]) -> Any:
         __tracebackhide__ = True

@@ -59,7 +59,7 @@ def are_parts(*arrays: ArrayCore) -> bool:
 _INNER = frozenset(
     (
         *("_client", "_handle", "_dropped", "_functions", "_parts", "_is_made", "_known"),
-        *("_definition", "_compiled", "_launched", "_module", "_functions_found", "_called"),  # of kernels
+        *("_definition", "_compiled", "_copies", "_launched", "_module", "_functions_found", "_called"),  # of kernels
         *("_before", "_kind", "_made_with"),  # of streams
         *("_nnz", "_seeds", "_bits"),  # of sparse matrices, and of what draws random numbers
     )
@@ -129,6 +129,10 @@ class RemoteObject(StandIn):
         if any(name in vars(kind) for kind in type(self).__mro__):
             return object.__getattribute__(self, name)  # raises again what a property has raised
         return self._read(name)
+
+    def _here(self) -> Any:
+        """Return what carries out its methods where the notebook is now: itself, unless each device has its own."""
+        return self
 
     def _key(self, key: Any) -> Any:
         """Return what the executor takes for the index ``key``."""

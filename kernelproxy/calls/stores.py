@@ -13,7 +13,8 @@ from gpu_backend.opstream.proof.scalars import fills_quietly, quiet_bounds
 from gpu_backend.opstream.proof.setitem import mask_over
 from gpu_backend.wire import values as wire
 from kernelproxy import compiled
-from kernelproxy.calls.array_core import ArrayCore, LaterLayout, view_of
+from kernelproxy.calls.array_core import ArrayCore, LaterLayout, device_of, view_of
+from kernelproxy.calls.brought import copy_over, is_cleared, on_device
 from kernelproxy.calls.common_client import common
 from kernelproxy.calls.elsewhere import is_stored_whole
 from kernelproxy.stream.forms import Form, Forms, OpKind
@@ -31,10 +32,13 @@ compiled.learn(whole=_ALL)
 
 
 def store(target: ArrayCore, value: ArrayCore) -> None:
-    """Record that ``value`` is put into ``target``, which has its shape and dtype. Raises `MixedClients`."""
+    """Record that ``value`` is put into ``target``, which has its shape and dtype. Raises as `common` does."""
     client = target._client
     if value._client is not client:
-        common(client, value._client)
+        if value._client not in client.members or not is_stored_whole(value, target._layout):
+            common(client, value._client)
+        copy_over(target, value, lambda _: None)  # bytes, and no more
+        return
     forms, key = client.pipeline.forms, (target._layout, _STORE, value._layout)
     form = forms.get(key) or _remembered(forms, key, target._layout)
     if client.streams.is_used and is_stored_whole(value, target._layout):
@@ -46,6 +50,10 @@ def store(target: ArrayCore, value: ArrayCore) -> None:
 def fill(target: ArrayCore, value: float) -> None:
     """Record that ``value``, which fits and travels as it is, is put into all of ``target``."""
     client = target._client
+    if client.members and device_of(target) != client.streams.device and is_cleared(target, value):
+        with on_device(client, device_of(target)):
+            fill(target, value)
+        return
     forms, key = client.pipeline.forms, (target._layout, _FILL, type(value))
     form = forms.get(key) or _remembered(forms, key, target._layout, quiet_bounds(type(value), target._layout.dtype))
     client.pipeline.note(form, (target._ref, _ALL, value), _DEPTH, None, client.streams.current_handle())

@@ -43,10 +43,7 @@ def upload(client: Client, host: HostArray) -> Any:
     order = "F" if host.flags.f_contiguous and not host.flags.c_contiguous else "C"
     layout = contiguous(host.shape, host.dtype.newbyteorder("="), order)
     native = _as_filled(host.astype(layout.dtype, copy=False))
-    empty = (wire.Tuple(tuple(host.shape)), wire.DType(layout.dtype_text), order)
-    pipeline = client.pipeline
-    stream = client.streams.default_handle()
-    array = array_core.fresh(client, layout, pipeline.record("cupy.empty", empty, stream=stream, orders=layout.orders))
+    pipeline, array = client.pipeline, empty(client, layout, order)
     if native.nbytes > CHUNK_BYTES:
         write(array, native)
     elif native.nbytes:
@@ -54,6 +51,15 @@ def upload(client: Client, host: HostArray) -> Any:
         _write_chunk(pipeline, array._ref, 0, data)
         pipeline.mirror.keep(array._ref.handle, layout, data)  # nobody else has it yet
     return array
+
+
+def empty(client: Client, layout: Layout, order: str = "C") -> Any:
+    """Return a remote array of ``layout``, which is contiguous in ``order``, on the current device of ``client``."""
+    how = (wire.Tuple(layout.shape), wire.DType(layout.dtype_text), order)
+    stream = client.streams.default_handle()
+    return array_core.fresh(
+        client, layout, client.pipeline.record("cupy.empty", how, stream=stream, orders=layout.orders)
+    )
 
 
 def _as_filled(host: HostArray) -> HostArray:

@@ -15,6 +15,7 @@ from kernelproxy.calls.on_stream import on_stream
 from kernelproxy.calls.remote_object import RemoteObject
 from kernelproxy.calls.stand_ins import bind
 from kernelproxy.client import Client, current
+from kernelproxy.namespace.device_functions import require_device
 from kernelproxy.namespace.memory import memGetInfo
 from kernelproxy.namespace.names import make
 from kernelproxy.stream.streams import Streams
@@ -48,7 +49,7 @@ class _BaseStream(RemoteObject):
     @property
     def device_id(self) -> int:
         """The number of its device; -1 for the default streams, which each device has."""
-        return device_of(self._handle) if self._handle else -1
+        return self._whose().number + device_of(self._handle) if self._handle else -1
 
     @property
     def is_non_blocking(self) -> bool:
@@ -108,7 +109,10 @@ class _BaseStream(RemoteObject):
         return event
 
     def wait_event(self, event: Event) -> None:
-        """Let further work of this stream wait for ``event``."""
+        """Let further work of this stream wait for ``event``; the notebook waits for one of another executor."""
+        if event._client is not None and event._client is not self._whose():
+            event.synchronize()
+            return
         with self:
             dispatch.record(".wait_event", (event,))
 
@@ -292,7 +296,7 @@ class Device:
     @classmethod
     def from_pci_bus_id(cls, pci_bus_id: str) -> Any:
         """Return the device that is plugged in there."""
-        return cls(dispatch.value_of("cupy.cuda.runtime.deviceGetByPCIBusId", (pci_bus_id,), {}))
+        return cls(make("cupy.cuda.runtime.deviceGetByPCIBusId")(pci_bus_id))
 
     @property
     def id(self) -> int:
@@ -328,9 +332,11 @@ class Device:
 
     def synchronize(self) -> None:
         """Wait until all work is done, on whatever device. Raises what failed on the way."""
-        _require(self.id)
+        require_device(self.id)
         sync_detection.check()
-        current().session.synchronize()
+        client = current()
+        for one in client.members or (client,):
+            one.session.synchronize()
 
     @property
     def mem_info(self) -> tuple[int, int]:
@@ -341,20 +347,21 @@ class Device:
     @property
     def compute_capability(self) -> str:
         """Such as "90"."""
-        _require(self.id)
-        of_a_gpu = current().session.device["compute_capability"]
+        require_device(self.id)
+        of_a_gpu = current().having(self.id)[0].session.device["compute_capability"]
         return str(of_a_gpu or dispatch.value_of("cupy.cuda.device.get_compute_capability", (), {}))
 
     @property
     def pci_bus_id(self) -> str:
         """Where the device is plugged in, on its node."""
-        return str(dispatch.value_of("cupy.cuda.runtime.deviceGetPCIBusId", (self.id,), {}))
+        return str(make("cupy.cuda.runtime.deviceGetPCIBusId")(self.id))
 
     @property
     def attributes(self) -> dict[str, Any]:
         """What CUDA says of the device."""
-        remote = dispatch.ask_object("cupy.cuda.Device", self.id)
-        return dict(remote.attributes)
+        with self:
+            remote = dispatch.ask_object("cupy.cuda.Device", current().having(self.id)[1])
+            return dict(remote.attributes)
 
     def __eq__(self, other: object) -> bool:
         return isinstance(other, Device) and other.id == self.id
@@ -382,13 +389,8 @@ def setDevice(device: int) -> None:  # noqa: N802 (CUDA's name)
     """Make ``device`` the current one of the calling thread. Raises as `Device.use` does."""
     streams = current().streams
     if device != streams.device:
-        _require(device)
+        require_device(device)
         streams.set_device(device)
-
-
-def _require(device: int) -> None:
-    if device != 0 and not 0 < device < current().session.devices:
-        raise make("cupy.cuda.runtime.CUDARuntimeError")("cudaErrorInvalidDevice: invalid device ordinal")
 
 
 def is_available() -> bool:

@@ -21,6 +21,7 @@ from kernelproxy.calls.array_core import ArrayCore
 from kernelproxy.calls.launches import known_launch, launch_again, remember_launch
 from kernelproxy.calls.on_stream import on_stream
 from kernelproxy.calls.remote_object import RemoteObject
+from kernelproxy.calls.subclassing import cupys_class
 from kernelproxy.client import current
 from kernelproxy.errors import remote_exception
 from kernelproxy.stream import work
@@ -39,7 +40,25 @@ _NAMES = {
 _SentShape = tuple[wire.Tuple, wire.Tuple]
 
 
-class _NamedKernel(RemoteObject):
+class _OfDevices(RemoteObject):
+    """What is made of a source, and made again by the executor of each device that it is used on."""
+
+    def _here(self) -> Any:
+        """Return what the current device's executor has of it: this, unless devices have executors of their own."""
+        client = self._client
+        if client is None or not client.members or (here := client.members[client.streams.device]) is client:
+            return self
+        copies: dict[int, Any] = self.__dict__.setdefault("_copies", {})
+        if here.number not in copies:
+            copies[here.number] = self._made_again()
+        return copies[here.number]
+
+    def _made_again(self) -> Any:
+        args, kwargs = self._definition
+        return cupys_class(type(self))._make(*args, **kwargs)  # type: ignore[attr-defined]
+
+
+class _NamedKernel(_OfDevices):
     """A kernel with a name, by which profilers and decorators know it like a function."""
 
     @property
@@ -78,6 +97,8 @@ class _ShapedKernel(_NamedKernel):
 
     def __call__(self, *args: object, **kwargs: object) -> Any:
         """Launch. The first launch with each kind of arguments compiles, so it is waited for."""
+        if (here := self._here()) is not self:
+            return here(*args, **kwargs)
         if array_core.is_subclassed and (own := self._carried_out_by(args)) is not None:
             return own(*args, **kwargs)
         known = None
@@ -116,7 +137,7 @@ class ReductionKernel(_ShapedKernel):
     _qualname = "cupy.ReductionKernel"
 
 
-class _Compiled(RemoteObject):
+class _Compiled(_OfDevices):
     """What is compiled of CUDA C++ at its first use, or when it is told to."""
 
     def compile(self, log_stream: TextIO | None = None) -> None:
@@ -145,6 +166,9 @@ class RawKernel(_NamedKernel, _Compiled):
         self, grid: Extent, block: Extent, args: Iterable[object], *, shared_mem: int = 0, **kwargs: Any
     ) -> None:
         """Launch. The first launch of each form is waited for: it compiles, and CUDA may refuse the form."""
+        if (here := self._here()) is not self:
+            here(grid, block, args, shared_mem=shared_mem, **kwargs)
+            return
         args = tuple(args)
         known = None
         client, shape = self._client, None if shared_mem or kwargs else self._sent_shape(grid, block)
@@ -174,6 +198,12 @@ class RawKernel(_NamedKernel, _Compiled):
         sent = wire.Tuple(grid), wire.Tuple(block)
         object.__setattr__(self, "_last_shape", (grid, block, sent))
         return sent
+
+    def _made_again(self) -> Any:
+        if "_module" in self.__dict__:
+            module, name = self._module
+            return module._here().get_function(name)
+        return super()._made_again()
 
     def __reduce__(self) -> Any:
         if "_module" in self.__dict__:
@@ -240,6 +270,10 @@ class RawModule(_Compiled):
     def __reduce__(self) -> Any:
         args, kwargs = self._definition
         return self._remade(*args, **kwargs)
+
+    def _made_again(self) -> Any:
+        (code,), options = self._definition
+        return RawModule._make(code, **options)
 
     def get_function(self, name: str) -> RawKernel:
         """Return the kernel called ``name``; a name expression if the module was made with them."""

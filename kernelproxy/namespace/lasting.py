@@ -6,8 +6,8 @@ from collections.abc import Callable, Hashable
 from typing import Any
 from weakref import WeakKeyDictionary, ref
 
-from kernelproxy.calls.remote_function import RemoteFunction
 from kernelproxy.client import Client, current
+from kernelproxy.namespace.device_functions import DeviceFunction
 
 #: Functions of the host that give the same whenever they are called with the same arguments.
 LASTING = frozenset(
@@ -58,7 +58,7 @@ class _Answers(Kept):
     """What the executor's host has answered."""
 
 
-class LastingFunction(RemoteFunction):
+class LastingFunction(DeviceFunction):
     """A function of the host that is asked once for each of its arguments."""
 
     def __call__(self, *args: object, **kwargs: object) -> Any:

@@ -36,8 +36,18 @@ HostAddress: TypeAlias = "int | ctypes.c_void_p | None"
 
 
 class _Pool(RemoteObject):
+    def _here(self) -> Any:
+        """Return the current device's, where each has an executor of its own, if it is the one that all arrays use."""
+        client = self._client
+        if client is None or not client.members or client.part(_Pools).of_this_executor().get(_DEFAULT) is not self:
+            return self
+        return get_default_memory_pool()
+
     def set_limit(self, size: int | None = None, fraction: float | None = None) -> None:
         """Set the most bytes that the pool may hold, or that part of the device's memory; 0 or nothing for none."""
+        if (here := self._here()) is not self:
+            here.set_limit(size, fraction)
+            return
         client = self._client or current()
         dispatch.ask_object(".method", self, "set_limit", size, fraction)
         limits: dict[int, int] = self.__dict__.setdefault("_limits", {})
@@ -211,7 +221,9 @@ class CFunctionAllocator(_Refused):
 def memGetInfo() -> tuple[int, int]:  # noqa: N802 (CUDA's name)
     """Return the free and total bytes that this session can use: the device's, within the session's limit."""
     client = current()
-    memory = client.session.memory(client.streams.device)
+    _ = client.session  # where its devices come from is known once they are there
+    client, device = client.having(client.streams.device)
+    memory = client.session.memory(device)
     free, total, limit = memory["free_bytes"], memory["total_bytes"], memory["limit_bytes"]
     if limit:
         free, total = min(free, max(0, limit - memory["used_bytes"])), min(total, limit)
@@ -286,8 +298,8 @@ class MemoryPointer(RemoteObject):
     @property
     def device_id(self) -> int:
         """The number of the device that holds the memory."""
-        if self._client is None or not self._client.streams.is_used:
-            return 0
+        if self._client is None or self._client.members or not self._client.streams.is_used:
+            return 0 if self._client is None else self._client.number
         return int(dispatch.ask_object(".getattr", self, "device_id"))
 
     @property

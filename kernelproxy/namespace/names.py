@@ -16,6 +16,7 @@ from kernelproxy import public_names
 from kernelproxy.calls.remote_function import RemoteFunction
 from kernelproxy.calls.remote_object import RemoteInstance, class_of, remote_class
 from kernelproxy.calls.ufuncs import make_ufunc
+from kernelproxy.namespace.device_functions import OF_DEVICES, DeviceFunction
 from kernelproxy.namespace.lasting import LASTING, LastingFunction
 from kernelproxy.namespace.own import OWN
 from kernelproxy.namespace.private_names import MADE, SAME_AS
@@ -56,15 +57,21 @@ def make(qualname: str) -> Any:
     if isinstance(entry, (surface.Function, surface.GeneralizedUfunc)):
         if getattr(entry, "local", False):
             raise AttributeError(f"{qualname} is not available in remote CuPy: it works on one process's own memory.")
-        if qualname in LASTING:
-            return LastingFunction(qualname, entry)
-        return (Transform if qualname.startswith(MODULES) else RemoteFunction)(qualname, entry)
+        return _kind_of_function(qualname)(qualname, entry)
     if isinstance(entry, surface.Method) and entry.binding:
         owner, _, name = qualname.rpartition(".")
         return getattr(make(owner), name)
     if isinstance(entry, surface.Instance) and entry.type_name.startswith("cupy"):
         return RemoteInstance(qualname, entry.type_name)
     raise AttributeError(f"{qualname} is not available in remote CuPy.")
+
+
+def _kind_of_function(qualname: str) -> type[RemoteFunction]:
+    if qualname in LASTING:
+        return LastingFunction
+    if qualname in OF_DEVICES:
+        return DeviceFunction
+    return Transform if qualname.startswith(MODULES) else RemoteFunction
 
 
 def written(qualname: str, beside: Mapping[str, str] = types.MappingProxyType({})) -> Any:

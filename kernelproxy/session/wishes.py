@@ -47,6 +47,8 @@ class Wishes:
         self.memory_bytes: int | None = None
         #: How many devices the notebook asked for with `%gpu devices`, for the next session; None if it did not.
         self.devices: int | None = None
+        #: Where each device comes from a session of its own: the label by which these keep apart. "" where one has all.
+        self.apart = ""
         #: What its sessions are called, for people; "" for the notebook's path.
         self.label = ""
 
@@ -64,12 +66,10 @@ class Wishes:
             _value(LIMIT_VARIABLE, settings, "limit", _fraction),
             _value(PRIORITY_VARIABLE, settings, "priority", partial(_whole, PRIORITY)),
             os.environ.get(AFFINITY_VARIABLE) or settings.affinity,
-            os.environ.get(ANTI_AFFINITY_VARIABLE) or settings.anti_affinity,
+            os.environ.get(ANTI_AFFINITY_VARIABLE) or settings.anti_affinity or self.apart,
             os.environ.get(EXCLUSION_VARIABLE) or settings.exclusion,
             _value(WHOLE_DEVICE_VARIABLE, settings, "whole_device", _truth),
-            _value(DEVICES_VARIABLE, settings, "devices", partial(_whole, DEVICES))
-            if self.devices is None
-            else self.devices,
+            1 if self.apart else self.count(settings),
         )
         if self.said is not None:  # how it shares; where it goes is not said there
             said = self.said
@@ -77,6 +77,12 @@ class Wishes:
         if self.memory_bytes is not None:
             return Wished(wish, self.memory_bytes)
         return Wished(wish, _value(MEMORY_VARIABLE, settings, "memory", lambda said: bytes_from_words(said or "0")))
+
+    def count(self, settings: ClientSettings) -> int:
+        """Return how many devices are asked for; raises as `wished` does."""
+        if self.devices is not None:
+            return self.devices
+        return int(_value(DEVICES_VARIABLE, settings, "devices", partial(_whole, DEVICES)))
 
     def opening(self, settings: ClientSettings) -> OpenSession:
         """Return how a session is asked for in this process; raises as `wished` does. It has no name for a wait yet."""

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 from gpu_backend.opstream.devices import MOST_DEVICES, default_stream
 from gpu_backend.wire import control
 from gpu_backend.wire.control import Ticket
@@ -24,8 +26,16 @@ from kernelproxy.stream.spread import SpreadPipeline
 _MOST_PING_SECONDS = 3600.0
 
 
+PipelineTo = Callable[[int], type[MirroredPipeline]]
+
+
 class Session:
     """A lease on an executor, and the pipeline to it.
+
+    Parameters
+    ----------
+    pipeline_to
+        Tells of which kind the pipeline to an executor with so many devices is; `usual_pipeline` does by default.
 
     Attributes
     ----------
@@ -33,11 +43,12 @@ class Session:
         How many devices it has.
     """
 
-    def __init__(self, lease: Lease, signs: Signs, mirror: Mode = Mode.ON) -> None:
+    def __init__(
+        self, lease: Lease, signs: Signs, mirror: Mode = Mode.ON, pipeline_to: PipelineTo | None = None
+    ) -> None:
         self._lease = lease
         self.devices = _devices(lease.connection)
-        kind = MirroredPipeline if self.devices == 1 else SpreadPipeline
-        self.pipeline = kind(lease.connection, self._renew, signs)
+        self.pipeline = (pipeline_to or usual_pipeline)(self.devices)(lease.connection, self._renew, signs)
         self.pipeline.mirror = HostMirror(mirror)
         ping_seconds = min(max(1.0, lease.ticket.lease_seconds / 4), _MOST_PING_SECONDS)
         self._sender = Sender(self.pipeline, ping_seconds, lease.vouch)
@@ -137,6 +148,11 @@ class Session:
         if fresh.is_another_executors(lost):
             pipeline.memory.set_limit(fresh.welcome.memory_limit_bytes)
         return fresh
+
+
+def usual_pipeline(devices: int) -> type[MirroredPipeline]:
+    """Return the kind of a pipeline to an executor with so many devices."""
+    return MirroredPipeline if devices == 1 else SpreadPipeline
 
 
 def _devices(connection: Connection) -> int:

@@ -20,8 +20,10 @@ from gpu_backend.devices.cpu.several import DEVICES
 from gpu_backend.executor.config import PASSES
 from gpu_backend.executor.program.run import OpStream
 from gpu_backend.wire.messages import Want
-from kernelproxy.client import current
+from kernelproxy.client import Client, current
 from kernelproxy.mirror.host_mirror import HostMirror, Mode
+from kernelproxy.settings import ClientSettings
+from kernelproxy.stream.joined import JoinedPipeline
 from kernelproxy.stream.mirrored import MirroredPipeline
 from kernelproxy.stream.session import Session
 from kernelproxy.stream.spread import SpreadPipeline
@@ -36,6 +38,9 @@ _SECONDS = 600.0
 
 class InProcess(PlayedExecutor):
     """Runs ops on a device, in their batches as an executor's process does, while the notebook waits."""
+
+    #: Whether one host has all devices of the notebook.
+    is_on_one_host = True
 
     def __init__(self, device: Device, passes: Collection[str] = _PASSES) -> None:
         self.device = device
@@ -87,7 +92,14 @@ def mirrored(mode: Mode) -> Iterator[None]:
 
 @contextmanager
 def notebook_on_two(kind: str, kernels: Path) -> Iterator[InProcess]:
-    """Let this process's notebook use an executor on two devices of ``kind``, whose CuPy may keep what it compiles."""
+    """Let this process's notebook use an executor on two devices of ``kind``, whose CuPy may keep what it compiles.
+
+    Or, with "apart", two executors that have a CPU device each.
+    """
+    if kind == "apart":
+        with _notebook_on_two_apart(kernels) as executor:
+            yield executor
+        return
     os.environ.setdefault("CUPY_CACHE_DIR", str(kernels))
     if kind == "cuda" and pytest.importorskip("cupy").cuda.runtime.getDeviceCount() < 2:
         pytest.skip("needs two GPUs")
@@ -99,6 +111,57 @@ def notebook_on_two(kind: str, kernels: Path) -> Iterator[InProcess]:
             DEVICES.open(1)  # the processor stands for one again, for all that comes after in this process
 
 
+class _Alone:
+    """One of the devices of a process, for an executor that knows no other."""
+
+    count = 1
+
+    def __init__(self, device: Device, number: int) -> None:
+        self._device, self._number = device, number
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._device, name)
+
+
+class _InProcessAlone(InProcess):
+    """An executor of one of the devices, beside others in this process."""
+
+    is_on_one_host = False
+
+    def __init__(self, device: Device, number: int) -> None:
+        self._every, self._number = device, number
+        super().__init__(_Alone(device, number))  # type: ignore[arg-type]
+
+    def _work(self) -> None:
+        before = DEVICES.current
+        self._every.use(self._number)
+        try:
+            super()._work()
+        finally:
+            self._every.use(before)
+
+
+@contextmanager
+def _notebook_on_two_apart(kernels: Path) -> Iterator[InProcess]:
+    """Let this process's notebook use two executors with a CPU device each, as if they were on two hosts."""
+    os.environ.setdefault("CUPY_CACHE_DIR", str(kernels))
+    head, device = current(), open_device("cpu", count=2)
+    executors = [_InProcessAlone(device, number) for number in range(2)]
+    other = Client(ClientSettings(gateway="tcp://nowhere", server_key="", key_file=kernels))
+    head.join([other])
+    try:
+        for client, executor in zip((head, other), executors, strict=True):
+            client.adopt(_session(device, executor, JoinedPipeline, 1))
+        executors[0].device = device
+        yield executors[0]
+    finally:
+        head.streams.set_device(0)
+        other.adopt(None)
+        head.part_with()
+        head.adopt(None)
+        DEVICES.open(1)
+
+
 @contextmanager
 def notebook_on(device: Device, executor: InProcess | None = None) -> Iterator[InProcess]:
     """Let this process's notebook use an executor on ``device``, which need not be the only CuPy in the process.
@@ -106,15 +169,20 @@ def notebook_on(device: Device, executor: InProcess | None = None) -> Iterator[I
     ``executor`` is one that was made for that device already; a new one without.
     """
     executor = executor or InProcess(device)
-    pipeline = executor.pipeline(kind=MirroredPipeline if device.count == 1 else SpreadPipeline)
-    played: Any = SimpleNamespace(pipeline=pipeline, devices=device.count, device=device.info._asdict())
-    played.memory_limit_bytes = 0
-    played.synchronize = lambda: Session.synchronize(played)
-    played.memory = lambda number=0: Session.memory(played, number)
-    current().adopt(played)
+    kind = MirroredPipeline if device.count == 1 else SpreadPipeline
+    current().adopt(_session(device, executor, kind, device.count))
     try:
         yield executor
     finally:
         current().adopt(None)
         device.use(0)
         current().streams = Streams()  # who comes next is on the first device, and has left no default stream
+
+
+def _session(device: Device, executor: InProcess, kind: type[MirroredPipeline], count: int) -> Any:
+    pipeline = executor.pipeline(kind=kind)
+    played: Any = SimpleNamespace(pipeline=pipeline, devices=count, device=device.info._asdict())
+    played.memory_limit_bytes = 0
+    played.synchronize = lambda: Session.synchronize(played)
+    played.memory = lambda number=0: Session.memory(played, number)
+    return played

@@ -31,7 +31,7 @@ HALVES = {0: [slice(4)], 1: [slice(4, None)]}
 OVERLAPPING = {0: [(slice(None), slice(3)), slice(None, None, 2)], 1: [(slice(None), slice(2, None))]}
 
 
-@pytest.fixture(scope="module", params=["cpu", pytest.param("cuda", marks=pytest.mark.gpu)], autouse=True)
+@pytest.fixture(scope="module", params=["cpu", "apart", pytest.param("cuda", marks=pytest.mark.gpu)], autouse=True)
 def executor(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[InProcess]:
     with notebook_on_two(request.param, tmp_path_factory.mktemp("kernels")) as one:
         yield one

@@ -21,7 +21,7 @@ _STEPS = 40
 _SHAPES = ((6,), (3, 4), (2, 3, 2), ())
 
 
-@pytest.fixture(scope="module", params=["cpu", pytest.param("cuda", marks=pytest.mark.gpu)])
+@pytest.fixture(scope="module", params=["cpu", "apart", pytest.param("cuda", marks=pytest.mark.gpu)])
 def executor(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[InProcess]:
     with notebook_on_two(request.param, tmp_path_factory.mktemp("kernels")) as one:
         yield one

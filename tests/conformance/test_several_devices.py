@@ -17,7 +17,7 @@ from tests.conformance.asked_of_views import REMOTE as cp
 from tests.conformance.in_process import InProcess, mirrored, notebook_on_two
 
 
-@pytest.fixture(scope="module", params=["cpu", pytest.param("cuda", marks=pytest.mark.gpu)])
+@pytest.fixture(scope="module", params=["cpu", "apart", pytest.param("cuda", marks=pytest.mark.gpu)])
 def executor(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[InProcess]:
     with notebook_on_two(request.param, tmp_path_factory.mktemp("kernels")) as one:
         yield one
@@ -333,8 +333,8 @@ def test_random_numbers_are_drawn_by_device(executor: InProcess) -> None:
 def test_properties_and_numbers_of_devices(executor: InProcess) -> None:
     assert cp.cuda.Device(0) < cp.cuda.Device(1) != cp.cuda.Device(0)
     buses = [cp.cuda.Device(number).pci_bus_id for number in range(2)]
-    assert len(set(buses)) == 2
-    assert [cp.cuda.Device.from_pci_bus_id(bus).id for bus in buses] == [0, 1]
+    numbers = [cp.cuda.Device.from_pci_bus_id(bus).id for bus in buses]
+    assert numbers == ([0, 1] if executor.is_on_one_host else [0, 0])  # each host has buses of its own
     assert cp.cuda.runtime.getDeviceProperties(1)["name"]
     assert cp.cuda.Device(1).attributes["WarpSize"] == 32
     assert cp.cuda.Device(1).compute_capability == cp.cuda.Device(0).compute_capability

@@ -12,7 +12,7 @@ from tests.conformance.asked_of_views import REMOTE as cp
 from tests.conformance.in_process import InProcess, notebook_on_two
 
 
-@pytest.fixture(scope="module", params=["cpu", pytest.param("cuda", marks=pytest.mark.gpu)])
+@pytest.fixture(scope="module", params=["cpu", "apart", pytest.param("cuda", marks=pytest.mark.gpu)])
 def executor(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[InProcess]:
     with notebook_on_two(request.param, tmp_path_factory.mktemp("kernels")) as one:
         yield one

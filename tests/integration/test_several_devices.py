@@ -20,7 +20,8 @@ from gpu_backend.pool.state import PoolState
 from tests.integration.notebook_pool import cpu_pool, sessions, wait_until
 
 RUN = (sys.executable, "-m", "workbench", "run")
-_PROGRAM = """
+#: Computes on all devices, copies between them, and tells what came of it.
+PROGRAM = """
 import json, threading
 import numpy as np
 import cupy as cp
@@ -56,6 +57,10 @@ threads = [threading.Thread(target=work, args=(number,)) for number in range(fou
 found["threads"] = [results[number] for number in range(found["count"])]
 print(json.dumps(found))
 """
+PROGRAMS_RESULT = {
+    "count": 2, "devices": [0, 1], "sum": sum(range(150_000)) + 2 * sum(range(150_000, 300_000)) + 20 * 300_000,
+    "moved": 149_999 + 20.0, "free": True, "threads": [[1000.0, 0], [2000.0, 1]],
+}  # fmt: skip
 
 
 @pytest.fixture(scope="module")
@@ -71,13 +76,9 @@ def run(*words: str, **more: str) -> subprocess.CompletedProcess[str]:
 
 
 def test_a_program_with_two_devices(pool: PoolState) -> None:
-    done = run("--devices", "2", "-c", _PROGRAM)
+    done = run("--devices", "2", "-c", PROGRAM)
     assert done.stderr == ""
-    first, second = range(150_000), range(150_000, 300_000)
-    assert json.loads(done.stdout) == {
-        "count": 2, "devices": [0, 1], "sum": sum(first) + 2 * sum(second) + 20 * 300_000, "moved": 149_999 + 20.0,
-        "free": True, "threads": [[1000.0, 0], [2000.0, 1]],
-    }  # fmt: skip
+    assert json.loads(done.stdout) == PROGRAMS_RESULT
     wait_until(lambda: sessions(pool) == ())
 
 
