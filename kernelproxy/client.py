@@ -129,7 +129,8 @@ class Client:
     @property
     def devices(self) -> int:
         """How many devices there are; opens a session."""
-        return len(self.members) or self.session.devices
+        session = self.session  # where they come from is known once it is there
+        return len(self.members) or session.devices
 
     def having(self, device: int) -> tuple[Client, int]:
         """Return whose the device of this number is, and which of that client's it is."""
@@ -323,7 +324,7 @@ class Beside(Client):
     """One of a notebook's devices beside the first: its session is over with that one's, for good."""
 
     def __init__(self, first: Client) -> None:
-        super().__init__(first.settings, first.signs.notices)
+        super().__init__(first._settings, first.signs.notices)
         self.wishes, self._first, self._is_over = first.wishes, first, False
 
     @property

@@ -80,10 +80,11 @@ class GpuMagics(Magics):
         connect`` takes a session now rather than at the first array; with an address it connects to another pool
         first. ``%gpu class`` shows how the session shares its device, ``%gpu class best-effort`` changes it. ``%gpu
         devices 2`` takes a session with two devices of one node, or one for each of two, or says how many could be had.
-        ``%gpu usage`` shows what you have used, and your limits. ``%gpu ways`` tells how your operations were carried out, and why not
-        faster. ``%gpu timeit STATEMENT`` is ``%timeit`` that waits for the device; ``-n`` loops, ``-r`` runs, ``-q``
-        says nothing, ``-o`` returns the times; as ``%%gpu timeit`` it times a cell. ``%gpu tracebacks full`` shows our
-        own frames in tracebacks too, ``%tb`` then the last one again; ``short`` hides them.
+        ``%gpu usage`` shows what you have used, and your limits. ``%gpu ways`` tells how your operations were carried
+        out, and why not faster. ``%gpu timeit STATEMENT`` is ``%timeit`` that waits for the device; ``-n`` loops,
+        ``-r`` runs, ``-q`` says nothing, ``-o`` returns the times; as ``%%gpu timeit`` it times a cell. ``%gpu
+        tracebacks full`` shows our own frames in tracebacks too, ``%tb`` then the last one again; ``short`` hides
+        them.
         """
         first, _, rest = line.strip().partition(" ")
         if first == "timeit":

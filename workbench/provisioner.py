@@ -30,6 +30,7 @@ from gpu_backend.wire.errors import (
     AnswerOverdue,
     ExecutorStarting,
     ForeignServer,
+    NoDevice,
     NotAuthorized,
     PoolError,
     PoolFull,
@@ -226,6 +227,11 @@ class RemoteGpuProvisioner(LocalProvisioner):
             answer = await self._ask(wanted)
         except (ExecutorStarting, PoolFull, AnswerOverdue) as not_yet:  # the last: the pool was asked, and is busy
             self.log.info("The kernel will take its session when it needs one: %s", not_yet)
+            return wanted
+        except NoDevice as not_together:
+            if wanted.wish.devices == 1:
+                raise
+            self.log.info("The kernel will take a session for each of its devices: %s", not_together)
             return wanted
         if not isinstance(answer, Ticket):
             raise PoolRefusal("The pool lets us wait although we did not ask to.")

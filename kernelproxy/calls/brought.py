@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from gpu_backend.opstream.layout import contiguous
+from gpu_backend.opstream.layout import Layout, contiguous
 from kernelproxy.calls import reading, transfer
 from kernelproxy.calls.argument_types import HostArray
 from kernelproxy.calls.array_core import ArrayCore, device_of, view_of
@@ -98,7 +98,7 @@ def copy_over(target: ArrayCore, value: ArrayCore, store: Callable[[ArrayCore], 
         if value._client is client:
             store(value)
         elif lies_alike(value, target._layout):
-            transfer.write(target, _host(value, "K"))
+            _put(target, value)
         else:
             store(bring(value, client, "C"))
 
@@ -111,9 +111,26 @@ def bring(array: ArrayCore, to: Client, order: str = "K") -> Any:
     NotImplementedError
         If it has gaps, and is to lie as it does.
     """
-    host = _host(array, order.upper())
+    order, layout = order.upper(), array._layout
     with on_device(to, to.number):
-        return transfer.upload(to, host)
+        if layout.nbytes <= transfer.CHUNK_BYTES or not _lies_in(layout, order):
+            return transfer.upload(to, _host(array, order))
+        made = transfer.empty(to, layout, "C" if layout.c_contiguous else "F")
+        transfer.pass_on(array, made)
+        return made
+
+
+def _put(target: ArrayCore, value: ArrayCore) -> None:
+    """Put the bytes of ``value`` into ``target`` of another session, which lies alike."""
+    if value._layout.nbytes > transfer.CHUNK_BYTES:
+        transfer.pass_on(value, target)
+    else:
+        transfer.write(target, _host(value, "K"))
+
+
+def _lies_in(layout: Layout, order: str) -> bool:
+    """Tell whether an array of ``layout`` lies without gaps, and in memory ``order``."""
+    return bool((layout.c_contiguous and order != "F") or (layout.f_contiguous and order != "C"))
 
 
 def _host(array: ArrayCore, order: str) -> HostArray:

@@ -197,13 +197,48 @@ def _take_pieces(
 
 
 def _take_piece(pipeline: MirroredPipeline, content: Bytes, offset: int, number: int) -> None:
+    wanted = min(CHUNK_BYTES, len(content) - offset)
+    copy(content[offset : offset + wanted], _piece(pipeline, number, wanted))
+
+
+def _piece(pipeline: MirroredPipeline, number: int, wanted: int) -> Bytes:
+    """Return the bytes that were asked for by the op ``number``, which are there until the next piece is waited for."""
     answer = pipeline.answer(number)
     value = answer.value
     pieces = [value.data] if isinstance(value, wire.Buffer) and value.frame < 0 else answer.buffers
-    wanted = min(CHUNK_BYTES, len(content) - offset)
     if [len(piece) for piece in pieces] != [wanted]:
         raise ProtocolError(f"The executor sent other contents than the {wanted} bytes that were asked for.")
-    copy(content[offset : offset + wanted], np.frombuffer(pieces[0], np.uint8))
+    return np.frombuffer(pieces[0], np.uint8)
+
+
+def pass_on(source: ArrayCore, target: ArrayCore) -> None:
+    """Copy the bytes of ``source`` into ``target`` of another session; both have no gaps, and lie alike.
+
+    A piece is handed on while the next ones are on their way here; no more of them than that are ever here.
+    """
+    pipeline, size = source._client.pipeline, source._layout.nbytes
+    stream, asked = source._client.streams.current_handle(), deque[tuple[int, int]]()
+    with pipeline.signs.moving("Copy", size) as transfer:
+        try:
+            for offset in range(0, size, CHUNK_BYTES):
+                if len(asked) == _PIECES_AHEAD:
+                    transfer.done = _hand_on(pipeline, target, size, *asked.popleft())
+                    pipeline.signs.look(transfer.since, lambda: work.sign(pipeline, pipeline.signs.transfer))
+                piece = _bytes_of(source, offset, min(CHUNK_BYTES, size - offset))
+                ask = pipeline.ask_for_more if offset else pipeline.ask
+                asked.append((offset, ask(".same", (piece,), Want.CONTENTS, stream=stream)))
+            while asked:
+                transfer.done = _hand_on(pipeline, target, size, *asked.popleft())
+        finally:
+            for _, number in asked:
+                pipeline.inbox.forget(number)
+
+
+def _hand_on(pipeline: MirroredPipeline, target: ArrayCore, size: int, offset: int, number: int) -> int:
+    """Put a piece of so many bytes in all into ``target``; return how many it has then."""
+    piece, to = _piece(pipeline, number, min(CHUNK_BYTES, size - offset)), target._client.pipeline
+    _write_chunk(to, target._ref, offset, _copied(to, piece, "C"))
+    return offset + len(piece)
 
 
 def _bytes_of(array: ArrayCore, offset: int, length: int) -> wire.View:

@@ -20,9 +20,8 @@ from gpu_backend.devices.cpu.several import DEVICES
 from gpu_backend.executor.config import PASSES
 from gpu_backend.executor.program.run import OpStream
 from gpu_backend.wire.messages import Want
-from kernelproxy.client import Client, current
+from kernelproxy.client import Beside, current
 from kernelproxy.mirror.host_mirror import HostMirror, Mode
-from kernelproxy.settings import ClientSettings
 from kernelproxy.stream.joined import JoinedPipeline
 from kernelproxy.stream.mirrored import MirroredPipeline
 from kernelproxy.stream.session import Session
@@ -147,7 +146,7 @@ def _notebook_on_two_apart(kernels: Path) -> Iterator[InProcess]:
     os.environ.setdefault("CUPY_CACHE_DIR", str(kernels))
     head, device = current(), open_device("cpu", count=2)
     executors = [_InProcessAlone(device, number) for number in range(2)]
-    other = Client(ClientSettings(gateway="tcp://nowhere", server_key="", key_file=kernels))
+    other = Beside(head)
     head.join([other])
     try:
         for client, executor in zip((head, other), executors, strict=True):

@@ -144,8 +144,8 @@ def test_a_kernel_is_launched_again_with_other_numbers(cuda: Any) -> None:
     assert stream._direct is not None
     assert stream._direct.replayer is not None
     past = stream._direct.recurring.launched if stream._direct.recurring is not None else 0
-    # Three a turn, each way of them seven times by CuPy: the launch comes in four, two for its truth value, so a third of
-    # it is left, and of the last one those whose number is no address.
+    # Three a turn, each way of them seven times by CuPy: the launch comes in four, two for its truth value, so a third
+    # of it is left, and of the last one those whose number is no address.
     assert past + stream._direct.replayer.replayed > 1.5 * ROUNDS
     assert stream._direct._calls.by_bits == {ELEMENTWISE}
 

@@ -12,6 +12,7 @@ from gpu_backend.pool.settings import PoolSettings
 from gpu_backend.pool.state import PoolState
 from tests.faults.machines import Machine, machine
 from tests.integration.notebook_pool import cpu_pool, sessions, wait_until
+from tests.integration.running_kernel import notebook
 from tests.integration.test_several_devices import PROGRAM, PROGRAMS_RESULT, run
 from tests.spare_ports import spare_ports
 
@@ -48,4 +49,27 @@ def test_more_than_all_machines_have_are_refused_and_none_is_kept(pool: PoolStat
     said = done.stderr.splitlines()[-1]
     assert "3 devices of one node were asked for; no node of this pool has more than 1 that can serve." in said
     assert "Nor can 3 devices be had of a session each: " in said
+    wait_until(lambda: sessions(pool) == ())
+
+
+def test_a_kernel_has_both_again_after_a_restart(
+    pool: PoolState, other: Machine, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("GPU_WORKBENCH_DEVICES", "2")
+    cell = "import cupy as cp\nwith cp.cuda.Device(1):\n    x = cp.arange(10.0)\n    print(float(x.sum()), x.device.id)"
+    with notebook() as running:
+        assert running.run(cell) == "45.0 1\n"
+        taken = {one.node: one.session for one in sessions(pool)}
+        assert len(taken) == 2
+        running.restart()
+        assert running.run("x").startswith("NameError")
+        assert running.run(cell) == "45.0 1\n"
+        wait_until(lambda: len(sessions(pool)) == 2)
+        assert {one.node for one in sessions(pool)} == set(taken)
+        assert "1, of 2 with a session each" in running.run("cp.cuda.Device(1).use()\n%gpu status")
+        assert "UsageError" in running.run("%gpu devices 3")
+        assert "float" in running.run("%gpu devices 1 --drop-arrays\nprint(type(float(cp.ones(3).sum())))")
+        wait_until(lambda: len(sessions(pool)) == 1)
+        assert "belongs to device 1 of a session that was left" in running.run("x.get()")
+        assert running.run("%gpu devices 2 --drop-arrays\nprint(cp.cuda.runtime.getDeviceCount())").endswith("2\n")
     wait_until(lambda: sessions(pool) == ())
