@@ -174,8 +174,11 @@ class Client:
             return self._opened
 
     def _take(self, opened: Session) -> None:
-        _tell_environment(opened)
         self._use(opened)
+        before = self.streams.set_device(self.number)
+        for name, args in environment.settings(os.environ):
+            opened.pipeline.record(name, args, 0)
+        self.streams.set_device(before)
 
     def _open_here(self) -> Session:
         """Open the session of the first device where so many cannot be had together; of all of them else."""
@@ -198,19 +201,21 @@ class Client:
     def _open_beside(self) -> None:
         """Open the sessions of all other devices; without them there is none."""
         try:
-            for one in self.members[1:]:
-                one._take(one.open(may_wait=False))
-        except BaseException as error:
+            self._take_beside()
+        except BaseException as error:  # an interrupt too: who has some of them has none
             session, members = self._opened, self.members
             self.part_with()
             self._use(None)
             if session is not None:
                 session.close(release=True)
             if isinstance(error, PoolRefusal):
-                raise type(error)(
-                    f"{self._not_together}Nor can {len(members)} devices be had of a session each: {error}"
-                ) from None
+                said = f"{self._not_together}Nor can {len(members)} devices be had of a session each: {error}"
+                raise type(error)(said) from None
             raise
+
+    def _take_beside(self) -> None:
+        for one in self.members[1:]:
+            one._take(one.open(may_wait=False))
 
     @property
     def opened(self) -> Session | None:
@@ -313,11 +318,6 @@ class Client:
             )
             self._inherited = self._opened  # kept, or its end would close what the parent uses
         self._use(None)
-
-
-def _tell_environment(opened: Session) -> None:
-    for name, args in environment.settings(os.environ):
-        opened.pipeline.record(name, args, 0)
 
 
 class Beside(Client):

@@ -24,6 +24,7 @@ from gpu_backend.wire.errors import (
     ExecutorStarting,
     ForeignServer,
     KeyRefused,
+    NoDevice,
     NotAuthorized,
     PoolError,
     PoolFull,
@@ -52,7 +53,7 @@ _answers: Codec[FromGateway] = Codec(FromGateway)
 _ERRORS: dict[str, type[PoolError]] = {
     kind.__name__: kind
     for kind in (
-        AnswerOverdue, ExecutorStarting, ForeignServer, KeyRefused, NotAuthorized, PoolFull, PoolRefusal,
+        AnswerOverdue, ExecutorStarting, ForeignServer, KeyRefused, NoDevice, NotAuthorized, PoolFull, PoolRefusal,
         PoolUnreachable, SessionLost,
     )
 }  # fmt: skip

@@ -86,12 +86,11 @@ def proved(qualname: str, args: tuple[object, ...]) -> Proof:
 
 def record(qualname: str, args: tuple[object, ...]) -> None:
     """Record a call that is known to succeed and whose result nobody needs."""
-    client = whose(args)
-    if client.members and brought.carried_out(client, qualname, args, {}, lambda name, given, _: record(name, given)):
+    if brought.carried_out(whose(args), qualname, args, {}, lambda name, given, _: record(name, given)):
         return
-    client, wire_args, *_ = _encode(args, {})
-    stream, kind = client.streams.current_handle(), _kind(qualname, wire_args)
-    client.pipeline.record(qualname, wire_args, 0, None, stream, None, None, largest(args, None), kind)
+    client, sent, *_ = _encode(args, {})
+    stream, size = client.streams.current_handle(), largest(args, None)
+    client.pipeline.record(qualname, sent, 0, None, stream, None, None, size, _kind(qualname, sent))
 
 
 def run_proved(qualname: str, args: tuple[object, ...], kwargs: dict[str, object], proof: Proof) -> Any:
@@ -105,8 +104,7 @@ def run_proved(qualname: str, args: tuple[object, ...], kwargs: dict[str, object
             return _warned(qualname, args, kwargs, proof)
         if isinstance(proof, Unproved):
             is_unproved, args = True, _as_themselves(args)
-    client = whose(args)
-    if client.members and (given := brought.carried_out(client, qualname, args, kwargs, call)) is not None:
+    if (given := brought.carried_out(whose(args), qualname, args, kwargs, call)) is not None:
         return given[0]
     encoded = _encode(args, kwargs)
     is_plain = encoded.is_plain or is_copied_whole(qualname, args, proof)
@@ -266,10 +264,8 @@ def _encode(args: tuple[object, ...], kwargs: dict[str, object]) -> _Encoded:
 def ask(name: str, encoded: _Encoded, given_args: tuple[object, ...], given_kwargs: dict[str, object]) -> Any:
     """Carry out an op whose result is not known here: one round trip. Results that can stay remote do."""
     __tracebackhide__ = True
-    if encoded.functions:
-        result = _converse(name, encoded, given_args, given_kwargs)
-    else:
-        result = _answered(name, encoded, given_args, given_kwargs)
+    carry_out = _converse if encoded.functions else _answered
+    result = carry_out(name, encoded, given_args, given_kwargs)
     out = given_kwargs.get("out")
     if isinstance(out, ArrayCore):
         return out
@@ -323,9 +319,8 @@ def ask_object(verb: str, *args: object, **kwargs: object) -> Any:
 def tell(verb: str, *args: object) -> None:
     """Carry out ``verb`` for its effect. One round trip; what it warns of, the caller has said already."""
     __tracebackhide__ = True
-    encoded = _encode(args, {})
-    stream = encoded.client.streams.current_handle()
-    encoded.client.pipeline.call(verb, encoded.args, Want.DESCRIPTION, None, None, stream)
+    client, wire_args, *_ = _encode(args, {})
+    client.pipeline.call(verb, wire_args, Want.DESCRIPTION, None, None, client.streams.current_handle())
 
 
 def contents(array: ArrayCore, into: HostArray | None = None) -> np.ndarray[Any, Any]:
@@ -359,8 +354,7 @@ def value_of(qualname: str, args: tuple[object, ...], kwargs: dict[str, object])
     """Call ``qualname`` and return its result by value: arrays as NumPy arrays."""
     __tracebackhide__ = True
     given = _encode(args, kwargs)
-    client = given.client
-    stream = client.streams.current_handle()
+    client, stream = given.client, given.client.streams.current_handle()
     answer = client.pipeline.call(qualname, given.args, Want.CONTENTS, given.kwargs, given.buffers, stream)
     if answer.warnings:
         warn_again(answer.warnings)

@@ -216,22 +216,31 @@ def pass_on(source: ArrayCore, target: ArrayCore) -> None:
 
     A piece is handed on while the next ones are on their way here; no more of them than that are ever here.
     """
+    with source._client.pipeline.signs.moving("Copy", source._layout.nbytes) as transfer:
+        _pass_pieces(source, target, transfer)
+
+
+def _pass_pieces(source: ArrayCore, target: ArrayCore, transfer: Transfer) -> None:
+    asked: deque[tuple[int, int]] = deque()
+    try:
+        _ask_and_hand_on(source, target, transfer, asked)
+    finally:
+        for _, number in asked:
+            source._client.pipeline.inbox.forget(number)
+
+
+def _ask_and_hand_on(source: ArrayCore, target: ArrayCore, transfer: Transfer, asked: deque[tuple[int, int]]) -> None:
     pipeline, size = source._client.pipeline, source._layout.nbytes
-    stream, asked = source._client.streams.current_handle(), deque[tuple[int, int]]()
-    with pipeline.signs.moving("Copy", size) as transfer:
-        try:
-            for offset in range(0, size, CHUNK_BYTES):
-                if len(asked) == _PIECES_AHEAD:
-                    transfer.done = _hand_on(pipeline, target, size, *asked.popleft())
-                    pipeline.signs.look(transfer.since, lambda: work.sign(pipeline, pipeline.signs.transfer))
-                piece = _bytes_of(source, offset, min(CHUNK_BYTES, size - offset))
-                ask = pipeline.ask_for_more if offset else pipeline.ask
-                asked.append((offset, ask(".same", (piece,), Want.CONTENTS, stream=stream)))
-            while asked:
-                transfer.done = _hand_on(pipeline, target, size, *asked.popleft())
-        finally:
-            for _, number in asked:
-                pipeline.inbox.forget(number)
+    stream = source._client.streams.current_handle()
+    for offset in range(0, size, CHUNK_BYTES):
+        if len(asked) == _PIECES_AHEAD:
+            transfer.done = _hand_on(pipeline, target, size, *asked.popleft())
+            pipeline.signs.look(transfer.since, lambda: work.sign(pipeline, pipeline.signs.transfer))
+        piece = _bytes_of(source, offset, min(CHUNK_BYTES, size - offset))
+        ask = pipeline.ask_for_more if offset else pipeline.ask
+        asked.append((offset, ask(".same", (piece,), Want.CONTENTS, stream=stream)))
+    while asked:
+        transfer.done = _hand_on(pipeline, target, size, *asked.popleft())
 
 
 def _hand_on(pipeline: MirroredPipeline, target: ArrayCore, size: int, offset: int, number: int) -> int:

@@ -19,8 +19,8 @@ OF_THE_PROCESS = {
     "kernelproxy/calls/interrupts.py": {"_previous": "the interpreter's one hook for what is raised as an object ends"},
     "kernelproxy/client.py": {
         "_all": "the clients there are: exit, fork and interrupts are told to all",
-        "_ending": "a process ends once",
     },
+    "kernelproxy/session/leaving.py": {"_ending": "a process ends once"},
     "kernelproxy/public_names.py": {"_told_by": "who makes what stands for a name: code, once"},
     "kernelproxy/source_lines.py": {"_name_of_file": "what people call a file"},
     "kernelproxy/namespace/pinned_memory.py": {"_allocator": "host memory is this process's"},
