@@ -6,7 +6,8 @@ import importlib
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from kernelproxy.client import Client, adopt_session, current_session, open_session
+    from kernelproxy.client import Client
+    from kernelproxy.sessions import adopt_session, current_session, open_session
     from kernelproxy.stream.session import Session
 
 __all__ = ["Client", "Session", "activate", "adopt_session", "current_session", "deactivate", "open_session"]
@@ -15,7 +16,8 @@ __all__ = ["Client", "Session", "activate", "adopt_session", "current_session", 
 def __getattr__(name: str) -> Any:
     """Import the client when it is asked for: command line and provisioner only ask the gateway."""
     if name in __all__:
-        return getattr(importlib.import_module("kernelproxy.client"), name)
+        home = "sessions" if name.endswith("_session") else "client"
+        return getattr(importlib.import_module(f"kernelproxy.{home}"), name)
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
 
 

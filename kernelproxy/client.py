@@ -317,6 +317,9 @@ class Client:
                 SessionLost("This session belongs to the process from which this one was forked.")
             )
             self._inherited = self._opened  # kept, or its end would close what the parent uses
+        # The devices beside the first one's are the parent's too, and keep apart from none of ours.
+        self.members, self.streams, self.wishes.apart = (), Streams(), ""
+        self._label = f"apart-{secrets.token_hex(6)}"
         self._use(None)
 
 
@@ -345,6 +348,11 @@ class Beside(Client):
         """Give the session back, and take none any more."""
         self._is_over = True
         super().close(release)
+
+    def leave_to_parent(self) -> None:
+        """Leave the session to the process that this one was forked from, and take none any more."""
+        self._is_over = True
+        super().leave_to_parent()
 
 
 def _leave_to_parent() -> None:
@@ -379,21 +387,3 @@ def clients() -> list[Client]:
     """Return the clients of this process."""
     # References are copied in one step: other threads make clients meanwhile.
     return [one for reference in _all.valuerefs() if (one := reference()) is not None]
-
-
-# --- for programs that know one session -------------------------------------------------------------------------------
-
-
-def open_session(label: str = "", may_wait: bool = True) -> Session:
-    """Open a session as `Client.open` does."""
-    return current().open(label, may_wait)
-
-
-def current_session() -> Session:
-    """Return the session of the current client, opened on first use. Raises as `open_session` does."""
-    return current().session
-
-
-def adopt_session(session: Session | None) -> None:
-    """Make ``session`` the current client's; None forgets the present one without closing it."""
-    current().adopt(session)

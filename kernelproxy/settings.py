@@ -52,7 +52,7 @@ class ClientSettings(msgspec.Struct, frozen=True, kw_only=True):
     exclusion: str = ""
     #: Whether a session wants a device of its own.
     whole_device: bool = False
-    #: How many devices of one node a session wants.
+    #: How many devices are wanted, of one node or else with a session for each.
     devices: Annotated[int, msgspec.Meta(ge=DEVICES.least, le=DEVICES.most)] = 1
     #: Whether reads are answered by what the notebook knows: "on", "off", or "check" to ask the device all the same and
     #: compare. The environment comes before it.

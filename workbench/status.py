@@ -194,7 +194,7 @@ class GpuStatus(Facts):
     def _number_in_words(self) -> str:
         if self.of_devices == 1:
             return ""
-        return f"{self.number}, of {self.of_devices} with a session each; it is cupy.cuda.Device(...) that is shown"
+        return f"{self.number}, the current one of {self.of_devices} that have a session each"
 
     def _memory_in_words(self) -> str:
         if not self.memory:

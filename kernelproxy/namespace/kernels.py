@@ -97,13 +97,14 @@ class _ShapedKernel(_NamedKernel):
 
     def __call__(self, *args: object, **kwargs: object) -> Any:
         """Launch. The first launch with each kind of arguments compiles, so it is waited for."""
-        if (here := self._here()) is not self:
+        client = self._client
+        if client is not None and client.members and (here := self._here()) is not self:
             return here(*args, **kwargs)
         if array_core.is_subclassed and (own := self._carried_out_by(args)) is not None:
             return own(*args, **kwargs)
         known = None
-        if not kwargs and self._client is not None:
-            known = known_launch(self._client, self._handle, (), args)
+        if not kwargs and client is not None:
+            known = known_launch(client, self._handle, (), args)
             if known is not None and (given := launch_again(known, self._wire_value(), args)) is not None:
                 return given[0]
         args, kwargs = tuple(args), dict(kwargs)
@@ -166,12 +167,13 @@ class RawKernel(_NamedKernel, _Compiled):
         self, grid: Extent, block: Extent, args: Iterable[object], *, shared_mem: int = 0, **kwargs: Any
     ) -> None:
         """Launch. The first launch of each form is waited for: it compiles, and CUDA may refuse the form."""
-        if (here := self._here()) is not self:
+        client = self._client
+        if client is not None and client.members and (here := self._here()) is not self:
             here(grid, block, args, shared_mem=shared_mem, **kwargs)
             return
         args = tuple(args)
         known = None
-        client, shape = self._client, None if shared_mem or kwargs else self._sent_shape(grid, block)
+        shape = None if shared_mem or kwargs else self._sent_shape(grid, block)
         if shape is not None and client is not None:
             known = known_launch(client, self._handle, (grid, block), args)
             if known is not None and launch_again(known, self._wire_value(), args, shape) is not None:

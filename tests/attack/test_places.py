@@ -12,8 +12,8 @@ from gpu_backend.transport import local
 from gpu_backend.transport.lost import ConnectionLost
 from gpu_backend.wire import control
 from gpu_backend.wire.errors import PoolUnreachable
-from kernelproxy.client import open_session
 from kernelproxy.session import lease, links
+from kernelproxy.sessions import open_session
 from kernelproxy.settings import CONFIG_VARIABLE, ClientSettings, save
 from tests.integration.conftest import MakePool, RunningPool, granted, make_pool, until
 
@@ -22,7 +22,7 @@ __all__ = ["make_pool"]
 #: Asks for a session in the name of a notebook, and is killed before it can come for it.
 ASKER = """
 import os, signal, sys
-from kernelproxy.client import open_session
+from kernelproxy.sessions import open_session
 from kernelproxy.session import opening
 opening.Lease = lambda *args, **more: os.kill(os.getpid(), signal.SIGKILL)
 open_session("gone")

@@ -66,7 +66,7 @@ def test_a_kernel_has_both_again_after_a_restart(
         assert running.run(cell) == "45.0 1\n"
         wait_until(lambda: len(sessions(pool)) == 2)
         assert {one.node for one in sessions(pool)} == set(taken)
-        assert "1, of 2 with a session each" in running.run("cp.cuda.Device(1).use()\n%gpu status")
+        assert "1, the current one of 2 that have a session each" in running.run("cp.cuda.Device(1).use()\n%gpu status")
         assert "UsageError" in running.run("%gpu devices 3")
         assert "float" in running.run("%gpu devices 1 --drop-arrays\nprint(type(float(cp.ones(3).sum())))")
         wait_until(lambda: len(sessions(pool)) == 1)

@@ -106,7 +106,7 @@ def test_an_executor_says_that_its_notebook_came_before_it_is_in_an_op(pool: Poo
 @pytest.mark.parametrize("cell", [f"{_COMPILED}\n{_WITHOUT_END}", "import cupy as cp; float(cp.ones(3).sum())", "pass"])
 def test_a_killed_jupyter_server_frees_the_places_of_its_kernels(pool: PoolState, cell: str) -> None:
     """In the middle of an op, between two, and where the session was taken and never used."""
-    before = "from kernelproxy.client import current_session\n"
+    before = "from kernelproxy.sessions import current_session\n"
     with server() as jupyter, ExitStack() as kernels:
         client = kernels.enter_context(jupyter.kernel())
         while cell == "pass" and not sessions(pool):  # a pool that was not quick enough has left it to the kernel

@@ -22,8 +22,8 @@ from gpu_backend.wire.control import (
 )
 from gpu_backend.wire.errors import ExecutorStarting, RefusalCode
 from kernelproxy import settings
-from kernelproxy.client import open_session
 from kernelproxy.session.handover import TICKET_VARIABLE, write
+from kernelproxy.sessions import open_session
 from kernelproxy.settings import ClientSettings
 from tests.integration.notebook_pool import cpu_pool
 from tests.unit.workbench.scripted_gateway import ScriptedGateway

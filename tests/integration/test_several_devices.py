@@ -192,7 +192,7 @@ def test_the_magic_takes_devices_or_says_how_many_there_are(pool: PoolState) -> 
     assert unclear == "{'Say how many, 1 to 64: %gpu devices 2'}"
     assert rest == [
         "2", "2 2", "True", "True", ". Add --drop-arrays to leave it.",
-        "9 devices were asked for, and this pool gives a session 2 at most. This notebook keeps the session that it "
+        "9 devices were asked for, and this pool gives a notebook 2 at most. This notebook keeps the session that it "
         "has. 2",
         "'nonsense' is no pool's address: write it like tcp://gpu.example.org:7733. 2", "1", "",
     ]  # fmt: skip

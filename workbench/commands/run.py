@@ -34,7 +34,7 @@ options, before Python's own:
   --limit PART       the largest part of the device's time, 0 to 1
   --priority NUMBER  higher goes first, where the pool's policy looks at it
   --memory SIZE      device memory of the session, such as 4GiB; on each device, if it has several
-  --devices NUMBER   devices of one node, had together or not at all
+  --devices NUMBER   of one machine, or a session for each; all or none
 """
 #: Our own options, and the variables by which the program's session hears of them.
 _OURS = {

@@ -14,8 +14,9 @@ from gpu_backend.transport.reaching import Expected
 from gpu_backend.wire.control import CloseSession, Denied, FromGateway, OpenSession, RenewTicket, Ticket, ToGateway
 from gpu_backend.wire.errors import PoolRefusal, PoolUnreachable, ProtocolError, RefusalCode
 from kernelproxy import settings
-from kernelproxy.client import current, open_session
+from kernelproxy.client import current
 from kernelproxy.session import handover, lease, links
+from kernelproxy.sessions import open_session
 from tests.unit.workbench.conftest import gateway
 from tests.unit.workbench.scripted_gateway import ScriptedGateway, a_ticket, obliging
 

@@ -15,10 +15,11 @@ from gpu_backend.transport.exchange import refusal
 from gpu_backend.wire.control import Denied, Done, FromGateway, LeaveQueue, OpenSession, Queued, ToGateway
 from gpu_backend.wire.errors import AnswerOverdue, PoolRefusal, PoolUnreachable, RefusalCode, SessionLost
 from kernelproxy import settings
-from kernelproxy.client import Client, current, open_session
+from kernelproxy.client import Client, current
 from kernelproxy.session import gateway_client, granting, waiting
 from kernelproxy.session.notice import TerminalNotice
 from kernelproxy.session.waiting import in_words
+from kernelproxy.sessions import open_session
 from tests.unit.workbench.conftest import gateway
 from tests.unit.workbench.scripted_gateway import ScriptedGateway, a_ticket
 
