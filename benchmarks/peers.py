@@ -4,6 +4,9 @@
 CuPy, and CuPy through the pool. They copy in turns, copies are timed to the ``synchronize`` behind them, and the best
 of each counts; of small ones many go at once. Below the table stands how many bytes passed through the notebook's
 process. It ends within a minute; nothing is written. Without GPUs two of the pool's CPU devices copy, beside nobody.
+
+``--apart`` has each device come from a session of its own, on two machines that are played on this host; with one GPU
+both have that. Then what is copied passes through the notebook's process.
 """
 
 from __future__ import annotations
@@ -47,20 +50,25 @@ def best(cupy: Any, size: int) -> float:
 
 def serve(which: str) -> None:
     """Copy the sizes that come in, a line each; tell the seconds, and how many bytes of arrays passed this process."""
-    passed: Any = dict
+    passed: Any = int
     if which == "remote":
         import kernelproxy
 
         kernelproxy.activate()
-        counters = kernelproxy.current_session().pipeline.counters
+        from kernelproxy.client import current
 
-        def passed() -> dict[str, int]:
-            return {way.value: count for way, count in (*counters.sent_bytes.items(), *counters.received_bytes.items())}
+        _ = kernelproxy.current_session()
+        all_counters = [one.pipeline.counters for one in current().members or (current(),)]
+
+        def passed() -> int:
+            return sum(
+                count for one in all_counters for count in (*one.sent_bytes.values(), *one.received_bytes.values())
+            )
 
     import cupy
 
     for line in sys.stdin:
-        print(json.dumps([best(cupy, int(line)), sum(passed().values())]), flush=True)
+        print(json.dumps([best(cupy, int(line)), passed()]), flush=True)
 
 
 class Side:
@@ -91,20 +99,26 @@ class Side:
         return seconds, passed
 
 
-def measure(device: str) -> tuple[str, dict[int, dict[str, float]], int]:
+def measure(device: str, is_apart: bool) -> tuple[str, dict[int, dict[str, float]], int]:
     """Return what the devices are, the best of each size and side, and the bytes that passed the notebook's process."""
     from remoting_pool import OwnPool
+    from second_machine import heard_by_machines, second_machine
 
     from gpu_backend.node.inventory import devices
 
-    kind = ("cuda" if len(devices("auto", 0)) > 1 else "cpu") if device == "auto" else device
-    several = {"several_gpus": "at-your-own-risk"} if kind == "cuda" else {"cpu_devices": 2}
+    gpus = sum(one.kind == "cuda" for one in devices("auto", 0))
+    kind = ("cuda" if gpus > 1 or (gpus and is_apart) else "cpu") if device == "auto" else device
+    several: dict[str, Any] = {"several_gpus": "at-your-own-risk"} if kind == "cuda" else {"cpu_devices": 2}
+    if is_apart:
+        several = heard_by_machines()
     found: dict[int, dict[str, float]] = {}
     passed = 0
     with ExitStack() as stack:
         pool = stack.enter_context(OwnPool(kind, **several))
+        if is_apart:
+            stack.enter_context(second_machine(pool.state, kind))
         environment = {**pool.environment, "GPU_WORKBENCH_DEVICES": "2"}
-        which = ("native", "remote") if kind == "cuda" else ("remote",)
+        which = ("native", "remote") if kind == "cuda" and gpus > 1 else ("remote",)
         sides = {one: stack.enter_context(Side(one, environment)) for one in which}
         for size in SIZES if kind == "cuda" else SIZES[:3]:
             turns = [{one: side.copy(size) for one, side in sides.items()} for _ in range(_TURNS)]
@@ -121,7 +135,7 @@ def show(name: str, found: dict[int, dict[str, float]], passed: int) -> None:
         cells = [f"{one} {seconds * 1e6:9.1f} µs {size / seconds / 1e9:7.1f} GB/s" for one, seconds in sides.items()]
         ratio = f"  {sides['native'] / sides['remote']:.2f} × native's speed" if "native" in sides else ""
         print(f"{size >> 10:>9,} KiB  " + "  ".join(cells) + ratio)
-    print(f"{passed:,} bytes of arrays passed the notebook's process: the last element of each copy, to compare")
+    print(f"{passed:,} bytes of arrays passed the notebook's process, with the last element of each copy, to compare")
 
 
 def main() -> None:
@@ -129,11 +143,12 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--device", choices=("auto", "cuda", "cpu"), default="auto", help="what to copy between")
     parser.add_argument("--as", dest="which", choices=("native", "remote"), help=argparse.SUPPRESS)
+    parser.add_argument("--apart", action="store_true", help="have each device come from a session of its own")
     options = parser.parse_args()
     if options.which is not None:
         serve(options.which)
     else:
-        show(*measure(options.device))
+        show(*measure(options.device, options.apart))
 
 
 if __name__ == "__main__":

@@ -40,6 +40,8 @@ class OwnPool:
         For processes that shall use it.
     config
         The settings file of its clients.
+    state
+        Where its files are.
 
     Parameters
     ----------
@@ -49,12 +51,12 @@ class OwnPool:
 
     def __init__(self, device: str, **settings: Any) -> None:
         self._root = Path(tempfile.mkdtemp(prefix="gw-"))
-        self._state = state.at(self._root / "pool")
+        self.state = state.at(self._root / "pool")
         self._settings = PoolSettings(**{"devices": device, "warm_executors_per_device": 1, **settings})
 
     def __enter__(self) -> OwnPool:
-        self.config = config = commands.embedded(self._state, self._settings)
-        self.device_kind = commands.status(self._state).devices[0].kind
+        self.config = config = commands.embedded(self.state, self._settings)
+        self.device_kind = commands.status(self.state).devices[0].kind
         if self.device_kind == "cuda":
             self._wait_for_usual_kernels()
         kernels = self._root / "jupyter" / "kernels"
@@ -74,7 +76,7 @@ class OwnPool:
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        commands.down(self._state)
+        commands.down(self.state)
         shutil.rmtree(self._root, ignore_errors=True)
 
     def _wait_for_usual_kernels(self) -> None:
@@ -82,19 +84,19 @@ class OwnPool:
 
         An older checkout compiles nothing: for that, half a minute is waited in vain.
         """
-        folder = Path(node_settings.read(self._state.node).cache_dir) / "prepared"
+        folder = Path(node_settings.read(self.state.node).cache_dir) / "prepared"
         until = monotonic() + 30
         while monotonic() < until and not any(folder.glob("*.ready")):
             sleep(0.05)
 
     def view(self) -> PoolView:
         """Return the pool as its operator sees it."""
-        return commands.status(self._state)
+        return commands.status(self.state)
 
     @property
     def is_warm(self) -> bool:
         """Whether an executor is ready to take a session; one that has had its own leaves its directory for a while."""
-        found = [one for one in launcher.directories(str(self._state.runtime)) if launcher.is_ready(one)]
+        found = [one for one in launcher.directories(str(self.state.runtime)) if launcher.is_ready(one)]
         return any(launcher.assignment_in(one) is None and launcher.process_in(one) is not None for one in found)
 
     def wait_for_warm(self) -> None:
