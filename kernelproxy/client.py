@@ -36,6 +36,7 @@ from kernelproxy.stream.session import Session, usual_pipeline
 from kernelproxy.stream.streams import Streams
 
 Part = TypeVar("Part")
+_PARENTS = "This session belongs to the process from which this one was forked."
 
 
 class Client:
@@ -77,6 +78,8 @@ class Client:
     wishes: Wishes
     members: tuple[Client, ...] = ()
     number = 0
+    #: Why there will be no session any more; "" while there may be one.
+    over = ""
     #: Why so many devices as are wished for cannot be had together.
     _not_together = ""
     #: Whether an interrupted cell has asked for what is recorded here.
@@ -181,7 +184,15 @@ class Client:
         self.streams.set_device(before)
 
     def _open_here(self) -> Session:
-        """Open the session of the first device where so many cannot be had together; of all of them else."""
+        """Open the session of all devices, or of the first where so many cannot be had together."""
+        try:
+            return self._open_together_or_apart()
+        except BaseException:  # an interrupt too: whoever asks next is alone again
+            if self.wishes.apart:
+                self.part_with()
+            raise
+
+    def _open_together_or_apart(self) -> Session:
         try:
             return self.open()
         except NoDevice as refused:
@@ -313,9 +324,7 @@ class Client:
         self._handed = ""
         self.signs.withdraw = lambda: None  # whoever waits in a queue waits in the parent
         if self._opened is not None:
-            self._opened.pipeline.leave_to_parent(
-                SessionLost("This session belongs to the process from which this one was forked.")
-            )
+            self._opened.pipeline.leave_to_parent(SessionLost(_PARENTS))
             self._inherited = self._opened  # kept, or its end would close what the parent uses
         # The devices beside the first one's are the parent's too, and keep apart from none of ours.
         self.members, self.streams, self.wishes.apart = (), Streams(), ""
@@ -328,7 +337,7 @@ class Beside(Client):
 
     def __init__(self, first: Client) -> None:
         super().__init__(first._settings, first.signs.notices)
-        self.wishes, self._first, self._is_over = first.wishes, first, False
+        self.wishes, self._first = first.wishes, first
 
     @property
     def hears_interrupts(self) -> bool:  # type: ignore[override]
@@ -337,21 +346,21 @@ class Beside(Client):
 
     def open(self, label: str = "", may_wait: bool = True) -> Session:
         """Open the session, if it is not over; raises as `Client.open` does."""
-        if self._is_over:
-            raise SessionLost(
-                f"This belongs to device {self.number} of a session that was left, and its arrays went with it. "
-                "Make them again in the session that there is now."
-            )
+        if self.over:
+            raise SessionLost(self.over)
         return super().open(label, may_wait)
 
     def close(self, release: bool | None = None) -> None:
         """Give the session back, and take none any more."""
-        self._is_over = True
+        self.over = (
+            f"This belongs to device {self.number} of a session that was left, and its arrays went with it. Make them "
+            "again in the session that there is now."
+        )
         super().close(release)
 
     def leave_to_parent(self) -> None:
         """Leave the session to the process that this one was forked from, and take none any more."""
-        self._is_over = True
+        self.over = _PARENTS
         super().leave_to_parent()
 
 

@@ -19,7 +19,7 @@ from gpu_backend.wire.control import AskUsage
 from gpu_backend.wire.errors import PoolError, PoolRefusal, quoted
 from gpu_backend.wire.views import UsageView
 from kernelproxy import settings
-from kernelproxy.client import current
+from kernelproxy.client import Client, current
 from kernelproxy.session.gateway_client import request
 from workbench import connecting
 from workbench.display import Facts, Json
@@ -185,7 +185,7 @@ def _take_devices(wanted: Namespace) -> None:
         if session is not None and client.devices == count:
             return
         if session is not None:
-            _refuse_to_drop(wanted.drop_arrays or not session.counters.ops)
+            _refuse_to_drop(wanted.drop_arrays or not any(_has_computed(one) for one in client.members or (client,)))
             _refuse_more_than_there_are(count)
             client.close(release=True)
         client.wishes.devices = count
@@ -196,6 +196,10 @@ def _take_devices(wanted: Namespace) -> None:
         if isinstance(error, PoolError):
             raise UsageError(str(error)) from None
         raise
+
+
+def _has_computed(client: Client) -> bool:
+    return client.opened is not None and bool(client.opened.counters.ops)
 
 
 def _count(word: str) -> int:
@@ -247,6 +251,8 @@ def _class(wanted: Namespace) -> SharingFacts:
             client.wishes.said = wish  # it counts for a session that is opened later too
     except PoolError as error:
         raise UsageError(str(error)) from None
+    if wish.anti_affinity == client.wishes.apart:  # which is ours, and by which its devices keep apart
+        wish = msgspec.structs.replace(wish, anti_affinity="")
     return SharingFacts(wish, client.opened is not None)
 
 
@@ -278,7 +284,7 @@ def _usage(wanted: Namespace) -> UsageFacts:
 
 
 def _refuse_to_drop(drop_arrays: bool) -> None:
-    session = current().opened
+    session = current().first.opened
     if session is not None and not drop_arrays:
         raise UsageError(
             f"This notebook has the session {session.ticket.session} with its arrays. Add --drop-arrays to leave it."

@@ -148,7 +148,7 @@ class Conversions(ArrayCore):
     # --- other libraries ----------------------------------------------------------------------------------------------
 
     def __dlpack_device__(self) -> tuple[int, int]:
-        return (2, 0)
+        return (2, device_of(self))
 
     def __dlpack__(
         self, *, stream: StreamLike = None, max_version: Any = None, dl_device: Any = None, copy: Any = None

@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 
 from gpu_backend.opstream.layout import Layout, contiguous
+from gpu_backend.wire.messages import Want
 from kernelproxy.calls import reading, transfer
 from kernelproxy.calls.argument_types import HostArray
 from kernelproxy.calls.array_core import ArrayCore, device_of, view_of
@@ -116,8 +117,11 @@ def bring(array: ArrayCore, to: Client, order: str = "K") -> Any:
     order, layout = order.upper(), array._layout
     with on_device(to, to.number):
         if layout.nbytes <= transfer.CHUNK_BYTES or not _lies_in(layout, order):
-            return transfer.upload(to, _host(array, order))
+            return transfer.upload(to, _host(array, order), is_copied=True)
+        is_sure = to.memory.is_sure(layout.nbytes)
         made = transfer.empty(to, layout, "C" if layout.c_contiguous else "F")
+        if not is_sure:  # that it can be had, before its contents travel
+            to.pipeline.call(".same", (made._ref,), Want.DESCRIPTION)
         transfer.pass_on(array, made)
         return made
 
@@ -173,6 +177,8 @@ def _starts_nothing(qualname: str, args: tuple[Any, ...], kwargs: dict[str, Any]
         is_so = {"C": layout.c_contiguous, "F": layout.f_contiguous}.get(said["order"], True)
         return not said["copy"] and is_so and np.dtype(said["dtype"]) == layout.dtype
     is_filling = (qualname == _FILL and len(args) == 2) or (qualname == _SETITEM and args[1] is Ellipsis)
+    if qualname == _COPYTO and (*args, None, None)[3] is kwargs.get("where") is None:
+        return is_cleared(args[0], args[1])
     return is_filling and is_cleared(args[0], args[-1])
 
 

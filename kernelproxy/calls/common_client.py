@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from gpu_backend.wire.errors import SessionLost
 from kernelproxy.client import Client
 from kernelproxy.stream.joined import out_of_reach
 
@@ -17,11 +18,15 @@ def common(first: Client | None, second: Client | None) -> Client | None:
     ------
     MixedClients
         If they are of two.
+    SessionLost
+        If one of them was left.
     ValueError
         If these are for two devices of one notebook, in CuPy's words.
     """
     if first is None or second is None or first is second:
         return first if second is None else second
+    if gone := first.over or second.over:
+        raise SessionLost(gone)
     if second in first.members:
         here = first.streams.device
         raise out_of_reach(second.number if first.number == here else first.number, here)

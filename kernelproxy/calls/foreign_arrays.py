@@ -137,15 +137,31 @@ def _dtype(described: dict[str, Any]) -> DType:
 
 
 def _lying_at(address: int) -> tuple[ArrayCore, int] | None:
-    """Return the array in whose memory an address lies, and how far behind its first element; the newest of several."""
-    for client in (current(), *clients()):
-        arrays = client.part(_HandedOut).arrays
-        if (exactly := arrays.get(address)) is not None:
-            return exactly, 0
-        for start, array in reversed(list(arrays.items())):
-            low, high = _reach(array._layout)
-            if low <= address - start < high:
-                return array, address - start
+    """Return the array in whose memory an address lies, and how far behind its first element; the newest of several.
+
+    Raises
+    ------
+    ValueError
+        If arrays of two of the notebook's devices lie there: executors have addresses of their own.
+    """
+    here = current()
+    found = {one: place for one in (here, *clients()) if (place := _lying_of(one, address)) is not None}
+    if len(found.keys() & set(here.members)) > 1:
+        raise ValueError(
+            f"Arrays of {len(found)} devices lie at {address:#x}, each in the memory of an executor of its own. Give "
+            "the array itself in place of its address."
+        )
+    return next(iter(found.values()), None)
+
+
+def _lying_of(client: Client, address: int) -> tuple[ArrayCore, int] | None:
+    arrays = client.part(_HandedOut).arrays
+    if (exactly := arrays.get(address)) is not None:
+        return exactly, 0
+    for start, array in reversed(list(arrays.items())):
+        low, high = _reach(array._layout)
+        if low <= address - start < high:
+            return array, address - start
     return None
 
 

@@ -144,7 +144,7 @@ class RemoteObject(StandIn):
             raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
         parts = [part for reference in self._parts if (part := reference()) is not None]
         try:
-            value = dispatch.ask_object(".getattr", self, name, *parts)
+            value = dispatch.ask_object(".getattr", self._here(), name, *parts)
         except AttributeError as error:
             if "is a method" in str(error):  # of a class that is not described under the name that was told
                 return types.MethodType(RemoteMethod(self._qualname, name, None), self)
@@ -166,7 +166,7 @@ class RemoteObject(StandIn):
         if name.startswith("_") or self._is_own(name):
             object.__setattr__(self, name, value)
         else:
-            dispatch.ask_object(".setattr", self, name, value)
+            dispatch.ask_object(".setattr", self._here(), name, value)
 
     def _is_own(self, name: str) -> bool:
         """Tell whether the attribute ``name`` is the notebook's: of a user's class, or unknown to CuPy's.

@@ -34,15 +34,16 @@ _PIECES_AHEAD = 4
 _NEW_AT_A_TIME = 256 << 20
 
 
-def upload(client: Client, host: HostArray) -> Any:
+def upload(client: Client, host: HostArray, is_copied: bool = False) -> Any:
     """Return a remote array with the contents that ``host`` has now. Costs no round trip unless it is large.
 
-    Raises as `require_supported`.
+    It has the very bits of one that ``is_copied`` from a device. Raises as `require_supported`.
     """
     require_supported(host.dtype)
     order = "F" if host.flags.f_contiguous and not host.flags.c_contiguous else "C"
     layout = contiguous(host.shape, host.dtype.newbyteorder("="), order)
-    native = _as_filled(host.astype(layout.dtype, copy=False))
+    native = host.astype(layout.dtype, copy=False)
+    native = native if is_copied else _as_filled(native)
     pipeline, array = client.pipeline, empty(client, layout, order)
     if native.nbytes > CHUNK_BYTES:
         write(array, native)

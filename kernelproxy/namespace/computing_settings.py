@@ -11,7 +11,8 @@ from typing import Any
 
 from kernelproxy.calls import dispatch
 from kernelproxy.calls.doubts import Solvers
-from kernelproxy.client import current
+from kernelproxy.calls.each_device import on_each_device
+from kernelproxy.client import Client
 
 ACCELERATOR_CUB = 1
 ACCELERATOR_CUTENSOR = 2
@@ -27,7 +28,7 @@ _KINDS = ("elementwise", "reduction", "routine")
 
 def _setting(name: str) -> Callable[..., Any]:
     def setting(*args: object) -> Any:
-        return dispatch.ask_object(f"cupy._core.{name}", *args)
+        return on_each_device(lambda _: dispatch.ask_object(f"cupy._core.{name}", *args))
 
     setting.__name__ = setting.__qualname__ = name
     return setting
@@ -44,5 +45,9 @@ get_compute_type, set_compute_type = _setting("get_compute_type"), _setting("set
 
 def set_batched_gesv_limit(limit: int) -> None:
     """Let systems of up to ``limit`` rows be solved all at once; how their solutions lie in memory follows from it."""
-    current().part(Solvers).are_chosen = True
-    dispatch.ask_object("cupy.cublas.set_batched_gesv_limit", limit)
+
+    def choose(client: Client) -> None:
+        client.part(Solvers).are_chosen = True
+        dispatch.ask_object("cupy.cublas.set_batched_gesv_limit", limit)
+
+    on_each_device(choose)

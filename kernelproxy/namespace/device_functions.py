@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+import numpy as np
+
 from kernelproxy.calls.remote_function import RemoteFunction
 from kernelproxy.client import Client, current
 from kernelproxy.public_names import make
@@ -28,9 +30,12 @@ class DeviceFunction(RemoteFunction):
         __tracebackhide__ = True
         client = current()
         _ = client.session  # where its devices come from is known once they are there
-        if not client.members or kwargs or not all(isinstance(one, (int, str)) for one in args):
+        if not client.members:
             return super().__call__(*args, **kwargs)
-        return _OF_SEVERAL[self._qualname](client, super().__call__, *args)
+        signature = self.__signature__
+        told = args if signature is None else signature.bind(*args, **kwargs).args
+        given = [one.__index__() if isinstance(one, np.integer) else one for one in told]
+        return _OF_SEVERAL[self._qualname](client, super().__call__, *given)
 
 
 _Ask = Callable[..., Any]

@@ -15,6 +15,7 @@ from kernelproxy.calls import dispatch
 from kernelproxy.calls.argument_types import ArrayLike, DTypeLike, HostArray, StreamLike
 from kernelproxy.calls.array_core import ArrayCore, handle_of
 from kernelproxy.calls.dispatch import stands_for
+from kernelproxy.calls.each_device import on_each_device
 from kernelproxy.calls.error_state import IGNORE, RAISE, ErrorState
 from kernelproxy.calls.remote_object import RemoteObject, are_parts
 from kernelproxy.client import Client, current
@@ -221,7 +222,7 @@ def imag(val: ArrayLike) -> Any:
 
 def clear_memo() -> None:
     """Forget the results of memoised functions."""
-    current().part(_Memos).results.clear()
+    on_each_device(lambda client: client.part(_Memos).results.clear())
 
 
 class _Memos:
@@ -330,7 +331,8 @@ def seterr(
     if (divide, over, under, invalid) != (None,) * 4 or linalg not in (None, IGNORE, RAISE):
         raise NotImplementedError
     if linalg is not None:
-        current().part(ErrorState).choose(linalg)
+        chosen = linalg
+        on_each_device(lambda client: client.part(ErrorState).choose(chosen))
     return before
 
 

@@ -18,10 +18,10 @@ from gpu_backend.wire.errors import ErrorRecord
 from kernelproxy.calls import array_core, dispatch, overrides
 from kernelproxy.calls.argument_types import Extent
 from kernelproxy.calls.array_core import ArrayCore
+from kernelproxy.calls.each_device import OfEachDevice
 from kernelproxy.calls.launches import known_launch, launch_again, remember_launch
 from kernelproxy.calls.on_stream import on_stream
 from kernelproxy.calls.remote_object import RemoteObject
-from kernelproxy.calls.subclassing import cupys_class
 from kernelproxy.client import current
 from kernelproxy.errors import remote_exception
 from kernelproxy.stream import work
@@ -40,25 +40,7 @@ _NAMES = {
 _SentShape = tuple[wire.Tuple, wire.Tuple]
 
 
-class _OfDevices(RemoteObject):
-    """What is made of a source, and made again by the executor of each device that it is used on."""
-
-    def _here(self) -> Any:
-        """Return what the current device's executor has of it: this, unless devices have executors of their own."""
-        client = self._client
-        if client is None or not client.members or (here := client.members[client.streams.device]) is client:
-            return self
-        copies: dict[int, Any] = self.__dict__.setdefault("_copies", {})
-        if here.number not in copies:
-            copies[here.number] = self._made_again()
-        return copies[here.number]
-
-    def _made_again(self) -> Any:
-        args, kwargs = self._definition
-        return cupys_class(type(self))._make(*args, **kwargs)  # type: ignore[attr-defined]
-
-
-class _NamedKernel(_OfDevices):
+class _NamedKernel(OfEachDevice):
     """A kernel with a name, by which profilers and decorators know it like a function."""
 
     @property
@@ -138,7 +120,7 @@ class ReductionKernel(_ShapedKernel):
     _qualname = "cupy.ReductionKernel"
 
 
-class _Compiled(_OfDevices):
+class _Compiled(OfEachDevice):
     """What is compiled of CUDA C++ at its first use, or when it is told to."""
 
     def compile(self, log_stream: TextIO | None = None) -> None:
@@ -289,7 +271,7 @@ class RawModule(_Compiled):
 
     def get_global(self, name: str) -> Any:
         """Return the pointer to the device variable ``name``."""
-        return dispatch.ask_object(".method", self, "get_global", name)
+        return dispatch.ask_object(".method", self._here(), "get_global", name)
 
 
 def _contents(path: str) -> bytes:

@@ -15,6 +15,7 @@ import numpy as np
 from gpu_backend.opstream.proof import Made
 from kernelproxy.calls import dispatch, transfer
 from kernelproxy.calls.argument_types import StreamLike
+from kernelproxy.calls.each_device import OfEachDevice, on_each_device
 from kernelproxy.calls.foreign_arrays import hand_out
 from kernelproxy.calls.remote_members import RemoteMethod
 from kernelproxy.calls.remote_object import RemoteObject
@@ -35,13 +36,10 @@ Allocator: TypeAlias = Callable[[int], object]
 HostAddress: TypeAlias = "int | ctypes.c_void_p | None"
 
 
-class _Pool(RemoteObject):
-    def _here(self) -> Any:
-        """Return the current device's, where each has an executor of its own, if it is the one that all arrays use."""
-        client = self._client
-        if client is None or not client.members or client.part(_Pools).of_this_executor().get(_DEFAULT) is not self:
-            return self
-        return get_default_memory_pool()
+class _Pool(OfEachDevice):
+    def _made_again(self) -> Any:
+        is_default = self._client is not None and self._client.part(_Pools).of_this_executor().get(_DEFAULT) is self
+        return get_default_memory_pool() if is_default else type(self)._make()
 
     def set_limit(self, size: int | None = None, fraction: float | None = None) -> None:
         """Set the most bytes that the pool may hold, or that part of the device's memory; 0 or nothing for none."""
@@ -121,10 +119,14 @@ def set_allocator(allocator: Allocator | None = None) -> None:
     RuntimeError
         For a function of this process: it cannot hand out memory of the remote device.
     """
-    dispatch.ask_object("cupy.cuda.set_allocator", _remote(allocator))
-    client = dispatch.whose((getattr(allocator, "__self__", None),))
-    client.part(_Allocators).of_this_executor()[_ALL] = allocator
-    _agree_limit(client)
+
+    def use(client: Client) -> None:
+        dispatch.ask_object("cupy.cuda.set_allocator", _remote(allocator))
+        client = dispatch.whose((getattr(allocator, "__self__", None),)) if not client.members else client
+        client.part(_Allocators).of_this_executor()[_ALL] = allocator
+        _agree_limit(client)
+
+    on_each_device(use)
 
 
 def get_allocator() -> Any:
@@ -139,14 +141,27 @@ def get_allocator() -> Any:
 @contextmanager
 def using_allocator(allocator: Allocator | None = None) -> Iterator[None]:
     """Let arrays come from ``allocator`` inside the context."""
-    client, thread = current(), threading.get_ident()
+    undo: dict[Client, Callable[[], None]] = {}
+
+    def use(client: Client) -> None:
+        undo[client] = _use_in_thread(client, allocator)
+
+    on_each_device(use)
+    try:
+        yield
+    finally:
+        on_each_device(lambda client: undo[client]() if client in undo else None)
+
+
+def _use_in_thread(client: Client, allocator: Allocator | None) -> Callable[[], None]:
+    """Let arrays of this thread come from ``allocator``; return what has them come from where they came before."""
+    thread = threading.get_ident()
     before, said = get_allocator(), client.part(_Allocators).of_this_executor()
     dispatch.ask_object("cupy.cuda.set_allocator", _remote(allocator))
     outer, said[thread] = said.get(thread, _NOBODY), allocator
     _agree_limit(client)
-    try:
-        yield
-    finally:
+
+    def undo() -> None:
         if outer is _NOBODY:
             said.pop(thread, None)
         else:
@@ -155,12 +170,14 @@ def using_allocator(allocator: Allocator | None = None) -> Iterator[None]:
             dispatch.ask_object("cupy.cuda.set_allocator", _remote(before))
             _agree_limit(client)
 
+    return undo
+
 
 def _remote(allocator: Allocator | None) -> Any:
     if allocator is None or getattr(allocator, "__name__", "") in ("alloc", "_malloc", "malloc_managed"):
         return None
     if isinstance(getattr(allocator, "__func__", None), RemoteMethod):
-        return allocator
+        return getattr(allocator.__self__._here(), allocator.__name__)  # type: ignore[attr-defined]
     raise RuntimeError(f"{allocator!r} cannot hand out memory of the remote device. {_HOW_ELSE}")
 
 

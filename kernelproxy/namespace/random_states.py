@@ -5,8 +5,9 @@ from __future__ import annotations
 from typing import Any
 
 from kernelproxy.calls import dispatch
+from kernelproxy.calls.each_device import on_each_device
 from kernelproxy.calls.remote_object import RemoteObject
-from kernelproxy.client import current
+from kernelproxy.client import Client, current
 from kernelproxy.namespace.lasting import Kept
 
 
@@ -35,5 +36,9 @@ def set_random_state(rs: RemoteObject) -> None:
 
 def reset_states() -> None:
     """Forget the state in use; another one, of another seed, is made when it is needed."""
-    current().part(_InUse).of_this_executor().clear()
-    dispatch.ask_object("cupy.random.reset_states")
+
+    def reset(client: Client) -> None:
+        client.part(_InUse).of_this_executor().clear()
+        dispatch.ask_object("cupy.random.reset_states")
+
+    on_each_device(reset)

@@ -16,9 +16,10 @@ from kernelproxy.stream.streams import Streams
 
 __all__ = ["JoinedPipeline", "JoinedStreams", "out_of_reach"]
 
-#: Verbs that compute with what they are given, as all functions of CuPy do but those that are about the device itself.
+#: Verbs that compute with what they are given, as all functions of CuPy do but those that are about the device itself,
+#: and the one that says what is done about numerical trouble.
 _COMPUTING = frozenset((".call", ".launch", ".store", ".store_where"))
-_ABOUT_DEVICES = "cupy.cuda."
+_NOT_COMPUTING = ("cupy.cuda.", "cupyx.seterr")
 
 
 class JoinedStreams(Streams):
@@ -84,7 +85,7 @@ class JoinedPipeline(MirroredPipeline):
         return super().ask(name, args, want, kwargs, buffers, stream)
 
     def _require_here(self, name: str) -> None:
-        is_computing = name in _COMPUTING or (name[0] != "." and not name.startswith(_ABOUT_DEVICES))
+        is_computing = name in _COMPUTING or (name[0] != "." and not name.startswith(_NOT_COMPUTING))
         if is_computing and not self.streams.is_here:
             raise out_of_reach(self.streams.number, self.streams.device)
 

@@ -4,15 +4,21 @@ from __future__ import annotations
 
 import copy
 from collections.abc import Iterator
+from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
 import pytest
 
-from gpu_backend.wire.errors import SessionLost
-from kernelproxy.calls import transfer
-from kernelproxy.client import Beside, current
+from gpu_backend.wire.errors import NoDevice, PoolFull, SessionLost
+from kernelproxy.calls import foreign_arrays, transfer
+from kernelproxy.calls.common_client import common
+from kernelproxy.client import Beside, Client, current
+from kernelproxy.namespace import computing_settings as core
 from kernelproxy.namespace.names import make
+from kernelproxy.settings import ClientSettings
+from kernelproxy.stream.session import Session
 from tests.conformance.asked_of_views import REMOTE as cp
 from tests.conformance.in_process import InProcess, cost, notebook_on_two
 
@@ -137,9 +143,120 @@ def test_devices_in_lists_and_results_of_several_are_refused_in_cupys_words() ->
                 mixed()
 
 
+def test_what_a_process_has_once_holds_on_each() -> None:
+    errstate = make("cupyx.errstate")
+    singular = -np.eye(2)
+    try:
+        core.set_compute_type("f4", core.COMPUTE_TYPE_PEDANTIC)
+        core.set_routine_accelerators([])
+        for number in (0, 1):
+            with cp.cuda.Device(number):
+                assert core.get_compute_type("f4") == core.COMPUTE_TYPE_PEDANTIC
+                assert list(core.get_routine_accelerators()) == []
+    finally:
+        core.set_compute_type("f4", core.COMPUTE_TYPE_DEFAULT)
+        core.set_routine_accelerators([core.ACCELERATOR_CUB])
+    with errstate(linalg="raise"), cp.cuda.Device(1):
+        assert make("cupyx.geterr")()["linalg"] == "raise"
+        with pytest.raises(np.linalg.LinAlgError):
+            cp.linalg.cholesky(cp.asarray(singular))
+    with cp.cuda.Device(1):
+        assert make("cupyx.geterr")()["linalg"] == "ignore"
+
+
+def test_a_pool_of_memory_serves_all_devices() -> None:
+    pool = make("cupy.cuda.MemoryPool")()
+    with cp.cuda.Device(1):
+        made = cp.ndarray((4,), "f8", pool.malloc(32))
+        made[...] = 1
+        assert (made.device.id, made.tolist()) == (1, [1.0] * 4)
+        assert pool.used_bytes() >= 32
+    assert pool.used_bytes() == 0
+
+
+def test_what_is_set_on_a_kernel_is_set_where_it_is_launched() -> None:
+    raw = cp.RawKernel(SOURCE, "add")
+    with cp.cuda.Device(1):
+        here = raw._here()
+        assert raw.name == here.name == "add"
+        assert raw.options == here.options
+
+
+def test_a_copy_has_the_bits_of_what_it_copies() -> None:
+    signed = cp.asarray([-0.0, 1.0])
+    with cp.cuda.Device(1):
+        for made in (cp.asarray(signed[0]), signed[0].copy(), cp.array(signed[0]), cp.asarray(signed[0], dtype="f4")):
+            assert np.signbit(made.get())
+
+
+def test_what_cannot_be_had_is_said_before_its_contents_travel(executor: InProcess) -> None:
+    x = cp.ones(12 << 20, "u1")
+    assert x.nbytes > transfer.CHUNK_BYTES
+    device = executor.device
+    with cp.cuda.Device(1):
+        cp.cuda.Device(1).synchronize()
+        sent = current().pipeline.counters.sent_bytes
+        before = sum(sent.values())
+        device.set_memory_limit(device.held_bytes(1) + (1 << 20))
+        current().memory.set_limit(device.held_bytes(1) + (1 << 20))
+        try:
+            with pytest.raises(cp.cuda.memory.OutOfMemoryError):
+                cp.asarray(x)
+        finally:
+            device.set_memory_limit(0)
+            current().memory.set_limit(0)
+        assert sum(sent.values()) == before
+
+
+def test_devices_are_told_by_all_kinds_of_numbers() -> None:
+    runtime = cp.cuda.runtime
+    for number in np.arange(2):
+        assert runtime.getDeviceProperties(number) == runtime.getDeviceProperties(device=int(number))
+    assert runtime.deviceGetAttribute(runtime.cudaDevAttrWarpSize, np.int32(1)) == 32
+    with pytest.raises(runtime.CUDARuntimeError, match="cudaErrorPeerAccessUnsupported"):
+        runtime.deviceEnablePeerAccess(1)
+    with cp.cuda.Device(1):
+        assert cp.arange(2).__dlpack_device__() == (2, 1)
+
+
+def test_an_address_that_two_executors_have_is_nobodys() -> None:
+    x = cp.arange(4.0)
+    with cp.cuda.Device(1):
+        y = cp.arange(4.0) + 1
+    for array in (x, y):
+        foreign_arrays.hand_out(array, 1 << 40)
+    described = SimpleNamespace(
+        __cuda_array_interface__={"shape": (4,), "typestr": "<f8", "data": (1 << 40, False), "version": 3}
+    )
+    with pytest.raises(ValueError, match="Arrays of 2 devices lie at 0x10000000000"):
+        cp.asarray(described)
+
+
+@pytest.mark.parametrize("then", [PoolFull, KeyboardInterrupt])
+def test_who_could_not_have_all_is_alone_again(
+    then: type[BaseException], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    client = Client(ClientSettings(gateway="tcp://127.0.0.1:9", server_key="", key_file=tmp_path / "none"))
+    client.wishes.devices = 2
+    asked: list[int] = []
+
+    def refuse(label: str = "", may_wait: bool = True) -> Session:
+        asked.append(client.wishes.wished(client.settings).wish.devices)
+        raise NoDevice("none has two") if len(asked) == 1 else then("full")
+
+    monkeypatch.setattr(client, "open", refuse)
+    with pytest.raises(then):
+        _ = client.session
+    assert (asked, client.members, client.wishes.apart) == ([2, 1], (), "")
+    assert client.wishes.wished(client.settings).wish.devices == 2
+
+
 def test_arrays_of_a_device_that_was_left_say_so() -> None:
     left = Beside(current())
     left.number = 1
     left.close()
-    with pytest.raises(SessionLost, match="This belongs to device 1 of a session that was left"):
+    gone = pytest.raises(SessionLost, match="This belongs to device 1 of a session that was left")
+    with gone:
         _ = left.session
+    with gone:
+        common(left, current())

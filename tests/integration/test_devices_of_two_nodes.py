@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 
@@ -15,6 +16,8 @@ from tests.integration.notebook_pool import cpu_pool, sessions, wait_until
 from tests.integration.running_kernel import notebook
 from tests.integration.test_several_devices import PROGRAM, PROGRAMS_RESULT, run
 from tests.spare_ports import spare_ports
+
+ROOT = Path(__file__).parents[2]
 
 pytestmark = pytest.mark.timeout(240)
 
@@ -44,6 +47,66 @@ def test_a_program_with_devices_of_two_machines(pool: PoolState, other: Machine)
     wait_until(lambda: sessions(pool) == ())
 
 
+_ALLOCATORS = """
+import json
+import cupy as cp
+
+pool, default = cp.cuda.MemoryPool(), cp.get_default_memory_pool()
+found = []
+
+def take(number):
+    with cp.cuda.Device(number):
+        before = pool.used_bytes()
+        made = cp.zeros(1 << 16, "u1")
+        found.append([pool.used_bytes() - before, made.device.id, cp.cuda.get_allocator().__self__ is pool])
+        return made
+
+with cp.cuda.Device(1), cp.cuda.using_allocator(pool.malloc):
+    held = [take(number) for number in (0, 1)]
+held.append(take(1))
+cp.cuda.set_allocator(pool.malloc)
+held += [take(number) for number in (0, 1)]
+print(json.dumps(found))
+"""
+
+
+def test_what_arrays_come_from_is_said_to_all(pool: PoolState, other: Machine) -> None:
+    done = run("--devices", "2", "-c", _ALLOCATORS)
+    assert done.stderr == ""
+    size = 1 << 16
+    assert json.loads(done.stdout) == [
+        [size, 0, True], [size, 1, True], [0, 1, False], [size, 0, True], [size, 1, True],
+    ]  # fmt: skip
+
+
+_LOST = """
+import os, signal
+import numpy as np
+import cupy as cp
+from kernelproxy.client import current
+from tests.executor_of import pid_of
+
+scaled = cp.ElementwiseKernel("T x", "T y", "y = 2 * x", "scaled")
+kept = scaled(cp.arange(4.0))
+with cp.cuda.Device(1):
+    lost = scaled(cp.arange(4.0))
+    os.kill(pid_of(current().session.ticket), signal.SIGKILL)
+    try:
+        print(lost.get())
+    except Exception as error:
+        print(type(error).__name__)
+    print(scaled(cp.arange(4.0)).tolist())
+print(kept.tolist())
+"""
+
+
+def test_a_lost_executor_takes_its_devices_arrays_and_no_more(pool: PoolState, other: Machine) -> None:
+    done = run("--devices", "2", "-c", _LOST, PYTHONPATH=str(ROOT))
+    assert done.stdout.splitlines()[1:] == ["[0.0, 2.0, 4.0, 6.0]"] * 2, done.stderr
+    assert done.stdout.splitlines()[0] == "SessionLost"
+    wait_until(lambda: sessions(pool) == ())
+
+
 def test_more_than_all_machines_have_are_refused_and_none_is_kept(pool: PoolState, other: Machine) -> None:
     done = run("-c", "import cupy as cp; cp.zeros(1)", GPU_WORKBENCH_DEVICES="3")
     said = done.stderr.splitlines()[-1]
@@ -68,6 +131,8 @@ def test_a_kernel_has_both_again_after_a_restart(
         assert {one.node for one in sessions(pool)} == set(taken)
         assert "1, the current one of 2 that have a session each" in running.run("cp.cuda.Device(1).use()\n%gpu status")
         assert "UsageError" in running.run("%gpu devices 3")
+        assert "Add --drop-arrays to leave it" in running.run("%gpu devices 1")  # though the first has none
+        assert "apart" not in running.run("%gpu class")  # which is how its sessions keep apart
         assert "float" in running.run("%gpu devices 1 --drop-arrays\nprint(type(float(cp.ones(3).sum())))")
         wait_until(lambda: len(sessions(pool)) == 1)
         assert "belongs to device 1 of a session that was left" in running.run("x.get()")
