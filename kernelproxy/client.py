@@ -95,7 +95,7 @@ class Client:
         self._opened: Session | None = None
         self._handed = ""
         #: By what its sessions keep apart, if it has several: a kernel that starts again finds the first one's.
-        self._label = f"apart-{secrets.token_hex(6)}"
+        self._label = f"notebook-{secrets.token_hex(6)}"
         #: No session that is used from now on gives a handle below.
         self._next_handle = 1
         self._inherited: Session | None = None
@@ -290,7 +290,7 @@ class Client:
         """
         if self is _chosen.get()[0]:
             self._handed = os.environ.pop(handover.TICKET_VARIABLE, self._handed)
-            self._label = f"apart-{Path(self._handed).stem}" if self._handed else self._label
+            self._label = f"notebook-{Path(self._handed).stem[-12:]}" if self._handed else self._label
 
     def handed(self) -> handover.Handed | None:
         """Return what this client was handed to open its session with, if it has not done so yet."""
@@ -328,7 +328,7 @@ class Client:
             self._inherited = self._opened  # kept, or its end would close what the parent uses
         # The devices beside the first one's are the parent's too, and keep apart from none of ours.
         self.members, self.streams, self.wishes.apart = (), Streams(), ""
-        self._label = f"apart-{secrets.token_hex(6)}"
+        self._label = f"notebook-{secrets.token_hex(6)}"
         self._use(None)
 
 
@@ -337,12 +337,10 @@ class Beside(Client):
 
     def __init__(self, first: Client) -> None:
         super().__init__(first._settings, first.signs.notices)
-        self.wishes, self._first = first.wishes, first
+        self.wishes, self.hears_interrupts = first.wishes, first.hears_interrupts
 
-    @property
-    def hears_interrupts(self) -> bool:  # type: ignore[override]
-        """Whether an interrupted cell has asked for what is recorded here."""
-        return self._first.hears_interrupts
+    def _open_here(self) -> Session:
+        return self.open()  # how many there are is the first one's to say
 
     def open(self, label: str = "", may_wait: bool = True) -> Session:
         """Open the session, if it is not over; raises as `Client.open` does."""

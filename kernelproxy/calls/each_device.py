@@ -16,14 +16,25 @@ Result = TypeVar("Result")
 
 
 def on_each_device(act: Callable[[Client], Result]) -> Result:
-    """Have ``act`` done by the client of each device, which is current then; return what the present one's gave."""
+    """Have ``act`` done by the client of each device, which is current then; return what the present one's gave.
+
+    Where one fails the others are gone through all the same; then the first failure is raised.
+    """
     here = current()
-    result = act(here)
-    for one in here.members:
-        if one is not here:
-            with on_device(one, one.number):
-                act(one)
-    return result
+    done = [_tried(here, act)]  # first: where devices come from is known once a session is there
+    done += [_tried(one, act) for one in here.members if one is not here]
+    for _, error in done:
+        if error is not None:
+            raise error
+    return done[0][0]  # type: ignore[return-value]
+
+
+def _tried(client: Client, act: Callable[[Client], Result]) -> tuple[Result | None, Exception | None]:
+    try:
+        with on_device(client, client.number if client.members else client.streams.device):
+            return act(client), None
+    except Exception as error:  # whatever it is, the other devices are to be told
+        return None, error
 
 
 class OfEachDevice(RemoteObject):

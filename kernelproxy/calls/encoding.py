@@ -64,6 +64,8 @@ class Encoder:
             return encoder(self, value)
         reference = getattr(kind, "_wire_value", None)  # remote arrays, objects, functions
         if reference is not None:
+            here = getattr(kind, "_here", None)  # what stands for one object on each device
+            value = value if here is None else here(value)
             referred: wire.Value = reference(value)
             owner = getattr(value, "_client", None)
             if owner is not self.client:
@@ -142,9 +144,10 @@ def _encode_method(encoder: Encoder, value: types.MethodType) -> wire.Value:
     as_method = getattr(value.__func__, "wire_method", None)
     if as_method is None:
         return encoder._encode_by_base(value)
-    encoder.functions.extend(getattr(value.__self__, "_functions", ()))
-    encoder.client = common(encoder.client, getattr(value.__self__, "_client", None))
-    named: wire.Value = as_method(value.__self__)
+    target: Any = value.__self__._here() if hasattr(value.__self__, "_here") else value.__self__
+    encoder.functions.extend(getattr(target, "_functions", ()))
+    encoder.client = common(encoder.client, getattr(target, "_client", None))
+    named: wire.Value = as_method(target)
     return named
 
 

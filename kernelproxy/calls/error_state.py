@@ -37,12 +37,14 @@ class ErrorState:
 
     def __init__(self, client: Client) -> None:
         self._client = client
-        self._chosen = _Chosen()
-        self._raising: WeakSet[_Choice] = WeakSet()
+        # What a thread has chosen holds on all devices of a notebook, also on those that come later.
+        first: ErrorState | None = None if client.first is client else client.first.part(ErrorState)
+        self._chosen: _Chosen = _Chosen() if first is None else first._chosen
+        self._raising: WeakSet[_Choice] = WeakSet() if first is None else first._raising
         #: Which executor was told something last, and what.
         self._told: tuple[object, str] = None, IGNORE
         #: True while nobody hears, nor was any executor told that somebody does: one look, for nearly every op.
-        self._is_usual = True
+        self._is_usual = not self._raising
         self._telling = threading.RLock()
 
     @property

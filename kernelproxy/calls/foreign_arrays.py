@@ -145,7 +145,8 @@ def _lying_at(address: int) -> tuple[ArrayCore, int] | None:
         If arrays of two of the notebook's devices lie there: executors have addresses of their own.
     """
     here = current()
-    found = {one: place for one in (here, *clients()) if (place := _lying_of(one, address)) is not None}
+    alive = [one for one in (here, *clients()) if not one.over]
+    found = {one: place for one in alive if (place := _lying_of(one, address)) is not None}
     if len(found.keys() & set(here.members)) > 1:
         raise ValueError(
             f"Arrays of {len(found)} devices lie at {address:#x}, each in the memory of an executor of its own. Give "

@@ -61,7 +61,7 @@ _INNER = frozenset(
         *("_client", "_handle", "_dropped", "_functions", "_parts", "_is_made", "_known"),
         *("_definition", "_compiled", "_copies", "_launched", "_module", "_functions_found", "_called"),  # of kernels
         *("_before", "_kind", "_made_with"),  # of streams
-        *("_nnz", "_seeds", "_bits"),  # of sparse matrices, and of what draws random numbers
+        *("_nnz", "_seeds", "_bits", "_is_default"),  # of sparse matrices, of what draws random numbers, of pools
     )
 )
 

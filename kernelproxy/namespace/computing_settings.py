@@ -28,6 +28,8 @@ _KINDS = ("elementwise", "reduction", "routine")
 
 def _setting(name: str) -> Callable[..., Any]:
     def setting(*args: object) -> Any:
+        if name.startswith("get_"):
+            return dispatch.ask_object(f"cupy._core.{name}", *args)
         return on_each_device(lambda _: dispatch.ask_object(f"cupy._core.{name}", *args))
 
     setting.__name__ = setting.__qualname__ = name

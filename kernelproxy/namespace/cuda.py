@@ -6,6 +6,7 @@ import functools
 import weakref
 from collections.abc import Callable
 from functools import cached_property
+from operator import index
 from threading import get_ident
 from typing import Any, Protocol
 
@@ -387,7 +388,7 @@ def getDevice() -> int:  # noqa: N802 (CUDA's name)
 
 def setDevice(device: int) -> None:  # noqa: N802 (CUDA's name)
     """Make ``device`` the current one of the calling thread. Raises as `Device.use` does."""
-    streams = current().streams
+    streams, device = current().streams, index(device)
     if device != streams.device:
         require_device(device)
         streams.set_device(device)

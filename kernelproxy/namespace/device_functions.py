@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from operator import index
 from typing import Any
-
-import numpy as np
 
 from kernelproxy.calls.remote_function import RemoteFunction
 from kernelproxy.client import Client, current
@@ -33,8 +32,8 @@ class DeviceFunction(RemoteFunction):
         if not client.members:
             return super().__call__(*args, **kwargs)
         signature = self.__signature__
-        told = args if signature is None else signature.bind(*args, **kwargs).args
-        given = [one.__index__() if isinstance(one, np.integer) else one for one in told]
+        told: tuple[Any, ...] = args if signature is None else signature.bind(*args, **kwargs).args
+        given = [one if isinstance(one, str) else index(one) for one in told]
         return _OF_SEVERAL[self._qualname](client, super().__call__, *given)
 
 

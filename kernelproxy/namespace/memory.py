@@ -37,9 +37,11 @@ HostAddress: TypeAlias = "int | ctypes.c_void_p | None"
 
 
 class _Pool(OfEachDevice):
+    #: Whether it is the one that arrays come from unless something else is said.
+    _is_default = False
+
     def _made_again(self) -> Any:
-        is_default = self._client is not None and self._client.part(_Pools).of_this_executor().get(_DEFAULT) is self
-        return get_default_memory_pool() if is_default else type(self)._make()
+        return get_default_memory_pool() if self._is_default else type(self)._make()
 
     def set_limit(self, size: int | None = None, fraction: float | None = None) -> None:
         """Set the most bytes that the pool may hold, or that part of the device's memory; 0 or nothing for none."""
@@ -57,7 +59,8 @@ def _agree_limit(client: Client) -> None:
     """Have the notebook know what is sure to be had, whichever pool in use and device it comes from."""
     known = client.part(_Pools).of_this_executor().get(_DEFAULT)
     pools = [known, *[getattr(one, "__self__", None) for one in client.part(_Allocators).of_this_executor().values()]]
-    limits = [limit for one in pools if one is not None for limit in one.__dict__.get("_limits", {}).values()]
+    here = [one._here() for one in pools if one is not None]
+    limits = [limit for one in here for limit in one.__dict__.get("_limits", {}).values()]
     client.memory.set_limit(min(filter(None, (client.session.memory_limit_bytes, *limits)), default=0))
 
 
@@ -96,6 +99,7 @@ def get_default_memory_pool() -> MemoryPool:
     """Return the pool that arrays come from. It is the same object each time, as in CuPy."""
     known, proof = current().part(_Pools), Made(MemoryPool._qualname)
     pool: MemoryPool = known.get(_DEFAULT, lambda: dispatch.run_proved(_DEFAULT, (), {}, proof))
+    object.__setattr__(pool, "_is_default", True)
     return pool
 
 
@@ -146,8 +150,8 @@ def using_allocator(allocator: Allocator | None = None) -> Iterator[None]:
     def use(client: Client) -> None:
         undo[client] = _use_in_thread(client, allocator)
 
-    on_each_device(use)
     try:
+        on_each_device(use)
         yield
     finally:
         on_each_device(lambda client: undo[client]() if client in undo else None)
@@ -177,7 +181,7 @@ def _remote(allocator: Allocator | None) -> Any:
     if allocator is None or getattr(allocator, "__name__", "") in ("alloc", "_malloc", "malloc_managed"):
         return None
     if isinstance(getattr(allocator, "__func__", None), RemoteMethod):
-        return getattr(allocator.__self__._here(), allocator.__name__)  # type: ignore[attr-defined]
+        return allocator
     raise RuntimeError(f"{allocator!r} cannot hand out memory of the remote device. {_HOW_ELSE}")
 
 

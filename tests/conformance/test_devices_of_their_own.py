@@ -14,6 +14,8 @@ import pytest
 from gpu_backend.wire.errors import NoDevice, PoolFull, SessionLost
 from kernelproxy.calls import foreign_arrays, transfer
 from kernelproxy.calls.common_client import common
+from kernelproxy.calls.each_device import on_each_device
+from kernelproxy.calls.error_state import ErrorState
 from kernelproxy.client import Beside, Client, current
 from kernelproxy.namespace import computing_settings as core
 from kernelproxy.namespace.names import make
@@ -180,6 +182,65 @@ def test_what_is_set_on_a_kernel_is_set_where_it_is_launched() -> None:
         here = raw._here()
         assert raw.name == here.name == "add"
         assert raw.options == here.options
+
+
+def test_a_kernel_is_made_again_where_it_is_an_argument() -> None:
+    total = cp.ReductionKernel("T x", "T y", "x", "a + b", "y = a", "0", "total")
+    generic_filter, host = make("cupyx.scipy.ndimage.generic_filter"), np.arange(8.0)
+    found = []
+    for number in (0, 1):
+        with cp.cuda.Device(number):
+            found.append(generic_filter(cp.asarray(host), total, 3))
+    assert [one.device.id for one in found] == [0, 1]
+    np.testing.assert_array_equal(found[0].get(), found[1].get())
+
+
+def test_a_limit_of_a_pool_is_known_on_the_device_for_which_it_was_set() -> None:
+    pool = make("cupy.cuda.MemoryPool")()
+    make("cupy.cuda.set_allocator")(pool.malloc)
+    before = current().memory.limit_bytes
+    try:
+        with cp.cuda.Device(1):
+            pool.set_limit(size=1 << 20)
+            assert current().memory.limit_bytes == 1 << 20
+        assert current().memory.limit_bytes == before > 1 << 20
+    finally:
+        make("cupy.cuda.set_allocator")(cp.get_default_memory_pool().malloc)
+
+
+def test_where_one_device_fails_the_others_are_told() -> None:
+    told: list[int] = []
+
+    def act(client: Client) -> int:
+        told.append(client.number)
+        if client.number == 0:
+            raise SessionLost("gone")
+        return client.number
+
+    with pytest.raises(SessionLost, match="gone"):
+        on_each_device(act)
+    assert told == [0, 1]
+
+
+def test_a_device_that_comes_later_does_as_was_chosen() -> None:
+    with make("cupyx.errstate")(linalg="raise"):
+        later = Beside(current())
+        later.members = (*current().members, later)
+        assert later.part(ErrorState).linalg_may_raise
+        assert later.part(ErrorState).linalg == "raise"
+
+
+def test_who_was_left_says_nothing_of_who_is_there() -> None:
+    first = current()
+    before = first.wishes.apart
+    first.wishes.apart = "notebook-1"
+    left = Beside(first)
+    left.members, left.number = first.members, 1
+    left.over = "left"
+    with pytest.raises(SessionLost, match="left"):
+        _ = left.session
+    assert first.wishes.apart == "notebook-1"
+    first.wishes.apart = before
 
 
 def test_a_copy_has_the_bits_of_what_it_copies() -> None:
