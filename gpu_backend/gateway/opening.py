@@ -37,9 +37,7 @@ _MOST_WAITING = 16
 #: For how long it is remembered who has left the queue, seconds: longer than any question is under way.
 _LEFT_SECONDS = 30.0
 _MOST_LEFT = 4096
-_BEING_STOPPED = Refusal(
-    RefusalCode.NO_DEVICE, "The pool is being stopped by its operator.", "Try again when it is up."
-)
+_BEING_STOPPED = Refusal(RefusalCode.STOPPING, "The pool is being stopped by its operator.", "Try again when it is up.")
 _STILL_STARTING = "Its executor is still starting; that takes some seconds when none is kept ready."
 
 

@@ -144,6 +144,7 @@ class RefusalCode(StrEnum):
     UNKNOWN_SESSION = "unknown_session"
     LAUNCH_FAILED = "launch_failed"
     STARTING = "starting"
+    STOPPING = "stopping"
     ENDED = "ended"
 
 
