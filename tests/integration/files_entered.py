@@ -71,43 +71,45 @@ def main() -> None:
 
     def begin(directory: Path) -> ExecutorConfig:
         config = shut_in(directory)
-        from gpu_backend.executor.ports import Ports  # starts threads, which only the walls' other side allows
-        from gpu_backend.executor.process import Executor
-
         if has_segments:
             _have_segments()
-
-        notes = (Path(config.own) / "files").open("w", buffering=1)
-        entered = FilesEntered(lambda stack: notes.write(f"{stack}\n"))
-        read_data, is_due = Ports.read_data, [False]
-
-        def read(ports: Ports) -> Iterator[object]:
-            if is_due[0]:  # what it enters while it sleeps and wakes without a message is none of the cell's
-                entered.begin()
-            for message in read_data(ports):  # which may find only a part of one, and no message
-                is_due[0] = False
-                yield message
-
-        def anew(_: int, __: FrameType | None) -> None:
-            notes.write("anew\n")
-            is_due[0] = True
-
-        obey = Executor._obey
-
-        def unseen(executor: Executor, order: Any) -> None:
-            noting = sys.getprofile()
-            sys.setprofile(None)  # an arbiter may hand over its gate in the midst of it, which is none of the cell's
-            try:
-                obey(executor, order)
-            finally:
-                sys.setprofile(noting)
-
-        Ports.read_data, Executor._obey = read, unseen
-        signal.signal(signal.SIGUSR1, anew)
+        _note_into(Path(config.own) / "files")
         return config
 
     start.begin = begin
     start.main()
+
+
+def _note_into(file: Path) -> None:
+    """Note what is entered for the messages of the notebook. What is imported starts threads: behind the walls."""
+    from gpu_backend.executor.ports import Ports
+    from gpu_backend.executor.process import Executor
+
+    notes = file.open("w", buffering=1)
+    entered = FilesEntered(lambda stack: notes.write(f"{stack}\n"))
+    read_data, obey, is_due = Ports.read_data, Executor._obey, [False]
+
+    def read(ports: Ports) -> Iterator[object]:
+        if is_due[0]:  # what it enters while it sleeps and wakes without a message is none of the cell's
+            entered.begin()
+        for message in read_data(ports):  # which may find only a part of one, and no message
+            is_due[0] = False
+            yield message
+
+    def unseen(executor: Executor, order: Any) -> None:
+        noting = sys.getprofile()
+        sys.setprofile(None)  # an arbiter may hand over its gate in the midst of it, which is none of the cell's
+        try:
+            obey(executor, order)
+        finally:
+            sys.setprofile(noting)
+
+    def anew(_: int, __: FrameType | None) -> None:
+        notes.write("anew\n")
+        is_due[0] = True
+
+    Ports.read_data, Executor._obey = read, unseen
+    signal.signal(signal.SIGUSR1, anew)
 
 
 def _have_segments() -> None:
