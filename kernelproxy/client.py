@@ -149,7 +149,10 @@ class Client:
         """Be alone again; what the others have made goes with their sessions."""
         for one in self.members[1:]:
             one.close(release=True)
-        self.members, self.streams, self.wishes.apart = (), Streams(), ""
+        self._be_alone()
+
+    def _be_alone(self) -> None:
+        self.members, self.streams, self.wishes.apart, self._not_together = (), Streams(), "", ""
 
     # --- its session --------------------------------------------------------------------------------------------------
 
@@ -214,14 +217,13 @@ class Client:
         try:
             self._take_beside()
         except BaseException as error:  # an interrupt too: who has some of them has none
-            session, members = self._opened, self.members
+            session, count, why = self._opened, len(self.members), self._not_together
             self.part_with()
             self._use(None)
             if session is not None:
                 session.close(release=True)
             if isinstance(error, PoolRefusal):
-                said = f"{self._not_together}Nor can {len(members)} devices be had of a session each: {error}"
-                raise type(error)(said) from None
+                raise type(error)(f"{why}Nor can {count} devices be had of a session each: {error}") from None
             raise
 
     def _take_beside(self) -> None:
@@ -327,7 +329,7 @@ class Client:
             self._opened.pipeline.leave_to_parent(SessionLost(_PARENTS))
             self._inherited = self._opened  # kept, or its end would close what the parent uses
         # The devices beside the first one's are the parent's too, and keep apart from none of ours.
-        self.members, self.streams, self.wishes.apart = (), Streams(), ""
+        self._be_alone()
         self._label = f"notebook-{secrets.token_hex(6)}"
         self._use(None)
 

@@ -14,6 +14,7 @@ from kernelproxy.array.interface import CudaArrayInterface
 from kernelproxy.calls import dispatch, transfer
 from kernelproxy.calls.argument_types import ArrayLike, DTypeLike, HostArray, StreamLike
 from kernelproxy.calls.array_core import ArrayCore, device_of
+from kernelproxy.calls.brought import on_device
 from kernelproxy.public_names import make
 
 _EMPTY_TRUTH = (
@@ -130,12 +131,8 @@ class Conversions(ArrayCore):
         return dispatch.call("cupy.ndarray.copy", (self,), {})
 
     def __deepcopy__(self, memo: dict[int, Any]) -> Any:
-        streams = self._client.streams
-        before = streams.set_device(device_of(self))  # it stays on its device, as in CuPy
-        try:
+        with on_device(self._client, device_of(self)):  # it stays on its device, as in CuPy
             copied = dispatch.call("cupy.ndarray.copy", (self,), {})
-        finally:
-            streams.set_device(before)
         memo[id(self)] = copied
         return copied
 

@@ -43,8 +43,8 @@ _BACK = {"cupy.ascontiguousarray": "c_contiguous", "cupy.asfortranarray": "f_con
 _FILL, _ASTYPE = "cupy.ndarray.fill", "cupy.ndarray.astype"
 _AS_IT_IS: dict[str, Any] = {"dtype": None, "order": "K", "casting": None, "subok": None, "copy": True}
 _COPYTO, _SETITEM = "cupy.copyto", "cupy.ndarray.__setitem__"
-#: What CuPy calls the first argument of these, and where their order is said, where that is by its place.
-_NAMES, _ORDER_AT = ("a", "obj"), {"cupy.copy": 1, "cupy.ndarray.copy": 1, "cupy.asarray": 2, "cupy.array": 3}
+#: Where the order of these is said, if that is by its place.
+_ORDER_AT = {"cupy.copy": 1, "cupy.ndarray.copy": 1, "cupy.asarray": 2, "cupy.array": 3}
 
 
 def carried_out(

@@ -6,6 +6,7 @@ from collections.abc import Callable
 from operator import index
 from typing import Any
 
+from kernelproxy.calls.brought import on_device
 from kernelproxy.calls.remote_function import RemoteFunction
 from kernelproxy.client import Client, current
 from kernelproxy.public_names import make
@@ -47,11 +48,8 @@ def _count(client: Client, ask: _Ask) -> int:
 def _at(client: Client, ask: _Ask, device: int) -> Any:
     """Return what the executor of ``device`` says of it."""
     require_device(device)
-    before = client.streams.set_device(device)
-    try:
+    with on_device(client, device):
         return ask(client.having(device)[1])
-    finally:
-        client.streams.set_device(before)
 
 
 def _attribute(client: Client, ask: _Ask, attribute: int, device: int) -> Any:

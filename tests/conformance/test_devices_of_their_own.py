@@ -178,10 +178,11 @@ def test_a_pool_of_memory_serves_all_devices() -> None:
 
 def test_what_is_set_on_a_kernel_is_set_where_it_is_launched() -> None:
     raw = cp.RawKernel(SOURCE, "add")
+    before = raw.max_dynamic_shared_size_bytes
     with cp.cuda.Device(1):
-        here = raw._here()
-        assert raw.name == here.name == "add"
-        assert raw.options == here.options
+        raw.max_dynamic_shared_size_bytes = before // 2
+        assert raw.max_dynamic_shared_size_bytes == raw._here().max_dynamic_shared_size_bytes == before // 2
+    assert raw.max_dynamic_shared_size_bytes == before
 
 
 def test_a_kernel_is_made_again_where_it_is_an_argument() -> None:
