@@ -10,6 +10,7 @@ from typing import NamedTuple
 
 from gpu_backend.transport.control_socket import ControlClosed, ControlListener, ControlSocket
 from gpu_backend.wire import control
+from gpu_backend.wire.channels import TakeChannel
 from gpu_backend.wire.codec import Codec, encode
 from gpu_backend.wire.errors import WireError
 
@@ -31,6 +32,13 @@ class Gates(NamedTuple):
     line: int
     #: Which of the executor's devices it is the arbiter of.
     device: int = 0
+
+
+class Handed(NamedTuple):
+    """A connection that the agent has opened: the descriptor is the receiver's; None if there is no connection."""
+
+    order: TakeChannel
+    descriptor: int | None
 
 
 _OF_A_GATE = 3
@@ -55,7 +63,7 @@ class ControlDoor:
         """Tell whether there is something to read."""
         return bool(self._poll.poll(0, 1))
 
-    def read(self) -> Iterator[Order]:
+    def read(self) -> Iterator[Order | Handed]:
         """Yield orders. What does not decode is dropped, which is said: who speaks here is ours, and should know."""
         for descriptor, _ in self._poll.poll(0):
             peer = self._peers.get(descriptor)
@@ -64,7 +72,7 @@ class ControlDoor:
             else:
                 yield from self._read(peer)
 
-    def _read(self, peer: ControlSocket) -> Iterator[Order]:
+    def _read(self, peer: ControlSocket) -> Iterator[Order | Handed]:
         try:
             for _ in range(_MOST_AT_ONCE):
                 message = peer.receive()
@@ -79,9 +87,13 @@ class ControlDoor:
                     order_page, way, line = message.descriptors
                     yield Gates(order_page, way, line, order.device)
                     continue
+                if isinstance(order, TakeChannel) and len(message.descriptors) <= 1:
+                    self._agent = peer
+                    yield Handed(order, message.descriptors[0] if message.descriptors else None)
+                    continue
                 for descriptor in message.descriptors:  # no other order has any
                     os.close(descriptor)
-                if order is not None and not isinstance(order, control.TakeGate):
+                if order is not None and not isinstance(order, control.TakeGate | TakeChannel):
                     self._agent = peer
                     yield order
         except ControlClosed:

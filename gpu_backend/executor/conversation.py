@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any, Final
 
 import msgspec
@@ -38,15 +38,17 @@ _BYTE: Final = np.dtype(np.uint8)
 class QueuedBatch:
     """Ops of one message. Those from ``next`` on have not started; ``first`` is the number of ``ops[0]``.
 
-    ``following`` is the batch behind it, None while that has not come.
+    ``following`` is the batch behind it, None while that has not come. ``awaits`` is set while the next op lacks
+    something, and tells whether that has come.
     """
 
-    __slots__ = ("bytes", "first", "following", "frames", "next", "ops")
+    __slots__ = ("awaits", "bytes", "first", "following", "frames", "next", "ops")
 
     def __init__(self, first: int, ops: tuple[wire.Op, ...], skip: int, frames: Sequence[Frame]) -> None:
         self.first, self.ops, self.next, self.frames = first, ops, skip, frames
         self.bytes = size_of(frames) if frames else 0
         self.following: QueuedBatch | None = None
+        self.awaits: Callable[[], bool] | None = None
 
 
 class Conversation:
@@ -95,7 +97,24 @@ class Conversation:
         """True if an op may run now. False while too many answers are unread or unsent."""
         if len(self._unread) >= MAX_UNREAD or self._unread_bytes >= MAX_UNREAD_BYTES:
             return False
-        return bool(self._queue) and self.outbox.waiting(self._peer) < MAX_UNREAD
+        if not self._queue or self.outbox.waiting(self._peer) >= MAX_UNREAD:
+            return False
+        return self._queue[0].awaits is None or not self._lacks_something or self.is_cancelled
+
+    @property
+    def _lacks_something(self) -> bool:
+        """True while the next op lacks something that is still to come, which nothing of the device is."""
+        front = self._queue[0] if self._queue else None
+        if front is None or front.awaits is None:
+            return False
+        if front.awaits():
+            front.awaits = None
+        return front.awaits is not None
+
+    @property
+    def ready_ops(self) -> int:
+        """How many ops wait for the device and for nothing else."""
+        return 0 if self._lacks_something else self.queued_ops
 
     @property
     def is_cancelled(self) -> bool:
@@ -115,8 +134,9 @@ class Conversation:
 
     @property
     def is_awaited(self) -> bool:
-        """True if the notebook waits for the answer to the last op that is queued."""
-        return bool(self._queue) and self._queue[-1].ops[-1].want is not _NOTHING
+        """True if the notebook waits for the answer to the last op that is queued, and that for the device."""
+        is_asked = bool(self._queue) and self._queue[-1].ops[-1].want is not _NOTHING
+        return is_asked and not self._lacks_something
 
     # --- what comes in ------------------------------------------------------------------------------------------------
 

@@ -10,8 +10,9 @@ from pathlib import Path
 from time import monotonic
 from typing import Final, NamedTuple
 
+from gpu_backend.executor.channels import Channels
 from gpu_backend.executor.config import CERTIFICATE, ExecutorConfig
-from gpu_backend.executor.control_door import ControlDoor
+from gpu_backend.executor.control_door import ControlDoor, Handed, Order
 from gpu_backend.executor.outbox import Message, Outbox
 from gpu_backend.executor.rooms import Pin, Rooms
 from gpu_backend.gate.bell import Line
@@ -78,6 +79,8 @@ class Ports:
         self._poll = select.epoll()  # everything that wakes a sleeper
         for descriptor in (self._entrance.fileno(), self.control.fileno()):
             self._poll.register(descriptor, select.EPOLLIN)
+        #: To the executors of the notebook's other devices.
+        self.channels = Channels(self._poll)
 
     def hear_bell(self, line: Line | None, device: int = 0) -> None:
         """Wake when ``line`` is rung, from now on, and by no other of ``device``."""
@@ -106,13 +109,15 @@ class Ports:
                 break  # what has changed is not gone through further; others ring still
         for peer in self._peers.values():
             peer.wake(peer.fileno() in ready)
+        if self.channels.is_used:
+            self.channels.look(ready)
         return Ready(self.hears_peers(), self.control.fileno() in ready)
 
     def _sleep(self, seconds: float) -> set[int]:
         """Wait until something is to be heard; return the descriptors that tell of it."""
         seconds = min([peer.most_sleep(seconds) for peer in self._peers.values()], default=seconds)
-        for nap in naps(seconds):
-            if not all(peer.doze() for peer in self._peers.values()):
+        for nap in naps(self.channels.most_sleep(seconds)):
+            if not all(peer.doze() for peer in self._peers.values()) or not self.channels.doze():
                 break
             if ready := self._ready(nap):
                 return ready
@@ -139,6 +144,8 @@ class Ports:
 
         Of several it is looked once.
         """
+        if self.channels.is_used and self.channels.has_news():
+            return True
         if not self._has_read_ahead and len(self._peers) == 1:
             for peer in self._peers.values():
                 return peer.spin(until)
@@ -163,6 +170,7 @@ class Ports:
                 self._forget(name, peer)
                 continue
             self._poll.modify(peer.fileno(), peer.awaited)
+        self.channels.push()
 
     def read_data(self) -> Iterable[tuple[bytes, list[Frame]]]:
         """Return what has come from notebooks: of each message the connection and its frames."""
@@ -194,7 +202,10 @@ class Ports:
             self._forget(name, peer)
 
     def _let_in(self) -> None:
-        for peer in self._entrance.admitted():
+        for peer, is_channel in self._entrance.admitted():
+            if is_channel:
+                self.channels.admit(peer)
+                continue
             if len(self._peers) >= _MOST_PEERS:
                 self._forget(*next(iter(self._peers.items())))
             self._peers[b"%d" % next(self._numbers)] = peer
@@ -205,6 +216,14 @@ class Ports:
         self._poll.unregister(peer.fileno())
         peer.close()
         self._peers.pop(name, None)
+
+    def orders(self) -> Iterator[Order]:
+        """Yield what was ordered; channels that are handed over are taken here."""
+        for order in self.control.read():
+            if isinstance(order, Handed):
+                self.channels.take(*order)
+            else:
+                yield order
 
     def prepare(self) -> bool:
         """Get more of the memory ready that notebooks share; False if all is. Called while nobody waits."""
@@ -233,6 +252,7 @@ class Ports:
     def close(self) -> None:
         """Close the sockets; what the system has taken still arrives."""
         self._push()
+        self.channels.close()
         self._poll.close()
         self.control.close()
         self._entrance.close()

@@ -65,7 +65,7 @@ class Executor:
         self._config = config
         self._device = device
         self._ports = ports
-        self._stream = OpStream(device, config.passes, config.kept_bytes)
+        self._stream = OpStream(device, config.passes, config.kept_bytes, ports.channels)
         self._lanes = Lanes(make_lanes(config, device), device.held_bytes)
         self._has_several = device.count > 1
         self._gate, self._pace = self._lanes.all[0]  # of the current device
@@ -192,7 +192,7 @@ class Executor:
                 self._end(fault_in_words(answer), EndCause.DEVICE_FAULT, EXIT_FATAL)
 
     def _tell_gate(self, conversation: Conversation, is_resting: bool = False) -> None:
-        self._gate.tell(conversation.queued_ops, conversation.is_awaited, self._held_bytes, is_resting)
+        self._gate.tell(conversation.ready_ops, conversation.is_awaited, self._held_bytes, is_resting)
         if is_resting and self._has_several:
             self._lanes.rest()
 
@@ -299,7 +299,7 @@ class Executor:
                 self._end("The notebook released the session.", EndCause.RELEASED)
             self._ports.send(self._conversation.outbox)
         if ready.control:
-            for order in self._ports.control.read():
+            for order in self._ports.orders():
                 self._obey(order)
         return ready.data or ready.control
 

@@ -7,6 +7,7 @@ import hashlib
 import inspect
 import io
 import os
+import select
 import tempfile
 from collections.abc import Callable
 from pathlib import Path
@@ -16,6 +17,8 @@ import numpy as np
 
 from gpu_backend.devices.base import Device
 from gpu_backend.devices.own_file import OwnFile
+from gpu_backend.executor.channels import Channels
+from gpu_backend.executor.copying import Copying
 from gpu_backend.executor.described_objects import DescribedObjects
 from gpu_backend.executor.python_kernels import make_kernel
 from gpu_backend.executor.tasks import Task
@@ -47,16 +50,20 @@ class Verbs:
         Tells how ops were carried out so far.
     contents
         What is kept of what was uploaded; nothing if left out.
+    channels
+        To the executors of the notebook's other devices; None for none.
     """
 
     def __init__(
         self, device: Device, resolve: Callable[[str], Any], objects: DescribedObjects,
-        ways: Callable[[], Any] = tuple, contents: KeptContents | None = None,
+        ways: Callable[[], Any] = tuple, contents: KeptContents | None = None, channels: Channels | None = None,
     ) -> None:  # fmt: skip
         self._device = device
         self._resolve = resolve
         self._objects = objects
         self._contents = contents or KeptContents(0)
+        #: Those by which contents pass to other executors.
+        self.copying = Copying(device, objects, channels or Channels(select.epoll()))
         self.table: dict[str, Callable[..., Any]] = {
             ".nothing": _nothing,
             SAME: _same,
@@ -84,6 +91,7 @@ class Verbs:
             ".compile": self._compile,
             ".python_kernel": functools.partial(make_kernel, device, objects),
             ".resume": _resume,
+            **self.copying.table,
         }
 
     def _call(self, target: Any, *args: Any, **kwargs: Any) -> Any:

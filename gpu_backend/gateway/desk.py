@@ -14,7 +14,8 @@ from gpu_backend.gateway.sessions import Sessions
 from gpu_backend.gateway.settings import GatewaySettings
 from gpu_backend.gateway.showing import Showing
 from gpu_backend.lifecycle import events as ev
-from gpu_backend.lifecycle.states import HELD
+from gpu_backend.lifecycle.states import HELD, Session, SessionState
+from gpu_backend.wire.channels import OpenChannel
 from gpu_backend.wire.control import (
     AskPool,
     AskUsage,
@@ -33,7 +34,9 @@ from gpu_backend.wire.errors import RefusalCode
 
 #: What of a wish counts when a session is opened, and never again.
 _SETTLED = ("affinity", "anti_affinity", "exclusion", "is_whole", "devices")
-Request = OpenSession | RenewTicket | RestartSession | CloseSession | SetWish | LeaveQueue | AskPool | AskUsage
+Request = (
+    OpenSession | RenewTicket | RestartSession | CloseSession | SetWish | LeaveQueue | OpenChannel | AskPool | AskUsage
+)
 
 
 class Desk:
@@ -65,6 +68,8 @@ class Desk:
             case LeaveQueue():
                 self._opening.leave(key, message.waiter)
                 return Done(message.request)
+            case OpenChannel():
+                return self._open_channel(user, message)
             case AskPool():
                 return self._showing.pool(user, message)
             case AskUsage():
@@ -81,6 +86,20 @@ class Desk:
             by = "its owner" if session.user == user.name else "the pool's operator"
             self._sessions.apply(ev.CloseWanted(session.id, f"It was closed by {by}."))
         return Done(message.request)
+
+    def _open_channel(self, user: User, message: OpenChannel) -> FromGateway:
+        session, to = self._serving(user, message.session), self._serving(user, message.to)
+        if session is None or to is None or session is to:
+            why = "One of the two has no executor, or is no session of yours."
+            return Denied(message.request, RefusalCode.UNKNOWN_SESSION, why)
+        if not self._sessions.dial(session, to):
+            return Denied(message.request, RefusalCode.STARTING, f"The node {session.node} cannot be reached now.")
+        return Done(message.request)
+
+    def _serving(self, user: User, name: str) -> Session | None:
+        session = self._sessions.all.get(name)
+        is_served = session is not None and session.state is SessionState.SERVING and session.user == user.name
+        return session if is_served else None
 
     def _set_wish(self, user: User, message: SetWish) -> FromGateway:
         session = self._sessions.all.get(message.session)

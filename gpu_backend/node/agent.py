@@ -22,6 +22,7 @@ import zmq.asyncio
 from gpu_backend.engine.detached import ProcessId
 from gpu_backend.executor.config import ExecutorConfig
 from gpu_backend.node import launcher, prepared_kernels, shares, stock
+from gpu_backend.node.dialing import Dialing
 from gpu_backend.node.executor import End, Executor, Stage, Times, said_end
 from gpu_backend.node.gateway_link import GatewayLink
 from gpu_backend.node.inventory import Found
@@ -33,6 +34,7 @@ from gpu_backend.node.sharing import Sharing
 from gpu_backend.node.waiting import Key, Waiting
 from gpu_backend.transport.curve import KeyPair
 from gpu_backend.wire import control
+from gpu_backend.wire.channels import DialChannel
 from gpu_backend.wire.control import EndCause
 from gpu_backend.wire.figures import fit_count
 from gpu_backend.wire.version import of_software
@@ -65,6 +67,7 @@ class Agent:
         self._failures: Counter[Key] = Counter()
         self._next_start: defaultdict[Key, float] = defaultdict(float)
         self._last_words = LastWords()
+        self._dialing = Dialing(self._serving)
         self._version = of_software()  # as it was when this process began
         self._is_stopping = False
         self._tending: set[asyncio.Task[None]] = set()
@@ -209,6 +212,11 @@ class Agent:
                 self._stop_executor(order)
             case control.StopNode():
                 self._stop_all(order.reason)
+            case DialChannel():
+                self._do_apart(self._dialing.dial(order))
+
+    def _serving(self, session: str, epoch: int) -> Executor | None:
+        return next((one for one in self._executors if one.serves(session, epoch)), None)
 
     def _launch(self, order: control.Launch) -> None:
         missing = [ordinal for ordinal in (order.ordinal, *order.others) if ordinal not in self._devices]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from pathlib import Path
 
@@ -32,12 +32,12 @@ class ControlLink:
         #: How much was sent that is no report.
         self.dropped = 0
 
-    def send(self, order: ToExecutorControl) -> bool:
+    def send(self, order: ToExecutorControl, descriptors: Sequence[int] = ()) -> bool:
         """Send an order; tell whether it is on its way. Who does not read is not waited for."""
         try:
             if self._socket is None:
                 self._socket = connect(self._path)
-            return self._socket.send(encode(order)[0])
+            return self._socket.send(encode(order)[0], descriptors)
         except ControlClosed:
             self.close()
             return False

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import logging
 import signal
+import socket
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
@@ -19,6 +20,7 @@ from gpu_backend.node import launcher, shares
 from gpu_backend.node.control_link import ControlLink
 from gpu_backend.node.places import Place, Places
 from gpu_backend.node.shares import Share
+from gpu_backend.wire.channels import TakeChannel
 from gpu_backend.wire.control import Assign, Booked, EndCause, Phase, RenewLease, Report, Stop, Usage
 from gpu_backend.wire.figures import fit_seconds
 
@@ -120,6 +122,10 @@ class Executor:
         """Have the executor serve the session that it was chosen for, unless it has been told to end meanwhile."""
         if self.assignment is not None and self.stage is Stage.ASSIGNED:
             self._link.send(self.assignment)
+
+    def hand_over(self, order: TakeChannel, connected: socket.socket | None) -> None:
+        """Give it a connection to another executor, or say that there is none; that is not waited for."""
+        self._link.send(order, () if connected is None else (connected.fileno(),))
 
     def set_share(self, share: Share) -> None:
         """Note who uses it, and on which terms, from now on."""

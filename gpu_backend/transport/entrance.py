@@ -13,17 +13,25 @@ import ssl
 from collections.abc import Callable
 from dataclasses import dataclass
 from time import monotonic
-from typing import Protocol
+from typing import NamedTuple, Protocol
 from weakref import WeakValueDictionary
 
 from gpu_backend.transport import joining, local
+from gpu_backend.transport.channel import channel
 from gpu_backend.transport.crowd import in_the_way
 from gpu_backend.transport.framing import MessageReader, Stream
 from gpu_backend.transport.joining import Room
 from gpu_backend.transport.lanes import REQUEST_BYTES, Lane, Lanes, requested
 from gpu_backend.transport.message_socket import MessageSocket
 from gpu_backend.transport.peer_process import PeerProcess, credentials
-from gpu_backend.transport.secret_proof import ANSWER_BYTES, LOCAL_WAY, NAME_BYTES, REFUSAL, Listening
+from gpu_backend.transport.secret_proof import (
+    ANSWER_BYTES,
+    LOCAL_WAY,
+    NAME_BYTES,
+    REFUSAL,
+    Listening,
+    channel_secret,
+)
 from gpu_backend.transport.tls import TlsStream, messages_of
 
 log = logging.getLogger("transport.entrance")
@@ -39,6 +47,8 @@ _MOST_ENTERING, _MOST_OF_ONE = 64, 8
 _MOST_AT_ONCE = 8
 #: Bytes read of a peer before it has proved anything. A handshake takes some two thousand.
 _ALLOWANCE_BYTES = 16 << 10
+#: Which of the secrets that an entrance knows is that of other executors.
+_CHANNELS = 1
 
 
 class Door(Protocol):
@@ -66,17 +76,24 @@ class Guest(Protocol):
     def prepare(self) -> None:
         """Go on until bytes can pass; raises a BlockingIOError until then."""
 
-    def admit(self, name: bytes) -> MessageSocket | Lane:
+    def admit(self, name: bytes, is_channel: bool) -> MessageSocket | Lane:
         """Return what takes messages from now on, of the connection that its peer knows by ``name``; or a lane of one.
 
-        Raises a BlockingIOError until that is settled with the peer.
+        Raises a BlockingIOError until that is settled with the peer, which is another executor if it ``is_channel``.
         """
+
+
+class Admitted(NamedTuple):
+    """A connection whose peer has proved what it knows: a notebook's, or another executor's."""
+
+    peer: MessageSocket
+    is_channel: bool
 
 
 class LocalDoor:
     """For every account of this host. ``listening`` is of `local.listen`, and this door's from now on.
 
-    ``make_room`` returns memory to share with whoever has come in, which nobody else has; None for none.
+    ``make_room`` returns memory to share with a notebook that has come in, which nobody else has; None for none.
     """
 
     def __init__(self, listening: socket.socket, make_room: Callable[[], Room | None]) -> None:
@@ -97,15 +114,16 @@ class LocalDoor:
             return None
         return _LocalGuest(connected, self._offered)
 
-    def _offered(self, connected: socket.socket) -> Room | None:
+    def _offered(self, connected: socket.socket, is_channel: bool) -> Room | None:
         """Offer memory to who has come in, and return it; None if none could be offered, which is logged once."""
-        room = self._make_room()
+        # What notebooks share is known to the device, which knows one at a time.
+        room = _room_of_its_own() if is_channel else self._make_room()
         failure = joining.offer(connected, room)
         if failure is None:
             return room
         if not self._has_told:
             self._has_told = True
-            log.warning("no memory is shared with a notebook, all passes through its socket: %s", failure)
+            log.warning("no memory is shared with who came in, all passes through a socket: %s", failure)
         return None
 
     def close(self) -> None:
@@ -116,7 +134,7 @@ class LocalDoor:
 class _LocalGuest:
     way = LOCAL_WAY
 
-    def __init__(self, connected: socket.socket, offered: Callable[[socket.socket], Room | None]) -> None:
+    def __init__(self, connected: socket.socket, offered: Callable[[socket.socket, bool], Room | None]) -> None:
         local.make_ready(connected)
         self.account = f"account {credentials(connected)[1]}"
         self.stream: Stream = connected
@@ -128,14 +146,16 @@ class _LocalGuest:
     def prepare(self) -> None:
         """There is nothing to prepare."""
 
-    def admit(self, name: bytes) -> MessageSocket:
+    def admit(self, name: bytes, is_channel: bool) -> MessageSocket:
         if not self._has_offered:
             self._has_offered = True
-            self._room = self._offered(self._connected)
+            self._room = self._offered(self._connected, is_channel)
         stream: Stream = self._connected
         frames = None
         if joining.is_taken(self._connected) and self._room is not None:
             stream, frames = joining.joined(self._connected, self._room)
+        if is_channel:
+            return channel(stream, frames)
         return MessageSocket(stream, MessageReader(stream, frames), PeerProcess(self._connected))
 
 
@@ -183,10 +203,12 @@ class _TlsGuest:
             self._tls.shake_hands()
             self._is_prepared = True
 
-    def admit(self, name: bytes) -> MessageSocket | Lane:
-        if self._tls.is_lane:
+    def admit(self, name: bytes, is_channel: bool) -> MessageSocket | Lane:
+        if self._tls.is_lane and not is_channel:
             return self._lane()
         self._tls.trust()
+        if is_channel:
+            return channel(self._tls)
         admitted, lanes = messages_of(self._tls)
         if lanes is not None:
             self._lanes[name] = lanes
@@ -209,14 +231,16 @@ class _Entering:
     until: float
     answer: bytearray
     has_opened: bool = False
-    has_proved: bool = False
 
 
 class Entrance:
-    """All doors of one executor, and who stands in them. ``secret`` is what a guest must know."""
+    """All doors of one executor, and who stands in them. ``secret`` is what a notebook must know.
+
+    What another executor must know follows from it (`channel_secret`).
+    """
 
     def __init__(self, secret: bytes, doors: tuple[Door, ...]) -> None:
-        self._secret = secret
+        self._secrets = (secret, channel_secret(secret))
         self._doors = {door.fileno(): door for door in doors}
         self._entering: dict[int, _Entering] = {}  # the eldest first
         self._looked_at = 0.0
@@ -233,7 +257,7 @@ class Entrance:
         """True while nobody is about to prove anything."""
         return not self._entering
 
-    def admitted(self) -> list[MessageSocket]:
+    def admitted(self) -> list[Admitted]:
         """Go on with everybody who has said something; return the connections of those whose proof is complete."""
         self._turn_away_late()
         admitted = []
@@ -246,12 +270,12 @@ class Entrance:
                 if (guest := door.accept()) is None:
                     break
                 admitted.append(self._receive(guest))
-        return [peer for peer in admitted if peer is not None]
+        return [one for one in admitted if one is not None]
 
-    def _receive(self, guest: Guest) -> MessageSocket | None:
+    def _receive(self, guest: Guest) -> Admitted | None:
         self._make_room(guest.account)
         descriptor = guest.stream.fileno()
-        proof = Listening(self._secret, guest.way)
+        proof = Listening(self._secrets, guest.way)
         self._entering[descriptor] = _Entering(guest, proof, monotonic() + _PROOF_SECONDS, bytearray())
         self._poll.register(descriptor, select.EPOLLIN)
         return self._hear(descriptor)  # the opening need not wait for it to speak
@@ -262,7 +286,7 @@ class Entrance:
         if gone is not None:
             self._turn_away(list(self._entering)[gone])
 
-    def _hear(self, descriptor: int) -> MessageSocket | None:
+    def _hear(self, descriptor: int) -> Admitted | None:
         entering = self._entering.get(descriptor)
         if entering is None:  # somebody who came in the same moment was given its place
             return None
@@ -274,27 +298,27 @@ class Entrance:
             self._turn_away(descriptor)
             return None
 
-    def _go_on(self, descriptor: int, entering: _Entering) -> MessageSocket | None:
+    def _go_on(self, descriptor: int, entering: _Entering) -> Admitted | None:
         guest, stream = entering.guest, entering.guest.stream
         guest.prepare()
         if not entering.has_opened:
             entering.has_opened = True
             _send_whole(stream, entering.proof.opening)
         _fill(entering.answer, ANSWER_BYTES, stream)
-        if not entering.has_proved:
+        if entering.proof.proved is None:
             verdict = entering.proof.verdict(bytes(entering.answer))
             _send_whole(stream, verdict)
             if verdict == REFUSAL:
                 self._turn_away(descriptor)
                 return None
-            entering.has_proved = True
-        admitted = guest.admit(bytes(entering.answer[:NAME_BYTES]))
+        is_channel = entering.proof.proved == _CHANNELS
+        admitted = guest.admit(bytes(entering.answer[:NAME_BYTES]), is_channel)
         del self._entering[descriptor]
         self._poll.unregister(descriptor)
         if isinstance(admitted, Lane):
             admitted.open()
             return None
-        return admitted
+        return Admitted(admitted, is_channel)
 
     def _turn_away_late(self) -> None:
         now = monotonic()
@@ -316,6 +340,14 @@ class Entrance:
         self._poll.close()
         for door in self._doors.values():
             door.close()
+
+
+def _room_of_its_own() -> Room | None:
+    try:
+        return joining.make()
+    except OSError as error:
+        log.warning("there is no memory to share with another executor: %s", error)
+        return None
 
 
 def _fill(heard: bytearray, size: int, stream: Stream) -> None:

@@ -78,6 +78,8 @@ class MessageReader:
         Tells whether more may have arrived by a stream than was read from it, where that can be.
     expect
         Announces a frame of some size to the lanes, where there can be any.
+    most_bytes
+        The largest message that is read; its sender is cut off.
     """
 
     def __init__(
@@ -86,12 +88,14 @@ class MessageReader:
         shared: SharedFrames | None = None,
         has_pending: Callable[[], bool] | None = None,
         expect: Callable[[int], FrameInPieces] | None = None,
+        most_bytes: int = MAX_MESSAGE_BYTES,
     ) -> None:
         #: The memory for large frames.
         self.shared = shared
         #: Frames of the messages that were received last which come by the lanes; for who receives to take away.
         self.awaited: list[FrameInPieces] = []
         self._expect = expect
+        self._most_bytes = most_bytes
         self._stream = stream
         self._has_pending = has_pending
         self._arrived = memoryview(bytearray(READ_BYTES))
@@ -145,7 +149,7 @@ class MessageReader:
         if len(read) < start:
             return None
         lengths = struct.unpack_from(f"<{count}Q", read, _COUNT.size)
-        total = _size_by_stream(lengths)
+        total = _size_by_stream(lengths, self._most_bytes)
         if len(read) < start + total:
             if total > READ_BYTES:
                 self._large = _LargeMessage(lengths, total, memoryview(bytes(read))[start:])
@@ -191,7 +195,7 @@ class MessageReader:
         return self._split(large.content, large.lengths)
 
 
-def _size_by_stream(lengths: Sequence[int]) -> int:
+def _size_by_stream(lengths: Sequence[int], most_bytes: int) -> int:
     """Return how many bytes of a message come by the stream, having checked that it is none too large."""
     by_stream = [length for length in lengths if not length & (_IN_BLOCK | _BY_LANES)]
     by_lanes = [length ^ _BY_LANES for length in lengths if length & (_IN_BLOCK | _BY_LANES) == _BY_LANES]
@@ -199,7 +203,7 @@ def _size_by_stream(lengths: Sequence[int]) -> int:
     if largest > MAX_FRAME_BYTES:
         raise ConnectionLost(f"a frame of {largest} bytes")
     total = sum(by_stream) + sum(by_lanes)
-    if total > MAX_MESSAGE_BYTES:
+    if total > most_bytes:
         raise ConnectionLost(f"a message of {total} bytes")
     return sum(by_stream)
 

@@ -4,17 +4,19 @@ from __future__ import annotations
 
 import select
 import socket
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import partial
 from time import monotonic
 from typing import NamedTuple, TypeVar
 from urllib.parse import urlsplit
 
 from gpu_backend.transport import joining, local
+from gpu_backend.transport.channel import channel
 from gpu_backend.transport.framing import MessageReader, Stream
 from gpu_backend.transport.lanes import TAKEN, request
 from gpu_backend.transport.lost import ConnectionLost
 from gpu_backend.transport.message_socket import MessageSocket
+from gpu_backend.transport.ring import RingStream
 from gpu_backend.transport.secret_proof import (
     LOCAL_WAY,
     OPENING_BYTES,
@@ -23,6 +25,7 @@ from gpu_backend.transport.secret_proof import (
     Connecting,
     UnknownVersion,
 )
+from gpu_backend.transport.shared_frames import SharedFrames
 from gpu_backend.transport.tls import TlsStream, as_client, messages_of, tls_way
 
 #: What an endpoint for other hosts begins with.
@@ -80,13 +83,55 @@ def reach_local(endpoint: str, expected: Expected, timeout_seconds: float) -> Me
     except OSError as error:
         raise _not_reached(endpoint, error) from None
     try:
-        local.make_ready(connected)
-        _prove(connected, expected.secret, LOCAL_WAY, deadline)
-        stream, frames = _await(partial(joining.offered, connected), connected, deadline) or (connected, None)
+        stream, frames = _joined(connected, expected, deadline)
         return MessageSocket(stream, MessageReader(stream, frames))
     except BaseException:  # an interrupt too must leave nothing open
         connected.close()
         raise
+
+
+def connect(endpoints: Sequence[str], timeout_seconds: float) -> socket.socket:
+    """Return a connection to an executor that listens at ``endpoints``, on which nothing was said yet.
+
+    Raises
+    ------
+    NotReached
+        If nobody accepts one within ``timeout_seconds``.
+    """
+    usable = [one for one in endpoints if local.is_here(one) or one.startswith(TLS_SCHEME)]
+    if not usable:
+        raise NotReached("it has no endpoint for other hosts")
+    if not local.is_here(usable[0]):
+        return _connected(usable[0], timeout_seconds)
+    try:
+        return local.connect(usable[0], timeout_seconds)
+    except OSError as error:
+        raise _not_reached(usable[0], error) from None
+
+
+def reach_by(connected: socket.socket, expected: Expected, timeout_seconds: float) -> MessageSocket:
+    """Return a channel to another executor by ``connected``, which was opened for this process; closed if that fails.
+
+    Raises as `reach_local` and `reach_far`.
+    """
+    deadline = monotonic() + timeout_seconds
+    try:
+        if connected.family == socket.AF_UNIX:
+            return channel(*_joined(connected, expected, deadline))
+        return channel(_encrypted(connected, expected, deadline, is_lane=False)[0])
+    except BaseException:  # whatever it is, nothing may stay open
+        connected.close()
+        raise
+
+
+def _joined(
+    connected: socket.socket, expected: Expected, deadline: float
+) -> tuple[RingStream | socket.socket, SharedFrames | None]:
+    """Return what is shared with an executor of this host, with all proved."""
+    local.make_ready(connected)
+    _prove(connected, expected.secret, LOCAL_WAY, deadline)
+    memory = _await(partial(joining.offered, connected), connected, deadline)
+    return memory if memory is not None else (connected, None)
 
 
 def reach_far(

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import hmac
 import secrets
+from collections.abc import Sequence
 
 from gpu_backend.wire.version import MAGIC, PROTOCOL_VERSION
 
@@ -30,27 +31,40 @@ REFUSAL = bytes(VERDICT_BYTES)
 LOCAL_WAY = b"local"
 
 _LISTENS, _CONNECTS = b"listens", b"connects"
+_CHANNEL = b"gpu-workbench: a channel from another executor"
 
 
 class UnknownVersion(ConnectionError):
     """The opening is not that of an executor of this version."""
 
 
-class Listening:
-    """The half of the side that listens; for one connection."""
+def channel_secret(secret: bytes) -> bytes:
+    """Return what another executor of the same user proves to know, where notebooks prove to know ``secret``.
 
-    def __init__(self, secret: bytes, way: bytes) -> None:
-        self._secret, self._way = secret, way
+    It follows from that and does not lead back to it: who knows it is let in for a channel, and for nothing else.
+    """
+    return hmac.digest(secret, _CHANNEL, "sha256")
+
+
+class Listening:
+    """The half of the side that listens; for one connection. ``known`` are the secrets, one of which it is."""
+
+    def __init__(self, known: Sequence[bytes], way: bytes) -> None:
+        self._secrets, self._way = tuple(known), way
         self._nonce = secrets.token_bytes(_NONCE_BYTES)
         #: What to send first.
         self.opening = _VERSION + self._nonce
+        #: Which of the secrets was proved; None while none is.
+        self.proved: int | None = None
 
     def verdict(self, answer: bytes) -> bytes:
         """Return what to send to whoever gave this ``answer``: our own proof if theirs is right, else `REFUSAL`."""
-        nonces = self._nonce + answer[:_NONCE_BYTES]
-        if not hmac.compare_digest(answer[_NONCE_BYTES:], _mac(self._secret, _CONNECTS, self._way, nonces)):
-            return REFUSAL
-        return _mac(self._secret, _LISTENS, self._way, nonces)
+        nonces, said = self._nonce + answer[:_NONCE_BYTES], answer[_NONCE_BYTES:]
+        for number, secret in enumerate(self._secrets):
+            if hmac.compare_digest(said, _mac(secret, _CONNECTS, self._way, nonces)):
+                self.proved = number
+                return _mac(secret, _LISTENS, self._way, nonces)
+        return REFUSAL
 
 
 class Connecting:

@@ -9,6 +9,7 @@ from enum import StrEnum
 
 import msgspec
 
+from gpu_backend.wire.channels import DialChannel, OpenChannel, TakeChannel
 from gpu_backend.wire.clusters import Cluster
 from gpu_backend.wire.devices import DeviceReport
 from gpu_backend.wire.secrecy import HoldsSecret
@@ -170,8 +171,9 @@ class Done(msgspec.Struct, frozen=True, array_like=True, tag="done"):
 
 
 ToGateway = (
-    OpenSession | RenewTicket | RestartSession | CloseSession | SetWish | LeaveQueue | AskPool | AskUsage | StopPool
-)
+    OpenSession | RenewTicket | RestartSession | CloseSession | SetWish | LeaveQueue | OpenChannel | AskPool | AskUsage
+    | StopPool
+)  # fmt: skip
 FromGateway = Ticket | Queued | Denied | Done | PoolView | UsageView | Membership | Cluster
 
 # --- agent <-> gateway ----------------------------------------------------------------------------------------------
@@ -330,7 +332,7 @@ class ExecutorEnded(msgspec.Struct, frozen=True, array_like=True, tag="executor_
     detail: str
 
 
-ToAgent = Launch | SetTerms | StopExecutor | StopNode
+ToAgent = Launch | SetTerms | StopExecutor | StopNode | DialChannel
 FromAgent = NodeReport | LaunchFailed | ExecutorEnded
 
 # --- agent <-> executor (a Unix socket of one node) -------------------------------------------------------------------
@@ -395,5 +397,5 @@ class Report(msgspec.Struct, frozen=True, array_like=True, tag="report"):
     usage: Usage = Usage()
 
 
-ToExecutorControl = Assign | RenewLease | Stop | TakeGate
+ToExecutorControl = Assign | RenewLease | Stop | TakeGate | TakeChannel
 FromExecutorControl = Report

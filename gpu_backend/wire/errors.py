@@ -19,6 +19,7 @@
     │   └── SessionLost           the executor is gone; its arrays with it
     ├── ProtocolError             a peer broke the rules (credits, order, epoch)
     ├── OpCancelled               an array is missing: its op was cancelled before it ran
+    ├── NotCopied                 what was to come from another device's executor never came
     └── OpFailed                  an op raised something that has no class here
 """
 
@@ -123,6 +124,10 @@ class OpFailed(WorkbenchError):
 
 class OpCancelled(WorkbenchError):
     """The op that should have made this object was cancelled by an interrupt before it started."""
+
+
+class NotCopied(WorkbenchError):
+    """What was to be copied from a device of another session has not come; the array it was for is half written."""
 
 
 class RefusalCode(StrEnum):

@@ -105,6 +105,14 @@ def handle_of(reference: wire.Ref | wire.View) -> int:
     return reference.handle if isinstance(reference, wire.Ref) else reference.root
 
 
+def window_of_bytes(array: ArrayCore, offset: int, length: int) -> wire.View:
+    """Return the window on ``length`` bytes of the contiguous ``array``."""
+    shown = array._ref
+    if isinstance(shown, wire.View):
+        return wire.View(shown.root, shown.offset + offset, (length,), (1,), "|u1", shown.order)
+    return wire.View(shown.handle, offset, (length,), (1,), "|u1", array._layout.memory_order)
+
+
 def device_of(array: ArrayCore) -> int:
     """Return the number of the device that ``array`` is on."""
     return array._client.number + devices.device_of(handle_of(array._ref))

@@ -14,7 +14,7 @@ import numpy as np
 
 from gpu_backend.opstream.layout import Layout, contiguous
 from gpu_backend.wire.messages import Want
-from kernelproxy.calls import reading, transfer
+from kernelproxy.calls import channels, reading, transfer
 from kernelproxy.calls.argument_types import HostArray
 from kernelproxy.calls.array_core import ArrayCore, device_of, view_of
 from kernelproxy.calls.elsewhere import FETCHING, is_stored_whole, lies_alike
@@ -116,18 +116,22 @@ def bring(array: ArrayCore, to: Client, order: str = "K") -> Any:
     """
     order, layout = order.upper(), array._layout
     with on_device(to, to.number):
-        if layout.nbytes <= transfer.CHUNK_BYTES or not _lies_in(layout, order):
+        if not layout.nbytes or not _lies_in(layout, order) or reading.known(array) is not None:
             return transfer.upload(to, _host(array, order), is_copied=True)
-        is_sure = to.memory.is_sure(layout.nbytes)
+        is_sure = layout.nbytes <= transfer.CHUNK_BYTES or to.memory.is_sure(layout.nbytes)
         made = transfer.empty(to, layout, "C" if layout.c_contiguous else "F")
         if not is_sure:  # that it can be had, before its contents travel
             to.pipeline.call(".same", (made._ref,), Want.DESCRIPTION)
-        transfer.pass_on(array, made)
+        _put(made, array)
         return made
 
 
 def _put(target: ArrayCore, value: ArrayCore) -> None:
     """Put the bytes of ``value`` into ``target`` of another session, which lies alike."""
+    if not value._layout.nbytes:
+        return
+    if reading.known(value) is None and channels.copied(value, target):
+        return
     if value._layout.nbytes > transfer.CHUNK_BYTES:
         transfer.pass_on(value, target)
     else:

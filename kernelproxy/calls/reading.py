@@ -22,7 +22,7 @@ _ARRAY, _SCALAR, _CONTENTS = Trip.ARRAY, Trip.SCALAR, Want.CONTENTS  # a member 
 def contents(array: ArrayCore, into: Host | None = None) -> Host:
     """Return a copy of what ``array`` holds when all before is computed; ``into`` is as of `transfer.read`."""
     __tracebackhide__ = True
-    found = _known(array)
+    found = known(array)
     if found is None and (worth := _worth_knowing(array, _ARRAY)) is not None:
         found = _fetched(*worth, array)
     return found if found is not None else transfer.read(array, array._client.streams.current_handle(), into)
@@ -31,7 +31,7 @@ def contents(array: ArrayCore, into: Host | None = None) -> Host:
 def number(array: ArrayCore) -> Any:
     """Return the one element of ``array`` as a Python number; other sizes as an array."""
     __tracebackhide__ = True
-    found, handle = _known(array), 0
+    found, handle = known(array), 0
     if found is None and (worth := _worth_knowing(array, _SCALAR)) is not None:
         root, handle = worth
         if root is not array:
@@ -63,7 +63,7 @@ def _told(array: ArrayCore, handle: int) -> Any:
     return content.item() if content.size == 1 else content
 
 
-def _known(array: ArrayCore) -> Host | None:
+def known(array: ArrayCore) -> Host | None:
     """Return what ``array`` holds, if that is known now."""
     __tracebackhide__ = True
     layout, pipeline = array._layout, array._client.pipeline

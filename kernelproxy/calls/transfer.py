@@ -17,7 +17,7 @@ from gpu_backend.wire.errors import ProtocolError
 from gpu_backend.wire.messages import Want
 from kernelproxy.calls import array_core
 from kernelproxy.calls.argument_types import HostArray
-from kernelproxy.calls.array_core import ArrayCore, LaterLayout
+from kernelproxy.calls.array_core import ArrayCore, LaterLayout, window_of_bytes
 from kernelproxy.calls.decoding import buffer_to_array
 from kernelproxy.calls.supported_dtypes import require_supported
 from kernelproxy.client import Client
@@ -101,7 +101,7 @@ def write(array: ArrayCore, host: HostArray) -> None:
                 _write_pieces(pipeline, array._ref, content, transfer)
                 # A byte of it and not nothing: whose contents are told is done, and need not be kept and copied below.
                 pipeline.counters.expect(Trip.SYNCHRONIZE)
-                pipeline.call(".same", (_bytes_of(array, 0, 1),), Want.CONTENTS)
+                pipeline.call(".same", (window_of_bytes(array, 0, 1),), Want.CONTENTS)
             transfer.done = len(content)
         finally:
             own(pipeline)
@@ -190,7 +190,7 @@ def _take_pieces(
             _take_piece(pipeline, content, *asked.popleft())
             transfer.done = offset - (_PIECES_AHEAD - 1) * CHUNK_BYTES
             pipeline.signs.look(transfer.since, lambda: work.sign(pipeline, pipeline.signs.transfer))
-        piece = _bytes_of(array, offset, min(CHUNK_BYTES, len(content) - offset))
+        piece = window_of_bytes(array, offset, min(CHUNK_BYTES, len(content) - offset))
         ask = pipeline.ask_for_more if offset else pipeline.ask
         asked.append((offset, ask(".same", (piece,), Want.CONTENTS, stream=stream)))
     while asked:
@@ -237,7 +237,7 @@ def _ask_and_hand_on(source: ArrayCore, target: ArrayCore, transfer: Transfer, a
         if len(asked) == _PIECES_AHEAD:
             transfer.done = _hand_on(pipeline, target, size, *asked.popleft())
             pipeline.signs.look(transfer.since, lambda: work.sign(pipeline, pipeline.signs.transfer))
-        piece = _bytes_of(source, offset, min(CHUNK_BYTES, size - offset))
+        piece = window_of_bytes(source, offset, min(CHUNK_BYTES, size - offset))
         ask = pipeline.ask_for_more if offset else pipeline.ask
         asked.append((offset, ask(".same", (piece,), Want.CONTENTS, stream=stream)))
     while asked:
@@ -249,11 +249,3 @@ def _hand_on(pipeline: MirroredPipeline, target: ArrayCore, size: int, offset: i
     piece, to = _piece(pipeline, number, min(CHUNK_BYTES, size - offset)), target._client.pipeline
     _write_chunk(to, target._ref, offset, _copied(to, piece, "C"))
     return offset + len(piece)
-
-
-def _bytes_of(array: ArrayCore, offset: int, length: int) -> wire.View:
-    """Return the window on ``length`` bytes of the contiguous ``array``."""
-    shown = array._ref
-    if isinstance(shown, wire.View):
-        return wire.View(shown.root, shown.offset + offset, (length,), (1,), "|u1", shown.order)
-    return wire.View(shown.handle, offset, (length,), (1,), "|u1", array._layout.memory_order)

@@ -10,6 +10,7 @@ from gpu_backend.opstream import surface
 from gpu_backend.opstream.contents import KEEP, WRITE_KEPT
 from gpu_backend.opstream.draws import is_draw
 from gpu_backend.wire import values as wire
+from gpu_backend.wire.channels import CHANNEL, RECEIVE, SEND
 from kernelproxy import compiled
 
 
@@ -50,12 +51,12 @@ _WRITING = frozenset(
     for name in ("__setitem__", "fill", "partition", "put", "scatter_add", "scatter_max", "scatter_min", "sort")
 }
 _CODE = frozenset({".launch", ".call"})
-_TRANSFERS = frozenset({".store", ".store_where", ".write", WRITE_KEPT})
+_TRANSFERS = frozenset({".store", ".store_where", ".write", WRITE_KEPT, RECEIVE})
 _CUDA_OBJECTS = ("cupy.cuda.Event", "cupy.cuda.Stream")
 #: Verbs without arrays, or that only look at them, and cannot fail: what is known stays known, whatever they are given.
 LOOKING = frozenset(
     (".nothing", KEEP, ".same", ".layout", ".synchronize", ".memory", ".ways", ".wait_event", "cupy.cuda.Event")
-) | {"cupy.cuda.Stream"}
+) | {"cupy.cuda.Stream", CHANNEL, SEND}
 #: Keywords by which a function is told where to put its result, or that it may spoil an argument.
 _PUTTING = ("out", "output", "overwrite")
 

@@ -10,6 +10,7 @@ from pathlib import Path
 from time import monotonic
 
 from gpu_backend.wire import control
+from gpu_backend.wire.channels import OpenChannel
 from gpu_backend.wire.control import Ticket
 from gpu_backend.wire.errors import (
     AnswerOverdue,
@@ -86,6 +87,10 @@ class Lease:
     def set_wish(self, wish: control.Wish) -> None:
         """Share the device in another way from now on; raises PoolRefusal if this user may not have that."""
         gateway_client.request(self._settings, control.SetWish(0, self.ticket.session, wish), GATEWAY_SECONDS)
+
+    def open_channel(self, to: str) -> None:
+        """Have our executor reach that of our session ``to``; raises PoolError if the pool cannot, or will not."""
+        gateway_client.request(self._settings, OpenChannel(0, self.ticket.session, to), GATEWAY_SECONDS)
 
     def usage(self, by: str, since: str) -> UsageView:
         """Return what was used from the day ``since`` on, as this user may see it."""

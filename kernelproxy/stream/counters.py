@@ -66,6 +66,8 @@ class Counters:
         Reads that the notebook answered by what it knows.
     kept_bytes
         Contents of arrays that were uploaded and not sent: the executor had kept them.
+    direct_bytes
+        Contents of arrays that went from this session's executor to that of another of the notebook's devices.
     trips
         Round trips by why they were taken.
     sent_bytes, received_bytes
@@ -77,6 +79,7 @@ class Counters:
     round_trips: int = 0
     answered_here: int = 0
     kept_bytes: int = 0
+    direct_bytes: int = 0
     trips: dict[Trip, int] = field(default_factory=dict)
     sent_bytes: dict[Way, int] = field(default_factory=dict)
     received_bytes: dict[Way, int] = field(default_factory=dict)

@@ -79,6 +79,8 @@ class Inbox:
         self._chunks: dict[int, bytearray] = {}
         self._most_bytes = most_bytes
         self._bounds: dict[int, int] = {}
+        #: How many failures were told.
+        self.failed = 0
         self._failures: dict[int, Exception] = {}
         self._told: Exception | None = None  # what those who waited last were all answered by
         self._remembered: dict[int, tuple[ErrorRecord, Site | None]] = {}
@@ -252,6 +254,7 @@ class Inbox:
 
     def _note_failure(self, failed: wire.Failed) -> None:
         seq, error = failed.seq, failed.error
+        self.failed += 1
         found = self._journal.find(seq)
         op, site = found[0].at(found[1]) if found is not None else (None, None)
         if op is not None and op.name in (KEEP, WRITE_KEPT) and error.caused_by < 0 and self._contents is not None:

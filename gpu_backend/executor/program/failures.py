@@ -32,9 +32,11 @@ _NOT_HERE = (
 class Failures:
     """Makes answers of errors, and notes in the heap which handles will never hold anything."""
 
-    def __init__(self, device: Device, heap: Heap) -> None:
+    def __init__(self, device: Device, heap: Heap, give_up: Callable[[Op], None] = lambda op: None) -> None:
+        """``give_up`` tells others, who wait for an op of this session, that it does nothing."""
         self._device = device
         self._heap = heap
+        self._give_up = give_up
         #: The session's memory limit, and whose limit that is, for the notebook when an allocation fails.
         self.memory_limit: tuple[int, str] = (0, "")
 
@@ -50,12 +52,14 @@ class Failures:
             self._heap.drop(handle)
         if op.out:
             self._heap.fail(op.out, Failure(seq, CANCELLED))
+        self._give_up(op)
 
     def _fail(self, seq: int, op: Op, error: ErrorRecord, fatal: bool = False) -> Answer:
         self._heap.drop(op.reuse)  # it may have failed before it came to that
         if op.out:
             caused_by = error.caused_by if error.caused_by >= 0 else seq
             self._heap.fail(op.out, Failure(caused_by, error))
+        self._give_up(op)
         return Answer(error=error, fatal=fatal)
 
     def _record(self, error: BaseException) -> ErrorRecord:

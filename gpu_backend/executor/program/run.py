@@ -13,6 +13,7 @@ import numpy as np
 
 from gpu_backend.devices.base import Device
 from gpu_backend.executor.answer import Answer
+from gpu_backend.executor.channels import Awaits, Channels
 from gpu_backend.executor.config import PASSES
 from gpu_backend.executor.conversation import QueuedBatch
 from gpu_backend.executor.described_objects import DescribedObjects
@@ -53,9 +54,13 @@ class OpStream:
         its address or its layout, and not on which device it is.
     kept_bytes
         Most bytes of uploads that are kept, so that they need not be sent again.
+    channels
+        To the executors of the notebook's other devices; None for none.
     """
 
-    def __init__(self, device: Device, passes: Collection[str] = PASSES, kept_bytes: int = 0) -> None:
+    def __init__(
+        self, device: Device, passes: Collection[str] = PASSES, kept_bytes: int = 0, channels: Channels | None = None
+    ) -> None:
         self._device = device
         passes = passes if device.count == 1 else ()
         self.heap = Heap()
@@ -63,13 +68,13 @@ class OpStream:
         self._objects = DescribedObjects(device)
         self._names = SurfaceNames(device)
         self._contents = KeptContents(kept_bytes)
-        verbs = Verbs(device, self._resolve, self._objects, self.ways, self._contents)
+        verbs = Verbs(device, self._resolve, self._objects, self.ways, self._contents, channels)
         self._plan = Plan(verbs.table, self._resolve)
         self._functions = self._plan.functions
         self._reader = Reader(self.heap, device, self._resolve, self._objects)
         self._writer = Writer(self.heap, device, self._objects)
         self._accounts = Accounts(device, self.heap, self._plan)
-        self._failures = Failures(device, self.heap)
+        self._failures = Failures(device, self.heap, verbs.copying.give_up)
         #: Calls functions where there are several devices; None for one.
         self._peers = PeerOrder(device) if device.count > 1 else None
         self._passes = make_passes(passes, self.heap, self._reader, self._plan)
@@ -128,6 +133,9 @@ class OpStream:
                         return place, answer
                 else:
                     place = self._run_plain(op, batch, place, end)
+            except Awaits as lacking:
+                batch.awaits = lacking.has_come
+                return before - 1, None
             except Exception as error:  # whatever a user's op raises is the user's to see; it never ends the executor
                 if direct is not None and direct.relent(op, error):
                     place = before - 1
@@ -286,7 +294,7 @@ class OpStream:
 
     def cancel(self, batch: QueuedBatch) -> tuple[int, Answer | None]:
         """Pass over the next op of ``batch``, but drop what it drops. Returns as `run`."""
-        op = batch.ops[batch.next]
+        op, batch.awaits = batch.ops[batch.next], None
         if self._direct is not None:
             self._direct.settle(op)
         self._failures.cancel(batch.first + batch.next, op)
