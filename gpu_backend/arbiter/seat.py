@@ -23,7 +23,7 @@ from gpu_backend.metering.meters import Meter
 from gpu_backend.metering.watch import FOREVER_NS, Watch
 from gpu_backend.transport.control_socket import ControlClosed, connect
 from gpu_backend.wire.codec import encode
-from gpu_backend.wire.control import TakeGate
+from gpu_backend.wire.orders import TakeGate
 
 __all__ = ["Seat"]
 

@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from typing import NamedTuple
 
 from gpu_backend.transport.control_socket import ControlClosed, ControlListener, ControlSocket
-from gpu_backend.wire import control
+from gpu_backend.wire import orders
 from gpu_backend.wire.channels import TakeChannel
 from gpu_backend.wire.codec import Codec, encode
 from gpu_backend.wire.errors import WireError
@@ -21,7 +21,7 @@ _MOST_AT_ONCE = 64
 #: Descriptors that a message may bring.
 _MOST_DESCRIPTORS = 8
 
-_orders: Codec[control.ToExecutorControl] = Codec(control.ToExecutorControl)
+_orders: Codec[orders.ToExecutorControl] = Codec(orders.ToExecutorControl)
 
 
 class Gates(NamedTuple):
@@ -42,7 +42,7 @@ class Handed(NamedTuple):
 
 
 _OF_A_GATE = 3
-Order = control.Assign | control.RenewLease | control.Stop | Gates
+Order = orders.Assign | orders.RenewLease | orders.Stop | Gates
 
 
 class ControlDoor:
@@ -83,7 +83,7 @@ class ControlDoor:
                 except WireError as error:
                     log.error("an order was dropped: %s", error)
                     order = None
-                if isinstance(order, control.TakeGate) and len(message.descriptors) == _OF_A_GATE:
+                if isinstance(order, orders.TakeGate) and len(message.descriptors) == _OF_A_GATE:
                     order_page, way, line = message.descriptors
                     yield Gates(order_page, way, line, order.device)
                     continue
@@ -93,7 +93,7 @@ class ControlDoor:
                     continue
                 for descriptor in message.descriptors:  # no other order has any
                     os.close(descriptor)
-                if order is not None and not isinstance(order, control.TakeGate | TakeChannel):
+                if order is not None and not isinstance(order, orders.TakeGate | TakeChannel):
                     self._agent = peer
                     yield order
         except ControlClosed:
@@ -112,7 +112,7 @@ class ControlDoor:
         if self._agent is peer:
             self._agent = None
 
-    def report(self, report: control.Report) -> None:
+    def report(self, report: orders.Report) -> None:
         """Tell the agent, if one has called; what it misses it learns with its next lease renewal."""
         if self._agent is not None:
             try:

@@ -37,7 +37,7 @@ from gpu_backend.executor.program.run import OpStream
 from gpu_backend.executor.rehearsal import Rehearsal
 from gpu_backend.transport.copying import Bytes
 from gpu_backend.transport.processors import has_spare
-from gpu_backend.wire import control
+from gpu_backend.wire import control, orders
 from gpu_backend.wire.control import EndCause
 from gpu_backend.wire.messages import Want, Welcome
 from gpu_backend.wire.version import MINOR_VERSION
@@ -77,7 +77,7 @@ class Executor:
         self._held_bytes = 0  # on the current device
         self._has_answered = False  # the last op that ran
         self._conversation: Conversation | None = None
-        self._assignment: control.Assign | None = None
+        self._assignment: orders.Assign | None = None
         self._leases = Leases(config.orphan_seconds)
         self._owner: bytes | None = None  # the connection whose process is watched
         self._ended = ""  # why, once it has
@@ -307,16 +307,16 @@ class Executor:
         if isinstance(order, Gates):
             self._lanes.take_gate(order, self._ports.hear_bell)
             return
-        if isinstance(order, control.RenewLease):
+        if isinstance(order, orders.RenewLease):
             self._leases.renew(order.seconds)
-        elif isinstance(order, control.Stop):
+        elif isinstance(order, orders.Stop):
             self._end(order.reason, EndCause.STOPPED)
             return
         elif self._assignment is None:
             self._assign(order)
         self._report()
 
-    def _assign(self, order: control.Assign) -> None:
+    def _assign(self, order: orders.Assign) -> None:
         self._assignment = order
         self._leases.assign(order.lease_seconds)
         if order.memory_limit_bytes:
@@ -358,10 +358,10 @@ class Executor:
 
     def _report(self) -> None:
         assigned = self._assignment
-        phase = control.Phase.WARM if assigned is None else control.Phase.SERVING
+        phase = orders.Phase.WARM if assigned is None else orders.Phase.SERVING
         self._ports.control.report(
-            control.Report(
-                phase=str(control.Phase.ENDING if self._loop.is_over else phase),
+            orders.Report(
+                phase=str(orders.Phase.ENDING if self._loop.is_over else phase),
                 session=assigned.session if assigned else "",
                 epoch=assigned.epoch if assigned else 0,
                 pid=os.getpid(),

@@ -33,7 +33,7 @@ from gpu_backend.node.shares import Share
 from gpu_backend.node.sharing import Sharing
 from gpu_backend.node.waiting import Key, Waiting
 from gpu_backend.transport.curve import KeyPair
-from gpu_backend.wire import control
+from gpu_backend.wire import control, orders
 from gpu_backend.wire.channels import DialChannel
 from gpu_backend.wire.control import EndCause
 from gpu_backend.wire.figures import fit_count
@@ -155,7 +155,7 @@ class Agent:
         order, report = executor.assignment, executor.report
         if executor.stage is Stage.WARM:
             self._failures[executor.ordinals] = 0
-        if order is not None and report is not None and report.phase == control.Phase.ENDING:
+        if order is not None and report is not None and report.phase == orders.Phase.ENDING:
             # The session need not wait until the process is gone: with a GPU that takes a while.
             end = said_end(report)
             if end.cause is EndCause.DEVICE_FAULT:
@@ -306,7 +306,7 @@ class Agent:
         self._waiting.remove(waiting)
         order = waiting.order
         executor.tries = waiting.tries + 1
-        assign = control.Assign(
+        assign = orders.Assign(
             order.session, order.epoch, order.client_key, order.memory_limit_bytes, order.lease_seconds,
             memory_rule=order.memory_rule,
         )  # fmt: skip
@@ -343,7 +343,7 @@ class Agent:
             return
         self._follow(directory, process, key)
 
-    def _tell_end(self, order: control.Assign, end: End) -> None:
+    def _tell_end(self, order: orders.Assign, end: End) -> None:
         """Tell why an executor ended, now or before the next report: that would only say that it is there no more."""
         self._last_words.add(control.ExecutorEnded(order.session, order.epoch, end.cause, end.detail))
         self._tell_ends()
@@ -373,7 +373,7 @@ class Agent:
     def _count_warm(self, key: Key) -> int:
         return sum(1 for e in self._executors if e.ordinals == key and e.stage is Stage.WARM)
 
-    def _line(self, executor: Executor, order: control.Assign, told: ExecutorConfig) -> control.ExecutorReport:
+    def _line(self, executor: Executor, order: orders.Assign, told: ExecutorConfig) -> control.ExecutorReport:
         report = executor.report
         used, ops = (fit_count(report.used_bytes), fit_count(report.ops)) if report is not None else (0, 0)
         booked, share = executor.booked(), executor.share

@@ -10,8 +10,8 @@ from pathlib import Path
 
 from gpu_backend.transport.control_socket import ControlClosed, ControlSocket, connect
 from gpu_backend.wire.codec import Codec, encode
-from gpu_backend.wire.control import FromExecutorControl, Report, ToExecutorControl
 from gpu_backend.wire.errors import WireError
+from gpu_backend.wire.orders import FromExecutorControl, Report, ToExecutorControl
 
 log = logging.getLogger("node.control")
 

@@ -21,8 +21,9 @@ from gpu_backend.node.control_link import ControlLink
 from gpu_backend.node.places import Place, Places
 from gpu_backend.node.shares import Share
 from gpu_backend.wire.channels import TakeChannel
-from gpu_backend.wire.control import Assign, Booked, EndCause, Phase, RenewLease, Report, Stop, Usage
+from gpu_backend.wire.control import Booked, EndCause, Usage
 from gpu_backend.wire.figures import fit_seconds
+from gpu_backend.wire.orders import Assign, Phase, RenewLease, Report, Stop
 
 log = logging.getLogger("node.executor")
 

@@ -26,7 +26,7 @@ from gpu_backend.node.settings import NO_GATE, NodeSettings
 from gpu_backend.node.walls import walls_around
 from gpu_backend.transport.private_files import write_private
 from gpu_backend.transport.secret_proof import SECRET_BYTES
-from gpu_backend.wire.control import Assign
+from gpu_backend.wire.orders import Assign
 from gpu_backend.wire.words import MOST_SHOWN, printable
 
 log = logging.getLogger("node.launcher")

@@ -9,7 +9,8 @@ from pathlib import Path
 import msgspec
 
 from gpu_backend.gate.terms import SessionTerms
-from gpu_backend.wire.control import Assign, Terms
+from gpu_backend.wire.control import Terms
+from gpu_backend.wire.orders import Assign
 
 log = logging.getLogger("node.shares")
 

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import os
+import select
+import socket
 import warnings
 from collections.abc import Callable, Collection, Iterator
 from contextlib import contextmanager
@@ -17,8 +19,11 @@ import pytest
 from gpu_backend.devices import open_device
 from gpu_backend.devices.base import Device
 from gpu_backend.devices.cpu.several import DEVICES
+from gpu_backend.executor.channels import Channel, Channels
 from gpu_backend.executor.config import PASSES
 from gpu_backend.executor.program.run import OpStream
+from gpu_backend.transport.message_socket import MessageSocket
+from gpu_backend.wire.channels import channel_name
 from gpu_backend.wire.messages import Want
 from kernelproxy.client import Beside, current
 from kernelproxy.mirror.host_mirror import HostMirror, Mode
@@ -41,9 +46,9 @@ class InProcess(PlayedExecutor):
     #: Whether one host has all devices of the notebook.
     is_on_one_host = True
 
-    def __init__(self, device: Device, passes: Collection[str] = _PASSES) -> None:
+    def __init__(self, device: Device, passes: Collection[str] = _PASSES, channels: Channels | None = None) -> None:
         self.device = device
-        self.stream = OpStream(device, passes)
+        self.stream = OpStream(device, passes, channels=channels)
         #: What NumPy says in an executor of what it computes, and nothing, is not the notebook's.
         self.context = copy_context()
         super().__init__(credit_bytes=64 << 20)
@@ -129,9 +134,33 @@ class _InProcessAlone(InProcess):
 
     def __init__(self, device: Device, number: int) -> None:
         self._every, self._number = device, number
-        super().__init__(_Alone(device, number))  # type: ignore[arg-type]
+        self.channels = Channels(select.epoll())
+        #: The one that there is a channel to.
+        self.beside: _InProcessAlone | None = None
+        super().__init__(_Alone(device, number), channels=self.channels)  # type: ignore[arg-type]
+
+    def reach(self, other: _InProcessAlone) -> None:
+        """Have a channel to another."""
+        for one, beside, connected in zip((self, other), (other, self), socket.socketpair(), strict=True):
+            connected.setblocking(False)
+            known = Channel(MessageSocket(connected), beside.name)
+            known.is_met, one.beside = True, beside
+            one.channels._named[beside.name] = known
+
+    @property
+    def name(self) -> str:
+        return channel_name(f"device-{self._number}", 1)
 
     def _work(self) -> None:
+        self._run()
+        while self.talk.queued_ops and self.beside is not None:  # it waits for the other one, which is heard here
+            self.beside.hear()
+            self.beside.context.run(self.beside._run)
+            for one in (self, self.beside):
+                one.channels.look(set())
+            self._run()
+
+    def _run(self) -> None:
         before = DEVICES.current
         self._every.use(self._number)
         try:
@@ -151,9 +180,13 @@ def _notebook_on_two_apart(kernels: Path) -> Iterator[InProcess]:
     try:
         for client, executor in zip((head, other), executors, strict=True):
             client.adopt(_session(device, executor, JoinedPipeline, 1))
+            client.session.ticket = SimpleNamespace(session=f"device-{client.number}", epoch=1)
+            client.session.open_channel = lambda to: executors[0].reach(executors[1])
         executors[0].device = device
         yield executors[0]
     finally:
+        for executor in executors:
+            executor.channels.close()
         head.streams.set_device(0)
         other.adopt(None)
         head.part_with()

@@ -14,8 +14,9 @@ from gpu_backend.executor import config as configuration
 from gpu_backend.executor.control_door import Gates, Order
 from gpu_backend.executor.outbox import Outbox
 from gpu_backend.executor.ports import Ports
-from gpu_backend.wire import control
-from gpu_backend.wire.control import EndCause, Phase
+from gpu_backend.wire import orders
+from gpu_backend.wire.control import EndCause
+from gpu_backend.wire.orders import Phase
 
 
 class PlainExecutor:
@@ -25,7 +26,7 @@ class PlainExecutor:
         configuration.note_process(directory)
         self.config = configuration.read(directory)
         self.ports = Ports(self.config, lambda memory: None)
-        self.order: control.Assign | None = None
+        self.order: orders.Assign | None = None
         self.heard = self.wanted = time.monotonic()
 
     def run(self) -> None:
@@ -51,10 +52,10 @@ class PlainExecutor:
             for descriptor in order:
                 os.close(descriptor)
             return False
-        if isinstance(order, control.Stop):
+        if isinstance(order, orders.Stop):
             self.end(EndCause.STOPPED, order.reason)
             return True
-        if isinstance(order, control.RenewLease):
+        if isinstance(order, orders.RenewLease):
             self.wanted = time.monotonic()
         elif self.order is None:
             self.order, self.heard = order, time.monotonic()
@@ -67,7 +68,7 @@ class PlainExecutor:
 
     def report(self, phase: Phase, cause: str = "", detail: str = "") -> None:
         order = self.order
-        report = control.Report(
+        report = orders.Report(
             phase, order.session if order else "", order.epoch if order else 0, os.getpid(), 0, 0,
             time.monotonic() - self.heard, detail, cause,
         )  # fmt: skip

@@ -18,8 +18,9 @@ from gpu_backend.engine.detached import read_identity
 from gpu_backend.node import launcher, shares
 from gpu_backend.pool import people, state
 from gpu_backend.pool.state import PoolState
-from gpu_backend.wire.control import Assign, Terms
+from gpu_backend.wire.control import Terms
 from gpu_backend.wire.op_classes import OpClass
+from gpu_backend.wire.orders import Assign
 from tests.integration.notebook_pool import sessions, wait_until
 from tests.integration.terminal import Terminal, operating, read_to_end
 

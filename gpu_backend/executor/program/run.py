@@ -114,8 +114,7 @@ class OpStream:
                 place = recurring.run(ops, place, end, until)
                 if place > begun and (place >= end or perf_counter() > until):
                     return place, self._launch(batch.first + place - 1, ops[place - 1])
-            op, before = ops[place], place + 1
-            place = before
+            op, before = ops[place], (place := place + 1)
             for handle in op.drop or ():
                 if handle in places and heap.places.forget(handle):
                     continue
@@ -137,10 +136,8 @@ class OpStream:
                 batch.awaits = lacking.has_come
                 return before - 1, None
             except Exception as error:  # whatever a user's op raises is the user's to see; it never ends the executor
-                if direct is not None and direct.relent(op, error):
-                    place = before - 1
-                    continue
-                if (answer := self._failed(batch.first + before - 1, op, error)) is not None:
+                is_tried_again = direct is not None and direct.relent(op, error)
+                if not is_tried_again and (answer := self._failed(batch.first + before - 1, op, error)) is not None:
                     return before, answer
                 place = before - 1  # read it again
             if place >= end or perf_counter() > until:

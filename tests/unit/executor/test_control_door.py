@@ -11,11 +11,11 @@ import pytest
 from gpu_backend.executor.control_door import ControlDoor
 from gpu_backend.transport import control_socket
 from gpu_backend.transport.control_socket import ControlListener
-from gpu_backend.wire import control
+from gpu_backend.wire import orders
 from gpu_backend.wire.codec import Codec, encode
 
-REPORT = control.Report(control.Phase.WARM, "", 0, 1, 0, 0, 0.0)
-REPORTS: Codec[control.FromExecutorControl] = Codec(control.FromExecutorControl)
+REPORT = orders.Report(orders.Phase.WARM, "", 0, 1, 0, 0, 0.0)
+REPORTS: Codec[orders.FromExecutorControl] = Codec(orders.FromExecutorControl)
 
 
 @pytest.fixture
@@ -43,12 +43,12 @@ def heard(door: ControlDoor) -> list[object]:
 
 def test_all_that_an_agent_said_before_it_ended_is_heard(door: ControlDoor, place: Path) -> None:
     """Its executor was kept from reading meanwhile, as on a busy machine."""
-    orders = [control.RenewLease(60.0), control.RenewLease(60.0), control.Stop("It is over.")]
+    said = [orders.RenewLease(60.0), orders.RenewLease(60.0), orders.Stop("It is over.")]
     agent = control_socket.connect(place)
-    for order in orders:
+    for order in said:
         assert agent.send(encode(order)[0])
     agent.close()
-    assert heard(door) == orders
+    assert heard(door) == said
     door.report(REPORT)  # to nobody
 
 
@@ -57,9 +57,9 @@ def test_an_order_that_cannot_be_read_is_dropped_and_said(
 ) -> None:
     """Else an executor whose agent is of another version ends as an orphan, and nobody knows why."""
     agent = control_socket.connect(place)
-    for frame in (encode(REPORT)[0], b"of another version", encode(control.RenewLease(60.0))[0]):
+    for frame in (encode(REPORT)[0], b"of another version", encode(orders.RenewLease(60.0))[0]):
         assert agent.send(frame)
-    assert heard(door) == [control.RenewLease(60.0)]
+    assert heard(door) == [orders.RenewLease(60.0)]
     agent.close()
     said = [one.message for one in caplog.records if one.levelname == "ERROR"]
     assert ["report" in one for one in said] == [True, False]
@@ -68,11 +68,11 @@ def test_an_order_that_cannot_be_read_is_dropped_and_said(
 
 def test_its_successor_is_heard_and_told(door: ControlDoor, place: Path) -> None:
     first = control_socket.connect(place)
-    assert first.send(encode(control.RenewLease(60.0))[0])
+    assert first.send(encode(orders.RenewLease(60.0))[0])
     first.close()
     second = control_socket.connect(place)
-    assert second.send(encode(control.RenewLease(60.0))[0])
-    assert heard(door) == [control.RenewLease(60.0)] * 2
+    assert second.send(encode(orders.RenewLease(60.0))[0])
+    assert heard(door) == [orders.RenewLease(60.0)] * 2
     message = second.receive()
     assert message is not None
     assert REPORTS.decode([message.frame]) == REPORT

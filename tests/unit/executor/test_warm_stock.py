@@ -18,7 +18,7 @@ from gpu_backend.node.certificate import make_certificate
 from gpu_backend.transport import control_socket
 from gpu_backend.transport.copying import Bytes
 from gpu_backend.transport.shared_frames import BLOCKS
-from gpu_backend.wire import control
+from gpu_backend.wire import orders
 from gpu_backend.wire.codec import encode
 
 
@@ -63,7 +63,7 @@ def test_an_order_is_heard_before_all_is_ready(config: ExecutorConfig) -> None:
     def stop(count: int) -> None:
         if count == 3:
             agent = control_socket.connect(Path(config.own) / CONTROL)
-            assert agent.send(encode(control.Stop("It is over."))[0])
+            assert agent.send(encode(orders.Stop("It is over."))[0])
             agent.close()
 
     pin = Pin(stop)

@@ -16,7 +16,7 @@ from gpu_backend.node.inventory import Found
 from gpu_backend.node.places import Place
 from gpu_backend.node.settings import NO_GATE, NodeSettings
 from gpu_backend.transport import curve
-from gpu_backend.wire import control
+from gpu_backend.wire import control, orders
 
 DEVICE = Found(0, "cpu", "a CPU", "cpu-0", 1 << 30)
 LAUNCH = control.Launch("s", 1, 0, "k" * 40, 1 << 20, 60.0)
@@ -123,7 +123,7 @@ def test_an_executor_that_says_nothing_is_not_said_to_hear_its_notebook(
     now[0] = 130.0
     assert executor.idle_seconds == 30.0, "since it was found"
     executor._changed = lambda _: None
-    executor._take_in(control.Report(control.Phase.SERVING, "s", 1, 1, 0, 0, 2.0))
+    executor._take_in(orders.Report(orders.Phase.SERVING, "s", 1, 1, 0, 0, 2.0))
     assert executor.idle_seconds == 2.0
     now[0] = 200.0
     assert executor.idle_seconds == 72.0
@@ -135,7 +135,7 @@ def test_an_executor_whose_session_is_over_holds_none_while_its_process_still_en
 ) -> None:
     """Else `workbench node down` would refuse for a session of which nobody can see anything any more."""
     write_identity(tmp_path / launcher.PROCESS, ProcessId.mine())
-    launcher.note_assignment(tmp_path, control.Assign("s", 1, "k" * 40, 5, 60.0))
+    launcher.note_assignment(tmp_path, orders.Assign("s", 1, "k" * 40, 5, 60.0))
     executor = node_executor.Executor(tmp_path, ProcessId.mine(), [Place(0, tmp_path)])
     assert launcher.has_session(tmp_path)
     seen_when_told = []
@@ -143,7 +143,7 @@ def test_an_executor_whose_session_is_over_holds_none_while_its_process_still_en
     if is_told:
         executor.stop("The notebook closed its session.")
     else:
-        executor._take_in(control.Report(control.Phase.ENDING, "s", 1, 1, 0, 0, 0.0))
+        executor._take_in(orders.Report(orders.Phase.ENDING, "s", 1, 1, 0, 0, 0.0))
         assert seen_when_told == [False], "before the gateway hears of it"
     assert launcher.process_in(tmp_path) is not None
     assert not launcher.has_session(tmp_path)
@@ -171,11 +171,11 @@ def test_why_an_executor_ended_while_the_gateway_was_away_is_told_before_it_is_m
     agent, line = Agent(settings_in(tmp_path), curve.generate(), ()), Away()
     agent._link = line  # type: ignore[assignment]
     write_identity(tmp_path / launcher.PROCESS, ProcessId.mine())
-    launcher.note_assignment(tmp_path, control.Assign("s", 1, "k" * 40, 5, 60.0))
+    launcher.note_assignment(tmp_path, orders.Assign("s", 1, "k" * 40, 5, 60.0))
     executor = node_executor.Executor(tmp_path, ProcessId.mine(), [Place(0, tmp_path)])
     executor._changed = agent._changed
-    bye = control.Report(
-        control.Phase.ENDING, "s", 1, 1, 0, 0, 0.0, "The notebook closed its session.", control.EndCause.RELEASED
+    bye = orders.Report(
+        orders.Phase.ENDING, "s", 1, 1, 0, 0, 0.0, "The notebook closed its session.", control.EndCause.RELEASED
     )
     executor._take_in(bye)
     line.is_there = True

@@ -15,7 +15,7 @@ from gpu_backend.gate.terms import SessionTerms
 from gpu_backend.node.executor import Executor
 from gpu_backend.node.places import Place, Places
 from gpu_backend.node.usage import UsageOf
-from gpu_backend.wire import control
+from gpu_backend.wire import control, orders
 from gpu_backend.wire.figures import can_be
 
 
@@ -66,7 +66,7 @@ def test_what_cannot_be_is_not_passed_on(tmp_path: Path, figure: int, parts: tup
 def test_how_long_a_notebook_was_not_heard_is_a_time(tmp_path: Path, said: float) -> None:
     executor = Executor(tmp_path, ProcessId(1, 1), [Place(0, tmp_path)])
     executor._changed = lambda _: None
-    executor._take_in(control.Report(control.Phase.SERVING, "s", 1, 1, -1, 1 << 60, said))
+    executor._take_in(orders.Report(orders.Phase.SERVING, "s", 1, 1, -1, 1 << 60, said))
     assert can_be(executor.idle_seconds)
 
 

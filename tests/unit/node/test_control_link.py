@@ -15,19 +15,19 @@ from gpu_backend.node import executor as node_executor
 from gpu_backend.node.control_link import ControlLink
 from gpu_backend.node.places import Place
 from gpu_backend.transport.control_socket import ControlListener, ControlSocket
-from gpu_backend.wire import control
+from gpu_backend.wire import orders
 from gpu_backend.wire.codec import encode
 
-REPORT = control.Report(control.Phase.SERVING, "s", 1, 1, 0, 0, 2.0)
+REPORT = orders.Report(orders.Phase.SERVING, "s", 1, 1, 0, 0, 2.0)
 #: Of an executor whose native code writes what it likes: a line of its own, and what a terminal obeys.
-FORGED = control.Stop("x" * 9_000 + "\n2026-01-01 00:00:00,000 node FORGED \x1b[2J")
+FORGED = orders.Stop("x" * 9_000 + "\n2026-01-01 00:00:00,000 node FORGED \x1b[2J")
 
 
 @contextmanager
 def talking_to(link: ControlLink, path: Path) -> Iterator[ControlSocket]:
     """Yield the executor's end of ``link``."""
     with closing(ControlListener.open(path)) as listening:
-        assert link.send(control.RenewLease(5.0))
+        assert link.send(orders.RenewLease(5.0))
         listener = ControlListener(listening.detach(), 8)
         peer = listener.accept()
         assert peer is not None

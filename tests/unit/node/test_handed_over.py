@@ -26,8 +26,9 @@ from gpu_backend.node import settings as node_settings
 from gpu_backend.node.inventory import Found
 from gpu_backend.node.settings import NodeSettings
 from gpu_backend.node.shares import Share
-from gpu_backend.wire.control import Assign, Terms
+from gpu_backend.wire.control import Terms
 from gpu_backend.wire.errors import PoolRefusal
+from gpu_backend.wire.orders import Assign
 
 EXECUTOR = ExecutorConfig(
     device_kind="cpu", own="/own", walls=Walls(), agent_key="k" * 40,

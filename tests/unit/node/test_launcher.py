@@ -18,8 +18,8 @@ from gpu_backend.node.inventory import Found
 from gpu_backend.node.settings import NodeSettings
 from gpu_backend.node.walls import gpu_devices, level
 from gpu_backend.transport import local
-from gpu_backend.wire.control import Assign
 from gpu_backend.wire.errors import PoolRefusal
+from gpu_backend.wire.orders import Assign
 from tests.integration.notebook_pool import wait_until
 from tests.spare_ports import spare_ports
 

@@ -17,7 +17,8 @@ from gpu_backend.node.mps_files import MpsSharing, Standing
 from gpu_backend.node.places import Place
 from gpu_backend.node.settings import NO_GATE, NodeSettings
 from gpu_backend.node.sharing import Sharing
-from gpu_backend.wire.control import Assign, Launch, Terms
+from gpu_backend.wire.control import Launch, Terms
+from gpu_backend.wire.orders import Assign
 
 DEVICES = {n: Found(n, "cpu", "a CPU", f"cpu-{n}", 1 << 30) for n in (0, 1)}
 ORDER = Launch("s", 1, 0, "k" * 40, 0, 60.0, "ada", Terms(group="vision"))

@@ -20,8 +20,9 @@ from gpu_backend.pool.settings import PoolSettings
 from gpu_backend.pool.setup import prepare
 from gpu_backend.pool.splitting import Place
 from gpu_backend.pool.state import PoolState, at
-from gpu_backend.wire.control import Assign, Terms
+from gpu_backend.wire.control import Terms
 from gpu_backend.wire.errors import PoolRefusal
+from gpu_backend.wire.orders import Assign
 from tests.played_nvml import PlayedGpu, PlayedNvml, recorded
 
 

@@ -21,7 +21,7 @@ SECRET = os.urandom(32)
 
 
 def test_both_sides_prove_that_they_know_the_secret() -> None:
-    listening = Listening(SECRET, LOCAL_WAY)
+    listening = Listening([SECRET], LOCAL_WAY)
     connecting = Connecting(SECRET, LOCAL_WAY, listening.opening)
     verdict = listening.verdict(connecting.answer)
     assert connecting.is_proved_by(verdict)
@@ -32,33 +32,33 @@ def test_both_sides_prove_that_they_know_the_secret() -> None:
 
 @pytest.mark.parametrize(("secret", "way"), [(os.urandom(32), LOCAL_WAY), (SECRET, b"tls " + b"c" * 64)])
 def test_another_secret_and_another_way_are_refused_by_both(secret: bytes, way: bytes) -> None:
-    listening = Listening(SECRET, LOCAL_WAY)
+    listening = Listening([SECRET], LOCAL_WAY)
     connecting = Connecting(secret, way, listening.opening)
     assert listening.verdict(connecting.answer) == REFUSAL
-    assert not connecting.is_proved_by(Listening(secret, LOCAL_WAY).verdict(connecting.answer))
+    assert not connecting.is_proved_by(Listening([secret], LOCAL_WAY).verdict(connecting.answer))
 
 
 def test_an_answer_is_good_once() -> None:
-    listening = Listening(SECRET, LOCAL_WAY)
+    listening = Listening([SECRET], LOCAL_WAY)
     answer = Connecting(SECRET, LOCAL_WAY, listening.opening).answer
     assert listening.verdict(answer) != REFUSAL
-    assert Listening(SECRET, LOCAL_WAY).verdict(answer) == REFUSAL
+    assert Listening([SECRET], LOCAL_WAY).verdict(answer) == REFUSAL
 
 
 def test_what_one_side_said_is_no_proof_of_the_other() -> None:
     """Somebody who knows nothing sends back what he was sent, in either role."""
-    listening = Listening(SECRET, LOCAL_WAY)
+    listening = Listening([SECRET], LOCAL_WAY)
     connecting = Connecting(SECRET, LOCAL_WAY, listening.opening)
     assert not connecting.is_proved_by(connecting.answer[-VERDICT_BYTES:])
     verdict = listening.verdict(connecting.answer)
     assert listening.verdict(connecting.answer[: ANSWER_BYTES - VERDICT_BYTES] + verdict) == REFUSAL
-    mirrored = Listening(SECRET, LOCAL_WAY)
+    mirrored = Listening([SECRET], LOCAL_WAY)
     mirrored._nonce = connecting.answer[: ANSWER_BYTES - VERDICT_BYTES]
     assert mirrored.verdict(listening._nonce + verdict) == REFUSAL
 
 
 def test_a_refusal_proves_nothing() -> None:
-    assert not Connecting(SECRET, LOCAL_WAY, Listening(SECRET, LOCAL_WAY).opening).is_proved_by(REFUSAL)
+    assert not Connecting(SECRET, LOCAL_WAY, Listening([SECRET], LOCAL_WAY).opening).is_proved_by(REFUSAL)
 
 
 @pytest.mark.parametrize("opening", [b"", b"HTTP/1.1 400 Bad Request\r\n\r\n........", bytes(OPENING_BYTES)])

@@ -21,7 +21,8 @@ from gpu_backend.transport.joining import Room
 from gpu_backend.transport.lanes import Lanes
 from gpu_backend.transport.lost import ConnectionLost
 from gpu_backend.transport.message_socket import MessageSocket
-from gpu_backend.transport.reaching import Expected, ProofFailed, reach_far, reach_local
+from gpu_backend.transport.reaching import Expected, ProofFailed, connect, reach_by, reach_far, reach_local
+from gpu_backend.transport.secret_proof import channel_secret
 from gpu_backend.wire.codec import Frame
 
 SECRET = os.urandom(32)
@@ -64,6 +65,8 @@ class Ways:
         self.address = listening.getsockname()
         self.family = listening.family
         self.entrance = Entrance(secret, (door,))
+        #: Whether those who come are other executors.
+        self.is_for_channels = False
         self.expected = Expected(secret, made.fingerprint)
         self._open: list[MessageSocket | socket.socket] = []
 
@@ -86,6 +89,22 @@ class Ways:
         self._open_lanes(reached[0], far)
         return reached[0], far
 
+    def channel(self) -> tuple[MessageSocket, MessageSocket]:
+        """Return both sides of a connection of two executors."""
+        reached: list[MessageSocket] = []
+        expected = self.expected._replace(secret=channel_secret(self.expected.secret))
+
+        def come() -> None:
+            reached.append(reach_by(connect((self.endpoint,), 90.0), expected, 90.0))
+
+        coming = threading.Thread(target=come)
+        coming.start()
+        self.is_for_channels = True
+        far = self.admit()
+        coming.join()
+        self._open.append(reached[0])
+        return reached[0], far
+
     def _open_lanes(self, *sides: MessageSocket) -> None:
         lanes = [lanes_of(side) for side in sides if side._laned is not None]
         for one in lanes:
@@ -101,8 +120,9 @@ class Ways:
         until = monotonic() + seconds
         while monotonic() < until:
             if admitted := self.entrance.admitted():
-                (far,) = admitted
+                ((far, is_channel),) = admitted
                 self._open.append(far)
+                assert is_channel == self.is_for_channels
                 return far
         raise AssertionError("nobody proved anything")
 

@@ -6,8 +6,8 @@ import msgspec
 import pytest
 
 from gpu_backend.wire.codec import Codec, encode
-from gpu_backend.wire.control import FromExecutorControl
 from gpu_backend.wire.errors import MalformedMessage
+from gpu_backend.wire.orders import FromExecutorControl
 from gpu_backend.wire.words import printable, printable_lines
 
 
