@@ -22,6 +22,8 @@ __all__ = ["Channels", "copied"]
 
 #: The minor version of executors from which on they know channels.
 _KNOWS_CHANNELS = 2
+#: Pieces of which both executors are told at a time: no more than they hold between them.
+_AT_A_TIME = 4
 
 
 class Known(NamedTuple):
@@ -73,11 +75,18 @@ def _copy(channels: Channels, source: ArrayCore, target: ArrayCore) -> None:
     whence, whither, size = source._client, target._client, source._layout.nbytes
     come_from, go_to = _name(whence), _name(whither)
     stream, of_target = whence.streams.current_handle(), handle_of(target._ref) & OF_DEVICE
-    for offset in range(0, size, BLOCK_BYTES):
-        number, piece = next(channels.numbers), window_of_bytes(source, offset, min(BLOCK_BYTES, size - offset))
-        whence.pipeline.record(SEND, (go_to, number, piece), 0, stream=stream)
-        whither.pipeline.record(RECEIVE, (come_from, number, target._ref, offset), 0, stream=of_target)
-    whence.pipeline.flush()  # the other executor may be waited for, which waits for this one
+    starts = range(0, size, BLOCK_BYTES)
+    for first in range(0, len(starts), _AT_A_TIME):
+        numbered = [(next(channels.numbers), offset) for offset in starts[first : first + _AT_A_TIME]]
+        for number, offset in numbered:
+            piece = window_of_bytes(source, offset, min(BLOCK_BYTES, size - offset))
+            whence.pipeline.record(SEND, (go_to, number, piece), 0, stream=stream)
+        # Who receives waits for this one, and this one for room there: neither is told of more than the other.
+        whence.pipeline.flush()
+        for number, offset in numbered:
+            whither.pipeline.record(RECEIVE, (come_from, number, target._ref, offset), 0, stream=of_target)
+        if first + _AT_A_TIME < len(starts):
+            whither.pipeline.flush()
     whence.pipeline.counters.direct_bytes += size
 
 
