@@ -11,8 +11,9 @@ from gpu_backend.gateway.refusals import Refusal
 from gpu_backend.lifecycle.states import Session
 from gpu_backend.opstream.devices import MOST_DEVICES
 from gpu_backend.wire.bounds import MOST_BYTES, MOST_COUNT, MOST_GPU_SECONDS, PRIORITY
-from gpu_backend.wire.control import Terms, Wish
+from gpu_backend.wire.control import Terms
 from gpu_backend.wire.errors import RefusalCode, quoted
+from gpu_backend.wire.wish import Wish
 
 #: "user" or "group".
 Holder = Literal["user", "group"]

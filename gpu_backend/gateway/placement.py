@@ -12,8 +12,8 @@ from gpu_backend.gateway.placing import DEFAULT_RULES, RULES, Around, all_open, 
 from gpu_backend.gateway.refusals import Refusal, how_to_ask
 from gpu_backend.gateway.several import place_several
 from gpu_backend.lifecycle.states import PLACED, Session
-from gpu_backend.wire.control import Wish
 from gpu_backend.wire.errors import RefusalCode
+from gpu_backend.wire.wish import Wish
 
 
 def with_sessions(

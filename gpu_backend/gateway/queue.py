@@ -16,7 +16,7 @@ from gpu_backend.gateway.loads import DeviceLoad, Wanted
 from gpu_backend.gateway.placement import place, reserved, wanted_by, with_one_more
 from gpu_backend.gateway.placing import DEFAULT_RULES
 from gpu_backend.gateway.refusals import Refusal
-from gpu_backend.wire.control import Wish
+from gpu_backend.wire.wish import Wish
 
 #: How long somebody must wait to come before a newcomer who holds one session less, seconds.
 PATIENCE_SECONDS = 600.0

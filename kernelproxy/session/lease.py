@@ -21,6 +21,7 @@ from gpu_backend.wire.errors import (
     SessionLost,
 )
 from gpu_backend.wire.views import UsageView
+from gpu_backend.wire.wish import Wish
 from kernelproxy.session import coming_back, gateway_client
 from kernelproxy.session.connection import Connection
 from kernelproxy.session.granting import GATEWAY_SECONDS, PATIENCE_SECONDS
@@ -83,7 +84,7 @@ class Lease:
         with suppress(PoolError):  # an end that the gateway knows of is heard on the connection, with its reason
             gateway_client.request(self._settings, control.RenewTicket(0, self.ticket.session), GATEWAY_SECONDS)
 
-    def set_wish(self, wish: control.Wish) -> None:
+    def set_wish(self, wish: Wish) -> None:
         """Share the device in another way from now on; raises PoolRefusal if this user may not have that."""
         gateway_client.request(self._settings, control.SetWish(0, self.ticket.session, wish), GATEWAY_SECONDS)
 

@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from gpu_backend.opstream.devices import MOST_DEVICES, default_stream
-from gpu_backend.wire import control
 from gpu_backend.wire.control import Ticket
 from gpu_backend.wire.errors import ProtocolError
 from gpu_backend.wire.messages import Bye, Want
 from gpu_backend.wire.values import Value
 from gpu_backend.wire.views import UsageView
+from gpu_backend.wire.wish import Wish
 from kernelproxy.mirror.host_mirror import HostMirror, Mode
 from kernelproxy.session.connection import Connection
 from kernelproxy.session.lease import FAREWELL_SECONDS, Lease
@@ -110,7 +110,7 @@ class Session:
         """Drop the queued remote work that has not started."""
         self.pipeline.cancel_pending()
 
-    def set_wish(self, wish: control.Wish) -> None:
+    def set_wish(self, wish: Wish) -> None:
         """Share the device in another way from now on. One question to the gateway.
 
         Raises
