@@ -74,7 +74,7 @@ def in_order(
     ranked = []
     for waiter in sorted(waiters, key=lambda one: (one.since, one.name)):
         burden = (held.get(waiter.user, 0) - waiter.has_lease + ahead[waiter.user]) / weight(waiter.user)
-        ahead[waiter.user] += 1
+        ahead[waiter.user] += waiter.wish.sessions
         ranked.append((burden - (now - waiter.since) / PATIENCE_SECONDS, waiter.since, waiter.name, waiter))
     return [entry[-1] for entry in sorted(ranked)]
 
@@ -85,7 +85,8 @@ def allot(
     """Return the place of each waiter that has one now by the ``rules`` of placement, and why the others have none.
 
     Whoever is first takes first. One for whom there is no room keeps the most promising device to itself, or those who
-    need little would pass it for ever; a user keeps one at a time, or who waits for much of many kinds would keep all.
+    need little would pass it for ever: as many as it wants sessions at once. A user keeps what one of them waits for at
+    a time, or who waits for much of many kinds would keep all.
     """
     loads: Sequence[DeviceLoad] = devices
     found: dict[Name, DeviceLoad | Refusal] = {}
@@ -120,7 +121,7 @@ def allot(
 
 def _insists(wanted: Wanted) -> bool:
     named = wanted.affinity or wanted.anti_affinity or wanted.exclusion
-    return bool(named or wanted.is_whole or wanted.devices > 1)
+    return bool(named or wanted.is_whole or wanted.devices > 1 or wanted.sessions > 1)
 
 
 def expected_wait(position: int, places: int, lengths: Sequence[float]) -> float:

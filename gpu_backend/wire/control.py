@@ -104,7 +104,7 @@ class Ticket(HoldsSecret, frozen=True, array_like=True, tag="ticket"):
     ``endpoints`` are in order of preference: ``unix-abstract://PLACE/NAME`` of one host and network, ``tls://HOST:PORT``
     for all others. ``secret`` is what both sides prove to know: 32 bytes in hexadecimal. ``certificate`` is the SHA-256
     of the executor's certificate, in hexadecimal. ``former_end`` says why the pool ended the session's executor before
-    this one, if it did.
+    this one, if it did. ``beside`` are the tickets of the other sessions that were asked for with this one.
     """
 
     request: int
@@ -118,6 +118,7 @@ class Ticket(HoldsSecret, frozen=True, array_like=True, tag="ticket"):
     memory_limit_bytes: int
     lease_seconds: float
     former_end: str = ""
+    beside: tuple[Ticket, ...] = ()
 
 
 class Queued(msgspec.Struct, frozen=True, array_like=True, tag="queued"):

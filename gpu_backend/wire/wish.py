@@ -1,4 +1,4 @@
-"""What a session asks for of its device, and where it goes. It is said to the gateway and kept on record with the session."""
+"""What a session asks for of its device, and where it goes: said to the gateway, which keeps it with the session."""
 
 from __future__ import annotations
 
@@ -13,6 +13,7 @@ class Wish(msgspec.Struct, frozen=True, array_like=True):
     Labels are the user's own words: a session goes beside those of its ``affinity``, apart from those of its
     ``anti_affinity``, and with ``exclusion`` shares its device with nobody but those of that label. ``is_whole`` asks
     for a device of its own. ``devices`` of one node are had together or not at all, and all else holds on each.
+    So are as many ``sessions`` with one device each, on whichever nodes, which keep apart by their ``anti_affinity``.
     """
 
     kind: str = ""
@@ -24,3 +25,4 @@ class Wish(msgspec.Struct, frozen=True, array_like=True):
     exclusion: str = ""
     is_whole: bool = False
     devices: int = 1
+    sessions: int = 1

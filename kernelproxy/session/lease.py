@@ -59,9 +59,12 @@ class Lease:
         self, ticket: Ticket, settings: ClientSettings, wishes: Wishes, signs: Signs, handed: Path | None = None
     ) -> None:
         self.ticket = ticket
+        #: The tickets of the sessions that were had with it, for whoever opens these.
+        self.beside = ticket.beside
+        #: Where the provisioner finds the ticket, if it took the lease.
+        self.handed = handed
         #: Whether this process took the lease and so gives it back; a provisioner does that for the one it ``handed``.
         self.is_ours = handed is None
-        self._handed = handed
         self._settings = settings
         self._wishes, self._signs = wishes, signs
         self._instance = secrets.token_hex(8)
@@ -102,7 +105,8 @@ class Lease:
         try:
             return self._connect_first()
         except BaseException:  # an interrupt too
-            self.give_back()
+            for ticket in (self.ticket, *self.beside):
+                give_back(ticket, self._settings)
             raise
 
     def _connect_first(self) -> Connection:
@@ -195,7 +199,7 @@ class Lease:
             if not may_wait:  # it is for whoever uses the arrays to wait for a place, and to hear of it
                 raise PoolUnreachable(str(error)) from None
             why = told or str(error)
-            self.ticket = coming_back.another(self._settings, self._wishes, self._signs, self._handed, why)
+            self.ticket = coming_back.another(self._settings, self._wishes, self._signs, self.handed, why)
             return True
 
     def _ask_where(self, seconds: float = GATEWAY_SECONDS, told: str = "") -> bool:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from pathlib import Path
 
 from gpu_backend.opstream.devices import MOST_DEVICES, default_stream
 from gpu_backend.wire.control import Ticket
@@ -63,6 +64,16 @@ class Session:
     def is_ours(self) -> bool:
         """Whether this process took the lease and so gives it back."""
         return self._lease.is_ours
+
+    @property
+    def beside(self) -> tuple[Ticket, ...]:
+        """The tickets of the sessions that were had with this one."""
+        return self._lease.beside
+
+    @property
+    def handed(self) -> Path | None:
+        """Where the provisioner finds the ticket, if it took the lease."""
+        return self._lease.handed
 
     @property
     def device(self) -> dict[str, Value]:

@@ -10,19 +10,19 @@ import msgspec
 import pytest
 
 from gpu_backend.executor.verbs import Verbs
-from gpu_backend.wire import clusters, control, devices, errors, joining, messages, values, version, views
+from gpu_backend.wire import clusters, control, devices, errors, joining, messages, values, version, views, wish
 
 from .tree import ROOT
 
 #: What the structs of each protocol version look like.
 SHAPES = {
     2: "2e0dc6c35f935dbd", 3: "3167a10624d356d2", 4: "9e04a6879481749a", 5: "4624d5edf25ae4f3", 6: "f38c9df5d8f75811",
-    7: "08ce11f613ec7d72",
+    7: "5639754428cb84ba",
 }  # fmt: skip
 #: Which verbs there are from each minor version on.
 VERBS = {1: "732b680ca26a9f67"}
 PAGE = (ROOT / "docs" / "reference" / "wire.md").read_text(encoding="utf-8")
-MODULES = (messages, values, control, clusters, devices, joining, views, errors)
+MODULES = (messages, values, control, clusters, devices, joining, views, errors, wish)
 
 
 def structs() -> list[type[msgspec.Struct]]:
