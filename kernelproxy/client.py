@@ -188,8 +188,10 @@ class Client:
 
     def give_up(self) -> None:
         """Give the session back with all beside it, as if none had been opened."""
-        session = self._opened
+        session, streams = self._opened, self.streams
         self.part_with()
+        if isinstance(streams, JoinedStreams):
+            self.streams = streams.beside  # whoever is about to make a device current does so there
         self._use(None)
         if session is None:
             return

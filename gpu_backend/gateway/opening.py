@@ -129,10 +129,10 @@ class Opening:
         self._tickets.close(opened, "Its notebook did not wait for it any more.")
 
     def close_beside(self, session: Session) -> None:
-        """Close what was asked for with a ``session`` that is closed, as far as nobody came for it."""
+        """Close what was opened beside a ``session`` that is closed, the first, as far as nobody came for it."""
         for one in self._tickets.opened_for(session.client_key, session.waiter):
             report = self._ledger.last_report(one)
-            if one.id != session.id and (report is None or not report.usage.received_bytes):
+            if one.opened_at > session.opened_at and (report is None or not report.usage.received_bytes):
                 self._tickets.close([one.id])
 
     # --- a place ------------------------------------------------------------------------------------------------------

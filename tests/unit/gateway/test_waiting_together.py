@@ -109,6 +109,10 @@ def test_what_nobody_came_for_is_closed_with_the_first(tmp_path: Path) -> None:
         first, second = await both(world, ADA)
         await world.ask(ADA, CloseSession(0, first))
         assert await held(world, "ada") == []
+        first, second = await both(world, ADA, "u")
+        await world.ask(ADA, CloseSession(0, second))
+        assert await held(world, "ada") == [first], "which is the kernel's after this one"
+        await world.ask(ADA, CloseSession(0, first))
         first, second = await both(world, ADA, "v")
         await agent.use(second, 0.0, received_bytes=1)
 
