@@ -17,11 +17,11 @@ from typing import Any, TypeVar, cast
 from weakref import WeakValueDictionary
 
 from gpu_backend.wire.control import Ticket
-from gpu_backend.wire.errors import NoDevice, PoolRefusal, SessionLost
+from gpu_backend.wire.errors import SessionLost
 from kernelproxy import settings as client_settings
 from kernelproxy.mirror.host_mirror import Mode
 from kernelproxy.session import environment, handover, opening
-from kernelproxy.session.lease import give_back
+from kernelproxy.session.lease import Lease, give_back
 from kernelproxy.session.leaving import leave_at_end
 from kernelproxy.session.notice import Notices
 from kernelproxy.session.signs import Signs
@@ -34,6 +34,7 @@ from kernelproxy.stream.mirrored import MirroredPipeline
 from kernelproxy.stream.not_opened import NotOpened
 from kernelproxy.stream.session import Session, usual_pipeline
 from kernelproxy.stream.streams import Streams
+from kernelproxy.stream.together import open_all
 
 Part = TypeVar("Part")
 _PARENTS = "This session belongs to the process from which this one was forked."
@@ -80,8 +81,8 @@ class Client:
     number = 0
     #: Why there will be no session any more; "" while there may be one.
     over = ""
-    #: Why so many devices as are wished for cannot be had together.
-    _not_together = ""
+    #: The ticket of its next session, if that came with another's.
+    granted: Ticket | None = None
     #: Whether an interrupted cell has asked for what is recorded here.
     hears_interrupts = True
 
@@ -95,7 +96,7 @@ class Client:
         self._opened: Session | None = None
         self._handed = ""
         #: By what its sessions keep apart, if it has several: a kernel that starts again finds the first one's.
-        self._label = f"notebook-{secrets.token_hex(6)}"
+        self.label = f"notebook-{secrets.token_hex(6)}"
         #: No session that is used from now on gives a handle below.
         self._next_handle = 1
         self._inherited: Session | None = None
@@ -152,7 +153,7 @@ class Client:
         self._be_alone()
 
     def _be_alone(self) -> None:
-        self.members, self.streams, self.wishes.apart, self._not_together = (), Streams(), "", ""
+        self.members, self.streams, self.wishes.apart = (), Streams(), ""
 
     # --- its session --------------------------------------------------------------------------------------------------
 
@@ -173,73 +174,49 @@ class Client:
         with self._opening:
             if self._opened is None:
                 leave_at_end(clients)
-                self._take(self._open_here())
-                if self.members and not self.number:
-                    self._open_beside()
+                open_all(self)
             assert self._opened is not None
             return self._opened
 
-    def _take(self, opened: Session) -> None:
+    def begin(self, opened: Session) -> None:
+        """Go on with a session in which nothing was done yet."""
         self._use(opened)
         before = self.streams.set_device(self.number)
         for name, args in environment.settings(os.environ):
             opened.pipeline.record(name, args, 0)
         self.streams.set_device(before)
 
-    def _open_here(self) -> Session:
-        """Open the session of all devices, or of the first where so many cannot be had together."""
-        try:
-            return self._open_together_or_apart()
-        except BaseException:  # an interrupt too: whoever asks next is alone again
-            if self.wishes.apart:
-                self.part_with()
-            raise
-
-    def _open_together_or_apart(self) -> Session:
-        try:
-            return self.open()
-        except NoDevice as refused:
-            if self.wishes.apart or self.wishes.count(self.settings) == 1:
-                raise
-            self._not_together = f"{refused} "
-        self.wishes.apart = self._label
-        return self.open()
+    def give_up(self) -> None:
+        """Give the session back with all beside it, as if none had been opened."""
+        session, streams = self._opened, self.streams
+        self.part_with()
+        if isinstance(streams, JoinedStreams):
+            self.streams = streams.beside  # whoever is about to make a device current does so there
+        self._use(None)
+        if session is None:
+            return
+        session.close(release=True)
+        if session.handed is not None:  # the provisioner, and we, begin anew there
+            handover.write(self.wishes.opening(self.settings), session.handed)
+            self._handed = str(session.handed)
 
     def _pipeline_to(self, devices: int) -> type[MirroredPipeline]:
         """Return the kind of the pipeline to an executor with so many devices, where more may have been wished for."""
         if devices == 1 and not self.members and (missing := self.wishes.count(self.settings) - devices):
-            self.wishes.apart = self._label
+            self.wishes.apart = self.label
             self.join([Beside(self) for _ in range(missing)])
         return JoinedPipeline if self.members else usual_pipeline(devices)
-
-    def _open_beside(self) -> None:
-        """Open the sessions of all other devices; without them there is none."""
-        try:
-            self._take_beside()
-        except BaseException as error:  # an interrupt too: who has some of them has none
-            session, count, why = self._opened, len(self.members), self._not_together
-            self.part_with()
-            self._use(None)
-            if session is not None:
-                session.close(release=True)
-            if isinstance(error, PoolRefusal):
-                raise type(error)(f"{why}Nor can {count} devices be had of a session each: {error}") from None
-            raise
-
-    def _take_beside(self) -> None:
-        for one in self.members[1:]:
-            one._take(one.open(may_wait=False))
 
     @property
     def opened(self) -> Session | None:
         """The session if there is one already; opens none."""
         return self._opened
 
-    def open(self, label: str = "", may_wait: bool = True) -> Session:
+    def open(self, label: str = "", may_wait: bool = True, sessions: int = 1) -> Session:
         """Open a session, and leave it to the caller: with the ticket that we were handed, else with one of our own.
 
         Waits while an executor is on its way and, unless ``may_wait`` is false, in the queue of a full pool; an
-        interrupt gives up.
+        interrupt gives up. As many ``sessions`` are asked for at once, and it knows the tickets of the others.
 
         Raises
         ------
@@ -255,11 +232,14 @@ class Client:
         self.keep_ticket()
         settings = self.settings
         mirror = Mode(client_settings.mirror_mode(settings))
-        if self._handed and (path := Path(self._handed)).exists():
-            lease = opening.handed_over(path, settings, self.wishes, self.signs)
+        if self.granted is not None:
+            ticket, self.granted = self.granted, None
+            lease = Lease(ticket, settings, self.wishes, self.signs)
+        elif self._handed and (path := Path(self._handed)).exists():
+            lease = opening.handed_over(path, settings, self.wishes, self.signs, sessions)
             self._handed = ""
         else:
-            lease = opening.asked_for(settings, self.wishes, self.signs, label, may_wait)
+            lease = opening.asked_for(settings, self.wishes, self.signs, label, may_wait, sessions)
         return Session(lease, self.signs, mirror, self._pipeline_to)
 
     def adopt(self, session: Session | None) -> None:
@@ -292,7 +272,7 @@ class Client:
         """
         if self is _chosen.get()[0]:
             self._handed = os.environ.pop(handover.TICKET_VARIABLE, self._handed)
-            self._label = f"notebook-{Path(self._handed).stem[-12:]}" if self._handed else self._label
+            self.label = f"notebook-{Path(self._handed).stem[-12:]}" if self._handed else self.label
 
     def handed(self) -> handover.Handed | None:
         """Return what this client was handed to open its session with, if it has not done so yet."""
@@ -330,7 +310,7 @@ class Client:
             self._inherited = self._opened  # kept, or its end would close what the parent uses
         # The devices beside the first one's are the parent's too, and keep apart from none of ours.
         self._be_alone()
-        self._label = f"notebook-{secrets.token_hex(6)}"
+        self.label = f"notebook-{secrets.token_hex(6)}"
         self._use(None)
 
 
@@ -341,14 +321,11 @@ class Beside(Client):
         super().__init__(first._settings, first.signs.notices)
         self.wishes, self.hears_interrupts = first.wishes, first.hears_interrupts
 
-    def _open_here(self) -> Session:
-        return self.open()  # how many there are is the first one's to say
-
-    def open(self, label: str = "", may_wait: bool = True) -> Session:
+    def open(self, label: str = "", may_wait: bool = True, sessions: int = 1) -> Session:
         """Open the session, if it is not over; raises as `Client.open` does."""
         if self.over:
             raise SessionLost(self.over)
-        return super().open(label, may_wait)
+        return super().open(label, may_wait, sessions)
 
     def close(self, release: bool | None = None) -> None:
         """Give the session back, and take none any more."""
@@ -356,6 +333,9 @@ class Beside(Client):
             f"This belongs to device {self.number} of a session that was left, and its arrays went with it. Make them "
             "again in the session that there is now."
         )
+        ticket, self.granted = self.granted, None
+        if ticket is not None:  # it was not opened yet
+            give_back(ticket, self.settings)
         super().close(release)
 
     def leave_to_parent(self) -> None:

@@ -41,7 +41,7 @@ class ClientSettings(msgspec.Struct, frozen=True, kw_only=True):
     #: By how many streams beside its own, each way, what is large travels to and from an executor on another host. Each
     #: takes a processor on both sides, and there are none where one of them has fewer than four.
     lanes: Annotated[int, msgspec.Meta(ge=0, le=4)] = 0
-    #: What sessions ask for; see `gpu_backend.wire.control.Wish`. The environment comes before it.
+    #: What sessions ask for; see `gpu_backend.wire.Wish`. The environment comes before it.
     session_class: str = ""
     request: _Part = 0.0
     limit: _Part = 1.0

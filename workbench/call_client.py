@@ -86,7 +86,7 @@ class CallClient(Client):
         finally:
             self.signs.heed = self._take_no_other
 
-    def open(self, label: str = "", may_wait: bool = True) -> Session:
+    def open(self, label: str = "", may_wait: bool = True, sessions: int = 1) -> Session:
         """Open the session of the calls, if they are not over; raises as `Client.open` does."""
         if self._is_closed:
             raise SessionLost(
@@ -94,7 +94,7 @@ class CallClient(Client):
                 "function returns comes as NumPy arrays; to leave arrays in the pool between calls, make them inside "
                 f"of `with {self._function}.kept() as ...`."
             )
-        return super().open(label, may_wait)
+        return super().open(label, may_wait, sessions)
 
     def close(self, release: bool | None = None) -> None:
         """Give the session back, and take none any more."""

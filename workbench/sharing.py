@@ -9,9 +9,9 @@ from typing import Any
 
 import msgspec
 
-from gpu_backend.wire.control import Wish
 from gpu_backend.wire.errors import quoted
 from gpu_backend.wire.views import QuotaView, UsageRow, UsageView
+from gpu_backend.wire.wish import Wish
 from kernelproxy.session.amounts import seconds_in_words
 from workbench.display import Facts, Section, bytes_in_words
 from workbench.wrong_usage import WrongUsage

@@ -64,28 +64,31 @@ def admit(
     accounts: Sequence[Account],
     today: date = date.min,
     waiting: Sequence[str] = (),
+    count: int = 1,
 ) -> Refusal | None:
-    """Return why another session with ``memory_bytes`` may not be had; None if it may.
+    """Return why ``count`` more sessions with ``memory_bytes`` may not be had; None if they may.
 
     Parameters
     ----------
     memory_bytes
-        Device memory limit of the session asked for, on all its devices; 0 for no limit of its own.
+        Device memory limit of what is asked for, on all its devices; 0 for no limit of its own.
     sessions
         All sessions of the pool.
     accounts
-        Those that the session would count against, as `accounts_of` returns them.
+        Those that it would count against, as `accounts_of` returns them.
     today
         The present day, to say when a period ends.
     waiting
-        The user of each notebook that waits for a place, if this one would have to as well.
+        The user of each session that waits for a place, if this one would have to as well.
+    count
+        How many sessions are asked for at once.
     """
     everything = [session for session in sessions if session.state in HELD]
     for account in accounts:
         held = [session for session in everything if session.user in account.members]
         queued = sum(user in account.members for user in waiting)
         refusal = (
-            _too_many(account, held, queued)
+            _too_many(account, held, queued, count)
             or _too_much_memory(account, held, memory_bytes)
             or _used_up(account, today)
         )
@@ -122,11 +125,12 @@ def next_period(day: date, period: str) -> date:
     return period_start(period_start(day, period) + timedelta(days=longest), period)
 
 
-def _too_many(account: Account, held: Sequence[Session], queued: int) -> Refusal | None:
+def _too_many(account: Account, held: Sequence[Session], queued: int, count: int) -> Refusal | None:
     most = account.quota.sessions
-    if not most or len(held) + queued < most:
+    if not most or len(held) + queued + count <= most:
         return None
     wait = f", and {queued} more wait for a place" if queued else ""
+    wait += f"; {count} more were asked for, one for each device" if count > 1 else ""
     if account.group:
         who = f"Your group {account.group} has {len(held)} of {most} sessions that it may have in this pool{wait}."
         return Refusal(RefusalCode.QUOTA, who, f"Shut down a kernel that nobody in the group needs, {_ASK}.")

@@ -9,10 +9,11 @@ from msgspec.structs import replace
 from gpu_backend.gateway.directory import User
 from gpu_backend.gateway.entitlements import refuse_wish
 from gpu_backend.gateway.ledger import Ledger
-from gpu_backend.gateway.opening import Asker, Opening, denied
+from gpu_backend.gateway.opening import Asker, Opening
 from gpu_backend.gateway.sessions import Sessions
 from gpu_backend.gateway.settings import GatewaySettings
 from gpu_backend.gateway.showing import Showing
+from gpu_backend.gateway.tickets import denied
 from gpu_backend.lifecycle import events as ev
 from gpu_backend.lifecycle.states import HELD, Session, SessionState
 from gpu_backend.wire.channels import OpenChannel
@@ -33,7 +34,7 @@ from gpu_backend.wire.control import (
 from gpu_backend.wire.errors import RefusalCode
 
 #: What of a wish counts when a session is opened, and never again.
-_SETTLED = ("affinity", "anti_affinity", "exclusion", "is_whole", "devices")
+_SETTLED = ("affinity", "anti_affinity", "exclusion", "is_whole", "devices", "sessions")
 Request = (
     OpenSession | RenewTicket | RestartSession | CloseSession | SetWish | LeaveQueue | OpenChannel | AskPool | AskUsage
 )
@@ -69,26 +70,28 @@ class Desk:
                 self._opening.leave(key, message.waiter)
                 return Done(message.request)
             case OpenChannel():
-                return self._open_channel(user, message)
+                return self._open_channel(key, message)
             case AskPool():
                 return self._showing.pool(user, message)
             case AskUsage():
                 return await self._showing.usage(user, message)
 
     def take_back(self, message: Request, answer: FromGateway) -> None:
-        """Close the session that was opened for somebody who did not wait for the answer, and knows no name for it."""
+        """Close what was opened for somebody who did not wait for the answer, and knows no name for it."""
         if isinstance(message, OpenSession) and not message.waiter and isinstance(answer, Ticket):
-            self._sessions.apply(ev.CloseWanted(answer.session, "Whoever asked for it did not wait for it."))
+            for ticket in (answer, *answer.beside):
+                self._sessions.apply(ev.CloseWanted(ticket.session, "Whoever asked for it did not wait for it."))
 
     def _close(self, user: User, message: CloseSession) -> FromGateway:
         session = self._sessions.all.get(message.session)
         if session is not None and (session.user == user.name or user.is_operator):
             by = "its owner" if session.user == user.name else "the pool's operator"
             self._sessions.apply(ev.CloseWanted(session.id, f"It was closed by {by}."))
+            self._opening.close_beside(session)
         return Done(message.request)
 
-    def _open_channel(self, user: User, message: OpenChannel) -> FromGateway:
-        session, to = self._serving(user, message.session), self._serving(user, message.to)
+    def _open_channel(self, key: str, message: OpenChannel) -> FromGateway:
+        session, to = self._serving(key, message.session), self._serving(key, message.to)
         if session is None or to is None or session is to:
             why = "One of the two has no executor, or is no session of yours."
             return Denied(message.request, RefusalCode.UNKNOWN_SESSION, why)
@@ -96,9 +99,9 @@ class Desk:
             return Denied(message.request, RefusalCode.STARTING, f"The node {session.node} cannot be reached now.")
         return Done(message.request)
 
-    def _serving(self, user: User, name: str) -> Session | None:
+    def _serving(self, key: str, name: str) -> Session | None:
         session = self._sessions.all.get(name)
-        is_served = session is not None and session.state is SessionState.SERVING and session.user == user.name
+        is_served = session is not None and session.state is SessionState.SERVING and session.client_key == key
         return session if is_served else None
 
     def _set_wish(self, user: User, message: SetWish) -> FromGateway:

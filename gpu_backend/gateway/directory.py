@@ -15,8 +15,8 @@ from gpu_backend.gateway.database import opened, together
 from gpu_backend.gateway.entitlements import SETTABLE, Holder, Value, within_bounds
 from gpu_backend.gateway.queue import Waiter
 from gpu_backend.lifecycle.states import Session, SessionState
-from gpu_backend.wire.control import Wish
 from gpu_backend.wire.errors import PoolRefusal
+from gpu_backend.wire.wish import Wish
 
 _SCHEMA = """
 CREATE TABLE IF NOT EXISTS users (

@@ -11,8 +11,9 @@ from gpu_backend.gateway.refusals import Refusal
 from gpu_backend.lifecycle.states import Session
 from gpu_backend.opstream.devices import MOST_DEVICES
 from gpu_backend.wire.bounds import MOST_BYTES, MOST_COUNT, MOST_GPU_SECONDS, PRIORITY
-from gpu_backend.wire.control import Terms, Wish
+from gpu_backend.wire.control import Terms
 from gpu_backend.wire.errors import RefusalCode, quoted
+from gpu_backend.wire.wish import Wish
 
 #: "user" or "group".
 Holder = Literal["user", "group"]
@@ -185,6 +186,8 @@ def refuse_wish(wish: Wish, rights: Rights) -> Refusal | None:
         return _wrong(f"A priority of {wish.priority} was asked for; there are {PRIORITY}.")
     if not 1 <= wish.devices <= MOST_DEVICES:
         return _wrong(f"{wish.devices} devices were asked for; a session has 1 to {MOST_DEVICES} of one node.")
+    if wish.sessions != 1 and (why := _not_at_once(wish)):
+        return _wrong(why)
     if max(map(len, (wish.affinity, wish.anti_affinity, wish.exclusion))) > _LONGEST_WORD:
         return _wrong(f"A label of placement has at most {_LONGEST_WORD} characters.")
     most = rights.most
@@ -207,7 +210,7 @@ def refuse_own_device(wish: Wish, rights: Rights, held: Iterable[Session]) -> Re
     if not wish.is_whole and any(one.wish.exclusion == wish.exclusion for one in own):
         return None  # it goes where those are
     devices = len({(one.node, ordinal) for one in own for ordinal in one.ordinals})
-    if devices + wish.devices <= rights.whole_devices:
+    if devices + wish.devices * wish.sessions <= rights.whole_devices:
         return None
     already = f", and you have {devices} already" if devices else ""
     return _beyond("a device that nobody else uses", f"{rights.whole_devices} is the most", already)
@@ -227,6 +230,15 @@ def _with(default: Quota | Rights, given: Mapping[str, Value]) -> Quota | Rights
     names = {one.name for one in fields(default)}
     changes: dict[str, Any] = {name: value for name, value in given.items() if name in names}
     return replace(default, **changes) if changes else default
+
+
+def _not_at_once(wish: Wish) -> str:
+    """Return why so many sessions are not to be had at once; "" if they are."""
+    if not 1 <= wish.sessions <= MOST_DEVICES:
+        return f"{wish.sessions} sessions were asked for at once; there are 1 to {MOST_DEVICES}."
+    if wish.devices != 1 or not wish.anti_affinity:
+        return "Sessions that are asked for at once have one device each, and a label by which they keep apart."
+    return ""
 
 
 def _wrong(message: str) -> Refusal:

@@ -43,6 +43,8 @@ class Wanted:
     is_whole: bool = False
     #: How many of one node, all alike.
     devices: int = 1
+    #: How many such places are wanted at once, each on another device of whichever node.
+    sessions: int = 1
     mix: Mix = UNKNOWN_MIX
 
 
@@ -138,6 +140,8 @@ class DeviceLoad:
     tenants: Tenants = _NOBODY
     #: Of a place that was found: further devices of its node that go with it, by their numbers.
     others: tuple[int, ...] = ()
+    #: Of a place that was found: those of the sessions that are had with this one or not at all.
+    apart: tuple[DeviceLoad, ...] = ()
 
     def admits(self, user: str) -> bool:
         """Tell whether sessions of a user may come."""
@@ -152,6 +156,11 @@ class DeviceLoad:
     def ordinals(self) -> tuple[int, ...]:
         """Of a place that was found: all its devices."""
         return (self.ordinal, *self.others)
+
+    @property
+    def places(self) -> tuple[DeviceLoad, ...]:
+        """Of a place that was found: it, and those that are had with it."""
+        return (self, *self.apart)
 
 
 def mix_of(by_class: Sequence[float], busy: float) -> Mix:

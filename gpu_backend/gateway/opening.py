@@ -23,10 +23,11 @@ from gpu_backend.gateway.refusals import Refusal
 from gpu_backend.gateway.sessions import NotRecorded, Sessions
 from gpu_backend.gateway.settings import GatewaySettings
 from gpu_backend.gateway.several import refuse_several_gpus
+from gpu_backend.gateway.tickets import Tickets, denied
 from gpu_backend.lifecycle import events as ev
 from gpu_backend.lifecycle.states import HELD, Session, SessionState
 from gpu_backend.wire.bounds import MOST_BYTES
-from gpu_backend.wire.control import Denied, FromGateway, OpenSession, Queued, RenewTicket, RestartSession, Ticket
+from gpu_backend.wire.control import Denied, FromGateway, OpenSession, Queued, RenewTicket, RestartSession
 from gpu_backend.wire.errors import RefusalCode
 from gpu_backend.wire.words import printable
 
@@ -38,7 +39,6 @@ _MOST_WAITING = 16
 _LEFT_SECONDS = 30.0
 _MOST_LEFT = 4096
 _BEING_STOPPED = Refusal(RefusalCode.STOPPING, "The pool is being stopped by its operator.", "Try again when it is up.")
-_STILL_STARTING = "Its executor is still starting; that takes some seconds when none is kept ready."
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,6 +67,7 @@ class Opening:
         self._ledger = ledger
         self._changes = changes
         self._line = line
+        self._tickets = Tickets(nodes, sessions)
         #: Who has left the queue on purpose, and when (monotonic): a question of theirs may still be under way.
         self._left: dict[Name, float] = {}
         #: How long those who have left the queue with a place had waited: how many, and seconds in all.
@@ -77,14 +78,14 @@ class Opening:
     # --- requests -----------------------------------------------------------------------------------------------------
 
     async def open(self, asker: Asker, message: OpenSession) -> FromGateway:
-        """Open a session, or say why not, or that the asker has to wait."""
+        """Open a session, or as many as are wanted at once, or say why not, or that the asker has to wait."""
         refusal = _BEING_STOPPED if self.is_over else self._refuse(asker, message)
         if refusal is not None:
             return denied(message.request, refusal)
-        opened = self._opened_for(asker.key, message.waiter)
-        if opened is not None:  # the answer before this one was lost
-            return await self.renew(asker, RenewTicket(message.request, opened.id, True))
-        memory_bytes = message.memory_bytes or self._default_bytes(asker, message.wish.devices)
+        given = await self._given(asker, message)
+        if given is not None:  # the answer before this one was lost
+            return given
+        memory_bytes = message.memory_bytes or self._default_bytes(asker, message.wish.devices * message.wish.sessions)
         waiter = Waiter(
             client_key=asker.key, waiter=message.waiter or secrets.token_hex(8), user=asker.user.name,
             label=printable(message.label, _LONGEST_LABEL), since=time(), kind=message.device_kind[:16],
@@ -117,16 +118,22 @@ class Opening:
         return await self._again(message.request, ev.RestartWanted(session.id, spot), asker)
 
     def leave(self, key: str, waiter: str) -> None:
-        """Let somebody wait no more; if they were given a session that they do not know of yet, close it."""
+        """Let somebody wait no more; if they were given sessions that they do not know of yet, close these."""
         now = monotonic()
         self._left[key, waiter[:_LONGEST_WAITER]] = now
         while (eldest := next(iter(self._left.items())))[1] < now - _LEFT_SECONDS or len(self._left) > _MOST_LEFT:
             del self._left[eldest[0]]
         self._line.leave((key, waiter))
         self._changes.tell()
-        session = self._opened_for(key, waiter)
-        if session is not None:
-            self._sessions.apply(ev.CloseWanted(session.id, "Its notebook did not wait for it any more."))
+        opened = [one.id for one in self._tickets.opened_for(key, waiter)]
+        self._tickets.close(opened, "Its notebook did not wait for it any more.")
+
+    def close_beside(self, session: Session) -> None:
+        """Close what was opened beside a ``session`` that is closed, the first, as far as nobody came for it."""
+        for one in self._tickets.opened_for(session.client_key, session.waiter):
+            report = self._ledger.last_report(one)
+            if one.opened_at > session.opened_at and (report is None or not report.usage.received_bytes):
+                self._tickets.close([one.id])
 
     # --- a place ------------------------------------------------------------------------------------------------------
 
@@ -147,11 +154,13 @@ class Opening:
             if waiter.name in self._left:
                 return Refusal(RefusalCode.ENDED, "You have left the queue.", "Ask under another name.")
             would_wait = may_wait and waiter.name not in self._line
-            queued = [one.user for one in self._line.ordered()] if would_wait else []
+            line = self._line.ordered() if would_wait else []
+            queued = [one.user for one in line for _ in range(one.wish.sessions)]
             accounts = self._ledger.accounts_of(user)
-            in_all = waiter.memory_bytes * waiter.wish.devices
-            refusal = admit(in_all, self._sessions.all.values(), accounts, today(), queued)
-            if refusal is None and queued.count(user) >= _MOST_WAITING:
+            count = waiter.wish.sessions
+            in_all = waiter.memory_bytes * waiter.wish.devices * count
+            refusal = admit(in_all, self._sessions.all.values(), accounts, today(), queued, count)
+            if refusal is None and sum(one.user == user for one in line) >= _MOST_WAITING:
                 refusal = _too_many_waiting()
             if refusal is not None:
                 self._line.leave(waiter.name)
@@ -194,7 +203,8 @@ class Opening:
         reason = plain.message if isinstance(plain, Refusal) else "The places that are free are others' who wait."
         serving = [device for device in loads if waiter.kind in ("", device.kind)]
         places = sum(device.sessions for device in serving)
-        guess = expected_wait(position, places, self._ledger.accounts.lengths())
+        needed = sum(one.wish.sessions for one in ordered[:position])
+        guess = expected_wait(needed, places, self._ledger.accounts.lengths())
         return Queued(0, position, len(ordered), guess, reason)
 
     def _beside_own(self, waiter: Waiter) -> Refusal | None:
@@ -217,27 +227,39 @@ class Opening:
     async def _launch(self, asker: Asker, message: OpenSession, waiter: Waiter, spot: DeviceLoad) -> FromGateway:
         if self.is_over:  # also for who waited when the stop began, and was found a place that it made free
             return denied(message.request, _BEING_STOPPED)
-        opened = self._opened_for(asker.key, message.waiter)
-        if opened is not None:  # who asks again may do so while an earlier question of theirs is under way
-            return await self.renew(asker, RenewTicket(message.request, opened.id, True))
-        session = secrets.token_hex(8)
-        admitted = ev.SessionAdmitted(
-            session=session, user=asker.user.name, client_key=asker.key, label=waiter.label,
-            place=self._place(spot, waiter),
-            memory_limit_bytes=waiter.memory_bytes
-            or min(self._left_bytes(asker) // message.wish.devices, spot.total_bytes),
-            lease_seconds=self._settings.lease_seconds, opened_at=time(), wish=message.wish, waiter=message.waiter,
-            has_promise=bool(waiter.memory_bytes),
-        )  # fmt: skip
+        given = await self._given(asker, message)
+        if given is not None:  # who asks again may do so while an earlier question of theirs is under way
+            return given
         self._line.leave(waiter.name)
+        opened: list[str] = []
         try:
-            outcome = await self._sessions.wait_for(admitted, session, asker.remaining)
+            self._admit(asker, message, waiter, spot, opened)
         except NotRecorded as error:
+            self._tickets.close(opened)
             return denied(message.request, _not_recorded(error))
-        if outcome is None and not message.waiter:
-            # The asker knows no name by which to ask for the session again, so nobody could ever use it.
-            self._sessions.apply(ev.CloseWanted(session, "It was not ready in time."))
-        return self._ticket(message.request, outcome, RefusalCode.LAUNCH_FAILED)
+        return await self._tickets.of_all(opened, message, asker.remaining)
+
+    def _admit(self, asker: Asker, message: OpenSession, waiter: Waiter, spot: DeviceLoad, opened: list[str]) -> None:
+        """Open a session at each place that was found, and note it in ``opened``; raises NotRecorded."""
+        left = self._left_bytes(asker) // (message.wish.devices * message.wish.sessions)
+        for one in spot.places:
+            session = secrets.token_hex(8)
+            admitted = ev.SessionAdmitted(
+                session=session, user=asker.user.name, client_key=asker.key, label=waiter.label,
+                place=self._place(one, waiter),
+                memory_limit_bytes=waiter.memory_bytes or min(left, one.total_bytes),
+                lease_seconds=self._settings.lease_seconds, opened_at=time(), wish=replace(message.wish, sessions=1),
+                waiter=message.waiter, has_promise=bool(waiter.memory_bytes),
+            )  # fmt: skip
+            self._sessions.apply(admitted)
+            opened.append(session)
+
+    async def _given(self, asker: Asker, message: OpenSession) -> FromGateway | None:
+        """Return the tickets of what was opened for somebody under the name that they ask with; None if not all is."""
+        opened = self._tickets.opened_for(asker.key, message.waiter)
+        if opened and message.wish.sessions == 1:
+            return await self.renew(asker, RenewTicket(message.request, opened[0].id, True))
+        return await self._tickets.again(opened, message, asker.remaining)
 
     def _place(self, device: DeviceLoad, waiter: Waiter) -> ev.Place:
         """Return ``device`` as a place, with the reason for it."""
@@ -253,12 +275,6 @@ class Opening:
 
     def _left_bytes(self, asker: Asker) -> int:
         return left_bytes(self._sessions.all.values(), self._ledger.accounts_of(asker.user.name))
-
-    def _opened_for(self, key: str, waiter: str) -> Session | None:
-        """Return the session that somebody was given under the name that they ask with."""
-        if not waiter:
-            return None
-        return next((one for one in self._sessions.held() if (one.client_key, one.waiter) == (key, waiter)), None)
 
     async def _elsewhere(
         self,
@@ -284,7 +300,7 @@ class Opening:
         self._line.leave((asker.key, wanted.session))
         outcome = await self._sessions.wait_for(wanted, wanted.session, asker.remaining)
         held = self._sessions.all[wanted.session].state in HELD
-        return self._ticket(request, outcome, RefusalCode.LAUNCH_FAILED if held else RefusalCode.ENDED)
+        return self._tickets.of(request, outcome, RefusalCode.LAUNCH_FAILED if held else RefusalCode.ENDED)
 
     async def _some_node(self, asker: Asker) -> None:
         """Give agents the time to be heard: just after a start, nobody has been yet."""
@@ -306,30 +322,6 @@ class Opening:
         if session.state is SessionState.CLOSED:
             return Denied(message.request, RefusalCode.ENDED, session.reason or "It has ended.")
         return session
-
-    def _ticket(self, request: int, outcome: Session | ev.Refuse | None, code: RefusalCode) -> FromGateway:
-        if outcome is None:
-            return Denied(request, RefusalCode.STARTING, _STILL_STARTING, "Try again in some seconds.")
-        if isinstance(outcome, ev.Refuse):
-            if code is RefusalCode.ENDED:
-                return denied(request, Refusal(code, outcome.reason or "It has ended.", ""))
-            reason = f"The session cannot be had: {outcome.reason}"
-            return denied(request, Refusal(code, reason, _AGAIN))
-        device = self._nodes.device(outcome.node, outcome.ordinal)
-        return Ticket(
-            request, outcome.id, outcome.epoch, outcome.endpoints, outcome.secret, outcome.certificate,
-            device.name if device is not None else outcome.device_kind, outcome.device_kind,
-            outcome.memory_limit_bytes, outcome.lease_seconds, self._sessions.eviction(outcome),
-        )  # fmt: skip
-
-
-#: For a notebook as for a program; what the operator has set (executor_command, executor_ports) only they can mend.
-_AGAIN = "Restart the kernel, or run the program again. If that does not help, show this to the pool's operator."
-
-
-def denied(request: int, refusal: Refusal) -> Denied:
-    """Return the answer that says no."""
-    return Denied(request, refusal.code, refusal.message, refusal.remedy)
 
 
 def _too_many_waiting() -> Refusal:

@@ -7,13 +7,14 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 
 from gpu_backend.gateway.amounts import memory_in_words
+from gpu_backend.gateway.apart import place_apart, soonest
 from gpu_backend.gateway.loads import UNKNOWN_MIX, DeviceLoad, Mix, Tenant, Tenants, Wanted
 from gpu_backend.gateway.placing import DEFAULT_RULES, RULES, Around, all_open, costs, insists_on_nothing, obstacle
 from gpu_backend.gateway.refusals import Refusal, how_to_ask
 from gpu_backend.gateway.several import place_several
 from gpu_backend.lifecycle.states import PLACED, Session
-from gpu_backend.wire.control import Wish
 from gpu_backend.wire.errors import RefusalCode
+from gpu_backend.wire.wish import Wish
 
 
 def with_sessions(
@@ -36,7 +37,7 @@ def wanted_by(user: str, wish: Wish, memory_bytes: int, mix: Mix = UNKNOWN_MIX) 
     return Wanted(
         user=user, memory_bytes=memory_bytes, request=wish.request, affinity=wish.affinity,
         anti_affinity=wish.anti_affinity, exclusion=wish.exclusion, is_whole=wish.is_whole, devices=wish.devices,
-        mix=mix,
+        sessions=wish.sessions, mix=mix,
     )  # fmt: skip
 
 
@@ -80,7 +81,7 @@ def place(
     wanted: Wanted | None = None,
     rules: Sequence[str] = DEFAULT_RULES,
 ) -> DeviceLoad | Refusal:
-    """Return the device for a session, with the others that go with it; or why there is none.
+    """Return the device for a session, with all that goes with it; or why there is none.
 
     Parameters
     ----------
@@ -96,6 +97,21 @@ def place(
         By which of the devices with room the best is taken, the first rule first.
     """
     wanted = wanted or Wanted(memory_bytes=memory_bytes)
+    if wanted.sessions == 1:
+        return _place_one(devices, kind, memory_bytes, wanted, rules)
+    one = replace(wanted, sessions=1)
+    return place_apart(
+        devices,
+        [replace(_left_by_others(device, ""), drained="", ailment="") for device in devices],
+        wanted.sessions,
+        lambda some: _place_one(some, kind, memory_bytes, one, rules),
+        lambda some, spot: with_one_more(some, spot, one),
+    )
+
+
+def _place_one(
+    devices: Sequence[DeviceLoad], kind: str, memory_bytes: int, wanted: Wanted, rules: Sequence[str]
+) -> DeviceLoad | Refusal:
     fitting = [device for device in devices if kind in ("", device.kind)]
     strangers, fitting = fitting, [device for device in fitting if device.members is None or device.admits(wanted.user)]
     if strangers and not fitting:
@@ -134,9 +150,10 @@ def _best(possible: Sequence[DeviceLoad], wanted: Wanted, around: Around, rules:
 
 
 def with_one_more(devices: Sequence[DeviceLoad], spot: DeviceLoad, wanted: Wanted) -> list[DeviceLoad]:
-    """Return ``devices`` as they are once a session that is ``wanted`` is at ``spot``."""
-    node, taken = spot.node, spot.ordinals
-    return [_loaded(d, [Tenant(wanted)], d) if d.ordinal in taken and d.node == node else d for d in devices]
+    """Return ``devices`` as they are once a session that is ``wanted`` is at ``spot``, with those that go with it."""
+    taken = {(one.node, ordinal) for one in spot.places for ordinal in one.ordinals}
+    tenant = Tenant(replace(wanted, sessions=1))
+    return [_loaded(d, [tenant], d) if (d.node, d.ordinal) in taken else d for d in devices]
 
 
 def reserved(
@@ -145,22 +162,32 @@ def reserved(
     """Return ``devices`` as they are for others while somebody waits for the device that will have room soonest.
 
     That is taken to be the one with the most free memory among those that could ever serve; nobody else gets it. Who
-    waits for several has so many of its node kept. What would not serve even if all others had left, for what sessions
-    of the waiter's own take there, is kept for nobody: it might be for ever. If there is nothing to keep, ``devices``
-    themselves are returned.
+    waits for several has so many kept: of its node, or of any for as many sessions. What would not serve even if all
+    others had left, for what sessions of the waiter's own take there, is kept for nobody: it might be for ever. If
+    there is nothing to keep, ``devices`` themselves are returned.
     """
     wanted = wanted or Wanted(memory_bytes=memory_bytes)
-    one, count = replace(wanted, devices=1), wanted.devices
+    one, count = replace(wanted, devices=1, sessions=1), wanted.devices
     alone = ((d, place([_left_by_others(d, wanted.user)], kind, memory_bytes, one)) for d in devices)
     fitting = [d for d, found in alone if isinstance(found, DeviceLoad) and (d.goes_with_others or count == 1)]
+    if wanted.sessions > 1:
+        all_kept = soonest(fitting, wanted.sessions, lambda some: place(some, kind, memory_bytes, one))
+    else:
+        all_kept = _of_one_node(fitting, count)
+    if not all_kept:
+        return devices
+    return [replace(d, sessions=d.capacity) if any(d is one for one in all_kept) else d for d in devices]
+
+
+def _of_one_node(fitting: Sequence[DeviceLoad], count: int) -> list[DeviceLoad]:
+    """Return ``count`` of the ``fitting`` devices to keep for one session, all of one node and kind; none if fewer."""
     together = Counter((d.node, d.kind) for d in fitting)
     able = [d for d in fitting if together[d.node, d.kind] >= count]
     if not able:
-        return devices
+        return []
     kept = max(able, key=lambda d: (d.total_bytes - d.promised_bytes, d.capacity - d.sessions))
     alike = [d for d in able if (d.node, d.kind) == (kept.node, kept.kind) and d is not kept]
-    all_kept = [kept, *sorted(alike, key=lambda d: d.sessions / d.capacity)[: count - 1]]
-    return [replace(d, sessions=d.capacity) if any(d is one for one in all_kept) else d for d in devices]
+    return [kept, *sorted(alike, key=lambda d: d.sessions / d.capacity)[: count - 1]]
 
 
 def refuse_beside_own(devices: Sequence[DeviceLoad], kind: str, memory_bytes: int, wanted: Wanted) -> Refusal | None:

@@ -16,7 +16,7 @@ from gpu_backend.gateway.loads import DeviceLoad, Wanted
 from gpu_backend.gateway.placement import place, reserved, wanted_by, with_one_more
 from gpu_backend.gateway.placing import DEFAULT_RULES
 from gpu_backend.gateway.refusals import Refusal
-from gpu_backend.wire.control import Wish
+from gpu_backend.wire.wish import Wish
 
 #: How long somebody must wait to come before a newcomer who holds one session less, seconds.
 PATIENCE_SECONDS = 600.0
@@ -74,7 +74,7 @@ def in_order(
     ranked = []
     for waiter in sorted(waiters, key=lambda one: (one.since, one.name)):
         burden = (held.get(waiter.user, 0) - waiter.has_lease + ahead[waiter.user]) / weight(waiter.user)
-        ahead[waiter.user] += 1
+        ahead[waiter.user] += waiter.wish.sessions
         ranked.append((burden - (now - waiter.since) / PATIENCE_SECONDS, waiter.since, waiter.name, waiter))
     return [entry[-1] for entry in sorted(ranked)]
 
@@ -85,7 +85,8 @@ def allot(
     """Return the place of each waiter that has one now by the ``rules`` of placement, and why the others have none.
 
     Whoever is first takes first. One for whom there is no room keeps the most promising device to itself, or those who
-    need little would pass it for ever; a user keeps one at a time, or who waits for much of many kinds would keep all.
+    need little would pass it for ever: as many as it wants sessions at once. A user keeps what one of them waits for at
+    a time, or who waits for much of many kinds would keep all.
     """
     loads: Sequence[DeviceLoad] = devices
     found: dict[Name, DeviceLoad | Refusal] = {}
@@ -120,7 +121,7 @@ def allot(
 
 def _insists(wanted: Wanted) -> bool:
     named = wanted.affinity or wanted.anti_affinity or wanted.exclusion
-    return bool(named or wanted.is_whole or wanted.devices > 1)
+    return bool(named or wanted.is_whole or wanted.devices > 1 or wanted.sessions > 1)
 
 
 def expected_wait(position: int, places: int, lengths: Sequence[float]) -> float:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 
 from gpu_backend.lifecycle.states import Session
-from gpu_backend.wire.control import Wish
+from gpu_backend.wire.wish import Wish
 
 # --- events ---------------------------------------------------------------------------------------------------------
 

@@ -17,7 +17,7 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from math import inf
 
-from gpu_backend.wire.control import Wish
+from gpu_backend.wire.wish import Wish
 
 
 class SessionState(StrEnum):

@@ -11,7 +11,7 @@ from gpu_backend.gateway.loads import DeviceLoad, Mix
 from gpu_backend.gateway.placement import with_sessions
 from gpu_backend.gateway.queue import Waiter, allot, in_order
 from gpu_backend.lifecycle.states import Session, SessionState
-from gpu_backend.wire.control import Wish
+from gpu_backend.wire.wish import Wish
 
 __all__ = ["NODE", "Places"]
 

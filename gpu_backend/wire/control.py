@@ -14,29 +14,9 @@ from gpu_backend.wire.clusters import Cluster
 from gpu_backend.wire.devices import DeviceReport
 from gpu_backend.wire.secrecy import HoldsSecret
 from gpu_backend.wire.views import Membership, PoolView, UsageView
+from gpu_backend.wire.wish import Wish
 
 # --- notebook, provisioner or command line -> gateway -------------------------------------------------------------
-
-
-class Wish(msgspec.Struct, frozen=True, array_like=True):
-    """How a session wants to share its device. What its user may not have is refused by name.
-
-    ``kind`` is "production", "interactive", "best-effort" or "" for the default. ``request`` is a guaranteed part of
-    the device's time in 0..1, ``limit`` the largest part. A higher ``priority`` goes first, where a policy looks at it.
-    Labels are the user's own words: a session goes beside those of its ``affinity``, apart from those of its
-    ``anti_affinity``, and with ``exclusion`` shares its device with nobody but those of that label. ``is_whole`` asks
-    for a device of its own. ``devices`` of one node are had together or not at all, and all else holds on each.
-    """
-
-    kind: str = ""
-    request: float = 0.0
-    limit: float = 1.0
-    priority: int = 0
-    affinity: str = ""
-    anti_affinity: str = ""
-    exclusion: str = ""
-    is_whole: bool = False
-    devices: int = 1
 
 
 class OpenSession(msgspec.Struct, frozen=True, array_like=True, tag="open_session"):
@@ -125,7 +105,7 @@ class Ticket(HoldsSecret, frozen=True, array_like=True, tag="ticket"):
     ``endpoints`` are in order of preference: ``unix-abstract://PLACE/NAME`` of one host and network, ``tls://HOST:PORT``
     for all others. ``secret`` is what both sides prove to know: 32 bytes in hexadecimal. ``certificate`` is the SHA-256
     of the executor's certificate, in hexadecimal. ``former_end`` says why the pool ended the session's executor before
-    this one, if it did.
+    this one, if it did. ``beside`` are the tickets of the other sessions that were asked for with this one.
     """
 
     request: int
@@ -139,6 +119,7 @@ class Ticket(HoldsSecret, frozen=True, array_like=True, tag="ticket"):
     memory_limit_bytes: int
     lease_seconds: float
     former_end: str = ""
+    beside: tuple[Ticket, ...] = ()
 
 
 class Queued(msgspec.Struct, frozen=True, array_like=True, tag="queued"):

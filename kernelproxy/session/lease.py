@@ -22,6 +22,7 @@ from gpu_backend.wire.errors import (
     SessionLost,
 )
 from gpu_backend.wire.views import UsageView
+from gpu_backend.wire.wish import Wish
 from kernelproxy.session import coming_back, gateway_client
 from kernelproxy.session.connection import Connection
 from kernelproxy.session.granting import GATEWAY_SECONDS, PATIENCE_SECONDS
@@ -59,9 +60,12 @@ class Lease:
         self, ticket: Ticket, settings: ClientSettings, wishes: Wishes, signs: Signs, handed: Path | None = None
     ) -> None:
         self.ticket = ticket
+        #: The tickets of the sessions that were had with it, for whoever opens these.
+        self.beside = ticket.beside
+        #: Where the provisioner finds the ticket, if it took the lease.
+        self.handed = handed
         #: Whether this process took the lease and so gives it back; a provisioner does that for the one it ``handed``.
         self.is_ours = handed is None
-        self._handed = handed
         self._settings = settings
         self._wishes, self._signs = wishes, signs
         self._instance = secrets.token_hex(8)
@@ -84,7 +88,7 @@ class Lease:
         with suppress(PoolError):  # an end that the gateway knows of is heard on the connection, with its reason
             gateway_client.request(self._settings, control.RenewTicket(0, self.ticket.session), GATEWAY_SECONDS)
 
-    def set_wish(self, wish: control.Wish) -> None:
+    def set_wish(self, wish: Wish) -> None:
         """Share the device in another way from now on; raises PoolRefusal if this user may not have that."""
         gateway_client.request(self._settings, control.SetWish(0, self.ticket.session, wish), GATEWAY_SECONDS)
 
@@ -106,7 +110,8 @@ class Lease:
         try:
             return self._connect_first()
         except BaseException:  # an interrupt too
-            self.give_back()
+            for ticket in (self.ticket, *self.beside):
+                give_back(ticket, self._settings)
             raise
 
     def _connect_first(self) -> Connection:
@@ -199,7 +204,7 @@ class Lease:
             if not may_wait:  # it is for whoever uses the arrays to wait for a place, and to hear of it
                 raise PoolUnreachable(str(error)) from None
             why = told or str(error)
-            self.ticket = coming_back.another(self._settings, self._wishes, self._signs, self._handed, why)
+            self.ticket = coming_back.another(self._settings, self._wishes, self._signs, self.handed, why)
             return True
 
     def _ask_where(self, seconds: float = GATEWAY_SECONDS, told: str = "") -> bool:

@@ -10,8 +10,9 @@ from typing import Any, NamedTuple
 from msgspec.structs import replace
 
 from gpu_backend.wire.bounds import PRIORITY, Bound
-from gpu_backend.wire.control import OpenSession, Wish
+from gpu_backend.wire.control import OpenSession
 from gpu_backend.wire.errors import PoolRefusal, quoted
+from gpu_backend.wire.wish import Wish
 from kernelproxy.session.amounts import bytes_from_words
 from kernelproxy.settings import DEVICES, ClientSettings, config_path
 

@@ -25,10 +25,12 @@ _NOT_COMPUTING = ("cupy.cuda.", "cupyx.seterr")
 class JoinedStreams(Streams):
     """The streams of one of several clients, which share what is current: a device ``number`` is one of theirs."""
 
-    __slots__ = ("number",)
+    __slots__ = ("beside", "number")
 
     def __init__(self, beside: Streams, number: int) -> None:
         self.number = number
+        #: Those of the first client as it was alone.
+        self.beside = beside
         self._current = beside._current
 
     @property

@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from pathlib import Path
 
 from gpu_backend.opstream.devices import MOST_DEVICES, default_stream
-from gpu_backend.wire import control
 from gpu_backend.wire.control import Ticket
 from gpu_backend.wire.errors import ProtocolError
 from gpu_backend.wire.messages import Bye, Want
 from gpu_backend.wire.values import Value
 from gpu_backend.wire.views import UsageView
+from gpu_backend.wire.wish import Wish
 from kernelproxy.mirror.host_mirror import HostMirror, Mode
 from kernelproxy.session.connection import Connection
 from kernelproxy.session.lease import FAREWELL_SECONDS, Lease
@@ -63,6 +64,16 @@ class Session:
     def is_ours(self) -> bool:
         """Whether this process took the lease and so gives it back."""
         return self._lease.is_ours
+
+    @property
+    def beside(self) -> tuple[Ticket, ...]:
+        """The tickets of the sessions that were had with this one."""
+        return self._lease.beside
+
+    @property
+    def handed(self) -> Path | None:
+        """Where the provisioner finds the ticket, if it took the lease."""
+        return self._lease.handed
 
     @property
     def device(self) -> dict[str, Value]:
@@ -120,7 +131,7 @@ class Session:
         """
         self._lease.open_channel(to.ticket.session)
 
-    def set_wish(self, wish: control.Wish) -> None:
+    def set_wish(self, wish: Wish) -> None:
         """Share the device in another way from now on. One question to the gateway.
 
         Raises

@@ -10,6 +10,7 @@ import pytest
 from gpu_backend.transport.asking import ask
 from gpu_backend.wire import control
 from gpu_backend.wire.errors import NotAuthorized, PoolError
+from gpu_backend.wire.wish import Wish
 from kernelproxy.session.connection import Connection
 from tests.attack.conftest import WAYS, Tenants
 from tests.attack.hostile import hostile_session
@@ -22,7 +23,7 @@ pytestmark = pytest.mark.parametrize("tenants", WAYS[:1], indirect=True)
 @pytest.mark.parametrize("request_of", [
     lambda session: control.RenewTicket(0, session),
     lambda session: control.RestartSession(0, session),
-    lambda session: control.SetWish(0, session, control.Wish(limit=0.1)),
+    lambda session: control.SetWish(0, session, Wish(limit=0.1)),
     lambda session: control.StopPool(0),
 ], ids=["renew", "restart", "wish", "stop the pool"])  # fmt: skip
 def test_another_users_session_is_not_to_be_had(tenants: Tenants, request_of: object) -> None:

@@ -300,16 +300,16 @@ def test_who_could_not_have_all_is_alone_again(
 ) -> None:
     client = Client(ClientSettings(gateway="tcp://127.0.0.1:9", server_key="", key_file=tmp_path / "none"))
     client.wishes.devices = 2
-    asked: list[int] = []
+    asked: list[tuple[int, int]] = []
 
-    def refuse(label: str = "", may_wait: bool = True) -> Session:
-        asked.append(client.wishes.wished(client.settings).wish.devices)
+    def refuse(label: str = "", may_wait: bool = True, sessions: int = 1) -> Session:
+        asked.append((client.wishes.wished(client.settings).wish.devices, sessions))
         raise NoDevice("none has two") if len(asked) == 1 else then("full")
 
     monkeypatch.setattr(client, "open", refuse)
     with pytest.raises(then):
         _ = client.session
-    assert (asked, client.members, client.wishes.apart) == ([2, 1], (), "")
+    assert (asked, client.members, client.wishes.apart) == ([(2, 1), (1, 2)], (), "")
     assert client.wishes.wished(client.settings).wish.devices == 2
 
 

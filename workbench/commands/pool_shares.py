@@ -13,7 +13,7 @@ from gpu_backend.gateway.entitlements import CLASSES, Rights, checked, within
 from gpu_backend.pool import shares
 from gpu_backend.pool.shares import DEFAULT, Share
 from gpu_backend.pool.state import PoolState, at
-from gpu_backend.wire.control import Wish
+from gpu_backend.wire.wish import Wish
 from kernelproxy.session.amounts import bytes_from_words
 from workbench.commands.pool_actions import add_action
 from workbench.display import Columns, bytes_in_words

@@ -76,6 +76,8 @@ class PlayedAgent:
         self._socket.connect(endpoint)
         self._orders: Codec[control.ToAgent] = Codec(control.ToAgent)
         self.launches = self.speaks = True
+        #: Of which device no executor can be had, if there is one.
+        self.fails_on: int | None = None
         #: Of what those end that are told to.
         self.ends_by = control.EndCause.STOPPED
         #: What executors have used, by session and epoch.
@@ -83,6 +85,8 @@ class PlayedAgent:
         #: What the arbiter has on its books of each session, in its own clock.
         self.booked: dict[str, control.Booked] = {}
         self.device = DEVICE
+        #: Those that it has beside that one.
+        self.others: tuple[DeviceReport, ...] = ()
         self.executors: dict[tuple[str, int], control.Launch] = {}
         self.heard: list[control.ToAgent] = []
 
@@ -99,7 +103,10 @@ class PlayedAgent:
                 continue
             order = self._orders.decode(await self._socket.recv_multipart())
             self.heard.append(order)
-            if isinstance(order, control.Launch) and self.launches:
+            if isinstance(order, control.Launch) and order.ordinal == self.fails_on:
+                failed = f"Device {order.ordinal} is broken."
+                await self.send(control.LaunchFailed(order.session, order.epoch, failed))
+            elif isinstance(order, control.Launch) and self.launches:
                 self.executors[order.session, order.epoch] = order
             elif isinstance(order, control.StopExecutor):
                 self.executors.pop((order.session, order.epoch), None)
@@ -118,7 +125,7 @@ class PlayedAgent:
             )
             for o in self.executors.values()
         )  # fmt: skip
-        await self.send(control.NodeReport((self.device,), lines, len(lines)))
+        await self.send(control.NodeReport((self.device, *self.others), lines, len(lines)))
 
     async def lose(self, session: str, epoch: int, cause: control.EndCause) -> None:
         await self.report()  # with all that it used

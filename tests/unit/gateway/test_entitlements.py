@@ -19,8 +19,9 @@ from gpu_backend.gateway.entitlements import (
     within,
     within_bounds,
 )
-from gpu_backend.wire.control import Terms, Wish
+from gpu_backend.wire.control import Terms
 from gpu_backend.wire.errors import RefusalCode
+from gpu_backend.wire.wish import Wish
 
 
 def test_what_is_set_for_a_user_comes_before_their_group_and_that_before_the_pool() -> None:

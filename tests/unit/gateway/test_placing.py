@@ -15,7 +15,7 @@ from gpu_backend.gateway.placement import place, with_one_more
 from gpu_backend.gateway.placing import DEFAULT_RULES, RULES, Around, costs, obstacle, reason
 from gpu_backend.gateway.refusals import Refusal
 from gpu_backend.lifecycle.states import Session, SessionState
-from gpu_backend.wire.control import Wish
+from gpu_backend.wire.wish import Wish
 
 GIB = 1 << 30
 

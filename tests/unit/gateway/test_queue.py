@@ -14,7 +14,7 @@ from gpu_backend.gateway.loads import DeviceLoad, Wanted
 from gpu_backend.gateway.placement import refuse_beside_own, with_one_more
 from gpu_backend.gateway.queue import PATIENCE_SECONDS, Name, Waiter, allot, expected_wait, in_order
 from gpu_backend.gateway.refusals import Refusal
-from gpu_backend.wire.control import Wish
+from gpu_backend.wire.wish import Wish
 
 NOW = 10_000.0
 

@@ -14,8 +14,8 @@ from gpu_backend.gateway.queue import Waiter, allot
 from gpu_backend.gateway.refusals import Refusal
 from gpu_backend.gateway.several import most_together, refuse_several_gpus
 from gpu_backend.lifecycle.states import Session, SessionState
-from gpu_backend.wire.control import Wish
 from gpu_backend.wire.errors import RefusalCode
+from gpu_backend.wire.wish import Wish
 
 GIB = 1 << 30
 

@@ -12,8 +12,9 @@ from gpu_backend.gateway.entitlements import Entitlements, Quota, Rights
 from gpu_backend.gateway.ledger import today
 from gpu_backend.transport.curve import KeyPair
 from gpu_backend.wire import control
-from gpu_backend.wire.control import Terms, Wish
+from gpu_backend.wire.control import Terms
 from gpu_backend.wire.errors import PoolRefusal
+from gpu_backend.wire.wish import Wish
 
 from .played_pool import ADA, BOSS, EVE, PlayedAgent, World, play, until
 

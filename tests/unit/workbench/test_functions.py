@@ -13,8 +13,9 @@ import pytest
 
 import kernelproxy
 import workbench
-from gpu_backend.wire.control import Denied, Done, FromGateway, LeaveQueue, OpenSession, Queued, ToGateway, Wish
+from gpu_backend.wire.control import Denied, Done, FromGateway, LeaveQueue, OpenSession, Queued, ToGateway
 from gpu_backend.wire.errors import PoolFull, PoolRefusal, PoolUnreachable, RefusalCode
+from gpu_backend.wire.wish import Wish
 from kernelproxy.calls.array_core import ArrayCore
 from kernelproxy.calls.common_client import MixedClients
 from kernelproxy.client import Client, current

@@ -22,9 +22,9 @@ from gpu_backend.wire.control import (
     RenewTicket,
     RestartSession,
     Ticket,
-    Wish,
 )
 from gpu_backend.wire.errors import RefusalCode
+from gpu_backend.wire.wish import Wish
 from kernelproxy import settings
 from kernelproxy.session.handover import TICKET_VARIABLE, read, write
 from kernelproxy.settings import CONFIG_VARIABLE

@@ -8,9 +8,9 @@ from math import inf, nan
 import msgspec
 import pytest
 
-from gpu_backend.wire.control import Wish
 from gpu_backend.wire.errors import PoolRefusal
 from gpu_backend.wire.views import DeviceView, PoolView, QuotaView, SessionView, UsageRow, UsageView, WaiterView
+from gpu_backend.wire.wish import Wish
 from kernelproxy import settings
 from kernelproxy.session.amounts import bytes_from_words, seconds_in_words
 from kernelproxy.session.wishes import LIMIT_VARIABLE, PRIORITY_VARIABLE, WHOLE_DEVICE_VARIABLE, Wishes
