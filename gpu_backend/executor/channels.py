@@ -319,19 +319,17 @@ class Channels:
         del self._due[peer]
         return "" if found is not None else self._failed.pop(peer, "the other side was not heard in time")
 
-    def to(self, peer: str) -> Channel:
-        """Return the channel to ``peer``, by which another piece can be sent.
+    def to(self, peer: str) -> Channel | None:
+        """Return the channel to ``peer``, by which another piece can be sent; None if it was lost.
 
         Raises
         ------
         Awaits
             While it has no room.
-        NotCopied
-            If there is none.
         """
         channel = self._named.get(peer)
         if channel is None or channel.lost:
-            raise NotCopied(_LOST.format(channel.lost if channel is not None else "it is not there"))
+            return None
         if not channel.has_room:
             raise Awaits(lambda: channel.has_room or bool(channel.lost))
         return channel

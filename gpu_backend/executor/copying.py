@@ -37,10 +37,11 @@ class Copying:
             self._channels.give_up(op.args[0], op.args[1], _GIVEN_UP)
 
     def _send(self, peer: str, number: int, array: Any) -> None:
-        """Send the contents of an array."""
+        """Send the contents of an array, or nothing: that they will not come is told once, by who waits for them."""
         channel = self._channels.to(peer)
-        host = self._downloaded(self._objects.array(array), channel)
-        channel.send(Piece(number), host.reshape(-1).view(np.uint8).data)
+        if channel is not None:
+            host = self._downloaded(self._objects.array(array), channel)
+            channel.send(Piece(number), host.reshape(-1).view(np.uint8).data)
 
     def _downloaded(self, array: Any, channel: Channel) -> np.ndarray[Any, Any]:
         """Return the contents of ``array``, where the peer sees them if there is such memory."""

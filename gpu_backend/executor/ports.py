@@ -144,12 +144,17 @@ class Ports:
 
         Of several it is looked once.
         """
-        if self.channels.is_used and self.channels.has_news():
-            return True
+        if self.channels.is_used:
+            return self._spin_for_all(until)
         if not self._has_read_ahead and len(self._peers) == 1:
             for peer in self._peers.values():
                 return peer.spin(until)
         return self.hears_peers()
+
+    def _spin_for_all(self, until: float) -> bool:
+        while not (has_news := self.hears_peers() or self.channels.has_news()) and monotonic() < until:
+            pass
+        return has_news
 
     def watch_owner(self, peer: bytes | None) -> None:
         """Watch the process at the other end of the connection ``peer`` from now on, if it is one of this host."""

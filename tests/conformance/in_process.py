@@ -61,12 +61,17 @@ class InProcess(PlayedExecutor):
         while (batch := self.talk.front()) is not None:
             with warnings.catch_warnings():
                 warnings.simplefilter("ignore")  # of ops that nobody waits for nobody hears, as from another process
-                place, answer = self.stream.run(batch, perf_counter() + _SECONDS)
+                is_cancelled = self.talk.is_cancelled
+                place, answer = self.stream.cancel(batch) if is_cancelled else self.stream.run(batch, _until())
             self.talk.advance(batch, place)
             if self.is_quick:  # or a notebook that is ahead would wait for it
                 self.talk.note_done(self.talk.applied, self.busy_seconds)
             if answer is not None:
                 self.talk.answer(answer)
+
+
+def _until() -> float:
+    return perf_counter() + _SECONDS
 
 
 def trips() -> int:
