@@ -6,7 +6,7 @@ of each counts; of small ones many go at once. Below the table stands how many b
 process. It ends within a minute; nothing is written. Without GPUs two of the pool's CPU devices copy, beside nobody.
 
 ``--apart`` has each device come from a session of its own, on two machines that are played on this host; with one GPU
-both have that. Then what is copied passes through the notebook's process.
+both have that. Then what is copied passes from executor to executor.
 """
 
 from __future__ import annotations

@@ -326,6 +326,7 @@ _COUNTED = {
     "round_trips": "answers waited for (round trips)",
     "answered_here": "reads answered by what the notebook knew",
     "kept_bytes": "bytes not sent again, as the executor kept them",
+    "direct_bytes": "bytes sent to executors of other devices",
     **{why.name.lower(): str(why) for why in Trip},
     **{way.name.lower(): str(way) for way in Way},
 }

@@ -12,39 +12,35 @@ import os
 import select
 import socket
 import threading
-from collections import deque
 from collections.abc import Callable
 from queue import SimpleQueue
 from time import monotonic
 from typing import Final, NamedTuple
 
-from gpu_backend.transport.copying import Bytes
+from gpu_backend.executor.channel import Channel
+from gpu_backend.transport.channel import is_silent
 from gpu_backend.transport.lost import ConnectionLost
 from gpu_backend.transport.message_socket import MessageSocket
-from gpu_backend.transport.reaching import Expected, ProofFailed, reach_by
-from gpu_backend.wire.channels import Meet, Met, NoPiece, OnChannel, Piece, TakeChannel
-from gpu_backend.wire.codec import Codec, Frame, encode
-from gpu_backend.wire.errors import NotCopied, WireError
+from gpu_backend.transport.reaching import Expected, reach_by
+from gpu_backend.wire.channels import Meet, NoPiece, TakeChannel
+from gpu_backend.wire.codec import Frame
+from gpu_backend.wire.errors import NotCopied
 
-__all__ = ["Awaits", "Channel", "Channels"]
+__all__ = ["Awaits", "Channels"]
 
 log = logging.getLogger("executor.channels")
 
 #: How long the proof and the greeting may take, seconds; and how long the notebook is kept waiting for a channel.
 _PROOF_SECONDS: Final = 10.0
 _COMING_SECONDS: Final = 12.0
-#: Pieces that wait for the system to take them, beyond which no more are made; and pieces that have come and that
-#: nobody has asked for, beyond which no more are read.
-_MOST_UNSENT: Final = 4
-_MOST_UNASKED: Final = 4
-#: Channels at a time; a new one takes the place of the eldest. And failures that are remembered.
+#: Channels at a time, connections that are being proved, and failures that are remembered.
 _MOST_CHANNELS: Final = 32
+#: How often to look whether the hosts of peers still answer, seconds.
+_SILENCE_LOOK_SECONDS: Final = 1.0
 _LOST: Final = (
     "What was copied from one device to another has not come, and the array that it was for is not what it should be: "
     "{}. Run the cell again."
 )
-
-_codec: Final[Codec[OnChannel]] = Codec(OnChannel)
 
 
 class Awaits(Exception):
@@ -55,131 +51,35 @@ class Awaits(Exception):
         self.has_come = has_come
 
 
-class Channel:
-    """A connection to another executor. ``peer`` is by what that one is known, "" until it has said so."""
-
-    def __init__(self, connected: MessageSocket, peer: str = "") -> None:
-        self.connected = connected
-        self.peer = peer
-        self.is_met = False
-        #: Why it is of no use any more; "" while it is.
-        self.lost = ""
-        self._unsent: deque[list[Frame]] = deque()
-        self._arrived: dict[int, Frame | NoPiece] = {}
-        self._first = 0  # pieces below it are nobody's any more
-
-    def fileno(self) -> int:
-        """Return the descriptor, for a poller."""
-        return self.connected.fileno()
-
-    @property
-    def has_room(self) -> bool:
-        """Whether another piece may be sent."""
-        return len(self._unsent) < _MOST_UNSENT
-
-    def lend(self, size: int) -> Bytes | None:
-        """Return memory for a buffer of ``size`` bytes that is sent as it is; None if there is none now."""
-        return self.connected.lend(size)
-
-    def send(self, message: OnChannel, *buffers: Frame) -> None:
-        """Send a message, now or as soon as the peer reads."""
-        self._unsent.append(encode(message, buffers))
-        self.push()
-
-    def push(self) -> None:
-        """Send what still waits, as far as that goes."""
-        try:
-            self.connected.push()
-            while self._unsent and self.connected.send(self._unsent[0]):
-                self._unsent.popleft()
-        except ConnectionLost as error:
-            self.lose(str(error))
-
-    @property
-    def is_full(self) -> bool:
-        """Whether no more is read until some of what has come is taken."""
-        return len(self._arrived) >= _MOST_UNASKED
-
-    def has_news(self) -> bool:
-        """Tell whether something has come that would be read; the cheap question."""
-        return not self.lost and not self.is_full and self.connected.has_news()
-
-    def hear(self) -> None:
-        """Take in what has come."""
-        try:
-            while not self.lost and not self.is_full and (frames := self.connected.receive()) is not None:
-                self._note(_codec.decode(frames), frames[1:])
-        except (ConnectionLost, WireError) as error:
-            self.lose(str(error))
-
-    def _note(self, message: OnChannel, buffers: list[Frame]) -> None:
-        if isinstance(message, Piece | NoPiece) and self.is_met and len(buffers) == isinstance(message, Piece):
-            if message.number >= self._first:
-                self._arrived[message.number] = message if isinstance(message, NoPiece) else buffers[0]
-        elif isinstance(message, Meet) and not self.peer and message.name:
-            self.peer, self.is_met = message.name, True
-            self.send(Met())
-        elif isinstance(message, Met) and self.peer and not self.is_met:
-            self.is_met = True
-        else:
-            raise ConnectionLost("it said what it had no reason to")
-
-    def is_there(self, number: int) -> bool:
-        """Tell whether a piece has come, or is known never to come.
-
-        Those before it are nobody's any more: a notebook asks for pieces in the order of their numbers.
-        """
-        if number > self._first:
-            self._first = number
-            for gone in [one for one in self._arrived if one < number]:
-                del self._arrived[gone]
-        return number in self._arrived or bool(self.lost) or number < self._first
-
-    def take(self, number: int) -> Frame:
-        """Return a piece that has come, which is nobody else's from now on.
-
-        Raises
-        ------
-        ConnectionLost
-            If it never will.
-        """
-        piece = self._arrived.pop(number, None)
-        self._first = max(self._first, number + 1)
-        if piece is None:
-            raise ConnectionLost(self.lost or "the notebook asked for it too late")
-        if isinstance(piece, NoPiece):
-            raise ConnectionLost(piece.reason)
-        return piece
-
-    def lose(self, why: str) -> None:
-        """Hang up; what has come can still be taken. Idempotent."""
-        if not self.lost:
-            self.lost = why or "it ended"
-            self.connected.close()
-            self._unsent.clear()
-
-
 class _Reached(NamedTuple):
     """What became of a connection that was handed over."""
 
-    order: TakeChannel
+    name: str
     connected: MessageSocket | None
     failure: str = ""
 
 
 class Channels:
-    """All channels of one executor. ``poll`` is told of what wakes a sleeper."""
+    """All channels of one executor. ``poll`` is told of what wakes a sleeper.
+
+    Raises
+    ------
+    OSError
+        If the system has no descriptor left.
+    """
 
     def __init__(self, poll: select.epoll) -> None:
         self._poll = poll
         self._named: dict[str, Channel] = {}
         self._unmet: list[Channel] = []
-        #: Why there is none, by the peer's name.
+        #: Why there is none, and until when the notebook waits for one (monotonic), by its name.
         self._failed: dict[str, str] = {}
-        #: Until when the notebook waits for one, by the peer's name (monotonic).
         self._due: dict[str, float] = {}
         self._reached: SimpleQueue[_Reached] = SimpleQueue()
-        self._bell = -1
+        self._under_proof = 0
+        self._bell = os.eventfd(0, os.EFD_NONBLOCK | os.EFD_CLOEXEC)
+        self._poll.register(self._bell, select.EPOLLIN)
+        self._silence_look_at = 0.0
         #: Whether there are any, or may be soon: else nobody need look.
         self.is_used = False
 
@@ -188,38 +88,65 @@ class Channels:
     def take(self, order: TakeChannel, descriptor: int | None) -> None:
         """Prove to the other end of a connection that was handed over who is here; the descriptor is ours now."""
         self.is_used = True
-        if self._bell < 0:
-            self._bell = os.eventfd(0, os.EFD_NONBLOCK | os.EFD_CLOEXEC)
-            self._poll.register(self._bell, select.EPOLLIN)
         if descriptor is None:
-            self._fail(order.peer, order.failure)
+            self._fail(order.channel, order.failure)
             return
-        connected = socket.socket(fileno=descriptor)
-        threading.Thread(target=self._reach, args=(order, connected), name="channel", daemon=True).start()
+        try:
+            connected = socket.socket(fileno=descriptor)
+        except OSError as error:
+            os.close(descriptor)
+            self._fail(order.channel, str(error))
+            return
+        if self._under_proof >= _MOST_CHANNELS:
+            connected.close()
+            self._fail(order.channel, "too many are on their way")
+            return
+        self._prove(order, connected)
 
-    def _reach(self, order: TakeChannel, connected: socket.socket) -> None:
+    def _prove(self, order: TakeChannel, connected: socket.socket) -> None:
+        reaching = threading.Thread(
+            target=self._reach, args=(order, connected, self._bell), name="channel", daemon=True
+        )
+        try:
+            reaching.start()
+        except RuntimeError as error:  # the system has no thread left
+            connected.close()
+            self._fail(order.channel, str(error))
+        else:
+            self._under_proof += 1
+
+    def _reach(self, order: TakeChannel, connected: socket.socket, bell: int) -> None:
         try:
             expected = Expected(bytes.fromhex(order.secret), order.certificate)
-            self._reached.put(_Reached(order, reach_by(connected, expected, _PROOF_SECONDS)))
-        except (ConnectionLost, ProofFailed, ValueError) as error:
-            self._reached.put(_Reached(order, None, str(error)))
-        os.eventfd_write(self._bell, 1)
+            reached = _Reached(order.channel, reach_by(connected, expected, _PROOF_SECONDS))
+        except Exception as error:  # whatever it is, the notebook waits to hear of it
+            connected.close()
+            reached = _Reached(order.channel, None, str(error) or type(error).__name__)
+        self._reached.put(reached)
+        os.eventfd_write(bell, 1)
 
     def admit(self, connected: MessageSocket) -> None:
-        """Let another executor in, which is about to say who it is."""
+        """Let another executor in, which is about to say which channel it is."""
         self.is_used = True
         self._follow(Channel(connected))
 
     def _follow(self, channel: Channel) -> None:
         if len(self._unmet) + len(self._named) >= _MOST_CHANNELS:
-            self._forget((*self._unmet, *self._named.values())[0], "others came since")
+            gone = min(self._all(), key=lambda one: not one.lost)  # the eldest of those that are lost, else of all
+            self._forget(gone, "others came since")
         self._unmet.append(channel)
-        self._poll.register(channel.fileno(), select.EPOLLIN)
 
-    def _fail(self, peer: str, why: str) -> None:
-        self._failed[peer] = why or "it was not said why"
+    def _fail(self, name: str, why: str) -> None:
+        self._failed[name] = why or "it was not said why"
         while len(self._failed) > _MOST_CHANNELS:
             del self._failed[next(iter(self._failed))]
+
+    def _forget(self, channel: Channel, why: str) -> None:
+        channel.lose(why)
+        if channel in self._unmet:
+            self._unmet.remove(channel)
+        else:
+            self._named.pop(channel.name, None)
 
     # --- as they are heard --------------------------------------------------------------------------------------------
 
@@ -234,54 +161,62 @@ class Channels:
         """Take in what has come, and send what can be; ``ready`` are the descriptors that the poller has named."""
         if self._bell in ready:
             os.eventfd_read(self._bell)
-            while not self._reached.empty():
-                self._note_reached(self._reached.get())
+        while not self._reached.empty():
+            self._note_reached(self._reached.get())
         for channel in self._all():
             if not channel.lost:
                 channel.connected.wake(channel.fileno() in ready)
-                self._tend(channel)
+                channel.hear()
+                channel.push()
+        for channel in tuple(self._unmet):
+            self._settle(channel)
+        if (now := monotonic()) >= self._silence_look_at:
+            self._silence_look_at = now + _SILENCE_LOOK_SECONDS
+            for channel in self._all():
+                if not channel.lost and is_silent(channel.connected):
+                    channel.lose("its host does not answer")
 
     def _note_reached(self, reached: _Reached) -> None:
+        self._under_proof -= 1
         if reached.connected is None:
-            self._fail(reached.order.peer, reached.failure)
+            self._fail(reached.name, reached.failure)
             return
-        channel = Channel(reached.connected, reached.order.peer)
+        channel = Channel(reached.connected, reached.name)
         self._follow(channel)
-        channel.send(Meet(reached.order.own))
+        channel.send(Meet(reached.name))
 
-    def _tend(self, channel: Channel) -> None:
-        channel.hear()
-        channel.push()
-        if channel.lost:  # what it has brought stays: the notebook may be about to ask for it
-            log.info("the channel to %s ended: %s", channel.peer or "who came", channel.lost)
-        if channel not in self._unmet or not (channel.lost or channel.is_met):
-            return
-        self._unmet.remove(channel)
-        if channel.lost:
-            self._fail(channel.peer, channel.lost)
-            return
-        if channel.peer in self._named:
-            self._forget(self._named[channel.peer], "another came since")
-        self._named[channel.peer] = channel
-        self._failed.pop(channel.peer, None)
-
-    def _forget(self, channel: Channel, why: str) -> None:
-        channel.lose(why)
-        if channel in self._unmet:
+    def _settle(self, channel: Channel) -> None:
+        """Know a channel by its name once both sides do, unless there is one of that name."""
+        if channel.is_met and channel.name in self._named:
+            channel.lose("there is one of that name")
+        if channel.lost or channel.is_met:
             self._unmet.remove(channel)
-        if self._named.get(channel.peer) is channel:
-            del self._named[channel.peer]
+        if channel.lost and not channel.is_met:
+            self._fail(channel.name, channel.lost)
+        elif not channel.lost and channel.is_met:
+            self._named[channel.name] = channel
 
     # --- sleep --------------------------------------------------------------------------------------------------------
 
     def push(self) -> None:
-        """Send what still waits, and have the poller tell of room for the rest."""
+        """Send what still waits, and have the poller tell of what comes and, for the rest, of room."""
         for channel in self._all():
             if not channel.lost:
                 channel.push()
             if not channel.lost:
-                awaited = channel.connected.awaited
-                self._poll.modify(channel.fileno(), awaited & ~select.POLLIN if channel.is_full else awaited)
+                self._watch(channel)
+
+    def _watch(self, channel: Channel) -> None:
+        """Have the poller tell of a channel that would be read; of another it would for ever, once that ended."""
+        descriptor = channel.fileno()
+        if channel.is_full:
+            if channel.is_watched:
+                self._poll.unregister(descriptor)
+        elif channel.is_watched:
+            self._poll.modify(descriptor, channel.connected.awaited)
+        else:
+            self._poll.register(descriptor, channel.connected.awaited)
+        channel.is_watched = not channel.is_full
 
     def most_sleep(self, seconds: float) -> float:
         """Return how much of ``seconds`` to sleep before `look` is to be called."""
@@ -289,59 +224,60 @@ class Channels:
 
     def doze(self) -> bool:
         """Say that this side is about to sleep; False if it should not."""
-        return all(one.connected.doze() for one in self._all() if not one.lost and not one.is_full)
+        return all(channel.doze() for channel in self._all() if not channel.lost)
 
     def close(self) -> None:
-        """Hang up on all."""
+        """Hang up on all. The bell stays for threads that may still ring it, and goes with the process."""
         for channel in self._all():
             channel.lose("the executor ends")
-        if self._bell >= 0:
-            os.close(self._bell)
-            self._bell = -1
 
     # --- what the notebook says ---------------------------------------------------------------------------------------
 
-    def failure(self, peer: str) -> str:
-        """Return why there is no channel to ``peer``; "" if there is one.
+    def failure(self, name: str, is_coming: bool) -> str:
+        """Return why there is no such channel; "" if there is one.
 
         Raises
         ------
         Awaits
-            While that is not known.
+            While that is not known of one that ``is_coming``.
         """
-        found = self._named.get(peer)
-        if found is not None and found.lost:  # it was asked for anew since
-            self._forget(found, found.lost)
-            found = None
-        due = self._due.setdefault(peer, monotonic() + _COMING_SECONDS)
-        if found is None and peer not in self._failed and monotonic() < due:
-            raise Awaits(lambda: peer in self._named or peer in self._failed or monotonic() >= due)
-        del self._due[peer]
-        return "" if found is not None else self._failed.pop(peer, "the other side was not heard in time")
+        found = self._named.get(name)
+        if found is not None or not is_coming:
+            return "it is not there" if found is None else found.lost
+        due = self._due.setdefault(name, monotonic() + _COMING_SECONDS)
+        if name not in self._failed and monotonic() < due:
+            raise Awaits(lambda: name in self._named or name in self._failed or monotonic() >= due)
+        return self._failed.get(name, "the other side was not heard in time")
 
-    def to(self, peer: str) -> Channel | None:
-        """Return the channel to ``peer``, by which another piece can be sent; None if it was lost.
+    def to(self, name: str) -> Channel | None:
+        """Return a channel by which another piece can be sent; None if it was lost.
 
         Raises
         ------
         Awaits
             While it has no room.
         """
-        channel = self._named.get(peer)
+        channel = self._named.get(name)
         if channel is None or channel.lost:
             return None
         if not channel.has_room:
             raise Awaits(lambda: channel.has_room or bool(channel.lost))
         return channel
 
-    def give_up(self, peer: object, number: object, reason: str) -> None:
-        """Tell ``peer`` that a piece will not come, of which the notebook has told it."""
-        channel = self._named.get(peer) if isinstance(peer, str) else None
+    def give_up(self, name: object, number: object, reason: str) -> None:
+        """Tell the other side that a piece will not come, for which it waits or will."""
+        channel = self._named.get(name) if isinstance(name, str) else None
         if channel is not None and not channel.lost and isinstance(number, int):
             channel.send(NoPiece(number, reason))
 
-    def taken(self, peer: str, number: int) -> Frame:
-        """Return a piece that ``peer`` has sent.
+    def pass_over(self, name: object, number: object) -> None:
+        """Let a piece go for which nobody here waits any more."""
+        channel = self._named.get(name) if isinstance(name, str) else None
+        if channel is not None and isinstance(number, int):
+            channel.pass_over(number)
+
+    def taken(self, name: str, number: int) -> Frame:
+        """Return a piece that has come by a channel.
 
         Raises
         ------
@@ -350,9 +286,9 @@ class Channels:
         NotCopied
             If it will not come.
         """
-        channel = self._named.get(peer)
+        channel = self._named.get(name)
         if channel is None:
-            raise NotCopied(_LOST.format("it is not there"))
+            raise NotCopied(_LOST.format("there is no way to its executor any more"))
         if not channel.is_there(number):
             raise Awaits(lambda: channel.is_there(number))
         try:

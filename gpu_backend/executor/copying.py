@@ -8,13 +8,16 @@ from typing import Any
 import numpy as np
 
 from gpu_backend.devices.base import Device
-from gpu_backend.executor.channels import Channel, Channels
+from gpu_backend.executor.channel import Channel
+from gpu_backend.executor.channels import Channels
 from gpu_backend.executor.described_objects import DescribedObjects
 from gpu_backend.wire.channels import CHANNEL, RECEIVE, SEND, Piece
 from gpu_backend.wire.messages import Op
 
 __all__ = ["Copying"]
 
+#: How many arguments the verbs have.
+_OF_SEND, _OF_RECEIVE = 3, 4
 _GIVEN_UP = "what computes it failed, or was cancelled"
 
 
@@ -32,16 +35,18 @@ class Copying:
         }
 
     def give_up(self, op: Op) -> None:
-        """Tell who waits for what ``op`` was to send that it does not come: the op failed, or was cancelled."""
-        if op.name == SEND and len(op.args) > 1:
-            self._channels.give_up(op.args[0], op.args[1], _GIVEN_UP)
+        """Let nobody wait for ``op``, or for room that it was to make: it failed, or was cancelled."""
+        if op.name == SEND and len(op.args) == _OF_SEND:
+            self._channels.give_up(op.args[1], op.args[2], _GIVEN_UP)
+        elif op.name == RECEIVE and len(op.args) == _OF_RECEIVE:
+            self._channels.pass_over(op.args[2], op.args[3])
 
-    def _send(self, peer: str, number: int, array: Any) -> None:
+    def _send(self, array: Any, channel: str, number: int) -> None:
         """Send the contents of an array, or nothing: that they will not come is told once, by who waits for them."""
-        channel = self._channels.to(peer)
-        if channel is not None:
-            host = self._downloaded(self._objects.array(array), channel)
-            channel.send(Piece(number), host.reshape(-1).view(np.uint8).data)
+        there = self._channels.to(channel)
+        if there is not None:
+            host = self._downloaded(self._objects.array(array), there)
+            there.send(Piece(number), host.reshape(-1).view(np.uint8).data)
 
     def _downloaded(self, array: Any, channel: Channel) -> np.ndarray[Any, Any]:
         """Return the contents of ``array``, where the peer sees them if there is such memory."""
@@ -51,7 +56,7 @@ class Copying:
         finally:
             self._device.landing = before
 
-    def _receive(self, peer: str, number: int, array: Any, offset: int) -> None:
+    def _receive(self, array: Any, offset: int, channel: str, number: int) -> None:
         """Put what has come to ``offset`` bytes into a contiguous array."""
-        piece = self._channels.taken(peer, number)
+        piece = self._channels.taken(channel, number)
         self._device.write(self._objects.array(array), offset, memoryview(piece))

@@ -268,7 +268,7 @@ class Executor:
     def _prepare(self) -> bool:
         """Get ready what copies pass through, a piece at a time, until something comes; tell whether it has."""
         while self._ports.prepare():
-            if self._take_in(0):
+            if self._take_in(0) or (self._conversation is not None and self._conversation.has_work):
                 return True
         return False
 

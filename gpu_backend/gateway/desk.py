@@ -16,7 +16,7 @@ from gpu_backend.gateway.showing import Showing
 from gpu_backend.gateway.tickets import denied
 from gpu_backend.lifecycle import events as ev
 from gpu_backend.lifecycle.states import HELD, Session, SessionState
-from gpu_backend.wire.channels import OpenChannel
+from gpu_backend.wire.channels import MOST_NAME, OpenChannel
 from gpu_backend.wire.control import (
     AskPool,
     AskUsage,
@@ -95,7 +95,9 @@ class Desk:
         if session is None or to is None or session is to:
             why = "One of the two has no executor, or is no session of yours."
             return Denied(message.request, RefusalCode.UNKNOWN_SESSION, why)
-        if not self._sessions.dial(session, to):
+        if not 0 < len(message.channel) <= MOST_NAME:
+            return Denied(message.request, RefusalCode.MALFORMED, f"A channel's name has 1 to {MOST_NAME} characters.")
+        if not self._sessions.dial(session, to, message.channel):
             return Denied(message.request, RefusalCode.STARTING, f"The node {session.node} cannot be reached now.")
         return Done(message.request)
 

@@ -20,7 +20,7 @@ from gpu_backend.lifecycle.machine import Lifecycle, is_on_record
 from gpu_backend.lifecycle.states import HELD, Session, SessionState
 from gpu_backend.transport.secret_proof import channel_secret
 from gpu_backend.wire import control
-from gpu_backend.wire.channels import DialChannel, channel_name
+from gpu_backend.wire.channels import DialChannel
 from gpu_backend.wire.control import EndCause
 
 log = logging.getLogger("gateway.sessions")
@@ -171,10 +171,10 @@ class Sessions:
         for gone in self._told.keys() - {session.id for session in self.held()}:
             del self._told[gone]
 
-    def dial(self, session: Session, to: Session) -> bool:
+    def dial(self, session: Session, to: Session, channel: str) -> bool:
         """Have the executor of ``session`` reach that of ``to``, both of one user; False if nobody can be told."""
-        peer, secret = channel_name(to.id, to.epoch), channel_secret(bytes.fromhex(to.secret)).hex()
-        order = DialChannel(session.id, session.epoch, peer, to.endpoints, secret, to.certificate)
+        secret = channel_secret(bytes.fromhex(to.secret)).hex()
+        order = DialChannel(session.id, session.epoch, channel, to.endpoints, secret, to.certificate)
         return self._nodes.send(session.node, order)
 
     def _live(self, node: str, executor: control.ExecutorReport, kinds: dict[int, str]) -> ev.LiveExecutor:

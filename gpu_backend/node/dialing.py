@@ -4,11 +4,15 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import socket
+from collections import Counter
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 
 from gpu_backend.node.executor import Executor
-from gpu_backend.transport.reaching import NotReached, connect
-from gpu_backend.wire.channels import DialChannel, TakeChannel, channel_name
+from gpu_backend.transport.reaching import connect
+from gpu_backend.wire.channels import DialChannel, TakeChannel
+from gpu_backend.wire.words import printable
 
 __all__ = ["Dialing"]
 
@@ -16,8 +20,12 @@ log = logging.getLogger("node.dialing")
 
 #: How long whoever listens may take to accept a connection, seconds.
 _CONNECT_SECONDS = 5.0
-#: Connections that are being opened at a time; more are refused. A notebook wants one for each two of its devices.
-_MOST_AT_ONCE = 64
+#: Connections that are being opened for one session at a time; more are refused.
+_MOST_OF_ONE = 4
+#: Threads of their own: who listens nowhere must not keep what the agent does for others.
+_THREADS = 8
+#: Most characters of what is told of a failure.
+_MOST_TOLD = 200
 
 
 class Dialing:
@@ -25,25 +33,36 @@ class Dialing:
 
     def __init__(self, find: Callable[[str, int], Executor | None]) -> None:
         self._find = find
-        self._under_way = 0
+        self._under_way: Counter[str] = Counter()
+        self._threads = ThreadPoolExecutor(_THREADS, "dial")
 
     async def dial(self, order: DialChannel) -> None:
         """Open a connection and hand it over; that nobody could be reached is handed on as well."""
-        executor = self._find(order.session, order.epoch)
+        if self._under_way[order.session] >= _MOST_OF_ONE:
+            self._hand_over(order, "its node opens enough connections for it now")
+            return
+        self._under_way[order.session] += 1
+        try:
+            connected = await asyncio.get_running_loop().run_in_executor(
+                self._threads, connect, order.endpoints, _CONNECT_SECONDS
+            )
+        except Exception as error:  # what a node says of its executors may be anything, and ends no agent
+            told = printable(str(error), _MOST_TOLD)
+            log.info("an executor cannot be reached: %s", told)
+            self._hand_over(order, told)
+        else:
+            with connected:
+                self._hand_over(order, "", connected)
+        finally:
+            self._under_way[order.session] -= 1
+            if not self._under_way[order.session]:
+                del self._under_way[order.session]
+
+    def _hand_over(self, order: DialChannel, failure: str, connected: socket.socket | None = None) -> None:
+        executor = self._find(order.session, order.epoch)  # which may have ended meanwhile
         if executor is None:
             return
-        own = channel_name(order.session, order.epoch)
-        if self._under_way >= _MOST_AT_ONCE:
-            executor.hand_over(TakeChannel(own, order.peer, failure="its node opens too many connections now"), None)
-            return
-        self._under_way += 1
-        try:
-            connected = await asyncio.to_thread(connect, order.endpoints, _CONNECT_SECONDS)
-        except NotReached as error:
-            log.info("the executor known by %s cannot be reached: %s", order.peer, error)
-            executor.hand_over(TakeChannel(own, order.peer, failure=str(error)), None)
-            return
-        finally:
-            self._under_way -= 1
-        with connected:
-            executor.hand_over(TakeChannel(own, order.peer, order.secret, order.certificate), connected)
+        if connected is None:
+            executor.hand_over(TakeChannel(order.channel, failure=failure or "it was not said why"), None)
+        else:
+            executor.hand_over(TakeChannel(order.channel, order.secret, order.certificate), connected)

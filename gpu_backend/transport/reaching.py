@@ -174,13 +174,19 @@ def _reach_lane(endpoint: str, expected: Expected, name: bytes, is_sending: bool
 
 
 def _connected(endpoint: str, timeout_seconds: float) -> socket.socket:
-    at = urlsplit(endpoint)
+    try:
+        at = urlsplit(endpoint)
+        host, port = at.hostname, at.port
+    except ValueError as error:
+        raise NotReached(f"{endpoint}: {error}") from None
     if timeout_seconds <= 0:  # used up by a try before this one, and no time that a socket takes
         raise NotReached(f"{endpoint}: timed out")
     try:
-        return socket.create_connection((at.hostname, at.port), timeout_seconds)
+        return socket.create_connection((host, port), timeout_seconds)
     except OSError as error:
         raise _not_reached(endpoint, error) from None
+    except ValueError as error:  # a name that no host can have
+        raise NotReached(f"{endpoint}: {error}") from None
 
 
 def _not_reached(endpoint: str, error: OSError) -> NotReached:

@@ -200,13 +200,7 @@ class TlsStream:
         The system asks by itself where nothing is under way, and gives up; where something is, it would try for a
         quarter of an hour. A peer that computes and does not read is not silent: its system answers for it.
         """
-        try:
-            told = self._socket.getsockopt(socket.IPPROTO_TCP, socket.TCP_INFO, _TCP_INFO.size)
-        except OSError:
-            return True
-        probes, unconfirmed, since_data, since_confirmed = _TCP_INFO.unpack(told)
-        # One probe may just be on its way, long after the last: who does not read is asked ever more rarely.
-        return bool(probes > 1 or unconfirmed > 0) and min(since_data, since_confirmed) > SILENCE_SECONDS * 1_000
+        return is_silent(self._socket)
 
     def shut(self) -> None:
         """Have whoever waits at it wait no more."""
@@ -218,6 +212,17 @@ class TlsStream:
     def close(self) -> None:
         """Close at once."""
         self._socket.close()
+
+
+def is_silent(connected: socket.socket) -> bool:
+    """Tell of a TCP connection what `TlsStream.is_silent` tells."""
+    try:
+        told = connected.getsockopt(socket.IPPROTO_TCP, socket.TCP_INFO, _TCP_INFO.size)
+    except OSError:
+        return True
+    probes, unconfirmed, since_data, since_confirmed = _TCP_INFO.unpack(told)
+    # One probe may just be on its way, long after the last: who does not read is asked ever more rarely.
+    return bool(probes > 1 or unconfirmed > 0) and min(since_data, since_confirmed) > SILENCE_SECONDS * 1_000
 
 
 def messages_of(

@@ -1,7 +1,8 @@
 """The messages by which two executors of one user come to have a channel, and those that pass on it.
 
-The notebook asks its gateway for it, the gateway tells the agent of one of them, which opens a connection to the other
-and hands it over. Who comes by it proves what follows from the other's ticket and from nothing else.
+The notebook makes up a name for it, which nobody can guess, and asks its gateway. The gateway tells the agent of one
+of them, which opens a connection to the other and hands it over. Who comes by it proves what follows from the other's
+ticket and from nothing else, and says the name.
 """
 
 from __future__ import annotations
@@ -12,11 +13,8 @@ from gpu_backend.wire.secrecy import HoldsSecret
 
 #: The verbs by which a notebook waits for a channel, has a piece sent by it, and has it put into an array.
 CHANNEL, SEND, RECEIVE = ".channel", ".send", ".receive"
-
-
-def channel_name(session: str, epoch: int) -> str:
-    """Return by what the executor of this session and epoch is known to those that it has channels to."""
-    return f"{session}.{epoch}"
+#: Longest name of a channel.
+MOST_NAME = 64
 
 
 # --- notebook -> gateway -> agent -> executor -------------------------------------------------------------------------
@@ -25,36 +23,36 @@ def channel_name(session: str, epoch: int) -> str:
 class OpenChannel(msgspec.Struct, frozen=True, array_like=True, tag="open_channel"):
     """Notebook to gateway: have the executor of my ``session`` reach that of my session ``to``. Answered by ``Done``.
 
-    Or by ``Denied``, if one of them has no executor, or is not the asker's own.
+    Or by ``Denied``, if one of them has no executor, or is not the asker's own. ``channel`` is its name.
     """
 
     request: int
     session: str
     to: str
+    channel: str
 
 
 class DialChannel(HoldsSecret, frozen=True, array_like=True, tag="dial_channel"):
     """Gateway to agent: open a connection to one of the ``endpoints`` for your executor of this session and epoch.
 
-    Behind it is the executor known by ``peer``, and by its ``certificate``; ``secret`` is proved to it.
+    Whoever is behind it is known by its ``certificate``; ``secret`` is proved to it. ``channel`` as in `OpenChannel`.
     """
 
     session: str
     epoch: int
-    peer: str
+    channel: str
     endpoints: tuple[str, ...]
     secret: str
     certificate: str
 
 
 class TakeChannel(HoldsSecret, frozen=True, array_like=True, tag="take_channel"):
-    """Agent to executor: a connection to the one known by ``peer``, whose descriptor comes with it; you are ``own``.
+    """Agent to executor: a connection for the ``channel``, whose descriptor comes with it.
 
     Without a descriptor there is none, ``failure`` says why.
     """
 
-    own: str
-    peer: str
+    channel: str
     secret: str = ""
     certificate: str = ""
     failure: str = ""
@@ -64,13 +62,13 @@ class TakeChannel(HoldsSecret, frozen=True, array_like=True, tag="take_channel")
 
 
 class Meet(msgspec.Struct, frozen=True, array_like=True, tag="meet"):
-    """Who came: I am the executor known by ``name``. Answered by ``Met``."""
+    """Who came: this is the ``channel`` of that name. Answered by ``Met``."""
 
-    name: str
+    channel: str
 
 
 class Met(msgspec.Struct, frozen=True, array_like=True, tag="met"):
-    """You are known here now."""
+    """It is known here now."""
 
 
 class Piece(msgspec.Struct, frozen=True, array_like=True, tag="piece"):

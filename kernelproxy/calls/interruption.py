@@ -19,6 +19,7 @@ from gpu_backend.wire.messages import Op
 from kernelproxy.calls.array_core import ArrayCore, handle_of
 from kernelproxy.calls.remote_object import RemoteObject
 from kernelproxy.client import clients
+from kernelproxy.mirror.effects import LOOKING
 from kernelproxy.stream.pipeline import Pipeline
 
 #: How long the executor may take to say what it has dropped, seconds. It looks up between two ops.
@@ -110,7 +111,7 @@ def _changed_by(op: Op) -> Iterator[int]:
     changed: list[wire.Value] = [given] if given is not None else []
     if not op.out and op.name in (".call", ".launch"):
         changed += op.args[1:]
-    elif not op.out and op.args:
+    elif not op.out and op.args and op.name not in LOOKING:
         changed.append(op.args[-1] if isinstance(surface.load().get(op.name), surface.Ufunc) else op.args[0])
     for value in changed:
         yield from _named_in(value)

@@ -92,9 +92,9 @@ class Lease:
         """Share the device in another way from now on; raises PoolRefusal if this user may not have that."""
         gateway_client.request(self._settings, control.SetWish(0, self.ticket.session, wish), GATEWAY_SECONDS)
 
-    def open_channel(self, to: str) -> None:
+    def open_channel(self, to: str, name: str) -> None:
         """Have our executor reach that of our session ``to``; raises PoolError if the pool cannot, or will not."""
-        gateway_client.request(self._settings, OpenChannel(0, self.ticket.session, to), GATEWAY_SECONDS)
+        gateway_client.request(self._settings, OpenChannel(0, self.ticket.session, to, name), GATEWAY_SECONDS)
 
     def usage(self, by: str, since: str) -> UsageView:
         """Return what was used from the day ``since`` on, as this user may see it."""

@@ -121,15 +121,15 @@ class Session:
         """Drop the queued remote work that has not started."""
         self.pipeline.cancel_pending()
 
-    def open_channel(self, to: Session) -> None:
-        """Have the executor reach that of another session of ours. One question to the gateway.
+    def open_channel(self, to: Session, name: str) -> None:
+        """Have the executor reach that of another session of ours, by a channel of that name. Asks the gateway.
 
         Raises
         ------
         PoolError
             If the pool cannot, or will not.
         """
-        self._lease.open_channel(to.ticket.session)
+        self._lease.open_channel(to.ticket.session, name)
 
     def set_wish(self, wish: Wish) -> None:
         """Share the device in another way from now on. One question to the gateway.

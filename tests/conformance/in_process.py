@@ -19,11 +19,11 @@ import pytest
 from gpu_backend.devices import open_device
 from gpu_backend.devices.base import Device
 from gpu_backend.devices.cpu.several import DEVICES
-from gpu_backend.executor.channels import Channel, Channels
+from gpu_backend.executor.channel import Channel
+from gpu_backend.executor.channels import Channels
 from gpu_backend.executor.config import PASSES
 from gpu_backend.executor.program.run import OpStream
 from gpu_backend.transport.message_socket import MessageSocket
-from gpu_backend.wire.channels import channel_name
 from gpu_backend.wire.messages import Want
 from kernelproxy.client import Beside, current
 from kernelproxy.mirror.host_mirror import HostMirror, Mode
@@ -144,17 +144,12 @@ class _InProcessAlone(InProcess):
         self.beside: _InProcessAlone | None = None
         super().__init__(_Alone(device, number), channels=self.channels)  # type: ignore[arg-type]
 
-    def reach(self, other: _InProcessAlone) -> None:
-        """Have a channel to another."""
+    def reach(self, other: _InProcessAlone, name: str) -> None:
+        """Have a channel of that name to another."""
         for one, beside, connected in zip((self, other), (other, self), socket.socketpair(), strict=True):
             connected.setblocking(False)
-            known = Channel(MessageSocket(connected), beside.name)
+            one.channels._named[name] = known = Channel(MessageSocket(connected), name)
             known.is_met, one.beside = True, beside
-            one.channels._named[beside.name] = known
-
-    @property
-    def name(self) -> str:
-        return channel_name(f"device-{self._number}", 1)
 
     def _work(self) -> None:
         self._run()
@@ -186,7 +181,7 @@ def _notebook_on_two_apart(kernels: Path) -> Iterator[InProcess]:
         for client, executor in zip((head, other), executors, strict=True):
             client.adopt(_session(device, executor, JoinedPipeline, 1))
             client.session.ticket = SimpleNamespace(session=f"device-{client.number}", epoch=1)
-            client.session.open_channel = lambda to: executors[0].reach(executors[1])
+            client.session.open_channel = lambda to, name: executors[0].reach(executors[1], name)
         executors[0].device = device
         yield executors[0]
     finally:

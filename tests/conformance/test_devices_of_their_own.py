@@ -6,14 +6,12 @@ import copy
 from collections.abc import Iterator
 from pathlib import Path
 from types import SimpleNamespace
-from typing import Any
 
 import numpy as np
 import pytest
 
-from gpu_backend.wire.errors import NoDevice, NotCopied, OpCancelled, PoolFull, SessionLost
+from gpu_backend.wire.errors import NoDevice, PoolFull, SessionLost
 from kernelproxy.calls import foreign_arrays, transfer
-from kernelproxy.calls.channels import Channels
 from kernelproxy.calls.common_client import common
 from kernelproxy.calls.each_device import on_each_device
 from kernelproxy.calls.error_state import ErrorState
@@ -87,121 +85,6 @@ def test_nothing_waits_for_what_another_device_does() -> None:
         assert not current().streams.is_used  # so that the compiled core records it
     assert x._client is not y._client
     assert not current().streams.is_used
-
-
-def _no_channels(client: Client) -> Channels:
-    found = Channels(client)
-    found.is_open = lambda source, target: False  # type: ignore[method-assign]
-    return found
-
-
-@pytest.fixture(params=["channel", "notebook"])
-def way(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> str:
-    """How copies pass from one executor to the other."""
-    if request.param == "notebook":
-        monkeypatch.setitem(current().first._parts, Channels, _no_channels(current()))
-    return str(request.param)
-
-
-@pytest.mark.parametrize("order", ["C", "F"])
-@pytest.mark.parametrize("how", ["asarray", "copyto", "store", "window"])
-def test_what_is_large_passes_in_pieces(how: str, order: Any, way: str) -> None:
-    before = current().pipeline.counters.direct_bytes
-    host = np.asarray(np.random.default_rng(1).normal(size=(3, transfer.CHUNK_BYTES // 10)), order=order)
-    assert host.nbytes > 2 * transfer.CHUNK_BYTES
-    there = cp.asarray(host)
-    with cp.cuda.Device(1):
-        if how == "asarray":
-            here = cp.asarray(there)
-            assert (here.flags.c_contiguous, here.flags.f_contiguous) == (order == "C", order == "F")
-        elif how == "window":
-            here = cp.empty((5, *host.shape[1:]))
-            here[1:4] = there if order == "C" else cp.asarray(there, order="C")
-            here = here[1:4]
-        else:
-            here = cp.empty_like(there)
-            if how == "copyto":
-                cp.copyto(here, there)
-            elif order == "C":
-                here[...] = there
-            else:
-                with pytest.raises(ValueError, match="Peer access is unavailable"):
-                    here[...] = there  # CuPy looks for C's order alone
-                return
-    there *= 0  # a copy is its own
-    np.testing.assert_array_equal(here.get(), host)
-    is_direct = way == "channel" and (how, order) != ("window", "F")  # which is laid out anew on its way
-    assert current().pipeline.counters.direct_bytes - before == (host.nbytes if is_direct else 0)
-
-
-def _unknown(size: int) -> Any:
-    """Return an array on the first device that the notebook knows nothing of."""
-    return cp.cos(cp.zeros(size))
-
-
-def test_copies_are_recorded_and_none_is_waited_for() -> None:
-    there = _unknown(1000)
-    with cp.cuda.Device(1):
-        here = cp.asarray(there)  # the channel is there from now on
-
-        def copies() -> None:
-            for _ in range(20):
-                here[...] = there
-
-        assert cost(copies) == 0
-        assert here.get().tolist() == [1.0] * 1000
-
-
-def test_what_an_interrupt_dropped_before_it_was_sent_is_told_on_the_other_device() -> None:
-    there = _unknown(1000)
-    with cp.cuda.Device(1):
-        here = cp.asarray(there)
-        here.get()
-        here[...] = _on_the_first(lambda: there + 1)
-        _drop_what_is_under_way()
-        with pytest.raises(NotCopied, match="was cancelled"):
-            here.get()
-        here[...] = cp.asarray(_on_the_first(lambda: _unknown(1000)))
-        assert here.get().tolist() == [1.0] * 1000
-
-
-def test_what_could_not_be_computed_is_told_on_both_devices() -> None:
-    there = _unknown(1000)
-    with cp.cuda.Device(1):
-        here = cp.asarray(there)
-        here.get()
-        failed = _on_the_first(lambda: there + 1)
-        _drop_what_is_under_way()
-        here[...] = failed
-        with pytest.raises(NotCopied, match="failed"):
-            here.get()
-    with pytest.raises(OpCancelled):
-        failed.get()
-
-
-def test_a_channel_that_was_lost_is_told_once_and_opened_again(executor: InProcess) -> None:
-    there = _unknown(1000)
-    with cp.cuda.Device(1):
-        here = cp.asarray(there)
-        here.get()
-        for channel in executor.channels._all():  # type: ignore[attr-defined]
-            channel.lose("a cable was pulled")
-        here[...] = there
-        with pytest.raises(NotCopied, match="Run the cell again"):
-            here.get()
-        here[...] = there
-        assert here.get().tolist() == [1.0] * 1000
-
-
-def _drop_what_is_under_way() -> None:
-    """Have the first executor drop what it has not begun."""
-    current().first.pipeline.cancel_pending()
-    _on_the_first(lambda: current().session.synchronize())
-
-
-def _on_the_first(make: Any) -> Any:
-    with cp.cuda.Device(0):
-        return make()
 
 
 def test_what_comes_behind_an_event_of_another_executor_comes_behind_it() -> None:

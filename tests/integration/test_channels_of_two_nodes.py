@@ -100,7 +100,7 @@ from kernelproxy.stream.session import Session
 
 asked = []
 
-def refuse(session, to):
+def refuse(session, to, name):
     asked.append(to)
     raise PoolRefusal("not here")
 

@@ -14,6 +14,7 @@ from gpu_backend.executor.verbs import STORE, STORE_WHERE
 from gpu_backend.opstream.contents import KEEP, WRITE_KEPT
 from gpu_backend.opstream.draws import is_draw, most_operands
 from gpu_backend.opstream.surface import GeneralizedUfunc, Ufunc, load
+from gpu_backend.wire.channels import CHANNEL, RECEIVE, SEND
 
 __all__ = ["CHECKED", "KEEPS", "Plan", "new_memory"]
 
@@ -61,7 +62,7 @@ _CHECKED = """
     random.permutation
 """
 _VERBS = frozenset(".nothing .same .window .layout .write .fail .synchronize .memory .doc".split())
-_VERBS |= {STORE, STORE_WHERE, KEEP, WRITE_KEPT}
+_VERBS |= {STORE, STORE_WHERE, KEEP, WRITE_KEPT, CHANNEL, SEND, RECEIVE}
 _UFUNC_METHODS = frozenset(("accumulate", "at", "outer", "reduce", "reduceat"))
 _KNOWN: dict[str, Container[int]] = {
     **{f"cupy.{name}": CHECKED for name in _CHECKED.split()},

@@ -7,7 +7,7 @@ from collections.abc import Callable, Collection
 from contextlib import AbstractContextManager
 from math import inf
 from time import perf_counter
-from typing import Any, Final, TypeGuard
+from typing import Any, Final
 
 import numpy as np
 
@@ -58,9 +58,8 @@ class OpStream:
         To the executors of the notebook's other devices; None for none.
     """
 
-    def __init__(
-        self, device: Device, passes: Collection[str] = PASSES, kept_bytes: int = 0, channels: Channels | None = None
-    ) -> None:
+    def __init__(self, device: Device, passes: Collection[str] = PASSES, kept_bytes: int = 0,
+                 channels: Channels | None = None) -> None:  # fmt: skip
         self._device = device
         passes = passes if device.count == 1 else ()
         self.heap = Heap()
@@ -100,9 +99,9 @@ class OpStream:
     def run(self, batch: QueuedBatch, until: float, most: int = _NO_BOUND) -> tuple[int, Answer | None]:
         """Run ops of ``batch``: until one has an answer, ``most`` have run, or ``perf_counter()`` passes ``until``.
 
-        Returns the place behind the last op that ran, and its answer if it has one. At least one op runs. A pass may
-        fulfil the first ops of what follows, too: then the place lies beyond the end, counted on into those batches.
-        This is the hot path: what happens for every op happens here, inline.
+        Returns the place behind the last op that ran, and its answer if it has one. At least one op runs, unless it
+        lacks something. A pass may fulfil the first ops of what follows, too: then the place lies beyond the end,
+        counted on into those batches. This is the hot path: what happens for every op happens here, inline.
         """
         heap, direct, ops, place = self.heap, self._direct, batch.ops, batch.next
         objects, views, alone, places = heap.objects, heap.views, heap.ownership.alone, heap.places.known
@@ -281,7 +280,8 @@ class OpStream:
         answer = self._answer(op, args, kwargs, result)
         if not caught:
             return answer
-        told = [(self._device.error_name(one.message), str(one.message)) for one in caught if _is_warning(one.message)]
+        said = [one.message for one in caught if isinstance(one.message, Warning)]
+        told = [(self._device.error_name(one), str(one)) for one in said]
         return answer._replace(warnings=tuple(WarningRecord(kind, as_utf8(text)) for kind, text in told))
 
     def _call(self, op: Op, function: Callable[..., Any], args: list[object], kwargs: dict[str, object]) -> Any:
@@ -395,7 +395,3 @@ class OpStream:
             entered = self._device.on_stream(self._objects.stream(stream))
             entered.__enter__()
             self._stream_context, self._stream = entered, handle
-
-
-def _is_warning(message: Warning | str) -> TypeGuard[Warning]:
-    return isinstance(message, Warning)

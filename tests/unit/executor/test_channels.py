@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import select
 import socket
+import threading
 from collections.abc import Callable, Iterator
 from functools import partial
 from time import monotonic
@@ -12,18 +13,20 @@ from time import monotonic
 import pytest
 
 from gpu_backend.executor import channels as module
-from gpu_backend.executor.channels import Awaits, Channel, Channels
+from gpu_backend.executor.channel import MOST_UNASKED, Channel
+from gpu_backend.executor.channels import Awaits, Channels
 from gpu_backend.node.certificate import make_certificate
-from gpu_backend.transport import local
+from gpu_backend.transport import local, tls
 from gpu_backend.transport.entrance import Entrance, LocalDoor
 from gpu_backend.transport.message_socket import MessageSocket
 from gpu_backend.transport.secret_proof import channel_secret
-from gpu_backend.wire.channels import Met, NoPiece, Piece, TakeChannel
+from gpu_backend.wire.channels import Meet, Met, NoPiece, Piece, TakeChannel
 from gpu_backend.wire.codec import encode
 from gpu_backend.wire.errors import NotCopied
 from tests.unit.transport.ways import Ways
 
-A, B = "a.1", "b.1"
+#: The name of the channel between both sides, and of another.
+NAME, OTHER = "n" * 32, "o" * 32
 
 
 class Side:
@@ -73,21 +76,19 @@ def has_come(lacking: Callable[[], object]) -> bool:
     return True
 
 
-def met(ways: Ways, sides: tuple[Side, Side]) -> None:
+def met(ways: Ways, sides: tuple[Side, Side], name: str = NAME) -> None:
     """Let the second side have reached the first."""
     near, far = ways.channel()
     a, b = sides
     a.channels.admit(far)
-    b.channels._reached.put(module._Reached(TakeChannel(B, A), near))
-    b.channels.is_used = True
-    b.channels._bell = os.eventfd(1)
-    b.poll.register(b.channels._bell, select.EPOLLIN)
-    until(lambda: has_come(lambda: b.channels.failure(A)) and B in a.channels._named, a, b)
-    assert b.channels.failure(A) == ""
+    b.channels._under_proof += 1
+    b.channels._reached.put(module._Reached(name, near))
+    until(lambda: has_come(lambda: b.channels.failure(name, True)) and name in a.channels._named, a, b)
+    assert b.channels.failure(name, False) == ""
 
 
-def sent(side: Side, peer: str, number: int, content: bytes) -> None:
-    channel = side.channels.to(peer)
+def sent(side: Side, number: int, content: bytes, name: str = NAME) -> None:
+    channel = side.channels.to(name)
     assert channel is not None
     channel.send(Piece(number), content)
 
@@ -96,27 +97,27 @@ def test_pieces_pass_each_way_in_order(ways: Ways, sides: tuple[Side, Side]) -> 
     met(ways, sides)
     a, b = sides
     large = os.urandom(1 << 20)
-    sent(a, B, 1, b"small")
-    sent(b, A, 2, large)
-    sent(a, B, 3, large[::-1])
-    for side, peer, number, content in ((a, B, 2, large), (b, A, 1, b"small"), (b, A, 3, large[::-1])):
-        channel = side.channels._named[peer]
+    sent(a, 1, b"small")
+    sent(b, 2, large)
+    sent(a, 3, large[::-1])
+    for side, number, content in ((a, 2, large), (b, 1, b"small"), (b, 3, large[::-1])):
+        channel = side.channels._named[NAME]
         until(partial(channel.is_there, number), a, b)
-        assert bytes(side.channels.taken(peer, number)) == content
+        assert bytes(side.channels.taken(NAME, number)) == content
 
 
 def test_what_has_not_come_is_waited_for_and_what_never_will_is_told(ways: Ways, sides: tuple[Side, Side]) -> None:
     met(ways, sides)
     a, b = sides
     with pytest.raises(Awaits) as lacking:
-        b.channels.taken(A, 7)
+        b.channels.taken(NAME, 7)
     assert not lacking.value.has_come()
-    a.channels.give_up(B, 7, "it was cancelled")
+    a.channels.give_up(NAME, 7, "it was cancelled")
     until(lacking.value.has_come, a, b)
     with pytest.raises(NotCopied, match="it was cancelled"):
-        b.channels.taken(A, 7)
+        b.channels.taken(NAME, 7)
     with pytest.raises(NotCopied, match="too late"):
-        b.channels.taken(A, 6)
+        b.channels.taken(NAME, 6)
 
 
 def test_no_more_is_read_than_is_asked_for_and_no_more_made_than_is_taken(ways: Ways, sides: tuple[Side, Side]) -> None:
@@ -124,36 +125,36 @@ def test_no_more_is_read_than_is_asked_for_and_no_more_made_than_is_taken(ways: 
     a, b = sides
     content, number = bytes(4 << 20), 0
     for _ in range(200):
-        if not has_come(lambda: a.channels.to(B)):
+        if not has_come(lambda: a.channels.to(NAME)):
             break
         number += 1
-        sent(a, B, number, content)
+        sent(a, number, content)
         a.step()
         b.step()
     assert 4 <= number < 200, "the sender is never told to wait"
-    assert len(b.channels._named[A]._arrived) <= module._MOST_UNASKED
+    assert len(b.channels._named[NAME]._arrived) <= MOST_UNASKED
     assert not b.channels.has_news(), "who cannot read does not stay awake for it"
     with pytest.raises(Awaits) as lacking:
-        a.channels.to(B)
+        a.channels.to(NAME)
     # The notebook was interrupted, and asks for a later piece: nothing before it stands in the way.
-    until(lambda: b.channels._named[A].is_there(number), a, b)
-    assert len(b.channels.taken(A, number)) == len(content)
+    until(lambda: b.channels._named[NAME].is_there(number), a, b)
+    assert len(b.channels.taken(NAME, number)) == len(content)
     assert lacking.value.has_come()
 
 
 def test_a_lost_peer_is_told_to_who_waits_and_what_came_is_still_there(ways: Ways, sides: tuple[Side, Side]) -> None:
     met(ways, sides)
     a, b = sides
-    sent(a, B, 1, b"came")
-    until(lambda: b.channels._named[A].is_there(1), a, b)
+    sent(a, 1, b"came")
+    until(lambda: b.channels._named[NAME].is_there(1), a, b)
     with pytest.raises(Awaits) as lacking:
-        b.channels.to(A) and b.channels.taken(A, 1) and b.channels.taken(A, 2)
+        b.channels.to(NAME) and b.channels.taken(NAME, 1) and b.channels.taken(NAME, 2)
     a.channels.close()
     until(lacking.value.has_come, b)
     with pytest.raises(NotCopied, match="Run the cell again"):
-        b.channels.taken(A, 2)
-    assert b.channels.to(A) is None
-    assert not has_come(lambda: b.channels.failure(A)), "another may have been asked for since"
+        b.channels.taken(NAME, 2)
+    assert b.channels.to(NAME) is None
+    assert "Run" not in b.channels.failure(NAME, False) != ""
 
 
 @pytest.mark.parametrize(
@@ -174,20 +175,69 @@ def test_who_says_what_it_has_no_reason_to_is_cut_off(ways: Ways, sides: tuple[S
 def test_a_message_larger_than_a_piece_cuts_it_off(ways: Ways, sides: tuple[Side, Side]) -> None:
     met(ways, sides)
     a, b = sides
-    channel = a.channels._named[B]
-    b.channels._named[A].connected.send(encode(Piece(1), [bytes(5 << 20)]))
+    channel = a.channels._named[NAME]
+    b.channels._named[NAME].connected.send(encode(Piece(1), [bytes(5 << 20)]))
     until(lambda: bool(channel.lost), a, b)
     assert "a message of" in channel.lost
 
 
-def test_a_new_channel_takes_the_place_of_the_one_before(ways: Ways, sides: tuple[Side, Side]) -> None:
+def test_each_channel_is_its_own_and_nobody_takes_the_name_of_another(ways: Ways, sides: tuple[Side, Side]) -> None:
     a, b = sides
     met(ways, sides)
-    first = a.channels._named[B]
+    met(ways, sides, OTHER)
+    sent(a, 1, b"one")
+    sent(a, 2, b"other", OTHER)
+    until(lambda: b.channels._named[NAME].is_there(1) and b.channels._named[OTHER].is_there(2), a, b)
+    near, far = ways.channel()
+    a.channels.admit(far)
+    near.send(encode(Meet(NAME)))
+    (guest,) = a.channels._unmet
+    until(lambda: bool(guest.lost), a)
+    assert not a.channels._named[NAME].lost
+    assert bytes(b.channels.taken(NAME, 1)) == b"one"
+
+
+def test_pieces_that_nobody_waits_for_any_more_leave_room(ways: Ways, sides: tuple[Side, Side]) -> None:
+    """Their ops failed on the receiver, or were cancelled there, before they asked for anything."""
     met(ways, sides)
-    until(lambda: bool(first.lost), a, b)
-    sent(a, B, 1, b"new")
-    until(lambda: b.channels._named[A].is_there(1), a, b)
+    a, b = sides
+    for number in range(1, 41):
+        until(lambda: has_come(lambda: a.channels.to(NAME)), a, b)
+        sent(a, number, bytes(1 << 20))
+        b.channels.pass_over(NAME, number)
+    sent(a, 41, b"last")
+    until(lambda: b.channels._named[NAME].is_there(41), a, b)
+    assert bytes(b.channels.taken(NAME, 41)) == b"last"
+
+
+def test_small_pieces_beyond_those_that_are_held_are_read_as_soon_as_there_is_room(
+    ways: Ways, sides: tuple[Side, Side]
+) -> None:
+    met(ways, sides)
+    a, b = sides
+    for number in range(1, 9):
+        sent(a, number, b"x" * 100)
+    until(lambda: b.channels._named[NAME].is_full, a, b)
+    for number in range(1, 9):
+        assert has_come(partial(b.channels.taken, NAME, number)) or number > MOST_UNASKED
+        until(partial(b.channels._named[NAME].is_there, number + 1) if number < 8 else lambda: True, a, b)
+
+
+def test_a_full_channel_whose_peer_is_gone_keeps_nobody_awake(sides: tuple[Side, Side]) -> None:
+    ways = Ways("socket")
+    try:
+        met(ways, sides)
+        a, b = sides
+        for number in range(1, 6):
+            sent(a, number, b"x")
+        until(lambda: b.channels._named[NAME].is_full, a, b)
+        a.channels.close()
+        b.step()
+        b.channels.push()
+        assert b.channels.doze()
+        assert b.poll.poll(0.05) == []
+    finally:
+        ways.close()
 
 
 def test_so_many_come_and_no_more(sides: tuple[Side, Side], monkeypatch: pytest.MonkeyPatch) -> None:
@@ -210,24 +260,25 @@ def test_a_connection_that_is_handed_over_is_proved_in_a_thread(sides: tuple[Sid
     ways = Ways("local")
     try:
         connected = local.connect(ways.endpoint, 90.0)
-        order = TakeChannel(B, A, channel_secret(ways.expected.secret).hex(), ways.expected.certificate)
+        order = TakeChannel(NAME, channel_secret(ways.expected.secret).hex(), ways.expected.certificate)
         b.channels.take(order, connected.detach())
         ways.is_for_channels = True
         a.channels.admit(ways.admit())
-        until(lambda: has_come(lambda: b.channels.failure(A)), a, b)
-        assert b.channels.failure(A) == ""
+        until(lambda: has_come(lambda: b.channels.failure(NAME, True)), a, b)
+        assert b.channels.failure(NAME, True) == ""
     finally:
         ways.close()
 
 
-def test_why_there_is_none_is_told_once(sides: tuple[Side, Side]) -> None:
+def test_why_there_is_none_is_told(sides: tuple[Side, Side]) -> None:
     _, b = sides
     with pytest.raises(Awaits) as lacking:
-        b.channels.failure(A)
-    b.channels.take(TakeChannel(B, A, failure="nobody listens"), None)
+        b.channels.failure(NAME, True)
+    b.channels.take(TakeChannel(NAME, failure="nobody listens"), None)
     assert lacking.value.has_come()
-    assert b.channels.failure(A) == "nobody listens"
-    assert not has_come(lambda: b.channels.failure(A))
+    assert b.channels.failure(NAME, True) == "nobody listens"
+    assert not has_come(lambda: b.channels.failure(OTHER, True))
+    assert b.channels.failure(OTHER, False)
 
 
 def test_a_wrong_secret_is_told(sides: tuple[Side, Side]) -> None:
@@ -236,12 +287,11 @@ def test_a_wrong_secret_is_told(sides: tuple[Side, Side]) -> None:
     entrance = Entrance(os.urandom(32), (LocalDoor(listening, lambda: None),))
     try:
         connected = local.connect(endpoint, 90.0)
-        b.channels.take(TakeChannel(B, A, os.urandom(32).hex(), make_certificate().fingerprint), connected.detach())
-        while not has_come(lambda: b.channels.failure(A)):
+        b.channels.take(TakeChannel(NAME, os.urandom(32).hex(), make_certificate().fingerprint), connected.detach())
+        while not has_come(lambda: b.channels.failure(NAME, True)):
             assert not entrance.admitted()
             b.step(0.001)
-        b.channels.take(TakeChannel(B, A, failure="another"), None)
-        assert b.channels.failure(A) == "another"
+        assert b.channels.failure(NAME, True)
     finally:
         entrance.close()
 
@@ -249,25 +299,58 @@ def test_a_wrong_secret_is_told(sides: tuple[Side, Side]) -> None:
 def test_nobody_is_waited_for_for_ever(sides: tuple[Side, Side], monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(module, "_COMING_SECONDS", 0.0)
     _, b = sides
-    assert b.channels.failure(A) == "the other side was not heard in time"
+    assert b.channels.failure(NAME, True) == "the other side was not heard in time"
 
 
 def test_a_channel_that_was_lost_before_it_was_met_is_told(sides: tuple[Side, Side]) -> None:
     _, b = sides
     near, far = socket.socketpair()
     near.setblocking(False)
-    b.channels._note_reached(module._Reached(TakeChannel(B, A), MessageSocket(near)))
+    b.channels._note_reached(module._Reached(NAME, MessageSocket(near)))
     with pytest.raises(Awaits) as lacking:
-        b.channels.failure(A)
+        b.channels.failure(NAME, True)
     far.close()
     until(lacking.value.has_come, b)
-    assert b.channels.failure(A)
+    assert b.channels.failure(NAME, True)
+
+
+def test_what_is_no_socket_and_what_has_no_thread_ends_nobody(
+    sides: tuple[Side, Side], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    _, b = sides
+    read, write = os.pipe()
+    os.close(write)
+    b.channels.take(TakeChannel(NAME, "5" * 64, "c" * 64), read)
+    assert b.channels.failure(NAME, True)
+    near, far = socket.socketpair()
+
+    def start(self: object) -> None:
+        raise RuntimeError("can't start new thread")
+
+    monkeypatch.setattr(threading.Thread, "start", start)
+    b.channels.take(TakeChannel(OTHER, "5" * 64, "c" * 64), near.detach())
+    assert b.channels.failure(OTHER, True) == "can't start new thread"
+    assert far.recv(1) == b""
+    far.close()
+
+
+def test_a_host_that_does_not_answer_is_given_up(sides: tuple[Side, Side], monkeypatch: pytest.MonkeyPatch) -> None:
+    _, b = sides
+    ways = Ways("tls")
+    try:
+        met(ways, sides)
+        monkeypatch.setattr(tls, "is_silent", lambda connected: True)
+        b.channels._silence_look_at = 0.0
+        b.step()
+        assert b.channels._named[NAME].lost == "its host does not answer"
+    finally:
+        ways.close()
 
 
 def test_a_closed_channel_sends_nothing() -> None:
     near, far = socket.socketpair()
     near.setblocking(False)
-    channel = Channel(MessageSocket(near), A)
+    channel = Channel(MessageSocket(near), NAME)
     channel.lose("it ended")
     channel.lose("again")
     channel.hear()

@@ -2,20 +2,25 @@
 
 from __future__ import annotations
 
+import os
+import socket
 from collections.abc import Iterator
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
 import pytest
 
-from gpu_backend.executor.control_door import ControlDoor
+from gpu_backend.executor.control_door import ControlDoor, Handed
 from gpu_backend.transport import control_socket
 from gpu_backend.transport.control_socket import ControlListener
 from gpu_backend.wire import orders
+from gpu_backend.wire.channels import TakeChannel
 from gpu_backend.wire.codec import Codec, encode
 
 REPORT = orders.Report(orders.Phase.WARM, "", 0, 1, 0, 0, 0.0)
 REPORTS: Codec[orders.FromExecutorControl] = Codec(orders.FromExecutorControl)
+
+NAME = "n" * 32
 
 
 @pytest.fixture
@@ -77,3 +82,19 @@ def test_its_successor_is_heard_and_told(door: ControlDoor, place: Path) -> None
     assert message is not None
     assert REPORTS.decode([message.frame]) == REPORT
     second.close()
+
+
+def test_a_connection_comes_with_its_descriptor_and_its_absence_without(door: ControlDoor, place: Path) -> None:
+    agent = control_socket.connect(place)
+    order = TakeChannel(NAME, "5" * 64, "c" * 64)
+    with socket.socket() as connected:
+        assert agent.send(encode(order)[0], [connected.fileno()])
+        assert agent.send(encode(TakeChannel(NAME, failure="no way"))[0])
+        assert agent.send(encode(order)[0], [connected.fileno()] * 2)  # which nobody sends
+        first, second = heard(door)
+    assert isinstance(first, Handed)
+    assert first.order == order
+    assert first.descriptor is not None
+    os.close(first.descriptor)
+    assert second == Handed(TakeChannel(NAME, failure="no way"), None)
+    agent.close()

@@ -334,3 +334,42 @@ def test_who_cancels_hears_from_which_op_on() -> None:
     told = sent(talk, b"b")[-1]
     assert isinstance(told, wire.Ack)
     assert (told.applied, told.dropped_after, told.dropped_through) == (5, 2, 7)
+
+
+# --- an op that lacks something ---------------------------------------------------------------------------------------
+
+
+def test_an_op_that_lacks_something_is_no_work_until_that_has_come() -> None:
+    talk, has_come = greeted(), False
+    talk.receive(PEER, batch(1, 2))
+    front = talk.front()
+    assert front is not None
+    front.awaits = lambda: has_come
+    assert not talk.has_work
+    assert talk.front() is None
+    assert (talk.queued_ops, talk.ready_ops) == (2, 0), "its credit is not free, and the device is not wanted"
+    has_come = True
+    assert talk.has_work
+    assert talk.ready_ops == 2
+
+
+def test_who_waits_for_it_waits_for_no_device() -> None:
+    talk, has_come = greeted(), False
+    talk.receive(PEER, encode(wire.Batch(1, 0, (wire.Op(".same", 0, (Ref(1),), None, wire.Want.CONTENTS),))))
+    front = talk.front()
+    assert front is not None
+    front.awaits = lambda: has_come
+    assert not talk.is_awaited
+    has_come = True
+    assert talk.is_awaited
+
+
+def test_an_op_that_lacks_something_is_dropped_as_any_other() -> None:
+    talk = greeted()
+    talk.receive(PEER, batch(1, 2))
+    front = talk.front()
+    assert front is not None
+    front.awaits = lambda: False
+    talk.receive(PEER, encode(wire.Cancel(1)))
+    assert talk.is_cancelled
+    assert talk.has_work

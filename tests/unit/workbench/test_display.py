@@ -34,6 +34,7 @@ STATUS = GpuStatus(
         "round_trips": 7,
         "answered_here": 912,
         "kept_bytes": 8192,
+        "direct_bytes": 0,
         "trips": {"scalar": 5, "shape": 2},
         "sent_bytes": {"host": 4096},
         "received_bytes": {},
