@@ -10,13 +10,16 @@ import numpy as np
 
 from gpu_backend.opstream.layout import DType, Layout
 from gpu_backend.opstream.proof.scalars import fills_quietly, quiet_bounds
-from gpu_backend.opstream.proof.setitem import mask_over
+from gpu_backend.opstream.proof.setitem import fills_chosen, mask_over
 from gpu_backend.wire import values as wire
 from kernelproxy import compiled
-from kernelproxy.calls.array_core import ArrayCore, LaterLayout, device_of, view_of
+from kernelproxy.calls.array_core import ArrayCore, device_of, view_of
 from kernelproxy.calls.brought import copy_over, is_cleared, on_device
 from kernelproxy.calls.common_client import common
 from kernelproxy.calls.elsewhere import is_stored_whole
+from kernelproxy.calls.later_layout import LaterLayout, Rows
+from kernelproxy.client import Client
+from kernelproxy.mirror import counts
 from kernelproxy.stream.forms import Form, Forms, OpKind
 
 #: How many frames of ours there are at least between the pipeline and who stores something.
@@ -28,6 +31,8 @@ _SURELY_SOME = 1e-7
 #: The key of a whole array.
 _ALL = wire.Ellipsis()
 _STORE, _STORE_WHERE, _FILL = ".store", ".store_where", "cupy.ndarray.__setitem__"
+#: Stands in keys for a store, by a mask, of what the mask has chosen.
+_STORE_CHOSEN = ".store_chosen"
 compiled.learn(whole=_ALL)
 
 
@@ -85,6 +90,46 @@ def store_where(target: ArrayCore, mask: ArrayCore, value: object) -> bool:
     stored: Any = value._ref if isinstance(value, ArrayCore) else value
     client.pipeline.note(form, (target._ref, mask._ref, stored), _DEPTH, None, client.streams.current_handle())
     return True
+
+
+def store_of_chosen(target: ArrayCore, mask: ArrayCore, value: ArrayCore) -> Form | None:
+    """Return the form of ``target[mask] = value`` if the same mask has chosen the rows of ``value``; else None."""
+    layout, client = value._layout, target._client
+    if type(layout) is not LaterLayout or (kind := layout.kind) is None or (rows := layout.rows) is None:
+        return None
+    if rows.of != mask._ref or not _is_unwritten(client, rows):
+        return None
+    forms, key = client.pipeline.forms, (target._layout, _STORE_CHOSEN, mask._layout, kind)
+    form = forms.get(key)
+    if form is None:
+        if not fills_chosen(target._layout, mask._layout, kind):
+            return None
+        size = max(target._layout.nbytes, mask._layout.nbytes, kind.most_bytes)
+        form = forms.of(OpKind(_FILL, 0, None, size))
+        if LaterLayout not in map(type, key):
+            forms.keep(key, form)
+    return form
+
+
+def store_again(form: Form, target: ArrayCore, mask: ArrayCore, value: ArrayCore) -> bool:
+    """Record ``target[mask] = value``, of that form, if all of it is of one client; tell whether it is."""
+    client = target._client
+    if client.members or mask._client is not client or value._client is not client:
+        return False
+    args = (target._ref, mask._ref, value._ref)
+    client.pipeline.note(form, args, _DEPTH, None, client.streams.current_handle())
+    return True
+
+
+def _is_unwritten(client: Client, rows: Rows) -> bool:
+    """Tell whether the mask is what it was when it chose these rows."""
+    pipeline = client.pipeline
+    if rows.op == pipeline.open_batch.end - 1:  # nothing was recorded since
+        return True
+    if rows.of is None or rows.counted is None:
+        return False
+    with pipeline.recording:
+        return counts.holds(pipeline.mirror, rows.of, rows.counted)
 
 
 def _may_be_put_otherwise(value: object, dtype: DType) -> bool:
