@@ -9,6 +9,7 @@ from weakref import ref
 from gpu_backend.opstream.layout import Layout, SomeRows
 from gpu_backend.wire import values as wire
 from gpu_backend.wire.messages import Want
+from kernelproxy import compiled
 from kernelproxy.calls.decoding import told_layout
 from kernelproxy.client import Client
 from kernelproxy.mirror import counts
@@ -126,4 +127,4 @@ def _counted(kind: SomeRows | None, rows: Rows | None) -> Layout | None:
     return None if count is None else kind.with_count(count)
 
 
-# compiled.learn(LaterLayout=LaterLayout, Rows=Rows)
+compiled.learn(LaterLayout=LaterLayout, Rows=Rows, SomeRows=SomeRows, Counted=Counted)

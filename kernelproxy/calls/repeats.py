@@ -119,7 +119,7 @@ def _is_short(text: str) -> bool:
 
 compiled.learn(
     current=current, dtypes=DTYPES, dtype_kinds=DTYPE_KINDS, Tuple=wire.Tuple, List=wire.List, Window=View,
-    Returned=Returned, any_float=_ANY_FLOAT, most_float=_MOST_FLOAT, generators=GENERATORS,
+    Returned=Returned, Later=Later, any_float=_ANY_FLOAT, most_float=_MOST_FLOAT, generators=GENERATORS,
 )  # fmt: skip
 
 
