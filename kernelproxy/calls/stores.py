@@ -30,10 +30,10 @@ _KNOWS_MASKS = 1
 _SURELY_SOME = 1e-7
 #: The key of a whole array.
 _ALL = wire.Ellipsis()
+compiled.learn(whole=_ALL, knows_masks=_KNOWS_MASKS, surely_some=_SURELY_SOME)
 _STORE, _STORE_WHERE, _FILL = ".store", ".store_where", "cupy.ndarray.__setitem__"
 #: Stands in keys for a store, by a mask, of what the mask has chosen.
 _STORE_CHOSEN = ".store_chosen"
-compiled.learn(whole=_ALL)
 
 
 def store(target: ArrayCore, value: ArrayCore) -> None:
@@ -85,7 +85,9 @@ def store_where(target: ArrayCore, mask: ArrayCore, value: object) -> bool:
     if form is None or chosen.ndim != lies.ndim:
         if (over := mask_over(lies, chosen, given)) is None:
             return False
-        form = form or forms.keep(key, forms.of(OpKind(_STORE_WHERE, 0, None, lies.nbytes)))
+        if form is None:
+            low, high = _bounds_where(value, lies.dtype) if given is None else (0.0, 0.0)
+            form = forms.keep(key, forms.of(OpKind(_STORE_WHERE, 0, None, lies.nbytes), low, high))
         mask = view_of(mask, 0, over)
     stored: Any = value._ref if isinstance(value, ArrayCore) else value
     client.pipeline.note(form, (target._ref, mask._ref, stored), _DEPTH, None, client.streams.current_handle())
@@ -130,6 +132,15 @@ def _is_unwritten(client: Client, rows: Rows) -> bool:
         return False
     with pipeline.recording:
         return counts.holds(pipeline.mirror, rows.of, rows.counted)
+
+
+def _bounds_where(value: object, dtype: DType) -> tuple[float, float]:
+    """Return between which numbers those of the type of ``value`` are put by a mask as they are, but for small ones.
+
+    Those between `_SURELY_SOME` below zero and zero may be put otherwise.
+    """
+    bounds = None if type(value) is float and dtype == np.float16 else quiet_bounds(type(value), dtype)
+    return bounds or (1.0, 0.0)  # none is within
 
 
 def _may_be_put_otherwise(value: object, dtype: DType) -> bool:

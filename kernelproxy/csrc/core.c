@@ -21,6 +21,7 @@
 #include "arrays.h"
 #include "later.h"
 #include "forms.h"
+#include "masks.h"
 #include "calls.h"
 
 /* --- the ways --------------------------------------------------------------------------------------------------------- */
@@ -146,7 +147,7 @@ WAY(setitem)
 {
     PyObject *offset = NULL, *layout = NULL, *made = NULL;
     if (GIVEN(3) && is_plain(args[0]) && is_plain(args[1]))
-        made = is_plain(args[2]) ? store_chosen(args[0], args[1], args[2]) : NULL;
+        made = store_by_mask(args[0], args[1], args[2]);
     else if (GIVEN(3) && is_plain(args[0]) && (is_plain(args[2]) || is_number(args[2]))
         && find_window(AT(args[0], in_array.layout), args[1], &offset, &layout) > 0) {
         int is_there = is_plain(args[2]) ? is_window(args[2], args[0], offset, layout) : 0;

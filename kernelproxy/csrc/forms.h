@@ -201,30 +201,3 @@ static PyObject *store(PyObject *array, PyObject *offset, PyObject *layout, PyOb
     Py_XDECREF(key);
     return is_done ? Py_NewRef(Py_None) : NULL;
 }
-
-/* As `store_of_chosen` and `store_again`, of plain arrays: put into `array` what `mask` has chosen elsewhere. */
-static PyObject *store_chosen(PyObject *array, PyObject *mask, PyObject *value)
-{
-    PyObject *client = AT(array, in_array.client), *rows = NULL, *pipeline, *form, *given = NULL, *handle = NULL;
-    if (!IS(AT(value, in_array.layout), LaterLayout) || AT(mask, in_array.client) != client
-        || AT(value, in_array.client) != client || note_rows(value, &rows) <= 0)
-        return NULL;
-    PyObject *layout = AT(array, in_array.layout);
-    PyObject *key = PyTuple_Pack(4, layout, s_store_chosen, AT(mask, in_array.layout), seen(value));
-    int found = PyObject_RichCompareBool(PyTuple_GET_ITEM(rows, ROWS_OF), AT(mask, in_array.ref), Py_EQ);
-    pipeline = form = NULL;
-    if (found > 0)
-        found = find_form(client, key, NULL, 0, &pipeline, &form);
-    if (found > 0 && counted_in(pipeline, mask) == PyTuple_GET_ITEM(rows, ROWS_COUNTED)) /* nobody has written it */
-        given = PyTuple_Pack(3, AT(array, in_array.ref), AT(mask, in_array.ref), AT(value, in_array.ref));
-    if (given != NULL)
-        handle = note(pipeline, form, given, 0, Py_None, zero);
-    int is_done = handle != NULL;
-    Py_XDECREF(handle);
-    Py_XDECREF(given);
-    Py_XDECREF(form);
-    Py_XDECREF(pipeline);
-    Py_XDECREF(key);
-    Py_DECREF(rows);
-    return is_done ? Py_NewRef(Py_None) : NULL;
-}

@@ -7,7 +7,7 @@ static PyObject *nothing, *of_device, *theirs, *not_theirs, *is_theirs, *taken_o
 static PyObject *scalars, *sent_number, *Ufunc;
 static PyObject *Answer, *batch_ops, *Credit, *handles_per_call, *Inbox, *looking, *monotonic, *oldest, *Reply, *turn_seconds;
 static PyObject *current, *dtype_kinds, *dtypes, *any_float, *doubted, *Forms, *generators, *List, *most_float, *Returned, *Tuple, *Window, *whole;
-static PyObject *Counted, *Later, *LaterLayout, *Rows, *SomeRows;
+static PyObject *Counted, *knows_masks, *Later, *LaterLayout, *Rows, *SomeRows, *surely_some;
 
 /* Whether ways are taken. Tests go both ways in one process. */
 static int is_on = 1;
@@ -23,6 +23,7 @@ static struct { const char *name; PyObject **value; } parts[] = {
     {"generators", &generators},
     {"doubted", &doubted}, {"Forms", &Forms}, {"List", &List},
     {"Counted", &Counted}, {"Later", &Later}, {"LaterLayout", &LaterLayout}, {"Rows", &Rows}, {"SomeRows", &SomeRows},
+    {"knows_masks", &knows_masks}, {"surely_some", &surely_some},
     {"Answer", &Answer}, {"batch_ops", &batch_ops}, {"Credit", &Credit}, {"handles_per_call", &handles_per_call}, {"Inbox", &Inbox},
     {"looking", &looking}, {"monotonic", &monotonic}, {"oldest", &oldest}, {"Reply", &Reply}, {"turn_seconds", &turn_seconds},
     {"Returned", &Returned}, {"Tuple", &Tuple}, {"Window", &Window}, {"whole", &whole}, {NULL, NULL},
@@ -92,7 +93,7 @@ static PyObject *s_acquire, *s_append, *s_barred, *s_budget, *s_data, *s_drop, *
     *s_is_long, *s_is_on, *s_is_sure, *s_is_used, *s_known, *s_note, *s_pipeline, *s_popleft, *s_publish, *s_release,
     *s_set, *s_store,
     *s_small_bytes, *s_streams, *s_wake_sender, *s_worth, *zero, *none_twice, *no_names;
-static PyObject *s_getitem, *s_store_chosen;
+static PyObject *s_getitem, *s_minor, *s_store_chosen, *s_store_where, *s_welcome;
 static PyObject *s_applied, *s_client, *s_wire_value, *s_cancel_told, *s_cancelled_through, *s_connection, *s_costs, *s_credit, *s_cursor, *s_end, *s_inbox, *s_io, *s_is_shown, *s_is_sound, *s_journal, *s_marks, *s_note_asked, *s_note_durable, *s_note_progress, *s_note_refusal, *s_receive, *s_recorded, *s_send_recorded, *s_send_sealed, *s_settle, *s_should_tell, *s_signs, *s_successor, *s_tell_read;
 
 static struct { PyObject **value; const char *text; } texts[] = {
@@ -102,7 +103,8 @@ static struct { PyObject **value; const char *text; } texts[] = {
     {&s_known, "known"}, {&s_note, "note"}, {&s_pipeline, "pipeline"},
     {&s_popleft, "popleft"}, {&s_publish, "publish"}, {&s_release, "release"}, {&s_set, "cupy.ndarray.__setitem__"}, {&s_store, ".store"}, {&s_small_bytes, "small_bytes"},
     {&s_streams, "streams"}, {&s_wake_sender, "wake_sender"}, {&s_worth, "worth"},
-    {&s_getitem, "cupy.ndarray.__getitem__"}, {&s_store_chosen, ".store_chosen"},
+    {&s_getitem, "cupy.ndarray.__getitem__"}, {&s_store_chosen, ".store_chosen"}, {&s_minor, "minor"},
+    {&s_store_where, ".store_where"}, {&s_welcome, "welcome"},
     {&s_client, "_client"}, {&s_wire_value, "_wire_value"},
     {&s_applied, "applied"}, {&s_cancel_told, "_cancel_told"}, {&s_cancelled_through, "_cancelled_through"}, {&s_connection, "connection"}, {&s_costs, "_costs"}, {&s_credit, "credit"}, {&s_cursor, "cursor"}, {&s_end, "_end"}, {&s_inbox, "inbox"}, {&s_io, "_io"}, {&s_is_shown, "is_shown"}, {&s_is_sound, "is_sound"}, {&s_journal, "journal"}, {&s_marks, "marks"}, {&s_note_asked, "note_asked"}, {&s_note_durable, "note_durable"}, {&s_note_progress, "note_progress"}, {&s_note_refusal, "_note_refusal"}, {&s_receive, "receive"}, {&s_recorded, "recorded"}, {&s_send_recorded, "_send_recorded"}, {&s_send_sealed, "_send_sealed"}, {&s_settle, "settle"}, {&s_should_tell, "should_tell"}, {&s_signs, "signs"}, {&s_successor, "successor"}, {&s_tell_read, "_tell_read"}, {NULL, NULL},
 };
