@@ -11,13 +11,16 @@ from typing import Any
 
 from gpu_backend.opstream.proof.outcome import Later
 from gpu_backend.wire import values as wire
+from kernelproxy import compiled
 from kernelproxy.calls import array_core
 from kernelproxy.calls.array_core import ArrayCore, pending
 from kernelproxy.calls.later_layout import Rows
 from kernelproxy.calls.selections import rows_of
 from kernelproxy.client import Client
 from kernelproxy.mirror import counts
+from kernelproxy.mirror.entries import Counted
 from kernelproxy.stream.forms import Form, Forms, OpKind, rows_of_each
+from kernelproxy.stream.pipeline import Pipeline
 
 __all__ = ["form_for_later", "made_again", "made_for_later", "orders_for_later"]
 
@@ -70,12 +73,23 @@ def _chosen(client: Client, args: tuple[object, ...], proof: Later, record: Call
     pipeline = client.pipeline
     place = proof.chosen_by
     mask = None if place is None or place >= len(args) else args[place]  # else it was given by its name
-    counted = count = None
-    with pipeline.recording:
-        number = pipeline.open_batch.end
-        if isinstance(mask, ArrayCore):
-            counted, count = counts.expect(pipeline.mirror, mask._ref), counts.count(pipeline.mirror, mask._ref)
+    number, counted, count = _expected(pipeline, mask._ref if isinstance(mask, ArrayCore) else None)
     first = record()
     if pipeline.open_batch.end != number + 1:  # another thread came between, and may have written it
         return first, Rows(None, 0)
     return first, Rows(mask._ref, number, counted, count) if isinstance(mask, ArrayCore) else Rows(None, number)
+
+
+def _expected(pipeline: Pipeline, mask: wire.Ref | wire.View | None) -> tuple[int, Counted | None, int | None]:
+    """Return the number of the next op, by which ``mask`` is about to choose rows.
+
+    Beside it, where to say how many they are and how many, as far as there is such a place and that is known.
+    """
+    with pipeline.recording:
+        number, mirror = pipeline.open_batch.end, pipeline.mirror
+        return (
+            (number, None, None) if mask is None else (number, counts.expect(mirror, mask), counts.count(mirror, mask))
+        )
+
+
+compiled.learn(expected=_expected)

@@ -230,40 +230,31 @@ static PyObject *all_later(
     return made;
 }
 
-/* As `made_again`, of what has as many rows as `rows` says, or as a mask among `args` that is counted chooses.
+/* As `made_again`, of what has as many rows as `rows` says, or as a mask among `args` chooses.
  *
  * NULL without an error if Python shall do it. */
 static PyObject *give_later(
     PyObject *client, PyObject *pipeline, PyObject *form, PyObject *rows, PyObject *args, PyObject *items, PyObject *named)
 {
-    PyObject *gives = AT(form, in_form.gives), *kind = AT(form, in_form.rows), *mask = NULL, *entry = NULL, *made = NULL;
+    PyObject *gives = AT(form, in_form.gives), *kind = AT(form, in_form.rows), *mask = NULL, *said = NULL, *made = NULL;
     int is_as_many = PyTuple_GET_ITEM(gives, LATER_AS_MANY_AS) != Py_None;
     if (!is_as_many)
         mask = argument(PyTuple_GET_ITEM(gives, LATER_CHOSEN_BY), args, no_names);
-    if (mask != NULL)
-        entry = Py_XNewRef(counted_in(pipeline, mask));
-    if (!IS(kind, SomeRows) || (is_as_many ? rows == NULL : entry == NULL))
-        goto end;
-    int found = is_in_one_stream(client);
-    if (found <= 0 || is_sure(pipeline, AT(kind, in_some_rows.most_bytes)) <= 0)
-        goto end;
-    PyObject *count = entry == NULL ? NULL : PyDict_GetItemWithError(AT(entry, in_counted.counts), AT(mask, in_array.ref));
-    count = Py_XNewRef(count);
-    PyObject *handle = PyErr_Occurred() ? NULL : note(pipeline, form, items, 0, named, zero);
-    if (handle != NULL && is_as_many)
-        Py_INCREF(rows);
-    else if (handle != NULL && counted_in(pipeline, mask) == entry) /* nobody has written it meanwhile */
-        rows = rows_of(AT(mask, in_array.ref), entry, count != NULL ? count : Py_None);
-    else
-        rows = handle == NULL ? NULL : rows_of(Py_None, Py_None, Py_None);
-    if (rows != NULL)
-        made = all_later(client, pipeline, PyTuple_GET_ITEM(gives, LATER_SEVERAL), handle, kind, rows);
-    if (handle != NULL)
+    if (!IS(kind, SomeRows) || (is_as_many ? rows == NULL : mask == NULL))
+        return NULL;
+    if (is_in_one_stream(client) <= 0 || is_sure(pipeline, AT(kind, in_some_rows.most_bytes)) <= 0)
+        return NULL;
+    if (!is_as_many && (said = expect(pipeline, mask)) == NULL)
+        return NULL;
+    PyObject *handle = note(pipeline, form, items, 0, named, zero);
+    if (handle != NULL) {
+        rows = is_as_many ? Py_NewRef(rows) : rows_chosen(pipeline, mask, said);
+        if (rows != NULL)
+            made = all_later(client, pipeline, PyTuple_GET_ITEM(gives, LATER_SEVERAL), handle, kind, rows);
         Py_XDECREF(rows);
-    Py_XDECREF(handle);
-    Py_XDECREF(count);
-end:
-    Py_XDECREF(entry);
+        Py_DECREF(handle);
+    }
+    Py_XDECREF(said);
     return made;
 }
 

@@ -39,9 +39,9 @@ static int note_rows(PyObject *array, PyObject **rows)
     return 1;
 }
 
-static PyObject *rows_of(PyObject *of, PyObject *counted, PyObject *count)
+static PyObject *rows_of(PyObject *of, PyObject *op, PyObject *counted, PyObject *count)
 {
-    PyObject *given[ROWS_PARTS] = {of, zero, counted, count}, *made = NULL;
+    PyObject *given[ROWS_PARTS] = {of, op, counted, count}, *made = NULL;
     if ((made = ((PyTypeObject *)Rows)->tp_alloc((PyTypeObject *)Rows, ROWS_PARTS)) != NULL)
         for (int i = 0; i < ROWS_PARTS; i++)
             PyTuple_SET_ITEM(made, i, Py_NewRef(given[i]));
@@ -56,6 +56,36 @@ static PyObject *counted_in(PyObject *pipeline, PyObject *mask)
         return NULL;
     PyObject *entry = PyDict_GetItemWithError(known, handle_in(AT(mask, in_array.ref)));
     return IS(entry, Counted) && AT(entry, in_counted.counts) != NULL ? entry : NULL;
+}
+
+/* What a mask is about to choose, as `_expected`: a new reference, NULL with an error.
+ *
+ * Where it is counted already, that says by itself whether somebody has written it, and the number of the op is zero. */
+static PyObject *expect(PyObject *pipeline, PyObject *mask)
+{
+    PyObject *entry = Py_XNewRef(counted_in(pipeline, mask)), *count, *ref = AT(mask, in_array.ref), *said = NULL;
+    if (entry == NULL)
+        return PyErr_Occurred() ? NULL : PyObject_CallFunctionObjArgs(expected, pipeline, ref, NULL);
+    count = PyDict_GetItemWithError(AT(entry, in_counted.counts), ref);
+    if (count != NULL || !PyErr_Occurred())
+        said = PyTuple_Pack(3, zero, entry, count != NULL ? count : Py_None);
+    Py_DECREF(entry);
+    return said;
+}
+
+/* What a mask has chosen by the last op, by what was said of it before: a new reference, NULL with an error. */
+static PyObject *rows_chosen(PyObject *pipeline, PyObject *mask, PyObject *said)
+{
+    PyObject *number = PyTuple_GET_ITEM(said, 0), *batch = AT(pipeline, in_recorder.open_batch);
+    int is_unwritten;
+    if (number == zero)
+        is_unwritten = counted_in(pipeline, mask) == PyTuple_GET_ITEM(said, 1);
+    else
+        is_unwritten = PyLong_AsSsize_t(AT(batch, in_batch.first)) + PyList_GET_SIZE(AT(batch, in_batch.ops))
+            == PyLong_AsSsize_t(number) + 1; /* or another thread came between */
+    if (!is_unwritten)
+        return rows_of(Py_None, zero, Py_None, Py_None);
+    return rows_of(AT(mask, in_array.ref), number, PyTuple_GET_ITEM(said, 1), PyTuple_GET_ITEM(said, 2));
 }
 
 /* The layout of `array`, which owns `handle`, until somebody asks for it. */

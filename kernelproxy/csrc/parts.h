@@ -7,7 +7,7 @@ static PyObject *nothing, *of_device, *theirs, *not_theirs, *is_theirs, *taken_o
 static PyObject *scalars, *sent_number, *Ufunc;
 static PyObject *Answer, *batch_ops, *Credit, *handles_per_call, *Inbox, *looking, *monotonic, *oldest, *Reply, *turn_seconds;
 static PyObject *current, *dtype_kinds, *dtypes, *any_float, *doubted, *Forms, *generators, *List, *most_float, *Returned, *Tuple, *Window, *whole;
-static PyObject *Counted, *knows_masks, *Later, *LaterLayout, *Rows, *SomeRows, *surely_some;
+static PyObject *Counted, *expected, *knows_masks, *Later, *LaterLayout, *Rows, *SomeRows, *surely_some;
 
 /* Whether ways are taken. Tests go both ways in one process. */
 static int is_on = 1;
@@ -22,7 +22,7 @@ static struct { const char *name; PyObject **value; } parts[] = {
     {"dtype_kinds", &dtype_kinds}, {"dtypes", &dtypes}, {"any_float", &any_float}, {"most_float", &most_float},
     {"generators", &generators},
     {"doubted", &doubted}, {"Forms", &Forms}, {"List", &List},
-    {"Counted", &Counted}, {"Later", &Later}, {"LaterLayout", &LaterLayout}, {"Rows", &Rows}, {"SomeRows", &SomeRows},
+    {"Counted", &Counted}, {"expected", &expected}, {"Later", &Later}, {"LaterLayout", &LaterLayout}, {"Rows", &Rows}, {"SomeRows", &SomeRows},
     {"knows_masks", &knows_masks}, {"surely_some", &surely_some},
     {"Answer", &Answer}, {"batch_ops", &batch_ops}, {"Credit", &Credit}, {"handles_per_call", &handles_per_call}, {"Inbox", &Inbox},
     {"looking", &looking}, {"monotonic", &monotonic}, {"oldest", &oldest}, {"Reply", &Reply}, {"turn_seconds", &turn_seconds},

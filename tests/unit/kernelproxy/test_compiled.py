@@ -141,6 +141,7 @@ def choose(x: Any, y: Any, b: Any) -> None:
     w += v
     w *= 0.5
     x[b] = -w
+    x[b] = 0.5
     assert make("cupy.where")(w > 0, w, 0.0).ndim == make("cupy.nonzero")(b)[0].ndim == 1
     assert w.sum().ndim == make("cupy.hypot")(u, w).sum(axis=0).ndim == 0
     assert w.astype("f4").dtype == "f4"
@@ -159,7 +160,12 @@ def test_what_a_mask_chooses_is_recorded_by_the_core_alone(
     masked: tuple[Any, Any, Any], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     choose(*masked)
-    for part, name in ((repeats, "known_by"), (selections, "known_as"), (stores, "store_of_chosen")):
+    for part, name in (
+        (repeats, "known_by"),
+        (selections, "known_as"),
+        (stores, "store_of_chosen"),
+        (stores, "store_where"),
+    ):
         monkeypatch.setattr(part, name, None)
     choose(*masked)
     with compiled.used(False), pytest.raises(TypeError, match="not callable"):
