@@ -87,9 +87,9 @@ def _expected(pipeline: Pipeline, mask: wire.Ref | wire.View | None) -> tuple[in
     """
     with pipeline.recording:
         number, mirror = pipeline.open_batch.end, pipeline.mirror
-        return (
-            (number, None, None) if mask is None else (number, counts.expect(mirror, mask), counts.count(mirror, mask))
-        )
+        if mask is None:
+            return number, None, None
+        return number, counts.expect(mirror, mask), counts.count(mirror, mask)
 
 
 compiled.learn(expected=_expected)
