@@ -121,7 +121,17 @@ def _scope(is_heard: bool, is_known: bool, is_watched: bool) -> tuple[dict[str, 
                 cost.learn(0.0)  # or each op would be sent at once
 
     cp: Any = _Package()
-    made = {
+    made = _arrays(cp)
+    if is_watched:
+        pipeline.mirror = HostMirror()  # what was made before is nothing that it knows
+        made["b"] = made["x"] > 0.5
+        made["u"], made["v"] = made["x"][made["b"]], made["y"][made["b"]]
+    return {"cp": cp, "i": 0, "new": count(0.5), **made}, forget
+
+
+def _arrays(cp: Any) -> dict[str, Any]:
+    """Return the arrays that the calls name, by their names."""
+    return {
         "x": cp.zeros(30),
         "y": cp.ones(30),
         "z": cp.zeros(30),
@@ -131,11 +141,6 @@ def _scope(is_heard: bool, is_known: bool, is_watched: bool) -> tuple[dict[str, 
         "t": cp.arange(30),
         "f": cp.ones(30),
     }
-    if is_watched:
-        pipeline.mirror = HostMirror()  # what was made before is nothing that it knows
-        made["b"] = made["x"] > 0.5
-        made["u"], made["v"] = made["x"][made["b"]], made["y"][made["b"]]
-    return {"cp": cp, "i": 0, "new": count(0.5), **made}, forget
 
 
 def _side(kinds: tuple[str, ...]) -> None:
