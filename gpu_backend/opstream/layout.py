@@ -103,7 +103,7 @@ class SomeRows:
     __slots__ = ("dtype", "most_bytes", "rest")
 
     def __init__(self, dtype: DType, rest: Shape, most_bytes: int) -> None:
-        self.dtype = dtype
+        self.dtype = _numpys_own(dtype)
         self.rest = rest
         self.most_bytes = most_bytes
 
