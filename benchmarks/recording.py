@@ -2,8 +2,8 @@
 
 Run as ``python benchmarks/recording.py TREE [TREE ...]`` with the folders of checkouts, the one to compare with first.
 Each has a process of its own, whose executor is played and runs nothing; the shortest of all turns is printed. What
-waits for an answer has it at once: it is the client's part of the trip. Last comes what the client computes by itself,
-as it knows the values.
+waits for an answer has it at once: it is the client's part of the trip. What masks choose stands beside what is as long
+as everybody knows. Last comes what the client computes by itself, as it knows the values.
 """
 
 from __future__ import annotations
@@ -33,13 +33,24 @@ _KINDS = (
 )  # fmt: skip
 
 
+#: What is done with arrays of which nobody knows how long they are, beside the same with others.
+_CHOSEN = (
+    "x * 2.0", "u * 2.0", "x + y", "u + v", "-x", "-u", "x > 0.5", "u > 0.5", "x.sum()", "u.sum()", "x - x.mean()",
+    "u - u.mean()", "x.astype(cp.float32)", "u.astype(cp.float32)", "cp.where(b, x, y)", "cp.where(u > 0, u, v)",
+    "x[b]", "x[b] * 2.0", "x[b] + y[b]", "x[b].sum()", "x[b] = 0.5", "x[b] = y[b]", "x[b] += 1.0", "x[b] += y[b]",
+    "x[b] = y[b] * 2.0", "cp.where(b, x, y)[b]", "cp.nonzero(b)",
+)  # fmt: skip
+#: The same, where it is waited for.
+_SUMMED = ("float(x.sum())", "float(u.sum())", "float(x[b].sum())")
 #: What waits for an answer.
 _TRIPS = ("float(x[3])", "x[3].item()", "bool(b[3])")
 #: What is known: a number, and small arrays of whole numbers and of others.
 _KNOWN = (
     "n & 1", "n >> 1", "n ^ 4129", "t[3] + t[4]", "t[3] > 2", "f[3] * 0.5", "t + 1", "t[3] = t[4]", "bool(t[3] > 2)",
 )  # fmt: skip
-_SIDES = {"--recorded": _KINDS, "--answered": _TRIPS, "--known": _KNOWN}
+_SIDES = {
+    "--recorded": _KINDS, "--chosen": _CHOSEN, "--answered": _TRIPS, "--summed": _SUMMED, "--known": _KNOWN,
+}  # fmt: skip
 
 
 class _Echo:
@@ -81,10 +92,10 @@ class _Package:
         return made
 
 
-def _scope(is_heard: bool, is_known: bool) -> tuple[dict[str, Any], Callable[[], None]]:
+def _scope(is_heard: bool, is_known: bool, is_watched: bool) -> tuple[dict[str, Any], Callable[[], None]]:
     """Return what the calls name, and what forgets that they were recorded, unless they are heard and answered.
 
-    With ``is_known`` the client may compute as much as it wants to.
+    With ``is_known`` the client may compute as much as it wants to, with ``is_watched`` it notes who writes what.
     """
     from kernelproxy.client import current
     from kernelproxy.mirror.host_mirror import HostMirror
@@ -110,7 +121,17 @@ def _scope(is_heard: bool, is_known: bool) -> tuple[dict[str, Any], Callable[[],
                 cost.learn(0.0)  # or each op would be sent at once
 
     cp: Any = _Package()
-    made = {
+    made = _arrays(cp)
+    if is_watched:
+        pipeline.mirror = HostMirror()  # what was made before is nothing that it knows
+        made["b"] = made["x"] > 0.5
+        made["u"], made["v"] = made["x"][made["b"]], made["y"][made["b"]]
+    return {"cp": cp, "i": 0, "new": count(0.5), **made}, forget
+
+
+def _arrays(cp: Any) -> dict[str, Any]:
+    """Return the arrays that the calls name, by their names."""
+    return {
         "x": cp.zeros(30),
         "y": cp.ones(30),
         "z": cp.zeros(30),
@@ -120,12 +141,11 @@ def _scope(is_heard: bool, is_known: bool) -> tuple[dict[str, Any], Callable[[],
         "t": cp.arange(30),
         "f": cp.ones(30),
     }
-    return {"cp": cp, "i": 0, "new": count(0.5), **made}, forget
 
 
 def _side(kinds: tuple[str, ...]) -> None:
     """Take turns when told to: one line of JSON for each line read."""
-    scope, forget = _scope(kinds is _TRIPS, kinds is _KNOWN)
+    scope, forget = _scope(kinds in (_TRIPS, _SUMMED), kinds is _KNOWN, kinds in (_CHOSEN, _SUMMED))
     forget()
     timed: dict[str, Callable[[], float]] = {}
     for kind in kinds:

@@ -6,6 +6,7 @@ Interning makes inference a dictionary look-up: the result of ``add`` on two lay
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import lru_cache
 from math import prod
 from typing import Any, ClassVar
 
@@ -84,6 +85,40 @@ class SparseLayout:
 
     shape: Shape
     dtype: DType
+
+
+class SomeRows:
+    """What is known of a C-contiguous array of which nobody knows how many rows it has. Make one with `some_rows`.
+
+    Attributes
+    ----------
+    dtype
+        The element type.
+    rest
+        The shape of a row.
+    most_bytes
+        How much memory it holds at most.
+    """
+
+    __slots__ = ("dtype", "most_bytes", "rest")
+
+    def __init__(self, dtype: DType, rest: Shape, most_bytes: int) -> None:
+        self.dtype = _numpys_own(dtype)
+        self.rest = rest
+        self.most_bytes = most_bytes
+
+    def __repr__(self) -> str:
+        return f"SomeRows(rest={self.rest}, dtype={self.dtype}, most_bytes={self.most_bytes})"
+
+    def with_count(self, count: int) -> Layout:
+        """Return the layout of such an array of ``count`` rows."""
+        return contiguous((count, *self.rest), self.dtype)
+
+
+@lru_cache(maxsize=4_096)
+def some_rows(dtype: DType, rest: Shape, most_bytes: int) -> SomeRows:
+    """Return the one object with these properties: as with layouts, an op on such arrays is found by its identity."""
+    return SomeRows(dtype, rest, most_bytes)
 
 
 def strided(shape: Shape, strides: Shape, dtype: DType) -> Layout:

@@ -10,7 +10,6 @@ import numpy as np
 
 from gpu_backend.opstream.layout import Layout
 from gpu_backend.opstream.proof import setitem, views
-from gpu_backend.opstream.proof.arguments import is_known
 from gpu_backend.opstream.proof.indexing import ROWS, WINDOWS, known_window
 from gpu_backend.opstream.proof.outcome import Unproved
 from gpu_backend.opstream.proof.scalars import fills_quietly
@@ -18,10 +17,9 @@ from gpu_backend.wire import values as wire
 from kernelproxy import compiled
 from kernelproxy.calls import array_core, dispatch, selections, stores, transfer
 from kernelproxy.calls.argument_types import ArrayLike, DTypeLike, HostArray
-from kernelproxy.calls.array_core import ArrayCore, Rows, is_window
+from kernelproxy.calls.array_core import ArrayCore, is_window
 from kernelproxy.calls.dispatch import stands_for
 from kernelproxy.calls.encoding import Encoder, Unsendable
-from kernelproxy.client import Client
 from kernelproxy.mirror import counts
 
 _NUMBERS = frozenset({bool, int, float, complex})
@@ -211,8 +209,10 @@ def _is_put_by_mask(array: ArrayCore, mask: ArrayCore, value: ArrayCore) -> bool
     """Put ``value`` where ``mask`` chooses, if it is a mask and no layout says more; tell whether that was done."""
     if mask._layout.dtype.kind != "b":
         return False
-    if _fits_places(array, mask, value):
-        dispatch.record(_SETITEM, (array, mask, value))
+    form = stores.store_of_chosen(array, mask, value)
+    if form is not None or _fits_count(array, mask, value):
+        if form is None or not stores.store_again(form, array, mask, value):
+            dispatch.record(_SETITEM, (array, mask, value))
         return True
     if not selections.is_unknown(value):
         return False
@@ -220,38 +220,11 @@ def _is_put_by_mask(array: ArrayCore, mask: ArrayCore, value: ArrayCore) -> bool
     return True
 
 
-def _fits_places(array: ArrayCore, mask: ArrayCore, value: ArrayCore) -> bool:
-    """Tell whether ``array[mask] = value`` surely succeeds.
-
-    As what the same mask has just selected elsewhere does, or what fits the number of places, if that is known.
-    """
-    layout = array._layout
+def _fits_count(array: ArrayCore, mask: ArrayCore, value: ArrayCore) -> bool:
+    """Tell whether ``array[mask] = value`` surely succeeds, as it is known how many places there are."""
     rows = selections.rows_of(value)
     if rows is not None and rows.known_count is not None:
         value._layout.size  # noqa: B018 (makes it a layout like any other, which waits for nothing here)
-        rows = None
-    if rows is None:
-        return _fits_count(array, mask, value)
-    return (
-        rows.of == mask._ref
-        and _is_unwritten(array._client, rows)
-        and layout.shape == (*mask._layout.shape, *rows.rest)
-        and layout.size > 0
-        and is_known(layout.dtype)
-        and (rows.dtype.kind != "c" or layout.dtype.kind in "bc")
-    )
-
-
-def _is_unwritten(client: Client, rows: Rows) -> bool:
-    """Tell whether the mask is what it was when it chose these rows."""
-    pipeline = client.pipeline
-    if rows.op == pipeline.open_batch.end - 1:  # nothing was recorded since
-        return True
-    with pipeline.recording:
-        return rows.counted is not None and counts.holds(pipeline.mirror, rows.of, rows.counted)
-
-
-def _fits_count(array: ArrayCore, mask: ArrayCore, value: ArrayCore) -> bool:
     pipeline = array._client.pipeline
     with pipeline.recording:
         count = counts.count(pipeline.mirror, mask._ref)

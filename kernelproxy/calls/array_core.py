@@ -7,21 +7,15 @@ that they can make arrays without knowing the class.
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable
-from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
-from weakref import ref
-
-import numpy as np
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from gpu_backend.opstream import devices
-from gpu_backend.opstream.layout import Layout, contiguous
+from gpu_backend.opstream.layout import Layout, SomeRows
 from gpu_backend.wire import values as wire
-from gpu_backend.wire.messages import Want
 from kernelproxy import compiled
-from kernelproxy.calls.decoding import described_layout, told_layout
+from kernelproxy.calls.decoding import described_layout
+from kernelproxy.calls.later_layout import LaterLayout, Rows
 from kernelproxy.client import Client
-from kernelproxy.mirror import counts
-from kernelproxy.mirror.entries import Counted
 
 Array = TypeVar("Array")
 
@@ -140,105 +134,16 @@ def small(client: Client, layout: Layout, handle: int) -> Any:
 small = compiled.quick("small", small)
 
 
-class Rows(NamedTuple):
-    """What is known of a C-contiguous array of which nobody knows how many rows it has.
+def pending(
+    client: Client, handle: int, most_bytes: int, kind: SomeRows | None = None, rows: Rows | None = None
+) -> Any:
+    """Return the array that owns ``handle``, of a layout that nobody knows yet and at most so many bytes.
 
-    Attributes
-    ----------
-    of
-        The mask that has as many true elements; or what was made, if no mask has chosen it.
-    op
-        The number of the op that chose them; 0 if another op came between.
-    rest
-        The shape of a row.
-    counted
-        Where to say how many rows there are, if that is of use.
-    known_count
-        How many, if that was known.
+    ``kind`` and ``rows`` are as of `LaterLayout`.
     """
-
-    of: wire.Ref | wire.View
-    op: int
-    rest: tuple[int, ...]
-    dtype: np.dtype[Any]
-    counted: Counted | None = None
-    known_count: int | None = None
-
-
-#: What of a layout does not depend on how many rows there are.
-_OF_ROWS: dict[str, Callable[[Rows], object]] = {
-    "dtype": lambda rows: rows.dtype,
-    "itemsize": lambda rows: rows.dtype.itemsize,
-    "ndim": lambda rows: 1 + len(rows.rest),
-}
-
-
-def _layout_of(client: Client, handle: int) -> Layout:
-    """Return how the array ``handle`` lies. Waits for all that computes it."""
-    stream = client.streams.current_handle()
-    return told_layout(client.pipeline.call(".layout", (_Ref(handle),), Want.DESCRIPTION, None, None, stream).value)
-
-
-class LaterLayout(Layout):
-    """The layout of an array whose shape depends on values: asked for when somebody looks at any of it.
-
-    Attributes
-    ----------
-    most_bytes
-        How much memory the array holds at most.
-    is_known
-        Whether it has been asked for.
-    rows
-        What is known of it, if all but the number of its rows is.
-    """
-
-    __slots__ = ("_array", "_client", "_handle", "is_known", "most_bytes", "rows")
-
-    def __init__(self, array: ArrayCore, handle: int, most_bytes: int) -> None:
-        self._array, self._client, self._handle = ref(array), array._client, handle
-        self.most_bytes = most_bytes
-        self.is_known = False
-        self.rows: Rows | None = None
-
-    def __getattr__(self, name: str) -> Any:
-        # Python looks here for what is nowhere else: every slot of a layout, until it is known.
-        if self.is_known or name not in Layout.__slots__:
-            raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}", name=name, obj=self)
-        rows = self.rows
-        if rows is not None and name in _OF_ROWS:
-            return _OF_ROWS[name](rows)
-        known = self._counted() or _layout_of(self._client, self._handle)
-        for slot in Layout.__slots__:
-            setattr(self, slot, getattr(known, slot))
-        self.is_known = True
-        if rows is not None and rows.counted is not None:
-            pipeline = self._client.pipeline
-            with pipeline.recording:
-                counts.note(pipeline.mirror, rows.of, rows.counted, known.shape[0])
-        array = self._array()
-        if array is not None and array._layout is self:
-            array._layout = known  # the one with these properties, by which proofs are found again
-        memory = self._client.memory
-        if self.most_bytes > memory.small_bytes:
-            memory.note(self._handle, known.held_bytes)
-        return getattr(known, name)
-
-    def _counted(self) -> Layout | None:
-        """Return the layout if the mask was known, or something else that it selected was asked how much that is."""
-        rows = self.rows
-        if rows is None:
-            return None
-        count = rows.known_count
-        if count is None and rows.counted is not None:
-            count = rows.counted.counts.get(rows.of)
-        return None if count is None else contiguous((count, *rows.rest), rows.dtype)
-
-
-def pending(client: Client, handle: int, most_bytes: int) -> Any:
-    """Return the array that owns ``handle``, of a layout that nobody knows yet and at most so many bytes."""
     array = _new(array_class)
     array._client = client
-    array._layout = LaterLayout(array, handle, most_bytes)
+    array._layout = LaterLayout(array, handle, most_bytes, kind, rows)
     array._ref = _Ref(handle)
     array._root = None
     array._dropped = client.dropped

@@ -30,8 +30,9 @@ from kernelproxy.calls.elsewhere import FETCHING, is_copied_whole, is_here, reac
 from kernelproxy.calls.encoding import Encoder
 from kernelproxy.calls.error_state import ErrorState
 from kernelproxy.calls.foreign_arrays import Nothing, behind
+from kernelproxy.calls.later_layout import most_bytes
 from kernelproxy.calls.stand_ins import StandIn, object_from_description
-from kernelproxy.calls.unknown_rows import made_for_later, orders_for_later
+from kernelproxy.calls.unknown_rows import made_again, made_for_later, orders_for_later
 from kernelproxy.client import Client, current
 from kernelproxy.errors import warn_again
 
@@ -63,8 +64,7 @@ def call(qualname: str, args: tuple[object, ...], kwargs: dict[str, object]) -> 
             gives, made, stream = form.gives, form.made, client.streams.current_handle()
             if isinstance(gives, Later):
                 if _is_sure(client, gives.nbytes):
-                    note = partial(client.pipeline.note, form, wire_args, _DEPTH, wire_kwargs, stream)
-                    return made_for_later(client, args, gives, note)
+                    return made_again(client, form, args, wire_args, _DEPTH, wire_kwargs, stream)
             elif made is None or _is_sure(client, made.held_bytes):
                 if isinstance(gives, View):
                     return view_of(_given(gives, args, kwargs), gives.offset, gives.layout)
@@ -72,10 +72,11 @@ def call(qualname: str, args: tuple[object, ...], kwargs: dict[str, object]) -> 
                 given = gives if made is None else made
                 return None if given is None else _realise(client, given, handle, args, kwargs)
     proof: Proof = selections.prove(qualname, args, kwargs)
-    if proof is selections.KNOWN_LENGTHS:
+    is_of_any_length = proof is not selections.KNOWN_LENGTHS
+    if not is_of_any_length:
         proof = prove(qualname, layouts(args), layouts(kwargs) if kwargs else {})
     if known is not None:
-        repeats.remember(known, proof, largest(args, proof))
+        repeats.remember(known, proof, largest(args, proof), is_of_any_length)
     return run_proved(qualname, args, kwargs, proof)
 
 
@@ -163,9 +164,7 @@ def largest(args: tuple[object, ...], proof: Proof) -> int:
     found = proof.nbytes if type(proof) is Layout else 0
     for one in args:
         if isinstance(one, ArrayCore):
-            layout = one._layout
-            is_later = type(layout) is array_core.LaterLayout and not layout.is_known  # to ask for its size would wait
-            found = max(found, layout.most_bytes if is_later else layout.nbytes)  # type: ignore[attr-defined]
+            found = max(found, most_bytes(one._layout))
     return found
 
 

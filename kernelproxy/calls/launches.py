@@ -13,7 +13,7 @@ from gpu_backend.opstream.layout import Layout
 from gpu_backend.opstream.proof.outcome import Returned
 from gpu_backend.wire import values as wire
 from kernelproxy.calls import array_core
-from kernelproxy.calls.array_core import LaterLayout
+from kernelproxy.calls.later_layout import LaterLayout
 from kernelproxy.calls.scalars import SCALARS, sent_scalar
 from kernelproxy.client import Client
 from kernelproxy.stream.forms import OpKind

@@ -10,15 +10,14 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any
 
-from gpu_backend.opstream.layout import Layout
+from gpu_backend.opstream.layout import Layout, SomeRows
 from gpu_backend.opstream.proof.outcome import Later, Proof, Returned, View
 from gpu_backend.wire import values as wire
 from kernelproxy import compiled
-from kernelproxy.calls import array_core
-from kernelproxy.calls.array_core import LaterLayout
+from kernelproxy.calls import array_core, selections
 from kernelproxy.calls.encoding import DTYPE_KINDS, DTYPES
 from kernelproxy.calls.scalars import SCALARS, sent_scalar
-from kernelproxy.calls.unknown_rows import orders_for_later
+from kernelproxy.calls.unknown_rows import form_for_later
 from kernelproxy.client import Client, current
 from kernelproxy.stream.forms import OpKind
 
@@ -67,7 +66,8 @@ def known_by(qualname: str, args: tuple[object, ...], kwargs: dict[str, object])
         client = current()
     if client.opened is None or (client.streams.is_used and client.pipeline.has_several):
         return None
-    return tuple(key), client, tuple(items), wire_kwargs
+    known_as = selections.known_as(key)
+    return None if known_as is None else (known_as, client, tuple(items), wire_kwargs)
 
 
 def _noted(
@@ -119,18 +119,21 @@ def _is_short(text: str) -> bool:
 
 compiled.learn(
     current=current, dtypes=DTYPES, dtype_kinds=DTYPE_KINDS, Tuple=wire.Tuple, List=wire.List, Window=View,
-    Returned=Returned, any_float=_ANY_FLOAT, most_float=_MOST_FLOAT, generators=GENERATORS,
+    Returned=Returned, Later=Later, any_float=_ANY_FLOAT, most_float=_MOST_FLOAT, generators=GENERATORS,
 )  # fmt: skip
 
 
-def remember(known: Known, proof: Proof, size: int) -> None:
+def remember(known: Known, proof: Proof, size: int, is_of_any_length: bool) -> None:
     """Have a call found again of which ``proof`` holds and whose largest array has ``size`` bytes.
 
-    Only what gives one array or nothing: what gives several takes long beside its recording.
+    Of arrays whose length was not known, only what holds of any length: not what was proved once it had been asked for.
+
+    Only what gives one array or nothing, or arrays of shapes that depend on values: what gives several others takes
+    long beside its recording.
     """
     key, client, _, _ = known
     forms = client.pipeline.forms
-    if len(key) > _MOST_PARTS or LaterLayout in map(type, key):
+    if len(key) > _MOST_PARTS or not (is_of_any_length or SomeRows not in map(type, key)):
         return
     name = str(key[1])
     if isinstance(proof, Layout):
@@ -138,8 +141,6 @@ def remember(known: Known, proof: Proof, size: int) -> None:
     elif proof is None:
         forms.keep(key, forms[name, 0, None, size, None, None, False])
     elif type(proof) is Later:
-        if proof.several is None:
-            kind = OpKind(name, 1, orders_for_later(proof), max(size, proof.nbytes))
-            forms.keep(key, forms.of(kind, gives=proof))
+        forms.keep(key, form_for_later(forms, name, proof, size))
     elif isinstance(proof, (View, Returned)):
         forms.keep(key, forms.of(OpKind(name, 0, None, size), gives=proof))

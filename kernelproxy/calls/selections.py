@@ -15,12 +15,13 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from gpu_backend.opstream import proof
-from gpu_backend.opstream.layout import DType, Layout, Shape, contiguous
+from gpu_backend.opstream.layout import DType, Layout, Shape, SomeRows, contiguous
 from gpu_backend.opstream.proof.outcome import Later, Proof, Unproved
 from gpu_backend.opstream.surface import Ufunc, load
-from kernelproxy.calls.array_core import ArrayCore, LaterLayout, Rows
+from kernelproxy.calls.array_core import ArrayCore
+from kernelproxy.calls.later_layout import LaterLayout, Rows
 
-__all__ = ["KNOWN_LENGTHS", "is_inplace_proved", "is_unknown", "prove", "rows_of"]
+__all__ = ["KNOWN_LENGTHS", "is_inplace_proved", "is_unknown", "known_as", "prove", "rows_of", "sample"]
 
 #: What is said of all calls that these proofs are not about.
 KNOWN_LENGTHS = Unproved("all lengths are known, or must be")
@@ -69,9 +70,8 @@ def prove(qualname: str, args: tuple[object, ...], kwargs: dict[str, object] | N
     places = [place for place, one in enumerate(args) if isinstance(one, ArrayCore) and _is_unknown(one._layout)]
     if not places or not _is_served(qualname, len(args)):
         return KNOWN_LENGTHS
-    unknown, named = [rows_of(args[place]) for place in places], kwargs or {}
-    first = unknown[0]
-    if first is None or not all(_is_as_long(first, one) for one in unknown[1:]):
+    named = kwargs or {}
+    if known_as([one._layout for one in args if isinstance(one, ArrayCore) and _is_unknown(one._layout)]) is None:
         return KNOWN_LENGTHS
     described, keywords = _described(args), _described(tuple(named.values()))
     if described is None or keywords is None or any(isinstance(one, ArrayCore) for one in named.values()):
@@ -81,8 +81,38 @@ def prove(qualname: str, args: tuple[object, ...], kwargs: dict[str, object] | N
         return found
     of = args[places[0]]
     assert isinstance(of, ArrayCore)
-    most = _layout_bytes(of._layout) // _row_bytes(first)
+    kind = _kind_of(of._layout)
+    assert kind is not None
+    most = kind.most_bytes // _row_bytes(kind)
     return Later(None, most * _row_bytes(found), places[0], None, found.dtype, found.rest)
+
+
+def known_as(parts: Sequence[object]) -> tuple[object, ...] | None:
+    """Return ``parts`` of what a call is known by, with what is known of layouts whose length nobody knows for them.
+
+    None if one of these is not known but for its length, or if they are not surely all as long.
+    """
+    if LaterLayout not in map(type, parts):
+        return tuple(parts)
+    first: Rows | None = None
+    found: list[object] = []
+    for part in parts:
+        if type(part) is LaterLayout:
+            kind, rows = part.kind, part.rows
+            if kind is None or rows is None or (first is not None and not _is_as_long(first, rows)):
+                return None
+            first = first or rows
+            found.append(kind)
+        else:
+            found.append(part)
+    return tuple(found)
+
+
+def sample(operand: object) -> Any:
+    """Return an operand for a rule as it is when the unknown lengths are two: what holds of numbers then holds ever."""
+    layout = operand._layout if isinstance(operand, ArrayCore) else operand
+    kind = _kind_of(layout)
+    return layout if kind is None else kind.with_count(_COUNTS[-1])
 
 
 def is_inplace_proved(qualname: str, target: Layout, operand: object) -> bool:
@@ -90,8 +120,7 @@ def is_inplace_proved(qualname: str, target: Layout, operand: object) -> bool:
 
     ``operand`` is a layout or a number.
     """
-    rows = _rows_in(target) if _is_unknown(target) else None
-    if rows is None or (_is_unknown(operand) and not _is_as_long(rows, _rows_in(operand))):
+    if not _is_unknown(target) or known_as((target, operand)) is None:
         return False
     described = _described((target, operand))
     return described is not None and _is_inplace_proved(qualname, *described)
@@ -99,7 +128,8 @@ def is_inplace_proved(qualname: str, target: Layout, operand: object) -> bool:
 
 def rows_of(array: object) -> Rows | None:
     """Return what is known of the rows of ``array``, whose length nobody knew when it was made."""
-    return _rows_in(array._layout) if isinstance(array, ArrayCore) else None
+    layout = array._layout if isinstance(array, ArrayCore) else None
+    return layout.rows if type(layout) is LaterLayout else None
 
 
 def is_unknown(array: ArrayCore) -> bool:
@@ -107,20 +137,15 @@ def is_unknown(array: ArrayCore) -> bool:
     return _is_unknown(array._layout)
 
 
-def _rows_in(layout: object) -> Rows | None:
-    return layout.rows if type(layout) is LaterLayout else None
+def _kind_of(layout: object) -> SomeRows | None:
+    return layout.kind if type(layout) is LaterLayout else None
 
 
 def _is_unknown(layout: object) -> bool:
     return type(layout) is LaterLayout and not layout.is_known
 
 
-def _layout_bytes(layout: Layout) -> int:
-    assert isinstance(layout, LaterLayout)
-    return layout.most_bytes
-
-
-def _row_bytes(rows: Rows | _Same) -> int:
+def _row_bytes(rows: SomeRows | _Same) -> int:
     return rows.dtype.itemsize * max(1, prod(rows.rest))
 
 
@@ -131,11 +156,11 @@ def _is_served(qualname: str, operands: int) -> bool:
     return isinstance(described, Ufunc) and described.nout == 1 and described.nin == operands
 
 
-def _is_as_long(one: Rows, other: Rows | None) -> bool:
+def _is_as_long(one: Rows, other: Rows) -> bool:
     """Tell whether both are what one op chose, or are chosen by one mask, which nobody has written in between."""
-    if other is None or one.of != other.of:
-        return False
-    return (one.op > 0 and one.op == other.op) or (one.counted is not None and one.counted is other.counted)
+    if one is other:
+        return True
+    return one.counted is not None and one.counted is other.counted and one.of == other.of
 
 
 def _described(values: Sequence[object]) -> tuple[_Argument, ...] | None:
@@ -144,10 +169,10 @@ def _described(values: Sequence[object]) -> tuple[_Argument, ...] | None:
     for value in values:
         one = value._layout if isinstance(value, ArrayCore) else value
         if _is_unknown(one):
-            rows = _rows_in(one)
-            if rows is None:
+            kind = _kind_of(one)
+            if kind is None:
                 return None
-            found.append(_Unknown(rows.dtype, rows.rest))
+            found.append(_Unknown(kind.dtype, kind.rest))
         elif type(one) is Layout:
             found.append(one)
         elif _is_plain(one):

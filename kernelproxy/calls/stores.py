@@ -10,13 +10,16 @@ import numpy as np
 
 from gpu_backend.opstream.layout import DType, Layout
 from gpu_backend.opstream.proof.scalars import fills_quietly, quiet_bounds
-from gpu_backend.opstream.proof.setitem import mask_over
+from gpu_backend.opstream.proof.setitem import fills_chosen, mask_over
 from gpu_backend.wire import values as wire
 from kernelproxy import compiled
-from kernelproxy.calls.array_core import ArrayCore, LaterLayout, device_of, view_of
+from kernelproxy.calls.array_core import ArrayCore, device_of, view_of
 from kernelproxy.calls.brought import copy_over, is_cleared, on_device
 from kernelproxy.calls.common_client import common
 from kernelproxy.calls.elsewhere import is_stored_whole
+from kernelproxy.calls.later_layout import LaterLayout, Rows
+from kernelproxy.client import Client
+from kernelproxy.mirror import counts
 from kernelproxy.stream.forms import Form, Forms, OpKind
 
 #: How many frames of ours there are at least between the pipeline and who stores something.
@@ -27,8 +30,10 @@ _KNOWS_MASKS = 1
 _SURELY_SOME = 1e-7
 #: The key of a whole array.
 _ALL = wire.Ellipsis()
+compiled.learn(whole=_ALL, knows_masks=_KNOWS_MASKS, surely_some=_SURELY_SOME)
 _STORE, _STORE_WHERE, _FILL = ".store", ".store_where", "cupy.ndarray.__setitem__"
-compiled.learn(whole=_ALL)
+#: Stands in keys for a store, by a mask, of what the mask has chosen.
+_STORE_CHOSEN = ".store_chosen"
 
 
 def store(target: ArrayCore, value: ArrayCore) -> None:
@@ -80,11 +85,62 @@ def store_where(target: ArrayCore, mask: ArrayCore, value: object) -> bool:
     if form is None or chosen.ndim != lies.ndim:
         if (over := mask_over(lies, chosen, given)) is None:
             return False
-        form = form or forms.keep(key, forms.of(OpKind(_STORE_WHERE, 0, None, lies.nbytes)))
+        if form is None:
+            low, high = _bounds_where(value, lies.dtype) if given is None else (0.0, 0.0)
+            form = forms.keep(key, forms.of(OpKind(_STORE_WHERE, 0, None, lies.nbytes), low, high))
         mask = view_of(mask, 0, over)
     stored: Any = value._ref if isinstance(value, ArrayCore) else value
     client.pipeline.note(form, (target._ref, mask._ref, stored), _DEPTH, None, client.streams.current_handle())
     return True
+
+
+def store_of_chosen(target: ArrayCore, mask: ArrayCore, value: ArrayCore) -> Form | None:
+    """Return the form of ``target[mask] = value`` if the same mask has chosen the rows of ``value``; else None."""
+    layout, client = value._layout, target._client
+    if type(layout) is not LaterLayout or (kind := layout.kind) is None or (rows := layout.rows) is None:
+        return None
+    if rows.of != mask._ref or not _is_unwritten(client, rows):
+        return None
+    forms, key = client.pipeline.forms, (target._layout, _STORE_CHOSEN, mask._layout, kind)
+    form = forms.get(key)
+    if form is None:
+        if not fills_chosen(target._layout, mask._layout, kind):
+            return None
+        size = max(target._layout.nbytes, mask._layout.nbytes, kind.most_bytes)
+        form = forms.of(OpKind(_FILL, 0, None, size))
+        if LaterLayout not in map(type, key):
+            forms.keep(key, form)
+    return form
+
+
+def store_again(form: Form, target: ArrayCore, mask: ArrayCore, value: ArrayCore) -> bool:
+    """Record ``target[mask] = value``, of that form, if all of it is of one client; tell whether it is."""
+    client = target._client
+    if client.members or mask._client is not client or value._client is not client:
+        return False
+    args = (target._ref, mask._ref, value._ref)
+    client.pipeline.note(form, args, _DEPTH, None, client.streams.current_handle())
+    return True
+
+
+def _is_unwritten(client: Client, rows: Rows) -> bool:
+    """Tell whether the mask is what it was when it chose these rows."""
+    pipeline = client.pipeline
+    if rows.op == pipeline.open_batch.end - 1:  # nothing was recorded since
+        return True
+    if rows.of is None or rows.counted is None:
+        return False
+    with pipeline.recording:
+        return counts.holds(pipeline.mirror, rows.of, rows.counted)
+
+
+def _bounds_where(value: object, dtype: DType) -> tuple[float, float]:
+    """Return between which numbers those of the type of ``value`` are put by a mask as they are, but for small ones.
+
+    Those between `_SURELY_SOME` below zero and zero may be put otherwise.
+    """
+    bounds = None if type(value) is float and dtype == np.float16 else quiet_bounds(type(value), dtype)
+    return bounds or (1.0, 0.0)  # none is within
 
 
 def _may_be_put_otherwise(value: object, dtype: DType) -> bool:

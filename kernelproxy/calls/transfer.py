@@ -17,8 +17,9 @@ from gpu_backend.wire.errors import ProtocolError
 from gpu_backend.wire.messages import Want
 from kernelproxy.calls import array_core
 from kernelproxy.calls.argument_types import HostArray
-from kernelproxy.calls.array_core import ArrayCore, LaterLayout, window_of_bytes
+from kernelproxy.calls.array_core import ArrayCore, window_of_bytes
 from kernelproxy.calls.decoding import buffer_to_array
+from kernelproxy.calls.later_layout import LaterLayout
 from kernelproxy.calls.supported_dtypes import require_supported
 from kernelproxy.client import Client
 from kernelproxy.session.signs import Transfer

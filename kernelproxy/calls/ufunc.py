@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from gpu_backend.opstream.layout import Layout
+from gpu_backend.opstream.layout import Layout, SomeRows
+from gpu_backend.opstream.proof.outcome import Later
 from gpu_backend.opstream.proof.scalars import is_within
 from gpu_backend.opstream.proof.ufuncs import rule_for
 from gpu_backend.opstream.surface import Ufunc as Description
@@ -12,12 +13,14 @@ from gpu_backend.wire import values as wire
 from kernelproxy import compiled
 from kernelproxy.calls import array_core, dispatch, overrides, selections
 from kernelproxy.calls.argument_types import ArrayLike, AxisLike, DTypeLike
-from kernelproxy.calls.array_core import ArrayCore, LaterLayout
+from kernelproxy.calls.array_core import ArrayCore
 from kernelproxy.calls.common_client import common
 from kernelproxy.calls.dispatch import stands_for
 from kernelproxy.calls.documentation import Documented
 from kernelproxy.calls.elsewhere import reaches_over
+from kernelproxy.calls.later_layout import LaterLayout
 from kernelproxy.calls.scalars import SCALARS, sent_number
+from kernelproxy.calls.unknown_rows import form_for_later, made_again
 from kernelproxy.client import Client
 from kernelproxy.public_names import maker
 from kernelproxy.stream.forms import Form, OpKind
@@ -28,6 +31,8 @@ _Key = tuple[Any, ...]
 _Limits = tuple[float, float] | None
 #: Operands that are numbers.
 _NUMBERS = frozenset((int, float, complex, bool, *SCALARS))
+#: What stands in keys for arrays whose length is not known.
+_OF_LATER = frozenset((LaterLayout, SomeRows))
 
 
 def _is_operand(value: Any) -> bool:
@@ -81,9 +86,7 @@ class ufunc(Documented):  # noqa: N801 (CuPy's name)
         pipeline = client.pipeline
         form = pipeline.forms.get((self._verb, layout))
         if form is None or not pipeline.memory.is_sure(form.size) or client.streams.is_used:
-            proof = selections.prove(self._qualname, (operand,)) or self._rule.results(layout)
-            self._remember(client, (self._verb, layout), proof)
-            made = dispatch.run_proved(self._verb, (operand,), {}, proof)
+            made = self._anew(client, (self._verb, layout), (operand,))
         else:
             made = array_core.fresh(client, form.made, pipeline.note(form, (operand._ref,), _DEPTH))
         return array_core.in_class_of(made, (operand,)) if array_core.is_subclassed else made
@@ -109,9 +112,7 @@ class ufunc(Documented):  # noqa: N801 (CuPy's name)
         pipeline, key = client.pipeline, (self._verb, left._layout, right._layout)
         form = pipeline.forms.get(key)
         if form is None or not pipeline.memory.is_sure(form.size) or client.streams.is_used:
-            proof = selections.prove(self._qualname, (left, right)) or self._rule.result(left._layout, right._layout)
-            self._remember(client, key, proof)
-            made = dispatch.run_proved(self._verb, (left, right), {}, proof)
+            made = self._anew(client, key, (left, right))
         else:
             made = array_core.fresh(client, form.made, pipeline.note(form, (left._ref, right._ref), _DEPTH))  # type: ignore[arg-type]
         return array_core.in_class_of(made, (left, right)) if array_core.is_subclassed else made
@@ -127,21 +128,54 @@ class ufunc(Documented):  # noqa: N801 (CuPy's name)
             form is None or not (has_type or is_within(number, form.low, form.high))
             or not pipeline.memory.is_sure(form.size) or client.streams.is_used
         ):  # fmt: skip
-            operands = (left._layout, right) if array is left else (left, right._layout)
-            proof = selections.prove(self._qualname, (left, right)) or self._rule.result(*operands)
-            self._remember(client, key, proof, (0, 0) if has_type else self._rule.limits(*operands))
-            made = dispatch.run_proved(self._verb, (left, right), {}, proof)
+            made = self._anew(client, key, (left, right), None if has_type else number)
         else:
             sent = sent_number(number)
             args = (array._ref, sent) if array is left else (sent, array._ref)
             made = array_core.fresh(client, form.made, pipeline.note(form, args, _DEPTH))  # type: ignore[arg-type]
         return array_core.in_class_of(made, (array,)) if array_core.is_subclassed else made
 
-    def _remember(self, client: Client, key: _Key, proof: object, limits: _Limits = (0, 0)) -> None:
+    def _anew(self, client: Client, key: _Key, operands: tuple[Any, ...], number: float | None = None) -> Any:
+        """Apply the function to operands that no form is found for by ``key``, as it stands.
+
+        Only numbers like ``number``, one of Python's, are of the same form, if it is given.
+        """
+        if LaterLayout in map(type, key):
+            made = self._of_unknown(client, key, operands, number)
+            if made is not None:
+                return made
+        given = tuple([dispatch.layouts(one) for one in operands])
+        proof = self._rule.result(*given) if len(given) == 2 else self._rule.results(*given)
+        limits = (0, 0) if number is None else self._rule.limits(*given)
+        self._remember(client, key, proof, limits)
+        return dispatch.run_proved(self._verb, operands, {}, proof)
+
+    def _remember(self, client: Client, key: _Key, proof: object, limits: _Limits) -> None:
         """Have the op that is proved for ``key`` found at once from now on, for numbers within ``limits``."""
         forms, takes_out = client.pipeline.forms, self._verb is self._qualname
         if type(proof) is Layout and limits is not None and key not in forms and LaterLayout not in map(type, key):
             forms.keep(key, forms.of(OpKind(self._verb, 1, None, proof.nbytes, None, proof, takes_out), *limits))
+
+    def _of_unknown(self, client: Client, key: _Key, operands: tuple[Any, ...], number: float | None) -> Any:
+        """Apply the function where the length of an operand is not known; None if it must be known."""
+        known_as = selections.known_as(key)
+        if known_as is None:
+            return None
+        forms = client.pipeline.forms
+        form = forms.get(known_as)
+        if (
+            form is not None and (number is None or is_within(number, form.low, form.high))
+            and client.pipeline.memory.is_sure(form.size) and not client.streams.is_used
+        ):  # fmt: skip
+            args = tuple([one._ref if isinstance(one, ArrayCore) else sent_number(one) for one in operands])
+            return made_again(client, form, operands, args, _DEPTH)
+        proof = selections.prove(self._qualname, operands)
+        if not proof:
+            return None
+        limits = (0, 0) if number is None else self._rule.limits(*map(selections.sample, operands))
+        if isinstance(proof, Later) and limits is not None:
+            forms.keep(known_as, form_for_later(forms, self._verb, proof, dispatch.largest(operands, proof), *limits))
+        return dispatch.run_proved(self._verb, operands, {}, proof)
 
     def _binary_of_others(self, left: Any, right: Any) -> Any:
         """Apply the function to two operands that are not arrays, or an array and a number."""
@@ -166,11 +200,15 @@ class ufunc(Documented):  # noqa: N801 (CuPy's name)
             of = operand._layout
             if operand._client is not client:
                 common(client, operand._client)
-        pipeline, key = client.pipeline, (layout, self._qualname, of)
+        pipeline = client.pipeline
+        key: _Key = (layout, self._qualname, of)
         form = pipeline.forms.get(key)
-        has_type = of in SCALARS
-        if form is None or not (is_array or has_type or is_within(operand, form.low, form.high)):
-            form = self._form_inplace(client, key, operand)
+        has_type = is_array or of in SCALARS
+        if form is None and LaterLayout in map(type, key):
+            key = selections.known_as(key) or key
+            form = pipeline.forms.get(key)
+        if form is None or not (has_type or is_within(operand, form.low, form.high)):
+            form = self._form_inplace(client, key, target, operand)
         args = (target._ref, operand._ref if is_array else sent_number(operand), target._ref)
         if form is not None and not reaches_over(client, args):
             pipeline.note(form, args, _DEPTH, None, client.streams.current_handle())
@@ -178,19 +216,23 @@ class ufunc(Documented):  # noqa: N801 (CuPy's name)
             dispatch.call(self._qualname, (target, operand, target), {})
         return target
 
-    def _form_inplace(self, client: Client, key: _Key, operand: Any) -> Form | None:
-        """Return the form of ``target op= operand``, which is found at once from now on; None if it is not proved."""
-        target, _, of = key
+    def _form_inplace(self, client: Client, key: _Key, array: ArrayCore, operand: Any) -> Form | None:
+        """Return the form of ``array op= operand``; None if it is not proved.
+
+        It is found at once from now on by ``key``, unless it is known only of lengths that had to be asked for.
+        """
+        target, given = array._layout, dispatch.layouts(operand)
         is_array = isinstance(operand, ArrayCore)
-        given = of if is_array else operand
-        if not selections.is_inplace_proved(self._qualname, target, given):
+        holds_of_all = selections.is_inplace_proved(self._qualname, target, given)
+        sample = selections.sample(array) if holds_of_all else target
+        if not holds_of_all:
             proof = self._rule.inplace(target, given)
             if proof is not None or not (is_array or type(operand) in _NUMBERS):
                 return None
-        size = target.nbytes if type(target) is Layout else 0  # of others it may have to be asked for
-        limits = (0, 0) if is_array or of in SCALARS else self._rule.limits_inplace(target, operand)
+        size = dispatch.largest((array,), None)
+        limits = (0, 0) if is_array or type(operand) in SCALARS else self._rule.limits_inplace(sample, operand)
         form = client.pipeline.forms.of(OpKind(self._qualname, 0, None, size), *limits or (0, 0))
-        if limits is not None and LaterLayout not in map(type, key):
+        if limits is not None and (holds_of_all or _OF_LATER.isdisjoint(map(type, key))):
             client.pipeline.forms.keep(key, form)
         return form
 

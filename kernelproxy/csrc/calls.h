@@ -4,7 +4,7 @@
 enum { MOST_ITEMS = 32, MOST_PARTS = 128, MOST_LETTERS = 128 };
 
 /* What a call is known by so far, and whose arrays it is given: references of our own. */
-typedef struct { PyObject *parts[MOST_PARTS], *client; Py_ssize_t count; int is_any_float; } Known;
+typedef struct { PyObject *parts[MOST_PARTS], *client, *rows; Py_ssize_t count; int is_any_float; } Known;
 
 /* Each of these returns 1, 0 if Python shall look, and -1 with an error. */
 
@@ -84,12 +84,16 @@ static int note_dtype(Known *known, PyObject *value, PyObject **sent_as)
 static int note_array(Known *known, PyObject *array, PyObject **sent_as)
 {
     PyObject *client = AT(array, in_array.client);
-    if (!IS(AT(array, in_array.layout), Layout) || (known->client != NULL && known->client != client))
+    if (known->client != NULL && known->client != client)
         return 0;
+    int done = note_rows(array, &known->rows);
+    PyObject *as = known_as(AT(array, in_array.layout));
+    if (done <= 0 || !(IS(as, Layout) || IS(as, SomeRows)))
+        return done < 0 ? -1 : 0;
     if (known->client == NULL)
         known->client = Py_NewRef(client);
     *sent_as = Py_NewRef(AT(array, in_array.ref));
-    return know(known, AT(array, in_array.layout));
+    return know(known, as);
 }
 
 /* What draws random numbers, of the client of the others: known by its class. */
@@ -205,8 +209,58 @@ static PyObject *argument(PyObject *of, PyObject *args, PyObject *kwargs)
     return array != NULL && is_plain(array) ? array : NULL;
 }
 
+/* Return an array of `kind`, or a tuple of several, that an op has made under `handle` and the next ones. */
+static PyObject *all_later(
+    PyObject *client, PyObject *pipeline, PyObject *several, PyObject *handle, PyObject *kind, PyObject *rows)
+{
+    if (several == Py_None)
+        return fresh_later(client, pipeline, handle, kind, rows);
+    Py_ssize_t count = PyLong_AsSsize_t(several);
+    PyObject *made = count < 0 ? NULL : PyTuple_New(count);
+    for (Py_ssize_t i = 0; made != NULL && i < count; i++) {
+        PyObject *place = PyLong_FromSsize_t(i), *of = place == NULL ? NULL : PyNumber_Add(handle, place);
+        PyObject *one = of == NULL ? NULL : fresh_later(client, pipeline, of, kind, rows);
+        Py_XDECREF(place);
+        Py_XDECREF(of);
+        if (one == NULL)
+            Py_CLEAR(made);
+        else
+            PyTuple_SET_ITEM(made, i, one);
+    }
+    return made;
+}
+
+/* As `made_again`, of what has as many rows as `rows` says, or as a mask among `args` chooses.
+ *
+ * NULL without an error if Python shall do it. */
+static PyObject *give_later(
+    PyObject *client, PyObject *pipeline, PyObject *form, PyObject *rows, PyObject *args, PyObject *items, PyObject *named)
+{
+    PyObject *gives = AT(form, in_form.gives), *kind = AT(form, in_form.rows), *mask = NULL, *said = NULL, *made = NULL;
+    int is_as_many = PyTuple_GET_ITEM(gives, LATER_AS_MANY_AS) != Py_None;
+    if (!is_as_many)
+        mask = argument(PyTuple_GET_ITEM(gives, LATER_CHOSEN_BY), args, no_names);
+    if (!IS(kind, SomeRows) || (is_as_many ? rows == NULL : mask == NULL))
+        return NULL;
+    if (is_in_one_stream(client) <= 0 || is_sure(pipeline, AT(kind, in_some_rows.most_bytes)) <= 0)
+        return NULL;
+    if (!is_as_many && (said = expect(pipeline, mask)) == NULL)
+        return NULL;
+    PyObject *handle = note(pipeline, form, items, 0, named, zero);
+    if (handle != NULL) {
+        rows = is_as_many ? Py_NewRef(rows) : rows_chosen(pipeline, mask, said);
+        if (rows != NULL)
+            made = all_later(client, pipeline, PyTuple_GET_ITEM(gives, LATER_SEVERAL), handle, kind, rows);
+        Py_XDECREF(rows);
+        Py_DECREF(handle);
+    }
+    Py_XDECREF(said);
+    return made;
+}
+
 /* Record a call, or show what it shows, once its form is known. NULL without an error if Python shall do it. */
-static PyObject *give(PyObject *client, PyObject *key, PyObject *args, PyObject *kwargs, PyObject *items, PyObject *named)
+static PyObject *give(
+    PyObject *client, PyObject *key, PyObject *rows, PyObject *args, PyObject *kwargs, PyObject *items, PyObject *named)
 {
     PyObject *pipeline, *form, *handle = NULL, *made = NULL;
     int found = find_remembered(client, key, &pipeline, &form);
@@ -214,7 +268,10 @@ static PyObject *give(PyObject *client, PyObject *key, PyObject *args, PyObject 
     PyObject *of = NULL; /* the argument that the result is made of */
     if (gives == NULL || layout == NULL || !IS(AT(pipeline, in_recorder.forms), Forms)) /* Python's look for themselves */
         found = 0;
-    else if (gives != Py_None) {
+    else if (IS(gives, Later)) {
+        made = give_later(client, pipeline, form, rows, args, items, named);
+        found = 0;
+    } else if (gives != Py_None) {
         int is_window = IS(gives, Window), is_known = is_window || IS(gives, Returned);
         of = is_known ? argument(PyTuple_GET_ITEM(gives, is_window ? 2 : 0), args, kwargs) : NULL;
         if (of != NULL && is_window)
@@ -250,15 +307,16 @@ static int is_doubtful(PyObject *client, PyObject *name)
 /* As `dispatch.call`, of a call that has been recorded before. NULL without an error if Python shall do it. */
 static PyObject *call_again(PyObject *name, PyObject *args, PyObject *kwargs)
 {
-    Known known = {.client = NULL, .count = 0, .is_any_float = 0};
+    Known known = {.client = NULL, .rows = NULL, .count = 0, .is_any_float = 0};
     PyObject *key = NULL, *items = NULL, *named = NULL, *made = NULL;
     if (!PyUnicode_CheckExact(name) || !PyTuple_CheckExact(args) || !PyDict_CheckExact(kwargs))
         return NULL;
     if (know_call(&known, name, args, kwargs, &key, &items, &named) > 0 && is_doubtful(known.client, name) == 0)
-        made = give(known.client, key, args, kwargs, items, named);
+        made = give(known.client, key, known.rows, args, kwargs, items, named);
     Py_XDECREF(key);
     Py_XDECREF(items);
     Py_XDECREF(named);
     Py_XDECREF(known.client);
+    Py_XDECREF(known.rows);
     return made;
 }

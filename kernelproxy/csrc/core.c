@@ -19,7 +19,9 @@
 #include "trips.h"
 #include "answers.h"
 #include "arrays.h"
+#include "later.h"
 #include "forms.h"
+#include "masks.h"
 #include "calls.h"
 
 /* --- the ways --------------------------------------------------------------------------------------------------------- */
@@ -41,14 +43,18 @@ typedef struct {
 /* ``left op right``: a plain array and another of the same client, or a number of Python's or NumPy's. */
 static PyObject *binary_of(PyObject *name, PyObject *array, PyObject *other, PyObject *left, PyObject *right)
 {
-    PyObject *operands[] = {left, right}, *client;
+    PyObject *operands[] = {left, right}, *client, *rows = NULL;
     if (!is_plain(array))
         return NULL;
     client = AT(array, in_array.client);
     if (is_plain(other) ? AT(other, in_array.client) != client : !is_number(other) && is_scalar(other) <= 0)
         return NULL;
+    if (note_rows(array, &rows) <= 0 || (is_plain(other) && note_rows(other, &rows) <= 0)) {
+        Py_XDECREF(rows);
+        return NULL;
+    }
     PyObject *key = PyTuple_Pack(3, name, seen(left), seen(right));
-    return apply(client, key, is_number(other) ? other : NULL, operands, 2, NULL);
+    return apply(client, rows, key, is_number(other) ? other : NULL, operands, 2, NULL);
 }
 
 WAY(binary)
@@ -69,9 +75,12 @@ WAY(inplace)
     if (GIVEN(2) && is_plain(args[0])) {
         PyObject *target = args[0], *other = args[1], *client = AT(target, in_array.client);
         if (is_plain(other) ? AT(other, in_array.client) == client : is_number(other) || is_scalar(other) > 0) {
-            PyObject *operands[] = {target, other, target};
-            PyObject *key = PyTuple_Pack(3, AT(target, in_array.layout), NAME, seen(other));
-            made = apply(client, key, is_number(other) ? other : NULL, operands, 3, target);
+            PyObject *operands[] = {target, other, target}, *rows = NULL;
+            if (note_rows(target, &rows) > 0 && (!is_plain(other) || note_rows(other, &rows) > 0)) {
+                PyObject *key = PyTuple_Pack(3, seen(target), NAME, seen(other));
+                made = apply(client, Py_XNewRef(rows), key, is_number(other) ? other : NULL, operands, 3, target);
+            }
+            Py_XDECREF(rows);
         }
     }
     return MADE_OR_PURE(made);
@@ -80,10 +89,11 @@ WAY(inplace)
 /* ``op operand``, of a plain array. */
 static PyObject *unary_of(PyObject *name, PyObject *const *operand)
 {
-    if (!is_plain(operand[0]))
+    PyObject *rows = NULL;
+    if (!is_plain(operand[0]) || note_rows(operand[0], &rows) <= 0)
         return NULL;
-    PyObject *key = PyTuple_Pack(2, name, AT(operand[0], in_array.layout));
-    return apply(AT(operand[0], in_array.client), key, NULL, operand, 1, NULL);
+    PyObject *key = PyTuple_Pack(2, name, seen(operand[0]));
+    return apply(AT(operand[0], in_array.client), rows, key, NULL, operand, 1, NULL);
 }
 
 WAY(unary)
@@ -111,11 +121,21 @@ WAY(call)
     return MADE_OR_PURE(made);
 }
 
+/* ``x[key]`` of a key that is an array, which is a call like others. */
+static PyObject *chosen_by(PyObject *array, PyObject *key)
+{
+    PyObject *given = PyTuple_Pack(2, array, key), *made = given == NULL ? NULL : call_again(s_getitem, given, no_names);
+    Py_XDECREF(given);
+    return made;
+}
+
 /* ``x[key]``. */
 WAY(getitem)
 {
     PyObject *offset = NULL, *layout = NULL, *made = NULL;
-    if (GIVEN(2) && is_plain(args[0]) && find_window(AT(args[0], in_array.layout), args[1], &offset, &layout) > 0)
+    if (GIVEN(2) && is_plain(args[0]) && is_plain(args[1]))
+        made = chosen_by(args[0], args[1]);
+    else if (GIVEN(2) && is_plain(args[0]) && find_window(AT(args[0], in_array.layout), args[1], &offset, &layout) > 0)
         made = window_on(args[0], offset, layout);
     Py_XDECREF(offset);
     Py_XDECREF(layout);
@@ -126,7 +146,9 @@ WAY(getitem)
 WAY(setitem)
 {
     PyObject *offset = NULL, *layout = NULL, *made = NULL;
-    if (GIVEN(3) && is_plain(args[0]) && (is_plain(args[2]) || is_number(args[2]))
+    if (GIVEN(3) && is_plain(args[0]) && is_plain(args[1]))
+        made = store_by_mask(args[0], args[1], args[2]);
+    else if (GIVEN(3) && is_plain(args[0]) && (is_plain(args[2]) || is_number(args[2]))
         && find_window(AT(args[0], in_array.layout), args[1], &offset, &layout) > 0) {
         int is_there = is_plain(args[2]) ? is_window(args[2], args[0], offset, layout) : 0;
         made = is_there ? is_there < 0 ? NULL : Py_NewRef(Py_None) : store(args[0], offset, layout, args[2]);
@@ -366,7 +388,7 @@ PyMODINIT_FUNC PyInit__core(void)
     for (int i = 0; texts[i].value != NULL; i++)
         if ((*texts[i].value = PyUnicode_InternFromString(texts[i].text)) == NULL)
             return NULL;
-    if ((none_twice = PyTuple_Pack(2, Py_None, Py_None)) == NULL)
+    if ((none_twice = PyTuple_Pack(2, Py_None, Py_None)) == NULL || (no_names = PyDict_New()) == NULL)
         return NULL;
     if ((zero = PyLong_FromLong(0)) == NULL || PyType_Ready(&QuickType) < 0)
         return NULL;

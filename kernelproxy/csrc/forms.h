@@ -87,6 +87,22 @@ static PyObject *fresh(PyObject *client, PyObject *pipeline, PyObject *layout, P
     return made;
 }
 
+/* As `pending`. */
+static PyObject *fresh_later(PyObject *client, PyObject *pipeline, PyObject *handle, PyObject *kind, PyObject *rows)
+{
+    PyObject *made = small_later(client, handle, kind, rows), *bytes = AT(kind, in_some_rows.most_bytes), *done;
+    int fits = made == NULL ? 1 : is_small(pipeline, bytes);
+    if (fits < 0)
+        Py_CLEAR(made);
+    if (fits)
+        return made;
+    done = PyObject_CallMethodObjArgs(AT(pipeline, in_recorder.memory), s_note, handle, bytes, NULL);
+    if (done == NULL)
+        Py_CLEAR(made);
+    Py_XDECREF(done);
+    return made;
+}
+
 /* Whether all goes to the first device's default stream: 1, 0, or -1 with an error. */
 static int is_in_one_stream(PyObject *client)
 {
@@ -107,18 +123,32 @@ static int find_form(
     if (fits > 0 && number != NULL)
         fits = is_within(*form, number);
     if (fits > 0 && makes)
-        fits = IS(AT(*form, in_form.made), Layout) ? is_sure(*pipeline, AT(*form, in_form.size)) : 0;
+        fits = IS(AT(*form, in_form.made), Layout) || IS(AT(*form, in_form.rows), SomeRows)
+            ? is_sure(*pipeline, AT(*form, in_form.size)) : 0;
     return fits > 0 ? is_in_one_stream(client) : fits;
+}
+
+/* What an op made, by its form: an array of a layout that is known, or of as many rows as `rows` says. */
+static PyObject *made_by(PyObject *client, PyObject *pipeline, PyObject *form, PyObject *rows, PyObject *handle)
+{
+    PyObject *kind = AT(form, in_form.rows);
+    if (IS(kind, SomeRows))
+        return fresh_later(client, pipeline, handle, kind, rows);
+    return fresh(client, pipeline, AT(form, in_form.made), handle);
 }
 
 /* Record an op on `count` operands, which the form of `key` is asked for, and return what it makes or `target`.
  *
- * Takes over the key. NULL without an error if Python shall do it. */
+ * Takes over the key, and `rows`, which say how many rows operands have that have them by the key, or are NULL.
+ * NULL without an error if Python shall do it. */
 static PyObject *apply(
-    PyObject *client, PyObject *key, PyObject *number, PyObject *const *operands, Py_ssize_t count, PyObject *target)
+    PyObject *client, PyObject *rows, PyObject *key, PyObject *number, PyObject *const *operands, Py_ssize_t count,
+    PyObject *target)
 {
     PyObject *pipeline, *form, *given, *handle = NULL, *made = NULL;
     int found = find_form(client, key, number, target == NULL, &pipeline, &form);
+    if (found > 0 && target == NULL && rows == NULL && IS(AT(form, in_form.rows), SomeRows))
+        found = 0; /* somebody has asked for the length meanwhile */
     if (found > 0 && (given = PyTuple_New(count)) != NULL) {
         int is_whole = 1;
         for (Py_ssize_t i = 0; i < count && is_whole; i++) {
@@ -130,19 +160,20 @@ static PyObject *apply(
             handle = note(pipeline, form, given, 0, Py_None, zero);
         Py_DECREF(given);
         if (handle != NULL)
-            made = target != NULL ? Py_NewRef(target) : fresh(client, pipeline, AT(form, in_form.made), handle);
+            made = target != NULL ? Py_NewRef(target) : made_by(client, pipeline, form, rows, handle);
         Py_XDECREF(handle);
     }
     Py_XDECREF(form);
     Py_XDECREF(pipeline);
     Py_XDECREF(key);
+    Py_XDECREF(rows);
     return made;
 }
 
-/* What stands in a key for an operand: its layout or its type. Borrowed. */
+/* What stands in a key for an operand: its layout, what is known of that, or its type. Borrowed. */
 static PyObject *seen(PyObject *operand)
 {
-    return is_plain(operand) ? AT(operand, in_array.layout) : (PyObject *)Py_TYPE(operand);
+    return is_plain(operand) ? known_as(AT(operand, in_array.layout)) : (PyObject *)Py_TYPE(operand);
 }
 
 /* As `stores`: put a plain array or a number into a window. None; NULL without an error if Python shall do it. */

@@ -7,6 +7,7 @@ static PyObject *nothing, *of_device, *theirs, *not_theirs, *is_theirs, *taken_o
 static PyObject *scalars, *sent_number, *Ufunc;
 static PyObject *Answer, *batch_ops, *Credit, *handles_per_call, *Inbox, *looking, *monotonic, *oldest, *Reply, *turn_seconds;
 static PyObject *current, *dtype_kinds, *dtypes, *any_float, *doubted, *Forms, *generators, *List, *most_float, *Returned, *Tuple, *Window, *whole;
+static PyObject *Counted, *expected, *knows_masks, *Later, *LaterLayout, *Rows, *SomeRows, *surely_some;
 
 /* Whether ways are taken. Tests go both ways in one process. */
 static int is_on = 1;
@@ -21,6 +22,8 @@ static struct { const char *name; PyObject **value; } parts[] = {
     {"dtype_kinds", &dtype_kinds}, {"dtypes", &dtypes}, {"any_float", &any_float}, {"most_float", &most_float},
     {"generators", &generators},
     {"doubted", &doubted}, {"Forms", &Forms}, {"List", &List},
+    {"Counted", &Counted}, {"expected", &expected}, {"Later", &Later}, {"LaterLayout", &LaterLayout}, {"Rows", &Rows}, {"SomeRows", &SomeRows},
+    {"knows_masks", &knows_masks}, {"surely_some", &surely_some},
     {"Answer", &Answer}, {"batch_ops", &batch_ops}, {"Credit", &Credit}, {"handles_per_call", &handles_per_call}, {"Inbox", &Inbox},
     {"looking", &looking}, {"monotonic", &monotonic}, {"oldest", &oldest}, {"Reply", &Reply}, {"turn_seconds", &turn_seconds},
     {"Returned", &Returned}, {"Tuple", &Tuple}, {"Window", &Window}, {"whole", &whole}, {NULL, NULL},
@@ -32,7 +35,10 @@ static struct {
     Py_ssize_t dropped, forms, lock, memory, mirror, most_ops, next_handle, open_batch, sender_sleeps;
 } in_recorder;
 static struct { Py_ssize_t costs, first, made, ops, sites; } in_batch;
-static struct { Py_ssize_t cost, gives, high, is_quiet, is_small, low, made, name, orders, results, reusable, size; } in_form;
+static struct { Py_ssize_t cost, gives, high, is_quiet, is_small, low, made, name, orders, results, reusable, rows, size; } in_form;
+static struct { Py_ssize_t array, client, handle, is_known, kind, most_bytes, rows; } in_later;
+static struct { Py_ssize_t most_bytes; } in_some_rows;
+static struct { Py_ssize_t counts; } in_counted;
 static struct { Py_ssize_t handle; } in_ref;
 static struct { Py_ssize_t offset, order, root; } in_view;
 static struct { Py_ssize_t args; } in_op;
@@ -62,7 +68,12 @@ static struct { PyObject **type; const char *name; Py_ssize_t *place; } slots[] 
     {&OpenBatch, "sites", &in_batch.sites}, {&Form, "cost", &in_form.cost}, {&Form, "gives", &in_form.gives}, {&Form, "high", &in_form.high},
     {&Form, "is_quiet", &in_form.is_quiet}, {&Form, "is_small", &in_form.is_small}, {&Form, "low", &in_form.low},
     {&Form, "made", &in_form.made}, {&Form, "name", &in_form.name}, {&Form, "orders", &in_form.orders},
-    {&Form, "results", &in_form.results}, {&Form, "reusable", &in_form.reusable}, {&Form, "size", &in_form.size},
+    {&Form, "results", &in_form.results}, {&Form, "reusable", &in_form.reusable}, {&Form, "rows", &in_form.rows}, {&Form, "size", &in_form.size},
+    {&LaterLayout, "_array", &in_later.array}, {&LaterLayout, "_client", &in_later.client},
+    {&LaterLayout, "_handle", &in_later.handle}, {&LaterLayout, "is_known", &in_later.is_known},
+    {&LaterLayout, "kind", &in_later.kind}, {&LaterLayout, "most_bytes", &in_later.most_bytes},
+    {&LaterLayout, "rows", &in_later.rows}, {&SomeRows, "most_bytes", &in_some_rows.most_bytes},
+    {&Counted, "counts", &in_counted.counts},
     {&Ref, "handle", &in_ref.handle}, {&View, "offset", &in_view.offset}, {&View, "order", &in_view.order},
     {&View, "root", &in_view.root}, {&Op, "args", &in_op.args}, {&Cost, "is_long", &in_cost.is_long},
     {&Worth, "budget", &in_worth.budget}, {&HostMirror, "barred", &in_mirror.barred},
@@ -81,7 +92,8 @@ static struct { PyObject **type; const char *name; Py_ssize_t *place; } slots[] 
 static PyObject *s_acquire, *s_append, *s_barred, *s_budget, *s_data, *s_drop, *s_dropped, *s_flush, *s_forget, *s_held,
     *s_is_long, *s_is_on, *s_is_sure, *s_is_used, *s_known, *s_note, *s_pipeline, *s_popleft, *s_publish, *s_release,
     *s_set, *s_store,
-    *s_small_bytes, *s_streams, *s_wake_sender, *s_worth, *zero, *none_twice;
+    *s_small_bytes, *s_streams, *s_wake_sender, *s_worth, *zero, *none_twice, *no_names;
+static PyObject *s_getitem, *s_minor, *s_store_chosen, *s_store_where, *s_welcome;
 static PyObject *s_applied, *s_client, *s_wire_value, *s_cancel_told, *s_cancelled_through, *s_connection, *s_costs, *s_credit, *s_cursor, *s_end, *s_inbox, *s_io, *s_is_shown, *s_is_sound, *s_journal, *s_marks, *s_note_asked, *s_note_durable, *s_note_progress, *s_note_refusal, *s_receive, *s_recorded, *s_send_recorded, *s_send_sealed, *s_settle, *s_should_tell, *s_signs, *s_successor, *s_tell_read;
 
 static struct { PyObject **value; const char *text; } texts[] = {
@@ -91,6 +103,8 @@ static struct { PyObject **value; const char *text; } texts[] = {
     {&s_known, "known"}, {&s_note, "note"}, {&s_pipeline, "pipeline"},
     {&s_popleft, "popleft"}, {&s_publish, "publish"}, {&s_release, "release"}, {&s_set, "cupy.ndarray.__setitem__"}, {&s_store, ".store"}, {&s_small_bytes, "small_bytes"},
     {&s_streams, "streams"}, {&s_wake_sender, "wake_sender"}, {&s_worth, "worth"},
+    {&s_getitem, "cupy.ndarray.__getitem__"}, {&s_store_chosen, ".store_chosen"}, {&s_minor, "minor"},
+    {&s_store_where, ".store_where"}, {&s_welcome, "welcome"},
     {&s_client, "_client"}, {&s_wire_value, "_wire_value"},
     {&s_applied, "applied"}, {&s_cancel_told, "_cancel_told"}, {&s_cancelled_through, "_cancelled_through"}, {&s_connection, "connection"}, {&s_costs, "_costs"}, {&s_credit, "credit"}, {&s_cursor, "cursor"}, {&s_end, "_end"}, {&s_inbox, "inbox"}, {&s_io, "_io"}, {&s_is_shown, "is_shown"}, {&s_is_sound, "is_sound"}, {&s_journal, "journal"}, {&s_marks, "marks"}, {&s_note_asked, "note_asked"}, {&s_note_durable, "note_durable"}, {&s_note_progress, "note_progress"}, {&s_note_refusal, "_note_refusal"}, {&s_receive, "receive"}, {&s_recorded, "recorded"}, {&s_send_recorded, "_send_recorded"}, {&s_send_sealed, "_send_sealed"}, {&s_settle, "settle"}, {&s_should_tell, "should_tell"}, {&s_signs, "signs"}, {&s_successor, "successor"}, {&s_tell_read, "_tell_read"}, {NULL, NULL},
 };

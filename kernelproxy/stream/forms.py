@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import NamedTuple
 
 from gpu_backend.opstream.draws import is_draw
-from gpu_backend.opstream.layout import Layout
+from gpu_backend.opstream.layout import Layout, SomeRows, some_rows
 from gpu_backend.opstream.proof.outcome import Later, Returned, View
 from kernelproxy.mirror.host_mirror import MOST_BYTES, PASSING
 from kernelproxy.stream.costs import Cost, Costs
@@ -63,10 +63,13 @@ class Form:
     gives
         What a call of this form gives if that is made of an argument: a window on it, and then there is no op, or the
         argument itself; or if only its values say how large it is.
+    rows
+        What is known of each array that it gives, if all but the number of its rows is.
     """
 
     __slots__ = (
-        "cost", "gives", "high", "is_quiet", "is_small", "low", "made", "name", "orders", "results", "reusable", "size"
+        "cost", "gives", "high", "is_quiet", "is_small", "low", "made", "name", "orders", "results", "reusable", "rows",
+        "size",
     )  # fmt: skip
 
     def __init__(
@@ -80,6 +83,12 @@ class Form:
         self.is_small = kind.size <= MOST_BYTES and not is_draw(kind.name)
         self.low, self.high = low, high
         self.gives = gives
+        self.rows = rows_of_each(gives) if type(gives) is Later else None
+
+
+def rows_of_each(proof: Later) -> SomeRows | None:
+    """Return what is known of each result, if nothing but the number of its rows depends on values."""
+    return None if proof.dtype is None else some_rows(proof.dtype, proof.rest, proof.nbytes)
 
 
 class Forms(dict[tuple[object, ...], Form]):

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
+import msgspec
 import numpy as np
 import pytest
 from hypothesis import given, settings
@@ -12,8 +13,7 @@ from hypothesis import strategies as st
 
 from gpu_backend.devices import open_device
 from gpu_backend.wire.messages import Want
-from gpu_backend.wire.version import MINOR_VERSION
-from kernelproxy.calls import dispatch, stores
+from kernelproxy.calls import dispatch
 from kernelproxy.client import current
 from kernelproxy.mirror.host_mirror import HostMirror, Mode
 from kernelproxy.namespace.names import make
@@ -93,7 +93,8 @@ def test_an_executor_of_an_older_version_is_asked_as_ever(device: InProcess, mon
     mask = x > 0
     x[mask] = 0
     assert not recorded
-    monkeypatch.setattr(stores, "_KNOWS_MASKS", MINOR_VERSION + 1)  # as if it were another executor's turn
+    connection = current().pipeline.connection  # which is now with another executor
+    monkeypatch.setattr(connection, "welcome", msgspec.structs.replace(connection.welcome, minor=0))
     x[mask] = 0
     assert recorded == ["cupy.ndarray.__setitem__"]
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from gpu_backend.opstream.layout import Layout, Shape, strided
+from gpu_backend.opstream.layout import Layout, Shape, SomeRows, strided
 from gpu_backend.opstream.proof import advanced
 from gpu_backend.opstream.proof.arguments import is_known
 from gpu_backend.opstream.proof.outcome import CannotProve, Unproved, proves, refusal
@@ -65,6 +65,16 @@ def is_proved(view: Layout, value: object) -> bool:
         What CuPy raises if it surely fails.
     """
     return assign(view, value) is None
+
+
+def fills_chosen(layout: Layout, mask: Layout, value: SomeRows) -> bool:
+    """Tell whether ``x[mask] = value`` surely succeeds where ``value`` has as many rows as ``mask`` true elements."""
+    return (
+        layout.shape == (*mask.shape, *value.rest)
+        and layout.size > 0
+        and is_known(layout.dtype)
+        and (value.dtype.kind != "c" or layout.dtype.kind in "bc")
+    )
 
 
 @proves

@@ -18,9 +18,11 @@ import pytest
 from gpu_backend.wire import values as wire
 from gpu_backend.wire.messages import Op, Want
 from kernelproxy import compiled
-from kernelproxy.calls import dispatch
+from kernelproxy.calls import dispatch, repeats, selections, stores
 from kernelproxy.calls.array_core import ArrayCore
+from kernelproxy.calls.later_layout import LaterLayout, Rows
 from kernelproxy.client import Client, current
+from kernelproxy.mirror.host_mirror import HostMirror
 from kernelproxy.namespace.names import make
 from kernelproxy.stream.forms import Form
 from tests.unit.kernelproxy.played import PlayedExecutor
@@ -130,6 +132,88 @@ def test_nothing_is_held_on_to(client: Client) -> None:
     allocated = sys.getallocatedblocks()
     assert turns(10_000) == before  # 200,000 ops
     assert sys.getallocatedblocks() - allocated < 1_000
+
+
+def choose(x: Any, y: Any, b: Any) -> None:
+    """Go the ways of what a mask chooses, whose length nobody knows."""
+    u, v = x[b], y[b]
+    w = 2.0 - (u + v) * np.float32(2)
+    w += v
+    w *= 0.5
+    x[b] = -w
+    x[b] = 0.5
+    assert make("cupy.where")(w > 0, w, 0.0).ndim == make("cupy.nonzero")(b)[0].ndim == 1
+    assert w.sum().ndim == make("cupy.hypot")(u, w).sum(axis=0).ndim == 0
+    assert w.astype("f4").dtype == "f4"
+
+
+@pytest.fixture
+def masked(client: Client) -> tuple[Any, Any, Any]:
+    """Two arrays and a mask of them, for a client that notes who writes what."""
+    client.pipeline.mirror = HostMirror()
+    x = make("cupy.zeros")(30) + 1.0
+    return x, x * 2.0, x > 0.5
+
+
+@needs_core
+def test_what_a_mask_chooses_is_recorded_by_the_core_alone(
+    masked: tuple[Any, Any, Any], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    choose(*masked)
+    for part, name in (
+        (repeats, "known_by"),
+        (selections, "known_as"),
+        (stores, "store_of_chosen"),
+        (stores, "store_where"),
+    ):
+        monkeypatch.setattr(part, name, None)
+    choose(*masked)
+    with compiled.used(False), pytest.raises(TypeError, match="not callable"):
+        choose(*masked)
+
+
+@needs_core
+def test_nothing_is_held_on_to_of_what_a_mask_chooses(client: Client, masked: tuple[Any, Any, Any]) -> None:
+    pipeline = client.pipeline
+
+    def turns(count: int) -> list[int]:
+        for _ in range(count):
+            choose(*masked)
+            empty(pipeline)
+        gc.collect()
+        known: Any = pipeline.mirror.known[masked[2]._ref.handle]
+        kinds = [form.rows for form in pipeline.forms.values() if form.rows is not None]
+        objects = (*masked, masked[2]._ref, known, client, pipeline, *kinds)
+        kept = sum(isinstance(one, ArrayCore | LaterLayout | Rows) for one in gc.get_objects())
+        return [*map(sys.getrefcount, objects), kept]
+
+    turns(10)
+    before = turns(1)
+    allocated = sys.getallocatedblocks()
+    assert turns(3_000) == before
+    assert sys.getallocatedblocks() - allocated < 1_000
+
+
+@pytest.mark.parametrize("are_used", [False, True])
+def test_large_results_of_unknown_lengths_are_counted(
+    client: Client, masked: tuple[Any, Any, Any], are_used: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    memory, (x, y, b) = client.pipeline.memory, masked
+    memory.set_limit(1 << 20)
+    monkeypatch.setattr(memory, "small_bytes", 100)
+
+    def made() -> list[Any]:
+        return [x[b], x[b] + y[b], -x[b], x[b] * 2.0, x[b].copy(), make("cupy.nonzero")(b)[0]]
+
+    with compiled.used(are_used):
+        made()
+        monkeypatch.setattr(dispatch, "run_proved", None)
+        assert [memory.held[one._ref.handle] for one in made()] == [x.nbytes] * 6
+        chosen = x[b]
+        memory.set_limit(4 * x.nbytes)  # now a result may be too large, and is waited for
+        for again in (lambda: x[b], lambda: chosen * 2.0, lambda: -chosen, chosen.copy, lambda: chosen + chosen):
+            with pytest.raises(TypeError, match="not callable"):
+                again()
 
 
 @needs_core
