@@ -60,7 +60,7 @@ class _Reached(NamedTuple):
 
 
 class Channels:
-    """All channels of one executor. ``poll`` is told of what wakes a sleeper.
+    """All channels of one executor. ``poll`` is told of what wakes a sleeper; without one there can be none.
 
     Raises
     ------
@@ -68,7 +68,7 @@ class Channels:
         If the system has no descriptor left.
     """
 
-    def __init__(self, poll: select.epoll) -> None:
+    def __init__(self, poll: select.epoll | None = None) -> None:
         self._poll = poll
         self._named: dict[str, Channel] = {}
         self._unmet: list[Channel] = []
@@ -77,8 +77,10 @@ class Channels:
         self._due: dict[str, float] = {}
         self._reached: SimpleQueue[_Reached] = SimpleQueue()
         self._under_proof = 0
-        self._bell = os.eventfd(0, os.EFD_NONBLOCK | os.EFD_CLOEXEC)
-        self._poll.register(self._bell, select.EPOLLIN)
+        self._bell = -1
+        if poll is not None:
+            self._bell = os.eventfd(0, os.EFD_NONBLOCK | os.EFD_CLOEXEC)
+            poll.register(self._bell, select.EPOLLIN)
         self._silence_look_at = 0.0
         #: Whether there are any, or may be soon: else nobody need look.
         self.is_used = False
@@ -208,14 +210,15 @@ class Channels:
 
     def _watch(self, channel: Channel) -> None:
         """Have the poller tell of a channel that would be read; of another it would for ever, once that ended."""
-        descriptor = channel.fileno()
+        descriptor, poll = channel.fileno(), self._poll
+        assert poll is not None
         if channel.is_full:
             if channel.is_watched:
-                self._poll.unregister(descriptor)
+                poll.unregister(descriptor)
         elif channel.is_watched:
-            self._poll.modify(descriptor, channel.connected.awaited)
+            poll.modify(descriptor, channel.connected.awaited)
         else:
-            self._poll.register(descriptor, channel.connected.awaited)
+            poll.register(descriptor, channel.connected.awaited)
         channel.is_watched = not channel.is_full
 
     def most_sleep(self, seconds: float) -> float:
@@ -227,9 +230,12 @@ class Channels:
         return all(channel.doze() for channel in self._all() if not channel.lost)
 
     def close(self) -> None:
-        """Hang up on all. The bell stays for threads that may still ring it, and goes with the process."""
+        """Hang up on all. A bell that may still be rung goes with the process."""
         for channel in self._all():
             channel.lose("the executor ends")
+        if self._bell >= 0 and not self._under_proof:
+            os.close(self._bell)
+            self._bell = -1
 
     # --- what the notebook says ---------------------------------------------------------------------------------------
 

@@ -7,7 +7,6 @@ import hashlib
 import inspect
 import io
 import os
-import select
 import tempfile
 from collections.abc import Callable
 from pathlib import Path
@@ -63,7 +62,7 @@ class Verbs:
         self._objects = objects
         self._contents = contents or KeptContents(0)
         #: Those by which contents pass to other executors.
-        self.copying = Copying(device, objects, channels or Channels(select.epoll()))
+        self.copying = Copying(device, objects, channels or Channels())
         self.table: dict[str, Callable[..., Any]] = {
             ".nothing": _nothing,
             SAME: _same,

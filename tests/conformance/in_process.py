@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import select
 import socket
 import warnings
 from collections.abc import Callable, Collection, Iterator
@@ -139,7 +138,7 @@ class _InProcessAlone(InProcess):
 
     def __init__(self, device: Device, number: int) -> None:
         self._every, self._number = device, number
-        self.channels = Channels(select.epoll())
+        self.channels = Channels()
         #: The one that there is a channel to.
         self.beside: _InProcessAlone | None = None
         super().__init__(_Alone(device, number), channels=self.channels)  # type: ignore[arg-type]

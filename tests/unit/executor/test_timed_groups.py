@@ -34,10 +34,10 @@ def executor_with_a_notebook(own: Path) -> Iterator[tuple[Executor, MessageSocke
     made, secret = make_certificate(), os.urandom(32)
     (own / CERTIFICATE).write_bytes(made.pem)
     with inherited.listening(own, "127.0.0.1") as handed:
-        near, orders, far, report = map(os.dup, handed.numbers)
+        near, control, far, report = map(os.dup, handed.numbers)
     config = ExecutorConfig(
         device_kind="cpu", own=str(own), agent_key="", endpoints=handed.endpoints, secret=secret.hex(),
-        descriptors=Descriptors(local=near, control=orders, far=far, report=report), certificate=made.fingerprint,
+        descriptors=Descriptors(local=near, control=control, far=far, report=report), certificate=made.fingerprint,
         has_arbiter=False, orphan_seconds=SECONDS,
     )  # fmt: skip
     ports = Ports(config, lambda memory: None)
