@@ -24,6 +24,7 @@ from gpu_backend.transport.message_socket import MessageSocket
 from gpu_backend.transport.reaching import Expected, reach_far
 from gpu_backend.wire.codec import encode
 from gpu_backend.wire.messages import Batch, Hello, Op
+from gpu_backend.wire.orders import Assign
 
 SECONDS = 30.0
 
@@ -42,7 +43,7 @@ def executor_with_a_notebook(own: Path) -> Iterator[tuple[Executor, MessageSocke
     )  # fmt: skip
     ports = Ports(config, lambda memory: None)
     executor = Executor(config, open_device("cpu"), ports)
-    executor._assign(orders.Assign("s", 1, "", 0, SECONDS, ""))
+    executor._assign(Assign("s", 1, "", 0, SECONDS, ""))
     with closing(ports), ThreadPoolExecutor(1) as other:
         reached = other.submit(reach_far, config.endpoints[1], Expected(secret, config.certificate), SECONDS, 0)
         until(reached.done, executor)
